@@ -1,0 +1,63 @@
+package outer
+
+import (
+	"fmt"
+
+	"atoll/tensor/codec"
+)
+
+// ID names a delta: the hash of its header.
+type ID = [32]byte
+
+// Author names a learner: its public key.
+type Author = [32]byte
+
+// Digest is a BLAKE3 digest of 32 bytes.
+type Digest = [32]byte
+
+// Delta is what the header of a delta says: everything but the payload that a fold
+// depends on.
+type Delta struct {
+	ID       ID
+	Author   Author
+	Fragment int
+	Round    uint32 // the round it was published for, from 1
+	Base     uint32 // rounds closed when its oldest step was taken, below Round
+	Steps    uint32 // inner steps
+	Tokens   uint64 // tokens of these steps
+	// Precision is the class of the arithmetic it was trained in; see PrecisionFactor.
+	Precision uint8
+	Codec     codec.Kind
+	Size      int // payload bytes
+}
+
+// Check tells whether a delta may be folded at all, from its header alone. The error names
+// the field. A delta that fails is invalid for every node of the run.
+func (p Params) Check(d Delta) error {
+	switch {
+	case d.Fragment < 0 || d.Fragment >= p.Fragments:
+		return fmt.Errorf("outer: fragment %d; the run has %d", d.Fragment, p.Fragments)
+	case d.Base >= d.Round:
+		return fmt.Errorf("outer: base %d of round %d; a base is a closed round before it", d.Base, d.Round)
+	case d.Steps < 1 || d.Steps > p.MaxSteps:
+		return fmt.Errorf("outer: %d steps; 1 to %d are allowed", d.Steps, p.MaxSteps)
+	case d.Tokens < 1 || d.Tokens > uint64(d.Steps)*p.MaxTokensPerStep:
+		return fmt.Errorf("outer: %d tokens in %d steps; 1 to %d a step are allowed", d.Tokens, d.Steps, p.MaxTokensPerStep)
+	case PrecisionFactor(d.Precision) == 0:
+		return fmt.Errorf("outer: precision class %d is unknown", d.Precision)
+	case d.Codec != p.Codec:
+		return fmt.Errorf("outer: codec %v; the run uses %v", d.Codec, p.Codec)
+	case d.Size < 1:
+		return fmt.Errorf("outer: payload of %d bytes", d.Size)
+	}
+	return nil
+}
+
+// CheckSize tells whether a payload of size bytes can hold the values of fragment f. It
+// needs the plan, so it stands apart from Check; no payload over it need be fetched.
+func (p Params) CheckSize(f Fragment, size int) error {
+	if most := codec.MaxSize(p.Codec, f.Len); size < 1 || size > most {
+		return fmt.Errorf("outer: payload of %d bytes; %d values in %v take at most %d", size, f.Len, p.Codec, most)
+	}
+	return nil
+}

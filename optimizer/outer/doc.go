@@ -1,0 +1,48 @@
+// Package outer is the outer step of leaderless Decoupled DiLoCo (after
+// arXiv 2604.21428): how the progress of many learners becomes one model
+// without a server, a vote or a wait.
+//
+// # The idea
+//
+// Global state is a deterministic fold over a replicated set of deltas. Nodes
+// that hold the same deltas hold the same bits, so agreeing on a set is enough,
+// and gossip is good at sets. The rule that everything rests on: whatever decides
+// bits is a pure function of [Params], deltas and payloads. Clocks, rosters and
+// rates may delay a round; they never decide one.
+//
+// # Words
+//
+//   - A fragment is one of P disjoint groups of tensors of about equal size; a
+//     [Plan] lists them. Each fragment has rounds of its own, counted from 1.
+//   - A [Delta] is what a signed header says of one learner's contribution to one
+//     (fragment, round). A [Contribution] is a delta with its compressed payload.
+//   - A [Tip] is the state of a fragment after a closed round: anchor A, outer
+//     momentum m, norm reference ref, tokens folded.
+//   - [Fold] makes the next tip from a tip and a set of contributions.
+//   - A [Learner] keeps theta, the parameters that are trained, in step with the
+//     tips: own deltas are its deltas that are not final yet, and
+//     U = theta - A - sum(q_k : own k not folded) is what it has not published.
+//
+// # Sign
+//
+// A payload holds progress: new minus old parameters, the negative of an outer
+// gradient. Hence a fold adds. With u the merged progress the Nesterov step is
+//
+//	m' = mu m + u
+//	A' = A + eta (u + mu m')
+//
+// which is m = mu m + g, A -= eta (g + mu m) for g = -u, with m kept negated.
+//
+// # Bits
+//
+// A fold gives the same bits on every architecture: values are float32, sums are
+// float64 over fixed lanes added by a fixed tree, every product is rounded before
+// it is added (float64(x*y) + z, since Go may fuse x*y + z), and of package math
+// only Sqrt, Abs and predicates are used. No NaN is ever made, because its sign
+// differs between architectures: payloads with one are refused, and what does not
+// fit a float32 saturates.
+//
+// The package has no clock, goroutine, random source or I/O. All its functions
+// but the methods of [Learner] may be called concurrently; tips are never modified
+// once made and may share memory.
+package outer

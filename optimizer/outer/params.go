@@ -1,0 +1,157 @@
+package outer
+
+import (
+	"fmt"
+	"math"
+
+	"atoll/tensor/codec"
+)
+
+// Ways to merge the deltas of a round, for Params.Merge.
+const (
+	MergeRDA  = "rda"  // radial-directional averaging; embeddings and head by mean
+	MergeMean = "mean" // weighted mean of everything
+)
+
+// Limits on Params. A genesis comes from a stranger's link, so each field is bounded.
+const (
+	MaxFragments   = 4096    // headers carry 16 bits; more fragments than tensors are useless
+	MaxH           = 1 << 16 // a day at one step a second: no round is longer
+	MaxStepsLimit  = 1 << 20 // keeps steps x tokens per step far below 2^64
+	MaxTokensLimit = 1 << 32 // tokens of one step: more than any batch in use
+	MaxEta         = 4.0     // Nesterov with a larger rate diverges at any momentum
+	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
+	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
+	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64
+)
+
+// Params is what genesis fixes of the outer step. Equal Params are a condition for
+// equal bits: no field may be taken from anywhere else.
+type Params struct {
+	// Fragments is P, the number of fragments. More of them smooth the traffic, fewer
+	// make larger and rarer deltas.
+	Fragments int
+	// H is the number of inner steps after which a learner rings. Small H is better for
+	// the loss and costs bandwidth in inverse proportion.
+	H int
+	// HMin is the number of inner steps with which a learner answers a bell, at most H.
+	// Shorter deltas are mostly noise for their bytes.
+	HMin int
+
+	// Eta is the outer learning rate; 1 without momentum makes a lone learner's anchor
+	// its own parameters.
+	Eta float64
+	// Mu is the outer Nesterov momentum, in [0, 1). At 0 tips hold no momentum.
+	Mu float64
+	// Merge is MergeRDA or MergeMean.
+	Merge string
+	// ClipFactor is c: a delta's norm in a tensor is clipped to c times the reference.
+	// 3 leaves honest deltas alone and stops one from deciding a round.
+	ClipFactor float64
+	// RefDecay is the share of the old norm reference kept by a non-empty round, in [0, 1).
+	RefDecay float64
+	// StaleFactor is a in the staleness weight 1/(1 + a s), s the rounds by which a base
+	// is older than the round before.
+	StaleFactor float64
+	// MaxShare caps one delta's share of the weight of its round, in (0, 1]: 1 where
+	// admission is closed, 0.5 where it is open.
+	MaxShare float64
+
+	// MaxSteps is the most inner steps that one delta may claim. It bounds a liar's weight.
+	MaxSteps uint32
+	// MaxTokensPerStep is the most tokens per step that a delta may claim, which is the
+	// largest batch a strong learner may bring. It bounds a liar's weight.
+	MaxTokensPerStep uint64
+	// Codec encodes every payload of the run.
+	Codec codec.Kind
+
+	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
+	WindowAccept uint32
+	// WindowUnion is W_u in rounds, at least W_a: repair unites sets down to closed - W_u;
+	// what is older is final.
+	WindowUnion uint32
+	// Answerers is C, about how many learners answer a bell. Cost per node grows with it.
+	Answerers int
+	// Quorum is K: with fewer deltas grace stretches to GraceMaxMs.
+	Quorum int
+
+	// Budget is the tokens of the run: a fragment ends one round after its folded tokens
+	// reach it.
+	Budget uint64
+	// MinRoundMs delays rounds: round r does not close before CreatedMs + (r-8) MinRoundMs.
+	MinRoundMs int64
+	// CreatedMs is when the run was made, in Unix milliseconds.
+	CreatedMs int64
+	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its bell.
+	GraceMinMs, GraceMaxMs int64
+
+	// Overwrite is the paper's adoption: a close that folds something discards the
+	// unpublished work of the learner. False keeps it.
+	Overwrite bool
+}
+
+// Defaults returns the parameters that a run starts from, for a number of fragments, a
+// budget in tokens and a creation time in Unix milliseconds.
+func Defaults(fragments int, budget uint64, createdMs int64) Params {
+	return Params{
+		Fragments: fragments, H: 24, HMin: 6,
+		Eta: 1, Mu: 0, Merge: MergeRDA,
+		ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 1,
+		MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4,
+		WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 1,
+		Budget: budget, MinRoundMs: 20, CreatedMs: createdMs,
+		GraceMinMs: 100, GraceMaxMs: 30_000,
+	}
+}
+
+// Validate returns an error that names the first field out of range, its value and what
+// is allowed.
+func (p Params) Validate() error {
+	if err := p.validateNumbers(); err != nil {
+		return err
+	}
+	if p.Merge != MergeRDA && p.Merge != MergeMean {
+		return fmt.Errorf("outer: Merge is %q; use %q or %q", p.Merge, MergeRDA, MergeMean)
+	}
+	if _, err := codec.Parse(p.Codec.String()); err != nil {
+		return fmt.Errorf("outer: Codec is %d: %w", p.Codec, err)
+	}
+	if p.MaxShare < 1 && p.Quorum < 3 {
+		return fmt.Errorf("outer: Quorum is %d; with MaxShare %g below 1 it must be at least 3, or one or two peers decide a round", p.Quorum, p.MaxShare)
+	}
+	return nil
+}
+
+func (p Params) validateNumbers() error {
+	below1 := math.Nextafter(1, 0)
+	for _, f := range []struct {
+		name          string
+		value, lo, hi float64
+	}{
+		{"Fragments", float64(p.Fragments), 1, MaxFragments},
+		{"H", float64(p.H), 1, MaxH},
+		{"HMin", float64(p.HMin), 1, float64(p.H)},
+		{"Eta", p.Eta, 0, MaxEta},
+		{"Mu", p.Mu, 0, below1},
+		{"ClipFactor", p.ClipFactor, 1, 1e6},
+		{"RefDecay", p.RefDecay, 0, below1},
+		{"StaleFactor", p.StaleFactor, 0, 1e6},
+		{"MaxShare", p.MaxShare, 1e-6, 1},
+		{"MaxSteps", float64(p.MaxSteps), float64(p.H), MaxStepsLimit},
+		{"MaxTokensPerStep", float64(p.MaxTokensPerStep), 1, MaxTokensLimit},
+		{"WindowAccept", float64(p.WindowAccept), 1, MaxWindow},
+		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
+		{"Answerers", float64(p.Answerers), 1, MaxAnswerers},
+		{"Quorum", float64(p.Quorum), 1, float64(p.Answerers)},
+		{"Budget", float64(p.Budget), 1, 1 << 62},
+		{"MinRoundMs", float64(p.MinRoundMs), 0, MaxMs},
+		{"CreatedMs", float64(p.CreatedMs), 0, 1 << 50},
+		{"GraceMinMs", float64(p.GraceMinMs), 0, MaxMs},
+		{"GraceMaxMs", float64(p.GraceMaxMs), float64(p.GraceMinMs), MaxMs},
+	} {
+		if !(f.value >= f.lo && f.value <= f.hi) { // false for NaN
+			return fmt.Errorf("outer: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
+		}
+	}
+	return nil
+}

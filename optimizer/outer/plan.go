@@ -1,0 +1,94 @@
+package outer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"atoll/tensor"
+)
+
+// Tensor is one tensor of a fragment: Len values at Offset of the parameter slab.
+type Tensor struct {
+	Name        string
+	Offset, Len int
+	Mean        bool // embedding or head: merged by weighted mean
+}
+
+// Fragment is a group of tensors that makes rounds together. Its vectors hold the
+// tensors one after another, in the order of Tensors.
+type Fragment struct {
+	Tensors []Tensor // by Offset
+	Len     int      // values in all
+}
+
+// Plan is the fragments of a model. Each tensor is in exactly one.
+type Plan []Fragment
+
+// NewPlan spreads tensors over fragments of about equal size: largest tensor first into
+// the smallest fragment so far, ties by name and by the lower fragment. It depends on names and
+// sizes alone, not on the order of views.
+func NewPlan(views []tensor.View, fragments int) Plan {
+	sorted := slices.Clone(views)
+	slices.SortFunc(sorted, func(a, b tensor.View) int {
+		if a.Len != b.Len {
+			return b.Len - a.Len
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	plan := make(Plan, fragments)
+	for _, v := range sorted {
+		f := plan.smallest()
+		f.Tensors = append(f.Tensors, Tensor{Name: v.Name, Offset: v.Offset, Len: v.Len, Mean: isEmbedding(v.Name)})
+		f.Len += v.Len
+	}
+	for _, f := range plan {
+		slices.SortFunc(f.Tensors, func(a, b Tensor) int { return a.Offset - b.Offset })
+	}
+	return plan
+}
+
+func (plan Plan) smallest() *Fragment {
+	best := &plan[0]
+	for i := range plan {
+		if plan[i].Len < best.Len {
+			best = &plan[i]
+		}
+	}
+	return best
+}
+
+// isEmbedding tells embeddings and heads by their Hugging Face names. Their rows are
+// touched by different tokens, so a common direction means nothing for them.
+func isEmbedding(name string) bool {
+	return strings.Contains(name, "embed_tokens") || strings.Contains(name, "lm_head")
+}
+
+// CheckPlan tells whether a plan suits the parameters: as many fragments, none empty.
+func (p Params) CheckPlan(plan Plan) error {
+	if len(plan) != p.Fragments {
+		return fmt.Errorf("outer: Fragments is %d; the plan has %d", p.Fragments, len(plan))
+	}
+	for i, f := range plan {
+		if f.Len == 0 {
+			return fmt.Errorf("outer: Fragments is %d; the model has only %d tensors, so use that many or fewer", len(plan), i)
+		}
+	}
+	return nil
+}
+
+// Gather copies the fragment's values from the parameter slab to dst [Len].
+func (f Fragment) Gather(slab, dst []float32) {
+	for _, t := range f.Tensors {
+		copy(dst[:t.Len], slab[t.Offset:t.Offset+t.Len])
+		dst = dst[t.Len:]
+	}
+}
+
+// Scatter copies src [Len] to the fragment's places in the parameter slab.
+func (f Fragment) Scatter(src, slab []float32) {
+	for _, t := range f.Tensors {
+		copy(slab[t.Offset:t.Offset+t.Len], src[:t.Len])
+		src = src[t.Len:]
+	}
+}

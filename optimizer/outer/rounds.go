@@ -1,0 +1,302 @@
+package outer
+
+import (
+	"slices"
+)
+
+// Rounds is the state machine that decides, for every fragment, when a round
+// opens, is answered and closes, and which deltas each closed round folds.
+// It holds metadata only: tensors live in Learner and Fold. Inputs are method
+// calls that carry the time; outputs are effects, drained with Effects. What
+// it decides from clocks and rosters may only delay: the bits of a tip follow
+// from the set of deltas alone.
+type Rounds struct {
+	p       Params
+	self    Author
+	learner bool
+	live    []Author // learners expected to answer, sorted
+	frags   []*fragment
+	out     []RoundEffect
+	late    lateness
+	steps   stepClock
+	flush   bool // publish whatever is unpublished, H or not
+}
+
+// fragment is the round state of one fragment.
+type fragment struct {
+	index   int
+	closed  uint32            // last closed round
+	base    uint32            // oldest round with a kept tip: nothing at or below it can be refolded
+	links   []Link            // links[i] is round first+i; the last one is round closed
+	first   uint32            // round of links[0]
+	rounds  map[uint32]*round // deltas known for rounds above base
+	barred  map[Author]bool   // authors with evidence against them
+	bell    Time              // when the open round rang; 0 = not yet
+	target  uint32            // a peer closed this far and its deltas are held
+	bases   []uint32          // rounds with kept tips, ascending
+	tip     *Tip              // newest folded tip
+	folding *foldJob
+	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
+	foldAt  Time   // when the last fold was asked for
+
+	since    int    // steps since the last own delta, staggered at the start
+	pending  uint32 // steps not yet published
+	unsent   uint64 // tokens not yet published
+	drafting bool   // a draft was asked for and is not yet durable
+	mark     uint32 // highest round ever signed
+	own      []ownRound
+}
+
+// round is what is known of one round.
+type round struct {
+	entries []entry // sorted by author, then id
+	rang    Time    // when its first header was seen
+}
+
+// entry is one delta of a round.
+type entry struct {
+	delta Delta
+	held  bool // its payload is verified and stored
+}
+
+// ownRound is an own delta that is not final.
+type ownRound struct {
+	seq    uint64
+	id     ID
+	round  uint32
+	steps  uint32
+	tokens uint64
+	folded bool // in the tip last adopted
+	handed bool // some peer has it
+}
+
+// foldJob is a fold under way.
+type foldJob struct {
+	start uint32
+	links []Link // rounds start+1..to
+}
+
+// NewRounds returns the machine of a node that holds only genesis tips. An
+// observer passes learner false: it folds and never publishes.
+func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
+	m := &Rounds{p: p, self: self, learner: learner}
+	for i, t := range tips {
+		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
+		f.since = i * p.H / p.Fragments
+		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
+		m.frags = append(m.frags, f)
+	}
+	return m
+}
+
+// reset starts the fragment from a tip and the links that lead to it.
+func (f *fragment) reset(t *Tip, links []Link) {
+	f.tip, f.links, f.first = t, links, links[0].Round
+	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
+	f.folding, f.dirty, f.bell, f.target = nil, 0, 0, 0
+	for r := range f.rounds {
+		if r <= f.base {
+			delete(f.rounds, r)
+		}
+	}
+}
+
+// Effects drains what the machine wants done, in order.
+func (m *Rounds) Effects() []RoundEffect {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+func (m *Rounds) emit(e RoundEffect) { m.out = append(m.out, e) }
+
+// SetLive names the learners that can be expected to answer a bell. Local
+// knowledge: it may only delay a close.
+func (m *Rounds) SetLive(live []Author) {
+	m.live = slices.Clone(live)
+	slices.SortFunc(m.live, compareAuthors)
+}
+
+// SetFlush makes the learner publish all that is unpublished, however few
+// steps it is: the budget is reached, or the node leaves.
+func (m *Rounds) SetFlush(now Time, on bool) {
+	m.flush = on
+	m.each(now)
+}
+
+// Tick lets time pass: grace may be over, a refold may be due.
+func (m *Rounds) Tick(now Time) { m.each(now) }
+
+func (m *Rounds) each(now Time) {
+	for _, f := range m.frags {
+		m.advance(now, f)
+	}
+}
+
+// advance runs every rule of one fragment until none applies.
+func (m *Rounds) advance(now Time, f *fragment) {
+	for m.mayClose(now, f) {
+		m.close(now, f)
+	}
+	m.askDraft(now, f)
+	m.askFold(now, f)
+}
+
+// Offer takes a verified header, its payload not yet held. It reports whether
+// the payload is wanted, and if not, why.
+func (m *Rounds) Offer(now Time, d Delta) error {
+	if err := m.p.Check(d); err != nil {
+		return err
+	}
+	f := m.frags[d.Fragment]
+	if err := f.admits(m.p, d); err != nil {
+		return err
+	}
+	r := f.round(d.Round)
+	if r.find(d.ID) != nil {
+		return nil
+	}
+	if r.rang == 0 {
+		r.rang = now
+	}
+	r.insert(entry{delta: d})
+	m.ring(now, f, d)
+	m.advance(now, f)
+	return nil
+}
+
+// Held says that the payload of a known delta is verified and stored.
+func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
+	f := m.frags[fragment]
+	r, ok := f.rounds[rnd]
+	if !ok {
+		return
+	}
+	e := r.find(id)
+	if e == nil || e.held {
+		return
+	}
+	e.held = true
+	m.late.observe(e.delta.Author, now-r.rang)
+	f.touched(rnd)
+	m.advance(now, f)
+}
+
+// Invalid forgets a delta whose payload does not decode: it is refused by
+// every node alike.
+func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
+	f := m.frags[fragment]
+	if r, ok := f.rounds[rnd]; ok {
+		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.ID == id })
+		m.advance(now, f)
+	}
+}
+
+// Bar takes evidence that an author signed two deltas for one round. While the
+// round can still change both are left out of it; afterwards the author's new
+// deltas are.
+func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
+	f := m.frags[fragment]
+	f.barred[author] = true
+	if rnd > f.base {
+		r := f.round(rnd)
+		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.Author == author })
+		f.touched(rnd)
+	}
+	m.advance(now, f)
+}
+
+// CloseTo says that a peer closed this far and that all it folded is held
+// here: nothing is gained by waiting longer.
+func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
+	f := m.frags[fragment]
+	f.target = max(f.target, rnd)
+	m.advance(now, f)
+}
+
+// ring notes the bell of the open round and the rounds it implies.
+func (m *Rounds) ring(now Time, f *fragment, d Delta) {
+	switch {
+	case d.Round == f.closed+1 || d.Round == f.closed+2:
+		if f.bell == 0 {
+			f.bell = now
+		}
+	}
+}
+
+// admits is the window: a delta below the oldest kept base, or final, cannot
+// be folded here, and each author may park one delta ahead of the next round.
+func (f *fragment) admits(p Params, d Delta) error {
+	if d.Round <= f.base || d.Round+p.WindowUnion <= f.closed {
+		return ErrFinal
+	}
+	if f.barred[d.Author] {
+		return ErrBarred
+	}
+	if d.Round > f.closed+2 {
+		for r, known := range f.rounds {
+			if r > f.closed+2 && r != d.Round && known.by(d.Author) {
+				return ErrParked
+			}
+		}
+	}
+	return nil
+}
+
+// touched marks a closed round as changed since it was folded.
+func (f *fragment) touched(rnd uint32) {
+	if rnd > f.closed {
+		return
+	}
+	if f.dirty == 0 || rnd < f.dirty {
+		f.dirty = rnd
+	}
+}
+
+func (f *fragment) round(rnd uint32) *round {
+	r, ok := f.rounds[rnd]
+	if !ok {
+		r = &round{}
+		f.rounds[rnd] = r
+	}
+	return r
+}
+
+func (r *round) find(id ID) *entry {
+	for i := range r.entries {
+		if r.entries[i].delta.ID == id {
+			return &r.entries[i]
+		}
+	}
+	return nil
+}
+
+func (r *round) by(a Author) bool {
+	return slices.ContainsFunc(r.entries, func(e entry) bool { return e.delta.Author == a })
+}
+
+func (r *round) insert(e entry) {
+	r.entries = append(r.entries, e)
+	slices.SortFunc(r.entries, func(a, b entry) int {
+		if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
+			return c
+		}
+		return slices.Compare(a.delta.ID[:], b.delta.ID[:])
+	})
+}
+
+// set is what a fold of the round sees: the deltas whose payload is held.
+func (r *round) set() []Delta {
+	if r == nil {
+		return nil
+	}
+	var out []Delta
+	for _, e := range r.entries {
+		if e.held {
+			out = append(out, e.delta)
+		}
+	}
+	return out
+}
+
+func compareAuthors(a, b Author) int { return slices.Compare(a[:], b[:]) }

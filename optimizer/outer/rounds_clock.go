@@ -1,0 +1,81 @@
+package outer
+
+// Grace is at most graceShareNum/graceShareDen of the time between two bells
+// of a fragment: a round must be over well before the next one rings.
+const (
+	graceShareNum = 1
+	graceShareDen = 2
+)
+
+// lateMargin widens the mean lateness so that a peer that is usually in time
+// is not left out by jitter.
+const (
+	lateMarginNum = 3
+	lateMarginDen = 2
+)
+
+// emaOld of emaAll parts of an average come from the past.
+const (
+	emaOld = 7
+	emaAll = 8
+)
+
+// lateness keeps moving averages of how late each author's deltas arrive
+// after the bell, and of the time between two bells of a fragment.
+type lateness struct {
+	byAuthor map[Author]Time
+	lastBell map[int]Time
+	interval Time
+}
+
+func (l *lateness) observe(a Author, late Time) {
+	if l.byAuthor == nil {
+		l.byAuthor = map[Author]Time{}
+	}
+	l.byAuthor[a] = ema(l.byAuthor[a], max(late, 1))
+}
+
+// worst is the largest average lateness among live peers, with its margin.
+func (l *lateness) worst(live []Author, self Author) Time {
+	var w Time
+	for _, a := range live {
+		if a != self {
+			w = max(w, l.byAuthor[a]*lateMarginNum/lateMarginDen)
+		}
+	}
+	return w
+}
+
+func (l *lateness) rang(fragment int, at Time) {
+	if l.lastBell == nil {
+		l.lastBell = map[int]Time{}
+	}
+	if last := l.lastBell[fragment]; last != 0 && at > last {
+		l.interval = ema(l.interval, at-last)
+	}
+	l.lastBell[fragment] = at
+}
+
+func (l *lateness) between() Time { return l.interval }
+
+// stepClock averages the time of this learner's inner steps.
+type stepClock struct {
+	last Time
+	mean Time
+}
+
+func (c *stepClock) stepped(now Time) {
+	if c.last != 0 && now > c.last {
+		c.mean = ema(c.mean, now-c.last)
+	}
+	c.last = now
+}
+
+func (c *stepClock) interval() Time { return c.mean }
+
+func ema(old, x Time) Time {
+	if old == 0 {
+		return x
+	}
+	return (emaOld*old + x) / emaAll
+}

@@ -1,0 +1,177 @@
+package outer
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"lukechampine.com/blake3"
+)
+
+// Time is milliseconds since the Unix epoch. The machine only compares and
+// subtracts it; genesis.created is on the same scale.
+type Time = int64
+
+// Why a header is not taken.
+var (
+	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
+	ErrBarred = errors.New("the author signed two deltas for one round")
+	ErrParked = errors.New("the author already has a delta parked ahead of the open round")
+)
+
+// earlyRounds is how many rounds may close before min_round paces them: a run
+// starts with a burst, a flood of bells does not last.
+const earlyRounds = 8
+
+// mayClose says whether the open round closes now.
+func (m *Rounds) mayClose(now Time, f *fragment) bool {
+	open := f.closed + 1
+	if last := f.last(); last.EndRound != 0 && open > last.EndRound+1 {
+		return false
+	}
+	if now < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
+		return false
+	}
+	if f.target >= open || f.rounds[open+1] != nil && len(f.rounds[open+1].entries) > 0 {
+		return true
+	}
+	if f.bell == 0 {
+		return false
+	}
+	return m.answered(f, open) || m.graceOver(now, f, open)
+}
+
+// answered says whether every live learner expected to answer has its delta
+// held here.
+func (m *Rounds) answered(f *fragment, open uint32) bool {
+	r := f.rounds[open]
+	for _, a := range m.live {
+		if !f.barred[a] && m.mayAnswer(a, f.index, open) && !r.holds(a) {
+			return false
+		}
+	}
+	return len(r.set()) > 0
+}
+
+func (r *round) holds(a Author) bool {
+	return r != nil && slices.ContainsFunc(r.entries, func(e entry) bool { return e.held && e.delta.Author == a })
+}
+
+// graceOver says whether waiting has lasted long enough. With fewer deltas
+// than the quorum it lasts longer, but a hung peer stalls nothing.
+func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
+	waited := now - f.bell
+	if waited >= m.p.GraceMaxMs {
+		return true
+	}
+	quorum := max(1, min(m.p.Quorum, len(m.live)))
+	return len(f.rounds[open].set()) >= quorum && waited >= m.grace()
+}
+
+// grace follows how late live peers' deltas arrive, is at least the time of
+// two steps (the overlap that costs no goodput) and at most a fixed part of
+// the time between two bells.
+func (m *Rounds) grace() Time {
+	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(m.live, m.self))
+	if between := m.late.between(); between > 0 {
+		want = min(want, max(m.p.GraceMinMs, between*graceShareNum/graceShareDen))
+	}
+	return min(want, m.p.GraceMaxMs)
+}
+
+// mayAnswer says whether the author is among the C live learners that rank
+// first for this round; ringers always may publish.
+func (m *Rounds) mayAnswer(a Author, fragment int, rnd uint32) bool {
+	if len(m.live) <= m.p.Answerers {
+		return true
+	}
+	mine, before := rank(a, fragment, rnd), 0
+	for _, other := range m.live {
+		if other != a && slices.Compare(rank(other, fragment, rnd), mine) < 0 {
+			before++
+		}
+	}
+	return before < m.p.Answerers
+}
+
+// rank is BLAKE3(author, fragment, round): a draw that every node repeats.
+func rank(a Author, fragment int, rnd uint32) []byte {
+	b := binary.BigEndian.AppendUint32(a[:], uint32(fragment))
+	b = binary.BigEndian.AppendUint32(b, rnd)
+	sum := blake3.Sum256(b)
+	return sum[:]
+}
+
+// close closes the open round: its link is fixed by the set held now, and is
+// recomputed when a late delta arrives.
+func (m *Rounds) close(now Time, f *fragment) {
+	f.closed++
+	if f.bell != 0 {
+		m.late.rang(f.index, f.bell)
+	}
+	f.links = append(f.links, NextLink(m.p, f.last(), f.rounds[f.closed].set()))
+	f.bell = 0
+	if r := f.rounds[f.closed+1]; r != nil && len(r.entries) > 0 {
+		f.bell = r.rang
+	} else if r := f.rounds[f.closed+2]; r != nil && len(r.entries) > 0 {
+		f.bell = r.rang
+	}
+	m.expire(f)
+	m.emit(Closed{Fragment: f.index, Link: f.last(), Waited: now})
+}
+
+// expire forgets what is older than the union window.
+func (m *Rounds) expire(f *fragment) {
+	if f.closed <= m.p.WindowUnion {
+		return
+	}
+	final := f.closed - m.p.WindowUnion
+	if f.first >= final {
+		return
+	}
+	for r := range f.rounds {
+		if r <= final {
+			delete(f.rounds, r)
+		}
+	}
+	f.links = slices.Delete(f.links, 0, int(final-f.first))
+	f.first = final
+}
+
+func (f *fragment) last() Link { return f.links[len(f.links)-1] }
+
+func (f *fragment) link(rnd uint32) (Link, bool) {
+	if rnd < f.first || rnd > f.closed {
+		return Link{}, false
+	}
+	return f.links[rnd-f.first], true
+}
+
+// Link is one closed round of a fragment's chain. It follows from headers
+// alone.
+type Link struct {
+	Round    uint32
+	Chain    Digest // BLAKE3(previous chain, sorted ids folded)
+	State    Digest // state digest of the folded tip, zero until it is folded
+	Tokens   uint64 // tokens folded up to and with this round
+	EndRound uint32 // first round at which Tokens reached the budget; 0 = not yet
+	Folded   []ID   // sorted
+}
+
+// NextLink extends a chain by one round with the given set of valid deltas.
+// Past the round after EndRound nothing is folded any more.
+func NextLink(p Params, prev Link, set []Delta) Link {
+	next := Link{Round: prev.Round + 1, Tokens: prev.Tokens, EndRound: prev.EndRound}
+	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
+		for _, d := range set {
+			next.Folded = append(next.Folded, d.ID)
+			next.Tokens += d.Tokens
+		}
+	}
+	slices.SortFunc(next.Folded, func(a, b ID) int { return slices.Compare(a[:], b[:]) })
+	next.Chain = ChainDigest(prev.Chain, next.Folded)
+	if next.EndRound == 0 && next.Tokens >= p.Budget {
+		next.EndRound = next.Round
+	}
+	return next
+}

@@ -1,0 +1,46 @@
+package outer
+
+// RoundEffect is something the round machine wants done. Effects are carried
+// out in the order in which they were drained.
+type RoundEffect interface{ roundEffect() }
+
+// WantDraft asks the learner for a copy of its unpublished progress on a
+// fragment, at its next step boundary.
+type WantDraft struct{ Fragment int }
+
+// Closed says that a round closed here, with the link it has for now.
+type Closed struct {
+	Fragment int
+	Link     Link
+	At       Time
+}
+
+// WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the
+// kept tip of round Start. The tips of rounds in Keep, and the last one, are
+// kept as bases until DropBase. The answer is Folded or FoldFailed.
+type WantFold struct {
+	Fragment int
+	Start    uint32
+	Sets     [][]Delta
+	Keep     []uint32
+}
+
+// Adopt hands the learner a new tip, with the seqs of own deltas that entered
+// its chain, left it, or became final outside of it.
+type Adopt struct {
+	Fragment               int
+	Tip                    *Tip
+	Fold, Unfold, Returned []uint64
+}
+
+// DropBase says that a kept base is no longer needed.
+type DropBase struct {
+	Fragment int
+	Round    uint32
+}
+
+func (WantDraft) roundEffect() {}
+func (Closed) roundEffect()    {}
+func (WantFold) roundEffect()  {}
+func (Adopt) roundEffect()     {}
+func (DropBase) roundEffect()  {}

@@ -1,0 +1,172 @@
+package outer
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// askFold asks for the tip of the newest closed round when the one held is
+// behind it, or when late deltas changed the chain below it. Late deltas
+// coalesce: a refold waits for the next close, or for grace to pass.
+func (m *Rounds) askFold(now Time, f *fragment) {
+	if f.folding != nil {
+		return
+	}
+	behind := f.tip.Round < f.closed
+	if !behind && (f.dirty == 0 || now-f.foldAt < m.grace()) {
+		return
+	}
+	start := f.tip.Round
+	if f.dirty != 0 && f.dirty <= start {
+		start = f.baseBelow(f.dirty)
+	}
+	if f.dirty != 0 {
+		f.relink(m.p, start)
+	}
+	f.dirty, f.foldAt = 0, now
+	m.emit(f.startFold(start))
+}
+
+// relink recomputes the chain above start from the sets as they are now.
+func (f *fragment) relink(p Params, start uint32) {
+	for r := start + 1; r <= f.closed; r++ {
+		f.links[r-f.first] = NextLink(p, f.links[r-1-f.first], f.rounds[r].set())
+	}
+}
+
+// startFold describes the fold of rounds start+1 to closed.
+func (f *fragment) startFold(start uint32) WantFold {
+	job := &foldJob{start: start}
+	w := WantFold{Fragment: f.index, Start: start}
+	for r := start + 1; r <= f.closed; r++ {
+		l, _ := f.link(r)
+		job.links = append(job.links, l)
+		w.Sets = append(w.Sets, f.rounds[r].set())
+	}
+	for r := start + 1; r < f.closed; r++ {
+		if keepsBase(r, f.closed, f.union) {
+			w.Keep = append(w.Keep, r)
+		}
+	}
+	f.folding = job
+	return w
+}
+
+// baseBelow is the newest kept base older than the round.
+func (f *fragment) baseBelow(rnd uint32) uint32 {
+	best := f.bases[0]
+	for _, b := range f.bases {
+		if b < rnd {
+			best = b
+		}
+	}
+	return best
+}
+
+// keepsBase is the spacing of kept bases: a tip of round r stays for twice the
+// largest power of two that divides r, so that a refold replays about as many
+// rounds as the late delta is old, and the bases kept are some two per
+// doubling of the window. At least one is older than the window.
+func keepsBase(rnd, closed, union uint32) bool {
+	age := closed - rnd
+	if age >= 2*union {
+		return false
+	}
+	zeros := bits.TrailingZeros32(rnd) // 32 for round 0
+	return zeros >= 31 || age < 2<<zeros
+}
+
+// Folded takes the result of a fold that was asked for: the tip and the state
+// digest of every round folded. A chain that differs from the one fixed when
+// the fold was asked for is a bug or corrupt memory, and an error.
+func (m *Rounds) Folded(now Time, fragment int, tip *Tip, states []Digest) error {
+	f := m.frags[fragment]
+	job := f.folding
+	f.folding = nil
+	if job == nil || len(states) != len(job.links) {
+		return fmt.Errorf("fold of fragment %d: result does not belong to the fold asked for", fragment)
+	}
+	want := job.links[len(job.links)-1]
+	if tip.Round != want.Round || tip.Chain != want.Chain || tip.Tokens != want.Tokens || tip.EndRound != want.EndRound {
+		return fmt.Errorf("fold of fragment %d round %d: got chain %x, the deltas held give %x: memory corruption or a bug", fragment, want.Round, tip.Chain[:4], want.Chain[:4])
+	}
+	f.noteStates(job, states)
+	f.tip = tip
+	m.dropBases(f, job)
+	m.adopt(f)
+	m.advance(now, f)
+	return nil
+}
+
+// FoldFailed says that a fold could not be done; it will be asked for again
+// when grace has passed.
+func (m *Rounds) FoldFailed(now Time, fragment int) {
+	f := m.frags[fragment]
+	if f.folding == nil {
+		return
+	}
+	f.touched(f.folding.start + 1)
+	f.folding, f.foldAt = nil, now
+}
+
+// noteStates records the state digests of rounds whose chain is still the one
+// that was folded.
+func (f *fragment) noteStates(job *foldJob, states []Digest) {
+	for i, l := range job.links {
+		if cur, ok := f.link(l.Round); ok && cur.Chain == l.Chain {
+			f.links[l.Round-f.first].State = states[i]
+		}
+	}
+}
+
+// dropBases keeps the bases that the spacing wants and drops the others, and
+// those above the fold's start, which the refold replaced.
+func (m *Rounds) dropBases(f *fragment, job *foldJob) {
+	var keep []uint32
+	for _, b := range f.bases {
+		switch {
+		case b > job.start:
+		case keepsBase(b, f.tip.Round, f.union):
+			keep = append(keep, b)
+		default:
+			m.emit(DropBase{Fragment: f.index, Round: b})
+		}
+	}
+	for _, l := range job.links {
+		if l.Round < f.tip.Round && keepsBase(l.Round, f.tip.Round, f.union) {
+			keep = append(keep, l.Round)
+		}
+	}
+	f.bases = append(keep, f.tip.Round)
+	f.base = f.bases[0]
+}
+
+// adopt tells the learner what the new tip changes for it.
+func (m *Rounds) adopt(f *fragment) {
+	a := Adopt{Fragment: f.index, Tip: f.tip}
+	a.Fold, a.Unfold, a.Returned = f.settle(m.p, f.tip.Round)
+	m.emit(a)
+}
+
+// Install replaces every fragment by tips taken whole from another node (all
+// of one chain). history[p] ends with the link of tips[p] and reaches back as
+// far as that node could vouch for; own deltas named there count as folded.
+func (m *Rounds) Install(now Time, tips []*Tip, history [][]Link) error {
+	if len(tips) != len(m.frags) || len(history) != len(m.frags) {
+		return fmt.Errorf("install: %d tips for %d fragments", len(tips), len(m.frags))
+	}
+	for i, t := range tips {
+		h := history[i]
+		if len(h) == 0 || h[len(h)-1].Round != t.Round || h[len(h)-1].Chain != t.Chain {
+			return fmt.Errorf("install: fragment %d: history does not end with the tip of round %d", i, t.Round)
+		}
+	}
+	for i, t := range tips {
+		f := m.frags[i]
+		f.reset(t, slices.Clone(history[i]))
+		m.adopt(f)
+	}
+	m.each(now)
+	return nil
+}

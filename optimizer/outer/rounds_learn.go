@@ -1,0 +1,126 @@
+package outer
+
+import "slices"
+
+// maxUnsent is how many own deltas of a fragment may wait to be handed over
+// while there are peers: progress then accumulates in the next one instead of
+// filling a slow link with deltas that will be late.
+const maxUnsent = 2
+
+// Stepped counts one inner step of the own learner.
+func (m *Rounds) Stepped(now Time, tokens uint64) {
+	m.steps.stepped(now)
+	for _, f := range m.frags {
+		f.since++
+		f.pending++
+		f.unsent += tokens
+		m.askDraft(now, f)
+	}
+}
+
+// askDraft asks the learner for a copy of its unpublished progress when this
+// fragment is due: it rings (H steps since the last own delta), answers a bell
+// (h_min steps), or flushes (any step, at the end).
+func (m *Rounds) askDraft(now Time, f *fragment) {
+	if !m.learner || f.drafting || f.pending == 0 || !m.open(f) || m.linkBusy(f) {
+		return
+	}
+	rings := f.since >= m.p.H
+	answers := f.bell != 0 && int(f.pending) >= m.p.HMin && m.mayAnswer(m.self, f.index, f.closed+1)
+	full := f.pending >= m.p.MaxSteps
+	if rings || answers || full || m.flush {
+		f.drafting = true
+		m.emit(WantDraft{Fragment: f.index})
+	}
+}
+
+// open says whether this learner may sign a delta for the fragment's open
+// round: it has not yet, and the round is not past the end of the run.
+func (m *Rounds) open(f *fragment) bool {
+	open := f.closed + 1
+	last := f.last()
+	if last.EndRound != 0 && open > last.EndRound+1 {
+		return false
+	}
+	return open > f.mark && !f.barred[m.self]
+}
+
+// linkBusy says whether own deltas of the fragment still wait for anybody to
+// take them. A learner without peers publishes all the same.
+func (m *Rounds) linkBusy(f *fragment) bool {
+	if len(m.live) <= 1 {
+		return false
+	}
+	n := 0
+	for _, o := range f.own {
+		if !o.handed {
+			n++
+		}
+	}
+	return n >= maxUnsent
+}
+
+// Drafted names the round that a draft is published for: the open one at this
+// moment. The caller signs it, makes it durable and then calls Published.
+func (m *Rounds) Drafted(fragment int) (rnd uint32) {
+	f := m.frags[fragment]
+	return max(f.closed, f.mark) + 1
+}
+
+// Published says that an own delta is durable; it enters the set.
+func (m *Rounds) Published(now Time, d Delta, seq uint64) {
+	f := m.frags[d.Fragment]
+	f.drafting = false
+	f.since = 0
+	f.pending -= min(f.pending, d.Steps)
+	f.unsent -= min(f.unsent, d.Tokens)
+	f.mark = max(f.mark, d.Round)
+	f.own = append(f.own, ownRound{seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
+	if m.Offer(now, d) == nil {
+		m.Held(now, d.Fragment, d.Round, d.ID)
+	}
+}
+
+// DraftFailed says that no delta came of a draft that was asked for.
+func (m *Rounds) DraftFailed(fragment int) { m.frags[fragment].drafting = false }
+
+// HandedOver says that some peer holds the own delta.
+func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
+	f := m.frags[fragment]
+	for i := range f.own {
+		if f.own[i].id == id {
+			f.own[i].handed = true
+		}
+	}
+	m.askDraft(now, f)
+}
+
+// settle compares own deltas with the chain that a new tip follows and
+// returns the seqs that entered it, left it, or became final outside of it.
+func (f *fragment) settle(p Params, upTo uint32) (fold, unfold, returned []uint64) {
+	kept := f.own[:0]
+	for _, o := range f.own {
+		if l, ok := f.link(o.round); ok && o.round <= upTo {
+			in := slices.Contains(l.Folded, o.id)
+			switch {
+			case in && !o.folded:
+				fold = append(fold, o.seq)
+			case !in && o.folded:
+				unfold = append(unfold, o.seq)
+			}
+			o.folded = in
+		}
+		final := o.round+p.WindowUnion <= f.closed
+		if !final {
+			kept = append(kept, o)
+			continue
+		}
+		if !o.folded {
+			returned = append(returned, o.seq)
+			f.pending += o.steps
+			f.unsent += o.tokens
+		}
+	}
+	f.own = kept
+	return fold, unfold, returned
+}

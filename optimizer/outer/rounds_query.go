@@ -1,0 +1,119 @@
+package outer
+
+import "slices"
+
+// Fragments is the number of fragments.
+func (m *Rounds) Fragments() int { return len(m.frags) }
+
+// Closed is the last closed round of a fragment.
+func (m *Rounds) Closed(p int) uint32 { return m.frags[p].closed }
+
+// Base is the oldest round whose tip is kept: deltas of later rounds can still
+// be folded.
+func (m *Rounds) Base(p int) uint32 { return m.frags[p].base }
+
+// Tip is the newest folded tip of a fragment. It must not be changed.
+func (m *Rounds) Tip(p int) *Tip { return m.frags[p].tip }
+
+// Link is the link of a closed round, while it is inside the union window.
+func (m *Rounds) Link(p int, rnd uint32) (Link, bool) { return m.frags[p].link(rnd) }
+
+// Links are the links of the union window, oldest first, up to round upTo.
+func (m *Rounds) Links(p int, upTo uint32) []Link {
+	f := m.frags[p]
+	if upTo < f.first {
+		return nil
+	}
+	return slices.Clone(f.links[:min(upTo, f.closed)-f.first+1])
+}
+
+// Set are the deltas of a round whose payload is held. Of a round below the
+// kept bases nothing but the ids folded is known; see Link.
+func (m *Rounds) Set(p int, rnd uint32) []Delta { return m.frags[p].rounds[rnd].set() }
+
+// Known says whether a delta is known, and whether its payload is held.
+func (m *Rounds) Known(p int, rnd uint32, id ID) (known, held bool) {
+	r, ok := m.frags[p].rounds[rnd]
+	if !ok {
+		return false, false
+	}
+	e := r.find(id)
+	return e != nil, e != nil && e.held
+}
+
+// Settled says that every closed round is folded and adopted.
+func (m *Rounds) Settled() bool {
+	for _, f := range m.frags {
+		if f.folding != nil || f.dirty != 0 || f.tip.Round != f.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// Ended says that every fragment reached the budget, and that a fragment with
+// own unpublished progress has closed its last round.
+func (m *Rounds) Ended() bool {
+	for _, f := range m.frags {
+		end := f.last().EndRound
+		if end == 0 || f.tip.Round < end {
+			return false
+		}
+	}
+	return true
+}
+
+// Flushed says that nothing is left that this learner could still publish.
+func (m *Rounds) Flushed() bool {
+	for _, f := range m.frags {
+		if f.drafting || f.pending > 0 && !m.over(f) {
+			return false
+		}
+	}
+	return true
+}
+
+// over says that the fragment takes no further delta of this learner.
+func (m *Rounds) over(f *fragment) bool {
+	end := f.last().EndRound
+	return end != 0 && max(f.closed, f.mark) > end
+}
+
+// Pending are the steps and tokens of a fragment that this learner has not
+// published.
+func (m *Rounds) Pending(p int) (steps uint32, tokens uint64) {
+	return m.frags[p].pending, m.frags[p].unsent
+}
+
+// Projected is how many tokens the fragment will have folded when every delta
+// known now is, without what is unpublished.
+func (m *Rounds) Projected(p int) uint64 {
+	f := m.frags[p]
+	total := f.last().Tokens
+	for rnd, r := range f.rounds {
+		if rnd > f.closed {
+			for _, e := range r.entries {
+				total += e.delta.Tokens
+			}
+		}
+	}
+	return total + f.lateTokens()
+}
+
+// lateTokens are those of held late deltas that the chain does not have yet.
+func (f *fragment) lateTokens() (n uint64) {
+	if f.dirty == 0 {
+		return 0
+	}
+	for rnd := f.dirty; rnd <= f.closed; rnd++ {
+		l, _ := f.link(rnd)
+		for _, d := range f.rounds[rnd].set() {
+			if _, in := slices.BinarySearchFunc(l.Folded, d.ID, compareIDs); !in {
+				n += d.Tokens
+			}
+		}
+	}
+	return n
+}
+
+func compareIDs(a, b ID) int { return slices.Compare(a[:], b[:]) }
