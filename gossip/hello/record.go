@@ -1,0 +1,46 @@
+package hello
+
+import (
+	"atoll/gossip/wire"
+)
+
+// Protocol is the version of everything that nodes say to each other.
+const Protocol = 1
+
+// Roles of a node and kinds of a trainer.
+const (
+	Learner  = "learner"
+	Observer = "observer"
+
+	Builtin  = "builtin"
+	External = "external"
+)
+
+// Device is one kind of hardware that a node trains on.
+type Device struct {
+	Kind        string `cbor:"1,keyasint"` // "cpu", "cuda", ...
+	Name        string `cbor:"2,keyasint"` // as the system calls it
+	Count       int    `cbor:"3,keyasint"`
+	MemoryBytes uint64 `cbor:"4,keyasint"` // of all of them together
+}
+
+// Record is what a node says about itself. Rates are measured, 0 if not yet.
+type Record struct {
+	Protocol           uint32      `cbor:"1,keyasint"`
+	Run                wire.RunID  `cbor:"2,keyasint"`
+	Author             wire.PeerID `cbor:"3,keyasint"`
+	Seq                uint64      `cbor:"4,keyasint"` // a higher one replaces a lower
+	Role               string      `cbor:"5,keyasint"` // Learner or Observer
+	Trainer            string      `cbor:"6,keyasint"` // Builtin or External; empty for an observer
+	Devices            []Device    `cbor:"7,keyasint"`
+	TokensPerSecond    float64     `cbor:"8,keyasint"` // for this run's model
+	TokensPerStep      uint64      `cbor:"9,keyasint"`
+	Precision          string      `cbor:"10,keyasint"` // of the training arithmetic, see PrecisionClass
+	Codecs             []uint8     `cbor:"11,keyasint"` // that it can decode
+	MemoryBytes        uint64      `cbor:"12,keyasint"` // that training may use
+	UpBytesPerSecond   float64     `cbor:"13,keyasint"`
+	DownBytesPerSecond float64     `cbor:"14,keyasint"`
+	Addrs              []string    `cbor:"15,keyasint"` // multiaddrs at which it can be dialled
+	Agent              string      `cbor:"16,keyasint"` // name and version of the program
+	StartedMs          int64       `cbor:"17,keyasint"` // unix milliseconds
+}

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"math"
+)
+
+// State is what a node is doing.
+type State uint8
+
+// States in the order in which a learner passes through them.
+const (
+	Joining   State = iota + 1 // fetching genesis and tips
+	Training                   // stepping
+	Stopped                    // budget reached, nothing left to publish
+	Observing                  // holds and serves state, never trains
+	Leaving                    // going away in order; its last beat
+)
+
+var stateNames = [...]string{"", "joining", "training", "stopped", "observing", "leaving"}
+
+// String returns the state as the screen shows it.
+func (s State) String() string {
+	if s < Joining || s > Leaving {
+		return fmt.Sprintf("state %d", uint8(s))
+	}
+	return stateNames[s]
+}
+
+// Beat is what a node tells everyone every few seconds. Unpublished and Closed
+// have an entry for each fragment.
+type Beat struct {
+	_ struct{} `cbor:",toarray"`
+
+	Author          PeerID
+	Incarnation     int64    // process start, unix ms: a later one replaces an earlier
+	Seq             uint64   // counts the beats of an incarnation
+	State           State    //
+	Steps           uint64   // inner steps since the learner's first start
+	Tokens          uint64   // tokens in those steps
+	Unpublished     []uint64 // tokens per fragment that are in no delta yet
+	Closed          []uint32 // last closed round per fragment
+	Lag             uint8    // Chain and StateDigest are at max(Closed-Lag, 0)
+	Chain           Digest   // over the chain digests of all fragments
+	StateDigest     Digest   // over the state digests of all fragments
+	Capability      uint64   // sequence number of the newest capability record
+	TokensPerSecond float64  // measured of late; 0 if it does not train
+	Folded          uint64   // tokens folded, by its tips
+	Bits            float32  // last live bits per byte; 0 if there is none
+}
+
+// MaxLag bounds Beat.Lag: digests older than that say nothing about now.
+const MaxLag = 64
+
+// Validate checks what holds in every run. Its error names the field.
+func (b Beat) Validate() error {
+	switch {
+	case b.Incarnation < 0:
+		return invalid("incarnation", b.Incarnation, "unix milliseconds")
+	case b.State < Joining || b.State > Leaving:
+		return invalid("state", uint8(b.State), "in %d..%d", Joining, Leaving)
+	case len(b.Closed) > MaxFragments:
+		return invalid("closed", len(b.Closed), "at most %d fragments", MaxFragments)
+	case len(b.Unpublished) != len(b.Closed):
+		return invalid("unpublished", len(b.Unpublished), "as many entries as closed, %d", len(b.Closed))
+	case b.Lag > MaxLag:
+		return invalid("lag", b.Lag, "at most %d", MaxLag)
+	case !amount(b.TokensPerSecond):
+		return invalid("tokens per second", b.TokensPerSecond, "finite and not negative")
+	case !amount(float64(b.Bits)):
+		return invalid("bits", b.Bits, "finite and not negative")
+	}
+	return nil
+}
+
+// amount reports whether x is finite and not negative (nor minus zero, which
+// would be a second encoding of nothing).
+func amount(x float64) bool {
+	return !math.IsNaN(x) && !math.IsInf(x, 0) && !math.Signbit(x)
+}
+
+// EncodeBeat signs b, whose Author it sets to the name of key, and returns the
+// gossip message. Receivers refuse a beat that fails Validate.
+func EncodeBeat(key ed25519.PrivateKey, run RunID, b Beat) []byte {
+	b.Author = PeerIDOf(key)
+	return seal([]byte{Version, byte(KindBeat)}, key, domainBeat, run, b)
+}
+
+// openBeat decodes the body of a beat: CBOR, then the signature over it.
+func openBeat(run RunID, body []byte) (Beat, error) {
+	var b Beat
+	signed, sig, err := unseal(body, &b)
+	if err != nil {
+		return Beat{}, err
+	}
+	if err := b.Validate(); err != nil {
+		return Beat{}, err
+	}
+	return b, Verify(b.Author, domainBeat, run, signed, sig)
+}

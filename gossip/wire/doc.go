@@ -1,0 +1,22 @@
+// Package wire turns everything that travels between nodes into bytes and
+// back: gossip messages, requests and answers on streams, and the limits on
+// each.
+//
+// It is pure: no I/O of its own (the frame helpers read and write what they
+// are given), no clock, no randomness. Every decoder checks version, length
+// and counts before it allocates, and accepts exactly one encoding of each
+// value, so equal values have equal bytes and equal hashes.
+//
+// A gossip message is a version byte, a kind byte and a body:
+//
+//	header    signed header (156 bytes, fixed) and, if it fits, the payload
+//	beat      CBOR array and a 64-byte signature over those very bytes
+//	evidence  two signed headers, the smaller first
+//
+// A request is a version byte, a kind byte and the kind's CBOR fields; an
+// answer is a status byte and the kind's body. CBOR is RFC 8949 core
+// deterministic encoding, structures as arrays.
+//
+// Signatures are ed25519 over domain, RunID and bytes: one made for a header
+// never passes for a beat, and one made in a run never passes in another.
+package wire

@@ -1,0 +1,78 @@
+package wire
+
+// Version is the first byte of every gossip message and request. It changes
+// when the meaning of any byte after it does.
+const Version = 1
+
+// Limits on gossip messages.
+const (
+	// MaxMessage bounds a gossip message. gossipsub repeats each message to
+	// several peers, so only small ones may travel by it; 4 KiB holds a beat of
+	// MaxFragments fragments with every number at its largest.
+	MaxMessage = 4 << 10
+	// MaxInline bounds a payload carried inside its header's message. Such a
+	// payload arrives several times; up to 1 KiB that costs less than a stream.
+	MaxInline = 1 << 10
+	// MaxFragments bounds the fragments of a model. It follows from MaxMessage:
+	// a beat has up to 14 bytes for each.
+	MaxFragments = 256
+)
+
+// Limits on requests.
+const (
+	// MaxRequest bounds a request: 1024 ranges or rounds fit four times over.
+	MaxRequest = 64 << 10
+	// MaxWaitMs bounds how long a server parks a request for a payload that it
+	// is fetching itself: longer, and the caller is better off asking another.
+	MaxWaitMs = 60_000
+	// MaxRanges bounds the ranges in one request: four for each fragment, so
+	// that bisecting all fragments at once takes one request a step.
+	MaxRanges = 4 * MaxFragments
+	// MaxRangeRounds bounds the rounds of one range: 16 unions windows (W_u).
+	MaxRangeRounds = 4096
+	// MaxRangesRounds bounds the rounds of all ranges of a request together: 64
+	// rounds for each of MaxFragments fragments in an answer below 1 MiB.
+	MaxRangesRounds = 16384
+	// MaxRoundKeys bounds the rounds whose headers one request may ask for.
+	MaxRoundKeys = 1024
+)
+
+// Limits on answers. Each is what the asker reads at most, body only.
+const (
+	// MaxGenesis bounds the genesis document: a few KiB in practice, with room
+	// for the tokenizer that it holds.
+	MaxGenesis = 1 << 20
+	// MaxRecord bounds a signed capability record: 16 addresses and some devices.
+	MaxRecord = 4 << 10
+	// MaxRoster bounds the capability records in one roster; a node tells about
+	// those it heard last, and the rest are found through them.
+	MaxRoster = 256
+	// MaxHeaders bounds the signed headers in one answer: four for each of
+	// MaxRoundKeys rounds. A server stops before the round that would pass it.
+	MaxHeaders = 4096
+	// MaxPayload bounds a payload: a fragment of 16 Mi values in f32, or of
+	// 128 Mi in int4. It is held in memory while it is checked. A larger model
+	// takes more fragments.
+	MaxPayload = 64 << 20
+	// ChunkSize is the size of each chunk of a tip but the last: small enough to
+	// spread over many donors, large enough that its digest is cheap.
+	ChunkSize = 256 << 10
+	// MaxChunks bounds the chunks of one tip: 1 GiB, that is MaxPayload's 16 Mi
+	// values with anchor, momentum and room to spare.
+	MaxChunks = 4096
+	// MaxManifest bounds a signed manifest: some 30,000 chunks, 7.5 GiB of tips.
+	MaxManifest = 1 << 20
+
+	maxRosterBody  = arrayHead + MaxRoster*(arrayHead+MaxRecord)
+	maxRoundsBody  = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
+	maxHeadersBody = MaxHeaders * SignedHeaderSize
+
+	arrayHead       = 3                                   // CBOR head of an array or string of up to 64 KiB
+	digestItem      = 2 + 32                              // CBOR byte string of a digest
+	rangeAnswerHead = 1 + 2*numberItem + 2*digestItem + 3 // closed, base, chain, state, head of sets
+	numberItem      = 5                                   // CBOR uint32 at its largest
+)
+
+// MaxSet bounds the ids that a set digest covers: more deltas of one round
+// than any run has learners that answer. It bounds memory for repair.
+const MaxSet = 4096
