@@ -1,0 +1,53 @@
+// Package codec turns a vector of float32 into the bytes that travel between
+// nodes, and back. Kinds differ in how many bits they spend on a value; all
+// share one container.
+//
+// # Container, version 1
+//
+// All integers are little endian.
+//
+//	byte     version (0xA1)
+//	byte     kind
+//	uint32   count of values
+//	segment  for each run of up to 131072 values, in order
+//
+// A segment is a fixed sequence of byte streams whose raw lengths follow from
+// the kind and the number n of values in the segment, so no length is stored:
+//
+//	f32    4 streams of n bytes: byte planes, least significant first
+//	bf16   2 streams of n bytes: byte planes, least significant first
+//	int8   low and high bytes of the scales (one a block), then n codes
+//	int4   low and high bytes of the scales (one a block), then n codes in
+//	       ceil(n/2) bytes, the earlier value in the low nibble
+//
+// Each stream is one chunk: a mode byte, then
+//
+//	0 stored   the raw bytes
+//	1 run      one byte, repeated
+//	2 huff0    uint24 length, then a Huffman table and four huff0 streams
+//
+// A huff0 chunk is never longer than the stored one would be, which is what
+// makes MaxSize a bound.
+//
+// # Quantisation
+//
+// A block is 256 consecutive values (the last of a segment may be shorter)
+// with one scale s, a non-negative bfloat16. Codes are q+8 (int4, |q| <= 7) or
+// q+128 (int8, |q| <= 127); the value is q*s, which float32 holds exactly. The
+// code 0 does not exist and is refused. q is x/s rounded to nearest, ties to
+// even.
+//
+// The scale is max|x| / (Q + 0.49), rounded up to a bfloat16, with Q the
+// largest q: the extremes then round down onto Q with the same error of at
+// most s/2 as every other value, and no clamp is needed. The usual max|x| / Q
+// has a step 7 % coarser at int4 and gains nothing by it. Clipping to the
+// step of least squared error gains accuracy and pays it back in bytes,
+// because the step decides the entropy of the codes: see TestScaleChoice.
+//
+// # What is promised
+//
+// Encode and Decode give the same bits on every architecture: products that
+// are added to are rounded first, and no math function but conversions is
+// used. Decode accepts exactly what Check accepts, never panics, allocates
+// nothing that depends on its input, and delivers finite values only.
+package codec

@@ -1,0 +1,55 @@
+package codec
+
+import "fmt"
+
+// Kind says how a value is represented. Numbers are part of the wire format.
+type Kind uint8
+
+const (
+	F32  Kind = 1 // float32, lossless
+	BF16 Kind = 2 // bfloat16, rounded to nearest even
+	Int8 Kind = 3 // 8 bits and a scale per block of 256
+	Int4 Kind = 4 // 4 bits and a scale per block of 256
+)
+
+var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4"}
+
+// Parse returns the kind called name: f32, bf16, int8 or int4.
+func Parse(name string) (Kind, error) {
+	for k := F32; k <= Int4; k++ {
+		if names[k] == name {
+			return k, nil
+		}
+	}
+	return 0, fmt.Errorf("codec %q is unknown: use f32, bf16, int8 or int4", name)
+}
+
+// Valid reports whether k is one of the kinds above.
+func (k Kind) Valid() bool { return k >= F32 && k <= Int4 }
+
+// String is the name that Parse takes.
+func (k Kind) String() string {
+	if !k.Valid() {
+		return fmt.Sprintf("codec(%d)", uint8(k))
+	}
+	return names[k]
+}
+
+// maxStreams is the largest number of streams in a segment of any kind.
+const maxStreams = 4
+
+// layout gives the raw length in bytes of each stream in a segment of n values
+// and how many streams there are. k must be valid.
+func (k Kind) layout(n int) (sizes [maxStreams]int, streams int) {
+	blocks := (n + blockLen - 1) / blockLen
+	switch k {
+	case F32:
+		return [maxStreams]int{n, n, n, n}, 4
+	case BF16:
+		return [maxStreams]int{n, n}, 2
+	case Int8:
+		return [maxStreams]int{blocks, blocks, n}, 3
+	default: // Int4
+		return [maxStreams]int{blocks, blocks, (n + 1) / 2}, 3
+	}
+}
