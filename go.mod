@@ -22,4 +22,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require honnef.co/go/tools v0.8.2 // indirect
+require (
+	github.com/x448/float16 v0.8.4 // indirect
+	honnef.co/go/tools v0.8.2 // indirect
+)

@@ -56,7 +56,7 @@ func openEvidence(run RunID, body []byte) (Evidence, error) {
 	}
 	e := Evidence{A: a, B: b}
 	if e.sorted() != e {
-		return Evidence{}, invalid("evidence", a.Author, "the smaller header first")
+		return Evidence{}, invalid("evidence", a.Header.Author, "the smaller header first")
 	}
 	return e, e.Check(run)
 }
