@@ -57,7 +57,7 @@ func dotGo(x, y []float32) float64 {
 }
 
 // sumLanes adds the lanes pairwise: halves onto each other until one is left.
-func sumLanes(sum *[lanes]float64) float64 {
+func sumLanes[F float32 | float64](sum *[lanes]F) F {
 	for half := lanes / 2; half > 0; half /= 2 {
 		for i := range half {
 			sum[i] += sum[i+half]

@@ -1,0 +1,52 @@
+package tensor
+
+import "math"
+
+// adamTiny is where a decaying moment counts as 0. A moment without gradients
+// shrinks by a constant factor each step and would otherwise end as a denormal
+// number, on which arithmetic is many times slower.
+const adamTiny = 0x1p-100
+
+// AdamWCoef holds what one AdamW step shares between all parameters, bias
+// corrections included (I. Loshchilov and F. Hutter, Decoupled weight decay
+// regularization, 2019).
+type AdamWCoef struct {
+	Beta1, Beta2 float32 // decay rates of the two moments
+	Grad         float32 // the gradient is multiplied by this first: clipping, averaging
+	Step         float32 // lr / (1 - Beta1^t)
+	Root         float32 // 1 / sqrt(1 - Beta2^t)
+	Eps          float32 // added to the corrected root of the second moment
+	Keep         float32 // 1 - lr * weight decay
+}
+
+// AdamWUpdate applies one step to parameters p with gradients g and moments m, v:
+//
+//	m = Beta1 m + (1-Beta1) Grad g
+//	v = Beta2 v + (1-Beta2) (Grad g)^2
+//	p = Keep p - Step m / (Root sqrt(v) + Eps)
+//
+// Moments below 2^-100 become 0. It is bound by the division and the square root.
+func AdamWUpdate(p, g, m, v []float32, c AdamWCoef) {
+	checkLength("AdamWUpdate", len(p), len(g), len(m), len(v))
+	adamwGo(p, g, m, v, &c)
+}
+
+func adamwGo(p, g, m, v []float32, c *AdamWCoef) {
+	rest1, rest2 := 1-c.Beta1, 1-c.Beta2
+	for i := range p {
+		grad := float32(c.Grad * g[i])
+		m[i] = flush(float32(c.Beta1*m[i]) + float32(rest1*grad))
+		v[i] = flush(float32(c.Beta2*v[i]) + float32(rest2*float32(grad*grad)))
+		root := float32(math.Sqrt(float64(v[i])))
+		change := m[i] / (float32(c.Root*root) + c.Eps)
+		p[i] = float32(c.Keep*p[i]) - float32(c.Step*change)
+	}
+}
+
+// flush returns 0 for a value below adamTiny in size.
+func flush(x float32) float32 {
+	if x > -adamTiny && x < adamTiny {
+		return 0
+	}
+	return x
+}
