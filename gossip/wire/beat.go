@@ -34,9 +34,9 @@ type Beat struct {
 	_ struct{} `cbor:",toarray"`
 
 	Author          PeerID
-	Incarnation     int64    // process start, unix ms: a later one replaces an earlier
-	Seq             uint64   // counts the beats of an incarnation
-	State           State    //
+	Incarnation     int64  // process start, unix ms: a later one replaces an earlier
+	Seq             uint64 // counts the beats of an incarnation
+	State           State
 	Steps           uint64   // inner steps since the learner's first start
 	Tokens          uint64   // tokens in those steps
 	Unpublished     []uint64 // tokens per fragment that are in no delta yet
@@ -49,9 +49,6 @@ type Beat struct {
 	Folded          uint64   // tokens folded, by its tips
 	Bits            float32  // last live bits per byte; 0 if there is none
 }
-
-// MaxLag bounds Beat.Lag: digests older than that say nothing about now.
-const MaxLag = 64
 
 // Validate checks what holds in every run. Its error names the field.
 func (b Beat) Validate() error {

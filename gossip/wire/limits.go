@@ -16,19 +16,22 @@ const (
 	// MaxFragments bounds the fragments of a model. It follows from MaxMessage:
 	// a beat has up to 14 bytes for each.
 	MaxFragments = 256
+	// MaxLag bounds Beat.Lag: digests older than that say nothing about now.
+	MaxLag = 64
 )
 
 // Limits on requests.
 const (
-	// MaxRequest bounds a request: 1024 ranges or rounds fit four times over.
+	// MaxRequest bounds a request: MaxRanges ranges of up to 14 bytes fit four
+	// times over.
 	MaxRequest = 64 << 10
 	// MaxWaitMs bounds how long a server parks a request for a payload that it
 	// is fetching itself: longer, and the caller is better off asking another.
 	MaxWaitMs = 60_000
 	// MaxRanges bounds the ranges in one request: four for each fragment, so
-	// that bisecting all fragments at once takes one request a step.
+	// that all fragments can be bisected with one request a step.
 	MaxRanges = 4 * MaxFragments
-	// MaxRangeRounds bounds the rounds of one range: 16 unions windows (W_u).
+	// MaxRangeRounds bounds the rounds of one range: 16 union windows (W_u).
 	MaxRangeRounds = 4096
 	// MaxRangesRounds bounds the rounds of all ranges of a request together: 64
 	// rounds for each of MaxFragments fragments in an answer below 1 MiB.
@@ -50,15 +53,15 @@ const (
 	// MaxHeaders bounds the signed headers in one answer: four for each of
 	// MaxRoundKeys rounds. A server stops before the round that would pass it.
 	MaxHeaders = 4096
-	// MaxPayload bounds a payload: a fragment of 16 Mi values in f32, or of
+	// MaxPayload bounds a payload: a fragment of nearly 16 Mi values in f32, or
 	// 128 Mi in int4. It is held in memory while it is checked. A larger model
 	// takes more fragments.
 	MaxPayload = 64 << 20
 	// ChunkSize is the size of each chunk of a tip but the last: small enough to
 	// spread over many donors, large enough that its digest is cheap.
 	ChunkSize = 256 << 10
-	// MaxChunks bounds the chunks of one tip: 1 GiB, that is MaxPayload's 16 Mi
-	// values with anchor, momentum and room to spare.
+	// MaxChunks bounds the chunks of one tip: 1 GiB, anchor and momentum of the
+	// 128 Mi values of the largest payload.
 	MaxChunks = 4096
 	// MaxManifest bounds a signed manifest: some 30,000 chunks, 7.5 GiB of tips.
 	MaxManifest = 1 << 20
@@ -66,13 +69,12 @@ const (
 	maxRosterBody  = arrayHead + MaxRoster*(arrayHead+MaxRecord)
 	maxRoundsBody  = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
 	maxHeadersBody = MaxHeaders * SignedHeaderSize
-
-	arrayHead       = 3                                   // CBOR head of an array or string of up to 64 KiB
-	digestItem      = 2 + 32                              // CBOR byte string of a digest
-	rangeAnswerHead = 1 + 2*numberItem + 2*digestItem + 3 // closed, base, chain, state, head of sets
-	numberItem      = 5                                   // CBOR uint32 at its largest
 )
 
-// MaxSet bounds the ids that a set digest covers: more deltas of one round
-// than any run has learners that answer. It bounds memory for repair.
-const MaxSet = 4096
+// Lengths of CBOR items at their longest.
+const (
+	arrayHead       = 3      // head of an array or string of up to 64 Ki elements
+	numberItem      = 5      // uint32
+	digestItem      = 2 + 32 // byte string of a digest
+	rangeAnswerHead = 1 + 2*numberItem + 2*digestItem + arrayHead
+)

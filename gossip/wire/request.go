@@ -33,21 +33,21 @@ func (k RequestKind) String() string {
 func (k RequestKind) MaxResponse() int {
 	switch k {
 	case GetGenesis:
-		return 1 + MaxGenesis
+		return statusSize + MaxGenesis
 	case GetRoster:
-		return 1 + maxRosterBody
+		return statusSize + maxRosterBody
 	case GetPayload:
-		return 1 + MaxPayload
+		return statusSize + MaxPayload
 	case GetRounds:
-		return 1 + maxRoundsBody
+		return statusSize + maxRoundsBody
 	case GetHeaders:
-		return 1 + maxHeadersBody
+		return statusSize + maxHeadersBody
 	case GetManifest:
-		return 1 + MaxManifest
+		return statusSize + MaxManifest
 	case GetChunk:
-		return 1 + ChunkSize
+		return statusSize + ChunkSize
 	}
-	return 1
+	return statusSize
 }
 
 // Range is a run of rounds of one fragment, both ends included, From from 1.
@@ -60,6 +60,21 @@ type Range struct {
 
 // Rounds is the number of rounds in r.
 func (r Range) Rounds() int { return int(r.To-r.From) + 1 }
+
+// Validate checks order and limits. Its error names the field.
+func (r Range) Validate() error {
+	switch {
+	case int(r.Fragment) >= MaxFragments:
+		return invalid("range fragment", r.Fragment, "below %d", MaxFragments)
+	case r.From == 0:
+		return invalid("range from", r.From, "at least 1")
+	case r.To < r.From:
+		return invalid("range to", r.To, "at least %d, its start", r.From)
+	case r.To-r.From >= MaxRangeRounds:
+		return invalid("range to", r.To, "at most %d rounds from %d", MaxRangeRounds, r.From)
+	}
+	return nil
+}
 
 // RoundKey names one round of one fragment.
 type RoundKey struct {
@@ -77,4 +92,146 @@ type Request struct {
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
+}
+
+// The fields of each kind that has any, as they travel.
+type (
+	genesisFields struct {
+		_   struct{} `cbor:",toarray"`
+		Run RunID
+	}
+	payloadFields struct {
+		_      struct{} `cbor:",toarray"`
+		ID     Digest
+		WaitMs uint32
+	}
+	roundsFields struct {
+		_      struct{} `cbor:",toarray"`
+		Ranges []Range
+	}
+	headersFields struct {
+		_      struct{} `cbor:",toarray"`
+		Rounds []RoundKey
+	}
+	chunkFields struct {
+		_      struct{} `cbor:",toarray"`
+		Digest Digest
+	}
+)
+
+// Encode returns the request's bytes. A server refuses one that fails
+// Validate.
+func (r Request) Encode() []byte {
+	b := []byte{Version, byte(r.Kind)}
+	switch r.Kind {
+	case GetGenesis:
+		b = append(b, Marshal(genesisFields{Run: r.Run})...)
+	case GetPayload:
+		b = append(b, Marshal(payloadFields{ID: r.Digest, WaitMs: r.WaitMs})...)
+	case GetRounds:
+		b = append(b, Marshal(roundsFields{Ranges: r.Ranges})...)
+	case GetHeaders:
+		b = append(b, Marshal(headersFields{Rounds: r.Rounds})...)
+	case GetChunk:
+		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
+	}
+	return b
+}
+
+// DecodeRequest decodes and validates one request.
+func DecodeRequest(b []byte) (Request, error) {
+	if len(b) < messageHead || len(b) > MaxRequest {
+		return Request{}, fmt.Errorf("decode request: %w: %d bytes, want %d..%d", ErrSize, len(b), messageHead, MaxRequest)
+	}
+	if b[0] != Version {
+		return Request{}, fmt.Errorf("decode request: %w: %d, this atoll speaks %d", ErrVersion, b[0], Version)
+	}
+	r, err := decodeFields(RequestKind(b[1]), b[messageHead:])
+	if err == nil {
+		err = r.Validate()
+	}
+	if err != nil {
+		return Request{}, fmt.Errorf("decode %v request: %w", RequestKind(b[1]), err)
+	}
+	return r, nil
+}
+
+func decodeFields(k RequestKind, b []byte) (Request, error) {
+	r := Request{Kind: k}
+	switch k {
+	case GetGenesis:
+		var f genesisFields
+		err := Unmarshal(b, &f)
+		r.Run = f.Run
+		return r, err
+	case GetPayload:
+		var f payloadFields
+		err := Unmarshal(b, &f)
+		r.Digest, r.WaitMs = f.ID, f.WaitMs
+		return r, err
+	case GetRounds:
+		var f roundsFields
+		err := Unmarshal(b, &f)
+		r.Ranges = f.Ranges
+		return r, err
+	case GetHeaders:
+		var f headersFields
+		err := Unmarshal(b, &f)
+		r.Rounds = f.Rounds
+		return r, err
+	case GetChunk:
+		var f chunkFields
+		err := Unmarshal(b, &f)
+		r.Digest = f.Digest
+		return r, err
+	case GetRoster, GetManifest:
+		if len(b) != 0 {
+			return r, fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
+		}
+		return r, nil
+	}
+	return r, fmt.Errorf("%w %d", ErrKind, uint8(k))
+}
+
+// Validate checks the request's limits. Its error names the field.
+func (r Request) Validate() error {
+	if r.WaitMs > MaxWaitMs {
+		return invalid("wait", r.WaitMs, "at most %d ms", MaxWaitMs)
+	}
+	if err := validateRanges(r.Ranges); err != nil {
+		return err
+	}
+	return validateRoundKeys(r.Rounds)
+}
+
+func validateRanges(ranges []Range) error {
+	if len(ranges) > MaxRanges {
+		return invalid("ranges", len(ranges), "at most %d", MaxRanges)
+	}
+	total := 0
+	for _, r := range ranges {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		total += r.Rounds()
+	}
+	if total > MaxRangesRounds {
+		return invalid("ranges", total, "at most %d rounds in all", MaxRangesRounds)
+	}
+	return nil
+}
+
+func validateRoundKeys(keys []RoundKey) error {
+	if len(keys) > MaxRoundKeys {
+		return invalid("rounds", len(keys), "at most %d", MaxRoundKeys)
+	}
+	for _, k := range keys {
+		if int(k.Fragment) >= MaxFragments {
+			return invalid("fragment", k.Fragment, "below %d", MaxFragments)
+		}
+		if k.Round == 0 {
+			return invalid("round", k.Round, "at least 1")
+		}
+	}
+	return nil
 }

@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"fmt"
+)
+
 // Status is the first byte of every answer.
 type Status uint8
 
@@ -11,10 +15,85 @@ const (
 	Refused         // do not ask again
 )
 
+// statusSize is the length of an answer without a body.
+const statusSize = 1
+
+var statusNames = [...]string{"", "ok", "not found", "busy", "refused"}
+
+// String returns the status as logs and counters name it.
+func (s Status) String() string {
+	if s < OK || s > Refused {
+		return fmt.Sprintf("status %d", uint8(s))
+	}
+	return statusNames[s]
+}
+
 // Response is one answer on a stream.
 type Response struct {
 	Status Status
 	Body   []byte
+}
+
+// Encode returns the answer's bytes. Only OK carries a body.
+func (r Response) Encode() []byte {
+	if r.Status != OK {
+		return []byte{byte(r.Status)}
+	}
+	b := make([]byte, 0, statusSize+len(r.Body))
+	return append(append(b, byte(OK)), r.Body...)
+}
+
+// DecodeResponse decodes an answer of at most limit bytes, status included;
+// see RequestKind.MaxResponse. Body shares memory with b.
+func DecodeResponse(b []byte, limit int) (Response, error) {
+	if len(b) < statusSize || len(b) > limit {
+		return Response{}, fmt.Errorf("decode response: %w: %d bytes, want %d..%d", ErrSize, len(b), statusSize, limit)
+	}
+	r := Response{Status: Status(b[0]), Body: b[statusSize:]}
+	if r.Status < OK || r.Status > Refused {
+		return Response{}, fmt.Errorf("decode response: %w: %v", ErrKind, r.Status)
+	}
+	if r.Status != OK && len(r.Body) > 0 {
+		return Response{}, fmt.Errorf("decode response: %w: %d bytes after %v", ErrSize, len(r.Body), r.Status)
+	}
+	return r, nil
+}
+
+// Err is nil for OK, else ErrNotFound, ErrBusy or ErrRefused.
+func (r Response) Err() error {
+	switch r.Status {
+	case OK:
+		return nil
+	case NotFound:
+		return ErrNotFound
+	case Busy:
+		return ErrBusy
+	}
+	return ErrRefused
+}
+
+// EncodeRoster returns the body that carries signed capability records, each
+// as hello.Signed.Encode made it, at most MaxRoster of them.
+func EncodeRoster(records [][]byte) []byte { return Marshal(records) }
+
+// DecodeRoster decodes a roster. The records are not opened.
+func DecodeRoster(b []byte) ([][]byte, error) {
+	if len(b) > maxRosterBody {
+		return nil, fmt.Errorf("decode roster: %w: %d bytes, at most %d", ErrSize, len(b), maxRosterBody)
+	}
+	var records [][]byte
+	if err := Unmarshal(b, &records); err != nil {
+		return nil, fmt.Errorf("decode roster: %w", err)
+	}
+	if len(records) > MaxRoster {
+		return nil, fmt.Errorf("decode roster: %w: %d records, at most %d", ErrSize, len(records), MaxRoster)
+	}
+	for _, r := range records {
+		if len(r) > MaxRecord {
+			return nil, fmt.Errorf("decode roster: %w: record of %d bytes, at most %d", ErrSize, len(r), MaxRecord)
+		}
+	}
+	return records, nil
 }
 
 // RangeAnswer tells what a node holds of one Range.
@@ -28,22 +107,53 @@ type RangeAnswer struct {
 	Sets   []Digest // SetDigest of From, From+1, ... up to To or the last round with a delta
 }
 
-// Manifest lists the tips that a node serves, all of one moment and one chain.
-type Manifest struct {
-	_ struct{} `cbor:",toarray"`
+// EncodeRounds returns the body that answers GetRounds, an answer for each
+// range in the order in which they were asked.
+func EncodeRounds(answers []RangeAnswer) []byte { return Marshal(answers) }
 
-	Author    PeerID
-	Fragments []FragmentManifest // in order of fragment
+// DecodeRounds decodes the answers to the ranges that were asked: as many, and
+// none with more sets than its range has rounds.
+func DecodeRounds(b []byte, asked []Range) ([]RangeAnswer, error) {
+	if len(b) > maxRoundsBody {
+		return nil, fmt.Errorf("decode rounds: %w: %d bytes, at most %d", ErrSize, len(b), maxRoundsBody)
+	}
+	var answers []RangeAnswer
+	if err := Unmarshal(b, &answers); err != nil {
+		return nil, fmt.Errorf("decode rounds: %w", err)
+	}
+	if len(answers) != len(asked) {
+		return nil, fmt.Errorf("decode rounds: %w: %d answers to %d ranges", ErrSize, len(answers), len(asked))
+	}
+	for i, a := range answers {
+		if len(a.Sets) > asked[i].Rounds() {
+			return nil, fmt.Errorf("decode rounds: %w: %d sets for %d rounds", ErrSize, len(a.Sets), asked[i].Rounds())
+		}
+	}
+	return answers, nil
 }
 
-// FragmentManifest is the tip of one fragment.
-type FragmentManifest struct {
-	_ struct{} `cbor:",toarray"`
+// EncodeHeaders returns the body that answers GetHeaders: the encodings one
+// after the other, at most MaxHeaders of them, only whole rounds.
+func EncodeHeaders(headers []SignedHeader) []byte {
+	b := make([]byte, 0, len(headers)*SignedHeaderSize)
+	for _, h := range headers {
+		b = h.Append(b)
+	}
+	return b
+}
 
-	Round  uint32   // the tip's round
-	Closed uint32   // last round that the author had closed; at least Round
-	Chain  Digest   // chain digest at Round
-	State  Digest   // state digest at Round
-	Size   uint64   // bytes of the encoded tip
-	Chunks []Digest // BLAKE3 of each ChunkSize bytes of it
+// DecodeHeaders decodes and validates headers. Signatures are not verified.
+func DecodeHeaders(b []byte) ([]SignedHeader, error) {
+	if len(b) > maxHeadersBody || len(b)%SignedHeaderSize != 0 {
+		return nil, fmt.Errorf("decode headers: %w: %d bytes, want at most %d headers of %d", ErrSize, len(b), MaxHeaders, SignedHeaderSize)
+	}
+	headers := make([]SignedHeader, 0, len(b)/SignedHeaderSize)
+	for ; len(b) > 0; b = b[SignedHeaderSize:] {
+		h, err := ParseSignedHeader(b[:SignedHeaderSize])
+		if err != nil {
+			return nil, fmt.Errorf("decode headers: %w", err)
+		}
+		headers = append(headers, h)
+	}
+	return headers, nil
 }
