@@ -1,0 +1,115 @@
+package gossip
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// Time is milliseconds since any origin. It never goes back.
+type Time int64
+
+// Config is what a Core is made from. Zero fields marked with a default get it.
+type Config struct {
+	Self        wire.PeerID
+	Key         ed25519.PrivateKey // signs beats
+	Run         wire.RunID
+	Incarnation int64         // process start, unix ms: a later one replaces an earlier
+	Trusted     []wire.PeerID // peers named in the join link
+
+	BeatMinMs    int64  // shortest beat period; default 2000, test profiles use less
+	WindowAccept uint32 // W_a: rounds behind closed that gossip still brings; default 16
+	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
+	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload
+	TargetPeers  int    // connections that the roster dials for; default 12
+
+	// HasChunk reports whether a chunk of a snapshot is stored from an
+	// earlier attempt; nil means that none is.
+	HasChunk func(wire.Digest) bool
+}
+
+// Validate reports the first field that makes no sense, by name.
+func (c Config) Validate() error {
+	switch {
+	case len(c.Key) != ed25519.PrivateKeySize:
+		return fmt.Errorf("gossip config: Key has %d bytes, want an ed25519 private key of %d", len(c.Key), ed25519.PrivateKeySize)
+	case wire.PeerIDOf(c.Key) != c.Self:
+		return fmt.Errorf("gossip config: Self is %v, but Key belongs to %v", c.Self, wire.PeerIDOf(c.Key))
+	case c.BeatMinMs < 0:
+		return fmt.Errorf("gossip config: BeatMinMs is %d, want at least 0 (0 means %d)", c.BeatMinMs, defaultBeatMinMs)
+	case c.TargetPeers < 0:
+		return fmt.Errorf("gossip config: TargetPeers is %d, want at least 0 (0 means %d)", c.TargetPeers, defaultTargetPeers)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.BeatMinMs == 0 {
+		c.BeatMinMs = defaultBeatMinMs
+	}
+	if c.WindowAccept == 0 {
+		c.WindowAccept = 16
+	}
+	if c.WindowUnion == 0 {
+		c.WindowUnion = 256
+	}
+	if c.MaxPayload == 0 {
+		c.MaxPayload = wire.MaxPayload
+	}
+	if c.TargetPeers == 0 {
+		c.TargetPeers = defaultTargetPeers
+	}
+	if c.HasChunk == nil {
+		c.HasChunk = func(wire.Digest) bool { return false }
+	}
+	return c
+}
+
+func (c Config) trusts(id wire.PeerID) bool { return slices.Contains(c.Trusted, id) }
+
+// Chain is what the core may ask about the rounds that this node holds. It is
+// answered at once, without I/O, and does not change during a call into the
+// core.
+type Chain interface {
+	Fragments() int
+	// Closed is the last closed round of fragment f, 0 for genesis.
+	Closed(f int) uint32
+	// Base is the oldest round of f whose tip this node could refold from.
+	Base(f int) uint32
+	// ChainDigest and StateDigest are known for the closed rounds of this
+	// node's history, round 0 included; a node that took tips whole knows
+	// nothing older.
+	ChainDigest(f int, r uint32) (wire.Digest, bool)
+	StateDigest(f int, r uint32) (wire.Digest, bool)
+	// SetDigest is wire.SetDigest of the deltas held for the round (header and
+	// payload); evidence must change it.
+	SetDigest(f int, r uint32) (wire.Digest, bool)
+	// Signed returns the headers held for the round, both of a pair that is
+	// evidence, in any fixed order.
+	Signed(f int, r uint32) []wire.SignedHeader
+	// Has reports whether the payload of a delta is verified and held.
+	Has(id wire.Digest) bool
+	// FoldedTokens counts the tokens folded by this node's tips.
+	FoldedTokens() uint64
+}
+
+// SelfState is what the next beat says about this node.
+type SelfState struct {
+	State           wire.State
+	Steps, Tokens   uint64
+	Unpublished     []uint64 // tokens per fragment that are in no delta yet
+	TokensPerSecond float64
+	Bits            float32 // last live bits per byte, 0 if there is none
+	Capability      uint64  // sequence number of the own capability record
+}
+
+// lag is how many rounds behind closed the digests of a beat are: deltas of
+// the last two rounds are still on their way while the run trains.
+func (s SelfState) lag() uint8 {
+	if s.State == wire.Stopped || s.State == wire.Leaving {
+		return 0
+	}
+	return 2
+}

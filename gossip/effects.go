@@ -1,0 +1,181 @@
+package gossip
+
+import (
+	"atoll/gossip/wire"
+)
+
+// Effect is one thing that the core asks its caller to do. Effects must be
+// carried out in the order in which Effects returns them.
+type Effect interface{ effect() }
+
+// Effects for the network side.
+type (
+	// Publish spreads one gossip message to everyone.
+	Publish struct{ Bytes []byte }
+
+	// Call sends a stream request to a connected peer. The caller reports the
+	// outcome with Answered(ID), also when the peer cannot be reached. A
+	// response longer than MaxResponse bytes (status included) is an error.
+	Call struct {
+		ID          uint64
+		To          wire.PeerID
+		Request     []byte
+		MaxResponse int
+		TimeoutMs   int64
+	}
+
+	// Dial tries one address, without reporting back: success is a PeerUp.
+	Dial struct{ Addr string }
+)
+
+// Effects that answer a stream request given to Serve. Each handle gets
+// exactly one of them.
+type (
+	// Reply carries the whole response frame, status included.
+	Reply struct {
+		Handle   uint64
+		Response []byte
+	}
+
+	// ReplyPayload answers with the verified payload of a header. When the
+	// last byte left, or the stream failed, the caller says Replied.
+	ReplyPayload struct {
+		Handle uint64
+		ID     wire.Digest
+	}
+
+	// ReplyGenesis answers with the genesis document.
+	ReplyGenesis struct{ Handle uint64 }
+
+	// ReplyManifest answers with a signed manifest of the node's tips. The
+	// caller keeps the chunks it names for as long as a fetch may take.
+	ReplyManifest struct{ Handle uint64 }
+
+	// ReplyChunk answers with the chunk of that digest, or with NotFound.
+	// When the last byte left, or the stream failed, the caller says Replied.
+	ReplyChunk struct {
+		Handle uint64
+		Digest wire.Digest
+	}
+)
+
+// Effects for the outer side.
+type (
+	// Offer hands up a verified header. From is the peer that brought it. The
+	// payload follows as Fetched, if it can be had. A header may be offered
+	// again when repair meets it and its payload is still missing.
+	Offer struct {
+		Header wire.SignedHeader
+		From   wire.PeerID
+	}
+
+	// Fetched hands up a payload whose hash and size fit its header. The
+	// caller decodes and stores it and then says Stored or Invalid.
+	Fetched struct {
+		Header  wire.SignedHeader
+		Payload []byte
+	}
+
+	// CatchUp says that this node now holds all that Peer held for Fragment
+	// up to Round, its last closed round: the node may close that far.
+	CatchUp struct {
+		Peer     wire.PeerID
+		Fragment int
+		Round    uint32
+	}
+
+	// BaseMismatch says that two chains differ below what set union can
+	// repair, or that one node is far behind, and who takes the tips of whom.
+	// When Take is true a snapshot fetch from Peer has begun.
+	BaseMismatch struct {
+		Peer   wire.PeerID
+		Take   bool
+		Reason string
+	}
+
+	// StateDiffers says that Peer shows the same chain at Rounds (one per
+	// fragment) and another state: memory corruption or a bug, here or there.
+	// Both sides replay from the newest state digest that they share.
+	StateDiffers struct {
+		Peer   wire.PeerID
+		Rounds []uint32
+	}
+
+	// StoreChunk keeps one verified chunk of the snapshot being fetched.
+	StoreChunk struct {
+		Digest wire.Digest
+		Bytes  []byte
+	}
+
+	// Snapshot says that every chunk of Manifest is stored: install these
+	// tips, all fragments at once. A manifest with every fragment at round 0
+	// has no chunks and means: start from genesis.
+	Snapshot struct {
+		Manifest wire.Manifest
+		Donor    wire.PeerID
+	}
+
+	// EvidenceFound hands up verified evidence, once for each (author,
+	// fragment, round).
+	EvidenceFound struct{ Evidence wire.Evidence }
+
+	// Misbehaved says that a peer broke the protocol, for scoring and for
+	// the reason shown beside the peer.
+	Misbehaved struct {
+		Peer   wire.PeerID
+		Reason string
+	}
+
+	// Event is something worth showing to people.
+	Event struct {
+		Kind EventKind
+		Peer wire.PeerID
+		Text string
+	}
+)
+
+// EventKind classes an Event.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventJoined        EventKind = iota + 1 // a peer connected
+	EventLeft                               // a peer said that it leaves
+	EventSilent                             // nothing heard for ten beat periods
+	EventHeard                              // heard again after silence
+	EventRepair                             // a repair began or ended
+	EventFork                               // two chains differ below the windows
+	EventGaveUp                             // no source gave a payload
+	EventSnapshot                           // a step of a snapshot fetch
+	EventMisbehaved                         // a peer broke the protocol
+	EventEquivocation                       // two headers of one author for one round
+)
+
+// String names the kind as status screens show it.
+func (k EventKind) String() string {
+	names := [...]string{"", "joined", "left", "silent", "heard", "repair", "fork",
+		"gave up", "snapshot", "misbehaved", "equivocation"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+func (Publish) effect()       {}
+func (Call) effect()          {}
+func (Dial) effect()          {}
+func (Reply) effect()         {}
+func (ReplyPayload) effect()  {}
+func (ReplyGenesis) effect()  {}
+func (ReplyManifest) effect() {}
+func (ReplyChunk) effect()    {}
+func (Offer) effect()         {}
+func (Fetched) effect()       {}
+func (CatchUp) effect()       {}
+func (BaseMismatch) effect()  {}
+func (StateDiffers) effect()  {}
+func (StoreChunk) effect()    {}
+func (Snapshot) effect()      {}
+func (EvidenceFound) effect() {}
+func (Misbehaved) effect()    {}
+func (Event) effect()         {}

@@ -1,0 +1,155 @@
+package gossip
+
+import "atoll/gossip/wire"
+
+// Beats and the roster.
+const (
+	// defaultBeatMinMs is the shortest beat period: two seconds show a dead
+	// peer within twenty and cost a few hundred bytes a second for each peer.
+	defaultBeatMinMs = 2000
+	// beatMsPerPeer lengthens the period with the run, so that a node receives
+	// at most 50 beats a second however many peers there are.
+	beatMsPerPeer = 20
+	// silentBeats is how many beat periods without a byte make a peer silent:
+	// gossip may lose a few beats in a row under load, not ten.
+	silentBeats = 10
+	// maxPeers bounds the table of peers, connected or only heard of. Four
+	// times the largest run simulated; an entry takes a few KiB.
+	maxPeers = 4096
+
+	// rosterPeriodMs is how often a node below its target asks for the roster.
+	rosterPeriodMs = 60_000
+	// rosterAgainMs is the least time between two roster requests to one peer:
+	// records change every few minutes at most.
+	rosterAgainMs = 10_000
+	// defaultTargetPeers is the number of connections that the roster dials
+	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
+	defaultTargetPeers = 12
+	// dialPeriodMs and maxDials bound attempts: four every five seconds reach
+	// any target within a minute without a burst that looks like a scan.
+	dialPeriodMs = 5_000
+	maxDials     = 4
+	// dialBackoffMinMs doubles per failed attempt up to dialBackoffMaxMs: a
+	// restarted peer is found within seconds, a dead address costs little.
+	dialBackoffMinMs = 5_000
+	dialBackoffMaxMs = 600_000
+)
+
+// Headers and evidence.
+const (
+	// maxSeen bounds the ring of headers met: ten sweeps of 24 fragments with
+	// 16 deltas each, about 2 MiB. What falls out is known to the Chain.
+	maxSeen = 4096
+	// maxEvidence bounds the evidence remembered; what falls out may be handed
+	// up twice, which does no harm.
+	maxEvidence = 4096
+	// maxEvidencePerAuthor bounds what gossip brings against one author: a few
+	// pieces bar it from all later rounds. Repair passes on what it lacks.
+	maxEvidencePerAuthor = 64
+)
+
+// Pulling payloads.
+const (
+	// maxWants bounds the payloads being fetched or waiting for one: two
+	// repair batches of 64 rounds with 32 deltas each.
+	maxWants = 4096
+	// maxWantsPerAuthor keeps one author from taking all of them: a repair
+	// batch has at most one delta of an author per round.
+	maxWantsPerAuthor = 256
+	// maxSources bounds the peers remembered as holding one payload; gossipsub
+	// has a mesh degree of 6 to 12.
+	maxSources = 8
+	// maxTries is how often each source is asked before giving up; repair
+	// finds the payload again.
+	maxTries = 2
+	// maxPulls and maxPullsPerPeer bound the requests in flight: enough to
+	// cover parked ones, few enough that each gets a share of the link.
+	maxPulls        = 64
+	maxPullsPerPeer = 8
+	// wantTtlMs ends a want whatever its sources do; repair finds it again.
+	wantTtlMs = 180_000
+	// storeTtlMs is how long the outer side may take from Fetched to Stored
+	// before the payload is forgotten: a disk that stalls, not one that works.
+	storeTtlMs = 120_000
+
+	// firstRate is the rate in bytes per ms (1 Mbit/s) assumed of a peer that
+	// sent nothing yet: a slow link must not fail its first pull.
+	firstRate = 125.0
+	// rateDecay is the weight of a slower sample in the rate. Faster ones
+	// count at once: a parked request measures the wait, not the link.
+	rateDecay = 0.125
+	// rateMinBytes is the smallest answer that says something about a rate.
+	rateMinBytes = 4 << 10
+	// rateSlack is how many times the expected duration a transfer may take.
+	rateSlack = 4
+	// deadlineMinMs and deadlineMaxMs bound the time for one request: a round
+	// trip around the world with a retransmission; a minute of silence.
+	deadlineMinMs = 3_000
+	deadlineMaxMs = 120_000
+	// waitMinMs and waitMaxMs bound how long a source is asked to park a
+	// request. The server caps it at wire.MaxWaitMs.
+	waitMinMs = 2_000
+	waitMaxMs = 20_000
+	// busyRetryMs is how long a busy peer is left alone.
+	busyRetryMs = 500
+	// callGraceMs is added to a call's timeout before the core stops waiting
+	// for the caller's Answered.
+	callGraceMs = 2_000
+)
+
+// Repair.
+const (
+	// beatsToRepair unequal beats in a row start a repair: one may only have
+	// crossed a closing round.
+	beatsToRepair = 2
+	// maxRepairs bounds the repairs at a time: they mostly fetch the same.
+	maxRepairs = 3
+	// repairBatch is the number of rounds whose headers are fetched and whose
+	// payloads are pulled before the next: it bounds memory, not progress.
+	repairBatch = 64
+	// maxRoundHeaders bounds the headers of one round in an answer: half of
+	// what an answer holds, so that a cut answer can be recognised.
+	maxRoundHeaders = wire.MaxHeaders / 2
+	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
+	// with one peer.
+	repairBackoffMaxMs = 60_000
+	// repairTtlMs ends a repair that does not get on.
+	repairTtlMs = 600_000
+	// callMs is the time for a small answer (roster, rounds, headers, manifest).
+	callMs = 20_000
+	// minAttesters is the number of live peers from which their majority
+	// counts; with fewer, one peer's word has to do.
+	minAttesters = 3
+)
+
+// Snapshots.
+const (
+	// maxChunkCalls and maxChunkCallsPerPeer bound the chunks in flight: 4 MiB
+	// on the way fills a long fat link, and a donor serves others too.
+	maxChunkCalls        = 16
+	maxChunkCallsPerPeer = 4
+	// snapshotRetryMs is the pause before another donor is asked.
+	snapshotRetryMs = 1_000
+	// maxChunkTries is how often a chunk may fail before the manifest is taken
+	// anew: its donors are gone or have moved on.
+	maxChunkTries = 16
+)
+
+// Serving.
+const (
+	// maxParked and maxParkedPerPeer bound the payload requests that wait for
+	// the payload or for a place.
+	maxParked        = 1024
+	maxParkedPerPeer = 32
+	// maxServing and maxServingPerPeer bound the bytes of bulk answers on
+	// their way: what a slow reader may make a node hold in memory. One answer
+	// may be larger if it is alone.
+	maxServing        = 64 << 20
+	maxServingPerPeer = 16 << 20
+	// servingTtlMs frees the place of an answer for which the caller never
+	// said Replied.
+	servingTtlMs = 120_000
+	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
+	// roster, manifest) per peer: a repair needs a few a second.
+	maxAsksPerSecond = 16
+)
