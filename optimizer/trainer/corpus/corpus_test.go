@@ -1,0 +1,62 @@
+package corpus
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSplit(t *testing.T) {
+	c := New("digits", []byte("0123456789abcdefghij"))
+	if got := string(c.Train()); got != "0123456789abcdefgh" {
+		t.Errorf("train is %q", got)
+	}
+	if got := string(c.HeldOut()); got != "ij" {
+		t.Errorf("held out is %q", got)
+	}
+}
+
+func TestHashCoversBothParts(t *testing.T) {
+	// sha256sum of the ten bytes "0123456789".
+	const want = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
+	if got := New("digits", []byte("0123456789")).SHA256(); got != want {
+		t.Errorf("hash is %s, want %s", got, want)
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, tc := range []struct {
+		size, context int
+		message       string
+	}{
+		{1290, 128, ""},
+		{1000, 128, "900 to train on and 100 held out, and a context of 128 tokens needs 129 of each: pass at least 1290 bytes"},
+		{0, 1, "0 bytes leave 0 to train on"},
+		{100, 0, "context is 0"},
+	} {
+		err := New("text", make([]byte, tc.size)).Fits(tc.context)
+		if tc.message == "" && err == nil {
+			continue
+		}
+		if err == nil || tc.message == "" || !strings.Contains(err.Error(), tc.message) {
+			t.Errorf("%d bytes, context %d: error %v, want %q", tc.size, tc.context, err, tc.message)
+		}
+	}
+}
+
+func TestWordsIn(t *testing.T) {
+	c := New("text", []byte("The lens, the PRISM; été 1704."))
+	for _, tc := range []struct {
+		text string
+		want float64
+	}{
+		{"Prism and lens", 2.0 / 3},
+		{"the the thee", 2.0 / 3},
+		{"Été of prisms", 1.0 / 2},
+		{"a to 1704", 0},
+		{"", 0},
+	} {
+		if got := c.WordsIn([]byte(tc.text)); got != tc.want {
+			t.Errorf("%q: share %v, want %v", tc.text, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package corpus
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// opticks is the prose that ships with Go, relative to GOROOT.
+var opticks = filepath.Join("src", "testdata", "Isaac.Newton-Opticks.txt")
+
+// goCommandLimit is how long the go command may take to say where its GOROOT
+// is; it takes milliseconds unless it has to fetch another toolchain first.
+const goCommandLimit = 10 * time.Second
+
+func openProse() (*Corpus, error) {
+	file, err := findInGoroot(opticks)
+	if err != nil {
+		return nil, fmt.Errorf("open the default corpus: %w", err)
+	}
+	return Open(file)
+}
+
+func openGoCode() (*Corpus, error) {
+	folder, err := findInGoroot("src")
+	if err != nil {
+		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
+	}
+	data, err := readFolder(folder, goSource)
+	if err != nil {
+		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
+	}
+	return New(GoCode, data), nil
+}
+
+// goSource selects code that people wrote: no tests, no test data, nothing
+// vendored, nothing generated.
+var goSource = selection{
+	enter: func(folder string) bool {
+		return visible(folder) && folder != "testdata" && folder != "vendor"
+	},
+	take: func(file string) bool {
+		return visible(file) && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
+	},
+	keep: func(text []byte) bool { return isText(text) && !isGenerated(text) },
+}
+
+// generatedMark is the line that marks generated Go source, and packageClause
+// the first line after which it no longer counts (see "go help generate").
+var (
+	generatedMark = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	packageClause = regexp.MustCompile(`(?m)^package `)
+)
+
+func isGenerated(text []byte) bool {
+	head := text
+	if at := packageClause.FindIndex(text); at != nil {
+		head = text[:at[0]]
+	}
+	return generatedMark.Match(head)
+}
+
+// findInGoroot returns the path of something below GOROOT. A binary built with
+// -trimpath does not know where GOROOT was, so it looks where the environment
+// says, beside the go command, and asks that command last.
+func findInGoroot(rel string) (string, error) {
+	for _, root := range []func() string{gorootFromEnv, gorootFromPath, gorootFromCommand} {
+		dir := root()
+		if dir == "" {
+			continue
+		}
+		found := filepath.Join(dir, rel)
+		if _, err := os.Stat(found); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("no Go installation that holds %s was found: set GOROOT, or pass a text file or a folder as data", rel)
+}
+
+func gorootFromEnv() string { return os.Getenv("GOROOT") }
+
+// gorootFromPath follows the go command in PATH to GOROOT/bin/go.
+func gorootFromPath() string {
+	command, err := exec.LookPath("go")
+	if err != nil {
+		return ""
+	}
+	if command, err = filepath.EvalSymlinks(command); err != nil {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(command))
+}
+
+// gorootFromCommand asks the go command, which may be a wrapper that lives
+// elsewhere than the toolchain it starts.
+func gorootFromCommand() string {
+	ctx, cancel := context.WithTimeout(context.Background(), goCommandLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,29 @@
+package corpus
+
+// LiveSample is how many held-out bytes are scored for a live value: enough
+// for two digits of bits per byte, few enough to do while training.
+const LiveSample = 64 << 10
+
+// Windows cuts data into windows of context+1 bytes with stride context, so
+// that every byte but the first is the target of exactly one window. The last
+// window is shorter where the data ends; a window has at least one target.
+func Windows(data []byte, context int) [][]byte {
+	var windows [][]byte
+	for at := 0; at+1 < len(data); at += context {
+		windows = append(windows, data[at:min(at+context+1, len(data))])
+	}
+	return windows
+}
+
+// HeldOutSample returns as many windows of the held-out part, spread evenly
+// over it, as together have about the given number of targets: at least one
+// window, and all of them where the part is no larger.
+func (c *Corpus) HeldOutSample(targets, context int) [][]byte {
+	all := Windows(c.HeldOut(), context)
+	n := min(max(targets/context, 1), len(all))
+	sample := make([][]byte, n)
+	for i := range sample {
+		sample[i] = all[(2*i+1)*len(all)/(2*n)]
+	}
+	return sample
+}
