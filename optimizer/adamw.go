@@ -1,0 +1,83 @@
+package optimizer
+
+import (
+	"fmt"
+	"math"
+
+	"atoll/tensor"
+)
+
+// AdamW is Adam with decoupled weight decay (I. Loshchilov and F. Hutter,
+// Decoupled weight decay regularization, 2019, algorithm 2):
+//
+//	m = Beta1 m + (1-Beta1) g
+//	v = Beta2 v + (1-Beta2) g^2
+//	p = p - lr (m/(1-Beta1^t) / (sqrt(v/(1-Beta2^t)) + Eps) + WeightDecay p)
+//
+// with t counting steps from 1. The learning rate is an argument of Step,
+// because it follows a Schedule.
+type AdamW struct {
+	Beta1, Beta2 float64 // decay rates of the moments, in [0, 1)
+	Eps          float64 // above 0
+	WeightDecay  float64 // 0 or more, on the decay spans only
+}
+
+// Span is a stretch of a flat vector: Len values from Offset.
+type Span struct{ Offset, Len int }
+
+// Validate returns an error that names the first field out of range.
+func (o AdamW) Validate() error {
+	switch {
+	case !(o.Beta1 >= 0 && o.Beta1 < 1):
+		return fmt.Errorf("AdamW Beta1 is %v: use 0 or more and below 1", o.Beta1)
+	case !(o.Beta2 >= 0 && o.Beta2 < 1):
+		return fmt.Errorf("AdamW Beta2 is %v: use 0 or more and below 1", o.Beta2)
+	case !(o.Eps > 0) || math.IsInf(o.Eps, 0):
+		return fmt.Errorf("AdamW Eps is %v: use a small number above 0", o.Eps)
+	case !(o.WeightDecay >= 0) || math.IsInf(o.WeightDecay, 0):
+		return fmt.Errorf("AdamW WeightDecay is %v: use 0 or more", o.WeightDecay)
+	}
+	return nil
+}
+
+// Step updates params in place with one step along grads at learning rate lr
+// and advances s. Weight decay applies within decay only, whose spans follow
+// each other without overlap. All vectors have the length of params; anything
+// else is a programming error and panics.
+func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr float64) {
+	if n := len(params); len(grads) != n || len(s.M) != n || len(s.V) != n {
+		panic(fmt.Sprintf("optimizer: %d parameters, %d gradients, moments of %d and %d", n, len(grads), len(s.M), len(s.V)))
+	}
+	s.Step++
+	plain := o.coefficients(s.Step, lr)
+	decayed := plain
+	decayed.Keep = float32(1 - lr*o.WeightDecay)
+	at := 0
+	for _, d := range decay {
+		update(params, grads, s, at, d.Offset, plain)
+		at = d.Offset + d.Len
+		update(params, grads, s, d.Offset, at, decayed)
+	}
+	update(params, grads, s, at, len(params), plain)
+}
+
+// coefficients are those of step t without weight decay.
+func (o AdamW) coefficients(t int64, lr float64) tensor.AdamWCoef {
+	return tensor.AdamWCoef{
+		Beta1: float32(o.Beta1),
+		Beta2: float32(o.Beta2),
+		Grad:  1,
+		Step:  float32(lr / (1 - math.Pow(o.Beta1, float64(t)))),
+		Root:  float32(1 / math.Sqrt(1-math.Pow(o.Beta2, float64(t)))),
+		Eps:   float32(o.Eps),
+		Keep:  1,
+	}
+}
+
+// update applies a step to the parameters from lo to hi.
+func update(params, grads []float32, s *AdamState, lo, hi int, c tensor.AdamWCoef) {
+	inPieces(hi-lo, func(_, from, to int) {
+		from, to = lo+from, lo+to
+		tensor.AdamWUpdate(params[from:to], grads[from:to], s.M[from:to], s.V[from:to], c)
+	})
+}
