@@ -1,5 +1,15 @@
 package outer
 
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"lukechampine.com/blake3"
+)
+
 // Tip is the state of a fragment after a closed round. It is never modified once made;
 // tips of successive rounds may share memory.
 type Tip struct {
@@ -10,5 +20,145 @@ type Tip struct {
 	Tokens   uint64    // T_p: tokens folded so far
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
-	State    Digest    // h_r: BLAKE3 of Encode, all of the above
+	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
+}
+
+// An encoded tip is, with integers and floats little-endian,
+//
+//	magic "atollTip"  8 bytes, ends with the version
+//	round, end round  uint32 each
+//	tokens            uint64
+//	chain             32 bytes
+//	ref               float32 per tensor
+//	anchor            float32 per value
+//	momentum          float32 per value, if mu is not 0
+const (
+	tipMagic    = "atollT\x00\x01"
+	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
+)
+
+// tipBuffer is the bytes encoded at a time: a multiple of what BLAKE3 compresses side by
+// side, and small enough for the cache.
+const tipBuffer = 64 << 10
+
+// Genesis returns the tip before the first round: anchor holds the fragment's initial
+// values [f.Len] and is kept, not copied.
+func Genesis(f Fragment, anchor []float32, p Params) *Tip {
+	t := &Tip{Anchor: anchor, Ref: make([]float32, len(f.Tensors))}
+	if p.Mu != 0 {
+		t.Momentum = make([]float32, len(anchor))
+	}
+	return t.seal()
+}
+
+// Takes tells whether the fragment still folds deltas in a round after the tip's: it does up
+// to the round after EndRound.
+func (t *Tip) Takes(round uint32) bool {
+	return t.EndRound == 0 || round <= t.EndRound+1
+}
+
+// ChainDigest is the chain digest after a round that folded ids, in ascending order, on a
+// chain that ended with prev. The chain of genesis is the zero digest.
+func ChainDigest(prev Digest, ids []ID) Digest {
+	h := blake3.New(len(prev), nil)
+	h.Write(prev[:])
+	for i := range ids {
+		h.Write(ids[i][:])
+	}
+	return Digest(h.Sum(nil))
+}
+
+// seal computes the state digest.
+func (t *Tip) seal() *Tip {
+	h := blake3.New(len(t.State), nil)
+	t.writeTo(h)
+	t.State = Digest(h.Sum(nil))
+	return t
+}
+
+// TipSize is the length of an encoded tip of fragment f.
+func TipSize(f Fragment, p Params) int {
+	values := len(f.Tensors) + f.Len
+	if p.Mu != 0 {
+		values += f.Len
+	}
+	return tipHeadSize + 4*values
+}
+
+// Encode returns the tip as bytes, for snapshots and disk. State is their BLAKE3 digest and not
+// among them.
+func (t *Tip) Encode() []byte {
+	var b bytes.Buffer
+	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)))
+	t.writeTo(&b)
+	return b.Bytes()
+}
+
+// writeTo writes the encoding to a hash or a buffer, neither of which can fail.
+func (t *Tip) writeTo(w io.Writer) {
+	b := make([]byte, 0, tipBuffer)
+	b = append(b, tipMagic...)
+	b = binary.LittleEndian.AppendUint32(b, t.Round)
+	b = binary.LittleEndian.AppendUint32(b, t.EndRound)
+	b = binary.LittleEndian.AppendUint64(b, t.Tokens)
+	b = append(b, t.Chain[:]...)
+	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
+		for _, x := range v {
+			if len(b)+4 > cap(b) {
+				w.Write(b)
+				b = b[:0]
+			}
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	w.Write(b)
+}
+
+// DecodeTip reads a tip of fragment f from exactly the bytes of Encode. It computes State and
+// does not judge it: compare it with the digest that was promised.
+func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
+	if want := TipSize(f, p); len(b) != want {
+		return nil, fmt.Errorf("decode tip: %d bytes; a tip of this fragment has %d, so it is of another run or cut off", len(b), want)
+	}
+	if string(b[:len(tipMagic)]) != tipMagic {
+		return nil, fmt.Errorf("decode tip: begins with %x, not %x: not a tip, or of another version", b[:len(tipMagic)], tipMagic)
+	}
+	t, b := decodeTipHead(b)
+	var err error
+	if t.Ref, b, err = decodeFloats(b, len(f.Tensors), "norm reference"); err != nil {
+		return nil, err
+	}
+	if t.Anchor, b, err = decodeFloats(b, f.Len, "anchor"); err != nil {
+		return nil, err
+	}
+	if p.Mu != 0 {
+		if t.Momentum, _, err = decodeFloats(b, f.Len, "momentum"); err != nil {
+			return nil, err
+		}
+	}
+	return t.seal(), nil
+}
+
+func decodeTipHead(b []byte) (t *Tip, rest []byte) {
+	b = b[len(tipMagic):]
+	t = &Tip{
+		Round:    binary.LittleEndian.Uint32(b),
+		EndRound: binary.LittleEndian.Uint32(b[4:]),
+		Tokens:   binary.LittleEndian.Uint64(b[8:]),
+		Chain:    Digest(b[16:48]),
+	}
+	return t, b[48:]
+}
+
+// decodeFloats takes n finite values off b, which the caller has found long enough.
+func decodeFloats(b []byte, n int, what string) (v []float32, rest []byte, err error) {
+	v = make([]float32, n)
+	for i := range v {
+		bits := binary.LittleEndian.Uint32(b[4*i:])
+		if bits>>23&0xff == 0xff {
+			return nil, nil, fmt.Errorf("decode tip: %s value %d is not finite", what, i)
+		}
+		v[i] = math.Float32frombits(bits)
+	}
+	return v, b[4*n:], nil
 }

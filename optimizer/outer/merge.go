@@ -1,0 +1,193 @@
+package outer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// opposition is the fraction of the random-walk length sqrt(sum w^2) below which the sum
+// of weighted directions tells no direction: a random one would be longer.
+const opposition = 0.5
+
+// clip decides how far each delta's tensors are scaled down and returns the factors
+// [delta][tensor] and the new norm reference. Both are in units of H steps: a delta of s
+// steps is held to c ref sqrt(s/H), since noise grows with the square root of the steps. A tensor
+// without a reference takes that of this round.
+func (fold *folding) clip() (factors [][]float64, ref []float32) {
+	tensors := len(fold.f.Tensors)
+	factors = make([][]float64, len(fold.set))
+	for i := range factors {
+		factors[i] = make([]float64, tensors)
+	}
+	ref = make([]float32, tensors)
+	for t := range ref {
+		ref[t] = fold.clipTensor(t, factors)
+	}
+	return factors, ref
+}
+
+// clipTensor fills factors[.][t] and returns the new reference of tensor t: the weighted
+// lower median of the clipped norms, averaged into the old reference. A delta of norm zero
+// says nothing about a norm and has no part in the median.
+func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
+	old := float64(fold.prev.Ref[t])
+	limit := old
+	if old == 0 {
+		limit = fold.medianNorm(t, math.MaxFloat64)
+	}
+	limit *= fold.p.ClipFactor
+	for i := range fold.set {
+		factors[i][t] = 1
+		if n := fold.unitNorm(i, t); n > limit {
+			factors[i][t] = limit / n
+		}
+	}
+	median := fold.medianNorm(t, limit)
+	switch {
+	case median == 0:
+		return fold.prev.Ref[t]
+	case old == 0:
+		return narrow(median)
+	}
+	return narrow(float64(fold.p.RefDecay*old) + float64((1-fold.p.RefDecay)*median))
+}
+
+// unitNorm is the norm of delta i in tensor t, scaled to H steps.
+func (fold *folding) unitNorm(i, t int) float64 {
+	steps := float64(fold.set[i].Delta.Steps)
+	return fold.norms[i][t] * math.Sqrt(float64(fold.p.H)/steps)
+}
+
+// medianNorm is the weighted lower median of the norms in tensor t that are not zero, each
+// at most limit; 0 if all are zero.
+func (fold *folding) medianNorm(t int, limit float64) float64 {
+	var norms, weights []float64
+	for i := range fold.set {
+		if n := fold.unitNorm(i, t); n > 0 {
+			norms = append(norms, min(n, limit))
+			weights = append(weights, fold.weights[i])
+		}
+	}
+	return lowerMedian(norms, weights)
+}
+
+// lowerMedian is the smallest value such that the values up to it have at least half of all
+// weight; 0 of none.
+func lowerMedian(values, weights []float64) float64 {
+	order := make([]int, len(values))
+	total := 0.0
+	for i := range order {
+		order[i] = i
+		total += weights[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	sum := 0.0
+	for n, i := range order {
+		sum += weights[i]
+		if 2*sum >= total || n == len(order)-1 {
+			return values[i]
+		}
+	}
+	return 0
+}
+
+// merge returns the merged progress [Len] of clipped deltas. Embeddings and heads get the
+// weighted mean. The others get radial-directional averaging, a mean of lengths along a mean of
+// directions,
+//
+//	r = sum w|v| / sum w    d = unit(sum w unit(v))    u = r d
+//
+// and where the directions oppose each other the weighted mean.
+func (fold *folding) merge(clips [][]float64) []float64 {
+	total := 0.0
+	for _, w := range fold.weights {
+		total += w
+	}
+	sum := make([]float64, fold.f.Len)
+	fold.accumulate(sum, func(i, t int) float64 {
+		if fold.byMean(t) {
+			return fold.weights[i] * clips[i][t] / total
+		}
+		return fold.directionFactor(i, t)
+	})
+	opposed := fold.stretch(sum, clips, total)
+	if slices.Contains(opposed, true) {
+		fold.accumulate(sum, func(i, t int) float64 {
+			if opposed[t] {
+				return fold.weights[i] * clips[i][t] / total
+			}
+			return 0
+		})
+	}
+	return sum
+}
+
+func (fold *folding) byMean(t int) bool {
+	return fold.p.Merge == MergeMean || fold.f.Tensors[t].Mean
+}
+
+// directionFactor is w/|v|: what makes a delta a weighted unit vector. Clipping does not turn
+// a vector, so it has no part here.
+func (fold *folding) directionFactor(i, t int) float64 {
+	if fold.norms[i][t] == 0 {
+		return 0
+	}
+	return fold.weights[i] / fold.norms[i][t]
+}
+
+// accumulate adds factor(i, t) times tensor t of each delta i to sum [Len], in the order of the
+// set. Tensors with factor 0 are left out.
+func (fold *folding) accumulate(sum []float64, factor func(i, t int) float64) {
+	for i, c := range fold.set {
+		if err := fold.decode(c); err != nil {
+			panic("outer: a payload that decoded does not decode again: " + err.Error())
+		}
+		fold.f.each(func(t, at, n int) {
+			if a := factor(i, t); a != 0 {
+				addScaled(sum[at:at+n], a, fold.values[at:at+n])
+			}
+		})
+	}
+}
+
+// stretch gives the summed directions of each tensor their length r. Where they oppose each other
+// it clears the tensor and says so.
+func (fold *folding) stretch(sum []float64, clips [][]float64, total float64) (opposed []bool) {
+	opposed = make([]bool, len(fold.f.Tensors))
+	fold.f.each(func(t, at, n int) {
+		if fold.byMean(t) {
+			return
+		}
+		v := sum[at : at+n]
+		length, radius, walk := norm64(v), fold.radius(t, clips, total), fold.randomWalk(t)
+		scale := 0.0
+		if opposed[t] = length < opposition*walk; !opposed[t] && length > 0 {
+			scale = radius / length
+		}
+		for i := range v {
+			v[i] *= scale
+		}
+	})
+	return opposed
+}
+
+// radius is the weighted mean of the clipped norms in tensor t.
+func (fold *folding) radius(t int, clips [][]float64, total float64) float64 {
+	r := 0.0
+	for i, w := range fold.weights {
+		r += float64(w * float64(fold.norms[i][t]*clips[i][t]))
+	}
+	return r / total
+}
+
+// randomWalk is the expected length of the sum of directions that have nothing in common.
+func (fold *folding) randomWalk(t int) float64 {
+	s := 0.0
+	for i, w := range fold.weights {
+		if fold.norms[i][t] > 0 {
+			s += float64(w * w)
+		}
+	}
+	return math.Sqrt(s)
+}

@@ -1,0 +1,95 @@
+package outer
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Precision classes of the arithmetic that a learner trains in, as headers carry them.
+const (
+	PrecisionF32  uint8 = 1
+	PrecisionBF16 uint8 = 2
+	PrecisionF16  uint8 = 3
+	PrecisionInt8 uint8 = 4
+)
+
+// PrecisionFactor is what a delta's weight is multiplied by for the arithmetic it was
+// trained in: coarser gradients carry more noise per token. All factors are exact in binary.
+// An unknown class has factor 0.
+func PrecisionFactor(class uint8) float64 {
+	switch class {
+	case PrecisionF32:
+		return 1
+	case PrecisionBF16, PrecisionF16:
+		return 0.9375 // half-width products, accumulated in f32
+	case PrecisionInt8:
+		return 0.75
+	}
+	return 0
+}
+
+// Weights returns the weight of each delta of a round's set, in the order of set:
+//
+//	w = tokens^2/steps x 1/(1 + StaleFactor s) x precision factor
+//
+// with s the rounds by which its base is older than round-1, after the share cap.
+// tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
+// matter.
+func Weights(p Params, set []Delta, round uint32) []float64 {
+	w := make([]float64, len(set))
+	for i, d := range set {
+		w[i] = p.weight(d, round)
+	}
+	capShares(w, p.MaxShare)
+	return w
+}
+
+func (p Params) weight(d Delta, round uint32) float64 {
+	tokens, steps := float64(d.Tokens), float64(d.Steps)
+	w := tokens * tokens / steps
+	stale := float64(round - 1 - d.Base)
+	w /= 1 + float64(p.StaleFactor*stale)
+	return w * PrecisionFactor(d.Precision)
+}
+
+// capShares lowers the largest weights to a common value x such that none is more than
+// max(maxShare, 1/n) of the new sum. In closed form: with the weights descending, k is the
+// smallest number of lowered ones with w_(k+1) <= x = share R_k/(1 - k share), where R_k is the sum
+// of the weights below the k largest.
+func capShares(w []float64, maxShare float64) {
+	if len(w) == 0 {
+		return
+	}
+	share := max(maxShare, 1/float64(len(w)))
+	sorted := slices.Clone(w)
+	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
+	x := capValue(sorted, share)
+	for i := range w {
+		w[i] = min(w[i], x)
+	}
+}
+
+// capValue is x of capShares for descending weights. Rounding may hide the solution only
+// where all weights become equal; the smallest weight is x there.
+func capValue(w []float64, share float64) float64 {
+	below := suffixSums(w)
+	for k := range w {
+		room := 1 - float64(float64(k)*share)
+		if room <= 0 {
+			break
+		}
+		if x := share * below[k] / room; w[k] <= x {
+			return x
+		}
+	}
+	return w[len(w)-1]
+}
+
+// suffixSums returns s with s[k] = w[k] + ... + w[n-1], added from the last on.
+func suffixSums(w []float64) []float64 {
+	s := slices.Clone(w)
+	for k := len(s) - 2; k >= 0; k-- {
+		s[k] += s[k+1]
+	}
+	return s
+}
