@@ -110,21 +110,22 @@ func (s AttentionShape) forwardBlock(h head, scratch []float32, lo, hi int) {
 	scores, sums := scratch[:s.block()*s.Context], scratch[s.block()*s.Context:]
 	s.score(h, scores, lo, hi)
 	for t := lo; t < hi; t++ {
-		row := scores[(t-lo)*s.Context:][:hi]
-		shift := s.scale() * maxOf(row[:t+1])
-		sums[t-lo] = expRow(row[:t+1], s.scale(), shift)
+		row := scores[(t-lo)*hi:][:hi]
+		shift := tensor.Max(row[:t+1])
+		sums[t-lo] = tensor.ExpSum(row[:t+1], row[:t+1], shift)
 		clear(row[t+1:])
 		h.lse[t] = shift + float32(math.Log(float64(sums[t-lo])))
 	}
-	tensor.Gemm(false, false, hi-lo, s.HeadDim, hi, scores, s.Context, h.v, s.Stride(), h.out[lo*s.width():], s.width(), false)
+	tensor.Gemm(false, false, hi-lo, s.HeadDim, hi, scores, hi, h.v, s.Stride(), h.out[lo*s.width():], s.width(), false)
 	for t := lo; t < hi; t++ {
-		tensor.Scale(h.out[t*s.width():][:s.HeadDim], 1/sums[t-lo])
+		tensor.Scale(1/sums[t-lo], h.out[t*s.width():][:s.HeadDim])
 	}
 }
 
-// score sets scores[0:hi-lo, 0:hi] = q[lo:hi] k[0:hi]^T, not yet scaled.
+// score sets scores [hi-lo, hi] = q[lo:hi] k[0:hi]^T / sqrt(HeadDim).
 func (s AttentionShape) score(h head, scores []float32, lo, hi int) {
-	tensor.Gemm(false, true, hi-lo, hi, s.HeadDim, h.q[lo*s.Stride():], s.Stride(), h.k, s.Stride(), scores, s.Context, false)
+	tensor.Gemm(false, true, hi-lo, hi, s.HeadDim, h.q[lo*s.Stride():], s.Stride(), h.k, s.Stride(), scores, hi, false)
+	tensor.Scale(s.scale(), scores[:(hi-lo)*hi])
 }
 
 // backwardHead goes through the row blocks from the last to the first: the last
@@ -147,17 +148,17 @@ func (s AttentionShape) backwardBlock(h head, scratch []float32, lo, hi int, add
 	p, dp := scratch[:s.block()*s.Context], scratch[s.block()*s.Context:]
 	q, dout := h.q[lo*stride:], h.dout[lo*width:]
 	s.score(h, p, lo, hi)
-	tensor.Gemm(false, true, rows, hi, s.HeadDim, dout, width, h.v, stride, dp, s.Context, false)
+	tensor.Gemm(false, true, rows, hi, s.HeadDim, dout, width, h.v, stride, dp, hi, false)
 	for t := lo; t < hi; t++ {
-		prow, dprow := p[(t-lo)*s.Context:][:hi], dp[(t-lo)*s.Context:][:hi]
-		expRow(prow[:t+1], s.scale(), h.lse[t])
+		prow, dprow := p[(t-lo)*hi:][:hi], dp[(t-lo)*hi:][:hi]
+		tensor.ExpSum(prow[:t+1], prow[:t+1], h.lse[t])
 		clear(prow[t+1:])
 		delta := tensor.Dot(h.dout[t*width:][:s.HeadDim], h.out[t*width:][:s.HeadDim])
 		softmaxRowBackward(dprow, prow, float32(delta), s.scale())
 	}
-	tensor.Gemm(true, false, hi, s.HeadDim, rows, p, s.Context, dout, width, h.dv, stride, add)
-	tensor.Gemm(false, false, rows, s.HeadDim, hi, dp, s.Context, h.k, stride, h.dq[lo*stride:], stride, false)
-	tensor.Gemm(true, false, hi, s.HeadDim, rows, dp, s.Context, q, stride, h.dk, stride, add)
+	tensor.Gemm(true, false, hi, s.HeadDim, rows, p, hi, dout, width, h.dv, stride, add)
+	tensor.Gemm(false, false, rows, s.HeadDim, hi, dp, hi, h.k, stride, h.dq[lo*stride:], stride, false)
+	tensor.Gemm(true, false, hi, s.HeadDim, rows, dp, hi, q, stride, h.dk, stride, add)
 }
 
 // softmaxRowBackward turns dp into the gradient of the scores before scaling.

@@ -21,9 +21,9 @@ func CrossEntropy(losses []float64, logits []float32, targets []int32, rows, voc
 }
 
 func crossEntropyRow(logits []float32, target int, scale float32) float64 {
-	top, chosen := maxOf(logits), logits[target]
-	sum := expRow(logits, 1, top)
-	tensor.Scale(logits, scale/sum)
+	top, chosen := tensor.Max(logits), logits[target]
+	sum := tensor.ExpSum(logits, logits, top)
+	tensor.Scale(scale/sum, logits)
 	logits[target] -= scale
 	return math.Log(float64(sum)) + float64(top) - float64(chosen)
 }

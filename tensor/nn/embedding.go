@@ -19,6 +19,6 @@ func Embedding(out, weight []float32, tokens []int32, dim int) {
 //	dout    [len(tokens), dim]
 func EmbeddingBackward(dweight, dout []float32, tokens []int32, dim int) {
 	for r, t := range tokens {
-		tensor.Axpy(dweight[int(t)*dim:(int(t)+1)*dim], 1, dout[r*dim:(r+1)*dim])
+		tensor.Add(dout[r*dim:(r+1)*dim], dweight[int(t)*dim:(int(t)+1)*dim])
 	}
 }

@@ -15,10 +15,10 @@ func Linear(y, x, w []float32, rows, in, out int, add bool) {
 
 // LinearBackward is the gradient of Linear.
 //
-//	dx [rows, in] = dy w, overwritten, or added to where add is set
-//	dw [out, in] += dy^T x
+//	dx [rows, in] = dy w, overwritten
+//	dw [out, in] += dy^T x, added to
 //	dy [rows, out]
-func LinearBackward(dx, dw, dy, x, w []float32, rows, in, out int, add bool) {
-	tensor.Gemm(false, false, rows, in, out, dy, out, w, in, dx, in, add)
+func LinearBackward(dx, dw, dy, x, w []float32, rows, in, out int) {
+	tensor.Gemm(false, false, rows, in, out, dy, out, w, in, dx, in, false)
 	tensor.Gemm(true, false, out, in, rows, dy, out, x, in, dw, in, true)
 }

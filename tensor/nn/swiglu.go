@@ -1,5 +1,7 @@
 package nn
 
+import "atoll/tensor"
+
 // SwiGLU is the gated unit of the Llama feed-forward layer (Shazeer, arXiv
 // 2002.05202):
 //
@@ -10,46 +12,29 @@ package nn
 func SwiGLU(act, gateUp []float32, rows, dim int) {
 	overRows(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			row := gateUp[2*r*dim : 2*(r+1)*dim]
-			gateRow(act[r*dim:(r+1)*dim], row[:dim], row[dim:])
+			gate, up := halves(gateUp, r, dim)
+			tensor.SwiGLU(act[r*dim:(r+1)*dim], gate, up)
 		}
 	})
 }
 
-// SwiGLUBackward is the gradient of SwiGLU. It also writes act again, which
-// costs nothing here and spares the forward pass keeping it for each layer.
+// SwiGLUBackward is the gradient of SwiGLU.
 //
 //	dgateUp [rows, 2*dim], overwritten
-//	act     [rows, dim], overwritten
 //	dact    [rows, dim]
 //	gateUp  [rows, 2*dim]
-func SwiGLUBackward(dgateUp, act, dact, gateUp []float32, rows, dim int) {
+func SwiGLUBackward(dgateUp, dact, gateUp []float32, rows, dim int) {
 	overRows(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			row, drow := gateUp[2*r*dim:2*(r+1)*dim], dgateUp[2*r*dim:2*(r+1)*dim]
-			a, b := r*dim, (r+1)*dim
-			gateRowBackward(drow[:dim], drow[dim:], act[a:b], dact[a:b], row[:dim], row[dim:])
+			gate, up := halves(gateUp, r, dim)
+			dgate, dup := halves(dgateUp, r, dim)
+			tensor.SwiGLUGrad(dgate, dup, dact[r*dim:(r+1)*dim], gate, up)
 		}
 	})
 }
 
-func gateRow(act, gate, up []float32) {
-	sigmoid(act, gate)
-	gate, up = gate[:len(act)], up[:len(act)]
-	for i, s := range act {
-		act[i] = s * gate[i] * up[i]
-	}
-}
-
-// gateRowBackward uses d silu(x)/dx = s (1 + x (1 - s)) with s = sigmoid(x).
-func gateRowBackward(dgate, dup, act, dact, gate, up []float32) {
-	sigmoid(act, gate)
-	dgate, dup, dact = dgate[:len(act)], dup[:len(act)], dact[:len(act)]
-	gate, up = gate[:len(act)], up[:len(act)]
-	for i, s := range act {
-		g, u, d := gate[i], up[i], dact[i]
-		act[i] = s * g * u
-		dup[i] = d * s * g
-		dgate[i] = d * u * s * (1 + g*(1-s))
-	}
+// halves splits row r of a [rows, 2*dim] matrix in the middle.
+func halves(x []float32, r, dim int) (left, right []float32) {
+	row := x[2*r*dim : 2*(r+1)*dim]
+	return row[:dim], row[dim:]
 }
