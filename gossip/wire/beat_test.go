@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestBeatRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawBeat(t)
+		m, err := Open(testRun, EncodeBeat(testKey(1), testRun, want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Author = PeerIDOf(testKey(1))
+		if !reflect.DeepEqual(*m.Beat, want) {
+			t.Fatalf("%+v came back as %+v", want, *m.Beat)
+		}
+	})
+}
+
+// largestBeat has every number at its largest.
+func largestBeat(fragments int) Beat {
+	b := Beat{
+		Incarnation: math.MaxInt64, Seq: math.MaxUint64, State: Leaving, Steps: math.MaxUint64, Tokens: math.MaxUint64,
+		Lag: MaxLag, Capability: math.MaxUint64, TokensPerSecond: math.Pi, Folded: math.MaxUint64, Bits: 1.1,
+	}
+	for range fragments {
+		b.Unpublished = append(b.Unpublished, math.MaxUint64)
+		b.Closed = append(b.Closed, math.MaxUint32)
+	}
+	return b
+}
+
+// MaxFragments follows from MaxMessage: no valid beat is too long to publish.
+func TestLargestBeatFitsAMessage(t *testing.T) {
+	b := EncodeBeat(testKey(1), testRun, largestBeat(MaxFragments))
+	t.Logf("largest beat: %d bytes of %d", len(b), MaxMessage)
+	if len(b) > MaxMessage {
+		t.Fatalf("%d bytes, a message has at most %d", len(b), MaxMessage)
+	}
+	_, err := Open(testRun, b)
+	ok(t, err)
+}
+
+func TestBeatIsCompact(t *testing.T) {
+	b := testBeat()
+	b.Unpublished, b.Closed = make([]uint64, 24), make([]uint32, 24)
+	for i := range b.Closed {
+		b.Unpublished[i], b.Closed[i] = 12288, 200
+	}
+	if n := len(EncodeBeat(testKey(1), testRun, b)); n > 400 {
+		t.Errorf("an ordinary beat of 24 fragments has %d bytes, want at most 400", n)
+	}
+}
+
+func TestBeatValidate(t *testing.T) {
+	for name, change := range map[string]func(*Beat){
+		"incarnation":        func(b *Beat) { b.Incarnation = -1 },
+		"no state":           func(b *Beat) { b.State = 0 },
+		"unknown state":      func(b *Beat) { b.State = Leaving + 1 },
+		"too many fragments": func(b *Beat) { b.Closed, b.Unpublished = make([]uint32, 257), make([]uint64, 257) },
+		"unequal lists":      func(b *Beat) { b.Unpublished = b.Unpublished[1:] },
+		"lag":                func(b *Beat) { b.Lag = MaxLag + 1 },
+		"rate NaN":           func(b *Beat) { b.TokensPerSecond = math.NaN() },
+		"rate infinite":      func(b *Beat) { b.TokensPerSecond = math.Inf(1) },
+		"rate negative":      func(b *Beat) { b.TokensPerSecond = -1 },
+		"bits NaN":           func(b *Beat) { b.Bits = float32(math.NaN()) },
+		"bits infinite":      func(b *Beat) { b.Bits = float32(math.Inf(1)) },
+		"bits minus zero":    func(b *Beat) { b.Bits = float32(math.Copysign(0, -1)) },
+	} {
+		b := testBeat()
+		change(&b)
+		wantErr(t, b.Validate(), ErrInvalid)
+		if _, err := Open(testRun, EncodeBeat(testKey(1), testRun, b)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	ok(t, testBeat().Validate())
+}
