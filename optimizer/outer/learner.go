@@ -1,0 +1,288 @@
+package outer
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/tensor/codec"
+)
+
+// Learner keeps theta, the parameters that a trainer steps, in step with the tips of all
+// fragments. What is unpublished is defined, not stored:
+//
+//	U = theta - A - sum(q_k : own k not folded)
+//
+// with q_k the decoded progress of own delta k. So whatever a lossy codec or rounding loses stays in
+// theta and is published with the next U. The methods must not run while the trainer steps; a Learner
+// is not for concurrent use.
+type Learner struct {
+	p       Params
+	theta   []float32 // the trainer's slab, changed in place
+	payload func(seq uint64) ([]byte, error)
+	frags   []learning
+	next    uint64    // Seq of the next draft
+	values  []float32 // one decoded delta, as long as the largest fragment
+	sum     []float64 // what goes to or from theta, likewise
+}
+
+// learning is the state of one fragment.
+type learning struct {
+	Fragment
+	tip     *Tip
+	pending Work
+	base    uint32 // closed rounds when the oldest pending step was taken
+	own     []ownDelta
+	account Account // but for Pending and InFlight
+}
+
+// ownDelta is a delta of this learner that is not final.
+type ownDelta struct {
+	Own
+	payload []byte // nil once folded: then it is read back where needed
+}
+
+// Draft is unpublished progress on its way to become a delta.
+type Draft struct {
+	Seq      uint64 // names it to its Learner, within the Learner's life
+	Fragment int
+	Base     uint32
+	Steps    uint32
+	Tokens   uint64
+	Payload  []byte
+}
+
+// Own is an own delta that a node found on its disk.
+type Own struct {
+	Seq         uint64 // chosen by the caller, of no other own delta of any fragment
+	Base, Steps uint32
+	Tokens      uint64
+	Folded      bool // in the tip that the learner was made with
+}
+
+// NewLearner returns a learner at the tips of all fragments and writes their anchors to theta.
+// payload reads back the payload of an own delta that was made durable; it must keep those that
+// are not final.
+func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(seq uint64) ([]byte, error)) *Learner {
+	l := &Learner{p: p, theta: theta, payload: payload, frags: make([]learning, len(plan))}
+	longest := 0
+	for i, f := range plan {
+		l.frags[i] = learning{Fragment: f, tip: tips[i]}
+		f.Scatter(tips[i].Anchor, theta)
+		longest = max(longest, f.Len)
+	}
+	l.values = make([]float32, longest)
+	l.sum = make([]float64, longest)
+	return l
+}
+
+// Restore takes back the own deltas of fragment p after a restart: theta = A + sum(q_k : own k not
+// folded). It follows NewLearner, before the first step. What was unpublished at the crash is lost.
+func (l *Learner) Restore(p int, own []Own) error {
+	f := &l.frags[p]
+	for _, o := range own {
+		f.own = append(f.own, ownDelta{Own: o})
+		l.next = max(l.next, o.Seq+1)
+	}
+	return l.rebuild(f)
+}
+
+// rebuild sets theta of the fragment to A + sum(q_k : own k not folded), so U to zero.
+func (l *Learner) rebuild(f *learning) error {
+	sum := l.sum[:f.Len]
+	for i, a := range f.tip.Anchor {
+		sum[i] = float64(a)
+	}
+	if err := l.addUnfolded(f, 1); err != nil {
+		return err
+	}
+	f.eachRun(l.theta, func(theta []float32, at int) {
+		for i := range theta {
+			theta[i] = float32(sum[at+i])
+		}
+	})
+	return nil
+}
+
+// Stepped counts one inner step of so many tokens for every fragment. closed is the last closed
+// round of each, from which the base of a delta follows.
+func (l *Learner) Stepped(tokens int, closed []uint32) {
+	for i := range l.frags {
+		f := &l.frags[i]
+		if f.pending.Steps == 0 {
+			f.base = closed[i]
+		}
+		f.pending.add(Work{Steps: 1, Tokens: uint64(tokens)})
+	}
+}
+
+// Pending is what fragment p has not published yet.
+func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
+	w := l.frags[p].pending
+	return uint32(w.Steps), w.Tokens
+}
+
+// Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
+// steps and tokens it declares off the counters; theta is untouched. Steps beyond Params.MaxSteps stay
+// pending with their share of the tokens. If the draft cannot be published, return its Seq with Adopt.
+func (l *Learner) Draft(p int) (Draft, error) {
+	f := &l.frags[p]
+	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)
+	if work.Steps == 0 || work.Tokens == 0 {
+		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; there is nothing to publish", p, work.Steps, work.Tokens)
+	}
+	u, err := l.unpublished(f)
+	if err != nil {
+		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+	}
+	payload, err := codec.Encode(l.p.Codec, u)
+	if err != nil {
+		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+	}
+	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
+	l.next++
+	f.pending.sub(work)
+	f.own = append(f.own, ownDelta{payload: payload, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}})
+	return d, nil
+}
+
+// unpublished computes U into l.values.
+func (l *Learner) unpublished(f *learning) ([]float32, error) {
+	sum := l.sum[:f.Len]
+	f.eachRun(l.theta, func(theta []float32, at int) {
+		for i, x := range theta {
+			sum[at+i] = float64(x) - float64(f.tip.Anchor[at+i])
+		}
+	})
+	if err := l.addUnfolded(f, -1); err != nil {
+		return nil, err
+	}
+	u := l.values[:f.Len]
+	for i, x := range sum {
+		u[i] = float32(x)
+	}
+	return u, nil
+}
+
+// addUnfolded adds sign times q of every own delta that is not folded to l.sum.
+func (l *Learner) addUnfolded(f *learning, sign float64) error {
+	for i := range f.own {
+		if !f.own[i].Folded {
+			if err := l.addOwn(f, &f.own[i], sign); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addOwn adds sign times q of one own delta to l.sum.
+func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
+	b := o.payload
+	if b == nil {
+		var err error
+		if b, err = l.payload(o.Seq); err != nil {
+			return fmt.Errorf("read own delta %d: %w", o.Seq, err)
+		}
+	}
+	if err := codec.Decode(b, f.Len, l.values[:f.Len]); err != nil {
+		return fmt.Errorf("own delta %d: %w", o.Seq, err)
+	}
+	addScaled(l.sum[:f.Len], sign, l.values[:f.Len])
+	return nil
+}
+
+// Adopt moves fragment p to a tip: theta += (A' - A) - sum(q of fold) + sum(q of unfold), where fold
+// names own deltas that the tip contains and the old one did not, unfold those it no longer
+// contains. returned names own deltas that became final outside the chain: they leave own, their steps and
+// tokens are pending again and their progress, which is still in theta, is part of U.
+//
+// With Params.Overwrite a close that folded something first discards U and what is pending. After an
+// error theta and tip have not moved.
+func (l *Learner) Adopt(p int, tip *Tip, fold, unfold, returned []uint64) error {
+	f := &l.frags[p]
+	if err := l.adopt(f, tip, fold, unfold, returned); err != nil {
+		return fmt.Errorf("adopt fragment %d round %d: %w", p, tip.Round, err)
+	}
+	f.tip = tip
+	f.mark(fold, true)
+	f.mark(unfold, false)
+	f.takeBack(returned)
+	return nil
+}
+
+// adopt is the part of Adopt that may fail.
+func (l *Learner) adopt(f *learning, tip *Tip, fold, unfold, returned []uint64) error {
+	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
+		return err
+	}
+	closed := tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens
+	if l.p.Overwrite && closed {
+		if err := l.overwrite(f); err != nil {
+			return err
+		}
+	}
+	return l.move(f, tip, fold, unfold)
+}
+
+// move adds to theta what a change of tip asks for.
+func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
+	sum := l.sum[:f.Len]
+	for i, a := range tip.Anchor {
+		sum[i] = float64(a) - float64(f.tip.Anchor[i])
+	}
+	for _, seq := range fold {
+		if err := l.addOwn(f, f.find(seq), -1); err != nil {
+			return err
+		}
+	}
+	for _, seq := range unfold {
+		if err := l.addOwn(f, f.find(seq), 1); err != nil {
+			return err
+		}
+	}
+	f.eachRun(l.theta, func(theta []float32, at int) {
+		for i := range theta {
+			theta[i] = float32(float64(theta[i]) + sum[at+i])
+		}
+	})
+	return nil
+}
+
+// overwrite discards U and what is pending.
+func (l *Learner) overwrite(f *learning) error {
+	if err := l.rebuild(f); err != nil {
+		return err
+	}
+	f.account.Overwritten.add(f.pending)
+	f.pending = Work{}
+	return nil
+}
+
+// Forget drops own deltas of fragment p that are folded and final.
+func (l *Learner) Forget(p int, seqs []uint64) error {
+	f := &l.frags[p]
+	if err := f.checkMove("forget", seqs, true); err != nil {
+		return fmt.Errorf("fragment %d: %w", p, err)
+	}
+	f.drop(seqs, &f.account.Folded)
+	return nil
+}
+
+// Discard drops own deltas of fragment p that were folded on a lost chain. Call it before Adopt takes
+// the winner's tip: their progress left theta when they were folded and does not come back.
+func (l *Learner) Discard(p int, seqs []uint64) error {
+	f := &l.frags[p]
+	if err := f.checkMove("discard", seqs, true); err != nil {
+		return fmt.Errorf("fragment %d: %w", p, err)
+	}
+	f.drop(seqs, &f.account.Discarded)
+	return nil
+}
+
+func (f *learning) find(seq uint64) *ownDelta {
+	i := slices.IndexFunc(f.own, func(o ownDelta) bool { return o.Seq == seq })
+	if i < 0 {
+		return nil
+	}
+	return &f.own[i]
+}
