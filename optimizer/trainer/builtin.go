@@ -1,0 +1,136 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// ErrDiverged is wrapped by the error of a step whose loss or gradient is not
+// finite.
+var ErrDiverged = errors.New("training diverged")
+
+// Builtin trains on this machine's CPUs. With the same config, corpus, start
+// and number of threads its steps have the same bits.
+type Builtin struct {
+	config Config
+	data   *corpus.Corpus
+	model  *llama.Model
+	params *tensor.Slab
+	grads  *tensor.Slab
+	decay  []optimizer.Span
+	state  *optimizer.AdamState
+	tokens []int32 // [Batch, Context+1]
+}
+
+var _ Trainer = (*Builtin)(nil)
+
+// New allocates a trainer whose parameters are those of the config's seed. It
+// sets the number of threads of the process. The error names the config's field,
+// or says how much text is missing.
+func New(cfg Config, data *corpus.Corpus) (*Builtin, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := data.Fits(cfg.Model.Context); err != nil {
+		return nil, err
+	}
+	tensor.SetThreads(cfg.Threads)
+	params := llama.NewParams(cfg.Model)
+	llama.Init(cfg.Model, params, cfg.Seed)
+	return &Builtin{
+		config: cfg,
+		data:   data,
+		model:  llama.NewModel(cfg.Model, cfg.rows()),
+		params: params,
+		grads:  params.Like(),
+		decay:  matrices(params.Views),
+		state:  optimizer.NewAdamState(len(params.Data)),
+		tokens: make([]int32, cfg.tokens()),
+	}, nil
+}
+
+// matrices returns the spans of the tensors with two dimensions, neighbours
+// joined: weight decay leaves the gains of norms alone.
+func matrices(views []tensor.View) []optimizer.Span {
+	var spans []optimizer.Span
+	for _, v := range views {
+		if len(v.Shape) != 2 {
+			continue
+		}
+		if n := len(spans); n > 0 && spans[n-1].Offset+spans[n-1].Len == v.Offset {
+			spans[n-1].Len += v.Len
+			continue
+		}
+		spans = append(spans, optimizer.Span{Offset: v.Offset, Len: v.Len})
+	}
+	return spans
+}
+
+// Params returns the parameters in the order of Slab.
+func (b *Builtin) Params() []float32 { return b.params.Data }
+
+// Slab returns the parameters with their names.
+func (b *Builtin) Slab() *tensor.Slab { return b.params }
+
+// Steps returns how many steps the state has seen.
+func (b *Builtin) Steps() int64 { return b.state.Step }
+
+// Step takes one AdamW step on the batch that seed, author and Steps draw.
+// Cancelling ctx ends it between two micro-batches.
+func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
+	loss, err := b.gradient(ctx)
+	if err != nil {
+		return StepResult{}, fmt.Errorf("train step %d: %w", b.state.Step+1, err)
+	}
+	norm := optimizer.ClipNorm(b.grads.Data, b.config.Optim.Clip)
+	if !finite(loss) || !finite(norm) {
+		return StepResult{}, fmt.Errorf("train step %d: loss %v, gradient norm %v: %w: restore earlier parameters or lower the learning rate of %v",
+			b.state.Step+1, loss, norm, ErrDiverged, lr)
+	}
+	b.config.Optim.AdamW.Step(b.params.Data, b.grads.Data, b.decay, b.state, lr)
+	return StepResult{Tokens: b.config.Batch * b.config.Model.Context, Loss: loss}, nil
+}
+
+// gradient leaves the mean gradient over the next batch in grads and returns
+// the mean loss.
+func (b *Builtin) gradient(ctx context.Context) (float64, error) {
+	rows, width := b.config.rows(), b.config.Model.Context+1
+	b.data.Batch(b.config.Seed, b.config.Author, b.state.Step, b.config.Batch, width-1, b.tokens)
+	clear(b.grads.Data)
+	loss, passes := 0.0, b.config.Batch/rows
+	for i := range passes {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		loss += b.model.LossGrad(b.params, b.grads, b.tokens[i*rows*width:(i+1)*rows*width])
+	}
+	if passes > 1 {
+		tensor.Scale(1/float32(passes), b.grads.Data)
+	}
+	return loss / float64(passes), nil
+}
+
+// State encodes the moments and the number of steps.
+func (b *Builtin) State() ([]byte, error) { return b.state.MarshalBinary() }
+
+// SetState replaces the moments and the number of steps.
+func (b *Builtin) SetState(encoded []byte) error {
+	var next optimizer.AdamState
+	if err := next.UnmarshalBinary(encoded); err != nil {
+		return fmt.Errorf("set trainer state: %w", err)
+	}
+	if len(next.M) != len(b.params.Data) {
+		return fmt.Errorf("set trainer state: it is of %d parameters, the model has %d: it belongs to another run, start without it", len(next.M), len(b.params.Data))
+	}
+	*b.state = next
+	return nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

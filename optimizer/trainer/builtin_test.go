@@ -1,0 +1,219 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// mini is a model that trains in milliseconds.
+var mini = llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 32, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true}
+
+func miniConfig() Config {
+	return Config{Model: mini, Batch: 4, Optim: DefaultOptim(), Seed: 1, Threads: 1}
+}
+
+// alphabet is a text whose next letter follows from the last one: its unigram
+// entropy is 3 bits, 2.08 nats, a byte.
+func alphabet() *corpus.Corpus {
+	return corpus.New("alphabet", []byte(strings.Repeat("abcdefgh", 100)))
+}
+
+func newTrainer(t *testing.T, cfg Config) *Builtin {
+	t.Helper()
+	b, err := New(cfg, alphabet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// steps takes n steps and returns the last loss.
+func steps(t *testing.T, tr Trainer, n int) float64 {
+	t.Helper()
+	var last StepResult
+	for range n {
+		var err error
+		if last, err = tr.Step(context.Background(), 0.02); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return last.Loss
+}
+
+func TestLearnsTheAlphabet(t *testing.T) {
+	b := newTrainer(t, miniConfig())
+	if first := steps(t, b, 1); math.Abs(first-math.Log(256)) > 0.1 {
+		t.Errorf("first loss is %v, want about that of a guess among 256", first)
+	}
+	if last := steps(t, b, 99); last > 0.2 {
+		t.Errorf("loss is %v nats after 100 steps, want far below 2.08", last)
+	}
+	if b.Steps() != 100 {
+		t.Errorf("%d steps, want 100", b.Steps())
+	}
+	bits, err := BitsPerByte(context.Background(), mini, b.Slab(), corpus.Windows(alphabet().HeldOut(), mini.Context))
+	if err != nil || bits > 0.4 {
+		t.Errorf("%v bits per byte held out, %v; want far below 3", bits, err)
+	}
+}
+
+func TestStepTokens(t *testing.T) {
+	r, err := newTrainer(t, miniConfig()).Step(context.Background(), 0)
+	if err != nil || r.Tokens != 4*16 {
+		t.Errorf("%d tokens, %v; want batch x context = 64", r.Tokens, err)
+	}
+}
+
+func TestSameConfigSameBits(t *testing.T) {
+	a, b := newTrainer(t, miniConfig()), newTrainer(t, miniConfig())
+	steps(t, a, 5)
+	steps(t, b, 5)
+	if !slices.Equal(a.Params(), b.Params()) {
+		t.Error("two trainers of one config went different ways")
+	}
+	other := miniConfig()
+	other.Author[0] = 1
+	c := newTrainer(t, other)
+	steps(t, c, 5)
+	if slices.Equal(a.Params(), c.Params()) {
+		t.Error("two learners drew the same batches")
+	}
+}
+
+// TestMicroBatches: gradients of parts add up to that of the whole.
+func TestMicroBatches(t *testing.T) {
+	whole := newTrainer(t, miniConfig())
+	cfg := miniConfig()
+	cfg.MicroBatch = 1
+	parts := newTrainer(t, cfg)
+	lossWhole, err1 := whole.gradient(context.Background())
+	lossParts, err2 := parts.gradient(context.Background())
+	if err1 != nil || err2 != nil || math.Abs(lossWhole-lossParts) > 1e-6 {
+		t.Errorf("losses %v and %v, %v, %v", lossWhole, lossParts, err1, err2)
+	}
+	for i, g := range whole.grads.Data {
+		if d := math.Abs(float64(g - parts.grads.Data[i])); d > 1e-6 {
+			t.Fatalf("gradient %d is %v in one pass, %v in four", i, g, parts.grads.Data[i])
+		}
+	}
+}
+
+func TestResumeIsSeamless(t *testing.T) {
+	a := newTrainer(t, miniConfig())
+	steps(t, a, 3)
+	saved, err := a.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newTrainer(t, miniConfig())
+	copy(b.Params(), a.Params())
+	if err := b.SetState(saved); err != nil || b.Steps() != 3 {
+		t.Fatalf("%d steps, %v", b.Steps(), err)
+	}
+	lossA, lossB := steps(t, a, 3), steps(t, b, 3)
+	if lossA != lossB || !slices.Equal(a.Params(), b.Params()) {
+		t.Errorf("losses %v and %v after resuming", lossA, lossB)
+	}
+}
+
+func TestSetStateErrors(t *testing.T) {
+	b := newTrainer(t, miniConfig())
+	steps(t, b, 2)
+	other, _ := optimizer.NewAdamState(7).MarshalBinary()
+	for want, encoded := range map[string][]byte{
+		"of 7 parameters": other,
+		"0 bytes":         nil,
+	} {
+		if err := b.SetState(encoded); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if b.Steps() != 2 {
+		t.Errorf("%d steps after refused states, want 2", b.Steps())
+	}
+}
+
+func TestCancelledStepChangesNothing(t *testing.T) {
+	b := newTrainer(t, miniConfig())
+	before := slices.Clone(b.Params())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := b.Step(ctx, 0.1); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if b.Steps() != 0 || !slices.Equal(before, b.Params()) {
+		t.Error("a cancelled step left a trace")
+	}
+}
+
+func TestDivergedStepChangesNothing(t *testing.T) {
+	b := newTrainer(t, miniConfig())
+	b.Params()['a'*mini.Hidden] = float32(math.Inf(1)) // in the embedding of a letter that occurs
+	before := slices.Clone(b.Params())
+	_, err := b.Step(context.Background(), 0.1)
+	if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "step 1") {
+		t.Errorf("error %v", err)
+	}
+	if b.Steps() != 0 || !slices.Equal(before, b.Params()) {
+		t.Error("a diverged step left a trace")
+	}
+}
+
+func TestWeightDecayOnMatricesOnly(t *testing.T) {
+	slab := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{2, 3}}, {Name: "b", Shape: []int{1, 2}}, {Name: "norm", Shape: []int{4}}, {Name: "c", Shape: []int{2, 2}}})
+	want := []optimizer.Span{{Offset: 0, Len: 8}, {Offset: 12, Len: 4}}
+	if got := matrices(slab.Views); !slices.Equal(got, want) {
+		t.Errorf("decay on %v, want %v", got, want)
+	}
+}
+
+func TestMemoryBytesIsWhatNewAllocates(t *testing.T) {
+	cfg, data := miniConfig(), alphabet()
+	cfg.Model.Hidden, cfg.Model.Intermediate = 128, 256 // large beside the bookkeeping
+	tensor.SetThreads(cfg.Threads)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := New(cfg, data); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	got, want := float64(after.TotalAlloc-before.TotalAlloc), float64(cfg.MemoryBytes())
+	if got < want || got > 1.05*want {
+		t.Errorf("allocated %v bytes, estimated %v", got, want)
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	for _, tc := range []struct {
+		want   string
+		change func(c *Config)
+	}{
+		{"Heads is 3", func(c *Config) { c.Model.Heads = 3 }},
+		{"Vocab is 255", func(c *Config) { c.Model.Vocab = 255 }},
+		{"model of 103113162752 parameters", func(c *Config) { c.Model.Hidden, c.Model.Intermediate = 1<<17, 1<<17 }},
+		{"Batch is 0", func(c *Config) { c.Batch = 0 }},
+		{"MicroBatch is 3", func(c *Config) { c.MicroBatch = 3 }},
+		{"MicroBatch is -1", func(c *Config) { c.MicroBatch = -1 }},
+		{"at most 1048576 tokens", func(c *Config) { c.Batch = MaxBatch }},
+		{"Clip is NaN", func(c *Config) { c.Optim.Clip = math.NaN() }},
+		{"Threads is -1", func(c *Config) { c.Threads = -1 }},
+		{"Beta1 is 2", func(c *Config) { c.Optim.AdamW.Beta1 = 2 }},
+		{"pass at least 810 bytes", func(c *Config) { c.Model.Context = 80 }},
+	} {
+		cfg := miniConfig()
+		tc.change(&cfg)
+		if _, err := New(cfg, alphabet()); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("error %v, want %q", err, tc.want)
+		}
+	}
+}

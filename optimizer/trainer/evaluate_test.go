@@ -1,0 +1,89 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// naiveBits scores one target at a time from the logits after its prefix.
+func naiveBits(p *tensor.Slab, windows [][]byte) float64 {
+	model := llama.NewModel(mini, 1)
+	nats, targets := 0.0, 0
+	for _, w := range windows {
+		tokens := tokensOf([][]byte{w})
+		for i := 1; i < len(tokens); i++ {
+			nats += surprise(model.Logits(p, tokens[:i]), tokens[i])
+			targets++
+		}
+	}
+	return nats / float64(targets) / math.Ln2
+}
+
+// surprise is minus the logarithm of the target's share of exp(logits).
+func surprise(logits []float32, target int32) float64 {
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l))
+	}
+	return math.Log(sum) - float64(logits[target])
+}
+
+func TestBitsPerByteAgainstNaive(t *testing.T) {
+	p := llama.NewParams(mini)
+	llama.Init(mini, p, 3)
+	tensor.Scale(8, p.Data) // away from uniform guesses
+	for _, size := range []int{2, 17, 18, 40, 140*16 + 1, 140*16 + 9} {
+		text := noise(mini.Context).Train()[:size]
+		windows := corpus.Windows(text, mini.Context)
+		got, err := BitsPerByte(context.Background(), mini, p, windows)
+		if want := naiveBits(p, windows); err != nil || math.Abs(got-want) > 1e-4 {
+			t.Errorf("%d bytes: %v bits per byte, %v; want %v", size, got, err, want)
+		}
+	}
+}
+
+func TestBitsPerByteErrors(t *testing.T) {
+	p := llama.NewParams(mini)
+	llama.Init(mini, p, 3)
+	nan := llama.NewParams(mini)
+	nan.Data[len(nan.Data)-1] = float32(math.NaN())
+	wide := mini
+	wide.Hidden = 32
+	for _, tc := range []struct {
+		model   llama.Config
+		params  *tensor.Slab
+		windows []string
+		want    string
+	}{
+		{mini, p, nil, "no text to score"},
+		{mini, p, []string{"ab", "c"}, "window 1 has 1 bytes"},
+		{mini, p, []string{strings.Repeat("a", 18)}, "window 0 has 18 bytes: use 2 to 17"},
+		{wide, p, []string{"ab"}, "parameters for a model of"},
+		{llama.Config{}, p, []string{"ab"}, "Vocab is 0"},
+		{mini, nan, []string{"ab"}, "diverged"},
+	} {
+		var windows [][]byte
+		for _, w := range tc.windows {
+			windows = append(windows, []byte(w))
+		}
+		if _, err := BitsPerByte(context.Background(), tc.model, tc.params, windows); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("error %v, want %q", err, tc.want)
+		}
+	}
+}
+
+func TestBitsPerByteIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := BitsPerByte(ctx, mini, llama.NewParams(mini), [][]byte{[]byte("ab")})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

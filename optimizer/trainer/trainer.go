@@ -1,0 +1,38 @@
+// Package trainer makes the inner steps of one learner. It knows no peers: what
+// the outer step wants of it is in the Trainer interface, which the built-in CPU
+// trainer implements here and another process with its own accelerators may
+// implement elsewhere.
+//
+// The package also measures: how good parameters are, in bits per byte of text
+// that was held out, and how fast this machine makes steps.
+package trainer
+
+import "context"
+
+// Trainer takes inner steps on parameters that it shares with its caller. One
+// goroutine uses it at a time.
+type Trainer interface {
+	// Params returns the parameters, always the same slice. Between steps the
+	// caller may change them in place, and the next step starts from there.
+	Params() []float32
+
+	// Step takes one optimizer step at learning rate lr on the next batch and
+	// returns what it cost and showed. After an error the parameters and the
+	// optimizer are as they were before, and the same batch comes next.
+	Step(ctx context.Context, lr float64) (StepResult, error)
+
+	// State encodes the inner optimizer's state and the number of steps taken,
+	// without the parameters. SetState takes the trainer back, or forward, to a
+	// state of a trainer of the same model; on an error it changes nothing.
+	State() ([]byte, error)
+	SetState([]byte) error
+
+	// Steps returns how many steps the state has seen.
+	Steps() int64
+}
+
+// StepResult tells what one step did.
+type StepResult struct {
+	Tokens int     // targets in the batch: batch x context
+	Loss   float64 // mean loss over them before the step, in nats per token
+}
