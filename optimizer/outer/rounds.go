@@ -44,6 +44,7 @@ type fragment struct {
 	unsent   uint64 // tokens not yet published
 	drafting bool   // a draft was asked for and is not yet durable
 	mark     uint32 // highest round ever signed
+	union    uint32 // the union window, in rounds
 	own      []ownRound
 }
 
@@ -81,7 +82,7 @@ type foldJob struct {
 func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 	m := &Rounds{p: p, self: self, learner: learner}
 	for i, t := range tips {
-		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
+		f := &fragment{index: i, union: p.WindowUnion, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
 		f.since = i * p.H / p.Fragments
 		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		m.frags = append(m.frags, f)
@@ -115,6 +116,12 @@ func (m *Rounds) emit(e RoundEffect) { m.out = append(m.out, e) }
 func (m *Rounds) SetLive(live []Author) {
 	m.live = slices.Clone(live)
 	slices.SortFunc(m.live, compareAuthors)
+	m.late.forgetAllBut(m.isLive)
+}
+
+func (m *Rounds) isLive(a Author) bool {
+	_, ok := slices.BinarySearchFunc(m.live, a, compareAuthors)
+	return ok
 }
 
 // SetFlush makes the learner publish all that is unpublished, however few
@@ -156,6 +163,9 @@ func (m *Rounds) Offer(now Time, d Delta) error {
 	if r.find(d.ID) != nil {
 		return nil
 	}
+	if len(r.entries) >= maxEntries {
+		return ErrFull
+	}
 	if r.rang == 0 {
 		r.rang = now
 	}
@@ -177,7 +187,9 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 		return
 	}
 	e.held = true
-	m.late.observe(e.delta.Author, now-r.rang)
+	if m.isLive(e.delta.Author) {
+		m.late.observe(e.delta.Author, now-r.rang)
+	}
 	f.touched(rnd)
 	m.advance(now, f)
 }
@@ -216,11 +228,8 @@ func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
 
 // ring notes the bell of the open round and the rounds it implies.
 func (m *Rounds) ring(now Time, f *fragment, d Delta) {
-	switch {
-	case d.Round == f.closed+1 || d.Round == f.closed+2:
-		if f.bell == 0 {
-			f.bell = now
-		}
+	if f.bell == 0 && (d.Round == f.closed+1 || d.Round == f.closed+2) {
+		f.bell = now
 	}
 }
 
@@ -242,6 +251,10 @@ func (f *fragment) admits(p Params, d Delta) error {
 	}
 	return nil
 }
+
+// maxEntries bounds what one round may hold in memory: C answer a round, and
+// ringers beyond them are few; a thousand is far above both.
+const maxEntries = 1024
 
 // touched marks a closed round as changed since it was folded.
 func (f *fragment) touched(rnd uint32) {

@@ -1,5 +1,7 @@
 package outer
 
+import "maps"
+
 // Grace is at most graceShareNum/graceShareDen of the time between two bells
 // of a fragment: a round must be over well before the next one rings.
 const (
@@ -33,6 +35,10 @@ func (l *lateness) observe(a Author, late Time) {
 		l.byAuthor = map[Author]Time{}
 	}
 	l.byAuthor[a] = ema(l.byAuthor[a], max(late, 1))
+}
+
+func (l *lateness) forgetAllBut(live func(Author) bool) {
+	maps.DeleteFunc(l.byAuthor, func(a Author, _ Time) bool { return !live(a) })
 }
 
 // worst is the largest average lateness among live peers, with its margin.

@@ -16,6 +16,7 @@ type Time = int64
 var (
 	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
 	ErrBarred = errors.New("the author signed two deltas for one round")
+	ErrFull   = errors.New("the round already has the most deltas it can hold")
 	ErrParked = errors.New("the author already has a delta parked ahead of the open round")
 )
 
@@ -117,7 +118,7 @@ func (m *Rounds) close(now Time, f *fragment) {
 		f.bell = r.rang
 	}
 	m.expire(f)
-	m.emit(Closed{Fragment: f.index, Link: f.last(), Waited: now})
+	m.emit(Closed{Fragment: f.index, Link: f.last(), At: now})
 }
 
 // expire forgets what is older than the union window.

@@ -26,11 +26,11 @@ type WantFold struct {
 }
 
 // Adopt hands the learner a new tip, with the seqs of own deltas that entered
-// its chain, left it, or became final outside of it.
+// its chain, left it, became final outside of it, or final inside of it.
 type Adopt struct {
-	Fragment               int
-	Tip                    *Tip
-	Fold, Unfold, Returned []uint64
+	Fragment                          int
+	Tip                               *Tip
+	Fold, Unfold, Returned, Forgotten []uint64
 }
 
 // DropBase says that a kept base is no longer needed.

@@ -126,11 +126,10 @@ func (m *Rounds) dropBases(f *fragment, job *foldJob) {
 	var keep []uint32
 	for _, b := range f.bases {
 		switch {
-		case b > job.start:
-		case keepsBase(b, f.tip.Round, f.union):
-			keep = append(keep, b)
-		default:
+		case !keepsBase(b, f.tip.Round, f.union):
 			m.emit(DropBase{Fragment: f.index, Round: b})
+		case b <= job.start:
+			keep = append(keep, b)
 		}
 	}
 	for _, l := range job.links {
@@ -145,7 +144,7 @@ func (m *Rounds) dropBases(f *fragment, job *foldJob) {
 // adopt tells the learner what the new tip changes for it.
 func (m *Rounds) adopt(f *fragment) {
 	a := Adopt{Fragment: f.index, Tip: f.tip}
-	a.Fold, a.Unfold, a.Returned = f.settle(m.p, f.tip.Round)
+	f.settle(m.p, &a)
 	m.emit(a)
 }
 

@@ -95,32 +95,31 @@ func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
 	m.askDraft(now, f)
 }
 
-// settle compares own deltas with the chain that a new tip follows and
-// returns the seqs that entered it, left it, or became final outside of it.
-func (f *fragment) settle(p Params, upTo uint32) (fold, unfold, returned []uint64) {
+// settle compares own deltas with the chain that a new tip follows and notes
+// the seqs that entered it, left it, or became final inside or outside of it.
+func (f *fragment) settle(p Params, a *Adopt) {
 	kept := f.own[:0]
 	for _, o := range f.own {
-		if l, ok := f.link(o.round); ok && o.round <= upTo {
+		if l, ok := f.link(o.round); ok && o.round <= a.Tip.Round {
 			in := slices.Contains(l.Folded, o.id)
 			switch {
 			case in && !o.folded:
-				fold = append(fold, o.seq)
+				a.Fold = append(a.Fold, o.seq)
 			case !in && o.folded:
-				unfold = append(unfold, o.seq)
+				a.Unfold = append(a.Unfold, o.seq)
 			}
 			o.folded = in
 		}
-		final := o.round+p.WindowUnion <= f.closed
-		if !final {
+		switch final := o.round+p.WindowUnion <= f.closed; {
+		case !final:
 			kept = append(kept, o)
-			continue
-		}
-		if !o.folded {
-			returned = append(returned, o.seq)
+		case o.folded:
+			a.Forgotten = append(a.Forgotten, o.seq)
+		default:
+			a.Returned = append(a.Returned, o.seq)
 			f.pending += o.steps
 			f.unsent += o.tokens
 		}
 	}
 	f.own = kept
-	return fold, unfold, returned
 }

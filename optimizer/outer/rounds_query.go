@@ -51,8 +51,7 @@ func (m *Rounds) Settled() bool {
 	return true
 }
 
-// Ended says that every fragment reached the budget, and that a fragment with
-// own unpublished progress has closed its last round.
+// Ended says that the adopted tip of every fragment has reached the budget.
 func (m *Rounds) Ended() bool {
 	for _, f := range m.frags {
 		end := f.last().EndRound
@@ -117,3 +116,22 @@ func (f *fragment) lateTokens() (n uint64) {
 }
 
 func compareIDs(a, b ID) int { return slices.Compare(a[:], b[:]) }
+
+// AllHanded says that some peer holds every own delta that is not folded, or
+// that there is nobody to hand them to.
+func (m *Rounds) AllHanded() bool {
+	if len(m.live) <= 1 {
+		return true
+	}
+	for _, f := range m.frags {
+		for _, o := range f.own {
+			if !o.handed && !o.folded {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Bases are the rounds of a fragment whose tips are kept, ascending.
+func (m *Rounds) Bases(p int) []uint32 { return slices.Clone(m.frags[p].bases) }

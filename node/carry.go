@@ -1,0 +1,255 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// carryOut does what the machine wants done, in order, until it wants nothing.
+func (n *node) carryOut() {
+	for effects := n.machine.Effects(); len(effects) > 0; effects = n.machine.Effects() {
+		for _, e := range effects {
+			n.carry(e)
+		}
+	}
+}
+
+func (n *node) carry(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Publish:
+		n.work.sends.put(func() { n.publish(e.Bytes) })
+	case gossip.Call:
+		n.work.goRun(func(ctx context.Context) { n.call(ctx, e) })
+	case gossip.Dial:
+		n.work.goRun(func(ctx context.Context) { n.dial(ctx, e.Addr) })
+	case gossip.Drop:
+		n.work.goRun(func(context.Context) { n.host.Drop(e.Peer, e.Reason) })
+	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
+		n.reply(e)
+	case gossip.StoreChunk:
+		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })
+	case core.StoreOwn:
+		n.work.disk.put(func() { n.storeOwn(e) })
+	case core.StoreDelta:
+		n.work.disk.put(func() { n.storeDelta(e) })
+	case core.StoreEvidence:
+		n.work.disk.put(func() { n.check("store evidence", n.store.PutEvidence(e.Evidence.A, e.Evidence.B)) })
+	case core.InstallTips:
+		n.work.disk.put(func() { n.install(e.Manifest) })
+	default:
+		n.carryOuter(e)
+	}
+}
+
+func (n *node) carryOuter(e core.Effect) {
+	switch e := e.(type) {
+	case outer.WantDraft:
+		n.draft(e.Fragment)
+	case outer.WantFold:
+		n.work.folds.put(func() { n.fold(e) })
+	case outer.Adopt:
+		n.adopt(e)
+	case outer.DropBase:
+		n.work.folds.put(func() { n.check("drop base", n.tips.drop(e.Fragment, e.Round)) })
+	case core.MayStep:
+		if n.train != nil {
+			n.train.setMay(e.Yes)
+		}
+	case core.Finished:
+		n.finished = true
+		n.view.event(n, "finished", "", "every live node holds the same digests: this is the run's model")
+	default:
+		n.view.note(n, e)
+	}
+}
+
+// check reports a disk error that does not stop the node: what could not be
+// written is fetched or computed again.
+func (n *node) check(what string, err error) {
+	if err != nil {
+		n.log.Error(what, "dir", n.cfg.Dir, "err", err)
+	}
+}
+
+func (n *node) publish(msg []byte) {
+	if err := n.host.Publish(msg); err != nil {
+		n.log.Warn("publish", "err", err)
+	}
+}
+
+func (n *node) call(ctx context.Context, e gossip.Call) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.TimeoutMs)*time.Millisecond)
+	defer cancel()
+	response, err := n.host.Call(ctx, e.To, e.Request, e.MaxResponse)
+	n.post(func(now core.Time) {
+		n.view.called(e, len(response))
+		n.machine.Answered(now, e.ID, response, err)
+	})
+}
+
+// dialTimeout is how long one address may take: longer than a slow handshake
+// over a bad link.
+const dialTimeout = 15 * time.Second
+
+func (n *node) dial(ctx context.Context, addr string) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	_, err := n.host.Dial(ctx, addr)
+	n.post(func(core.Time) { n.view.dialled(n, addr, err) })
+}
+
+// storeOwn makes an own delta durable; only then is it announced.
+func (n *node) storeOwn(e core.StoreOwn) {
+	err := n.store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
+	n.post(func(now core.Time) {
+		if err != nil {
+			n.fatal = fmt.Errorf("keep own delta of fragment %d round %d: %w", e.Header.Header.Fragment, e.Header.Header.Round, err)
+			return
+		}
+		n.machine.StoredOwn(now, e)
+	})
+}
+
+// storeDelta checks that a payload decodes and keeps it.
+func (n *node) storeDelta(e core.StoreDelta) {
+	f := n.plan[e.Header.Header.Fragment]
+	bad := codec.Check(e.Payload, f.Len)
+	var err error
+	if bad == nil {
+		err = n.store.PutDelta(e.ID, e.Header, e.Payload)
+	}
+	n.post(func(now core.Time) {
+		switch {
+		case bad != nil:
+			n.machine.Invalid(now, e.ID, bad)
+		case err != nil:
+			n.log.Error("store delta", "err", err)
+		default:
+			n.view.stored(e)
+			n.machine.Stored(now, e.ID)
+		}
+	})
+}
+
+// draft asks the training thread for a copy of its progress.
+func (n *node) draft(fragment int) {
+	if n.train == nil {
+		return
+	}
+	n.train.draft(fragment, func(d outer.Draft, err error) {
+		n.post(func(now core.Time) {
+			if err != nil {
+				n.log.Error("encode own progress", "fragment", fragment, "err", err)
+				n.machine.DraftFailed(now, fragment)
+				return
+			}
+			n.machine.Drafted(now, d)
+		})
+	})
+}
+
+// fold runs on the fold queue, beside training.
+func (n *node) fold(w outer.WantFold) {
+	res, err := n.tips.fold(w)
+	if err == nil {
+		n.keepRounds(w, res)
+	}
+	n.post(func(now core.Time) {
+		if err != nil {
+			n.log.Error("fold", "err", err)
+			n.machine.FoldFailed(now, w.Fragment)
+			return
+		}
+		n.view.folded(w, res)
+		if err := n.machine.Folded(now, w.Fragment, res.tip, res.states); err != nil {
+			n.fatal = err
+		}
+	})
+}
+
+// keepRounds writes the folded rounds to the ledger.
+func (n *node) keepRounds(w outer.WantFold, res foldResult) {
+	for i, r := range res.rounds {
+		n.check("record round", n.store.PutRound(w.Fragment, w.Start+uint32(i)+1, r))
+	}
+}
+
+func (n *node) adopt(a outer.Adopt) {
+	if n.train != nil {
+		n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
+		n.train.adopt(a, n.fail)
+	}
+	n.view.adopted(n, a)
+}
+
+// install puts the chunks of a manifest together.
+func (n *node) install(m wire.Manifest) {
+	tips, links, err := n.assemble(m)
+	n.post(func(now core.Time) {
+		if err == nil {
+			err = n.machine.Installed(now, tips, links)
+		}
+		if err != nil {
+			n.log.Error("install tips", "from", m.Author, "err", err)
+			n.machine.InstallFailed(now)
+		}
+	})
+}
+
+func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
+	if len(m.Fragments) != len(n.plan) {
+		return nil, nil, fmt.Errorf("manifest of %v: %d fragments, the run has %d", m.Author, len(m.Fragments), len(n.plan))
+	}
+	var tips []*outer.Tip
+	var history [][]outer.Link
+	for p, f := range m.Fragments {
+		var blob []byte
+		for _, d := range f.Chunks {
+			chunk, err := n.store.Chunk(d)
+			if err != nil {
+				return nil, nil, err
+			}
+			blob = append(blob, chunk...)
+		}
+		tip, links, err := core.DecodeSnapshot(blob, f, n.plan[p], n.genesis.Outer)
+		if err != nil {
+			return nil, nil, fmt.Errorf("fragment %d: %w", p, err)
+		}
+		tips, history = append(tips, tip), append(history, links)
+	}
+	return tips, history, n.keepInstalled(tips, history)
+}
+
+// keepInstalled writes tips taken whole to disk, so that a restart begins there.
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
+	for p, tip := range tips {
+		if err := n.store.PutBase(p, tip.Round, tip.Encode()); err != nil {
+			return err
+		}
+		if err := n.tips.put(p, tip); err != nil {
+			return err
+		}
+		for _, l := range history[p] {
+			if err := n.store.PutRound(p, l.Round, storedRound(l)); err != nil {
+				return err
+			}
+		}
+	}
+	return n.store.DropChunks()
+}
+
+func storedRound(l outer.Link) store.Round {
+	r := store.Round{Chain: wire.Digest(l.Chain), State: wire.Digest(l.State)}
+	for _, id := range l.Folded {
+		r.Folded = append(r.Folded, wire.Digest(id))
+	}
+	return r
+}

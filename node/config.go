@@ -1,0 +1,70 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"atoll/node/status"
+)
+
+// Config is what one process of a run is told. Everything that its peers must
+// agree on is in the Genesis instead.
+type Config struct {
+	Dir     string // the node's folder: key, ledger, checkpoints; created if missing
+	Genesis []byte // canonical genesis bytes; nil = from Dir, or from the peers of Link
+	Link    Link   // run and peers to join by; Run may be zero if Genesis is given
+
+	Listen  []string // multiaddrs to listen on; none = any port of every interface
+	Profile string   // p2p profile: local, lan or wan
+	Peers   []string // further addresses to dial
+
+	Observe bool          // hold and serve state without training
+	Data    string        // corpus: a file, a folder, "" = the text that ships with Go
+	Threads int           // training threads; 0 = one per core
+	Batch   int           // rows per inner step; 0 = as planned from the measured speed
+	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
+	Stay    bool          // keep serving after the run has ended
+
+	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long
+	EvalBytes  int           // held-out bytes of a live evaluation; 0 = none
+	EvalEvery  time.Duration // least time between two live evaluations
+
+	Log      *slog.Logger          // nil = discard
+	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
+}
+
+// Defaults for Config fields that are zero.
+const (
+	defaultAloneAfter = 10 * time.Second
+	defaultEvalEvery  = 3 * time.Second
+)
+
+// withDefaults fills what is zero and checks the rest. The error names the field.
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		return c, fmt.Errorf("config: Dir is empty; name the folder that the node keeps its state in")
+	}
+	if c.Threads < 0 {
+		return c, fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)
+	}
+	if c.Batch < 0 || c.Batch > maxBatch {
+		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, maxBatch)
+	}
+	if c.Pace < 0 {
+		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
+	}
+	if c.AloneAfter == 0 {
+		c.AloneAfter = defaultAloneAfter
+	}
+	if c.EvalEvery == 0 {
+		c.EvalEvery = defaultEvalEvery
+	}
+	if c.Profile == "" {
+		c.Profile = "wan"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// chain is what the core of spreading sees of rounds and ledger.
+type chain struct{ m *Machine }
+
+func (c chain) Fragments() int       { return c.m.rounds.Fragments() }
+func (c chain) Closed(f int) uint32  { return c.m.rounds.Closed(f) }
+func (c chain) Base(f int) uint32    { return c.m.rounds.Base(f) }
+func (c chain) FoldedTokens() uint64 { return c.m.FoldedTokens() }
+func (c chain) Has(id wire.Digest) bool {
+	h, ok := c.m.headers[id]
+	if !ok {
+		return false
+	}
+	_, held := c.m.rounds.Known(int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+	return held
+}
+
+func (c chain) ChainDigest(f int, r uint32) (wire.Digest, bool) {
+	l, ok := c.m.rounds.Link(f, r)
+	return wire.Digest(l.Chain), ok
+}
+
+// StateDigest is known once the round is folded.
+func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
+	l, ok := c.m.rounds.Link(f, r)
+	return wire.Digest(l.State), ok && l.State != outer.Digest{}
+}
+
+// SetDigest covers the ids held for a round, evidence included. Of rounds
+// below the tips that a joiner took it knows the ids folded.
+func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
+	ids := c.ids(f, r)
+	if ids == nil && r <= c.m.rounds.Closed(f) {
+		l, ok := c.m.rounds.Link(f, r)
+		if !ok {
+			return wire.Digest{}, false
+		}
+		for _, id := range l.Folded {
+			ids = append(ids, wire.Digest(id))
+		}
+	}
+	return wire.SetDigest(ids), true
+}
+
+func (c chain) ids(f int, r uint32) []wire.Digest {
+	var ids []wire.Digest
+	for _, d := range c.m.rounds.Set(f, r) {
+		ids = append(ids, wire.Digest(d.ID))
+	}
+	for _, h := range c.m.evidence[roundKey{f, r}] {
+		ids = append(ids, h.Header.ID(c.m.cfg.Run))
+	}
+	return ids
+}
+
+// Signed are the headers held for a round.
+func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
+	var out []wire.SignedHeader
+	for _, d := range c.m.rounds.Set(f, r) {
+		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
+			out = append(out, h)
+		}
+	}
+	return append(out, c.m.evidence[roundKey{f, r}]...)
+}

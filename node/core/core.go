@@ -1,0 +1,245 @@
+// Package core joins the two sans-IO cores of a node: outer.Rounds, which
+// decides rounds and folds, and gossip.Core, which spreads what they decide.
+// Events go in as method calls that carry the time, effects come out as
+// values, and nothing here has a clock, socket, goroutine or random source.
+// A node carries the effects out on disks and networks; the simulator does so
+// in virtual time. Neither adds protocol logic of its own.
+package core
+
+import (
+	"crypto/ed25519"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// Time is milliseconds since the Unix epoch.
+type Time = int64
+
+// Config is what a Machine is made of.
+type Config struct {
+	Params    outer.Params
+	Plan      outer.Plan
+	Key       ed25519.PrivateKey
+	Run       wire.RunID
+	Learner   bool  // false for an observer
+	Precision uint8 // class that own deltas carry
+	QuietMs   int64 // how long all live beats must agree before the run counts as over
+	Alone     bool  // the link names no peers: train from genesis at once
+	AloneMs   int64 // train from genesis when no peer was reached for so long
+	Gossip    gossip.Config
+}
+
+// Machine is the protocol of one node.
+type Machine struct {
+	cfg      Config
+	self     wire.PeerID
+	rounds   *outer.Rounds
+	gossip   *gossip.Core
+	headers  map[wire.Digest]wire.SignedHeader // of deltas in rounds inside the window
+	evidence map[roundKey][]wire.SignedHeader  // both headers, by fragment and round
+	out      []Effect
+	join     join
+	end      ending
+	learning learning // what the training thread last said of itself
+	refused  uint64
+	late     uint64
+	heard    heardTokens
+}
+
+// roundKey names one round of one fragment.
+type roundKey struct {
+	fragment int
+	round    uint32
+}
+
+// Effect is one thing to be carried out, in order: an effect of gossip.Core or
+// of outer.Rounds that passes through, or one of those below.
+type Effect any
+
+// Effects of the machine's own.
+type (
+	// StoreOwn makes an own delta durable (payload, header and mark, fsynced)
+	// before anything of it leaves the node. Answer with Stored.
+	StoreOwn struct {
+		ID      wire.Digest
+		Header  wire.SignedHeader
+		Payload []byte
+		Seq     uint64
+	}
+	// StoreDelta checks that another's payload decodes and stores it. Answer
+	// with Stored or Invalid.
+	StoreDelta struct {
+		ID      wire.Digest
+		Header  wire.SignedHeader
+		Payload []byte
+	}
+	// StoreEvidence keeps the proof that an author signed two deltas for one
+	// round.
+	StoreEvidence struct{ Evidence wire.Evidence }
+	// InstallTips assembles the chunks of a manifest and answers with
+	// Installed or InstallFailed.
+	InstallTips struct{ Manifest wire.Manifest }
+	// MayStep tells the training thread whether to go on stepping: not while
+	// joining, and not once the budget is spoken for.
+	MayStep struct{ Yes bool }
+	// Finished says that the run is over here: every live node showed the
+	// same digests for the quiet time.
+	Finished struct{}
+)
+
+// New returns the machine of a node that holds the given tips: genesis ones,
+// or, before Restore, the newest that its disk has.
+func New(cfg Config, tips []*outer.Tip) *Machine {
+	m := &Machine{
+		cfg:      cfg,
+		self:     wire.PeerIDOf(cfg.Key),
+		headers:  map[wire.Digest]wire.SignedHeader{},
+		evidence: map[roundKey][]wire.SignedHeader{},
+	}
+	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
+	m.gossip = gossip.New(cfg.Gossip, chain{m})
+	return m
+}
+
+// Rounds gives read access to the round machine.
+func (m *Machine) Rounds() *outer.Rounds { return m.rounds }
+
+// Gossip gives read access to the core of spreading.
+func (m *Machine) Gossip() *gossip.Core { return m.gossip }
+
+// Effects drains what is to be done, in order.
+func (m *Machine) Effects() []Effect {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+// Tick lets time pass.
+func (m *Machine) Tick(now Time) {
+	m.rounds.SetLive(m.liveLearners(now))
+	m.rounds.Tick(now)
+	m.gossip.Tick(gossip.Time(now))
+	m.tickJoin(now)
+	m.tickEnd(now)
+	m.pump(now)
+}
+
+// liveLearners are the authors that may answer a bell, this node among them.
+func (m *Machine) liveLearners(now Time) []outer.Author {
+	var live []outer.Author
+	for _, id := range m.gossip.LiveLearners(gossip.Time(now)) {
+		live = append(live, outer.Author(id))
+	}
+	if m.cfg.Learner && !slices.Contains(live, outer.Author(m.self)) {
+		live = append(live, outer.Author(m.self))
+	}
+	return live
+}
+
+// PeerUp takes a peer that passed the handshake.
+func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
+	m.gossip.PeerUp(gossip.Time(now), id, signed, rec, sess)
+	m.joinPeerUp(now)
+	m.pump(now)
+}
+
+// PeerDown takes the loss of the last connection to a peer.
+func (m *Machine) PeerDown(now Time, id wire.PeerID) {
+	m.gossip.PeerDown(gossip.Time(now), id)
+	m.pump(now)
+}
+
+// RecordChanged takes a peer's newer capability record.
+func (m *Machine) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
+	m.gossip.RecordChanged(gossip.Time(now), id, signed, rec)
+	m.pump(now)
+}
+
+// Received takes an opened and verified gossip message.
+func (m *Machine) Received(now Time, from wire.PeerID, msg wire.Message) {
+	if msg.Beat != nil {
+		m.heard.beat(msg.Beat.Author)
+	}
+	m.gossip.Received(gossip.Time(now), from, msg)
+	m.pump(now)
+}
+
+// Forwarded takes a further source of a header.
+func (m *Machine) Forwarded(now Time, from wire.PeerID, id wire.Digest) {
+	m.gossip.Forwarded(gossip.Time(now), from, id)
+	m.pump(now)
+}
+
+// Alive takes any sign of life of a peer.
+func (m *Machine) Alive(now Time, from wire.PeerID) { m.gossip.Alive(gossip.Time(now), from) }
+
+// Answered takes the outcome of a gossip.Call.
+func (m *Machine) Answered(now Time, call uint64, response []byte, err error) {
+	m.gossip.Answered(gossip.Time(now), call, response, err)
+	m.pump(now)
+}
+
+// Serve takes a stream request, to be answered by a Reply effect.
+func (m *Machine) Serve(now Time, handle uint64, from wire.PeerID, request []byte) {
+	m.gossip.Serve(gossip.Time(now), handle, from, request)
+	m.pump(now)
+}
+
+// Replied says that the last byte of a reply left. An own payload that a peer
+// asked for and got counts as handed over.
+func (m *Machine) Replied(now Time, handle uint64, id wire.Digest, ok bool) {
+	m.gossip.Replied(gossip.Time(now), handle)
+	if h, own := m.headers[id]; ok && own && h.Header.Author == m.self {
+		m.rounds.HandedOver(now, int(h.Header.Fragment), id)
+	}
+	m.pump(now)
+}
+
+// pump moves effects between the two cores until both are quiet.
+func (m *Machine) pump(now Time) {
+	for {
+		up, across := m.gossip.Effects(), m.rounds.Effects()
+		if len(up) == 0 && len(across) == 0 {
+			return
+		}
+		for _, e := range across {
+			m.fromRounds(now, e)
+		}
+		for _, e := range up {
+			m.fromGossip(now, e)
+		}
+	}
+}
+
+func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
+	switch e := e.(type) {
+	case outer.Closed:
+		m.forgetHeaders(e.Fragment)
+	case outer.Adopt:
+		m.end.moved = now
+	}
+	m.emit(e)
+}
+
+func (m *Machine) fromGossip(now Time, e gossip.Effect) {
+	switch e := e.(type) {
+	case gossip.Offer:
+		m.offer(now, e.Header)
+	case gossip.Fetched:
+		m.emit(StoreDelta{ID: e.Header.Header.ID(m.cfg.Run), Header: e.Header, Payload: e.Payload})
+	case gossip.CatchUp:
+		m.rounds.CloseTo(now, e.Fragment, e.Round)
+	case gossip.EvidenceFound:
+		m.bar(now, e.Evidence)
+	case gossip.Snapshot:
+		m.snapshot(now, e.Manifest)
+	default:
+		m.emit(e)
+	}
+}

@@ -1,0 +1,192 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// DeltaOf is what the outer step sees of a header.
+func DeltaOf(id wire.Digest, h wire.Header) outer.Delta {
+	return outer.Delta{
+		ID: outer.ID(id), Author: outer.Author(h.Author), Fragment: int(h.Fragment),
+		Round: h.Round, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens,
+		Precision: h.Precision, Codec: codec.Kind(h.Codec), Size: int(h.Size),
+	}
+}
+
+// Refused says that a header was not taken, and why.
+type Refused struct {
+	ID     wire.Digest
+	Header wire.Header
+	Reason error
+}
+
+// offer hands a header to the rounds. What breaks the run's rules is refused
+// for good and never fetched; what merely came too late or too early is not
+// wanted now.
+func (m *Machine) offer(now Time, sh wire.SignedHeader) {
+	id := sh.Header.ID(m.cfg.Run)
+	d := DeltaOf(id, sh.Header)
+	err := m.rounds.Offer(now, d)
+	if err == nil {
+		err = m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
+	}
+	if err != nil {
+		m.refuse(now, id, sh.Header, err)
+		return
+	}
+	if _, known := m.headers[id]; !known {
+		m.headers[id] = sh
+		m.heard.delta(sh.Header)
+	}
+}
+
+func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
+	m.emit(Refused{ID: id, Header: h, Reason: err})
+	if errors.Is(err, outer.ErrParked) {
+		return // wanted later: repair offers it again
+	}
+	m.refused++
+	m.gossip.Invalid(gossip.Time(now), id, err.Error())
+}
+
+// Stepped counts an inner step of the own learner.
+func (m *Machine) Stepped(now Time, tokens uint64) {
+	m.rounds.Stepped(now, tokens)
+	m.tickEnd(now)
+	m.pump(now)
+}
+
+// Drafted takes a copy of the learner's progress: it gets its round, is signed
+// and goes to disk.
+func (m *Machine) Drafted(now Time, d outer.Draft) {
+	h := wire.Header{
+		Author: m.self, Fragment: uint16(d.Fragment), Round: m.rounds.Drafted(d.Fragment), Base: d.Base,
+		Steps: d.Steps, Tokens: d.Tokens, Precision: m.cfg.Precision, Codec: uint8(m.cfg.Params.Codec),
+		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload),
+	}
+	sh := wire.SignHeader(m.cfg.Key, m.cfg.Run, h)
+	m.emit(StoreOwn{ID: sh.Header.ID(m.cfg.Run), Header: sh, Payload: d.Payload, Seq: d.Seq})
+	m.pump(now)
+}
+
+// DraftFailed says that no delta came of a WantDraft.
+func (m *Machine) DraftFailed(now Time, fragment int) {
+	m.rounds.DraftFailed(fragment)
+	m.pump(now)
+}
+
+// StoredOwn says that an own delta is durable: now it may be seen.
+func (m *Machine) StoredOwn(now Time, e StoreOwn) {
+	m.headers[e.ID] = e.Header
+	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
+	m.gossip.Announce(gossip.Time(now), e.Header, e.Payload)
+	m.gossip.Stored(gossip.Time(now), e.ID)
+	if len(e.Payload) <= wire.MaxInline {
+		m.rounds.HandedOver(now, int(e.Header.Header.Fragment), outer.ID(e.ID))
+	}
+	m.pump(now)
+}
+
+// Stored says that another's payload is verified and stored.
+func (m *Machine) Stored(now Time, id wire.Digest) {
+	h, ok := m.headers[id]
+	if !ok {
+		return
+	}
+	p, r := int(h.Header.Fragment), h.Header.Round
+	if r <= m.rounds.Closed(p) {
+		m.late++
+	}
+	m.rounds.Held(now, p, r, outer.ID(id))
+	m.gossip.Stored(gossip.Time(now), id)
+	m.pump(now)
+}
+
+// Invalid says that a payload does not decode: the delta is refused by every
+// node alike.
+func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
+	if h, ok := m.headers[id]; ok {
+		m.rounds.Invalid(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+		m.refuse(now, id, h.Header, reason)
+		delete(m.headers, id)
+	}
+	m.pump(now)
+}
+
+// Folded takes the result of an outer.WantFold.
+func (m *Machine) Folded(now Time, fragment int, tip *outer.Tip, states []outer.Digest) error {
+	if err := m.rounds.Folded(now, fragment, tip, states); err != nil {
+		return err
+	}
+	m.tickEnd(now)
+	m.pump(now)
+	return nil
+}
+
+// FoldFailed says that a fold could not be done for now.
+func (m *Machine) FoldFailed(now Time, fragment int) {
+	m.rounds.FoldFailed(now, fragment)
+	m.pump(now)
+}
+
+// bar leaves both deltas of an equivocator out.
+func (m *Machine) bar(now Time, e wire.Evidence) {
+	p, r := int(e.A.Header.Fragment), e.A.Header.Round
+	if p >= m.rounds.Fragments() {
+		return
+	}
+	key := roundKey{p, r}
+	if len(m.evidence[key]) < maxEvidence {
+		m.evidence[key] = append(m.evidence[key], e.A, e.B)
+	}
+	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
+	m.emit(StoreEvidence{Evidence: e})
+}
+
+// maxEvidence bounds the headers kept as evidence for one round: each pair
+// costs its author its place in the run, so there are few.
+const maxEvidence = 64
+
+// forgetHeaders drops the headers of rounds that left the union window. They
+// stay in the ledger.
+func (m *Machine) forgetHeaders(fragment int) {
+	closed, union := m.rounds.Closed(fragment), m.cfg.Params.WindowUnion
+	if closed <= union || closed%forgetEvery != 0 {
+		return
+	}
+	for id, h := range m.headers {
+		if int(h.Header.Fragment) == fragment && h.Header.Round <= closed-union {
+			delete(m.headers, id)
+		}
+	}
+	for key := range m.evidence {
+		if key.fragment == fragment && key.round <= closed-union {
+			delete(m.evidence, key)
+		}
+	}
+}
+
+// forgetEvery is how many rounds pass between two sweeps over the headers.
+const forgetEvery = 16
+
+// Restore puts one fragment back to what the disk holds, with the headers of
+// the deltas in it.
+func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[wire.Digest]wire.SignedHeader) (folded []uint64, err error) {
+	for id, h := range headers {
+		if int(h.Header.Fragment) != fragment {
+			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
+		}
+		m.headers[id] = h
+		m.gossip.Stored(gossip.Time(now), id)
+	}
+	folded = m.rounds.Restore(now, fragment, s)
+	m.join.restored = true
+	m.pump(now)
+	return folded, nil
+}

@@ -1,0 +1,171 @@
+package core
+
+import (
+	"atoll/gossip"
+	"atoll/gossip/wire"
+)
+
+// learning is what the training thread last said of itself.
+type learning struct {
+	steps, tokens uint64
+	perSecond     float64
+	bits          float32
+	capability    uint64
+}
+
+// ending is what the machine knows about the end of the run and of itself.
+type ending struct {
+	may      bool // the last MayStep
+	leaving  bool
+	finished bool
+	moved    Time // when a tip last changed
+}
+
+// SetLearning is what the next beats say of the training thread: steps and
+// tokens since its first start, its speed in tokens per second, the last live
+// bits per byte (0 = none) and the sequence number of its capability record.
+func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits float32, capability uint64) {
+	m.learning = learning{steps, tokens, perSecond, bits, capability}
+}
+
+// Leave begins an ordered leave: no step more, what is unpublished goes out.
+func (m *Machine) Leave(now Time) {
+	m.end.leaving = true
+	m.tickEnd(now)
+	m.gossip.BeatNow(gossip.Time(now))
+	m.pump(now)
+}
+
+// MayLeave says that nothing is left that would be lost by leaving now.
+func (m *Machine) MayLeave() bool { return m.rounds.Flushed() && m.rounds.AllHanded() }
+
+// tickEnd decides whether the learner goes on stepping, and whether the run is
+// over.
+func (m *Machine) tickEnd(now Time) {
+	ready := m.join.phase == Ready
+	needed := m.tokensNeeded(now)
+	may := m.cfg.Learner && ready && needed && !m.end.leaving
+	if may != m.end.may {
+		m.end.may = may
+		m.emit(MayStep{Yes: may})
+	}
+	m.rounds.SetFlush(now, ready && !may)
+	m.tellBeats(now)
+	if ready && !m.end.finished && m.over(now) {
+		m.end.finished = true
+		m.emit(Finished{})
+	}
+}
+
+// tokensNeeded says whether some fragment would still miss tokens of the
+// budget if all that is known to be made were folded: tips, deltas in flight,
+// own unpublished steps, and what peers last said is unpublished.
+func (m *Machine) tokensNeeded(now Time) bool {
+	peers := m.gossip.Peers()
+	for p := range m.rounds.Fragments() {
+		_, own := m.rounds.Pending(p)
+		if m.rounds.Projected(p)+own+m.peersUnpublished(peers, p, now) < m.cfg.Params.Budget {
+			return true
+		}
+	}
+	return false
+}
+
+// peersUnpublished estimates the tokens of live learners that are in no delta
+// yet: what the last beat said, plus the steps since at the speed it said,
+// minus the deltas heard since.
+func (m *Machine) peersUnpublished(peers []gossip.PeerView, p int, now Time) uint64 {
+	var sum uint64
+	for _, v := range peers {
+		if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) {
+			continue
+		}
+		u := v.Beat.Unpublished[p]
+		if v.Beat.State == wire.Training {
+			u += uint64(v.Beat.TokensPerSecond * float64(now-int64(v.LastBeat)) / 1000)
+		}
+		sum += u - min(u, m.heard.of(v.ID, p))
+	}
+	return sum
+}
+
+// State is what this node's beats say it is doing.
+func (m *Machine) State() wire.State {
+	switch {
+	case m.end.leaving:
+		return wire.Leaving
+	case m.join.phase != Ready:
+		return wire.Joining
+	case !m.cfg.Learner:
+		return wire.Observing
+	case !m.end.may && m.rounds.Flushed() && m.rounds.Settled():
+		return wire.Stopped
+	}
+	return wire.Training
+}
+
+func (m *Machine) tellBeats(now Time) {
+	s := gossip.SelfState{
+		State: m.State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
+		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
+	}
+	for p := range m.rounds.Fragments() {
+		_, own := m.rounds.Pending(p)
+		s.Unpublished = append(s.Unpublished, own)
+	}
+	m.gossip.SetSelf(gossip.Time(now), s)
+}
+
+// over says whether the run has ended: every fragment reached its budget, this
+// node has nothing left to publish or to fold, and all live peers have shown
+// the same digests for the quiet time.
+func (m *Machine) over(now Time) bool {
+	if !m.rounds.Ended() || !m.rounds.Settled() || m.cfg.Learner && !m.rounds.Flushed() {
+		return false
+	}
+	agreed, since := m.gossip.Agreement(gossip.Time(now))
+	return agreed && now-max(int64(since), m.end.moved) >= m.cfg.QuietMs
+}
+
+// FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
+// the budget and the learning rate.
+func (m *Machine) FoldedTokens() uint64 {
+	var tokens, params float64
+	for p, f := range m.cfg.Plan {
+		tokens += float64(f.Len) * float64(m.rounds.Tip(p).Tokens)
+		params += float64(f.Len)
+	}
+	return uint64(tokens / params)
+}
+
+// Counts are totals for the status screen.
+func (m *Machine) Counts() (refused, late uint64) { return m.refused, m.late }
+
+// maxHeard bounds how many authors' deltas are counted between two beats; a
+// roster is smaller.
+const maxHeard = 4096
+
+// heardTokens are the tokens per author and fragment in deltas heard since the
+// author's last beat.
+type heardTokens struct {
+	since map[wire.PeerID]map[uint16]uint64
+}
+
+func (h *heardTokens) beat(a wire.PeerID) { delete(h.since, a) }
+
+func (h *heardTokens) delta(d wire.Header) {
+	if h.since == nil {
+		h.since = map[wire.PeerID]map[uint16]uint64{}
+	}
+	byFragment, ok := h.since[d.Author]
+	if !ok {
+		if len(h.since) >= maxHeard {
+			return
+		}
+		byFragment = map[uint16]uint64{}
+		h.since[d.Author] = byFragment
+	}
+	byFragment[d.Fragment] += d.Tokens
+}
+
+func (h *heardTokens) of(a wire.PeerID, p int) uint64 { return h.since[a][uint16(p)] }

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// A snapshot blob is one fragment as a joiner takes it: the encoded tip, then
+// the links of the union window up to it (round, chain, state, tokens, end
+// round, ids folded), so that the joiner can compare chains and knows which
+// deltas are in. The tip's length stands first.
+
+// EncodeSnapshot returns the blob of a fragment.
+func EncodeSnapshot(tip []byte, links []outer.Link) []byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(len(tip)))
+	b = append(b, tip...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(links)))
+	for _, l := range links {
+		b = binary.BigEndian.AppendUint32(b, l.Round)
+		b = append(b, l.Chain[:]...)
+		b = append(b, l.State[:]...)
+		b = binary.BigEndian.AppendUint64(b, l.Tokens)
+		b = binary.BigEndian.AppendUint32(b, l.EndRound)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(l.Folded)))
+		for _, id := range l.Folded {
+			b = append(b, id[:]...)
+		}
+	}
+	return b
+}
+
+// linkSize is the length of an encoded link without its ids.
+const linkSize = 4 + 32 + 32 + 8 + 4 + 4
+
+// maxLinks bounds a snapshot's history: no window is longer.
+const maxLinks = outer.MaxWindow + 1
+
+// DecodeSnapshot reads a blob and checks what can be checked without the
+// deltas: the tip has the state digest that the manifest names, and the chain
+// of every link follows from the one before and its ids.
+func DecodeSnapshot(b []byte, m wire.FragmentManifest, f outer.Fragment, p outer.Params) (*outer.Tip, []outer.Link, error) {
+	if len(b) < 8 {
+		return nil, nil, fmt.Errorf("snapshot: %d bytes are too few", len(b))
+	}
+	n := binary.BigEndian.Uint64(b)
+	if n > uint64(len(b)-8) {
+		return nil, nil, fmt.Errorf("snapshot: tip of %d bytes in a blob of %d", n, len(b))
+	}
+	tip, err := outer.DecodeTip(b[8:8+n], f, p)
+	if err != nil {
+		return nil, nil, fmt.Errorf("snapshot: %w", err)
+	}
+	if wire.Digest(tip.State) != m.State || wire.Digest(tip.Chain) != m.Chain || tip.Round != m.Round {
+		return nil, nil, fmt.Errorf("snapshot: tip of round %d has state %x, the manifest says round %d and %v", tip.Round, tip.State[:5], m.Round, m.State)
+	}
+	links, err := decodeLinks(b[8+n:])
+	if err != nil {
+		return nil, nil, err
+	}
+	return tip, links, checkLinks(links, tip)
+}
+
+func decodeLinks(b []byte) ([]outer.Link, error) {
+	if len(b) < 4 {
+		return nil, fmt.Errorf("snapshot: history is cut off")
+	}
+	count := binary.BigEndian.Uint32(b)
+	b = b[4:]
+	if count == 0 || count > maxLinks || uint64(count)*linkSize > uint64(len(b)) {
+		return nil, fmt.Errorf("snapshot: history of %d rounds in %d bytes", count, len(b))
+	}
+	links := make([]outer.Link, count)
+	for i := range links {
+		var err error
+		if b, err = decodeLink(b, &links[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(b) != 0 {
+		return nil, fmt.Errorf("snapshot: %d bytes after the history", len(b))
+	}
+	return links, nil
+}
+
+func decodeLink(b []byte, l *outer.Link) ([]byte, error) {
+	if len(b) < linkSize {
+		return nil, fmt.Errorf("snapshot: history is cut off")
+	}
+	l.Round = binary.BigEndian.Uint32(b)
+	l.Chain = outer.Digest(b[4:36])
+	l.State = outer.Digest(b[36:68])
+	l.Tokens = binary.BigEndian.Uint64(b[68:])
+	l.EndRound = binary.BigEndian.Uint32(b[76:])
+	ids := binary.BigEndian.Uint32(b[80:])
+	b = b[linkSize:]
+	if uint64(ids)*32 > uint64(len(b)) {
+		return nil, fmt.Errorf("snapshot: round %d with %d ids in %d bytes", l.Round, ids, len(b))
+	}
+	for range ids {
+		l.Folded = append(l.Folded, outer.ID(b[:32]))
+		b = b[32:]
+	}
+	return b, nil
+}
+
+func checkLinks(links []outer.Link, tip *outer.Tip) error {
+	for i, l := range links[1:] {
+		prev := links[i]
+		if l.Round != prev.Round+1 || outer.ChainDigest(prev.Chain, l.Folded) != l.Chain {
+			return fmt.Errorf("snapshot: the chain is broken at round %d", l.Round)
+		}
+	}
+	last := links[len(links)-1]
+	if last.Round != tip.Round || last.Chain != tip.Chain || last.Tokens != tip.Tokens || last.EndRound != tip.EndRound {
+		return fmt.Errorf("snapshot: the history ends at round %d, the tip is of round %d", last.Round, tip.Round)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"atoll/gossip/wire"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// diskSpacing: the tips of rounds divisible by it go to disk, so that a
+// restart replays at most that many rounds per fragment.
+const diskSpacing = 4
+
+// tips holds kept bases in memory and on disk. A base is on disk if its round
+// is divisible by diskSpacing; memory holds the newest ones within a budget.
+type tips struct {
+	params outer.Params
+	plan   outer.Plan
+	store  *store.Store
+
+	mu    sync.Mutex
+	held  map[tipKey]*outer.Tip
+	bytes int64
+}
+
+type tipKey struct {
+	fragment int
+	round    uint32
+}
+
+// maxTipBytes is the memory that kept bases may take before those that are on
+// disk as well are dropped: enough for small models to refold without a read.
+const maxTipBytes = 256 << 20
+
+func newTips(p outer.Params, plan outer.Plan, s *store.Store) *tips {
+	return &tips{params: p, plan: plan, store: s, held: map[tipKey]*outer.Tip{}}
+}
+
+// put keeps a tip as a base.
+func (t *tips) put(fragment int, tip *outer.Tip) error {
+	if tip.Round%diskSpacing == 0 {
+		if err := t.store.PutBase(fragment, tip.Round, tip.Encode()); err != nil {
+			return fmt.Errorf("keep base of fragment %d round %d: %w", fragment, tip.Round, err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forget(tipKey{fragment, tip.Round})
+	t.held[tipKey{fragment, tip.Round}] = tip
+	t.bytes += tipBytes(tip)
+	t.shrink(fragment)
+	return nil
+}
+
+func tipBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }
+
+func (t *tips) forget(k tipKey) {
+	if old, ok := t.held[k]; ok {
+		t.bytes -= tipBytes(old)
+		delete(t.held, k)
+	}
+}
+
+// shrink drops the oldest on-disk bases of a fragment while over budget.
+func (t *tips) shrink(fragment int) {
+	for t.bytes > maxTipBytes {
+		oldest, found := tipKey{}, false
+		for k := range t.held {
+			if k.fragment == fragment && k.round%diskSpacing == 0 && (!found || k.round < oldest.round) {
+				oldest, found = k, true
+			}
+		}
+		if !found {
+			return
+		}
+		t.forget(oldest)
+	}
+}
+
+// get returns a kept base, from memory or disk.
+func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
+	t.mu.Lock()
+	tip, ok := t.held[tipKey{fragment, round}]
+	t.mu.Unlock()
+	if ok {
+		return tip, nil
+	}
+	blob, err := t.store.Base(fragment, round)
+	if err != nil {
+		return nil, fmt.Errorf("base of fragment %d round %d: %w", fragment, round, err)
+	}
+	return outer.DecodeTip(blob, t.plan[fragment], t.params)
+}
+
+// drop forgets a base everywhere.
+func (t *tips) drop(fragment int, round uint32) error {
+	t.mu.Lock()
+	t.forget(tipKey{fragment, round})
+	t.mu.Unlock()
+	if round%diskSpacing != 0 {
+		return nil
+	}
+	return t.store.DropBase(fragment, round)
+}
+
+// foldResult is what a WantFold came to.
+type foldResult struct {
+	tip     *outer.Tip
+	states  []outer.Digest
+	rounds  []store.Round
+	weights map[wire.PeerID]float64 // shares of the last round's weight
+}
+
+// fold carries out a WantFold beside training.
+func (t *tips) fold(w outer.WantFold) (foldResult, error) {
+	tip, err := t.get(w.Fragment, w.Start)
+	if err != nil {
+		return foldResult{}, err
+	}
+	var res foldResult
+	for i, set := range w.Sets {
+		round := w.Start + uint32(i) + 1
+		contributions, err := t.read(set)
+		if err != nil {
+			return foldResult{}, err
+		}
+		var out outer.Result
+		tip, out, err = outer.Fold(t.params, t.plan[w.Fragment], tip, round, contributions)
+		if err != nil {
+			return foldResult{}, fmt.Errorf("fold fragment %d round %d: %w", w.Fragment, round, err)
+		}
+		res.states = append(res.states, tip.State)
+		res.rounds = append(res.rounds, roundRecord(tip, out))
+		res.weights = shares(set, out)
+		if keeps(w, round) {
+			if err := t.put(w.Fragment, tip); err != nil {
+				return foldResult{}, err
+			}
+		}
+	}
+	res.tip = tip
+	return res, nil
+}
+
+func keeps(w outer.WantFold, round uint32) bool {
+	if round == w.Start+uint32(len(w.Sets)) {
+		return true
+	}
+	for _, k := range w.Keep {
+		if k == round {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tips) read(set []outer.Delta) ([]outer.Contribution, error) {
+	var out []outer.Contribution
+	for _, d := range set {
+		payload, err := t.store.Payload(wire.Digest(d.ID))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, outer.Contribution{Delta: d, Payload: payload})
+	}
+	return out, nil
+}
+
+func roundRecord(tip *outer.Tip, out outer.Result) store.Round {
+	r := store.Round{Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State)}
+	for _, id := range out.Folded {
+		r.Folded = append(r.Folded, wire.Digest(id))
+	}
+	return r
+}
+
+// shares are the parts of a round's weight by author.
+func shares(set []outer.Delta, out outer.Result) map[wire.PeerID]float64 {
+	var sum float64
+	for _, w := range out.Weights {
+		sum += w
+	}
+	byAuthor := map[wire.PeerID]float64{}
+	for i, id := range out.Folded {
+		for _, d := range set {
+			if d.ID == id && sum > 0 {
+				byAuthor[wire.PeerID(d.Author)] = out.Weights[i] / sum
+			}
+		}
+	}
+	return byAuthor
+}

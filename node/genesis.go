@@ -1,0 +1,152 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/tensor/llama"
+)
+
+// GenesisFormat is the version of the genesis document that this program
+// reads and writes.
+const GenesisFormat = 1
+
+// Genesis is the immutable document that the nodes of a run share. Everything
+// that decides bits is in here or in the ledger. Its canonical bytes are the
+// compact JSON of this struct; the RunID is their hash.
+type Genesis struct {
+	Format    int          // GenesisFormat
+	Name      string       // for people
+	Model     llama.Config // sizes
+	Tokenizer string       // "byte"
+	Seed      uint64       // of initial parameters and of every learner's batches
+	Batch     int          // rows of one inner step of a learner of usual speed
+	Inner     Inner        // inner optimizer
+	Outer     outer.Params // outer step, windows, budget, creation time
+	BeatMs    int64        // beat period for small runs, milliseconds
+	QuietMs   int64        // how long all live beats must agree before the run counts as over
+	Data      Data         // what the run's makers trained on: advice to joiners
+}
+
+// Inner is the inner optimizer: AdamW with linear warm-up and cosine decay
+// over the token budget.
+type Inner struct {
+	LR             float64 // peak learning rate
+	Beta1, Beta2   float64
+	Eps            float64
+	WeightDecay    float64 // on matrices
+	Clip           float64 // global gradient norm
+	WarmupFraction float64 // of the token budget
+	FinalFraction  float64 // of the peak, at the end
+}
+
+// Data names a corpus.
+type Data struct {
+	Name   string
+	SHA256 string
+}
+
+// Limits on what a stranger's genesis may ask for.
+const (
+	maxName  = 200     // characters: it is printed
+	maxBatch = 1 << 12 // rows per step: more does not fit any one machine
+	minBeat  = 20      // ms: more often is traffic without news
+	maxBeat  = 60_000  // ms: silence of ten beats must still be noticed within minutes
+	maxQuiet = 600_000 // ms
+)
+
+// Validate returns an error that names the first field out of range.
+func (g Genesis) Validate() error {
+	if g.Format != GenesisFormat {
+		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, GenesisFormat)
+	}
+	if len(g.Name) > maxName {
+		return fmt.Errorf("genesis: Name has %d characters; use at most %d", len(g.Name), maxName)
+	}
+	if g.Tokenizer != "byte" {
+		return fmt.Errorf("genesis: Tokenizer is %q; this version knows %q", g.Tokenizer, "byte")
+	}
+	if err := g.Model.Validate(); err != nil {
+		return fmt.Errorf("genesis: Model: %w", err)
+	}
+	if g.Model.Vocab < 256 {
+		return fmt.Errorf("genesis: Model.Vocab is %d; the byte tokenizer needs at least 256", g.Model.Vocab)
+	}
+	if err := g.Outer.Validate(); err != nil {
+		return fmt.Errorf("genesis: Outer: %w", err)
+	}
+	if g.Outer.Fragments > wire.MaxFragments {
+		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
+	}
+	return g.validateNumbers()
+}
+
+func (g Genesis) validateNumbers() error {
+	for _, f := range []struct {
+		name          string
+		value, lo, hi float64
+	}{
+		{"Batch", float64(g.Batch), 1, maxBatch},
+		{"Batch x Model.Context", float64(g.Batch) * float64(g.Model.Context), 1, float64(g.Outer.MaxTokensPerStep)},
+		{"Inner.LR", g.Inner.LR, 0, 10},
+		{"Inner.Beta1", g.Inner.Beta1, 0, math.Nextafter(1, 0)},
+		{"Inner.Beta2", g.Inner.Beta2, 0, math.Nextafter(1, 0)},
+		{"Inner.Eps", g.Inner.Eps, 1e-30, 1},
+		{"Inner.WeightDecay", g.Inner.WeightDecay, 0, 10},
+		{"Inner.Clip", g.Inner.Clip, 1e-6, 1e6},
+		{"Inner.WarmupFraction", g.Inner.WarmupFraction, 0, 1},
+		{"Inner.FinalFraction", g.Inner.FinalFraction, 0, 1},
+		{"BeatMs", float64(g.BeatMs), minBeat, maxBeat},
+		{"QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet},
+	} {
+		if !(f.value >= f.lo && f.value <= f.hi) {
+			return fmt.Errorf("genesis: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
+		}
+	}
+	return nil
+}
+
+// Encode returns the canonical bytes.
+func (g Genesis) Encode() []byte {
+	b, err := json.Marshal(g)
+	if err != nil {
+		panic("encode genesis: " + err.Error()) // only a NaN could fail, and Validate refuses it
+	}
+	return b
+}
+
+// RunID is the hash of the canonical bytes.
+func (g Genesis) RunID() wire.RunID { return wire.RunID(wire.Sum(g.Encode())) }
+
+// DecodeGenesis reads canonical bytes and validates them.
+func DecodeGenesis(b []byte) (Genesis, error) {
+	if len(b) > wire.MaxGenesis {
+		return Genesis{}, fmt.Errorf("genesis: %d bytes; the limit is %d", len(b), wire.MaxGenesis)
+	}
+	var g Genesis
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&g); err != nil {
+		return Genesis{}, fmt.Errorf("genesis: %w; is this a genesis of another version?", err)
+	}
+	if err := g.Validate(); err != nil {
+		return Genesis{}, err
+	}
+	if !bytes.Equal(g.Encode(), b) {
+		return Genesis{}, fmt.Errorf("genesis: the bytes are not in canonical form; copy the file unchanged from a node of the run")
+	}
+	return g, nil
+}
+
+// DecodeGenesisFor is DecodeGenesis for bytes from a peer: their hash must be
+// the RunID asked for.
+func DecodeGenesisFor(b []byte, run wire.RunID) (Genesis, error) {
+	if got := wire.RunID(wire.Sum(b)); got != run {
+		return Genesis{}, fmt.Errorf("genesis: hash is %v, the link names run %v; the peer serves another run", got, run)
+	}
+	return DecodeGenesis(b)
+}

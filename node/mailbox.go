@@ -1,0 +1,37 @@
+package node
+
+import "sync"
+
+// mailbox is an unbounded queue between goroutines: putting never blocks, so
+// the training thread never waits for its reader. Its length is bounded by
+// what the senders do: a step or a draft at a time, one fold per fragment, one
+// request per stream slot of the network.
+type mailbox[T any] struct {
+	mu    sync.Mutex
+	items []T
+	ready chan struct{} // holds a token while items may be waiting
+}
+
+func newMailbox[T any]() *mailbox[T] {
+	return &mailbox[T]{ready: make(chan struct{}, 1)}
+}
+
+// put appends an item and wakes the reader.
+func (b *mailbox[T]) put(item T) {
+	b.mu.Lock()
+	b.items = append(b.items, item)
+	b.mu.Unlock()
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take removes and returns all items.
+func (b *mailbox[T]) take() []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	items := b.items
+	b.items = nil
+	return items
+}

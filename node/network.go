@@ -1,0 +1,235 @@
+package node
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"sync"
+	"time"
+
+	"atoll/gossip"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// network takes an event of the host.
+func (n *node) network(e p2p.Event) {
+	now := n.clock.now()
+	switch e := e.(type) {
+	case p2p.PeerUp:
+		n.view.peerUp(n, e)
+		n.machine.PeerUp(now, e.ID, e.Signed, e.Record, e.Session)
+	case p2p.PeerDown:
+		n.machine.PeerDown(now, e.ID)
+	case p2p.RecordChanged:
+		n.machine.RecordChanged(now, e.ID, e.Signed, e.Record)
+	case p2p.Refused:
+		n.view.refusedPeer(n, e)
+	case p2p.Message:
+		n.message(now, e)
+	case p2p.Duplicate:
+		n.duplicate(now, e)
+	}
+}
+
+func (n *node) message(now core.Time, e p2p.Message) {
+	msg, err := wire.Open(n.run, e.Data)
+	if err != nil {
+		n.log.Warn("gossip message", "from", e.From, "err", err) // the host checked it before
+		return
+	}
+	n.view.inline(msg)
+	n.machine.Received(now, e.From, msg)
+}
+
+// duplicate notes a further source of the delta that a message announces.
+func (n *node) duplicate(now core.Time, e p2p.Duplicate) {
+	msg, err := wire.Open(n.run, e.Data)
+	if err != nil || msg.Header == nil {
+		return
+	}
+	n.machine.Forwarded(now, e.From, msg.Header.Header.ID(n.run))
+}
+
+// serve answers a stream request: it runs on the stream's goroutine, asks the
+// loop, and waits for its reply.
+func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
+	reply := make(chan []byte, 1)
+	var handle uint64
+	n.post(func(now core.Time) {
+		n.handle++
+		handle = n.handle
+		n.handles[handle] = reply
+		n.machine.Serve(now, handle, from, request)
+	})
+	select {
+	case response := <-reply:
+		return response
+	case <-ctx.Done():
+		n.post(func(now core.Time) {
+			delete(n.handles, handle)
+			n.machine.Replied(now, handle, wire.Digest{}, false)
+		})
+		return wire.Response{Status: wire.Busy}.Encode()
+	}
+}
+
+// answer hands the response to the stream that waits for it.
+func (n *node) answer(handle uint64, response []byte) {
+	if reply, ok := n.handles[handle]; ok {
+		delete(n.handles, handle)
+		reply <- response
+	}
+}
+
+// reply carries out one of the Reply effects.
+func (n *node) reply(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Reply:
+		n.answer(e.Handle, e.Response)
+	case gossip.ReplyGenesis:
+		n.answer(e.Handle, wire.Response{Status: wire.OK, Body: n.genesis.Encode()}.Encode())
+	case gossip.ReplyPayload:
+		n.work.goRun(func(context.Context) {
+			payload, err := n.store.Payload(e.ID)
+			n.answerBulk(e.Handle, e.ID, payload, err)
+		})
+	case gossip.ReplyManifest:
+		n.replyManifest(e.Handle)
+	case gossip.ReplyChunk:
+		chunk, ok := n.donor.chunk(e.Digest)
+		err := error(nil)
+		if !ok {
+			err = errNoChunk
+		}
+		n.work.goRun(func(context.Context) { n.answerBulk(e.Handle, wire.Digest{}, chunk, err) })
+	}
+}
+
+var errNoChunk = errors.New("the chunk is of a manifest that is no longer served")
+
+// answerBulk hands over a payload or chunk and says that it left.
+func (n *node) answerBulk(handle uint64, id wire.Digest, body []byte, err error) {
+	response := wire.Response{Status: wire.OK, Body: body}
+	if err != nil {
+		n.log.Debug("serve", "id", id, "err", err)
+		response = wire.Response{Status: wire.NotFound}
+	}
+	encoded := response.Encode()
+	n.post(func(now core.Time) {
+		n.answer(handle, encoded)
+		n.machine.Replied(now, handle, id, err == nil)
+	})
+}
+
+// replyManifest serves the tips of one moment: of each fragment the newest
+// base that still lets a joiner fold deltas on their way.
+func (n *node) replyManifest(handle uint64) {
+	if m, ok := n.donor.fresh(); ok {
+		n.answer(handle, wire.Response{Status: wire.OK, Body: m}.Encode())
+		return
+	}
+	rounds := n.machine.Rounds()
+	wants := make([]donation, rounds.Fragments())
+	for p := range wants {
+		base := donatedBase(rounds.Bases(p), rounds.Tip(p).Round)
+		wants[p] = donation{round: base, closed: rounds.Closed(p), links: rounds.Links(p, base)}
+	}
+	n.work.goRun(func(context.Context) {
+		m, err := n.donor.make(n.key, n.run, n.tips, wants)
+		n.answerBulk(handle, wire.Digest{}, m, err)
+	})
+}
+
+// donatedLag is how many rounds behind its own tip a donor gives: the deltas
+// of the last rounds may still be on their way and have to be folded by the
+// joiner itself.
+const donatedLag = 2
+
+func donatedBase(bases []uint32, tip uint32) uint32 {
+	best := bases[0]
+	for _, b := range bases {
+		if b+donatedLag <= tip {
+			best = b
+		}
+	}
+	return best
+}
+
+// donation is what a manifest says of one fragment.
+type donation struct {
+	round, closed uint32
+	links         []outer.Link
+}
+
+// donor keeps the chunks of the manifests it handed out of late. They take
+// the size of the tips in memory while somebody joins.
+type donor struct {
+	mu       sync.Mutex
+	manifest []byte
+	made     time.Time
+	chunks   map[wire.Digest][]byte
+	previous map[wire.Digest][]byte
+}
+
+// Manifests are made anew when the last is older than manifestFresh, so that
+// eight joiners at once share one; the chunks of the one before stay, so that
+// a slow joiner can finish.
+const manifestFresh = 15 * time.Second
+
+func (d *donor) fresh() ([]byte, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.manifest, d.manifest != nil && time.Since(d.made) < manifestFresh
+}
+
+func (d *donor) chunk(id wire.Digest) ([]byte, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, ok := d.chunks[id]
+	if !ok {
+		c, ok = d.previous[id]
+	}
+	return c, ok
+}
+
+// make encodes the tips and signs their manifest.
+func (d *donor) make(key ed25519.PrivateKey, run wire.RunID, t *tips, wants []donation) ([]byte, error) {
+	var m wire.Manifest
+	chunks := map[wire.Digest][]byte{}
+	for p, w := range wants {
+		f := wire.FragmentManifest{Round: w.round, Closed: w.closed}
+		if !allGenesis(wants) {
+			tip, err := t.get(p, w.round)
+			if err != nil {
+				return nil, err
+			}
+			blob := core.EncodeSnapshot(tip.Encode(), w.links)
+			f.Chain, f.State = wire.Digest(tip.Chain), wire.Digest(tip.State)
+			f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
+			for i, id := range f.Chunks {
+				at := i * wire.ChunkSize
+				chunks[id] = blob[at : at+f.ChunkLen(i)]
+			}
+		}
+		m.Fragments = append(m.Fragments, f)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.previous, d.chunks = d.chunks, chunks
+	d.manifest, d.made = wire.EncodeManifest(key, run, m), time.Now()
+	return d.manifest, nil
+}
+
+// allGenesis says that the run has not folded anything that a joiner could
+// not make from genesis.
+func allGenesis(wants []donation) bool {
+	for _, w := range wants {
+		if w.round > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+package node
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+)
+
+// node is one process of a run while it runs. Its fields below "loop" belong
+// to the loop goroutine.
+type node struct {
+	cfg     Config
+	log     *slog.Logger
+	key     ed25519.PrivateKey
+	self    wire.PeerID
+	run     wire.RunID
+	genesis Genesis
+	plan    outer.Plan
+	store   *store.Store
+	steplog *store.StepLog
+	host    *p2p.Host
+	record  *recordBox
+	data    *corpus.Corpus
+	tips    *tips
+	train   *training // nil for an observer
+	built   trainer.Trainer
+	clock   clock
+	work    *workers
+	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
+	started time.Time
+
+	// loop
+	machine  *core.Machine
+	handles  map[uint64]chan []byte // stream requests waiting for a Reply
+	handle   uint64
+	trained  uint64 // tokens, from the step log
+	steps    uint64
+	view     view
+	finished bool
+	leaving  time.Time // when an ordered leave began
+	fatal    error
+}
+
+// clock is milliseconds since the Unix epoch that never go back: wall time at
+// the start, monotonic time since.
+type clock struct{ start time.Time }
+
+func (c clock) now() core.Time {
+	return c.start.UnixMilli() + time.Since(c.start).Milliseconds()
+}
+
+// Times of the loop.
+const (
+	tickEvery    = 20 * time.Millisecond // resolution of grace and beats
+	statusEvery  = 500 * time.Millisecond
+	leaveWithin  = 4 * time.Second // an ordered leave gives up on slow links then
+	closeTimeout = 2 * time.Second
+)
+
+// loop is the one goroutine in which gossip, outer and trainer meet.
+func (n *node) loop(ctx context.Context) error {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	show := time.NewTicker(statusEvery)
+	defer show.Stop()
+	done := ctx.Done()
+	for !n.mayExit() {
+		select {
+		case <-done:
+			done = nil
+			n.leave()
+		case <-tick.C:
+			n.tick()
+		case <-show.C:
+			n.publishStatus()
+		case e := <-n.host.Events():
+			n.network(e)
+		case <-n.inbox.ready:
+			for _, do := range n.inbox.take() {
+				do(n.clock.now())
+			}
+		}
+		n.carryOut()
+		if n.fatal != nil {
+			return n.fatal
+		}
+	}
+	n.publishStatus()
+	return nil
+}
+
+// post hands something to the loop; it never blocks.
+func (n *node) post(do func(now core.Time)) { n.inbox.put(do) }
+
+// fail ends the loop with an error.
+func (n *node) fail(err error) {
+	n.post(func(core.Time) { n.fatal = errors.Join(n.fatal, err) })
+}
+
+// tick tells the machine the time and what the training thread has done.
+func (n *node) tick() {
+	now := n.clock.now()
+	var perSecond float64
+	if n.train != nil {
+		perSecond = n.train.pulse().perSecond
+	}
+	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
+	n.machine.Tick(now)
+	n.view.tick(n, now)
+}
+
+// leave begins an ordered leave.
+func (n *node) leave() {
+	n.leaving = time.Now()
+	n.machine.Leave(n.clock.now())
+}
+
+// mayExit says whether the loop is done: the run is over and everybody had
+// time to see it, or an ordered leave has handed over what it had to.
+func (n *node) mayExit() bool {
+	if !n.leaving.IsZero() {
+		return n.machine.MayLeave() || time.Since(n.leaving) > leaveWithin
+	}
+	return n.finished && !n.cfg.Stay && n.view.lingered(n)
+}

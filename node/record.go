@@ -1,0 +1,51 @@
+package node
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"sync"
+
+	"atoll/gossip/hello"
+)
+
+// recordBox holds this node's newest signed capability record.
+type recordBox struct {
+	key    ed25519.PrivateKey
+	mu     sync.Mutex
+	record hello.Record
+	signed hello.Signed
+}
+
+// set signs a record with the next sequence number.
+func (b *recordBox) set(r hello.Record) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Seq = b.record.Seq + 1
+	signed, err := hello.Sign(b.key, r)
+	if err != nil {
+		return fmt.Errorf("sign capability record: %w", err)
+	}
+	b.record, b.signed = r, signed
+	return nil
+}
+
+// change applies a change to the record and signs it again.
+func (b *recordBox) change(f func(*hello.Record)) error {
+	r := b.get()
+	f(&r)
+	return b.set(r)
+}
+
+func (b *recordBox) get() hello.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.record
+}
+
+func (b *recordBox) latest() hello.Signed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.signed
+}
+
+func (b *recordBox) seq() uint64 { return b.get().Seq }

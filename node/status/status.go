@@ -1,0 +1,129 @@
+// Package status is what a node says about itself: one Snapshot struct that
+// every screen, command and report renders, and the local control API that
+// hands it to other processes of the same machine.
+package status
+
+import "time"
+
+// Snapshot is a node's view of itself and of the whole run at one moment.
+// Absent numbers mean not measured, never zero in their place.
+type Snapshot struct {
+	Version string    `json:"version"`
+	Run     string    `json:"run"`  // RunID, hex
+	Name    string    `json:"name"` // of the run
+	Link    string    `json:"link"` // join link that names this node
+	Self    string    `json:"self"` // peer id, hex
+	Role    string    `json:"role"` // learner or observer
+	State   string    `json:"state"`
+	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is
+	Started time.Time `json:"started"`
+	At      time.Time `json:"at"`
+
+	Model         string  `json:"model"`
+	Params        int     `json:"params"`
+	BudgetTokens  uint64  `json:"budget_tokens"`
+	TokensFolded  uint64  `json:"tokens_folded"`
+	TokensPerS    float64 `json:"tokens_per_s,omitempty"` // of the whole run, folded, averaged over the last minute
+	ETASeconds    float64 `json:"eta_s,omitempty"`
+	Step          int64   `json:"step"`
+	TokensTrained uint64  `json:"tokens_trained"` // by this node, from its step log
+	TrainLoss     float64 `json:"train_loss,omitempty"`
+	ValBPB        float64 `json:"val_bpb,omitempty"` // newest anchor on ValBytes held-out bytes
+	ValBytes      int     `json:"val_bytes,omitempty"`
+	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that ValBPB is of
+	LearningRate  float64 `json:"learning_rate,omitempty"`
+
+	ChainDigest string `json:"chain_digest"` // over all fragments at their closed rounds
+	StateDigest string `json:"state_digest"`
+	Agreed      bool   `json:"agreed"`   // every live peer's newest beat shows the same digests
+	Finished    bool   `json:"finished"` // the run is over and this state is its model
+
+	Fragments []Fragment  `json:"fragments"`
+	Peers     []Peer      `json:"peers"` // this node first
+	Account   Account     `json:"account"`
+	Time      TimeAccount `json:"time"`
+	Net       Net         `json:"net"`
+	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
+	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
+	RSSBytes  uint64      `json:"rss_bytes,omitempty"`
+	Events    []Event     `json:"events"` // newest last, bounded
+}
+
+// Fragment is the round state of one fragment.
+type Fragment struct {
+	Closed       uint32 `json:"closed"`
+	TipRound     uint32 `json:"tip_round"`
+	Tokens       uint64 `json:"tokens"`
+	Params       int    `json:"params"`
+	Contributors int    `json:"contributors"` // of the last closed round
+	EndRound     uint32 `json:"end_round,omitempty"`
+	Unpublished  uint64 `json:"unpublished"` // own tokens
+}
+
+// Peer is one node of the run, as this node sees it.
+type Peer struct {
+	ID            string  `json:"id"`
+	Self          bool    `json:"self,omitempty"`
+	Role          string  `json:"role"`
+	State         string  `json:"state"`
+	Hardware      string  `json:"hardware"`
+	Trainer       string  `json:"trainer"`
+	Precision     string  `json:"precision"`
+	Addr          string  `json:"addr,omitempty"`
+	Steps         uint64  `json:"steps"`
+	Tokens        uint64  `json:"tokens"`
+	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its beats say
+	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
+	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
+	TokensFolded  float64 `json:"tokens_folded"`    // by the ledger, fragment-weighted
+	Share         float64 `json:"share"`            // of all folded tokens
+	Weight        float64 `json:"weight,omitempty"` // mean share of the merge weight over the last rounds
+	LagS          float64 `json:"lag_s,omitempty"`  // since it was last heard
+	UpBps         float64 `json:"up_bytes_per_s,omitempty"`
+	DownBps       float64 `json:"down_bytes_per_s,omitempty"`
+	Reason        string  `json:"reason,omitempty"` // why it is refused or gone
+}
+
+// Account is where this node's deltas and tokens went, and what it holds of
+// the others'. Tokens are fragment-weighted means unless they say otherwise.
+type Account struct {
+	Rounds         uint64   `json:"rounds"` // closed, all fragments
+	Deltas         uint64   `json:"deltas"` // folded in the chain held
+	Late           uint64   `json:"late"`   // held after their round had closed here
+	Refused        uint64   `json:"refused"`
+	OwnFolded      []uint64 `json:"own_folded_tokens"`      // per fragment
+	OwnInFlight    []uint64 `json:"own_in_flight_tokens"`   // per fragment
+	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
+	OwnReturned    uint64   `json:"own_returned_tokens"`
+	OwnDiscarded   []uint64 `json:"own_discarded_tokens"` // per fragment
+	PayloadBytes   uint64   `json:"payload_bytes"`        // payload bytes received, in any form
+	PayloadHeld    uint64   `json:"payload_held_bytes"`   // sizes of the others' deltas held
+}
+
+// TimeAccount is where the training thread's wall time went, in seconds.
+type TimeAccount struct {
+	Step    float64 `json:"step_s"`
+	Paced   float64 `json:"paced_s"`   // asleep to keep the pace asked for
+	Publish float64 `json:"publish_s"` // copying and encoding own progress
+	Adopt   float64 `json:"adopt_s"`
+	Waiting float64 `json:"waiting_on_peers_s"` // blocked on anything that a peer does: always 0
+	Joining float64 `json:"joining_s"`
+	Ending  float64 `json:"ending_s"` // budget reached, nothing left to step
+	Total   float64 `json:"total_s"`
+}
+
+// Net is this node's traffic, all transport streams together.
+type Net struct {
+	SentBytes     uint64            `json:"sent_bytes"`
+	ReceivedBytes uint64            `json:"received_bytes"`
+	Dropped       uint64            `json:"dropped_messages"`
+	ByProtocol    map[string]uint64 `json:"received_by_protocol,omitempty"`
+}
+
+// Event is something worth telling a person.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"`
+	Peer string    `json:"peer,omitempty"`
+	Text string    `json:"text"`
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+
+	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
+)
+
+// An entry of the headers bucket is one byte and the signed header.
+const (
+	headerOnly  = 0 // the payload is not here
+	payloadHeld = 1
+)
+
+// PutDelta keeps a delta of another node with its payload, which must match the
+// header. Keeping one again does nothing. Not durable before a commit: others
+// can send it again.
+func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) error {
+	if _, held := s.Has(id); held {
+		return nil
+	}
+	if err := s.putPayload(id, h, payload, unsynced); err != nil {
+		return fmt.Errorf("put %s: %w", describe(id, h), err)
+	}
+	return s.update(func(tx *bbolt.Tx) error { return putHeader(tx, id, h, payloadHeld) })
+}
+
+// PutHeader keeps a header whose payload is not here: history of the time
+// before this node joined, or a payload that was dropped. It never takes away a
+// payload. Not durable before a commit.
+func (s *Store) PutHeader(id wire.Digest, h wire.SignedHeader) error {
+	if err := s.checkID(id, h); err != nil {
+		return fmt.Errorf("put header of %s: %w", describe(id, h), err)
+	}
+	if known, _ := s.Has(id); known {
+		return nil
+	}
+	return s.update(func(tx *bbolt.Tx) error { return putHeader(tx, id, h, headerOnly) })
+}
+
+// Has reports whether the header of a delta is here, and whether its payload is.
+func (s *Store) Has(id wire.Digest) (header, payload bool) {
+	_, held, err := s.lookup(id)
+	return err == nil, err == nil && held
+}
+
+// Header returns the signed header of a delta, or ErrNotFound.
+func (s *Store) Header(id wire.Digest) (wire.SignedHeader, error) {
+	h, _, err := s.lookup(id)
+	return h, err
+}
+
+// Payload returns the payload of a delta after checking it against the header.
+// The error is ErrNotFound if only the header is here or not even that, and
+// ErrCorrupt, naming the delta, if the disk has damaged it: DropPayload and
+// fetch it again.
+func (s *Store) Payload(id wire.Digest) ([]byte, error) {
+	h, held, err := s.lookup(id)
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), ErrNotFound)
+	}
+	b, err := readVerified(s.payloadPath(id), int64(h.Header.Size), h.Header.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), err)
+	}
+	return b, nil
+}
+
+// DropPayload forgets a payload and keeps the header. The file goes with the
+// next commit. Dropping one that is not here does nothing.
+func (s *Store) DropPayload(id wire.Digest) error {
+	h, held, err := s.lookup(id)
+	if err != nil || !held {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		s.garbage = append(s.garbage, s.payloadPath(id))
+		return putHeader(tx, id, h, headerOnly)
+	})
+}
+
+// Headers calls f with each header of a fragment's rounds from..to, both
+// included, by round and then author. f may use the store.
+func (s *Store) Headers(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {
+	if err := checkFragment(fragment); err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	return s.scan(bucketHeaders, roundKey(fragment, from), afterKey(fragment, to), func(k, v []byte) error {
+		id := wire.Digest(k[len(k)-len(wire.Digest{}):])
+		h, _, err := parseEntry(id, v)
+		if err != nil {
+			return err
+		}
+		return f(id, h)
+	})
+}
+
+// putPayload checks a payload against its header and writes its file.
+func (s *Store) putPayload(id wire.Digest, h wire.SignedHeader, payload []byte, sync bool) error {
+	if err := s.checkID(id, h); err != nil {
+		return err
+	}
+	if len(payload) != int(h.Header.Size) || wire.Sum(payload) != h.Header.Payload {
+		return fmt.Errorf("%w: payload of %d bytes does not match the header", ErrCorrupt, len(payload))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tx != nil && !s.tx.Writable() {
+		return ErrReadOnly
+	}
+	s.keep(s.payloadPath(id))
+	return writeFile(s.dir, filepath.Join(deltasDir, hexName(id)), payload, sync)
+}
+
+// keep takes a file that is written anew off the list of those to be removed.
+func (s *Store) keep(path string) {
+	for i, g := range s.garbage {
+		if g == path {
+			s.garbage = append(s.garbage[:i], s.garbage[i+1:]...)
+			return
+		}
+	}
+}
+
+// checkID returns an error unless id is that of a valid h in this run.
+func (s *Store) checkID(id wire.Digest, h wire.SignedHeader) error {
+	if err := h.Header.Validate(); err != nil {
+		return err
+	}
+	if want := h.Header.ID(s.run); id != want {
+		return fmt.Errorf("id is %v by its header", want)
+	}
+	return nil
+}
+
+func (s *Store) payloadPath(id wire.Digest) string {
+	return filepath.Join(s.dir, deltasDir, hexName(id))
+}
+
+// lookup returns the header of a delta and whether its payload is here.
+func (s *Store) lookup(id wire.Digest) (h wire.SignedHeader, held bool, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		prefix := tx.Bucket(bucketIDs).Get(id[:])
+		if prefix == nil {
+			return fmt.Errorf("delta %v: %w", id, ErrNotFound)
+		}
+		h, held, err = parseEntry(id, tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...)))
+		return err
+	})
+	return h, held, err
+}
+
+// putHeader enters a header under its round and its id.
+func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) error {
+	prefix := append(roundKey(int(h.Header.Fragment), h.Header.Round), h.Header.Author[:]...)
+	if err := tx.Bucket(bucketIDs).Put(id[:], prefix); err != nil {
+		return fmt.Errorf("index %s: %w", describe(id, h), err)
+	}
+	key := append(bytes.Clone(prefix), id[:]...)
+	if err := tx.Bucket(bucketHeaders).Put(key, h.Append([]byte{held})); err != nil {
+		return fmt.Errorf("index %s: %w", describe(id, h), err)
+	}
+	return nil
+}
+
+// parseEntry decodes what putHeader entered.
+func parseEntry(id wire.Digest, v []byte) (h wire.SignedHeader, held bool, err error) {
+	if len(v) == 0 {
+		return h, false, fmt.Errorf("index entry of delta %v: %w: it is empty", id, ErrCorrupt)
+	}
+	if h, err = wire.ParseSignedHeader(v[1:]); err != nil {
+		return h, false, fmt.Errorf("index entry of delta %v: %w: %w", id, ErrCorrupt, err)
+	}
+	return h, v[0] == payloadHeld, nil
+}
+
+// heldByIndex reports whether the index has the payload of that file name.
+func heldByIndex(tx *bbolt.Tx, name string) bool {
+	id, ok := parseHexName(name)
+	if !ok {
+		return false
+	}
+	prefix := tx.Bucket(bucketIDs).Get(id[:])
+	if prefix == nil {
+		return false
+	}
+	v := tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
+	return len(v) > 0 && v[0] == payloadHeld
+}
+
+// describe names a delta in errors.
+func describe(id wire.Digest, h wire.SignedHeader) string {
+	return fmt.Sprintf("delta %v of %v, fragment %d round %d", id, h.Header.Author, h.Header.Fragment, h.Header.Round)
+}

@@ -1,0 +1,37 @@
+// Package store keeps what a node must find again after a restart, under one
+// folder. It knows ids, headers and bytes; what the bytes mean is not its
+// business.
+//
+//	key           ed25519 seed in hex, mode 0600
+//	genesis       the run's immutable document
+//	index.db      bbolt: which deltas, rounds, bases, marks, evidence there are
+//	deltas/ID     the payload of a delta
+//	bases/F-R-D   an encoded tip: fragment, round, start of its digest
+//	chunks/D      chunks of a snapshot that is being fetched
+//	checkpoint    inner optimizer state
+//	steps.log     one fixed-size record per inner step
+//	tmp/          files being written; emptied by Open
+//
+// # Durability
+//
+// Files are written under tmp/ and renamed, so a reader sees all of one or
+// none. The index is written in one open transaction, which is committed when
+// it is large, when something must be durable, and by Flush and Close: after a
+// crash the index is a prefix of what was put into it, in order. A file is in
+// place before the index names it and goes only after the index has forgotten
+// it; Open removes what a crash left between.
+//
+//	call                         survives kill -9      survives power loss
+//	LoadKey, SaveGenesis         when it returns       when it returns
+//	PutOwn, RaiseMark            when it returns       when it returns, with all that was put before
+//	Flush, Close                 all that was put      all of the index; files as below
+//	PutCheckpoint                when it returns       when it returns
+//	PutDelta, PutBase            after a commit        after a commit, but the file may be found damaged
+//	PutHeader, PutRound, Put...  after a commit        after a commit
+//	PutChunk                     when it returns       perhaps; verified when read
+//	StepLog.Append               when it returns       perhaps; damaged records are skipped
+//
+// Everything whose loss would break a promise to others, the own deltas and the
+// marks that forbid signing a round twice, is synced. The rest can be had from
+// peers again, and reading verifies it against its hash.
+package store

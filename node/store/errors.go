@@ -1,0 +1,21 @@
+package store
+
+import "errors"
+
+// Errors that callers decide on.
+var (
+	// ErrNotFound says that the folder does not have the thing.
+	ErrNotFound = errors.New("not found")
+	// ErrCorrupt says that what the folder has does not match its hash.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrMark says that a round at or below the mark would be signed again.
+	ErrMark = errors.New("round is signed already")
+	// ErrLocked says that another process has the folder open.
+	ErrLocked = errors.New("folder is in use")
+	// ErrOtherRun says that the folder belongs to another run.
+	ErrOtherRun = errors.New("folder belongs to another run")
+	// ErrReadOnly says that a store from OpenReadOnly was written to.
+	ErrReadOnly = errors.New("store is open for reading only")
+	// ErrClosed says that the store was closed.
+	ErrClosed = errors.New("store is closed")
+)

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"atoll/gossip/wire"
+)
+
+const (
+	keyFile     = "key"
+	genesisFile = "genesis"
+
+	// maxKeyFile bounds what is read as a key: 64 hex digits and a newline.
+	maxKeyFile = 2*ed25519.SeedSize + 2
+)
+
+// LoadKey returns the identity kept in dir. If there is none it makes one, which
+// is durable when LoadKey returns. It needs no open store: of two processes that
+// make a key at once, both get the same.
+func LoadKey(dir string) (key ed25519.PrivateKey, created bool, err error) {
+	path := filepath.Join(dir, keyFile)
+	key, err = readKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, false, err
+	}
+	if created, err = createKey(dir, path); err != nil {
+		return nil, false, fmt.Errorf("create key %s: %w", path, err)
+	}
+	key, err = readKey(path)
+	return key, created, err
+}
+
+func readKey(path string) (ed25519.PrivateKey, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("load key %s: mode %o lets others read it: run chmod 600 on it", path, mode)
+	}
+	damaged := fmt.Errorf("load key %s: %w: want %d hex digits: restore it from a backup, or remove it to join as a new node", path, ErrCorrupt, 2*ed25519.SeedSize)
+	if info.Size() > maxKeyFile {
+		return nil, damaged
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	seed, err := hex.DecodeString(string(bytes.TrimSpace(text)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, damaged
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// createKey makes a key file unless there is one. Linking the finished file into
+// place fails where renaming would replace the key of a faster process.
+func createKey(dir, path string) (created bool, err error) {
+	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+		return false, err
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return false, err
+	}
+	tmp, err := writeTemp(dir, append(hex.AppendEncode(nil, key.Seed()), '\n'), synced)
+	if err != nil {
+		return false, err
+	}
+	err = os.Link(tmp, path)
+	created = err == nil
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return created, errors.Join(err, os.Remove(tmp), syncDir(dir))
+}
+
+// SaveGenesis keeps the bytes of a run's genesis in dir, durable when it
+// returns. A folder that has another genesis is refused with ErrOtherRun.
+func SaveGenesis(dir string, b []byte) error {
+	have, err := LoadGenesis(dir)
+	switch {
+	case err == nil && bytes.Equal(have, b):
+		return nil
+	case err == nil:
+		return fmt.Errorf("save genesis in %s: %w: it has %v, wanted is %v: choose another --dir", dir, ErrOtherRun, wire.Sum(have), wire.Sum(b))
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	err = os.MkdirAll(filepath.Join(dir, tmpDir), 0o700)
+	if err == nil {
+		err = writeFile(dir, genesisFile, b, synced)
+	}
+	if err != nil {
+		return fmt.Errorf("save genesis in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// LoadGenesis returns what SaveGenesis kept. It does not check the bytes: the
+// caller compares their hash with the run's id.
+func LoadGenesis(dir string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(dir, genesisFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("genesis in %s: %w", dir, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load genesis: %w", err)
+	}
+	return b, nil
+}

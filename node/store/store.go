@@ -1,0 +1,207 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	// lockTimeout bounds the wait for the folder's lock: long enough for a
+	// process that is just exiting, short enough not to look like a hang.
+	lockTimeout = 500 * time.Millisecond
+
+	// format is the version of the folder's layout.
+	format = "1"
+
+	indexFile = "index.db"
+)
+
+// Buckets of the index. Integers in keys are big-endian, so that keys sort.
+var (
+	bucketFolder   = []byte("folder")   // "format", "run"
+	bucketIDs      = []byte("ids")      // id -> fragment round author
+	bucketHeaders  = []byte("headers")  // fragment round author id -> held flag, signed header
+	bucketOwn      = []byte("own")      // fragment round -> id, meta
+	bucketMarks    = []byte("marks")    // fragment -> round
+	bucketRounds   = []byte("rounds")   // fragment round -> chain, state, folded ids
+	bucketBases    = []byte("bases")    // fragment round -> digest, size
+	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
+	bucketMeta     = []byte("meta")     // the caller's keys
+)
+
+var buckets = [][]byte{
+	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
+	bucketRounds, bucketBases, bucketEvidence, bucketMeta,
+}
+
+// Store is an open folder. Its methods may be called concurrently.
+type Store struct {
+	dir string
+	run wire.RunID
+	db  *bbolt.DB
+
+	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
+
+	mu      sync.Mutex
+	tx      *bbolt.Tx // the open transaction; nil once closed or failed
+	pending int       // changes in tx
+	garbage []string  // files to remove after the next commit
+	failed  error     // why tx is nil
+}
+
+// Open opens the folder of a run and creates it if need be. The error is
+// ErrLocked if another process has it open, ErrOtherRun if it holds another run.
+func Open(dir string, run wire.RunID) (*Store, error) {
+	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("open store: %w", err)
+		}
+	}
+	db, err := openIndex(dir, false)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, run: run, db: db}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// OpenReadOnly opens an existing folder for reading: several processes may, but
+// not while a node runs on it (ErrLocked).
+func OpenReadOnly(dir string) (*Store, error) {
+	if _, err := os.Stat(filepath.Join(dir, indexFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open store %s: %w: no node has run there: check --dir", dir, ErrNotFound)
+	}
+	db, err := openIndex(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := db.Begin(false)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
+	}
+	s := &Store{dir: dir, db: db, tx: tx}
+	if err := s.readFolder(); err != nil {
+		return nil, errors.Join(err, tx.Rollback(), db.Close())
+	}
+	return s, nil
+}
+
+// Run is the run that the folder belongs to.
+func (s *Store) Run() wire.RunID { return s.run }
+
+// Dir is the folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Close commits what is pending and lets go of the folder. A second call does
+// nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.tx != nil && s.tx.Writable() {
+		err = s.commit()
+	}
+	if s.tx != nil {
+		err = errors.Join(err, s.tx.Rollback())
+		s.tx = nil
+	}
+	if errors.Is(s.failed, ErrClosed) {
+		return nil
+	}
+	s.failed = fmt.Errorf("store %s: %w", s.dir, ErrClosed)
+	return errors.Join(err, s.db.Close())
+}
+
+// openIndex opens index.db under the folder's lock, which is the lock that
+// bbolt takes on that file.
+func openIndex(dir string, readOnly bool) (*bbolt.DB, error) {
+	db, err := bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
+		Timeout:      lockTimeout,
+		ReadOnly:     readOnly,
+		FreelistType: bbolt.FreelistMapType,
+		NoStatistics: true,
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("open store %s: %w by another atoll process: stop that one or choose another --dir", dir, ErrLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: index: %w", dir, err)
+	}
+	return db, nil
+}
+
+// start makes the buckets, checks or sets whose folder it is, and removes what
+// a crash left behind.
+func (s *Store) start() error {
+	var err error
+	if s.tx, err = s.db.Begin(true); err != nil {
+		return fmt.Errorf("open store %s: %w", s.dir, err)
+	}
+	if err = s.startIn(); err == nil {
+		err = s.commit()
+	}
+	if err == nil {
+		err = s.sweep()
+	}
+	if err != nil && s.tx != nil {
+		err = errors.Join(err, s.tx.Rollback())
+	}
+	return err
+}
+
+func (s *Store) startIn() error {
+	if s.tx.Bucket(bucketFolder) != nil {
+		return s.checkRun()
+	}
+	for _, name := range buckets {
+		if _, err := s.tx.CreateBucket(name); err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
+	}
+	folder := s.tx.Bucket(bucketFolder)
+	if err := folder.Put([]byte("format"), []byte(format)); err != nil {
+		return fmt.Errorf("open store %s: %w", s.dir, err)
+	}
+	return folder.Put([]byte("run"), s.run[:])
+}
+
+// checkRun compares the folder's run with the wanted one.
+func (s *Store) checkRun() error {
+	want := s.run
+	if err := s.readFolder(); err != nil {
+		return err
+	}
+	if s.run != want {
+		return fmt.Errorf("open store %s: %w: it has %x, wanted is %x: choose another --dir", s.dir, ErrOtherRun, s.run[:], want[:])
+	}
+	return nil
+}
+
+// readFolder sets s.run from the index.
+func (s *Store) readFolder() error {
+	folder := s.tx.Bucket(bucketFolder)
+	if folder == nil {
+		return fmt.Errorf("open store %s: %w: the index is empty", s.dir, ErrCorrupt)
+	}
+	if have := folder.Get([]byte("format")); string(have) != format {
+		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
+	}
+	run := folder.Get([]byte("run"))
+	if len(run) != len(s.run) {
+		return fmt.Errorf("open store %s: %w: run id of %d bytes", s.dir, ErrCorrupt, len(run))
+	}
+	s.run = wire.RunID(run)
+	return nil
+}

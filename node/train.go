@@ -1,0 +1,235 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"atoll/node/status"
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+)
+
+// learnerCommand is something for the training thread to do at a step
+// boundary. It alone touches theta.
+type learnerCommand func(l *outer.Learner)
+
+// training is the thread that steps. It hears of tips and drafts at step
+// boundaries only, tells the loop what it did through a mailbox that never
+// blocks, and so never waits for a peer, a disk or the loop.
+type training struct {
+	trainer  trainer.Trainer
+	learner  *outer.Learner
+	schedule optimizer.Schedule
+	pace     time.Duration
+	commands *mailbox[learnerCommand]
+	stepped  func(trainer.StepResult) // counts the step; never blocks
+	save     func()                   // checkpoints the inner optimizer; never blocks
+	closed   []uint32                 // rounds of the tips that theta stands on
+
+	mu       sync.Mutex
+	may      bool
+	fraction float64 // of the budget folded, by the adopted tips
+	account  status.TimeAccount
+	loss     float64 // running mean
+	rate     float64 // learning rate of the last step
+	steps    int64   // done by this process
+	tokens   uint64  // in these steps
+	begun    time.Time
+	trained  time.Time // when may last became true
+	active   time.Duration
+}
+
+// lossDecay is the weight of the past in the running mean of the loss: about
+// the last fifty steps count.
+const lossDecay = 0.98
+
+// checkpointEvery is how often the inner optimizer's state goes to disk: what
+// is lost at a kill is momentum of a few seconds, never tokens.
+const checkpointEvery = 10 * time.Second
+
+// setMay lets the thread step, or not.
+func (t *training) setMay(may bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if may && !t.may {
+		t.trained = time.Now()
+	}
+	if !may && t.may {
+		t.active += time.Since(t.trained)
+	}
+	t.may = may
+	t.commands.put(func(*outer.Learner) {}) // wakes the thread
+}
+
+func (t *training) setFraction(f float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fraction = f
+}
+
+// run steps until ctx ends. Errors of the trainer end it.
+func (t *training) run(ctx context.Context) error {
+	t.begun = time.Now()
+	saved := time.Now()
+	for ctx.Err() == nil {
+		t.boundary()
+		if !t.wait(ctx) {
+			continue
+		}
+		began := time.Now()
+		if err := t.step(ctx); err != nil {
+			return err
+		}
+		t.keepPace(ctx, began)
+		if time.Since(saved) > checkpointEvery {
+			saved = time.Now()
+			t.save()
+		}
+	}
+	t.boundary()
+	return nil
+}
+
+// boundary does what the loop asked for since the last step.
+func (t *training) boundary() {
+	for _, do := range t.commands.take() {
+		do(t.learner)
+	}
+}
+
+// wait blocks while there is nothing to step for: before the node is in, and
+// when the budget is spoken for. It reports whether to step.
+func (t *training) wait(ctx context.Context) bool {
+	t.mu.Lock()
+	may, joining := t.may, t.steps == 0 && t.trained.IsZero()
+	t.mu.Unlock()
+	if may {
+		return true
+	}
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+	case <-t.commands.ready:
+	}
+	if joining {
+		t.spend(&t.account.Joining, began)
+	} else {
+		t.spend(&t.account.Ending, began)
+	}
+	return false
+}
+
+func (t *training) step(ctx context.Context) error {
+	t.mu.Lock()
+	lr := t.schedule.At(t.fraction)
+	t.mu.Unlock()
+	began := time.Now()
+	res, err := t.trainer.Step(ctx, lr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("training step %d: %w", t.trainer.Steps(), err)
+	}
+	if math.IsNaN(res.Loss) || math.IsInf(res.Loss, 0) {
+		return fmt.Errorf("training step %d: loss is %v; lower the learning rate of the run", t.trainer.Steps(), res.Loss)
+	}
+	t.learner.Stepped(res.Tokens, t.closed)
+	t.stepped(res)
+	t.spend(&t.account.Step, began)
+	t.note(res, lr)
+	return nil
+}
+
+func (t *training) note(res trainer.StepResult, lr float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps++
+	t.tokens += uint64(res.Tokens)
+	t.rate = lr
+	if t.loss == 0 {
+		t.loss = res.Loss
+	}
+	t.loss = lossDecay*t.loss + (1-lossDecay)*res.Loss
+}
+
+// keepPace sleeps what is left of the least time of a step, but does at once
+// what the loop asks for meanwhile: theta is at rest.
+func (t *training) keepPace(ctx context.Context, began time.Time) {
+	for left := t.pace - time.Since(began); left > 0 && ctx.Err() == nil; left = t.pace - time.Since(began) {
+		asleep := time.Now()
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-t.commands.ready:
+		}
+		timer.Stop()
+		t.spend(&t.account.Paced, asleep)
+		t.boundary()
+	}
+}
+
+func (t *training) spend(where *float64, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*where += time.Since(since).Seconds()
+}
+
+// draft copies and encodes the progress on a fragment and hands it to the loop.
+func (t *training) draft(fragment int, done func(outer.Draft, error)) {
+	t.commands.put(func(l *outer.Learner) {
+		began := time.Now()
+		d, err := l.Draft(fragment)
+		t.spend(&t.account.Publish, began)
+		done(d, err)
+	})
+}
+
+// adopt moves theta to a new tip.
+func (t *training) adopt(a outer.Adopt, failed func(error)) {
+	t.commands.put(func(l *outer.Learner) {
+		began := time.Now()
+		err := l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		if err == nil {
+			err = l.Forget(a.Fragment, a.Forgotten)
+		}
+		if err != nil {
+			failed(err)
+			return
+		}
+		t.closed[a.Fragment] = a.Tip.Round
+		t.spend(&t.account.Adopt, began)
+	})
+}
+
+// pulse is what the training thread says of itself.
+type pulse struct {
+	steps     int64
+	tokens    uint64
+	loss      float64
+	rate      float64
+	perSecond float64
+	account   status.TimeAccount
+}
+
+func (t *training) pulse() pulse {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	active := t.active
+	if t.may {
+		active += time.Since(t.trained)
+	}
+	p := pulse{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate, account: t.account}
+	if active > 0 {
+		p.perSecond = float64(t.tokens) / active.Seconds()
+	}
+	if !t.begun.IsZero() {
+		p.account.Total = time.Since(t.begun).Seconds()
+	}
+	return p
+}

@@ -1,0 +1,59 @@
+package node
+
+import (
+	"context"
+	"sync"
+)
+
+// workers are the goroutines beside the loop. stop waits for all of them.
+type workers struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	disk   *mailbox[func()] // writes, in order
+	folds  *mailbox[func()] // folds, one at a time
+	sends  *mailbox[func()] // gossip messages, in order
+}
+
+func newWorkers() *workers {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &workers{ctx: ctx, cancel: cancel}
+	w.disk, w.folds, w.sends = w.queue(), w.queue(), w.queue()
+	return w
+}
+
+// queue starts a goroutine that does what is put into the mailbox, in order.
+func (w *workers) queue() *mailbox[func()] {
+	q := newMailbox[func()]()
+	w.goRun(func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				for _, do := range q.take() {
+					do()
+				}
+				return
+			case <-q.ready:
+				for _, do := range q.take() {
+					do()
+				}
+			}
+		}
+	})
+	return q
+}
+
+// goRun runs f on a goroutine of its own.
+func (w *workers) goRun(f func(context.Context)) {
+	w.wg.Add(1)
+	go func() {
+		defer w.wg.Done()
+		f(w.ctx)
+	}()
+}
+
+// stop lets the queues finish and waits for every goroutine.
+func (w *workers) stop() {
+	w.cancel()
+	w.wg.Wait()
+}
