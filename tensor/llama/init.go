@@ -72,3 +72,8 @@ func (s stream) at(i uint64) uint64 {
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
+
+// uniform returns a number from [0, 1), a multiple of 2^-53, from element i.
+func (s stream) uniform(i uint64) float64 {
+	return float64(s.at(i)>>11) / (1 << 53)
+}

@@ -70,7 +70,7 @@ func (m *Model) Logits(p *tensor.Slab, prefix []int32) []float32 {
 	if len(prefix) == 0 {
 		panic("llama: Logits of an empty prefix")
 	}
-	m.checkTokens(prefix)
+	c.checkTokens(prefix)
 	copy(m.inputs, prefix)
 	m.forward(p, c.attention(1, len(prefix)))
 	last := m.normed[(len(prefix)-1)*c.Hidden : len(prefix)*c.Hidden]
@@ -86,7 +86,7 @@ func (m *Model) load(tokens []int32) nn.AttentionShape {
 	if n < 1 || n > m.batch || len(tokens)%(context+1) != 0 {
 		panic(fmt.Sprintf("llama: %d tokens are not 1 to %d windows of %d", len(tokens), m.batch, context+1))
 	}
-	m.checkTokens(tokens)
+	m.config.checkTokens(tokens)
 	for b := range n {
 		window := tokens[b*(context+1) : (b+1)*(context+1)]
 		copy(m.inputs[b*context:], window[:context])
@@ -95,10 +95,10 @@ func (m *Model) load(tokens []int32) nn.AttentionShape {
 	return m.config.attention(n, context)
 }
 
-func (m *Model) checkTokens(tokens []int32) {
+func (c Config) checkTokens(tokens []int32) {
 	for _, t := range tokens {
-		if t < 0 || int(t) >= m.config.Vocab {
-			panic(fmt.Sprintf("llama: token %d is outside the vocabulary of %d", t, m.config.Vocab))
+		if t < 0 || int(t) >= c.Vocab {
+			panic(fmt.Sprintf("llama: token %d is outside the vocabulary of %d", t, c.Vocab))
 		}
 	}
 }

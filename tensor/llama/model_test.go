@@ -235,6 +235,7 @@ func TestMisuse(t *testing.T) {
 		"large token":   func() { m.Loss(p, slices.Repeat([]int32{37}, 14)) },
 		"negative":      func() { m.Logits(p, []int32{-1}) },
 		"no prefix":     func() { m.Logits(p, nil) },
+		"full decoder":  func() { NewDecoder(ragged, p).read(window) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -18,20 +18,37 @@ type Sampling struct {
 }
 
 // Sample continues prompt, which must hold a token, one token at a time for as
-// long as the caller takes them. Each token sees the last Context tokens. The
-// same arguments give the same tokens on the same machine.
-func (m *Model) Sample(p *tensor.Slab, prompt []int32, o Sampling) iter.Seq[int32] {
+// long as the caller takes them. Each token sees at least the last Context/2
+// tokens. The same arguments give the same tokens on the same machine.
+func Sample(c Config, p *tensor.Slab, prompt []int32, o Sampling) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		window := append(make([]int32, 0, len(prompt)+m.config.Context), prompt...)
+		d := NewDecoder(c, p)
+		text := append([]int32(nil), prompt[max(0, len(prompt)-c.Context):]...)
+		logits := d.read(text)
 		draws := streamOf(o.Seed, "sample")
 		for i := uint64(0); ; i++ {
-			next := o.pick(m.Logits(p, window), float64(draws.at(i)>>11)/(1<<53))
+			next := o.pick(logits, draws.uniform(i))
 			if !yield(next) {
 				return
 			}
-			window = append(window[max(0, len(window)-m.config.Context):], next)
+			text = append(text, next)
+			if d.Len() == c.Context {
+				d.Reset()
+				text = text[len(text)-(c.Context+1)/2:]
+				logits = d.read(text)
+			} else {
+				logits = d.Next(next)
+			}
 		}
 	}
+}
+
+// read reads several tokens and returns the logits after the last.
+func (d *Decoder) read(tokens []int32) (logits []float32) {
+	for _, token := range tokens {
+		logits = d.Next(token)
+	}
+	return logits
 }
 
 // candidate is a token with its unnormalised probability.

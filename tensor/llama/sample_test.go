@@ -4,12 +4,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"atoll/tensor"
 )
 
-func take(m *Model, o Sampling, prompt []int32, n int) []int32 {
-	p := rough(rand.New(rand.NewPCG(1, 1)), m.config)
-	var out []int32
-	for token := range m.Sample(p, prompt, o) {
+func roughRagged() *tensor.Slab {
+	return rough(rand.New(rand.NewPCG(1, 1)), ragged)
+}
+
+func take(o Sampling, prompt []int32, n int) (out []int32) {
+	for token := range Sample(ragged, roughRagged(), prompt, o) {
 		if out = append(out, token); len(out) == n {
 			break
 		}
@@ -18,27 +22,56 @@ func take(m *Model, o Sampling, prompt []int32, n int) []int32 {
 }
 
 func TestSampleRepeats(t *testing.T) {
-	m, prompt := NewModel(ragged, 1), []int32{1, 2, 3}
+	prompt := []int32{1, 2, 3}
 	o := Sampling{Temperature: 1, Seed: 1}
-	first := take(m, o, prompt, 40) // beyond the context
-	if !slices.Equal(first, take(m, o, prompt, 40)) {
+	first := take(o, prompt, 60) // beyond the context
+	if !slices.Equal(first, take(o, prompt, 60)) {
 		t.Error("one seed gives two texts")
 	}
 	o.Seed = 2
-	if slices.Equal(first, take(m, o, prompt, 40)) {
+	if slices.Equal(first, take(o, prompt, 60)) {
 		t.Error("two seeds give one text")
 	}
 }
 
 func TestGreedy(t *testing.T) {
-	m, prompt := NewModel(ragged, 1), []int32{5}
-	got := take(m, Sampling{}, prompt, 20)
-	if !slices.Equal(got, take(m, Sampling{Temperature: 2, TopK: 1, Seed: 9}, prompt, 20)) {
+	prompt := []int32{5}
+	got := take(Sampling{}, prompt, ragged.Context)
+	if !slices.Equal(got, take(Sampling{Temperature: 2, TopK: 1, Seed: 9}, prompt, ragged.Context)) {
 		t.Error("the best of one is not the best of all")
 	}
-	p := rough(rand.New(rand.NewPCG(1, 1)), ragged)
-	if best := rank(m.Logits(p, prompt))[0].token; got[0] != best {
-		t.Errorf("greedy token %d, want %d", got[0], best)
+	p, m := roughRagged(), NewModel(ragged, 1)
+	for i, token := range got {
+		text := append(slices.Clone(prompt), got[:i]...)
+		if best := rank(m.Logits(p, text))[0].token; token != best {
+			t.Errorf("greedy token %d is %d, want %d", i, token, best)
+		}
+	}
+}
+
+// TestSampleLongPrompt: of a prompt beyond the context the end is read.
+func TestSampleLongPrompt(t *testing.T) {
+	long := randomTokens(rand.New(rand.NewPCG(2, 2)), ragged, 3)
+	if !slices.Equal(take(Sampling{}, long, 20), take(Sampling{}, long[len(long)-ragged.Context:], 20)) {
+		t.Error("what lies before the context changes the text")
+	}
+}
+
+// TestDecoderAgreesWithModel: a row at a time gives what a window gives.
+func TestDecoderAgreesWithModel(t *testing.T) {
+	p, m := roughRagged(), NewModel(ragged, 1)
+	d := NewDecoder(ragged, p)
+	for range 2 {
+		tokens := randomTokens(rand.New(rand.NewPCG(3, 3)), ragged, 1)[:ragged.Context]
+		for i, token := range tokens {
+			if off := distance(d.Next(token), m.Logits(p, tokens[:i+1])); off > 1e-5 {
+				t.Errorf("logits after %d tokens are off by %.1e", i+1, off)
+			}
+		}
+		if d.Len() != ragged.Context {
+			t.Errorf("read %d tokens, want %d", d.Len(), ragged.Context)
+		}
+		d.Reset()
 	}
 }
 

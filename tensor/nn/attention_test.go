@@ -78,3 +78,23 @@ func TestThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestAttentionRow: one position at a time gives what all at once give.
+func TestAttentionRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := AttentionShape{Batch: 1, Context: size(t, "context", 9)}
+		s.KVHeads, s.HeadDim = size(t, "kv", 3), size(t, "head", 5)
+		s.Heads = s.KVHeads * size(t, "group", 3)
+		qkv, width := random(source(t), s.Context*s.Stride()), s.KVHeads*s.HeadDim
+		want, scores := refAttention(qkv, s), make([]float32, s.Context)
+		var keys, values []float32
+		for n := range s.Context {
+			row := narrow(qkv[n*s.Stride() : (n+1)*s.Stride()])
+			query, rest := row[:s.Heads*s.HeadDim], row[s.Heads*s.HeadDim:]
+			keys, values = append(keys, rest[:width]...), append(values, rest[width:]...)
+			out := make([]float32, len(query))
+			AttentionRow(out, query, keys, values, scores, n+1, s)
+			same(t, "out", out, want[n*len(out):(n+1)*len(out)], tolerance)
+		}
+	})
+}

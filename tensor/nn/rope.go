@@ -45,17 +45,29 @@ func (r *Rope) Backward(dx []float32, rows, context, heads, stride int) {
 	r.rotate(dx, rows, context, heads, stride, rotateHeadBack)
 }
 
-func (r *Rope) rotate(x []float32, rows, context, heads, stride int, rotate func(p, q, cos, sin []float32)) {
+// ApplyAt rotates the heads of one row at a position.
+func (r *Rope) ApplyAt(row []float32, position, heads int) {
+	r.rotateRow(row, position, heads, rotateHead)
+}
+
+// rotation turns a head whose halves are p and q by the angles of a position.
+type rotation func(p, q, cos, sin []float32)
+
+func (r *Rope) rotate(x []float32, rows, context, heads, stride int, f rotation) {
 	overRows(rows, func(lo, hi int) {
 		for row := lo; row < hi; row++ {
-			t := row % context
-			cos, sin := r.cos[t*r.half:(t+1)*r.half], r.sin[t*r.half:(t+1)*r.half]
-			for h := range heads {
-				head := x[row*stride+2*h*r.half:][:2*r.half]
-				rotate(head[:r.half], head[r.half:], cos, sin)
-			}
+			r.rotateRow(x[row*stride:(row+1)*stride], row%context, heads, f)
 		}
 	})
+}
+
+func (r *Rope) rotateRow(row []float32, position, heads int, f rotation) {
+	at := position * r.half
+	cos, sin := r.cos[at:at+r.half], r.sin[at:at+r.half]
+	for h := range heads {
+		head := row[2*h*r.half : 2*(h+1)*r.half]
+		f(head[:r.half], head[r.half:], cos, sin)
+	}
 }
 
 func rotateHead(p, q, cos, sin []float32) {
