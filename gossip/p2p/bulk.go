@@ -1,0 +1,210 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"atoll/gossip/wire"
+)
+
+// ackReader reads a response and acknowledges each segment of it.
+type ackReader struct {
+	s     network.Stream
+	n     int // bytes read
+	acked int // segments acknowledged
+	first time.Time
+	last  time.Time // when the last segment was complete
+}
+
+// Read implements io.Reader. Once the response has begun, each segment has a
+// deadline of its own, and room in the resource manager's books.
+func (r *ackReader) Read(b []byte) (int, error) {
+	n, err := r.s.Read(b)
+	r.n += n
+	due := r.n/segment - r.acked
+	if n == 0 || err != nil && err != io.EOF || r.acked > 0 && due == 0 {
+		return n, err
+	}
+	r.last = time.Now()
+	if r.first.IsZero() {
+		r.first = r.last
+	}
+	if err := r.s.SetDeadline(r.last.Add(stallTimeout)); err != nil {
+		return n, err
+	}
+	if err := r.acknowledge(due); err != nil {
+		return n, err
+	}
+	return n, err
+}
+
+func (r *ackReader) acknowledge(segments int) error {
+	if segments == 0 {
+		return nil
+	}
+	if err := r.s.Scope().ReserveMemory(segments*segment, memoryPriority); err != nil {
+		return fmt.Errorf("response of over %d bytes: %w", r.acked*segment, err)
+	}
+	r.acked += segments
+	if _, err := r.s.Write(make([]byte, segments)); err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	return nil
+}
+
+// rate is what the link carried between the first bytes and the last segment;
+// 0 for a response too small to tell.
+func (r *ackReader) rate() float64 {
+	if r.acked < 2 {
+		return 0
+	}
+	return float64(r.acked*segment) / max(r.last.Sub(r.first), time.Microsecond).Seconds()
+}
+
+// transfer sends one response on a stream, paced by its acknowledgements.
+type transfer struct {
+	ctx   context.Context // ends when the asker is gone
+	s     network.Stream
+	pace  *pacer
+	limit *limiter
+	done  chan struct{} // closed when the asker has closed, or failed
+
+	mu     sync.Mutex
+	bulk   bool        // long enough to be acknowledged, and so to be paced
+	sent   int         // bytes that left
+	acked  int         // of them, acknowledged
+	flight []time.Time // when each whole segment left that is not acknowledged
+}
+
+// newTransfer starts to listen to the asker, whose end calls gone.
+func newTransfer(ctx context.Context, s network.Stream, pace *pacer, limit *limiter, gone func()) *transfer {
+	t := &transfer{ctx: ctx, s: s, pace: pace, limit: limit, done: make(chan struct{})}
+	go t.listen(gone)
+	return t
+}
+
+// listen reads acknowledgements until the stream ends; end waits for it.
+func (t *transfer) listen(gone func()) {
+	defer close(t.done)
+	defer gone()
+	b := make([]byte, 256)
+	for {
+		n, err := t.s.Read(b)
+		if err != nil || !t.acknowledged(n) {
+			return
+		}
+	}
+}
+
+// acknowledged takes n segments out of flight. It reports false if there are
+// not as many, which is a fault of the asker.
+func (t *transfer) acknowledged(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n > len(t.flight) {
+		return false
+	}
+	now := time.Now()
+	for _, left := range t.flight[:n] {
+		t.pace.acked(segment, left, now)
+	}
+	t.flight = t.flight[n:]
+	t.acked += n * segment
+	return true
+}
+
+// send writes the response as a frame and, if it is bulk, waits until the asker
+// has it all.
+func (t *transfer) send(response []byte) error {
+	t.mu.Lock()
+	t.bulk = len(response) >= segment
+	t.mu.Unlock()
+	start := time.Now()
+	if err := wire.WriteFrame(t, response, len(response)); err != nil {
+		return err
+	}
+	if err := t.s.CloseWrite(); err != nil || !t.bulk {
+		return err
+	}
+	timer := time.NewTimer(stallTimeout)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+		return fmt.Errorf("%d bytes sent, but the asker does not close", len(response))
+	}
+	if !t.complete() {
+		return errors.New("asker left before the end")
+	}
+	t.pace.sent(len(response), time.Since(start))
+	return nil
+}
+
+// Write implements io.Writer: it sends b in parts that end where segments end,
+// each when there is room for it.
+func (t *transfer) Write(b []byte) (int, error) {
+	written := 0
+	for written < len(b) {
+		part := b[written:]
+		part = part[:min(len(part), segment-t.sent%segment)]
+		if err := t.room(len(part)); err != nil {
+			return written, err
+		}
+		if err := t.s.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
+			return written, err
+		}
+		n, err := t.s.Write(part)
+		written += n
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// room waits until n more bytes may leave, and counts them.
+func (t *transfer) room(n int) error {
+	if err := t.limit.take(t.ctx, n); err != nil {
+		return fmt.Errorf("wait for the upload limit: %w", err)
+	}
+	if t.bulk {
+		ctx, cancel := context.WithTimeout(t.ctx, stallTimeout)
+		defer cancel()
+		if err := t.pace.take(ctx, n); err != nil {
+			return fmt.Errorf("wait for acknowledgements: %w", err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent += n
+	if t.sent%segment == 0 {
+		t.flight = append(t.flight, time.Now())
+	}
+	return nil
+}
+
+// complete reports whether every whole segment was acknowledged.
+func (t *transfer) complete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.flight) == 0
+}
+
+// end closes the stream, or resets it after an error, waits for listen, and
+// gives back what still counts as in flight.
+func (t *transfer) end(err error) {
+	if err != nil {
+		t.s.Reset()
+	}
+	t.s.Close()
+	<-t.done
+	if t.bulk {
+		t.pace.lost(t.sent - t.acked)
+	}
+}

@@ -1,0 +1,105 @@
+package p2p
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	ma "github.com/multiformats/go-multiaddr"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Profiles: what kind of network the node lives in.
+const (
+	// Local is this machine only: loopback, TCP, no attempt to be reachable.
+	Local = "local"
+	// LAN is a network whose nodes reach each other directly.
+	LAN = "lan"
+	// WAN is the internet: port mapping, hole punching, and relays (any peer
+	// that is publicly reachable) to arrange it.
+	WAN = "wan"
+)
+
+// Config is what a Host is made from. Key, Run, Record and Check are required.
+type Config struct {
+	// Key is the node's identity; its public half is its wire.PeerID.
+	Key ed25519.PrivateKey
+	// Run names the run; peers of another one are refused by the handshake, and
+	// the gossip topic is its own.
+	Run wire.RunID
+	// Listen has the multiaddrs to listen on, like /ip4/0.0.0.0/tcp/4001 or
+	// /ip4/0.0.0.0/udp/4001/quic-v1; port 0 takes any free one. Empty takes the
+	// profile's: a free TCP port (and a UDP port for QUIC but for Local).
+	Listen []string
+	// Profile is Local, LAN or WAN; empty is LAN.
+	Profile string
+	// Record returns this node's signed capability record, the newest. It is
+	// called on goroutines of the host.
+	Record func() hello.Signed
+	// Check decodes a gossip message and verifies its limits and signatures. It
+	// does no I/O and returns soon: it runs in gossip's own workers, several at
+	// once. A message that it refuses is not passed on, and counts against the
+	// peer that sent it.
+	Check func(raw []byte) error
+	// Inbox is the number of events that may wait; 0 takes the default. When it
+	// is full, gossip messages are dropped and counted, duplicates already when
+	// it is half full.
+	Inbox int
+	// UploadBytesPerSecond limits what this node sends in answer to requests,
+	// over all peers. 0 is no limit. Gossip is small and not limited.
+	UploadBytesPerSecond int64
+	// Agent is the program and version that peers see; empty is "atoll/dev".
+	Agent string
+	// Log receives what an operator may want to see; nil discards it.
+	Log *slog.Logger
+}
+
+// withDefaults fills in what may be left empty.
+func (c Config) withDefaults() Config {
+	if c.Profile == "" {
+		c.Profile = LAN
+	}
+	if len(c.Listen) == 0 {
+		c.Listen = defaultListen(c.Profile)
+	}
+	if c.Inbox == 0 {
+		c.Inbox = defaultInbox
+	}
+	if c.Agent == "" {
+		c.Agent = "atoll/dev"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func defaultListen(profile string) []string {
+	if profile == Local {
+		return []string{"/ip4/127.0.0.1/tcp/0"}
+	}
+	return []string{"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"}
+}
+
+// validate names the first field that cannot work, and returns the parsed
+// listen addresses.
+func (c Config) validate() ([]ma.Multiaddr, error) {
+	switch {
+	case len(c.Key) != ed25519.PrivateKeySize:
+		return nil, fmt.Errorf("config Key: %d bytes, want an ed25519 private key of %d", len(c.Key), ed25519.PrivateKeySize)
+	case c.Record == nil:
+		return nil, errors.New("config Record: nil, want a function that returns the signed capability record")
+	case c.Check == nil:
+		return nil, errors.New("config Check: nil, want a function that verifies a gossip message")
+	case c.Profile != Local && c.Profile != LAN && c.Profile != WAN:
+		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
+	case c.Inbox < 0:
+		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
+	case c.UploadBytesPerSecond < 0:
+		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
+	}
+	return parseListen(c.Listen)
+}

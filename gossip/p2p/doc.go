@@ -1,0 +1,55 @@
+// Package p2p carries bytes between nodes: connections, the handshake on each,
+// gossip, requests and their responses. It is the only importer of libp2p, and
+// knows nothing of rounds: what it is given to send it sends, what arrives it
+// hands up as events.
+//
+// A Host listens and dials over TCP (noise, yamux) and QUIC. On a new
+// connection both sides exchange signed capability records (handshake.go);
+// until that succeeded neither gossip nor requests pass. Gossip is one
+// gossipsub topic for the run (gossip.go). A request is a stream of its own
+// (rpc.go); long responses are paced so that gossip on the same connection is
+// not starved (bulk.go, pacer.go). What happens comes out of Events, in order.
+//
+// # Bounds
+//
+// Every number from the network has a limit in limits.go. A peer that is not
+// read, or does not read, costs a queue of known length and is given up after a
+// known time. Events never block the network: see inbox for what is dropped.
+//
+// # What this relies on in the libraries
+//
+// Read in go-libp2p v0.51.0 and go-libp2p-pubsub v0.17.0; check again when they
+// are upgraded.
+//
+//   - pubsub marks a message as seen before validators run, and never shows
+//     them a duplicate (validation.go, validate; pubsub.go, shouldPush): so
+//     Config.Check must not depend on state that changes, and who else has a
+//     message is known to the RawTracer only.
+//   - pubsub drops silently when a queue of 32 is full: to be validated
+//     (Push), to a peer (rpc_queue.go), to the subscriber (notifySubs). All are
+//     sized in limits.go and counted by tracer. A message over the size limit
+//     is dropped as silently (gossipsub.go, sendRPC), so Publish checks.
+//   - Inline validators run in pubsub's workers, one for each core; others in a
+//     goroutine each.
+//   - pubsub opens streams as soon as identify is done and calls the host's
+//     SetStreamHandler and NewStream for them (comm.go, peer_notify.go): gate.go
+//     makes both wait for the handshake.
+//   - pubsub has no Close. Its loop and workers end with the context, its stream
+//     handlers with their streams, and Close waits for the latter.
+//   - The swarm calls Connected before it accepts streams on the connection,
+//     and Connected and Disconnected one after the other from one goroutine,
+//     which must not be blocked (swarm.go, addConn; connection_events_emitter.go).
+//   - The TCP transport sets linger to 0: closing a connection throws away what
+//     was not sent yet. Hence the handshake waits for the peer's verdict.
+//   - The TCP transport listens with SO_REUSEPORT, and the swarm is content when
+//     one of several addresses can be listened on: listen.go checks both.
+//   - yamux hands up to 64 messages of up to 64 KiB to its writer before streams
+//     take turns (session.go, sendCh; mux.go, MaxMessageSize), and a stream's
+//     window grows to 16 MiB: hence the pacer.
+//   - Each yamux stream reserves 256 KiB with the resource manager, and what its
+//     window grows by: memoryPeer allows for that.
+//   - A QUIC connection manager made by a constructor that is not libp2p's own
+//     is not closed by the host (config.go, addTransports): Close does.
+//   - The bandwidth counter of libp2p starts a goroutine for the life of the
+//     process; traffic does not.
+package p2p

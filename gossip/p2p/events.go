@@ -1,0 +1,63 @@
+package p2p
+
+import (
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Event is something that happened on the network: PeerUp, PeerDown,
+// RecordChanged, Refused, Message or Duplicate.
+type Event interface{ event() }
+
+type (
+	// PeerUp: the handshake with a peer was passed. There is one for each peer,
+	// however many connections lead to it.
+	PeerUp struct {
+		ID      wire.PeerID
+		Record  hello.Record
+		Signed  hello.Signed // Record as its author signed it, for the roster
+		Session hello.Session
+		Addr    string // where it was found, with /p2p/
+	}
+
+	// RecordChanged: a connected peer sent a newer record.
+	RecordChanged struct {
+		ID      wire.PeerID
+		Record  hello.Record
+		Signed  hello.Signed
+		Session hello.Session
+	}
+
+	// PeerDown: the last connection to a peer that was up is gone.
+	PeerDown struct{ ID wire.PeerID }
+
+	// Refused: the handshake failed for a reason worth showing. Either side may
+	// have refused the other.
+	Refused struct {
+		ID     wire.PeerID
+		Addr   string
+		Reason error // a *hello.Refusal
+	}
+
+	// Message is a gossip message that Config.Check accepted.
+	Message struct {
+		From wire.PeerID // who brought it, not who wrote it
+		ID   wire.Digest // wire.Sum of Data
+		Data []byte
+	}
+
+	// Duplicate: another peer brought a message that was seen before. That peer
+	// is likely to have what the message announces.
+	Duplicate struct {
+		From wire.PeerID
+		ID   wire.Digest
+		Data []byte
+	}
+)
+
+func (PeerUp) event()        {}
+func (RecordChanged) event() {}
+func (PeerDown) event()      {}
+func (Refused) event()       {}
+func (Message) event()       {}
+func (Duplicate) event()     {}

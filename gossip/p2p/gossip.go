@@ -1,0 +1,133 @@
+package p2p
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	pb "github.com/libp2p/go-libp2p-pubsub/pb"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"atoll/gossip/wire"
+)
+
+// topicName is the run's topic: nodes of other runs are not even subscribed.
+func topicName(run wire.RunID) string {
+	return "/atoll/" + hex.EncodeToString(run[:]) + "/1"
+}
+
+// messageID makes equal bytes one message, whoever published them.
+func messageID(m *pb.Message) string {
+	id := wire.Sum(m.GetData())
+	return string(id[:])
+}
+
+// startGossip joins the topic. Its goroutines end with h.ctx.
+func (h *Host) startGossip() error {
+	topic := topicName(h.cfg.Run)
+	ps, err := pubsub.NewGossipSub(h.ctx, gatedHost{h.host, h},
+		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // messages are signed inside
+		pubsub.WithNoAuthor(),
+		pubsub.WithMessageIdFn(messageID),
+		pubsub.WithMaxMessageSize(wire.MaxMessage+maxEnvelope),
+		pubsub.WithPeerOutboundQueueSize(outboundQueue),
+		pubsub.WithValidateQueueSize(validateQueue),
+		pubsub.WithSeenMessagesTTL(seenFor),
+		pubsub.WithFloodPublish(true),
+		pubsub.WithGossipSubParams(meshParams()),
+		pubsub.WithPeerScore(scoring(topic)),
+		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(topic), 1)),
+		pubsub.WithRawTracer(h.tracer),
+		pubsub.WithLogger(h.log.With("system", "pubsub")),
+		pubsub.WithRPCLogger(h.log.With("system", "pubsub/rpc")),
+	)
+	if err != nil {
+		return fmt.Errorf("start gossip: %w", err)
+	}
+	if err := ps.RegisterTopicValidator(topic, h.validate, pubsub.WithValidatorInline(true)); err != nil {
+		return fmt.Errorf("start gossip: %w", err)
+	}
+	if h.topic, err = ps.Join(topic); err != nil {
+		return fmt.Errorf("join topic %s: %w", topic, err)
+	}
+	fromOthers := pubsub.WithMessageFilter(func(m *pubsub.Message) bool { return !m.Local && m.ReceivedFrom != h.host.ID() })
+	if h.sub, err = h.topic.Subscribe(pubsub.WithBufferSize(subscribeBuffer), fromOthers); err != nil {
+		return fmt.Errorf("subscribe to %s: %w", topic, err)
+	}
+	return nil
+}
+
+// meshParams keeps libp2p's mesh of 6 (5 to 12), which a run of up to 13 nodes
+// fills as a full graph, and hears of lost messages from IHAVE within a second.
+func meshParams() pubsub.GossipSubParams {
+	p := pubsub.DefaultGossipSubParams()
+	p.PruneBackoff = 10 * time.Second // nodes of a run come back soon
+	return p
+}
+
+// scoring is mild: only messages that fail Check and abuse of gossip's own
+// control messages count. About ten bad messages in a minute make a peer
+// unheard; it is forgiven within minutes. Addresses do not count, as the nodes
+// of a testnet or a laboratory share one.
+func scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
+	decay := pubsub.ScoreParameterDecay(5 * time.Minute)
+	params := &pubsub.PeerScoreParams{
+		AppSpecificScore:          func(peer.ID) float64 { return 0 },
+		BehaviourPenaltyWeight:    -1,
+		BehaviourPenaltyThreshold: 6,
+		BehaviourPenaltyDecay:     decay,
+		DecayInterval:             pubsub.DefaultDecayInterval,
+		DecayToZero:               pubsub.DefaultDecayToZero,
+		RetainScore:               10 * time.Minute,
+		SeenMsgTTL:                seenFor,
+		Topics: map[string]*pubsub.TopicScoreParams{topic: {
+			SkipAtomicValidation:           true,
+			TopicWeight:                    1,
+			TimeInMeshQuantum:              time.Second,
+			InvalidMessageDeliveriesWeight: -1,
+			InvalidMessageDeliveriesDecay:  decay,
+		}},
+	}
+	return params, &pubsub.PeerScoreThresholds{GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100}
+}
+
+// validate runs in gossip's workers, several at once.
+func (h *Host) validate(_ context.Context, _ peer.ID, m *pubsub.Message) bool {
+	return h.cfg.Check(m.GetData()) == nil
+}
+
+// receive moves accepted messages to the inbox until the host closes.
+func (h *Host) receive() {
+	for {
+		m, err := h.sub.Next(h.ctx)
+		if err != nil {
+			return
+		}
+		from, err := wireID(m.ReceivedFrom)
+		if err != nil {
+			continue // cannot be: the handshake compared it
+		}
+		h.inbox.put(Message{From: from, ID: wire.Sum(m.GetData()), Data: m.GetData()})
+	}
+}
+
+// Publish spreads msg, which Config.Check must accept, to everyone in the run.
+// It returns when the message is on its way to those connected now.
+func (h *Host) Publish(msg []byte) error {
+	if len(msg) > wire.MaxMessage {
+		return fmt.Errorf("publish: %w: %d bytes, at most %d", wire.ErrSize, len(msg), wire.MaxMessage)
+	}
+	if err := h.cfg.Check(msg); err != nil {
+		return fmt.Errorf("publish: own message: %w", err)
+	}
+	if err := h.topic.Publish(h.ctx, msg); err != nil {
+		if h.ctx.Err() != nil {
+			err = ErrClosed
+		}
+		return fmt.Errorf("publish: %w", err)
+	}
+	h.tracer.published.Add(1)
+	return nil
+}

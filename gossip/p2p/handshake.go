@@ -1,0 +1,208 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// helloProtocol carries the handshake. Each side sends a frame with its signed
+// record and, having read the other's, a frame with its verdict: empty, or the
+// reason of the refusal as text. So both know that both accepted before
+// anything else is said.
+const helloProtocol = protocol.ID("/atoll/hello/1")
+
+// connected is libp2p's notice of a new connection. It must not block.
+func (h *Host) connected(_ network.Network, c network.Conn) {
+	if c.Stat().Limited {
+		return // through a relay: good for hole punching only
+	}
+	if !h.peers.add(c) {
+		h.tasks.start(func() { c.Close() })
+		return
+	}
+	h.traffic.track(c.RemotePeer())
+	h.tasks.start(func() { h.greet(c) })
+}
+
+// disconnected is libp2p's notice of a connection's end. It must not block.
+func (h *Host) disconnected(_ network.Network, c network.Conn) {
+	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
+	if h.peers.get(c.RemotePeer()) == nil {
+		h.traffic.forget(c.RemotePeer())
+	}
+}
+
+// greet sees to it that the handshake happens on a new connection: the side
+// that dialled begins it, the other gives it a time.
+func (h *Host) greet(c network.Conn) {
+	ctx, cancel := context.WithTimeout(h.ctx, helloTimeout)
+	defer cancel()
+	var err error
+	if c.Stat().Direction == network.DirOutbound {
+		err = h.sayHello(ctx, c.RemotePeer())
+	} else {
+		err = h.await(ctx, c.RemotePeer())
+	}
+	if err != nil && h.peers.up(c.RemotePeer()) == nil {
+		h.log.Debug("handshake failed", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "err", err)
+		c.Close()
+	}
+}
+
+// sayHello begins a handshake.
+func (h *Host) sayHello(ctx context.Context, p peer.ID) error {
+	s, err := h.host.NewStream(network.WithNoDial(ctx, "handshake"), p, helloProtocol)
+	if err != nil {
+		return fmt.Errorf("open handshake with %s: %w", p, err)
+	}
+	return h.shake(s)
+}
+
+// serveHello takes part in a handshake that the peer begins.
+func (h *Host) serveHello(s network.Stream) {
+	if !h.tasks.enter() {
+		s.Reset()
+		return
+	}
+	defer h.tasks.leave()
+	if err := h.shake(s); err != nil {
+		h.log.Debug("handshake failed", "peer", s.Conn().RemotePeer(), "err", err)
+	}
+}
+
+// shake runs the handshake on s and acts on what comes of it.
+func (h *Host) shake(s network.Stream) error {
+	defer s.Close()
+	if err := s.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return err
+	}
+	err := h.exchange(s)
+	if isRefusal(err) {
+		h.refuse(s.Conn(), err)
+	} else if err != nil {
+		s.Reset()
+	}
+	return err
+}
+
+// exchange sends and reads records and verdicts. The verdicts are exchanged
+// even when this side refuses: the peer's tells that it has read ours, so that
+// the connection may be closed without losing it.
+func (h *Host) exchange(s network.Stream) error {
+	ours := h.cfg.Record()
+	if err := wire.WriteFrame(s, ours.Encode(), maxHello); err != nil {
+		return fmt.Errorf("send record: %w", err)
+	}
+	theirs, err := readFrame(s, maxHello)
+	if err != nil {
+		return fmt.Errorf("read record: %w", err)
+	}
+	signed, record, session, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
+	if err := wire.WriteFrame(s, verdict(refused), maxVerdict); err != nil {
+		return errors.Join(refused, err)
+	}
+	answer, err := readFrame(s, maxVerdict)
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("read verdict: %w", err)
+	case len(answer) > 0:
+		return fmt.Errorf("%w: %s", ErrRefusedByPeer, printable(answer))
+	}
+	h.refusals.clear(s.Conn().RemotePeer())
+	return h.accept(s.Conn(), signed, record, session)
+}
+
+// readFrame reads a frame; one that is too long is a broken handshake.
+func readFrame(s network.Stream, limit int) ([]byte, error) {
+	b, err := wire.ReadFrame(s, limit)
+	if errors.Is(err, wire.ErrSize) {
+		return nil, fmt.Errorf("%w: %w", ErrHandshake, err)
+	}
+	return b, err
+}
+
+// judge decides about the peer's record. Its error is a refusal.
+func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, hello.Record, hello.Session, error) {
+	fail := func(err error) (hello.Signed, hello.Record, hello.Session, error) {
+		return hello.Signed{}, hello.Record{}, hello.Session{}, err
+	}
+	if err := h.refusals.dropped(p); err != nil {
+		return fail(err)
+	}
+	signed, err := hello.Parse(frame)
+	if err != nil {
+		return fail(fmt.Errorf("%w: %w", ErrHandshake, err))
+	}
+	theirs, err := signed.Open()
+	if err != nil {
+		return fail(fmt.Errorf("%w: %w", ErrHandshake, err))
+	}
+	if id, err := wireID(p); err != nil || id != theirs.Author {
+		return fail(fmt.Errorf("%w: record of %v on a connection to %v", ErrHandshake, theirs.Author, id))
+	}
+	mine, err := ours.Open()
+	if err != nil {
+		return fail(fmt.Errorf("own record: %w", err))
+	}
+	session, err := hello.Negotiate(mine, theirs)
+	if err != nil {
+		return fail(err)
+	}
+	return signed, theirs, session, nil
+}
+
+// refuse ends all connections to a peer, remembers why, and says so.
+func (h *Host) refuse(c network.Conn, reason error) {
+	h.refusals.put(c.RemotePeer(), reason, refusedMemory)
+	if id, err := wireID(c.RemotePeer()); err == nil {
+		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
+	}
+	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)
+	h.disconnect(c.RemotePeer())
+}
+
+// verdict is the frame that tells the peer what was decided.
+func verdict(refused error) []byte {
+	if refused == nil {
+		return nil
+	}
+	text := refused.Error()
+	return []byte(text[:min(len(text), maxVerdict)])
+}
+
+// printable keeps of a peer's text what is safe to show on one line.
+func printable(text []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, string(text))
+}
+
+// Renew sends this node's newest record to all connected peers, and takes
+// theirs. It returns at once.
+func (h *Host) Renew() {
+	h.peers.each(func(p peer.ID, _ *link) {
+		h.tasks.start(func() {
+			ctx, cancel := context.WithTimeout(h.ctx, helloTimeout)
+			defer cancel()
+			if err := h.sayHello(ctx, p); err != nil {
+				h.log.Debug("renew record", "peer", p, "err", err)
+			}
+		})
+	})
+}

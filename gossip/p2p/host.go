@@ -1,0 +1,197 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/libp2p/go-libp2p"
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"atoll/gossip/wire"
+)
+
+// Host is a node's place on the network. All methods may be called from any
+// goroutine.
+type Host struct {
+	cfg  Config
+	self wire.PeerID
+	log  *slog.Logger
+
+	ctx   context.Context // ends with Close
+	stop  context.CancelFunc
+	tasks tasks
+
+	host  host.Host
+	quic  *quicreuse.ConnManager
+	topic *pubsub.Topic
+	sub   *pubsub.Subscription
+
+	peers    peers
+	refusals *refusals
+	inbox    *inbox
+	handler  atomic.Pointer[Handler]
+	limit    *limiter
+
+	wire    wireBytes
+	traffic *traffic
+	tracer  *tracer
+	busy    atomic.Uint64
+
+	openUDP     func(nw string, addr *net.UDPAddr) (net.PacketConn, error) // nil: the system's
+	quicOptions []quicreuse.Option
+}
+
+// New starts a host: when it returns, the host listens on every address of the
+// configuration. The caller reads Events until Close.
+func New(cfg Config) (*Host, error) {
+	return newHost(cfg, nil)
+}
+
+// newHost is New with a hook for tests, which replace the network.
+func newHost(cfg Config, hook func(*Host)) (*Host, error) {
+	cfg = cfg.withDefaults()
+	addrs, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg:      cfg,
+		self:     wire.PeerIDOf(cfg.Key),
+		log:      cfg.Log,
+		peers:    peers{links: map[peer.ID]*link{}},
+		refusals: newRefusals(),
+		inbox:    newInbox(cfg.Inbox),
+		limit:    newLimiter(cfg.UploadBytesPerSecond),
+		traffic:  newTraffic(),
+	}
+	h.tracer = &tracer{inbox: h.inbox}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	if hook != nil {
+		hook(h)
+	}
+	if err := h.start(addrs); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// start brings up libp2p, then gossip, and last the listeners, so that nobody
+// meets a host that is not ready.
+func (h *Host) start(addrs []ma.Multiaddr) error {
+	h.tasks.start(func() { h.inbox.run(h.ctx) })
+	opts, err := h.options()
+	if err != nil {
+		return fmt.Errorf("configure host: %w", err)
+	}
+	if h.host, err = libp2p.New(opts...); err != nil {
+		return fmt.Errorf("start host: %w", err)
+	}
+	h.host.Network().Notify(&network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected})
+	h.host.SetStreamHandler(helloProtocol, h.serveHello)
+	h.host.SetStreamHandler(rpcProtocol, h.guarded(h.serveRPC))
+	if err := h.startGossip(); err != nil {
+		return err
+	}
+	h.tasks.start(h.receive)
+	return listen(h.host.Network(), addrs)
+}
+
+// ID is this node's name.
+func (h *Host) ID() wire.PeerID { return h.self }
+
+// Events returns the channel of what happens. It is closed by Close.
+func (h *Host) Events() <-chan Event { return h.inbox.out }
+
+// Addrs returns the addresses at which this node may be dialled, with /p2p/:
+// those of its interfaces, and what port mapping and peers taught it.
+func (h *Host) Addrs() []string {
+	all := h.host.Addrs()
+	if listening, err := h.host.Network().InterfaceListenAddresses(); err == nil {
+		all = ma.Unique(append(all, listening...))
+	}
+	addrs := make([]string, 0, len(all))
+	for _, a := range all {
+		addrs = append(addrs, a.String()+"/p2p/"+h.host.ID().String())
+	}
+	return addrs
+}
+
+// Dial connects to the peer at addr, which ends in /p2p/ and its id, and
+// returns once the handshake is passed; at once if the peer is up. A peer that
+// was refused of late is not dialled again: the error is that refusal (a
+// *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped).
+func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
+	info, id, err := parseDial(addr)
+	if err != nil {
+		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
+	}
+	if id == h.self {
+		return id, fmt.Errorf("dial %s: this is the node's own address; give that of another", addr)
+	}
+	if err := h.refusals.get(info.ID); err != nil {
+		return id, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	if !h.tasks.enter() {
+		return id, fmt.Errorf("dial %s: %w", addr, ErrClosed)
+	}
+	defer h.tasks.leave()
+	ctx, cancel := h.within(ctx)
+	defer cancel()
+	if err := h.dial(ctx, info); err != nil {
+		return id, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	return id, nil
+}
+
+func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
+	if err := h.host.Connect(ctx, info); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return oneLine{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
+	defer cancel()
+	return h.await(ctx, info.ID)
+}
+
+// oneLine is an error of libp2p, which lists attempts on lines of their own.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.error }
+
+// Close ends all connections and waits for every goroutine of the host; then
+// the channel of events is closed. It may be called more than once.
+func (h *Host) Close() error {
+	first := h.tasks.close()
+	h.stop()
+	var err error
+	if first && h.host != nil {
+		err = errors.Join(h.host.Close(), h.closeQUIC())
+	}
+	h.tasks.wait()
+	if err != nil {
+		return fmt.Errorf("close host: %w", err)
+	}
+	return nil
+}
+
+// closeQUIC closes what libp2p leaves open when it is given a constructor.
+func (h *Host) closeQUIC() error {
+	if h.quic == nil {
+		return nil
+	}
+	return h.quic.Close()
+}

@@ -1,0 +1,120 @@
+package p2p
+
+import (
+	"time"
+
+	"atoll/gossip/wire"
+)
+
+// Limits on connections and the handshake.
+const (
+	// connsLow and connsHigh: above connsHigh connections the connection
+	// manager closes the least valued until connsLow are left. Gossip needs
+	// about ten peers and repair any one; a hundred leave room for joiners.
+	connsLow  = 96
+	connsHigh = 128
+	// connsGrace protects a new connection from being closed for want of value:
+	// longer than a handshake and the first beats take.
+	connsGrace = time.Minute
+	// connsSystem is the hard limit, with room for handshakes under way.
+	connsSystem = 512
+	// connsPeer bounds connections to one peer: simultaneous dials over TCP and
+	// QUIC in both directions make four, hole punching may double them.
+	connsPeer = 8
+	// connsAddress bounds connections from one IP address: a whole laboratory
+	// may sit behind one. libp2p's own default is 8.
+	connsAddress = 64
+
+	// dialTimeout bounds one address; a full TCP and noise handshake takes four
+	// round trips, so 15 s is generous on any link worth training over.
+	dialTimeout = 15 * time.Second
+	// helloTimeout bounds the handshake from connection to verdict. A peer that
+	// says nothing holds a connection no longer than that.
+	helloTimeout = 10 * time.Second
+	// maxHello bounds the frame with a signed record.
+	maxHello = wire.MaxRecord
+	// maxVerdict bounds the frame that tells the peer why it is refused: a line
+	// of text for a person.
+	maxVerdict = 512
+	// helloStreams bounds handshake streams of one peer at once: one for each
+	// connection and one for a renewal.
+	helloStreams = connsPeer + 1
+
+	// refusedMemory is how long a refused peer is not dialled again: long
+	// enough to stop loops, short enough for a person who corrects a mistake.
+	refusedMemory = time.Minute
+	// droppedMemory is how long a peer that was dropped stays away.
+	droppedMemory = 10 * time.Minute
+	// maxRefusals bounds what is remembered; the oldest are forgotten first.
+	maxRefusals = 1024
+)
+
+// Limits on memory and streams that the resource manager enforces. Memory is
+// what muxer windows (256 KiB a stream, growing to 16 MiB with the link's
+// delay and rate) and responses take.
+const (
+	memorySystem = 2 << 30
+	memoryPeer   = 512 << 20
+	// memoryTransient and streamsTransient bound connections and streams whose
+	// peer or protocol is not known yet.
+	memoryTransient  = 64 << 20
+	streamsTransient = 512
+	// streamsPeer: requests both ways, gossip, identify and the handshake.
+	streamsPeer = 2*servePeer + 32
+	// streamsSystem lets every peer of a full node have a quarter of that.
+	streamsSystem = connsHigh * streamsPeer / 4
+)
+
+// Limits on gossip.
+const (
+	// maxEnvelope is what libp2p wraps around the messages of one transfer:
+	// topic, lengths and a share of control messages.
+	maxEnvelope = 1 << 10
+	// outboundQueue is the number of messages that wait for one slow peer before
+	// more are dropped. libp2p's 32 is less than one round of a large run; at
+	// 4 KiB each this is 4 MiB for a peer that has stopped reading.
+	outboundQueue = 1024
+	// validateQueue waits for signature checks: 4096 take about 0.3 s of a core.
+	validateQueue = 4096
+	// subscribeBuffer waits for the inbox, which never blocks; it covers a
+	// goroutine that is not scheduled for a while on a machine that trains.
+	subscribeBuffer = 4096
+	// defaultInbox is the number of events that may wait for the node's loop.
+	defaultInbox = 8192
+	// seenFor is how long a message is known as a duplicate: longer than any
+	// path through the mesh takes, and than IHAVE repeats it.
+	seenFor = 2 * time.Minute
+)
+
+// Limits on requests.
+const (
+	// servePeer bounds the requests of one peer that are served at once, parked
+	// ones included: a payload for each of a few dozen fragments.
+	servePeer = 64
+	// serveTotal bounds them over all peers.
+	serveTotal = 512
+	// requestTimeout bounds sending a request, which is at most 64 KiB.
+	requestTimeout = 30 * time.Second
+	// handleTimeout bounds the handler, parking (wire.MaxWaitMs) included.
+	handleTimeout = 2 * wire.MaxWaitMs * time.Millisecond
+	// stallTimeout ends a transfer that makes no progress.
+	stallTimeout = 30 * time.Second
+)
+
+// Limits on bulk transfers; see pacer.
+const (
+	// segment is what is sent between two acknowledgements. Below that a
+	// response is sent without waiting: 3 ms on a link of 100 Mbit/s.
+	segment = 32 << 10
+	// minWindow keeps a transfer alive on any link.
+	minWindow = 2 * segment
+	// maxWindow is what the muxer lets be in flight.
+	maxWindow = 16 << 20
+	// queueTarget is the delay that bulk may add to a connection. Beats share
+	// it, and their period is at least 2 s. (RFC 6817 allows 100 ms as well.)
+	queueTarget = 100 * time.Millisecond
+	// baseEpoch is how long the smallest delay seen stands for the path's own.
+	baseEpoch = time.Minute
+	// limitBurst is what Config.UploadBytesPerSecond lets pass at once.
+	limitBurst = 2 * segment
+)

@@ -1,0 +1,79 @@
+package p2p
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const listenExample = "/ip4/0.0.0.0/tcp/4001 or /ip4/0.0.0.0/udp/4001/quic-v1"
+
+// parseListen checks listen addresses: IP, then TCP or QUIC, nothing else.
+func parseListen(addrs []string) ([]ma.Multiaddr, error) {
+	parsed := make([]ma.Multiaddr, 0, len(addrs))
+	for _, text := range addrs {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("listen address %q: %w; want something like %s", text, err, listenExample)
+		}
+		if !listenable(a) {
+			return nil, fmt.Errorf("listen address %q: not an IP address with a TCP or QUIC port; want something like %s", text, listenExample)
+		}
+		parsed = append(parsed, a)
+	}
+	return parsed, nil
+}
+
+func listenable(a ma.Multiaddr) bool {
+	var codes []int
+	for _, p := range a.Protocols() {
+		codes = append(codes, p.Code)
+	}
+	if len(codes) == 0 || codes[0] != ma.P_IP4 && codes[0] != ma.P_IP6 {
+		return false
+	}
+	switch len(codes) {
+	case 2:
+		return codes[1] == ma.P_TCP
+	case 3:
+		return codes[1] == ma.P_UDP && codes[2] == ma.P_QUIC_V1
+	}
+	return false
+}
+
+// listen opens every address or fails: libp2p itself is content with one.
+func listen(n network.Network, addrs []ma.Multiaddr) error {
+	for _, a := range addrs {
+		err := portFree(a)
+		if err == nil {
+			err = n.Listen(a)
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("listen on %s: port in use, perhaps by another node; stop that one, choose another port, or use port 0 for any free one: %w", a, err)
+		}
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// portFree fails when another process listens on a's TCP port. libp2p listens
+// with SO_REUSEPORT, so that it can dial from the same port: two nodes of one
+// user would share a port unnoticed, each getting half the connections.
+func portFree(a ma.Multiaddr) error {
+	nw, host, err := manet.DialArgs(a)
+	if err != nil || nw != "tcp4" && nw != "tcp6" {
+		return err
+	}
+	l, err := net.Listen(nw, host)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}

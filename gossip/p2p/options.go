@@ -1,0 +1,130 @@
+package p2p
+
+import (
+	"context"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// options puts the libp2p host together; listening comes later, address by
+// address (see listen).
+func (h *Host) options() ([]libp2p.Option, error) {
+	key, err := crypto.UnmarshalEd25519PrivateKey(h.cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := newResources()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connsGrace))
+	if err != nil {
+		return nil, err
+	}
+	opts := []libp2p.Option{
+		libp2p.Identity(key),
+		libp2p.NoListenAddrs,
+		libp2p.Security(noise.ID, noise.New),
+		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
+		libp2p.ResourceManager(resources),
+		libp2p.ConnectionManager(conns),
+		libp2p.BandwidthReporter(h.traffic),
+		libp2p.DialRanker(tcpFirst),
+		libp2p.WithDialTimeout(dialTimeout),
+		libp2p.UserAgent(h.cfg.Agent),
+		libp2p.ProtocolVersion("atoll/1"),
+		libp2p.Ping(false),
+		libp2p.DisableMetrics(),
+	}
+	opts = append(opts, h.transports()...)
+	return append(opts, h.reach()...), nil
+}
+
+// reach has what the profile does to be reachable.
+func (h *Host) reach() []libp2p.Option {
+	if h.cfg.Profile != WAN {
+		return []libp2p.Option{
+			libp2p.DisableRelay(),
+			libp2p.ForceReachabilityPublic(), // no asking around
+			libp2p.DisableIdentifyAddressDiscovery(),
+			libp2p.SwarmOpts(swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil)),
+		}
+	}
+	return []libp2p.Option{
+		libp2p.NATPortMap(),
+		libp2p.EnableNATService(),
+		libp2p.EnableAutoNATv2(),
+		libp2p.EnableRelay(),
+		libp2p.EnableRelayService(), // takes effect where reachable from outside
+		libp2p.EnableAutoRelayWithPeerSource(h.relays),
+		libp2p.EnableHolePunching(),
+	}
+}
+
+// relays offers connected peers as relays: those that cannot be one say so.
+func (h *Host) relays(ctx context.Context, num int) <-chan peer.AddrInfo {
+	found := make(chan peer.AddrInfo, num)
+	defer close(found)
+	for _, pid := range h.host.Network().Peers() {
+		if len(found) == num {
+			break
+		}
+		found <- h.host.Peerstore().PeerInfo(pid)
+	}
+	return found
+}
+
+// newResources makes the resource manager. It limits whole scopes only:
+// requests are counted in serve, where the peer can be told that we are busy.
+func newResources() (network.ResourceManager, error) {
+	limits := rcmgr.PartialLimitConfig{
+		System:      rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsSystem, Memory: memorySystem},
+		Transient:   rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsTransient, Memory: memoryTransient},
+		PeerDefault: rcmgr.ResourceLimits{Conns: connsPeer, Streams: streamsPeer, Memory: memoryPeer},
+		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{
+			helloProtocol: {StreamsInbound: helloStreams, Streams: 2 * helloStreams},
+		},
+	}
+	return rcmgr.NewResourceManager(
+		rcmgr.NewFixedLimiter(limits.Build(rcmgr.InfiniteLimits)),
+		rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsAddress}},
+		),
+	)
+}
+
+// tcpFirst dials TCP at once and QUIC a little later: under loss TCP moves ten
+// times the bulk. libp2p's own order is the reverse.
+func tcpFirst(addrs []ma.Multiaddr) []network.AddrDelay {
+	const quicDelay, relayDelay = 300 * time.Millisecond, time.Second
+	ranked := make([]network.AddrDelay, 0, len(addrs))
+	for _, a := range addrs {
+		var delay time.Duration
+		switch {
+		case has(a, ma.P_CIRCUIT):
+			delay = relayDelay
+		case has(a, ma.P_UDP):
+			delay = quicDelay
+		}
+		ranked = append(ranked, network.AddrDelay{Addr: a, Delay: delay})
+	}
+	return ranked
+}
+
+func has(a ma.Multiaddr, code int) bool {
+	_, err := a.ValueForProtocol(code)
+	return err == nil
+}

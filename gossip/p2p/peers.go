@@ -1,0 +1,196 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Errors of requests and dials to a peer.
+var (
+	// ErrNotConnected: no connection to the peer has passed the handshake.
+	ErrNotConnected = errors.New("not connected")
+	// ErrClosed: the host is closed.
+	ErrClosed = errors.New("host closed")
+)
+
+// link is a peer to which there is at least one connection.
+type link struct {
+	id    wire.PeerID
+	conns map[network.Conn]struct{}
+	// passed is true once the handshake succeeded on one of the connections:
+	// identity is per peer, so this holds for all of them.
+	passed  bool
+	record  hello.Record
+	session hello.Session
+	// settled is closed when passed becomes true or the link is gone.
+	settled chan struct{}
+	serving int // requests of the peer that are being served
+	pace    *pacer
+	down    *average // bytes/s at which bulk arrives
+}
+
+// peers has a link for each peer to which there is a connection. Events about
+// links are queued under its lock, so that their order is that of the facts.
+type peers struct {
+	mu      sync.Mutex
+	links   map[peer.ID]*link
+	serving int // requests that are being served, of all peers
+}
+
+// add notes a new connection and reports whether it belongs to a node.
+func (ps *peers) add(c network.Conn) bool {
+	id, err := wireID(c.RemotePeer())
+	if err != nil {
+		return false
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	l := ps.links[c.RemotePeer()]
+	if l == nil {
+		l = &link{id: id, conns: map[network.Conn]struct{}{}, settled: make(chan struct{}), pace: newPacer(), down: &average{}}
+		ps.links[c.RemotePeer()] = l
+	}
+	l.conns[c] = struct{}{}
+	return true
+}
+
+// remove forgets a connection. With the last one the link goes; gone is called
+// under the lock if the peer had been up.
+func (ps *peers) remove(c network.Conn, gone func(*link)) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	l := ps.links[c.RemotePeer()]
+	if l == nil {
+		return
+	}
+	delete(l.conns, c)
+	if len(l.conns) > 0 {
+		return
+	}
+	delete(ps.links, c.RemotePeer())
+	if l.passed {
+		gone(l)
+		return
+	}
+	close(l.settled)
+}
+
+// get returns the link to a peer, nil if there is none.
+func (ps *peers) get(p peer.ID) *link {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.links[p]
+}
+
+// up returns the link to a peer that passed the handshake, nil otherwise.
+func (ps *peers) up(p peer.ID) *link {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if l := ps.links[p]; l != nil && l.passed {
+		return l
+	}
+	return nil
+}
+
+// each calls f for every peer that is up, under the lock.
+func (ps *peers) each(f func(peer.ID, *link)) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for p, l := range ps.links {
+		if l.passed {
+			f(p, l)
+		}
+	}
+}
+
+// accept notes what the handshake agreed on and tells the inbox.
+func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hello.Session) error {
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	l := h.peers.links[c.RemotePeer()]
+	if l == nil {
+		return fmt.Errorf("handshake with %v: %w any more", r.Author, ErrNotConnected)
+	}
+	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Session: s, Addr: fullAddr(c)}
+	if l.passed {
+		if !newer(r, l.record) {
+			return nil
+		}
+		e = RecordChanged{ID: l.id, Record: r, Signed: signed, Session: s}
+	}
+	if !h.inbox.put(e) {
+		return fmt.Errorf("handshake with %v: this node is too far behind with its events", r.Author)
+	}
+	l.record, l.session = r, s
+	if !l.passed {
+		l.passed = true
+		close(l.settled)
+	}
+	return nil
+}
+
+// newer orders records of one author: by process start, then by sequence
+// number (which a restarted node may have lost).
+func newer(a, b hello.Record) bool {
+	if a.StartedMs != b.StartedMs {
+		return a.StartedMs > b.StartedMs
+	}
+	return a.Seq > b.Seq
+}
+
+func fullAddr(c network.Conn) string {
+	return c.RemoteMultiaddr().String() + "/p2p/" + c.RemotePeer().String()
+}
+
+// await returns once the handshake with p has been passed, or with the reason
+// why it was not.
+func (h *Host) await(ctx context.Context, p peer.ID) error {
+	l := h.peers.get(p)
+	if l == nil {
+		return h.whyNot(p)
+	}
+	select {
+	case <-l.settled:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.ctx.Done():
+		return ErrClosed
+	}
+	if h.peers.up(p) == nil {
+		return h.whyNot(p)
+	}
+	return nil
+}
+
+// whyNot says why there is no usable connection to p.
+func (h *Host) whyNot(p peer.ID) error {
+	if err := h.refusals.get(p); err != nil {
+		return err
+	}
+	if h.host.Network().Connectedness(p) == network.Limited {
+		return fmt.Errorf("%w: reachable through a relay only, and hole punching did not succeed", ErrNotConnected)
+	}
+	return ErrNotConnected
+}
+
+// disconnect closes all connections to p.
+func (h *Host) disconnect(p peer.ID) {
+	if err := h.host.Network().ClosePeer(p); err != nil {
+		h.log.Debug("close connection", "peer", p, "err", err)
+	}
+}
+
+// Connected returns the peers that are up, in no order.
+func (h *Host) Connected() []wire.PeerID {
+	var ids []wire.PeerID
+	h.peers.each(func(_ peer.ID, l *link) { ids = append(ids, l.id) })
+	return ids
+}

@@ -1,0 +1,203 @@
+package p2p
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"atoll/gossip/wire"
+)
+
+// rpcProtocol carries requests: a stream each, on which the asker sends a
+// frame with the request and gets a frame with the response. For every whole
+// segment of that frame (head included) it sends back one byte, by which the
+// server paces itself. The asker closes when it has all; that it resets the
+// stream before tells the server to stop.
+const rpcProtocol = protocol.ID("/atoll/rpc/1")
+
+// rpcService is the name under which the resource manager accounts requests.
+const rpcService = "atoll.rpc"
+
+// memoryPriority lets responses use up to 60 % of a scope's memory, so that
+// bulk leaves room for the windows of gossip's streams.
+const memoryPriority = network.ReservationPriorityMedium
+
+// Handler answers one request, on a goroutine of its own. The response begins
+// with a wire.Status. ctx ends when the response has left, or when the stream
+// failed: a handler that parks has to watch it, and whoever wants to know that
+// the last byte has left can use context.AfterFunc.
+type Handler func(ctx context.Context, from wire.PeerID, request []byte) (response []byte)
+
+// Handle sets what answers requests; before, askers are told that this node is
+// busy. At most servePeer requests of one peer are served at once, serveTotal
+// in all; beyond that askers get wire.Busy.
+func (h *Host) Handle(f Handler) { h.handler.Store(&f) }
+
+// Call sends a request and returns the response, at most maxResponse bytes.
+// The peer must be connected; Call never dials. When ctx ends the stream is
+// reset, which the peer's handler sees as the end of its own.
+func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResponse int) ([]byte, error) {
+	if len(request) > wire.MaxRequest {
+		return nil, fmt.Errorf("call %v: request: %w: %d bytes, at most %d", to, wire.ErrSize, len(request), wire.MaxRequest)
+	}
+	pid, err := libp2pID(to)
+	if err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	if !h.tasks.enter() {
+		return nil, fmt.Errorf("call %v: %w", to, ErrClosed)
+	}
+	defer h.tasks.leave()
+	ctx, cancel := h.within(ctx)
+	defer cancel()
+	response, err := h.call(ctx, pid, request, maxResponse)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // rather than how the stream took it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("call %v: %w", to, err)
+	}
+	return response, nil
+}
+
+// within is ctx, ended when the host closes.
+func (h *Host) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxResponse int) ([]byte, error) {
+	l := h.peers.up(pid)
+	if l == nil {
+		return nil, h.whyNot(pid)
+	}
+	s, err := h.host.NewStream(network.WithNoDial(ctx, "call"), pid, rpcProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("open stream: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { s.Reset() })
+	defer stop()
+	response, err := ask(s, l, request, maxResponse)
+	if err != nil {
+		s.Reset()
+		return nil, err
+	}
+	s.Close() // its error says only that the server was the first to close
+	return response, nil
+}
+
+// ask sends the request on s and reads the response.
+func ask(s network.Stream, l *link, request []byte, maxResponse int) ([]byte, error) {
+	if err := s.Scope().SetService(rpcService); err != nil {
+		return nil, err
+	}
+	if err := s.SetWriteDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return nil, err
+	}
+	if err := wire.WriteFrame(s, request, wire.MaxRequest); err != nil {
+		return nil, err
+	}
+	if err := s.SetReadDeadline(time.Now().Add(requestTimeout + handleTimeout)); err != nil {
+		return nil, err
+	}
+	r := &ackReader{s: s}
+	response, err := wire.ReadFrame(r, maxResponse)
+	if err != nil {
+		return nil, err
+	}
+	if rate := r.rate(); rate > 0 {
+		l.down.add(rate)
+	}
+	return response, nil
+}
+
+// serveRPC answers the request on a stream that a peer opened.
+func (h *Host) serveRPC(s network.Stream) {
+	if err := h.answer(s); err != nil {
+		s.Reset()
+		h.log.Debug("request failed", "peer", s.Conn().RemotePeer(), "err", err)
+	}
+}
+
+func (h *Host) answer(s network.Stream) error {
+	if err := s.Scope().SetService(rpcService); err != nil {
+		return err
+	}
+	if err := s.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return err
+	}
+	request, err := wire.ReadFrame(s, wire.MaxRequest)
+	if err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	f := h.handler.Load()
+	l := h.admit(s.Conn().RemotePeer())
+	if l == nil {
+		h.busy.Add(1)
+		return h.sayBusy(s)
+	}
+	defer h.release(l)
+	if f == nil {
+		return h.sayBusy(s)
+	}
+	return h.respond(s, l, *f, request)
+}
+
+// respond has f answer and sends the response. The asker is listened to all
+// the while.
+func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (err error) {
+	if err := s.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	t := newTransfer(ctx, s, l.pace, h.limit, cancel)
+	defer func() { t.end(err) }()
+
+	handling, stop := context.WithTimeout(ctx, handleTimeout)
+	defer stop()
+	response := f(handling, l.id, request)
+	if err := handling.Err(); err != nil {
+		return fmt.Errorf("asker gone or handler too slow: %w", err)
+	}
+	if err := s.Scope().ReserveMemory(len(response), memoryPriority); err != nil {
+		response = []byte{byte(wire.Busy)}
+	}
+	return t.send(response)
+}
+
+// sayBusy answers without a handler. Its Close waits for nobody.
+func (h *Host) sayBusy(s network.Stream) error {
+	if err := s.SetWriteDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return err
+	}
+	if err := wire.WriteFrame(s, []byte{byte(wire.Busy)}, 1); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// admit counts a request in, or returns nil when there are too many.
+func (h *Host) admit(p peer.ID) *link {
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	l := h.peers.links[p]
+	if l == nil || !l.passed || l.serving >= servePeer || h.peers.serving >= serveTotal {
+		return nil
+	}
+	l.serving++
+	h.peers.serving++
+	return l
+}
+
+func (h *Host) release(l *link) {
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	l.serving--
+	h.peers.serving--
+}

@@ -1,0 +1,85 @@
+package p2p
+
+import (
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"atoll/gossip/wire"
+)
+
+// Stats is what a host has carried since it started.
+type Stats struct {
+	// Sent and Received are all bytes on the sockets: for TCP with everything
+	// that noise and yamux add, for QUIC whole UDP payloads; without the
+	// system's TCP, UDP and IP headers.
+	Sent, Received uint64
+	// Protocols splits what streams carried (so without noise and yamux) by
+	// protocol; "" is the negotiation of streams.
+	Protocols map[string]Traffic
+	// Peers splits the same by peer, for those connected now.
+	Peers map[wire.PeerID]PeerStats
+	// Gossip counts messages.
+	Gossip GossipStats
+	// Dropped counts what did not fit into a queue.
+	Dropped Dropped
+}
+
+// Traffic is bytes and their rates over the last ten seconds or so.
+type Traffic struct {
+	Sent, Received                   uint64
+	SentPerSecond, ReceivedPerSecond float64
+}
+
+// PeerStats is the traffic with one peer and the measured rates of its link.
+type PeerStats struct {
+	Traffic
+	// UpBytesPerSecond and DownBytesPerSecond are what the link carried when it
+	// carried bulk, averaged; 0 if it never did.
+	UpBytesPerSecond, DownBytesPerSecond float64
+}
+
+// GossipStats counts gossip messages.
+type GossipStats struct {
+	Published  uint64
+	Delivered  uint64 // accepted for the first time, from others
+	Duplicates uint64 // seen before
+	Rejected   uint64 // refused by Config.Check, or not as this topic has them
+}
+
+// Dropped counts what was lost because a queue was full, or a peer's was.
+type Dropped struct {
+	Messages   uint64 // accepted gossip messages that did not fit into the inbox
+	Duplicates uint64 // reports of duplicates
+	Events     uint64 // refusals not reported, handshakes failed for want of room
+	Unchecked  uint64 // gossip messages that could not wait to be checked
+	Outbound   uint64 // gossip messages for a peer that reads too slowly
+	Busy       uint64 // requests refused because too many were being served
+}
+
+// Stats returns the counters as of now.
+func (h *Host) Stats() Stats {
+	s := Stats{
+		Sent:      h.wire.sent.Load(),
+		Received:  h.wire.received.Load(),
+		Protocols: map[string]Traffic{},
+		Peers:     h.peerStats(),
+		Dropped:   h.inbox.lost(),
+	}
+	for id, t := range snapshot(h.traffic, h.traffic.protocols, (*flow).traffic) {
+		s.Protocols[string(id)] = t
+	}
+	h.tracer.read(&s)
+	s.Dropped.Busy = h.busy.Load()
+	return s
+}
+
+func (h *Host) peerStats() map[wire.PeerID]PeerStats {
+	byPeer := snapshot(h.traffic, h.traffic.peers, (*flow).traffic)
+	stats := map[wire.PeerID]PeerStats{}
+	h.peers.each(func(pid peer.ID, l *link) {
+		if t, ok := byPeer[pid]; ok {
+			up, down := l.pace.rate(), l.down.value()
+			stats[l.id] = PeerStats{Traffic: t, UpBytesPerSecond: up, DownBytesPerSecond: down}
+		}
+	})
+	return stats
+}

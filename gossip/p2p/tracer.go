@@ -1,0 +1,74 @@
+package p2p
+
+import (
+	"sync/atomic"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"atoll/gossip/wire"
+)
+
+// tracer sees what gossip does. Its methods are called by gossip's loop and
+// workers, and must not block. Those without a body are of no interest here.
+type tracer struct {
+	inbox *inbox
+
+	published, delivered, duplicates, rejected atomic.Uint64
+	unchecked, undelivered, outbound           atomic.Uint64
+}
+
+var _ pubsub.RawTracer = (*tracer)(nil)
+
+// DuplicateMessage reports who else has a message; no validator learns of it.
+func (t *tracer) DuplicateMessage(m *pubsub.Message) {
+	t.duplicates.Add(1)
+	if from, err := wireID(m.ReceivedFrom); err == nil {
+		t.inbox.put(Duplicate{From: from, ID: wire.Sum(m.GetData()), Data: m.GetData()})
+	}
+}
+
+// DeliverMessage counts an accepted message.
+func (t *tracer) DeliverMessage(m *pubsub.Message) { t.delivered.Add(1) }
+
+// RejectMessage counts a refused message, apart from those that found no room.
+func (t *tracer) RejectMessage(_ *pubsub.Message, reason string) {
+	if reason == pubsub.RejectValidationQueueFull {
+		t.unchecked.Add(1)
+		return
+	}
+	t.rejected.Add(1)
+}
+
+// UndeliverableMessage counts a message that the subscription had no room for.
+func (t *tracer) UndeliverableMessage(*pubsub.Message) { t.undelivered.Add(1) }
+
+// DropRPC counts the messages that a slow peer will not get.
+func (t *tracer) DropRPC(rpc *pubsub.RPC, _ peer.ID) {
+	t.outbound.Add(uint64(len(rpc.GetPublish())))
+}
+
+func (t *tracer) OnNewOutboundStream(peer.ID, protocol.ID) {}
+func (t *tracer) OnClosedOutboundStream(peer.ID)           {}
+func (t *tracer) Join(string)                              {}
+func (t *tracer) Leave(string)                             {}
+func (t *tracer) Graft(peer.ID, string)                    {}
+func (t *tracer) Prune(peer.ID, string)                    {}
+func (t *tracer) ValidateMessage(*pubsub.Message)          {}
+func (t *tracer) ThrottlePeer(peer.ID)                     {}
+func (t *tracer) RecvRPC(*pubsub.RPC)                      {}
+func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)             {}
+
+// read adds the counters to s.
+func (t *tracer) read(s *Stats) {
+	s.Gossip = GossipStats{
+		Published:  t.published.Load(),
+		Delivered:  t.delivered.Load(),
+		Duplicates: t.duplicates.Load(),
+		Rejected:   t.rejected.Load(),
+	}
+	s.Dropped.Messages += t.undelivered.Load()
+	s.Dropped.Unchecked = t.unchecked.Load()
+	s.Dropped.Outbound = t.outbound.Load()
+}

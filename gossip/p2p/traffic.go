@@ -1,0 +1,159 @@
+package p2p
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/metrics"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// traffic counts what streams carry, by protocol and by connected peer. It is
+// libp2p's metrics.Reporter; libp2p's own keeps a goroutine of the process
+// alive for ever and forgets no peer.
+type traffic struct {
+	mu        sync.Mutex
+	total     flow
+	protocols map[protocol.ID]*flow
+	peers     map[peer.ID]*flow
+}
+
+func newTraffic() *traffic {
+	return &traffic{protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}}
+}
+
+// flow counts both directions of something.
+type flow struct{ sent, received meter }
+
+// meter counts bytes, and their rate of late: each byte's share of the rate
+// decays with time constant rateMemory.
+type meter struct {
+	bytes uint64
+	rate  float64 // bytes/s at time at
+	at    time.Time
+}
+
+const rateMemory = 10 * time.Second
+
+func (m *meter) add(n int64, now time.Time) {
+	m.bytes += uint64(n)
+	m.rate = m.rateAt(now) + float64(n)/rateMemory.Seconds()
+	m.at = now
+}
+
+func (m *meter) rateAt(now time.Time) float64 {
+	if m.rate == 0 {
+		return 0
+	}
+	return m.rate * math.Exp(-now.Sub(m.at).Seconds()/rateMemory.Seconds())
+}
+
+func (f *flow) traffic(now time.Time) Traffic {
+	return Traffic{
+		Sent: f.sent.bytes, SentPerSecond: f.sent.rateAt(now),
+		Received: f.received.bytes, ReceivedPerSecond: f.received.rateAt(now),
+	}
+}
+
+func (f *flow) stats(now time.Time) metrics.Stats {
+	t := f.traffic(now)
+	return metrics.Stats{TotalIn: int64(t.Received), TotalOut: int64(t.Sent), RateIn: t.ReceivedPerSecond, RateOut: t.SentPerSecond}
+}
+
+// track begins to count for a peer; bytes of others count in the totals only.
+func (t *traffic) track(p peer.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.peers[p] == nil {
+		t.peers[p] = &flow{}
+	}
+}
+
+func (t *traffic) forget(p peer.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.peers, p)
+}
+
+// each applies f to the flows that a stream counts in. The number of protocols
+// is bounded: a stream has one only once it is one that we speak.
+func (t *traffic) each(id protocol.ID, p peer.ID, f func(*flow)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&t.total)
+	byProtocol := t.protocols[id]
+	if byProtocol == nil {
+		byProtocol = &flow{}
+		t.protocols[id] = byProtocol
+	}
+	f(byProtocol)
+	if byPeer := t.peers[p]; byPeer != nil {
+		f(byPeer)
+	}
+}
+
+// LogSentMessageStream implements metrics.Reporter.
+func (t *traffic) LogSentMessageStream(n int64, id protocol.ID, p peer.ID) {
+	now := time.Now()
+	t.each(id, p, func(f *flow) { f.sent.add(n, now) })
+}
+
+// LogRecvMessageStream implements metrics.Reporter.
+func (t *traffic) LogRecvMessageStream(n int64, id protocol.ID, p peer.ID) {
+	now := time.Now()
+	t.each(id, p, func(f *flow) { f.received.add(n, now) })
+}
+
+// LogSentMessage implements metrics.Reporter; each of its calls comes with one
+// of LogSentMessageStream, which counts.
+func (t *traffic) LogSentMessage(int64) {}
+
+// LogRecvMessage implements metrics.Reporter, like LogSentMessage.
+func (t *traffic) LogRecvMessage(int64) {}
+
+// GetBandwidthForPeer implements metrics.Reporter.
+func (t *traffic) GetBandwidthForPeer(p peer.ID) metrics.Stats {
+	return t.GetBandwidthByPeer()[p]
+}
+
+// GetBandwidthForProtocol implements metrics.Reporter.
+func (t *traffic) GetBandwidthForProtocol(id protocol.ID) metrics.Stats {
+	return t.GetBandwidthByProtocol()[id]
+}
+
+// GetBandwidthTotals implements metrics.Reporter.
+func (t *traffic) GetBandwidthTotals() metrics.Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total.stats(time.Now())
+}
+
+// GetBandwidthByPeer implements metrics.Reporter.
+func (t *traffic) GetBandwidthByPeer() map[peer.ID]metrics.Stats {
+	return snapshot(t, t.peers, (*flow).stats)
+}
+
+// GetBandwidthByProtocol implements metrics.Reporter.
+func (t *traffic) GetBandwidthByProtocol() map[protocol.ID]metrics.Stats {
+	return snapshot(t, t.protocols, (*flow).stats)
+}
+
+// Reset implements metrics.Reporter; nothing calls it.
+func (t *traffic) Reset() {}
+
+// TrimIdle implements metrics.Reporter; forget does its work.
+func (t *traffic) TrimIdle(time.Time) {}
+
+// snapshot reads all flows of one kind at one moment.
+func snapshot[K comparable, V any](t *traffic, flows map[K]*flow, read func(*flow, time.Time) V) map[K]V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	all := make(map[K]V, len(flows))
+	for k, f := range flows {
+		all[k] = read(f, now)
+	}
+	return all
+}

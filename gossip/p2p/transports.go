@@ -1,0 +1,132 @@
+package p2p
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	"github.com/libp2p/go-libp2p"
+	gater "github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/pnet"
+	"github.com/libp2p/go-libp2p/core/transport"
+	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// wireBytes counts what sockets carry: for TCP all bytes of the connections
+// (noise and yamux included, TCP and IP headers not), for QUIC all UDP
+// payloads. Relayed connections count as part of those to their relay.
+type wireBytes struct{ sent, received atomic.Uint64 }
+
+// transports are TCP and QUIC, counted.
+func (h *Host) transports() []libp2p.Option {
+	newTCP := func(u transport.Upgrader, rm network.ResourceManager) (*tcp.TcpTransport, error) {
+		return tcp.NewTCPTransport(countingUpgrader{u, &h.wire}, rm, nil)
+	}
+	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
+		h.quic = cm
+		return libp2pquic.NewTransport(key, cm, psk, g, rm)
+	}
+	reuse := append([]quicreuse.Option{quicreuse.OverrideListenUDP(h.listenUDP)}, h.quicOptions...)
+	return []libp2p.Option{
+		libp2p.Transport(newTCP),
+		libp2p.Transport(newQUIC),
+		libp2p.QUICReuse(quicreuse.NewConnManager, reuse...),
+	}
+}
+
+func (h *Host) listenUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
+	open := h.openUDP
+	if open == nil {
+		open = func(nw string, addr *net.UDPAddr) (net.PacketConn, error) { return net.ListenUDP(nw, addr) }
+	}
+	c, err := open(nw, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &countingPacketConn{c, &h.wire}, nil
+}
+
+// countingUpgrader counts the bytes of every connection that it upgrades, in
+// both directions.
+type countingUpgrader struct {
+	transport.Upgrader
+	wire *wireBytes
+}
+
+func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
+	return u.Upgrader.Upgrade(ctx, t, countingConn{c, u.wire}, dir, p, scope)
+}
+
+func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
+	return u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.wire})
+}
+
+type countingListener struct {
+	transport.GatedMaListener
+	wire *wireBytes
+}
+
+func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
+	c, scope, err := l.GatedMaListener.Accept()
+	if err != nil {
+		return c, scope, err
+	}
+	return countingConn{c, l.wire}, scope, nil
+}
+
+type countingConn struct {
+	manet.Conn
+	wire *wireBytes
+}
+
+func (c countingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.wire.received.Add(uint64(n))
+	return n, err
+}
+
+func (c countingConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wire.sent.Add(uint64(n))
+	return n, err
+}
+
+// countingPacketConn hides what quic-go would bypass it with (system calls on
+// the socket that take many packets at once); QUIC is the second choice here,
+// and bulk goes by TCP. Buffer sizes are still set through it.
+type countingPacketConn struct {
+	net.PacketConn
+	wire *wireBytes
+}
+
+func (c *countingPacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, addr, err := c.PacketConn.ReadFrom(b)
+	c.wire.received.Add(uint64(n))
+	return n, addr, err
+}
+
+func (c *countingPacketConn) WriteTo(b []byte, addr net.Addr) (int, error) {
+	n, err := c.PacketConn.WriteTo(b, addr)
+	c.wire.sent.Add(uint64(n))
+	return n, err
+}
+
+func (c *countingPacketConn) SetReadBuffer(n int) error {
+	if s, ok := c.PacketConn.(interface{ SetReadBuffer(int) error }); ok {
+		return s.SetReadBuffer(n)
+	}
+	return nil
+}
+
+func (c *countingPacketConn) SetWriteBuffer(n int) error {
+	if s, ok := c.PacketConn.(interface{ SetWriteBuffer(int) error }); ok {
+		return s.SetWriteBuffer(n)
+	}
+	return nil
+}
