@@ -1,0 +1,90 @@
+package hello
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+func TestNegotiate(t *testing.T) {
+	a, b := testRecord(1), testRecord(2)
+	a.Codecs, b.Codecs = []uint8{4, 1, 3, 4}, []uint8{2, 4, 3, 4}
+	b.DownBytesPerSecond = 5e5
+	s, err := Negotiate(a, b)
+	ok(t, err)
+	want := Session{Protocol: Protocol, Codecs: []uint8{3, 4}, BytesPerSecond: 5e5}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("session %+v, want %+v", s, want)
+	}
+	if !s.Supports(3) || s.Supports(1) {
+		t.Errorf("%v supports the wrong codecs", s)
+	}
+}
+
+func TestUnmeasuredRatesDoNotCount(t *testing.T) {
+	a, b := testRecord(1), testRecord(2)
+	a.UpBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond = 0, 0, 0
+	s, err := Negotiate(a, b)
+	ok(t, err)
+	if s.BytesPerSecond != a.DownBytesPerSecond {
+		t.Errorf("%g bytes per second", s.BytesPerSecond)
+	}
+	a.DownBytesPerSecond = 0
+	if s, _ = Negotiate(a, b); s.BytesPerSecond != 0 {
+		t.Errorf("%g bytes per second from no measurement", s.BytesPerSecond)
+	}
+}
+
+func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
+	for _, c := range []struct {
+		field  string
+		change func(*Record)
+		says   []string
+	}{
+		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "atoll/9" }, []string{"1 (atoll/0.1.0)", "2 (atoll/9)", "install"}},
+		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "" }, []string{"peer has 2:", "install"}},
+		{FieldRun, func(r *Record) { r.Run = wire.RunID{9} }, []string{"0102030000", "0900000000", "another run", "link"}},
+		{FieldAuthor, func(r *Record) { r.Author = testRecord(1).Author }, []string{"one key", "--dir"}},
+		{FieldCodecs, func(r *Record) { r.Codecs = []uint8{2, 3} }, []string{"[1 4]", "[2 3]", "codec"}},
+	} {
+		b := testRecord(2)
+		c.change(&b)
+		_, err := Negotiate(testRecord(1), b)
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || refusal.Field != c.field {
+			t.Errorf("%s: %v", c.field, err)
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not say %q", err, part)
+			}
+		}
+	}
+	if text := (&Refusal{Field: "new"}).Error(); !strings.HasPrefix(text, "new: ") {
+		t.Errorf("a refusal over an unknown field: %q", text)
+	}
+}
+
+func TestNegotiateIsSymmetric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawRecord(t, 1), drawRecord(t, rapid.ByteRange(1, 2).Draw(t, "key"))
+		there, err := Negotiate(a, b)
+		back, errBack := Negotiate(b, a)
+		if (err == nil) != (errBack == nil) || !reflect.DeepEqual(there, back) {
+			t.Fatalf("%v, %v one way and %v, %v the other", there, err, back, errBack)
+		}
+		if err == nil {
+			return
+		}
+		var r, s *Refusal
+		if !errors.As(err, &r) || !errors.As(errBack, &s) || *r != (Refusal{s.Field, s.Theirs, s.Ours}) {
+			t.Fatalf("refusals %v and %v do not mirror each other", err, errBack)
+		}
+	})
+}

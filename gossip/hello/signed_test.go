@@ -1,0 +1,188 @@
+package hello
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/golden.txt")
+
+const goldenPath = "testdata/golden.txt"
+
+func sign(t testing.TB, key ed25519.PrivateKey, r Record) Signed {
+	t.Helper()
+	s, err := Sign(key, r)
+	ok(t, err)
+	return s
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawRecord(t, 1)
+		signed, err := Sign(testKey(1), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := Parse(signed.Encode())
+		if err != nil || !reflect.DeepEqual(parsed, signed) {
+			t.Fatalf("%v parsed as %v, %v", signed, parsed, err)
+		}
+		got, err := parsed.Open()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v came back as %+v, %v", want, got, err)
+		}
+	})
+}
+
+func TestSignSetsAuthor(t *testing.T) {
+	r, err := sign(t, testKey(2), testRecord(1)).Open()
+	ok(t, err)
+	if r.Author != wire.PeerIDOf(testKey(2)) {
+		t.Errorf("author %v", r.Author)
+	}
+}
+
+func TestSignValidates(t *testing.T) {
+	r := testRecord(1)
+	r.Role = "captain"
+	_, err := Sign(testKey(1), r)
+	wantErr(t, err, ErrInvalid)
+}
+
+func TestRecordTampered(t *testing.T) {
+	b := sign(t, testKey(1), testRecord(1)).Encode()
+	open := func(b []byte) error {
+		s, err := Parse(b)
+		if err != nil {
+			return err
+		}
+		_, err = s.Open()
+		return err
+	}
+	ok(t, open(b))
+	for i := range 8 * len(b) {
+		c := bytes.Clone(b)
+		c[i/8] ^= 1 << (i % 8)
+		if open(c) == nil {
+			t.Errorf("accepted with bit %d of %d inverted", i, 8*len(b))
+		}
+	}
+	for n := range b {
+		if open(b[:n]) == nil {
+			t.Errorf("accepted %d of %d bytes", n, len(b))
+		}
+	}
+}
+
+func TestRecordForgedByAnotherKey(t *testing.T) {
+	s := Signed{Bytes: wire.Marshal(testRecord(1))}
+	s.Sig = wire.Sign(testKey(2), domain, testRecord(1).Run, s.Bytes)
+	_, err := s.Open()
+	wantErr(t, err, wire.ErrSignature)
+	s.Sig = wire.Sign(testKey(1), domain, wire.RunID{9}, s.Bytes)
+	_, err = s.Open()
+	wantErr(t, err, wire.ErrSignature)
+	s.Sig = wire.Sign(testKey(1), "atoll beat 1", testRecord(1).Run, s.Bytes)
+	_, err = s.Open()
+	wantErr(t, err, wire.ErrSignature)
+}
+
+func TestInvalidRecordIsRefusedThoughSigned(t *testing.T) {
+	r := testRecord(1)
+	r.Agent = "\x1b[31mred"
+	s := Signed{Bytes: wire.Marshal(r)}
+	s.Sig = wire.Sign(testKey(1), domain, r.Run, s.Bytes)
+	_, err := s.Open()
+	wantErr(t, err, ErrInvalid)
+}
+
+// A newer atoll may add keys and words; its records open all the same, so that
+// Negotiate can name the protocol.
+func TestRecordOfANewerProtocolOpens(t *testing.T) {
+	type newer struct {
+		Record
+		Extra string `cbor:"99,keyasint"`
+	}
+	r := newer{Record: testRecord(1), Extra: "new"}
+	r.Protocol, r.Precision, r.Role = Protocol+1, "fp4", "sage"
+	s := Signed{Bytes: wire.Marshal(r)}
+	s.Sig = wire.Sign(testKey(1), domain, r.Run, s.Bytes)
+	got, err := s.Open()
+	ok(t, err)
+	if !reflect.DeepEqual(got, r.Record) {
+		t.Errorf("opened as %+v", got)
+	}
+	if _, err := Negotiate(testRecord(2), got); !strings.Contains(fmt.Sprint(err), "protocol") {
+		t.Errorf("negotiated with it: %v", err)
+	}
+}
+
+func TestRecordSize(t *testing.T) {
+	s := sign(t, testKey(1), largestRecord())
+	t.Logf("a record with every device name at its longest: %d bytes of %d", len(s.Encode()), wire.MaxRecord)
+	r := largestRecord()
+	for range MaxAddrs {
+		r.Addrs = append(r.Addrs[:0:0], append(r.Addrs, "/dns4/"+strings.Repeat("d", 170)+"/tcp/4001")...)
+	}
+	r.Addrs = r.Addrs[:MaxAddrs]
+	_, err := Sign(testKey(1), r)
+	wantErr(t, err, wire.ErrSize)
+	_, err = Signed{Bytes: make([]byte, wire.MaxRecord)}.Open()
+	wantErr(t, err, wire.ErrSize)
+	_, err = Parse(make([]byte, wire.MaxRecord+1))
+	wantErr(t, err, wire.ErrSize)
+	_, err = Parse(make([]byte, 64))
+	wantErr(t, err, wire.ErrSize)
+}
+
+// A line that changes is a change of protocol: it needs a new Protocol.
+func TestGolden(t *testing.T) {
+	observer := testRecord(1)
+	observer.Role, observer.Trainer, observer.Precision, observer.Devices = Observer, "", "", nil
+	var got strings.Builder
+	fmt.Fprintf(&got, "learner\n  %s\n", hex.EncodeToString(sign(t, testKey(1), testRecord(1)).Encode()))
+	fmt.Fprintf(&got, "observer\n  %s\n", hex.EncodeToString(sign(t, testKey(1), observer).Encode()))
+	if *update {
+		ok(t, os.WriteFile(goldenPath, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(goldenPath)
+	ok(t, err)
+	if got.String() != string(want) {
+		t.Errorf("%s:\n got %s\nwant %s", goldenPath, got.String(), want)
+	}
+}
+
+// FuzzRecord holds the decoder to no panic, and what it accepts to Validate.
+func FuzzRecord(f *testing.F) {
+	f.Add(sign(f, testKey(1), testRecord(1)).Encode())
+	f.Add(sign(f, testKey(1), largestRecord()).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Parse(b)
+		if err != nil {
+			return
+		}
+		_, _ = s.Open()
+		var r Record
+		if wire.UnmarshalOpen(s.Bytes, &r) != nil || r.Validate() != nil {
+			return // past here no mutated input has a signature
+		}
+		again := Signed{Bytes: wire.Marshal(r)}
+		again.Sig = wire.Sign(testKey(1), domain, r.Run, again.Bytes)
+		if _, err := Sign(testKey(1), r); err != nil && len(again.Encode()) <= wire.MaxRecord {
+			t.Errorf("valid, but cannot be signed: %v", err)
+		}
+		_, _ = Negotiate(testRecord(1), r)
+		Plan(r, 4, 128, 1<<20)
+	})
+}
