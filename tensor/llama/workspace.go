@@ -111,6 +111,6 @@ func (c Config) WorkspaceBytes(batch int) int64 {
 	var a arena
 	a.workspace(c, batch)
 	rows := batch * c.Context
-	const perRow = 8 + 4 + 4 // a loss, an input and a target
-	return 4*int64(a.used) + int64(perRow*rows) + 4*int64(c.Context*c.headDim())
+	const perRow = 8 + 4 + 4                                                     // a loss, an input and a target
+	return 4*int64(a.used) + int64(perRow*rows) + 6*int64(c.Context*c.headDim()) // rotary tables
 }

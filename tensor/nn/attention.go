@@ -154,17 +154,9 @@ func (s AttentionShape) backwardBlock(h head, scratch []float32, lo, hi int, add
 		tensor.ExpSum(prow[:t+1], prow[:t+1], h.lse[t])
 		clear(prow[t+1:])
 		delta := tensor.Dot(h.dout[t*width:][:s.HeadDim], h.out[t*width:][:s.HeadDim])
-		softmaxRowBackward(dprow, prow, float32(delta), s.scale())
+		tensor.SoftmaxGrad(dprow, prow, float32(delta), s.scale())
 	}
 	tensor.Gemm(true, false, hi, s.HeadDim, rows, p, hi, dout, width, h.dv, stride, add)
 	tensor.Gemm(false, false, rows, s.HeadDim, hi, dp, hi, h.k, stride, h.dq[lo*stride:], stride, false)
 	tensor.Gemm(true, false, hi, s.HeadDim, rows, dp, hi, q, stride, h.dk, stride, add)
-}
-
-// softmaxRowBackward turns dp into the gradient of the scores before scaling.
-func softmaxRowBackward(dp, p []float32, delta, scale float32) {
-	dp = dp[:len(p)]
-	for i, v := range p {
-		dp[i] = v * (dp[i] - delta) * scale
-	}
 }

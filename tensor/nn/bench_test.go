@@ -30,7 +30,7 @@ func BenchmarkRows(b *testing.B) {
 		{"embedding-backward", func() { EmbeddingBackward(logits, x, targets, dim) }},
 		{"softmax-backward", func() {
 			for r := range rows {
-				softmaxRowBackward(dscores[r*context:(r+1)*context], scores[r*context:(r+1)*context], 0.1, 0.5)
+				tensor.SoftmaxGrad(dscores[r*context:(r+1)*context], scores[r*context:(r+1)*context], 0.1, 0.5)
 			}
 		}},
 	} {

@@ -23,23 +23,16 @@ func RMSNorm(out, rstd, x, weight []float32, rows, dim int, eps float64) {
 	overRows(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			in := x[r*dim : (r+1)*dim]
-			mean := float64(tensor.SumSquares(in)) / float64(dim)
+			mean := tensor.SumSquares(in) / float64(dim)
 			rstd[r] = float32(1 / math.Sqrt(mean+eps))
-			normRow(out[r*dim:(r+1)*dim], in, weight, rstd[r])
+			tensor.Mul(out[r*dim:(r+1)*dim], rstd[r], in, weight)
 		}
 	})
 }
 
-func normRow(out, x, weight []float32, rstd float32) {
-	out, weight = out[:len(x)], weight[:len(x)]
-	for i, v := range x {
-		out[i] = v * rstd * weight[i]
-	}
-}
-
-// RMSNormBackward is the gradient of RMSNorm. With g = dout * weight:
+// RMSNormBackward is the gradient of RMSNorm. With g = rstd * dout * weight:
 //
-//	dx      += rstd * g - x * rstd^3 * mean(g * x)
+//	dx      += g - x * rstd^2 * mean(g * x)
 //	dweight += sum over rows of dout * x * rstd
 //
 // dx is added to because x is the residual stream, whose gradient also flows
@@ -47,38 +40,25 @@ func normRow(out, x, weight []float32, rstd float32) {
 //
 //	dx      [rows, dim], added to
 //	dweight [dim], added to
-//	dout    [rows, dim]
+//	dout    [rows, dim], overwritten by g
 func RMSNormBackward(dx, dweight, dout, x, weight, rstd []float32, rows, dim int) {
+	overBlocks(dim, columnBlock, func(lo, hi int) {
+		for r := range rows {
+			a, b := r*dim+lo, r*dim+hi
+			tensor.AddMul(dweight[lo:hi], rstd[r], dout[a:b], x[a:b])
+		}
+	})
 	overRows(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim
 			normRowBackward(dx[a:b], dout[a:b], x[a:b], weight, rstd[r])
 		}
 	})
-	overBlocks(dim, columnBlock, func(lo, hi int) {
-		for r := range rows {
-			a, b := r*dim+lo, r*dim+hi
-			addScaledProduct(dweight[lo:hi], dout[a:b], x[a:b], rstd[r])
-		}
-	})
 }
 
 func normRowBackward(dx, dout, x, weight []float32, rstd float32) {
-	dx, dout, weight = dx[:len(x)], dout[:len(x)], weight[:len(x)]
-	var sum float32
-	for i, v := range x {
-		sum += dout[i] * weight[i] * v
-	}
-	c := rstd * rstd * rstd * sum / float32(len(x))
-	for i, v := range x {
-		dx[i] += rstd*dout[i]*weight[i] - c*v
-	}
-}
-
-// addScaledProduct sets y += s * a * b element by element.
-func addScaledProduct(y, a, b []float32, s float32) {
-	a, b = a[:len(y)], b[:len(y)]
-	for i := range y {
-		y[i] += a[i] * b[i] * s
-	}
+	tensor.Mul(dout, rstd, dout, weight)
+	mean := tensor.Dot(dout, x) / float64(len(x))
+	tensor.Add(dout, dx)
+	tensor.Axpy(-rstd*rstd*float32(mean), x, dx)
 }

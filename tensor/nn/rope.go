@@ -1,14 +1,19 @@
 package nn
 
-import "math"
+import (
+	"math"
+
+	"atoll/tensor"
+)
 
 // Rope holds the rotation angles of rotary position embedding in the
 // half-split layout of Hugging Face Llama: element i of the first half of a
 // head is paired with element i of the second half (Su et al., arXiv
 // 2104.09864).
 type Rope struct {
-	half     int
-	cos, sin []float32 // [context, half]
+	half      int
+	cos       []float32 // [context, half]
+	sin, back []float32 // [context, half]; back = -sin
 }
 
 // NewRope tabulates cos and sin of position / theta^(2i/headDim). Frequencies
@@ -16,14 +21,14 @@ type Rope struct {
 // agree with models trained there. headDim must be even.
 func NewRope(context, headDim int, theta float64) *Rope {
 	half := headDim / 2
-	r := &Rope{half, make([]float32, context*half), make([]float32, context*half)}
+	n := context * half
+	r := &Rope{half, make([]float32, n), make([]float32, n), make([]float32, n)}
 	for i := range half {
-		power := float32(math.Pow(theta, float64(2*i)/float64(headDim)))
-		frequency := 1 / power
+		frequency := 1 / float32(math.Pow(theta, float64(2*i)/float64(headDim)))
 		for t := range context {
-			angle := float64(float32(t) * frequency)
-			r.cos[t*half+i] = float32(math.Cos(angle))
-			r.sin[t*half+i] = float32(math.Sin(angle))
+			sin, cos := math.Sincos(float64(float32(t) * frequency))
+			at := t*half + i
+			r.cos[at], r.sin[at], r.back[at] = float32(cos), float32(sin), float32(-sin)
 		}
 	}
 	return r
@@ -34,7 +39,7 @@ func NewRope(context, headDim int, theta float64) *Rope {
 //
 //	x [rows, stride]
 func (r *Rope) Apply(x []float32, rows, context, heads, stride int) {
-	r.rotate(x, rows, context, heads, stride, rotateHead)
+	r.rotate(x, r.sin, rows, context, heads, stride)
 }
 
 // Backward rotates gradients back in place: a rotation's transpose is its
@@ -42,48 +47,23 @@ func (r *Rope) Apply(x []float32, rows, context, heads, stride int) {
 //
 //	dx [rows, stride]
 func (r *Rope) Backward(dx []float32, rows, context, heads, stride int) {
-	r.rotate(dx, rows, context, heads, stride, rotateHeadBack)
+	r.rotate(dx, r.back, rows, context, heads, stride)
 }
 
 // ApplyAt rotates the heads of one row at a position.
 func (r *Rope) ApplyAt(row []float32, position, heads int) {
-	r.rotateRow(row, position, heads, rotateHead)
+	r.rotateRow(row, r.sin, position, heads)
 }
 
-// rotation turns a head whose halves are p and q by the angles of a position.
-type rotation func(p, q, cos, sin []float32)
-
-func (r *Rope) rotate(x []float32, rows, context, heads, stride int, f rotation) {
+func (r *Rope) rotate(x, sin []float32, rows, context, heads, stride int) {
 	overRows(rows, func(lo, hi int) {
 		for row := lo; row < hi; row++ {
-			r.rotateRow(x[row*stride:(row+1)*stride], row%context, heads, f)
+			r.rotateRow(x[row*stride:], sin, row%context, heads)
 		}
 	})
 }
 
-func (r *Rope) rotateRow(row []float32, position, heads int, f rotation) {
-	at := position * r.half
-	cos, sin := r.cos[at:at+r.half], r.sin[at:at+r.half]
-	for h := range heads {
-		head := row[2*h*r.half : 2*(h+1)*r.half]
-		f(head[:r.half], head[r.half:], cos, sin)
-	}
-}
-
-func rotateHead(p, q, cos, sin []float32) {
-	q, cos, sin = q[:len(p)], cos[:len(p)], sin[:len(p)]
-	for i := range p {
-		a, b := p[i], q[i]
-		p[i] = a*cos[i] - b*sin[i]
-		q[i] = b*cos[i] + a*sin[i]
-	}
-}
-
-func rotateHeadBack(p, q, cos, sin []float32) {
-	q, cos, sin = q[:len(p)], cos[:len(p)], sin[:len(p)]
-	for i := range p {
-		a, b := p[i], q[i]
-		p[i] = a*cos[i] + b*sin[i]
-		q[i] = b*cos[i] - a*sin[i]
-	}
+func (r *Rope) rotateRow(row, sin []float32, position, heads int) {
+	lo, hi := position*r.half, (position+1)*r.half
+	tensor.Rotate(row[:2*r.half*heads], r.cos[lo:hi], sin[lo:hi])
 }
