@@ -1,0 +1,62 @@
+package outer
+
+import (
+	"fmt"
+	"testing"
+
+	"atoll/tensor"
+	"atoll/tensor/codec"
+)
+
+// benchSet is the deltas of a round of one fragment of a million values.
+func benchSet(b *testing.B, deltas int) (Params, Fragment, []Contribution) {
+	p := Defaults(1, 1<<40, 0)
+	specs := make([]tensor.Spec, 16)
+	for i := range specs {
+		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{256, 256}}
+	}
+	f := NewPlan(tensor.NewSlab(specs).Views, 1)[0]
+	set := make([]Contribution, deltas)
+	for i := range set {
+		set[i] = contribution(b, p, byte(i), 1, vector(uint64(i), f.Len))
+	}
+	b.SetBytes(int64(4 * f.Len * deltas))
+	return p, f, set
+}
+
+// BenchmarkFold folds rounds of int4 deltas; compare with BenchmarkDecode, which only decodes
+// them once. Bytes are those of decoded values.
+func BenchmarkFold(b *testing.B) {
+	for _, deltas := range []int{1, 4, 16} {
+		b.Run(fmt.Sprint("deltas=", deltas), func(b *testing.B) {
+			p, f, set := benchSet(b, deltas)
+			tip := Genesis(f, vector(99, f.Len), p)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, r, err := Fold(p, f, tip, 1, set); err != nil || len(r.Folded) != deltas {
+					b.Fatal(err, r.Refused)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	_, f, set := benchSet(b, 4)
+	v := make([]float32, f.Len)
+	for b.Loop() {
+		for _, c := range set {
+			if err := codec.Decode(c.Payload, f.Len, v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	_, f, _ := benchSet(b, 1)
+	tip := Genesis(f, vector(99, f.Len), Params{})
+	for b.Loop() {
+		tip.seal()
+	}
+}

@@ -1,0 +1,253 @@
+package outer
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/tensor"
+	"atoll/tensor/codec"
+	"pgregory.net/rapid"
+)
+
+func TestSameSetSameBits(t *testing.T) {
+	f := toyFragment()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawParams(rt)
+		tip := Genesis(f, vector(7, f.Len), p)
+		for round := uint32(1); round <= 3; round++ {
+			set := drawSet(rt, t, p, f, round)
+			before := tip.Encode()
+			next, r, err := Fold(p, f, tip, round, set)
+			if err != nil || len(r.Refused) > 0 {
+				rt.Fatal(err, r.Refused)
+			}
+			again := rapid.Permutation(append(slices.Clone(set), set[:len(set)/2]...)).Draw(rt, "order")
+			other, _, err := Fold(p, f, tip, round, again)
+			if err != nil || other.State != next.State {
+				rt.Fatalf("another order gives another tip (%v)", err)
+			}
+			if !bytes.Equal(before, tip.Encode()) {
+				rt.Fatal("the fold changed the tip it started from")
+			}
+			if want := ChainDigest(tip.Chain, idsOf(set)); next.Chain != want {
+				rt.Fatalf("chain %x, want %x", next.Chain, want)
+			}
+			tip = next
+		}
+	})
+}
+
+func TestEmptyRoundSharesTheAnchor(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	p.Mu = 0.9
+	tip := mustFold(t, p, f, Genesis(f, vector(1, f.Len), p), contribution(t, p, 1, 1, vector(2, f.Len)))
+	next := mustFold(t, p, f, tip)
+	if &next.Anchor[0] != &tip.Anchor[0] || &next.Momentum[0] != &tip.Momentum[0] || &next.Ref[0] != &tip.Ref[0] {
+		t.Error("an empty round copies or changes the state")
+	}
+	if next.Round != 2 || next.Tokens != tip.Tokens || next.Chain != ChainDigest(tip.Chain, nil) || next.State == tip.State {
+		t.Errorf("an empty round gives %d, %d tokens", next.Round, next.Tokens)
+	}
+}
+
+// A payload is progress: alone, with eta 1 and no momentum, a learner's anchor becomes its parameters.
+func TestProgressIsAdded(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	start, u := vector(1, f.Len), vector(2, f.Len)
+	tip := mustFold(t, p, f, Genesis(f, start, p), contribution(t, p, 1, 1, u))
+	for i, a := range tip.Anchor {
+		if want := start[i] + u[i]; math.Abs(float64(a-want)) > 1e-6 {
+			t.Fatalf("value %d is %v, want %v + %v", i, a, start[i], u[i])
+		}
+	}
+}
+
+func TestNesterovStep(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	p.Eta, p.Mu, p.Merge = 0.7, 0.9, MergeMean
+	start := vector(1, f.Len)
+	tip := Genesis(f, start, p)
+	a, m := float64(start[40]), 0.0
+	for round := uint32(1); round <= 4; round++ {
+		v := vector(uint64(round), f.Len)
+		tip = mustFold(t, p, f, tip, contribution(t, p, 1, round, v))
+		g := -float64(v[40]) // the outer gradient of the textbook
+		m = p.Mu*m + g
+		a -= p.Eta * (g + p.Mu*m)
+		if math.Abs(a-float64(tip.Anchor[40])) > 1e-5 || math.Abs(-m-float64(tip.Momentum[40])) > 1e-5 {
+			t.Fatalf("round %d: got %v and %v, want %v and %v", round, tip.Anchor[40], tip.Momentum[40], a, -m)
+		}
+	}
+}
+
+func TestFoldRefusesWhatIsInvalid(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	v := vector(3, f.Len)
+	bad := map[string]func(c *Contribution){
+		"other round":   func(c *Contribution) { c.Delta.Round, c.Delta.Base = 2, 1 },
+		"no steps":      func(c *Contribution) { c.Delta.Steps = 0 },
+		"size":          func(c *Contribution) { c.Delta.Size++ },
+		"other codec":   func(c *Contribution) { c.Payload = encode(t, codec.Int8, v); c.Delta.Size = len(c.Payload) },
+		"other length":  func(c *Contribution) { c.Payload = encode(t, p.Codec, v[1:]); c.Delta.Size = len(c.Payload) },
+		"corrupt":       func(c *Contribution) { c.Payload = bytes.Clone(c.Payload); c.Payload[6] ^= 0xff },
+		"empty payload": func(c *Contribution) { c.Payload, c.Delta.Size = nil, 0 },
+	}
+	good := contribution(t, p, 9, 1, vector(4, f.Len))
+	start := Genesis(f, vector(1, f.Len), p)
+	want := mustFold(t, p, f, start, good)
+	for name, change := range bad {
+		c := contribution(t, p, 1, 1, v)
+		change(&c)
+		got, r, err := Fold(p, f, start, 1, []Contribution{good, c})
+		if err != nil || len(r.Refused) != 1 || r.Refused[0].ID != c.Delta.ID || r.Refused[0].Err == nil {
+			t.Fatalf("%s: %v, %v", name, err, r)
+		}
+		if got.State != want.State || len(r.Weights) != 1 || !slices.Equal(r.Folded, []ID{good.Delta.ID}) {
+			t.Errorf("%s: a refused delta changes the fold: %v", name, r)
+		}
+	}
+}
+
+func encode(t *testing.T, k codec.Kind, v []float32) []byte {
+	b, err := codec.Encode(k, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestFoldRefusesACallersMistake(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	tip := Genesis(f, vector(1, f.Len), p)
+	if _, _, err := Fold(p, f, tip, 2, nil); err == nil {
+		t.Error("a round that does not follow")
+	}
+	other := NewPlan(toyViews(), 2)[0]
+	if _, _, err := Fold(p, other, tip, 1, nil); err == nil {
+		t.Error("a tip of another fragment")
+	}
+	p.Mu = 0.5
+	if _, _, err := Fold(p, f, tip, 1, nil); err == nil {
+		t.Error("a tip without momentum")
+	}
+}
+
+func TestEndRule(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	each := contribution(t, p, 1, 1, vector(1, f.Len)).Delta.Tokens
+	p.Budget = 2 * each
+	tip := Genesis(f, vector(1, f.Len), p)
+	for round := uint32(1); round <= 5; round++ {
+		next, r, err := Fold(p, f, tip, round, []Contribution{contribution(t, p, 1, round, vector(1, f.Len))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tip = next
+		if ended := round > 3; ended != (len(r.Folded) == 0) || ended != (len(r.Refused) == 1 && errors.Is(r.Refused[0].Err, ErrEnded)) {
+			t.Errorf("round %d: folded %d, refused %v", round, len(r.Folded), r.Refused)
+		}
+		if want := min(round, 3) * uint32(each); tip.Tokens != uint64(want) {
+			t.Errorf("round %d: %d tokens, want %d", round, tip.Tokens, want)
+		}
+		if want := map[bool]uint32{true: 2}[round >= 2]; tip.EndRound != want {
+			t.Errorf("round %d: end round %d, want %d", round, tip.EndRound, want)
+		}
+	}
+}
+
+// The round machine computes chains from headers alone; a fold must agree.
+func TestFoldAgreesWithLinks(t *testing.T) {
+	f := toyFragment()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawParams(rt)
+		p.Budget = rapid.Uint64Range(1, 1<<25).Draw(rt, "budget")
+		tip, link := Genesis(f, vector(7, f.Len), p), Link{}
+		for round := uint32(1); round <= 4; round++ {
+			set := drawSet(rt, t, p, f, round)
+			var deltas []Delta
+			for _, c := range set {
+				deltas = append(deltas, c.Delta)
+			}
+			next, _, err := Fold(p, f, tip, round, set)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			tip, link = next, NextLink(p, link, deltas)
+			if tip.Chain != link.Chain || tip.Tokens != link.Tokens || tip.EndRound != link.EndRound {
+				rt.Fatalf("round %d: tip %d %d, link %d %d", round, tip.Tokens, tip.EndRound, link.Tokens, link.EndRound)
+			}
+		}
+	})
+}
+
+// Values of any size never make a NaN or an infinity.
+func TestFoldStaysFinite(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	p.Mu, p.Eta = 0.9, 4
+	tip := Genesis(f, make([]float32, f.Len), p)
+	for round := uint32(1); round <= 6; round++ {
+		v, w := vector(uint64(round), f.Len), vector(uint64(round+9), f.Len)
+		for i := range v {
+			v[i] = float32(math.Copysign(1e38, float64(v[i])))
+			w[i] *= 1e-44
+		}
+		tip = mustFold(t, p, f, tip, contribution(t, p, 1, round, v), contribution(t, p, 2, round, w))
+		if _, err := DecodeTip(tip.Encode(), f, p); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+}
+
+// goldenTip folds three rounds of values that are exact on any machine.
+func goldenTip(t *testing.T, p Params) *Tip {
+	f := toyFragment()
+	exact := func(seed, n int) []float32 {
+		v := make([]float32, n)
+		state := uint32(seed)
+		for i := range v {
+			state = state*1664525 + 1013904223
+			v[i] = float32(int32(state>>8)-1<<23) / (1 << 23)
+		}
+		return v
+	}
+	tip := Genesis(f, exact(1, f.Len), p)
+	for round := uint32(1); round <= 3; round++ {
+		var set []Contribution
+		for author := range byte(3) {
+			v := exact(int(round)*16+int(author), f.Len)
+			tensor.Scale(float32(1+3*author), v)
+			c := contribution(t, p, author, round, v)
+			c.Delta.Steps += uint32(author) * 5
+			c.Delta.Base = (round - 1) * uint32(author&1)
+			set = append(set, c)
+		}
+		tip = mustFold(t, p, f, tip, set...)
+	}
+	return tip
+}
+
+// Pinned digests: another architecture, or a change of the arithmetic, shows here.
+func TestGoldenDigests(t *testing.T) {
+	for _, g := range []struct {
+		kind    codec.Kind
+		merge   string
+		mu, eta float64
+		want    string
+	}{
+		{codec.F32, MergeRDA, 0, 1, "c777392004a5c5ba6f2a77a522134cf50354bcdbdc63295cb7f1a9c41fb32947"},
+		{codec.Int4, MergeRDA, 0, 1, "07ed17881de6cc4cff287c3b91182f5d8bf306dbba34b1d751fcff8a1dc1a7d5"},
+		{codec.BF16, MergeMean, 0.9, 0.7, "3d3703cd2e771268c442b034fb02e57205d711b8317adbcf14b81ee68e4ae3a6"},
+		{codec.Int8, MergeRDA, 0.5, 0.9, "65f470eebed22fb45f44d0e856c04f8d4c55b86bbb8416b02a9e38499e38d4b7"},
+	} {
+		p := toyParams()
+		p.Codec, p.Merge, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.merge, g.mu, g.eta, 0.5, 3
+		tip := goldenTip(t, p)
+		if got := hex.EncodeToString(tip.State[:]); got != g.want {
+			t.Errorf("%v %s mu %v: got %s, want %s", g.kind, g.merge, g.mu, got, g.want)
+		}
+	}
+}

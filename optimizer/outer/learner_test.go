@@ -1,0 +1,446 @@
+package outer
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/tensor/codec"
+	"pgregory.net/rapid"
+)
+
+// learnerModel is what a Learner promises, kept by other means: U as the sum of what steps changed
+// and codecs lost, theta by its definition, work by columns of tokens.
+type learnerModel struct {
+	t       *rapid.T
+	p       Params
+	plan    Plan
+	theta   []float32
+	l       *Learner
+	tips    []*Tip
+	closed  []uint32
+	disk    map[uint64][]byte // payload by seq
+	own     []map[uint64]*modelOwn
+	u       [][]float64
+	pending []uint64
+	lost    []uint64 // overwritten
+	gone    []uint64 // folded and forgotten
+	fork    []uint64 // discarded
+	trained uint64
+	again   uint64 // tokens before a restart that are still own
+}
+
+type modelOwn struct {
+	q      []float32
+	tokens uint64
+	steps  uint32
+	base   uint32
+	folded bool
+}
+
+func newLearnerModel(t *rapid.T) *learnerModel {
+	p := toyParams()
+	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4}).Draw(t, "codec")
+	p.Overwrite = rapid.Bool().Draw(t, "overwrite")
+	p.Fragments, p.MaxSteps = 2, 40
+	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}
+	m.theta = make([]float32, 353)
+	m.closed = make([]uint32, 2)
+	for i, f := range m.plan {
+		m.tips = append(m.tips, Genesis(f, vector(uint64(i), f.Len), p))
+		m.own = append(m.own, map[uint64]*modelOwn{})
+		m.u = append(m.u, make([]float64, f.Len))
+	}
+	m.pending, m.lost, m.gone, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
+	m.l = NewLearner(p, m.plan, m.theta, m.tips, m.read)
+	return m
+}
+
+func (m *learnerModel) read(seq uint64) ([]byte, error) {
+	if b, ok := m.disk[seq]; ok {
+		return b, nil
+	}
+	return nil, errors.New("not on disk")
+}
+
+func (m *learnerModel) fragment() int { return rapid.IntRange(0, 1).Draw(m.t, "fragment") }
+
+// step moves theta at random.
+func (m *learnerModel) step(t *rapid.T) {
+	tokens := rapid.IntRange(1, 1000).Draw(t, "tokens")
+	change := vector(rapid.Uint64().Draw(t, "change"), len(m.theta))
+	for i := range m.theta {
+		old := m.theta[i]
+		m.theta[i] += change[i] / 10
+		change[i] = m.theta[i] - old
+	}
+	for p, f := range m.plan {
+		part := make([]float32, f.Len)
+		f.Gather(change, part)
+		for i, x := range part {
+			m.u[p][i] += float64(x)
+		}
+		m.pending[p] += uint64(tokens)
+	}
+	m.trained += uint64(tokens)
+	m.l.Stepped(tokens, m.closed)
+}
+
+func (m *learnerModel) draft(t *rapid.T) {
+	p := m.fragment()
+	before := slices.Clone(m.theta)
+	steps, tokens := m.l.Pending(p)
+	d, err := m.l.Draft(p)
+	if steps == 0 {
+		if err == nil {
+			t.Fatal("drafted nothing")
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(before, m.theta) {
+		t.Fatal("a draft changed theta")
+	}
+	if d.Steps != min(steps, m.p.MaxSteps) || d.Tokens > tokens || d.Steps == steps && d.Tokens != tokens {
+		t.Fatalf("%d steps, %d tokens drafted of %d, %d", d.Steps, d.Tokens, steps, tokens)
+	}
+	q := make([]float32, m.plan[p].Len)
+	if err := codec.Decode(d.Payload, len(q), q); err != nil {
+		t.Fatal(err)
+	}
+	m.disk[d.Seq] = d.Payload
+	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base}
+	m.addU(p, q, -1)
+	m.pending[p] -= d.Tokens
+}
+
+func (m *learnerModel) addU(p int, q []float32, sign float64) {
+	for i, x := range q {
+		m.u[p][i] += sign * float64(x)
+	}
+}
+
+// some draws a part of the own deltas that are folded or not.
+func (m *learnerModel) some(p int, folded bool, what string) []uint64 {
+	var seqs []uint64
+	for seq, o := range m.own[p] {
+		if o.folded == folded {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	return slices.DeleteFunc(seqs, func(uint64) bool { return rapid.Bool().Draw(m.t, what) })
+}
+
+// adopt moves a fragment to a random tip: a close, a refold, or one of another chain.
+func (m *learnerModel) adopt(t *rapid.T) {
+	p := m.fragment()
+	old := m.tips[p]
+	round := uint32(rapid.IntRange(0, int(old.Round)+2).Draw(t, "round"))
+	tip := &Tip{Round: round, Anchor: old.Anchor, Ref: old.Ref, Tokens: old.Tokens}
+	if rapid.Bool().Draw(t, "folded something") {
+		tip.Anchor = vector(rapid.Uint64().Draw(t, "anchor"), m.plan[p].Len)
+		tip.Tokens++
+	}
+	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
+	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
+	if err := m.l.Adopt(p, tip, fold, unfold, returned); err != nil {
+		t.Fatal(err)
+	}
+	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
+		clear(m.u[p])
+		m.lost[p] += m.pending[p]
+		m.pending[p] = 0
+	}
+	m.tips[p], m.closed[p] = tip, max(m.closed[p], round)
+	for _, seq := range fold {
+		m.own[p][seq].folded = true
+	}
+	for _, seq := range unfold {
+		m.own[p][seq].folded = false
+	}
+	for _, seq := range returned {
+		m.addU(p, m.own[p][seq].q, 1)
+		m.pending[p] += m.own[p][seq].tokens
+		delete(m.own[p], seq)
+	}
+}
+
+func (m *learnerModel) forget(t *rapid.T)  { m.drop(t, m.l.Forget, m.gone) }
+func (m *learnerModel) discard(t *rapid.T) { m.drop(t, m.l.Discard, m.fork) }
+
+func (m *learnerModel) drop(t *rapid.T, drop func(int, []uint64) error, column []uint64) {
+	p := m.fragment()
+	seqs := m.some(p, true, "stays")
+	if err := drop(p, seqs); err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range seqs {
+		column[p] += m.own[p][seq].tokens
+		delete(m.own[p], seq)
+	}
+}
+
+// restart makes a new learner from the disk: what was not published is gone.
+func (m *learnerModel) restart(t *rapid.T) {
+	for i := range m.theta {
+		m.theta[i] = 99
+	}
+	m.l = NewLearner(m.p, m.plan, m.theta, m.tips, m.read)
+	m.trained = 0
+	m.gone, m.lost, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
+	for p := range m.plan {
+		clear(m.u[p])
+		m.pending[p] = 0
+		var own []Own
+		for seq, o := range m.own[p] {
+			own = append(own, Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens, Folded: o.folded})
+		}
+		if err := m.l.Restore(p, own); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// check is the definition of U and the sum of the account.
+func (m *learnerModel) check(t *rapid.T) {
+	for p, f := range m.plan {
+		got := make([]float32, f.Len)
+		f.Gather(m.theta, got)
+		var inFlight, folded uint64
+		for i := range got {
+			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
+			for _, o := range m.own[p] {
+				if !o.folded {
+					want += float64(o.q[i])
+				}
+			}
+			if math.Abs(float64(got[i])-want) > 1e-4 {
+				t.Fatalf("fragment %d value %d: theta is %v, A + sum q + U is %v", p, i, got[i], want)
+			}
+		}
+		for _, o := range m.own[p] {
+			if o.folded {
+				folded += o.tokens
+			} else {
+				inFlight += o.tokens
+			}
+		}
+		a := m.l.Account(p)
+		if a.Pending.Tokens != m.pending[p] || a.InFlight.Tokens != inFlight || a.Folded.Tokens != folded+m.gone[p] ||
+			a.Overwritten.Tokens != m.lost[p] || a.Discarded.Tokens != m.fork[p] {
+			t.Fatalf("fragment %d: account %+v; want pending %d, in flight %d, folded %d, overwritten %d, discarded %d",
+				p, a, m.pending[p], inFlight, folded+m.gone[p], m.lost[p], m.fork[p])
+		}
+	}
+}
+
+func TestLearnerKeepsItsPromise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newLearnerModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
+			"discard": m.discard, "restart": m.restart, "": m.check,
+		})
+	})
+}
+
+// Whatever happens, the columns of the account add up to the tokens trained.
+func TestAccountAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newLearnerModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard,
+			"": func(t *rapid.T) {
+				for p := range m.plan {
+					if total := m.l.Account(p).Total(); total.Tokens != m.trained {
+						t.Fatalf("fragment %d: the account adds up to %d of %d tokens", p, total.Tokens, m.trained)
+					}
+				}
+			},
+		})
+	})
+}
+
+// oneFragment is a learner of one fragment with a disk.
+func oneFragment(p Params) (*Learner, []float32, *Tip, map[uint64][]byte) {
+	f, disk := toyFragment(), map[uint64][]byte{}
+	theta, tip := make([]float32, f.Len), Genesis(f, make([]float32, f.Len), p)
+	read := func(seq uint64) ([]byte, error) {
+		if b, ok := disk[seq]; ok {
+			return b, nil
+		}
+		return nil, errors.New("not on disk")
+	}
+	return NewLearner(p, Plan{f}, theta, []*Tip{tip}, read), theta, tip, disk
+}
+
+func TestDraftSplitsWhatAHeaderCannotCarry(t *testing.T) {
+	p := toyParams()
+	l, _, _, _ := oneFragment(p)
+	for range 2500 {
+		l.Stepped(512, []uint32{3})
+	}
+	for _, want := range []struct{ steps, tokens int }{{1024, 1024 * 512}, {1024, 1024 * 512}, {452, 452 * 512}} {
+		d, err := l.Draft(0)
+		if err != nil || int(d.Steps) != want.steps || int(d.Tokens) != want.tokens || d.Base != 3 {
+			t.Errorf("%v: drafted %d steps, %d tokens on %d, want %v", err, d.Steps, d.Tokens, d.Base, want)
+		}
+	}
+	if _, err := l.Draft(0); err == nil {
+		t.Error("drafted nothing")
+	}
+}
+
+func TestDeclaredWorkIsAlwaysValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		maxSteps, maxTokens := rapid.Uint32Range(1, MaxStepsLimit).Draw(t, "max steps"), rapid.Uint64Range(1, MaxTokensLimit).Draw(t, "max tokens")
+		w := Work{Steps: rapid.Uint64Range(1, 1<<24).Draw(t, "steps")}
+		w.Tokens = rapid.Uint64Range(w.Steps, w.Steps*maxTokens).Draw(t, "tokens")
+		for total := w; w.Steps > 0; {
+			d := w.declare(maxSteps, maxTokens)
+			if d.Steps < 1 || d.Steps > uint64(maxSteps) || d.Tokens < 1 || d.Tokens > d.Steps*maxTokens {
+				t.Fatalf("%+v of %+v", d, w)
+			}
+			w.sub(d)
+			if w.Steps == 0 && w.Tokens != 0 || w.Tokens > w.Steps*maxTokens || w.Tokens > total.Tokens {
+				t.Fatalf("%+v are left", w)
+			}
+			if total.Steps/uint64(maxSteps) > 1000 {
+				return
+			}
+		}
+	})
+}
+
+func TestDraftOfADivergedLearnerFails(t *testing.T) {
+	l, theta, _, _ := oneFragment(toyParams())
+	theta[3] = float32(math.NaN())
+	l.Stepped(512, []uint32{0})
+	if _, err := l.Draft(0); err == nil {
+		t.Error("drafted a NaN")
+	}
+	if steps, tokens := l.Pending(0); steps != 1 || tokens != 512 {
+		t.Errorf("%d steps, %d tokens are pending after a failed draft", steps, tokens)
+	}
+}
+
+func TestFailedAdoptionChangesNothing(t *testing.T) {
+	l, theta, tip, _ := oneFragment(toyParams())
+	theta[0] = 1
+	l.Stepped(512, []uint32{0})
+	d, err := l.Draft(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &Tip{Round: 1, Anchor: vector(1, len(theta)), Ref: tip.Ref, Tokens: 1}
+	for name, moves := range map[string][3][]uint64{
+		"unknown":             {{77}, nil, nil},
+		"twice":               {{d.Seq, d.Seq}, nil, nil},
+		"not folded":          {nil, {d.Seq}, nil},
+		"unknown return":      {nil, nil, {77}},
+		"folded and returned": {{d.Seq}, nil, {d.Seq}},
+	} {
+		before, account := slices.Clone(theta), l.Account(0)
+		if l.Adopt(0, next, moves[0], moves[1], moves[2]) == nil {
+			t.Errorf("%s: adopted", name)
+		}
+		if !slices.Equal(before, theta) || l.Account(0) != account {
+			t.Errorf("%s: something changed", name)
+		}
+	}
+	if l.Adopt(0, &Tip{Round: 1}, nil, nil, nil) == nil {
+		t.Error("adopted a tip of another fragment")
+	}
+}
+
+// Once folded, a payload is read back from the disk; a disk that fails leaves theta alone.
+func TestUnfoldReadsThePayloadBack(t *testing.T) {
+	l, theta, tip, disk := oneFragment(toyParams())
+	theta[0] = 1
+	l.Stepped(512, []uint32{0})
+	d, err := l.Draft(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &Tip{Round: 1, Anchor: slices.Clone(theta), Ref: tip.Ref, Tokens: d.Tokens}
+	if err := l.Adopt(0, next, []uint64{d.Seq}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if theta[0] != 1 {
+		t.Errorf("theta is %v: all of q left and all of it came back with the anchor", theta[0])
+	}
+	if err := l.Adopt(0, tip, nil, []uint64{d.Seq}, nil); err == nil || theta[0] != 1 {
+		t.Errorf("a missing payload: %v, theta %v", err, theta[0])
+	}
+	disk[d.Seq] = d.Payload
+	if err := l.Adopt(0, tip, nil, []uint64{d.Seq}, nil); err != nil || theta[0] != 1 {
+		t.Errorf("%v, theta %v: q is back and the anchor gone", err, theta[0])
+	}
+}
+
+func TestReturnedWorkKeepsItsBase(t *testing.T) {
+	l, _, tip, _ := oneFragment(toyParams())
+	l.Stepped(10, []uint32{4})
+	d, err := l.Draft(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Stepped(7, []uint32{9})
+	if err := l.Adopt(0, tip, nil, nil, []uint64{d.Seq}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Draft(0)
+	if err != nil || again.Base != 4 || again.Steps != 2 || again.Tokens != 17 || again.Seq == d.Seq {
+		t.Errorf("%v: drafted %+v", err, again)
+	}
+}
+
+// Two learners that fold each other's work end with the same anchor and lose nothing: after all is
+// folded, theta is the anchor but for rounding.
+func TestLearnersMeet(t *testing.T) {
+	p := toyParams()
+	p.Codec = codec.Int4
+	f := toyFragment()
+	tip := Genesis(f, vector(1, f.Len), p)
+	var learners []*Learner
+	thetas := [][]float32{make([]float32, f.Len), make([]float32, f.Len)}
+	for i := range thetas {
+		learners = append(learners, NewLearner(p, Plan{f}, thetas[i], []*Tip{tip}, nil))
+	}
+	for round := uint32(1); round <= 8; round++ {
+		var set []Contribution
+		var seqs []uint64
+		for i, l := range learners {
+			if round <= 3 { // then only what the codec lost is left
+				for j, x := range vector(uint64(round)*2+uint64(i), f.Len) {
+					thetas[i][j] += x
+				}
+			}
+			l.Stepped(512, []uint32{round - 1})
+			d, err := l.Draft(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := contribution(t, p, byte(i), round, make([]float32, f.Len))
+			c.Payload, c.Delta.Size, c.Delta.Steps, c.Delta.Tokens = d.Payload, len(d.Payload), d.Steps, d.Tokens
+			set, seqs = append(set, c), append(seqs, d.Seq)
+		}
+		tip = mustFold(t, p, f, tip, set...)
+		for i, l := range learners {
+			if err := l.Adopt(0, tip, seqs[i:i+1], nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, theta := range thetas {
+		for j, x := range theta {
+			if math.Abs(float64(x-tip.Anchor[j])) > 1e-3 {
+				t.Fatalf("learner %d value %d: theta %v, anchor %v", i, j, x, tip.Anchor[j])
+			}
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package outer
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/tensor"
+	"atoll/tensor/codec"
+	"pgregory.net/rapid"
+)
+
+// judge is the specification of a fold's arithmetic, written for reading: every delta
+// decoded at once, one tensor at a time, no lanes. It returns anchor and reference.
+func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, weights []float64) (anchor, ref []float64) {
+	f.each(func(k, at, n int) {
+		var vs [][]float64
+		for _, c := range set {
+			all := make([]float32, f.Len)
+			if err := codec.Decode(c.Payload, f.Len, all); err != nil {
+				t.Fatal(err)
+			}
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = float64(all[at+i])
+			}
+			vs = append(vs, v)
+		}
+		r, u := judgeTensor(p, f.Tensors[k].Mean, float64(prev.Ref[k]), set, vs, weights)
+		ref = append(ref, r)
+		for i := range u {
+			m := u[i]
+			if p.Mu != 0 {
+				m += p.Mu * float64(prev.Momentum[at+i])
+			}
+			anchor = append(anchor, float64(prev.Anchor[at+i])+p.Eta*(u[i]+p.Mu*m))
+		}
+	})
+	return anchor, ref
+}
+
+func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64) (float64, []float64) {
+	perH := func(i int) float64 { return math.Sqrt(float64(p.H) / float64(set[i].Delta.Steps)) }
+	median := func() float64 {
+		var norms, ws []float64
+		for i, v := range vs {
+			if n := length(v); n > 0 {
+				norms, ws = append(norms, n*perH(i)), append(ws, weights[i])
+			}
+		}
+		return lowerMedian(norms, ws)
+	}
+	limit := ref
+	if ref == 0 {
+		limit = median()
+	}
+	for i, v := range vs {
+		if most := p.ClipFactor * limit / perH(i); length(v) > most {
+			scale(v, most/length(v))
+		}
+	}
+	switch m := median(); {
+	case ref == 0:
+		ref = m
+	case m != 0:
+		ref = p.RefDecay*ref + (1-p.RefDecay)*m
+	}
+	if mean || p.Merge == MergeMean {
+		return ref, judgeMean(vs, weights)
+	}
+	return ref, judgeRDA(vs, weights)
+}
+
+func judgeMean(vs [][]float64, weights []float64) []float64 {
+	u, total := make([]float64, len(vs[0])), 0.0
+	for i, v := range vs {
+		total += weights[i]
+		for j, x := range v {
+			u[j] += weights[i] * x
+		}
+	}
+	scale(u, 1/total)
+	return u
+}
+
+func judgeRDA(vs [][]float64, weights []float64) []float64 {
+	var total, radius, squares float64
+	d := make([]float64, len(vs[0]))
+	for i, v := range vs {
+		n, w := length(v), weights[i]
+		total += w
+		radius += w * n
+		if n == 0 {
+			continue
+		}
+		squares += w * w
+		for j, x := range v {
+			d[j] += w * x / n
+		}
+	}
+	if length(d) < 0.5*math.Sqrt(squares) {
+		return judgeMean(vs, weights)
+	}
+	if length(d) > 0 {
+		scale(d, radius/total/length(d))
+	}
+	return d
+}
+
+func length(v []float64) float64 {
+	s := 0.0
+	for _, x := range v {
+		s += x * x
+	}
+	return math.Sqrt(s)
+}
+
+func scale(v []float64, a float64) {
+	for i := range v {
+		v[i] *= a
+	}
+}
+
+func TestFoldAgreesWithTheJudge(t *testing.T) {
+	f := toyFragment()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawParams(rt)
+		tip := Genesis(f, vector(7, f.Len), p)
+		for round := uint32(1); round <= 3; round++ {
+			set := drawSet(rt, t, p, f, round)
+			next, r, err := Fold(p, f, tip, round, set)
+			if err != nil || len(r.Refused) > 0 {
+				rt.Fatal(err, r.Refused)
+			}
+			if len(set) > 0 {
+				anchor, ref := judge(t, p, f, tip, set, r.Weights)
+				near(rt, "anchor", next.Anchor, anchor, 1e-4)
+				near(rt, "ref", next.Ref, ref, 1e-4)
+			}
+			tip = next
+		}
+	})
+}
+
+func near(t *rapid.T, what string, got []float32, want []float64, tolerance float64) {
+	for i, x := range got {
+		if math.Abs(float64(x)-want[i]) > tolerance*(1+math.Abs(want[i])) {
+			t.Fatalf("%s value %d: got %v, the judge says %v", what, i, x, want[i])
+		}
+	}
+}
+
+func TestRDAOfEqualDeltasIsThatDelta(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	v := vector(3, f.Len)
+	var set []Contribution
+	for author := range byte(5) {
+		c := contribution(t, p, author, 1, v)
+		c.Delta.Tokens -= uint64(author) * 1000
+		set = append(set, c)
+	}
+	tip := mustFold(t, p, f, Genesis(f, make([]float32, f.Len), p), set...)
+	for i, a := range tip.Anchor {
+		if math.Abs(float64(a-v[i])) > 1e-6*math.Abs(float64(v[i])) {
+			t.Fatalf("value %d: %v became %v", i, v[i], a)
+		}
+	}
+}
+
+// Directions at right angles keep the length of the deltas, which a mean would shorten.
+func TestRDAKeepsLength(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	v, w := make([]float32, f.Len), make([]float32, f.Len)
+	for i := range v {
+		if i%2 == 0 {
+			v[i] = 1
+		} else {
+			w[i] = 1
+		}
+	}
+	start := Genesis(f, make([]float32, f.Len), p)
+	set := []Contribution{contribution(t, p, 1, 1, v), contribution(t, p, 2, 1, w)}
+	rda := mustFold(t, p, f, start, set...)
+	p.Merge = MergeMean
+	mean := mustFold(t, p, f, start, set...)
+	f.each(func(k, at, n int) {
+		got, plain := norm32(rda.Anchor[at:at+n]), norm32(mean.Anchor[at:at+n])
+		one := (norm32(v[at:at+n]) + norm32(w[at:at+n])) / 2
+		if f.Tensors[k].Mean {
+			one = plain // embeddings are merged by mean either way
+		} else if plain > 0.8*one {
+			t.Fatalf("%s: a mean of length %v is no contrast to %v", f.Tensors[k].Name, plain, one)
+		}
+		if math.Abs(got-one) > 1e-5*one {
+			t.Errorf("%s: length %v, want %v", f.Tensors[k].Name, got, one)
+		}
+	})
+}
+
+func TestOppositionFallsBackToTheMean(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	v := vector(3, f.Len)
+	back := slices.Clone(v)
+	tensor.Scale(-0.5, back)
+	back[0] += 1e-3
+	start := Genesis(f, make([]float32, f.Len), p)
+	set := []Contribution{contribution(t, p, 1, 1, v), contribution(t, p, 2, 1, back)}
+	rda := mustFold(t, p, f, start, set...)
+	p.Merge = MergeMean
+	mean := mustFold(t, p, f, start, set...)
+	if rda.State != mean.State {
+		t.Error("opposed deltas are not merged by their mean")
+	}
+}
+
+func TestClipBoundsAnyDelta(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	tip := mustFold(t, p, f, Genesis(f, make([]float32, f.Len), p), contribution(t, p, 1, 1, vector(1, f.Len)))
+	huge := vector(2, f.Len)
+	tensor.Scale(1e6, huge)
+	c := contribution(t, p, 1, 2, huge)
+	c.Delta.Steps = 4 * uint32(p.H)
+	next := mustFold(t, p, f, tip, c)
+	f.each(func(k, at, n int) {
+		moved := make([]float32, n)
+		for i := range moved {
+			moved[i] = next.Anchor[at+i] - tip.Anchor[at+i]
+		}
+		want := p.ClipFactor * float64(tip.Ref[k]) * 2 // sqrt(steps/H)
+		if got := norm32(moved); math.Abs(got-want) > 1e-4*want {
+			t.Errorf("%s moved by %v, the clip is %v", f.Tensors[k].Name, got, want)
+		}
+		if got, want := float64(next.Ref[k]), float64(tip.Ref[k])*1.2; math.Abs(got-want) > 1e-4*want {
+			t.Errorf("%s: reference %v, want 0.9 + 0.1 x 3 = 1.2 of %v", f.Tensors[k].Name, got, tip.Ref[k])
+		}
+	})
+}
+
+// The first round has no reference from before and yet one delta does not decide it.
+func TestFirstRoundClipsByItsMedian(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	huge := vector(9, f.Len)
+	tensor.Scale(1e6, huge)
+	tip := mustFold(t, p, f, Genesis(f, make([]float32, f.Len), p),
+		contribution(t, p, 1, 1, vector(1, f.Len)), contribution(t, p, 2, 1, vector(2, f.Len)), contribution(t, p, 3, 1, huge))
+	f.each(func(k, at, n int) {
+		if got, most := norm32(tip.Anchor[at:at+n]), 2*float64(tip.Ref[k]); got > most {
+			t.Errorf("%s moved by %v with a reference of %v", f.Tensors[k].Name, got, tip.Ref[k])
+		}
+	})
+}
+
+func TestZeroDeltas(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	start := Genesis(f, vector(1, f.Len), p)
+	zero := make([]float32, f.Len)
+	still := mustFold(t, p, f, start, contribution(t, p, 1, 1, zero), contribution(t, p, 2, 1, zero))
+	if !slices.Equal(still.Anchor, start.Anchor) || !slices.Equal(still.Ref, start.Ref) {
+		t.Error("deltas of zero move the anchor or the reference")
+	}
+	v := vector(5, f.Len)
+	half := mustFold(t, p, f, still, contribution(t, p, 1, 2, zero), contribution(t, p, 2, 2, v))
+	for i, a := range half.Anchor {
+		if want := float64(start.Anchor[i]) + float64(v[i])/2; math.Abs(float64(a)-want) > 1e-5 {
+			t.Fatalf("value %d: got %v, want %v: beside a delta of zero half of the other is kept", i, a, want)
+		}
+	}
+	if got, want := float64(half.Ref[1]), norm32(v[32:332]); math.Abs(got-want) > 1e-5*want {
+		t.Errorf("reference %v, want %v: a delta of zero has no vote", got, want)
+	}
+}
+
+func TestLowerMedian(t *testing.T) {
+	for _, c := range []struct {
+		values, weights []float64
+		want            float64
+	}{
+		{nil, nil, 0},
+		{[]float64{7}, []float64{1}, 7},
+		{[]float64{3, 1}, []float64{1, 1}, 1},
+		{[]float64{3, 1, 2}, []float64{1, 1, 1}, 2},
+		{[]float64{3, 1, 2}, []float64{5, 1, 1}, 3},
+		{[]float64{4, 3, 2, 1}, []float64{1, 1, 1, 1}, 2},
+	} {
+		if got := lowerMedian(c.values, c.weights); got != c.want {
+			t.Errorf("%v with %v: got %v, want %v", c.values, c.weights, got, c.want)
+		}
+	}
+}
+
+// The lanes are part of the specification: value j is added to lane j mod 16.
+func TestNormIsByLanes(t *testing.T) {
+	for n := range 70 {
+		v := vector(uint64(n), n)
+		wide := make([]float64, n)
+		var s [lanes]float64
+		for i, x := range v {
+			wide[i] = float64(x)
+			s[i%lanes] += float64(x) * float64(x)
+		}
+		want := math.Sqrt(sumTree(&s))
+		if norm32(v) != want || norm64(wide) != want {
+			t.Errorf("%d values: got %v and %v, want %v", n, norm32(v), norm64(wide), want)
+		}
+	}
+}

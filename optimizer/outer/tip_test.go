@@ -1,0 +1,115 @@
+package outer
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"strings"
+	"testing"
+
+	"lukechampine.com/blake3"
+	"pgregory.net/rapid"
+)
+
+func TestTipSurvivesEncoding(t *testing.T) {
+	f := toyFragment()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawParams(rt)
+		p.Budget = 1 << 20
+		tip := Genesis(f, vector(7, f.Len), p)
+		for round := uint32(1); round <= 2; round++ {
+			tip = mustFold(t, p, f, tip, drawSet(rt, t, p, f, round)...)
+		}
+		b := tip.Encode()
+		if len(b) != TipSize(f, p) || tip.State != blake3.Sum256(b) {
+			rt.Fatalf("%d bytes with state %x", len(b), tip.State)
+		}
+		back, err := DecodeTip(b, f, p)
+		if err != nil || back.State != tip.State || !bytes.Equal(back.Encode(), b) {
+			rt.Fatal("decoding gives another tip", err)
+		}
+		if back.Tokens != tip.Tokens || back.EndRound != tip.EndRound || back.Chain != tip.Chain || back.Round != 2 {
+			rt.Fatal("the head changed")
+		}
+	})
+}
+
+// A large tip is hashed in pieces.
+func TestStateIsTheDigestOfTheEncoding(t *testing.T) {
+	f := Fragment{Tensors: []Tensor{{Name: "w", Len: 50_000}}, Len: 50_000}
+	tip := Genesis(f, vector(1, f.Len), Params{})
+	if tip.State != blake3.Sum256(tip.Encode()) {
+		t.Error("the state is not BLAKE3 of the encoding")
+	}
+}
+
+func TestDecodeTipRefuses(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	good := Genesis(f, vector(1, f.Len), p).Encode()
+	for want, change := range map[string]func(b []byte) []byte{
+		"bytes":          func(b []byte) []byte { return b[:len(b)-1] },
+		"begins":         func(b []byte) []byte { b[0]++; return b },
+		"norm reference": func(b []byte) []byte { copy(b[tipHeadSize:], "\x00\x00\x80\x7f"); return b },
+		"anchor value 2": func(b []byte) []byte { copy(b[tipHeadSize+4*6:], "\x01\x00\x80\xff"); return b },
+	} {
+		if _, err := DecodeTip(change(bytes.Clone(good)), f, p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+	if _, err := DecodeTip(nil, f, p); err == nil {
+		t.Error("nothing is a tip")
+	}
+}
+
+// The layout of an encoded tip, byte by byte.
+func TestGoldenTip(t *testing.T) {
+	f := Fragment{Tensors: []Tensor{{Name: "w", Len: 2}}, Len: 2}
+	p := Params{Mu: 0.5}
+	tip := &Tip{Round: 3, EndRound: 2, Tokens: 0x0102030405060708, Chain: Digest{0xaa, 31: 0xbb},
+		Ref: []float32{0.5}, Anchor: []float32{1, -2}, Momentum: []float32{0, math.MaxFloat32}}
+	want := "61746f6c6c540001" + "03000000" + "02000000" + "0807060504030201" +
+		"aa" + strings.Repeat("00", 30) + "bb" + "0000003f" + "0000803f" + "000000c0" + "00000000" + "ffff7f7f"
+	if got := hex.EncodeToString(tip.Encode()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if back, err := DecodeTip(tip.Encode(), f, p); err != nil || !bytes.Equal(back.Encode(), tip.Encode()) {
+		t.Error(err)
+	}
+}
+
+func TestChainDigestTellsSetsApart(t *testing.T) {
+	a, b := ID{1}, ID{2}
+	seen := map[Digest]bool{}
+	for _, ids := range [][]ID{nil, {a}, {b}, {a, b}} {
+		seen[ChainDigest(Digest{}, ids)] = true
+		seen[ChainDigest(Digest{9}, ids)] = true
+	}
+	if len(seen) != 8 {
+		t.Errorf("%d digests of 8 chains", len(seen))
+	}
+}
+
+func TestTakes(t *testing.T) {
+	if tip := (&Tip{Round: 7}); !tip.Takes(1000) {
+		t.Error("a fragment that has not ended refuses")
+	}
+	if tip := (&Tip{Round: 7, EndRound: 7}); !tip.Takes(8) || tip.Takes(9) {
+		t.Error("the round after the end round is the last")
+	}
+}
+
+func FuzzDecodeTip(f *testing.F) {
+	frag := Fragment{Tensors: []Tensor{{Name: "v", Len: 3}, {Name: "w", Len: 2}}, Len: 5}
+	for _, p := range []Params{{}, {Mu: 0.9}} {
+		f.Add(Genesis(frag, vector(1, frag.Len), p).Encode(), p.Mu != 0)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, momentum bool) {
+		p := Params{}
+		if momentum {
+			p.Mu = 0.9
+		}
+		if tip, err := DecodeTip(b, frag, p); err == nil && !bytes.Equal(tip.Encode(), b) {
+			t.Fatal("decodes and encodes differently")
+		}
+	})
+}
