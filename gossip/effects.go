@@ -139,16 +139,16 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	EventJoined        EventKind = iota + 1 // a peer connected
-	EventLeft                               // a peer said that it leaves
-	EventSilent                             // nothing heard for ten beat periods
-	EventHeard                              // heard again after silence
-	EventRepair                             // a repair began or ended
-	EventFork                               // two chains differ below the windows
-	EventGaveUp                             // no source gave a payload
-	EventSnapshot                           // a step of a snapshot fetch
-	EventMisbehaved                         // a peer broke the protocol
-	EventEquivocation                       // two headers of one author for one round
+	EventJoined       EventKind = iota + 1 // a peer connected
+	EventLeft                              // a peer said that it leaves
+	EventSilent                            // nothing heard for ten beat periods
+	EventHeard                             // heard again after silence
+	EventRepair                            // a repair began or ended
+	EventFork                              // two chains differ below the windows
+	EventGaveUp                            // no source gave a payload
+	EventSnapshot                          // a step of a snapshot fetch
+	EventMisbehaved                        // a peer broke the protocol
+	EventEquivocation                      // two headers of one author for one round
 )
 
 // String names the kind as status screens show it.

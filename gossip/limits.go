@@ -146,6 +146,8 @@ const (
 	// may be larger if it is alone.
 	maxServing        = 64 << 20
 	maxServingPerPeer = 16 << 20
+	// servingFloor is what a small answer counts at least, for its stream.
+	servingFloor = 4 << 10
 	// servingTtlMs frees the place of an answer for which the caller never
 	// said Replied.
 	servingTtlMs = 120_000

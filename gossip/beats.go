@@ -1,0 +1,188 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// beats says what this node holds and compares it with what others say.
+type beats struct {
+	*env
+	self SelfState
+	said *wire.Beat // the last own beat, nil before the first
+	next Time       // when the following one is due
+	seq  uint64
+
+	agreed      bool // as of the last tick, see agree
+	agreedSince Time
+	agreedChain wire.Digest
+}
+
+func (b *beats) tick() {
+	if b.self.State != 0 && (b.said == nil || b.now >= b.next) {
+		b.send()
+	}
+	b.agree()
+}
+
+// send publishes a beat. The first one waits for SetSelf: before it there is
+// nothing to say.
+func (b *beats) send() {
+	if b.self.State == 0 {
+		return
+	}
+	b.seq++
+	beat := wire.Beat{
+		Author: b.cfg.Self, Incarnation: b.cfg.Incarnation, Seq: b.seq,
+		State: b.self.State, Steps: b.self.Steps, Tokens: b.self.Tokens,
+		Unpublished: make([]uint64, b.chain.Fragments()), Closed: b.closed(), Lag: b.lag(),
+		Capability: b.self.Capability, TokensPerSecond: b.self.TokensPerSecond,
+		Folded: b.chain.FoldedTokens(), Bits: b.self.Bits,
+	}
+	copy(beat.Unpublished, b.self.Unpublished)
+	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
+	b.said, b.next = &beat, b.now+Time(b.beatPeriod())
+	b.emit(Publish{Bytes: wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)})
+}
+
+// lag of an observer's digests is that of the learners it sees: it shows its
+// tips as they are once nobody trains any more.
+func (b *beats) lag() uint8 {
+	if b.self.State == wire.Observing && !b.anyTraining() {
+		return 0
+	}
+	return b.self.lag()
+}
+
+func (b *beats) anyTraining() bool {
+	return slices.ContainsFunc(b.peers.list, func(p *peer) bool {
+		return b.live(p) && p.beat.State == wire.Training
+	})
+}
+
+func (b *beats) closed() []uint32 {
+	closed := make([]uint32, b.chain.Fragments())
+	for f := range closed {
+		closed[f] = b.chain.Closed(f)
+	}
+	return closed
+}
+
+// lagged returns max(closed-lag, 0) for each fragment.
+func lagged(closed []uint32, lag uint8) []uint32 {
+	rounds := make([]uint32, len(closed))
+	for f, c := range closed {
+		rounds[f] = c - min(c, uint32(lag))
+	}
+	return rounds
+}
+
+// digestsAt hashes this node's chain and state digests at one round of each
+// fragment: what a beat carries. ok is false if a chain digest is not known,
+// as the node is behind or took tips that are newer. The state is zero if a
+// state digest is not known.
+func (b *beats) digestsAt(rounds []uint32) (chain, state wire.Digest, ok bool) {
+	chains := make([]byte, 0, len(rounds)*len(chain))
+	states := make([]byte, 0, len(rounds)*len(state))
+	for f, r := range rounds {
+		c, known := b.chain.ChainDigest(f, r)
+		if !known {
+			return wire.Digest{}, wire.Digest{}, false
+		}
+		chains = append(chains, c[:]...)
+		if h, known := b.chain.StateDigest(f, r); known {
+			states = append(states, h[:]...)
+		}
+	}
+	if len(states) == len(chains) {
+		state = wire.Sum(states)
+	}
+	return wire.Sum(chains), state, true
+}
+
+// receive keeps a verified beat and compares it. It returns the author's
+// entry if the beat is news.
+func (b *beats) receive(beat wire.Beat) *peer {
+	if beat.Author == b.cfg.Self {
+		return nil
+	}
+	if len(beat.Closed) != b.chain.Fragments() {
+		b.misbehaved(beat.Author, fmt.Sprintf("beat with %d fragments in a run of %d", len(beat.Closed), b.chain.Fragments()))
+		return nil
+	}
+	p := b.ensure(beat.Author, false)
+	if p == nil || p.beat != nil && !newer(beat, *p.beat) {
+		return nil
+	}
+	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
+		b.event(EventLeft, p.id, "leaves")
+	}
+	p.beat = &beat
+	b.hear(p)
+	b.compare(p)
+	return p
+}
+
+// newer orders the beats of one author, across restarts.
+func newer(a, b wire.Beat) bool {
+	if a.Incarnation != b.Incarnation {
+		return a.Incarnation > b.Incarnation
+	}
+	return a.Seq > b.Seq
+}
+
+// compare recomputes this node's digests at the rounds that the beat of p
+// names. Not being able to counts as unequal. A joining or leaving peer says
+// nothing about the run.
+func (b *beats) compare(p *peer) {
+	if !b.live(p) {
+		return
+	}
+	rounds := lagged(p.beat.Closed, p.beat.Lag)
+	chain, state, ok := b.digestsAt(rounds)
+	if !ok || chain != p.beat.Chain {
+		p.unequal++
+		return
+	}
+	p.unequal, p.repairPauseMs = 0, 0
+	b.compareState(p, state, rounds)
+}
+
+// compareState tells once of a peer with the same chain and another state.
+func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
+	if state.IsZero() || p.beat.StateDigest.IsZero() {
+		return
+	}
+	differs := state != p.beat.StateDigest
+	if differs && !p.stateDiffers {
+		b.emit(StateDiffers{Peer: p.id, Rounds: rounds})
+	}
+	p.stateDiffers = differs
+}
+
+// agree works out whether every live peer shows, without lag, the tips that
+// this node has, none of them training, and since when. Peers that never beat
+// are not counted, nor those that are joining, leaving or silent: a hung peer
+// must not keep a run from ending.
+func (b *beats) agree() {
+	if b.self.State == wire.Training || b.self.State == wire.Joining || b.self.State == 0 {
+		b.agreed = false
+		return
+	}
+	closed := b.closed()
+	chain, _, ok := b.digestsAt(closed)
+	agreed := ok && !slices.ContainsFunc(b.peers.list, func(p *peer) bool {
+		return b.live(p) && !shows(p.beat, closed, chain)
+	})
+	if agreed && (!b.agreed || chain != b.agreedChain) {
+		b.agreedSince = b.now
+	}
+	b.agreed, b.agreedChain = agreed, chain
+}
+
+// shows reports whether a beat is that of a node at rest with these tips.
+func shows(beat *wire.Beat, closed []uint32, chain wire.Digest) bool {
+	return beat.State != wire.Training && beat.Lag == 0 && beat.Chain == chain && slices.Equal(beat.Closed, closed)
+}

@@ -1,0 +1,116 @@
+package gossip
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// env is what the machines of one Core share: configuration, the outer side's
+// view, the time of the current input, the effects queued so far, the table
+// of peers and the calls in flight.
+type env struct {
+	cfg     Config
+	chain   Chain
+	now     Time
+	effects []Effect
+	peers   peers
+	calls   []call // by id, as ids only grow
+	lastID  uint64
+}
+
+// call is a request that awaits its answer.
+type call struct {
+	id       uint64
+	deadline Time
+	done     answer
+}
+
+// answer receives the body of an OK answer, or an error: one of wire's for
+// the other statuses, else what the caller reported.
+type answer func(body []byte, err error)
+
+// errNoAnswer ends a call that the caller never answered.
+var errNoAnswer = errors.New("no answer in time")
+
+func (e *env) emit(f Effect) { e.effects = append(e.effects, f) }
+
+func (e *env) event(kind EventKind, p wire.PeerID, text string) {
+	e.emit(Event{Kind: kind, Peer: p, Text: text})
+}
+
+// misbehaved reports a peer that broke the protocol and remembers why.
+func (e *env) misbehaved(id wire.PeerID, reason string) {
+	e.emit(Misbehaved{Peer: id, Reason: reason})
+	p := e.peers.find(id)
+	if p == nil || p.refused == reason {
+		return
+	}
+	p.refused = reason
+	e.event(EventMisbehaved, id, reason)
+}
+
+// call sends a request whose answer, status included, has at most max bytes.
+// done is called exactly once, during a later input.
+func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done answer) {
+	e.lastID++
+	e.calls = append(e.calls, call{id: e.lastID, deadline: e.now + Time(timeoutMs+callGraceMs), done: func(b []byte, err error) {
+		done(openAnswer(b, max, err))
+	}})
+	e.emit(Call{ID: e.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})
+}
+
+func openAnswer(b []byte, max int, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	r, err := wire.DecodeResponse(b, max)
+	if err != nil {
+		return nil, err
+	}
+	return r.Body, r.Err()
+}
+
+// answered hands an answer to whoever made the call; a late one is ignored.
+func (e *env) answered(id uint64, b []byte, err error) {
+	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
+		return cmp.Compare(c.id, id)
+	})
+	if !ok {
+		return
+	}
+	done := e.calls[i].done
+	e.calls = slices.Delete(e.calls, i, i+1)
+	done(b, err)
+}
+
+// expireCalls ends calls that the caller forgot, so that nothing here waits
+// for ever on a fault elsewhere.
+func (e *env) expireCalls() {
+	var late []uint64
+	for _, c := range e.calls {
+		if e.now > c.deadline {
+			late = append(late, c.id)
+		}
+	}
+	for _, id := range late {
+		e.answered(id, nil, errNoAnswer)
+	}
+}
+
+// usable reports whether p can be asked now: connected and heard of late.
+func (e *env) usable(p *peer) bool {
+	return p != nil && p.connected && e.heardLately(p)
+}
+
+// fragmentOf checks that f names a fragment of this run.
+func (e *env) fragmentOf(f uint16) bool { return int(f) < e.chain.Fragments() }
+
+// unionBase is the newest round of f below which this node unites nothing:
+// where its history begins, or where the union window does.
+func (e *env) unionBase(f int) uint32 {
+	closed := e.chain.Closed(f)
+	return max(e.chain.Base(f), closed-min(closed, e.cfg.WindowUnion))
+}

@@ -1,0 +1,71 @@
+package gossip
+
+import (
+	"fmt"
+
+	"atoll/gossip/wire"
+)
+
+// evidence hands up each proof that an author signed two deltas for one round,
+// and spreads those that this node found itself.
+type evidence struct {
+	*env
+	known  map[slot]bool
+	ring   []slot // the keys of known, oldest at next once it is full
+	next   int
+	counts map[wire.PeerID]int // per author, of what known holds
+}
+
+func newEvidence(e *env) evidence {
+	return evidence{env: e, known: map[slot]bool{}, counts: map[wire.PeerID]int{}}
+}
+
+// found takes two different verified headers for one slot, met here, and
+// publishes them.
+func (v *evidence) found(a, b wire.SignedHeader) {
+	if v.remember(slotOf(a.Header)) {
+		v.report(wire.Evidence{A: a, B: b})
+		v.emit(Publish{Bytes: wire.EncodeEvidence(wire.Evidence{A: a, B: b})})
+	}
+}
+
+// received takes verified evidence from gossip, a bounded amount per author.
+func (v *evidence) received(e wire.Evidence) {
+	h := e.A.Header
+	if !v.fragmentOf(h.Fragment) || v.counts[h.Author] >= maxEvidencePerAuthor {
+		return
+	}
+	if v.remember(slotOf(h)) {
+		v.report(e)
+	}
+}
+
+func (v *evidence) report(e wire.Evidence) {
+	h := e.A.Header
+	v.emit(EvidenceFound{Evidence: e})
+	v.event(EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
+}
+
+// remember notes a slot and reports whether it is new.
+func (v *evidence) remember(k slot) bool {
+	if v.known[k] {
+		return false
+	}
+	if len(v.ring) < maxEvidence {
+		v.ring = append(v.ring, k)
+	} else {
+		v.forget(v.ring[v.next])
+		v.ring[v.next] = k
+		v.next = (v.next + 1) % maxEvidence
+	}
+	v.known[k] = true
+	v.counts[k.author]++
+	return true
+}
+
+func (v *evidence) forget(k slot) {
+	delete(v.known, k)
+	if v.counts[k.author]--; v.counts[k.author] == 0 {
+		delete(v.counts, k.author)
+	}
+}

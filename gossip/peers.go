@@ -1,0 +1,173 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// peer is what this node knows of another one, connected or only heard of.
+type peer struct {
+	id        wire.PeerID
+	connected bool
+	signed    hello.Signed // newest capability record
+	record    hello.Record // signed, opened; Seq and Addrs are zero if unknown
+	session   hello.Session
+
+	everHeard bool
+	heard     Time // last sign of life
+	silent    bool // heard nothing for silentBeats periods; set by watch
+	beat      *wire.Beat
+	refused   string // why it was marked, "" if it was not
+
+	// beats: consecutive unequal ones, and whether a state mismatch was told.
+	unequal      int
+	stateDiffers bool
+
+	// roster: when it was last asked, and the dialling of its addresses.
+	askedRoster bool
+	askedAt     Time
+	dial        dialling
+
+	// pull, snapshot, serve: calls and bytes in flight, measured rate.
+	pulls, chunks int
+	serving       int
+	parked        int
+	asks          int  // costly requests in the second that began at asksFrom
+	asksFrom      Time //
+	rate          float64
+
+	// repair: not before, and the pause after the next fruitless one.
+	repairAfter   Time
+	repairPauseMs int64
+}
+
+// peers is the table of peers: looked up by id, walked in order of id.
+type peers struct {
+	byID map[wire.PeerID]*peer
+	list []*peer
+	live int // heard of late, as of the last watch
+}
+
+func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
+
+func byPeerID(p *peer, id wire.PeerID) int { return p.id.Compare(id) }
+
+func (t *peers) add(id wire.PeerID) *peer {
+	p := &peer{id: id, rate: firstRate}
+	i, _ := slices.BinarySearchFunc(t.list, id, byPeerID)
+	t.list = slices.Insert(t.list, i, p)
+	t.byID[id] = p
+	return p
+}
+
+func (t *peers) remove(p *peer) {
+	i, ok := slices.BinarySearchFunc(t.list, p.id, byPeerID)
+	if ok {
+		t.list = slices.Delete(t.list, i, i+1)
+		delete(t.byID, p.id)
+	}
+}
+
+// victim is the entry to give up for a new one: not connected, and the one
+// that was never heard or was heard longest ago. nil if all are connected.
+func (t *peers) victim() *peer {
+	var v *peer
+	for _, p := range t.list {
+		if !p.connected && (v == nil || olderThan(p, v)) {
+			v = p
+		}
+	}
+	return v
+}
+
+func olderThan(p, q *peer) bool {
+	if p.everHeard != q.everHeard {
+		return !p.everHeard
+	}
+	return p.heard < q.heard
+}
+
+// ensure returns the entry of id, making one if there is room. Only a peer
+// that is connecting (must) displaces others that are still live.
+func (e *env) ensure(id wire.PeerID, must bool) *peer {
+	if p := e.peers.find(id); p != nil {
+		return p
+	}
+	if len(e.peers.list) >= maxPeers {
+		v := e.peers.victim()
+		if v == nil || !must && e.heardLately(v) {
+			return nil
+		}
+		e.peers.remove(v)
+	}
+	return e.peers.add(id)
+}
+
+// beatPeriod is the time between two beats in ms, for the run as this node
+// sees it: all peers heard of late, and itself.
+func (e *env) beatPeriod() int64 {
+	return max(e.cfg.BeatMinMs, int64(e.peers.live+1)*beatMsPerPeer)
+}
+
+func (e *env) heardLately(p *peer) bool {
+	return p.everHeard && int64(e.now-p.heard) <= silentBeats*e.beatPeriod()
+}
+
+// hear notes a sign of life.
+func (e *env) hear(p *peer) {
+	p.everHeard, p.heard = true, e.now
+	if p.silent {
+		p.silent = false
+		e.event(EventHeard, p.id, "heard again")
+	}
+}
+
+// watch marks the peers that fell silent and counts the live ones.
+func (e *env) watch() {
+	live := 0
+	for _, p := range e.peers.list {
+		if e.heardLately(p) {
+			live++
+			continue
+		}
+		if p.everHeard && !p.silent {
+			p.silent = true
+			if p.beat != nil && p.beat.State == wire.Leaving {
+				continue // it said so
+			}
+			e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", int64(e.now-p.heard)))
+		}
+	}
+	e.peers.live = live
+}
+
+// live reports whether p takes part: heard of late, and neither still joining
+// nor leaving.
+func (e *env) live(p *peer) bool {
+	if !e.heardLately(p) || p.beat == nil {
+		return false
+	}
+	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving
+}
+
+// sampled takes an answer's size in bytes and duration in ms into the rate.
+func (p *peer) sampled(bytes int, ms int64) {
+	if bytes < rateMinBytes {
+		return
+	}
+	r := float64(bytes) / float64(max(ms, 1))
+	if r < p.rate {
+		r = p.rate + float64(rateDecay*(r-p.rate))
+	}
+	p.rate = r
+}
+
+// transferMs is the time that n bytes may take from p: rateSlack times what
+// its rate says, within the deadlines' bounds.
+func (p *peer) transferMs(n int) int64 {
+	ms := int64(rateSlack * float64(n) / p.rate)
+	return min(max(ms, deadlineMinMs), deadlineMaxMs)
+}

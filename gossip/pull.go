@@ -1,0 +1,257 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// pull fetches the payloads that headers announce: first from the peer that
+// brought the header, then from those that forwarded it again, last from its
+// author. Each byte thus arrives about once.
+type pull struct {
+	*env
+	wants  []*want // in order of arrival
+	byID   map[wire.Digest]*want
+	counts map[wire.PeerID]int // wants per author
+	flying int                 // requests in flight
+
+	// settled is told of each want that ended: held or not to be had.
+	settled func(id wire.Digest, held bool)
+}
+
+// want is one payload that is missing.
+type want struct {
+	id      wire.Digest
+	header  wire.SignedHeader
+	sources []source // the author is the last resort, also if it is not listed
+	author  source
+	asking  bool // a request is in flight
+	fetched bool // handed up, awaiting Stored or Invalid
+	until   Time // the want ends then
+}
+
+// source is a peer that should have the payload.
+type source struct {
+	id    wire.PeerID
+	tries int
+	after Time // not before: it was busy
+}
+
+func newPull(e *env) pull {
+	return pull{env: e, byID: map[wire.Digest]*want{}, counts: map[wire.PeerID]int{}}
+}
+
+// want begins to fetch the payload of s, which from should have. It reports
+// false if there is no room.
+func (p *pull) want(id wire.Digest, s wire.SignedHeader, from wire.PeerID) bool {
+	if p.byID[id] != nil {
+		p.source(id, from)
+		return true
+	}
+	w := p.add(id, s, wantTtlMs)
+	if w == nil {
+		return false
+	}
+	p.source(id, from)
+	return true
+}
+
+// deliver hands up a payload that came along with its header.
+func (p *pull) deliver(id wire.Digest, s wire.SignedHeader, payload []byte) {
+	w := p.byID[id]
+	if w == nil {
+		w = p.add(id, s, storeTtlMs)
+	}
+	if w == nil || w.fetched {
+		return
+	}
+	p.handUp(w, payload)
+}
+
+func (p *pull) add(id wire.Digest, s wire.SignedHeader, ttl Time) *want {
+	author := s.Header.Author
+	if len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
+		return nil
+	}
+	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl}
+	p.wants = append(p.wants, w)
+	p.byID[id] = w
+	p.counts[author]++
+	return w
+}
+
+// source notes a further peer that should have the payload of id, if it is
+// still wanted, and asks it if it is its turn.
+func (p *pull) source(id wire.Digest, from wire.PeerID) {
+	w := p.byID[id]
+	if w == nil || w.fetched || from == p.cfg.Self {
+		return
+	}
+	listed := slices.ContainsFunc(w.sources, func(s source) bool { return s.id == from })
+	if !listed && from != w.author.id && len(w.sources) < maxSources {
+		w.sources = append(w.sources, source{id: from})
+	}
+	p.advance(w)
+}
+
+// tick ends what took too long and asks for whatever can be asked for now.
+func (p *pull) tick() {
+	for i := 0; i < len(p.wants); {
+		w := p.wants[i]
+		if p.now > w.until {
+			p.giveUp(w, "took too long") // moves the next want to i
+			continue
+		}
+		i++
+	}
+	p.pump()
+}
+
+// pump asks for as much as there is room for, the oldest wants first.
+func (p *pull) pump() {
+	for i := 0; i < len(p.wants) && p.flying < maxPulls; {
+		w := p.wants[i]
+		p.advance(w)
+		if p.byID[w.id] == w {
+			i++
+		}
+	}
+}
+
+// advance asks the next source of w, if it has room, and gives up if there is
+// none left.
+func (p *pull) advance(w *want) {
+	if w.asking || w.fetched || p.flying >= maxPulls {
+		return
+	}
+	s, left := p.pick(w)
+	if s != nil {
+		p.ask(w, s)
+		return
+	}
+	if !left {
+		p.giveUp(w, "no source had it")
+	}
+}
+
+// pick returns the source to ask now: the first among those asked least
+// often, the author after the others. One that already answers as many
+// requests as it may is waited for; a busy one is passed over. left is false
+// if no source that is connected will do.
+func (p *pull) pick(w *want) (pick *source, left bool) {
+	for lap := range maxTries {
+		for i := 0; i <= len(w.sources); i++ {
+			s := &w.author
+			if i < len(w.sources) {
+				s = &w.sources[i]
+			}
+			q := p.peers.find(s.id)
+			if s.tries > lap || !p.usable(q) {
+				continue
+			}
+			left = true
+			if q.pulls >= maxPullsPerPeer {
+				return nil, true
+			}
+			if p.now >= s.after {
+				return s, true
+			}
+		}
+	}
+	return nil, left
+}
+
+func (p *pull) ask(w *want, s *source) {
+	q := p.peers.find(s.id)
+	size := int(w.header.Header.Size)
+	transfer := q.transferMs(size)
+	wait := min(max(transfer, waitMinMs), waitMaxMs)
+	w.asking = true
+	s.tries++
+	q.pulls++
+	p.flying++
+	asked, from := p.now, s.id
+	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
+	limit := size + len(wire.Response{Status: wire.OK}.Encode())
+	p.call(from, request, limit, wait+transfer, func(b []byte, err error) {
+		p.flying--
+		q.pulls--
+		w.asking = false
+		if err == nil {
+			q.sampled(len(b), int64(p.now-asked))
+		}
+		p.answered(w, from, b, err)
+	})
+}
+
+func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
+	switch {
+	case p.byID[w.id] != w || w.fetched:
+		// Ended or came another way meanwhile: only the place is freed.
+	case errors.Is(err, wire.ErrBusy):
+		p.again(w, from)
+	case err != nil:
+	default:
+		if bad := w.header.Header.CheckPayload(b); bad != nil {
+			p.misbehaved(from, bad.Error())
+			p.exclude(w, from)
+			break
+		}
+		p.handUp(w, b)
+	}
+	p.pump()
+}
+
+// again lets a busy source be asked later without counting it as a try.
+func (p *pull) again(w *want, from wire.PeerID) {
+	if s := w.find(from); s != nil {
+		s.tries--
+		s.after = p.now + busyRetryMs
+	}
+}
+
+// exclude does not ask a source of w again.
+func (p *pull) exclude(w *want, from wire.PeerID) {
+	if s := w.find(from); s != nil {
+		s.tries = maxTries
+	}
+}
+
+func (w *want) find(id wire.PeerID) *source {
+	if id == w.author.id {
+		return &w.author
+	}
+	for i := range w.sources {
+		if w.sources[i].id == id {
+			return &w.sources[i]
+		}
+	}
+	return nil
+}
+
+func (p *pull) handUp(w *want, payload []byte) {
+	w.fetched, w.until = true, p.now+storeTtlMs
+	p.emit(Fetched{Header: w.header, Payload: payload})
+}
+
+func (p *pull) giveUp(w *want, why string) {
+	h := w.header.Header
+	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
+	p.end(w.id, false)
+}
+
+// end forgets the want for id, if there is one, and tells how it ended.
+func (p *pull) end(id wire.Digest, held bool) {
+	if w := p.byID[id]; w != nil {
+		delete(p.byID, id)
+		i := slices.Index(p.wants, w)
+		p.wants = slices.Delete(p.wants, i, i+1)
+		if p.counts[w.author.id]--; p.counts[w.author.id] == 0 {
+			delete(p.counts, w.author.id)
+		}
+	}
+	p.settled(id, held)
+}

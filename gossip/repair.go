@@ -1,0 +1,362 @@
+package gossip
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// repair unites the sets of this node and a peer that differ. Both sides run
+// it, so both end with the union. Where the chains differ below what union can
+// mend, or this node is far behind, it takes tips instead; see fork.go.
+type repair struct {
+	*env
+	headers  *headers
+	pull     *pull
+	beats    *beats
+	snapshot *snapshot
+	sessions []*session // at most maxRepairs, in order of beginning
+}
+
+// session is one repair with one peer: ranges are compared, then the headers
+// of differing rounds are fetched and their payloads pulled, a batch at a
+// time.
+type session struct {
+	peer      *peer
+	until     Time
+	fragments []comparison
+	ranges    []wire.Range    // still to compare
+	todo      []wire.RoundKey // rounds that differ, still to fetch
+	batch     []wire.RoundKey // rounds whose headers were asked for
+	waiting   map[wire.Digest]uint16
+	learned   int // deltas that came of it
+}
+
+// comparison is what is known of one fragment on both sides.
+type comparison struct {
+	closed      uint32           // this node's, when the session began
+	from, to    uint32           // rounds compared
+	theirs      wire.RangeAnswer // Chain is the peer's at from-1; without Sets
+	chainTheirs wire.Digest      // the peer's chain digest at its own base, zero if unknown
+	forked      bool             // a round that both closed differs
+	partial     bool             // do not follow the peer: something it listed is missing
+}
+
+// want starts a repair with p unless there is one, too many, or a pause.
+func (r *repair) want(p *peer) {
+	if !r.usable(p) || r.now < p.repairAfter || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
+		return
+	}
+	if r.find(p) != nil {
+		return
+	}
+	s := &session{peer: p, until: r.now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
+	r.sessions = append(r.sessions, s)
+	r.event(EventRepair, p.id, "compares rounds")
+	r.plan(s)
+	r.compareNext(s)
+}
+
+func (r *repair) find(p *peer) *session {
+	for _, s := range r.sessions {
+		if s.peer == p {
+			return s
+		}
+	}
+	return nil
+}
+
+func (r *repair) active(s *session) bool { return slices.Contains(r.sessions, s) }
+
+// plan chooses the rounds to compare: from what this node can refold to what
+// the peer closed, at least one in each fragment for the chain digest before
+// it.
+func (r *repair) plan(s *session) {
+	s.fragments = make([]comparison, r.chain.Fragments())
+	for f := range s.fragments {
+		c := &s.fragments[f]
+		c.closed = r.chain.Closed(f)
+		c.from = r.unionBase(f) + 1
+		c.to = max(c.from, r.reach(s.peer, f))
+		for from := c.from; from <= c.to; from += wire.MaxRangeRounds {
+			s.ranges = append(s.ranges, wire.Range{Fragment: uint16(f), From: from, To: min(c.to, from+wire.MaxRangeRounds-1)})
+		}
+	}
+}
+
+// reach is the last round worth comparing: what p says it closed, within the
+// union window from here, so that a false number costs little.
+func (r *repair) reach(p *peer, f int) uint32 {
+	limit := r.chain.Closed(f) + r.cfg.WindowUnion
+	if p.beat == nil {
+		return min(limit, r.chain.Closed(f)+r.cfg.WindowAccept)
+	}
+	return min(limit, p.beat.Closed[f])
+}
+
+// compareNext asks for the next ranges that fit one request.
+func (r *repair) compareNext(s *session) {
+	n, rounds := 0, 0
+	for n < len(s.ranges) && n < wire.MaxRanges {
+		rounds += s.ranges[n].Rounds()
+		if rounds > wire.MaxRangesRounds {
+			break
+		}
+		n++
+	}
+	asked := s.ranges[:n]
+	s.ranges = s.ranges[n:]
+	r.ask(s, wire.Request{Kind: wire.GetRounds, Ranges: asked}, func(body []byte) error {
+		answers, err := wire.DecodeRounds(body, asked)
+		if err != nil {
+			return err
+		}
+		for i, a := range answers {
+			if a.Base > a.Closed || a.Closed == math.MaxUint32 {
+				return fmt.Errorf("%w base %d: want at most closed, %d", wire.ErrInvalid, a.Base, a.Closed)
+			}
+			r.compare(s, asked[i], a)
+		}
+		if len(s.ranges) > 0 {
+			r.compareNext(s)
+		} else {
+			r.probe(s)
+		}
+		return nil
+	})
+}
+
+// ask sends a request of the session and ends it on failure. then returns an
+// error for an answer that no honest peer gives.
+func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
+	r.call(s.peer.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+		if !r.active(s) {
+			return
+		}
+		if err != nil {
+			r.end(s, fmt.Sprintf("ended: %v", err))
+			return
+		}
+		if err := then(body); err != nil {
+			r.misbehaved(s.peer.id, err.Error())
+			r.end(s, "ended: "+err.Error())
+		}
+	})
+}
+
+// compare notes the rounds of one range in which the peer holds a set that is
+// not this node's.
+func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
+	f := int(asked.Fragment)
+	c := &s.fragments[f]
+	if asked.From == c.from {
+		c.theirs = a
+		c.theirs.Sets = nil
+	}
+	for i := range asked.Rounds() {
+		round := asked.From + uint32(i)
+		var theirs wire.Digest
+		if i < len(a.Sets) {
+			theirs = a.Sets[i]
+		}
+		mine, _ := r.chain.SetDigest(f, round)
+		if mine == theirs {
+			continue
+		}
+		c.forked = c.forked || round <= min(c.closed, a.Closed)
+		if !theirs.IsZero() {
+			s.todo = append(s.todo, wire.RoundKey{Fragment: asked.Fragment, Round: round})
+		}
+	}
+}
+
+// probe asks for the peer's chain digests at its own bases, where those
+// differ from this node's, so that both sides decide on the same facts.
+func (r *repair) probe(s *session) {
+	var ranges []wire.Range
+	for f := range s.fragments {
+		c := &s.fragments[f]
+		first := c.theirs.Base + 1
+		if first == c.from {
+			c.chainTheirs = c.theirs.Chain
+			continue
+		}
+		ranges = append(ranges, wire.Range{Fragment: uint16(f), From: first, To: first})
+	}
+	if len(ranges) == 0 {
+		r.decide(s)
+		return
+	}
+	r.ask(s, wire.Request{Kind: wire.GetRounds, Ranges: ranges}, func(body []byte) error {
+		answers, err := wire.DecodeRounds(body, ranges)
+		if err != nil {
+			return err
+		}
+		for i, a := range answers {
+			s.fragments[ranges[i].Fragment].chainTheirs = a.Chain
+		}
+		r.decide(s)
+		return nil
+	})
+}
+
+// decide takes tips or goes on with the union.
+func (r *repair) decide(s *session) {
+	d := r.judge(s)
+	if d.reason != "" {
+		r.event(EventFork, s.peer.id, d.reason)
+		r.emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeTips, Reason: d.reason})
+	}
+	switch d.course {
+	case takeTips:
+		r.end(s, "takes tips instead")
+		r.snapshot.fetch(s.peer.id, true)
+	case giveTips:
+		for f := range s.fragments {
+			s.fragments[f].partial = true // what they have is taken, not followed
+		}
+		r.unite(s)
+	case hold:
+		r.end(s, "waits for the peer to take tips")
+	case unite:
+		r.unite(s)
+	}
+}
+
+// unite fetches the differing rounds, the oldest of all fragments first.
+func (r *repair) unite(s *session) {
+	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
+	r.nextBatch(s)
+}
+
+// nextBatch asks for the headers of the next rounds, or ends the repair.
+func (r *repair) nextBatch(s *session) {
+	n := min(repairBatch, len(s.todo))
+	if n == 0 {
+		r.finish(s)
+		return
+	}
+	s.batch = slices.Clone(s.todo[:n])
+	s.todo = s.todo[n:]
+	r.ask(s, wire.Request{Kind: wire.GetHeaders, Rounds: s.batch}, func(body []byte) error {
+		headers, err := wire.DecodeHeaders(body)
+		if err != nil {
+			return err
+		}
+		return r.take(s, headers)
+	})
+}
+
+// take verifies a batch of headers, wants what is missing and goes on when it
+// is all held.
+func (r *repair) take(s *session, headers []wire.SignedHeader) error {
+	for _, h := range headers {
+		key := wire.RoundKey{Fragment: h.Header.Fragment, Round: h.Header.Round}
+		if !slices.Contains(s.batch, key) {
+			return fmt.Errorf("%w: header of fragment %d round %d was not asked for", wire.ErrInvalid, key.Fragment, key.Round)
+		}
+		if err := h.Verify(r.cfg.Run); err != nil {
+			return err
+		}
+	}
+	s.requeue(headers)
+	for _, h := range headers {
+		r.takeOne(s, h)
+	}
+	s.batch = nil
+	if len(s.waiting) == 0 {
+		r.nextBatch(s)
+	}
+	return nil
+}
+
+// requeue puts back the rounds that a long answer may have been cut before:
+// those after the last round in it. A server cuts only what would not fit, so
+// an answer less than half full is whole.
+func (s *session) requeue(headers []wire.SignedHeader) {
+	if len(headers) < wire.MaxHeaders-maxRoundHeaders {
+		return
+	}
+	last := headers[len(headers)-1].Header
+	i := slices.Index(s.batch, wire.RoundKey{Fragment: last.Fragment, Round: last.Round})
+	s.todo = append(slices.Clone(s.batch[i+1:]), s.todo...)
+}
+
+// takeOne wants the payload of a verified header that the peer holds.
+func (r *repair) takeOne(s *session, h wire.SignedHeader) {
+	c := &s.fragments[h.Header.Fragment]
+	id, v := r.headers.meet(h)
+	if v == refused {
+		c.partial = true
+	}
+	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
+		return
+	}
+	r.emit(Offer{Header: h, From: s.peer.id})
+	s.waiting[id] = h.Header.Fragment
+	if !r.pull.want(id, h, s.peer.id) {
+		delete(s.waiting, id)
+		c.partial = true
+	}
+}
+
+// settled goes on with the repairs that waited for a payload.
+func (r *repair) settled(id wire.Digest, held bool) {
+	for _, s := range slices.Clone(r.sessions) {
+		f, ok := s.waiting[id]
+		if !ok {
+			continue
+		}
+		delete(s.waiting, id)
+		if held {
+			s.learned++
+		} else {
+			s.fragments[f].partial = true
+		}
+		if len(s.waiting) == 0 && s.batch == nil {
+			r.nextBatch(s)
+		}
+	}
+}
+
+// finish tells the outer side how far it may close.
+func (r *repair) finish(s *session) {
+	for f, c := range s.fragments {
+		round := min(c.theirs.Closed, c.to)
+		if !c.partial && round > r.chain.Closed(f) {
+			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
+			s.learned++
+		}
+	}
+	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
+}
+
+// end closes a session. One that brought nothing doubles the pause before the
+// next with this peer.
+func (r *repair) end(s *session, text string) {
+	i := slices.Index(r.sessions, s)
+	r.sessions = slices.Delete(r.sessions, i, i+1)
+	p := s.peer
+	p.unequal = 0
+	if s.learned > 0 {
+		p.repairPauseMs = 0
+	}
+	p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
+	p.repairAfter = r.now + Time(p.repairPauseMs)
+	r.event(EventRepair, p.id, text)
+}
+
+// tick ends sessions whose peer is gone or that do not get on.
+func (r *repair) tick() {
+	for _, s := range slices.Clone(r.sessions) {
+		switch {
+		case !r.usable(s.peer):
+			r.end(s, "ended: peer is gone")
+		case r.now > s.until:
+			r.end(s, "ended: took too long")
+		}
+	}
+}

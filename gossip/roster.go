@@ -1,0 +1,214 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// roster learns who is in the run and dials until there are enough
+// connections. What it learns are signed capability records, so a peer can
+// withhold others but not invent their addresses.
+type roster struct {
+	*env
+	own      hello.Signed
+	nextAsk  Time
+	nextDial Time
+	turn     int // whom to ask next
+}
+
+// dialling is the state of the attempts to reach one peer.
+type dialling struct {
+	addr    int   // index of the address to try next
+	after   Time  // not before
+	pauseMs int64 // pause after the next attempt at the last address
+}
+
+func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello.Session) {
+	p := r.ensure(id, true)
+	if p == nil {
+		return // maxPeers connections: the transport has its own, lower limit
+	}
+	if !p.connected {
+		r.event(EventJoined, id, "connected")
+	}
+	p.connected, p.session, p.dial = true, sess, dialling{}
+	if sess.BytesPerSecond > 0 {
+		p.rate = max(p.rate, sess.BytesPerSecond/1000)
+	}
+	p.keep(s, rec)
+	r.hear(p)
+	r.ask(p)
+}
+
+func (r *roster) down(id wire.PeerID) {
+	if p := r.peers.find(id); p != nil {
+		p.connected = false
+		p.dial.after = r.now
+	}
+}
+
+// keep takes a record unless a newer one is known.
+func (p *peer) keep(s hello.Signed, rec hello.Record) {
+	if len(p.signed.Bytes) == 0 || rec.Seq > p.record.Seq {
+		p.signed, p.record = s, rec
+	}
+}
+
+func (r *roster) tick() {
+	if r.now >= r.nextAsk && r.connections() < r.cfg.TargetPeers {
+		r.nextAsk = r.now + rosterPeriodMs
+		r.askNext()
+	}
+	if r.now >= r.nextDial {
+		r.nextDial = r.now + dialPeriodMs
+		r.dialSome()
+	}
+}
+
+func (r *roster) connections() int {
+	n := 0
+	for _, p := range r.peers.list {
+		if p.connected {
+			n++
+		}
+	}
+	return n
+}
+
+// askNext asks one connected peer, each in turn.
+func (r *roster) askNext() {
+	n := len(r.peers.list)
+	for i := range n {
+		p := r.peers.list[(r.turn+i)%n]
+		if r.usable(p) {
+			r.turn = (r.turn + i + 1) % n
+			r.ask(p)
+			return
+		}
+	}
+}
+
+// ask requests the roster of p, unless it was asked a moment ago.
+func (r *roster) ask(p *peer) {
+	if p.askedRoster && r.now < p.askedAt+rosterAgainMs {
+		return
+	}
+	p.askedRoster, p.askedAt = true, r.now
+	id := p.id
+	r.call(id, wire.Request{Kind: wire.GetRoster}, wire.GetRoster.MaxResponse(), callMs, func(b []byte, err error) {
+		if err == nil {
+			r.learnAll(id, b)
+		}
+	})
+}
+
+func (r *roster) learnAll(from wire.PeerID, body []byte) {
+	records, err := wire.DecodeRoster(body)
+	if err != nil {
+		r.misbehaved(from, err.Error())
+		return
+	}
+	for _, b := range records {
+		if err := r.learn(b); err != nil {
+			r.misbehaved(from, err.Error())
+			return
+		}
+	}
+	r.dialSome()
+}
+
+// learn takes one record. The error is that of a record that nobody should
+// have passed on.
+func (r *roster) learn(b []byte) error {
+	s, err := hello.Parse(b)
+	if err != nil {
+		return err
+	}
+	rec, err := s.Open()
+	if err != nil {
+		return err
+	}
+	if rec.Run != r.cfg.Run || rec.Author == r.cfg.Self {
+		return nil
+	}
+	if p := r.ensure(rec.Author, false); p != nil {
+		p.keep(s, rec)
+	}
+	return nil
+}
+
+// dialSome tries up to maxDials peers that are known and not connected. It
+// starts behind its own place in the order of ids, so that not everybody
+// dials the same few.
+func (r *roster) dialSome() {
+	missing := min(maxDials, r.cfg.TargetPeers-r.connections())
+	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
+	n := len(r.peers.list)
+	for i := 0; i < n && missing > 0; i++ {
+		p := r.peers.list[(start+i)%n]
+		if p.connected || len(p.record.Addrs) == 0 || r.now < p.dial.after {
+			continue
+		}
+		r.dialOne(p)
+		missing--
+	}
+}
+
+// dialOne tries the next address of p. After its last one the pause doubles.
+func (r *roster) dialOne(p *peer) {
+	d := &p.dial
+	d.addr %= len(p.record.Addrs)
+	r.emit(Dial{Addr: p.record.Addrs[d.addr]})
+	d.addr++
+	d.after = r.now + dialBackoffMinMs
+	if d.addr == len(p.record.Addrs) {
+		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), dialBackoffMaxMs)
+		d.after = r.now + Time(d.pauseMs)
+	}
+}
+
+// said compares the record number in a beat with the record held, and asks
+// for the newer one.
+func (r *roster) said(p *peer, seq uint64) {
+	if p.connected && seq > p.record.Seq {
+		r.ask(p)
+	}
+}
+
+// body is this node's own roster: its own record, then those of others, the
+// connected and the last heard first.
+func (r *roster) body() []byte {
+	known := make([]*peer, 0, len(r.peers.list))
+	for _, p := range r.peers.list {
+		if len(p.signed.Bytes) > 0 {
+			known = append(known, p)
+		}
+	}
+	slices.SortStableFunc(known, func(p, q *peer) int {
+		if p.connected != q.connected {
+			return cmp.Compare(boolRank(q.connected), boolRank(p.connected))
+		}
+		return cmp.Compare(q.heard, p.heard)
+	})
+	records := make([][]byte, 0, wire.MaxRoster)
+	if len(r.own.Bytes) > 0 {
+		records = append(records, r.own.Encode())
+	}
+	for _, p := range known {
+		if len(records) == wire.MaxRoster {
+			break
+		}
+		records = append(records, p.signed.Encode())
+	}
+	return wire.EncodeRoster(records)
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

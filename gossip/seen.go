@@ -1,0 +1,76 @@
+package gossip
+
+import (
+	"atoll/gossip/wire"
+)
+
+// slot is what an author may fill once: a second header for it is evidence.
+type slot struct {
+	author   wire.PeerID
+	fragment uint16
+	round    uint32
+}
+
+func slotOf(h wire.Header) slot { return slot{h.Author, h.Fragment, h.Round} }
+
+// sighting is a header that was met.
+type sighting struct {
+	id      wire.Digest
+	header  wire.SignedHeader
+	invalid string // why its payload is unusable, "" if it is not known to be
+}
+
+// seen is a ring of the last maxSeen headers, by id and by slot.
+type seen struct {
+	ring   []sighting
+	next   int
+	byID   map[wire.Digest]int
+	bySlot map[slot]int
+}
+
+func newSeen() seen {
+	return seen{byID: map[wire.Digest]int{}, bySlot: map[slot]int{}}
+}
+
+func (s *seen) find(id wire.Digest) *sighting {
+	if i, ok := s.byID[id]; ok {
+		return &s.ring[i]
+	}
+	return nil
+}
+
+func (s *seen) filled(k slot) *sighting {
+	if i, ok := s.bySlot[k]; ok {
+		return &s.ring[i]
+	}
+	return nil
+}
+
+// add remembers a header that find does not know, in place of the oldest.
+func (s *seen) add(id wire.Digest, h wire.SignedHeader) {
+	if len(s.ring) < maxSeen {
+		s.ring = append(s.ring, sighting{})
+	} else {
+		s.forget(s.next)
+	}
+	s.ring[s.next] = sighting{id: id, header: h}
+	s.byID[id] = s.next
+	if _, taken := s.bySlot[slotOf(h.Header)]; !taken {
+		s.bySlot[slotOf(h.Header)] = s.next
+	}
+	s.next = (s.next + 1) % maxSeen
+}
+
+func (s *seen) forget(i int) {
+	old := s.ring[i]
+	delete(s.byID, old.id)
+	if k := slotOf(old.header.Header); s.bySlot[k] == i {
+		delete(s.bySlot, k)
+	}
+}
+
+// isInvalid reports whether the payload of id is known to be unusable.
+func (s *seen) isInvalid(id wire.Digest) bool {
+	v := s.find(id)
+	return v != nil && v.invalid != ""
+}

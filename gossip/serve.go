@@ -1,0 +1,290 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// serve answers the requests of others within bounds on bytes under way,
+// requests that wait, and hashing.
+type serve struct {
+	*env
+	seen      *seen
+	roster    *roster
+	joining   func() bool // this node holds nothing yet that it may donate
+	parked    []parked
+	replies   []reply // under way
+	bytesAway int
+}
+
+// parked is a payload request that waits for the payload or for a place.
+type parked struct {
+	handle uint64
+	from   *peer
+	id     wire.Digest
+	until  Time
+}
+
+// reply is a bulk answer whose last byte has not left yet.
+type reply struct {
+	handle uint64
+	to     *peer
+	bytes  int
+	until  Time // its place is freed then
+}
+
+// request answers a stream request, at once or, for payloads, later.
+func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
+	r, err := wire.DecodeRequest(b)
+	if err != nil {
+		s.misbehaved(from, err.Error())
+		s.status(handle, wire.Refused)
+		return
+	}
+	p := s.ensure(from, true)
+	if p == nil {
+		s.status(handle, wire.Busy)
+		return
+	}
+	s.hear(p)
+	switch r.Kind {
+	case wire.GetGenesis:
+		s.genesis(handle, r.Run)
+	case wire.GetPayload:
+		s.payload(handle, p, r)
+	case wire.GetChunk:
+		s.chunk(handle, p, r.Digest)
+	default:
+		s.costly(handle, p, r)
+	}
+}
+
+func (s *serve) status(handle uint64, st wire.Status) {
+	s.emit(Reply{Handle: handle, Response: wire.Response{Status: st}.Encode()})
+}
+
+func (s *serve) ok(handle uint64, body []byte) {
+	s.emit(Reply{Handle: handle, Response: wire.Response{Status: wire.OK, Body: body}.Encode()})
+}
+
+func (s *serve) genesis(handle uint64, run wire.RunID) {
+	if run != s.cfg.Run {
+		s.status(handle, wire.NotFound)
+		return
+	}
+	s.emit(ReplyGenesis{Handle: handle})
+}
+
+// costly answers what takes hashing, a bounded number of times a second.
+func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
+	if s.now >= p.asksFrom+1000 {
+		p.asksFrom, p.asks = s.now, 0
+	}
+	p.asks++
+	if p.asks > maxAsksPerSecond {
+		s.status(handle, wire.Busy)
+		return
+	}
+	if r.Kind == wire.GetRoster {
+		s.ok(handle, s.roster.body())
+		return
+	}
+	if s.joining() {
+		s.status(handle, wire.Busy)
+		return
+	}
+	switch r.Kind {
+	case wire.GetRounds:
+		s.rounds(handle, r.Ranges)
+	case wire.GetHeaders:
+		s.headers(handle, r.Rounds)
+	case wire.GetManifest:
+		s.emit(ReplyManifest{Handle: handle})
+	}
+}
+
+// rounds answers for each range with the digests of the sets held.
+func (s *serve) rounds(handle uint64, ranges []wire.Range) {
+	answers := make([]wire.RangeAnswer, len(ranges))
+	for i, r := range ranges {
+		if !s.fragmentOf(r.Fragment) {
+			s.status(handle, wire.Refused)
+			return
+		}
+		answers[i] = s.rangeAnswer(int(r.Fragment), r)
+	}
+	s.ok(handle, wire.EncodeRounds(answers))
+}
+
+func (s *serve) rangeAnswer(f int, r wire.Range) wire.RangeAnswer {
+	a := wire.RangeAnswer{Closed: s.chain.Closed(f), Base: s.unionBase(f)}
+	a.Chain, _ = s.chain.ChainDigest(f, r.From-1)
+	a.State, _ = s.chain.StateDigest(f, r.From-1)
+	last := min(uint64(r.To), uint64(a.Closed)+uint64(s.cfg.WindowAccept)) // nothing is held beyond
+	for round := uint64(r.From); round <= last; round++ {
+		d, _ := s.chain.SetDigest(f, uint32(round))
+		a.Sets = append(a.Sets, d)
+	}
+	for n := len(a.Sets); n > 0 && a.Sets[n-1].IsZero(); n-- {
+		a.Sets = a.Sets[:n-1]
+	}
+	return a
+}
+
+// headers answers with whole rounds in the order asked, up to the first that
+// does not fit.
+func (s *serve) headers(handle uint64, keys []wire.RoundKey) {
+	var headers []wire.SignedHeader
+	for _, k := range keys {
+		if !s.fragmentOf(k.Fragment) {
+			s.status(handle, wire.Refused)
+			return
+		}
+		round := s.chain.Signed(int(k.Fragment), k.Round)
+		round = round[:min(len(round), maxRoundHeaders)]
+		if len(headers)+len(round) > wire.MaxHeaders {
+			break
+		}
+		headers = append(headers, round...)
+	}
+	s.ok(handle, wire.EncodeHeaders(headers))
+}
+
+// payload answers now, or parks the request until Stored, Invalid or its end.
+// The id may be one not met yet: the asker may have been faster than the
+// header's way through this node.
+func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
+	if s.seen.isInvalid(r.Digest) {
+		s.status(handle, wire.NotFound)
+		return
+	}
+	held := s.chain.Has(r.Digest)
+	if held && s.give(handle, p, r.Digest) {
+		return
+	}
+	if len(s.parked) >= maxParked || p.parked >= maxParkedPerPeer {
+		s.status(handle, wire.Busy)
+		return
+	}
+	if r.WaitMs == 0 {
+		s.cannot(handle, held)
+		return
+	}
+	wait := Time(min(r.WaitMs, wire.MaxWaitMs))
+	p.parked++
+	s.parked = append(s.parked, parked{handle: handle, from: p, id: r.Digest, until: s.now + wait})
+}
+
+// cannot says why a payload did not come in time: no place, or not held.
+func (s *serve) cannot(handle uint64, held bool) {
+	if held {
+		s.status(handle, wire.Busy)
+		return
+	}
+	s.status(handle, wire.NotFound)
+}
+
+// give sends a payload that is held, if there is a place for it.
+func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
+	if !s.place(handle, p, s.size(id)) {
+		return false
+	}
+	s.emit(ReplyPayload{Handle: handle, ID: id})
+	return true
+}
+
+// size is that of a payload held, or a chunk's where the header is forgotten.
+func (s *serve) size(id wire.Digest) int {
+	if v := s.seen.find(id); v != nil {
+		return int(v.header.Header.Size)
+	}
+	return wire.ChunkSize
+}
+
+// place takes room for a bulk answer. An answer above the limits may go alone.
+func (s *serve) place(handle uint64, p *peer, bytes int) bool {
+	bytes = max(bytes, servingFloor)
+	if s.bytesAway > 0 && s.bytesAway+bytes > maxServing {
+		return false
+	}
+	if p.serving > 0 && p.serving+bytes > maxServingPerPeer {
+		return false
+	}
+	s.bytesAway += bytes
+	p.serving += bytes
+	s.replies = append(s.replies, reply{handle: handle, to: p, bytes: bytes, until: s.now + servingTtlMs})
+	return true
+}
+
+func (s *serve) chunk(handle uint64, p *peer, digest wire.Digest) {
+	if !s.place(handle, p, wire.ChunkSize) {
+		s.status(handle, wire.Busy)
+		return
+	}
+	s.emit(ReplyChunk{Handle: handle, Digest: digest})
+}
+
+// replied frees the place of an answer and gives it to those that wait.
+func (s *serve) replied(handle uint64) {
+	i := slices.IndexFunc(s.replies, func(r reply) bool { return r.handle == handle })
+	if i < 0 {
+		return
+	}
+	s.free(s.replies[i])
+	s.replies = slices.Delete(s.replies, i, i+1)
+	s.retry(func(wire.Digest) bool { return true })
+}
+
+func (s *serve) free(r reply) {
+	s.bytesAway -= r.bytes
+	r.to.serving -= r.bytes
+}
+
+// stored answers the requests that wait for id, as far as there is room.
+func (s *serve) stored(id wire.Digest) {
+	s.retry(func(d wire.Digest) bool { return d == id })
+}
+
+// retry answers the parked requests for payloads that are held and that pick
+// selects.
+func (s *serve) retry(pick func(wire.Digest) bool) {
+	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+		done := pick(q.id) && s.chain.Has(q.id) && s.give(q.handle, q.from, q.id)
+		if done {
+			q.from.parked--
+		}
+		return done
+	})
+}
+
+// invalid tells those that wait for id that it will not come.
+func (s *serve) invalid(id wire.Digest) {
+	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+		if q.id == id {
+			q.from.parked--
+			s.status(q.handle, wire.NotFound)
+		}
+		return q.id == id
+	})
+}
+
+// tick ends waits that took too long and frees places nobody gave back.
+func (s *serve) tick() {
+	s.replies = slices.DeleteFunc(s.replies, func(r reply) bool {
+		late := s.now > r.until
+		if late {
+			s.free(r)
+		}
+		return late
+	})
+	s.retry(func(wire.Digest) bool { return true })
+	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+		late := s.now >= q.until
+		if late {
+			q.from.parked--
+			s.cannot(q.handle, s.chain.Has(q.id))
+		}
+		return late
+	})
+}

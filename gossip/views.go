@@ -1,0 +1,66 @@
+package gossip
+
+import (
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// PeerView is what the core knows of one peer.
+type PeerView struct {
+	ID             wire.PeerID
+	Connected      bool
+	Record         hello.Record // zero if none is known
+	State          wire.State   // of its last beat, 0 if there is none
+	Beat           *wire.Beat   // not to be modified; nil before the first
+	Heard          bool         // ever
+	LastHeard      Time
+	Silent         bool    // heard nothing for ten beat periods
+	Repairing      bool    // a repair with it is under way
+	BytesPerSecond float64 // measured of what it sent, before the first its guess
+	Refused        string  // why it was marked as breaking the protocol, "" if it was not
+}
+
+// Peers returns all peers known, sorted by id.
+func (c *Core) Peers() []PeerView {
+	views := make([]PeerView, 0, len(c.peers.list))
+	for _, p := range c.peers.list {
+		v := PeerView{
+			ID: p.id, Connected: p.connected, Record: p.record, Beat: p.beat,
+			Heard: p.everHeard, LastHeard: p.heard, Silent: p.silent,
+			Repairing: c.repair.find(p) != nil, BytesPerSecond: p.rate * 1000, Refused: p.refused,
+		}
+		if p.beat != nil {
+			v.State = p.beat.State
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// LiveLearners returns, sorted by id, the peers that train or have stopped at
+// the budget, and were heard within ten beat periods before now. This node is
+// not among them.
+func (c *Core) LiveLearners(now Time) []wire.PeerID {
+	c.at(now)
+	var ids []wire.PeerID
+	for _, p := range c.peers.list {
+		if c.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
+}
+
+// BeatPeriodMs is the present time between two beats.
+func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }
+
+// Agreement reports whether, at the last Tick, this node and all live peers
+// were at rest (none training) with the same closed rounds and the same chain
+// digest, and since when they have been.
+func (c *Core) Agreement() (agreed bool, since Time) {
+	return c.beats.agreed, c.beats.agreedSince
+}
+
+// JoinPhase describes a snapshot fetch for people, with the share that is
+// done, 0 to 1; text is empty if none is under way.
+func (c *Core) JoinPhase() (text string, done float64) { return c.snapshot.phase() }
