@@ -119,7 +119,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
 		b.event(EventLeft, p.id, "leaves")
 	}
-	p.beat = &beat
+	p.beat, p.beatAt = &beat, b.now
 	b.hear(p)
 	b.compare(p)
 	return p

@@ -29,7 +29,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.evidence = newEvidence(e)
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.pull = newPull(e)
-	c.snapshot = snapshot{env: e}
+	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}

@@ -26,6 +26,12 @@ type (
 
 	// Dial tries one address, without reporting back: success is a PeerUp.
 	Dial struct{ Addr string }
+
+	// Drop closes the connection to a peer that broke the protocol too often.
+	Drop struct {
+		Peer   wire.PeerID
+		Reason string
+	}
 )
 
 // Effects that answer a stream request given to Serve. Each handle gets
@@ -164,6 +170,7 @@ func (k EventKind) String() string {
 func (Publish) effect()       {}
 func (Call) effect()          {}
 func (Dial) effect()          {}
+func (Drop) effect()          {}
 func (Reply) effect()         {}
 func (ReplyPayload) effect()  {}
 func (ReplyGenesis) effect()  {}

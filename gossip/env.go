@@ -41,15 +41,23 @@ func (e *env) event(kind EventKind, p wire.PeerID, text string) {
 	e.emit(Event{Kind: kind, Peer: p, Text: text})
 }
 
-// misbehaved reports a peer that broke the protocol and remembers why.
+// misbehaved reports a peer that broke the protocol, remembers why, and has
+// it dropped if that goes on.
 func (e *env) misbehaved(id wire.PeerID, reason string) {
 	e.emit(Misbehaved{Peer: id, Reason: reason})
 	p := e.peers.find(id)
-	if p == nil || p.refused == reason {
+	if p == nil {
 		return
 	}
-	p.refused = reason
-	e.event(EventMisbehaved, id, reason)
+	if p.refused != reason {
+		p.refused = reason
+		e.event(EventMisbehaved, id, reason)
+	}
+	p.faults++
+	if p.faults >= maxFaults && p.connected {
+		p.faults = 0
+		e.emit(Drop{Peer: id, Reason: reason})
+	}
 }
 
 // call sends a request whose answer, status included, has at most max bytes.

@@ -17,6 +17,10 @@ const (
 	// times the largest run simulated; an entry takes a few KiB.
 	maxPeers = 4096
 
+	// maxFaults drops the connection to a peer: a version apart or a damaged
+	// disk shows once or twice, more is a waste of everybody's time.
+	maxFaults = 8
+
 	// rosterPeriodMs is how often a node below its target asks for the roster.
 	rosterPeriodMs = 60_000
 	// rosterAgainMs is the least time between two roster requests to one peer:
@@ -128,8 +132,10 @@ const (
 	// on the way fills a long fat link, and a donor serves others too.
 	maxChunkCalls        = 16
 	maxChunkCallsPerPeer = 4
-	// snapshotRetryMs is the pause before another donor is asked.
+	// snapshotRetryMs is the pause before another donor is asked, triedMs how
+	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000
+	triedMs         = 60_000
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
 	// anew: its donors are gone or have moved on.
 	maxChunkTries = 16

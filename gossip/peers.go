@@ -20,7 +20,9 @@ type peer struct {
 	heard     Time // last sign of life
 	silent    bool // heard nothing for silentBeats periods; set by watch
 	beat      *wire.Beat
+	beatAt    Time   // when beat arrived
 	refused   string // why it was marked, "" if it was not
+	faults    int    // breaches of the protocol since it was last dropped
 
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int

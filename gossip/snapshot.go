@@ -15,7 +15,7 @@ type snapshot struct {
 	stage    stage
 	prefer   wire.PeerID // the donor to ask first, zero for none
 	only     bool        // ask no other: they are on other chains
-	tried    map[wire.PeerID]bool
+	tried    map[wire.PeerID]Time // donors asked of late: others come first
 	after    Time // not before: pause between donors
 	attempt  int  // counts manifests; answers to an earlier one are ignored
 	donor    wire.PeerID
@@ -72,7 +72,9 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 		return
 	}
 	s.stage, s.prefer, s.only, s.after = choosing, prefer, only, s.now
-	s.tried = map[wire.PeerID]bool{}
+	if only {
+		delete(s.tried, prefer)
+	}
 	s.tick()
 }
 
@@ -91,8 +93,8 @@ func (s *snapshot) tick() {
 	}
 }
 
-// choose asks the best donor that was not tried yet, each in turn and then all
-// over again.
+// choose asks the best donor that was not tried of late, each in turn and then
+// all over again.
 func (s *snapshot) choose() {
 	if s.now < s.after {
 		return
@@ -108,7 +110,7 @@ func (s *snapshot) choose() {
 		s.after = s.now + snapshotRetryMs
 		return
 	}
-	s.tried[p.id] = true
+	s.tried[p.id] = s.now
 	s.askManifest(p)
 }
 
@@ -118,7 +120,10 @@ func (s *snapshot) best() *peer {
 	var best *peer
 	for _, p := range s.peers.list {
 		joining := p.beat != nil && p.beat.State == wire.Joining
-		if !s.usable(p) || s.tried[p.id] || joining || s.only && p.id != s.prefer {
+		if !s.usable(p) || joining || s.only && p.id != s.prefer {
+			continue
+		}
+		if at, ok := s.tried[p.id]; ok && s.now < at+triedMs {
 			continue
 		}
 		if best == nil || s.rank(p) > s.rank(best) || s.rank(p) == s.rank(best) && p.folded() > best.folded() {

@@ -12,6 +12,7 @@ type PeerView struct {
 	Record         hello.Record // zero if none is known
 	State          wire.State   // of its last beat, 0 if there is none
 	Beat           *wire.Beat   // not to be modified; nil before the first
+	LastBeat       Time         // when Beat arrived
 	Heard          bool         // ever
 	LastHeard      Time
 	Silent         bool    // heard nothing for ten beat periods
@@ -25,7 +26,7 @@ func (c *Core) Peers() []PeerView {
 	views := make([]PeerView, 0, len(c.peers.list))
 	for _, p := range c.peers.list {
 		v := PeerView{
-			ID: p.id, Connected: p.connected, Record: p.record, Beat: p.beat,
+			ID: p.id, Connected: p.connected, Record: p.record, Beat: p.beat, LastBeat: p.beatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Silent: p.silent,
 			Repairing: c.repair.find(p) != nil, BytesPerSecond: p.rate * 1000, Refused: p.refused,
 		}
@@ -54,10 +55,12 @@ func (c *Core) LiveLearners(now Time) []wire.PeerID {
 // BeatPeriodMs is the present time between two beats.
 func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }
 
-// Agreement reports whether, at the last Tick, this node and all live peers
-// were at rest (none training) with the same closed rounds and the same chain
-// digest, and since when they have been.
-func (c *Core) Agreement() (agreed bool, since Time) {
+// Agreement reports whether this node and all live peers are at rest (none
+// training) with the same closed rounds and the same chain digest, and since
+// when they have been.
+func (c *Core) Agreement(now Time) (agreed bool, since Time) {
+	c.at(now)
+	c.beats.agree()
 	return c.beats.agreed, c.beats.agreedSince
 }
 
