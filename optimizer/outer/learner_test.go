@@ -28,7 +28,6 @@ type learnerModel struct {
 	gone    []uint64 // folded and forgotten
 	fork    []uint64 // discarded
 	trained uint64
-	again   uint64 // tokens before a restart that are still own
 }
 
 type modelOwn struct {
