@@ -165,13 +165,15 @@ func TestGradientAccumulates(t *testing.T) {
 // TestThreadsAgree: the number of threads changes no bit.
 func TestThreadsAgree(t *testing.T) {
 	defer tensor.SetThreads(0)
+	c := ragged
+	c.Hidden, c.Heads, c.KVHeads, c.Intermediate, c.Context = 96, 6, 3, 130, 75 // several blocks of everything
 	rng := rand.New(rand.NewPCG(5, 6))
-	p, tokens := rough(rng, Tiny), randomTokens(rng, Tiny, 2)
+	p, tokens := rough(rng, c), randomTokens(rng, c, 2)
 	var want string
 	for threads := 1; threads <= 3; threads++ {
 		tensor.SetThreads(threads)
-		grad := NewParams(Tiny)
-		NewModel(Tiny, 2).LossGrad(p, grad, tokens)
+		grad := NewParams(c)
+		NewModel(c, 2).LossGrad(p, grad, tokens)
 		if got := digest(grad.Data); want == "" {
 			want = got
 		} else if got != want {
@@ -183,7 +185,7 @@ func TestThreadsAgree(t *testing.T) {
 // TestChunksAgree: a vocabulary that needs several chunks of logits.
 func TestChunksAgree(t *testing.T) {
 	c := ragged
-	c.Vocab, c.Context = chunkFloats/20, 30
+	c.Vocab, c.Hidden, c.Heads, c.Context = chunkFloats/20, 6, 1, 30
 	rng := rand.New(rand.NewPCG(7, 8))
 	p, tokens := rough(rng, c), randomTokens(rng, c, 1)
 	if chunkRows(c, c.Context) != 20 {

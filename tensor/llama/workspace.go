@@ -110,7 +110,7 @@ func (c Config) attention(batch, context int) nn.AttentionShape {
 func (c Config) WorkspaceBytes(batch int) int64 {
 	var a arena
 	a.workspace(c, batch)
-	rows := batch * c.Context
-	const perRow = 8 + 4 + 4                                                     // a loss, an input and a target
-	return 4*int64(a.used) + int64(perRow*rows) + 6*int64(c.Context*c.headDim()) // rotary tables
+	const perRow = 8 + 4 + 4 // a loss, an input and a target
+	rotary := 6 * c.Context * c.headDim()
+	return 4*int64(a.used) + int64(perRow*batch*c.Context) + int64(rotary)
 }
