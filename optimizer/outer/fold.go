@@ -121,10 +121,11 @@ func (fold *folding) checkHeader(c Contribution) error {
 		return ErrEnded
 	case c.Delta.Round != fold.round:
 		return fmt.Errorf("outer: delta of round %d in the set of round %d", c.Delta.Round, fold.round)
-	case len(c.Payload) != c.Delta.Size:
-		return fmt.Errorf("outer: payload of %d bytes; its header says %d", len(c.Payload), c.Delta.Size)
 	}
-	return fold.p.Check(c.Delta)
+	if err := fold.p.Check(c.Delta); err != nil {
+		return err
+	}
+	return checkContainer(c.Delta, c.Payload)
 }
 
 // measure decodes each delta for its norms; what does not decode is refused.
@@ -144,13 +145,6 @@ func (fold *folding) measure() {
 
 // decode leaves the delta's progress in fold.values.
 func (fold *folding) decode(c Contribution) error {
-	kind, err := codec.KindOf(c.Payload)
-	if err != nil {
-		return err
-	}
-	if kind != c.Delta.Codec {
-		return fmt.Errorf("outer: payload in %v; its header says %v", kind, c.Delta.Codec)
-	}
 	return codec.Decode(c.Payload, fold.f.Len, fold.values)
 }
 

@@ -97,11 +97,17 @@ func TestFoldRefusesWhatIsInvalid(t *testing.T) {
 		"empty payload": func(c *Contribution) { c.Payload, c.Delta.Size = nil, 0 },
 	}
 	good := contribution(t, p, 9, 1, vector(4, f.Len))
+	if err := p.CheckPayload(f, good.Delta, good.Payload); err != nil {
+		t.Fatal(err)
+	}
 	start := Genesis(f, vector(1, f.Len), p)
 	want := mustFold(t, p, f, start, good)
 	for name, change := range bad {
 		c := contribution(t, p, 1, 1, v)
 		change(&c)
+		if p.Check(c.Delta) == nil && c.Delta.Round == 1 && p.CheckPayload(f, c.Delta, c.Payload) == nil {
+			t.Errorf("%s: the checks before a fold pass", name)
+		}
 		got, r, err := Fold(p, f, start, 1, []Contribution{good, c})
 		if err != nil || len(r.Refused) != 1 || r.Refused[0].ID != c.Delta.ID || r.Refused[0].Err == nil {
 			t.Fatalf("%s: %v, %v", name, err, r)
