@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"atoll/gossip/p2p"
@@ -40,6 +41,13 @@ type node struct {
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	started time.Time
 
+	owned      ownIDs
+	donor      donor
+	control    *status.Server
+	rejoined   bool // the folder had state of this run
+	latest     atomic.Pointer[status.Snapshot]
+	latestTips atomic.Pointer[[]*outer.Tip]
+
 	// loop
 	machine  *core.Machine
 	handles  map[uint64]chan []byte // stream requests waiting for a Reply
@@ -62,10 +70,9 @@ func (c clock) now() core.Time {
 
 // Times of the loop.
 const (
-	tickEvery    = 20 * time.Millisecond // resolution of grace and beats
-	statusEvery  = 500 * time.Millisecond
-	leaveWithin  = 4 * time.Second // an ordered leave gives up on slow links then
-	closeTimeout = 2 * time.Second
+	tickEvery   = 20 * time.Millisecond // resolution of grace and beats
+	statusEvery = 500 * time.Millisecond
+	leaveWithin = 4 * time.Second // an ordered leave gives up on slow links then
 )
 
 // loop is the one goroutine in which gossip, outer and trainer meet.

@@ -99,6 +99,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		self:     wire.PeerIDOf(cfg.Key),
 		headers:  map[wire.Digest]wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
+		heard:    newHeard(),
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -142,6 +143,9 @@ func (m *Machine) liveLearners(now Time) []outer.Author {
 	return live
 }
 
+// SetRecord says which capability record of this node its roster carries.
+func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gossip.Time(now), own) }
+
 // PeerUp takes a peer that passed the handshake.
 func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
 	m.gossip.PeerUp(gossip.Time(now), id, signed, rec, sess)
@@ -164,7 +168,7 @@ func (m *Machine) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, r
 // Received takes an opened and verified gossip message.
 func (m *Machine) Received(now Time, from wire.PeerID, msg wire.Message) {
 	if msg.Beat != nil {
-		m.heard.beat(msg.Beat.Author)
+		m.heard.beat(now, msg.Beat.Author)
 	}
 	m.gossip.Received(gossip.Time(now), from, msg)
 	m.pump(now)
@@ -232,13 +236,13 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.Offer:
 		m.offer(now, e.Header)
 	case gossip.Fetched:
-		m.emit(StoreDelta{ID: e.Header.Header.ID(m.cfg.Run), Header: e.Header, Payload: e.Payload})
+		m.fetched(now, e)
 	case gossip.CatchUp:
 		m.rounds.CloseTo(now, e.Fragment, e.Round)
 	case gossip.EvidenceFound:
 		m.bar(now, e.Evidence)
 	case gossip.Snapshot:
-		m.snapshot(now, e.Manifest)
+		m.snapshot(now, e)
 	default:
 		m.emit(e)
 	}

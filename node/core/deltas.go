@@ -46,13 +46,29 @@ func (m *Machine) offer(now Time, sh wire.SignedHeader) {
 	}
 }
 
+// refuse tells the core of spreading not to fetch what no node will fold. What
+// came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	m.emit(Refused{ID: id, Header: h, Reason: err})
-	if errors.Is(err, outer.ErrParked) {
-		return // wanted later: repair offers it again
+	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred} {
+		if errors.Is(err, passing) {
+			return
+		}
 	}
 	m.refused++
+	m.emit(Refused{ID: id, Header: h, Reason: err})
 	m.gossip.Invalid(gossip.Time(now), id, err.Error())
+}
+
+// fetched takes a payload whose hash fits. Its header may have been parked
+// when it first came.
+func (m *Machine) fetched(now Time, e gossip.Fetched) {
+	id := e.Header.Header.ID(m.cfg.Run)
+	if _, known := m.headers[id]; !known {
+		m.offer(now, e.Header)
+	}
+	if _, known := m.headers[id]; known {
+		m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
+	}
 }
 
 // Stepped counts an inner step of the own learner.

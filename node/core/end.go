@@ -82,9 +82,9 @@ func (m *Machine) peersUnpublished(peers []gossip.PeerView, p int, now Time) uin
 		}
 		u := v.Beat.Unpublished[p]
 		if v.Beat.State == wire.Training {
-			u += uint64(v.Beat.TokensPerSecond * float64(now-int64(v.LastBeat)) / 1000)
+			u += uint64(v.Beat.TokensPerSecond * float64(now-m.heard.at[v.ID]) / 1000)
 		}
-		sum += u - min(u, m.heard.of(v.ID, p))
+		sum += u - min(u, m.heard.since[v.ID][uint16(p)])
 	}
 	return sum
 }
@@ -123,7 +123,7 @@ func (m *Machine) over(now Time) bool {
 	if !m.rounds.Ended() || !m.rounds.Settled() || m.cfg.Learner && !m.rounds.Flushed() {
 		return false
 	}
-	agreed, since := m.gossip.Agreement(gossip.Time(now))
+	agreed, since := m.gossip.Agreement()
 	return agreed && now-max(int64(since), m.end.moved) >= m.cfg.QuietMs
 }
 
@@ -146,17 +146,24 @@ func (m *Machine) Counts() (refused, late uint64) { return m.refused, m.late }
 const maxHeard = 4096
 
 // heardTokens are the tokens per author and fragment in deltas heard since the
-// author's last beat.
+// author's last beat, and when that was.
 type heardTokens struct {
 	since map[wire.PeerID]map[uint16]uint64
+	at    map[wire.PeerID]Time
 }
 
-func (h *heardTokens) beat(a wire.PeerID) { delete(h.since, a) }
+func newHeard() heardTokens {
+	return heardTokens{since: map[wire.PeerID]map[uint16]uint64{}, at: map[wire.PeerID]Time{}}
+}
+
+func (h *heardTokens) beat(now Time, a wire.PeerID) {
+	if _, known := h.at[a]; known || len(h.at) < maxHeard {
+		h.at[a] = now
+	}
+	delete(h.since, a)
+}
 
 func (h *heardTokens) delta(d wire.Header) {
-	if h.since == nil {
-		h.since = map[wire.PeerID]map[uint16]uint64{}
-	}
 	byFragment, ok := h.since[d.Author]
 	if !ok {
 		if len(h.since) >= maxHeard {
@@ -167,5 +174,3 @@ func (h *heardTokens) delta(d wire.Header) {
 	}
 	byFragment[d.Fragment] += d.Tokens
 }
-
-func (h *heardTokens) of(a wire.PeerID, p int) uint64 { return h.since[a][uint16(p)] }

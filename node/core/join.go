@@ -35,6 +35,7 @@ type join struct {
 	since    Time
 	restored bool          // the disk had tips
 	target   wire.Manifest // what the donor had closed
+	donor    wire.PeerID
 }
 
 // Phase is how far this node is on its way into the run.
@@ -83,14 +84,14 @@ func (m *Machine) reached(target wire.Manifest) bool {
 
 // snapshot takes a manifest whose chunks are all stored. One that says round 0
 // everywhere is a run that has not begun: genesis is the tip.
-func (m *Machine) snapshot(now Time, man wire.Manifest) {
-	m.join.target = man
-	for _, f := range man.Fragments {
+func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
+	m.join.target, m.join.donor = e.Manifest, e.Donor
+	for _, f := range e.Manifest.Fragments {
 		if f.Round > 0 {
 			if m.join.phase != Ready {
 				m.enter(now, Installing)
 			}
-			m.emit(InstallTips{Manifest: man})
+			m.emit(InstallTips{Manifest: e.Manifest})
 			return
 		}
 	}
@@ -111,6 +112,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if m.join.phase != Ready {
 		m.enter(now, Replaying)
 	}
+	m.gossip.Compare(gossip.Time(now), m.join.donor)
 	m.pump(now)
 	return nil
 }

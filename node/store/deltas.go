@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 
 	"atoll/gossip/wire"
 
@@ -23,10 +22,16 @@ func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) er
 	if _, held := s.Has(id); held {
 		return nil
 	}
-	if err := s.putPayload(id, h, payload, unsynced); err != nil {
+	if err := s.checkPayload(id, h, payload); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
-	return s.update(func(tx *bbolt.Tx) error { return putHeader(tx, id, h, payloadHeld) })
+	err := s.putFile(payloadFile(id), payload, unsynced, func(tx *bbolt.Tx) error {
+		return putHeader(tx, id, h, payloadHeld)
+	})
+	if err != nil {
+		return fmt.Errorf("put %s: %w", describe(id, h), err)
+	}
+	return nil
 }
 
 // PutHeader keeps a header whose payload is not here: history of the time
@@ -66,7 +71,7 @@ func (s *Store) Payload(id wire.Digest) ([]byte, error) {
 	if !held {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), ErrNotFound)
 	}
-	b, err := readVerified(s.payloadPath(id), int64(h.Header.Size), h.Header.Payload)
+	b, err := readVerified(s.path(payloadFile(id)), int64(h.Header.Size), h.Header.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), err)
 	}
@@ -81,7 +86,7 @@ func (s *Store) DropPayload(id wire.Digest) error {
 		return err
 	}
 	return s.update(func(tx *bbolt.Tx) error {
-		s.garbage = append(s.garbage, s.payloadPath(id))
+		s.stale = append(s.stale, payloadFile(id))
 		return putHeader(tx, id, h, headerOnly)
 	})
 }
@@ -102,31 +107,15 @@ func (s *Store) Headers(fragment int, from, to uint32, f func(id wire.Digest, h 
 	})
 }
 
-// putPayload checks a payload against its header and writes its file.
-func (s *Store) putPayload(id wire.Digest, h wire.SignedHeader, payload []byte, sync bool) error {
+// checkPayload returns an error unless id, header and payload belong together.
+func (s *Store) checkPayload(id wire.Digest, h wire.SignedHeader, payload []byte) error {
 	if err := s.checkID(id, h); err != nil {
 		return err
 	}
 	if len(payload) != int(h.Header.Size) || wire.Sum(payload) != h.Header.Payload {
 		return fmt.Errorf("%w: payload of %d bytes does not match the header", ErrCorrupt, len(payload))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tx != nil && !s.tx.Writable() {
-		return ErrReadOnly
-	}
-	s.keep(s.payloadPath(id))
-	return writeFile(s.dir, filepath.Join(deltasDir, hexName(id)), payload, sync)
-}
-
-// keep takes a file that is written anew off the list of those to be removed.
-func (s *Store) keep(path string) {
-	for i, g := range s.garbage {
-		if g == path {
-			s.garbage = append(s.garbage[:i], s.garbage[i+1:]...)
-			return
-		}
-	}
+	return nil
 }
 
 // checkID returns an error unless id is that of a valid h in this run.
@@ -140,18 +129,17 @@ func (s *Store) checkID(id wire.Digest, h wire.SignedHeader) error {
 	return nil
 }
 
-func (s *Store) payloadPath(id wire.Digest) string {
-	return filepath.Join(s.dir, deltasDir, hexName(id))
-}
+// payloadFile is where the payload of a delta is.
+func payloadFile(id wire.Digest) file { return file{deltasDir, hexName(id)} }
 
 // lookup returns the header of a delta and whether its payload is here.
 func (s *Store) lookup(id wire.Digest) (h wire.SignedHeader, held bool, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		prefix := tx.Bucket(bucketIDs).Get(id[:])
-		if prefix == nil {
+		v := entryOf(tx, id)
+		if v == nil {
 			return fmt.Errorf("delta %v: %w", id, ErrNotFound)
 		}
-		h, held, err = parseEntry(id, tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...)))
+		h, held, err = parseEntry(id, v)
 		return err
 	})
 	return h, held, err
@@ -181,17 +169,22 @@ func parseEntry(id wire.Digest, v []byte) (h wire.SignedHeader, held bool, err e
 	return h, v[0] == payloadHeld, nil
 }
 
-// heldByIndex reports whether the index has the payload of that file name.
-func heldByIndex(tx *bbolt.Tx, name string) bool {
+// entryOf returns the entry of a delta, nil if there is none.
+func entryOf(tx *bbolt.Tx, id wire.Digest) []byte {
+	prefix := tx.Bucket(bucketIDs).Get(id[:])
+	if prefix == nil {
+		return nil
+	}
+	return tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
+}
+
+// payloadInIndex reports whether the index has the payload of that file name.
+func payloadInIndex(tx *bbolt.Tx, name string) bool {
 	id, ok := parseHexName(name)
 	if !ok {
 		return false
 	}
-	prefix := tx.Bucket(bucketIDs).Get(id[:])
-	if prefix == nil {
-		return false
-	}
-	v := tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
+	v := entryOf(tx, id)
 	return len(v) > 0 && v[0] == payloadHeld
 }
 

@@ -27,17 +27,55 @@ const (
 	unsynced = false
 )
 
-// writeFile writes b to dir/name so that the name shows either what was there
-// before or all of b. With sync the file and its name are on the disk when it
-// returns. The mode is 0600.
+// file is a file in one of the folders.
+type file struct{ sub, name string }
+
+func (s *Store) path(f file) string { return filepath.Join(s.dir, f.sub, f.name) }
+
+// putFile writes a file and enters it in the index by entry. The file appears
+// under its name just before the entry does. With sync both are durable when
+// putFile returns.
+func (s *Store) putFile(f file, b []byte, sync bool, entry func(tx *bbolt.Tx) error) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	tmp, err := writeTemp(s.dir, b, sync)
+	if err != nil {
+		return err
+	}
+	apply := s.update
+	if sync {
+		apply = s.updateNow
+	}
+	err = apply(func(tx *bbolt.Tx) error {
+		if err := install(tmp, s.path(f), sync); err != nil {
+			return err
+		}
+		return entry(tx)
+	})
+	if err != nil {
+		return errors.Join(err, remove(tmp))
+	}
+	return nil
+}
+
+// writeFile writes b to dir/name, so that the name shows either what was there
+// before or all of b. With sync it is durable when writeFile returns.
 func writeFile(dir, name string, b []byte, sync bool) error {
 	tmp, err := writeTemp(dir, b, sync)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, name)
+	if err := install(tmp, filepath.Join(dir, name), sync); err != nil {
+		return errors.Join(err, remove(tmp))
+	}
+	return nil
+}
+
+// install gives a finished file its name.
+func install(tmp, path string, sync bool) error {
 	if err := os.Rename(tmp, path); err != nil {
-		return errors.Join(err, os.Remove(tmp))
+		return err
 	}
 	if sync {
 		return syncDir(filepath.Dir(path))
@@ -45,7 +83,16 @@ func writeFile(dir, name string, b []byte, sync bool) error {
 	return nil
 }
 
-// writeTemp writes b to a new file under dir/tmp and returns its path.
+// remove removes a file that may be gone already.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeTemp writes b to a new file of mode 0600 under dir/tmp and returns its
+// path.
 func writeTemp(dir string, b []byte, sync bool) (string, error) {
 	f, err := os.CreateTemp(filepath.Join(dir, tmpDir), "")
 	if err != nil {
@@ -56,7 +103,7 @@ func writeTemp(dir string, b []byte, sync bool) (string, error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
+		return "", errors.Join(err, remove(f.Name()))
 	}
 	return f.Name(), nil
 }
@@ -101,32 +148,29 @@ func readVerified(path string, size int64, want wire.Digest) ([]byte, error) {
 // sweep empties tmp and removes payloads and bases that the index does not
 // name: a crash came between the file and the commit.
 func (s *Store) sweep() error {
-	none := func(*bbolt.Tx, string) bool { return false }
-	err := errors.Join(
-		s.sweepDir(tmpDir, none),
-		s.sweepDir(deltasDir, heldByIndex),
-		s.sweepDir(basesDir, baseInIndex),
-	)
-	if err != nil {
-		return fmt.Errorf("open store %s: clean up: %w", s.dir, err)
+	for _, sub := range []string{tmpDir, deltasDir, basesDir} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, sub))
+		if err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
+		for _, e := range entries {
+			if err := s.removeUnnamed(file{sub, e.Name()}); err != nil {
+				return fmt.Errorf("open store %s: %w", s.dir, err)
+			}
+		}
 	}
 	return nil
 }
 
-func (s *Store) sweepDir(sub string, keep func(tx *bbolt.Tx, name string) bool) error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, sub))
-	if err != nil {
-		return err
+// removeUnnamed removes a file unless the index names it.
+func (s *Store) removeUnnamed(f file) error {
+	switch {
+	case f.sub == deltasDir && payloadInIndex(s.tx, f.name):
+		return nil
+	case f.sub == basesDir && baseInIndex(s.tx, f.name):
+		return nil
 	}
-	for _, e := range entries {
-		if keep(s.tx, e.Name()) {
-			continue
-		}
-		if err := remove(filepath.Join(s.dir, sub, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
+	return remove(s.path(f))
 }
 
 // hexName is the file name of a digest.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"atoll/gossip/wire"
 
@@ -62,16 +61,30 @@ func (s *Store) updateNow(f func(tx *bbolt.Tx) error) error {
 // change runs f in the open transaction. f must check before it writes: what
 // it wrote before an error stays.
 func (s *Store) change(f func(tx *bbolt.Tx) error) error {
+	if err := s.writableLocked(); err != nil {
+		return err
+	}
+	if err := f(s.tx); err != nil {
+		return err
+	}
+	s.pending++
+	return nil
+}
+
+// writable returns why the store cannot be written to, if it cannot.
+func (s *Store) writable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writableLocked()
+}
+
+func (s *Store) writableLocked() error {
 	if s.tx == nil {
 		return s.failed
 	}
 	if !s.tx.Writable() {
 		return fmt.Errorf("store %s: %w", s.dir, ErrReadOnly)
 	}
-	if err := f(s.tx); err != nil {
-		return err
-	}
-	s.pending++
 	return nil
 }
 
@@ -102,19 +115,11 @@ func (s *Store) commit() error {
 		s.failed = fmt.Errorf("commit index of %s: %w: free space on the disk and restart", s.dir, err)
 		return s.failed
 	}
-	for _, path := range s.garbage {
-		err = errors.Join(err, remove(path))
+	for _, f := range s.stale {
+		err = errors.Join(err, s.removeUnnamed(f))
 	}
-	s.garbage = nil
+	s.stale = nil
 	return err
-}
-
-// remove removes a file that may be gone already.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // scan calls f with copies of the entries of a bucket with from <= key < to, in

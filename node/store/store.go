@@ -54,7 +54,7 @@ type Store struct {
 	mu      sync.Mutex
 	tx      *bbolt.Tx // the open transaction; nil once closed or failed
 	pending int       // changes in tx
-	garbage []string  // files to remove after the next commit
+	stale   []file    // files whose entry went away; removed after the next commit
 	failed  error     // why tx is nil
 }
 

@@ -135,3 +135,14 @@ func (m *Rounds) AllHanded() bool {
 
 // Bases are the rounds of a fragment whose tips are kept, ascending.
 func (m *Rounds) Bases(p int) []uint32 { return slices.Clone(m.frags[p].bases) }
+
+// InFlight are the tokens of own deltas of a fragment that its tip does not
+// contain.
+func (m *Rounds) InFlight(p int) (tokens uint64) {
+	for _, o := range m.frags[p].own {
+		if !o.folded {
+			tokens += o.tokens
+		}
+	}
+	return tokens
+}

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// Anchor puts the tips of all fragments together into one set of parameters.
+func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
+	slab := llama.NewParams(g.Model)
+	for p, f := range g.Plan() {
+		f.Scatter(tips[p].Anchor, slab.Data)
+	}
+	return slab
+}
+
+// evaluate starts a live evaluation of the newest anchor when one is due. It
+// runs beside training, on a sample of the held-out text.
+func (v *view) evaluate(n *node) {
+	tokens := n.machine.FoldedTokens()
+	if n.cfg.EvalBytes == 0 || v.evaluing || time.Since(v.evalAt) < n.cfg.EvalEvery || tokens == v.valAt && v.valBPB > 0 {
+		return
+	}
+	v.evaluing = true
+	tips := n.tipList()
+	n.work.goRun(func(ctx context.Context) {
+		windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
+		bpb, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
+		n.post(func(core.Time) {
+			v.evaluing, v.evalAt = false, time.Now()
+			if err != nil {
+				if ctx.Err() == nil {
+					n.log.Error("evaluate", "err", err)
+				}
+				return
+			}
+			v.valBPB, v.valAt = bpb, tokens
+		})
+	})
+}

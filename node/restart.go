@@ -1,0 +1,205 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+	"atoll/tensor/llama"
+)
+
+// Plan is the fragment plan of the run.
+func (g Genesis) Plan() outer.Plan {
+	return outer.NewPlan(llama.NewParams(g.Model).Views, g.Outer.Fragments)
+}
+
+// Tips are the tips of round 0: the initial parameters.
+func (g Genesis) Tips() []*outer.Tip {
+	slab := llama.NewParams(g.Model)
+	llama.Init(g.Model, slab, g.Seed)
+	plan := outer.NewPlan(slab.Views, g.Outer.Fragments)
+	tips := make([]*outer.Tip, len(plan))
+	for p, f := range plan {
+		anchor := make([]float32, f.Len)
+		f.Gather(slab.Data, anchor)
+		tips[p] = outer.Genesis(f, anchor, g.Outer)
+	}
+	return tips
+}
+
+// savedFragment is what the disk holds of one fragment.
+type savedFragment struct {
+	outer.Restored
+	headers map[wire.Digest]wire.SignedHeader
+}
+
+// load returns the tips to begin with: the newest base of each fragment, or
+// genesis where there is none, and what else the disk holds of the run.
+func (n *node) load() ([]*outer.Tip, []savedFragment, error) {
+	tips := n.genesis.Tips()
+	saved := make([]savedFragment, len(tips))
+	any := false
+	for p := range tips {
+		s, err := n.loadFragment(p, tips[p])
+		if err != nil {
+			return nil, nil, fmt.Errorf("load fragment %d from %s: %w", p, n.cfg.Dir, err)
+		}
+		tips[p], saved[p] = s.Tip, s
+		any = any || s.Closed > 0 || len(s.Own) > 0
+	}
+	if !any {
+		return tips, nil, nil
+	}
+	return tips, saved, n.loadOwn(saved)
+}
+
+func (n *node) loadFragment(p int, genesis *outer.Tip) (savedFragment, error) {
+	var s savedFragment
+	bases, err := n.store.Bases(p)
+	if err != nil {
+		return s, err
+	}
+	s.Tip = genesis
+	if len(bases) > 0 {
+		newest := bases[len(bases)-1]
+		if s.Tip, err = n.tips.get(p, newest); err != nil {
+			return s, err
+		}
+	} else {
+		bases = []uint32{0}
+	}
+	s.Bases = bases
+	if s.History, err = n.history(p, s.Tip); err != nil {
+		return s, err
+	}
+	s.headers = map[wire.Digest]wire.SignedHeader{}
+	if s.Closed, err = n.store.LastRound(p); err != nil {
+		return s, err
+	}
+	if s.Mark, err = n.store.Mark(p); err != nil {
+		return s, err
+	}
+	return s, n.loadHeld(p, &s)
+}
+
+// history are the links that lead to a tip, oldest first.
+func (n *node) history(p int, tip *outer.Tip) ([]outer.Link, error) {
+	var links []outer.Link
+	from := tip.Round - min(tip.Round, n.genesis.Outer.WindowUnion)
+	err := n.store.Rounds(p, from, tip.Round, func(round uint32, r store.Round) error {
+		if len(links) > 0 && links[len(links)-1].Round+1 != round {
+			links = nil // a gap: what is older does not lead here
+		}
+		links = append(links, linkOf(round, r))
+		return nil
+	})
+	end := outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound}
+	if len(links) > 0 && links[len(links)-1].Round == tip.Round {
+		end.Folded = links[len(links)-1].Folded
+		links = links[:len(links)-1]
+	} else if len(links) > 0 && links[len(links)-1].Round+1 != tip.Round {
+		links = nil
+	}
+	return append(links, end), err
+}
+
+func linkOf(round uint32, r store.Round) outer.Link {
+	l := outer.Link{Round: round, Chain: outer.Digest(r.Chain), State: outer.Digest(r.State), Tokens: r.Tokens, EndRound: r.EndRound}
+	for _, id := range r.Folded {
+		l.Folded = append(l.Folded, outer.ID(id))
+	}
+	return l
+}
+
+// loadHeld reads the deltas of rounds above the oldest base.
+func (n *node) loadHeld(p int, s *savedFragment) error {
+	return n.store.Headers(p, s.Bases[0]+1, ^uint32(0), func(id wire.Digest, h wire.SignedHeader) error {
+		if _, held := n.store.Has(id); held {
+			s.headers[id] = h
+			s.Held = append(s.Held, core.DeltaOf(id, h.Header))
+		}
+		return nil
+	})
+}
+
+// loadOwn reads this node's own deltas of the window.
+func (n *node) loadOwn(saved []savedFragment) error {
+	own, err := n.store.Own()
+	if err != nil {
+		return err
+	}
+	for _, o := range own {
+		p := int(o.Header.Header.Fragment)
+		s := &saved[p]
+		if o.Header.Header.Round+n.genesis.Outer.WindowUnion <= s.Closed {
+			continue
+		}
+		s.Own = append(s.Own, outer.OwnDelta{Seq: o.Meta.Seq, Delta: core.DeltaOf(o.ID, o.Header.Header)})
+		n.owned.put(o.Meta.Seq, o.ID)
+	}
+	return nil
+}
+
+// restore puts machine and learner back to what the disk had.
+func (n *node) restore(saved []savedFragment, l *outer.Learner) error {
+	now := n.clock.now()
+	for p, s := range saved {
+		folded, err := n.machine.Restore(now, p, s.Restored, s.headers)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			continue
+		}
+		if err := l.Restore(p, ownOf(s.Own, folded)); err != nil {
+			return fmt.Errorf("restore own progress on fragment %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func ownOf(own []outer.OwnDelta, folded []uint64) []outer.Own {
+	in := map[uint64]bool{}
+	for _, seq := range folded {
+		in[seq] = true
+	}
+	var out []outer.Own
+	for _, o := range own {
+		out = append(out, outer.Own{Seq: o.Seq, Base: o.Delta.Base, Steps: o.Delta.Steps, Tokens: o.Delta.Tokens, Folded: in[o.Seq]})
+	}
+	return out
+}
+
+// ownIDs maps the seqs of own deltas to their ids, for reading payloads back.
+type ownIDs struct {
+	mu sync.Mutex
+	id map[uint64]wire.Digest
+}
+
+func (o *ownIDs) put(seq uint64, id wire.Digest) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.id == nil {
+		o.id = map[uint64]wire.Digest{}
+	}
+	o.id[seq] = id
+}
+
+func (o *ownIDs) get(seq uint64) (wire.Digest, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id, ok := o.id[seq]
+	return id, ok
+}
+
+// ownPayload reads back the payload of an own delta, for the learner.
+func (n *node) ownPayload(seq uint64) ([]byte, error) {
+	id, ok := n.owned.get(seq)
+	if !ok {
+		return nil, fmt.Errorf("own delta %d is not in the ledger of %s", seq, n.cfg.Dir)
+	}
+	return n.store.Payload(id)
+}

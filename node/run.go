@@ -1,0 +1,371 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"atoll/gossip"
+	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/node/store"
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+)
+
+// Run takes part in a run until it ends, until ctx ends (an ordered leave), or
+// until an error that it cannot survive. It returns the last view of the run.
+func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return status.Snapshot{}, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return status.Snapshot{}, fmt.Errorf("create node folder: %w", err)
+	}
+	n := &node{
+		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock{time.Now()},
+		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan []byte{}, work: newWorkers(),
+	}
+	err = n.live(ctx)
+	return n.lastStatus(), errors.Join(err, n.close())
+}
+
+// live is Run from the first file to the last beat.
+func (n *node) live(ctx context.Context) error {
+	if err := n.identify(); err != nil {
+		return err
+	}
+	if err := n.listen(); err != nil {
+		return err
+	}
+	if err := n.learnGenesis(ctx); err != nil {
+		return err
+	}
+	if err := n.open(); err != nil {
+		return err
+	}
+	if err := n.prepareTraining(ctx); err != nil {
+		return err
+	}
+	if err := n.start(); err != nil {
+		return err
+	}
+	if err := n.serveControl(); err != nil {
+		return err
+	}
+	return n.loop(ctx)
+}
+
+// identify loads the key and, if it is at hand, the genesis.
+func (n *node) identify() error {
+	key, _, err := store.LoadKey(n.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	n.key, n.self = key, wire.PeerIDOf(key)
+	raw := n.cfg.Genesis
+	if raw == nil {
+		if raw, err = store.LoadGenesis(n.cfg.Dir); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if raw == nil {
+		n.run = n.cfg.Link.Run
+		return nil
+	}
+	if n.genesis, err = DecodeGenesis(raw); err != nil {
+		return err
+	}
+	n.run = n.genesis.RunID()
+	if zero := (wire.RunID{}); n.cfg.Link.Run != zero && n.cfg.Link.Run != n.run {
+		return fmt.Errorf("node folder %s belongs to run %v, the link names run %v; use another --dir for it", n.cfg.Dir, n.run, n.cfg.Link.Run)
+	}
+	return nil
+}
+
+// listen starts the host with a record that does not know the model yet.
+func (n *node) listen() error {
+	n.record = &recordBox{key: n.key}
+	if err := n.record.set(n.firstRecord()); err != nil {
+		return err
+	}
+	host, err := p2p.New(p2p.Config{
+		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
+		Record: n.record.latest, Agent: Agent, Log: n.log,
+		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
+	})
+	if err != nil {
+		return err
+	}
+	n.host = host
+	return n.record.change(func(r *hello.Record) { r.Addrs = limitAddrs(host.Addrs()) })
+}
+
+// open opens the node's disk and what it keeps of the run.
+func (n *node) open() error {
+	s, err := store.Open(n.cfg.Dir, n.run)
+	if err != nil {
+		return err
+	}
+	n.store = s
+	if err := store.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
+		return err
+	}
+	if n.steplog, err = store.OpenStepLog(n.cfg.Dir); err != nil {
+		return err
+	}
+	n.steps, n.trained = n.steplog.Sum()
+	n.plan = n.genesis.Plan()
+	n.tips = newTips(n.genesis.Outer, n.plan, s)
+	n.view = newView(len(n.plan))
+	return n.genesis.Outer.CheckPlan(n.plan)
+}
+
+// prepareTraining reads the text that training and live evaluation need.
+func (n *node) prepareTraining(ctx context.Context) error {
+	if n.cfg.Observe && n.cfg.EvalBytes == 0 {
+		return nil
+	}
+	data, err := corpus.Open(n.cfg.Data)
+	if err != nil {
+		return err
+	}
+	if err := data.Fits(n.genesis.Model.Context); err != nil {
+		return err
+	}
+	n.data = data
+	if n.cfg.Observe {
+		return nil
+	}
+	return n.prepareTrainer(ctx)
+}
+
+// measureFor is how long the speed of this machine is measured at the start.
+const measureFor = 300 * time.Millisecond
+
+// prepareTrainer measures the machine's speed for this model, plans its batch
+// and makes the trainer.
+func (n *node) prepareTrainer(ctx context.Context) error {
+	cfg := n.trainerConfig(n.genesis.Batch)
+	speed, err := trainer.Measure(ctx, cfg, 2, measureFor, time.Now)
+	if err != nil {
+		return err
+	}
+	if n.cfg.Batch > 0 {
+		cfg.Batch = n.cfg.Batch
+	}
+	if err := n.record.change(func(r *hello.Record) { r.TokensPerSecond = speed.TokensPerSecond }); err != nil {
+		return err
+	}
+	if n.cfg.Batch == 0 {
+		cfg.Batch, cfg.MicroBatch = hello.Plan(n.record.get(), n.genesis.Batch, n.genesis.Model.Context, n.genesis.Outer.MaxTokensPerStep)
+	}
+	tokens := uint64(cfg.Batch * n.genesis.Model.Context)
+	if err := n.record.change(func(r *hello.Record) {
+		r.TokensPerStep = tokens
+		if paced := float64(tokens) / n.cfg.Pace.Seconds(); n.cfg.Pace > 0 && paced < r.TokensPerSecond {
+			r.TokensPerSecond = paced
+		}
+	}); err != nil {
+		return err
+	}
+	n.host.Renew()
+	if n.built, err = trainer.New(cfg, n.data); err != nil {
+		return err
+	}
+	return n.resumeOptimizer()
+}
+
+func (n *node) trainerConfig(batch int) trainer.Config {
+	in := n.genesis.Inner
+	return trainer.Config{
+		Model: n.genesis.Model, Batch: batch, Seed: n.genesis.Seed, Author: n.self, Threads: n.cfg.Threads,
+		Optim: trainer.OptimConfig{
+			AdamW: optimizer.AdamW{LR: in.LR, Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+			Clip:  in.Clip,
+		},
+	}
+}
+
+// resumeOptimizer takes back the inner optimizer's state of before a restart.
+// Without one it begins anew, which costs quality for a few steps only.
+func (n *node) resumeOptimizer() error {
+	b, err := n.store.Checkpoint()
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = n.built.SetState(b)
+	}
+	n.check("resume inner optimizer", err)
+	return nil
+}
+
+// start makes the machine from what the disk has and starts the training
+// thread.
+func (n *node) start() error {
+	tips, saved, err := n.load()
+	if err != nil {
+		return err
+	}
+	n.rejoined = saved != nil
+	precision, err := hello.PrecisionClass(n.record.get().Precision)
+	if err != nil {
+		return err
+	}
+	n.machine = core.New(core.Config{
+		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
+		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
+		Alone: len(n.cfg.Link.Peers)+len(n.cfg.Peers) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
+		Gossip: n.gossipConfig(),
+	}, tips)
+	var learner *outer.Learner
+	if !n.cfg.Observe {
+		learner = outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), tips, n.ownPayload)
+	}
+	if err := n.restore(saved, learner); err != nil {
+		return err
+	}
+	for p, tip := range tips {
+		if err := n.tips.put(p, tip); err != nil {
+			return err
+		}
+	}
+	if learner != nil {
+		n.startTraining(learner, tips)
+	}
+	n.machine.SetRecord(n.clock.now(), n.record.latest())
+	n.host.Handle(n.serve)
+	n.dialPeers()
+	return nil
+}
+
+func (n *node) gossipConfig() gossip.Config {
+	g := n.genesis.Outer
+	return gossip.Config{
+		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
+		Trusted: trustedPeers(n.cfg.Link), BeatMinMs: n.genesis.BeatMs,
+		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
+		HasChunk: n.store.HasChunk,
+	}
+}
+
+// trustedPeers are those that the join link names.
+func trustedPeers(l Link) []wire.PeerID {
+	var ids []wire.PeerID
+	for _, addr := range l.Peers {
+		if id, err := p2p.PeerIDOf(addr); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
+	in := n.genesis.Inner
+	n.train = &training{
+		trainer: n.built, learner: l, pace: n.cfg.Pace, commands: newMailbox[learnerCommand](),
+		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
+		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
+	}
+	for p, tip := range tips {
+		n.train.closed[p] = tip.Round
+	}
+	n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
+	n.work.goRun(func(ctx context.Context) {
+		if err := n.train.run(ctx); err != nil {
+			n.fail(err)
+		}
+	})
+}
+
+// stepped runs on the training thread: the step is in the log before anything
+// hears of it.
+func (n *node) stepped(res trainer.StepResult) {
+	err := n.steplog.Append(uint64(n.built.Steps()), uint64(res.Tokens))
+	n.post(func(now core.Time) {
+		n.check("step log", err)
+		n.steps++
+		n.trained += uint64(res.Tokens)
+		n.machine.Stepped(now, uint64(res.Tokens))
+	})
+}
+
+// checkpoint runs on the training thread: it copies the inner optimizer's
+// state and leaves the writing to the disk queue.
+func (n *node) checkpoint() {
+	state, err := n.built.State()
+	n.check("inner optimizer state", err)
+	if err == nil {
+		n.work.disk.put(func() { n.check("checkpoint", n.store.PutCheckpoint(state)) })
+	}
+}
+
+// dialPeers tries the addresses of the link and of the flags, and again while
+// none answers.
+func (n *node) dialPeers() {
+	addrs := append(append([]string{}, n.cfg.Link.Peers...), n.cfg.Peers...)
+	for _, addr := range addrs {
+		n.work.goRun(func(ctx context.Context) { n.keepDialling(ctx, addr) })
+	}
+}
+
+// redialEvery is the pause between two tries of an address of the link.
+const redialEvery = 5 * time.Second
+
+func (n *node) keepDialling(ctx context.Context, addr string) {
+	for ctx.Err() == nil {
+		if id, err := p2p.PeerIDOf(addr); err != nil || id == n.self {
+			return
+		}
+		n.dial(ctx, addr)
+		select {
+		case <-ctx.Done():
+		case <-time.After(redialEvery):
+		}
+	}
+}
+
+// close ends every goroutine and file, in the order in which they depend on
+// each other.
+func (n *node) close() error {
+	var err error
+	n.work.stop()
+	if n.control != nil {
+		err = errors.Join(err, n.control.Close())
+	}
+	if n.host != nil {
+		err = errors.Join(err, n.host.Close())
+	}
+	if n.store != nil {
+		n.keepTips()
+		err = errors.Join(err, n.steplog.Close(), n.store.Close())
+	}
+	return err
+}
+
+// keepTips writes the newest tips and the optimizer's state, so that a restart
+// and `atoll eval` find them without a replay.
+func (n *node) keepTips() {
+	if n.machine == nil {
+		return
+	}
+	for p := range n.plan {
+		tip := n.machine.Rounds().Tip(p)
+		n.check("keep tip", n.store.PutBase(p, tip.Round, tip.Encode()))
+	}
+	if n.built != nil {
+		if state, err := n.built.State(); err == nil {
+			n.check("checkpoint", n.store.PutCheckpoint(state))
+		}
+	}
+	n.writeFinalStatus()
+}

@@ -1,0 +1,238 @@
+package node
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/node/status"
+)
+
+// Agent is the program and version that peers see.
+const Agent = "atoll/0.1"
+
+// FinalStatusFile is the last status of a node, in its folder.
+const FinalStatusFile = "status.json"
+
+// publishStatus makes a new status for everyone who asks.
+func (n *node) publishStatus() {
+	if n.machine == nil {
+		return
+	}
+	s := n.snapshot()
+	n.latest.Store(&s)
+	tips := n.tipList()
+	n.latestTips.Store(&tips)
+	if n.cfg.OnStatus != nil {
+		n.cfg.OnStatus(s)
+	}
+}
+
+func (n *node) lastStatus() status.Snapshot {
+	if s := n.latest.Load(); s != nil {
+		return *s
+	}
+	return status.Snapshot{Version: Agent, Self: hex.EncodeToString(n.self[:]), Started: n.started, At: time.Now(), State: "joining"}
+}
+
+func (n *node) writeFinalStatus() {
+	b, err := json.MarshalIndent(n.lastStatus(), "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(n.cfg.Dir, FinalStatusFile), append(b, '\n'), 0o644)
+	}
+	n.check("write final status", err)
+}
+
+func (n *node) snapshot() status.Snapshot {
+	now := time.Now()
+	s := status.Snapshot{
+		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
+		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(),
+		Started: n.started, At: now, Rejoined: n.rejoined,
+		Model: modelName(n.genesis), Params: n.genesis.Model.Params(), BudgetTokens: n.genesis.Outer.Budget,
+		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
+		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
+		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: rssBytes(),
+		Events: slices.Clone(n.view.events),
+	}
+	if n.view.valBPB > 0 {
+		s.ValBytes = n.cfg.EvalBytes
+	}
+	if s.State == wire.Joining.String() {
+		s.Stage = n.stage()
+	}
+	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
+		s.ETASeconds = left / s.TokensPerS
+	}
+	if !n.view.joined.IsZero() {
+		s.JoinS = n.view.joined.Sub(n.started).Seconds()
+	}
+	n.fillTraining(&s)
+	n.fillChain(&s)
+	n.fillAccount(&s)
+	n.fillNet(&s)
+	s.Peers = n.peers(now, s)
+	return s
+}
+
+func (n *node) role() string {
+	if n.cfg.Observe {
+		return hello.Observer
+	}
+	return hello.Learner
+}
+
+func (n *node) link() Link { return Link{Run: n.run, Peers: n.host.Addrs()} }
+
+// stage says how far a joiner is.
+func (n *node) stage() string {
+	if text, done := n.machine.Gossip().JoinPhase(); text != "" {
+		return fmt.Sprintf("%v: %s (%.0f %%)", n.machine.Phase(), text, 100*done)
+	}
+	return n.machine.Phase().String()
+}
+
+func (n *node) fillTraining(s *status.Snapshot) {
+	if n.train == nil {
+		return
+	}
+	p := n.train.pulse()
+	s.TrainLoss, s.LearningRate, s.Time = p.loss, p.rate, p.account
+}
+
+func (n *node) fillChain(s *status.Snapshot) {
+	r := n.machine.Rounds()
+	chain, state := n.machine.Digests()
+	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
+	s.Agreed, _ = n.machine.Gossip().Agreement()
+	for p := range n.plan {
+		tip := r.Tip(p)
+		_, unpublished := r.Pending(p)
+		s.Fragments = append(s.Fragments, status.Fragment{
+			Closed: r.Closed(p), TipRound: tip.Round, Tokens: tip.Tokens, Params: n.plan[p].Len,
+			Contributors: n.view.contributors[p], EndRound: tip.EndRound, Unpublished: unpublished,
+		})
+	}
+}
+
+func (n *node) fillAccount(s *status.Snapshot) {
+	r := n.machine.Rounds()
+	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
+	a.Refused, a.Late = n.machine.Counts()
+	for p := range n.plan {
+		a.Deltas += n.view.ledger[p].deltas
+		_, unpublished := r.Pending(p)
+		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
+		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].total[n.self])
+		a.OwnInFlight = append(a.OwnInFlight, r.InFlight(p))
+	}
+	s.Account = a
+}
+
+func (n *node) fillNet(s *status.Snapshot) {
+	st := n.host.Stats()
+	s.Net = status.Net{SentBytes: st.Sent, ReceivedBytes: st.Received, ByProtocol: map[string]uint64{}}
+	s.Net.Dropped = st.Dropped.Messages + st.Dropped.Unchecked + st.Dropped.Outbound
+	for name, t := range st.Protocols {
+		s.Net.ByProtocol[name] = t.Received
+	}
+}
+
+// peers lists everyone this node knows of, itself first, then by id, then
+// those who were refused.
+func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
+	rec := n.record.get()
+	self := n.peerOf(n.self, rec)
+	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
+	self.TokensPerS = 0
+	if n.train != nil {
+		self.TokensPerS = n.train.pulse().perSecond
+	}
+	out := []status.Peer{self}
+	for _, v := range n.machine.Gossip().Peers() {
+		p := n.peerOf(v.ID, v.Record)
+		p.Addr = n.view.addrs[v.ID]
+		p.State, p.Reason = "connected", v.Refused
+		if v.Beat != nil {
+			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond
+		}
+		if v.LastHeard > 0 {
+			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000
+		}
+		if v.Silent {
+			p.State = fmt.Sprintf("silent %.0f s", p.LagS)
+		}
+		out = append(out, p)
+	}
+	return n.addRefused(n.addShares(out))
+}
+
+func (n *node) addRefused(out []status.Peer) []status.Peer {
+	var addrs []string
+	for a := range n.view.refused {
+		addrs = append(addrs, a)
+	}
+	slices.Sort(addrs)
+	for _, a := range addrs {
+		out = append(out, n.view.refused[a])
+	}
+	return out
+}
+
+func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
+	return status.Peer{
+		ID: hex.EncodeToString(id[:]), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
+		Hardware: hardware(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
+		TokensFolded: n.foldedBy(id), Weight: n.view.weights[id],
+	}
+}
+
+// foldedBy is the parameter-weighted mean over fragments of an author's folded
+// tokens, as far as this node folded them itself.
+func (n *node) foldedBy(id wire.PeerID) float64 {
+	var tokens, params float64
+	for p, f := range n.plan {
+		tokens += float64(f.Len) * float64(n.view.ledger[p].total[id])
+		params += float64(f.Len)
+	}
+	return tokens / params
+}
+
+func (n *node) addShares(peers []status.Peer) []status.Peer {
+	var sum float64
+	for _, p := range peers {
+		sum += p.TokensFolded
+	}
+	for i := range peers {
+		if sum > 0 {
+			peers[i].Share = peers[i].TokensFolded / sum
+		}
+	}
+	return peers
+}
+
+func hardware(r hello.Record) string {
+	var parts []string
+	for _, d := range r.Devices {
+		if d.Count > 1 {
+			parts = append(parts, fmt.Sprintf("%d x %s", d.Count, d.Name))
+		} else {
+			parts = append(parts, d.Name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func modelName(g Genesis) string {
+	if g.Name != "" {
+		return g.Name
+	}
+	return fmt.Sprintf("%d parameters", g.Model.Params())
+}

@@ -1,0 +1,190 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// controlFile, in a node's folder, holds the path of the Unix socket at which
+// the running node answers. The socket has the rights of the folder's owner.
+const controlFile = "control"
+
+// Limits of the control API.
+const (
+	maxSocketPath  = 100              // bytes: systems allow 104 to 108
+	maxControlBody = 8 << 30          // of an answer: the tips of a large model
+	controlTimeout = 10 * time.Second // of a request's header
+)
+
+// ErrNotRunning says that no node runs on a folder.
+var ErrNotRunning = errors.New("no node is running on this folder")
+
+// Handlers is what a node answers.
+type Handlers struct {
+	Snapshot func() (Snapshot, bool)    // false: not ready yet
+	Tips     func() (io.WriterTo, bool) // the newest tips of all fragments
+	Leave    func()                     // begins an ordered leave
+}
+
+// Server is the local control API of one node.
+type Server struct {
+	http   *http.Server
+	socket string
+	dir    string
+	done   chan error
+}
+
+// Serve starts the control API of the node on dir.
+func Serve(dir string, h Handlers) (*Server, error) {
+	socket, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", socket, err)
+	}
+	if err := os.Chmod(socket, 0o600); err == nil {
+		err = os.WriteFile(filepath.Join(dir, controlFile), []byte(socket+"\n"), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket %s: %w", socket, err), l.Close())
+	}
+	s := &Server{socket: socket, dir: dir, done: make(chan error, 1)}
+	s.http = &http.Server{Handler: mux(h), ReadHeaderTimeout: controlTimeout}
+	go func() { s.done <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// socketPath is in the folder, or in a folder for temporary files where that
+// path would be too long for a socket. What a killed node left is removed.
+func socketPath(dir string) (string, error) {
+	abs, err := filepath.Abs(filepath.Join(dir, "control.sock"))
+	if err != nil {
+		return "", err
+	}
+	if len(abs) > maxSocketPath {
+		tmp, err := os.MkdirTemp("", "atoll")
+		if err != nil {
+			return "", fmt.Errorf("control socket: %w", err)
+		}
+		return filepath.Join(tmp, "control.sock"), nil
+	}
+	if err := os.Remove(abs); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("control socket: %w", err)
+	}
+	return abs, nil
+}
+
+func mux(h Handlers) http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		s, ok := h.Snapshot()
+		if !ok {
+			http.Error(w, "the node is starting", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s) // the reader may go away
+	})
+	m.HandleFunc("GET /tips", func(w http.ResponseWriter, _ *http.Request) {
+		t, ok := h.Tips()
+		if !ok {
+			http.Error(w, "the node is starting", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = t.WriteTo(w)
+	})
+	m.HandleFunc("POST /leave", func(w http.ResponseWriter, _ *http.Request) {
+		h.Leave()
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return m
+}
+
+// Close ends the API and waits for its goroutine.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	<-s.done
+	for _, path := range []string{s.socket, filepath.Join(s.dir, controlFile)} {
+		if rm := os.Remove(path); rm != nil && !errors.Is(rm, os.ErrNotExist) {
+			err = errors.Join(err, rm)
+		}
+	}
+	return err
+}
+
+// Client asks the node that runs on a folder.
+type Client struct {
+	dir  string
+	http *http.Client
+}
+
+// Dial finds the node that runs on dir. It is ErrNotRunning if there is none.
+func Dial(dir string) (*Client, error) {
+	b, err := os.ReadFile(filepath.Join(dir, controlFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+	}
+	socket := strings.TrimSpace(string(b))
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &Client{dir: dir, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+// Snapshot returns the node's newest status.
+func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
+	var s Snapshot
+	body, err := c.do(ctx, http.MethodGet, "/status")
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		return s, fmt.Errorf("status of %s: %w", c.dir, err)
+	}
+	return s, nil
+}
+
+// Tips returns the encoded newest tips of the node.
+func (c *Client) Tips(ctx context.Context) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, "/tips")
+}
+
+// Leave asks the node to leave in order.
+func (c *Client) Leave(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodPost, "/leave")
+	return err
+}
+
+func (c *Client) do(ctx context.Context, method, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("ask the node on %s: %w", c.dir, ctx.Err())
+		}
+		return nil, fmt.Errorf("%s: %w (%v)", c.dir, ErrNotRunning, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxControlBody))
+	if err != nil {
+		return nil, fmt.Errorf("ask the node on %s: %w", c.dir, err)
+	}
+	if res.StatusCode >= 300 {
+		return nil, fmt.Errorf("ask the node on %s: %s", c.dir, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}

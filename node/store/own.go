@@ -1,0 +1,139 @@
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
+)
+
+// OwnMeta is what a learner must know about its own delta beyond the header.
+type OwnMeta struct {
+	Seq uint64 // counts the learner's own deltas
+}
+
+// OwnDelta is a delta that this node made and has not forgotten.
+type OwnDelta struct {
+	ID     wire.Digest
+	Header wire.SignedHeader
+	OwnMeta
+}
+
+// ownSize is the length of an entry of the own bucket: id and seq.
+const ownSize = len(wire.Digest{}) + 8
+
+// PutOwn keeps a delta that this node made and raises the mark of its fragment
+// to its round. Both are durable when PutOwn returns: only then may its first
+// byte leave. A round at or below the mark is refused with ErrMark and changes
+// nothing.
+func (s *Store) PutOwn(id wire.Digest, h wire.SignedHeader, payload []byte, own OwnMeta) error {
+	s.own.Lock()
+	defer s.own.Unlock()
+	if err := s.checkOwn(id, h, payload); err != nil {
+		return fmt.Errorf("put own %s: %w", describe(id, h), err)
+	}
+	err := s.putFile(payloadFile(id), payload, synced, func(tx *bbolt.Tx) error {
+		if err := putHeader(tx, id, h, payloadHeld); err != nil {
+			return err
+		}
+		if err := putMark(tx, int(h.Header.Fragment), h.Header.Round); err != nil {
+			return err
+		}
+		key := roundKey(int(h.Header.Fragment), h.Header.Round)
+		return tx.Bucket(bucketOwn).Put(key, binary.BigEndian.AppendUint64(id[:], own.Seq))
+	})
+	if err != nil {
+		return fmt.Errorf("put own %s: %w", describe(id, h), err)
+	}
+	return nil
+}
+
+// checkOwn checks the mark, and that id, header and payload belong together.
+func (s *Store) checkOwn(id wire.Digest, h wire.SignedHeader, payload []byte) error {
+	if err := s.checkPayload(id, h, payload); err != nil {
+		return err
+	}
+	mark, err := s.Mark(int(h.Header.Fragment))
+	if err != nil {
+		return err
+	}
+	if h.Header.Round <= mark {
+		return fmt.Errorf("%w: the mark is at %d: publish for a later round", ErrMark, mark)
+	}
+	return nil
+}
+
+// Mark is the highest round of a fragment that this node has signed or given up
+// signing, 0 at first.
+func (s *Store) Mark(fragment int) (uint32, error) {
+	if err := checkFragment(fragment); err != nil {
+		return 0, fmt.Errorf("mark: %w", err)
+	}
+	var mark uint32
+	err := s.view(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket(bucketMarks).Get(fragmentKey(fragment)); v != nil {
+			mark = binary.BigEndian.Uint32(v)
+		}
+		return nil
+	})
+	return mark, err
+}
+
+// RaiseMark raises the mark of a fragment to round, for a key that was restored
+// on an empty disk. Durable when it returns; a lower round does nothing.
+func (s *Store) RaiseMark(fragment int, round uint32) error {
+	s.own.Lock()
+	defer s.own.Unlock()
+	mark, err := s.Mark(fragment)
+	if err != nil || round <= mark {
+		return err
+	}
+	return s.updateNow(func(tx *bbolt.Tx) error { return putMark(tx, fragment, round) })
+}
+
+func putMark(tx *bbolt.Tx, fragment int, round uint32) error {
+	return tx.Bucket(bucketMarks).Put(fragmentKey(fragment), binary.BigEndian.AppendUint32(nil, round))
+}
+
+// Own returns this node's own deltas that were not forgotten, by Seq.
+func (s *Store) Own() ([]OwnDelta, error) {
+	var own []OwnDelta
+	last := afterKey(wire.MaxFragments-1, math.MaxUint32)
+	err := s.scan(bucketOwn, fragmentKey(0), last, func(_, v []byte) error {
+		if len(v) != ownSize {
+			return fmt.Errorf("own delta: %w: entry of %d bytes, not %d", ErrCorrupt, len(v), ownSize)
+		}
+		id := wire.Digest(v)
+		h, err := s.Header(id)
+		if err != nil {
+			return err
+		}
+		seq := binary.BigEndian.Uint64(v[len(id):])
+		own = append(own, OwnDelta{ID: id, Header: h, OwnMeta: OwnMeta{Seq: seq}})
+		return nil
+	})
+	slices.SortFunc(own, func(a, b OwnDelta) int { return cmp.Compare(a.Seq, b.Seq) })
+	return own, err
+}
+
+// ForgetOwn takes a delta off the list that Own returns: it is final, folded or
+// returned. Header, payload and mark stay. Not durable before a commit.
+func (s *Store) ForgetOwn(id wire.Digest) error {
+	h, err := s.Header(id)
+	if err != nil {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		key := roundKey(int(h.Header.Fragment), h.Header.Round)
+		own := tx.Bucket(bucketOwn)
+		if v := own.Get(key); len(v) != ownSize || wire.Digest(v) != id {
+			return nil
+		}
+		return own.Delete(key)
+	})
+}

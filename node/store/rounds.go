@@ -1,0 +1,127 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
+)
+
+// Round is what came of a closed round of a fragment.
+type Round struct {
+	Chain  wire.Digest   // c_r
+	State  wire.Digest   // h_r; zero where the state was not computed
+	Folded []wire.Digest // the ids folded, in the order of the fold
+}
+
+// PutRound keeps a closed round, in place of what was kept for it before. Not
+// durable before a commit.
+func (s *Store) PutRound(fragment int, round uint32, r Round) error {
+	if err := checkFragment(fragment); err != nil {
+		return fmt.Errorf("put round %d: %w", round, err)
+	}
+	v := append(bytes.Clone(r.Chain[:]), r.State[:]...)
+	for _, id := range r.Folded {
+		v = append(v, id[:]...)
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketRounds).Put(roundKey(fragment, round), v)
+	})
+}
+
+// Round returns a closed round, or ErrNotFound.
+func (s *Store) Round(fragment int, round uint32) (Round, error) {
+	found := false
+	var r Round
+	err := s.Rounds(fragment, round, round, func(_ uint32, have Round) error {
+		found, r = true, have
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("fragment %d round %d: %w", fragment, round, ErrNotFound)
+	}
+	return r, err
+}
+
+// Rounds calls f with each kept round from..to of a fragment, both included, in
+// order. f may use the store.
+func (s *Store) Rounds(fragment int, from, to uint32, f func(round uint32, r Round) error) error {
+	if err := checkFragment(fragment); err != nil {
+		return fmt.Errorf("rounds: %w", err)
+	}
+	return s.scan(bucketRounds, roundKey(fragment, from), afterKey(fragment, to), func(k, v []byte) error {
+		r, err := parseRound(v)
+		if err != nil {
+			return fmt.Errorf("fragment %d round %d: %w", fragment, roundOf(k), err)
+		}
+		return f(roundOf(k), r)
+	})
+}
+
+// LastRound returns the highest kept round of a fragment, 0 if there is none.
+func (s *Store) LastRound(fragment int) (uint32, error) {
+	if err := checkFragment(fragment); err != nil {
+		return 0, fmt.Errorf("last round: %w", err)
+	}
+	var round uint32
+	err := s.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketRounds).Cursor()
+		k, _ := c.Seek(fragmentKey(fragment + 1))
+		if k == nil {
+			k, _ = c.Last()
+		} else {
+			k, _ = c.Prev()
+		}
+		if bytes.HasPrefix(k, fragmentKey(fragment)) {
+			round = roundOf(k)
+		}
+		return nil
+	})
+	return round, err
+}
+
+// TruncateRounds removes the rounds of a fragment above after, which are about
+// to be folded again. Not durable before a commit.
+func (s *Store) TruncateRounds(fragment int, after uint32) error {
+	if err := checkFragment(fragment); err != nil {
+		return fmt.Errorf("truncate rounds: %w", err)
+	}
+	if after == math.MaxUint32 {
+		return nil
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRounds)
+		for _, k := range keysBetween(b, roundKey(fragment, after+1), fragmentKey(fragment+1)) {
+			if err := b.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keysBetween returns copies of the keys from <= k < to: a bucket must not
+// change under a cursor.
+func keysBetween(b *bbolt.Bucket, from, to []byte) (keys [][]byte) {
+	c := b.Cursor()
+	for k, _ := c.Seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.Next() {
+		keys = append(keys, bytes.Clone(k))
+	}
+	return keys
+}
+
+// parseRound decodes what PutRound entered.
+func parseRound(v []byte) (Round, error) {
+	const size = len(wire.Digest{})
+	if len(v) < 2*size || len(v)%size != 0 {
+		return Round{}, fmt.Errorf("%w: entry of %d bytes", ErrCorrupt, len(v))
+	}
+	r := Round{Chain: wire.Digest(v), State: wire.Digest(v[size:])}
+	for v = v[2*size:]; len(v) > 0; v = v[size:] {
+		r.Folded = append(r.Folded, wire.Digest(v))
+	}
+	return r, nil
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	stepsFile = "steps.log"
+
+	// stepSize is the length of a record: four numbers and a checksum, little
+	// endian. It divides the sector size, so that no record spans two sectors.
+	stepSize = 8 + 8 + 8 + 4 + 4
+)
+
+// Step is one inner step that was taken.
+type Step struct {
+	Number uint64 // as the trainer counts
+	Tokens uint64 // trained on
+	EndMs  int64  // when it ended, unix milliseconds
+	Micros uint32 // how long it took, pacing included
+}
+
+// Steps sums a step log.
+type Steps struct {
+	Steps   uint64
+	Tokens  uint64
+	Micros  uint64
+	Last    Step   // the last record
+	Damaged uint64 // records with a wrong checksum, not counted above
+}
+
+// StepLog is an append-only file of steps. Each record is written as it comes,
+// unsynced: it survives the death of the process, though not a loss of power.
+// Use it from one goroutine.
+type StepLog struct {
+	f   *os.File
+	sum Steps
+}
+
+// OpenStepLog opens the step log of the store's folder. A torn last record, left
+// by a crash, is cut off. The caller closes it.
+func (s *Store) OpenStepLog() (*StepLog, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(s.dir, stepsFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open step log: %w", err)
+	}
+	sum, whole, err := sumSteps(f)
+	if err == nil {
+		err = f.Truncate(whole)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open step log %s: %w", path, err), f.Close())
+	}
+	return &StepLog{f: f, sum: sum}, nil
+}
+
+// SumSteps sums the step log in dir, whether or not a node has it open: all
+// zero if there is none.
+func SumSteps(dir string) (Steps, error) {
+	f, err := os.Open(filepath.Join(dir, stepsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Steps{}, nil
+	}
+	if err != nil {
+		return Steps{}, fmt.Errorf("sum steps: %w", err)
+	}
+	sum, _, err := sumSteps(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Steps{}, fmt.Errorf("sum steps of %s: %w", dir, err)
+	}
+	return sum, nil
+}
+
+// Append adds a step.
+func (l *StepLog) Append(step Step) error {
+	if _, err := l.f.Write(step.append(nil)); err != nil {
+		return fmt.Errorf("append step %d: %w", step.Number, err)
+	}
+	l.sum.add(step)
+	return nil
+}
+
+// Sum is the sum of all steps in the log, earlier processes' included.
+func (l *StepLog) Sum() Steps { return l.sum }
+
+// Close closes the file after syncing it.
+func (l *StepLog) Close() error { return errors.Join(l.f.Sync(), l.f.Close()) }
+
+func (s *Steps) add(step Step) {
+	s.Steps++
+	s.Tokens += step.Tokens
+	s.Micros += uint64(step.Micros)
+	s.Last = step
+}
+
+// append appends the record of a step to b.
+func (s Step) append(b []byte) []byte {
+	at := len(b)
+	b = binary.LittleEndian.AppendUint64(b, s.Number)
+	b = binary.LittleEndian.AppendUint64(b, s.Tokens)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.EndMs))
+	b = binary.LittleEndian.AppendUint32(b, s.Micros)
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b[at:]))
+}
+
+// parseStep decodes a record; ok is false if its checksum is wrong.
+func parseStep(b *[stepSize]byte) (s Step, ok bool) {
+	const body = stepSize - crc32.Size
+	s = Step{
+		Number: binary.LittleEndian.Uint64(b[0:]),
+		Tokens: binary.LittleEndian.Uint64(b[8:]),
+		EndMs:  int64(binary.LittleEndian.Uint64(b[16:])),
+		Micros: binary.LittleEndian.Uint32(b[24:]),
+	}
+	return s, crc32.ChecksumIEEE(b[:body]) == binary.LittleEndian.Uint32(b[body:])
+}
+
+// sumSteps sums the records of a log and returns the length of the whole ones.
+func sumSteps(f io.Reader) (sum Steps, whole int64, err error) {
+	r := bufio.NewReader(f)
+	var record [stepSize]byte
+	for {
+		_, err = io.ReadFull(r, record[:])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return sum, whole, nil
+		}
+		if err != nil {
+			return sum, whole, err
+		}
+		whole += stepSize
+		if step, ok := parseStep(&record); ok {
+			sum.add(step)
+		} else {
+			sum.Damaged++
+		}
+	}
+}

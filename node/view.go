@@ -1,0 +1,226 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"atoll/gossip"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+// view is what the loop remembers only to show it.
+type view struct {
+	events  []status.Event
+	addrs   map[wire.PeerID]string
+	refused map[string]status.Peer // by address: who refused us or was refused, and why
+	dials   map[string]string      // by address: what the last dial came to
+	ledger  []authorTokens         // per fragment
+	weights map[wire.PeerID]float64
+	speed   speedometer
+
+	valBPB   float64
+	valAt    uint64
+	evaluing bool
+	evalAt   time.Time
+
+	contributors []int
+	rounds       uint64
+	payloadBytes uint64
+	payloadHeld  uint64
+	joined       time.Time // own first delta folded
+	finishedAt   time.Time
+	aloneSaid    bool
+}
+
+// Bounds on what is kept for the screen.
+const (
+	maxEvents  = 200
+	maxRefused = 64
+	maxDials   = 64
+)
+
+func newView(fragments int) view {
+	return view{
+		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
+		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{},
+		contributors: make([]int, fragments),
+	}
+}
+
+// event keeps something worth telling a person.
+func (v *view) event(n *node, kind, peer, text string) {
+	n.log.Info(text, "event", kind, "peer", peer)
+	v.events = append(v.events, status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text})
+	if len(v.events) > maxEvents {
+		v.events = v.events[len(v.events)-maxEvents:]
+	}
+}
+
+// note keeps effects that are only worth showing.
+func (v *view) note(n *node, e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Event:
+		v.event(n, e.Kind.String(), e.Peer.String(), e.Text)
+	case gossip.Misbehaved:
+		v.event(n, "misbehaved", e.Peer.String(), e.Reason)
+	case gossip.BaseMismatch:
+		v.event(n, "far apart", e.Peer.String(), e.Reason)
+	case core.Refused:
+		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
+	case outer.Closed:
+		v.rounds++
+		v.contributors[e.Fragment] = len(e.Link.Folded)
+	}
+}
+
+func (v *view) peerUp(n *node, e p2p.PeerUp) {
+	if len(v.addrs) < maxRefused || v.addrs[e.ID] != "" {
+		v.addrs[e.ID] = e.Addr
+	}
+	v.event(n, "connected", e.ID.String(), fmt.Sprintf("%s at %s", e.Record.Role, e.Addr))
+}
+
+func (v *view) refusedPeer(n *node, e p2p.Refused) {
+	if len(v.refused) < maxRefused {
+		v.refused[e.Addr] = status.Peer{ID: e.ID.String(), State: "refused", Addr: e.Addr, Reason: e.Reason.Error()}
+	}
+	v.event(n, "refused", e.ID.String(), e.Reason.Error())
+}
+
+func (v *view) dialled(n *node, addr string, err error) {
+	if err == nil {
+		delete(v.dials, addr)
+		return
+	}
+	if len(v.dials) < maxDials {
+		v.dials[addr] = err.Error()
+	}
+	n.log.Debug("dial", "addr", addr, "err", err)
+}
+
+// called counts the payload bytes that a call brought.
+func (v *view) called(e gossip.Call, size int) {
+	req, err := wire.DecodeRequest(e.Request)
+	if err == nil && req.Kind == wire.GetPayload && size > 0 {
+		v.payloadBytes += uint64(size - 1) // without the status
+	}
+}
+
+// inline counts a payload that came inside a gossip message.
+func (v *view) inline(msg wire.Message) { v.payloadBytes += uint64(len(msg.Inline)) }
+
+// stored counts a delta of another that is now held.
+func (v *view) stored(e core.StoreDelta) { v.payloadHeld += uint64(len(e.Payload)) }
+
+// weightDecay is the weight of the past in the mean share of an author.
+const weightDecay = 0.9
+
+// folded notes who contributed to the rounds of a fold, and with which weight.
+func (v *view) folded(w outer.WantFold, res foldResult) {
+	for i, set := range w.Sets {
+		v.ledger[w.Fragment].put(w.Start+uint32(i)+1, set, res.rounds[i].Folded)
+	}
+	for id := range v.weights {
+		v.weights[id] *= weightDecay
+	}
+	for id, share := range res.weights {
+		v.weights[id] += (1 - weightDecay) * share
+	}
+}
+
+// adopted notes the moment at which the node's own work first counts.
+func (v *view) adopted(n *node, a outer.Adopt) {
+	if v.joined.IsZero() && len(a.Fold) > 0 {
+		v.joined = time.Now()
+		v.event(n, "contributing", "", "first own delta is folded")
+	}
+}
+
+// tick does what is due: a live evaluation, the notice of being alone.
+func (v *view) tick(n *node, now core.Time) {
+	if n.finished && v.finishedAt.IsZero() {
+		v.finishedAt = time.Now()
+	}
+	v.speed.note(time.Now(), n.machine.FoldedTokens())
+	if n.machine.Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
+		v.aloneSaid = true
+		v.event(n, "alone", "", fmt.Sprintf("no peer of the link answers, training alone and dialling on: %v", v.dials))
+	}
+	v.evaluate(n)
+}
+
+// lingerBeats is how many beat periods a finished node stays, so that the
+// others hear that it agrees.
+const lingerBeats = 4
+
+func (v *view) lingered(n *node) bool {
+	return !v.finishedAt.IsZero() && time.Since(v.finishedAt) > lingerBeats*time.Duration(n.genesis.BeatMs)*time.Millisecond
+}
+
+// authorTokens are the tokens folded by author, of one fragment. Rounds can be
+// folded again with more deltas, so they are kept apart until they are final.
+type authorTokens struct {
+	total  map[wire.PeerID]uint64
+	deltas uint64
+	rounds map[uint32][]outer.Delta
+}
+
+func (a *authorTokens) put(round uint32, set []outer.Delta, folded []wire.Digest) {
+	if a.total == nil {
+		a.total, a.rounds = map[wire.PeerID]uint64{}, map[uint32][]outer.Delta{}
+	}
+	for _, d := range a.rounds[round] {
+		a.total[wire.PeerID(d.Author)] -= d.Tokens
+		a.deltas--
+	}
+	var in []outer.Delta
+	for _, d := range set {
+		for _, id := range folded {
+			if wire.Digest(d.ID) == id {
+				in = append(in, d)
+				a.total[wire.PeerID(d.Author)] += d.Tokens
+				a.deltas++
+			}
+		}
+	}
+	a.rounds[round] = in
+	delete(a.rounds, round-min(round, finalRounds))
+}
+
+// finalRounds is how long rounds are kept apart: longer than any window that
+// Genesis proposes would cost memory without use.
+const finalRounds = 1024
+
+// speedometer measures folded tokens per second over about a minute.
+type speedometer struct {
+	at     []time.Time
+	tokens []uint64
+}
+
+// Samples are speedEvery apart and speedSamples are kept.
+const (
+	speedEvery   = time.Second
+	speedSamples = 60
+)
+
+func (s *speedometer) note(at time.Time, tokens uint64) {
+	if n := len(s.at); n > 0 && at.Sub(s.at[n-1]) < speedEvery {
+		return
+	}
+	s.at, s.tokens = append(s.at, at), append(s.tokens, tokens)
+	if len(s.at) > speedSamples {
+		s.at, s.tokens = s.at[1:], s.tokens[1:]
+	}
+}
+
+func (s *speedometer) perSecond() float64 {
+	n := len(s.at)
+	if n < 2 || s.tokens[n-1] <= s.tokens[0] {
+		return 0
+	}
+	return float64(s.tokens[n-1]-s.tokens[0]) / s.at[n-1].Sub(s.at[0]).Seconds()
+}
