@@ -13,11 +13,11 @@ import (
 type snapshot struct {
 	*env
 	stage    stage
-	prefer   wire.PeerID // the donor to ask first, zero for none
-	only     bool        // ask no other: they are on other chains
+	prefer   wire.PeerID          // the donor to ask first, zero for none
+	only     bool                 // ask no other: they are on other chains
 	tried    map[wire.PeerID]Time // donors asked of late: others come first
-	after    Time // not before: pause between donors
-	attempt  int  // counts manifests; answers to an earlier one are ignored
+	after    Time                 // not before: pause between donors
+	attempt  int                  // counts manifests; answers to an earlier one are ignored
 	donor    wire.PeerID
 	manifest wire.Manifest
 	chunks   []chunk

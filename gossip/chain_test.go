@@ -1,0 +1,152 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// fakeChain is an outer side that folds nothing: its chain digests follow from
+// the sets it holds as those of a node do.
+type fakeChain struct {
+	run       wire.RunID
+	closed    []uint32
+	base      []uint32
+	baseChain []wire.Digest // chain digest at base
+	held      map[wire.Digest]wire.SignedHeader
+	payloads  map[wire.Digest][]byte
+	rounds    []map[uint32][]wire.Digest // ids held, sorted
+	evidence  map[slot]wire.Evidence
+	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
+}
+
+func newFakeChain(run wire.RunID, fragments int) *fakeChain {
+	c := &fakeChain{
+		run: run, closed: make([]uint32, fragments), base: make([]uint32, fragments),
+		baseChain: make([]wire.Digest, fragments), held: map[wire.Digest]wire.SignedHeader{},
+		payloads: map[wire.Digest][]byte{}, evidence: map[slot]wire.Evidence{},
+	}
+	for range fragments {
+		c.rounds = append(c.rounds, map[uint32][]wire.Digest{})
+		c.chains = append(c.chains, map[uint32]wire.Digest{})
+	}
+	return c
+}
+
+func (c *fakeChain) Fragments() int      { return len(c.closed) }
+func (c *fakeChain) Closed(f int) uint32 { return c.closed[f] }
+func (c *fakeChain) Base(f int) uint32   { return c.base[f] }
+
+func (c *fakeChain) ChainDigest(f int, r uint32) (wire.Digest, bool) {
+	if r < c.base[f] || r > c.closed[f] {
+		return wire.Digest{}, false
+	}
+	if r == c.base[f] {
+		return c.baseChain[f], true
+	}
+	if d, ok := c.chains[f][r]; ok {
+		return d, true
+	}
+	d, _ := c.ChainDigest(f, r-1)
+	b := append([]byte("chain"), d[:]...)
+	for _, id := range c.folded(f, r) {
+		b = append(b, id[:]...)
+	}
+	c.chains[f][r] = wire.Sum(b)
+	return c.chains[f][r], true
+}
+
+func (c *fakeChain) StateDigest(f int, r uint32) (wire.Digest, bool) {
+	d, ok := c.ChainDigest(f, r)
+	return wire.Sum(d[:]), ok
+}
+
+// folded are the ids held whose author did not sign two.
+func (c *fakeChain) folded(f int, r uint32) []wire.Digest {
+	return slices.DeleteFunc(slices.Clone(c.rounds[f][r]), func(id wire.Digest) bool {
+		_, bad := c.evidence[slotOf(c.held[id].Header)]
+		return bad
+	})
+}
+
+func (c *fakeChain) SetDigest(f int, r uint32) (wire.Digest, bool) {
+	ids := c.folded(f, r)
+	for k := range c.evidence {
+		if int(k.fragment) == f && k.round == r {
+			ids = append(ids, wire.Sum(k.author[:]))
+		}
+	}
+	return wire.SetDigest(ids), true
+}
+
+func (c *fakeChain) Signed(f int, r uint32) []wire.SignedHeader {
+	var out []wire.SignedHeader
+	for _, id := range c.folded(f, r) {
+		out = append(out, c.held[id])
+	}
+	for k, e := range c.evidence {
+		if int(k.fragment) == f && k.round == r {
+			out = append(out, e.A, e.B)
+		}
+	}
+	slices.SortFunc(out, func(a, b wire.SignedHeader) int {
+		return a.Header.ID(c.run).Compare(b.Header.ID(c.run))
+	})
+	return out
+}
+
+func (c *fakeChain) Has(id wire.Digest) bool { return c.payloads[id] != nil }
+
+func (c *fakeChain) FoldedTokens() uint64 {
+	var n uint64
+	for f := range c.closed {
+		for r := uint32(1); r <= c.closed[f]; r++ {
+			for _, id := range c.folded(f, r) {
+				n += c.held[id].Header.Tokens
+			}
+		}
+	}
+	return n
+}
+
+func (c *fakeChain) store(s wire.SignedHeader, payload []byte) {
+	id := s.Header.ID(c.run)
+	if c.Has(id) {
+		return
+	}
+	c.held[id], c.payloads[id] = s, payload
+	f, r := int(s.Header.Fragment), s.Header.Round
+	c.rounds[f][r] = append(c.rounds[f][r], id)
+	slices.SortFunc(c.rounds[f][r], wire.Digest.Compare)
+	clear(c.chains[f])
+}
+
+func (c *fakeChain) convict(e wire.Evidence) {
+	c.evidence[slotOf(e.A.Header)] = e
+	clear(c.chains[e.A.Header.Fragment])
+}
+
+func (c *fakeChain) close(f int, r uint32) { c.closed[f] = max(c.closed[f], r) }
+
+// tip is a stand-in for an encoded tip: its length and bytes follow from the
+// round and the chain digest.
+func (c *fakeChain) tip(f int, bytes int) []byte {
+	r := c.closed[f]
+	d, _ := c.ChainDigest(f, r)
+	b := binary.BigEndian.AppendUint32(nil, r)
+	b = append(b, d[:]...)
+	for len(b) < bytes {
+		sum := wire.Sum(b[max(0, len(b)-64):])
+		b = append(b, sum[:]...)
+	}
+	return b[:bytes]
+}
+
+// install replaces tips and forgets what is older, as a joiner does.
+func (c *fakeChain) install(m wire.Manifest) {
+	for f, fm := range m.Fragments {
+		c.closed[f], c.base[f], c.baseChain[f] = fm.Round, fm.Round, fm.Chain
+		clear(c.chains[f])
+	}
+}

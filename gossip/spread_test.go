@@ -1,0 +1,364 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// train lets every node publish and close rounds until `rounds`, and then stop.
+func (w *world) train(rounds int, sizes func() int) {
+	for r := 1; r <= rounds; r++ {
+		at := Time(r) * 400
+		for _, n := range w.nodes {
+			w.after(at+Time(w.rng.IntN(100)), func() { n.round(uint32(r), sizes()) })
+			w.after(at+300, func() { n.closeAll(uint32(r)) })
+		}
+	}
+	for _, n := range w.nodes {
+		w.after(Time(rounds+1)*400, func() {
+			n.state = wire.Stopped
+			if n.up {
+				n.core.SetSelf(w.now, SelfState{State: n.state})
+				n.do(func() { n.core.BeatNow(w.now) })
+			}
+		})
+	}
+}
+
+func (n *node) round(r uint32, size int) {
+	for f := range n.chain.closed {
+		if n.up && n.state == wire.Training && r == n.chain.closed[f]+1 {
+			n.publish(f, r, n.w.payload(size))
+		}
+	}
+}
+
+func (n *node) closeAll(r uint32) {
+	for f := range n.chain.closed {
+		if n.up && r == n.chain.closed[f]+1 {
+			n.chain.close(f, r)
+		}
+	}
+}
+
+// settled reports whether all nodes that are up agree, as they see it and as
+// the test does.
+func (w *world) settled() bool {
+	for _, n := range w.nodes {
+		if ok, _ := n.core.Agreement(w.now); n.up && !ok {
+			return false
+		}
+	}
+	return w.equal()
+}
+
+func (w *world) equal() bool {
+	first := w.nodes[0]
+	for _, n := range w.nodes[1:] {
+		if !n.up {
+			continue
+		}
+		for f := range n.chain.closed {
+			a, _ := first.chain.ChainDigest(f, first.chain.closed[f])
+			b, _ := n.chain.ChainDigest(f, n.chain.closed[f])
+			if a != b || first.chain.closed[f] != n.chain.closed[f] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) mustSettle(by Time) {
+	w.t.Helper()
+	if !w.runUntilTrue(by, w.settled) {
+		for _, n := range w.nodes {
+			ok, _ := n.core.Agreement(w.now)
+			w.t.Logf("node %d up %v closed %v held %d wants %d sessions %d agrees %v", n.index, n.up, n.chain.closed,
+				len(n.chain.held), len(n.core.pull.wants), len(n.core.repair.sessions), ok)
+		}
+		w.t.Fatalf("not settled at %d ms", w.now)
+	}
+}
+
+func fixed(n int) func() int { return func() int { return n } }
+
+func TestSetsEqualWithoutFaults(t *testing.T) {
+	w := newWorld(t, 1, 5, options{})
+	w.train(8, fixed(3000))
+	w.mustSettle(20_000)
+	for _, n := range w.nodes {
+		if want := 5 * 8 * 3; len(n.chain.held) != want {
+			t.Errorf("node %d holds %d deltas, want %d", n.index, len(n.chain.held), want)
+		}
+	}
+}
+
+func TestPayloadsArriveAboutOnce(t *testing.T) {
+	w := newWorld(t, 2, 8, options{})
+	w.train(6, fixed(20_000))
+	w.mustSettle(20_000)
+	for _, n := range w.nodes {
+		need := int64(7 * 6 * 3 * 20_000)
+		if n.received < need || n.received > need+need/50 {
+			t.Errorf("node %d received %d payload bytes, want about %d", n.index, n.received, need)
+		}
+	}
+}
+
+func TestSetsEqualAfterLoss(t *testing.T) {
+	for seed := range uint64(4) {
+		w := newWorld(t, seed, 5, options{loss: 0.3})
+		w.train(10, func() int { return 200 + w.rng.IntN(4000) })
+		w.mustSettle(120_000)
+	}
+}
+
+func TestSetsEqualAfterPartition(t *testing.T) {
+	for seed := range uint64(4) {
+		w := newWorld(t, seed, 6, options{loss: 0.05})
+		w.train(20, fixed(2000))
+		w.after(2000, func() { w.partition(2) })
+		w.after(6000, w.heal)
+		w.mustSettle(120_000)
+		if n := len(w.nodes[0].chain.held); n != 6*20*3 {
+			t.Errorf("seed %d: %d deltas held, want all %d: a partition is a slow link", seed, n, 6*20*3)
+		}
+	}
+}
+
+func TestSetsEqualAfterCrash(t *testing.T) {
+	w := newWorld(t, 5, 4, options{})
+	w.train(12, fixed(2000))
+	w.after(1000, func() { w.kill(3) })
+	w.after(3000, func() {
+		n := w.nodes[3]
+		n.up = true
+		n.boot()
+		w.heal()
+	})
+	w.mustSettle(60_000)
+}
+
+func TestNodeFarBehindTakesTips(t *testing.T) {
+	w := newWorld(t, 6, 5, options{tipBytes: 600_000})
+	w.nodes[4].state = wire.Observing // it has nothing of its own to lose
+	w.after(500, func() { w.kill(4) })
+	w.train(30, fixed(2000))
+	w.after(12_000, func() {
+		n := w.nodes[4]
+		n.up, n.state = true, wire.Observing
+		n.boot()
+		w.heal()
+	})
+	w.mustSettle(60_000)
+	if i := slices.IndexFunc(w.nodes[4].effects, isSnapshot); i < 0 {
+		t.Error("a node 28 rounds behind took no snapshot")
+	}
+}
+
+func isSnapshot(e Effect) bool { _, ok := e.(Snapshot); return ok }
+
+// TestForkBelowTheWindow has two sides that share nothing that either could
+// refold: the side with fewer folded tokens takes the other's tips.
+func TestForkBelowTheWindow(t *testing.T) {
+	w := newWorld(t, 7, 5, options{window: 4, tipBytes: 1000})
+	w.train(30, fixed(1500))
+	w.after(1000, func() { w.partition(2) })
+	w.after(11_000, w.heal)
+	w.mustSettle(120_000)
+	for i, n := range w.nodes {
+		took := slices.ContainsFunc(n.effects, isSnapshot)
+		if took != (i < 2) {
+			t.Errorf("node %d took tips: %v; the two nodes with fewer tokens should", i, took)
+		}
+	}
+}
+
+func TestWithheldPayloadComesFromAnother(t *testing.T) {
+	w := newWorld(t, 8, 5, options{})
+	w.nodes[0].withhold = true
+	w.runUntil(500)
+	s := w.nodes[1].publish(0, 1, w.payload(5000))
+	id := s.Header.ID(w.run)
+	all := func() bool {
+		return !slices.ContainsFunc(w.nodes, func(n *node) bool { return !n.chain.Has(id) })
+	}
+	if !w.runUntilTrue(60_000, all) {
+		t.Fatal("a peer that withholds a payload kept others from it")
+	}
+}
+
+func TestPayloadOfAnAuthorThatWithholdsIsGivenUp(t *testing.T) {
+	w := newWorld(t, 9, 3, options{})
+	w.nodes[0].withhold = true
+	w.runUntil(500)
+	w.nodes[0].publish(0, 1, w.payload(5000))
+	gaveUp := func(n *node) bool {
+		return slices.ContainsFunc(n.effects, func(e Effect) bool { v, ok := e.(Event); return ok && v.Kind == EventGaveUp })
+	}
+	if !w.runUntilTrue(120_000, func() bool { return gaveUp(w.nodes[1]) && gaveUp(w.nodes[2]) }) {
+		t.Fatal("a payload that nobody gives was never given up")
+	}
+	if n := len(w.nodes[1].core.pull.wants); n != 0 {
+		t.Errorf("%d wants left", n)
+	}
+}
+
+func TestCorruptPayloadMarksItsSource(t *testing.T) {
+	w := newWorld(t, 10, 5, options{})
+	w.nodes[0].corrupt = true
+	w.runUntil(500)
+	for r := range 10 {
+		w.nodes[1].publish(0, uint32(r+1), w.payload(5000))
+	}
+	w.runUntil(30_000)
+	marked := 0
+	for _, n := range w.nodes[1:] {
+		if len(n.chain.held) != 10 {
+			t.Errorf("node %d holds %d of 10 deltas", n.index, len(n.chain.held))
+		}
+		for _, e := range n.effects {
+			if m, ok := e.(Misbehaved); ok && m.Peer == w.nodes[0].id {
+				marked++
+			} else if ok {
+				t.Errorf("node %d marks innocent %v: %s", n.index, m.Peer, m.Reason)
+			}
+		}
+	}
+	if marked == 0 {
+		t.Error("nobody marked the peer that sent wrong bytes")
+	}
+}
+
+func TestInvalidPayloadMarksItsAuthor(t *testing.T) {
+	w := newWorld(t, 11, 4, options{})
+	w.runUntil(500)
+	payload := w.payload(5000)
+	payload[0] = 'X'
+	s := w.nodes[0].publish(0, 1, payload)
+	w.runUntil(30_000)
+	for _, n := range w.nodes[1:] {
+		if n.fetched[s.Header.ID(w.run)] > 1 || n.chain.Has(s.Header.ID(w.run)) {
+			t.Errorf("node %d fetched an unusable payload %d times", n.index, n.fetched[s.Header.ID(w.run)])
+		}
+		for _, v := range n.core.Peers() {
+			if v.Refused != "" && v.ID != w.nodes[0].id {
+				t.Errorf("node %d marks %v, who only passed the header on: %s", n.index, v.ID, v.Refused)
+			}
+		}
+	}
+	if v := w.nodes[1].core.Peers(); !slices.ContainsFunc(v, func(v PeerView) bool { return v.ID == w.nodes[0].id && v.Refused != "" }) {
+		t.Error("the author of an unusable payload is not marked")
+	}
+}
+
+func TestEvidenceSpreads(t *testing.T) {
+	w := newWorld(t, 12, 5, options{loss: 0.2})
+	liar := w.nodes[0]
+	w.runUntil(500)
+	w.partition(3)
+	liar.publish(0, 1, w.payload(2000))
+	// The other half gets another header for the same round.
+	p := w.payload(2000)
+	other := wire.SignHeader(liar.key, w.run, wire.Header{Round: 1, Steps: 1, Tokens: 10, Size: 2000, Payload: wire.Sum(p)})
+	w.nodes[4].chain.store(other, p)
+	w.nodes[4].do(func() { w.nodes[4].core.Announce(w.now, other, p) })
+	w.runUntil(2000)
+	for _, n := range w.nodes {
+		n.closeAll(1)
+		n.state = wire.Stopped
+	}
+	w.heal()
+	w.mustSettle(60_000)
+	for _, n := range w.nodes {
+		if len(n.chain.evidence) != 1 {
+			t.Errorf("node %d holds %d pieces of evidence, want 1", n.index, len(n.chain.evidence))
+		}
+		found := 0
+		for _, e := range n.effects {
+			if _, ok := e.(EvidenceFound); ok {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("node %d was told %d times", n.index, found)
+		}
+	}
+}
+
+func TestSilenceIsNoticed(t *testing.T) {
+	w := newWorld(t, 13, 4, options{})
+	w.runUntil(2000)
+	if n := len(w.nodes[0].core.LiveLearners(w.now)); n != 3 {
+		t.Fatalf("%d live learners, want 3", n)
+	}
+	w.nodes[3].mute = true
+	w.runUntil(8000)
+	live := w.nodes[0].core.LiveLearners(w.now)
+	if len(live) != 2 || slices.Contains(live, w.nodes[3].id) {
+		t.Errorf("live learners %v still name the silent %v", live, w.nodes[3].id)
+	}
+	for _, v := range w.nodes[0].core.Peers() {
+		if v.Silent != (v.ID == w.nodes[3].id) {
+			t.Errorf("peer %v silent: %v", v.ID, v.Silent)
+		}
+	}
+}
+
+func TestHungPeerKeepsNoRunFromEnding(t *testing.T) {
+	w := newWorld(t, 14, 4, options{})
+	w.train(5, fixed(2000))
+	w.after(1000, func() { w.nodes[3].mute = true })
+	done := func() bool {
+		for _, n := range w.nodes[:3] {
+			if ok, _ := n.core.Agreement(w.now); !ok {
+				return false
+			}
+		}
+		return true
+	}
+	w.runUntil(3000)
+	if !w.runUntilTrue(30_000, done) {
+		t.Fatal("the others never agreed")
+	}
+}
+
+func TestRosterConnectsEveryone(t *testing.T) {
+	w := newWorld(t, 15, 0, options{})
+	for range 8 {
+		w.add()
+	}
+	for i := 1; i < 8; i++ {
+		w.connect(0, i) // all know one
+	}
+	w.runUntil(30_000)
+	for _, n := range w.nodes {
+		if len(n.links) != 7 {
+			t.Errorf("node %d has %d connections, want 7", n.index, len(n.links))
+		}
+	}
+}
+
+func TestSameSeedSameEffects(t *testing.T) {
+	trace := func() []string {
+		w := newWorld(t, 16, 5, options{loss: 0.2})
+		w.tracks = true
+		w.train(6, fixed(2500))
+		w.after(900, func() { w.partition(2) })
+		w.after(1800, w.heal)
+		w.runUntil(8000)
+		return w.trace
+	}
+	a, b := trace(), trace()
+	if !slices.Equal(a, b) {
+		for i := range a {
+			if i >= len(b) || a[i] != b[i] {
+				t.Fatalf("effect %d differs:\n%s\n%s", i, a[i], b[min(i, len(b)-1)])
+			}
+		}
+		t.Fatal("traces differ in length")
+	}
+}
