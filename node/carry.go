@@ -10,7 +10,6 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
-	"atoll/tensor/codec"
 )
 
 // carryOut does what the machine wants done, in order, until it wants nothing.
@@ -120,8 +119,8 @@ func (n *node) storeOwn(e core.StoreOwn) {
 
 // storeDelta checks that a payload decodes and keeps it.
 func (n *node) storeDelta(e core.StoreDelta) {
-	f := n.plan[e.Header.Header.Fragment]
-	bad := codec.Check(e.Payload, f.Len)
+	d := core.DeltaOf(e.ID, e.Header.Header)
+	bad := n.genesis.Outer.CheckPayload(n.plan[d.Fragment], d, e.Payload)
 	var err error
 	if bad == nil {
 		err = n.store.PutDelta(e.ID, e.Header, e.Payload)
@@ -247,7 +246,7 @@ func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
 }
 
 func storedRound(l outer.Link) store.Round {
-	r := store.Round{Chain: wire.Digest(l.Chain), State: wire.Digest(l.State)}
+	r := store.Round{Chain: wire.Digest(l.Chain), State: wire.Digest(l.State), Tokens: l.Tokens, EndRound: l.EndRound}
 	for _, id := range l.Folded {
 		r.Folded = append(r.Folded, wire.Digest(id))
 	}

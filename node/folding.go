@@ -169,7 +169,7 @@ func (t *tips) read(set []outer.Delta) ([]outer.Contribution, error) {
 }
 
 func roundRecord(tip *outer.Tip, out outer.Result) store.Round {
-	r := store.Round{Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State)}
+	r := store.Round{Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State), Tokens: tip.Tokens, EndRound: tip.EndRound}
 	for _, id := range out.Folded {
 		r.Folded = append(r.Folded, wire.Digest(id))
 	}

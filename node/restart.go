@@ -137,8 +137,8 @@ func (n *node) loadOwn(saved []savedFragment) error {
 		if o.Header.Header.Round+n.genesis.Outer.WindowUnion <= s.Closed {
 			continue
 		}
-		s.Own = append(s.Own, outer.OwnDelta{Seq: o.Meta.Seq, Delta: core.DeltaOf(o.ID, o.Header.Header)})
-		n.owned.put(o.Meta.Seq, o.ID)
+		s.Own = append(s.Own, outer.OwnDelta{Seq: o.Seq, Delta: core.DeltaOf(o.ID, o.Header.Header)})
+		n.owned.put(o.Seq, o.ID)
 	}
 	return nil
 }

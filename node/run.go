@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -119,10 +120,10 @@ func (n *node) open() error {
 	if err := store.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
 		return err
 	}
-	if n.steplog, err = store.OpenStepLog(n.cfg.Dir); err != nil {
+	if n.steplog, err = s.OpenStepLog(); err != nil {
 		return err
 	}
-	n.steps, n.trained = n.steplog.Sum()
+	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
 	n.tips = newTips(n.genesis.Outer, n.plan, s)
 	n.view = newView(len(n.plan))
@@ -189,7 +190,7 @@ func (n *node) trainerConfig(batch int) trainer.Config {
 	return trainer.Config{
 		Model: n.genesis.Model, Batch: batch, Seed: n.genesis.Seed, Author: n.self, Threads: n.cfg.Threads,
 		Optim: trainer.OptimConfig{
-			AdamW: optimizer.AdamW{LR: in.LR, Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
 			Clip:  in.Clip,
 		},
 	}
@@ -289,8 +290,11 @@ func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
 
 // stepped runs on the training thread: the step is in the log before anything
 // hears of it.
-func (n *node) stepped(res trainer.StepResult) {
-	err := n.steplog.Append(uint64(n.built.Steps()), uint64(res.Tokens))
+func (n *node) stepped(res trainer.StepResult, took time.Duration) {
+	err := n.steplog.Append(store.Step{
+		Number: uint64(n.built.Steps()), Tokens: uint64(res.Tokens),
+		EndMs: n.clock.now(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
+	})
 	n.post(func(now core.Time) {
 		n.check("step log", err)
 		n.steps++
@@ -347,7 +351,10 @@ func (n *node) close() error {
 	}
 	if n.store != nil {
 		n.keepTips()
-		err = errors.Join(err, n.steplog.Close(), n.store.Close())
+		if n.steplog != nil {
+			err = errors.Join(err, n.steplog.Close())
+		}
+		err = errors.Join(err, n.store.Close())
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/status"
@@ -111,7 +112,7 @@ func (n *node) fillChain(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	chain, state := n.machine.Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
-	s.Agreed, _ = n.machine.Gossip().Agreement()
+	s.Agreed, _ = n.machine.Gossip().Agreement(gossip.Time(n.clock.now()))
 	for p := range n.plan {
 		tip := r.Tip(p)
 		_, unpublished := r.Pending(p)

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -26,9 +25,9 @@ type training struct {
 	schedule optimizer.Schedule
 	pace     time.Duration
 	commands *mailbox[learnerCommand]
-	stepped  func(trainer.StepResult) // counts the step; never blocks
-	save     func()                   // checkpoints the inner optimizer; never blocks
-	closed   []uint32                 // rounds of the tips that theta stands on
+	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
+	save     func()                                           // checkpoints the inner optimizer; never blocks
+	closed   []uint32                                         // rounds of the tips that theta stands on
 
 	mu       sync.Mutex
 	may      bool
@@ -135,11 +134,8 @@ func (t *training) step(ctx context.Context) error {
 		}
 		return fmt.Errorf("training step %d: %w", t.trainer.Steps(), err)
 	}
-	if math.IsNaN(res.Loss) || math.IsInf(res.Loss, 0) {
-		return fmt.Errorf("training step %d: loss is %v; lower the learning rate of the run", t.trainer.Steps(), res.Loss)
-	}
 	t.learner.Stepped(res.Tokens, t.closed)
-	t.stepped(res)
+	t.stepped(res, max(time.Since(began), t.pace))
 	t.spend(&t.account.Step, began)
 	t.note(res, lr)
 	return nil

@@ -123,7 +123,7 @@ func (m *Machine) over(now Time) bool {
 	if !m.rounds.Ended() || !m.rounds.Settled() || m.cfg.Learner && !m.rounds.Flushed() {
 		return false
 	}
-	agreed, since := m.gossip.Agreement()
+	agreed, since := m.gossip.Agreement(gossip.Time(now))
 	return agreed && now-max(int64(since), m.end.moved) >= m.cfg.QuietMs
 }
 

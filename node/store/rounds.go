@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -12,9 +13,12 @@ import (
 
 // Round is what came of a closed round of a fragment.
 type Round struct {
-	Chain  wire.Digest   // c_r
-	State  wire.Digest   // h_r; zero where the state was not computed
-	Folded []wire.Digest // the ids folded, in the order of the fold
+	Chain  wire.Digest // c_r
+	State  wire.Digest // h_r; zero where the state was not computed
+	Tokens uint64      // folded up to and with this round
+	// EndRound is the first round at which Tokens reached the budget; 0 = not yet.
+	EndRound uint32
+	Folded   []wire.Digest // the ids folded, in the order of the fold
 }
 
 // PutRound keeps a closed round, in place of what was kept for it before. Not
@@ -24,6 +28,8 @@ func (s *Store) PutRound(fragment int, round uint32, r Round) error {
 		return fmt.Errorf("put round %d: %w", round, err)
 	}
 	v := append(bytes.Clone(r.Chain[:]), r.State[:]...)
+	v = binary.BigEndian.AppendUint64(v, r.Tokens)
+	v = binary.BigEndian.AppendUint32(v, r.EndRound)
 	for _, id := range r.Folded {
 		v = append(v, id[:]...)
 	}
@@ -113,14 +119,20 @@ func keysBetween(b *bbolt.Bucket, from, to []byte) (keys [][]byte) {
 	return keys
 }
 
+// roundHead is what an entry has before the ids.
+const roundHead = 2*len(wire.Digest{}) + 8 + 4
+
 // parseRound decodes what PutRound entered.
 func parseRound(v []byte) (Round, error) {
 	const size = len(wire.Digest{})
-	if len(v) < 2*size || len(v)%size != 0 {
+	if len(v) < roundHead || (len(v)-roundHead)%size != 0 {
 		return Round{}, fmt.Errorf("%w: entry of %d bytes", ErrCorrupt, len(v))
 	}
-	r := Round{Chain: wire.Digest(v), State: wire.Digest(v[size:])}
-	for v = v[2*size:]; len(v) > 0; v = v[size:] {
+	r := Round{
+		Chain: wire.Digest(v), State: wire.Digest(v[size:]),
+		Tokens: binary.BigEndian.Uint64(v[2*size:]), EndRound: binary.BigEndian.Uint32(v[2*size+8:]),
+	}
+	for v = v[roundHead:]; len(v) > 0; v = v[size:] {
 		r.Folded = append(r.Folded, wire.Digest(v))
 	}
 	return r, nil
