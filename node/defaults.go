@@ -1,0 +1,114 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor/llama"
+)
+
+// First proposals for what a new run fixes; each is a field of Genesis that
+// `atoll new` lets people set.
+const (
+	tinyFragments   = 8  // of the tiny model, whose fragments would otherwise be a few KiB
+	usualFragments  = 24 // of the paper, for every other model
+	smallBatch      = 4  // rows of a step of models that a core trains at thousands of tokens a second
+	largeBatch      = 2  // rows of larger ones, so that a step stays within a few seconds
+	largeParams     = 50_000_000
+	openMaxShare    = 0.5 // of a round's weight: admission is open, so one peer never decides
+	openQuorum      = 3   // the least with which a share of 0.5 is a minority
+	strongestLearns = 64  // times the usual batch is what the strongest learner may bring
+	beatMs          = 2000
+	quietMs         = 6000 // three beats: long enough that each node's newest one was heard
+	graceMinMs      = 200
+	graceMaxMs      = 30_000
+)
+
+// DefaultGenesis is the genesis of a new run with the values that fit the
+// model, for callers to change before they use it. model is tiny, small, base
+// or a JSON file (see ModelConfig); tokens is the budget; createdMs is the
+// present in Unix milliseconds.
+func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
+	sizes, err := ModelConfig(model)
+	if err != nil {
+		return Genesis{}, err
+	}
+	g := Genesis{
+		Format: GenesisFormat, Name: modelLabel(model), Model: sizes, Tokenizer: "byte", Seed: seed,
+		Batch: defaultBatch(sizes),
+		Inner: Inner{
+			LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
+			WarmupFraction: 0.03, FinalFraction: 0.1,
+		},
+		Outer:  outer.Defaults(defaultFragments(sizes), tokens, createdMs),
+		BeatMs: beatMs, QuietMs: quietMs,
+	}
+	o := &g.Outer
+	o.MaxShare, o.Quorum = openMaxShare, openQuorum
+	o.GraceMinMs, o.GraceMaxMs = graceMinMs, graceMaxMs
+	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
+	return g, g.Validate()
+}
+
+func defaultBatch(c llama.Config) int {
+	if c.Params() > largeParams {
+		return largeBatch
+	}
+	return smallBatch
+}
+
+func defaultFragments(c llama.Config) int {
+	if c == llama.Tiny {
+		return tinyFragments
+	}
+	return min(usualFragments, len(c.Specs()))
+}
+
+// modelLabel is how a run is called that was given no name.
+func modelLabel(model string) string {
+	return strings.TrimSuffix(filepath.Base(model), ".json")
+}
+
+// maxModelFile bounds a file of model sizes: it is a handful of numbers.
+const maxModelFile = 1 << 16
+
+// ModelConfig returns the sizes of a model: tiny, small, base, or a JSON file
+// with the fields of llama.Config. RopeTheta, NormEps and Tied may be left out
+// there.
+func ModelConfig(model string) (llama.Config, error) {
+	if c, ok := llama.Named(model); ok {
+		return c, nil
+	}
+	if !strings.HasSuffix(model, ".json") {
+		return llama.Config{}, fmt.Errorf("model %q: use tiny, small, base or a file of sizes that ends in .json", clip(model))
+	}
+	b, err := os.ReadFile(model)
+	if err != nil {
+		return llama.Config{}, fmt.Errorf("model sizes: %w", err)
+	}
+	if len(b) > maxModelFile {
+		return llama.Config{}, fmt.Errorf("model sizes in %s: %d bytes; at most %d", model, len(b), maxModelFile)
+	}
+	return parseModel(model, b)
+}
+
+func parseModel(name string, b []byte) (llama.Config, error) {
+	c := llama.Config{RopeTheta: llama.Tiny.RopeTheta, NormEps: llama.Tiny.NormEps, Tied: true}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return llama.Config{}, fmt.Errorf("model sizes in %s: %w; write them like %s", name, err, exampleSizes)
+	}
+	if err := c.Validate(); err != nil {
+		return llama.Config{}, fmt.Errorf("model sizes in %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// exampleSizes shows what a file of sizes looks like, in errors and help.
+const exampleSizes = `{"vocab":256,"hidden":128,"layers":4,"heads":4,"kvheads":4,"intermediate":344,"context":128}`

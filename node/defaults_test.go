@@ -1,0 +1,86 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/tensor/llama"
+)
+
+func TestDefaultGenesis(t *testing.T) {
+	for _, c := range []struct {
+		model                      string
+		fragments, batch           int
+		params                     llama.Config
+		maxTokensPerStep, maxSteps uint64
+	}{
+		{"tiny", 8, 4, llama.Tiny, 64 * 4 * 128, 1024},
+		{"small", 24, 4, llama.Small, 64 * 4 * 256, 1024},
+		{"base", 24, 2, llama.Base, 64 * 2 * 256, 1024},
+	} {
+		g, err := DefaultGenesis(c.model, 3_000_000, 7, 1_700_000_000_000)
+		if err != nil {
+			t.Fatalf("%s: %v", c.model, err)
+		}
+		o := g.Outer
+		if g.Name != c.model || g.Model != c.params || g.Batch != c.batch || g.Seed != 7 {
+			t.Errorf("%s: %+v", c.model, g)
+		}
+		if o.Fragments != c.fragments || o.Budget != 3_000_000 || o.CreatedMs != 1_700_000_000_000 || o.MaxTokensPerStep != c.maxTokensPerStep {
+			t.Errorf("%s: outer %+v", c.model, o)
+		}
+		if err := o.CheckPlan(g.Plan()); err != nil {
+			t.Errorf("%s: %v", c.model, err)
+		}
+		if back, err := DecodeGenesis(g.Encode()); err != nil || back != g {
+			t.Errorf("%s: read back %+v, %v", c.model, back, err)
+		}
+	}
+}
+
+func TestModelConfigFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "nano.json")
+	if err := os.WriteFile(path, []byte(`{"vocab":256,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":32,"context":8}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := DefaultGenesis(path, 1000, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 32, Context: 8, RopeTheta: 10000, NormEps: 1e-5, Tied: true}); g.Model != want {
+		t.Errorf("model %+v", g.Model)
+	}
+	if g.Name != "nano" || g.Outer.Fragments != 11 {
+		t.Errorf("name %q, %d fragments: want nano and one per tensor", g.Name, g.Outer.Fragments)
+	}
+}
+
+func TestDefaultGenesisErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		name, model string
+		tokens      uint64
+		want        string
+	}{
+		{"unknown name", "huge", 1, "tiny, small, base"},
+		{"no file", filepath.Join(dir, "absent.json"), 1, "no such file"},
+		{"unknown field", write("field.json", `{"width":3}`), 1, `unknown field "width"`},
+		{"bad size", write("size.json", `{"vocab":256,"hidden":0,"layers":1,"heads":1,"kvheads":1,"intermediate":1,"context":1}`), 1, "Hidden is 0"},
+		{"small vocabulary", write("vocab.json", `{"vocab":16,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":32,"context":8}`), 1, "Vocab is 16"},
+		{"too long", write("long.json", strings.Repeat(" ", maxModelFile+1)), 1, "at most"},
+		{"no budget", "tiny", 0, "Budget is 0"},
+	} {
+		if _, err := DefaultGenesis(c.model, c.tokens, 1, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+	}
+}
