@@ -164,8 +164,8 @@ func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 
 // agree works out whether every live peer shows, without lag, the tips that
 // this node has, none of them training, and since when. Peers that never beat
-// are not counted, nor those that are joining, leaving or silent: a hung peer
-// must not keep a run from ending.
+// are not counted, nor those that are joining, leaving, silent or marked: a
+// hung or lying peer must not keep a run from ending.
 func (b *beats) agree() {
 	if b.self.State == wire.Training || b.self.State == wire.Joining || b.self.State == 0 {
 		b.agreed = false
@@ -174,7 +174,7 @@ func (b *beats) agree() {
 	closed := b.closed()
 	chain, _, ok := b.digestsAt(closed)
 	agreed := ok && !slices.ContainsFunc(b.peers.list, func(p *peer) bool {
-		return b.live(p) && !shows(p.beat, closed, chain)
+		return b.live(p) && p.refused == "" && !shows(p.beat, closed, chain)
 	})
 	if agreed && (!b.agreed || chain != b.agreedChain) {
 		b.agreedSince = b.now

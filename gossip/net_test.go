@@ -301,7 +301,10 @@ func (n *node) carry(e Effect) {
 		n.chunks[e.Digest] = e.Bytes
 	case Snapshot:
 		n.install(e)
-	case Misbehaved, BaseMismatch, StateDiffers, Event, Drop:
+	case Drop:
+		n.effects = append(n.effects, e)
+		n.w.after(1, func() { n.w.disconnect(n.index, n.w.node(e.Peer).index) })
+	case Misbehaved, BaseMismatch, StateDiffers, Event:
 		n.effects = append(n.effects, e)
 	}
 }

@@ -54,9 +54,12 @@ func (w *world) settled() bool {
 	return w.equal()
 }
 
-func (w *world) equal() bool {
-	first := w.nodes[0]
-	for _, n := range w.nodes[1:] {
+func (w *world) equal() bool { return equal(w.nodes) }
+
+// equal reports whether the nodes that are up have the same tips.
+func equal(nodes []*node) bool {
+	first := nodes[0]
+	for _, n := range nodes[1:] {
 		if !n.up {
 			continue
 		}

@@ -1,0 +1,163 @@
+package gossip
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// changed runs a world in which node 0 changes its answers to requests of
+// kind k, and checks that the others still end with equal chains.
+func changed(t *testing.T, k wire.RequestKind, lie func(body []byte) []byte) *world {
+	t.Helper()
+	w := newWorld(t, 30, 5, options{loss: 0.2})
+	w.nodes[0].lie = func(kind wire.RequestKind, b []byte) []byte {
+		if kind != k || b[0] != byte(wire.OK) {
+			return b
+		}
+		return wire.Response{Status: wire.OK, Body: lie(b[1:])}.Encode()
+	}
+	w.train(8, fixed(2000))
+	w.after(1000, func() { w.partition(2) })
+	w.after(2200, w.heal)
+	w.runUntil(4000)
+	if !w.runUntilTrue(120_000, func() bool { return equal(w.nodes[1:]) }) {
+		t.Fatalf("a lying %v answer keeps the others apart", k)
+	}
+	return w
+}
+
+func rounds(t *testing.T, body []byte, change func(a *wire.RangeAnswer)) []byte {
+	var answers []wire.RangeAnswer
+	if err := wire.Unmarshal(body, &answers); err != nil {
+		t.Fatal(err)
+	}
+	for i := range answers {
+		change(&answers[i])
+	}
+	return wire.EncodeRounds(answers)
+}
+
+func TestLyingRounds(t *testing.T) {
+	lies := map[string]func(a *wire.RangeAnswer){
+		"closed far ahead": func(a *wire.RangeAnswer) { a.Closed = math.MaxUint32 },
+		"base above":       func(a *wire.RangeAnswer) { a.Base = a.Closed + 1 },
+		"all sets differ": func(a *wire.RangeAnswer) {
+			for i := range a.Sets {
+				a.Sets[i][0]++
+			}
+		},
+		"no sets": func(a *wire.RangeAnswer) { a.Sets = nil },
+	}
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			changed(t, wire.GetRounds, func(b []byte) []byte { return rounds(t, b, lie) })
+		})
+	}
+}
+
+func TestLyingHeaders(t *testing.T) {
+	lies := map[string]func(b []byte) []byte{
+		"cut":    func(b []byte) []byte { return b[:len(b)/2] },
+		"none":   func([]byte) []byte { return nil },
+		"forged": func(b []byte) []byte { b = slices.Clone(b); b[len(b)-1]++; return b },
+		"twice":  func(b []byte) []byte { return append(slices.Clone(b), b...) },
+	}
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) { changed(t, wire.GetHeaders, lie) })
+	}
+}
+
+func TestLyingRoster(t *testing.T) {
+	w := newWorld(t, 31, 0, options{})
+	for range 3 {
+		w.add()
+	}
+	w.nodes[0].lie = func(k wire.RequestKind, b []byte) []byte {
+		if k != wire.GetRoster {
+			return b
+		}
+		return wire.Response{Status: wire.OK, Body: wire.EncodeRoster([][]byte{make([]byte, 200)})}.Encode()
+	}
+	w.connect(0, 1)
+	w.connect(0, 2)
+	w.runUntil(3000)
+	if !marked(w.nodes[1], w.nodes[0].id) {
+		t.Error("a peer with a forged roster is not marked")
+	}
+}
+
+// TestUnattestedLeadIsNotFollowed has one peer claim to be far ahead of four
+// that agree: its tips are not taken on its word.
+func TestUnattestedLeadIsNotFollowed(t *testing.T) {
+	w := newWorld(t, 32, 5, options{window: 64})
+	w.train(5, fixed(1500))
+	w.runUntil(1000)
+	for f := range w.nodes[0].chain.closed {
+		w.nodes[0].chain.close(f, 40)
+	}
+	w.runUntil(20_000)
+	for _, n := range w.nodes[1:] {
+		if slices.ContainsFunc(n.effects, isSnapshot) {
+			t.Errorf("node %d took the tips of one peer that claims to be ahead of all others", n.index)
+		}
+	}
+}
+
+func TestBeatOfAnotherModelIsRefused(t *testing.T) {
+	w := newWorld(t, 33, 2, options{})
+	w.runUntil(500)
+	beat := wire.Beat{Seq: 1 << 40, State: wire.Training, Closed: make([]uint32, 9), Unpublished: make([]uint64, 9)}
+	m := w.open(wire.EncodeBeat(w.nodes[1].key, w.run, beat))
+	w.nodes[0].do(func() { w.nodes[0].core.Received(w.now, w.nodes[1].id, m) })
+	if !marked(w.nodes[0], w.nodes[1].id) {
+		t.Error("a beat with nine fragments in a run of three passed")
+	}
+}
+
+func TestReplayedBeatIsIgnored(t *testing.T) {
+	w := newWorld(t, 34, 2, options{})
+	w.runUntil(2000)
+	n, p := w.nodes[0], w.nodes[1]
+	old := wire.Beat{Incarnation: 0, Seq: 1, State: wire.Leaving, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
+	m := w.open(wire.EncodeBeat(p.key, w.run, old))
+	n.do(func() { n.core.Received(w.now, p.id, m) })
+	if got := n.core.Peers()[0].State; got != wire.Training {
+		t.Errorf("an old beat replayed makes the peer %v", got)
+	}
+}
+
+func TestHeaderThatFitsNoRunIsRefused(t *testing.T) {
+	w := newWorld(t, 35, 2, options{})
+	w.runUntil(500)
+	n, p := w.nodes[0], w.nodes[1]
+	n.core.cfg.MaxPayload = 1000
+	for _, h := range []wire.Header{
+		{Fragment: 7, Round: 1, Steps: 1, Size: 10},
+		{Fragment: 0, Round: 1, Steps: 1, Size: 2000},
+	} {
+		n.effects = nil
+		s := wire.SignHeader(p.key, w.run, h)
+		n.do(func() { n.core.Received(w.now, p.id, wire.Message{Header: &s}) })
+		if !marked(n, p.id) || n.offers[s.Header.ID(w.run)] != 0 {
+			t.Errorf("header of fragment %d, %d bytes passed", h.Fragment, h.Size)
+		}
+	}
+}
+
+func TestPeerThatKeepsMisbehavingIsDropped(t *testing.T) {
+	w := newWorld(t, 36, 2, options{})
+	w.runUntil(500)
+	n, p := w.nodes[0], w.nodes[1]
+	for range maxFaults {
+		p.handles++
+		h := 1_000_000 + p.handles
+		n.waiting[h] = func([]byte) {}
+		n.do(func() { n.core.Serve(w.now, h, p.id, []byte{wire.Version, 99}) })
+	}
+	if !slices.ContainsFunc(n.effects, func(e Effect) bool { d, ok := e.(Drop); return ok && d.Peer == p.id }) {
+		t.Error("a peer that sends nothing but nonsense is not dropped")
+	}
+}
