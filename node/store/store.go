@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/wire"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
 const (
@@ -133,7 +134,7 @@ func openIndex(dir string, readOnly bool) (*bbolt.DB, error) {
 		FreelistType: bbolt.FreelistMapType,
 		NoStatistics: true,
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open store %s: %w by another atoll process: stop that one or choose another --dir", dir, ErrLocked)
 	}
 	if err != nil {
