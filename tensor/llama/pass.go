@@ -83,13 +83,11 @@ func (m *Model) backward(p, grad *tensor.Slab, s nn.AttentionShape) {
 	nn.EmbeddingBackward(embedOf(grad), m.dx, m.inputs[:rows], c.Hidden)
 }
 
-// mlpBackward computes the activation again: it is cheaper than keeping one for
-// each block.
 func (m *Model) mlpBackward(w, g layerWeights, a *layerState, rows int) {
 	c := m.config
-	nn.SwiGLU(m.act, a.gateUp, rows, c.Intermediate)
-	nn.LinearBackward(m.dact, g.down, m.dx, m.act, w.down, rows, c.Intermediate, c.Hidden)
-	nn.SwiGLUBackward(m.dgateUp, m.dact, a.gateUp, rows, c.Intermediate)
+	nn.LinearInputGrad(m.dact, m.dx, w.down, rows, c.Intermediate, c.Hidden)
+	nn.SwiGLUBackward(m.dgateUp, m.act, m.dact, a.gateUp, rows, c.Intermediate)
+	nn.LinearWeightGrad(g.down, m.dx, m.act, rows, c.Intermediate, c.Hidden)
 	nn.LinearBackward(m.dnorm, g.gateUp, m.dgateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate)
 	nn.RMSNormBackward(m.dx, g.norm2, m.dnorm, a.mid, w.norm2, a.rstd2, rows, c.Hidden)
 }

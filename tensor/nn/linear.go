@@ -15,10 +15,20 @@ func Linear(y, x, w []float32, rows, in, out int, add bool) {
 
 // LinearBackward is the gradient of Linear.
 //
-//	dx [rows, in] = dy w, overwritten
-//	dw [out, in] += dy^T x, added to
+//	dx [rows, in], overwritten
+//	dw [out, in], added to
 //	dy [rows, out]
 func LinearBackward(dx, dw, dy, x, w []float32, rows, in, out int) {
+	LinearInputGrad(dx, dy, w, rows, in, out)
+	LinearWeightGrad(dw, dy, x, rows, in, out)
+}
+
+// LinearInputGrad sets dx = dy w, for where x is not at hand yet.
+func LinearInputGrad(dx, dy, w []float32, rows, in, out int) {
 	tensor.Gemm(false, false, rows, in, out, dy, out, w, in, dx, in, false)
+}
+
+// LinearWeightGrad sets dw += dy^T x.
+func LinearWeightGrad(dw, dy, x []float32, rows, in, out int) {
 	tensor.Gemm(true, false, out, in, rows, dy, out, x, in, dw, in, true)
 }

@@ -18,16 +18,20 @@ func SwiGLU(act, gateUp []float32, rows, dim int) {
 	})
 }
 
-// SwiGLUBackward is the gradient of SwiGLU.
+// SwiGLUBackward is the gradient of SwiGLU. It also computes act again, row by
+// row while the inputs are in the first cache: cheaper than keeping it for each
+// layer of a model.
 //
 //	dgateUp [rows, 2*dim], overwritten
+//	act     [rows, dim], overwritten
 //	dact    [rows, dim]
 //	gateUp  [rows, 2*dim]
-func SwiGLUBackward(dgateUp, dact, gateUp []float32, rows, dim int) {
+func SwiGLUBackward(dgateUp, act, dact, gateUp []float32, rows, dim int) {
 	overRows(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			gate, up := halves(gateUp, r, dim)
 			dgate, dup := halves(dgateUp, r, dim)
+			tensor.SwiGLU(act[r*dim:(r+1)*dim], gate, up)
 			tensor.SwiGLUGrad(dgate, dup, dact[r*dim:(r+1)*dim], gate, up)
 		}
 	})
