@@ -1,0 +1,225 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+)
+
+// ErrNoNodeFolder says that a folder is not one that a node keeps its state in.
+var ErrNoNodeFolder = errors.New("not a node's folder")
+
+// folder is a node's folder while nobody writes to it.
+type folder struct {
+	dir     string
+	genesis Genesis
+	run     wire.RunID
+	plan    outer.Plan
+	store   *store.Store
+}
+
+// FolderGenesis returns the genesis kept in a node's folder, whether or not the
+// node runs. The error is ErrNoNodeFolder if there is none.
+func FolderGenesis(dir string) (Genesis, error) {
+	raw, err := store.LoadGenesis(dir)
+	if errors.Is(err, store.ErrNotFound) {
+		return Genesis{}, fmt.Errorf("%s: %w: there is no genesis in it; pass the folder that `atoll join --dir` made, or DIR/node0 of a testnet", dir, ErrNoNodeFolder)
+	}
+	if err != nil {
+		return Genesis{}, err
+	}
+	g, err := DecodeGenesis(raw)
+	if err != nil {
+		return Genesis{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return g, nil
+}
+
+// openFolder opens a node's folder for reading. The error is store.ErrLocked
+// while a node runs on it.
+func openFolder(dir string) (*folder, error) {
+	g, err := FolderGenesis(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.OpenReadOnly(dir)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%w; a node runs on %s: stop it with `atoll leave --dir %s` first, or ask it with `atoll status`", err, dir, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{dir: dir, genesis: g, run: g.RunID(), plan: g.Plan(), store: s}
+	if s.Run() != f.run {
+		return nil, errors.Join(fmt.Errorf("%s: its index is of run %v, its genesis of run %v; restore the genesis file from a peer or a backup", dir, s.Run(), f.run), s.Close())
+	}
+	return f, nil
+}
+
+func (f *folder) close() error { return f.store.Close() }
+
+// LoadModel returns the newest anchor of a node's folder: from the node that
+// runs on it, or else from disk. The tokens are those that it has folded.
+func LoadModel(ctx context.Context, dir string) (Genesis, *tensor.Slab, uint64, error) {
+	g, err := FolderGenesis(dir)
+	if err != nil {
+		return Genesis{}, nil, 0, err
+	}
+	tips, err := runningTips(ctx, dir, g)
+	if errors.Is(err, status.ErrNotRunning) {
+		tips, err = storedTips(dir)
+	}
+	if err != nil {
+		return Genesis{}, nil, 0, fmt.Errorf("load the model of %s: %w", dir, err)
+	}
+	return g, g.Anchor(tips), foldedTokens(g.Plan(), tips), nil
+}
+
+func runningTips(ctx context.Context, dir string, g Genesis) ([]*outer.Tip, error) {
+	client, err := status.Dial(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := client.Tips(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return readTips(b, g)
+}
+
+// storedTips are the newest tips on disk: of each fragment the newest base that
+// its record bears out, and the rounds recorded since.
+func storedTips(dir string) (tips []*outer.Tip, err error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	tips = f.genesis.Tips()
+	for p := range tips {
+		bases, err := f.bases(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(bases) > 0 {
+			tips[p] = bases[len(bases)-1]
+		}
+	}
+	return f.replay(tips, nil)
+}
+
+// bases are the kept tips of a fragment, oldest first, that fit the record of
+// their round. A base that does not is of a fold that a crash kept from being
+// recorded, or recorded before a late delta came: the round is folded again
+// from an older one.
+func (f *folder) bases(p int) ([]*outer.Tip, error) {
+	rounds, err := f.store.Bases(p)
+	if err != nil {
+		return nil, err
+	}
+	var tips []*outer.Tip
+	for _, round := range rounds {
+		blob, err := f.store.Base(p, round)
+		if err != nil {
+			return nil, err
+		}
+		tip, err := outer.DecodeTip(blob, f.plan[p], f.genesis.Outer)
+		if err != nil {
+			return nil, fmt.Errorf("base of fragment %d round %d: %w", p, round, err)
+		}
+		record, err := f.store.Round(p, round)
+		if err == nil && checkRecord(record, tip) != nil {
+			continue
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		tips = append(tips, tip)
+	}
+	return tips, nil
+}
+
+// checkRecord compares what was recorded of a round with a tip after it.
+func checkRecord(r store.Round, tip *outer.Tip) error {
+	if outer.Digest(r.Chain) != tip.Chain {
+		return fmt.Errorf("chain digest is %v by this replay, recorded is %v", wire.Digest(tip.Chain), r.Chain)
+	}
+	if !r.State.IsZero() && outer.Digest(r.State) != tip.State {
+		return fmt.Errorf("state digest is %v by this replay, recorded is %v", wire.Digest(tip.State), r.State)
+	}
+	return nil
+}
+
+// replay folds the recorded rounds on top of tips.
+func (f *folder) replay(tips []*outer.Tip, visit func(p int, tip *outer.Tip) error) ([]*outer.Tip, error) {
+	var broken error
+	end, err := outer.Replay(f.genesis.Outer, f.plan, tips, func(p int, round uint32) ([]outer.Contribution, bool) {
+		if broken != nil {
+			return nil, false
+		}
+		set, ok, err := f.round(p, round)
+		broken = err
+		return set, ok && err == nil
+	}, visit)
+	if broken != nil {
+		return nil, broken
+	}
+	return end, err
+}
+
+// round is the recorded set of a round; false after the last. Each delta in it
+// is what its author signed: id, signature and payload are checked.
+func (f *folder) round(p int, round uint32) ([]outer.Contribution, bool, error) {
+	record, err := f.store.Round(p, round)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	set := make([]outer.Contribution, 0, len(record.Folded))
+	for _, id := range record.Folded {
+		c, err := f.contribution(id)
+		if err != nil {
+			return nil, false, fmt.Errorf("fragment %d round %d: %w", p, round, err)
+		}
+		set = append(set, c)
+	}
+	return set, true, nil
+}
+
+func (f *folder) contribution(id wire.Digest) (outer.Contribution, error) {
+	h, err := f.store.Header(id)
+	if err != nil {
+		return outer.Contribution{}, err
+	}
+	if got := h.Header.ID(f.run); got != id {
+		return outer.Contribution{}, fmt.Errorf("delta %v by %v does not fit: its header hashes to %v", id, h.Header.Author, got)
+	}
+	if err := h.Verify(f.run); err != nil {
+		return outer.Contribution{}, fmt.Errorf("delta %v by %v does not fit: %w", id, h.Header.Author, err)
+	}
+	payload, err := f.store.Payload(id)
+	if err != nil {
+		return outer.Contribution{}, err
+	}
+	return outer.Contribution{Delta: core.DeltaOf(id, h.Header), Payload: payload}, nil
+}
+
+// foldedTokens is the tokens folded over all fragments, each weighted by its
+// parameters, as Machine.FoldedTokens has it.
+func foldedTokens(plan outer.Plan, tips []*outer.Tip) uint64 {
+	var tokens, params float64
+	for p, f := range plan {
+		tokens += float64(f.Len) * float64(tips[p].Tokens)
+		params += float64(f.Len)
+	}
+	return uint64(tokens / params)
+}

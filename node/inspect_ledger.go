@@ -1,0 +1,154 @@
+package node
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/node/store"
+)
+
+// LedgerView is the account of every delta and token that a folder knows of.
+// Tokens without "per fragment" are weighted by the fragments' parameters: each
+// step's tokens appear in a delta of every fragment and count once.
+type LedgerView struct {
+	Run           string           `json:"run"`
+	Name          string           `json:"name"`
+	BudgetTokens  uint64           `json:"budget_tokens"`
+	TokensFolded  float64          `json:"tokens_folded"`
+	TokensTrained uint64           `json:"tokens_trained"` // by this node, from its step log
+	Fragments     []LedgerFragment `json:"fragments"`
+	Authors       []LedgerAuthor   `json:"authors"` // most tokens first
+	Deltas        []LedgerDelta    `json:"deltas,omitempty"`
+}
+
+// LedgerFragment is the account of one fragment.
+type LedgerFragment struct {
+	Fragment int    `json:"fragment"`
+	Params   int    `json:"params"`
+	Closed   uint32 `json:"closed"`              // last recorded round
+	EndRound uint32 `json:"end_round,omitempty"` // first round at which the budget was reached
+	Tokens   uint64 `json:"tokens"`              // folded, by the last record
+	Deltas   int    `json:"deltas"`              // folded
+	Open     int    `json:"open_deltas"`         // known and not folded
+	Unknown  int    `json:"unknown_deltas"`      // folded before this node joined, header not held
+}
+
+// LedgerAuthor is the account of one learner.
+type LedgerAuthor struct {
+	Author string  `json:"author"` // peer id, hex
+	Self   bool    `json:"self,omitempty"`
+	Deltas int     `json:"deltas"` // folded
+	Tokens float64 `json:"tokens"` // folded
+	Share  float64 `json:"share"`  // of the folded tokens whose headers are held
+	Bytes  uint64  `json:"bytes"`  // payloads of the folded deltas
+	Open   int     `json:"open_deltas"`
+}
+
+// LedgerDelta is one delta.
+type LedgerDelta struct {
+	ID       string `json:"id"`
+	Fragment int    `json:"fragment"`
+	Round    uint32 `json:"round"`
+	Base     uint32 `json:"base"`
+	Author   string `json:"author"`
+	Steps    uint32 `json:"steps"`
+	Tokens   uint64 `json:"tokens"`
+	Bytes    uint32 `json:"bytes"`
+	Held     bool   `json:"held"` // the payload is on this disk
+	Folded   bool   `json:"folded"`
+}
+
+// maxRound is the highest round that a record can have.
+const maxRound = math.MaxUint32
+
+// Ledger reads the ledger of a folder on which no node runs.
+func Ledger(dir string) (view LedgerView, err error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return LedgerView{}, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	steps, err := store.SumSteps(dir)
+	if err != nil {
+		return LedgerView{}, err
+	}
+	b := ledgerBuilder{folder: f, authors: map[wire.PeerID]*LedgerAuthor{}}
+	b.view = LedgerView{
+		Run: hex.EncodeToString(f.run[:]), Name: f.genesis.Name,
+		BudgetTokens: f.genesis.Outer.Budget, TokensTrained: steps.Tokens,
+	}
+	for p := range f.plan {
+		if err := b.fragment(p); err != nil {
+			return LedgerView{}, fmt.Errorf("ledger of %s: fragment %d: %w", dir, p, err)
+		}
+	}
+	return b.finish(), b.markSelf()
+}
+
+// ledgerBuilder adds the ledger up.
+type ledgerBuilder struct {
+	*folder
+	view    LedgerView
+	authors map[wire.PeerID]*LedgerAuthor
+	self    wire.PeerID
+}
+
+func (b *ledgerBuilder) fragment(p int) error {
+	fragment := LedgerFragment{Fragment: p, Params: b.plan[p].Len}
+	folded := map[wire.Digest]bool{}
+	err := b.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
+		fragment.Closed, fragment.EndRound, fragment.Tokens = round, r.EndRound, r.Tokens
+		for _, id := range r.Folded {
+			folded[id] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
+	err = b.store.Headers(p, 1, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+		if folded[id] {
+			fragment.Unknown--
+		} else {
+			fragment.Open++
+		}
+		b.delta(p, id, h.Header, folded[id])
+		return nil
+	})
+	b.view.Fragments = append(b.view.Fragments, fragment)
+	return err
+}
+
+func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded bool) {
+	_, held := b.store.Has(id)
+	b.view.Deltas = append(b.view.Deltas, LedgerDelta{
+		ID: hex.EncodeToString(id[:]), Fragment: p, Round: h.Round, Base: h.Base, Author: hex.EncodeToString(h.Author[:]),
+		Steps: h.Steps, Tokens: h.Tokens, Bytes: h.Size, Held: held, Folded: folded,
+	})
+	a := b.authors[h.Author]
+	if a == nil {
+		a = &LedgerAuthor{Author: hex.EncodeToString(h.Author[:])}
+		b.authors[h.Author] = a
+	}
+	if !folded {
+		a.Open++
+		return
+	}
+	a.Deltas++
+	a.Bytes += uint64(h.Size)
+	a.Tokens += b.weight(p) * float64(h.Tokens)
+}
+
+// weight is the part of the parameters that a fragment has.
+func (b *ledgerBuilder) weight(p int) float64 {
+	all := 0
+	for _, f := range b.plan {
+		all += f.Len
+	}
+	return float64(b.plan[p].Len) / float64(all)
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// VerifyResult is what a replay of a ledger came to.
+type VerifyResult struct {
+	Run         wire.RunID  `json:"run"`
+	Fragments   int         `json:"fragments"`
+	Rounds      uint64      `json:"rounds"`        // replayed, all fragments
+	Deltas      uint64      `json:"deltas"`        // folded in them
+	Tokens      uint64      `json:"tokens_folded"` // by the last tips, fragment-weighted
+	FromGenesis bool        `json:"from_genesis"`  // every fragment was replayed from its first round
+	From        []uint32    `json:"from"`          // per fragment: round of the tip that the replay began from, 0 = genesis
+	Chain       wire.Digest `json:"chain_digest"`  // over the last tips of all fragments, as status shows it
+	State       wire.Digest `json:"state_digest"`
+}
+
+// Verify replays the ledger of a folder on which no node runs, from genesis, or
+// from the oldest kept base where payloads of older rounds are not held, and
+// compares the digests of every recorded round and of the newest kept tip. The
+// error names the delta or the round that does not fit.
+func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return VerifyResult{}, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	v := verification{folder: f, ctx: ctx, newest: make([]*outer.Tip, len(f.plan))}
+	start := f.genesis.Tips()
+	for p := range start {
+		if start[p], err = v.start(p, start[p]); err != nil {
+			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
+		}
+	}
+	tips, err := f.replay(start, v.visit)
+	if err == nil {
+		err = v.checkEnds(tips)
+	}
+	if err != nil {
+		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
+	}
+	return v.result(start, tips), nil
+}
+
+// verification is a replay under way.
+type verification struct {
+	*folder
+	ctx    context.Context
+	newest []*outer.Tip // per fragment: the newest kept tip, to be compared
+	rounds uint64
+	deltas uint64
+}
+
+// start is the tip that the replay of a fragment begins from.
+func (v *verification) start(p int, genesis *outer.Tip) (*outer.Tip, error) {
+	bases, err := v.bases(p)
+	if err != nil {
+		return nil, err
+	}
+	if len(bases) > 0 {
+		v.newest[p] = bases[len(bases)-1]
+	}
+	gap, err := v.gap(p)
+	if err != nil || gap == 0 {
+		return genesis, err
+	}
+	for _, tip := range bases {
+		if tip.Round >= gap {
+			return tip, nil
+		}
+	}
+	return nil, fmt.Errorf("fragment %d: round %d is not held whole and no base after it is kept; let the node run once more so that it fetches what it lacks", p, gap)
+}
+
+// gap is the newest round up to the last recorded or kept one that cannot be
+// replayed, because its record or a payload is not held; 0 = none.
+func (v *verification) gap(p int) (uint32, error) {
+	last, err := v.store.LastRound(p)
+	if err != nil {
+		return 0, err
+	}
+	if tip := v.newest[p]; tip != nil && tip.Round > last {
+		return tip.Round, nil // taken whole, without its history
+	}
+	var gap, before uint32
+	err = v.eachRecord(p, func(round uint32, held bool) {
+		if round != before+1 {
+			gap = round - 1
+		}
+		if !held {
+			gap = round
+		}
+		before = round
+	})
+	return gap, err
+}
+
+// eachRecord tells for each recorded round whether all its payloads are held.
+func (v *verification) eachRecord(p int, f func(round uint32, held bool)) error {
+	return v.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
+		held := true
+		for _, id := range r.Folded {
+			_, payload := v.store.Has(id)
+			held = held && payload
+		}
+		f(round, held)
+		return nil
+	})
+}
+
+// visit compares a tip of the replay with what was recorded.
+func (v *verification) visit(p int, tip *outer.Tip) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	record, err := v.store.Round(p, tip.Round)
+	if err == nil {
+		err = checkRecord(record, tip)
+	}
+	if err != nil {
+		return err
+	}
+	v.rounds++
+	v.deltas += uint64(len(record.Folded))
+	if kept := v.newest[p]; kept != nil && kept.Round == tip.Round && kept.State != tip.State {
+		return fmt.Errorf("state digest is %v by this replay, the kept tip has %v", wire.Digest(tip.State), wire.Digest(kept.State))
+	}
+	return nil
+}
+
+// checkEnds makes sure that each replay reached the newest kept tip.
+func (v *verification) checkEnds(tips []*outer.Tip) error {
+	for p, tip := range tips {
+		if kept := v.newest[p]; kept != nil && kept.Round > tip.Round {
+			return fmt.Errorf("fragment %d: the record ends with round %d, the kept tip is of round %d", p, tip.Round, kept.Round)
+		}
+	}
+	return nil
+}
+
+func (v *verification) result(start, tips []*outer.Tip) VerifyResult {
+	r := VerifyResult{
+		Run: v.run, Fragments: len(v.plan), Rounds: v.rounds, Deltas: v.deltas,
+		Tokens: foldedTokens(v.plan, tips), FromGenesis: true,
+	}
+	for _, tip := range start {
+		r.From = append(r.From, tip.Round)
+		r.FromGenesis = r.FromGenesis && tip.Round == 0
+	}
+	r.Chain, r.State = digests(tips)
+	return r
+}
+
+// digests are one digest each over the chains and the states of all fragments,
+// as Machine.Digests has them.
+func digests(tips []*outer.Tip) (chain, state wire.Digest) {
+	var c, s []byte
+	for _, tip := range tips {
+		c = append(c, tip.Chain[:]...)
+		s = append(s, tip.State[:]...)
+	}
+	return wire.Sum(c), wire.Sum(s)
+}
