@@ -109,6 +109,9 @@ func (h *Host) exchange(s network.Stream) error {
 		return fmt.Errorf("read record: %w", err)
 	}
 	signed, record, session, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
+	if refused != nil {
+		s.SetDeadline(time.Now().Add(verdictTimeout))
+	}
 	if err := wire.WriteFrame(s, verdict(refused), maxVerdict); err != nil {
 		return errors.Join(refused, err)
 	}

@@ -25,6 +25,7 @@ import (
 type Host struct {
 	cfg  Config
 	self wire.PeerID
+	pid  peer.ID // self as libp2p has it
 	log  *slog.Logger
 
 	ctx   context.Context // ends with Close
@@ -47,7 +48,9 @@ type Host struct {
 	tracer  *tracer
 	busy    atomic.Uint64
 
-	openUDP     func(nw string, addr *net.UDPAddr) (net.PacketConn, error) // nil: the system's
+	// The system's network; tests have another.
+	openUDP     func(nw string, addr *net.UDPAddr) (net.PacketConn, error)
+	portFree    func(ma.Multiaddr) error
 	quicOptions []quicreuse.Option
 }
 
@@ -73,6 +76,11 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		inbox:    newInbox(cfg.Inbox),
 		limit:    newLimiter(cfg.UploadBytesPerSecond),
 		traffic:  newTraffic(),
+		openUDP:  openUDP,
+		portFree: portFree,
+	}
+	if h.pid, err = libp2pID(h.self); err != nil {
+		return nil, fmt.Errorf("config Key: %w", err)
 	}
 	h.tracer = &tracer{inbox: h.inbox}
 	h.ctx, h.stop = context.WithCancel(context.Background())
@@ -104,7 +112,7 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 		return err
 	}
 	h.tasks.start(h.receive)
-	return listen(h.host.Network(), addrs)
+	return h.listen(addrs)
 }
 
 // ID is this node's name.
@@ -161,7 +169,7 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 		}
 		return oneLine{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout+verdictTimeout) // the handshake's own error comes first
 	defer cancel()
 	return h.await(ctx, info.ID)
 }

@@ -31,6 +31,9 @@ const (
 	// helloTimeout bounds the handshake from connection to verdict. A peer that
 	// says nothing holds a connection no longer than that.
 	helloTimeout = 10 * time.Second
+	// verdictTimeout bounds the wait for the verdict of a peer that we refuse:
+	// it only serves to tell the peer why, before the connection is closed.
+	verdictTimeout = 2 * time.Second
 	// maxHello bounds the frame with a signed record.
 	maxHello = wire.MaxRecord
 	// maxVerdict bounds the frame that tells the peer why it is refused: a line

@@ -3,10 +3,11 @@ package p2p
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"syscall"
 
-	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
@@ -47,11 +48,11 @@ func listenable(a ma.Multiaddr) bool {
 }
 
 // listen opens every address or fails: libp2p itself is content with one.
-func listen(n network.Network, addrs []ma.Multiaddr) error {
+func (h *Host) listen(addrs []ma.Multiaddr) error {
 	for _, a := range addrs {
-		err := portFree(a)
+		err := h.portFree(a)
 		if err == nil {
-			err = n.Listen(a)
+			err = h.host.Network().Listen(a)
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf("listen on %s: port in use, perhaps by another node; stop that one, choose another port, or use port 0 for any free one: %w", a, err)
@@ -63,17 +64,23 @@ func listen(n network.Network, addrs []ma.Multiaddr) error {
 	return nil
 }
 
-// portFree fails when another process listens on a's TCP port. libp2p listens
-// with SO_REUSEPORT, so that it can dial from the same port: two nodes of one
-// user would share a port unnoticed, each getting half the connections.
+// portFree fails when another process listens on a's port. libp2p listens on
+// TCP ports with SO_REUSEPORT, so that it can dial from the same port: two
+// nodes of one user would share it unnoticed, each getting half the
+// connections. Its own error for UDP is a text.
 func portFree(a ma.Multiaddr) error {
 	nw, host, err := manet.DialArgs(a)
-	if err != nil || nw != "tcp4" && nw != "tcp6" {
-		return err
-	}
-	l, err := net.Listen(nw, host)
 	if err != nil {
 		return err
 	}
-	return l.Close()
+	var probe io.Closer
+	if strings.HasPrefix(nw, "udp") {
+		probe, err = net.ListenPacket(nw, host)
+	} else {
+		probe, err = net.Listen(nw, host)
+	}
+	if err != nil {
+		return err
+	}
+	return probe.Close()
 }

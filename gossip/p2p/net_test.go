@@ -6,7 +6,9 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,10 +16,16 @@ import (
 
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	"github.com/marcopolo/simnet"
+	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
+
+func TestMain(m *testing.M) {
+	LibraryLog(slog.DiscardHandler)
+	os.Exit(m.Run())
+}
 
 var testRun = wire.RunID{1, 2, 3}
 
@@ -95,7 +103,7 @@ type world struct {
 // delay (one way).
 func inWorld(t *testing.T, rate int, delay time.Duration, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, net: &simnet.Simnet{LatencyFunc: simnet.StaticLatency(delay)}}
+		w := &world{t: t, net: &simnet.Simnet{LatencyFunc: simnet.StaticLatency(delay), Logger: slog.New(slog.DiscardHandler)}}
 		w.link.Uplink.BitsPerSecond = rate
 		w.link.Downlink.BitsPerSecond = rate
 		w.net.Start()
@@ -119,6 +127,7 @@ func (w *world) host(c Config) *Host {
 		h.openUDP = func(_ string, addr *net.UDPAddr) (net.PacketConn, error) {
 			return w.net.NewEndpoint(addr, w.link), nil
 		}
+		h.portFree = func(ma.Multiaddr) error { return nil }
 		h.quicOptions = []quicreuse.Option{
 			quicreuse.OverrideSourceIPSelector(func() (quicreuse.SourceIPSelector, error) { return source{ip}, nil }),
 		}
@@ -185,4 +194,13 @@ func dial(t *testing.T, a, b *Host) {
 // echo answers every request with OK and the request.
 func echo(_ context.Context, _ wire.PeerID, request []byte) []byte {
 	return append([]byte{byte(wire.OK)}, request...)
+}
+
+// newPersonN is newPerson for more than 255 of them.
+func newPersonN(n int) *person {
+	p := newPerson(0)
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0], seed[1] = byte(n), byte(n>>8)
+	p.key = ed25519.NewKeyFromSeed(seed)
+	return p
 }

@@ -40,7 +40,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 		libp2p.ResourceManager(resources),
 		libp2p.ConnectionManager(conns),
 		libp2p.BandwidthReporter(h.traffic),
-		libp2p.DialRanker(tcpFirst),
+		libp2p.SwarmOpts(swarm.WithDialRanker(tcpFirst)),
 		libp2p.WithDialTimeout(dialTimeout),
 		libp2p.UserAgent(h.cfg.Agent),
 		libp2p.ProtocolVersion("atoll/1"),
@@ -58,7 +58,8 @@ func (h *Host) reach() []libp2p.Option {
 			libp2p.DisableRelay(),
 			libp2p.ForceReachabilityPublic(), // no asking around
 			libp2p.DisableIdentifyAddressDiscovery(),
-			libp2p.SwarmOpts(swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil)),
+			libp2p.UDPBlackHoleSuccessCounter(nil),  // a few dead peers are no reason
+			libp2p.IPv6BlackHoleSuccessCounter(nil), // to give up QUIC or IPv6
 		}
 	}
 	return []libp2p.Option{

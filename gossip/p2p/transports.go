@@ -29,7 +29,9 @@ func (h *Host) transports() []libp2p.Option {
 		return tcp.NewTCPTransport(countingUpgrader{u, &h.wire}, rm, nil)
 	}
 	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
-		h.quic = cm
+		if id, err := peer.IDFromPrivateKey(key); err == nil && id == h.pid {
+			h.quic = cm // not that of a helper with a key of its own, which AutoNAT dials with
+		}
 		return libp2pquic.NewTransport(key, cm, psk, g, rm)
 	}
 	reuse := append([]quicreuse.Option{quicreuse.OverrideListenUDP(h.listenUDP)}, h.quicOptions...)
@@ -41,15 +43,15 @@ func (h *Host) transports() []libp2p.Option {
 }
 
 func (h *Host) listenUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
-	open := h.openUDP
-	if open == nil {
-		open = func(nw string, addr *net.UDPAddr) (net.PacketConn, error) { return net.ListenUDP(nw, addr) }
-	}
-	c, err := open(nw, addr)
+	c, err := h.openUDP(nw, addr)
 	if err != nil {
 		return nil, err
 	}
 	return &countingPacketConn{c, &h.wire}, nil
+}
+
+func openUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
+	return net.ListenUDP(nw, addr)
 }
 
 // countingUpgrader counts the bytes of every connection that it upgrades, in

@@ -1,0 +1,175 @@
+package p2p
+
+import (
+	"crypto/ed25519"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"errors"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"pgregory.net/rapid"
+
+	"atoll/gossip/wire"
+)
+
+func TestPeerNamesRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.SliceOfN(rapid.Byte(), ed25519.SeedSize, ed25519.SeedSize).Draw(t, "seed")
+		key := ed25519.NewKeyFromSeed(seed)
+		id := wire.PeerIDOf(key)
+		if back, err := ParsePeer(PeerText(id)); err != nil || back != id {
+			t.Fatalf("%v came back as %v, %v", id, back, err)
+		}
+		addr, err := AddrOf("/ip4/192.0.2.1/tcp/4001", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := PeerIDOf(addr); err != nil || back != id {
+			t.Fatalf("%s leads to %v, %v", addr, back, err)
+		}
+	})
+}
+
+func TestAddressErrors(t *testing.T) {
+	_, rsa, err := crypto.GenerateKeyPair(crypto.RSA, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := peer.IDFromPublicKey(rsa)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for addr, want := range map[string]string{
+		"":                                 "want something like",
+		"192.0.2.1:4001":                   "want something like",
+		"/ip4/192.0.2.1/tcp/4001":          "has to end in /p2p/",
+		"/p2p/" + PeerText(newPersonID(1)): "names a peer but no place",
+		"/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWwrong":     "want something like",
+		"/ip4/192.0.2.1/tcp/4001/p2p/" + other.String(): "ed25519",
+	} {
+		if _, err := PeerIDOf(addr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", addr, err, want)
+		}
+	}
+	if _, err := AddrOf("somewhere", newPersonID(1)); err == nil {
+		t.Error("address \"somewhere\" was accepted")
+	}
+	if _, err := ParsePeer("me"); err == nil || !strings.Contains(err.Error(), "/p2p/") {
+		t.Errorf("peer \"me\": %v", err)
+	}
+}
+
+func TestListenStrings(t *testing.T) {
+	for _, good := range []string{"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/4001", "/ip4/127.0.0.1/udp/9/quic-v1"} {
+		if _, err := parseListen([]string{good}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{"", ":4001", "/tcp/4001", "/ip4/0.0.0.0", "/ip4/0.0.0.0/udp/1", "/ip4/0.0.0.0/tcp/1/ws", "/dns4/example.com/tcp/1", "/ip4/1.2.3.4/tcp/1/p2p-circuit"} {
+		if _, err := parseListen([]string{bad}); err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), "want something like") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func FuzzParseDial(f *testing.F) {
+	f.Add("/ip4/192.0.2.1/tcp/4001/p2p/" + PeerText(newPersonID(1)))
+	f.Add("/p2p-circuit")
+	f.Fuzz(func(t *testing.T, addr string) {
+		info, id, err := parseDial(addr)
+		if err != nil {
+			return
+		}
+		if back, err := wireID(info.ID); err != nil || back != id || len(info.Addrs) == 0 {
+			t.Errorf("%q: %v, %v", addr, info, err)
+		}
+		parseListen([]string{addr})
+	})
+}
+
+func TestPortInUse(t *testing.T) {
+	a := start(t, newPerson(1).config())
+	for _, addr := range []string{tcpAddr(t, a), udpInUse(t)} {
+		c := newPerson(2).config()
+		c.Listen = []string{"/ip4/127.0.0.1/tcp/0", addr}
+		h, err := New(c)
+		if err == nil {
+			closeHost(t, h)
+			t.Fatalf("two hosts listen on %s", addr)
+		}
+		for _, want := range []string{addr, "port in use", "choose another"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q lacks %q", err, want)
+			}
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%v is no EADDRINUSE", err)
+		}
+	}
+}
+
+func tcpAddr(t *testing.T, h *Host) string {
+	t.Helper()
+	addr, _, _ := strings.Cut(h.Addrs()[0], "/p2p/")
+	return addr
+}
+
+func udpInUse(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_, port, _ := net.SplitHostPort(c.LocalAddr().String())
+	return "/ip4/127.0.0.1/udp/" + port + "/quic-v1"
+}
+
+func TestConfigErrors(t *testing.T) {
+	for field, change := range map[string]func(*Config){
+		"Key":                  func(c *Config) { c.Key = nil },
+		"Record":               func(c *Config) { c.Record = nil },
+		"Check":                func(c *Config) { c.Check = nil },
+		"Profile":              func(c *Config) { c.Profile = "moon" },
+		"Inbox":                func(c *Config) { c.Inbox = -1 },
+		"UploadBytesPerSecond": func(c *Config) { c.UploadBytesPerSecond = -1 },
+	} {
+		c := newPerson(1).config()
+		change(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "config "+field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestProfilesStart(t *testing.T) {
+	for _, profile := range []string{Local, LAN, WAN} {
+		c := newPerson(1).config()
+		c.Profile = profile
+		c.Listen = []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"}
+		h, err := New(c)
+		if err != nil {
+			t.Fatalf("%s: %v", profile, err)
+		}
+		if n := len(h.Addrs()); n < 2 {
+			t.Errorf("%s: addresses %v", profile, h.Addrs())
+		}
+		closeHost(t, h)
+	}
+}
+
+func TestTCPIsDialledFirst(t *testing.T) {
+	ranked := tcpFirst([]ma.Multiaddr{
+		ma.StringCast("/ip4/192.0.2.1/udp/1/quic-v1"),
+		ma.StringCast("/ip4/192.0.2.1/tcp/1"),
+		ma.StringCast("/ip4/192.0.2.1/tcp/1/p2p/" + PeerText(newPersonID(1)) + "/p2p-circuit"),
+	})
+	if quic, tcp, relay := ranked[0].Delay, ranked[1].Delay, ranked[2].Delay; tcp != 0 || quic <= tcp || relay <= quic {
+		t.Errorf("delays: tcp %v, quic %v, relay %v", tcp, quic, relay)
+	}
+}

@@ -1,0 +1,203 @@
+package p2p
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// connect makes a connection from a to b without a handshake: a's own is
+// disabled by the caller.
+func connect(t *testing.T, a, b *Host) {
+	t.Helper()
+	if err := a.host.Connect(t.Context(), peer.AddrInfo{ID: b.host.ID(), Addrs: b.host.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, a, b *Host, id protocol.ID) network.Stream {
+	t.Helper()
+	s, err := a.host.NewStream(t.Context(), b.host.ID(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stranger is a host whose handshake the test speaks by hand.
+func (w *world) stranger(seed byte, speak func(s network.Stream)) *Host {
+	p := newPerson(seed)
+	h := w.host(p.config())
+	h.host.SetStreamHandler(helloProtocol, speak)
+	return h
+}
+
+func TestPeerWithoutHandshakeGetsNothing(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
+		b := w.host(newPerson(2).config())
+		defer closeHost(t, silent)
+		defer closeHost(t, b)
+		b.Handle(echo)
+		_, err := b.Dial(t.Context(), silent.Addrs()[0])
+		if err == nil {
+			t.Fatal("dial of a peer that does not answer the handshake succeeded")
+		}
+		time.Sleep(helloTimeout)
+		if n := len(b.host.Network().Conns()); n != 0 {
+			t.Errorf("%d connections left after %v", n, helloTimeout)
+		}
+		if events := drain(b); count[PeerUp](events) != 0 {
+			t.Errorf("events: %v", events)
+		}
+	})
+}
+
+func TestRequestBeforeHandshakeIsRefused(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
+		b := w.host(newPerson(2).config())
+		defer closeHost(t, silent)
+		defer closeHost(t, b)
+		b.Handle(echo)
+		connect(t, b, silent)
+		for _, id := range []protocol.ID{rpcProtocol, "/meshsub/1.2.0"} {
+			s := open(t, silent, b, id)
+			wire.WriteFrame(s, []byte("let me in"), 100)
+			if got, err := io.ReadAll(s); err == nil || len(got) != 0 {
+				t.Errorf("%s: %q, %v; want a reset", id, got, err)
+			}
+		}
+	})
+}
+
+func TestGarbageInHandshake(t *testing.T) {
+	other := newPerson(9).sign().Encode()
+	flipped := newPerson(1).sign().Encode()
+	flipped[10] ^= 1
+	for name, say := range map[string]func(s network.Stream){
+		"noise":           func(s network.Stream) { wire.WriteFrame(s, []byte("noise"), 100) },
+		"empty":           func(s network.Stream) { wire.WriteFrame(s, nil, 100) },
+		"oversize":        func(s network.Stream) { s.Write([]byte{255, 255, 255, 255}) },
+		"another's":       func(s network.Stream) { wire.WriteFrame(s, other, maxHello) },
+		"flipped bit":     func(s network.Stream) { wire.WriteFrame(s, flipped, maxHello) },
+		"long verdict":    func(s network.Stream) { sayWell(s); s.Write([]byte{0, 1, 0, 0}) },
+		"refusing":        func(s network.Stream) { sayWell(s); wire.WriteFrame(s, []byte("no\x1b[31m\n"), 100) },
+		"half a frame":    func(s network.Stream) { s.Write([]byte{0, 0, 0, 9, 1}); s.CloseWrite() },
+		"nothing, closed": func(s network.Stream) { s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rate, delay, func(t *testing.T, w *world) { testGarbageInHandshake(t, w, say) })
+		})
+	}
+}
+
+func sayWell(s network.Stream) { wire.WriteFrame(s, newPerson(1).sign().Encode(), maxHello) }
+
+func testGarbageInHandshake(t *testing.T, w *world, say func(s network.Stream)) {
+	a := w.stranger(1, func(s network.Stream) {
+		say(s)
+		io.Copy(io.Discard, s)
+		s.Close()
+	})
+	b := w.host(newPerson(2).config())
+	defer closeHost(t, a)
+	defer closeHost(t, b)
+	_, err := b.Dial(t.Context(), a.Addrs()[0])
+	if err == nil {
+		t.Fatal("dial succeeded")
+	}
+	if bytes.ContainsAny([]byte(err.Error()), "\x1b\n") {
+		t.Errorf("control characters in %q", err)
+	}
+	time.Sleep(time.Second)
+	if n := len(b.host.Network().Conns()); n != 0 {
+		t.Errorf("%d connections left", n)
+	}
+	if events := drain(b); count[PeerUp](events) != 0 || isRefusal(err) != (count[Refused](events) == 1) {
+		t.Errorf("dial: %v, events %v", err, events)
+	}
+}
+
+// A peer that passed the handshake and then sends garbage loses the stream; the
+// host goes on to serve others.
+func TestGarbageOnOtherProtocols(t *testing.T) {
+	for id, garbage := range map[protocol.ID][]byte{
+		rpcProtocol:      {255, 255, 255, 255, 1, 2, 3},
+		"/meshsub/1.2.0": bytes.Repeat([]byte{255, 3, 7}, 100),
+	} {
+		t.Run(string(id), func(t *testing.T) {
+			inWorld(t, rate, delay, func(t *testing.T, w *world) {
+				hosts, stop := w.hosts(3)
+				defer stop()
+				bad, b, c := hosts[0], hosts[1], hosts[2]
+				b.Handle(echo)
+				join(t, bad, b)
+				join(t, c, b)
+				s := open(t, bad, b, id)
+				s.Write(garbage)
+				if got, err := io.ReadAll(s); err == nil {
+					t.Errorf("read %q, want a reset", got)
+				}
+				if _, err := c.Call(t.Context(), b.ID(), []byte("hi"), 10); err != nil {
+					t.Error(err)
+				}
+				if err := c.Publish([]byte("still here")); err != nil {
+					t.Error(err)
+				}
+				next[Message](t, b)
+			})
+		})
+	}
+}
+
+func TestRenewalWithGarbageDisconnects(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		join(t, hosts[0], hosts[1])
+		s := open(t, hosts[0], hosts[1], helloProtocol)
+		wire.WriteFrame(s, []byte("noise"), 100)
+		if r := next[Refused](t, hosts[1]); !errors.Is(r.Reason, ErrHandshake) {
+			t.Errorf("refused: %v", r.Reason)
+		}
+		next[PeerDown](t, hosts[1])
+		s.Reset()
+	})
+}
+
+func FuzzJudge(f *testing.F) {
+	me, them := newPerson(1), newPerson(2)
+	pid, err := libp2pID(wire.PeerIDOf(them.key))
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := &Host{refusals: newRefusals()}
+	f.Add(them.sign().Encode())
+	f.Add(newPerson(3).sign().Encode())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		signed, record, _, err := h.judge(pid, me.sign(), frame)
+		if err != nil {
+			if !isRefusal(err) {
+				t.Errorf("%v is not a refusal", err)
+			}
+			return
+		}
+		if record.Author != wire.PeerIDOf(them.key) || record.Run != testRun {
+			t.Errorf("accepted %+v", record)
+		}
+		if _, err := hello.Parse(signed.Encode()); err != nil {
+			t.Error(err)
+		}
+	})
+}

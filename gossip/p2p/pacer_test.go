@@ -1,0 +1,177 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipe is a link with an endless buffer: what bulk must not fill.
+type pipe struct {
+	rate  float64       // bytes/s
+	delay time.Duration // there and back
+	free  time.Time     // when all that was sent will have left
+}
+
+// send returns when n bytes sent at now are acknowledged, and how long they
+// wait behind others.
+func (p *pipe) send(n int, now time.Time) (acked time.Time, queued time.Duration) {
+	queued = max(p.free.Sub(now), 0)
+	p.free = now.Add(queued + time.Duration(float64(n)/p.rate*float64(time.Second)))
+	return p.free.Add(p.delay), queued
+}
+
+// stream sends n segments through the pipe as fast as the pacer lets it, and
+// returns the longest queue after the first second and the time it took.
+func stream(t *testing.T, link *pipe, n int) (worst, took time.Duration) {
+	p := newPacer()
+	start := time.Now()
+	for range n {
+		if err := p.take(t.Context(), segment); err != nil {
+			t.Fatal(err)
+		}
+		sent := time.Now()
+		acked, queued := link.send(segment, sent)
+		time.AfterFunc(acked.Sub(sent), func() { p.acked(segment, sent, time.Now()) })
+		if sent.Sub(start) > time.Second {
+			worst = max(worst, queued)
+		}
+	}
+	if err := p.take(t.Context(), p.window); err != nil {
+		t.Fatal(err)
+	}
+	return worst, time.Since(start)
+}
+
+func TestPacerFillsLinksWithoutQueues(t *testing.T) {
+	for _, link := range []pipe{
+		{rate: 0.25e6, delay: 80 * time.Millisecond},
+		{rate: 1.25e6, delay: 2 * time.Millisecond},
+		{rate: 1.25e6, delay: 80 * time.Millisecond},
+		{rate: 12.5e6, delay: 80 * time.Millisecond},
+		{rate: 125e6, delay: 200 * time.Microsecond},
+		{rate: 125e6, delay: 40 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			seconds := 20.0
+			n := int(seconds * link.rate / segment)
+			worst, took := stream(t, &link, n)
+			used := float64(n*segment) / took.Seconds() / link.rate
+			t.Logf("%.2f MB/s, %v: queue up to %v, %.2f of the rate", link.rate/1e6, link.delay, worst, used)
+			if slack := time.Duration(minWindow / link.rate * float64(time.Second)); worst > 2*queueTarget+slack {
+				t.Errorf("%.2f MB/s, %v: queue of %v", link.rate/1e6, link.delay, worst)
+			}
+			if used < 0.85 {
+				t.Errorf("%.2f MB/s, %v: only %.2f of the rate", link.rate/1e6, link.delay, used)
+			}
+		})
+	}
+}
+
+func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := &pipe{rate: 12.5e6, delay: 40 * time.Millisecond}
+		worst := time.Duration(0)
+		p, start := newPacer(), time.Now()
+		for time.Since(start) < 20*time.Second {
+			if time.Since(start) > 5*time.Second {
+				link.rate = 1.25e6
+			}
+			if err := p.take(t.Context(), segment); err != nil {
+				t.Fatal(err)
+			}
+			sent := time.Now()
+			acked, queued := link.send(segment, sent)
+			time.AfterFunc(acked.Sub(sent), func() { p.acked(segment, sent, time.Now()) })
+			if time.Since(start) > 10*time.Second {
+				worst = max(worst, queued)
+			}
+		}
+		if worst > 2*queueTarget {
+			t.Errorf("five seconds after the link became slower the queue is still %v", worst)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestPacerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range minWindow / segment {
+			if err := p.take(ctx, segment); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.take(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("over the window: %v", err)
+		}
+		p.lost(segment)
+		if err := p.take(t.Context(), segment); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLimiterKeepsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(100_000)
+		start := time.Now()
+		for range 100 {
+			if err := l.take(t.Context(), 10_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := (1e6 - limitBurst) / 100_000
+		if got := time.Since(start).Seconds(); math.Abs(got-want) > 0.01 {
+			t.Errorf("1 MB at 100 kB/s took %.2f s, want %.2f", got, want)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := l.take(ctx, 10_000); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with an ended context: %v", err)
+		}
+		if err := (*limiter)(nil).take(ctx, 1<<30); err != nil {
+			t.Errorf("no limit: %v", err)
+		}
+	})
+}
+
+func TestMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m meter
+		for range 1000 {
+			m.add(1000, time.Now())
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := m.rateAt(time.Now()); m.bytes != 1e6 || math.Abs(got-10_000) > 200 {
+			t.Errorf("%d bytes, %.0f bytes/s; want 1000000 and 10000", m.bytes, got)
+		}
+		time.Sleep(rateMemory)
+		if got := m.rateAt(time.Now()); math.Abs(got-10_000/math.E) > 200 {
+			t.Errorf("%.0f bytes/s after a pause of one time constant", got)
+		}
+	})
+}
+
+func TestTrafficForgetsPeers(t *testing.T) {
+	c := newTraffic()
+	c.track("p")
+	c.LogSentMessageStream(3, rpcProtocol, "p")
+	c.LogRecvMessageStream(5, rpcProtocol, "stranger")
+	if s := c.GetBandwidthForPeer("p"); s.TotalOut != 3 || s.TotalIn != 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := c.GetBandwidthForProtocol(rpcProtocol); s.TotalOut != 3 || s.TotalIn != 5 || c.GetBandwidthTotals().TotalIn != 5 {
+		t.Errorf("%+v", s)
+	}
+	c.forget("p")
+	c.LogSentMessageStream(3, rpcProtocol, "p")
+	if n := len(c.GetBandwidthByPeer()); n != 0 {
+		t.Errorf("%d peers, want none", n)
+	}
+}

@@ -1,0 +1,265 @@
+package p2p
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"atoll/gossip/wire"
+)
+
+// random is n bytes that do not compress, beginning with a status.
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	b[0] = byte(wire.OK)
+	return b
+}
+
+// inPair runs f with two hosts that are up.
+func inPair(t *testing.T, bits int, f func(t *testing.T, a, b *Host)) {
+	inWorld(t, bits, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		join(t, hosts[0], hosts[1])
+		f(t, hosts[0], hosts[1])
+	})
+}
+
+func TestCallSizes(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		b.Handle(func(_ context.Context, from wire.PeerID, request []byte) []byte {
+			if from != a.ID() {
+				t.Errorf("request from %v", from)
+			}
+			return random(int(binary.BigEndian.Uint32(request)))
+		})
+		for _, n := range []int{1, 100, segment - 5, segment - 4, segment - 3, segment, segment + 1, 3*segment - 4, 1 << 20, 4<<20 + 7} {
+			request := binary.BigEndian.AppendUint32(nil, uint32(n))
+			got, err := a.Call(t.Context(), b.ID(), request, n)
+			if err != nil || !bytes.Equal(got, random(n)) {
+				t.Errorf("%d bytes: got %d, %v", n, len(got), err)
+			}
+			if _, err := a.Call(t.Context(), b.ID(), request, n-1); !errors.Is(err, wire.ErrSize) {
+				t.Errorf("%d bytes with limit %d: %v", n, n-1, err)
+			}
+		}
+		up, down := b.Stats().Peers[a.ID()].UpBytesPerSecond, a.Stats().Peers[b.ID()].DownBytesPerSecond
+		if up < rate/8/10 || up > rate/8 || down < rate/8/10 || down > rate/8 {
+			t.Errorf("measured %.0f bytes/s up, %.0f down, of %.0f", up, down, rate/8)
+		}
+		checkIdle(t, b, a)
+	})
+}
+
+// checkIdle checks that h has given back all that it counted out for peer.
+func checkIdle(t *testing.T, h, peer *Host) {
+	t.Helper()
+	time.Sleep(time.Second)
+	l := h.peers.up(peer.host.ID())
+	if l == nil {
+		t.Fatal("not connected")
+	}
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	if n := inFlight(l.pace); n != 0 || l.serving != 0 || h.peers.serving != 0 {
+		t.Errorf("left over: %d bytes in flight, %d and %d requests", n, l.serving, h.peers.serving)
+	}
+}
+
+func inFlight(p *pacer) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inflight
+}
+
+func TestCallErrors(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		if got, err := a.Call(t.Context(), b.ID(), []byte("hi"), 10); err != nil || wire.Status(got[0]) != wire.Busy {
+			t.Errorf("without a handler: %v, %v; want busy", got, err)
+		}
+		if _, err := a.Call(t.Context(), newPersonID(7), nil, 10); !errors.Is(err, ErrNotConnected) {
+			t.Errorf("call of a stranger: %v", err)
+		}
+		if _, err := a.Call(t.Context(), b.ID(), make([]byte, wire.MaxRequest+1), 10); !errors.Is(err, wire.ErrSize) {
+			t.Errorf("request too large: %v", err)
+		}
+		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte { <-ctx.Done(); return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := a.Call(ctx, b.ID(), nil, 10); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("call of a handler that hangs: %v", err)
+		}
+		checkIdle(t, b, a) // the asker's end reached the handler
+	})
+}
+
+func newPersonID(seed byte) wire.PeerID { return wire.PeerIDOf(newPerson(seed).key) }
+
+func TestCallEndsWithTheConnection(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte { <-ctx.Done(); return nil })
+		time.AfterFunc(time.Second, func() { b.Drop(a.ID(), "test") })
+		if _, err := a.Call(t.Context(), b.ID(), nil, 10); err == nil {
+			t.Error("call succeeded")
+		}
+	})
+}
+
+func TestRequestLimitPerPeer(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		release := make(chan struct{})
+		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { <-release; return []byte{byte(wire.OK)} })
+		var mu sync.Mutex
+		got := map[wire.Status]int{}
+		var calls sync.WaitGroup
+		for range servePeer + 5 {
+			calls.Go(func() {
+				r, err := a.Call(t.Context(), b.ID(), nil, 10)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got[wire.Status(r[0])]++
+			})
+		}
+		time.Sleep(time.Second)
+		close(release)
+		calls.Wait()
+		if got[wire.OK] != servePeer || got[wire.Busy] != 5 || b.Stats().Dropped.Busy != 5 {
+			t.Errorf("answers %v, want %d served and 5 busy", got, servePeer)
+		}
+		checkIdle(t, b, a)
+	})
+}
+
+func TestHandlerContextEndsWhenTheResponseHasLeft(t *testing.T) {
+	inPair(t, 8e6, func(t *testing.T, a, b *Host) {
+		left := make(chan time.Time, 1)
+		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte {
+			context.AfterFunc(ctx, func() { left <- time.Now() })
+			return random(1 << 20)
+		})
+		start := time.Now()
+		if _, err := a.Call(t.Context(), b.ID(), nil, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if d := (<-left).Sub(start); d < 900*time.Millisecond {
+			t.Errorf("1 MiB at 1 MB/s had left after %v", d)
+		}
+	})
+}
+
+// An asker that neither reads nor acknowledges costs the server a window of
+// memory until stallTimeout, and nobody else anything.
+func TestSlowAsker(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(64 << 20) })
+		s := open(t, a, b, rpcProtocol)
+		if err := wire.WriteFrame(s, []byte("all of it"), 100); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(stallTimeout / 2)
+		if n := inFlight(b.peers.up(a.host.ID()).pace); n == 0 || n > minWindow {
+			t.Errorf("%d bytes in flight, want at most %d", n, minWindow)
+		}
+		time.Sleep(stallTimeout)
+		if n, err := io.Copy(io.Discard, s); err == nil || n > minWindow {
+			t.Errorf("read %d bytes, %v; want a reset", n, err)
+		}
+		b.Handle(echo)
+		if _, err := a.Call(t.Context(), b.ID(), nil, 10); err != nil {
+			t.Error(err)
+		}
+		checkIdle(t, b, a)
+	})
+}
+
+func TestAskerThatAcknowledgesTooMuch(t *testing.T) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(64 << 20) })
+		s := open(t, a, b, rpcProtocol)
+		wire.WriteFrame(s, nil, 100)
+		s.Write(make([]byte, 1000))
+		if n, err := io.Copy(io.Discard, s); err == nil || n > 1<<20 {
+			t.Errorf("read %d bytes, %v; want a reset", n, err)
+		}
+		checkIdle(t, b, a)
+	})
+}
+
+func TestUploadLimit(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		slow := newPerson(1).config()
+		slow.UploadBytesPerSecond = 1e6
+		a, b, c := w.host(slow), w.host(newPerson(2).config()), w.host(newPerson(3).config())
+		defer closeHost(t, a)
+		defer closeHost(t, b)
+		defer closeHost(t, c)
+		a.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(2e6) })
+		join(t, b, a)
+		join(t, c, a)
+		start := time.Now()
+		var both sync.WaitGroup
+		for _, h := range []*Host{b, c} {
+			both.Go(func() {
+				if _, err := h.Call(t.Context(), a.ID(), nil, 2e6); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		if d := time.Since(start).Seconds(); d < 3.9 || d > 4.5 {
+			t.Errorf("4 MB to two peers at 1 MB/s took %.2f s, want 4", d)
+		}
+	})
+}
+
+// Beats share connections with bulk, and must arrive soon all the same.
+func TestBulkDoesNotStarveGossip(t *testing.T) {
+	const bits = 10e6
+	inPair(t, bits, func(t *testing.T, a, b *Host) {
+		const size = 8 << 20
+		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(size) })
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		done := make(chan time.Duration)
+		go func() {
+			if _, err := a.Call(t.Context(), b.ID(), nil, size); err != nil {
+				t.Error(err)
+			}
+			done <- time.Since(start)
+		}()
+		var worst time.Duration
+		for i := 0; ; i++ {
+			sent := time.Now()
+			if err := b.Publish([]byte(fmt.Sprint("beat ", i))); err != nil {
+				t.Fatal(err)
+			}
+			next[Message](t, a)
+			worst = max(worst, time.Since(sent))
+			select {
+			case d := <-done:
+				ideal := time.Duration(size * 8 / bits * float64(time.Second))
+				t.Logf("%d beats, the slowest after %v; bulk took %v of %v", i+1, worst, d, ideal)
+				if worst > 3*queueTarget {
+					t.Errorf("a beat took %v", worst)
+				}
+				if d > 2*ideal {
+					t.Errorf("bulk took %v, at best %v", d, ideal)
+				}
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+}
