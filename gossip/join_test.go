@@ -35,10 +35,8 @@ func TestJoinTakesTipsFromManyPeers(t *testing.T) {
 	if !w.runUntilTrue(w.now+60_000, w.equal) {
 		t.Fatal("the joiner never had the tips of the others")
 	}
-	givers := map[wire.PeerID]bool{}
 	for _, e := range n.effects {
 		if s, ok := e.(Event); ok && s.Kind == EventSnapshot {
-			givers[s.Peer] = true
 			if strings.Contains(s.Text, "all ") && !strings.Contains(s.Text, "from 4 peers") {
 				t.Errorf("chunks did not come from all peers: %s", s.Text)
 			}
@@ -92,10 +90,7 @@ func TestJoinResumesAfterRestart(t *testing.T) {
 	asked := 0
 	n.do(func() { n.core.FetchTips(w.now) })
 	w.runUntilTrue(w.now+60_000, func() bool {
-		for _, c := range n.core.snapshot.chunks {
-			asked = max(asked, len(n.core.snapshot.chunks))
-			_ = c
-		}
+		asked = max(asked, len(n.core.snapshot.chunks))
 		return w.equal()
 	})
 	if want := 3*16 - stored; asked != want {

@@ -72,7 +72,8 @@ type node struct {
 	handles  uint64
 	waiting  map[uint64]func(answer []byte) // by handle
 	chunks   map[wire.Digest][]byte
-	keep     map[wire.Digest][]byte // chunks of manifests given out
+	keep     map[wire.Digest][]byte        // chunks of manifests given out
+	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 
 	received int64 // payload bytes
@@ -126,7 +127,7 @@ func (w *world) add() *node {
 	n := &node{
 		w: w, index: i, key: key, id: wire.PeerIDOf(key), up: true, state: wire.Training,
 		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){},
-		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{},
+		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, tips: map[wire.Digest][]wire.Digest{},
 		offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{},
 		chain: newFakeChain(w.run, w.opt.fragments),
 	}
@@ -446,15 +447,23 @@ func (n *node) manifest() wire.Manifest {
 		d, _ := n.chain.ChainDigest(f, n.chain.closed[f])
 		fm := wire.FragmentManifest{Round: n.chain.closed[f], Closed: n.chain.closed[f], Chain: d}
 		if fm.Round > 0 {
-			tip := n.chain.tip(f, max(n.w.opt.tipBytes, 100))
-			fm.Size, fm.Chunks = uint64(len(tip)), wire.ChunkDigests(tip)
-			for i, c := range fm.Chunks {
-				n.keep[c] = tip[i*wire.ChunkSize:][:fm.ChunkLen(i)]
-			}
+			fm.Size, fm.Chunks = uint64(max(n.w.opt.tipBytes, 100)), n.cut(f, d)
 		}
 		m.Fragments = append(m.Fragments, fm)
 	}
 	return m
+}
+
+// cut splits the tip of f, whose chain digest is d, into chunks to serve.
+func (n *node) cut(f int, d wire.Digest) []wire.Digest {
+	if n.tips[d] == nil {
+		tip := n.chain.tip(f, max(n.w.opt.tipBytes, 100))
+		n.tips[d] = wire.ChunkDigests(tip)
+		for i, c := range n.tips[d] {
+			n.keep[c] = tip[i*wire.ChunkSize : min(len(tip), (i+1)*wire.ChunkSize)]
+		}
+	}
+	return n.tips[d]
 }
 
 func (n *node) replyChunk(e ReplyChunk) {
@@ -538,10 +547,16 @@ func (w *world) payload(size int) []byte {
 	return b
 }
 
-// checkBounds fails if any machine holds more than its limits say.
 func (n *node) checkBounds() {
-	c := n.core
-	sizes := []struct {
+	if what, is, most := n.core.overLimit(); what != "" {
+		n.w.t.Fatalf("node %d holds %d %s, at most %d", n.index, is, what, most)
+	}
+}
+
+// overLimit names a machine that holds more than its limits say, "" if none
+// does.
+func (c *Core) overLimit() (what string, is, most int) {
+	for _, s := range []struct {
 		what     string
 		is, most int
 	}{
@@ -549,18 +564,23 @@ func (n *node) checkBounds() {
 		{"seen", len(c.headers.seen.ring), maxSeen},
 		{"seen by id", len(c.headers.seen.byID), maxSeen},
 		{"seen by slot", len(c.headers.seen.bySlot), maxSeen},
-		{"evidence", len(c.evidence.known), maxEvidence},
+		{"pieces of evidence", len(c.evidence.known), maxEvidence},
 		{"wants", len(c.pull.wants), maxWants},
 		{"pulls", c.pull.flying, maxPulls},
 		{"repairs", len(c.repair.sessions), maxRepairs},
 		{"chunk calls", c.snapshot.flying, maxChunkCalls},
 		{"parked", len(c.serve.parked), maxParked},
-		{"serving", c.serve.bytesAway, maxServing},
-		{"calls", len(c.calls), maxPulls + maxRepairs + maxChunkCalls*maxPeers + len(c.peers.list) + 1},
-	}
-	for _, s := range sizes {
+		{"bytes under way", c.serve.bytesAway, maxServing},
+		{"calls", len(c.calls), maxPulls + maxRepairs + (maxChunkCallsPerPeer+2)*(len(c.peers.list)+1)},
+	} {
 		if s.is > s.most || s.is < 0 {
-			n.w.t.Fatalf("node %d holds %d %s, at most %d", n.index, s.is, s.what, s.most)
+			return s.what, s.is, s.most
 		}
 	}
+	for _, p := range c.peers.list {
+		if p.pulls > maxPullsPerPeer || p.chunks > maxChunkCallsPerPeer || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
+			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxPullsPerPeer
+		}
+	}
+	return "", 0, 0
 }

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -143,6 +144,44 @@ func TestSetsEqualAfterCrash(t *testing.T) {
 		w.heal()
 	})
 	w.mustSettle(60_000)
+}
+
+// TestRandomFaultsEndEqual is the promise: after any schedule of crashes,
+// restarts, losses and partitions all nodes come to one chain.
+func TestRandomFaultsEndEqual(t *testing.T) {
+	for seed := uint64(100); seed < 110; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			n := 3 + int(seed%5)
+			window := []uint32{4, 8, 64}[seed%3]
+			w := newWorld(t, seed, n, options{loss: 0.1 * float64(seed%5), window: window, tipBytes: 500})
+			w.train(16, func() int { return 100 + w.rng.IntN(3000) })
+			for range 3 {
+				w.fault(Time(400+w.rng.IntN(4000)), Time(w.rng.IntN(3000)))
+			}
+			w.runUntil(8000)
+			w.mustSettle(300_000)
+		})
+	}
+}
+
+// fault is a partition or a crash, at some time and for some time.
+func (w *world) fault(at, lasts Time) {
+	n := len(w.nodes)
+	if w.rng.IntN(2) == 0 {
+		cut := 1 + w.rng.IntN(n-1)
+		w.after(at, func() { w.partition(cut) })
+		w.after(at+lasts, w.heal)
+		return
+	}
+	i := w.rng.IntN(n)
+	w.after(at, func() { w.kill(i) })
+	w.after(at+lasts, func() {
+		if !w.nodes[i].up {
+			w.nodes[i].up = true
+			w.nodes[i].boot()
+			w.heal()
+		}
+	})
 }
 
 func TestNodeFarBehindTakesTips(t *testing.T) {

@@ -1,0 +1,143 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+// side is one of two nodes that compare: its history per fragment is a list
+// of chain digests from base to closed.
+type side struct {
+	env    *env
+	repair *repair
+}
+
+func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
+	e := &env{cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
+	b := &beats{env: e}
+	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}}
+	b.said = &wire.Beat{Folded: chain.FoldedTokens()}
+	rounds := make([]uint32, chain.Fragments())
+	for f := range rounds {
+		rounds[f] = chain.Closed(f)
+	}
+	b.said.Closed = rounds
+	b.said.Chain, _, _ = b.digestsAt(rounds)
+	return side{e, r}
+}
+
+// compares runs the questions of a repair of s with o, without a network.
+func (s side) compares(o side) *session {
+	ses := &session{peer: &peer{id: wire.PeerID{1}, beat: o.repair.beats.said}, waiting: map[wire.Digest]uint16{}}
+	s.repair.plan(ses)
+	srv := serve{env: o.env}
+	for _, r := range ses.ranges {
+		s.repair.compare(ses, r, srv.rangeAnswer(int(r.Fragment), r))
+	}
+	for f := range ses.fragments {
+		base := ses.fragments[f].theirs.Base
+		ses.fragments[f].chainTheirs = srv.rangeAnswer(f, wire.Range{Fragment: uint16(f), From: base + 1, To: base + 1}).Chain
+	}
+	return ses
+}
+
+// drawChains makes two chains with a common beginning that go apart somewhere,
+// with bases and closed rounds anywhere.
+func drawChains(t *rapid.T) (a, b *fakeChain) {
+	run := wire.RunID{1}
+	a, b = newFakeChain(run, 2), newFakeChain(run, 2)
+	for f := range 2 {
+		fork := rapid.Uint32Range(0, 12).Draw(t, "fork")
+		for i, c := range []*fakeChain{a, b} {
+			closed := rapid.Uint32Range(0, 14).Draw(t, "closed")
+			base := rapid.Uint32Range(0, closed).Draw(t, "base")
+			for r := uint32(1); r <= closed; r++ {
+				h := wire.Header{Author: wire.PeerID{9}, Fragment: uint16(f), Round: r, Tokens: 10}
+				if r > fork {
+					h.Author = wire.PeerID{byte(i + 1)}
+					h.Tokens = uint64(rapid.IntRange(1, 3).Draw(t, "tokens"))
+				}
+				c.store(wire.SignedHeader{Header: h}, []byte{1})
+			}
+			c.closed[f] = closed
+			c.baseChain[f], _ = c.ChainDigest(f, base)
+			c.base[f] = base
+		}
+	}
+	return a, b
+}
+
+// TestBothSidesDecideTheSame checks that never both take tips of each other,
+// that one does where they cannot unite, and that they unite together.
+func TestBothSidesDecideTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ca, cb := drawChains(t)
+		a, b := newSide(t, ca), newSide(t, cb)
+		da, db := a.repair.judge(a.compares(b)), b.repair.judge(b.compares(a))
+		if da.course == takeTips && db.course == takeTips {
+			t.Fatalf("both take tips: %v and %v", da, db)
+		}
+		stuck := func(c course) bool { return c == giveTips || c == hold }
+		if stuck(da.course) && stuck(db.course) && !sameTips(ca, cb) {
+			t.Fatalf("nobody takes tips: %v and %v", da, db)
+		}
+		if da.course == unite && db.course != unite && db.course != takeTips {
+			t.Fatalf("one unites, the other waits: %v and %v", da, db)
+		}
+	})
+}
+
+func sameTips(a, b *fakeChain) bool {
+	for f := range a.closed {
+		x, _ := a.ChainDigest(f, a.closed[f])
+		y, _ := b.ChainDigest(f, b.closed[f])
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// chainOf is a chain of one fragment whose rounds have deltas by the authors
+// named.
+func chainOf(base uint32, authors ...byte) *fakeChain {
+	c := newFakeChain(wire.RunID{1}, 1)
+	for i, a := range authors {
+		c.store(wire.SignedHeader{Header: wire.Header{Author: wire.PeerID{a}, Round: uint32(i + 1), Tokens: 1}}, []byte{1})
+	}
+	c.closed[0] = uint32(len(authors))
+	c.baseChain[0], _ = c.ChainDigest(0, base)
+	c.base[0] = base
+	return c
+}
+
+func TestJudge(t *testing.T) {
+	long := make([]byte, 12)
+	for _, c := range []struct {
+		name         string
+		mine, theirs *fakeChain
+		want         course
+	}{
+		{"equal", chainOf(0, 1, 1, 1), chainOf(0, 1, 1, 1), unite},
+		{"fork inside both windows", chainOf(0, 1, 2, 2), chainOf(0, 1, 3, 3), unite},
+		{"newer base above the fork", chainOf(2, 1, 2, 2), chainOf(0, 1, 3, 3), takeTips},
+		{"older base below the fork", chainOf(0, 1, 3, 3), chainOf(2, 1, 2, 2), giveTips},
+		{"newer base, no fork", chainOf(2, 1, 2, 2), chainOf(0, 1, 2, 2), unite},
+		{"fork below both, fewer tokens", chainOf(2, 4, 2, 2), chainOf(2, 5, 3, 3, 3), takeTips},
+		{"fork below both, more tokens", chainOf(2, 5, 3, 3, 3), chainOf(2, 4, 2, 2), hold},
+		{"older base unknown there", chainOf(1, 5, 3, 3, 3), chainOf(2, 4, 2, 2), giveTips},
+		{"behind the peer's base", chainOf(0, 1), chainOf(3, 1, 2, 2, 2), takeTips},
+		{"ahead with the base", chainOf(3, 1, 2, 2, 2), chainOf(0, 1), giveTips},
+		{"far behind", chainOf(0, 0), chainOf(0, long...), takeTips},
+		{"far ahead", chainOf(0, long...), chainOf(0, 0), unite},
+		{"far behind with a fork", chainOf(0, 7), chainOf(0, long...), unite},
+	} {
+		a, b := newSide(t, c.mine), newSide(t, c.theirs)
+		if got := a.repair.judge(a.compares(b)); got.course != c.want {
+			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+// alone is a core without a network: the test plays all other sides.
+type alone struct {
+	core  *Core
+	chain *fakeChain
+	now   Time
+	run   wire.RunID
+}
+
+func newAlone() *alone {
+	a := &alone{run: wire.RunID{3}}
+	a.chain = newFakeChain(a.run, 2)
+	key := testKey(0)
+	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, BeatMinMs: 1000}, a.chain)
+	a.core.SetSelf(0, SelfState{State: wire.Training})
+	return a
+}
+
+func (a *alone) connect(ids ...byte) {
+	for _, i := range ids {
+		a.core.PeerUp(a.now, wire.PeerID{i}, hello.Signed{}, hello.Record{}, hello.Session{})
+	}
+	a.core.Effects()
+}
+
+// header is one that the core takes as verified.
+func (a *alone) header(author byte, round uint32, salt uint32) wire.SignedHeader {
+	h := wire.Header{Author: wire.PeerID{author}, Round: round, Steps: 1, Size: 3000}
+	binary.BigEndian.PutUint32(h.Payload[:], salt)
+	return wire.SignedHeader{Header: h}
+}
+
+func calls(effects []Effect) []Call {
+	var out []Call
+	for _, e := range effects {
+		if c, ok := e.(Call); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func count[T Effect](effects []Effect) int {
+	n := 0
+	for _, e := range effects {
+		if _, ok := e.(T); ok {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPullsAreBounded(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	for r := range uint32(400) {
+		s := a.header(1, 1+r%17, 0)
+		s.Header.Fragment = uint16(r % 2)
+		s.Header.Author[5] = byte(r)
+		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	}
+	if n := a.core.pull.flying; n != maxPullsPerPeer {
+		t.Errorf("%d pulls from one peer at once, want %d", n, maxPullsPerPeer)
+	}
+}
+
+func TestOneAuthorCannotTakeAllWants(t *testing.T) {
+	a := newAlone()
+	a.chain.closed[0] = 100_000
+	a.connect(1)
+	for r := range uint32(2 * maxWantsPerAuthor) {
+		s := a.header(9, 100_000-r%4, r) // equivocation is not the point here
+		a.core.pull.want(s.Header.ID(a.run), s, wire.PeerID{1})
+	}
+	if n := len(a.core.pull.wants); n != maxWantsPerAuthor {
+		t.Errorf("%d wants of one author, want %d", n, maxWantsPerAuthor)
+	}
+}
+
+func TestPullOrder(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2, 9)
+	s := a.header(9, 1, 0)
+	id := s.Header.ID(a.run)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	a.core.Forwarded(a.now, wire.PeerID{2}, id)
+	var asked []byte
+	for range 2 * 3 {
+		c := calls(a.core.Effects())
+		if len(c) != 1 {
+			t.Fatalf("%d calls after %v, want one at a time", len(c), asked)
+		}
+		asked = append(asked, c[0].To[0])
+		a.core.Answered(a.now, c[0].ID, nil, errors.New("reset"))
+	}
+	if string(asked) != "\x01\x02\x09\x01\x02\x09" {
+		t.Errorf("asked %v: want first bringer, forwarder, author, twice over", asked)
+	}
+	if len(a.core.pull.wants) != 0 {
+		t.Error("still wanted after all sources failed twice")
+	}
+}
+
+func TestBusySourceIsPassedOver(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2)
+	s := a.header(9, 1, 0)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	a.core.Forwarded(a.now, wire.PeerID{2}, s.Header.ID(a.run))
+	c := calls(a.core.Effects())
+	a.core.Answered(a.now, c[0].ID, wire.Response{Status: wire.Busy}.Encode(), nil)
+	c = calls(a.core.Effects())
+	if len(c) != 1 || c[0].To != (wire.PeerID{2}) {
+		t.Fatalf("after a busy source: %v", c)
+	}
+	a.core.Answered(a.now, c[0].ID, wire.Response{Status: wire.Busy}.Encode(), nil)
+	a.now += busyRetryMs
+	a.core.Tick(a.now)
+	if c = calls(a.core.Effects()); len(c) != 1 || c[0].To != (wire.PeerID{1}) {
+		t.Errorf("busy sources are not asked again: %v", c)
+	}
+}
+
+func TestCallWithoutAnswerEnds(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	s := a.header(9, 1, 0)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	c := calls(a.core.Effects())[0]
+	a.core.Alive(a.now+5000, wire.PeerID{1})
+	a.core.Tick(Time(c.TimeoutMs) + callGraceMs + 1)
+	if n := a.core.pull.flying; n > 1 {
+		t.Errorf("%d pulls in flight after one was forgotten", n)
+	}
+	if a.core.calls[0].id == c.ID {
+		t.Error("a call that was never answered stays open")
+	}
+}
+
+func TestEvidencePerAuthorIsBounded(t *testing.T) {
+	a := newAlone()
+	for r := range uint32(3 * maxEvidencePerAuthor) {
+		e := wire.Evidence{A: a.header(1, r+1, 1), B: a.header(1, r+1, 2)}
+		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
+		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
+	}
+	if n := count[EvidenceFound](a.core.Effects()); n != maxEvidencePerAuthor {
+		t.Errorf("%d pieces handed up, want %d", n, maxEvidencePerAuthor)
+	}
+}
+
+func TestEvidenceRing(t *testing.T) {
+	v := newEvidence(&env{})
+	for i := range uint32(3 * maxEvidence) {
+		k := slot{author: wire.PeerID{byte(i), byte(i >> 8)}, round: i}
+		if !v.remember(k) || v.remember(k) {
+			t.Fatalf("slot %d is not remembered once", i)
+		}
+	}
+	sum := 0
+	for _, n := range v.counts {
+		sum += n
+	}
+	if len(v.known) != maxEvidence || sum != maxEvidence {
+		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, maxEvidence)
+	}
+}
+
+func TestSeenRing(t *testing.T) {
+	s := newSeen()
+	a := newAlone()
+	for i := range uint32(2*maxSeen + 5) {
+		h := a.header(1, i+1, 0)
+		s.add(h.Header.ID(a.run), h)
+	}
+	if len(s.byID) != maxSeen || len(s.bySlot) != maxSeen {
+		t.Errorf("%d ids and %d slots, want %d", len(s.byID), len(s.bySlot), maxSeen)
+	}
+	if h := a.header(1, 1, 0); s.find(h.Header.ID(a.run)) != nil {
+		t.Error("the oldest is still there")
+	}
+	if h := a.header(1, 2*maxSeen, 0); s.filled(slotOf(h.Header)) == nil {
+		t.Error("a new one is not")
+	}
+}
+
+func TestHeadersFarAheadAreNotPulled(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	s := a.header(9, 1000, 0)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	effects := a.core.Effects()
+	if count[Offer](effects) != 1 || len(a.core.pull.wants) != 0 {
+		t.Error("a header far ahead has to be offered and not pulled")
+	}
+	if len(a.core.repair.sessions) != 1 {
+		t.Error("a header far ahead starts no repair with its forwarder")
+	}
+}
+
+func TestOldHeadersAreLeftToRepair(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	a.chain.closed[0] = 50
+	s := a.header(9, 20, 0)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	if count[Offer](a.core.Effects()) != 0 {
+		t.Error("gossip brought a delta older than the accept window")
+	}
+}
+
+func TestPeersAreBounded(t *testing.T) {
+	a := newAlone()
+	for i := range maxPeers {
+		a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, false)
+	}
+	if a.core.ensure(wire.PeerID{2}, false); len(a.core.peers.list) != maxPeers {
+		t.Fatalf("%d peers", len(a.core.peers.list))
+	}
+	if a.core.peers.find(wire.PeerID{2}) == nil {
+		t.Error("a new peer does not displace one never heard")
+	}
+	for _, p := range a.core.peers.list {
+		a.core.hear(p)
+	}
+	if a.core.ensure(wire.PeerID{3}, false) != nil {
+		t.Error("a peer only heard of displaces a live one")
+	}
+	if a.core.ensure(wire.PeerID{3}, true) == nil {
+		t.Error("a connecting peer finds no room")
+	}
+}
+
+// TestBoundsUnderAnyInput throws random inputs at one core and checks every
+// bound after each; node.checkBounds has the list.
+func TestBoundsUnderAnyInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := newAlone()
+		handle := uint64(0)
+		peer := rapid.Custom(func(t *rapid.T) wire.PeerID { return wire.PeerID{rapid.ByteRange(1, 12).Draw(t, "peer")} })
+		t.Repeat(map[string]func(*rapid.T){
+			"tick": func(t *rapid.T) {
+				a.now += Time(rapid.IntRange(0, 3000).Draw(t, "ms"))
+				a.core.Tick(a.now)
+			},
+			"up":   func(t *rapid.T) { a.connect(peer.Draw(t, "id")[0]) },
+			"down": func(t *rapid.T) { a.core.PeerDown(a.now, peer.Draw(t, "id")) },
+			"header": func(t *rapid.T) {
+				s := a.header(peer.Draw(t, "author")[0], rapid.Uint32Range(1, 40).Draw(t, "round"), rapid.Uint32Range(0, 3).Draw(t, "salt"))
+				a.core.Received(a.now, peer.Draw(t, "from"), wire.Message{Header: &s})
+			},
+			"beat": func(t *rapid.T) {
+				b := wire.Beat{Author: peer.Draw(t, "author"), Seq: uint64(a.now), State: wire.State(rapid.IntRange(1, 5).Draw(t, "state")),
+					Closed: []uint32{rapid.Uint32().Draw(t, "closed"), 3}, Unpublished: []uint64{0, 0}, Folded: 5}
+				a.core.Received(a.now, peer.Draw(t, "from"), wire.Message{Beat: &b})
+			},
+			"answer": func(t *rapid.T) {
+				if len(a.core.calls) > 0 {
+					c := a.core.calls[rapid.IntRange(0, len(a.core.calls)-1).Draw(t, "call")]
+					a.core.Answered(a.now, c.id, rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 40).Draw(t, "bytes"), nil)
+				}
+			},
+			"serve": func(t *rapid.T) {
+				handle++
+				kind := wire.RequestKind(rapid.IntRange(0, 8).Draw(t, "kind"))
+				r := wire.Request{Kind: kind, WaitMs: 5000, Digest: wire.Digest{rapid.Byte().Draw(t, "id")}}
+				a.core.Serve(a.now, handle, peer.Draw(t, "from"), r.Encode())
+			},
+			"stored":  func(t *rapid.T) { a.core.Stored(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}) },
+			"invalid": func(t *rapid.T) { a.core.Invalid(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, "no") },
+			"fetch":   func(t *rapid.T) { a.core.FetchTips(a.now) },
+			"": func(t *rapid.T) {
+				a.core.Effects()
+				if what, is, most := a.core.overLimit(); what != "" {
+					t.Fatalf("%d %s, at most %d", is, what, most)
+				}
+			},
+		})
+	})
+}
+
+func TestConfigValidateNamesTheField(t *testing.T) {
+	key := testKey(1)
+	good := Config{Self: wire.PeerIDOf(key), Key: key}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Key = nil },
+		func(c *Config) { c.Self = wire.PeerID{1} },
+		func(c *Config) { c.BeatMinMs = -1 },
+		func(c *Config) { c.TargetPeers = -1 },
+	} {
+		bad := good
+		change(&bad)
+		if bad.Validate() == nil {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+}
