@@ -28,18 +28,20 @@ type AdamWCoef struct {
 // Moments below 2^-100 become 0. It is bound by the division and the square root.
 func AdamWUpdate(p, g, m, v []float32, c AdamWCoef) {
 	checkLength("AdamWUpdate", len(p), len(g), len(m), len(v))
-	adamwGo(p, g, m, v, &c)
+	use.adamw(p, g, m, v, &[...]float32{c.Beta1, c.Beta2, c.Grad, c.Step, c.Root, c.Eps, c.Keep})
 }
 
-func adamwGo(p, g, m, v []float32, c *AdamWCoef) {
-	rest1, rest2 := 1-c.Beta1, 1-c.Beta2
+// adamwGo takes the coefficients in the order of AdamWCoef.
+func adamwGo(p, g, m, v []float32, coef *[7]float32) {
+	beta1, beta2, scale, step, root, eps, keep := coef[0], coef[1], coef[2], coef[3], coef[4], coef[5], coef[6]
+	rest1, rest2 := 1-beta1, 1-beta2
 	for i := range p {
-		grad := float32(c.Grad * g[i])
-		m[i] = flush(float32(c.Beta1*m[i]) + float32(rest1*grad))
-		v[i] = flush(float32(c.Beta2*v[i]) + float32(rest2*float32(grad*grad)))
-		root := float32(math.Sqrt(float64(v[i])))
-		change := m[i] / (float32(c.Root*root) + c.Eps)
-		p[i] = float32(c.Keep*p[i]) - float32(c.Step*change)
+		grad := float32(scale * g[i])
+		m[i] = flush(float32(beta1*m[i]) + float32(rest1*grad))
+		v[i] = flush(float32(beta2*v[i]) + float32(rest2*float32(grad*grad)))
+		size := float32(math.Sqrt(float64(v[i])))
+		change := m[i] / (float32(root*size) + eps)
+		p[i] = float32(keep*p[i]) - float32(step*change)
 	}
 }
 

@@ -33,28 +33,28 @@ const (
 // between ExpMin and ExpMax. dst may be x.
 func Exp(dst, x []float32) {
 	checkLength("Exp", len(dst), len(x))
-	expGo(dst, x)
+	use.exp(dst, x)
 }
 
 // ExpSum sets dst[i] to e^(x[i]-shift) and returns their sum: a softmax but for the
 // division, if shift is the largest x. dst may be x.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	checkLength("ExpSum", len(dst), len(x))
-	return expSumGo(dst, x, shift)
+	return use.expSum(dst, x, shift)
 }
 
 // SwiGLU sets dst[i] to gate[i] * sigmoid(gate[i]) * up[i] (N. Shazeer, GLU variants
 // improve transformer, 2020). dst may be gate or up.
 func SwiGLU(dst, gate, up []float32) {
 	checkLength("SwiGLU", len(dst), len(gate), len(up))
-	swigluGo(dst, gate, up)
+	use.swiglu(dst, gate, up)
 }
 
 // SwiGLUGrad overwrites dGate and dUp with the gradients of [SwiGLU] for the
 // gradient dOut of its result. dGate may be gate, and dUp up or dOut.
 func SwiGLUGrad(dGate, dUp, dOut, gate, up []float32) {
 	checkLength("SwiGLUGrad", len(dGate), len(dUp), len(dOut), len(gate), len(up))
-	swigluGradGo(dGate, dUp, dOut, gate, up)
+	use.swigluGrad(dGate, dUp, dOut, gate, up)
 }
 
 // exp is e^x for one value: the judge of the vector kernels, which follow it

@@ -20,10 +20,29 @@ func Gemm(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, l
 	} else {
 		checkMatrix("B", k, n, len(b), ldb)
 	}
-	if m == 0 || n == 0 {
-		return
+	switch {
+	case m == 0 || n == 0:
+	case k > 0:
+		use.gemm(product{transA, transB, m, n, k, a, lda, b, ldb, c, ldc, acc})
+	case !acc:
+		for i := range m {
+			clear(c[i*ldc:][:n])
+		}
 	}
-	gemmGo(transA, transB, 0, m, n, k, a, lda, b, ldb, c, ldc, acc)
+}
+
+// product holds the arguments of [Gemm], once they are checked and none of the
+// dimensions is 0.
+type product struct {
+	transA, transB bool
+	m, n, k        int
+	a              []float32
+	lda            int
+	b              []float32
+	ldb            int
+	c              []float32
+	ldc            int
+	acc            bool
 }
 
 // checkMatrix panics unless a matrix of rows x cols with leading dimension ld fits

@@ -1,4 +1,73 @@
 package tensor
 
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// kernelVariable names the environment variable that forces a kernel, to test or to
+// measure the slower ones.
+const kernelVariable = "ATOLL_KERNEL"
+
+// kernel is one implementation of every operation. The operations are described
+// where the package exports them.
+type kernel struct {
+	name string
+	gemm func(product)
+
+	dot         func(x, y []float32) float64
+	axpy        func(alpha float32, x, y []float32)
+	scale       func(alpha float32, x []float32)
+	max         func(x []float32) float32
+	mul         func(dst []float32, alpha float32, x, y []float32)
+	addMul      func(dst []float32, alpha float32, x, y []float32)
+	softmaxGrad func(d, p []float32, delta, alpha float32)
+	rotate      func(x, cos, sin []float32)
+	exp         func(dst, x []float32)
+	expSum      func(dst, x []float32, shift float32) float32
+	swiglu      func(dst, gate, up []float32)
+	swigluGrad  func(dGate, dUp, dOut, gate, up []float32)
+	adamw       func(p, g, m, v []float32, coef *[7]float32)
+}
+
+// plain is the judge of the other kernels.
+var plain = kernel{
+	name: "go", gemm: gemmPlain,
+	dot: dotGo, axpy: axpyGo, scale: scaleGo, max: maxGo,
+	mul: mulGo, addMul: addMulGo, softmaxGrad: softmaxGradGo, rotate: rotateGo,
+	exp: expGo, expSum: expSumGo, swiglu: swigluGo, swigluGrad: swigluGradGo,
+	adamw: adamwGo,
+}
+
+// use is the kernel in use. It is chosen once, before main.
+var use = mustChoose(os.Getenv(kernelVariable))
+
 // Kernel names the kernel in use: "avx512", "avx2" or "go".
-func Kernel() string { return "go" }
+func Kernel() string { return use.name }
+
+// available lists the kernels that this build and CPU have, the fastest first.
+func available() []kernel { return append(fastKernels(), plain) }
+
+// choose returns the kernel of a name, or the fastest for the empty one.
+func choose(name string, from []kernel) (kernel, error) {
+	names := make([]string, len(from))
+	for i, k := range from {
+		if name == "" || k.name == name {
+			return k, nil
+		}
+		names[i] = k.name
+	}
+	return kernel{}, fmt.Errorf("tensor: %s=%s: this build on this CPU has only the kernels %s: choose one of them, or unset the variable",
+		kernelVariable, name, strings.Join(names, ", "))
+}
+
+// mustChoose panics on a name that choose does not know: to go on with another
+// kernel would belie whoever asked for this one.
+func mustChoose(name string) kernel {
+	k, err := choose(name, available())
+	if err != nil {
+		panic(err)
+	}
+	return k
+}

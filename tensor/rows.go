@@ -3,20 +3,20 @@ package tensor
 // Mul sets dst[i] = alpha*x[i]*y[i], multiplied in this order. dst may be x or y.
 func Mul(dst []float32, alpha float32, x, y []float32) {
 	checkLength("Mul", len(dst), len(x), len(y))
-	mulGo(dst, alpha, x, y)
+	use.mul(dst, alpha, x, y)
 }
 
 // AddMul adds products to dst: dst[i] += alpha*x[i]*y[i]. dst may be x or y.
 func AddMul(dst []float32, alpha float32, x, y []float32) {
 	checkLength("AddMul", len(dst), len(x), len(y))
-	addMulGo(dst, alpha, x, y)
+	use.addMul(dst, alpha, x, y)
 }
 
 // SoftmaxGrad turns the gradient d of a softmax p into alpha times the gradient of
 // its inputs, given delta, the sum of p[i]*d[i]: d[i] = p[i]*(d[i]-delta)*alpha.
 func SoftmaxGrad(d, p []float32, delta, alpha float32) {
 	checkLength("SoftmaxGrad", len(d), len(p))
-	softmaxGradGo(d, p, delta, alpha)
+	use.softmaxGrad(d, p, delta, alpha)
 }
 
 // Rotate turns pairs of values by angles given by their cosines and sines: in each
@@ -27,7 +27,7 @@ func Rotate(x, cos, sin []float32) {
 	checkLength("Rotate", len(cos), len(sin))
 	if len(cos) > 0 {
 		checkLength("Rotate", 0, len(x)%(2*len(cos)))
-		rotateGo(x, cos, sin)
+		use.rotate(x, cos, sin)
 	}
 }
 

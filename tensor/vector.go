@@ -14,7 +14,7 @@ const lanes = 16
 // same bits on every kernel.
 func Dot(x, y []float32) float64 {
 	checkLength("Dot", len(x), len(y))
-	return dotGo(x, y)
+	return use.dot(x, y)
 }
 
 // SumSquares returns the sum of x[i]*x[i], as Dot(x, x).
@@ -23,21 +23,21 @@ func SumSquares(x []float32) float64 { return Dot(x, x) }
 // Axpy adds alpha*x to y: y[i] += alpha*x[i].
 func Axpy(alpha float32, x, y []float32) {
 	checkLength("Axpy", len(x), len(y))
-	axpyGo(alpha, x, y)
+	use.axpy(alpha, x, y)
 }
 
 // Add adds x to y: y[i] += x[i].
 func Add(x, y []float32) {
 	checkLength("Add", len(x), len(y))
-	axpyGo(1, x, y)
+	use.axpy(1, x, y)
 }
 
 // Scale multiplies x by alpha in place.
-func Scale(alpha float32, x []float32) { scaleGo(alpha, x) }
+func Scale(alpha float32, x []float32) { use.scale(alpha, x) }
 
 // Max returns the largest value of x, or -Inf if x is empty. A NaN in x may be
 // passed over.
-func Max(x []float32) float32 { return maxGo(x) }
+func Max(x []float32) float32 { return use.max(x) }
 
 // checkLength panics unless the lengths of an operation's operands agree.
 func checkLength(op string, want int, lengths ...int) {

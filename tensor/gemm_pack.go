@@ -1,0 +1,78 @@
+//go:build amd64 && !purego
+
+package tensor
+
+// rowsOfA returns A from the value (row, t.depth) of op(A) on, with the strides of
+// op(A).
+func (t *tiler) rowsOfA(row int) (a []float32, aRow, aStep int) {
+	if t.transA {
+		return t.a[t.depth*t.lda+row:], 1, t.lda
+	}
+	return t.a[row*t.lda+t.depth:], t.lda, 1
+}
+
+// packRows copies rows of op(A) to dst as they are stored, so that rows stay rows and
+// columns of a transposed A become columns of one tile. It returns the strides.
+func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep int) {
+	a, _, _ := t.rowsOfA(row)
+	if !t.transA {
+		aRow = t.inner + rowGap
+		for i := range rows {
+			copy(dst[i*aRow:][:t.inner], a[i*t.lda:])
+		}
+		return aRow, 1, t.rows * aRow
+	}
+	aStep = (t.rows + 7) &^ 7
+	for i := 0; i < rows; i += t.rows {
+		packColumns(dst[i/t.rows*aStep*t.inner:], aStep, a[i:], t.lda, min(t.rows, rows-i), t.inner)
+	}
+	return 1, aStep, aStep * t.inner
+}
+
+// packPanel packs one panel of op(B): each row of the panel has the tile's columns,
+// those beyond the matrix being 0.
+func (t *tiler) packPanel(panel int) {
+	dst := t.packed[panel*t.cols*t.inner:][:t.cols*t.inner]
+	left := t.col + panel*t.cols
+	cols := min(t.cols, t.n-left)
+	if cols < t.cols {
+		clear(dst)
+	}
+	if t.transB {
+		packTransposed(dst, t.cols, t.b[left*t.ldb+t.depth:], t.ldb, cols, t.inner)
+		return
+	}
+	packColumns(dst, t.cols, t.b[t.depth*t.ldb+left:], t.ldb, cols, t.inner)
+}
+
+// packColumns copies k rows of cols values, ld values apart, to rows of width values.
+// Moves of a known size are faster than calls.
+func packColumns(dst []float32, width int, src []float32, ld, cols, k int) {
+	for p := range k {
+		to, from := dst[p*width:][:width], src[p*ld:]
+		j := 0
+		for ; j+8 <= cols; j += 8 {
+			*(*[8]float32)(to[j:]) = *(*[8]float32)(from[j:])
+		}
+		copy(to[j:], from[j:cols])
+	}
+}
+
+// packTransposed writes cols rows of k values, ld values apart, as k rows of width
+// values.
+func packTransposed(dst []float32, width int, src []float32, ld, cols, k int) {
+	blocks := k / 8
+	j := 0
+	for ; blocks > 0 && j+8 <= cols; j += 8 {
+		transpose8(&dst[j], width, &src[j*ld], ld, blocks)
+	}
+	for i := range cols {
+		from := 0
+		if i < j {
+			from = 8 * blocks
+		}
+		for p := from; p < k; p++ {
+			dst[p*width+i] = src[i*ld+p]
+		}
+	}
+}

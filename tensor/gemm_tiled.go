@@ -1,0 +1,147 @@
+//go:build amd64 && !purego
+
+package tensor
+
+import "sync"
+
+// The product is cut into blocks (K. Goto and R. van de Geijn, Anatomy of
+// high-performance matrix multiplication, 2008): depthBlock rows by columnBlock columns of
+// op(B) are packed and shared by all threads; rowBlock rows of op(A) at a time are
+// multiplied with them, tile by tile. A panel of op(B), depthBlock by one tile's
+// columns, takes 32 KiB and stays in the first cache while it meets each tile of rows;
+// the rows of op(A) take some 350 KiB and stay in the second. depthBlock decides where
+// sums are rounded and is therefore the same for all kernels.
+const (
+	depthBlock  = 256
+	columnBlock = 1024
+	rowBlock    = 336
+)
+
+// rowGap is put between packed rows of op(A), because rows at a multiple of a page
+// would all compete for the same few lines of the cache.
+const rowGap = 16
+
+// serialFlops is where threads begin to pay: about 20 us of one core, a few times
+// what it takes to wake another.
+const serialFlops = 4 << 20
+
+// tile is a kernel for one tile of C. multiply computes rows x cols values (at most
+// the tile's), each the sum of k products: value (i, p) of op(A) is at a + i*aRow +
+// p*aStep, b is a packed panel of op(B) with the tile's columns in each of k rows, and
+// c has the leading dimension ldc. Strides count values.
+type tile struct {
+	rows, cols int
+	multiply   func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
+}
+
+// tiler is the state of one product under way: the block that is worked on, and its
+// packed op(B). It is used again for later products, with its task functions, so that
+// a product allocates nothing.
+type tiler struct {
+	product
+	*tile
+	packed            []float32 // panels of op(B)
+	col, width        int       // columns of the block
+	depth, inner      int       // first row of op(B) in the block, and number of rows
+	taskRows, strips  int       // rows of one task; panels of one task
+	rowTasks          int
+	packA, serial     bool
+	packTask, runTask func(i int)
+}
+
+var (
+	tilers   = sync.Pool{New: func() any { return newTiler() }}
+	rowPacks = sync.Pool{New: func() any { return &rowPack{} }}
+)
+
+// rowPack holds the packed op(A) of one task. It takes the most room where columns of
+// a transposed A are packed for tiles of 6 rows, which are padded to 8.
+type rowPack [rowBlock / 6 * 8 * depthBlock]float32
+
+func newTiler() *tiler {
+	t := &tiler{packed: make([]float32, depthBlock*columnBlock)}
+	t.packTask, t.runTask = t.packPanel, t.run
+	return t
+}
+
+// gemmTiled computes a product block by block.
+func gemmTiled(shape *tile, p product) {
+	t := tilers.Get().(*tiler)
+	t.tile, t.product = shape, p
+	t.serial = 2*p.m*p.n*p.k < serialFlops || Threads() == 1
+	for t.col = 0; t.col < p.n; t.col += columnBlock {
+		t.width = min(columnBlock, p.n-t.col)
+		t.plan()
+		for t.depth = 0; t.depth < p.k; t.depth += depthBlock {
+			t.inner = min(depthBlock, p.k-t.depth)
+			t.each(t.panels(), t.packTask)
+			t.each(t.rowTasks*ceilDiv(t.panels(), t.strips), t.runTask)
+		}
+	}
+	t.product = product{} // holds no caller's memory
+	tilers.Put(t)
+}
+
+// each runs a task for i in [0, n), on the pool unless the product is small.
+func (t *tiler) each(n int, task func(i int)) {
+	if !t.serial {
+		Parallel(n, task)
+		return
+	}
+	for i := range n {
+		task(i)
+	}
+}
+
+// panels is how many panels of op(B) the block has.
+func (t *tiler) panels() int { return ceilDiv(t.width, t.cols) }
+
+// plan divides a block into tasks, each a range of rows times a range of panels. Rows
+// are divided first, since a task packs its own; two tasks per thread even out
+// threads of different speed.
+func (t *tiler) plan() {
+	tiles, tasks := ceilDiv(t.m, t.rows), 1
+	if !t.serial {
+		tasks = 2 * Threads()
+	}
+	t.taskRows = min(ceilDiv(tiles, tasks)*t.rows, rowBlock/t.rows*t.rows)
+	t.rowTasks = ceilDiv(t.m, t.taskRows)
+	t.strips = ceilDiv(t.panels(), ceilDiv(tasks, t.rowTasks))
+	t.packA = t.panels() > directPanels || t.transA && t.panels() > 1
+}
+
+// directPanels is up to how many panels rows of A are read where they are: packing
+// them costs as much as a few passes over them.
+const directPanels = 8
+
+// run computes task i of the block.
+func (t *tiler) run(i int) {
+	row := i % t.rowTasks * t.taskRows
+	rows := min(t.taskRows, t.m-row)
+	first := i / t.rowTasks * t.strips
+	last := min(first+t.strips, t.panels())
+	if !t.packA {
+		a, aRow, aStep := t.rowsOfA(row)
+		t.tiles(row, rows, first, last, a, aRow, aStep, t.rows*aRow)
+		return
+	}
+	pack := rowPacks.Get().(*rowPack)
+	aRow, aStep, tileStep := t.packRows(pack[:], row, rows)
+	t.tiles(row, rows, first, last, pack[:], aRow, aStep, tileStep)
+	rowPacks.Put(pack)
+}
+
+// tiles computes C for rows and panels [first, last) tile by tile. a begins with the
+// value of the first row; the next tile of rows begins tileStep values later.
+func (t *tiler) tiles(row, rows, first, last int, a []float32, aRow, aStep, tileStep int) {
+	acc := t.acc || t.depth > 0
+	for panel := first; panel < last; panel++ {
+		b := &t.packed[panel*t.cols*t.inner]
+		left := panel * t.cols
+		cols := min(t.cols, t.width-left)
+		for i := 0; i < rows; i += t.rows {
+			c := &t.c[(row+i)*t.ldc+t.col+left]
+			t.multiply(min(t.rows, rows-i), cols, t.inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc)
+		}
+	}
+}
