@@ -1,0 +1,393 @@
+package gossip
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// node is one core with its fake outer side.
+type node struct {
+	w        *world
+	index    int
+	key      ed25519.PrivateKey
+	id       wire.PeerID
+	core     *Core
+	chain    *fakeChain
+	up       bool
+	links    map[int]bool
+	side     int // of a partition
+	messages map[wire.Digest]bool
+	handles  uint64
+	waiting  map[uint64]func(answer []byte) // by handle
+	chunks   map[wire.Digest][]byte
+	keep     map[wire.Digest][]byte        // chunks of manifests given out
+	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
+	state    wire.State
+
+	received int64 // payload bytes
+	offers   map[wire.Digest]int
+	fetched  map[wire.Digest]int
+	effects  []Effect // those that tests look at
+
+	// faults
+	withhold bool // never answers payload requests
+	corrupt  bool // answers them with wrong bytes
+	mute     bool // receives and says nothing
+	lie      func(kind wire.RequestKind, body []byte) []byte
+}
+
+var errDown = errors.New("peer is not reachable")
+
+// boot makes a fresh core over what the node has on disk.
+func (n *node) boot() {
+	n.core = New(Config{
+		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: int64(n.w.now), BeatMinMs: 200, WindowUnion: n.w.opt.window,
+		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil },
+	}, n.chain)
+	signed, _ := n.record()
+	n.core.SetRecord(n.w.now, signed)
+	n.core.SetSelf(n.w.now, SelfState{State: n.state})
+}
+
+func (n *node) record() (hello.Signed, hello.Record) {
+	r := hello.Record{
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
+		Precision: "f32", Codecs: []uint8{1}, Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
+	}
+	s, err := hello.Sign(n.key, r)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	return s, r
+}
+
+// do runs one input and carries out what it caused.
+func (n *node) do(input func()) {
+	input()
+	for _, e := range n.core.Effects() {
+		if n.w.tracks {
+			n.w.trace = append(n.w.trace, fmt.Sprintf("%d %d %T%v", n.w.now, n.index, e, e))
+		}
+		n.carry(e)
+	}
+	n.checkBounds()
+}
+
+func (n *node) carry(e Effect) {
+	switch e := e.(type) {
+	case Publish:
+		if !n.mute {
+			n.messages[wire.Sum(e.Bytes)] = true
+			n.flood(e.Bytes, -1)
+		}
+	case Call:
+		n.call(e)
+	case Dial:
+		n.dial(e.Addr)
+	case Reply:
+		n.reply(e.Handle, e.Response)
+	case ReplyPayload:
+		n.replyPayload(e)
+	case ReplyManifest:
+		n.reply(e.Handle, wire.Response{Status: wire.OK, Body: wire.EncodeManifest(n.key, n.w.run, n.manifest())}.Encode())
+	case ReplyChunk:
+		n.replyChunk(e)
+	case Offer:
+		n.offers[e.Header.Header.ID(n.w.run)]++
+	case Fetched:
+		n.store(e)
+	case CatchUp:
+		n.chain.close(e.Fragment, e.Round)
+	case EvidenceFound:
+		n.chain.convict(e.Evidence)
+		n.effects = append(n.effects, e)
+	case StoreChunk:
+		n.chunks[e.Digest] = e.Bytes
+	case Snapshot:
+		n.install(e)
+	case Drop:
+		n.effects = append(n.effects, e)
+		n.w.after(1, func() { n.w.disconnect(n.index, n.w.node(e.Peer).index) })
+	case Misbehaved, BaseMismatch, StateDiffers, Event:
+		n.effects = append(n.effects, e)
+	}
+}
+
+// flood forwards a gossip message to the neighbours but one.
+func (n *node) flood(b []byte, except int) {
+	for j := range n.w.nodes {
+		if !n.links[j] || j == except || n.w.rng.Float64() < n.w.opt.loss {
+			continue
+		}
+		p := n.w.nodes[j]
+		n.w.after(n.w.delay(), func() {
+			if p.up && p.links[n.index] {
+				p.gossip(n, b)
+			}
+		})
+	}
+}
+
+// open verifies each message once: it is the same for every receiver.
+func (w *world) open(b []byte) wire.Message {
+	key := wire.Sum(b)
+	if m, ok := w.opened[key]; ok {
+		return m
+	}
+	m, err := wire.Open(w.run, b)
+	if err != nil {
+		w.t.Fatalf("bad gossip message: %v", err)
+	}
+	w.opened[key] = m
+	return m
+}
+
+func (n *node) gossip(from *node, b []byte) {
+	m := n.w.open(b)
+	if n.messages[wire.Sum(b)] {
+		if m.Header != nil {
+			n.do(func() { n.core.Forwarded(n.w.now, from.id, m.Header.Header.ID(n.w.run)) })
+		}
+		return
+	}
+	n.messages[wire.Sum(b)] = true
+	n.received += int64(len(m.Inline))
+	if !n.mute {
+		n.flood(b, from.index)
+	}
+	n.do(func() { n.core.Received(n.w.now, from.id, m) })
+}
+
+func (w *world) node(id wire.PeerID) *node {
+	for _, n := range w.nodes {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}
+
+func (n *node) call(e Call) {
+	p := n.w.node(e.To)
+	core := n.core
+	if p == nil || !n.links[p.index] {
+		n.w.after(1, func() { n.answer(core, e.ID, nil, errDown) })
+		return
+	}
+	answered := false
+	once := func(b []byte, err error) {
+		if !answered {
+			answered = true
+			n.answer(core, e.ID, b, err)
+		}
+	}
+	n.w.after(Time(e.TimeoutMs), func() { once(nil, errDown) })
+	n.w.after(n.w.delay(), func() {
+		if !p.up || p.mute || !p.links[n.index] {
+			return
+		}
+		p.handles++
+		p.answers(p.handles, n, e, once)
+		p.do(func() { p.core.Serve(n.w.now, p.handles, n.id, e.Request) })
+	})
+}
+
+// answers registers what happens to the answer of a handle.
+func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)) {
+	n.waiting[handle] = func(b []byte) {
+		if r, _ := wire.DecodeRequest(e.Request); n.lie != nil {
+			b = n.lie(r.Kind, b)
+		}
+		if len(b) > e.MaxResponse {
+			once(nil, errors.New("answer too long"))
+			return
+		}
+		took := n.w.delay() + Time(float64(len(b))/n.w.opt.rate)
+		n.w.after(took, func() {
+			if n.up && by.links[n.index] {
+				once(b, nil)
+			} else {
+				once(nil, errDown)
+			}
+		})
+		n.w.after(took, func() {
+			if n.up {
+				n.do(func() { n.core.Replied(n.w.now, handle) })
+			}
+		})
+	}
+}
+
+func (n *node) answer(core *Core, id uint64, b []byte, err error) {
+	if n.up && n.core == core {
+		n.do(func() { n.core.Answered(n.w.now, id, b, err) })
+	}
+}
+
+func (n *node) reply(handle uint64, b []byte) {
+	f := n.waiting[handle]
+	if f == nil {
+		n.w.t.Fatalf("node %d answered handle %d twice", n.index, handle)
+	}
+	delete(n.waiting, handle)
+	f(b)
+}
+
+func (n *node) replyPayload(e ReplyPayload) {
+	if n.withhold {
+		return
+	}
+	payload := append([]byte(nil), n.chain.payloads[e.ID]...)
+	if n.corrupt {
+		payload[0]++
+	}
+	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: payload}.Encode())
+}
+
+func (n *node) manifest() wire.Manifest {
+	var m wire.Manifest
+	for f := range n.chain.closed {
+		d, _ := n.chain.ChainDigest(f, n.chain.closed[f])
+		fm := wire.FragmentManifest{Round: n.chain.closed[f], Closed: n.chain.closed[f], Chain: d}
+		if fm.Round > 0 {
+			fm.Size, fm.Chunks = uint64(max(n.w.opt.tipBytes, 100)), n.cut(f, d)
+		}
+		m.Fragments = append(m.Fragments, fm)
+	}
+	return m
+}
+
+// cut splits the tip of f, whose chain digest is d, into chunks to serve.
+func (n *node) cut(f int, d wire.Digest) []wire.Digest {
+	if n.tips[d] == nil {
+		tip := n.chain.tip(f, max(n.w.opt.tipBytes, 100))
+		n.tips[d] = wire.ChunkDigests(tip)
+		for i, c := range n.tips[d] {
+			n.keep[c] = tip[i*wire.ChunkSize : min(len(tip), (i+1)*wire.ChunkSize)]
+		}
+	}
+	return n.tips[d]
+}
+
+func (n *node) replyChunk(e ReplyChunk) {
+	n.manifest() // a node can serve the chunks of its present tips
+	b := n.keep[e.Digest]
+	if b == nil {
+		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
+		return
+	}
+	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: b}.Encode())
+}
+
+// store is the outer side's verdict on a payload: those that begin with 'X' do
+// not decode.
+func (n *node) store(e Fetched) {
+	id := e.Header.Header.ID(n.w.run)
+	n.fetched[id]++
+	if len(e.Payload) > wire.MaxInline {
+		n.received += int64(len(e.Payload))
+	}
+	n.w.after(1, func() {
+		if !n.up {
+			return
+		}
+		if e.Payload[0] == 'X' {
+			n.do(func() { n.core.Invalid(n.w.now, id, "begins with X") })
+			return
+		}
+		n.chain.store(e.Header, e.Payload)
+		n.do(func() { n.core.Stored(n.w.now, id) })
+	})
+}
+
+func (n *node) install(e Snapshot) {
+	for _, fm := range e.Manifest.Fragments {
+		for _, c := range fm.Chunks {
+			if n.chunks[c] == nil {
+				n.w.t.Fatalf("node %d: snapshot without chunk %v", n.index, c)
+			}
+		}
+	}
+	n.chain.install(e.Manifest)
+	n.effects = append(n.effects, e)
+	if n.state == wire.Joining {
+		n.state = wire.Training
+	}
+}
+
+func (n *node) dial(addr string) {
+	var port int
+	if _, err := fmt.Sscanf(addr, "/ip4/10.0.0.1/tcp/%d", &port); err != nil {
+		n.w.t.Fatalf("dial %q: %v", addr, err)
+	}
+	n.w.after(n.w.delay(), func() {
+		if n.up && port-1000 < len(n.w.nodes) {
+			n.w.connect(n.index, port-1000)
+		}
+	})
+}
+
+// publish makes a delta of the given size and announces it.
+func (n *node) publish(f int, round uint32, payload []byte) wire.SignedHeader {
+	s := wire.SignHeader(n.key, n.w.run, wire.Header{
+		Fragment: uint16(f), Round: round, Base: round - 1, Steps: 1, Tokens: 10,
+		Size: uint32(len(payload)), Payload: wire.Sum(payload),
+	})
+	n.chain.store(s, payload)
+	n.do(func() {
+		n.core.Announce(n.w.now, s, payload)
+		n.core.Stored(n.w.now, s.Header.ID(n.w.run))
+	})
+	return s
+}
+
+func (w *world) payload(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(w.rng.Uint32())
+	}
+	b[0] = 'p'
+	return b
+}
+
+func (n *node) checkBounds() {
+	if what, is, most := n.core.overLimit(); what != "" {
+		n.w.t.Fatalf("node %d holds %d %s, at most %d", n.index, is, what, most)
+	}
+}
+
+// overLimit names a machine that holds more than its limits say, "" if none
+// does.
+func (c *Core) overLimit() (what string, is, most int) {
+	for _, s := range []struct {
+		what     string
+		is, most int
+	}{
+		{"peers", len(c.peers.list), maxPeers},
+		{"seen", len(c.headers.seen.ring), maxSeen},
+		{"seen by id", len(c.headers.seen.byID), maxSeen},
+		{"seen by slot", len(c.headers.seen.bySlot), maxSeen},
+		{"pieces of evidence", len(c.evidence.known), maxEvidence},
+		{"wants", len(c.pull.wants), maxWants},
+		{"pulls", c.pull.flying, maxPulls},
+		{"repairs", len(c.repair.sessions), maxRepairs},
+		{"chunk calls", c.snapshot.flying, maxChunkCalls},
+		{"parked", len(c.serve.parked), maxParked},
+		{"bytes under way", c.serve.bytesAway, maxServing},
+		{"calls", len(c.calls), maxPulls + maxRepairs + (maxChunkCallsPerPeer+2)*(len(c.peers.list)+1)},
+	} {
+		if s.is > s.most || s.is < 0 {
+			return s.what, s.is, s.most
+		}
+	}
+	for _, p := range c.peers.list {
+		if p.pulls > maxPullsPerPeer || p.chunks > maxChunkCallsPerPeer || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
+			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxPullsPerPeer
+		}
+	}
+	return "", 0, 0
+}
