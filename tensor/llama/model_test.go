@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -208,23 +207,6 @@ func surprise(logits []float32, token int32) float64 {
 		sum += math.Exp(float64(v - logits[token]))
 	}
 	return math.Log(sum)
-}
-
-// TestStepAllocatesLittle: what loops hand to other threads, but no buffers.
-func TestStepAllocatesLittle(t *testing.T) {
-	p, grad, m := NewParams(ragged), NewParams(ragged), NewModel(ragged, 1)
-	tokens := randomTokens(rand.New(rand.NewPCG(9, 9)), ragged, 1)
-	m.LossGrad(p, grad, tokens)
-	const steps, limit = 10, 16 << 10
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range steps {
-		m.LossGrad(p, grad, tokens)
-	}
-	runtime.ReadMemStats(&after)
-	if n := (after.TotalAlloc - before.TotalAlloc) / steps; n > limit {
-		t.Errorf("a step allocates %d bytes", n)
-	}
 }
 
 func TestMisuse(t *testing.T) {
