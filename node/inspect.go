@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -104,27 +105,32 @@ func storedTips(dir string) (tips []*outer.Tip, err error) {
 	defer func() { err = errors.Join(err, f.close()) }()
 	tips = f.genesis.Tips()
 	for p := range tips {
-		bases, err := f.bases(p)
+		base, err := f.newestBase(p)
 		if err != nil {
 			return nil, err
 		}
-		if len(bases) > 0 {
-			tips[p] = bases[len(bases)-1]
+		if base != nil {
+			tips[p] = base
 		}
 	}
 	return f.replay(tips, nil)
 }
 
-// bases are the kept tips of a fragment, oldest first, that fit the record of
-// their round. A base that does not is of a fold that a crash kept from being
-// recorded, or recorded before a late delta came: the round is folded again
-// from an older one.
-func (f *folder) bases(p int) ([]*outer.Tip, error) {
+// newestBase is the newest kept tip of a fragment that fits the record of its
+// round; nil if there is none.
+func (f *folder) newestBase(p int) (*outer.Tip, error) {
 	rounds, err := f.store.Bases(p)
 	if err != nil {
 		return nil, err
 	}
-	var tips []*outer.Tip
+	slices.Reverse(rounds)
+	return f.firstBase(p, rounds)
+}
+
+// firstBase is the tip of the first of some kept rounds that fits its record.
+// A base that does not is of a fold that a crash kept from being recorded: the
+// round is folded again from another base.
+func (f *folder) firstBase(p int, rounds []uint32) (*outer.Tip, error) {
 	for _, round := range rounds {
 		blob, err := f.store.Base(p, round)
 		if err != nil {
@@ -135,15 +141,14 @@ func (f *folder) bases(p int) ([]*outer.Tip, error) {
 			return nil, fmt.Errorf("base of fragment %d round %d: %w", p, round, err)
 		}
 		record, err := f.store.Round(p, round)
-		if err == nil && checkRecord(record, tip) != nil {
-			continue
+		if errors.Is(err, store.ErrNotFound) || err == nil && checkRecord(record, tip) == nil {
+			return tip, nil
 		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err != nil {
 			return nil, err
 		}
-		tips = append(tips, tip)
 	}
-	return tips, nil
+	return nil, nil
 }
 
 // checkRecord compares what was recorded of a round with a tip after it.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -77,6 +78,9 @@ func Ledger(dir string) (view LedgerView, err error) {
 		return LedgerView{}, err
 	}
 	b := ledgerBuilder{folder: f, authors: map[wire.PeerID]*LedgerAuthor{}}
+	if b.self, err = f.self(); err != nil {
+		return LedgerView{}, err
+	}
 	b.view = LedgerView{
 		Run: hex.EncodeToString(f.run[:]), Name: f.genesis.Name,
 		BudgetTokens: f.genesis.Outer.Budget, TokensTrained: steps.Tokens,
@@ -86,7 +90,7 @@ func Ledger(dir string) (view LedgerView, err error) {
 			return LedgerView{}, fmt.Errorf("ledger of %s: fragment %d: %w", dir, p, err)
 		}
 	}
-	return b.finish(), b.markSelf()
+	return b.finish(), nil
 }
 
 // ledgerBuilder adds the ledger up.
@@ -132,7 +136,7 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded bool)
 	})
 	a := b.authors[h.Author]
 	if a == nil {
-		a = &LedgerAuthor{Author: hex.EncodeToString(h.Author[:])}
+		a = &LedgerAuthor{Author: hex.EncodeToString(h.Author[:]), Self: h.Author == b.self}
 		b.authors[h.Author] = a
 	}
 	if !folded {
@@ -151,4 +155,33 @@ func (b *ledgerBuilder) weight(p int) float64 {
 		all += f.Len
 	}
 	return float64(b.plan[p].Len) / float64(all)
+}
+
+// self is the author of the own deltas; zero where there are none.
+func (f *folder) self() (wire.PeerID, error) {
+	own, err := f.store.Own()
+	if err != nil || len(own) == 0 {
+		return wire.PeerID{}, err
+	}
+	return own[0].Header.Header.Author, nil
+}
+
+func (b *ledgerBuilder) finish() LedgerView {
+	var known float64
+	for _, a := range b.authors {
+		known += a.Tokens
+	}
+	for _, a := range b.authors {
+		if known > 0 {
+			a.Share = a.Tokens / known
+		}
+		b.view.Authors = append(b.view.Authors, *a)
+	}
+	slices.SortFunc(b.view.Authors, func(x, y LedgerAuthor) int {
+		return cmp.Or(cmp.Compare(y.Tokens, x.Tokens), cmp.Compare(x.Author, y.Author))
+	})
+	for p, f := range b.view.Fragments {
+		b.view.TokensFolded += b.weight(p) * float64(f.Tokens)
+	}
+	return b.view
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip/wire"
+	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
 
@@ -60,23 +62,25 @@ type verification struct {
 
 // start is the tip that the replay of a fragment begins from.
 func (v *verification) start(p int, genesis *outer.Tip) (*outer.Tip, error) {
-	bases, err := v.bases(p)
+	newest, err := v.newestBase(p)
 	if err != nil {
 		return nil, err
 	}
-	if len(bases) > 0 {
-		v.newest[p] = bases[len(bases)-1]
-	}
+	v.newest[p] = newest
 	gap, err := v.gap(p)
 	if err != nil || gap == 0 {
 		return genesis, err
 	}
-	for _, tip := range bases {
-		if tip.Round >= gap {
-			return tip, nil
-		}
+	rounds, err := v.store.Bases(p)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("fragment %d: round %d is not held whole and no base after it is kept; let the node run once more so that it fetches what it lacks", p, gap)
+	rounds = slices.DeleteFunc(rounds, func(r uint32) bool { return r < gap })
+	base, err := v.firstBase(p, rounds)
+	if err == nil && base == nil {
+		err = fmt.Errorf("fragment %d: round %d is not held whole and no base after it is kept; let the node run once more so that it fetches what it lacks", p, gap)
+	}
+	return base, err
 }
 
 // gap is the newest round up to the last recorded or kept one that cannot be
