@@ -11,7 +11,7 @@ import (
 
 // evalTokens is about how many tokens are scored at once: enough to keep a
 // machine busy, few enough to notice soon that nobody wants the result.
-const evalTokens = 2048
+const evalTokens = 512
 
 // BitsPerByte returns the mean number of bits that the model needs for each
 // target byte of windows, as corpus.Windows makes them: a window's first byte
