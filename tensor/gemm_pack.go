@@ -22,11 +22,12 @@ func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep in
 		}
 		return aRow, 1, t.rows * aRow
 	}
-	aStep = (t.rows + 7) &^ 7
+	aStep = t.cols / 2
+	tileStep = aStep * t.inner
 	for i := 0; i < rows; i += t.rows {
-		packColumns(dst[i/t.rows*aStep*t.inner:], aStep, a[i:], t.lda, min(t.rows, rows-i), t.inner)
+		t.packColumns(&dst[i/t.rows*tileStep], false, &a[i], t.lda, min(t.rows, rows-i), t.inner)
 	}
-	return 1, aStep, aStep * t.inner
+	return 1, aStep, tileStep
 }
 
 // packPanel packs one panel of op(B): each row of the panel has the tile's columns,
@@ -35,27 +36,14 @@ func (t *tiler) packPanel(panel int) {
 	dst := t.packed[panel*t.cols*t.inner:][:t.cols*t.inner]
 	left := t.col + panel*t.cols
 	cols := min(t.cols, t.n-left)
+	if !t.transB {
+		t.packColumns(&dst[0], true, &t.b[t.depth*t.ldb+left], t.ldb, cols, t.inner)
+		return
+	}
 	if cols < t.cols {
 		clear(dst)
 	}
-	if t.transB {
-		packTransposed(dst, t.cols, t.b[left*t.ldb+t.depth:], t.ldb, cols, t.inner)
-		return
-	}
-	packColumns(dst, t.cols, t.b[t.depth*t.ldb+left:], t.ldb, cols, t.inner)
-}
-
-// packColumns copies k rows of cols values, ld values apart, to rows of width values.
-// Moves of a known size are faster than calls.
-func packColumns(dst []float32, width int, src []float32, ld, cols, k int) {
-	for p := range k {
-		to, from := dst[p*width:][:width], src[p*ld:]
-		j := 0
-		for ; j+8 <= cols; j += 8 {
-			*(*[8]float32)(to[j:]) = *(*[8]float32)(from[j:])
-		}
-		copy(to[j:], from[j:cols])
-	}
+	packTransposed(dst, t.cols, t.b[left*t.ldb+t.depth:], t.ldb, cols, t.inner)
 }
 
 // packTransposed writes cols rows of k values, ld values apart, as k rows of width

@@ -28,10 +28,13 @@ const serialFlops = 4 << 20
 // tile is a kernel for one tile of C. multiply computes rows x cols values (at most
 // the tile's), each the sum of k products: value (i, p) of op(A) is at a + i*aRow +
 // p*aStep, b is a packed panel of op(B) with the tile's columns in each of k rows, and
-// c has the leading dimension ldc. Strides count values.
+// c has the leading dimension ldc. Strides count values. packColumns copies k rows of
+// some columns to rows of cols/2 values, or cols values if wide, and fills them up with
+// zeros.
 type tile struct {
-	rows, cols int
-	multiply   func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
+	rows, cols  int
+	multiply    func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
+	packColumns func(dst *float32, wide bool, src *float32, ld, cols, k int)
 }
 
 // tiler is the state of one product under way: the block that is worked on, and its

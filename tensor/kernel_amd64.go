@@ -33,6 +33,6 @@ func fastKernels() []kernel {
 
 // The tiles fill the vector registers with sums: 28 of 32 and 12 of 16.
 var (
-	tileAVX512 = tile{rows: 14, cols: 32, multiply: gemmTileAVX512}
-	tileAVX2   = tile{rows: 6, cols: 16, multiply: gemmTileAVX2}
+	tileAVX512 = tile{rows: 14, cols: 32, multiply: gemmTileAVX512, packColumns: packColumnsAVX512}
+	tileAVX2   = tile{rows: 6, cols: 16, multiply: gemmTileAVX2, packColumns: packColumnsAVX2}
 )

@@ -33,7 +33,7 @@ func generate(dir string) error {
 		emit func(*build.Context)
 	}{
 		{"gemm", emitGemm},
-		{"transpose", emitTranspose},
+		{"pack", emitPack},
 		{"vector", emitVector},
 	}
 	for _, g := range groups {

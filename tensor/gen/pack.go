@@ -1,11 +1,53 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
+
+// emitPack emits the kernels that copy operands of the matrix product into the order
+// in which its tiles read them.
+func emitPack(c *build.Context) {
+	table := maskTable(c, "packMasks")
+	for _, s := range []isa{avx512(c), avx2(c)} {
+		s.table = table
+		s.emitPackColumns()
+	}
+	emitTranspose(c)
+}
+
+func (s isa) emitPackColumns() {
+	s.function("packColumns", "func(dst *float32, wide bool, src *float32, ld, cols, k int)",
+		fmt.Sprintf("copies k rows of cols values, ld values apart, to rows of %d values, or %d if wide, "+
+			"that end in zeros. k must be positive.", s.width, 2*s.width))
+	dst, src, ld, k := s.arg("dst"), s.arg("src"), s.arg("ld"), s.arg("k")
+	s.SHLQ(operand.U8(2), ld)
+	masks := s.masks(s.arg("cols"), 2)
+	wide := s.GP8()
+	s.Load(s.Param("wide"), wide)
+	s.TESTB(wide, wide)
+	s.JNE(operand.LabelRef("wide"))
+	s.packLoop("narrowLoop", masks[:1], dst, src, ld, k)
+	s.Label("wide")
+	s.packLoop("wideLoop", masks, dst, src, ld, k)
+}
+
+// packLoop copies k rows of as many registers as there are masks, and returns.
+func (s isa) packLoop(label string, masks []reg.Register, dst, src, ld, k reg.GPVirtual) {
+	s.Label(label)
+	for part, mask := range masks {
+		s.save(s.load(src, part, mask), dst, part, nil)
+	}
+	s.ADDQ(ld, src)
+	s.ADDQ(operand.U32(4*s.width*len(masks)), dst)
+	s.DECQ(k)
+	s.JNE(operand.LabelRef(label))
+	s.finish()
+}
 
 // emitTranspose emits the kernel that packs transposed matrices: 8 rows of the
 // source become 8 columns of the destination, 8 x 8 values at a time in AVX2
