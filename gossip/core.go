@@ -207,7 +207,7 @@ func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 func (c *Core) Stored(now Time, id wire.Digest) {
 	c.at(now)
 	c.serve.stored(id)
-	c.pull.end(id, true)
+	c.pull.end(id, held)
 }
 
 // Invalid says that the payload of id has the right hash and does not decode.
@@ -219,7 +219,15 @@ func (c *Core) Invalid(now Time, id wire.Digest, reason string) {
 		c.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
 	}
 	c.serve.invalid(id)
-	c.pull.end(id, false)
+	c.pull.end(id, missing)
+}
+
+// Unwanted says that the outer side has no use for a header that it was
+// offered, now or for good, and that nobody is to blame: its payload is not
+// fetched, and a repair that waits for it goes on, and catches up, without.
+func (c *Core) Unwanted(now Time, id wire.Digest) {
+	c.at(now)
+	c.pull.end(id, unwanted)
 }
 
 // FetchTips begins to fetch a snapshot: from a peer named in the link if one

@@ -127,11 +127,11 @@ func (n *node) answerBulk(handle uint64, id wire.Digest, body []byte, err error)
 // replyManifest serves the tips of one moment: of each fragment the newest
 // base that still lets a joiner fold deltas on their way.
 func (n *node) replyManifest(handle uint64) {
-	if m, ok := n.donor.fresh(); ok {
+	rounds := n.machine.Rounds()
+	if m, ok := n.donor.fresh(rounds); ok {
 		n.answer(handle, wire.Response{Status: wire.OK, Body: m}.Encode())
 		return
 	}
-	rounds := n.machine.Rounds()
 	wants := make([]donation, rounds.Fragments())
 	for p := range wants {
 		base := donatedBase(rounds.Bases(p), rounds.Tip(p).Round)
@@ -170,19 +170,34 @@ type donor struct {
 	mu       sync.Mutex
 	manifest []byte
 	made     time.Time
+	wants    []donation // what the manifest was made of
 	chunks   map[wire.Digest][]byte
 	previous map[wire.Digest][]byte
 }
 
-// Manifests are made anew when the last is older than manifestFresh, so that
-// eight joiners at once share one; the chunks of the one before stay, so that
-// a slow joiner can finish.
-const manifestFresh = 15 * time.Second
+// A manifest is shared by joiners that come at once. It is made anew when it is
+// older than manifestFresh, when more than manifestRounds have closed since
+// (the joiner would have to fetch them all), and when a late delta changed the
+// chain that leads to it. The chunks of the one before stay, so that a slow
+// joiner can finish.
+const (
+	manifestFresh  = 15 * time.Second
+	manifestRounds = 4
+)
 
-func (d *donor) fresh() ([]byte, bool) {
+func (d *donor) fresh(rounds *outer.Rounds) ([]byte, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.manifest, d.manifest != nil && time.Since(d.made) < manifestFresh
+	if d.manifest == nil || time.Since(d.made) > manifestFresh {
+		return nil, false
+	}
+	for p, w := range d.wants {
+		l, ok := rounds.Link(p, w.round)
+		if !ok || l.Chain != w.links[len(w.links)-1].Chain || rounds.Closed(p) > w.closed+manifestRounds {
+			return nil, false
+		}
+	}
+	return d.manifest, true
 }
 
 func (d *donor) chunk(id wire.Digest) ([]byte, bool) {
@@ -219,7 +234,7 @@ func (d *donor) make(key ed25519.PrivateKey, run wire.RunID, t *tips, wants []do
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.previous, d.chunks = d.chunks, chunks
-	d.manifest, d.made = wire.EncodeManifest(key, run, m), time.Now()
+	d.manifest, d.made, d.wants = wire.EncodeManifest(key, run, m), time.Now(), wants
 	return d.manifest, nil
 }
 

@@ -51,6 +51,7 @@ func (m *Machine) offer(now Time, sh wire.SignedHeader) {
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred} {
 		if errors.Is(err, passing) {
+			m.gossip.Unwanted(gossip.Time(now), id)
 			return
 		}
 	}
@@ -66,9 +67,11 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 	if _, known := m.headers[id]; !known {
 		m.offer(now, e.Header)
 	}
-	if _, known := m.headers[id]; known {
-		m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
+	if _, known := m.headers[id]; !known {
+		m.gossip.Unwanted(gossip.Time(now), id)
+		return
 	}
+	m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
 }
 
 // Stepped counts an inner step of the own learner.

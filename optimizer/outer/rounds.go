@@ -62,6 +62,7 @@ type entry struct {
 
 // ownRound is an own delta that is not final.
 type ownRound struct {
+	at     Time // when it was published
 	seq    uint64
 	id     ID
 	round  uint32

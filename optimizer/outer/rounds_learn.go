@@ -22,7 +22,7 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 // fragment is due: it rings (H steps since the last own delta), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
-	if !m.learner || f.drafting || f.pending == 0 || !m.open(f) || m.linkBusy(f) {
+	if !m.learner || f.drafting || f.pending == 0 || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := f.since >= m.p.H
@@ -46,14 +46,17 @@ func (m *Rounds) open(f *fragment) bool {
 }
 
 // linkBusy says whether own deltas of the fragment still wait for anybody to
-// take them. A learner without peers publishes all the same.
-func (m *Rounds) linkBusy(f *fragment) bool {
+// take them. A learner without peers publishes all the same. A delta that
+// nobody took for as long as a round can stay open is not on a slow link:
+// nobody wants it (it came with a snapshot, or its author is barred there), and
+// it must not stop those after it.
+func (m *Rounds) linkBusy(now Time, f *fragment) bool {
 	if len(m.live) <= 1 {
 		return false
 	}
 	n := 0
 	for _, o := range f.own {
-		if !o.handed {
+		if !o.handed && now-o.at < m.p.GraceMaxMs {
 			n++
 		}
 	}
@@ -75,7 +78,7 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	f.pending -= min(f.pending, d.Steps)
 	f.unsent -= min(f.unsent, d.Tokens)
 	f.mark = max(f.mark, d.Round)
-	f.own = append(f.own, ownRound{seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
+	f.own = append(f.own, ownRound{at: now, seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
 	if m.Offer(now, d) == nil {
 		m.Held(now, d.Fragment, d.Round, d.ID)
 	}
