@@ -69,10 +69,13 @@ type (
 type (
 	// Offer hands up a verified header. From is the peer that brought it. The
 	// payload follows as Fetched, if it can be had. A header may be offered
-	// again when repair meets it and its payload is still missing.
+	// again when repair meets it and its payload is still missing; Repair then
+	// says that From holds the delta, payload and all, in its set: refusing it
+	// for a reason that is not the same everywhere would keep the two apart.
 	Offer struct {
 		Header wire.SignedHeader
 		From   wire.PeerID
+		Repair bool
 	}
 
 	// Fetched hands up a payload whose hash and size fit its header. The

@@ -310,3 +310,20 @@ func TestConfigValidateNamesTheField(t *testing.T) {
 		}
 	}
 }
+
+func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	p := a.core.peers.find(wire.PeerID{1})
+	h := a.header(9, 1, 0)
+	id := h.Header.ID(a.run)
+	s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
+	s.fragments[0] = comparison{to: 3, theirs: wire.RangeAnswer{Closed: 3}}
+	a.core.repair.sessions = append(a.core.repair.sessions, s)
+	a.core.pull.want(id, h, p.id)
+	a.core.Effects()
+	a.core.Unwanted(a.now, id)
+	if e := a.core.Effects(); count[CatchUp](e) != 1 {
+		t.Errorf("no CatchUp without an unwanted delta: %v", e)
+	}
+}

@@ -18,9 +18,18 @@ type pull struct {
 	counts map[wire.PeerID]int // wants per author
 	flying int                 // requests in flight
 
-	// settled is told of each want that ended: held or not to be had.
-	settled func(id wire.Digest, held bool)
+	// settled is told of each want that ended, and how.
+	settled func(id wire.Digest, how outcome)
 }
+
+// outcome is how a want ended.
+type outcome uint8
+
+const (
+	held     outcome = iota // verified and held
+	missing                 // nobody gave it, or it is unusable
+	unwanted                // the outer side has no use for it
+)
 
 // want is one payload that is missing.
 type want struct {
@@ -240,11 +249,11 @@ func (p *pull) handUp(w *want, payload []byte) {
 func (p *pull) giveUp(w *want, why string) {
 	h := w.header.Header
 	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
-	p.end(w.id, false)
+	p.end(w.id, missing)
 }
 
 // end forgets the want for id, if there is one, and tells how it ended.
-func (p *pull) end(id wire.Digest, held bool) {
+func (p *pull) end(id wire.Digest, how outcome) {
 	if w := p.byID[id]; w != nil {
 		delete(p.byID, id)
 		i := slices.Index(p.wants, w)
@@ -253,5 +262,5 @@ func (p *pull) end(id wire.Digest, held bool) {
 			delete(p.counts, w.author.id)
 		}
 	}
-	p.settled(id, held)
+	p.settled(id, how)
 }

@@ -295,7 +295,7 @@ func (r *repair) takeOne(s *session, h wire.SignedHeader) {
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
 		return
 	}
-	r.emit(Offer{Header: h, From: s.peer.id})
+	r.emit(Offer{Header: h, From: s.peer.id, Repair: true})
 	s.waiting[id] = h.Header.Fragment
 	if !r.pull.want(id, h, s.peer.id) {
 		delete(s.waiting, id)
@@ -304,16 +304,17 @@ func (r *repair) takeOne(s *session, h wire.SignedHeader) {
 }
 
 // settled goes on with the repairs that waited for a payload.
-func (r *repair) settled(id wire.Digest, held bool) {
+func (r *repair) settled(id wire.Digest, how outcome) {
 	for _, s := range slices.Clone(r.sessions) {
 		f, ok := s.waiting[id]
 		if !ok {
 			continue
 		}
 		delete(s.waiting, id)
-		if held {
+		switch how {
+		case held:
 			s.learned++
-		} else {
+		case missing:
 			s.fragments[f].partial = true
 		}
 		if len(s.waiting) == 0 && s.batch == nil {
