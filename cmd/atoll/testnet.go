@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"atoll/testnet"
+)
+
+// TestnetCmd is `atoll testnet`.
+type TestnetCmd struct {
+	Nodes     int           `help:"Learners that start together." default:"4" placeholder:"N"`
+	Model     string        `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Data      string        `help:"Text to train on: a file or a folder. Default: the prose that ships with Go; \"goroot\": the Go code there." placeholder:"PATH"`
+	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"3e6"`
+	Seed      uint64        `help:"Of the initial parameters and the batches." default:"1"`
+	Speed     []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
+	Chaos     string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens." placeholder:"SPEC"`
+	Arm       string        `help:"How the nodes train together: atoll." enum:"atoll" default:"atoll"`
+	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
+	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
+	Timeout   time.Duration `help:"Kill everything and exit with 4 then." default:"30m"`
+	H         int           `name:"h" help:"Inner steps of a round. Default: 24." placeholder:"STEPS"`
+	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
+	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
+	LR        float64       `name:"lr" help:"Peak learning rate. Default: as the model suggests." placeholder:"RATE"`
+	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
+}
+
+// Help is what `atoll testnet --help` says first.
+func (TestnetCmd) Help() string {
+	return `Starts real node processes of this program on this machine, lets them train one model together with no leader, shows it live, and ends with a report: how good the model is, where every token went, and whether every node holds the same bits. Exit code 0 only if every check of the report passed.
+
+Examples:
+
+  atoll testnet
+  atoll testnet --nodes 4 --speed 1,1,2,4 --tokens 1e6
+  atoll testnet --nodes 3 --chaos "join @33%, leave 1 @66%" --json
+  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`
+}
+
+// Run is the command.
+func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
+	cfg := testnet.Config{
+		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
+		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR,
+		Out: c.err, Terminal: isTerminal(c.err), Abort: c.abort,
+	}
+	if err := cfg.Validate(); err != nil {
+		return badUsage("%v", err)
+	}
+	report, err := testnet.Run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		err = c.json(report)
+	} else {
+		err = report.WriteText(c.out)
+	}
+	if err == nil && !report.Passed() {
+		err = errSilent
+	}
+	return err
+}

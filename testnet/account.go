@@ -1,0 +1,232 @@
+package testnet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/node/store"
+)
+
+// entry is where the work of one node went: tokens by fragment, each from a
+// source of its own, so that they need not fit.
+type entry struct {
+	name        string
+	author      wire.PeerID
+	guest       bool     // not one of this world's processes: nothing but its deltas is known
+	died        bool     // a process of it was killed
+	trained     uint64   // by the step log
+	folded      []uint64 // in the chain
+	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
+	discarded   []uint64 // published, not in the chain
+	unpublished []uint64 // at the end, by the last status
+	unknown     []uint64 // in the chain, but not in the node's own ledger
+}
+
+// lost is what is left of the tokens trained after all other columns. It is
+// zero for a node that never died.
+func (e entry) lost(p int) int64 {
+	return int64(e.trained) - int64(e.folded[p]) - int64(e.discarded[p]) - int64(e.unpublished[p])
+}
+
+// account is the account of a run.
+type account struct {
+	chain   *chain
+	entries []entry
+}
+
+// reference opens the ledgers of the nodes that were there at the end and
+// returns the chain of the first that has it from the first round on.
+func (w *world) reference() (*member, *chain, error) {
+	var why error
+	for _, m := range w.survivors() {
+		s, err := store.OpenReadOnly(m.dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := readChain(s, w.genesis.Plan(), w.genesis.Outer.WindowUnion)
+		if err = errors.Join(err, s.Close()); err == nil {
+			return m, c, nil
+		}
+		why = errors.Join(why, err)
+	}
+	if why == nil {
+		why = fmt.Errorf("no node was there at the end of the run")
+	}
+	return nil, nil, why
+}
+
+// survivors are the nodes that saw the end of the run.
+func (w *world) survivors() (out []*member) {
+	for _, m := range w.members {
+		if l := m.newest(); l != nil && l.final && l.last.Finished {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// account reads where everything went from what the nodes left.
+func (w *world) account(ref *member, c *chain) (account, error) {
+	a := account{chain: c}
+	ours := map[wire.PeerID]bool{}
+	for _, m := range w.members {
+		e, err := m.entry(c)
+		if err != nil {
+			return a, fmt.Errorf("account of %s: %w", m.name(), err)
+		}
+		a.entries = append(a.entries, e)
+		ours[e.author] = true
+	}
+	guests, err := guestEntries(ref.dir, c, ours)
+	a.entries = append(a.entries, guests...)
+	return a, err
+}
+
+// entry is the account of one of the world's own nodes.
+func (m *member) entry(c *chain) (e entry, err error) {
+	n := len(c.params)
+	e = entry{name: m.name(), unpublished: make([]uint64, n)}
+	key, _, err := store.LoadKey(m.dir)
+	if err != nil {
+		return e, err
+	}
+	e.author = wire.PeerIDOf(key)
+	steps, err := store.SumSteps(m.dir)
+	if err != nil {
+		return e, err
+	}
+	e.trained, e.folded = steps.Tokens, c.sums.of(e.author, n)
+	for _, l := range m.lives {
+		e.died = e.died || l.killed
+	}
+	last := m.newest()
+	var closed []uint32
+	if last.final {
+		for p, f := range last.last.Fragments {
+			closed = append(closed, f.Closed)
+			// A step that ended after the last status is in no delta.
+			e.unpublished[p] = f.Unpublished + steps.Tokens - min(steps.Tokens, last.last.TokensTrained)
+		}
+	}
+	return e, e.publish(m.dir, c, closed)
+}
+
+// publish fills in what the ledger in dir has of the author's deltas.
+func (e *entry) publish(dir string, c *chain, closed []uint32) error {
+	s, err := store.OpenReadOnly(dir)
+	if errors.Is(err, store.ErrNotFound) { // killed before it had one
+		n := len(c.params)
+		e.returned, e.discarded, e.unknown = make([]uint64, n), make([]uint64, n), e.folded
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := c.readPublished(s, e.author, closed)
+	e.returned, e.discarded, e.unknown = p.returned, p.discarded, p.unknown
+	return errors.Join(err, s.Close())
+}
+
+// guestEntries are the accounts of nodes that took part without being of this
+// world, such as one that was started by hand: what they published counts as
+// what they trained.
+func guestEntries(dir string, c *chain, ours map[wire.PeerID]bool) ([]entry, error) {
+	var out []entry
+	for author, folded := range c.sums {
+		if ours[author] {
+			continue
+		}
+		e := entry{name: "guest " + author.String(), author: author, guest: true, folded: folded, unpublished: make([]uint64, len(folded))}
+		if err := e.publish(dir, c, c.closed); err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b entry) int { return a.author.Compare(b.author) })
+	return out, nil
+}
+
+// mean is the parameter-weighted mean over fragments of a column, rounded down:
+// each step's tokens are in every fragment, so they must not be added up.
+func (c *chain) mean(column func(p int) uint64) uint64 {
+	var hi, lo, params uint64
+	for p, n := range c.params {
+		h, l := bits.Mul64(n, column(p))
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi += h + carry
+		params += n
+	}
+	if hi >= params {
+		return math.MaxUint64
+	}
+	q, _ := bits.Div64(hi, lo, params)
+	return q
+}
+
+// totals are the columns of the whole run as the report has them. They add up
+// exactly: what rounding leaves goes to the unpublished tokens.
+type totals struct {
+	trained, folded, returned, discarded, unpublished, lost uint64
+}
+
+func (a account) totals() totals {
+	var t totals
+	sum := func(column func(e entry, p int) uint64) uint64 {
+		return a.chain.mean(func(p int) (all uint64) {
+			for _, e := range a.entries {
+				all += column(e, p)
+			}
+			return all
+		})
+	}
+	t.folded = sum(func(e entry, p int) uint64 { return e.folded[p] })
+	t.returned = sum(func(e entry, p int) uint64 { return e.returned[p] })
+	t.discarded = sum(func(e entry, p int) uint64 { return e.discarded[p] })
+	t.lost = sum(func(e entry, p int) uint64 { return uint64(max(0, e.lostHere(p))) })
+	t.trained = sum(func(e entry, p int) uint64 { return e.made(p) })
+	t.unpublished = t.trained - min(t.trained, t.folded+t.discarded+t.lost)
+	return t
+}
+
+// made is what was trained, for a guest what is known of it.
+func (e entry) made(p int) uint64 {
+	if e.guest {
+		return e.folded[p] + e.discarded[p]
+	}
+	return e.trained
+}
+
+// lostHere is lost, of which nothing is known for a guest.
+func (e entry) lostHere(p int) int64 {
+	if e.guest {
+		return 0
+	}
+	return e.lost(p)
+}
+
+// misfits names what does not add up, to the token.
+func (a account) misfits() []string {
+	var out []string
+	for p := range a.chain.params {
+		var folded uint64
+		for _, e := range a.entries {
+			folded += e.folded[p]
+			if lost := e.lostHere(p); lost < 0 || lost > 0 && !e.died {
+				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d unpublished: %d left over",
+					e.name, p, e.trained, e.folded[p], e.discarded[p], e.unpublished[p], lost))
+			}
+			if e.unknown[p] != 0 && !e.died {
+				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens are folded that its own ledger does not have", e.name, p, e.unknown[p]))
+			}
+		}
+		if folded != a.chain.tokens[p] {
+			out = append(out, fmt.Sprintf("fragment %d: deltas of %d tokens are folded, the chain says %d", p, folded, a.chain.tokens[p]))
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package testnet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"atoll/node"
+	"atoll/optimizer"
+	"atoll/optimizer/trainer"
+)
+
+// utilisation is the part of the cores that all learners together may need at
+// the calibrated pace. The rest is for folding, the network, evaluation and
+// whatever else the machine does; a world that needed more would measure the
+// scheduler.
+const utilisation = 0.8
+
+// How long the speed of a step is measured: enough for a median.
+const (
+	measureSteps = 5
+	measureFor   = 500 * time.Millisecond
+)
+
+// Calibration is how fast the learners of a world step, and why.
+type Calibration struct {
+	StepMs      float64 `json:"step_ms,omitempty"` // of one step on one thread, measured alone
+	Cores       int     `json:"cores"`
+	Utilisation float64 `json:"utilisation"` // of the cores, by all learners together
+	PaceMs      float64 `json:"pace_ms"`     // of a step of a learner with divisor 1
+	Note        string  `json:"note"`
+}
+
+// calibrate measures a step on one thread of this process.
+func calibrate(ctx context.Context, g node.Genesis) (time.Duration, error) {
+	in := g.Inner
+	cfg := trainer.Config{
+		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1,
+		Optim: trainer.OptimConfig{
+			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+			Clip:  in.Clip,
+		},
+	}
+	speed, err := trainer.Measure(ctx, cfg, measureSteps, measureFor, time.Now)
+	if err != nil {
+		return 0, fmt.Errorf("calibrate: %w", err)
+	}
+	return speed.Step, nil
+}
+
+// paceFor is the pace of divisor 1 at which learners with these divisors need
+// the wanted part of the cores: each needs step/(pace x divisor) of one.
+func paceFor(step time.Duration, divisors []float64, cores int) Calibration {
+	needed := 0.0
+	for _, d := range divisors {
+		needed += 1 / d
+	}
+	pace := step.Seconds() * needed / (utilisation * float64(cores))
+	c := Calibration{StepMs: ms(step), Cores: cores, Utilisation: utilisation, PaceMs: 1000 * pace}
+	c.Note = "calibrated: all learners together need this part of the cores"
+	if least := step.Seconds(); pace < least {
+		c.PaceMs, c.Utilisation = 1000*least, needed/float64(cores)
+		c.Note = "calibrated: no slower than one step on one core takes"
+	}
+	return c
+}
+
+// paceAsked is the calibration of a pace that was asked for.
+func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibration {
+	needed := 0.0
+	for _, d := range divisors {
+		needed += step.Seconds() / (pace.Seconds() * d)
+	}
+	c := Calibration{StepMs: ms(step), Cores: cores, Utilisation: needed / float64(cores), PaceMs: ms(pace)}
+	c.Note = "pace as asked for"
+	if c.Utilisation > utilisation {
+		c.Note = "free-running: at this pace the learners want more of the shared cores than there is"
+	}
+	return c
+}
+
+func ms(d time.Duration) float64 { return 1000 * d.Seconds() }
+
+// pace is the least time of a step of a learner with a divisor.
+func (c Calibration) pace(divisor float64) time.Duration {
+	return time.Duration(c.PaceMs * divisor * float64(time.Millisecond))
+}

@@ -1,0 +1,140 @@
+package testnet
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// What the checks allow.
+const (
+	// budgetSlack is how far beyond its budget a run may end.
+	budgetSlack = 0.01
+	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
+	shareSlack = 0.15
+	// shareAfter is the least length of a run whose shares are compared: in a
+	// shorter one the second in which the first node was alone shows.
+	shareAfter = 30 * time.Second
+)
+
+// checks compares what came of the run with what was promised.
+func (w *world) checks(r Report, a account) []Check {
+	list := []Check{
+		w.checkEqual("one chain", r.ChainEqual, r.ChainDigest),
+		w.checkEqual("one digest", r.DigestsEqual, r.StateDigest),
+		checkAccount(r, a),
+		w.checkBudget(r),
+		checkWaiting(r),
+		w.checkChaos(),
+	}
+	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r)} {
+		if c != nil {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+func (w *world) checkEqual(name string, equal bool, digest string) Check {
+	c := Check{Name: name, Passed: equal, Detail: fmt.Sprintf("%d nodes hold %.16s", len(w.survivors()), digest)}
+	if equal {
+		return c
+	}
+	var each []string
+	for _, m := range w.survivors() {
+		s := m.newest().last
+		each = append(each, fmt.Sprintf("%s chain %.16s state %.16s", m.name(), s.ChainDigest, s.StateDigest))
+	}
+	c.Detail = strings.Join(each, ", ")
+	return c
+}
+
+func checkAccount(r Report, a account) Check {
+	misfits := a.misfits()
+	c := Check{Name: "account exact", Passed: len(misfits) == 0, Detail: strings.Join(misfits, "; ")}
+	if c.Passed {
+		c.Detail = fmt.Sprintf("%d trained = %d folded + %d discarded + %d unpublished + %d lost, and so for each node and fragment",
+			r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
+	}
+	return c
+}
+
+// checkBudget allows a step of every learner beyond the slack: steps are not
+// divided.
+func (w *world) checkBudget(r Report) Check {
+	step := uint64(len(w.members) * w.genesis.Batch * w.genesis.Model.Context)
+	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), step)
+	ok := r.TokensFolded >= r.TokensBudget && r.TokensFolded-r.TokensBudget <= slack
+	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
+		"%d tokens folded of %d: %+.2f %%, allowed are %d more", r.TokensFolded, r.TokensBudget,
+		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), slack)}
+}
+
+func checkWaiting(r Report) Check {
+	c := Check{Name: "nobody waited on peers", Passed: true}
+	var most float64
+	for _, n := range r.NodesReport {
+		if n.Time == nil {
+			continue
+		}
+		most = max(most, n.Time.Waiting)
+		c.Passed = c.Passed && n.Time.Waiting == 0
+	}
+	c.Detail = fmt.Sprintf("at most %.3f s of a learner's time", most)
+	return c
+}
+
+// checkChaos fails where an event could never be done.
+func (w *world) checkChaos() Check {
+	c := Check{Name: "chaos as planned", Passed: true, Detail: fmt.Sprintf("%d events", len(w.chaos))}
+	var missing []string
+	for _, e := range w.chaos {
+		if !e.done {
+			missing = append(missing, e.String())
+		}
+	}
+	if len(missing) > 0 {
+		c.Passed, c.Detail = false, "never done: "+strings.Join(missing, ", ")
+	}
+	return c
+}
+
+func (w *world) checkJoiners(r Report) *Check {
+	c := Check{Name: "joiners contribute", Passed: true}
+	var shares []string
+	for i, m := range w.members {
+		if m.joiner {
+			share := r.NodesReport[i].Share
+			c.Passed = c.Passed && share > 0
+			shares = append(shares, fmt.Sprintf("%s %.1f %%", m.name(), 100*share))
+		}
+	}
+	if len(shares) == 0 {
+		return nil
+	}
+	c.Detail = "share of the folded tokens: " + strings.Join(shares, ", ")
+	return &c
+}
+
+// checkShares compares the learners' shares with their speeds, where nothing
+// but speed tells them apart.
+func (w *world) checkShares(r Report) *Check {
+	guests := len(r.NodesReport) > len(w.members)
+	if len(w.members) < 2 || len(w.chaos) > 0 || guests || r.WallS < shareAfter.Seconds() {
+		return nil
+	}
+	var all, worst float64
+	for _, m := range w.members {
+		all += 1 / m.divisor
+	}
+	var shares []string
+	for i, m := range w.members {
+		expected := 1 / m.divisor / all
+		share := r.NodesReport[i].Share
+		worst = max(worst, math.Abs(share/expected-1))
+		shares = append(shares, fmt.Sprintf("%s %.1f %% of %.1f %%", m.name(), 100*share, 100*expected))
+	}
+	return &Check{Name: "shares follow speed", Passed: worst <= shareSlack, Detail: fmt.Sprintf(
+		"%s; worst off by %.1f %%", strings.Join(shares, ", "), 100*worst)}
+}

@@ -1,0 +1,266 @@
+package testnet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"atoll/node"
+	"atoll/node/status"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+)
+
+// report makes the report of a world whose nodes have ended.
+func (w *world) report(ctx context.Context) (Report, error) {
+	w.screen.say("the run is over; reading the ledgers and evaluating")
+	ref, c, err := w.reference()
+	if err != nil {
+		return Report{}, fmt.Errorf("account: %w (the world is in %s)", err, w.cfg.Dir)
+	}
+	a, err := w.account(ref, c)
+	if err != nil {
+		return Report{}, err
+	}
+	r := w.describe()
+	w.fillAccount(&r, a)
+	w.fillTimes(&r, a, runEnd(ref))
+	w.fillTraffic(&r)
+	r.NodesReport = w.nodeReports(a, r.TokensFolded)
+	if err := w.fillQuality(ctx, &r); err != nil {
+		return Report{}, err
+	}
+	r.Checks = w.checks(r, a)
+	return r, r.save(w.path(reportFile))
+}
+
+func (w *world) describe() Report {
+	run := w.genesis.RunID()
+	return Report{
+		Arm: "atoll", Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(), Seed: w.genesis.Seed,
+		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
+		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,
+		Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
+	}
+}
+
+func (w *world) fillAccount(r *Report, a account) {
+	t := a.totals()
+	r.TokensTrained, r.TokensFolded, r.TokensReturned = t.trained, t.folded, t.returned
+	r.TokensDiscarded, r.TokensUnpublished, r.TokensLost = t.discarded, t.unpublished, t.lost
+	r.Rounds, r.Deltas = a.chain.rounds(), a.chain.deltas
+	for _, l := range w.lives() {
+		r.Late += l.last.Account.Late
+		r.Refused += l.last.Account.Refused
+	}
+}
+
+// lives are all processes that said how they were.
+func (w *world) lives() (out []*life) {
+	for _, m := range w.members {
+		for _, l := range m.lives {
+			if l.seen {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// runEnd is when a node saw that the run was over.
+func runEnd(ref *member) time.Time {
+	l := ref.newest()
+	for _, e := range l.last.Events {
+		if e.Kind == "finished" {
+			return e.At
+		}
+	}
+	return l.ended
+}
+
+func (w *world) fillTimes(r *Report, a account, end time.Time) {
+	r.WallS = end.Sub(w.began).Seconds()
+	if r.WallS > 0 {
+		r.TokensPerS = float64(r.TokensFolded) / r.WallS
+	}
+	r.Goodput, r.GoodputUp = w.goodput(a, end)
+	for _, m := range w.members {
+		for i, l := range m.lives {
+			switch s := l.last.JoinS; {
+			case s == 0:
+			case i > 0:
+				r.RecoverS = append(r.RecoverS, s)
+			case m.joiner:
+				r.JoinS = append(r.JoinS, s)
+			}
+		}
+	}
+}
+
+// goodput is the seconds of steps whose tokens were folded, over the seconds
+// from each node's planned start to the end of the run or its ordered leave;
+// and the same over the seconds that processes lived.
+func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
+	var useful, all, alive float64
+	for i, m := range w.members {
+		until := end
+		if l := m.newest(); l.asked && l.ended.Before(end) {
+			until = l.ended
+		}
+		all += until.Sub(m.planned).Seconds()
+		stepping := 0.0
+		for _, l := range m.lives {
+			stepping += l.last.Time.Step + l.last.Time.Paced
+			alive += earlier(l.ended, end).Sub(l.began).Seconds()
+		}
+		if e := a.entries[i]; e.trained > 0 {
+			folded := a.chain.mean(func(p int) uint64 { return e.folded[p] })
+			useful += stepping * float64(folded) / float64(e.trained)
+		}
+	}
+	if all <= 0 || alive <= 0 {
+		return nil, nil
+	}
+	return measured(useful / all), measured(useful / alive)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (w *world) fillTraffic(r *Report) {
+	var payload, held uint64
+	for _, l := range w.lives() {
+		r.BytesSent += l.last.Net.SentBytes
+		r.BytesReceived += l.last.Net.ReceivedBytes
+		payload += l.last.Account.PayloadBytes
+		held += l.last.Account.PayloadHeld
+	}
+	if r.TokensFolded > 0 {
+		r.BytesPerToken = float64(r.BytesReceived) / float64(r.TokensFolded)
+	}
+	if held > 0 {
+		r.Amplification = measured(float64(payload) / float64(held))
+	}
+}
+
+// nodeReports has a row for each node of the world and each guest.
+func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
+	for i, e := range a.entries {
+		row := NodeReport{Name: e.name, ID: hex.EncodeToString(e.author[:]), Role: "learner"}
+		row.TokensFolded = a.chain.mean(func(p int) uint64 { return e.folded[p] })
+		row.Tokens = a.chain.mean(e.made)
+		if folded > 0 {
+			row.Share = float64(row.TokensFolded) / float64(folded)
+		}
+		if i < len(w.members) {
+			w.members[i].describe(&row)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// describe fills in what only the node itself knows.
+func (m *member) describe(row *NodeReport) {
+	l := m.newest()
+	row.Divisor, row.End = m.divisor, "left"
+	switch {
+	case l.killed:
+		row.End = "killed"
+	case l.final && l.last.Finished:
+		row.End = "done"
+	}
+	if !l.seen {
+		return
+	}
+	row.Role, row.RSSBytes = l.last.Role, measured(l.last.RSSBytes)
+	row.Time = m.timeAccount()
+	for _, p := range l.last.Peers {
+		if p.Self {
+			row.TokensPerS = measured(p.TokensPerS)
+			row.Capability = &Capability{
+				Hardware: p.Hardware, Trainer: p.Trainer, Precision: p.Precision,
+				TokensPerS: measured(p.MeasuredPerS), TokensPerStep: p.TokensPerStep,
+			}
+		}
+	}
+}
+
+// timeAccount adds up the processes of a node.
+func (m *member) timeAccount() *status.TimeAccount {
+	var sum status.TimeAccount
+	for _, l := range m.lives {
+		t := l.last.Time
+		sum.Step += t.Step
+		sum.Paced += t.Paced
+		sum.Publish += t.Publish
+		sum.Adopt += t.Adopt
+		sum.Waiting += t.Waiting
+		sum.Joining += t.Joining
+		sum.Ending += t.Ending
+		sum.Total += t.Total
+	}
+	return &sum
+}
+
+// fillQuality compares what the nodes hold and evaluates it on the whole
+// held-out part.
+func (w *world) fillQuality(ctx context.Context, r *Report) error {
+	survivors := w.survivors()
+	first := survivors[0].newest().last
+	r.ChainDigest, r.StateDigest, r.ChainEqual, r.DigestsEqual = first.ChainDigest, first.StateDigest, true, true
+	var model *tensor.Slab
+	var bits [sha256.Size]byte
+	for i, m := range survivors {
+		s := m.newest().last
+		_, slab, _, err := node.LoadModel(ctx, m.dir)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			model, bits = slab, slabSum(slab)
+		}
+		r.ChainEqual = r.ChainEqual && s.ChainDigest == r.ChainDigest
+		r.DigestsEqual = r.DigestsEqual && s.StateDigest == r.StateDigest && slabSum(slab) == bits
+	}
+	val, err := trainer.BitsPerByte(ctx, w.genesis.Model, model, corpus.Windows(w.data.HeldOut(), w.genesis.Model.Context))
+	if err != nil {
+		return err
+	}
+	baseline := corpus.WittenBell(w.data.Train(), w.data.HeldOut())
+	r.ValBPB, r.BaselineBPB, r.TrainLoss = &val, &baseline, meanLoss(survivors)
+	return nil
+}
+
+// slabSum is a hash of the bits of a model on this machine.
+func slabSum(p *tensor.Slab) [sha256.Size]byte {
+	b := make([]byte, 0, 4*len(p.Data))
+	for _, x := range p.Data {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return sha256.Sum256(b)
+}
+
+// meanLoss is the mean training loss of the learners among some nodes, in nats
+// per token.
+func meanLoss(members []*member) *float64 {
+	var sum, n float64
+	for _, m := range members {
+		if loss := m.newest().last.TrainLoss; loss > 0 {
+			sum, n = sum+loss, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return measured(sum / n)
+}

@@ -1,0 +1,162 @@
+package testnet
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/node"
+)
+
+// Config is a world to run. Zero fields mean the default where one is named.
+type Config struct {
+	Nodes  int       // learners that start together; 0 = DefaultNodes
+	Model  string    // tiny, small, base or a file of sizes; "" = tiny
+	Data   string    // corpus as corpus.Open takes it; "" = the prose that ships with Go
+	Tokens uint64    // budget: tokens folded; 0 = DefaultTokens
+	Seed   uint64    // of the initial parameters and the batches
+	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
+	Chaos  string    // see ParseChaos
+
+	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
+	Timeout time.Duration // the world is killed then; 0 = DefaultTimeout
+
+	Dir    string // where everything is kept; "" = a fresh folder for temporary files
+	Binary string // this program; "" = the running executable
+
+	H         int     // inner steps of a round; 0 = DefaultH
+	Fragments int     // 0 = as the model suggests
+	Batch     int     // rows of an inner step; 0 = as the model suggests
+	LR        float64 // peak learning rate; 0 = as the model suggests
+
+	Out      io.Writer       // what happens, live; nil = nowhere
+	Terminal bool            // Out is a terminal: redraw instead of adding lines
+	Abort    <-chan struct{} // closed: kill all nodes now, without the ordered leave that the end of the context asks for
+	Log      *slog.Logger    // nil = discard
+}
+
+// Defaults of a world.
+const (
+	DefaultNodes   = 4
+	DefaultTokens  = 3_000_000
+	DefaultTimeout = 30 * time.Minute
+	// DefaultH is the number of inner steps of a round.
+	DefaultH = 24
+)
+
+// Limits on a world: one machine carries it.
+const (
+	maxNodes   = 256  // processes that one machine starts
+	maxDivisor = 1000 // beyond it a node takes no step in a run of minutes
+	maxLR      = 10   // as a genesis allows
+)
+
+// Files of a world's folder.
+const (
+	genesisFile = "genesis"
+	linkFile    = "link"
+	reportFile  = "report.json"
+	logFile     = "log" // in a node's folder
+)
+
+// withDefaults fills what is zero and checks the rest; the error names the flag
+// that sets it.
+func (c Config) withDefaults() (Config, error) {
+	c.Nodes = orDefault(c.Nodes, DefaultNodes)
+	c.Model = orDefault(c.Model, "tiny")
+	c.Tokens = orDefault(c.Tokens, DefaultTokens)
+	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
+	c.H = orDefault(c.H, DefaultH)
+	if len(c.Speed) == 0 {
+		c.Speed = []float64{1}
+	}
+	if c.Out == nil {
+		c.Out = io.Discard
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Binary == "" {
+		binary, err := os.Executable()
+		if err != nil {
+			return c, fmt.Errorf("find this program: %w", err)
+		}
+		c.Binary = binary
+	}
+	return c, c.check()
+}
+
+// Validate returns an error that names the first flag whose value cannot be
+// meant, a chaos spec included. What needs the disk is checked by Run.
+func (c Config) Validate() error {
+	c, err := c.withDefaults()
+	if err == nil {
+		_, err = planChaos(c)
+	}
+	if err == nil {
+		_, err = node.ModelConfig(c.Model)
+	}
+	return err
+}
+
+func orDefault[T comparable](v, byDefault T) T {
+	var zero T
+	if v == zero {
+		return byDefault
+	}
+	return v
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Nodes < 1 || c.Nodes > maxNodes:
+		return fmt.Errorf("--nodes is %d: use 1 to %d", c.Nodes, maxNodes)
+	case len(c.Speed) > maxNodes:
+		return fmt.Errorf("--speed has %d divisors: use at most %d", len(c.Speed), maxNodes)
+	case c.Pace < 0:
+		return fmt.Errorf("--pace is %v: use the least time of a step, or leave it out to calibrate it", c.Pace)
+	case c.Timeout < 0:
+		return fmt.Errorf("--timeout is %v: use a duration such as 30m", c.Timeout)
+	case c.LR < 0 || c.LR > maxLR:
+		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
+	}
+	for _, d := range c.Speed {
+		if !(d >= 1 && d <= maxDivisor) {
+			return fmt.Errorf("--speed has the divisor %v: use 1 (full speed) to %d (as many times slower)", d, maxDivisor)
+		}
+	}
+	return nil
+}
+
+// divisor is how many times slower than full speed a node is.
+func (c Config) divisor(i int) float64 { return c.Speed[i%len(c.Speed)] }
+
+// makeDir makes the world's folder, or a fresh one. A folder with an earlier
+// world in it is refused: its ledgers would be taken for this run's.
+func makeDir(dir string) (string, error) {
+	if dir == "" {
+		made, err := os.MkdirTemp("", "atoll-testnet-")
+		if err != nil {
+			return "", fmt.Errorf("make folder for the testnet: %w", err)
+		}
+		return made, nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("testnet folder %s: %w", dir, err)
+	}
+	for _, name := range []string{genesisFile, nodeName(0)} {
+		if _, err := os.Stat(filepath.Join(abs, name)); err == nil {
+			return "", fmt.Errorf("--dir %s holds an earlier testnet (%s): remove it or choose another --dir", dir, name)
+		}
+	}
+	if err := os.MkdirAll(abs, 0o755); err != nil {
+		return "", fmt.Errorf("make testnet folder: %w", err)
+	}
+	return abs, nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node%d", i) }

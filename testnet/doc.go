@@ -1,0 +1,15 @@
+// Package testnet is a declarative local world of real nodes: it starts
+// processes of this program on one machine, lets them train one model together,
+// lets some of them join, leave or die on a schedule, shows what happens, and
+// ends with a report that checks what the run promised.
+//
+// A world lives in one folder:
+//
+//	genesis      the run's document
+//	link         the join link of the nodes that are up
+//	node0, ...   the folder of each node, with its log and its last status
+//	report.json  what Run returned
+//
+// The report is made from what the nodes left on disk, not from what they said
+// while they ran: ledgers, step logs and the last status of each.
+package testnet

@@ -1,0 +1,203 @@
+package testnet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"atoll/node"
+	"atoll/node/status"
+)
+
+// member is one node of a world: a folder, and the processes that have run on
+// it one after the other.
+type member struct {
+	index   int
+	dir     string
+	divisor float64
+	joiner  bool      // came by chaos
+	planned time.Time // when it was to begin
+	lives   []*life
+}
+
+// life is one process of a node.
+type life struct {
+	cmd    *exec.Cmd
+	log    *os.File
+	client *status.Client
+	began  time.Time
+	ended  time.Time // zero while it runs
+	asked  bool      // to leave
+	killed bool
+	paused bool
+	seen   bool
+	last   status.Snapshot // newest that was seen; the final one after an orderly end
+	final  bool            // last is what the node wrote when it ended
+}
+
+// exit says how a process ended.
+type exit struct {
+	member *member
+	life   *life
+	err    error
+}
+
+func (m *member) name() string { return nodeName(m.index) }
+
+// current is the process that runs, or nil.
+func (m *member) current() *life {
+	if n := len(m.lives); n > 0 && m.lives[n-1].ended.IsZero() {
+		return m.lives[n-1]
+	}
+	return nil
+}
+
+// newest is the newest process, running or not, or nil.
+func (m *member) newest() *life {
+	if len(m.lives) == 0 {
+		return nil
+	}
+	return m.lives[len(m.lives)-1]
+}
+
+// start begins a process with these arguments and sends its exit to exits.
+func (m *member) start(binary string, args []string, exits chan<- exit) error {
+	if err := os.MkdirAll(m.dir, 0o755); err != nil {
+		return fmt.Errorf("start %s: %w", m.name(), err)
+	}
+	log, err := os.OpenFile(filepath.Join(m.dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", m.name(), err)
+	}
+	l := &life{cmd: exec.Command(binary, args...), log: log, began: time.Now()}
+	l.cmd.Stdout, l.cmd.Stderr = log, log
+	l.cmd.Env = childEnv(os.Environ())
+	l.cmd.SysProcAttr = childAttributes()
+	if err := l.cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", m.name(), err), log.Close())
+	}
+	m.lives = append(m.lives, l)
+	go func() { exits <- exit{m, l, l.cmd.Wait()} }()
+	return nil
+}
+
+// kernelVariable is the one setting of the environment that nodes share with
+// the testnet; the flags of a node say everything else.
+const kernelVariable = "ATOLL_KERNEL="
+
+// childEnv leaves out the settings that are meant for the testnet itself.
+func childEnv(env []string) []string {
+	var kept []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "ATOLL_") || strings.HasPrefix(v, kernelVariable) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// snapshot asks the process for its newest status.
+func (l *life) snapshot(ctx context.Context, dir string) (status.Snapshot, error) {
+	if l.client == nil {
+		client, err := status.Dial(dir)
+		if err != nil {
+			return status.Snapshot{}, err
+		}
+		l.client = client
+	}
+	return l.client.Snapshot(ctx)
+}
+
+// end notes that the process has ended and reads what it left.
+func (m *member) end(l *life, at time.Time) error {
+	l.ended = at
+	err := l.log.Close()
+	if l.killed {
+		return err
+	}
+	s, readErr := readFinal(m.dir)
+	if readErr == nil && !s.Started.Before(l.began.Add(-clockSlack)) {
+		l.last, l.seen, l.final = s, true, true
+	}
+	return err
+}
+
+// clockSlack forgives the difference between the moment at which this process
+// noted a start and the one that the node noted.
+const clockSlack = time.Second
+
+// readFinal reads the status that a node wrote when it ended.
+func readFinal(dir string) (status.Snapshot, error) {
+	var s status.Snapshot
+	b, err := os.ReadFile(filepath.Join(dir, node.FinalStatusFile))
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("last status in %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// Parts of a log that a failure shows.
+const (
+	logTailBytes = 16 << 10
+	logTailLines = 12
+)
+
+// logTail returns the last lines of a node's log.
+func logTail(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, logFile))
+	if err != nil {
+		return err.Error()
+	}
+	b = bytes.TrimSpace(b[max(0, len(b)-logTailBytes):])
+	lines := strings.Split(string(b), "\n")
+	return strings.Join(lines[max(0, len(lines)-logTailLines):], "\n")
+}
+
+// signal sends a signal to the process alone; one that has ended is no error.
+func (l *life) signal(s syscall.Signal) error {
+	if err := l.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %v to process %d: %w", s, l.cmd.Process.Pid, err)
+	}
+	return nil
+}
+
+// leave asks the process to leave in order.
+func (l *life) leave() error {
+	l.asked = true
+	if l.paused {
+		if err := l.resume(); err != nil {
+			return err
+		}
+	}
+	return l.signal(syscall.SIGINT)
+}
+
+// kill ends the process and all it may have started, without warning.
+func (l *life) kill() error {
+	l.killed = true
+	if err := syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill process group %d: %w", l.cmd.Process.Pid, err)
+	}
+	return nil
+}
+
+func (l *life) pause() error {
+	l.paused = true
+	return l.signal(syscall.SIGSTOP)
+}
+
+func (l *life) resume() error {
+	l.paused = false
+	return l.signal(syscall.SIGCONT)
+}

@@ -1,0 +1,131 @@
+package testnet
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"atoll/node/status"
+)
+
+// Report is what came of a world. Units are in the names; what was not measured
+// is absent, never zero in its place.
+type Report struct {
+	Arm    string `json:"arm"`
+	Nodes  int    `json:"nodes"` // that started together
+	Model  string `json:"model"`
+	Params int    `json:"params"`
+	Seed   uint64 `json:"seed"`
+	Data   string `json:"data"`
+	SHA256 string `json:"data_sha256"`
+	Dir    string `json:"dir"`
+	Run    string `json:"run"`
+
+	// Parameter-weighted means over the fragments of what the ledgers, step logs
+	// and last status of the nodes say. Trained = folded + discarded +
+	// unpublished + lost; returned tokens went on to be counted elsewhere.
+	TokensBudget      uint64 `json:"tokens_budget"`
+	TokensTrained     uint64 `json:"tokens_trained"`
+	TokensFolded      uint64 `json:"tokens_folded"`
+	TokensReturned    uint64 `json:"tokens_returned"`
+	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
+	TokensUnpublished uint64 `json:"tokens_unpublished"`
+	TokensLost        uint64 `json:"tokens_lost"`
+
+	WallS       float64  `json:"wall_s"`       // first process to the end of the run
+	TokensPerS  float64  `json:"tokens_per_s"` // folded
+	ValBPB      *float64 `json:"val_bpb,omitempty"`
+	BaselineBPB *float64 `json:"baseline_bpb,omitempty"`
+	TrainLoss   *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
+
+	Rounds  uint64 `json:"rounds"` // closed, all fragments
+	Deltas  uint64 `json:"deltas"` // folded
+	Late    uint64 `json:"late"`   // held after their round had closed, all nodes
+	Refused uint64 `json:"refused"`
+
+	BytesSent     uint64   `json:"bytes_sent"`
+	BytesReceived uint64   `json:"bytes_received"`
+	BytesPerToken float64  `json:"bytes_per_token"`
+	Amplification *float64 `json:"payload_amplification,omitempty"`
+	Goodput       *float64 `json:"goodput,omitempty"`
+	GoodputUp     *float64 `json:"goodput_up,omitempty"`
+
+	Joins    int       `json:"joins"`
+	Leaves   int       `json:"leaves"`
+	Kills    int       `json:"kills"`
+	JoinS    []float64 `json:"join_s,omitempty"`
+	RecoverS []float64 `json:"recover_s,omitempty"`
+
+	ChainDigest  string `json:"chain_digest"`
+	StateDigest  string `json:"state_digest"`
+	DigestsEqual bool   `json:"digests_equal"`
+	ChainEqual   bool   `json:"chain_equal"`
+
+	Checks      []Check      `json:"checks"`
+	Calibration Calibration  `json:"calibration"`
+	NodesReport []NodeReport `json:"nodes_report"`
+}
+
+// Check is one promise of the run and whether it was kept.
+type Check struct {
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+	Detail string `json:"detail"`
+}
+
+// NodeReport is one node of the run.
+type NodeReport struct {
+	Name         string              `json:"name"`
+	ID           string              `json:"id"`
+	Role         string              `json:"role"`
+	End          string              `json:"end"`             // done, left or killed; "" for a guest
+	Divisor      float64             `json:"speed,omitempty"` // times slower than full speed
+	Tokens       uint64              `json:"tokens"`          // trained
+	TokensFolded uint64              `json:"tokens_folded"`
+	Share        float64             `json:"share"` // of the folded tokens
+	TokensPerS   *float64            `json:"tokens_per_s,omitempty"`
+	Capability   *Capability         `json:"capability,omitempty"`
+	Time         *status.TimeAccount `json:"time,omitempty"`
+	RSSBytes     *uint64             `json:"rss_bytes,omitempty"`
+}
+
+// Capability is what a node claimed in the handshake.
+type Capability struct {
+	Hardware      string   `json:"hardware"`
+	Trainer       string   `json:"trainer"`
+	Precision     string   `json:"precision"`
+	TokensPerS    *float64 `json:"tokens_per_s,omitempty"`
+	TokensPerStep uint64   `json:"tokens_per_step"`
+}
+
+// Passed says whether every check passed.
+func (r Report) Passed() bool {
+	for _, c := range r.Checks {
+		if !c.Passed {
+			return false
+		}
+	}
+	return true
+}
+
+// save writes the report into the world's folder.
+func (r Report) save(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// measured is a figure, absent if it is zero: none of those that this is used
+// for can be zero where it was measured.
+func measured[T comparable](x T) *T {
+	var zero T
+	if x == zero {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,254 @@
+package testnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"atoll/node"
+	"atoll/optimizer/trainer/corpus"
+)
+
+// Errors that callers decide on.
+var (
+	// ErrTimeout says that the run did not end in the time it was given. It is a
+	// context.DeadlineExceeded as well.
+	ErrTimeout error = timeoutError{}
+	// ErrStopped says that the caller ended the run before its end.
+	ErrStopped = errors.New("the testnet was stopped")
+)
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string        { return "the testnet took too long" }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// world is a testnet while it runs. One goroutine, that of Run, owns it.
+type world struct {
+	cfg         Config
+	genesis     node.Genesis
+	data        *corpus.Corpus
+	calibration Calibration
+	chaos       []scheduled
+	rng         *rand.Rand // which node Any takes
+	began       time.Time
+	members     []*member
+	exits       chan exit
+	running     int
+	link        string // as last written
+	screen      *screen
+	counts      counts
+	ending      error // why the world is being torn down, nil while all is well
+	killAt      time.Time
+}
+
+// counts are what chaos did.
+type counts struct{ joins, leaves, kills int }
+
+// scheduled is an event of chaos that is done or still to come.
+type scheduled struct {
+	Event
+	done bool
+}
+
+// Run runs a world to its end and returns the report, which is also in the
+// world's folder. An error means that there is no report: a bad Config, a node
+// that failed, ErrTimeout, or ErrStopped after the end of ctx. A report whose
+// checks failed is no error; see Report.Passed.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	w, err := build(ctx, cfg)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := w.live(ctx); err != nil {
+		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s)", err, w.cfg.Dir)
+	}
+	return w.report(ctx)
+}
+
+// build does everything that comes before the first process.
+func build(ctx context.Context, cfg Config) (*world, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	chaos, err := planChaos(cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{cfg: cfg, chaos: chaos, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	if w.data, err = corpus.Open(cfg.Data); err != nil {
+		return nil, err
+	}
+	if w.genesis, err = Genesis(cfg, w.data, time.Now()); err != nil {
+		return nil, err
+	}
+	if w.cfg.Dir, err = makeDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(w.path(genesisFile), w.genesis.Encode(), 0o644); err != nil {
+		return nil, fmt.Errorf("write genesis: %w", err)
+	}
+	w.screen = newScreen(cfg.Out, cfg.Terminal)
+	w.screen.say("testnet of %d nodes in %s", cfg.Nodes, w.cfg.Dir)
+	return w, w.setPace(ctx)
+}
+
+func planChaos(cfg Config) ([]scheduled, error) {
+	chaos, err := ParseChaos(cfg.Chaos)
+	if err != nil {
+		return nil, err
+	}
+	if err := chaos.inThisVersion(); err != nil {
+		return nil, err
+	}
+	if err := chaos.checkTargets(cfg.Nodes); err != nil {
+		return nil, err
+	}
+	var plan []scheduled
+	for _, e := range chaos {
+		plan = append(plan, scheduled{Event: e})
+	}
+	return plan, nil
+}
+
+// setPace calibrates how fast the learners step, those that join later
+// included.
+func (w *world) setPace(ctx context.Context) error {
+	step, err := calibrate(ctx, w.genesis)
+	if err != nil {
+		return err
+	}
+	var divisors []float64
+	for i := range w.cfg.Nodes + w.joins() {
+		divisors = append(divisors, w.cfg.divisor(i))
+	}
+	cores := runtime.GOMAXPROCS(0)
+	if w.cfg.Pace > 0 {
+		w.calibration = paceAsked(w.cfg.Pace, step, divisors, cores)
+	} else {
+		w.calibration = paceFor(step, divisors, cores)
+	}
+	w.screen.say("a step takes %.0f ms on one of %d cores; learners step every %.0f ms x their divisor (%s)",
+		w.calibration.StepMs, cores, w.calibration.PaceMs, w.calibration.Note)
+	return nil
+}
+
+func (w *world) joins() int {
+	n := 0
+	for _, e := range w.chaos {
+		if e.Verb == Join {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.cfg.Dir, name) }
+
+// pollEvery is how often the nodes are asked how they are; chaos and the
+// screen follow from it.
+const pollEvery = 500 * time.Millisecond
+
+// leaveWithin is how long nodes that were asked to leave may take before they
+// are killed: their own limit for it and some more.
+const leaveWithin = 15 * time.Second
+
+// live runs the nodes until the last has ended.
+func (w *world) live(ctx context.Context) error {
+	w.began = time.Now()
+	defer w.screen.close()
+	if err := w.startNode(w.cfg.Nodes > 1); err != nil {
+		return err
+	}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	timeout := time.NewTimer(w.cfg.Timeout)
+	defer timeout.Stop()
+	done, abort := ctx.Done(), w.cfg.Abort
+	for w.running > 0 {
+		select {
+		case <-done:
+			done = nil
+			w.tearDown(fmt.Errorf("%w: %w", ErrStopped, ctx.Err()))
+		case <-abort:
+			abort = nil
+			w.fail(ErrStopped)
+		case <-timeout.C:
+			w.fail(fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, w.cfg.Timeout))
+		case <-tick.C:
+			w.tick(ctx, time.Now())
+		case e := <-w.exits:
+			w.exited(e)
+		}
+	}
+	return w.ending
+}
+
+// tick looks at the nodes and does what is due.
+func (w *world) tick(ctx context.Context, now time.Time) {
+	w.poll(ctx)
+	if w.ending == nil {
+		w.check(w.startOthers())
+		w.check(w.writeLink())
+		w.check(w.doChaos(now))
+	}
+	if !w.killAt.IsZero() && now.After(w.killAt) {
+		w.killAll()
+	}
+	w.screen.show(w.view(now))
+}
+
+// check fails the world on an error.
+func (w *world) check(err error) {
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// fail ends the world at once.
+func (w *world) fail(err error) {
+	w.ending = errors.Join(w.ending, err)
+	w.killAll()
+}
+
+// tearDown asks every node to leave in order, and kills those that do not.
+func (w *world) tearDown(err error) {
+	w.ending = errors.Join(w.ending, err)
+	w.killAt = time.Now().Add(leaveWithin)
+	w.screen.say("asking %d nodes to leave; interrupt again to kill them", w.running)
+	for _, m := range w.members {
+		if l := m.current(); l != nil {
+			w.check(l.leave())
+		}
+	}
+}
+
+func (w *world) killAll() {
+	for _, m := range w.members {
+		if l := m.current(); l != nil {
+			w.ending = errors.Join(w.ending, l.kill())
+		}
+	}
+}
+
+// exited notes the end of a process. One that nobody asked for, before the end
+// of the run, fails the world.
+func (w *world) exited(e exit) {
+	w.running--
+	w.check(e.member.end(e.life, time.Now()))
+	switch {
+	case e.life.killed || w.ending != nil:
+	case e.err != nil:
+		w.fail(fmt.Errorf("%s died: %w; its log ends with:\n%s", e.member.name(), e.err, logTail(e.member.dir)))
+	case !e.life.final:
+		w.fail(fmt.Errorf("%s ended without a last status; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
+	case !e.life.asked && !e.life.last.Finished:
+		w.fail(fmt.Errorf("%s ended before the run was over; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
+	}
+}
