@@ -2,12 +2,11 @@ package p2p
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"net"
 	"strings"
 	"syscall"
 	"testing"
-
-	"errors"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"

@@ -17,7 +17,7 @@ type (
 		Record  hello.Record
 		Signed  hello.Signed // Record as its author signed it, for the roster
 		Session hello.Session
-		Addr    string // where it was found, with /p2p/
+		Addr    string // the connection's, with /p2p/; where it dials from if it dialled
 	}
 
 	// RecordChanged: a connected peer sent a newer record.
@@ -39,7 +39,8 @@ type (
 		Reason error // a *hello.Refusal
 	}
 
-	// Message is a gossip message that Config.Check accepted.
+	// Message is a gossip message that Config.Check accepted. Data must not be
+	// modified: gossip may still be sending it.
 	Message struct {
 		From wire.PeerID // who brought it, not who wrote it
 		ID   wire.Digest // wire.Sum of Data
@@ -47,7 +48,8 @@ type (
 	}
 
 	// Duplicate: another peer brought a message that was seen before. That peer
-	// is likely to have what the message announces.
+	// is likely to have what the message announces. Data must not be modified.
+	// If Check refused the message, its duplicates are reported all the same.
 	Duplicate struct {
 		From wire.PeerID
 		ID   wire.Digest

@@ -33,6 +33,7 @@ type Host struct {
 	tasks tasks
 
 	host  host.Host
+	made  chan struct{} // closed once host is set
 	quic  *quicreuse.ConnManager
 	topic *pubsub.Topic
 	sub   *pubsub.Subscription
@@ -76,6 +77,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		inbox:    newInbox(cfg.Inbox),
 		limit:    newLimiter(cfg.UploadBytesPerSecond),
 		traffic:  newTraffic(),
+		made:     make(chan struct{}),
 		openUDP:  openUDP,
 		portFree: portFree,
 	}
@@ -105,6 +107,7 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 	if h.host, err = libp2p.New(opts...); err != nil {
 		return fmt.Errorf("start host: %w", err)
 	}
+	close(h.made)
 	h.host.Network().Notify(&network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected})
 	h.host.SetStreamHandler(helloProtocol, h.serveHello)
 	h.host.SetStreamHandler(rpcProtocol, h.guarded(h.serveRPC))
@@ -169,9 +172,23 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 		}
 		return oneLine{err}
 	}
+	if h.host.Network().Connectedness(info.ID) == network.Limited {
+		return h.dialThrough(ctx, info.ID)
+	}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout+verdictTimeout) // the handshake's own error comes first
 	defer cancel()
 	return h.await(ctx, info.ID)
+}
+
+// dialThrough waits until hole punching, which a relayed connection has begun,
+// has led to a direct one, and for its handshake.
+func (h *Host) dialThrough(ctx context.Context, p peer.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, punchTimeout)
+	defer cancel()
+	if err := h.sayHello(ctx, p); err != nil {
+		return fmt.Errorf("%w: %w", h.whyNot(p), oneLine{err})
+	}
+	return h.await(ctx, p)
 }
 
 // oneLine is an error of libp2p, which lists attempts on lines of their own.

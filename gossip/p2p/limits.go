@@ -28,6 +28,9 @@ const (
 	// dialTimeout bounds one address; a full TCP and noise handshake takes four
 	// round trips, so 15 s is generous on any link worth training over.
 	dialTimeout = 15 * time.Second
+	// punchTimeout bounds hole punching: a few tries over a relay, some seconds
+	// each.
+	punchTimeout = 30 * time.Second
 	// helloTimeout bounds the handshake from connection to verdict. A peer that
 	// says nothing holds a connection no longer than that.
 	helloTimeout = 10 * time.Second

@@ -77,6 +77,11 @@ func (h *Host) reach() []libp2p.Option {
 func (h *Host) relays(ctx context.Context, num int) <-chan peer.AddrInfo {
 	found := make(chan peer.AddrInfo, num)
 	defer close(found)
+	select {
+	case <-h.made:
+	case <-ctx.Done():
+		return found
+	}
 	for _, pid := range h.host.Network().Peers() {
 		if len(found) == num {
 			break
