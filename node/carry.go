@@ -42,7 +42,8 @@ func (n *node) carry(e core.Effect) {
 	case core.StoreEvidence:
 		n.work.disk.put(func() { n.check("store evidence", n.store.PutEvidence(e.Evidence.A, e.Evidence.B)) })
 	case core.InstallTips:
-		n.work.disk.put(func() { n.install(e.Manifest) })
+		// After the chunks are on disk, and after the folds that it overtakes.
+		n.work.disk.put(func() { n.work.folds.put(func() { n.install(e.Manifest) }) })
 	default:
 		n.carryOuter(e)
 	}
@@ -165,11 +166,11 @@ func (n *node) fold(w outer.WantFold) {
 	n.post(func(now core.Time) {
 		if err != nil {
 			n.log.Error("fold", "err", err)
-			n.machine.FoldFailed(now, w.Fragment)
+			n.machine.FoldFailed(now, w.Fragment, w.Job)
 			return
 		}
 		n.view.folded(w, res)
-		if err := n.machine.Folded(now, w.Fragment, res.tip, res.states); err != nil {
+		if err := n.machine.Folded(now, w.Fragment, w.Job, res.tip, res.states); err != nil {
 			n.fatal = err
 		}
 	})
@@ -231,10 +232,7 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 // keepInstalled writes tips taken whole to disk, so that a restart begins there.
 func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
 	for p, tip := range tips {
-		if err := n.store.PutBase(p, tip.Round, tip.Encode()); err != nil {
-			return err
-		}
-		if err := n.tips.put(p, tip); err != nil {
+		if err := n.tips.restart(p, tip); err != nil {
 			return err
 		}
 		for _, l := range history[p] {

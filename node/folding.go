@@ -54,6 +54,34 @@ func (t *tips) put(fragment int, tip *outer.Tip) error {
 	return nil
 }
 
+// restart forgets every base of a fragment, which may be of another chain, and
+// keeps the one tip, on disk too.
+func (t *tips) restart(fragment int, tip *outer.Tip) error {
+	rounds, err := t.store.Bases(fragment)
+	if err != nil {
+		return err
+	}
+	for _, r := range rounds {
+		if err := t.store.DropBase(fragment, r); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	for k := range t.held {
+		if k.fragment == fragment {
+			t.forget(k)
+		}
+	}
+	t.mu.Unlock()
+	if err := t.store.TruncateRounds(fragment, tip.Round); err != nil {
+		return err
+	}
+	if err := t.store.PutBase(fragment, tip.Round, tip.Encode()); err != nil {
+		return fmt.Errorf("keep base of fragment %d round %d: %w", fragment, tip.Round, err)
+	}
+	return t.put(fragment, tip)
+}
+
 func tipBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }
 
 func (t *tips) forget(k tipKey) {

@@ -78,10 +78,10 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	g, text := toyGenesis(40_000), toyText(t)
+	g, text := toyGenesis(60_000), toyText(t)
 	linked := make(chan string, 1)
 	first := Config{
-		Dir: t.TempDir(), Genesis: g.Encode(), Profile: "local", Data: text, Threads: 1, Pace: 2 * time.Millisecond, Batch: 2,
+		Dir: t.TempDir(), Genesis: g.Encode(), Profile: "local", Data: text, Threads: 1, Pace: 5 * time.Millisecond, Batch: 2,
 		OnStatus: func(s status.Snapshot) {
 			select {
 			case linked <- s.Link:
@@ -95,7 +95,7 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		ends = append(ends, runNode(t, ctx, cancel, &wg, Config{Dir: t.TempDir(), Link: link, Profile: "local", Data: text, Threads: 1, Pace: 2 * time.Millisecond, Batch: 2}))
+		ends = append(ends, runNode(t, ctx, cancel, &wg, Config{Dir: t.TempDir(), Link: link, Profile: "local", Data: text, Threads: 1, Pace: 5 * time.Millisecond, Batch: 2}))
 	}
 	var all []status.Snapshot
 	for _, end := range ends {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -132,7 +131,7 @@ func (t *training) step(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("training step %d: %w", t.trainer.Steps(), err)
+		return err
 	}
 	t.learner.Stepped(res.Tokens, t.closed)
 	t.stepped(res, max(time.Since(began), t.pace))

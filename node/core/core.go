@@ -234,7 +234,7 @@ func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	switch e := e.(type) {
 	case gossip.Offer:
-		m.offer(now, e.Header)
+		m.offer(now, e.Header, e.Repair)
 	case gossip.Fetched:
 		m.fetched(now, e)
 	case gossip.CatchUp:

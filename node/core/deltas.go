@@ -29,10 +29,10 @@ type Refused struct {
 // offer hands a header to the rounds. What breaks the run's rules is refused
 // for good and never fetched; what merely came too late or too early is not
 // wanted now.
-func (m *Machine) offer(now Time, sh wire.SignedHeader) {
+func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
 	id := sh.Header.ID(m.cfg.Run)
 	d := DeltaOf(id, sh.Header)
-	err := m.rounds.Offer(now, d)
+	err := m.rounds.Offer(now, d, repair)
 	if err == nil {
 		err = m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
 	}
@@ -65,7 +65,7 @@ func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 func (m *Machine) fetched(now Time, e gossip.Fetched) {
 	id := e.Header.Header.ID(m.cfg.Run)
 	if _, known := m.headers[id]; !known {
-		m.offer(now, e.Header)
+		m.offer(now, e.Header, false)
 	}
 	if _, known := m.headers[id]; !known {
 		m.gossip.Unwanted(gossip.Time(now), id)
@@ -139,8 +139,8 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 }
 
 // Folded takes the result of an outer.WantFold.
-func (m *Machine) Folded(now Time, fragment int, tip *outer.Tip, states []outer.Digest) error {
-	if err := m.rounds.Folded(now, fragment, tip, states); err != nil {
+func (m *Machine) Folded(now Time, fragment int, job uint64, tip *outer.Tip, states []outer.Digest) error {
+	if err := m.rounds.Folded(now, fragment, job, tip, states); err != nil {
 		return err
 	}
 	m.tickEnd(now)
@@ -149,8 +149,8 @@ func (m *Machine) Folded(now Time, fragment int, tip *outer.Tip, states []outer.
 }
 
 // FoldFailed says that a fold could not be done for now.
-func (m *Machine) FoldFailed(now Time, fragment int) {
-	m.rounds.FoldFailed(now, fragment)
+func (m *Machine) FoldFailed(now Time, fragment int, job uint64) {
+	m.rounds.FoldFailed(now, fragment, job)
 	m.pump(now)
 }
 

@@ -65,11 +65,27 @@ func (m *Machine) tickJoin(now Time) {
 		if alone && m.rounds.Settled() {
 			m.enter(now, Ready)
 		}
+	case Fetching:
+		if now-m.join.since >= m.cfg.AloneMs && !m.donorInSight() {
+			m.gossip.CancelFetch(gossip.Time(now))
+			m.enter(now, Ready)
+		}
 	case Replaying:
 		if m.rounds.Settled() && (m.reached(m.join.target) || now-m.join.since >= replayMs) {
 			m.enter(now, Ready)
 		}
 	}
+}
+
+// donorInSight says whether some live peer is past joining itself. Newcomers
+// that know only each other begin the run from genesis.
+func (m *Machine) donorInSight() bool {
+	for _, p := range m.gossip.Peers() {
+		if !p.Silent && p.State != wire.Joining && p.State != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // reached says whether every round that the donor had closed is closed here.

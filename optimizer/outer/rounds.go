@@ -38,6 +38,7 @@ type fragment struct {
 	folding *foldJob
 	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
 	foldAt  Time   // when the last fold was asked for
+	jobs    uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
 	pending  uint32 // steps not yet published
@@ -74,6 +75,7 @@ type ownRound struct {
 
 // foldJob is a fold under way.
 type foldJob struct {
+	id    uint64
 	start uint32
 	links []Link // rounds start+1..to
 }
@@ -150,14 +152,16 @@ func (m *Rounds) advance(now Time, f *fragment) {
 	m.askFold(now, f)
 }
 
-// Offer takes a verified header, its payload not yet held. It reports whether
-// the payload is wanted, and if not, why.
-func (m *Rounds) Offer(now Time, d Delta) error {
+// Offer takes a verified header, its payload not yet held. The error says why
+// its payload is not wanted. repair says that a peer holds it in its set: what
+// one node took before evidence reached it, all must take, or their sets would
+// never be equal.
+func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 	if err := m.p.Check(d); err != nil {
 		return err
 	}
 	f := m.frags[d.Fragment]
-	if err := f.admits(m.p, d); err != nil {
+	if err := f.admits(m.p, d, repair); err != nil {
 		return err
 	}
 	r := f.round(d.Round)
@@ -236,11 +240,11 @@ func (m *Rounds) ring(now Time, f *fragment, d Delta) {
 
 // admits is the window: a delta below the oldest kept base, or final, cannot
 // be folded here, and each author may park one delta ahead of the next round.
-func (f *fragment) admits(p Params, d Delta) error {
+func (f *fragment) admits(p Params, d Delta, repair bool) error {
 	if d.Round <= f.base || d.Round+p.WindowUnion <= f.closed {
 		return ErrFinal
 	}
-	if f.barred[d.Author] {
+	if f.barred[d.Author] && !repair {
 		return ErrBarred
 	}
 	if d.Round > f.closed+2 {

@@ -20,6 +20,7 @@ type Closed struct {
 // kept as bases until DropBase. The answer is Folded or FoldFailed.
 type WantFold struct {
 	Fragment int
+	Job      uint64 // names it in the answer
 	Start    uint32
 	Sets     [][]Delta
 	Keep     []uint32

@@ -37,8 +37,9 @@ func (f *fragment) relink(p Params, start uint32) {
 
 // startFold describes the fold of rounds start+1 to closed.
 func (f *fragment) startFold(start uint32) WantFold {
-	job := &foldJob{start: start}
-	w := WantFold{Fragment: f.index, Start: start}
+	f.jobs++
+	job := &foldJob{id: f.jobs, start: start}
+	w := WantFold{Fragment: f.index, Job: job.id, Start: start}
 	for r := start + 1; r <= f.closed; r++ {
 		l, _ := f.link(r)
 		job.links = append(job.links, l)
@@ -78,14 +79,18 @@ func keepsBase(rnd, closed, union uint32) bool {
 }
 
 // Folded takes the result of a fold that was asked for: the tip and the state
-// digest of every round folded. A chain that differs from the one fixed when
-// the fold was asked for is a bug or corrupt memory, and an error.
-func (m *Rounds) Folded(now Time, fragment int, tip *Tip, states []Digest) error {
+// digest of every round folded. The result of a fold that was overtaken, because
+// tips were installed meanwhile, changes nothing. A chain that differs from the
+// one fixed when the fold was asked for is a bug or corrupt memory, and an error.
+func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Digest) error {
 	f := m.frags[fragment]
 	job := f.folding
+	if job == nil || job.id != id {
+		return nil
+	}
 	f.folding = nil
-	if job == nil || len(states) != len(job.links) {
-		return fmt.Errorf("fold of fragment %d: result does not belong to the fold asked for", fragment)
+	if len(states) != len(job.links) {
+		return fmt.Errorf("fold of fragment %d: %d states for %d rounds", fragment, len(states), len(job.links))
 	}
 	want := job.links[len(job.links)-1]
 	if tip.Round != want.Round || tip.Chain != want.Chain || tip.Tokens != want.Tokens || tip.EndRound != want.EndRound {
@@ -101,9 +106,9 @@ func (m *Rounds) Folded(now Time, fragment int, tip *Tip, states []Digest) error
 
 // FoldFailed says that a fold could not be done; it will be asked for again
 // when grace has passed.
-func (m *Rounds) FoldFailed(now Time, fragment int) {
+func (m *Rounds) FoldFailed(now Time, fragment int, id uint64) {
 	f := m.frags[fragment]
-	if f.folding == nil {
+	if f.folding == nil || f.folding.id != id {
 		return
 	}
 	f.touched(f.folding.start + 1)

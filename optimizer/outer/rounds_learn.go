@@ -79,7 +79,7 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	f.unsent -= min(f.unsent, d.Tokens)
 	f.mark = max(f.mark, d.Round)
 	f.own = append(f.own, ownRound{at: now, seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
-	if m.Offer(now, d) == nil {
+	if m.Offer(now, d, false) == nil {
 		m.Held(now, d.Fragment, d.Round, d.ID)
 	}
 }
