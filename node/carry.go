@@ -32,7 +32,7 @@ func (n *node) carry(e core.Effect) {
 	case gossip.Drop:
 		n.work.goRun(func(context.Context) { n.host.Drop(e.Peer, e.Reason) })
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
-		n.reply(e)
+		n.respond(e)
 	case gossip.StoreChunk:
 		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })
 	case core.StoreOwn:

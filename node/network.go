@@ -53,44 +53,57 @@ func (n *node) duplicate(now core.Time, e p2p.Duplicate) {
 	n.machine.Forwarded(now, e.From, msg.Header.Header.ID(n.run))
 }
 
+// reply is an answer on its way to a stream.
+type reply struct {
+	response []byte
+	bulk     bool        // its place in the queue is free once it has left
+	payload  wire.Digest // the delta whose payload it is, or zero
+}
+
 // serve answers a stream request: it runs on the stream's goroutine, asks the
-// loop, and waits for its reply.
+// loop, and waits for its reply. ctx ends when the response has left.
 func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
-	reply := make(chan []byte, 1)
-	var handle uint64
+	answers := make(chan reply, 1)
+	var handle uint64 // of the loop
 	n.post(func(now core.Time) {
 		n.handle++
 		handle = n.handle
-		n.handles[handle] = reply
+		n.handles[handle] = answers
 		n.machine.Serve(now, handle, from, request)
 	})
 	select {
-	case response := <-reply:
-		return response
+	case r := <-answers:
+		if r.bulk {
+			context.AfterFunc(ctx, func() {
+				n.post(func(now core.Time) { n.machine.Replied(now, handle, r.payload) })
+			})
+		}
+		return r.response
 	case <-ctx.Done():
 		n.post(func(now core.Time) {
 			delete(n.handles, handle)
-			n.machine.Replied(now, handle, wire.Digest{}, false)
+			n.machine.Replied(now, handle, wire.Digest{})
 		})
 		return wire.Response{Status: wire.Busy}.Encode()
 	}
 }
 
-// answer hands the response to the stream that waits for it.
-func (n *node) answer(handle uint64, response []byte) {
-	if reply, ok := n.handles[handle]; ok {
+// answer hands the reply to the stream that waits for it. If the stream is
+// gone its place is free already.
+func (n *node) answer(handle uint64, r reply) {
+	if waiting, ok := n.handles[handle]; ok {
 		delete(n.handles, handle)
-		reply <- response
+		waiting <- r
 	}
 }
 
-// reply carries out one of the Reply effects.
-func (n *node) reply(e core.Effect) {
+// respond carries out one of the Reply effects.
+func (n *node) respond(e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Reply:
-		n.answer(e.Handle, e.Response)
+		n.answer(e.Handle, reply{response: e.Response})
 	case gossip.ReplyGenesis:
-		n.answer(e.Handle, wire.Response{Status: wire.OK, Body: n.genesis.Encode()}.Encode())
+		n.answer(e.Handle, reply{response: wire.Response{Status: wire.OK, Body: n.genesis.Encode()}.Encode()})
 	case gossip.ReplyPayload:
 		n.work.goRun(func(context.Context) {
 			payload, err := n.store.Payload(e.ID)
@@ -110,18 +123,15 @@ func (n *node) reply(e core.Effect) {
 
 var errNoChunk = errors.New("the chunk is of a manifest that is no longer served")
 
-// answerBulk hands over a payload or chunk and says that it left.
+// answerBulk hands over what was read for a payload, a chunk or a manifest.
 func (n *node) answerBulk(handle uint64, id wire.Digest, body []byte, err error) {
 	response := wire.Response{Status: wire.OK, Body: body}
 	if err != nil {
 		n.log.Debug("serve", "id", id, "err", err)
-		response = wire.Response{Status: wire.NotFound}
+		response, id = wire.Response{Status: wire.NotFound}, wire.Digest{}
 	}
-	encoded := response.Encode()
-	n.post(func(now core.Time) {
-		n.answer(handle, encoded)
-		n.machine.Replied(now, handle, id, err == nil)
-	})
+	r := reply{response: response.Encode(), bulk: true, payload: id}
+	n.post(func(core.Time) { n.answer(handle, r) })
 }
 
 // replyManifest serves the tips of one moment: of each fragment the newest
@@ -129,7 +139,7 @@ func (n *node) answerBulk(handle uint64, id wire.Digest, body []byte, err error)
 func (n *node) replyManifest(handle uint64) {
 	rounds := n.machine.Rounds()
 	if m, ok := n.donor.fresh(rounds); ok {
-		n.answer(handle, wire.Response{Status: wire.OK, Body: m}.Encode())
+		n.answer(handle, reply{response: wire.Response{Status: wire.OK, Body: m}.Encode()})
 		return
 	}
 	wants := make([]donation, rounds.Fragments())

@@ -33,7 +33,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 	}
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock{time.Now()},
-		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan []byte{}, work: newWorkers(),
+		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
 	}
 	err = n.live(ctx)
 	return n.lastStatus(), errors.Join(err, n.close())

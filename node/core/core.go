@@ -195,12 +195,12 @@ func (m *Machine) Serve(now Time, handle uint64, from wire.PeerID, request []byt
 	m.pump(now)
 }
 
-// Replied says that the last byte of a reply left. An own payload that a peer
-// asked for and got counts as handed over.
-func (m *Machine) Replied(now Time, handle uint64, id wire.Digest, ok bool) {
+// Replied says that the last byte of a bulk reply left. payload is the delta
+// whose payload it was, or zero; an own one then counts as handed over.
+func (m *Machine) Replied(now Time, handle uint64, payload wire.Digest) {
 	m.gossip.Replied(gossip.Time(now), handle)
-	if h, own := m.headers[id]; ok && own && h.Header.Author == m.self {
-		m.rounds.HandedOver(now, int(h.Header.Fragment), id)
+	if h, known := m.headers[payload]; known && h.Header.Author == m.self {
+		m.rounds.HandedOver(now, int(h.Header.Fragment), outer.ID(payload))
 	}
 	m.pump(now)
 }
