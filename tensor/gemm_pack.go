@@ -11,8 +11,9 @@ func (t *tiler) rowsOfA(row int) (a []float32, aRow, aStep int) {
 	return t.a[row*t.lda+t.depth:], t.lda, 1
 }
 
-// packRows copies rows of op(A) to dst as they are stored, so that rows stay rows and
-// columns of a transposed A become columns of one tile. It returns the strides.
+// packRows copies rows of op(A) to dst as they are stored: rows stay rows, but columns
+// of a transposed A are gathered by tiles. It returns the strides, and how far apart
+// tiles begin.
 func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep int) {
 	a, _, _ := t.rowsOfA(row)
 	if !t.transA {
@@ -22,12 +23,11 @@ func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep in
 		}
 		return aRow, 1, t.rows * aRow
 	}
-	aStep = t.cols / 2
-	tileStep = aStep * t.inner
+	tileStep = t.rows * t.inner
 	for i := 0; i < rows; i += t.rows {
-		t.packColumns(&dst[i/t.rows*tileStep], false, &a[i], t.lda, min(t.rows, rows-i), t.inner)
+		t.packColumns(&dst[i*t.inner], t.rows, false, &a[i], t.lda, min(t.rows, rows-i), t.inner)
 	}
-	return 1, aStep, tileStep
+	return 1, t.rows, tileStep
 }
 
 // packPanel packs one panel of op(B): each row of the panel has the tile's columns,
@@ -37,7 +37,7 @@ func (t *tiler) packPanel(panel int) {
 	left := t.col + panel*t.cols
 	cols := min(t.cols, t.n-left)
 	if !t.transB {
-		t.packColumns(&dst[0], true, &t.b[t.depth*t.ldb+left], t.ldb, cols, t.inner)
+		t.packColumns(&dst[0], t.cols, true, &t.b[t.depth*t.ldb+left], t.ldb, cols, t.inner)
 		return
 	}
 	if cols < t.cols {

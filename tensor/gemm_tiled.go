@@ -17,9 +17,9 @@ const (
 	rowBlock    = 336
 )
 
-// rowGap is put between packed rows of op(A), because rows at a multiple of a page
-// would all compete for the same few lines of the cache.
-const rowGap = 16
+// rowGap is put between packed rows of op(A). Being odd, it lets the rows of a tile
+// reach their next cache lines one after the other, and not all at once.
+const rowGap = 1
 
 // serialFlops is where threads begin to pay: about 20 us of one core, a few times
 // what it takes to wake another.
@@ -29,12 +29,11 @@ const serialFlops = 4 << 20
 // the tile's), each the sum of k products: value (i, p) of op(A) is at a + i*aRow +
 // p*aStep, b is a packed panel of op(B) with the tile's columns in each of k rows, and
 // c has the leading dimension ldc. Strides count values. packColumns copies k rows of
-// some columns to rows of cols/2 values, or cols values if wide, and fills them up with
-// zeros.
+// some columns and fills each up with zeros to half the tile's columns, or to all if wide.
 type tile struct {
 	rows, cols  int
 	multiply    func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
-	packColumns func(dst *float32, wide bool, src *float32, ld, cols, k int)
+	packColumns func(dst *float32, dstRow int, wide bool, src *float32, srcRow, cols, k int)
 }
 
 // tiler is the state of one product under way: the block that is worked on, and its
@@ -57,9 +56,9 @@ var (
 	rowPacks = sync.Pool{New: func() any { return &rowPack{} }}
 )
 
-// rowPack holds the packed op(A) of one task. It takes the most room where columns of
-// a transposed A are packed for tiles of 6 rows, which are padded to 8.
-type rowPack [rowBlock / 6 * 8 * depthBlock]float32
+// rowPack holds the packed op(A) of one task: rows with their gaps, or tiles, the last
+// row of which may be filled up with a few values too many.
+type rowPack [rowBlock * (depthBlock + rowGap)]float32
 
 func newTiler() *tiler {
 	t := &tiler{packed: make([]float32, depthBlock*columnBlock)}

@@ -4,15 +4,15 @@
 
 package tensor
 
-// packColumnsAVX512 copies k rows of cols values, ld values apart, to rows of 16 values, or 32 if wide, that end in zeros. k must be positive.
+// packColumnsAVX512 copies k rows of cols values, srcRow values apart, to rows dstRow values apart. It fills each up to 16 values with zeros, or to 32 if wide, even where the next row begins earlier. k must be positive.
 //
 //go:noescape
-func packColumnsAVX512(dst *float32, wide bool, src *float32, ld int, cols int, k int)
+func packColumnsAVX512(dst *float32, dstRow int, wide bool, src *float32, srcRow int, cols int, k int)
 
-// packColumnsAVX2 copies k rows of cols values, ld values apart, to rows of 8 values, or 16 if wide, that end in zeros. k must be positive.
+// packColumnsAVX2 copies k rows of cols values, srcRow values apart, to rows dstRow values apart. It fills each up to 8 values with zeros, or to 16 if wide, even where the next row begins earlier. k must be positive.
 //
 //go:noescape
-func packColumnsAVX2(dst *float32, wide bool, src *float32, ld int, cols int, k int)
+func packColumnsAVX2(dst *float32, dstRow int, wide bool, src *float32, srcRow int, cols int, k int)
 
 // transpose8 writes 8 rows of 8*blocks values at src, srcRow values apart, as 8*blocks rows
 // of 8 values at dst, dstRow values apart. blocks must be positive.

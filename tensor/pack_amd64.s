@@ -70,85 +70,87 @@ DATA packMasks<>+248(SB)/4, $0x00000000
 DATA packMasks<>+252(SB)/4, $0x00000000
 GLOBL packMasks<>(SB), RODATA|NOPTR, $256
 
-// func packColumnsAVX512(dst *float32, wide bool, src *float32, ld int, cols int, k int)
+// func packColumnsAVX512(dst *float32, dstRow int, wide bool, src *float32, srcRow int, cols int, k int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·packColumnsAVX512(SB), NOSPLIT, $0-48
+TEXT ·packColumnsAVX512(SB), NOSPLIT, $0-56
 	MOVQ     dst+0(FP), AX
-	MOVQ     src+16(FP), CX
-	MOVQ     ld+24(FP), DX
-	MOVQ     k+40(FP), BX
-	SHLQ     $0x02, DX
-	MOVQ     cols+32(FP), SI
-	LEAQ     packMasks<>+0(SB), DI
-	NEGQ     SI
-	VMOVUPS  128(DI)(SI*4), Z0
+	MOVQ     dstRow+8(FP), CX
+	MOVQ     src+24(FP), DX
+	MOVQ     srcRow+32(FP), BX
+	MOVQ     k+48(FP), SI
+	SHLQ     $0x02, CX
+	SHLQ     $0x02, BX
+	MOVQ     cols+40(FP), DI
+	LEAQ     packMasks<>+0(SB), R8
+	NEGQ     DI
+	VMOVUPS  128(R8)(DI*4), Z0
 	VPMOVD2M Z0, K1
-	VMOVUPS  192(DI)(SI*4), Z0
+	VMOVUPS  192(R8)(DI*4), Z0
 	VPMOVD2M Z0, K2
-	MOVB     wide+8(FP), SI
-	TESTB    SI, SI
+	MOVB     wide+16(FP), DI
+	TESTB    DI, DI
 	JNE      wide
 
-narrowLoop:
-	VMOVUPS.Z (CX), K1, Z0
+narrow:
+	VMOVUPS.Z (DX), K1, Z0
 	VMOVUPS   Z0, (AX)
-	ADDQ      DX, CX
-	ADDQ      $0x00000040, AX
-	DECQ      BX
-	JNE       narrowLoop
+	ADDQ      BX, DX
+	ADDQ      CX, AX
+	DECQ      SI
+	JNE       narrow
 	VZEROUPPER
 	RET
 
 wide:
-wideLoop:
-	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (DX), K1, Z0
 	VMOVUPS   Z0, (AX)
-	VMOVUPS.Z 64(CX), K2, Z0
+	VMOVUPS.Z 64(DX), K2, Z0
 	VMOVUPS   Z0, 64(AX)
-	ADDQ      DX, CX
-	ADDQ      $0x00000080, AX
-	DECQ      BX
-	JNE       wideLoop
+	ADDQ      BX, DX
+	ADDQ      CX, AX
+	DECQ      SI
+	JNE       wide
 	VZEROUPPER
 	RET
 
-// func packColumnsAVX2(dst *float32, wide bool, src *float32, ld int, cols int, k int)
+// func packColumnsAVX2(dst *float32, dstRow int, wide bool, src *float32, srcRow int, cols int, k int)
 // Requires: AVX
-TEXT ·packColumnsAVX2(SB), NOSPLIT, $0-48
+TEXT ·packColumnsAVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
-	MOVQ    src+16(FP), CX
-	MOVQ    ld+24(FP), DX
-	MOVQ    k+40(FP), BX
-	SHLQ    $0x02, DX
-	MOVQ    cols+32(FP), SI
-	LEAQ    packMasks<>+0(SB), DI
-	NEGQ    SI
-	VMOVUPS 128(DI)(SI*4), Y0
-	VMOVUPS 160(DI)(SI*4), Y1
-	MOVB    wide+8(FP), SI
-	TESTB   SI, SI
+	MOVQ    dstRow+8(FP), CX
+	MOVQ    src+24(FP), DX
+	MOVQ    srcRow+32(FP), BX
+	MOVQ    k+48(FP), SI
+	SHLQ    $0x02, CX
+	SHLQ    $0x02, BX
+	MOVQ    cols+40(FP), DI
+	LEAQ    packMasks<>+0(SB), R8
+	NEGQ    DI
+	VMOVUPS 128(R8)(DI*4), Y0
+	VMOVUPS 160(R8)(DI*4), Y1
+	MOVB    wide+16(FP), DI
+	TESTB   DI, DI
 	JNE     wide
 
-narrowLoop:
-	VMASKMOVPS (CX), Y0, Y1
+narrow:
+	VMASKMOVPS (DX), Y0, Y1
 	VMOVUPS    Y1, (AX)
-	ADDQ       DX, CX
-	ADDQ       $0x00000020, AX
-	DECQ       BX
-	JNE        narrowLoop
+	ADDQ       BX, DX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNE        narrow
 	VZEROUPPER
 	RET
 
 wide:
-wideLoop:
-	VMASKMOVPS (CX), Y0, Y2
+	VMASKMOVPS (DX), Y0, Y2
 	VMOVUPS    Y2, (AX)
-	VMASKMOVPS 32(CX), Y1, Y2
+	VMASKMOVPS 32(DX), Y1, Y2
 	VMOVUPS    Y2, 32(AX)
-	ADDQ       DX, CX
-	ADDQ       $0x00000040, AX
-	DECQ       BX
-	JNE        wideLoop
+	ADDQ       BX, DX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNE        wide
 	VZEROUPPER
 	RET
 

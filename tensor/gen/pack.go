@@ -21,32 +21,29 @@ func emitPack(c *build.Context) {
 }
 
 func (s isa) emitPackColumns() {
-	s.function("packColumns", "func(dst *float32, wide bool, src *float32, ld, cols, k int)",
-		fmt.Sprintf("copies k rows of cols values, ld values apart, to rows of %d values, or %d if wide, "+
-			"that end in zeros. k must be positive.", s.width, 2*s.width))
-	dst, src, ld, k := s.arg("dst"), s.arg("src"), s.arg("ld"), s.arg("k")
-	s.SHLQ(operand.U8(2), ld)
+	s.function("packColumns", "func(dst *float32, dstRow int, wide bool, src *float32, srcRow, cols, k int)",
+		fmt.Sprintf("copies k rows of cols values, srcRow values apart, to rows dstRow values apart. "+
+			"It fills each up to %d values with zeros, or to %d if wide, even where the next row begins earlier. k must be positive.",
+			s.width, 2*s.width))
+	dst, dstRow, src, srcRow, k := s.arg("dst"), s.arg("dstRow"), s.arg("src"), s.arg("srcRow"), s.arg("k")
+	s.SHLQ(operand.U8(2), dstRow)
+	s.SHLQ(operand.U8(2), srcRow)
 	masks := s.masks(s.arg("cols"), 2)
 	wide := s.GP8()
 	s.Load(s.Param("wide"), wide)
 	s.TESTB(wide, wide)
 	s.JNE(operand.LabelRef("wide"))
-	s.packLoop("narrowLoop", masks[:1], dst, src, ld, k)
-	s.Label("wide")
-	s.packLoop("wideLoop", masks, dst, src, ld, k)
-}
-
-// packLoop copies k rows of as many registers as there are masks, and returns.
-func (s isa) packLoop(label string, masks []reg.Register, dst, src, ld, k reg.GPVirtual) {
-	s.Label(label)
-	for part, mask := range masks {
-		s.save(s.load(src, part, mask), dst, part, nil)
+	for i, label := range []string{"narrow", "wide"} {
+		s.Label(label)
+		for part, mask := range masks[:i+1] {
+			s.save(s.load(src, part, mask), dst, part, nil)
+		}
+		s.ADDQ(srcRow, src)
+		s.ADDQ(dstRow, dst)
+		s.DECQ(k)
+		s.JNE(operand.LabelRef(label))
+		s.finish()
 	}
-	s.ADDQ(ld, src)
-	s.ADDQ(operand.U32(4*s.width*len(masks)), dst)
-	s.DECQ(k)
-	s.JNE(operand.LabelRef(label))
-	s.finish()
 }
 
 // emitTranspose emits the kernel that packs transposed matrices: 8 rows of the
