@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// maxConfigFile bounds a configuration file: it is a page of text.
+const maxConfigFile = 1 << 20
+
+// tomlFile gives flags the values that a TOML file has for them: a key is a
+// flag's name, at the top for every command, or in a table named like a
+// command, which goes before.
+type tomlFile map[string]any
+
+// loadTOML reads a configuration file for kong.
+func loadTOML(r io.Reader) (kong.Resolver, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxConfigFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+	if len(b) > maxConfigFile {
+		return nil, fmt.Errorf("configuration file: more than %d bytes; is it the right file?", maxConfigFile)
+	}
+	var values tomlFile
+	if err := toml.Unmarshal(b, &values); err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+	return values, nil
+}
+
+// Validate refuses keys that no command knows: a misspelt one would be ignored.
+func (t tomlFile) Validate(app *kong.Application) error {
+	for key, value := range t {
+		table, isTable := value.(map[string]any)
+		if !isTable {
+			if !slices.ContainsFunc(app.Leaves(true), func(n *kong.Node) bool { return hasFlag(n, key) }) {
+				return fmt.Errorf("configuration file: no command has a flag %q", key)
+			}
+			continue
+		}
+		node := commandNamed(app, key)
+		if node == nil {
+			return fmt.Errorf("configuration file: table [%s]: there is no such command", key)
+		}
+		for key := range table {
+			if !hasFlag(node, key) {
+				return fmt.Errorf("configuration file: table [%s]: atoll %s has no flag %q", node.Name, node.Name, key)
+			}
+		}
+	}
+	return nil
+}
+
+func commandNamed(app *kong.Application, name string) *kong.Node {
+	for _, n := range app.Children {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// hasFlag tells whether a command or one below it has a flag.
+func hasFlag(n *kong.Node, name string) bool {
+	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
+		return true
+	}
+	return slices.ContainsFunc(n.Children, func(c *kong.Node) bool { return hasFlag(c, name) })
+}
+
+// Resolve implements kong.Resolver. The environment goes before the file.
+func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	for _, env := range flag.Envs {
+		if _, set := os.LookupEnv(env); set {
+			return nil, nil
+		}
+	}
+	if table, ok := t[strings.Fields(ctx.Command() + " ")[0]].(map[string]any); ok {
+		if value, ok := table[flag.Name]; ok {
+			return flagText(value), nil
+		}
+	}
+	value, ok := t[flag.Name]
+	if _, isTable := value.(map[string]any); !ok || isTable {
+		return nil, nil
+	}
+	return flagText(value), nil
+}
+
+// flagText writes a TOML value as it would be typed after a flag.
+func flagText(value any) any {
+	switch v := value.(type) {
+	case bool:
+		return v
+	case []any:
+		var parts []string
+		for _, x := range v {
+			parts = append(parts, fmt.Sprint(x))
+		}
+		return strings.Join(parts, ",")
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// dirFlag is the folder of a node that exists already.
+type dirFlag struct {
+	Dir string `help:"The node's folder. Default: the only one in the current folder." placeholder:"DIR"`
+}
+
+// folder is the folder that was asked for, or the only one there is.
+func (f dirFlag) folder() (string, error) {
+	if f.Dir != "" {
+		return f.Dir, nil
+	}
+	return findFolder(".")
+}
+
+// nodeFiles are in every node's folder.
+var nodeFiles = []string{"key", "genesis"}
+
+// findFolder returns the only node folder among dir and the folders in it.
+func findFolder(dir string) (string, error) {
+	if isNodeFolder(dir) {
+		return dir, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("look for a node's folder: %w", err)
+	}
+	var found []string
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); e.IsDir() && isNodeFolder(path) {
+			found = append(found, path)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", badUsage("there is no node's folder here; pass --dir DIR, the folder that `atoll join` said it uses")
+	case 1:
+		return found[0], nil
+	}
+	return "", badUsage("there are several nodes' folders here; pass --dir with one of %s", strings.Join(found, ", "))
+}
+
+func isNodeFolder(dir string) bool {
+	for _, name := range nodeFiles {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
+			return false
+		}
+	}
+	return true
+}

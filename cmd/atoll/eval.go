@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/node"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+)
+
+const evalHelp = `
+Measures the newest anchor of a node, running or not, on the whole held-out part of a text (its last tenth), in windows of the context: bits per byte, the fewer the better. Beside it stands what a simple model that counts the last two bytes reaches on the same parts (interpolated Witten-Bell).
+
+    atoll eval --dir first
+    atoll eval --dir first --data book.txt --json`
+
+// EvalCmd is `atoll eval`.
+type EvalCmd struct {
+	dirFlag
+	Data    string `help:"Text to measure on: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Threads int    `help:"Threads to use. Default: one per core." placeholder:"N"`
+	JSON    bool   `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*EvalCmd) Help() string { return evalHelp }
+
+// evaluation is the answer of `atoll eval`.
+type evaluation struct {
+	ValBPB       float64 `json:"val_bpb"`
+	BaselineBPB  float64 `json:"baseline_bpb"`
+	Ratio        float64 `json:"ratio"` // of the two
+	Bytes        int     `json:"held_out_bytes"`
+	Data         string  `json:"data"`
+	SHA256       string  `json:"data_sha256"`
+	TokensFolded uint64  `json:"tokens_folded"`
+	Params       int     `json:"params"`
+	Run          string  `json:"run"`
+}
+
+// Run measures the model.
+func (c *EvalCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	if err := setThreads(c.Threads); err != nil {
+		return err
+	}
+	g, slab, tokens, err := node.LoadModel(ctx, dir)
+	if err != nil {
+		return err
+	}
+	data, err := corpus.Open(c.Data)
+	if err != nil {
+		return err
+	}
+	if err := data.Fits(g.Model.Context); err != nil {
+		return err
+	}
+	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
+		out.say("note: the run was made to train on %s (sha256 %.16s), this is %s (%.16s): its held-out part may have been trained on", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
+	}
+	bits, err := trainer.BitsPerByte(ctx, g.Model, slab, corpus.Windows(data.HeldOut(), g.Model.Context))
+	if err != nil {
+		return err
+	}
+	run := g.RunID()
+	return c.print(out, evaluation{
+		ValBPB: bits, BaselineBPB: corpus.WittenBell(data.Train(), data.HeldOut()), Bytes: len(data.HeldOut()),
+		Data: data.Name(), SHA256: data.SHA256(), TokensFolded: tokens, Params: g.Model.Params(), Run: fmt.Sprintf("%x", run[:]),
+	})
+}
+
+func (c *EvalCmd) print(out *console, e evaluation) error {
+	e.Ratio = e.ValBPB / e.BaselineBPB
+	if c.JSON {
+		return out.json(e)
+	}
+	return table(out.out,
+		[]string{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)},
+		[]string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)},
+		[]string{"text", fmt.Sprintf("%d held-out bytes of %s", e.Bytes, e.Data)},
+		[]string{"model", fmt.Sprintf("%s parameters after %s tokens", big(float64(e.Params)), big(float64(e.TokensFolded)))},
+	)
+}
+
+// setThreads sets the threads that a command computes with; 0 leaves them at
+// one per core.
+func setThreads(n int) error {
+	if n < 0 {
+		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", n)
+	}
+	if n > 0 {
+		tensor.SetThreads(n)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
+	"atoll/node"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 3
+	exitTimeout = 4
+)
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func badUsage(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// errAborted ends a command at the second interrupt.
+var errAborted = errors.New("interrupted twice: ended at once, without leaving in order")
+
+// errSilent ends a command with exitFailed whose answer says already what is wrong.
+var errSilent = errors.New("the answer says why")
+
+// exitCode says how a command ended.
+func exitCode(err error) int {
+	var (
+		parse   *kong.ParseError
+		usage   *usageError
+		refusal *hello.Refusal
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &parse), errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer):
+		return exitRefused
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, node.ErrNoPeers):
+		return exitTimeout
+	}
+	return exitFailed
+}
+
+// fail prints an error, unless it is nil, and returns its exit code.
+func (c *console) fail(err error) int {
+	code := exitCode(err)
+	if err != nil && !errors.Is(err, errSilent) {
+		c.say("atoll: %v", err)
+	}
+	if code == exitUsage {
+		c.say("Run `%s` to see what there is.", helpFor(err))
+	}
+	return code
+}
+
+// helpFor is the help command that suits a wrong command line.
+func helpFor(err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if selected := parse.Context.Selected(); selected != nil {
+			return selected.FullPath() + " --help"
+		}
+	}
+	return "atoll --help"
+}

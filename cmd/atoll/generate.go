@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"atoll/node"
+	"atoll/tensor/llama"
+)
+
+const generateHelp = `
+Continues a prompt with the newest anchor of a node, running or not. The same seed gives the same text.
+
+    atoll generate --dir first
+    atoll generate --dir first --prompt "The rays of light" --tokens 200 --temperature 0.6`
+
+// GenerateCmd is `atoll generate`.
+type GenerateCmd struct {
+	dirFlag
+	Prompt      string  `help:"Text to continue. Default: the start of a line." placeholder:"TEXT"`
+	Tokens      int     `help:"Tokens to write." default:"400"`
+	Temperature float64 `help:"Below 1 takes likely tokens more often; 0 always takes the likeliest." default:"0.8"`
+	TopK        int     `help:"Take only from so many likeliest tokens; 0 = all." default:"0"`
+	TopP        float64 `help:"Take only from the likeliest tokens that together have this probability; 0 = all." default:"0"`
+	Seed        uint64  `help:"Seed of the draws." default:"1"`
+	JSON        bool    `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*GenerateCmd) Help() string { return generateHelp }
+
+// generated is the answer of `atoll generate --json`.
+type generated struct {
+	Prompt       string `json:"prompt"`
+	Text         string `json:"text"` // without the prompt
+	Tokens       int    `json:"tokens"`
+	TokensFolded uint64 `json:"tokens_folded"`
+}
+
+// Run writes text.
+func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	g, slab, folded, err := node.LoadModel(ctx, dir)
+	if err != nil {
+		return err
+	}
+	prompt := c.Prompt
+	if prompt == "" {
+		prompt = "\n"
+	}
+	var text strings.Builder
+	var sink io.Writer = &text
+	if !c.JSON {
+		sink = out.out
+		fmt.Fprint(sink, c.Prompt)
+	}
+	w := utf8Writer{w: sink}
+	n := 0
+	for token := range llama.Sample(g.Model, slab, byteTokens(prompt), c.sampling()) {
+		w.token(token)
+		if n++; n >= c.Tokens || ctx.Err() != nil {
+			break
+		}
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	if c.JSON {
+		return out.json(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
+	}
+	out.answer("")
+	return nil
+}
+
+func (c *GenerateCmd) check() error {
+	switch {
+	case c.Tokens < 1:
+		return badUsage("--tokens is %d; use 1 or more", c.Tokens)
+	case !(c.Temperature >= 0):
+		return badUsage("--temperature is %v; use 0 or more", c.Temperature)
+	case c.TopK < 0:
+		return badUsage("--top-k is %d; use 1 or more, or 0 for all tokens", c.TopK)
+	case !(c.TopP >= 0 && c.TopP <= 1):
+		return badUsage("--top-p is %v; use 0 to 1", c.TopP)
+	}
+	return nil
+}
+
+func (c *GenerateCmd) sampling() llama.Sampling {
+	return llama.Sampling{Temperature: c.Temperature, TopK: c.TopK, TopP: c.TopP, Seed: c.Seed}
+}
+
+func byteTokens(text string) []int32 {
+	var tokens []int32
+	for _, b := range []byte(text) {
+		tokens = append(tokens, int32(b))
+	}
+	return tokens
+}
+
+// utf8Writer writes byte tokens as they come, each character when it is
+// complete. What is not UTF-8 becomes U+FFFD, and so does a token that stands
+// for no byte, which a model with a larger vocabulary may draw.
+type utf8Writer struct {
+	w    io.Writer
+	held []byte // the start of a character
+	err  error
+}
+
+func (u *utf8Writer) token(t int32) {
+	if t > 0xff {
+		u.flush(true)
+		u.write(string(utf8.RuneError))
+		return
+	}
+	u.held = append(u.held, byte(t))
+	u.flush(false)
+}
+
+// flush writes the characters that are held, with all those that will never be
+// complete.
+func (u *utf8Writer) flush(all bool) {
+	for len(u.held) > 0 && (all || utf8.FullRune(u.held)) {
+		r, size := utf8.DecodeRune(u.held)
+		u.write(string(r))
+		u.held = u.held[size:]
+	}
+}
+
+func (u *utf8Writer) write(s string) {
+	_, err := io.WriteString(u.w, s)
+	u.err = errors.Join(u.err, err)
+}
+
+func (u *utf8Writer) end() error {
+	u.flush(true)
+	return u.err
+}

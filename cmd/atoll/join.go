@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/gossip/wire"
+	"atoll/node"
+)
+
+const joinHelp = `
+Joins a run by the link that another node prints, or starts one with the genesis that atoll new wrote. The node trains until the run's budget is used up or Ctrl-C, which leaves in order: what is not published yet is published first. A second Ctrl-C ends at once. The same command on the same --dir goes on where the node stopped.
+
+    atoll join --genesis opticks.genesis --dir first        the first node of a run
+    atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
+    atoll join LINK --dir second --threads 2 --batch 8
+    atoll join LINK --observe                               hold and serve, do not train
+
+The join link for others is the one line on stdout; progress goes to stderr.`
+
+// JoinCmd is `atoll join`.
+type JoinCmd struct {
+	Link string `arg:"" optional:"" help:"Join link of the run."`
+
+	Genesis   string        `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
+	Dir       string        `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
+	Listen    []string      `help:"Addresses to listen on, like /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
+	Peer      []string      `help:"Further addresses to dial." placeholder:"MULTIADDR"`
+	Data      string        `help:"Text to train on: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Threads   int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
+	Batch     int           `help:"Rows per inner step. Default: by this machine's measured speed." placeholder:"ROWS"`
+	Pace      time.Duration `help:"Least time of an inner step, to leave room for other work." placeholder:"DURATION"`
+	Observe   bool          `help:"Hold and serve the run's state without training."`
+	Profile   string        `help:"Network that the node lives in: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Stay      bool          `help:"Keep serving after the run has ended."`
+	EvalBytes *int          `help:"Held-out bytes for the live bits per byte; 0 measures none. Default: 16384 on a terminal, else 0." placeholder:"N"`
+	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
+	JSON      bool          `name:"json" help:"Print the status as a line of JSON every few seconds."`
+}
+
+// Help implements kong.HelpProvider.
+func (*JoinCmd) Help() string { return joinHelp }
+
+// Run takes part in the run.
+func (c *JoinCmd) Run(ctx context.Context, out *console) error {
+	cfg, err := c.config(out)
+	if err != nil {
+		return err
+	}
+	p := newProgress(out, c.JSON)
+	cfg.OnStatus = p.offer
+	out.say("joining run %v in %s: %s", cfg.Link.Run, cfg.Dir, plan(cfg))
+	ended := make(chan error, 1)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		p.show()
+	}()
+	go func() {
+		last, err := node.Run(ctx, cfg)
+		p.finish(last, err)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		<-shown
+		return err
+	case <-out.abort:
+		return errAborted
+	}
+}
+
+// plan says what happens first.
+func plan(cfg node.Config) string {
+	switch n := len(cfg.Link.Peers) + len(cfg.Peers); {
+	case n == 0 && cfg.Genesis != nil:
+		return "as its first node"
+	case n == 0:
+		return "from its folder, with no peer to dial"
+	default:
+		return fmt.Sprintf("dialling %d addresses", n)
+	}
+}
+
+// config checks the flags and makes the node's configuration of them.
+func (c *JoinCmd) config(out *console) (node.Config, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return node.Config{}, err
+	}
+	cfg := node.Config{
+		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
+		Observe: c.Observe, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
+		Stay: c.Stay, EvalBytes: c.evalBytes(out),
+		Log: slog.New(slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: level})),
+	}
+	if cfg.EvalBytes < 0 {
+		return cfg, badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", cfg.EvalBytes)
+	}
+	if err := c.findRun(&cfg); err != nil {
+		return cfg, err
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = defaultDir(cfg.Link.Run)
+	}
+	return cfg, nil
+}
+
+// watchedBytes is the held-out text of a live evaluation that somebody watches:
+// two digits of bits per byte for a few per cent of the machine's time.
+const watchedBytes = 16 << 10
+
+func (c *JoinCmd) evalBytes(out *console) int {
+	switch {
+	case c.EvalBytes != nil:
+		return *c.EvalBytes
+	case isTerminal(out.err):
+		return watchedBytes
+	}
+	return 0
+}
+
+// findRun finds out which run is meant: by link, genesis file or folder.
+func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
+	if c.Link != "" {
+		if cfg.Link, err = node.ParseLink(c.Link); err != nil {
+			return badUsage("%v", err)
+		}
+	}
+	switch {
+	case c.Genesis != "":
+		return c.readGenesis(cfg)
+	case c.Link == "" && c.Dir == "":
+		return badUsage("which run? Pass a join link, or --genesis FILE for the first node, or --dir DIR to go on with a node")
+	case c.Link == "":
+		g, err := node.FolderGenesis(c.Dir)
+		if errors.Is(err, node.ErrNoNodeFolder) {
+			return badUsage("%s holds no node yet; pass a join link, or --genesis FILE for the first node", c.Dir)
+		}
+		cfg.Link.Run = g.RunID()
+		return err
+	}
+	return nil
+}
+
+func (c *JoinCmd) readGenesis(cfg *node.Config) error {
+	b, err := os.ReadFile(c.Genesis)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("genesis %s does not exist; make one with `atoll new --out %s`", c.Genesis, c.Genesis)
+	}
+	if err != nil {
+		return fmt.Errorf("genesis: %w", err)
+	}
+	g, err := node.DecodeGenesis(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Genesis, err)
+	}
+	if run := g.RunID(); cfg.Link.Run == (wire.RunID{}) {
+		cfg.Link.Run = run
+	} else if cfg.Link.Run != run {
+		return badUsage("the link names run %v, %s is the genesis of run %v; pass one of the two", cfg.Link.Run, c.Genesis, run)
+	}
+	cfg.Genesis = b
+	return nil
+}
+
+// defaultDir is where the node of a run lives unless told otherwise.
+func defaultDir(run wire.RunID) string {
+	return "." + string(filepath.Separator) + "atoll-" + run.String()
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"atoll/node/status"
+)
+
+const leaveHelp = `
+Asks the node that runs on a folder to leave in order: it publishes what is unpublished, tells its peers, saves and ends. Returns when it has ended.
+
+    atoll leave --dir first`
+
+// LeaveCmd is `atoll leave`.
+type LeaveCmd struct {
+	dirFlag
+	Timeout time.Duration `help:"How long to wait for the node to end." default:"30s"`
+}
+
+// Help implements kong.HelpProvider.
+func (*LeaveCmd) Help() string { return leaveHelp }
+
+// pollEvery is the time between two looks whether a node has ended.
+const pollEvery = 100 * time.Millisecond
+
+// Run makes the node leave.
+func (c *LeaveCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	client, err := status.Dial(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	if err := client.Leave(ctx); err != nil {
+		return err
+	}
+	for {
+		if _, err := client.Snapshot(ctx); errors.Is(err, status.ErrNotRunning) {
+			out.answer("left")
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the node on %s has not ended within %v: %w", dir, c.Timeout, ctx.Err())
+		case <-time.After(pollEvery):
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+
+	"atoll/node"
+)
+
+const ledgerHelp = `
+Accounts for every delta and token that a node's folder knows of: per author and per fragment, and with --deltas one row for each delta. A node that runs on the folder has to leave first; atoll status shows its account while it runs.
+
+    atoll ledger --dir first
+    atoll ledger --dir first --deltas
+    atoll ledger --dir first --deltas --json`
+
+// LedgerCmd is `atoll ledger`.
+type LedgerCmd struct {
+	dirFlag
+	Deltas bool `help:"List every delta."`
+	JSON   bool `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*LedgerCmd) Help() string { return ledgerHelp }
+
+// Run prints the ledger.
+func (c *LedgerCmd) Run(out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	view, err := node.Ledger(dir)
+	if err != nil {
+		return err
+	}
+	if !c.Deltas {
+		view.Deltas = nil
+	}
+	if c.JSON {
+		return out.json(view)
+	}
+	return c.print(out, view)
+}
+
+func (c *LedgerCmd) print(out *console, v node.LedgerView) error {
+	out.answer("run %s  %s: %s of %s tokens folded, %s trained by this node\n", shortID(v.Run), v.Name,
+		big(v.TokensFolded), big(float64(v.BudgetTokens)), big(float64(v.TokensTrained)))
+	if err := table(out.out, authorRows(v.Authors)...); err != nil {
+		return err
+	}
+	out.answer("")
+	if err := table(out.out, fragmentRows(v.Fragments)...); err != nil || !c.Deltas {
+		return err
+	}
+	out.answer("")
+	return table(out.out, deltaRows(v.Deltas)...)
+}
+
+func authorRows(authors []node.LedgerAuthor) [][]string {
+	rows := [][]string{{"AUTHOR", "FOLDED", "OPEN", "TOKENS", "SHARE", "BYTES"}}
+	for _, a := range authors {
+		name := shortID(a.Author)
+		if a.Self {
+			name += "*"
+		}
+		rows = append(rows, []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), bytesText(a.Bytes)})
+	}
+	return rows
+}
+
+func fragmentRows(fragments []node.LedgerFragment) [][]string {
+	rows := [][]string{{"FRAGMENT", "PARAMS", "CLOSED", "END", "TOKENS", "FOLDED", "OPEN", "UNKNOWN"}}
+	for _, f := range fragments {
+		end := unknown
+		if f.EndRound > 0 {
+			end = fmt.Sprint(f.EndRound)
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(f.Fragment), fmt.Sprint(f.Params), fmt.Sprint(f.Closed), end,
+			fmt.Sprint(f.Tokens), fmt.Sprint(f.Deltas), fmt.Sprint(f.Open), fmt.Sprint(f.Unknown),
+		})
+	}
+	return rows
+}
+
+func deltaRows(deltas []node.LedgerDelta) [][]string {
+	rows := [][]string{{"DELTA", "FRAGMENT", "ROUND", "BASE", "AUTHOR", "STEPS", "TOKENS", "BYTES", "FOLDED"}}
+	for _, d := range deltas {
+		folded := "no"
+		if d.Folded {
+			folded = "yes"
+		}
+		rows = append(rows, []string{
+			shortID(d.ID), fmt.Sprint(d.Fragment), fmt.Sprint(d.Round), fmt.Sprint(d.Base), shortID(d.Author),
+			fmt.Sprint(d.Steps), fmt.Sprint(d.Tokens), fmt.Sprint(d.Bytes), folded,
+		})
+	}
+	return rows
+}

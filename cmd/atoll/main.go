@@ -1,0 +1,129 @@
+// Command atoll trains one language model on many machines without a leader.
+//
+//	atoll testnet                         try it: several nodes on this machine train one model
+//	atoll new --model tiny --tokens 3e6   describe a run
+//	atoll join LINK                       take part in one
+//
+// Every command has --help with an example. What a command answers goes to
+// stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
+// done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
+// not given is taken from the environment (--eval-bytes is ATOLL_EVAL_BYTES), and
+// else from the TOML file that --config names.
+//
+// Each command is one file: its help text, its flags, its Run. Commands read
+// what packages node and testnet offer and print it; they hold no logic of a run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+const description = `Train one language model on many machines without a leader.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. Flags that are not given come from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
+
+// commandLine is the whole command line. The order is that of the help text.
+type commandLine struct {
+	Config kong.ConfigFlag `help:"TOML file with values for flags: at the top for every command, in a table named like a command for that one." placeholder:"FILE"`
+
+	New      NewCmd      `cmd:"" help:"Describe a new run: write its genesis."`
+	Join     JoinCmd     `cmd:"" help:"Take part in a run until it ends or Ctrl-C."`
+	Status   StatusCmd   `cmd:"" help:"Show a node's view of the whole run."`
+	Peers    PeersCmd    `cmd:"" help:"Show who is in the run, with which hardware and share."`
+	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
+	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
+	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
+	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`
+	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
+	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
+	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
+	Version  VersionCmd  `cmd:"" help:"Show the version."`
+}
+
+func main() {
+	ctx, abort, stop := interrupts()
+	code := run(ctx, os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, abort: abort})
+	stop()
+	os.Exit(code)
+}
+
+// interrupts returns a context that the first SIGINT or SIGTERM ends, and a
+// channel that the second closes.
+func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	again := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			switch _, ok := <-signals; {
+			case !ok:
+				return
+			case n == 0:
+				cancel()
+			case n == 1:
+				close(again)
+			}
+		}
+	}()
+	return ctx, again, func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+		cancel()
+	}
+}
+
+// run is main without the process: it parses args, runs the command and
+// returns the exit code.
+func run(ctx context.Context, args []string, c *console) (code int) {
+	var line commandLine
+	exited := -1
+	parser, err := kong.New(&line,
+		kong.Name("atoll"),
+		kong.Description(description),
+		kong.Writers(c.out, c.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.DefaultEnvars("ATOLL"),
+		kong.Configuration(loadTOML),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Bind(c),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		panic("command line: " + err.Error()) // a mistake in the struct above; any test finds it
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // help was asked for and shown
+		return exited
+	}
+	if err == nil {
+		err = parsed.Run()
+	}
+	return c.fail(err)
+}
+
+// console is what a command talks to.
+type console struct {
+	in    io.Reader
+	out   io.Writer       // the answer
+	err   io.Writer       // everything else
+	abort <-chan struct{} // closed by the second interrupt; nil = never
+}
+
+// say prints a line that is not part of the answer.
+func (c *console) say(format string, args ...any) {
+	fmt.Fprintf(c.err, format+"\n", args...)
+}

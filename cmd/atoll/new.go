@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/node"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor/codec"
+)
+
+const newHelp = `
+A run is described by its genesis: model, hyper-parameters, token budget, everything that its nodes must agree on. It never changes; its hash is the RunID. The first machine joins with the file; what it prints lets the others join.
+
+    atoll new --name opticks --model tiny --tokens 3e6 --out opticks.genesis
+    atoll join --genesis opticks.genesis --dir first
+    atoll join LINK          on every other machine, with the link that the first one shows
+
+The same from a file, with --config run.toml:
+
+    [new]
+    name = "opticks"
+    model = "small"
+    tokens = 20e6
+
+A model of other sizes is a JSON file: {"vocab":256,"hidden":192,"layers":6,"heads":6,"kvheads":2,"intermediate":512,"context":256}`
+
+// NewCmd is `atoll new`.
+type NewCmd struct {
+	Name      string  `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
+	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Tokens    amount  `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
+	Seed      uint64  `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
+	Batch     int     `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
+	LR        float64 `name:"lr" help:"Peak learning rate of the inner AdamW." placeholder:"RATE"`
+	H         int     `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
+	Fragments int     `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
+	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
+	Profile   string  `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Data      string  `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Out       string  `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
+	JSON      bool    `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*NewCmd) Help() string { return newHelp }
+
+// created is the answer of `atoll new`.
+type created struct {
+	Run       string `json:"run"`
+	Name      string `json:"name"`
+	Genesis   string `json:"genesis"` // path
+	Params    int    `json:"params"`
+	Fragments int    `json:"fragments"`
+	Budget    uint64 `json:"budget_tokens"`
+	Data      string `json:"data"`
+	SHA256    string `json:"data_sha256"`
+	Next      string `json:"next"` // what to type
+}
+
+// Run makes the genesis and writes it.
+func (c *NewCmd) Run(out *console) error {
+	g, err := c.genesis(time.Now())
+	if err != nil {
+		return err
+	}
+	path := c.Out
+	if path == "" {
+		path = fileName(g.Name) + ".genesis"
+	}
+	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+		return err
+	}
+	run := g.RunID()
+	answer := created{
+		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
+		Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
+	}
+	if c.JSON {
+		return out.json(answer)
+	}
+	return answer.print(out)
+}
+
+func (a created) print(out *console) error {
+	err := table(out.out,
+		[]string{"run", a.Run},
+		[]string{"name", a.Name},
+		[]string{"genesis", a.Genesis},
+		[]string{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(a.Params)), a.Fragments)},
+		[]string{"budget", big(float64(a.Budget)) + " tokens"},
+		[]string{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
+	)
+	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
+	return err
+}
+
+// genesis is the default one for the model with the flags on top.
+func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
+	g, err := node.DefaultGenesis(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli())
+	if err != nil {
+		return g, err
+	}
+	data, err := corpus.Open(c.Data)
+	if err != nil {
+		return g, err
+	}
+	if err := data.Fits(g.Model.Context); err != nil {
+		return g, err
+	}
+	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
+	c.apply(&g)
+	if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
+		return g, err
+	}
+	if err := g.Validate(); err != nil {
+		return g, err
+	}
+	return g, g.Outer.CheckPlan(g.Plan())
+}
+
+// apply puts the flags that were given into a genesis.
+func (c *NewCmd) apply(g *node.Genesis) {
+	set(&g.Name, c.Name)
+	set(&g.Inner.LR, c.LR)
+	set(&g.Outer.Fragments, c.Fragments)
+	if c.H != 0 {
+		g.Outer.H, g.Outer.HMin = c.H, max(1, c.H/4)
+		g.Outer.MaxSteps = max(g.Outer.MaxSteps, uint32(max(c.H, 0)))
+	}
+	if c.Batch != 0 {
+		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(max(c.Batch, 0))
+		g.Batch = c.Batch
+	}
+	timing := timings[c.Profile]
+	g.BeatMs, g.QuietMs = timing.beatMs, timing.quietMs
+	g.Outer.GraceMinMs, g.Outer.GraceMaxMs = timing.graceMinMs, timing.graceMaxMs
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if value != zero {
+		*field = value
+	}
+}
+
+// timing is what a run fixes by the network between its nodes.
+type timing struct{ beatMs, quietMs, graceMinMs, graceMaxMs int64 }
+
+// timings by profile. Quiet is three beats, so that each node's newest one was
+// heard. Grace must cover the way of a payload: milliseconds on one machine, a
+// round trip and a transfer elsewhere.
+var timings = map[string]timing{
+	p2p.Local: {500, 1500, 100, 5_000},
+	p2p.LAN:   {2000, 6000, 200, 30_000},
+	p2p.WAN:   {2000, 6000, 1000, 60_000},
+}
+
+// joinFlags are the flags that the first node should have to match the run.
+func (c *NewCmd) joinFlags() string {
+	flags := " --profile " + c.Profile
+	if c.Data != "" {
+		flags += " --data " + quoted(c.Data)
+	}
+	return flags
+}
+
+// quoted makes a word of a value for a shell.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@,", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// fileName makes a file name of a run's name.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r <= ' ' {
+			return '-'
+		}
+		return r
+	}, name)
+}
+
+// writeNew writes a file that must not exist yet.
+func writeNew(path string, b []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already and is not overwritten; choose another name", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"atoll/node/status"
+)
+
+const peersHelp = `
+Lists who is in the run as one node sees it: hardware and speed by each node's capability record, its share of the folded tokens, and why a peer is refused.
+
+    atoll peers --dir first
+    atoll peers --dir first --json`
+
+// PeersCmd is `atoll peers`.
+type PeersCmd struct {
+	dirFlag
+	JSON bool `name:"json" help:"Answer with a JSON array."`
+}
+
+// Help implements kong.HelpProvider.
+func (*PeersCmd) Help() string { return peersHelp }
+
+// Run lists the peers.
+func (c *PeersCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	s, running, err := snapshot(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if !running {
+		out.say("no node runs on this folder; these are the peers that it knew last")
+	}
+	if c.JSON {
+		return out.json(s.Peers)
+	}
+	return printPeers(out.out, s.Peers)
+}
+
+// printPeers writes a row per peer, and below it why those are not in who are
+// not.
+func printPeers(w io.Writer, peers []status.Peer) error {
+	rows := [][]string{{"PEER", "STATE", "ROLE", "HARDWARE", "PREC", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MEASURED", "HEARD"}}
+	var reasons []string
+	for _, p := range peers {
+		rows = append(rows, peerRow(p))
+		if p.Reason != "" {
+			reasons = append(reasons, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
+		}
+	}
+	if err := table(w, rows...); err != nil {
+		return err
+	}
+	for _, r := range reasons {
+		if _, err := fmt.Fprintln(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func peerName(p status.Peer) string {
+	switch {
+	case p.Self:
+		return shortID(p.ID) + "*"
+	case p.ID == "":
+		return p.Addr
+	}
+	return shortID(p.ID)
+}
+
+func peerRow(p status.Peer) []string {
+	heard := measured(p.LagS, "%.1f s ago")
+	if p.Self {
+		heard = "this node"
+	}
+	return []string{
+		peerName(p), p.State, orUnknown(p.Role), orUnknown(p.Hardware), orUnknown(p.Precision),
+		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
+		measured(p.TokensPerS, "%.0f"), measured(p.MeasuredPerS, "%.0f"), heard,
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return unknown
+	}
+	return s
+}

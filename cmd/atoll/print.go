@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// json prints a value as one line of the answer.
+func (c *console) json(v any) error {
+	if err := json.NewEncoder(c.out).Encode(v); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// answer prints a line of the answer.
+func (c *console) answer(format string, args ...any) {
+	fmt.Fprintf(c.out, format+"\n", args...)
+}
+
+// table prints rows of equally many cells in columns.
+func table(w io.Writer, rows ...[]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// isTerminal tells whether somebody watches.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Text for values that were not measured.
+const unknown = "-"
+
+// shortID is enough of a hex id to tell nodes apart on a screen.
+func shortID(hex string) string { return hex[:min(len(hex), 10)] }
+
+// big writes a number with three significant digits: 950, 12.3k, 3.00M.
+func big(x float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= unit.size {
+			return digits(x/unit.size) + unit.name
+		}
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+func digits(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// bytesText writes a size in binary units.
+func bytesText(n uint64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, unit := float64(n)/step, 0
+	for x >= step && unit < 4 {
+		x, unit = x/step, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGTP"[unit])
+}
+
+// percent writes a share, which is unknown where the whole is zero.
+func percent(part, whole float64) string {
+	if whole == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%.1f %%", 100*part/whole)
+}
+
+// measured writes a number that is zero where it was not measured.
+func measured(x float64, format string) string {
+	if x == 0 {
+		return unknown
+	}
+	return fmt.Sprintf(format, x)
+}
+
+// seconds writes a duration for people.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/node"
+	"atoll/node/status"
+)
+
+const statusHelp = `
+Asks the node that runs on a folder for its view of the whole run: peers, hardware, shares, rounds, loss, bandwidth. Of a node that does not run it shows what it knew last.
+
+    atoll status --dir first
+    atoll status --dir first --watch
+    atoll status --dir first --json`
+
+// StatusCmd is `atoll status`.
+type StatusCmd struct {
+	dirFlag
+	Watch bool `help:"Show it again every two seconds until Ctrl-C."`
+	JSON  bool `name:"json" help:"Answer with one JSON object, with --watch one a line."`
+}
+
+// Help implements kong.HelpProvider.
+func (*StatusCmd) Help() string { return statusHelp }
+
+// watchEvery is the time between two answers of --watch.
+const watchEvery = 2 * time.Second
+
+// Run shows the status.
+func (c *StatusCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	for {
+		s, running, err := snapshot(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if err := c.print(out, s, running); err != nil || !c.Watch || !running {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
+	if c.JSON {
+		return out.json(s)
+	}
+	if c.Watch && isTerminal(out.out) {
+		out.answer("\x1b[H\x1b[2J") // cursor to the top, clear
+	}
+	if !running {
+		out.say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
+	}
+	return printStatus(out.out, s)
+}
+
+// snapshot is the newest status of a node: its own answer, or else what it
+// left behind.
+func snapshot(ctx context.Context, dir string) (s status.Snapshot, running bool, err error) {
+	client, err := status.Dial(dir)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		if s, err = client.Snapshot(ctx); err == nil {
+			return s, true, nil
+		}
+	}
+	if !errors.Is(err, status.ErrNotRunning) {
+		return s, false, err
+	}
+	s, err = lastStatus(dir)
+	return s, false, err
+}
+
+// askTimeout is how long a node on this machine may take to answer.
+const askTimeout = 10 * time.Second
+
+// lastStatus reads what a node wrote when it ended.
+func lastStatus(dir string) (status.Snapshot, error) {
+	var s status.Snapshot
+	b, err := os.ReadFile(filepath.Join(dir, node.FinalStatusFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("last status in %s: %w", dir, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"atoll/node/status"
+)
+
+// printStatus writes a status for people.
+func printStatus(w io.Writer, s status.Snapshot) error {
+	rows := [][]string{
+		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
+		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
+		{"model", fmt.Sprintf("%s, %s parameters in %d fragments", s.Model, big(float64(s.Params)), len(s.Fragments))},
+		{"folded", foldedText(s)},
+		{"quality", qualityText(s)},
+		{"here", hereText(s)},
+		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
+		{"traffic", fmt.Sprintf("%s sent, %s received", bytesText(s.Net.SentBytes), bytesText(s.Net.ReceivedBytes))},
+		{"rounds", roundsText(s.Fragments)},
+	}
+	if err := table(w, rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := printPeers(w, s.Peers); err != nil {
+		return err
+	}
+	return printEvents(w, s.Events)
+}
+
+func stateText(s status.Snapshot) string {
+	if s.Stage != "" {
+		return s.State + ": " + s.Stage
+	}
+	return s.State
+}
+
+func foldedText(s status.Snapshot) string {
+	text := fmt.Sprintf("%s of %s tokens (%s)", big(float64(s.TokensFolded)), big(float64(s.BudgetTokens)), percent(float64(s.TokensFolded), float64(s.BudgetTokens)))
+	if s.TokensPerS > 0 {
+		text += fmt.Sprintf(", %s tokens/s", big(s.TokensPerS))
+	}
+	if s.ETASeconds > 0 {
+		text += ", " + seconds(s.ETASeconds) + " left"
+	}
+	if s.Finished {
+		text += ", finished"
+	}
+	return text
+}
+
+func qualityText(s status.Snapshot) string {
+	if s.ValBPB == 0 {
+		return "not measured here; `atoll eval` does"
+	}
+	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, bytesText(uint64(s.ValBytes)), big(float64(s.ValAtTokens)))
+}
+
+func hereText(s status.Snapshot) string {
+	text := fmt.Sprintf("step %d, %s tokens trained", s.Step, big(float64(s.TokensTrained)))
+	if s.TrainLoss > 0 {
+		text += fmt.Sprintf(", loss %.3f, learning rate %.2g", s.TrainLoss, s.LearningRate)
+	}
+	if s.RSSBytes > 0 {
+		text += ", " + bytesText(s.RSSBytes) + " of memory"
+	}
+	return text
+}
+
+func agreedText(s status.Snapshot) string {
+	if s.Agreed {
+		return "equal on every live node"
+	}
+	return "not yet equal on every live node"
+}
+
+// roundsText shows how far each fragment is and how many contributed last.
+func roundsText(fragments []status.Fragment) string {
+	var parts []string
+	for _, f := range fragments {
+		parts = append(parts, fmt.Sprintf("%d(%d)", f.Closed, f.Contributors))
+	}
+	return strings.Join(parts, " ") + "  closed(contributors) per fragment"
+}
+
+// shownEvents is how many of the newest events a status shows.
+const shownEvents = 8
+
+func printEvents(w io.Writer, events []status.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	for _, e := range events[max(0, len(events)-shownEvents):] {
+		if _, err := fmt.Fprintln(w, eventLine(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

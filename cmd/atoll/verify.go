@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/node"
+)
+
+const verifyHelp = `
+Replays the ledger of a node's folder and compares every digest on the way: the final model is a function of genesis and ledger. It begins at genesis, or at the oldest kept state where older payloads were dropped, and then says so. One line; exit code 0 if everything fits, 1 if not, and then the line names the delta or the round.
+
+    atoll verify first
+    atoll verify testnet/node0 --json`
+
+// VerifyCmd is `atoll verify`.
+type VerifyCmd struct {
+	Dir  string `arg:"" help:"Folder of a node that does not run."`
+	JSON bool   `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*VerifyCmd) Help() string { return verifyHelp }
+
+// verdict is the answer of `atoll verify --json`.
+type verdict struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+	*node.VerifyResult
+}
+
+// Run replays the ledger.
+func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
+	result, err := node.Verify(ctx, c.Dir)
+	if !c.JSON {
+		if err == nil {
+			out.answer("%s", verdictLine(result))
+		}
+		return err
+	}
+	v := verdict{OK: err == nil}
+	if err == nil {
+		v.VerifyResult = &result
+	} else {
+		v.Error = err.Error()
+	}
+	if printed := out.json(v); printed != nil {
+		return printed
+	}
+	return err
+}
+
+func verdictLine(r node.VerifyResult) string {
+	return fmt.Sprintf("ok: %d rounds with %d deltas, %d tokens folded, replayed from %s; chain %v, state %v",
+		r.Rounds, r.Deltas, r.Tokens, startText(r), r.Chain, r.State)
+}
+
+// startText says where a replay began.
+func startText(r node.VerifyResult) string {
+	if r.FromGenesis {
+		return "genesis"
+	}
+	lo, hi := r.From[0], r.From[0]
+	for _, round := range r.From {
+		lo, hi = min(lo, round), max(hi, round)
+	}
+	if lo == hi {
+		return fmt.Sprintf("the kept state of round %d", lo)
+	}
+	return fmt.Sprintf("kept states of rounds %d to %d", lo, hi)
+}
