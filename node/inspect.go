@@ -52,7 +52,7 @@ func openFolder(dir string) (*folder, error) {
 	}
 	s, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%w; a node runs on %s: stop it with `atoll leave --dir %s` first, or ask it with `atoll status`", err, dir, dir)
+		return nil, fmt.Errorf("%s: %w: a node runs on it; stop it with `atoll leave --dir %s` first, or ask it with `atoll status --dir %s`", dir, store.ErrLocked, dir, dir)
 	}
 	if err != nil {
 		return nil, err
