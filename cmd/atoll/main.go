@@ -33,6 +33,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. Fl
 type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values for flags: at the top for every command, in a table named like a command for that one." placeholder:"FILE"`
 
+	Testnet  TestnetCmd  `cmd:"" help:"Try it: several nodes on this machine train one model."`
 	New      NewCmd      `cmd:"" help:"Describe a new run: write its genesis."`
 	Join     JoinCmd     `cmd:"" help:"Take part in a run until it ends or Ctrl-C."`
 	Status   StatusCmd   `cmd:"" help:"Show a node's view of the whole run."`

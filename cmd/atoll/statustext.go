@@ -13,7 +13,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
-		{"model", fmt.Sprintf("%s, %s parameters in %d fragments", s.Model, big(float64(s.Params)), len(s.Fragments))},
+		{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(s.Params)), len(s.Fragments))},
 		{"folded", foldedText(s)},
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
@@ -71,7 +71,10 @@ func hereText(s status.Snapshot) string {
 }
 
 func agreedText(s status.Snapshot) string {
-	if s.Agreed {
+	switch {
+	case livePeers(s) == 0:
+		return "no other node to compare with"
+	case s.Agreed:
 		return "equal on every live node"
 	}
 	return "not yet equal on every live node"
