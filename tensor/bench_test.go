@@ -67,6 +67,10 @@ func BenchmarkVector(b *testing.B) {
 	for i := range v {
 		v[i] = newMatrix(rng, 1, n, 0).data
 	}
+	turn := [2][]float32{make([]float32, 16), make([]float32, 16)} // of unit length, lest values decay
+	for i := range turn[0] {
+		turn[0][i], turn[1][i] = 0.6, 0.8
+	}
 	ops := []struct {
 		name string
 		run  func()
@@ -77,7 +81,7 @@ func BenchmarkVector(b *testing.B) {
 		{"expsum", func() { ExpSum(v[0], v[1], 1) }},
 		{"swiglu", func() { SwiGLU(v[0], v[1], v[2]) }},
 		{"swiglugrad", func() { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }},
-		{"rotate", func() { Rotate(v[0], v[1][:16], v[2][:16]) }},
+		{"rotate", func() { Rotate(v[0], turn[0], turn[1]) }},
 		{"adamw", func() {
 			AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{0.9, 0.999, 1, 1e-9, 1, 1e-8, 1})
 		}},
