@@ -1,0 +1,330 @@
+package testnet_test
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// This file holds the direction of the dependencies. A package may import the
+// standard library, the packages of this module that its rule in layers names,
+// and the modules whose rule in modules names it. What is not listed is
+// forbidden; whoever needs more changes the table and says why there.
+
+// modulePath is what imports of packages of this module begin with.
+const modulePath = "atoll"
+
+// rule says which packages may import what, and why no others. A name that ends
+// in /... stands for the package before it and everything below that.
+type rule struct {
+	packages []string // relative to the module
+	imports  []string // layers: packages, relative to the module; modules: import paths
+	reason   string
+}
+
+// layers is the order of this module's packages. The first rule that matches a
+// package is its rule.
+var layers = []rule{
+	{list("tensor"), nil,
+		"the numeric ground floor knows nobody above it"},
+	{list("tensor/nn"), list("tensor"),
+		"an operation is arithmetic on flat memory"},
+	{list("tensor/llama"), list("tensor tensor/nn"),
+		"a model is operations on a slab; who trains it is not its business"},
+	{list("tensor/safetensors tensor/codec"), list("tensor"),
+		"a format of numbers knows no model and no network"},
+	{list("tensor/token"), nil,
+		"a tokenizer turns bytes into numbers and needs nobody"},
+	{list("tensor/gen"), nil,
+		"the generator of the kernels must build while the kernels do not"},
+
+	{list("optimizer"), list("tensor"),
+		"an optimizer is a pure function of parameters, gradients and state"},
+	{list("optimizer/outer"), list("optimizer tensor tensor/codec"),
+		"the outer step moves named flat vectors; it knows no model and no peers"},
+	{list("optimizer/trainer/corpus"), list("tensor/token"),
+		"a corpus hands out tokens and does not care who learns from them"},
+	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama tensor/token"),
+		"a trainer learns alone: rounds, deltas and peers are not its business"},
+	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama tensor/token"),
+		"an external trainer is a trainer like any other"},
+
+	{list("gossip/wire"), nil,
+		"a message is bytes; who sends it and why is decided above"},
+	{list("gossip/hello"), list("gossip/wire"),
+		"the handshake is a pure function of two records"},
+	{list("gossip"), list("gossip/wire gossip/hello"),
+		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
+	{list("gossip/p2p"), list("gossip gossip/wire gossip/hello"),
+		"p2p moves bytes; what they mean is decided in the cores"},
+
+	{list("node/core"), list("gossip gossip/wire gossip/hello optimizer/outer tensor/codec"),
+		"the node and the simulator share this core, so it has neither network nor disk nor model"},
+	{list("node/store"), list("gossip/wire"),
+		"the disk keeps headers and bytes, and decides nothing"},
+	{list("node/status"), nil,
+		"whoever shows a run needs the snapshot, not the code that made it"},
+	{list("node/metrics node/web"), list("node/status"),
+		"metrics and the page render the status and nothing else"},
+	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
+		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
+
+	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core " +
+		"optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
+	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
+		"a world is built from nodes and measures them; nobody imports cmd"},
+
+	{list("cmd/atoll/internal/top"), list("node/status"),
+		"the terminal dashboard renders the status and nothing else"},
+	{list("cmd/..."), list("cmd/atoll/internal/... testnet/... node/... gossip/... optimizer/... tensor/..."),
+		"commands read flags, call and print"},
+}
+
+// modules says which packages may import which foreign modules. The first rule
+// that matches an import is its rule.
+var modules = []rule{
+	{list("gossip/p2p"), list("github.com/libp2p/..."),
+		"gossip/p2p is the only importer of libp2p: everything else talks of raw keys and bytes"},
+	{list("gossip gossip/wire gossip/hello gossip/p2p"), list("github.com/multiformats/go-multiaddr/..."),
+		"addresses are read in gossip and are text everywhere else"},
+	{list("gossip gossip/wire gossip/hello node"), list("github.com/fxamacker/cbor/v2"),
+		"CBOR is the encoding of messages, records and the genesis, and of nothing else"},
+	{list("gossip gossip/wire gossip/hello optimizer/outer node"), list("lukechampine.com/blake3"),
+		"digests are made where items are named, folded or checked"},
+	{list("tensor/codec"), list("github.com/klauspost/compress/..."),
+		"the codec is the one place that compresses"},
+	{list("tensor"), list("golang.org/x/sys/..."),
+		"only the kernels look below the Go runtime"},
+	{list("tensor"), list("github.com/klauspost/cpuid/v2"),
+		"the kernels are chosen by what the CPU can do"},
+	{list("tensor/gen"), list("github.com/mmcloughlin/avo/..."),
+		"assembly is generated ahead of time and committed; what runs does not need the generator"},
+	{list("node/store"), list("go.etcd.io/bbolt/..."),
+		"the index has one owner"},
+	{list("node/metrics"), list("github.com/prometheus/..."),
+		"measuring is optional, so one package does it"},
+	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
+		"only commands know of flags and configuration files"},
+	{list("cmd/..."), list("charm.land/bubbletea/... charm.land/lipgloss/... github.com/charmbracelet/..."),
+		"only commands draw on a terminal"},
+	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/..."),
+		"it is for tests only"},
+	{nil, list("C"),
+		"the program is pure Go: it builds with CGO_ENABLED=0"},
+	{nil, list("..."),
+		"every dependency is a decision: it stands in this table"},
+}
+
+// exceptions are imports that the rules forbid and that were decided one by one.
+var exceptions = []rule{
+	{list("node"), list("github.com/klauspost/cpuid/v2"),
+		"names the CPU in the capability record"},
+}
+
+// pure are the packages whose output depends on their arguments alone, so that
+// a simulator can run them and two machines agree to the bit.
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer gossip gossip/wire gossip/hello node/core")
+
+// impure are the packages of the standard library that bring in what is not an
+// argument.
+var impure = []rule{
+	{pure, list("time context sync/..."),
+		"time is an argument, and one goroutine owns the state"},
+	{pure, list("math/rand/... crypto/rand"),
+		"randomness is an argument"},
+	{pure, list("os/... net/... io/ioutil syscall runtime/..."),
+		"it takes events and returns effects; others do the input and output"},
+	{append(list("tensor/... optimizer/trainer/... node/store node/status node/metrics node/web"), pure...), list("log/..."),
+		"services log; everything else returns errors"},
+}
+
+// testModules may be imported by every test.
+var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")
+
+func list(words string) []string { return strings.Fields(words) }
+
+func TestLayering(t *testing.T) {
+	for _, f := range parseTree(t, parser.ImportsOnly) {
+		for _, spec := range f.syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatalf("%s: import %s: %v", f.path, spec.Path.Value, err)
+			}
+			if broken := brokenRule(f.pkg(), imported, f.test()); broken != nil {
+				t.Errorf("%s: package %s imports %s.\n  rule: %s\n  reason: %s",
+					f.path, f.pkg(), imported, broken, broken.reason)
+			}
+		}
+	}
+}
+
+// TestLayeringCatches keeps the rules from becoming empty: each line breaks one.
+func TestLayeringCatches(t *testing.T) {
+	for _, c := range []struct {
+		pkg, imported string
+		test, allowed bool
+	}{
+		{"tensor", "atoll/optimizer", false, false},
+		{"optimizer/outer", "atoll/tensor/llama", false, false},
+		{"gossip", "atoll/tensor", false, false},
+		{"node", "github.com/libp2p/go-libp2p/core/peer", false, false},
+		{"node/core", "atoll/gossip/p2p", false, false},
+		{"testnet/sim", "atoll/node", false, false},
+		{"testnet", "atoll/cmd/atoll/internal/top", false, false},
+		{"node/status", "pgregory.net/rapid", false, false},
+		{"gossip", "time", false, false},
+		{"node/store", "log/slog", false, false},
+		{"tensor/codec", "golang.org/x/sys/cpu", false, false},
+		{"cmd/atoll", "C", false, false},
+		{"somewhere/new", "atoll/tensor", false, false},
+		{"node/core", "atoll/tensor", false, false},
+		{"node/core", "atoll/node/store", true, false},
+
+		{"testnet/sim", "atoll/node/core", false, true},
+		{"node/core", "atoll/tensor", true, true},
+		{"node/status", "pgregory.net/rapid", true, true},
+		{"gossip", "time", true, true},
+		{"node", "github.com/klauspost/cpuid/v2", false, true},
+		{"cmd/atoll", "atoll/testnet", false, true},
+		{"testnet", "atoll/testnet", true, true},
+	} {
+		broken := brokenRule(c.pkg, c.imported, c.test)
+		if allowed := broken == nil; allowed != c.allowed {
+			t.Errorf("package %s imports %s (test: %v): allowed is %v, want %v", c.pkg, c.imported, c.test, allowed, c.allowed)
+		}
+	}
+}
+
+// brokenRule returns the rule that an import breaks, or nil. Tests may use more:
+// the test modules, the packages below those of their rule, and clocks, files and
+// random numbers.
+func brokenRule(pkg, imported string, test bool) *rule {
+	own, isOwn := strings.CutPrefix(imported, modulePath+"/")
+	switch {
+	case isOwn:
+		return brokenLayer(pkg, own, test)
+	case allows(exceptions, pkg, imported), test && matchesAny(testModules, imported):
+		return nil
+	case isStandard(imported) && test:
+		return nil
+	case isStandard(imported):
+		return brokenPurity(pkg, imported)
+	}
+	return brokenModule(pkg, imported)
+}
+
+func brokenLayer(pkg, imported string, test bool) *rule {
+	r := layerOf(pkg)
+	switch {
+	case r == nil:
+		return &rule{packages: []string{pkg}, reason: "a package without a rule may import nothing of this module: give it one in layers"}
+	case matchesAny(r.imports, imported), test && pkg == imported, test && below(*r, imported):
+		return nil
+	}
+	return r
+}
+
+// layerOf returns the rule of a package, or nil.
+func layerOf(pkg string) *rule {
+	i := slices.IndexFunc(layers, func(r rule) bool { return matchesAny(r.packages, pkg) })
+	if i < 0 {
+		return nil
+	}
+	return &layers[i]
+}
+
+// below tells whether a package is among the imports of a rule's imports, or of
+// theirs.
+func below(r rule, pkg string) bool {
+	return slices.ContainsFunc(r.imports, func(imported string) bool {
+		next := layerOf(imported)
+		return next != nil && next.packages[0] != r.packages[0] &&
+			(matchesAny(next.imports, pkg) || below(*next, pkg))
+	})
+}
+
+func brokenModule(pkg, imported string) *rule {
+	i := slices.IndexFunc(modules, func(r rule) bool { return matchesAny(r.imports, imported) })
+	if matchesAny(modules[i].packages, pkg) {
+		return nil
+	}
+	return &modules[i]
+}
+
+func brokenPurity(pkg, imported string) *rule {
+	for _, r := range impure {
+		if matchesAny(r.packages, pkg) && matchesAny(r.imports, imported) {
+			return &rule{imports: r.imports, reason: r.reason}
+		}
+	}
+	return nil
+}
+
+// String is what the rule allows.
+func (r rule) String() string {
+	who := cmp.Or(strings.Join(r.packages, ", "), "no such package")
+	what := cmp.Or(strings.Join(r.imports, ", "), "nothing")
+	return who + " may import " + what
+}
+
+func allows(rules []rule, pkg, imported string) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool {
+		return matchesAny(r.packages, pkg) && matchesAny(r.imports, imported)
+	})
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+}
+
+// matches tells whether a name is the pattern or, if that ends in /..., below it.
+func matches(pattern, name string) bool {
+	if pattern == "..." {
+		return true
+	}
+	base, tree := strings.CutSuffix(pattern, "/...")
+	return name == base || tree && strings.HasPrefix(name, base+"/")
+}
+
+// isStandard tells a package of the standard library: its first element has no
+// dot. "C" is none: it stands for cgo.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return imported != "C" && !strings.Contains(first, ".")
+}
+
+// sourceFile is a Go file of this module.
+type sourceFile struct {
+	path   string // relative to the module, with slashes
+	syntax *ast.File
+}
+
+func (f sourceFile) pkg() string  { return path.Dir(f.path) }
+func (f sourceFile) test() bool   { return strings.HasSuffix(f.path, "_test.go") }
+func (f sourceFile) isMade() bool { return ast.IsGenerated(f.syntax) }
+
+// parseTree parses every Go file, whatever system it is for.
+func parseTree(t *testing.T, mode parser.Mode) []sourceFile {
+	t.Helper()
+	var files []sourceFile
+	fset := token.NewFileSet()
+	for _, name := range sources(t) {
+		syntax, err := parser.ParseFile(fset, filepath.Join(root, filepath.FromSlash(name)), nil, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, sourceFile{name, syntax})
+	}
+	if len(files) < 50 {
+		t.Fatalf("found %d Go files under %s: this test looks in the wrong place", len(files), root)
+	}
+	return files
+}
