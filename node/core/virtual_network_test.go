@@ -1,0 +1,203 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/gossip"
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+var errDown = errors.New("peer is not reachable")
+
+// asked is a stream request that waits for its reply.
+type asked struct {
+	by   *node
+	max  int
+	once func([]byte, error)
+}
+
+func (n *node) peerUp(p *node) {
+	s, r := p.record()
+	n.do(func() { n.machine.PeerUp(n.w.now, p.id, s, r, hello.Session{}) })
+}
+
+func (n *node) peerDown(p *node) {
+	n.do(func() { n.machine.PeerDown(n.w.now, p.id) })
+}
+
+func (n *node) publish(b []byte) {
+	n.heard[string(b)] = true
+	n.flood(b, nil)
+}
+
+// flood forwards a gossip message to the neighbours but one.
+func (n *node) flood(b []byte, except *node) {
+	for _, p := range n.w.nodes {
+		if !n.links[p] || p == except || n.w.rng.Float64() < n.w.cfg.loss {
+			continue
+		}
+		copies := 1
+		if n.w.rng.Float64() < n.w.cfg.duplicate {
+			copies = 2
+		}
+		for range copies {
+			n.w.after(n.w.delay(), func() {
+				if p.links[n] {
+					p.do(func() { p.gossip(n, b) })
+				}
+			})
+		}
+	}
+}
+
+func (n *node) gossip(from *node, b []byte) {
+	m := n.w.open(b)
+	if n.heard[string(b)] {
+		if m.Header != nil {
+			n.machine.Forwarded(n.w.now, from.id, m.Header.Header.ID(n.w.run))
+		}
+		return
+	}
+	n.heard[string(b)] = true
+	n.flood(b, from)
+	n.machine.Received(n.w.now, from.id, m)
+}
+
+// call sends a stream request; it is answered, once, also where nobody is.
+func (n *node) call(e gossip.Call) {
+	p, life, done := n.w.node(e.To), n.life, false
+	once := func(b []byte, err error) {
+		if !done && n.life == life {
+			done = true
+			n.do(func() { n.machine.Answered(n.w.now, e.ID, b, err) })
+		}
+	}
+	if p == nil || !n.links[p] {
+		n.w.after(1, func() { once(nil, errDown) })
+		return
+	}
+	n.w.after(core.Time(e.TimeoutMs), func() { once(nil, errDown) })
+	n.w.after(n.w.delay(), func() {
+		if !p.links[n] {
+			once(nil, errDown)
+			return
+		}
+		p.do(func() {
+			p.handle++
+			p.waiting[p.handle] = asked{by: n, max: e.MaxResponse, once: once}
+			p.machine.Serve(n.w.now, p.handle, n.id, e.Request)
+		})
+	})
+}
+
+// reply carries out one of the Reply effects.
+func (n *node) reply(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Reply:
+		n.answer(e.Handle, e.Response, wire.Digest{})
+	case gossip.ReplyPayload:
+		n.answer(e.Handle, found(n.disk.payloads[e.ID]), e.ID)
+	case gossip.ReplyManifest:
+		n.answer(e.Handle, found(wire.EncodeManifest(n.key, n.w.run, n.manifest())), wire.Digest{})
+	case gossip.ReplyChunk:
+		n.answer(e.Handle, found(n.donated[e.Digest]), wire.Digest{})
+	}
+}
+
+func found(body []byte) []byte {
+	if body == nil {
+		return wire.Response{Status: wire.NotFound}.Encode()
+	}
+	return wire.Response{Status: wire.OK, Body: body}.Encode()
+}
+
+// answer sends a response to whoever asked, and notes when it has left.
+func (n *node) answer(handle uint64, b []byte, payload wire.Digest) {
+	q, ok := n.waiting[handle]
+	if !ok {
+		n.w.fatalf("node %d answered handle %d twice", n.index, handle)
+	}
+	delete(n.waiting, handle)
+	if len(b) > q.max {
+		n.w.fatalf("node %d answered with %d bytes, at most %d were asked for", n.index, len(b), q.max)
+	}
+	took := n.w.delay() + core.Time(float64(len(b))/n.w.cfg.bytesMs)
+	n.later(took, func() {
+		if !n.links[q.by] {
+			n.machine.Replied(n.w.now, handle, wire.Digest{})
+			q.once(nil, errDown)
+			return
+		}
+		n.machine.Replied(n.w.now, handle, payload)
+		q.once(b, nil)
+	})
+}
+
+func (n *node) dial(addr string) {
+	var port int
+	if _, err := fmt.Sscanf(addr, "/ip4/10.0.0.1/tcp/%d", &port); err != nil {
+		n.w.fatalf("dial %q: %v", addr, err)
+	}
+	n.w.after(n.w.delay(), func() {
+		if port-1000 < len(n.w.nodes) {
+			n.w.connect(n, n.w.nodes[port-1000])
+		}
+	})
+}
+
+// donatedLag is how many rounds a donor stays behind its own tip, so that the
+// joiner folds itself what may still change.
+const donatedLag = 2
+
+// manifest lists tips of one moment and keeps their chunks.
+func (n *node) manifest() wire.Manifest {
+	var m wire.Manifest
+	r := n.machine.Rounds()
+	for p := range n.w.plan {
+		round := r.Bases(p)[0]
+		for _, b := range r.Bases(p) {
+			if b+donatedLag <= r.Tip(p).Round {
+				round = b
+			}
+		}
+		tip := n.disk.bases[p][round]
+		blob := core.EncodeSnapshot(tip.Encode(), r.Links(p, round))
+		f := wire.FragmentManifest{
+			Round: round, Closed: r.Closed(p), Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
+			Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
+		}
+		for i, d := range f.Chunks {
+			at := i * wire.ChunkSize
+			n.donated[d] = blob[at : at+f.ChunkLen(i)]
+		}
+		m.Fragments = append(m.Fragments, f)
+	}
+	return m
+}
+
+// install puts the chunks of a manifest together.
+func (n *node) install(m wire.Manifest) {
+	var tips []*outer.Tip
+	var history [][]outer.Link
+	for p, f := range m.Fragments {
+		var blob []byte
+		for _, d := range f.Chunks {
+			blob = append(blob, n.disk.chunks[d]...)
+		}
+		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.cfg.params)
+		if err != nil {
+			n.w.fatalf("node %d: fragment %d: %v", n.index, p, err)
+		}
+		tips, history = append(tips, tip), append(history, links)
+	}
+	for p, tip := range tips {
+		n.disk.restart(p, tip, history[p])
+	}
+	if err := n.machine.Installed(n.w.now, tips, history); err != nil {
+		n.w.fatalf("node %d: %v", n.index, err)
+	}
+}

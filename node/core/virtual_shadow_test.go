@@ -1,0 +1,77 @@
+package core_test
+
+import (
+	"math"
+
+	"atoll/optimizer/outer"
+)
+
+// shadow keeps by other means what a learner's theta must be for one fragment:
+// theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
+// less what was published, plus what came back.
+type shadow struct {
+	fragment outer.Fragment
+	anchor   []float32
+	u        []float64
+	own      map[uint64][]float32 // q of deltas in flight, by seq
+	folded   map[uint64][]float32
+}
+
+func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
+	return shadow{fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len), own: map[uint64][]float32{}, folded: map[uint64][]float32{}}
+}
+
+// moved takes one step of the trainer.
+func (s *shadow) moved(before, after []float32) {
+	was, is := make([]float32, s.fragment.Len), make([]float32, s.fragment.Len)
+	s.fragment.Gather(before, was)
+	s.fragment.Gather(after, is)
+	for i := range was {
+		s.u[i] += float64(is[i]) - float64(was[i])
+	}
+}
+
+func (s *shadow) published(seq uint64, q []float32) {
+	s.own[seq] = q
+	for i, x := range q {
+		s.u[i] -= float64(x)
+	}
+}
+
+func (s *shadow) restored(seq uint64, q []float32) { s.own[seq] = q }
+
+func (s *shadow) adopted(a outer.Adopt) {
+	s.anchor = a.Tip.Anchor
+	for _, seq := range a.Fold {
+		s.folded[seq] = s.own[seq]
+		delete(s.own, seq)
+	}
+	for _, seq := range a.Unfold {
+		s.own[seq] = s.folded[seq]
+		delete(s.folded, seq)
+	}
+	for _, seq := range a.Returned {
+		for i, x := range s.own[seq] {
+			s.u[i] += float64(x)
+		}
+		delete(s.own, seq)
+	}
+	for _, seq := range a.Forgotten {
+		delete(s.folded, seq)
+	}
+}
+
+// off is the largest difference between theta and its definition.
+func (s *shadow) off(theta []float32) float64 {
+	is := make([]float32, s.fragment.Len)
+	s.fragment.Gather(theta, is)
+	var worst float64
+	for i := range is {
+		want := float64(s.anchor[i]) + s.u[i]
+		for _, q := range s.own {
+			want += float64(q[i])
+		}
+		worst = max(worst, math.Abs(want-float64(is[i])))
+	}
+	return worst
+}
