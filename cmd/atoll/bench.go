@@ -12,6 +12,8 @@ import (
 )
 
 const benchHelp = `
+Measures what this machine can do.
+
     atoll bench step --model tiny --threads 1 --seconds 8 --json`
 
 // BenchCmd is `atoll bench`.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"atoll/node"
@@ -109,8 +110,9 @@ func byteTokens(text string) []int32 {
 }
 
 // utf8Writer writes byte tokens as they come, each character when it is
-// complete. What is not UTF-8 becomes U+FFFD, and so does a token that stands
-// for no byte, which a model with a larger vocabulary may draw.
+// complete. What is not UTF-8 becomes U+FFFD, and so does a control character,
+// which could take over a terminal, and a token that stands for no byte, which a
+// model with a larger vocabulary may draw.
 type utf8Writer struct {
 	w    io.Writer
 	held []byte // the start of a character
@@ -132,6 +134,9 @@ func (u *utf8Writer) token(t int32) {
 func (u *utf8Writer) flush(all bool) {
 	for len(u.held) > 0 && (all || utf8.FullRune(u.held)) {
 		r, size := utf8.DecodeRune(u.held)
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			r = utf8.RuneError
+		}
 		u.write(string(r))
 		u.held = u.held[size:]
 	}

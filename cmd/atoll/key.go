@@ -50,6 +50,8 @@ func (k keyIdentity) print(out *console, asJSON bool) error {
 }
 
 const keyShowHelp = `
+The public id names the node in status, ledger and addresses.
+
     atoll key show --dir first`
 
 // KeyShowCmd is `atoll key show`.
@@ -75,6 +77,8 @@ func (c *KeyShowCmd) Run(out *console) error {
 }
 
 const keyExportHelp = `
+The secret key is one line of hex, for a backup or another machine.
+
     atoll key export --dir first > key.backup`
 
 // KeyExportCmd is `atoll key export`.
@@ -99,6 +103,8 @@ func (c *KeyExportCmd) Run(out *console) error {
 }
 
 const keyImportHelp = `
+The node that then joins with this folder has the identity that was exported.
+
     atoll key import key.backup --dir second
     atoll key export --dir first | ssh other atoll key import - --dir first`
 

@@ -135,10 +135,10 @@ func (c *NewCmd) apply(g *node.Genesis) {
 		g.Outer.H, g.Outer.HMin = c.H, max(1, c.H/4)
 		g.Outer.MaxSteps = max(g.Outer.MaxSteps, uint32(max(c.H, 0)))
 	}
-	if c.Batch != 0 {
-		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(max(c.Batch, 0))
-		g.Batch = c.Batch
+	if c.Batch > 0 {
+		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
 	}
+	set(&g.Batch, c.Batch)
 	timing := timings[c.Profile]
 	g.BeatMs, g.QuietMs = timing.beatMs, timing.quietMs
 	g.Outer.GraceMinMs, g.Outer.GraceMaxMs = timing.graceMinMs, timing.graceMaxMs

@@ -9,6 +9,8 @@ import (
 )
 
 const versionHelp = `
+Shows what peers see of this program, what it was built from and what it computes with.
+
     atoll version
     atoll version --json`
 

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
+	"atoll/node"
+)
+
+// typed runs a command line.
+func typed(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &console{in: strings.NewReader(""), out: &out, err: &errs})
+	return code, out.String(), errs.String()
+}
+
+func TestCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"", 0, "Usage: atoll <command>", ""},
+		{"--help", 0, "testnet", ""},
+		{"version", 0, "atoll/", ""},
+		{"vresion", 2, "", "unexpected argument vresion, did you mean \"version\"?"},
+		{"version extra", 2, "", "unexpected argument extra"},
+		{"version --colour", 2, "", "unknown flag --colour"},
+		{"key", 2, "", "expected one of"},
+		{"new --codec sparse", 2, "", "--codec must be one of"},
+		{"new --profile moon", 2, "", "--profile must be one of"},
+		{"new --tokens many", 2, "", "is not a whole number"},
+		{"new --seed=-1", 2, "", "--seed"},
+		{"join", 2, "", "which run? Pass a join link"},
+		{"join http://example.org", 2, "", `does not begin with "atoll:"`},
+		{"join atoll:12", 2, "", "want 64 hex digits"},
+		{"join --genesis absent.genesis", 1, "", "make one with `atoll new --out absent.genesis`"},
+		{"join --profile moon", 2, "", "--profile must be one of"},
+		{"join --log-level loud", 2, "", "--log-level must be one of"},
+		{"join --pace fast", 2, "", "--pace"},
+		{"generate --tokens=0", 2, "", "--tokens is 0; use 1 or more"},
+		{"generate --temperature=-1", 2, "", "--temperature is -1"},
+		{"generate --top-k=-1", 2, "", "--top-k is -1"},
+		{"generate --top-p=2", 2, "", "--top-p is 2"},
+		{"bench step --seconds=-1", 2, "", "--seconds is -1"},
+		{"bench step --batch=-1", 2, "", "--batch is -1"},
+		{"bench step --threads=-1", 2, "", "--threads is -1"},
+		{"bench step --model absent.json", 1, "", "absent.json"},
+		{"verify", 2, "", `expected "<dir>"`},
+		{"--config absent.toml version", 2, "", "absent.toml"},
+		{"bench step --seconds 0 --threads 1 --batch 1 --json", 0, `{"model":"tiny","threads":1,"params":824448,"batch":1,"context":128,`, ""},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			code, stdout, stderr := typed(t, strings.Fields(c.line)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d, %q, %q", code, stdout, stderr, c.code, c.stdout, c.stderr)
+			}
+			if code == exitUsage && !strings.Contains(stderr, "--help` to see what there is") {
+				t.Errorf("stderr %q names no help", stderr)
+			}
+		})
+	}
+}
+
+// Every command explains itself with an example.
+func TestHelpHasExamples(t *testing.T) {
+	var line commandLine
+	app, err := kong.New(&line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range app.Model.Leaves(true) {
+		path := strings.Fields(strings.TrimPrefix(leaf.FullPath(), app.Model.Name))
+		code, stdout, _ := typed(t, append(path, "--help")...)
+		if example := "    atoll " + strings.Join(path, " "); code != 0 || !strings.Contains(stdout, example) {
+			t.Errorf("%v: exit code %d, no example in %s", path, code, stdout)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	refusal := &hello.Refusal{Field: hello.FieldRun, Ours: "a", Theirs: "b"}
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("x"), 1},
+		{errSilent, 1},
+		{badUsage("x"), 2},
+		{fmt.Errorf("join: %w", refusal), 3},
+		{fmt.Errorf("join: %w", p2p.ErrRefusedByPeer), 3},
+		{fmt.Errorf("join: %w", node.ErrNoPeers), 4},
+		{fmt.Errorf("ask: %w", context.DeadlineExceeded), 4},
+	} {
+		if got := exitCode(c.err); got != c.want {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.toml")
+	for _, c := range []struct {
+		toml, want string // in stderr of `atoll generate`
+	}{
+		{"[generate]\ntokens = 0", "--tokens is 0"},
+		{"tokens = -3", "--tokens is -3"},
+		{"tokens = 5\n[generate]\ntokens = -4", "--tokens is -4"},
+		{"[generate]\ntemperature = -0.5", "--temperature is -0.5"},
+		{"tokns = 5", `no command has a flag "tokns"`},
+		{"[generate]\ndata = \"x\"", `atoll generate has no flag "data"`},
+		{"[paint]\ndata = \"x\"", "table [paint]: there is no such command"},
+		{"tokens = ", "configuration file: toml"},
+		{"name = \"" + strings.Repeat("x", maxConfigFile) + "\"", "is it the right file?"},
+	} {
+		if err := os.WriteFile(path, []byte(c.toml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := typed(t, "--config", path, "generate")
+		if code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%.40q: exit code %d, stderr %q; want %q", c.toml, code, stderr, c.want)
+		}
+	}
+}
+
+func TestFlagsBeforeEnvironmentBeforeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.toml")
+	if err := os.WriteFile(path, []byte("[generate]\ntokens = -1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ATOLL_CONFIG", path)
+	if _, _, stderr := typed(t, "generate"); !strings.Contains(stderr, "--tokens is -1") {
+		t.Errorf("from the file: %s", stderr)
+	}
+	t.Setenv("ATOLL_TOKENS", "-2")
+	if _, _, stderr := typed(t, "generate"); !strings.Contains(stderr, "--tokens is -2") {
+		t.Errorf("from the environment: %s", stderr)
+	}
+	if _, _, stderr := typed(t, "generate", "--tokens=-3"); !strings.Contains(stderr, "--tokens is -3") {
+		t.Errorf("from the flag: %s", stderr)
+	}
+}
+
+func TestFlagText(t *testing.T) {
+	for _, c := range []struct{ value, want any }{
+		{true, true},
+		{int64(12), "12"},
+		{2e6, "2e+06"},
+		{"x", "x"},
+		{[]any{"a", "b"}, "a,b"},
+		{[]any{int64(1), 2.5}, "1,2.5"},
+	} {
+		if got := flagText(c.value); got != c.want {
+			t.Errorf("%v: %v, want %v", c.value, got, c.want)
+		}
+	}
+}

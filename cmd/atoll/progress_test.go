@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node"
+	"atoll/node/status"
+)
+
+// trainingStatus is a status in the middle of a run.
+func trainingStatus() status.Snapshot {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return status.Snapshot{
+		Run: strings.Repeat("ab", 32), Name: "opticks", Link: "atoll:abab,/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW", Self: strings.Repeat("cd", 32),
+		Role: "learner", State: "training", At: at,
+		Params: 824448, BudgetTokens: 3_000_000, TokensFolded: 750_000, TokensPerS: 12_000, ETASeconds: 187.6,
+		Step: 120, TokensTrained: 250_000, TrainLoss: 2.5, ValBPB: 2.75, ValBytes: 16 << 10, ValAtTokens: 740_000, LearningRate: 2e-3,
+		ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true,
+		Fragments: []status.Fragment{{Closed: 7, Contributors: 3}, {Closed: 8, Contributors: 2}},
+		Peers: []status.Peer{
+			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, MeasuredPerS: 7000},
+			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
+			{Addr: "/ip4/198.51.100.7/tcp/1", State: "refused", Reason: "run: we have aa, peer has bb"},
+		},
+		Events:   []status.Event{{At: at, Kind: "connected", Peer: strings.Repeat("ef", 32), Text: "observer at /ip4/192.0.2.9/tcp/1"}},
+		RSSBytes: 100 << 20, Net: status.Net{SentBytes: 2048, ReceivedBytes: 1 << 20},
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	want := "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"
+	if got := progressLine(trainingStatus()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestEndLine(t *testing.T) {
+	s := trainingStatus()
+	if got, want := endLine(s), "left in order: 750k tokens folded; the same command goes on from here"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Finished = true
+	if got, want := endLine(s), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// shown is what progress prints of some statuses.
+func shown(t *testing.T, asJSON bool, end error, all ...status.Snapshot) (stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	p := newProgress(&console{out: &out, err: &errs}, asJSON)
+	for _, s := range all {
+		p.print(s, false)
+	}
+	p.finish(all[len(all)-1], end)
+	p.show()
+	return out.String(), errs.String()
+}
+
+func TestProgress(t *testing.T) {
+	joining := trainingStatus()
+	joining.State, joining.Stage = "joining", "fetching tips (43 %)"
+	joining.Events = nil
+	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), trainingStatus())
+	if want := joining.Link + "\n"; stdout != want {
+		t.Errorf("stdout %q, want %q", stdout, want)
+	}
+	want := []string{
+		"others join with",
+		"joining: fetching tips (43 %)",
+		"03:04:05 connected efefefefef: observer at /ip4/192.0.2.9/tcp/1",
+		progressLine(trainingStatus()), // the second status came too soon for another line
+		progressLine(trainingStatus()), // the last one always shows
+		endLine(trainingStatus()),
+	}
+	if got := strings.Split(strings.TrimSpace(stderr), "\n"); strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+}
+
+func TestProgressJSON(t *testing.T) {
+	stdout, stderr := shown(t, true, nil, trainingStatus(), trainingStatus())
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != 2 || stderr != "" {
+		t.Fatalf("stdout %q, stderr %q; want the first and the last status", stdout, stderr)
+	}
+	var s status.Snapshot
+	if err := json.Unmarshal([]byte(lines[1]), &s); err != nil || s.Step != 120 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestProgressOfFailure(t *testing.T) {
+	if stdout, stderr := shown(t, true, errors.New("x"), status.Snapshot{}); stdout != "" || stderr != "" {
+		t.Errorf("stdout %q, stderr %q; the error is for the caller to print", stdout, stderr)
+	}
+}
+
+func TestPrintStatus(t *testing.T) {
+	var b strings.Builder
+	if err := printStatus(&b, trainingStatus()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"run      ababababab  opticks\n",
+		"node     cdcdcdcdcd  learner, training\n",
+		"model    824k parameters in 2 fragments\n",
+		"folded   750k of 3.00M tokens (25.0 %), 12.0k tokens/s, 3m8s left\n",
+		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
+		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
+		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
+		"traffic  2.0 KiB sent, 1.0 MiB received\n",
+		"rounds   7(3) 8(2)  closed(contributors) per fragment\n",
+		"03:04:05 connected efefefefef",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestPrintPeers(t *testing.T) {
+	var b strings.Builder
+	if err := printPeers(&b, trainingStatus().Peers); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	for i, want := range []string{
+		"PEER STATE ROLE HARDWARE PREC STEPS TOKENS SHARE WEIGHT TOK/S MEASURED HEARD",
+		"cdcdcdcdcd* training learner a CPU (2 threads) f32 120 250k 40.0 % 50.0 % 6000 7000 this node",
+		"efefefefef observing observer - - 0 0 0.0 % - - - 1.2 s ago",
+		"/ip4/198.51.100.7/tcp/1 refused - - - 0 0 0.0 % - - - -",
+		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
+	} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
+			t.Errorf("line %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestVerdictLine(t *testing.T) {
+	r := node.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
+	if got, want := verdictLine(r), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.FromGenesis, r.From = false, []uint32{4, 4}
+	if got, want := startText(r), "the kept state of round 4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.From = []uint32{4, 0, 6}
+	if got, want := startText(r), "kept states of rounds 0 to 6"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
