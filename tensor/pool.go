@@ -93,11 +93,16 @@ func (p *Pool) Parallel(n int, f func(i int)) {
 	l.release()
 }
 
-// offer puts l before up to helpers workers. A full queue means that all are busy
-// with more than enough: the caller then does without.
+// offersPerHelper bounds how many offers wait. Where workers are slow to wake, loops
+// end before anyone has seen their offers, and each offer keeps its loop from being
+// used again.
+const offersPerHelper = 4
+
+// offer puts l before up to helpers workers. When enough offers wait already, all are
+// busy, and the caller does without.
 func (p *Pool) offer(l *loop, helpers int) {
 	p.start(helpers)
-	for range helpers {
+	for range min(helpers, offersPerHelper*helpers-len(p.offers)) {
 		l.refs.Add(1)
 		select {
 		case p.offers <- l:
