@@ -161,7 +161,7 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Genesis, err)
 	}
-	if run := g.RunID(); cfg.Link.Run == (wire.RunID{}) {
+	if run := g.RunID(); c.Link == "" {
 		cfg.Link.Run = run
 	} else if cfg.Link.Run != run {
 		return badUsage("the link names run %v, %s is the genesis of run %v; pass one of the two", cfg.Link.Run, c.Genesis, run)

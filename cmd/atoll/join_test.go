@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// nano is a model of some thousand parameters.
+const nano = `{"vocab":256,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":32,"context":16}`
+
+// newRun writes the genesis of a run that does not end within a test.
+func newRun(t *testing.T, text string, args ...string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "run.genesis")
+	model := filepath.Join(dir, "nano.json")
+	if err := os.WriteFile(model, []byte(nano), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	line := append([]string{"new", "--model", model, "--tokens", "1e12", "--data", text, "--fragments", "3", "--H", "4", "--profile", "local", "--out", path}, args...)
+	if code, _, stderr := typed(t, line...); code != 0 {
+		t.Fatalf("new: exit code %d: %s", code, stderr)
+	}
+	return path
+}
+
+// joined is a node that a test started.
+type joined struct {
+	link   string
+	cancel context.CancelFunc // Ctrl-C
+	ended  chan int
+	stderr *lockedBuffer
+}
+
+// lockedBuffer is written and read by different goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// startNode runs `atoll join` and waits for its first line on stdout.
+func startNode(t *testing.T, args ...string) *joined {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	j := &joined{cancel: cancel, ended: make(chan int, 1), stderr: &lockedBuffer{}}
+	stdout, w := io.Pipe()
+	line := append([]string{"join", "--profile", "local", "--threads", "1", "--batch", "1", "--pace", "5ms"}, args...)
+	go func() {
+		code := run(ctx, line, &console{in: strings.NewReader(""), out: w, err: j.stderr})
+		w.Close()
+		j.ended <- code
+	}()
+	r := bufio.NewReader(stdout)
+	first, err := r.ReadString('\n')
+	if err != nil {
+		cancel()
+		t.Fatalf("join %v: exit code %d: %s", args, <-j.ended, j.stderr)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	j.link = strings.TrimSpace(first)
+	return j
+}
+
+// leave is Ctrl-C.
+func (j *joined) leave(t *testing.T) {
+	t.Helper()
+	j.cancel()
+	if code := <-j.ended; code != 0 {
+		t.Errorf("exit code %d after an ordered leave: %s", code, j.stderr)
+	}
+}
+
+const anyPort = "/ip4/127.0.0.1/tcp/0"
+
+func TestSecondNodeJoins(t *testing.T) {
+	text := someText(t)
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	first := startNode(t, "--genesis", newRun(t, text), "--dir", a, "--listen", anyPort, "--data", text)
+	second := startNode(t, first.link, "--dir", b, "--listen", anyPort, "--data", text, "--json")
+	var s status.Snapshot
+	if err := json.Unmarshal([]byte(second.link), &s); err != nil || s.Run == "" {
+		t.Errorf("first line of --json: %q: %v", second.link, err)
+	}
+
+	// Whoever asks the first node sees the second one.
+	for livePeers(ask(t, a)) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the second node was never seen")
+		}
+	}
+	if code, stdout, _ := typed(t, "peers", "--dir", a, "--json"); code != 0 || strings.Count(stdout, `"id"`) != 2 {
+		t.Errorf("peers: exit code %d: %s", code, stdout)
+	}
+	if code, _, stderr := typed(t, "ledger", "--dir", a); code != exitFailed || !strings.Contains(stderr, "a node runs on it; stop it with `atoll leave --dir") {
+		t.Errorf("ledger of a running node: exit code %d: %s", code, stderr)
+	}
+	if code, stdout, stderr := typed(t, "generate", "--dir", a, "--tokens", "8", "--json"); code != 0 || !strings.Contains(stdout, `"tokens":8`) {
+		t.Errorf("generate: exit code %d: %s%s", code, stdout, stderr)
+	}
+
+	if code, stdout, stderr := typed(t, "leave", "--dir", b); code != 0 || stdout != "left\n" {
+		t.Errorf("leave: exit code %d: %s%s", code, stdout, stderr)
+	}
+	if code := <-second.ended; code != 0 {
+		t.Errorf("the node that was asked to leave: exit code %d: %s", code, second.stderr)
+	}
+	first.leave(t)
+	for _, dir := range []string{a, b} {
+		if code, stdout, stderr := typed(t, "verify", dir); code != 0 || !strings.HasPrefix(stdout, "ok: ") {
+			t.Errorf("verify %s: exit code %d: %s%s", dir, code, stdout, stderr)
+		}
+	}
+}
+
+// ask is `atoll status --json`.
+func ask(t *testing.T, dir string) (s status.Snapshot) {
+	t.Helper()
+	code, stdout, stderr := typed(t, "status", "--dir", dir, "--json")
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil || code != 0 {
+		t.Fatalf("status: exit code %d: %s%s", code, stdout, stderr)
+	}
+	return s
+}
+
+func TestJoinErrors(t *testing.T) {
+	text := someText(t)
+	genesis, dir := newRun(t, text), t.TempDir()
+	first := startNode(t, "--genesis", genesis, "--dir", filepath.Join(dir, "a"), "--listen", anyPort, "--data", text)
+	defer first.leave(t)
+	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
+	otherRun := strings.Repeat("01", 32) + first.link[len("atoll:")+64:]
+	damaged := filepath.Join(dir, "damaged.genesis")
+	write(t, damaged, strings.Replace(read(t, genesis), `"Format":1`, `"Format":9`, 1))
+	spaced := filepath.Join(dir, "spaced.genesis")
+	write(t, spaced, read(t, genesis)+"\n")
+	short := filepath.Join(dir, "short.txt")
+	write(t, short, "too short")
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"port in use", []string{"--genesis", genesis, "--listen", port}, exitFailed, "port in use"},
+		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitFailed, "want something like /ip4/"},
+		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
+		{"link and genesis of two runs", []string{"atoll:" + otherRun, "--genesis", genesis}, exitUsage, "pass one of the two"},
+		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
+		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
+		{"data too small", []string{"--genesis", genesis, "--data", short}, exitFailed, "pass at least"},
+		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},
+		{"folder in use", []string{first.link, "--dir", filepath.Join(dir, "a")}, exitFailed, "in use"},
+		{"batch", []string{"--genesis", genesis, "--batch", "-4"}, exitUsage, "--batch"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			line := []string{"join", "--profile", "local", "--threads", "1", "--listen", anyPort, "--data", text, "--dir", t.TempDir()}
+			code, _, stderr := typed(t, append(line, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit code %d, stderr %q; want %d, %q", code, stderr, c.code, c.stderr)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two interrupts: the first ends the context, the second closes abort.
+func TestInterrupts(t *testing.T) {
+	ctx, abort, stop := interrupts()
+	defer stop()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, done := range []<-chan struct{}{ctx.Done(), abort} {
+		if err := self.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("interrupt %d has no effect", i+1)
+		}
+	}
+}
