@@ -123,6 +123,7 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 
 // Tick lets time pass.
 func (m *Machine) Tick(now Time) {
+	m.end.ticked = now
 	m.rounds.SetLive(m.liveLearners(now))
 	m.rounds.Tick(now)
 	m.gossip.Tick(gossip.Time(now))

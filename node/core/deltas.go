@@ -32,9 +32,12 @@ type Refused struct {
 func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
 	id := sh.Header.ID(m.cfg.Run)
 	d := DeltaOf(id, sh.Header)
-	err := m.rounds.Offer(now, d, repair)
+	err := m.cfg.Params.Check(d)
 	if err == nil {
 		err = m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
+	}
+	if err == nil {
+		err = m.rounds.Offer(now, d, repair)
 	}
 	if err != nil {
 		m.refuse(now, id, sh.Header, err)
@@ -84,8 +87,10 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 // Drafted takes a copy of the learner's progress: it gets its round, is signed
 // and goes to disk.
 func (m *Machine) Drafted(now Time, d outer.Draft) {
+	round := m.rounds.Drafted(d.Fragment)
 	h := wire.Header{
-		Author: m.self, Fragment: uint16(d.Fragment), Round: m.rounds.Drafted(d.Fragment), Base: d.Base,
+		Author: m.self, Fragment: uint16(d.Fragment), Round: round,
+		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
 		Steps: d.Steps, Tokens: d.Tokens, Precision: m.cfg.Precision, Codec: uint8(m.cfg.Params.Codec),
 		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload),
 	}
@@ -103,6 +108,7 @@ func (m *Machine) DraftFailed(now Time, fragment int) {
 // StoredOwn says that an own delta is durable: now it may be seen.
 func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	m.headers[e.ID] = e.Header
+	m.end.announced = now
 	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
 	m.gossip.Announce(gossip.Time(now), e.Header, e.Payload)
 	m.gossip.Stored(gossip.Time(now), e.ID)

@@ -15,11 +15,17 @@ type learning struct {
 
 // ending is what the machine knows about the end of the run and of itself.
 type ending struct {
-	may      bool // the last MayStep
-	leaving  bool
-	finished bool
-	moved    Time // when a tip last changed
+	may       bool // the last MayStep
+	leaving   bool
+	finished  bool
+	moved     Time // when a tip last changed
+	announced Time // when an own delta was last announced
+	ticked    Time // the last Tick
 }
+
+// leaveMs is how long a leaver stays after its last delta was announced: what
+// travels inside gossip messages has no receipt, so it gets time to go out.
+const leaveMs = 500
 
 // SetLearning is what the next beats say of the training thread: steps and
 // tokens since its first start, its speed in tokens per second, the last live
@@ -37,7 +43,9 @@ func (m *Machine) Leave(now Time) {
 }
 
 // MayLeave says that nothing is left that would be lost by leaving now.
-func (m *Machine) MayLeave() bool { return m.rounds.Flushed() && m.rounds.AllHanded() }
+func (m *Machine) MayLeave() bool {
+	return m.rounds.Flushed() && m.rounds.AllHanded() && m.end.ticked-m.end.announced >= leaveMs
+}
 
 // tickEnd decides whether the learner goes on stepping, and whether the run is
 // over.

@@ -3,132 +3,197 @@ package core_test
 import (
 	"testing"
 
-	"atoll/gossip/wire"
 	"atoll/node/core"
-	"atoll/optimizer/outer"
 )
 
-// finish runs until every node that is up says that the run is over, and checks
-// what must then hold of each run.
-func (w *world) finish(limit core.Time) {
-	w.t.Helper()
-	w.runUntil("all finished", limit, func() bool {
-		for _, n := range w.alive() {
-			if !n.finished {
-				return false
-			}
-		}
-		return true
-	})
-	w.runFor(100)
-	w.checkSame()
-	w.checkBudget()
-	w.checkLedger()
-	w.checkAccount()
-}
-
-// checkSame: one chain and one state for all.
-func (w *world) checkSame() {
-	w.t.Helper()
-	first := w.alive()[0]
-	chain, state := first.machine.Digests()
-	for _, n := range w.alive() {
-		if c, s := n.machine.Digests(); c != chain || s != state {
-			w.fatalf("node %d and node %d hold different bits\n%s", first.index, n.index, w)
-		}
-		if l := loss(n.anchors()); l > loss(initial())/5 {
-			w.fatalf("node %d: loss %g of %g at the start", n.index, l, loss(initial()))
-		}
-	}
-}
-
-// anchors are the parameters that the run came to.
-func (n *node) anchors() []float32 {
-	theta := make([]float32, len(n.trainer.theta))
-	for p, f := range n.w.plan {
-		f.Scatter(n.machine.Rounds().Tip(p).Anchor, theta)
-	}
-	return theta
-}
-
-// checkBudget: the folded tokens are the budget within 1 %.
-func (w *world) checkBudget() {
-	w.t.Helper()
-	budget := float64(w.cfg.params.Budget)
-	for p := range w.plan {
-		tokens := float64(w.alive()[0].machine.Rounds().Tip(p).Tokens)
-		if tokens < budget || tokens > 1.01*budget {
-			w.fatalf("fragment %d folded %.0f tokens of a budget of %.0f: %+.2f %%", p, tokens, budget, 100*(tokens/budget-1))
-		}
-	}
-}
-
-// folded are the tokens of each author and fragment in the final chain.
-func (w *world) folded() map[*node][]uint64 {
-	out := map[*node][]uint64{}
-	for _, n := range w.nodes {
-		out[n] = make([]uint64, len(w.plan))
-	}
-	d := w.alive()[0].disk
-	for p := range w.plan {
-		for r := uint32(1); r <= w.alive()[0].machine.Rounds().Tip(p).Round; r++ {
-			for _, id := range d.rounds[p][r].Folded {
-				h := d.headers[wire.Digest(id)].Header
-				out[w.node(h.Author)][p] += h.Tokens
-			}
-		}
-	}
-	return out
-}
-
-// checkLedger: the tokens of the tips are those of the deltas in the ledger.
-func (w *world) checkLedger() {
-	w.t.Helper()
-	folded := w.folded()
-	for p := range w.plan {
-		var sum uint64
-		for _, n := range w.nodes {
-			sum += folded[n][p]
-		}
-		if want := w.alive()[0].machine.Rounds().Tip(p).Tokens; sum != want {
-			w.fatalf("fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
-		}
-	}
-}
-
-// checkAccount: of each node and fragment, the tokens trained are those folded,
-// in flight, unpublished and lost in a crash; the machine agrees with the learner.
-func (w *world) checkAccount() {
-	w.t.Helper()
-	folded := w.folded()
-	for _, n := range w.nodes {
-		if n.cfg.observer {
-			continue
-		}
-		var total uint64
-		for p := range w.plan {
-			a := n.learner.Account(p)
-			total += a.Total().Tokens
-			_, pending := n.machine.Rounds().Pending(p)
-			if pending != a.Pending.Tokens || n.machine.Rounds().InFlight(p) != a.InFlight.Tokens {
-				w.fatalf("node %d fragment %d: machine has %d pending and %d in flight, learner %+v",
-					n.index, p, pending, n.machine.Rounds().InFlight(p), a)
-			}
-			if n.life == 1 && n.up && a.Folded.Tokens != folded[n][p] {
-				w.fatalf("node %d fragment %d: account says %d folded, the ledger %d", n.index, p, a.Folded.Tokens, folded[n][p])
-			}
-		}
-		if made := n.trained * uint64(len(w.plan)); made != total+n.lost {
-			w.fatalf("node %d trained %d tokens over all fragments, the account has %d and %d lost", n.index, made, total, n.lost)
-		}
-	}
-}
-
-// budgetOf is that of so many steps in all.
-func budgetOf(steps uint64) outer.Params { return testParams(steps * tokensPerStep) }
+// patience is how long a run may take until the last node says that it is over.
+const patience = 400_000
 
 func TestFourLearnersReachTheBudget(t *testing.T) {
 	w := newWorld(t, 1, worldConfig{params: budgetOf(1000)})
 	w.found(4)
-	w.finish(200_000)
+	w.finish(patience)
+}
+
+func TestAloneReachesTheBudget(t *testing.T) {
+	w := newWorld(t, 1, worldConfig{params: budgetOf(300)})
+	w.found(1)
+	w.finish(patience)
+}
+
+// A faster node contributes in proportion, and nobody waits for the slow ones.
+func TestSharesFollowSpeeds(t *testing.T) {
+	w := newWorld(t, 2, worldConfig{params: budgetOf(1500)})
+	divisors := []core.Time{1, 1, 2, 4}
+	var sum float64
+	for _, d := range divisors {
+		w.add(nodeConfig{alone: true, divisor: d})
+		sum += 1 / float64(d)
+	}
+	w.finish(patience)
+	folded := w.folded()
+	for i, n := range w.nodes {
+		for p := range w.plan {
+			share := float64(folded[n][p]) / float64(n.machine.Rounds().Tip(p).Tokens)
+			if want := 1 / float64(divisors[i]) / sum; share < 0.85*want || share > 1.15*want {
+				t.Errorf("node %d fragment %d: share %.3f, speed says %.3f", i, p, share, want)
+			}
+		}
+	}
+}
+
+// A fourth joins at a third of the tokens and one leaves in order at two thirds.
+func TestJoinAndLeave(t *testing.T) {
+	w := newWorld(t, 3, worldConfig{params: budgetOf(1200)})
+	w.found(3)
+	budget := w.cfg.params.Budget
+	w.runUntil("a third", patience, func() bool { return w.nodes[0].machine.FoldedTokens() > budget/3 })
+	joiner := w.add(nodeConfig{})
+	w.runUntil("two thirds", patience, func() bool { return w.nodes[0].machine.FoldedTokens() > 2*budget/3 })
+	leaver := w.nodes[1]
+	leaver.leave()
+	w.runUntil("left in order", 4000, func() bool { return !leaver.up })
+	w.finish(patience)
+	folded := w.folded()
+	for p := range w.plan {
+		if folded[joiner][p] == 0 {
+			t.Errorf("fragment %d: nothing of the joiner is folded", p)
+		}
+		if steps, _ := leaver.machine.Rounds().Pending(p); steps != 0 {
+			t.Errorf("fragment %d: %d steps of the leaver are unpublished", p, steps)
+		}
+		if folded[leaver][p] != leaver.trained {
+			t.Errorf("fragment %d: the leaver trained %d tokens, %d are folded", p, leaver.trained, folded[leaver][p])
+		}
+	}
+}
+
+// An observer folds, serves and agrees, and never publishes.
+func TestObserver(t *testing.T) {
+	w := newWorld(t, 4, worldConfig{params: budgetOf(600)})
+	w.found(2)
+	o := w.add(nodeConfig{alone: true, observer: true})
+	w.finish(patience)
+	if o.steps != 0 || len(o.disk.own) != 0 {
+		t.Errorf("the observer took %d steps and published %d deltas", o.steps, len(o.disk.own))
+	}
+}
+
+// Links of a latency of twenty steps delay what is folded, never a step.
+func TestLatencyOfTwentySteps(t *testing.T) {
+	w := newWorld(t, 5, worldConfig{params: budgetOf(4000), latencyMs: 1000, stepMs: 50})
+	w.found(4)
+	w.finish(patience)
+}
+
+func TestLossAndDuplication(t *testing.T) {
+	w := newWorld(t, 6, worldConfig{params: budgetOf(1000), loss: 0.1, duplicate: 0.1})
+	w.found(4)
+	w.finish(patience)
+}
+
+// Both sides of a partition go on, and are one chain after it.
+func TestPartitionHeals(t *testing.T) {
+	w := newWorld(t, 7, worldConfig{params: budgetOf(1500)})
+	w.found(4)
+	w.runFor(5000)
+	w.partition(w.nodes[0], w.nodes[1])
+	w.runFor(8000)
+	a, _ := w.nodes[0].machine.Digests()
+	b, _ := w.nodes[2].machine.Digests()
+	if a == b {
+		t.Fatal("the partition parted nothing")
+	}
+	w.partition()
+	w.finish(patience)
+}
+
+// A node that is killed goes on from its disk; what it had published stays.
+func TestCrashAndRestart(t *testing.T) {
+	w := newWorld(t, 8, worldConfig{params: budgetOf(1500)})
+	w.found(3)
+	w.runFor(6050)
+	n := w.nodes[1]
+	n.crash()
+	w.runFor(3000)
+	n.restartNode()
+	steps := n.steps
+	w.finish(patience)
+	if n.steps == steps {
+		t.Error("the restarted node did not train")
+	}
+}
+
+// All nodes are killed at once, and each begins from its own disk.
+func TestAllRestart(t *testing.T) {
+	w := newWorld(t, 9, worldConfig{params: budgetOf(1000)})
+	w.found(3)
+	w.runFor(7050)
+	for _, n := range w.nodes {
+		n.crash()
+	}
+	w.runFor(1000)
+	for _, n := range w.nodes {
+		n.restartNode()
+	}
+	w.finish(patience)
+}
+
+// A node that was alone is killed while a round of its own is open.
+func TestAloneRestarts(t *testing.T) {
+	for seed := range uint64(8) {
+		w := newWorld(t, seed, worldConfig{params: budgetOf(200)})
+		w.found(1)
+		w.runFor(6000 + 37*core.Time(seed))
+		w.nodes[0].crash()
+		w.runFor(100)
+		w.nodes[0].restartNode()
+		w.finish(patience)
+	}
+}
+
+// With every other node dead, inner steps go on at full rate.
+func TestOneSurvivorNeverWaits(t *testing.T) {
+	w := newWorld(t, 10, worldConfig{params: budgetOf(1000)})
+	w.found(4)
+	w.runFor(5000)
+	for _, n := range w.nodes[1:] {
+		n.crash()
+	}
+	n, before := w.nodes[0], w.nodes[0].steps
+	const span = 20_000
+	w.runFor(span)
+	if got, want := n.steps-before, int(span/n.stepMs()); got < want {
+		t.Errorf("%d steps in %d ms, want %d", got, span, want)
+	}
+	w.finish(patience)
+}
+
+// A peer that hangs with its connections open stalls no step and no round.
+func TestHungPeerStallsNothing(t *testing.T) {
+	w := newWorld(t, 11, worldConfig{params: budgetOf(1500)})
+	w.found(4)
+	w.runFor(5000)
+	w.nodes[3].hang()
+	before, closed := w.nodes[0].steps, w.nodes[0].machine.Rounds().Closed(0)
+	const span = 12_000
+	w.runFor(span)
+	if got, want := w.nodes[0].steps-before, int(span/w.cfg.stepMs); got < want {
+		t.Errorf("%d steps in %d ms, want %d", got, span, want)
+	}
+	if got, want := w.nodes[0].machine.Rounds().Closed(0)-closed, uint32(span/w.cfg.stepMs/8/2); got < want {
+		t.Errorf("%d rounds closed in %d ms, want at least %d", got, span, want)
+	}
+	w.nodes[3].wake()
+	w.finish(patience)
+}
+
+// Nodes whose links name peers, none of which holds more than genesis, begin
+// from there after a while.
+func TestOnlyNewcomersMeet(t *testing.T) {
+	w := newWorld(t, 12, worldConfig{params: budgetOf(600)})
+	for range 3 {
+		w.add(nodeConfig{})
+	}
+	w.finish(patience)
 }

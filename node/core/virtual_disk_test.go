@@ -150,9 +150,6 @@ func (d *disk) ownOf(p int, closed, union uint32) []outer.OwnDelta {
 
 // crash kills a node: all but its disk is gone.
 func (n *node) crash() {
-	for p := range n.w.plan {
-		n.lost += n.learner.Account(p).Total().Tokens
-	}
 	n.stop()
 	n.life++
 	n.hung, n.backlog = false, nil
@@ -160,6 +157,9 @@ func (n *node) crash() {
 
 // restartNode boots a crashed node from its disk.
 func (n *node) restartNode() {
+	for p := range n.w.plan {
+		n.lost += n.learner.Account(p).Total().Tokens
+	}
 	n.boot(n.load(4))
 	for p := range n.w.plan {
 		n.lost -= n.learner.Account(p).Total().Tokens

@@ -38,6 +38,7 @@ type fragment struct {
 	folding *foldJob
 	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
 	foldAt  Time   // when the last fold was asked for
+	retryAt Time   // no fold before: one failed
 	jobs    uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
@@ -45,7 +46,6 @@ type fragment struct {
 	unsent   uint64 // tokens not yet published
 	drafting bool   // a draft was asked for and is not yet durable
 	mark     uint32 // highest round ever signed
-	union    uint32 // the union window, in rounds
 	own      []ownRound
 }
 
@@ -78,6 +78,7 @@ type foldJob struct {
 	id    uint64
 	start uint32
 	links []Link // rounds start+1..to
+	keep  []uint32
 }
 
 // NewRounds returns the machine of a node that holds only genesis tips. An
@@ -85,7 +86,7 @@ type foldJob struct {
 func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 	m := &Rounds{p: p, self: self, learner: learner}
 	for i, t := range tips {
-		f := &fragment{index: i, union: p.WindowUnion, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
+		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
 		f.since = i * p.H / p.Fragments
 		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		m.frags = append(m.frags, f)
@@ -97,10 +98,21 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 func (f *fragment) reset(t *Tip, links []Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
-	f.folding, f.dirty, f.bell, f.target = nil, 0, 0, 0
+	f.folding, f.dirty, f.target = nil, 0, 0
 	for r := range f.rounds {
 		if r <= f.base {
 			delete(f.rounds, r)
+		}
+	}
+	f.reopen()
+}
+
+// reopen sets the bell of the open round from the deltas known already.
+func (f *fragment) reopen() {
+	f.bell = 0
+	for _, rnd := range []uint32{f.closed + 1, f.closed + 2} {
+		if r := f.rounds[rnd]; f.bell == 0 && r != nil && len(r.entries) > 0 {
+			f.bell = r.rang
 		}
 	}
 }
@@ -161,7 +173,7 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 		return err
 	}
 	f := m.frags[d.Fragment]
-	if err := f.admits(m.p, d, repair); err != nil {
+	if err := m.admits(f, d, repair); err != nil {
 		return err
 	}
 	r := f.round(d.Round)
@@ -184,7 +196,7 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	f := m.frags[fragment]
 	r, ok := f.rounds[rnd]
-	if !ok {
+	if !ok || m.final(f, rnd) {
 		return
 	}
 	e := r.find(id)
@@ -215,7 +227,7 @@ func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
 func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 	f := m.frags[fragment]
 	f.barred[author] = true
-	if rnd > f.base {
+	if !m.final(f, rnd) {
 		r := f.round(rnd)
 		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.Author == author })
 		f.touched(rnd)
@@ -238,10 +250,16 @@ func (m *Rounds) ring(now Time, f *fragment, d Delta) {
 	}
 }
 
-// admits is the window: a delta below the oldest kept base, or final, cannot
-// be folded here, and each author may park one delta ahead of the next round.
-func (f *fragment) admits(p Params, d Delta, repair bool) error {
-	if d.Round <= f.base || d.Round+p.WindowUnion <= f.closed {
+// final says that the set of a round cannot change any more: it is older than
+// the union window, or than the oldest kept base.
+func (m *Rounds) final(f *fragment, rnd uint32) bool {
+	return rnd <= f.base || uint64(rnd)+uint64(m.p.WindowUnion) <= uint64(f.closed)
+}
+
+// admits is the window: a final delta cannot be folded here, and each author
+// may park one delta ahead of the next round.
+func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
+	if m.final(f, d.Round) {
 		return ErrFinal
 	}
 	if f.barred[d.Author] && !repair {

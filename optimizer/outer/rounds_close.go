@@ -27,7 +27,7 @@ const earlyRounds = 8
 // mayClose says whether the open round closes now.
 func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	open := f.closed + 1
-	if last := f.last(); last.EndRound != 0 && open > last.EndRound+1 {
+	if f.last().ended() {
 		return false
 	}
 	if now < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
@@ -111,22 +111,15 @@ func (m *Rounds) close(now Time, f *fragment) {
 		m.late.rang(f.index, f.bell)
 	}
 	f.links = append(f.links, NextLink(m.p, f.last(), f.rounds[f.closed].set()))
-	f.bell = 0
-	if r := f.rounds[f.closed+1]; r != nil && len(r.entries) > 0 {
-		f.bell = r.rang
-	} else if r := f.rounds[f.closed+2]; r != nil && len(r.entries) > 0 {
-		f.bell = r.rang
-	}
+	f.reopen()
 	m.expire(f)
 	m.emit(Closed{Fragment: f.index, Link: f.last(), At: now})
 }
 
-// expire forgets what is older than the union window.
+// expire forgets what is older than the union window and than the base from
+// which that window is refolded.
 func (m *Rounds) expire(f *fragment) {
-	if f.closed <= m.p.WindowUnion {
-		return
-	}
-	final := f.closed - m.p.WindowUnion
+	final := min(m.windowEdge(f.closed), f.base)
 	if f.first >= final {
 		return
 	}
@@ -137,6 +130,11 @@ func (m *Rounds) expire(f *fragment) {
 	}
 	f.links = slices.Delete(f.links, 0, int(final-f.first))
 	f.first = final
+}
+
+// windowEdge is the round before the oldest one in the union window.
+func (m *Rounds) windowEdge(closed uint32) uint32 {
+	return closed - min(closed, m.p.WindowUnion)
 }
 
 func (f *fragment) last() Link { return f.links[len(f.links)-1] }
@@ -158,6 +156,9 @@ type Link struct {
 	EndRound uint32 // first round at which Tokens reached the budget; 0 = not yet
 	Folded   []ID   // sorted
 }
+
+// ended says that no round follows.
+func (l Link) ended() bool { return l.EndRound != 0 && l.Round > l.EndRound }
 
 // NextLink extends a chain by one round with the given set of valid deltas.
 // Past the round after EndRound nothing is folded any more.

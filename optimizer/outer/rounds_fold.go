@@ -10,7 +10,7 @@ import (
 // behind it, or when late deltas changed the chain below it. Late deltas
 // coalesce: a refold waits for the next close, or for grace to pass.
 func (m *Rounds) askFold(now Time, f *fragment) {
-	if f.folding != nil {
+	if f.folding != nil || now < f.retryAt {
 		return
 	}
 	behind := f.tip.Round < f.closed
@@ -28,10 +28,17 @@ func (m *Rounds) askFold(now Time, f *fragment) {
 	m.emit(f.startFold(start))
 }
 
-// relink recomputes the chain above start from the sets as they are now.
+// relink recomputes the chain above start from the sets as they are now. Late
+// deltas may let the budget be reached earlier: the rounds closed since the
+// fragment's last one are open again, and stay so.
 func (f *fragment) relink(p Params, start uint32) {
 	for r := start + 1; r <= f.closed; r++ {
-		f.links[r-f.first] = NextLink(p, f.links[r-1-f.first], f.rounds[r].set())
+		prev := f.links[r-1-f.first]
+		if prev.ended() {
+			f.links, f.closed = f.links[:r-f.first], r-1
+			return
+		}
+		f.links[r-f.first] = NextLink(p, prev, f.rounds[r].set())
 	}
 }
 
@@ -46,10 +53,11 @@ func (f *fragment) startFold(start uint32) WantFold {
 		w.Sets = append(w.Sets, f.rounds[r].set())
 	}
 	for r := start + 1; r < f.closed; r++ {
-		if keepsBase(r, f.closed, f.union) {
+		if keepsBase(r, f.closed) {
 			w.Keep = append(w.Keep, r)
 		}
 	}
+	job.keep = w.Keep
 	f.folding = job
 	return w
 }
@@ -68,14 +76,10 @@ func (f *fragment) baseBelow(rnd uint32) uint32 {
 // keepsBase is the spacing of kept bases: a tip of round r stays for twice the
 // largest power of two that divides r, so that a refold replays about as many
 // rounds as the late delta is old, and the bases kept are some two per
-// doubling of the window. At least one is older than the window.
-func keepsBase(rnd, closed, union uint32) bool {
-	age := closed - rnd
-	if age >= 2*union {
-		return false
-	}
+// doubling of the window.
+func keepsBase(rnd, closed uint32) bool {
 	zeros := bits.TrailingZeros32(rnd) // 32 for round 0
-	return zeros >= 31 || age < 2<<zeros
+	return rnd <= closed && uint64(closed-rnd) < uint64(2)<<zeros
 }
 
 // Folded takes the result of a fold that was asked for: the tip and the state
@@ -97,6 +101,9 @@ func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Di
 		return fmt.Errorf("fold of fragment %d round %d: got chain %x, the deltas held give %x: memory corruption or a bug", fragment, want.Round, tip.Chain[:4], want.Chain[:4])
 	}
 	f.noteStates(job, states)
+	if m.p.Overwrite && tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens {
+		f.pending, f.unsent = 0, 0 // as the learner's are when it adopts
+	}
 	f.tip = tip
 	m.dropBases(f, job)
 	m.adopt(f)
@@ -112,7 +119,7 @@ func (m *Rounds) FoldFailed(now Time, fragment int, id uint64) {
 		return
 	}
 	f.touched(f.folding.start + 1)
-	f.folding, f.foldAt = nil, now
+	f.folding, f.retryAt = nil, now+m.grace()
 }
 
 // noteStates records the state digests of rounds whose chain is still the one
@@ -125,25 +132,35 @@ func (f *fragment) noteStates(job *foldJob, states []Digest) {
 	}
 }
 
-// dropBases keeps the bases that the spacing wants and drops the others, and
-// those above the fold's start, which the refold replaced.
+// dropBases drops the bases that are no longer needed: of those up to the fold's
+// start and those that it made, the spacing wants some, and the oldest round of
+// the window needs one below it, of whatever round.
 func (m *Rounds) dropBases(f *fragment, job *foldJob) {
-	var keep []uint32
-	for _, b := range f.bases {
-		switch {
-		case !keepsBase(b, f.tip.Round, f.union):
-			m.emit(DropBase{Fragment: f.index, Round: b})
-		case b <= job.start:
+	kept := func(r uint32) bool { return keepsBase(r, f.tip.Round) }
+	had := slices.Clone(f.bases)
+	made := append(slices.Clone(job.keep), f.tip.Round)
+	keep := []uint32{had[0]}
+	for _, b := range had[1:] {
+		if b <= job.start && kept(b) {
 			keep = append(keep, b)
 		}
 	}
-	for _, l := range job.links {
-		if l.Round < f.tip.Round && keepsBase(l.Round, f.tip.Round, f.union) {
-			keep = append(keep, l.Round)
+	for _, b := range made {
+		if kept(b) {
+			keep = append(keep, b)
 		}
 	}
-	f.bases = append(keep, f.tip.Round)
-	f.base = f.bases[0]
+	for len(keep) > 1 && keep[1] <= m.windowEdge(f.tip.Round) {
+		keep = keep[1:]
+	}
+	all := append(had, made...)
+	slices.Sort(all)
+	for _, b := range slices.Compact(all) {
+		if !slices.Contains(keep, b) {
+			m.emit(DropBase{Fragment: f.index, Round: b})
+		}
+	}
+	f.bases, f.base = keep, keep[0]
 }
 
 // adopt tells the learner what the new tip changes for it.

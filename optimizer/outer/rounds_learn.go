@@ -37,12 +37,7 @@ func (m *Rounds) askDraft(now Time, f *fragment) {
 // open says whether this learner may sign a delta for the fragment's open
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Rounds) open(f *fragment) bool {
-	open := f.closed + 1
-	last := f.last()
-	if last.EndRound != 0 && open > last.EndRound+1 {
-		return false
-	}
-	return open > f.mark && !f.barred[m.self]
+	return !f.last().ended() && f.closed+1 > f.mark && !f.barred[m.self]
 }
 
 // linkBusy says whether own deltas of the fragment still wait for anybody to
@@ -84,8 +79,15 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	}
 }
 
-// DraftFailed says that no delta came of a draft that was asked for.
-func (m *Rounds) DraftFailed(fragment int) { m.frags[fragment].drafting = false }
+// DraftFailed says that no delta came of a draft that was asked for. With
+// Overwrite that is usual: an adoption was faster, and nothing is left.
+func (m *Rounds) DraftFailed(fragment int) {
+	f := m.frags[fragment]
+	f.drafting = false
+	if m.p.Overwrite {
+		f.pending, f.unsent = 0, 0
+	}
+}
 
 // HandedOver says that some peer holds the own delta.
 func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
@@ -103,8 +105,9 @@ func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
 func (f *fragment) settle(p Params, a *Adopt) {
 	kept := f.own[:0]
 	for _, o := range f.own {
-		if l, ok := f.link(o.round); ok && o.round <= a.Tip.Round {
-			in := slices.Contains(l.Folded, o.id)
+		l, known := f.link(o.round)
+		if known || o.round > a.Tip.Round {
+			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
 			switch {
 			case in && !o.folded:
 				a.Fold = append(a.Fold, o.seq)

@@ -21,10 +21,11 @@ func (m *Rounds) Link(p int, rnd uint32) (Link, bool) { return m.frags[p].link(r
 // Links are the links of the union window, oldest first, up to round upTo.
 func (m *Rounds) Links(p int, upTo uint32) []Link {
 	f := m.frags[p]
-	if upTo < f.first {
+	from := max(f.first, m.windowEdge(f.closed))
+	if upTo < from {
 		return nil
 	}
-	return slices.Clone(f.links[:min(upTo, f.closed)-f.first+1])
+	return slices.Clone(f.links[from-f.first : min(upTo, f.closed)-f.first+1])
 }
 
 // Set are the deltas of a round whose payload is held. Of a round below the
@@ -74,6 +75,9 @@ func (m *Rounds) Flushed() bool {
 
 // over says that the fragment takes no further delta of this learner.
 func (m *Rounds) over(f *fragment) bool {
+	if f.barred[m.self] {
+		return true
+	}
 	end := f.last().EndRound
 	return end != 0 && max(f.closed, f.mark) > end
 }

@@ -11,7 +11,7 @@ type OwnDelta struct {
 // Restored is the state of one fragment that a node finds on its disk.
 type Restored struct {
 	Tip     *Tip       // newest kept base
-	History []Link     // ends with the link of Tip
+	History []Link     // ends with the link of Tip; bases older than it are of no use
 	Bases   []uint32   // all kept bases up to Tip, ascending
 	Held    []Delta    // deltas with payload, of rounds above the oldest base
 	Own     []OwnDelta // own deltas inside the window
@@ -25,14 +25,17 @@ type Restored struct {
 func (m *Rounds) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	f := m.frags[fragment]
 	f.reset(s.Tip, slices.Clone(s.History))
-	f.bases = slices.Clone(s.Bases)
+	f.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.first })
 	f.base = f.bases[0]
 	f.mark = s.Mark
 	for _, d := range s.Held {
 		if d.Round > f.base {
-			f.round(d.Round).insert(entry{delta: d, held: true})
+			r := f.round(d.Round)
+			r.rang = now
+			r.insert(entry{delta: d, held: true})
 		}
 	}
+	f.reopen()
 	for _, o := range s.Own {
 		own := ownRound{seq: o.Seq, id: o.Delta.ID, round: o.Delta.Round, steps: o.Delta.Steps, tokens: o.Delta.Tokens}
 		if l, ok := f.link(own.round); ok && slices.Contains(l.Folded, own.id) {
