@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"atoll/node"
+	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
@@ -55,32 +56,34 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	if !c.JSON {
+		fmt.Fprint(out.out, c.Prompt)
+		_, err := c.write(ctx, out.out, g.Model, slab)
+		out.answer("")
+		return err
+	}
+	var text strings.Builder
+	n, err := c.write(ctx, &text, g.Model, slab)
+	if err != nil {
+		return err
+	}
+	return out.json(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
+}
+
+// write writes text as it comes and returns the number of tokens in it.
+func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Config, slab *tensor.Slab) (n int, err error) {
 	prompt := c.Prompt
 	if prompt == "" {
 		prompt = "\n"
 	}
-	var text strings.Builder
-	var sink io.Writer = &text
-	if !c.JSON {
-		sink = out.out
-		fmt.Fprint(sink, c.Prompt)
-	}
-	w := utf8Writer{w: sink}
-	n := 0
-	for token := range llama.Sample(g.Model, slab, byteTokens(prompt), c.sampling()) {
+	w := utf8Writer{w: to}
+	for token := range llama.Sample(sizes, slab, byteTokens(prompt), c.sampling()) {
 		w.token(token)
-		if n++; n >= c.Tokens || ctx.Err() != nil {
+		if n++; n >= c.Tokens || ctx.Err() != nil || w.err != nil {
 			break
 		}
 	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	if c.JSON {
-		return out.json(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
-	}
-	out.answer("")
-	return nil
+	return n, w.end()
 }
 
 func (c *GenerateCmd) check() error {
