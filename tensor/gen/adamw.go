@@ -17,6 +17,8 @@ const (
 	coefs
 )
 
+// emitAdamW keeps all coefficients in registers: with them the AVX2 version uses nearly
+// all that there are.
 func (s isa) emitAdamW() {
 	s.vectorFunction("adamw", "func(p, g, m, v []float32, coef *[7]float32)")
 	n, at := s.slices("p", "g", "m", "v")

@@ -142,7 +142,7 @@ func (s isa) keep(v reg.VecVirtual, mask reg.Register) {
 	}
 }
 
-// upper returns the upper half of v, of the size that v has.
+// upper returns the upper half of the first size bytes of v.
 func (s isa) upper(v reg.VecVirtual, size int) reg.VecVirtual {
 	u := s.vec()
 	switch size {
@@ -159,8 +159,8 @@ func (s isa) upper(v reg.VecVirtual, size int) reg.VecVirtual {
 }
 
 // fold adds or otherwise joins the lanes of a block into lane 0 of its first
-// register, halves onto each other, down to lane bytes. op works on 32 or 16 bytes of
-// registers given as such.
+// register, halves onto each other, until only lane bytes are left. It returns the
+// register's first 16 bytes.
 func (s isa) fold(v []reg.VecVirtual, lane int, op func(x, y, sum reg.Register)) reg.Register {
 	for half := len(v) / 2; half > 0; half /= 2 {
 		for i := range half {
