@@ -91,6 +91,7 @@ func (n *node) loop(ctx context.Context) error {
 			n.tick()
 		case <-show.C:
 			n.publishStatus()
+			n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
 		case e := <-n.host.Events():
 			n.network(e)
 		case <-n.inbox.ready:

@@ -146,6 +146,13 @@ func (n *node) loadOwn(saved []savedFragment) error {
 // restore puts machine and learner back to what the disk had.
 func (n *node) restore(saved []savedFragment, l *outer.Learner) error {
 	now := n.clock.now()
+	evidence, err := n.store.Evidence()
+	if err != nil {
+		return err
+	}
+	for _, e := range evidence {
+		n.machine.Evidence(now, e)
+	}
 	for p, s := range saved {
 		folded, err := n.machine.Restore(now, p, s.Restored, s.headers)
 		if err != nil {

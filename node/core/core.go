@@ -242,6 +242,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.rounds.CloseTo(now, e.Fragment, e.Round)
 	case gossip.EvidenceFound:
 		m.bar(now, e.Evidence)
+		m.emit(StoreEvidence{Evidence: e.Evidence})
 	case gossip.Snapshot:
 		m.snapshot(now, e)
 	default:

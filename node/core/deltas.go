@@ -160,6 +160,12 @@ func (m *Machine) FoldFailed(now Time, fragment int, job uint64) {
 	m.pump(now)
 }
 
+// Evidence takes proof that this node kept from before a restart.
+func (m *Machine) Evidence(now Time, e wire.Evidence) {
+	m.bar(now, e)
+	m.pump(now)
+}
+
 // bar leaves both deltas of an equivocator out.
 func (m *Machine) bar(now Time, e wire.Evidence) {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
@@ -171,7 +177,6 @@ func (m *Machine) bar(now Time, e wire.Evidence) {
 		m.evidence[key] = append(m.evidence[key], e.A, e.B)
 	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
-	m.emit(StoreEvidence{Evidence: e})
 }
 
 // maxEvidence bounds the headers kept as evidence for one round: each pair
