@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -153,6 +154,13 @@ func guestEntries(dir string, c *chain, ours map[wire.PeerID]bool) ([]entry, err
 // mean is the parameter-weighted mean over fragments of a column, rounded down:
 // each step's tokens are in every fragment, so they must not be added up.
 func (c *chain) mean(column func(p int) uint64) uint64 {
+	whole, _ := c.divide(column)
+	return whole
+}
+
+// divide is mean with what rounding left, in parts of a token of which the sum
+// of parameters make one.
+func (c *chain) divide(column func(p int) uint64) (whole, rest uint64) {
 	var hi, lo, params uint64
 	for p, n := range c.params {
 		h, l := bits.Mul64(n, column(p))
@@ -162,35 +170,56 @@ func (c *chain) mean(column func(p int) uint64) uint64 {
 		params += n
 	}
 	if hi >= params {
-		return math.MaxUint64
+		return math.MaxUint64, 0
 	}
-	q, _ := bits.Div64(hi, lo, params)
-	return q
+	return bits.Div64(hi, lo, params)
 }
 
-// totals are the columns of the whole run as the report has them. They add up
-// exactly: what rounding leaves goes to the unpublished tokens.
+// totals are the columns of the whole run as the report has them.
 type totals struct {
 	trained, folded, returned, discarded, unpublished, lost uint64
 }
 
+// rounded is one column of the totals on its way.
+type rounded struct {
+	to   *uint64
+	from func(e entry, p int) uint64
+	rest uint64 // what rounding down left
+}
+
+// totals rounds the means of all columns to whole tokens so that they add up
+// exactly: what rounding down leaves goes to the columns that lost most by it.
+// Folded is always rounded down, as every node does.
 func (a account) totals() totals {
 	var t totals
-	sum := func(column func(e entry, p int) uint64) uint64 {
-		return a.chain.mean(func(p int) (all uint64) {
-			for _, e := range a.entries {
-				all += column(e, p)
-			}
-			return all
-		})
+	t.folded, _ = a.sum(func(e entry, p int) uint64 { return e.folded[p] })
+	t.returned, _ = a.sum(func(e entry, p int) uint64 { return e.returned[p] })
+	t.trained, _ = a.sum(entry.made)
+	columns := []rounded{
+		{to: &t.discarded, from: func(e entry, p int) uint64 { return e.discarded[p] }},
+		{to: &t.unpublished, from: func(e entry, p int) uint64 { return e.unpublished[p] }},
+		{to: &t.lost, from: func(e entry, p int) uint64 { return uint64(max(0, e.lostHere(p))) }},
 	}
-	t.folded = sum(func(e entry, p int) uint64 { return e.folded[p] })
-	t.returned = sum(func(e entry, p int) uint64 { return e.returned[p] })
-	t.discarded = sum(func(e entry, p int) uint64 { return e.discarded[p] })
-	t.lost = sum(func(e entry, p int) uint64 { return uint64(max(0, e.lostHere(p))) })
-	t.trained = sum(func(e entry, p int) uint64 { return e.made(p) })
-	t.unpublished = t.trained - min(t.trained, t.folded+t.discarded+t.lost)
+	left := t.trained - min(t.trained, t.folded)
+	for i, c := range columns {
+		*c.to, columns[i].rest = a.sum(c.from)
+		left -= min(left, *c.to)
+	}
+	slices.SortStableFunc(columns, func(x, y rounded) int { return cmp.Compare(y.rest, x.rest) })
+	for i := 0; i < len(columns) && uint64(i) < left; i++ {
+		*columns[i].to++
+	}
 	return t
+}
+
+// sum is divide of a column of all entries together.
+func (a account) sum(column func(e entry, p int) uint64) (whole, rest uint64) {
+	return a.chain.divide(func(p int) (all uint64) {
+		for _, e := range a.entries {
+			all += column(e, p)
+		}
+		return all
+	})
 }
 
 // made is what was trained, for a guest what is known of it.

@@ -3,11 +3,13 @@ package testnet
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"atoll/node"
 	"atoll/optimizer"
 	"atoll/optimizer/trainer"
+	"atoll/tensor"
 )
 
 // utilisation is the part of the cores that all learners together may need at
@@ -16,7 +18,8 @@ import (
 // scheduler.
 const utilisation = 0.8
 
-// How long the speed of a step is measured: enough for a median.
+// How long the speed of a step is measured, of processor time: enough for a
+// median.
 const (
 	measureSteps = 5
 	measureFor   = 500 * time.Millisecond
@@ -24,14 +27,15 @@ const (
 
 // Calibration is how fast the learners of a world step, and why.
 type Calibration struct {
-	StepMs      float64 `json:"step_ms,omitempty"` // of one step on one thread, measured alone
+	StepMs      float64 `json:"step_ms,omitempty"` // of one step on one thread, measured in processor time
 	Cores       int     `json:"cores"`
 	Utilisation float64 `json:"utilisation"` // of the cores, by all learners together
 	PaceMs      float64 `json:"pace_ms"`     // of a step of a learner with divisor 1
 	Note        string  `json:"note"`
 }
 
-// calibrate measures a step on one thread of this process.
+// calibrate measures a step on one thread of this process, in processor time:
+// what else the machine is doing at this moment must not slow the whole run.
 func calibrate(ctx context.Context, g node.Genesis) (time.Duration, error) {
 	in := g.Inner
 	cfg := trainer.Config{
@@ -41,11 +45,23 @@ func calibrate(ctx context.Context, g node.Genesis) (time.Duration, error) {
 			Clip:  in.Clip,
 		},
 	}
-	speed, err := trainer.Measure(ctx, cfg, measureSteps, measureFor, time.Now)
+	threads := tensor.Threads()
+	defer tensor.SetThreads(threads)
+	speed, err := trainer.Measure(ctx, cfg, measureSteps, measureFor, processorTime)
 	if err != nil {
 		return 0, fmt.Errorf("calibrate: %w", err)
 	}
 	return speed.Step, nil
+}
+
+// processorTime is how long the processors have worked for this process, as a
+// clock that began at the epoch.
+func processorTime() time.Time {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return time.Now() // a system without the figure: the wall clock is the next best
+	}
+	return time.Unix(0, used.Utime.Nano()+used.Stime.Nano())
 }
 
 // paceFor is the pace of divisor 1 at which learners with these divisors need

@@ -1,7 +1,6 @@
 package testnet
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -120,14 +119,4 @@ func (c *chain) readPublished(s *store.Store, author wire.PeerID, closed []uint3
 		}
 	}
 	return out, nil
-}
-
-// authorOf reads a peer id as a status has it.
-func authorOf(text string) (wire.PeerID, error) {
-	var id wire.PeerID
-	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("peer id %q is not %d hex digits", text, 2*len(id))
-	}
-	return wire.PeerID(b), nil
 }

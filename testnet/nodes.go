@@ -53,13 +53,15 @@ func (w *world) arguments(m *member) []string {
 	args := []string{
 		"join", "--dir", m.dir, "--listen", listenLocal, "--profile", localProfile,
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.calibration.pace(m.divisor).String(),
+		"--pace", w.calibration.pace(m.divisor).String(), "--log-level", "info",
 	}
+	evaluated := 0
 	if m.index == 0 {
-		args = append(args, "--eval-bytes", strconv.Itoa(liveBytes))
-		if len(m.lives) == 0 {
-			args = append(args, "--genesis", w.path(genesisFile))
-		}
+		evaluated = liveBytes
+	}
+	args = append(args, "--eval-bytes", strconv.Itoa(evaluated))
+	if m.index == 0 && len(m.lives) == 0 {
+		args = append(args, "--genesis", w.path(genesisFile))
 	}
 	if w.link != "" {
 		args = append(args, w.link)

@@ -120,11 +120,11 @@ func sparkline(values []float64, width int) string {
 func count(x float64) string {
 	switch {
 	case x >= 1e9:
-		return fmt.Sprintf("%.2f G", x/1e9)
+		return fmt.Sprintf("%.2fG", x/1e9)
 	case x >= 1e6:
-		return fmt.Sprintf("%.2f M", x/1e6)
+		return fmt.Sprintf("%.2fM", x/1e6)
 	case x >= 1e4:
-		return fmt.Sprintf("%.1f k", x/1e3)
+		return fmt.Sprintf("%.1fk", x/1e3)
 	}
 	return fmt.Sprintf("%.0f", x)
 }

@@ -1,0 +1,273 @@
+package testnet
+
+import (
+	"crypto/ed25519"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"atoll/gossip/wire"
+	"atoll/node"
+	"atoll/node/status"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// fakeRun is the run of synthetic ledgers: two fragments, of which the first has
+// three quarters of the parameters, and a union window of two rounds.
+var (
+	fakeRun  = wire.RunID{1}
+	fakePlan = outer.Plan{{Len: 3}, {Len: 1}}
+)
+
+const fakeUnion = 2
+
+// fakeNode is a node's folder in the making.
+type fakeNode struct {
+	t     *testing.T
+	m     *member
+	key   ed25519.PrivateKey
+	store *store.Store
+	seq   uint64
+}
+
+func newFakeNode(t *testing.T, index int) *fakeNode {
+	t.Helper()
+	n := &fakeNode{t: t, m: &member{index: index, dir: filepath.Join(t.TempDir(), nodeName(index)), divisor: 1}}
+	s, err := store.Open(n.m.dir, fakeRun)
+	n.must(err)
+	n.store = s
+	n.key, _, err = store.LoadKey(n.m.dir)
+	n.must(err)
+	n.m.lives = []*life{{seen: true, final: true, last: status.Snapshot{Finished: true, Fragments: make([]status.Fragment, len(fakePlan))}}}
+	return n
+}
+
+func (n *fakeNode) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *fakeNode) author() wire.PeerID { return wire.PeerIDOf(n.key) }
+
+// publish puts a delta of the node into its ledger and those of others.
+func (n *fakeNode) publish(fragment int, round uint32, tokens uint64, others ...*fakeNode) wire.Digest {
+	n.t.Helper()
+	payload := []byte{byte(fragment), byte(round)}
+	h := wire.SignHeader(n.key, fakeRun, wire.Header{
+		Fragment: uint16(fragment), Round: round, Steps: 1, Tokens: tokens, Codec: 4, Size: uint32(len(payload)), Payload: wire.Sum(payload),
+	})
+	id := h.Header.ID(fakeRun)
+	n.must(n.store.PutOwn(id, h, payload, store.OwnMeta{Seq: n.seq}))
+	n.seq++
+	for _, o := range others {
+		n.must(o.store.PutDelta(id, h, payload))
+	}
+	return id
+}
+
+// close closes a round in the node's ledger.
+func (n *fakeNode) close(fragment int, round uint32, tokens uint64, folded ...wire.Digest) {
+	n.t.Helper()
+	n.must(n.store.PutRound(fragment, round, store.Round{Tokens: tokens, Folded: folded}))
+	n.m.lives[0].last.Fragments[fragment].Closed = round
+}
+
+// stop writes the step log and closes the ledger.
+func (n *fakeNode) stop(trained, told uint64, unpublished ...uint64) {
+	n.t.Helper()
+	l, err := n.store.OpenStepLog()
+	n.must(err)
+	n.must(l.Append(store.Step{Number: 1, Tokens: trained}))
+	n.must(l.Close())
+	n.must(n.store.Close())
+	last := &n.m.lives[0].last
+	last.TokensTrained = told
+	for p, u := range unpublished {
+		last.Fragments[p].Unpublished = u
+	}
+}
+
+func fakeWorld(nodes ...*fakeNode) *world {
+	w := &world{}
+	for _, n := range nodes {
+		w.members = append(w.members, n.m)
+	}
+	return w
+}
+
+func (w *world) fakeAccount(t *testing.T) account {
+	t.Helper()
+	ref := w.members[0]
+	s, err := store.OpenReadOnly(ref.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := readChain(s, fakePlan, fakeUnion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := w.account(ref, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// twoNodes is an honest run: a trains 100 tokens, b 60, and each fragment has
+// its own story of where they went.
+func twoNodes(t *testing.T) (a, b *fakeNode) {
+	a, b = newFakeNode(t, 0), newFakeNode(t, 1)
+	a1, b1 := a.publish(0, 1, 40, b), b.publish(0, 1, 60, a)
+	a.close(0, 1, 100, a1, b1)
+	a2 := a.publish(0, 2, 50, b)
+	a.close(0, 2, 150, a2)
+	a.close(0, 3, 150) // nothing came
+	a.publish(1, 1, 70, b)
+	a.close(1, 1, 0) // and here the delta was late
+	b.publish(1, 2, 55, a)
+	return a, b
+}
+
+func TestAccountAddsUp(t *testing.T) {
+	a, b := twoNodes(t)
+	a.stop(100, 100, 10, 30)
+	b.stop(60, 58, 0, 3) // a step of 2 tokens ended after the last status
+	acc := fakeWorld(a, b).fakeAccount(t)
+	want := "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 2 unpublished: -2 left over"
+	if got := acc.misfits(); len(got) != 1 || got[0] != want {
+		t.Fatalf("misfits %q, want %q", got, want)
+	}
+	acc.entries[1].unpublished[0] = 0
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	// folded 150 and 0, discarded 0 and 125, weighted 3 to 1.
+	got := acc.totals()
+	if want := (totals{trained: 160, folded: 112, discarded: 32, unpublished: 16}); got != want {
+		t.Errorf("totals %+v, want %+v", got, want)
+	}
+	if r, d := acc.chain.rounds(), acc.chain.deltas; r != 4 || d != 3 {
+		t.Errorf("%d rounds, %d deltas", r, d)
+	}
+}
+
+func TestAccountFindsWhatIsMissing(t *testing.T) {
+	a, b := twoNodes(t)
+	a.stop(100, 100, 9, 30) // one token of fragment 0 is nowhere
+	b.stop(60, 60, 0, 5)
+	got := fakeWorld(a, b).fakeAccount(t).misfits()
+	if len(got) != 1 || !strings.Contains(got[0], "node0 fragment 0") || !strings.HasSuffix(got[0], "1 left over") {
+		t.Errorf("misfits %q", got)
+	}
+}
+
+func TestAccountOfAKilledNode(t *testing.T) {
+	a, b := twoNodes(t)
+	a.stop(100, 100, 10, 30)
+	b.stop(75, 0)
+	b.m.lives[0].killed, b.m.lives[0].final = true, false
+	acc := fakeWorld(a, b).fakeAccount(t)
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	if e := acc.entries[1]; e.lost(0) != 15 || e.lost(1) != 20 {
+		t.Errorf("lost %d and %d, want 15 and 20", e.lost(0), e.lost(1))
+	}
+}
+
+func TestAccountOfAReturnedDelta(t *testing.T) {
+	a, b := twoNodes(t)
+	a.close(1, 2, 0)
+	a.close(1, 3, 0) // a's delta of round 1 is now final without being folded
+	a.stop(100, 100, 10, 100)
+	b.stop(60, 60, 0, 5)
+	acc := fakeWorld(a, b).fakeAccount(t)
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	if e := acc.entries[0]; e.returned[1] != 70 || e.discarded[1] != 0 {
+		t.Errorf("returned %v discarded %v", e.returned, e.discarded)
+	}
+}
+
+func TestAccountOfAGuest(t *testing.T) {
+	a, b := twoNodes(t)
+	a.stop(100, 100, 10, 30)
+	b.stop(60, 60, 0, 5)
+	acc := fakeWorld(a).fakeAccount(t)
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	e := acc.entries[1]
+	if !e.guest || e.author != b.author() || e.made(0) != 60 || e.made(1) != 55 {
+		t.Errorf("guest %+v", e)
+	}
+}
+
+func TestAccountFindsATamperedChain(t *testing.T) {
+	a, b := twoNodes(t)
+	a.close(0, 3, 151)
+	a.stop(100, 100, 10, 30)
+	b.stop(60, 60, 0, 5)
+	got := fakeWorld(a, b).fakeAccount(t).misfits()
+	if len(got) != 1 || got[0] != "fragment 0: deltas of 150 tokens are folded, the chain says 151" {
+		t.Errorf("misfits %q", got)
+	}
+}
+
+func TestChainOfAJoinerIsNoReference(t *testing.T) {
+	a := newFakeNode(t, 0)
+	a.close(0, 2, 5)
+	a.must(a.store.Close())
+	w := fakeWorld(a)
+	w.genesis = node.Genesis{}
+	s, err := store.OpenReadOnly(a.m.dir)
+	a.must(err)
+	if _, err := readChain(s, fakePlan, fakeUnion); err == nil || !strings.Contains(err.Error(), errGap.Error()) {
+		t.Errorf("error %v", err)
+	}
+	a.must(s.Close())
+}
+
+func TestTotalsAddUpExactly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		params := rapid.SliceOfN(rapid.Uint64Range(1, 1<<40), 1, 6).Draw(t, "params")
+		n := len(params)
+		a := account{chain: &chain{params: params}}
+		for range rapid.IntRange(1, 5).Draw(t, "nodes") {
+			e := entry{trained: rapid.Uint64Range(0, 1<<40).Draw(t, "trained"), died: rapid.Bool().Draw(t, "died")}
+			for range n {
+				f := rapid.Uint64Range(0, e.trained).Draw(t, "folded")
+				d := rapid.Uint64Range(0, e.trained-f).Draw(t, "discarded")
+				u := e.trained - f - d
+				if e.died {
+					u = rapid.Uint64Range(0, u).Draw(t, "unpublished")
+				}
+				e.folded, e.discarded = append(e.folded, f), append(e.discarded, d)
+				e.unpublished, e.returned = append(e.unpublished, u), append(e.returned, 0)
+			}
+			a.entries = append(a.entries, e)
+		}
+		got := a.totals()
+		if got.trained != got.folded+got.discarded+got.unpublished+got.lost {
+			t.Fatalf("%+v does not add up", got)
+		}
+		exact := a.chain.mean(func(p int) (all uint64) {
+			for _, e := range a.entries {
+				all += e.unpublished[p]
+			}
+			return all
+		})
+		if got.unpublished < exact || got.unpublished > exact+1 {
+			t.Fatalf("%d unpublished, by itself the mean is %d", got.unpublished, exact)
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package testnet
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// need is how many cores learners with these divisors use at a calibration.
+func need(c Calibration, step time.Duration, divisors []float64) float64 {
+	cores := 0.0
+	for _, d := range divisors {
+		cores += step.Seconds() / c.pace(d).Seconds()
+	}
+	return cores
+}
+
+func TestPaceUsesItsPartOfTheCores(t *testing.T) {
+	step := 43 * time.Millisecond
+	for _, divisors := range [][]float64{{1, 1, 1, 1}, {1, 1, 2, 4}, {1, 1, 1, 1, 1, 1, 1, 16}} {
+		c := paceFor(step, divisors, 2)
+		if got := need(c, step, divisors); math.Abs(got-utilisation*2) > 1e-6 {
+			t.Errorf("%v: learners need %.4f cores, want %.1f", divisors, got, utilisation*2)
+		}
+		if c.pace(4) < 4*c.pace(1)-time.Microsecond || c.pace(4) > 4*c.pace(1)+4*time.Microsecond {
+			t.Errorf("%v: pace of divisor 4 is %v, of divisor 1 %v", divisors, c.pace(4), c.pace(1))
+		}
+	}
+}
+
+func TestPaceIsNoFasterThanAStep(t *testing.T) {
+	c := paceFor(40*time.Millisecond, []float64{1}, 8)
+	if c.PaceMs != 40 || c.Utilisation != 1.0/8 {
+		t.Errorf("one learner on 8 cores: %+v", c)
+	}
+}
+
+func TestPaceAskedForSaysWhatItNeeds(t *testing.T) {
+	step := 40 * time.Millisecond
+	if c := paceAsked(100*time.Millisecond, step, []float64{1, 2}, 2); math.Abs(c.Utilisation-0.3) > 1e-9 || strings.Contains(c.Note, "free-running") {
+		t.Errorf("slow enough: %+v", c)
+	}
+	if c := paceAsked(10*time.Millisecond, step, []float64{1, 1}, 2); !strings.Contains(c.Note, "free-running") {
+		t.Errorf("too fast for the cores: %+v", c)
+	}
+}

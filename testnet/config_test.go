@@ -1,0 +1,105 @@
+package testnet
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/optimizer/trainer/corpus"
+)
+
+func TestConfigErrorsNameTheFlag(t *testing.T) {
+	for want, c := range map[string]Config{
+		"--nodes is -1":                {Nodes: -1},
+		"--nodes is 1000":              {Nodes: 1000},
+		"--speed has the divisor 0.5":  {Speed: []float64{1, 0.5}},
+		"--speed has the divisor NaN":  {Speed: []float64{nan()}},
+		"--pace is -1s":                {Pace: -time.Second},
+		"--timeout is -1s":             {Timeout: -time.Second},
+		"--lr is 11":                   {LR: 11},
+		`model "huge"`:                 {Model: "huge"},
+		`unknown verb "explode"`:       {Chaos: "explode 1 @1s"},
+		"there are only nodes 0 to 3,": {Chaos: "leave 4 @1s"},
+	} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if err := (Config{}).Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}
+
+func nan() float64 { var zero float64; return zero / zero }
+
+func TestDivisorsRepeat(t *testing.T) {
+	c := Config{Speed: []float64{1, 4}}
+	if got := []float64{c.divisor(0), c.divisor(1), c.divisor(2), c.divisor(3)}; !slices.Equal(got, []float64{1, 4, 1, 4}) {
+		t.Errorf("divisors %v", got)
+	}
+}
+
+func TestMakeDirRefusesAnEarlierWorld(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "world")
+	got, err := makeDir(dir)
+	if err != nil || got != dir {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if _, err := makeDir(dir); err != nil {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, genesisFile), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := makeDir(dir); err == nil || !strings.Contains(err.Error(), "remove it or choose another --dir") {
+		t.Errorf("a folder with a world in it: %v", err)
+	}
+}
+
+func TestGenesisOfAWorld(t *testing.T) {
+	c, err := Config{Tokens: 5000, Seed: 3, H: 8, Fragments: 4, Batch: 2, LR: 1e-3}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := corpus.New("text", make([]byte, 4000))
+	g, err := Genesis(c, data, time.UnixMilli(1234))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := g.Outer
+	if o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Seed != 3 {
+		t.Errorf("%+v", g)
+	}
+	if g.BeatMs != localBeatMs || g.Data.SHA256 != data.SHA256() {
+		t.Errorf("%+v", g)
+	}
+	c.Fragments = 100
+	if _, err := Genesis(c, data, time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "--fragments") {
+		t.Errorf("more fragments than tensors: %v", err)
+	}
+	c.Fragments = 4
+	if _, err := Genesis(c, corpus.New("text", make([]byte, 100)), time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "pass at least") {
+		t.Errorf("a text that is too short: %v", err)
+	}
+}
+
+func TestChildEnv(t *testing.T) {
+	got := childEnv([]string{"PATH=/bin", "ATOLL_DIR=x", "ATOLL_KERNEL=go", "HOME=/"})
+	if want := []string{"PATH=/bin", "ATOLL_KERNEL=go", "HOME=/"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestLogTail(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.Repeat("early\n", 10_000) + "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nlast\n"
+	if err := os.WriteFile(filepath.Join(dir, logFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := logTail(dir); got != "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nlast" {
+		t.Errorf("%q", got)
+	}
+}

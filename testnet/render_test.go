@@ -1,0 +1,162 @@
+package testnet
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens in testdata")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it):\n%s\nwant:\n%s", name, got, want)
+	}
+}
+
+// someView is a run of a joiner, a learner and a node that was killed.
+func someView() view {
+	learner := status.Snapshot{
+		State: "training", Step: 210, TokensTrained: 107520, TrainLoss: 2.3064,
+		Peers: []status.Peer{{Self: true, TokensPerS: 4870, Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)"}},
+	}
+	joiner := status.Snapshot{State: "joining", Stage: "snapshot: 3 of 7 chunks (43 %)", Peers: learner.Peers[:0]}
+	return view{
+		elapsed: 12400 * time.Millisecond, model: "tiny", budget: 3_000_000, folded: 310_272, perS: 17312, average: 15100,
+		left: 155 * time.Second, val: 3.2123, valBytes: 65536, valAt: 301_000, curve: []float64{8.04, 4.8, 4.1, 3.6, 3.2123},
+		rows: []row{
+			{name: "node0", state: "training", seen: true, s: learner, share: 0.6512, closed: 8, up: 102_400, down: 98_000},
+			{name: "node1", state: "killed", seen: true, s: learner, share: 0.3488, closed: 8, up: 1_200_000, down: 12},
+			{name: "node2", state: "joining", seen: true, s: joiner},
+			{name: "node3", state: "starting"},
+		},
+	}
+}
+
+func TestRenderBlock(t *testing.T) { golden(t, "block.txt", someView().block()) }
+
+func TestRenderLine(t *testing.T) { golden(t, "line.txt", someView().line()+"\n") }
+
+func TestRenderFirstBlock(t *testing.T) {
+	v := view{model: "tiny", budget: 1000, rows: []row{{name: "node0", state: "starting"}}}
+	golden(t, "first.txt", v.block()+v.line()+"\n")
+}
+
+func TestRenderReport(t *testing.T) {
+	var b bytes.Buffer
+	if err := someReport().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.txt", b.String())
+}
+
+func TestRenderReportWithoutFigures(t *testing.T) {
+	var b bytes.Buffer
+	r := Report{Model: "tiny", NodesReport: []NodeReport{{Name: "guest 0102030405"}}}
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report_empty.txt", b.String())
+}
+
+func TestSparkline(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   string
+	}{
+		{[]float64{1}, "▁"},
+		{[]float64{1, 1, 1}, "▁▁▁"},
+		{[]float64{8, 1}, "█▁"},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8}, "▁▂▃▄▅▆▇█"},
+		{[]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "▁▂▃▄▅▆▇█"},
+	} {
+		if got := sparkline(c.values, 8); got != c.want {
+			t.Errorf("%v: %s, want %s", c.values, got, c.want)
+		}
+	}
+}
+
+func TestLossCurveKeepsItsShape(t *testing.T) {
+	var c lossCurve
+	for i := range 10 * curvePoints {
+		c.add(uint64(i), float64(i)+1)
+		c.add(uint64(i), 1e9) // known already
+	}
+	c.add(1<<40, 0) // not measured
+	if len(c.bits) > curvePoints || len(c.bits) < curvePoints/2 || len(c.bits) != len(c.at) {
+		t.Fatalf("%d points", len(c.bits))
+	}
+	if c.bits[0] != 1 || c.bits[len(c.bits)-1] != 10*curvePoints {
+		t.Errorf("from %v to %v", c.bits[0], c.bits[len(c.bits)-1])
+	}
+	for i, b := range c.bits {
+		if b != float64(c.at[i])+1 {
+			t.Errorf("point %d is %v at %d", i, b, c.at[i])
+		}
+	}
+}
+
+func TestScreenOfALog(t *testing.T) {
+	var b bytes.Buffer
+	s := newScreen(&b, false)
+	v := someView()
+	s.say("hello %d", 1)
+	s.show(v)
+	v.elapsed += lineEvery - 1
+	s.show(v) // too soon
+	v.elapsed++
+	s.show(v)
+	if lines := strings.Count(b.String(), "\n"); lines != 3 || strings.Contains(b.String(), "\x1b") {
+		t.Errorf("%d lines:\n%q", lines, b.String())
+	}
+}
+
+func TestScreenOfATerminal(t *testing.T) {
+	var b bytes.Buffer
+	s := newScreen(&b, true)
+	v := someView()
+	s.show(v)
+	first := b.Len()
+	s.show(v) // too soon
+	if b.Len() != first {
+		t.Error("drawn twice within a second")
+	}
+	s.say("node4 joins")
+	s.show(v)
+	lines := strings.Count(v.block(), "\n")
+	want := wrapOff + v.block() + wrapOn + "\x1b[" + number(float64(lines)) + "F" + clearEnd + "node4 joins\n" + wrapOff + v.block() + wrapOn
+	if b.String() != want {
+		t.Errorf("drawn:\n%q\nwant:\n%q", b.String(), want)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 9999: "9999", 62_000: "62.0k", 3e6: "3.00M", 2.5e9: "2.50G"} {
+		if got := count(x); got != want {
+			t.Errorf("count(%v) = %s, want %s", x, got, want)
+		}
+	}
+	for x, want := range map[float64]string{0: "0 B", 1500: "1.5 kB", 2e6: "2.00 MB", 3e9: "3.00 GB"} {
+		if got := bytesText(x); got != want {
+			t.Errorf("bytesText(%v) = %s, want %s", x, got, want)
+		}
+	}
+}

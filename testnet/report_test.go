@@ -1,0 +1,162 @@
+package testnet
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+func someReport() Report {
+	return Report{
+		Arm: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", Run: "cd",
+		TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000,
+		WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4),
+		Rounds: 480, Deltas: 1900, Late: 3, BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02),
+		Goodput: measured(0.91), GoodputUp: measured(0.95), Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5},
+		ChainDigest: "c0", StateDigest: "d0", DigestsEqual: true, ChainEqual: true,
+		Checks:      []Check{{"one chain", true, "3 nodes hold c0"}, {"one digest", false, "they differ"}},
+		Calibration: Calibration{StepMs: 25, Cores: 2, Utilisation: 0.8, PaceMs: 47, Note: "calibrated"},
+		NodesReport: []NodeReport{
+			{Name: "node0", ID: "aa", Role: "learner", End: "done", Divisor: 1, Tokens: 2_000_000, TokensFolded: 1_990_000, Share: 0.66,
+				TokensPerS: measured(9000.), Time: &status.TimeAccount{Step: 90, Paced: 95, Total: 200}, RSSBytes: measured(uint64(150e6))},
+			{Name: "node1", ID: "bb", Role: "learner", End: "killed", Divisor: 2.5, Tokens: 12},
+			{Name: "guest 0102030405", ID: "cc", Role: "learner", Tokens: 1_000_000, Share: 0.34},
+		},
+	}
+}
+
+// fields are the names of a JSON object, sorted.
+func fields(t *testing.T, v any) []string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// documented are the names that the report promises.
+var documented = []string{
+	"arm", "nodes", "model", "params", "seed", "data_sha256", "tokens_trained", "tokens_folded", "tokens_returned", "tokens_discarded",
+	"tokens_lost", "wall_s", "tokens_per_s", "val_bpb", "baseline_bpb", "train_loss", "rounds", "deltas", "late", "refused", "bytes_sent",
+	"bytes_received", "bytes_per_token", "payload_amplification", "goodput", "goodput_up", "joins", "leaves", "kills", "join_s",
+	"recover_s", "chain_digest", "state_digest", "digests_equal", "chain_equal", "checks", "calibration", "nodes_report",
+}
+
+func TestReportNames(t *testing.T) {
+	have := fields(t, someReport())
+	for _, name := range documented {
+		if !slices.Contains(have, name) {
+			t.Errorf("the report has no %q", name)
+		}
+	}
+	row := fields(t, someReport().NodesReport[0])
+	for _, name := range []string{"id", "role", "tokens", "share", "tokens_per_s", "time", "rss_bytes"} {
+		if !slices.Contains(row, name) {
+			t.Errorf("a node's report has no %q", name)
+		}
+	}
+}
+
+func TestReportLeavesOutWhatWasNotMeasured(t *testing.T) {
+	have := fields(t, Report{})
+	for _, name := range []string{"val_bpb", "baseline_bpb", "train_loss", "payload_amplification", "goodput", "goodput_up", "join_s", "recover_s"} {
+		if slices.Contains(have, name) {
+			t.Errorf("an empty report has %q", name)
+		}
+	}
+}
+
+func TestReportPassed(t *testing.T) {
+	r := someReport()
+	if r.Passed() {
+		t.Error("a report with a failed check passed")
+	}
+	r.Checks[1].Passed = true
+	if !r.Passed() {
+		t.Error("a report without failed checks did not pass")
+	}
+}
+
+// pacedWorld is two nodes of which the second joined after 40 of 100 s and left
+// after 80.
+func pacedWorld() (*world, account, time.Time) {
+	began := time.Unix(1_000_000, 0)
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	stays := &member{planned: at(0), lives: []*life{{
+		began: at(0), ended: at(102), seen: true, last: status.Snapshot{Time: status.TimeAccount{Step: 30, Paced: 60}},
+	}}}
+	leaves := &member{index: 1, joiner: true, planned: at(40), lives: []*life{{
+		began: at(40), ended: at(80), asked: true, seen: true, last: status.Snapshot{JoinS: 5, Time: status.TimeAccount{Step: 30}},
+	}}}
+	w := &world{began: began, members: []*member{stays, leaves}}
+	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{
+		{trained: 900, folded: []uint64{900}}, {trained: 300, folded: []uint64{150}},
+	}}
+	return w, a, at(100)
+}
+
+func TestGoodput(t *testing.T) {
+	w, a, end := pacedWorld()
+	var r Report
+	r.TokensFolded = 1050
+	w.fillTimes(&r, a, end)
+	// 90 s and half of 30 s, over 100 s and 40 s.
+	if r.Goodput == nil || *r.Goodput != 105.0/140 || *r.GoodputUp != 105.0/140 {
+		t.Errorf("goodput %v, up %v", r.Goodput, r.GoodputUp)
+	}
+	if r.WallS != 100 || r.TokensPerS != 10.5 {
+		t.Errorf("%v s, %v tokens/s", r.WallS, r.TokensPerS)
+	}
+	if !slices.Equal(r.JoinS, []float64{5}) || r.RecoverS != nil {
+		t.Errorf("joined in %v, recovered in %v", r.JoinS, r.RecoverS)
+	}
+}
+
+func TestGoodputCountsDeadTime(t *testing.T) {
+	w, a, end := pacedWorld()
+	l := w.members[1].lives[0]
+	l.asked, l.killed = false, true // nobody asked it to go: the time it was dead is the run's loss
+	var r Report
+	w.fillTimes(&r, a, end)
+	if *r.Goodput != 105.0/160 || *r.GoodputUp != 105.0/140 {
+		t.Errorf("goodput %v, up %v", *r.Goodput, *r.GoodputUp)
+	}
+}
+
+func TestSharesCheck(t *testing.T) {
+	for _, c := range []struct {
+		shares []float64
+		passed bool
+	}{
+		{[]float64{0.36, 0.37, 0.18, 0.09}, true},
+		{[]float64{0.30, 0.40, 0.20, 0.10}, false},
+	} {
+		w := &world{}
+		r := Report{WallS: 60}
+		for i, d := range []float64{1, 1, 2, 4} {
+			w.members = append(w.members, &member{index: i, divisor: d})
+			r.NodesReport = append(r.NodesReport, NodeReport{Share: c.shares[i]})
+		}
+		got := w.checkShares(r)
+		if got == nil || got.Passed != c.passed {
+			t.Errorf("%v: %+v", c.shares, got)
+		}
+		r.WallS = 3
+		if w.checkShares(r) != nil {
+			t.Error("shares of a run of seconds are compared")
+		}
+	}
+}
