@@ -194,6 +194,7 @@ func (n *node) install(m wire.Manifest) {
 		}
 		tips, history = append(tips, tip), append(history, links)
 	}
+	n.installs++
 	for p, tip := range tips {
 		n.disk.restart(p, tip, history[p])
 	}

@@ -50,10 +50,13 @@ type node struct {
 	hung     bool // a pause: events wait
 	backlog  []func()
 
-	stepping int // counts beginnings, so that only one chain of steps runs
 	steps    int
 	trained  uint64
 	lost     uint64 // tokens per fragment that a crash took, summed
+	installs int    // of tips taken whole, in this life
+	refolds  int
+	unfolds  int
+	returns  int
 }
 
 func newNode(w *world, index int, cfg nodeConfig) *node {
@@ -68,7 +71,7 @@ func newNode(w *world, index int, cfg nodeConfig) *node {
 // boot makes the machine over what the disk holds.
 func (n *node) boot(saved []outer.Restored) {
 	w := n.w
-	n.up, n.life, n.may, n.finished = true, n.life+1, false, false
+	n.up, n.life, n.may, n.finished, n.installs = true, n.life+1, false, false, 0
 	n.commands, n.heard, n.waiting, n.donated = nil, map[string]bool{}, map[uint64]asked{}, map[wire.Digest][]byte{}
 	tips := w.genesis()
 	for p := range saved {
@@ -289,6 +292,8 @@ func (n *node) adopt(a outer.Adopt) {
 		n.w.fatalf("node %d: %v", n.index, err)
 	}
 	n.closed[a.Fragment] = a.Tip.Round
+	n.unfolds += len(a.Unfold)
+	n.returns += len(a.Returned)
 	s := &n.shadow[a.Fragment]
 	s.adopted(a)
 	if off := s.off(n.trainer.theta); off > 1e-3 {
@@ -299,8 +304,15 @@ func (n *node) adopt(a outer.Adopt) {
 // fold carries out a WantFold from the kept bases.
 func (n *node) fold(e outer.WantFold) {
 	tip := n.disk.bases[e.Fragment][e.Start]
+	if tip == nil && n.installs > 0 { // asked for before tips were taken whole
+		n.machine.FoldFailed(n.w.now, e.Fragment, e.Job)
+		return
+	}
 	if tip == nil {
 		n.w.fatalf("node %d: base %d of fragment %d was not kept", n.index, e.Start, e.Fragment)
+	}
+	if e.Start < n.machine.Rounds().Tip(e.Fragment).Round {
+		n.refolds++
 	}
 	var states []outer.Digest
 	for i, set := range e.Sets {

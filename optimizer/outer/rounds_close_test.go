@@ -1,0 +1,244 @@
+package outer
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestClosesWhenAllAnswered(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.give(g.delta(Author{1}, 0, 1))
+	g.expectClosed(0)
+	g.want(g.offer(g.delta(Author{2}, 0, 1)), nil)
+	g.step(2)
+	g.publish(0)
+	g.expectClosed(0) // a header without payload rings and does not count
+	g.held(g.delta(Author{2}, 0, 1))
+	g.expectClosed(1)
+	if n := len(g.closed[0].Folded); n != 3 {
+		t.Fatalf("%d folded", n)
+	}
+}
+
+// Grace is at least GraceMinMs after the bell.
+func TestGraceMin(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.give(g.delta(Author{1}, 0, 1))
+	g.after(g.p.GraceMinMs - 1)
+	g.expectClosed(0)
+	g.after(1)
+	g.expectClosed(1)
+}
+
+// Grace covers two own steps, up to GraceMaxMs.
+func TestGraceFollowsSteps(t *testing.T) {
+	for _, c := range []struct{ step, grace Time }{{10, 100}, {80, 160}, {400, 800}, {9000, 1000}} {
+		g := newRig(t, roundsParams(1))
+		for range 20 {
+			g.m.steps.stepped(g.now)
+			g.now += c.step
+		}
+		if got := g.m.grace(); got != c.grace {
+			t.Errorf("steps of %d ms: grace %d, want %d", c.step, got, c.grace)
+		}
+	}
+}
+
+// Grace follows the latest live peer, and forgets it when it is gone.
+func TestGraceFollowsLateness(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	late := g.delta(Author{2}, 0, 1)
+	g.want(g.offer(late), nil)
+	g.now += 200
+	g.held(late)
+	if got := g.m.grace(); got != 300 {
+		t.Fatalf("grace %d after a delta that was 200 ms late, want 300", got)
+	}
+	g.live(1)
+	if got := g.m.grace(); got != g.p.GraceMinMs {
+		t.Fatalf("grace %d without the late peer", got)
+	}
+}
+
+// Grace is at most half of the time between two bells.
+func TestGraceWithinBells(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	for range 20 {
+		g.m.steps.stepped(g.now)
+		g.now += 400
+	}
+	g.m.late.rang(0, 1000)
+	g.m.late.rang(0, 1600)
+	if got := g.m.grace(); got != 300 {
+		t.Fatalf("grace %d with bells every 600 ms, want 300", got)
+	}
+}
+
+// Fewer deltas than the quorum stretch grace to GraceMaxMs and no further.
+func TestQuorumStretchesGrace(t *testing.T) {
+	p := roundsParams(1)
+	p.Quorum = 3
+	g := newRig(t, p)
+	g.live(1, 2, 3)
+	g.give(g.delta(Author{1}, 0, 1), g.delta(Author{2}, 0, 1))
+	g.after(p.GraceMaxMs - 1)
+	g.expectClosed(0)
+	g.after(1)
+	g.expectClosed(1)
+	g.give(g.delta(Author{1}, 0, 2), g.delta(Author{2}, 0, 2), g.delta(Author{3}, 0, 2))
+	g.after(p.GraceMinMs)
+	g.expectClosed(2)
+}
+
+// The quorum is no larger than what is live.
+func TestQuorumOfFew(t *testing.T) {
+	p := roundsParams(1)
+	p.Quorum = 3
+	g := newRig(t, p)
+	g.live(1)
+	g.give(g.delta(Author{1}, 0, 1), g.delta(Author{9}, 0, 1))
+	g.after(p.GraceMinMs)
+	g.expectClosed(1)
+}
+
+// A bell whose payload never comes ends in an empty round.
+func TestEmptyRound(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	before := g.m.Tip(0)
+	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	g.after(g.p.GraceMaxMs - 1)
+	g.expectClosed(0)
+	g.after(1)
+	g.expectClosed(1)
+	tip := g.m.Tip(0)
+	if tip.Round != 1 || &tip.Anchor[0] != &before.Anchor[0] || tip.Tokens != 0 || tip.Chain == before.Chain {
+		t.Fatalf("an empty round changed the tip: %+v", tip)
+	}
+}
+
+// A delta of closed+2 closes closed+1; one further ahead closes nothing.
+func TestTwoAheadCloses(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.give(g.delta(Author{1}, 0, 3))
+	g.expectClosed(0)
+	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	g.expectClosed(2) // 2 closes 1, and then 3 closes 2
+	if g.m.frags[0].bell == 0 {
+		t.Fatal("round 3 has a delta and no bell")
+	}
+	g.after(g.p.GraceMinMs)
+	g.expectClosed(3)
+}
+
+// Each author may park one delta beyond closed+2.
+func TestParksOnePerAuthor(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil)
+	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil) // the same again
+	g.want(g.offer(g.delta(Author{1}, 0, 6)), ErrParked)
+	g.want(g.offer(g.delta(Author{2}, 0, 6)), nil)
+	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	if g.m.Closed(0) != 0 {
+		t.Fatal("a parked delta closed a round")
+	}
+}
+
+func TestRoundIsBounded(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	for i := range maxEntries {
+		d := g.delta(Author{1}, 0, 1)
+		d.ID, d.Author = ID{byte(i), byte(i >> 8), 1}, Author{byte(i), byte(i >> 8), 1}
+		g.want(g.m.Offer(g.now, d, false), nil)
+	}
+	g.want(g.offer(g.delta(Author{1}, 0, 1)), ErrFull)
+}
+
+// No round r closes before created + (r-8) min_round, and then it does.
+func TestMinRoundDelays(t *testing.T) {
+	p := roundsParams(1)
+	p.CreatedMs, p.MinRoundMs = 1000, 50_000
+	g := newRig(t, p)
+	g.live(1, 2)
+	g.close(8) // takes 8 s
+	g.give(g.delta(Author{1}, 0, 9))
+	g.after(41_999)
+	g.expectClosed(8)
+	g.after(1)
+	g.expectClosed(9)
+}
+
+// CloseTo closes as far as a peer did, empty rounds too.
+func TestCloseTo(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.give(g.delta(Author{1}, 0, 1))
+	g.m.CloseTo(g.now, 0, 3)
+	g.drain()
+	g.expectClosed(3)
+	if len(g.closed[0].Folded) != 1 || g.closed[1].Folded != nil {
+		t.Fatalf("closed %+v", g.closed)
+	}
+}
+
+// An invalid payload is forgotten, and its round goes on without it.
+func TestInvalidIsForgotten(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	d := g.delta(Author{1}, 0, 1)
+	g.want(g.offer(d), nil)
+	g.m.Invalid(g.now, 0, 1, d.ID)
+	if known, _ := g.m.Known(0, 1, d.ID); known {
+		t.Fatal("still known")
+	}
+	g.give(g.delta(Author{2}, 0, 1))
+	g.after(g.p.GraceMinMs)
+	if got := g.closed[0].Folded; len(got) != 1 {
+		t.Fatalf("folded %v", got)
+	}
+}
+
+// Evidence leaves both deltas of an author out of the round, also when it is
+// closed, and bars new ones, but for those that a peer holds in its set.
+func TestBar(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	a, b := g.delta(Author{1}, 0, 1), g.delta(Author{2}, 0, 1)
+	g.give(a, b)
+	g.after(g.p.GraceMaxMs)
+	g.expectClosed(1)
+	g.m.Bar(g.now, 0, 1, a.Author)
+	g.after(g.p.GraceMaxMs)
+	if l, _ := g.m.Link(0, 1); !slices.Equal(l.Folded, []ID{b.ID}) {
+		t.Fatalf("folded %x", l.Folded)
+	}
+	next := g.delta(a.Author, 0, 2)
+	g.want(g.offer(next), ErrBarred)
+	g.want(g.m.Offer(g.now, next, true), nil)
+	g.want(g.offer(g.delta(b.Author, 0, 2)), nil)
+}
+
+// The answer of a barred author is not waited for.
+func TestBarredAreNotExpected(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.m.Bar(g.now, 0, 1, Author{2})
+	g.give(g.delta(Author{1}, 0, 1))
+	g.step(2)
+	g.publish(0)
+	g.expectClosed(1)
+}
+
+// What breaks the static rules is refused for that reason.
+func TestOfferRefusesWhatCheckDoes(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	d := g.delta(Author{1}, 0, 1)
+	d.Base = 1
+	if err := g.offer(d); err == nil || err != nil && err.Error() != g.p.Check(d).Error() {
+		t.Fatalf("got %v", err)
+	}
+}

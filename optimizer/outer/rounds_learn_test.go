@@ -1,0 +1,280 @@
+package outer
+
+import (
+	"slices"
+	"testing"
+)
+
+// Fragments are staggered: the counter of fragment p begins at p*H/P.
+func TestRingsAtHStaggered(t *testing.T) {
+	g := newRig(t, roundsParams(4)) // H 8: fragment 3 begins at 6, 2 at 4, ...
+	g.step(1)
+	g.expectDrafts()
+	g.step(1)
+	g.expectDrafts(3)
+	g.step(2)
+	g.expectDrafts(3, 2)
+	g.step(4)
+	g.expectDrafts(3, 2, 1, 0)
+}
+
+func TestRingsOncePerRound(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	g.step(8)
+	g.expectDrafts(0)
+	g.step(8)
+	g.expectDrafts(0) // still on its way
+	if d := g.publish(0); d.Round != 1 || d.Steps != 16 {
+		t.Fatalf("published %+v", d)
+	}
+	g.step(9) // round 1 is open, for another 10 ms of grace, and has its delta
+	g.expectDrafts()
+	g.expectClosed(0)
+	g.after(g.p.GraceMinMs)
+	g.expectClosed(1)
+	g.expectDrafts(0) // H steps since: rings for round 2 as soon as it may
+}
+
+func TestAnswersABell(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	g.step(1)
+	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	g.expectDrafts() // one step is below h_min
+	g.step(1)
+	g.expectDrafts(0)
+	if d := g.publish(0); d.Round != 1 || d.Steps != 2 {
+		t.Fatalf("answered with %+v", d)
+	}
+}
+
+func TestObserverPublishesNothing(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.m.learner = false
+	g.give(g.delta(Author{1}, 0, 1))
+	g.m.SetFlush(g.now, true)
+	g.step(20)
+	g.expectDrafts()
+}
+
+// With more live learners than C, exactly C of them answer each round, others in
+// other rounds, and ringers always may.
+func TestAnswerersByRank(t *testing.T) {
+	p := roundsParams(1)
+	p.Answerers = 3
+	g := newRig(t, p)
+	g.live(1, 2, 3, 4, 5, 6, 7)
+	turns := map[Author]int{}
+	for round := uint32(1); round <= 200; round++ {
+		n := 0
+		for _, a := range g.m.live {
+			if g.m.mayAnswer(a, 0, round) {
+				turns[a]++
+				n++
+			}
+		}
+		if n != 3 {
+			t.Fatalf("round %d: %d may answer", round, n)
+		}
+	}
+	for a, n := range turns {
+		if n < 40 || n > 110 { // 75 on average
+			t.Errorf("author %d answers %d of 200 rounds", a[0], n)
+		}
+	}
+	silent := uint32(1)
+	for g.m.mayAnswer(self, 0, silent) {
+		silent++
+	}
+	g.m.frags[0].closed = silent - 1
+	g.m.frags[0].links[0].Round, g.m.frags[0].first = silent-1, silent-1
+	d := g.delta(Author{1}, 0, silent)
+	g.want(g.offer(d), nil)
+	g.step(7)
+	g.expectDrafts()
+	g.step(1)
+	g.expectDrafts(0)
+}
+
+// Deltas that no peer took stop further ones while there are peers, not when
+// alone, and not for ever.
+func TestLinkBusy(t *testing.T) {
+	for _, peers := range []bool{true, false} {
+		p := roundsParams(1)
+		p.GraceMaxMs = 5000
+		g := newRig(t, p)
+		if peers {
+			g.live(1)
+		}
+		first := Delta{}
+		for range maxUnsent {
+			g.step(8)
+			if d := g.publish(0); first.Round == 0 {
+				first = d
+			}
+			g.after(500)
+		}
+		g.step(8)
+		if busy := len(g.drafts) == 0; busy != peers {
+			t.Fatalf("peers %v: busy %v", peers, busy)
+		}
+		if !peers {
+			continue
+		}
+		g.m.HandedOver(g.now, 0, first.ID)
+		g.drain()
+		g.expectDrafts(0)
+	}
+}
+
+func TestUntakenDeltasExpire(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	for range maxUnsent {
+		g.step(8)
+		g.publish(0)
+		g.after(200)
+	}
+	g.step(8)
+	g.expectDrafts()
+	g.after(g.p.GraceMaxMs)
+	g.expectDrafts(0)
+}
+
+func TestFlushPublishesAnyStep(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.step(1)
+	g.expectDrafts()
+	if g.m.Flushed() {
+		t.Fatal("flushed with a step pending")
+	}
+	g.m.SetFlush(g.now, true)
+	g.drain()
+	g.expectDrafts(0, 1)
+	g.publish(0)
+	g.publish(1)
+	if !g.m.Flushed() {
+		t.Fatal("not flushed with nothing pending")
+	}
+}
+
+// A draft that failed is asked for again.
+func TestDraftFailed(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.step(8)
+	g.expectDrafts(0)
+	g.drafts = nil
+	g.m.DraftFailed(0)
+	g.step(1)
+	g.expectDrafts(0)
+}
+
+// A learner publishes for E_p+1 and then no more; Flushed then ignores what is
+// pending.
+func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
+	p := roundsParams(1)
+	p.Budget = 24 * 512
+	g := newRig(t, p)
+	g.close(1) // reaches the budget: E = 1
+	if got := g.m.Tip(0).EndRound; got != 1 || !g.m.Ended() {
+		t.Fatalf("end round %d, ended %v", got, g.m.Ended())
+	}
+	g.step(8)
+	if d := g.publish(0); d.Round != 2 {
+		t.Fatalf("published for round %d", d.Round)
+	}
+	g.after(g.p.GraceMaxMs)
+	g.expectClosed(2)
+	if got := g.m.Tip(0).Tokens; got != 24*512+8*512 {
+		t.Fatalf("tokens %d after E+1", got)
+	}
+	g.step(20)
+	g.expectDrafts()
+	if !g.m.Flushed() {
+		t.Fatal("what is pending can no longer be published, and flushed waits for it")
+	}
+	g.give(g.delta(Author{1}, 0, 3), g.delta(Author{2}, 0, 4))
+	g.after(g.p.GraceMaxMs)
+	g.expectClosed(2)
+}
+
+// settled runs a life of one own delta and returns all adoptions.
+func TestSettle(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 2, 4
+	g := newRig(t, p)
+	g.step(8)
+	own := g.publish(0)
+	g.expectClosed(1) // alone: at once
+	if a := g.lastAdopt(); !slices.Equal(a.Fold, []uint64{1}) || a.Unfold != nil || a.Returned != nil {
+		t.Fatalf("a folded own delta: %+v", a)
+	}
+	g.m.Bar(g.now, 0, 1, self) // as if another device had used the key
+	g.drain()
+	g.after(g.p.GraceMaxMs)
+	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || a.Fold != nil {
+		t.Fatalf("an own delta that left the chain: %+v", a)
+	}
+	if n := g.m.InFlight(0); n != own.Tokens {
+		t.Fatalf("%d tokens in flight, want %d", n, own.Tokens)
+	}
+	g.close(3)
+	if a := g.lastAdopt(); a.Returned != nil {
+		t.Fatalf("returned before it was final: %+v", a)
+	}
+	g.close(1)
+	if a := g.lastAdopt(); !slices.Equal(a.Returned, []uint64{1}) {
+		t.Fatalf("an own delta that became final unfolded: %+v", a)
+	}
+	if steps, tokens := g.m.Pending(0); steps != 8 || tokens != own.Tokens || g.m.InFlight(0) != 0 {
+		t.Fatalf("%d steps and %d tokens pending after the return", steps, tokens)
+	}
+}
+
+func TestFoldedOwnDeltaIsForgottenWhenFinal(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 2, 4
+	g := newRig(t, p)
+	g.step(8)
+	g.publish(0)
+	g.close(4)
+	var forgotten []uint64
+	for _, a := range g.adopts {
+		forgotten = append(forgotten, a.Forgotten...)
+	}
+	if !slices.Equal(forgotten, []uint64{1}) {
+		t.Fatalf("forgotten %v", forgotten)
+	}
+}
+
+// Overwrite discards what was pending when something was folded, as the learner
+// does, and no draft of it is waited for.
+func TestOverwriteDropsPending(t *testing.T) {
+	p := roundsParams(1)
+	p.Overwrite = true
+	g := newRig(t, p)
+	g.live(1)
+	g.step(1)
+	g.close(1)
+	if steps, _ := g.m.Pending(0); steps != 0 {
+		t.Fatalf("%d steps pending", steps)
+	}
+	g.step(1)
+	g.m.SetFlush(g.now, true)
+	g.m.DraftFailed(0) // the learner had adopted after that step
+	if !g.m.Flushed() {
+		t.Fatal("waits for a draft of nothing")
+	}
+}
+
+// A barred learner publishes no more and holds up nobody's end.
+func TestBarredSelfIsSilent(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.m.Bar(g.now, 0, 1, self)
+	g.step(20)
+	g.expectDrafts()
+	if !g.m.Flushed() {
+		t.Fatal("a barred learner waits to publish")
+	}
+}

@@ -1,0 +1,231 @@
+package outer
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"lukechampine.com/blake3"
+)
+
+// self is the author of the machine under test; others are Author{1}, Author{2}, ...
+var self = Author{200}
+
+// rig is a round machine whose effects are carried out for real, folds
+// included, on tiny fragments.
+type rig struct {
+	t        testing.TB
+	p        Params
+	plan     Plan
+	m        *Rounds
+	now      Time
+	payloads map[ID][]byte
+	bases    []map[uint32]*Tip
+	hold     bool // folds wait in wanted
+	wanted   []WantFold
+	drafts   []int
+	closed   []Link
+	adopts   []Adopt
+	folds    int
+	seq      uint64
+}
+
+// roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
+func roundsParams(fragments int) Params {
+	p := toyParams()
+	p.Fragments, p.H, p.HMin = fragments, 8, 2
+	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = 100, 1000, 0
+	return p
+}
+
+func newRig(t testing.TB, p Params) *rig {
+	g := &rig{t: t, p: p, plan: NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[ID][]byte{}}
+	tips := g.genesis()
+	g.m = NewRounds(p, self, true, tips)
+	for _, tip := range tips {
+		g.bases = append(g.bases, map[uint32]*Tip{0: tip})
+	}
+	return g
+}
+
+func (g *rig) genesis() []*Tip {
+	var tips []*Tip
+	for i, f := range g.plan {
+		tips = append(tips, Genesis(f, vector(uint64(i), f.Len), g.p))
+	}
+	return tips
+}
+
+// delta makes a valid delta of an author and keeps its payload.
+func (g *rig) delta(author Author, fragment int, round uint32) Delta {
+	id := blake3.Sum256(append(author[:], binary.LittleEndian.AppendUint32([]byte{byte(fragment)}, round)...))
+	c := contribution(g.t, g.p, author[0], round, vector(binary.LittleEndian.Uint64(id[:]), g.plan[fragment].Len))
+	c.Delta.ID, c.Delta.Author, c.Delta.Fragment = id, author, fragment
+	g.payloads[id] = c.Payload
+	return c.Delta
+}
+
+// give offers a delta, payload and all.
+func (g *rig) give(ds ...Delta) {
+	g.t.Helper()
+	for _, d := range ds {
+		g.want(g.offer(d), nil)
+		g.held(d)
+	}
+}
+
+func (g *rig) offer(d Delta) error {
+	err := g.m.Offer(g.now, d, false)
+	g.drain()
+	return err
+}
+
+func (g *rig) held(d Delta) {
+	g.m.Held(g.now, d.Fragment, d.Round, d.ID)
+	g.drain()
+}
+
+func (g *rig) want(got, want error) {
+	g.t.Helper()
+	if got != want {
+		g.t.Fatalf("got error %v, want %v", got, want)
+	}
+}
+
+// after lets ms pass.
+func (g *rig) after(ms Time) {
+	g.now += ms
+	g.m.Tick(g.now)
+	g.drain()
+}
+
+// step takes n own steps of 512 tokens, 10 ms each.
+func (g *rig) step(n int) {
+	for range n {
+		g.now += 10
+		g.m.Stepped(g.now, 512)
+		g.drain()
+	}
+}
+
+// live names the live learners beside the machine's own.
+func (g *rig) live(authors ...byte) {
+	live := []Author{self}
+	for _, a := range authors {
+		live = append(live, Author{a})
+	}
+	g.m.SetLive(live)
+}
+
+// publish answers the draft that was asked for with what is pending.
+func (g *rig) publish(fragment int) Delta {
+	g.t.Helper()
+	i := slices.Index(g.drafts, fragment)
+	if i < 0 {
+		g.t.Fatalf("no draft of fragment %d was asked for", fragment)
+	}
+	g.drafts = slices.Delete(g.drafts, i, i+1)
+	steps, tokens := g.m.Pending(fragment)
+	d := g.delta(self, fragment, g.m.Drafted(fragment))
+	d.Steps, d.Tokens = steps, tokens
+	g.seq++
+	g.m.Published(g.now, d, g.seq)
+	g.drain()
+	return d
+}
+
+// drain carries out effects.
+func (g *rig) drain() {
+	for effects := g.m.Effects(); len(effects) > 0; effects = g.m.Effects() {
+		for _, e := range effects {
+			g.carry(e)
+		}
+	}
+}
+
+func (g *rig) carry(e RoundEffect) {
+	switch e := e.(type) {
+	case WantDraft:
+		g.drafts = append(g.drafts, e.Fragment)
+	case Closed:
+		g.closed = append(g.closed, e.Link)
+	case Adopt:
+		g.adopts = append(g.adopts, e)
+	case DropBase:
+		if g.bases[e.Fragment][e.Round] == nil {
+			g.t.Fatalf("base %d dropped, which was not kept", e.Round)
+		}
+		delete(g.bases[e.Fragment], e.Round)
+	case WantFold:
+		g.wanted = append(g.wanted, e)
+		if !g.hold {
+			g.fold()
+		}
+	}
+}
+
+// fold carries out the oldest fold that was asked for.
+func (g *rig) fold() {
+	w := g.wanted[0]
+	g.wanted = g.wanted[1:]
+	g.folds++
+	tip := g.bases[w.Fragment][w.Start]
+	if tip == nil {
+		g.t.Fatalf("fold from base %d, which was dropped; kept are %v", w.Start, g.m.Bases(w.Fragment))
+	}
+	var states []Digest
+	for i, set := range w.Sets {
+		round := w.Start + uint32(i) + 1
+		var contributions []Contribution
+		for _, d := range set {
+			contributions = append(contributions, Contribution{Delta: d, Payload: g.payloads[d.ID]})
+		}
+		next, _, err := Fold(g.p, g.plan[w.Fragment], tip, round, contributions)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		tip = next
+		states = append(states, tip.State)
+		if i == len(w.Sets)-1 || slices.Contains(w.Keep, round) {
+			g.bases[w.Fragment][round] = tip
+		}
+	}
+	if err := g.m.Folded(g.now, w.Fragment, w.Job, tip, states); err != nil {
+		g.t.Fatal(err)
+	}
+	g.drain()
+}
+
+// close closes n rounds of fragment 0, each with one delta of Author{1}.
+func (g *rig) close(n int) {
+	g.t.Helper()
+	for range n {
+		before := g.m.Closed(0)
+		g.give(g.delta(Author{1}, 0, before+1))
+		g.after(g.p.GraceMaxMs)
+		g.expectClosed(before + 1)
+	}
+}
+
+func (g *rig) expectClosed(want uint32) {
+	g.t.Helper()
+	if got := g.m.Closed(0); got != want {
+		g.t.Fatalf("closed %d, want %d", got, want)
+	}
+}
+
+func (g *rig) expectDrafts(want ...int) {
+	g.t.Helper()
+	if !slices.Equal(g.drafts, want) {
+		g.t.Fatalf("drafts asked for: %v, want %v", g.drafts, want)
+	}
+}
+
+// lastAdopt is the newest adoption of fragment 0.
+func (g *rig) lastAdopt() Adopt {
+	g.t.Helper()
+	if len(g.adopts) == 0 {
+		g.t.Fatal("nothing was adopted")
+	}
+	return g.adopts[len(g.adopts)-1]
+}
