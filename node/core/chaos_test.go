@@ -51,6 +51,7 @@ func chaos(t *testing.T, seed uint64) *world {
 		w.disturb(rng)
 	}
 	w.calm()
+	w.slack = 2 * p.H * len(w.nodes) // what parted or hung nodes do not know of each other
 	w.finish(patience)
 	return w
 }

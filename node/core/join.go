@@ -128,6 +128,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if m.join.phase != Ready {
 		m.enter(now, Replaying)
 	}
+	m.gossip.Installed(gossip.Time(now))
 	m.gossip.Compare(gossip.Time(now), m.join.donor)
 	m.pump(now)
 	return nil
@@ -138,6 +139,7 @@ func (m *Machine) InstallFailed(now Time) {
 	if m.join.phase != Ready {
 		m.enter(now, Fetching)
 	}
+	m.gossip.CancelFetch(gossip.Time(now))
 	m.gossip.FetchTips(gossip.Time(now))
 	m.pump(now)
 }

@@ -28,6 +28,7 @@ type world struct {
 	plan   outer.Plan
 	opened map[wire.Digest]wire.Message // each message is verified once
 	signed map[slot]wire.Digest         // every header ever published
+	slack  int                          // steps beyond the budget that the schedule explains
 }
 
 // worldConfig is what one world is made of; zero fields get a default.

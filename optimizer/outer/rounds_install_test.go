@@ -1,0 +1,261 @@
+package outer
+
+import (
+	"slices"
+	"testing"
+)
+
+// donate is what a joiner takes of a rig's fragments: the tip of a kept base
+// and the links to it.
+func (g *rig) donate() (tips []*Tip, history [][]Link) {
+	for p := range g.plan {
+		base := g.m.Bases(p)[len(g.m.Bases(p))-1]
+		tips = append(tips, g.bases[p][base])
+		history = append(history, g.m.Links(p, base))
+	}
+	return tips, history
+}
+
+// install gives a rig the tips of another.
+func (g *rig) install(from *rig) {
+	g.t.Helper()
+	tips, history := from.donate()
+	for p, tip := range tips {
+		g.bases[p] = map[uint32]*Tip{tip.Round: tip}
+	}
+	if err := g.m.Install(g.now, tips, history); err != nil {
+		g.t.Fatal(err)
+	}
+	g.drain()
+}
+
+func TestInstall(t *testing.T) {
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.close(9)
+	g := newRig(t, roundsParams(1))
+	g.payloads = donor.payloads
+	g.install(donor)
+	g.expectClosed(9)
+	if a := g.lastAdopt(); a.Tip.State != donor.m.Tip(0).State || a.Fold != nil {
+		t.Fatalf("adopted %+v", a)
+	}
+	if l, ok := g.m.Link(0, 3); !ok || len(l.Folded) != 1 {
+		t.Fatal("the history before the tip is not known")
+	}
+	g.want(g.offer(donor.delta(Author{2}, 0, 9)), ErrFinal) // it has no base below
+	for _, r := range []*rig{g, donor} {
+		r.give(donor.delta(Author{3}, 0, 10))
+		r.after(r.p.GraceMaxMs)
+	}
+	if g.m.Tip(0).State != donor.m.Tip(0).State {
+		t.Fatal("joiner and donor part")
+	}
+}
+
+// What follows the tips that were taken can be refolded as elsewhere, whatever
+// the round of the tips.
+func TestInstalledBaseStaysForTheWindow(t *testing.T) {
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.close(9)
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.payloads = donor.payloads
+	g.install(donor)
+	for _, r := range []*rig{g, donor} {
+		r.close(6)
+	}
+	late := donor.delta(Author{2}, 0, 10)
+	for _, r := range []*rig{g, donor} {
+		r.give(late)
+		r.after(r.p.GraceMaxMs)
+	}
+	if g.m.Tip(0).State != donor.m.Tip(0).State {
+		t.Fatal("joiner and donor part over a late delta")
+	}
+}
+
+// The result of a fold that was asked for before tips were installed is void.
+func TestInstallOvertakesAFold(t *testing.T) {
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.close(9)
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.hold = true
+	g.give(donor.delta(Author{1}, 0, 1))
+	g.after(g.p.GraceMaxMs)
+	stale := g.wanted[0]
+	g.wanted, g.hold = nil, false
+	g.install(donor)
+	old, _, err := Fold(g.p, g.plan[0], g.genesis()[0], 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.m.Folded(g.now, 0, stale.Job, old, make([]Digest, 1)); err != nil {
+		t.Fatal(err)
+	}
+	g.m.FoldFailed(g.now, 0, stale.Job)
+	if g.m.Tip(0).State != donor.m.Tip(0).State || !g.m.Settled() {
+		t.Fatal("a stale fold moved the tip")
+	}
+}
+
+// Deltas that arrived before the tips ring the round that is open after them.
+func TestInstallKeepsTheBell(t *testing.T) {
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.close(3)
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.payloads = donor.payloads
+	g.give(donor.delta(Author{1}, 0, 4))
+	g.install(donor)
+	g.after(g.p.GraceMinMs)
+	g.expectClosed(4)
+}
+
+// Own deltas count as folded where the history names them, and as in flight
+// where it does not.
+func TestInstallSettlesOwn(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.payloads = g.payloads
+	g.step(8)
+	first := g.publish(0) // folds here at once, as g is alone
+	g.step(8)
+	second := g.publish(0)
+	donor.give(donor.delta(Author{1}, 0, 1), second)
+	donor.after(donor.p.GraceMaxMs)
+	donor.close(3)
+	g.install(donor)
+	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || a.Fold != nil {
+		t.Fatalf("adopted %+v", a)
+	}
+	if got := g.m.InFlight(0); got != first.Tokens {
+		t.Fatalf("%d tokens in flight", got)
+	}
+}
+
+func TestInstallChecksHistory(t *testing.T) {
+	donor := newRig(t, roundsParams(2))
+	donor.live(1)
+	donor.close(2)
+	tips, history := donor.donate()
+	g := newRig(t, roundsParams(2))
+	for _, bad := range []func() error{
+		func() error { return g.m.Install(g.now, tips[:1], history) },
+		func() error { return g.m.Install(g.now, tips, history[:1]) },
+		func() error { return g.m.Install(g.now, tips, [][]Link{history[0][:1], history[1]}) },
+		func() error { return g.m.Install(g.now, tips, [][]Link{nil, history[1]}) },
+	} {
+		if bad() == nil {
+			t.Error("took tips whose history does not fit")
+		}
+	}
+	if g.m.Closed(0) != 0 {
+		t.Error("a refused install changed a fragment")
+	}
+}
+
+// restored is what a rig's disk would hold: bases of rounds divisible by 4.
+func (g *rig) restored() Restored {
+	f := g.m.frags[0]
+	s := Restored{Mark: f.mark, Closed: f.closed}
+	for _, b := range f.bases {
+		if b%4 == 0 {
+			s.Bases = append(s.Bases, b)
+			s.Tip = g.bases[0][b]
+		}
+	}
+	s.History = g.m.Links(0, s.Tip.Round)
+	for r := range f.rounds {
+		if r > s.Bases[0] {
+			s.Held = append(s.Held, f.rounds[r].set()...)
+		}
+	}
+	for _, o := range f.own {
+		s.Own = append(s.Own, OwnDelta{Seq: o.seq, Delta: g.delta(self, 0, o.round)})
+	}
+	return s
+}
+
+// reboot makes a machine from what another's disk held.
+func (g *rig) reboot() *rig {
+	h := newRig(g.t, g.p)
+	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
+	h.m.SetLive(g.m.live)
+	h.m.Restore(h.now, 0, g.restored())
+	h.drain()
+	return h
+}
+
+func TestRestore(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.close(10)
+	g.step(8)
+	g.publish(0) // round 11 is open, and signed
+	h := g.reboot()
+	h.expectClosed(10)
+	if h.m.Tip(0).State != g.m.Tip(0).State || !h.m.Settled() {
+		t.Fatal("another state after the restart")
+	}
+	h.step(9)
+	h.expectDrafts() // round 11 is signed
+	h.after(h.p.GraceMinMs)
+	h.expectClosed(11) // its bell was restored with it
+	if d := h.publish(0); d.Round != 12 {
+		t.Fatalf("published for round %d", d.Round)
+	}
+}
+
+// A lone node that had signed the open round and closed nothing goes on.
+func TestRestoreOfTheFirstRound(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	g.step(8)
+	g.publish(0)
+	g.expectClosed(0)
+	h := g.reboot()
+	h.after(h.p.GraceMinMs)
+	h.expectClosed(1)
+}
+
+// Own deltas of the restored tip are named, later ones are settled by the folds.
+func TestRestoreOwn(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	for range 6 {
+		g.step(8)
+		g.publish(0)
+	}
+	g.expectClosed(6) // alone: each closes at once
+	h := newRig(t, g.p)
+	h.payloads, h.bases, h.now = g.payloads, g.bases, g.now
+	if folded := h.m.Restore(h.now, 0, g.restored()); !slices.Equal(folded, []uint64{1, 2, 3, 4}) {
+		t.Fatalf("in the restored tip: %v", folded)
+	}
+	h.drain()
+	if a := h.lastAdopt(); !slices.Equal(a.Fold, []uint64{5, 6}) {
+		t.Fatalf("adopted %+v", a)
+	}
+}
+
+// Bases from before the history cannot be linked to it and are not used.
+func TestRestoreWithShortHistory(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.close(10)
+	s := g.restored()
+	s.History = s.History[len(s.History)-1:]
+	h := newRig(t, g.p)
+	h.payloads, h.bases, h.now = g.payloads, g.bases, g.now
+	h.m.Restore(h.now, 0, s)
+	h.drain()
+	h.expectClosed(10)
+	h.want(h.offer(g.delta(Author{2}, 0, 3)), ErrFinal)
+	h.give(g.delta(Author{2}, 0, 9))
+	h.after(h.p.GraceMaxMs)
+}
