@@ -247,6 +247,16 @@ func (c *Core) CancelFetch(now Time) {
 	c.snapshot.cancel()
 }
 
+// Installed says that the tips of the last Snapshot are in place. Until then the
+// rounds of this node are about to change as a whole, and no repair begins. If
+// they could not be installed: CancelFetch.
+func (c *Core) Installed(now Time) {
+	c.at(now)
+	if c.snapshot.stage == installing {
+		c.snapshot.stage = idle
+	}
+}
+
 // Compare starts a repair with a peer at once, without waiting for beats: a
 // joiner that installed tips fetches what came since.
 func (c *Core) Compare(now Time, id wire.PeerID) {

@@ -313,6 +313,7 @@ func (n *node) install(e Snapshot) {
 		}
 	}
 	n.chain.install(e.Manifest)
+	n.core.Installed(Time(n.w.now))
 	n.effects = append(n.effects, e)
 	if n.state == wire.Joining {
 		n.state = wire.Training

@@ -37,6 +37,7 @@ const (
 	choosing       // wants a donor
 	asking         // awaits the manifest
 	fetching       // awaits chunks
+	installing     // all chunks are stored: awaits Installed
 )
 
 // chunk is one chunk of the manifest.
@@ -336,7 +337,10 @@ func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
 }
 
 func (s *snapshot) done() {
-	s.stage = idle
+	s.stage = installing
+	if s.total == 0 {
+		s.stage = idle // from genesis: there is nothing to install
+	}
 	s.attempt++
 	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", s.total, len(s.donors)))
@@ -354,6 +358,8 @@ func (s *snapshot) phase() (string, float64) {
 	case fetching:
 		return fmt.Sprintf("snapshot %.1f of %.1f MB from %d peers", float64(s.have)/mb, float64(s.total)/mb, max(len(s.donors), 1)),
 			float64(s.have) / float64(max(s.total, 1))
+	case installing:
+		return "putting the tips together", 1
 	}
 	return "", 0
 }

@@ -34,6 +34,7 @@ func (n *node) carry(e core.Effect) {
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.respond(e)
 	case gossip.StoreChunk:
+		n.chunksAt = time.Now()
 		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })
 	case core.StoreOwn:
 		n.work.disk.put(func() { n.storeOwn(e) })
@@ -196,6 +197,7 @@ func (n *node) install(m wire.Manifest) {
 	tips, links, err := n.assemble(m)
 	n.post(func(now core.Time) {
 		if err == nil {
+			n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)
 			err = n.machine.Installed(now, tips, links)
 		}
 		if err != nil {
@@ -241,7 +243,7 @@ func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
 			}
 		}
 	}
-	return n.store.DropChunks()
+	return nil
 }
 
 func storedRound(l outer.Link) store.Round {

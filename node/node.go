@@ -58,6 +58,7 @@ type node struct {
 	finished bool
 	leaving  time.Time // when an ordered leave began
 	fatal    error
+	chunksAt time.Time // when a chunk was last stored; zero if none is
 }
 
 // clock is milliseconds since the Unix epoch that never go back: wall time at
@@ -126,6 +127,22 @@ func (n *node) tick() {
 	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
 	n.machine.Tick(now)
 	n.view.tick(n, now)
+	n.dropChunks()
+}
+
+// chunksStay is how long the chunks of a snapshot stay after the last one came:
+// a node that has to take newer tips soon finds most of them again.
+const chunksStay = time.Minute
+
+func (n *node) dropChunks() {
+	if n.chunksAt.IsZero() || time.Since(n.chunksAt) < chunksStay || n.machine.Phase() != core.Ready {
+		return
+	}
+	if text, _ := n.machine.Gossip().JoinPhase(); text != "" {
+		return
+	}
+	n.chunksAt = time.Time{}
+	n.work.disk.put(func() { n.check("drop chunks", n.store.DropChunks()) })
 }
 
 // leave begins an ordered leave.
