@@ -2,12 +2,17 @@ package node
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
 
@@ -57,24 +62,32 @@ const (
 	minBeat  = 20      // ms: more often is traffic without news
 	maxBeat  = 60_000  // ms: silence of ten beats must still be noticed within minutes
 	maxQuiet = 600_000 // ms
+
+	// maxLayers bounds the tensors that are listed before anything is known of
+	// a model: ten times the deepest in use.
+	maxLayers = 1 << 10
+	// maxTips bounds the tips of all fragments together: their chunks' digests
+	// must fit one manifest (wire.MaxManifest).
+	maxTips = 7 << 30
+	// maxTip bounds the tip of one fragment: with the links that lead to it, it
+	// travels as wire.MaxChunks chunks. 16 MiB is room for the links.
+	maxTip = wire.MaxChunks*wire.ChunkSize - 16<<20
 )
 
-// Validate returns an error that names the first field out of range.
+// sha256Hex is the length of a SHA-256 in hex.
+const sha256Hex = 64
+
+// Validate returns an error that names the first field out of range. It costs
+// no more than milliseconds and megabytes, whatever the genesis asks for.
 func (g Genesis) Validate() error {
 	if g.Format != GenesisFormat {
 		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, GenesisFormat)
 	}
-	if len(g.Name) > maxName {
-		return fmt.Errorf("genesis: Name has %d characters; use at most %d", len(g.Name), maxName)
+	if err := g.validateTexts(); err != nil {
+		return err
 	}
-	if g.Tokenizer != "byte" {
-		return fmt.Errorf("genesis: Tokenizer is %q; this version knows %q", g.Tokenizer, "byte")
-	}
-	if err := g.Model.Validate(); err != nil {
-		return fmt.Errorf("genesis: Model: %w", err)
-	}
-	if g.Model.Vocab < 256 {
-		return fmt.Errorf("genesis: Model.Vocab is %d; the byte tokenizer needs at least 256", g.Model.Vocab)
+	if err := g.validateModel(); err != nil {
+		return err
 	}
 	if err := g.Outer.Validate(); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
@@ -82,7 +95,72 @@ func (g Genesis) Validate() error {
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}
-	return g.validateNumbers()
+	if err := g.validateNumbers(); err != nil {
+		return err
+	}
+	return g.validatePlan()
+}
+
+// validateTexts refuses what would not print on one line.
+func (g Genesis) validateTexts() error {
+	for _, f := range []struct{ name, value string }{{"Name", g.Name}, {"Data.Name", g.Data.Name}} {
+		if n := len(f.value); n > maxName {
+			return fmt.Errorf("genesis: %s has %d bytes; use at most %d", f.name, n, maxName)
+		}
+		if !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, unprintable) {
+			return fmt.Errorf("genesis: %s is %q; use printable characters only", f.name, f.value)
+		}
+	}
+	if _, err := hex.DecodeString(g.Data.SHA256); err != nil || g.Data.SHA256 != "" && len(g.Data.SHA256) != sha256Hex {
+		return fmt.Errorf("genesis: Data.SHA256 is %q; use %d hex digits, or nothing", clip(g.Data.SHA256), sha256Hex)
+	}
+	if g.Tokenizer != "byte" {
+		return fmt.Errorf("genesis: Tokenizer is %q; this version knows %q", clip(g.Tokenizer), "byte")
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+func (g Genesis) validateModel() error {
+	if err := g.Model.Validate(); err != nil {
+		return fmt.Errorf("genesis: Model: %w", err)
+	}
+	if g.Model.Layers > maxLayers {
+		return fmt.Errorf("genesis: Model.Layers is %d; use at most %d", g.Model.Layers, maxLayers)
+	}
+	if g.Model.Vocab < 256 {
+		return fmt.Errorf("genesis: Model.Vocab is %d; the byte tokenizer needs at least 256", g.Model.Vocab)
+	}
+	return nil
+}
+
+// validatePlan makes sure that deltas and tips of the fragments can travel.
+func (g Genesis) validatePlan() error {
+	if all := g.tipBytes(g.Model.Params()); all > maxTips {
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Model.Params(), all, maxTips)
+	}
+	plan := g.Plan()
+	if err := g.Outer.CheckPlan(plan); err != nil {
+		return fmt.Errorf("genesis: Outer: %w", err)
+	}
+	for p, f := range plan {
+		size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
+		if size == 0 || size > wire.MaxPayload || g.tipBytes(f.Len) > maxTip {
+			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and where a fragment is one tensor a smaller model",
+				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
+		}
+	}
+	return nil
+}
+
+// tipBytes is the size of a tip of so many values: the anchor and, if there is
+// one, the momentum, in f32.
+func (g Genesis) tipBytes(values int) int64 {
+	if g.Outer.Mu > 0 {
+		return 8 * int64(values)
+	}
+	return 4 * int64(values)
 }
 
 func (g Genesis) validateNumbers() error {

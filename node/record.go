@@ -16,11 +16,12 @@ type recordBox struct {
 	signed hello.Signed
 }
 
-// set signs a record with the next sequence number.
+// set signs a record with the next sequence number. The first one follows from
+// the time of the start: peers keep the higher of two, also across restarts.
 func (b *recordBox) set(r hello.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.Seq = b.record.Seq + 1
+	r.Seq = max(b.record.Seq, uint64(r.StartedMs)) + 1
 	signed, err := hello.Sign(b.key, r)
 	if err != nil {
 		return fmt.Errorf("sign capability record: %w", err)

@@ -8,12 +8,13 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
 // Plan is the fragment plan of the run.
 func (g Genesis) Plan() outer.Plan {
-	return outer.NewPlan(llama.NewParams(g.Model).Views, g.Outer.Fragments)
+	return outer.NewPlan(tensor.Layout(g.Model.Specs()), g.Outer.Fragments)
 }
 
 // Tips are the tips of round 0: the initial parameters.

@@ -28,20 +28,31 @@ type Slab struct {
 // NewSlab allocates a zeroed slab for specs, in that order. A repeated name or a
 // negative dimension is a programming error and panics.
 func NewSlab(specs []Spec) *Slab {
-	s := &Slab{Views: make([]View, 0, len(specs)), index: make(map[string]int, len(specs))}
+	s := &Slab{Views: Layout(specs), index: make(map[string]int, len(specs))}
+	end := 0
+	for i, v := range s.Views {
+		if _, dup := s.index[v.Name]; dup {
+			panic(fmt.Sprintf("tensor: NewSlab: two tensors are named %q", v.Name))
+		}
+		s.index[v.Name] = i
+		end = v.Offset + v.Len
+	}
+	s.Data = make([]float32, end)
+	return s
+}
+
+// Layout returns the views of a slab for specs without allocating its values. A
+// negative dimension is a programming error and panics.
+func Layout(specs []Spec) []View {
+	views := make([]View, 0, len(specs))
 	offset := 0
 	for _, spec := range specs {
-		if _, dup := s.index[spec.Name]; dup {
-			panic(fmt.Sprintf("tensor: NewSlab: two tensors are named %q", spec.Name))
-		}
 		n := elements(spec)
-		s.index[spec.Name] = len(s.Views)
 		shape := append([]int(nil), spec.Shape...)
-		s.Views = append(s.Views, View{Name: spec.Name, Shape: shape, Offset: offset, Len: n})
+		views = append(views, View{Name: spec.Name, Shape: shape, Offset: offset, Len: n})
 		offset += n
 	}
-	s.Data = make([]float32, offset)
-	return s
+	return views
 }
 
 // elements is the product of the spec's dimensions.
@@ -49,7 +60,7 @@ func elements(spec Spec) int {
 	n := 1
 	for _, d := range spec.Shape {
 		if d < 0 {
-			panic(fmt.Sprintf("tensor: NewSlab: tensor %q has the negative dimension %d", spec.Name, d))
+			panic(fmt.Sprintf("tensor: Layout: tensor %q has the negative dimension %d", spec.Name, d))
 		}
 		n *= d
 	}
