@@ -33,11 +33,11 @@ type snapshot struct {
 type stage uint8
 
 const (
-	idle     stage = iota
-	choosing       // wants a donor
-	asking         // awaits the manifest
-	fetching       // awaits chunks
-	installing     // all chunks are stored: awaits Installed
+	idle       stage = iota
+	choosing         // wants a donor
+	asking           // awaits the manifest
+	fetching         // awaits chunks
+	installing       // all chunks are stored: awaits Installed
 )
 
 // chunk is one chunk of the manifest.

@@ -167,7 +167,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return err
 	}
 	if n.cfg.Batch == 0 {
-		cfg.Batch, cfg.MicroBatch = hello.Plan(n.record.get(), n.genesis.Batch, n.genesis.Model.Context, n.genesis.Outer.MaxTokensPerStep)
+		cfg.Batch, cfg.MicroBatch = n.planBatch()
 	}
 	tokens := uint64(cfg.Batch * n.genesis.Model.Context)
 	if err := n.record.change(func(r *hello.Record) {
@@ -183,6 +183,18 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return err
 	}
 	return n.resumeOptimizer()
+}
+
+// stepShare bounds a planned step to this part of the token budget: a run ends
+// within a percent of its budget, which a few large steps would overshoot.
+const stepShare = 1000
+
+// planBatch is what this machine's measured speed and memory bring: rows per
+// step, and rows at once.
+func (n *node) planBatch() (batch, micro int) {
+	g := n.genesis
+	most := min(g.Outer.MaxTokensPerStep, max(uint64(g.Batch*g.Model.Context), g.Outer.Budget/stepShare))
+	return hello.Plan(n.record.get(), g.Batch, g.Model.Context, most)
 }
 
 func (n *node) trainerConfig(batch int) trainer.Config {
@@ -343,6 +355,7 @@ func (n *node) keepDialling(ctx context.Context, addr string) {
 func (n *node) close() error {
 	var err error
 	n.work.stop()
+	n.drain()
 	if n.control != nil {
 		err = errors.Join(err, n.control.Close())
 	}
@@ -357,6 +370,18 @@ func (n *node) close() error {
 		err = errors.Join(err, n.store.Close())
 	}
 	return err
+}
+
+// drain takes what the workers still had for the loop, so that the last status
+// and the tips kept are those of the ledger.
+func (n *node) drain() {
+	if n.machine == nil {
+		return
+	}
+	for _, do := range n.inbox.take() {
+		do(n.clock.now())
+	}
+	n.publishStatus()
 }
 
 // keepTips writes the newest tips and the optimizer's state, so that a restart

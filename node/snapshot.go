@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/status"
+	"atoll/tensor/llama"
 )
 
 // Agent is the program and version that peers see.
@@ -57,7 +58,7 @@ func (n *node) snapshot() status.Snapshot {
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
 		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(),
 		Started: n.started, At: now, Rejoined: n.rejoined,
-		Model: modelName(n.genesis), Params: n.genesis.Model.Params(), BudgetTokens: n.genesis.Outer.Budget,
+		Model: modelName(n.genesis.Model), Params: n.genesis.Model.Params(), BudgetTokens: n.genesis.Outer.Budget,
 		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
 		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: rssBytes(),
@@ -231,9 +232,12 @@ func hardware(r hello.Record) string {
 	return strings.Join(parts, ", ")
 }
 
-func modelName(g Genesis) string {
-	if g.Name != "" {
-		return g.Name
+// modelName is the name of the model's sizes, or how large it is.
+func modelName(c llama.Config) string {
+	for _, name := range []string{"tiny", "small", "base"} {
+		if known, ok := llama.Named(name); ok && known == c {
+			return name
+		}
 	}
-	return fmt.Sprintf("%d parameters", g.Model.Params())
+	return fmt.Sprintf("%d parameters", c.Params())
 }

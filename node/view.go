@@ -145,7 +145,9 @@ func (v *view) tick(n *node, now core.Time) {
 	if n.finished && v.finishedAt.IsZero() {
 		v.finishedAt = time.Now()
 	}
-	v.speed.note(time.Now(), n.machine.FoldedTokens())
+	if n.machine.Phase() == core.Ready { // before, tokens come with tips that others made
+		v.speed.note(time.Now(), n.machine.FoldedTokens())
+	}
 	if n.machine.Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
 		v.aloneSaid = true
 		v.event(n, "alone", "", fmt.Sprintf("no peer of the link answers, training alone and dialling on: %v", v.dials))
