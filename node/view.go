@@ -64,16 +64,23 @@ func (v *view) event(n *node, kind, peer, text string) {
 func (v *view) note(n *node, e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Event:
-		v.event(n, e.Kind.String(), e.Peer.String(), e.Text)
-	case gossip.Misbehaved:
-		v.event(n, "misbehaved", e.Peer.String(), e.Reason)
-	case gossip.BaseMismatch:
-		v.event(n, "far apart", e.Peer.String(), e.Reason)
+		v.spreading(n, e)
 	case core.Refused:
 		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
 	case outer.Closed:
 		v.rounds++
 		v.contributors[e.Fragment] = len(e.Link.Folded)
+	}
+}
+
+// spreading keeps the news of gossip. What is routine, or shown elsewhere, goes
+// to the log only: a screen full of repairs hides the one line that matters.
+func (v *view) spreading(n *node, e gossip.Event) {
+	switch e.Kind {
+	case gossip.EventJoined, gossip.EventRepair, gossip.EventSnapshot:
+		n.log.Debug(e.Text, "event", e.Kind.String(), "peer", e.Peer)
+	default:
+		v.event(n, e.Kind.String(), e.Peer.String(), e.Text)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
+	"atoll/gossip/p2p"
 	"atoll/node"
 )
 
@@ -94,11 +95,13 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return node.Config{}, err
 	}
+	handler := slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: level})
+	p2p.LibraryLog(handler) // its connection errors are events here, not lines on stderr
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
 		Observe: c.Observe, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
 		Stay: c.Stay, EvalBytes: c.evalBytes(out),
-		Log: slog.New(slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: level})),
+		Log: slog.New(handler),
 	}
 	if cfg.EvalBytes < 0 {
 		return cfg, badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", cfg.EvalBytes)
