@@ -77,7 +77,7 @@ func (w *world) folded() map[*node][]uint64 {
 	for p := range w.plan {
 		for r := uint32(1); r <= w.alive()[0].machine.Rounds().Tip(p).Round; r++ {
 			for _, id := range d.rounds[p][r].Folded {
-				h := d.headers[wire.Digest(id)].Header
+				h := w.ledger[wire.Digest(id)]
 				out[w.node(h.Author)][p] += h.Tokens
 			}
 		}

@@ -28,6 +28,7 @@ type world struct {
 	plan   outer.Plan
 	opened map[wire.Digest]wire.Message // each message is verified once
 	signed map[slot]wire.Digest         // every header ever published
+	ledger map[wire.Digest]wire.Header  // likewise
 	slack  int                          // steps beyond the budget that the schedule explains
 }
 
@@ -79,6 +80,7 @@ func newWorld(t testing.TB, seed uint64, cfg worldConfig) *world {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start, cfg: cfg, run: wire.RunID{7},
 		plan:   outer.NewPlan(tensor.NewSlab(specs).Views, cfg.params.Fragments),
 		opened: map[wire.Digest]wire.Message{}, signed: map[slot]wire.Digest{},
+		ledger: map[wire.Digest]wire.Header{},
 	}
 }
 
@@ -261,5 +263,5 @@ func (w *world) witness(sh wire.SignedHeader) {
 	if old, ok := w.signed[k]; ok && old != id {
 		w.fatalf("node %d signed round %d of fragment %d twice", w.node(k.author).index, k.round, k.fragment)
 	}
-	w.signed[k] = id
+	w.signed[k], w.ledger[id] = id, sh.Header
 }

@@ -137,8 +137,14 @@ func (m *Rounds) AllHanded() bool {
 	return true
 }
 
-// Bases are the rounds of a fragment whose tips are kept, ascending.
-func (m *Rounds) Bases(p int) []uint32 { return slices.Clone(m.frags[p].bases) }
+// Bases are the rounds of a fragment whose kept tips are on its chain,
+// ascending. Those that a refold is about to replace are not among them.
+func (m *Rounds) Bases(p int) []uint32 {
+	f := m.frags[p]
+	return slices.DeleteFunc(slices.Clone(f.bases), func(b uint32) bool {
+		return f.folding != nil && b > f.folding.start || f.dirty != 0 && b >= f.dirty
+	})
+}
 
 // InFlight are the tokens of own deltas of a fragment that its tip does not
 // contain.

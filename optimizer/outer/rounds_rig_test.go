@@ -3,9 +3,10 @@ package outer
 import (
 	"encoding/binary"
 	"slices"
-	"testing"
 
+	"atoll/tensor/codec"
 	"lukechampine.com/blake3"
+	"pgregory.net/rapid"
 )
 
 // self is the author of the machine under test; others are Author{1}, Author{2}, ...
@@ -14,7 +15,7 @@ var self = Author{200}
 // rig is a round machine whose effects are carried out for real, folds
 // included, on tiny fragments.
 type rig struct {
-	t        testing.TB
+	t        rapid.TB
 	p        Params
 	plan     Plan
 	m        *Rounds
@@ -28,6 +29,7 @@ type rig struct {
 	adopts   []Adopt
 	folds    int
 	seq      uint64
+	learner  func(RoundEffect) // unless nil, is told of drafts and adoptions
 }
 
 // roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
@@ -38,7 +40,7 @@ func roundsParams(fragments int) Params {
 	return p
 }
 
-func newRig(t testing.TB, p Params) *rig {
+func newRig(t rapid.TB, p Params) *rig {
 	g := &rig{t: t, p: p, plan: NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[ID][]byte{}}
 	tips := g.genesis()
 	g.m = NewRounds(p, self, true, tips)
@@ -59,10 +61,15 @@ func (g *rig) genesis() []*Tip {
 // delta makes a valid delta of an author and keeps its payload.
 func (g *rig) delta(author Author, fragment int, round uint32) Delta {
 	id := blake3.Sum256(append(author[:], binary.LittleEndian.AppendUint32([]byte{byte(fragment)}, round)...))
-	c := contribution(g.t, g.p, author[0], round, vector(binary.LittleEndian.Uint64(id[:]), g.plan[fragment].Len))
-	c.Delta.ID, c.Delta.Author, c.Delta.Fragment = id, author, fragment
-	g.payloads[id] = c.Payload
-	return c.Delta
+	payload, err := codec.Encode(g.p.Codec, vector(binary.LittleEndian.Uint64(id[:]), g.plan[fragment].Len))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.payloads[id] = payload
+	return Delta{
+		ID: id, Author: author, Fragment: fragment, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
+		Precision: PrecisionF32, Codec: g.p.Codec, Size: len(payload),
+	}
 }
 
 // give offers a delta, payload and all.
@@ -144,6 +151,9 @@ func (g *rig) drain() {
 }
 
 func (g *rig) carry(e RoundEffect) {
+	if g.learner != nil {
+		g.learner(e)
+	}
 	switch e := e.(type) {
 	case WantDraft:
 		g.drafts = append(g.drafts, e.Fragment)

@@ -1,0 +1,177 @@
+package outer
+
+import (
+	"fmt"
+	"testing"
+
+	"atoll/tensor/codec"
+	"pgregory.net/rapid"
+)
+
+// pair is a round machine and the learner that it speaks for, as a node joins
+// them: what the machine wants of the learner waits for a step boundary.
+type pair struct {
+	*rig
+	rt       *rapid.T
+	l        *Learner
+	theta    []float32
+	payload  map[uint64][]byte
+	commands []RoundEffect
+	closed   []uint32
+	made     uint64
+	peers    uint32 // counts their deltas
+}
+
+func newPair(t *rapid.T) *pair {
+	p := roundsParams(2)
+	p.Codec = codec.Int4
+	p.WindowAccept, p.WindowUnion = 2, rapid.Uint32Range(3, 9).Draw(t, "union")
+	p.Budget = rapid.SampledFrom([]uint64{1 << 40, 200_000}).Draw(t, "budget")
+	c := &pair{rt: t, theta: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
+	c.rig = newRig(t, p)
+	c.live(1)
+	tips := []*Tip{c.m.Tip(0), c.m.Tip(1)}
+	c.l = NewLearner(p, c.plan, c.theta, tips, c.read)
+	c.learner = func(e RoundEffect) {
+		switch e.(type) {
+		case WantDraft, Adopt:
+			c.commands = append(c.commands, e)
+		}
+	}
+	return c
+}
+
+func (c *pair) read(seq uint64) ([]byte, error) {
+	if b, ok := c.payload[seq]; ok {
+		return b, nil
+	}
+	return nil, fmt.Errorf("own delta %d is not on disk", seq)
+}
+
+// boundary does what waits for the learner.
+func (c *pair) boundary(*rapid.T) {
+	for len(c.commands) > 0 {
+		e := c.commands[0]
+		c.commands = c.commands[1:]
+		switch e := e.(type) {
+		case WantDraft:
+			c.draft(e.Fragment)
+		case Adopt:
+			c.adopt(e)
+		}
+	}
+}
+
+func (c *pair) draft(fragment int) {
+	d, err := c.l.Draft(fragment)
+	if err != nil {
+		c.rt.Fatal(err)
+	}
+	h := c.delta(self, fragment, c.m.Drafted(fragment))
+	h.Base, h.Steps, h.Tokens, h.Size = d.Base, d.Steps, d.Tokens, len(d.Payload)
+	if err := c.p.Check(h); err != nil {
+		c.rt.Fatal(err)
+	}
+	c.payloads[h.ID], c.payload[d.Seq] = d.Payload, d.Payload
+	c.m.Published(c.now, h, d.Seq)
+	c.drain()
+}
+
+func (c *pair) adopt(a Adopt) {
+	if err := c.l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
+		c.rt.Fatal(err)
+	}
+	if err := c.l.Forget(a.Fragment, a.Forgotten); err != nil {
+		c.rt.Fatal(err)
+	}
+	c.closed[a.Fragment] = a.Tip.Round
+}
+
+// train takes some steps, with a boundary before each.
+func (c *pair) train(t *rapid.T) {
+	for range rapid.IntRange(1, 12).Draw(t, "steps") {
+		c.boundary(t)
+		for i, x := range vector(c.made, len(c.theta)) {
+			c.theta[i] += x / 100
+		}
+		c.l.Stepped(512, c.closed)
+		c.made += 512
+		c.step(1)
+	}
+}
+
+// peer brings a delta of another learner, at times late or ahead.
+func (c *pair) peer(t *rapid.T) {
+	p := rapid.IntRange(0, 1).Draw(t, "fragment")
+	round := int64(c.m.Closed(p)) + rapid.Int64Range(-4, 2).Draw(t, "round")
+	if round < 1 {
+		return
+	}
+	c.peers++
+	d := c.delta(Author{1, byte(c.peers), byte(c.peers >> 8)}, p, uint32(round))
+	if c.offer(d) == nil {
+		c.held(d)
+	}
+}
+
+// takeTips installs tips that another node might have, of a kept base and with
+// nothing after it.
+func (c *pair) takeTips(t *rapid.T) {
+	tips, history := c.donateOlder(rapid.IntRange(0, 3).Draw(t, "base"))
+	for p, tip := range tips {
+		c.bases[p] = map[uint32]*Tip{tip.Round: tip}
+	}
+	c.wanted = nil
+	if err := c.m.Install(c.now, tips, history); err != nil {
+		t.Fatal(err)
+	}
+	c.drain()
+}
+
+func (c *pair) donateOlder(i int) (tips []*Tip, history [][]Link) {
+	for p := range c.plan {
+		bases := c.m.Bases(p)
+		base := bases[min(i, len(bases)-1)]
+		tips = append(tips, c.bases[p][base])
+		history = append(history, c.m.Links(p, base))
+		if history[p] == nil {
+			history[p] = []Link{{Round: tips[p].Round, Chain: tips[p].Chain, State: tips[p].State, Tokens: tips[p].Tokens, EndRound: tips[p].EndRound}}
+		}
+	}
+	return tips, history
+}
+
+// check: machine and learner agree at a boundary, and every token is somewhere.
+func (c *pair) check(t *rapid.T) {
+	c.boundary(t)
+	for p := range c.plan {
+		a := c.l.Account(p)
+		if total := a.Total(); total.Tokens != c.made || total.Steps != c.made/512 {
+			t.Fatalf("fragment %d: %d tokens made, the account has %+v", p, c.made, a)
+		}
+		if _, pending := c.m.Pending(p); pending != a.Pending.Tokens {
+			t.Fatalf("fragment %d: %d tokens pending, the learner says %d", p, pending, a.Pending.Tokens)
+		}
+		if in := c.m.InFlight(p); in != a.InFlight.Tokens {
+			t.Fatalf("fragment %d: %d tokens in flight, the learner says %d", p, in, a.InFlight.Tokens)
+		}
+	}
+}
+
+// Whatever happens to rounds, the account of the learner adds up to the token and
+// the machine says the same.
+func TestAccountOfRoundsAndLearner(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newPair(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"train":    c.train,
+			"peer":     c.peer,
+			"boundary": c.boundary,
+			"time":     func(t *rapid.T) { c.after(rapid.Int64Range(1, 1500).Draw(t, "ms")) },
+			"flush":    func(t *rapid.T) { c.m.SetFlush(c.now, rapid.Bool().Draw(t, "flush")); c.drain() },
+			"bar":      func(t *rapid.T) { c.m.Bar(c.now, 0, c.m.Closed(0), Author{1, byte(c.peers)}); c.drain() },
+			"tips":     c.takeTips,
+			"":         c.check,
+		})
+	})
+}
