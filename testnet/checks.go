@@ -73,17 +73,23 @@ func (w *world) checkBudget(r Report) Check {
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), slack)}
 }
 
+// waitingShare is the part of a learner's time that may stay unexplained: the
+// account is kept by hand around a step of milliseconds, on a shared machine.
+// A learner that waited for anybody would show tens of per cent.
+const waitingShare = 0.02
+
 func checkWaiting(r Report) Check {
 	c := Check{Name: "nobody waited on peers", Passed: true}
 	var most float64
 	for _, n := range r.NodesReport {
-		if n.Time == nil {
+		if n.Time == nil || n.Time.Total == 0 {
 			continue
 		}
-		most = max(most, n.Time.Waiting)
-		c.Passed = c.Passed && n.Time.Waiting == 0
+		share := n.Time.Waiting / n.Time.Total
+		most = max(most, share)
+		c.Passed = c.Passed && share <= waitingShare
 	}
-	c.Detail = fmt.Sprintf("at most %.3f s of a learner's time", most)
+	c.Detail = fmt.Sprintf("at most %.2f %% of a learner's time is not accounted for otherwise", 100*most)
 	return c
 }
 

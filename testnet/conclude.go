@@ -204,6 +204,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Paced += t.Paced
 		sum.Publish += t.Publish
 		sum.Adopt += t.Adopt
+		sum.Save += t.Save
 		sum.Waiting += t.Waiting
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending

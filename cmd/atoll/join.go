@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"atoll/gossip/wire"
 	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
 	"atoll/node"
 )
 
