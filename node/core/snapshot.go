@@ -114,8 +114,8 @@ func checkLinks(links []outer.Link, tip *outer.Tip) error {
 		}
 	}
 	last := links[len(links)-1]
-	if last.Round != tip.Round || last.Chain != tip.Chain || last.Tokens != tip.Tokens || last.EndRound != tip.EndRound {
-		return fmt.Errorf("snapshot: the history ends at round %d, the tip is of round %d", last.Round, tip.Round)
+	if last.Round != tip.Round || last.Chain != tip.Chain || last.State != tip.State || last.Tokens != tip.Tokens || last.EndRound != tip.EndRound {
+		return fmt.Errorf("snapshot: the history ends with round %d and chain %x, the tip is of round %d and chain %x", last.Round, last.Chain[:5], tip.Round, tip.Chain[:5])
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (n *node) anchors() []float32 {
 func (w *world) checkBudget() {
 	w.t.Helper()
 	budget := float64(w.cfg.params.Budget)
-	steps := w.slack + len(w.nodes) * int(w.cfg.latencyMs/w.cfg.stepMs)
+	steps := w.slack + len(w.nodes)*int(w.cfg.latencyMs/w.cfg.stepMs)
 	for _, n := range w.nodes {
 		steps += (n.life - 1) * w.cfg.params.H
 	}

@@ -131,4 +131,3 @@ func TestSameSetSameChain(t *testing.T) {
 		}
 	})
 }
-
