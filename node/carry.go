@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,11 +56,13 @@ func (n *node) carryOuter(e core.Effect) {
 	case outer.WantDraft:
 		n.draft(e.Fragment)
 	case outer.WantFold:
-		n.work.folds.put(func() { n.fold(e) })
+		epoch := n.epoch
+		n.work.folds.put(func() { n.fold(e, epoch) })
 	case outer.Adopt:
 		n.adopt(e)
 	case outer.DropBase:
-		n.work.folds.put(func() { n.check("drop base", n.tips.drop(e.Fragment, e.Round)) })
+		epoch := n.epoch
+		n.work.folds.put(func() { n.dropBase(e, epoch) })
 	case core.MayStep:
 		if n.train != nil {
 			n.train.setMay(e.Yes)
@@ -159,11 +162,8 @@ func (n *node) draft(fragment int) {
 }
 
 // fold runs on the fold queue, beside training.
-func (n *node) fold(w outer.WantFold) {
-	res, err := n.tips.fold(w)
-	if err == nil {
-		n.keepRounds(w, res)
-	}
+func (n *node) fold(w outer.WantFold, epoch uint64) {
+	res, err := n.foldAndKeep(w, epoch)
 	n.post(func(now core.Time) {
 		if err != nil {
 			n.log.Error("fold", "err", err)
@@ -177,10 +177,24 @@ func (n *node) fold(w outer.WantFold) {
 	})
 }
 
-// keepRounds writes the folded rounds to the ledger.
-func (n *node) keepRounds(w outer.WantFold, res foldResult) {
-	for i, r := range res.rounds {
-		n.check("record round", n.store.PutRound(w.Fragment, w.Start+uint32(i)+1, r))
+// errOvertaken: tips of another chain were installed after the machine asked.
+var errOvertaken = errors.New("overtaken by the tips of another node")
+
+// foldAndKeep folds and writes the rounds to the ledger.
+func (n *node) foldAndKeep(w outer.WantFold, epoch uint64) (foldResult, error) {
+	if epoch != n.tips.epoch {
+		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, errOvertaken)
+	}
+	res, err := n.tips.fold(w)
+	if err == nil {
+		n.check("record rounds", n.store.PutRounds(w.Fragment, w.Start+1, res.rounds))
+	}
+	return res, err
+}
+
+func (n *node) dropBase(e outer.DropBase, epoch uint64) {
+	if epoch == n.tips.epoch {
+		n.check("drop base", n.tips.drop(e.Fragment, e.Round))
 	}
 }
 
@@ -195,8 +209,15 @@ func (n *node) adopt(a outer.Adopt) {
 // install puts the chunks of a manifest together.
 func (n *node) install(m wire.Manifest) {
 	tips, links, err := n.assemble(m)
+	var ledger []authorTokens
+	if err == nil {
+		ledger, err = n.keepInstalled(tips, links)
+	}
+	epoch := n.tips.epoch
 	n.post(func(now core.Time) {
+		n.epoch = epoch
 		if err == nil {
+			n.view.ledger = ledger
 			n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)
 			err = n.machine.Installed(now, tips, links)
 		}
@@ -228,22 +249,56 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 		}
 		tips, history = append(tips, tip), append(history, links)
 	}
-	return tips, history, n.keepInstalled(tips, history)
+	return tips, history, nil
 }
 
-// keepInstalled writes tips taken whole to disk, so that a restart begins there.
-func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
+// keepInstalled writes tips taken whole to disk, so that a restart begins there,
+// and counts the authors of the chain that leads to them.
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) ([]authorTokens, error) {
+	n.tips.epoch++
 	for p, tip := range tips {
 		if err := n.tips.restart(p, tip); err != nil {
-			return err
+			return nil, err
 		}
-		for _, l := range history[p] {
-			if err := n.store.PutRound(p, l.Round, storedRound(l)); err != nil {
-				return err
-			}
+		if err := n.keepHistory(p, history[p]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return n.countLedger()
+}
+
+// keepHistory records the links that lead to an installed tip. Older records
+// stay if these links continue them.
+func (n *node) keepHistory(p int, links []outer.Link) error {
+	first := links[0]
+	old, err := n.store.Round(p, first.Round)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err != nil || outer.Digest(old.Chain) != first.Chain {
+		if err := n.store.TruncateRounds(p, 0); err != nil {
+			return err
+		}
+	}
+	rounds := make([]store.Round, len(links))
+	for i, l := range links {
+		rounds[i] = storedRound(l)
+	}
+	if first.Round == 0 { // genesis has no record
+		return n.store.PutRounds(p, 1, rounds[1:])
+	}
+	return n.store.PutRounds(p, first.Round, rounds)
+}
+
+func (n *node) countLedger() ([]authorTokens, error) {
+	ledger := make([]authorTokens, len(n.plan))
+	for p := range ledger {
+		var err error
+		if ledger[p], err = countAuthors(n.store, p, n.genesis.Outer.WindowUnion); err != nil {
+			return nil, err
+		}
+	}
+	return ledger, nil
 }
 
 func storedRound(l outer.Link) store.Round {

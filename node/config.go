@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"atoll/node/status"
@@ -34,6 +35,9 @@ type Config struct {
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
 }
 
+// addrs are the addresses to dial: those of the link, then further ones.
+func (c Config) addrs() []string { return slices.Concat(c.Link.Peers, c.Peers) }
+
 // Defaults for Config fields that are zero.
 const (
 	defaultAloneAfter = 10 * time.Second
@@ -53,6 +57,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
+	}
+	for _, addr := range c.addrs() {
+		if err := checkPeer(addr); err != nil {
+			return c, fmt.Errorf("config: %w", err)
+		}
 	}
 	if c.AloneAfter == 0 {
 		c.AloneAfter = defaultAloneAfter

@@ -20,20 +20,26 @@ func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
 	return slab
 }
 
+// evalShare keeps live evaluation to one part in so many of the machine's time:
+// it is for watching, and training pays for it.
+const evalShare = 20
+
 // evaluate starts a live evaluation of the newest anchor when one is due. It
 // runs beside training, on a sample of the held-out text.
 func (v *view) evaluate(n *node) {
 	tokens := n.machine.FoldedTokens()
-	if n.cfg.EvalBytes == 0 || v.evaluing || time.Since(v.evalAt) < n.cfg.EvalEvery || tokens == v.valAt && v.valBPB > 0 {
+	if n.cfg.EvalBytes == 0 || v.evaluing || time.Since(v.evalAt) < v.evalPause || tokens == v.valAt && v.valBPB > 0 {
 		return
 	}
 	v.evaluing = true
 	tips := n.tipList()
+	began := time.Now()
 	n.work.goRun(func(ctx context.Context) {
 		windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 		bpb, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
 		n.post(func(core.Time) {
 			v.evaluing, v.evalAt = false, time.Now()
+			v.evalPause = max(n.cfg.EvalEvery, evalShare*time.Since(began))
 			if err != nil {
 				if ctx.Err() == nil {
 					n.log.Error("evaluate", "err", err)

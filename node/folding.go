@@ -13,15 +13,19 @@ import (
 // restart replays at most that many rounds per fragment.
 const diskSpacing = 4
 
-// tips holds kept bases in memory and on disk. A base is on disk if its round
-// is divisible by diskSpacing; memory holds the newest ones within a budget.
+// tips holds kept bases in memory and on disk. A base goes to disk if its round
+// is divisible by diskSpacing or a base of that round is there already, which
+// it replaces; memory holds the newest ones within a budget.
 type tips struct {
 	params outer.Params
 	plan   outer.Plan
 	store  *store.Store
+	budget int64  // bytes of memory
+	epoch  uint64 // counts installs; belongs to the fold queue
 
 	mu    sync.Mutex
 	held  map[tipKey]*outer.Tip
+	disk  map[tipKey]bool
 	bytes int64
 }
 
@@ -34,52 +38,87 @@ type tipKey struct {
 // disk as well are dropped: enough for small models to refold without a read.
 const maxTipBytes = 256 << 20
 
-func newTips(p outer.Params, plan outer.Plan, s *store.Store) *tips {
-	return &tips{params: p, plan: plan, store: s, held: map[tipKey]*outer.Tip{}}
+func newTips(p outer.Params, plan outer.Plan, s *store.Store) (*tips, error) {
+	t := &tips{params: p, plan: plan, store: s, budget: maxTipBytes, held: map[tipKey]*outer.Tip{}, disk: map[tipKey]bool{}}
+	for fragment := range plan {
+		rounds, err := s.Bases(fragment)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rounds {
+			t.disk[tipKey{fragment, r}] = true
+		}
+	}
+	return t, nil
 }
 
 // put keeps a tip as a base.
 func (t *tips) put(fragment int, tip *outer.Tip) error {
-	if tip.Round%diskSpacing == 0 {
-		if err := t.store.PutBase(fragment, tip.Round, tip.Encode()); err != nil {
-			return fmt.Errorf("keep base of fragment %d round %d: %w", fragment, tip.Round, err)
+	k := tipKey{fragment, tip.Round}
+	if k.round%diskSpacing == 0 || t.onDisk(k) {
+		if err := t.write(k, tip); err != nil {
+			return err
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.forget(tipKey{fragment, tip.Round})
-	t.held[tipKey{fragment, tip.Round}] = tip
+	t.forget(k)
+	t.held[k] = tip
 	t.bytes += tipBytes(tip)
 	t.shrink(fragment)
 	return nil
 }
 
+// write keeps a tip on disk, whatever its round.
+func (t *tips) write(k tipKey, tip *outer.Tip) error {
+	if err := t.store.PutBase(k.fragment, k.round, tip.Encode()); err != nil {
+		return fmt.Errorf("keep base of fragment %d round %d: %w", k.fragment, k.round, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.disk[k] = true
+	return nil
+}
+
+func (t *tips) onDisk(k tipKey) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.disk[k]
+}
+
 // restart forgets every base of a fragment, which may be of another chain, and
 // keeps the one tip, on disk too.
 func (t *tips) restart(fragment int, tip *outer.Tip) error {
-	rounds, err := t.store.Bases(fragment)
-	if err != nil {
-		return err
-	}
-	for _, r := range rounds {
-		if err := t.store.DropBase(fragment, r); err != nil {
+	for _, round := range t.rounds(fragment) {
+		if err := t.drop(fragment, round); err != nil {
 			return err
 		}
 	}
-	t.mu.Lock()
-	for k := range t.held {
-		if k.fragment == fragment {
-			t.forget(k)
-		}
-	}
-	t.mu.Unlock()
 	if err := t.store.TruncateRounds(fragment, tip.Round); err != nil {
 		return err
 	}
-	if err := t.store.PutBase(fragment, tip.Round, tip.Encode()); err != nil {
-		return fmt.Errorf("keep base of fragment %d round %d: %w", fragment, tip.Round, err)
+	if err := t.write(tipKey{fragment, tip.Round}, tip); err != nil {
+		return err
 	}
 	return t.put(fragment, tip)
+}
+
+// rounds are those of the bases of a fragment; one that is in memory and on
+// disk shows up twice.
+func (t *tips) rounds(fragment int) (rounds []uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k := range t.disk {
+		if k.fragment == fragment {
+			rounds = append(rounds, k.round)
+		}
+	}
+	for k := range t.held {
+		if k.fragment == fragment {
+			rounds = append(rounds, k.round)
+		}
+	}
+	return rounds
 }
 
 func tipBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }
@@ -93,10 +132,10 @@ func (t *tips) forget(k tipKey) {
 
 // shrink drops the oldest on-disk bases of a fragment while over budget.
 func (t *tips) shrink(fragment int) {
-	for t.bytes > maxTipBytes {
+	for t.bytes > t.budget {
 		oldest, found := tipKey{}, false
 		for k := range t.held {
-			if k.fragment == fragment && k.round%diskSpacing == 0 && (!found || k.round < oldest.round) {
+			if k.fragment == fragment && t.disk[k] && (!found || k.round < oldest.round) {
 				oldest, found = k, true
 			}
 		}
@@ -124,10 +163,13 @@ func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
 
 // drop forgets a base everywhere.
 func (t *tips) drop(fragment int, round uint32) error {
+	k := tipKey{fragment, round}
 	t.mu.Lock()
-	t.forget(tipKey{fragment, round})
+	t.forget(k)
+	written := t.disk[k]
+	delete(t.disk, k)
 	t.mu.Unlock()
-	if round%diskSpacing != 0 {
+	if !written {
 		return nil
 	}
 	return t.store.DropBase(fragment, round)

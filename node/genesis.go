@@ -137,16 +137,16 @@ func (g Genesis) validateModel() error {
 
 // validatePlan makes sure that deltas and tips of the fragments can travel.
 func (g Genesis) validatePlan() error {
-	if all := g.tipBytes(g.Model.Params()); all > maxTips {
-		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Model.Params(), all, maxTips)
-	}
 	plan := g.Plan()
 	if err := g.Outer.CheckPlan(plan); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
+	if all := g.tipsSize(plan); all > maxTips {
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Model.Params(), all, maxTips)
+	}
 	for p, f := range plan {
 		size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
-		if size == 0 || size > wire.MaxPayload || g.tipBytes(f.Len) > maxTip {
+		if size == 0 || size > wire.MaxPayload || outer.TipSize(f, g.Outer) > maxTip {
 			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and where a fragment is one tensor a smaller model",
 				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
 		}
@@ -154,13 +154,13 @@ func (g Genesis) validatePlan() error {
 	return nil
 }
 
-// tipBytes is the size of a tip of so many values: the anchor and, if there is
-// one, the momentum, in f32.
-func (g Genesis) tipBytes(values int) int64 {
-	if g.Outer.Mu > 0 {
-		return 8 * int64(values)
+// tipsSize is the size of the encoded tips of all fragments.
+func (g Genesis) tipsSize(plan outer.Plan) int {
+	all := 0
+	for _, f := range plan {
+		all += outer.TipSize(f, g.Outer)
 	}
-	return 4 * int64(values)
+	return all
 }
 
 func (g Genesis) validateNumbers() error {
@@ -218,13 +218,4 @@ func DecodeGenesis(b []byte) (Genesis, error) {
 		return Genesis{}, fmt.Errorf("genesis: the bytes are not in canonical form; copy the file unchanged from a node of the run")
 	}
 	return g, nil
-}
-
-// DecodeGenesisFor is DecodeGenesis for bytes from a peer: their hash must be
-// the RunID asked for.
-func DecodeGenesisFor(b []byte, run wire.RunID) (Genesis, error) {
-	if got := wire.RunID(wire.Sum(b)); got != run {
-		return Genesis{}, fmt.Errorf("genesis: hash is %v, the link names run %v; the peer serves another run", got, run)
-	}
-	return DecodeGenesis(b)
 }

@@ -23,60 +23,88 @@ func (n *node) learnGenesis(ctx context.Context) error {
 	if n.genesis.Format != 0 {
 		return nil
 	}
-	addrs := append(append([]string{}, n.cfg.Link.Peers...), n.cfg.Peers...)
+	addrs := n.cfg.addrs()
 	if len(addrs) == 0 {
 		return fmt.Errorf("there is no genesis in %s and the link names no peer; pass a link with an address, or --peer ADDR", n.cfg.Dir)
 	}
-	ctx, cancel := context.WithTimeout(ctx, genesisTimeout)
+	raw, err := n.askGenesis(ctx, addrs)
+	if err != nil {
+		return fmt.Errorf("join run %v: %w", n.run, err)
+	}
+	n.genesis, err = DecodeGenesis(raw)
+	return err
+}
+
+// askGenesis asks one address after the other, until one answers, all refuse,
+// or the time is over.
+func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(parent, genesisTimeout)
 	defer cancel()
-	failures := map[string]string{}
+	failures := map[string]error{}
 	for ctx.Err() == nil {
 		for _, addr := range addrs {
-			g, err := n.genesisFrom(ctx, addr)
+			raw, err := n.genesisFrom(ctx, addr)
 			if err == nil {
-				n.genesis = g
-				return nil
+				return raw, nil
 			}
-			failures[addr] = err.Error()
+			failures[addr] = err
 			n.log.Warn("genesis", "addr", addr, "err", err)
-			if refusal := (*hello.Refusal)(nil); errors.As(err, &refusal) {
-				return fmt.Errorf("join run %v: %w", n.run, err)
-			}
+		}
+		if err := allRefused(failures); err != nil {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
 	}
-	return fmt.Errorf("join run %v: %w within %v; tried %s; is one of them running, and can this machine reach it?", n.run, ErrNoPeers, genesisTimeout, tried(addrs, failures))
+	if err := parent.Err(); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, genesisTimeout, tried(addrs, failures))
 }
 
-func tried(addrs []string, failures map[string]string) string {
+// allRefused is one of the refusals if nobody is left who might still answer.
+func allRefused(failures map[string]error) (refused error) {
+	for _, err := range failures {
+		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) {
+			return nil
+		}
+		refused = err
+	}
+	return refused
+}
+
+func tried(addrs []string, failures map[string]error) string {
 	var parts []string
 	for _, a := range addrs {
-		parts = append(parts, a+": "+failures[a])
+		parts = append(parts, fmt.Sprintf("%s: %v", a, failures[a]))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func (n *node) genesisFrom(ctx context.Context, addr string) (Genesis, error) {
+// genesisFrom returns the bytes of the genesis whose hash is the RunID.
+func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	id, err := n.host.Dial(ctx, addr)
 	if err != nil {
-		return Genesis{}, err
+		return nil, err
 	}
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()
 	raw, err := n.host.Call(ctx, id, req, wire.GetGenesis.MaxResponse())
 	if err != nil {
-		return Genesis{}, err
+		return nil, err
 	}
 	res, err := wire.DecodeResponse(raw, wire.GetGenesis.MaxResponse())
 	if err == nil {
 		err = res.Err()
 	}
 	if err != nil {
-		return Genesis{}, fmt.Errorf("ask %s for the genesis: %w", addr, err)
+		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
 	}
-	return DecodeGenesisFor(res.Body, n.run)
+	if got := wire.RunID(wire.Sum(res.Body)); got != n.run {
+		return nil, fmt.Errorf("ask %s for the genesis: what it serves is of run %v", addr, got)
+	}
+	return res.Body, nil
 }

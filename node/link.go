@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 )
 
@@ -38,16 +39,24 @@ func ParseLink(s string) (Link, error) {
 	if err := l.Run.UnmarshalText([]byte(parts[0])); err != nil {
 		return Link{}, fmt.Errorf("join link %q: %w", clip(s), err)
 	}
+	if n := len(parts) - 1; n > maxLinkPeers {
+		return Link{}, fmt.Errorf("join link names %d peers; use at most %d", n, maxLinkPeers)
+	}
 	for _, p := range parts[1:] {
-		if !strings.HasPrefix(p, "/") || !strings.Contains(p, "/p2p/") {
-			return Link{}, fmt.Errorf("join link: peer %q is not a multiaddr that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", clip(p))
+		if err := checkPeer(p); err != nil {
+			return Link{}, fmt.Errorf("join link: %w", err)
 		}
 		l.Peers = append(l.Peers, p)
 	}
-	if len(l.Peers) > maxLinkPeers {
-		return Link{}, fmt.Errorf("join link names %d peers; at most %d", len(l.Peers), maxLinkPeers)
-	}
 	return l, nil
+}
+
+// checkPeer makes sure that a peer's address can be dialled.
+func checkPeer(addr string) error {
+	if _, err := p2p.PeerIDOf(addr); err != nil {
+		return fmt.Errorf("peer %q is not a multiaddr that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...: %w", clip(addr), err)
+	}
+	return nil
 }
 
 // clip keeps an error readable when the value is a pasted page.

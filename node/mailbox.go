@@ -27,6 +27,13 @@ func (b *mailbox[T]) put(item T) {
 	}
 }
 
+// empty says that every item was taken.
+func (b *mailbox[T]) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items) == 0
+}
+
 // take removes and returns all items.
 func (b *mailbox[T]) take() []T {
 	b.mu.Lock()

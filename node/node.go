@@ -55,6 +55,7 @@ type node struct {
 	trained  uint64 // tokens, from the step log
 	steps    uint64
 	view     view
+	epoch    uint64 // of the tips: how often they were installed
 	finished bool
 	leaving  time.Time // when an ordered leave began
 	fatal    error
@@ -155,7 +156,12 @@ func (n *node) leave() {
 // time to see it, or an ordered leave has handed over what it had to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
-		return n.machine.MayLeave() || time.Since(n.leaving) > leaveWithin
+		return n.allTold() && n.machine.MayLeave() || time.Since(n.leaving) > leaveWithin
 	}
 	return n.finished && !n.cfg.Stay && n.view.lingered(n)
+}
+
+// allTold says that the machine knows of every step that was taken.
+func (n *node) allTold() bool {
+	return (n.train == nil || n.train.atRest()) && n.inbox.empty()
 }

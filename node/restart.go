@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"atoll/gossip/wire"
@@ -39,40 +41,36 @@ type savedFragment struct {
 
 // load returns the tips to begin with: the newest base of each fragment, or
 // genesis where there is none, and what else the disk holds of the run.
-func (n *node) load() ([]*outer.Tip, []savedFragment, error) {
-	tips := n.genesis.Tips()
-	saved := make([]savedFragment, len(tips))
-	any := false
+func (n *node) load() (tips []*outer.Tip, saved []savedFragment, err error) {
+	tips = n.genesis.Tips()
+	saved = make([]savedFragment, len(tips))
+	found := false
 	for p := range tips {
-		s, err := n.loadFragment(p, tips[p])
-		if err != nil {
+		var s savedFragment
+		if s, err = n.loadFragment(p, tips[p]); err != nil {
 			return nil, nil, fmt.Errorf("load fragment %d from %s: %w", p, n.cfg.Dir, err)
 		}
 		tips[p], saved[p] = s.Tip, s
-		any = any || s.Closed > 0 || len(s.Own) > 0
+		found = found || s.Closed > 0 || s.Mark > 0 || len(s.Held) > 0
 	}
-	if !any {
+	if !found {
 		return tips, nil, nil
+	}
+	if n.view.ledger, err = n.countLedger(); err != nil {
+		return nil, nil, err
 	}
 	return tips, saved, n.loadOwn(saved)
 }
 
 func (n *node) loadFragment(p int, genesis *outer.Tip) (savedFragment, error) {
 	var s savedFragment
-	bases, err := n.store.Bases(p)
-	if err != nil {
+	var err error
+	if s.Tip, s.Bases, err = n.loadBases(p); err != nil {
 		return s, err
 	}
-	s.Tip = genesis
-	if len(bases) > 0 {
-		newest := bases[len(bases)-1]
-		if s.Tip, err = n.tips.get(p, newest); err != nil {
-			return s, err
-		}
-	} else {
-		bases = []uint32{0}
+	if s.Tip == nil {
+		s.Tip, s.Bases = genesis, []uint32{0}
 	}
-	s.Bases = bases
 	if s.History, err = n.history(p, s.Tip); err != nil {
 		return s, err
 	}
@@ -84,6 +82,51 @@ func (n *node) loadFragment(p int, genesis *outer.Tip) (savedFragment, error) {
 		return s, err
 	}
 	return s, n.loadHeld(p, &s)
+}
+
+// loadBases returns the newest kept tip of a fragment, nil if there is none, and
+// the rounds of all kept bases. Those that do not fit the record of their round
+// are dropped: a crash came between a fold and its record, or the disk damaged
+// them.
+func (n *node) loadBases(p int) (newest *outer.Tip, bases []uint32, err error) {
+	rounds, err := n.store.Bases(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, round := range slices.Backward(rounds) {
+		fits, err := n.baseFits(p, round)
+		if err != nil {
+			return nil, nil, err
+		}
+		if fits && newest == nil {
+			newest, err = n.tips.get(p, round)
+			n.check("load base", err)
+			fits = err == nil
+		}
+		if fits {
+			bases = append(bases, round)
+		} else if err := n.tips.drop(p, round); err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.Reverse(bases)
+	return newest, bases, nil
+}
+
+// baseFits compares the digest of a kept base with the recorded state.
+func (n *node) baseFits(p int, round uint32) (bool, error) {
+	if round == 0 {
+		return true, nil // genesis has no record
+	}
+	record, err := n.store.Round(p, round)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	base, err := n.store.BaseDigest(p, round)
+	return base == record.State, err
 }
 
 // history are the links that lead to a tip, oldest first.

@@ -36,6 +36,9 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
 	}
 	err = n.live(ctx)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // told to leave before there was anything to hand over
+	}
 	return n.lastStatus(), errors.Join(err, n.close())
 }
 
@@ -112,6 +115,9 @@ func (n *node) listen() error {
 
 // open opens the node's disk and what it keeps of the run.
 func (n *node) open() error {
+	if err := n.fits(); err != nil {
+		return err
+	}
 	s, err := store.Open(n.cfg.Dir, n.run)
 	if err != nil {
 		return err
@@ -125,9 +131,24 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	n.tips = newTips(n.genesis.Outer, n.plan, s)
-	n.view = newView(len(n.plan))
-	return n.genesis.Outer.CheckPlan(n.plan)
+	if n.tips, err = newTips(n.genesis.Outer, n.plan, s); err != nil {
+		return err
+	}
+	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
+	return nil
+}
+
+// fits makes sure that the model has room in the memory of this machine, where
+// the system says how much there is.
+func (n *node) fits() error {
+	need := uint64(n.genesis.tipsSize(n.genesis.Plan()))
+	if !n.cfg.Observe {
+		need += uint64(n.trainerConfig(n.genesis.Batch).MemoryBytes())
+	}
+	if have := memoryBytes(); have > 0 && need > have {
+		return fmt.Errorf("the model of this run needs %d MiB of memory and this machine has %d MiB; use a larger machine, or --observe to hold it without training", need>>20, have>>20)
+	}
+	return nil
 }
 
 // prepareTraining reads the text that training and live evaluation need.
@@ -237,7 +258,7 @@ func (n *node) start() error {
 	n.machine = core.New(core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
-		Alone: len(n.cfg.Link.Peers)+len(n.cfg.Peers) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
+		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
 		Gossip: n.gossipConfig(),
 	}, tips)
 	var learner *outer.Learner
@@ -328,8 +349,7 @@ func (n *node) checkpoint() {
 // dialPeers tries the addresses of the link and of the flags, and again while
 // none answers.
 func (n *node) dialPeers() {
-	addrs := append(append([]string{}, n.cfg.Link.Peers...), n.cfg.Peers...)
-	for _, addr := range addrs {
+	for _, addr := range n.cfg.addrs() {
 		n.work.goRun(func(ctx context.Context) { n.keepDialling(ctx, addr) })
 	}
 }

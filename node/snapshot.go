@@ -91,7 +91,7 @@ func (n *node) role() string {
 	return hello.Learner
 }
 
-func (n *node) link() Link { return Link{Run: n.run, Peers: n.host.Addrs()} }
+func (n *node) link() Link { return Link{Run: n.run, Peers: limitAddrs(n.host.Addrs())} }
 
 // stage says how far a joiner is.
 func (n *node) stage() string {

@@ -30,6 +30,7 @@ type training struct {
 
 	mu       sync.Mutex
 	may      bool
+	stepping bool    // inside a step
 	fraction float64 // of the budget folded, by the adopted tips
 	account  status.TimeAccount
 	loss     float64 // running mean
@@ -37,6 +38,7 @@ type training struct {
 	steps    int64   // done by this process
 	tokens   uint64  // in these steps
 	begun    time.Time
+	booked   time.Time // when time was last put into the account
 	trained  time.Time // when may last became true
 	active   time.Duration
 }
@@ -63,6 +65,14 @@ func (t *training) setMay(may bool) {
 	t.commands.put(func(*outer.Learner) {}) // wakes the thread
 }
 
+// atRest says that no step is under way and none will begin: whatever was
+// stepped has been told.
+func (t *training) atRest() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.may && !t.stepping
+}
+
 func (t *training) setFraction(f float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +81,8 @@ func (t *training) setFraction(f float64) {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	t.begun = time.Now()
 	saved := time.Now()
+	t.begin(saved)
 	for ctx.Err() == nil {
 		t.boundary()
 		if !t.wait(ctx) {
@@ -86,10 +96,17 @@ func (t *training) run(ctx context.Context) error {
 		if time.Since(saved) > checkpointEvery {
 			saved = time.Now()
 			t.save()
+			t.spend(&t.account.Save, saved)
 		}
 	}
 	t.boundary()
 	return nil
+}
+
+func (t *training) begin(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = at
 }
 
 // boundary does what the loop asked for since the last step.
@@ -104,6 +121,7 @@ func (t *training) boundary() {
 func (t *training) wait(ctx context.Context) bool {
 	t.mu.Lock()
 	may, joining := t.may, t.steps == 0 && t.trained.IsZero()
+	t.stepping = may
 	t.mu.Unlock()
 	if may {
 		return true
@@ -143,6 +161,7 @@ func (t *training) step(ctx context.Context) error {
 func (t *training) note(res trainer.StepResult, lr float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.stepping = false
 	t.steps++
 	t.tokens += uint64(res.Tokens)
 	t.rate = lr
@@ -172,7 +191,8 @@ func (t *training) keepPace(ctx context.Context, began time.Time) {
 func (t *training) spend(where *float64, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	*where += time.Since(since).Seconds()
+	t.booked = time.Now()
+	*where += t.booked.Sub(since).Seconds()
 }
 
 // draft copies and encodes the progress on a fragment and hands it to the loop.
@@ -189,7 +209,10 @@ func (t *training) draft(fragment int, done func(outer.Draft, error)) {
 func (t *training) adopt(a outer.Adopt, failed func(error)) {
 	t.commands.put(func(l *outer.Learner) {
 		began := time.Now()
-		err := l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		err := l.Discard(a.Fragment, a.Discarded)
+		if err == nil {
+			err = l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		}
 		if err == nil {
 			err = l.Forget(a.Fragment, a.Forgotten)
 		}
@@ -219,12 +242,21 @@ func (t *training) pulse() pulse {
 	if t.may {
 		active += time.Since(t.trained)
 	}
-	p := pulse{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate, account: t.account}
+	p := pulse{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate}
 	if active > 0 {
 		p.perSecond = float64(t.tokens) / active.Seconds()
 	}
-	if !t.begun.IsZero() {
-		p.account.Total = time.Since(t.begun).Seconds()
-	}
+	p.account = t.balanced()
 	return p
+}
+
+// balanced is the time account up to now. While the thread is in the middle of
+// something, the time that it already took is not waiting.
+func (t *training) balanced() status.TimeAccount {
+	a := t.account
+	if !t.begun.IsZero() {
+		a.Total = t.booked.Sub(t.begun).Seconds()
+		a.Waiting = max(0, a.Total-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending)
+	}
+	return a
 }

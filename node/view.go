@@ -22,10 +22,11 @@ type view struct {
 	weights map[wire.PeerID]float64
 	speed   speedometer
 
-	valBPB   float64
-	valAt    uint64
-	evaluing bool
-	evalAt   time.Time
+	valBPB    float64
+	valAt     uint64
+	evaluing  bool
+	evalAt    time.Time
+	evalPause time.Duration // between two evaluations
 
 	contributors []int
 	rounds       uint64
@@ -43,12 +44,16 @@ const (
 	maxDials   = 64
 )
 
-func newView(fragments int) view {
-	return view{
+func newView(fragments int, window uint32) view {
+	v := view{
 		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{},
 		contributors: make([]int, fragments),
 	}
+	for p := range v.ledger {
+		v.ledger[p] = newAuthorTokens(window)
+	}
+	return v
 }
 
 // event keeps something worth telling a person.
@@ -129,7 +134,7 @@ const weightDecay = 0.9
 // folded notes who contributed to the rounds of a fold, and with which weight.
 func (v *view) folded(w outer.WantFold, res foldResult) {
 	for i, set := range w.Sets {
-		v.ledger[w.Fragment].put(w.Start+uint32(i)+1, set, res.rounds[i].Folded)
+		v.ledger[w.Fragment].put(w.Start+uint32(i)+1, foldedOf(set, res.rounds[i].Folded))
 	}
 	for id := range v.weights {
 		v.weights[id] *= weightDecay
@@ -169,40 +174,6 @@ const lingerBeats = 4
 func (v *view) lingered(n *node) bool {
 	return !v.finishedAt.IsZero() && time.Since(v.finishedAt) > lingerBeats*time.Duration(n.genesis.BeatMs)*time.Millisecond
 }
-
-// authorTokens are the tokens folded by author, of one fragment. Rounds can be
-// folded again with more deltas, so they are kept apart until they are final.
-type authorTokens struct {
-	total  map[wire.PeerID]uint64
-	deltas uint64
-	rounds map[uint32][]outer.Delta
-}
-
-func (a *authorTokens) put(round uint32, set []outer.Delta, folded []wire.Digest) {
-	if a.total == nil {
-		a.total, a.rounds = map[wire.PeerID]uint64{}, map[uint32][]outer.Delta{}
-	}
-	for _, d := range a.rounds[round] {
-		a.total[wire.PeerID(d.Author)] -= d.Tokens
-		a.deltas--
-	}
-	var in []outer.Delta
-	for _, d := range set {
-		for _, id := range folded {
-			if wire.Digest(d.ID) == id {
-				in = append(in, d)
-				a.total[wire.PeerID(d.Author)] += d.Tokens
-				a.deltas++
-			}
-		}
-	}
-	a.rounds[round] = in
-	delete(a.rounds, round-min(round, finalRounds))
-}
-
-// finalRounds is how long rounds are kept apart: longer than any window that
-// Genesis proposes would cost memory without use.
-const finalRounds = 1024
 
 // speedometer measures folded tokens per second over about a minute.
 type speedometer struct {

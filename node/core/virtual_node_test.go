@@ -53,10 +53,11 @@ type node struct {
 	steps    int
 	trained  uint64
 	lost     uint64 // tokens per fragment that a crash took, summed
-	installs int    // of tips taken whole, in this life
+	installs int    // of tips taken whole
 	refolds  int
 	unfolds  int
 	returns  int
+	discards int
 }
 
 func newNode(w *world, index int, cfg nodeConfig) *node {
@@ -71,7 +72,7 @@ func newNode(w *world, index int, cfg nodeConfig) *node {
 // boot makes the machine over what the disk holds.
 func (n *node) boot(saved []outer.Restored) {
 	w := n.w
-	n.up, n.life, n.may, n.finished, n.installs = true, n.life+1, false, false, 0
+	n.up, n.life, n.may, n.finished = true, n.life+1, false, false
 	n.commands, n.heard, n.waiting, n.donated = nil, map[string]bool{}, map[uint64]asked{}, map[wire.Digest][]byte{}
 	tips := w.genesis()
 	for p := range saved {
@@ -193,11 +194,15 @@ func (n *node) carry(e core.Effect) {
 	case core.Finished:
 		n.finished = true
 	case gossip.Misbehaved:
-		n.w.fatalf("node %d thinks that node %d misbehaves: %s", n.index, n.w.node(e.Peer).index, e.Reason)
+		if !n.w.faulty[e.Peer] {
+			n.w.fatalf("node %d thinks that node %d misbehaves: %s", n.index, n.w.node(e.Peer).index, e.Reason)
+		}
 	case gossip.StateDiffers:
 		n.w.fatalf("node %d: node %d has another state on one chain", n.index, n.w.node(e.Peer).index)
 	case core.Refused:
-		n.w.fatalf("node %d refused a delta: %v", n.index, e.Reason)
+		if !n.w.faulty[e.Header.Author] {
+			n.w.fatalf("node %d refused a delta: %v", n.index, e.Reason)
+		}
 	default:
 		n.carryOuter(e)
 	}
@@ -268,6 +273,10 @@ func (n *node) step() {
 
 func (n *node) draft(p int) {
 	d, err := n.learner.Draft(p)
+	if err != nil && n.w.cfg.params.Overwrite { // an adoption was faster
+		n.machine.DraftFailed(n.w.now, p)
+		return
+	}
 	if err != nil {
 		n.w.fatalf("node %d: draft: %v", n.index, err)
 	}
@@ -284,7 +293,10 @@ func (n *node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *node) adopt(a outer.Adopt) {
-	err := n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+	err := n.learner.Discard(a.Fragment, a.Discarded)
+	if err == nil {
+		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+	}
 	if err == nil {
 		err = n.learner.Forget(a.Fragment, a.Forgotten)
 	}
@@ -294,9 +306,10 @@ func (n *node) adopt(a outer.Adopt) {
 	n.closed[a.Fragment] = a.Tip.Round
 	n.unfolds += len(a.Unfold)
 	n.returns += len(a.Returned)
+	n.discards += len(a.Discarded)
 	s := &n.shadow[a.Fragment]
 	s.adopted(a)
-	if off := s.off(n.trainer.theta); off > 1e-3 {
+	if off := s.off(n.trainer.theta); off > 1e-3 && !n.w.cfg.params.Overwrite {
 		n.w.fatalf("node %d: theta is %g off A + sum q + U after round %d", n.index, off, a.Tip.Round)
 	}
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"math"
+	"slices"
 
 	"atoll/optimizer/outer"
 )
@@ -56,7 +57,7 @@ func (s *shadow) adopted(a outer.Adopt) {
 		}
 		delete(s.own, seq)
 	}
-	for _, seq := range a.Forgotten {
+	for _, seq := range slices.Concat(a.Forgotten, a.Discarded) {
 		delete(s.folded, seq)
 	}
 }

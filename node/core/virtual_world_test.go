@@ -29,6 +29,7 @@ type world struct {
 	opened map[wire.Digest]wire.Message // each message is verified once
 	signed map[slot]wire.Digest         // every header ever published
 	ledger map[wire.Digest]wire.Header  // likewise
+	faulty map[wire.PeerID]bool         // whom honest nodes may blame
 	slack  int                          // steps beyond the budget that the schedule explains
 }
 
@@ -80,7 +81,7 @@ func newWorld(t testing.TB, seed uint64, cfg worldConfig) *world {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start, cfg: cfg, run: wire.RunID{7},
 		plan:   outer.NewPlan(tensor.NewSlab(specs).Views, cfg.params.Fragments),
 		opened: map[wire.Digest]wire.Message{}, signed: map[slot]wire.Digest{},
-		ledger: map[wire.Digest]wire.Header{},
+		ledger: map[wire.Digest]wire.Header{}, faulty: map[wire.PeerID]bool{},
 	}
 }
 

@@ -100,15 +100,18 @@ type Account struct {
 	PayloadHeld    uint64   `json:"payload_held_bytes"`   // sizes of the others' deltas held
 }
 
-// TimeAccount is where the training thread's wall time went, in seconds.
+// TimeAccount is where the training thread's wall time went, in seconds. The
+// columns add up to Total: Waiting is what no other explains, so it is a bound on
+// the time that the thread can have waited for a peer, a disk or the loop.
 type TimeAccount struct {
 	Step    float64 `json:"step_s"`
 	Paced   float64 `json:"paced_s"`   // asleep to keep the pace asked for
 	Publish float64 `json:"publish_s"` // copying and encoding own progress
 	Adopt   float64 `json:"adopt_s"`
-	Waiting float64 `json:"waiting_on_peers_s"` // blocked on anything that a peer does: always 0
+	Save    float64 `json:"save_s"` // copying the inner optimizer's state for a checkpoint
 	Joining float64 `json:"joining_s"`
 	Ending  float64 `json:"ending_s"` // budget reached, nothing left to step
+	Waiting float64 `json:"waiting_on_peers_s"`
 	Total   float64 `json:"total_s"`
 }
 

@@ -74,6 +74,23 @@ func (s *Store) Bases(fragment int) ([]uint32, error) {
 	return rounds, err
 }
 
+// BaseDigest returns the digest of a kept base without reading it, or
+// ErrNotFound.
+func (s *Store) BaseDigest(fragment int, round uint32) (d wire.Digest, err error) {
+	if err := checkFragment(fragment); err != nil {
+		return d, fmt.Errorf("base of round %d: %w", round, err)
+	}
+	err = s.view(func(tx *bbolt.Tx) error {
+		entry := tx.Bucket(bucketBases).Get(roundKey(fragment, round))
+		if len(entry) != baseSize {
+			return fmt.Errorf("base of fragment %d round %d: %w", fragment, round, ErrNotFound)
+		}
+		d = wire.Digest(entry[:len(d)])
+		return nil
+	})
+	return d, err
+}
+
 // DropBase forgets a base. The file goes with the next commit. Dropping one that
 // is not here does nothing.
 func (s *Store) DropBase(fragment int, round uint32) error {

@@ -24,18 +24,36 @@ type Round struct {
 // PutRound keeps a closed round, in place of what was kept for it before. Not
 // durable before a commit.
 func (s *Store) PutRound(fragment int, round uint32, r Round) error {
+	return s.PutRounds(fragment, round, []Round{r})
+}
+
+// PutRounds is PutRound for consecutive rounds from first on: after a crash
+// there are all of them or none, so a chain is never half of one and half of
+// another.
+func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 	if err := checkFragment(fragment); err != nil {
-		return fmt.Errorf("put round %d: %w", round, err)
+		return fmt.Errorf("put round %d: %w", first, err)
 	}
+	return s.update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRounds)
+		for i, r := range rounds {
+			if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// entry is the reverse of parseRound.
+func (r Round) entry() []byte {
 	v := append(bytes.Clone(r.Chain[:]), r.State[:]...)
 	v = binary.BigEndian.AppendUint64(v, r.Tokens)
 	v = binary.BigEndian.AppendUint32(v, r.EndRound)
 	for _, id := range r.Folded {
 		v = append(v, id[:]...)
 	}
-	return s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketRounds).Put(roundKey(fragment, round), v)
-	})
+	return v
 }
 
 // Round returns a closed round, or ErrNotFound.
