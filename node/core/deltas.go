@@ -32,10 +32,7 @@ type Refused struct {
 func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
 	id := sh.Header.ID(m.cfg.Run)
 	d := DeltaOf(id, sh.Header)
-	err := m.cfg.Params.Check(d)
-	if err == nil {
-		err = m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
-	}
+	err := m.check(d)
 	if err == nil {
 		err = m.rounds.Offer(now, d, repair)
 	}
@@ -47,6 +44,14 @@ func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
 		m.headers[id] = sh
 		m.heard.delta(sh.Header)
 	}
+}
+
+// check tells whether a delta keeps the run's rules, from its header alone.
+func (m *Machine) check(d outer.Delta) error {
+	if err := m.cfg.Params.Check(d); err != nil {
+		return err
+	}
+	return m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
 }
 
 // refuse tells the core of spreading not to fetch what no node will fold. What
@@ -67,6 +72,9 @@ func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 // when it first came.
 func (m *Machine) fetched(now Time, e gossip.Fetched) {
 	id := e.Header.Header.ID(m.cfg.Run)
+	if m.check(DeltaOf(id, e.Header.Header)) != nil {
+		return // refused when the header came; its payload came along
+	}
 	if _, known := m.headers[id]; !known {
 		m.offer(now, e.Header, false)
 	}
@@ -177,6 +185,7 @@ func (m *Machine) bar(now Time, e wire.Evidence) {
 		m.evidence[key] = append(m.evidence[key], e.A, e.B)
 	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
+	m.emit(StoreEvidence{Evidence: e})
 }
 
 // maxEvidence bounds the headers kept as evidence for one round: each pair

@@ -25,16 +25,16 @@ type Rounds struct {
 // fragment is the round state of one fragment.
 type fragment struct {
 	index   int
-	closed  uint32            // last closed round
-	base    uint32            // oldest round with a kept tip: nothing at or below it can be refolded
-	links   []Link            // links[i] is round first+i; the last one is round closed
-	first   uint32            // round of links[0]
-	rounds  map[uint32]*round // deltas known for rounds above base
-	barred  map[Author]bool   // authors with evidence against them
-	bell    Time              // when the open round rang; 0 = not yet
-	target  uint32            // a peer closed this far and its deltas are held
-	bases   []uint32          // rounds with kept tips, ascending
-	tip     *Tip              // newest folded tip
+	closed  uint32              // last closed round
+	base    uint32              // oldest round with a kept tip: nothing at or below it can be refolded
+	links   []Link              // links[i] is round first+i; the last one is round closed
+	first   uint32              // round of links[0]
+	rounds  map[uint32]*round   // deltas known for rounds above base
+	barred  map[Author][]uint32 // rounds for which there is evidence against an author
+	bell    Time                // when the open round rang; 0 = not yet
+	target  uint32              // a peer closed this far and its deltas are held
+	bases   []uint32            // rounds with kept tips, ascending
+	tip     *Tip                // newest folded tip
 	folding *foldJob
 	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
 	foldAt  Time   // when the last fold was asked for
@@ -86,7 +86,7 @@ type foldJob struct {
 func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 	m := &Rounds{p: p, self: self, learner: learner}
 	for i, t := range tips {
-		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author]bool{}}
+		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
 		f.since = i * p.H / p.Fragments
 		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		m.frags = append(m.frags, f)
@@ -226,7 +226,9 @@ func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
 // deltas are.
 func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 	f := m.frags[fragment]
-	f.barred[author] = true
+	if !slices.Contains(f.barred[author], rnd) {
+		f.barred[author] = append(f.barred[author], rnd)
+	}
 	if !m.final(f, rnd) {
 		r := f.round(rnd)
 		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.Author == author })
@@ -262,7 +264,7 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
-	if f.barred[d.Author] && !repair {
+	if f.bars(d.Author) && !repair || slices.Contains(f.barred[d.Author], d.Round) {
 		return ErrBarred
 	}
 	if d.Round > f.closed+2 {
@@ -274,6 +276,9 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 	}
 	return nil
 }
+
+// bars says that there is evidence against an author.
+func (f *fragment) bars(a Author) bool { return len(f.barred[a]) > 0 }
 
 // maxEntries bounds what one round may hold in memory: C answer a round, and
 // ringers beyond them are few; a thousand is far above both.

@@ -47,7 +47,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 func (m *Rounds) answered(f *fragment, open uint32) bool {
 	r := f.rounds[open]
 	for _, a := range m.live {
-		if !f.barred[a] && m.mayAnswer(a, f.index, open) && !r.holds(a) {
+		if !f.bars(a) && m.mayAnswer(a, f.index, open) && !r.holds(a) {
 			return false
 		}
 	}

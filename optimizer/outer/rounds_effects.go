@@ -28,10 +28,12 @@ type WantFold struct {
 
 // Adopt hands the learner a new tip, with the seqs of own deltas that entered
 // its chain, left it, became final outside of it, or final inside of it.
+// Discarded are those that were folded on a chain that lost: the learner drops
+// them first.
 type Adopt struct {
-	Fragment                          int
-	Tip                               *Tip
-	Fold, Unfold, Returned, Forgotten []uint64
+	Fragment                                     int
+	Tip                                          *Tip
+	Fold, Unfold, Returned, Forgotten, Discarded []uint64
 }
 
 // DropBase says that a kept base is no longer needed.

@@ -106,7 +106,7 @@ func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Di
 	}
 	f.tip = tip
 	m.dropBases(f, job)
-	m.adopt(f)
+	m.adopt(f, false)
 	m.advance(now, f)
 	return nil
 }
@@ -163,16 +163,19 @@ func (m *Rounds) dropBases(f *fragment, job *foldJob) {
 	f.bases, f.base = keep, keep[0]
 }
 
-// adopt tells the learner what the new tip changes for it.
-func (m *Rounds) adopt(f *fragment) {
+// adopt tells the learner what the new tip changes for it; whole if it was
+// taken from another node.
+func (m *Rounds) adopt(f *fragment, whole bool) {
 	a := Adopt{Fragment: f.index, Tip: f.tip}
-	f.settle(m.p, &a)
+	f.settle(m.p, &a, whole)
 	m.emit(a)
 }
 
 // Install replaces every fragment by tips taken whole from another node (all
 // of one chain). history[p] ends with the link of tips[p] and reaches back as
-// far as that node could vouch for; own deltas named there count as folded.
+// far as that node could vouch for; own deltas named there count as folded, and
+// those folded here in rounds that it lists without them are discarded: adding
+// them back would undo what the winner's learners made of these rounds.
 func (m *Rounds) Install(now Time, tips []*Tip, history [][]Link) error {
 	if len(tips) != len(m.frags) || len(history) != len(m.frags) {
 		return fmt.Errorf("install: %d tips for %d fragments", len(tips), len(m.frags))
@@ -186,7 +189,7 @@ func (m *Rounds) Install(now Time, tips []*Tip, history [][]Link) error {
 	for i, t := range tips {
 		f := m.frags[i]
 		f.reset(t, slices.Clone(history[i]))
-		m.adopt(f)
+		m.adopt(f, true)
 	}
 	m.each(now)
 	return nil

@@ -116,26 +116,44 @@ func TestInstallKeepsTheBell(t *testing.T) {
 	g.expectClosed(4)
 }
 
-// Own deltas count as folded where the history names them, and as in flight
-// where it does not.
+// Own deltas count as folded where the history names them, and are discarded where
+// it lists their round without them.
 func TestInstallSettlesOwn(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	donor := newRig(t, roundsParams(1))
 	donor.live(1, 2)
 	donor.payloads = g.payloads
 	g.step(8)
-	first := g.publish(0) // folds here at once, as g is alone
+	g.publish(0) // folds here at once, as g is alone
 	g.step(8)
 	second := g.publish(0)
 	donor.give(donor.delta(Author{1}, 0, 1), second)
 	donor.after(donor.p.GraceMaxMs)
 	donor.close(3)
 	g.install(donor)
-	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || a.Fold != nil {
+	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1}) || a.Fold != nil || a.Unfold != nil {
 		t.Fatalf("adopted %+v", a)
 	}
-	if got := g.m.InFlight(0); got != first.Tokens {
+	if got := g.m.InFlight(0); got != 0 {
 		t.Fatalf("%d tokens in flight", got)
+	}
+}
+
+// Own deltas of rounds after the tips may still be folded: they are in flight.
+func TestInstallOfAnEarlierTip(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	for range 3 {
+		g.step(8)
+		g.publish(0)
+	}
+	donor := newRig(t, roundsParams(1))
+	donor.live(1, 2)
+	donor.payloads = g.payloads
+	donor.close(1)
+	g.hold = true
+	g.install(donor)
+	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{2, 3}) || !slices.Equal(a.Discarded, []uint64{1}) {
+		t.Fatalf("adopted %+v", a)
 	}
 }
 
@@ -241,6 +259,43 @@ func TestRestoreOwn(t *testing.T) {
 	if a := h.lastAdopt(); !slices.Equal(a.Fold, []uint64{5, 6}) {
 		t.Fatalf("adopted %+v", a)
 	}
+}
+
+// A late delta that was stored, and not yet folded when the node stopped, is folded.
+func TestRestoreWithLateDelta(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.close(8)
+	g.hold = true
+	g.give(g.delta(Author{2}, 0, 6))
+	h := g.reboot()
+	h.after(h.p.GraceMaxMs)
+	if l, _ := h.m.Link(0, 6); len(l.Folded) != 2 {
+		t.Fatalf("round 6 folded %d deltas", len(l.Folded))
+	}
+	h.sameAsReplay()
+}
+
+// Evidence that is restored first leaves both deltas of the round out.
+func TestRestoreWithEvidence(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.close(8)
+	g.give(g.delta(Author{2}, 0, 6), g.delta(Author{2}, 0, 7))
+	g.after(g.p.GraceMaxMs)
+	h := newRig(t, g.p)
+	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
+	h.m.Bar(h.now, 0, 6, Author{2})
+	h.m.Restore(h.now, 0, g.restored())
+	h.drain()
+	h.after(h.p.GraceMaxMs)
+	for r, want := range map[uint32]int{6: 1, 7: 2} {
+		if l, _ := h.m.Link(0, r); len(l.Folded) != want {
+			t.Errorf("round %d folded %d deltas", r, len(l.Folded))
+		}
+	}
+	h.sameAsReplay()
+	h.want(h.m.Offer(h.now, g.delta(Author{2}, 0, 6), true), ErrBarred)
 }
 
 // Bases from before the history cannot be linked to it and are not used.

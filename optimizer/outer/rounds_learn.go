@@ -37,7 +37,7 @@ func (m *Rounds) askDraft(now Time, f *fragment) {
 // open says whether this learner may sign a delta for the fragment's open
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Rounds) open(f *fragment) bool {
-	return !f.last().ended() && f.closed+1 > f.mark && !f.barred[m.self]
+	return !f.last().ended() && f.closed+1 > f.mark && !f.bars(m.self)
 }
 
 // linkBusy says whether own deltas of the fragment still wait for anybody to
@@ -102,13 +102,16 @@ func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
 
 // settle compares own deltas with the chain that a new tip follows and notes
 // the seqs that entered it, left it, or became final inside or outside of it.
-func (f *fragment) settle(p Params, a *Adopt) {
+func (f *fragment) settle(p Params, a *Adopt, whole bool) {
 	kept := f.own[:0]
 	for _, o := range f.own {
 		l, known := f.link(o.round)
 		if known || o.round > a.Tip.Round {
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
 			switch {
+			case !in && o.folded && whole && o.round <= a.Tip.Round:
+				a.Discarded = append(a.Discarded, o.seq)
+				continue
 			case in && !o.folded:
 				a.Fold = append(a.Fold, o.seq)
 			case !in && o.folded:

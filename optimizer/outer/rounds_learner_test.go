@@ -68,7 +68,7 @@ func (c *pair) draft(fragment int) {
 		c.rt.Fatal(err)
 	}
 	h := c.delta(self, fragment, c.m.Drafted(fragment))
-	h.Base, h.Steps, h.Tokens, h.Size = d.Base, d.Steps, d.Tokens, len(d.Payload)
+	h.Base, h.Steps, h.Tokens, h.Size = min(d.Base, h.Round-1), d.Steps, d.Tokens, len(d.Payload)
 	if err := c.p.Check(h); err != nil {
 		c.rt.Fatal(err)
 	}
@@ -78,6 +78,9 @@ func (c *pair) draft(fragment int) {
 }
 
 func (c *pair) adopt(a Adopt) {
+	if err := c.l.Discard(a.Fragment, a.Discarded); err != nil {
+		c.rt.Fatal(err)
+	}
 	if err := c.l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
 		c.rt.Fatal(err)
 	}

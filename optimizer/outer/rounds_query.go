@@ -75,7 +75,7 @@ func (m *Rounds) Flushed() bool {
 
 // over says that the fragment takes no further delta of this learner.
 func (m *Rounds) over(f *fragment) bool {
-	if f.barred[m.self] {
+	if f.bars(m.self) {
 		return true
 	}
 	end := f.last().EndRound

@@ -29,13 +29,14 @@ func (m *Rounds) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	f.base = f.bases[0]
 	f.mark = s.Mark
 	for _, d := range s.Held {
-		if d.Round > f.base {
+		if d.Round > f.base && !slices.Contains(f.barred[d.Author], d.Round) {
 			r := f.round(d.Round)
 			r.rang = now
 			r.insert(entry{delta: d, held: true})
 		}
 	}
 	f.reopen()
+	f.touchUnfolded(m.p)
 	for _, o := range s.Own {
 		own := ownRound{seq: o.Seq, id: o.Delta.ID, round: o.Delta.Round, steps: o.Delta.Steps, tokens: o.Delta.Tokens}
 		if l, ok := f.link(own.round); ok && slices.Contains(l.Folded, own.id) {
@@ -46,4 +47,15 @@ func (m *Rounds) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	}
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
+}
+
+// touchUnfolded marks the closed rounds whose set is not what their link folded:
+// late deltas were stored, and the node stopped before the refold.
+func (f *fragment) touchUnfolded(p Params) {
+	for r := f.base + 1; r <= f.closed; r++ {
+		if next := NextLink(p, f.links[r-1-f.first], f.rounds[r].set()); next.Chain != f.links[r-f.first].Chain {
+			f.touched(r)
+			return
+		}
+	}
 }
