@@ -106,7 +106,7 @@ func (t *training) run(ctx context.Context) error {
 func (t *training) begin(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begun = at
+	t.begun, t.booked = at, at
 }
 
 // boundary does what the loop asked for since the last step.

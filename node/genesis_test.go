@@ -1,0 +1,155 @@
+package node
+
+import (
+	"encoding/hex"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+	"atoll/tensor/llama"
+)
+
+// fixedGenesis never changes: its RunID is a golden.
+func fixedGenesis() Genesis {
+	return Genesis{
+		Format: GenesisFormat, Name: "golden <run> é", Model: llama.Tiny, Tokenizer: "byte", Seed: 42, Batch: 4,
+		Inner: Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
+		Outer: outer.Params{
+			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 0.5,
+			MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4, WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 3,
+			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000,
+		},
+		BeatMs: 2000, QuietMs: 6000, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
+	}
+}
+
+// A change here makes every run of the format before unreadable: then
+// GenesisFormat must change too.
+func TestGenesisGolden(t *testing.T) {
+	g := fixedGenesis()
+	if err := g.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "cef93dbfd752684dab48069b3c03baf8b213aa5da5f0edb9f0f08a103020bc9e"
+	run := g.RunID()
+	if got := hex.EncodeToString(run[:]); got != want {
+		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
+	}
+	back, err := DecodeGenesis(g.Encode())
+	if err != nil || back != g {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+func TestGenesisValidateNamesTheField(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		spoil func(g *Genesis)
+	}{
+		{"Format is 2", func(g *Genesis) { g.Format = 2 }},
+		{"Name has 201 bytes", func(g *Genesis) { g.Name = strings.Repeat("x", maxName+1) }},
+		{"Name is \"\\x1b[2J\"", func(g *Genesis) { g.Name = "\x1b[2J" }},
+		{"Name is \"\\xff\"", func(g *Genesis) { g.Name = "\xff" }},
+		{"Data.Name has", func(g *Genesis) { g.Data.Name = strings.Repeat("x", maxName+1) }},
+		{"Data.SHA256", func(g *Genesis) { g.Data.SHA256 = "abcd" }},
+		{"Data.SHA256", func(g *Genesis) { g.Data.SHA256 = strings.Repeat("x", sha256Hex) }},
+		{"Tokenizer is \"bpe\"", func(g *Genesis) { g.Tokenizer = "bpe" }},
+		{"Hidden", func(g *Genesis) { g.Model.Hidden = -1 }},
+		{"Vocab is 255", func(g *Genesis) { g.Model.Vocab = 255 }},
+		{"Model.Layers is 1025", func(g *Genesis) { g.Model.Layers = maxLayers + 1 }},
+		{"use a smaller model", func(g *Genesis) {
+			g.Model.Hidden, g.Model.Intermediate, g.Model.Layers, g.Outer.Fragments = 1<<14, 1<<16, 64, 256
+		}},
+		{"use more Fragments", func(g *Genesis) { g.Model = llama.Base; g.Outer.Fragments, g.Outer.Codec = 1, codec.F32 }},
+		{"use that many or fewer", func(g *Genesis) { g.Outer.Fragments = 256 }},
+		{"Fragments is 257", func(g *Genesis) { g.Outer.Fragments = 257 }},
+		{"Outer: outer: Budget is 0", func(g *Genesis) { g.Outer.Budget = 0 }},
+		{"Batch is 0", func(g *Genesis) { g.Batch = 0 }},
+		{"Batch x Model.Context", func(g *Genesis) { g.Batch = 1 << 10 }},
+		{"Inner.LR is NaN", func(g *Genesis) { g.Inner.LR = math.NaN() }},
+		{"Inner.LR is +Inf", func(g *Genesis) { g.Inner.LR = math.Inf(1) }},
+		{"Inner.Beta1 is 1", func(g *Genesis) { g.Inner.Beta1 = 1 }},
+		{"Inner.Beta2 is -1", func(g *Genesis) { g.Inner.Beta2 = -1 }},
+		{"Inner.Eps is 0", func(g *Genesis) { g.Inner.Eps = 0 }},
+		{"Inner.WeightDecay", func(g *Genesis) { g.Inner.WeightDecay = 11 }},
+		{"Inner.Clip is 0", func(g *Genesis) { g.Inner.Clip = 0 }},
+		{"Inner.WarmupFraction", func(g *Genesis) { g.Inner.WarmupFraction = 2 }},
+		{"Inner.FinalFraction", func(g *Genesis) { g.Inner.FinalFraction = -0.1 }},
+		{"BeatMs is 1", func(g *Genesis) { g.BeatMs = 1 }},
+		{"QuietMs is 1999", func(g *Genesis) { g.QuietMs = 1999 }},
+	} {
+		g := fixedGenesis()
+		c.spoil(&g)
+		if err := g.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+}
+
+func TestDecodeGenesisErrors(t *testing.T) {
+	good := string(fixedGenesis().Encode())
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", "another version"},
+		{"too long", strings.Repeat(" ", wire.MaxGenesis+1), "the limit is"},
+		{"unknown field", `{"Colour":1}`, `unknown field "Colour"`},
+		{"space", good + "\n", "not in canonical form"},
+		{"two documents", good + good, "not in canonical form"},
+		{"other order of letters", strings.Replace(good, `"Seed"`, `"seed"`, 1), "not in canonical form"},
+		{"field twice", strings.Replace(good, `"Seed":42`, `"Seed":1,"Seed":42`, 1), "not in canonical form"},
+		{"number in another form", strings.Replace(good, `"LR":0.002`, `"LR":2e-3`, 1), "not in canonical form"},
+	} {
+		if _, err := DecodeGenesis([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A stranger's genesis costs little to refuse, whatever sizes it names.
+func TestHostileGenesisAllocatesLittle(t *testing.T) {
+	for _, spoil := range []func(g *Genesis){
+		func(g *Genesis) { g.Model.Layers = 1 << 20 },
+		func(g *Genesis) { g.Model.Layers, g.Model.Intermediate = maxLayers, 1<<20 },
+		func(g *Genesis) { g.Model.Vocab, g.Model.Hidden = 1<<20, 1<<20 },
+		func(g *Genesis) { g.Model.Layers, g.Outer.Fragments = maxLayers, wire.MaxFragments },
+	} {
+		g := fixedGenesis()
+		spoil(&g)
+		raw := g.Encode()
+		const most = 32 << 20
+		if got := allocated(func() { _, _ = DecodeGenesis(raw) }); got > most {
+			t.Errorf("%+v: decoding allocated %d MiB, at most %d", g.Model, got>>20, most>>20)
+		}
+	}
+}
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func FuzzDecodeGenesis(f *testing.F) {
+	f.Add(fixedGenesis().Encode())
+	f.Add([]byte(`{"Format":1}`))
+	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Layers":4`, `"Layers":1048576`, 1)))
+	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Fragments":8`, `"Fragments":-1`, 1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, err := DecodeGenesis(b)
+		if err != nil {
+			return
+		}
+		if string(g.Encode()) != string(b) {
+			t.Errorf("%q is not canonical", b)
+		}
+		if err := g.Outer.CheckPlan(g.Plan()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+)
+
+// peerAddr is the address of a peer that does not exist.
+func peerAddr(seed byte, transport string) string {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
+	return transport + "/p2p/" + p2p.PeerText(wire.PeerIDOf(key))
+}
+
+func TestLinkRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l Link
+		copy(l.Run[:], rapid.SliceOfN(rapid.Byte(), len(l.Run), len(l.Run)).Draw(t, "run"))
+		for range rapid.IntRange(0, maxLinkPeers).Draw(t, "peers") {
+			transport := fmt.Sprintf("/ip4/10.0.0.%d/tcp/%d", rapid.IntRange(0, 255).Draw(t, "host"), rapid.IntRange(0, 65535).Draw(t, "port"))
+			if rapid.Bool().Draw(t, "quic") {
+				transport = "/ip6/2001:db8::1/udp/4001/quic-v1"
+			}
+			l.Peers = append(l.Peers, peerAddr(rapid.Byte().Draw(t, "key"), transport))
+		}
+		s := l.String()
+		back, err := ParseLink(" " + s + "\n")
+		if err != nil || !reflect.DeepEqual(back, l) {
+			t.Fatalf("%s: read back %+v, %v", s, back, err)
+		}
+		if strings.ContainsAny(s, " \t\n'\"$&|;<>()*?[]{}~#!\\`") {
+			t.Fatalf("a shell would touch %s", s)
+		}
+	})
+}
+
+func TestParseLinkErrors(t *testing.T) {
+	run := strings.Repeat("ab", 32)
+	good := peerAddr(1, "/ip4/127.0.0.1/tcp/1")
+	for _, c := range []struct{ link, want string }{
+		{"", "copy it whole"},
+		{"http://example.org", `does not begin with "atoll:"`},
+		{"atoll:", "join link"},
+		{"atoll:abcd", "join link"},
+		{"atoll:" + strings.Repeat("zz", 32), "join link"},
+		{"atoll:" + run + ",", "multiaddr that ends in /p2p/ID"},
+		{"atoll:" + run + ",localhost:4001", `peer "localhost:4001"`},
+		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1", "multiaddr that ends in /p2p/ID"},
+		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1/p2p/nobody", "multiaddr that ends in /p2p/ID"},
+		{"atoll:" + run + strings.Repeat(","+good, maxLinkPeers+1), "at most 32"},
+		{strings.Repeat("x", 1<<16), "..."},
+	} {
+		_, err := ParseLink(c.link)
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
+			t.Errorf("%q: error %v, want one with %q", clip(c.link), err, c.want)
+		}
+	}
+}
+
+func FuzzParseLink(f *testing.F) {
+	run := strings.Repeat("0f", 32)
+	for _, s := range []string{"", "atoll:", "atoll:" + run, "atoll:" + run + "," + peerAddr(3, "/ip4/127.0.0.1/tcp/1"), "atoll:" + run + ",/p2p/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := ParseLink(s)
+		if err != nil {
+			return
+		}
+		if back, err := ParseLink(l.String()); err != nil || !reflect.DeepEqual(back, l) {
+			t.Errorf("%q: read %+v, back %+v, %v", s, l, back, err)
+		}
+		for _, p := range l.Peers {
+			if _, err := p2p.PeerIDOf(p); err != nil {
+				t.Errorf("%q: peer %q cannot be dialled: %v", s, p, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+)
+
+// fakeTrainer takes steps that last a given time and move every parameter.
+type fakeTrainer struct {
+	params []float32
+	takes  time.Duration
+	fails  error
+	steps  int64
+	rates  []float64
+	inside atomic.Bool
+}
+
+const fakeTokens = 32
+
+func (f *fakeTrainer) Params() []float32       { return f.params }
+func (f *fakeTrainer) State() ([]byte, error)  { return []byte("state"), nil }
+func (f *fakeTrainer) SetState(b []byte) error { return nil }
+func (f *fakeTrainer) Steps() int64            { return f.steps }
+
+func (f *fakeTrainer) Step(ctx context.Context, lr float64) (trainer.StepResult, error) {
+	f.inside.Store(true)
+	defer f.inside.Store(false)
+	select {
+	case <-ctx.Done():
+		return trainer.StepResult{}, ctx.Err()
+	case <-time.After(f.takes):
+	}
+	if f.fails != nil {
+		return trainer.StepResult{}, f.fails
+	}
+	f.steps++
+	f.rates = append(f.rates, lr)
+	for i := range f.params {
+		f.params[i] += 1e-3
+	}
+	return trainer.StepResult{Tokens: fakeTokens, Loss: 5}, nil
+}
+
+// bench is a training thread on a fake trainer, in fake time.
+type bench struct {
+	*training
+	fake   *fakeTrainer
+	told   atomic.Int64 // steps told to the loop
+	saves  atomic.Int64
+	ended  chan error
+	cancel context.CancelFunc
+	plan   outer.Plan
+	tips   []*outer.Tip
+}
+
+func newBench(t *testing.T, takes, pace time.Duration) *bench {
+	t.Helper()
+	g := toyGenesis(1 << 40)
+	b := &bench{plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
+	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
+	b.training = &training{
+		trainer: b.fake, pace: pace, commands: newMailbox[learnerCommand](), closed: make([]uint32, len(b.plan)),
+		learner:  outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil),
+		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
+		stepped:  func(trainer.StepResult, time.Duration) { b.told.Add(1) },
+		save:     func() { b.saves.Add(1) },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	b.cancel = cancel
+	go func() { b.ended <- b.run(ctx) }()
+	return b
+}
+
+// after lets time pass and returns what the thread says then.
+func (b *bench) after(d time.Duration) pulse {
+	time.Sleep(d)
+	synctest.Wait()
+	return b.pulse()
+}
+
+func (b *bench) stop(t *testing.T) {
+	t.Helper()
+	b.cancel()
+	if err := <-b.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
+
+func TestTrainingKeepsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 30*time.Millisecond, 100*time.Millisecond)
+		b.setMay(true)
+		p := b.after(1050 * time.Millisecond)
+		if p.steps != 11 || p.tokens != 11*fakeTokens || b.told.Load() != 11 {
+			t.Errorf("%d steps, %d tokens, %d told after 1.05 s at a pace of 0.1 s", p.steps, p.tokens, b.told.Load())
+		}
+		if a := p.account; !near(a.Step, 11*0.03) || !near(a.Paced, 10*0.07) || a.Waiting != 0 || !near(a.Total, a.Step+a.Paced) {
+			t.Errorf("account %+v", a)
+		}
+		if p.loss != 5 || !near(p.perSecond, 11*fakeTokens/1.05) {
+			t.Errorf("loss %v, %v tokens/s", p.loss, p.perSecond)
+		}
+		b.stop(t)
+	})
+}
+
+func TestTrainingWaitsUntilItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 10*time.Millisecond, 0)
+		if p := b.after(2 * time.Second); p.steps != 0 || p.account.Total != 0 || !b.atRest() {
+			t.Errorf("before it may: %+v", p)
+		}
+		b.setMay(true)
+		b.after(95 * time.Millisecond)
+		b.setMay(false)
+		p := b.after(time.Second)
+		b.setMay(false) // wakes it: what it waited is booked
+		p = b.after(0)
+		if p.steps != 10 || !near(p.account.Joining, 2) || !near(p.account.Ending, 0.995) || !near(p.account.Step, 0.1) {
+			t.Errorf("after it may not: %+v", p)
+		}
+		b.stop(t)
+	})
+}
+
+// A leaver must know of the step that was under way when it was told to stop.
+func TestTrainingRestsAfterItsStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, time.Minute, 0)
+		b.setMay(true)
+		b.after(time.Second)
+		b.setMay(false)
+		if b.after(time.Second); b.atRest() || b.told.Load() != 0 {
+			t.Errorf("in a step: at rest %v, %d told", b.atRest(), b.told.Load())
+		}
+		if b.after(time.Minute); !b.atRest() || b.told.Load() != 1 {
+			t.Errorf("after the step: at rest %v, %d told", b.atRest(), b.told.Load())
+		}
+		b.stop(t)
+	})
+}
+
+func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 30*time.Millisecond, 100*time.Millisecond)
+		start := time.Now()
+		b.setMay(true)
+		b.after(time.Millisecond)
+		var draft outer.Draft
+		var drafted time.Duration
+		b.draft(0, func(d outer.Draft, err error) {
+			if err != nil || b.fake.inside.Load() {
+				t.Errorf("draft inside a step %v: %v", b.fake.inside.Load(), err)
+			}
+			draft, drafted = d, time.Since(start)
+		})
+		b.after(49 * time.Millisecond)
+		if drafted != 30*time.Millisecond || draft.Steps != 1 || draft.Tokens != fakeTokens || len(draft.Payload) == 0 {
+			t.Errorf("drafted after %v: %d steps, %d tokens", drafted, draft.Steps, draft.Tokens)
+		}
+		// In the pause of a slow pace a new tip is adopted at once.
+		next := *b.tips[1]
+		next.Round = 1
+		b.adopt(outer.Adopt{Fragment: 1, Tip: &next}, func(err error) { t.Error(err) })
+		b.after(0)
+		b.stop(t)
+		if b.closed[1] != 1 || b.fake.steps != 1 {
+			t.Errorf("closed %v after %d steps", b.closed, b.fake.steps)
+		}
+	})
+}
+
+func TestTrainingReportsBadAdoption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, time.Millisecond, 0)
+		var failed error
+		b.adopt(outer.Adopt{Fragment: 0, Tip: b.tips[0], Fold: []uint64{7}}, func(err error) { failed = err })
+		b.after(0)
+		b.stop(t)
+		if failed == nil || b.closed[0] != 0 {
+			t.Errorf("error %v, closed %v", failed, b.closed)
+		}
+	})
+}
+
+func TestTrainingCheckpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 300*time.Millisecond, 0)
+		b.setMay(true)
+		b.after(35 * time.Second)
+		if b.saves.Load() != 3 {
+			t.Errorf("%d checkpoints in 35 s, want one every %v", b.saves.Load(), checkpointEvery)
+		}
+		b.stop(t)
+	})
+}
+
+func TestTrainingRateFollowsTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 10*time.Millisecond, 0)
+		b.setFraction(0.1)
+		b.setMay(true)
+		b.after(15 * time.Millisecond)
+		b.setFraction(1)
+		p := b.after(20 * time.Millisecond)
+		b.stop(t)
+		first, last := b.fake.rates[0], b.fake.rates[len(b.fake.rates)-1]
+		if !near(first, 1) || !near(last, 0.1) || p.rate != last {
+			t.Errorf("rates %v, shown %v", b.fake.rates, p.rate)
+		}
+	})
+}
+
+func TestTrainingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, time.Minute, 0)
+		b.setMay(true)
+		b.after(time.Second)
+		b.stop(t) // inside a step: no error, and the step does not count
+		if b.told.Load() != 0 || b.pulse().steps != 0 {
+			t.Errorf("%d steps told", b.told.Load())
+		}
+		b = newBench(t, time.Millisecond, 0)
+		b.fake.fails = errors.New("out of memory")
+		b.setMay(true)
+		if err := <-b.ended; !errors.Is(err, b.fake.fails) {
+			t.Errorf("error %v", err)
+		}
+		b.cancel()
+	})
+}
