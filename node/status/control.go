@@ -45,6 +45,9 @@ type Server struct {
 
 // Serve starts the control API of the node on dir.
 func Serve(dir string, h Handlers) (*Server, error) {
+	if err := removeStale(dir); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
 	socket, err := socketPath(dir)
 	if err != nil {
 		return nil, err
@@ -65,24 +68,58 @@ func Serve(dir string, h Handlers) (*Server, error) {
 	return s, nil
 }
 
+// socketFile is the name of the socket; tempPrefix begins the name of the folder
+// for temporary files that it is in if its path in the node's would be too long.
+const (
+	socketFile = "control.sock"
+	tempPrefix = "atoll-control-"
+)
+
 // socketPath is in the folder, or in a folder for temporary files where that
-// path would be too long for a socket. What a killed node left is removed.
+// path would be too long for a socket.
 func socketPath(dir string) (string, error) {
-	abs, err := filepath.Abs(filepath.Join(dir, "control.sock"))
+	abs, err := filepath.Abs(filepath.Join(dir, socketFile))
 	if err != nil {
-		return "", err
-	}
-	if len(abs) > maxSocketPath {
-		tmp, err := os.MkdirTemp("", "atoll")
-		if err != nil {
-			return "", fmt.Errorf("control socket: %w", err)
-		}
-		return filepath.Join(tmp, "control.sock"), nil
-	}
-	if err := os.Remove(abs); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("control socket: %w", err)
 	}
-	return abs, nil
+	if len(abs) <= maxSocketPath {
+		return abs, nil
+	}
+	tmp, err := os.MkdirTemp("", tempPrefix)
+	if err != nil {
+		return "", fmt.Errorf("control socket: %w", err)
+	}
+	return filepath.Join(tmp, socketFile), nil
+}
+
+// removeStale removes what a killed node left.
+func removeStale(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, controlFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return errors.Join(removeSocket(filepath.Join(dir, socketFile)), removeSocket(strings.TrimSpace(string(b))))
+}
+
+// removeSocket removes a socket, if it is one of ours, and the folder that was
+// made for it.
+func removeSocket(path string) error {
+	if filepath.Base(path) != socketFile {
+		return nil
+	}
+	err := os.Remove(path)
+	if tmp := filepath.Dir(path); strings.HasPrefix(filepath.Base(tmp), tempPrefix) {
+		err = errors.Join(err, os.Remove(tmp))
+	}
+	return gone(err)
+}
+
+// gone is nil if all that failed is removing what is not there.
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func mux(h Handlers) http.Handler {
@@ -115,12 +152,7 @@ func mux(h Handlers) http.Handler {
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
-	for _, path := range []string{s.socket, filepath.Join(s.dir, controlFile)} {
-		if rm := os.Remove(path); rm != nil && !errors.Is(rm, os.ErrNotExist) {
-			err = errors.Join(err, rm)
-		}
-	}
-	return err
+	return errors.Join(err, removeSocket(s.socket), gone(os.Remove(filepath.Join(s.dir, controlFile))))
 }
 
 // Client asks the node that runs on a folder.
@@ -139,7 +171,8 @@ func Dial(dir string) (*Client, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
-	return &Client{dir: dir, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}, nil
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true} // nothing to close after a request
+	return &Client{dir: dir, http: &http.Client{Transport: transport}}, nil
 }
 
 // Snapshot returns the node's newest status.

@@ -1,0 +1,199 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// text is tips of a sort.
+type text string
+
+func (t text) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, string(t))
+	return int64(n), err
+}
+
+// snapshot is a status with something in its corners.
+func snapshot() Snapshot {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return Snapshot{
+		Version: "atoll/0.1", Run: "ab", Self: "cd", State: "training", Started: at, At: at.Add(time.Minute), TokensFolded: 1 << 60,
+		Fragments: []Fragment{{Closed: 3, Tokens: 7}}, Peers: []Peer{{ID: "cd", Self: true, Share: 0.25}},
+		Account: Account{OwnFolded: []uint64{1, 2}}, Time: TimeAccount{Step: 1.5, Total: 2}, Rejoined: true,
+		Events: []Event{{At: at, Kind: "joined", Text: "hello"}},
+	}
+}
+
+// serve starts a control API that is ready.
+func serve(t *testing.T, dir string) (*Server, chan struct{}) {
+	t.Helper()
+	left := make(chan struct{}, 1)
+	s, err := Serve(dir, Handlers{
+		Snapshot: func() (Snapshot, bool) { return snapshot(), true },
+		Tips:     func() (io.WriterTo, bool) { return text("tips"), true },
+		Leave:    func() { left <- struct{}{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, left
+}
+
+func dial(t *testing.T, dir string) *Client {
+	t.Helper()
+	c, err := Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestControlRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	s, left := serve(t, dir)
+	c := dial(t, dir)
+	got, err := c.Snapshot(t.Context())
+	if err != nil || !reflect.DeepEqual(got, snapshot()) {
+		t.Errorf("snapshot %+v, %v", got, err)
+	}
+	if b, err := c.Tips(t.Context()); err != nil || string(b) != "tips" {
+		t.Errorf("tips %q, %v", b, err)
+	}
+	if err := c.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-left
+	if info, err := os.Stat(s.socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket %v, %v: want rights of the owner only", info, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
+		t.Errorf("left in the folder: %v, %v", names, err)
+	}
+	if _, err := c.Snapshot(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestControlNotRunning(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "absent")} {
+		if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("Dial: %v", err)
+		}
+	}
+}
+
+func TestControlNotReady(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Serve(dir, Handlers{
+		Snapshot: func() (Snapshot, bool) { return Snapshot{}, false },
+		Tips:     func() (io.WriterTo, bool) { return nil, false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := dial(t, dir)
+	if _, err := c.Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "the node is starting") || errors.Is(err, ErrNotRunning) {
+		t.Errorf("snapshot: %v", err)
+	}
+	if _, err := c.Tips(t.Context()); err == nil || !strings.Contains(err.Error(), "the node is starting") {
+		t.Errorf("tips: %v", err)
+	}
+}
+
+// kill leaves a socket that nobody listens at, as a killed node does.
+func kill(t *testing.T, s *Server) {
+	t.Helper()
+	if err := s.http.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.done
+	l, err := net.Listen("unix", s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestControlAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := serve(t, dir)
+	kill(t, s)
+	c := dial(t, dir)
+	if _, err := c.Snapshot(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("killed: %v", err)
+	}
+	s, _ = serve(t, dir)
+	if _, err := dial(t, dir).Snapshot(t.Context()); err != nil {
+		t.Errorf("started again: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestControlLongPath(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 30))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := serve(t, dir)
+	kill(t, s)
+	s, _ = serve(t, dir)
+	if _, err := dial(t, dir).Snapshot(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(temp); err != nil || len(names) != 1 {
+		t.Errorf("%d folders for sockets, %v: the killed node's is to be removed", len(names), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(temp); err != nil || len(names) != 0 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+func TestControlCanceled(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := serve(t, dir)
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := dial(t, dir).Snapshot(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotRunning) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A control file that names something else than a socket of ours does not make
+// us remove it.
+func TestControlRemovesOnlySockets(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(t.TempDir(), "precious")
+	for _, f := range []struct{ path, text string }{{precious, "text"}, {filepath.Join(dir, controlFile), precious + "\n"}} {
+		if err := os.WriteFile(f.path, []byte(f.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, _ := serve(t, dir)
+	defer s.Close()
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+}
