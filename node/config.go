@@ -27,6 +27,7 @@ type Config struct {
 	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
 	Stay    bool          // keep serving after the run has ended
 
+	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long
 	EvalBytes  int           // held-out bytes of a live evaluation; 0 = none
 	EvalEvery  time.Duration // least time between two live evaluations
@@ -40,6 +41,7 @@ func (c Config) addrs() []string { return slices.Concat(c.Link.Peers, c.Peers) }
 
 // Defaults for Config fields that are zero.
 const (
+	defaultJoinWithin = time.Minute // several rounds of dialling over bad links
 	defaultAloneAfter = 10 * time.Second
 	defaultEvalEvery  = 3 * time.Second
 )
@@ -62,6 +64,9 @@ func (c Config) withDefaults() (Config, error) {
 		if err := checkPeer(addr); err != nil {
 			return c, fmt.Errorf("config: %w", err)
 		}
+	}
+	if c.JoinWithin == 0 {
+		c.JoinWithin = defaultJoinWithin
 	}
 	if c.AloneAfter == 0 {
 		c.AloneAfter = defaultAloneAfter

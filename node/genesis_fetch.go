@@ -11,10 +11,6 @@ import (
 	"atoll/gossip/wire"
 )
 
-// genesisTimeout is how long a newcomer tries to get the genesis: several
-// rounds of dialling over bad links.
-const genesisTimeout = 60 * time.Second
-
 // ErrNoPeers says that no peer of the link could be reached.
 var ErrNoPeers = errors.New("no peer of the join link answered")
 
@@ -38,7 +34,7 @@ func (n *node) learnGenesis(ctx context.Context) error {
 // askGenesis asks one address after the other, until one answers, all refuse,
 // or the time is over.
 func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(parent, genesisTimeout)
+	ctx, cancel := context.WithTimeout(parent, n.cfg.JoinWithin)
 	defer cancel()
 	failures := map[string]error{}
 	for ctx.Err() == nil {
@@ -61,7 +57,7 @@ func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error
 	if err := parent.Err(); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, genesisTimeout, tried(addrs, failures))
+	return nil, fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, n.cfg.JoinWithin, tried(addrs, failures))
 }
 
 // allRefused is one of the refusals if nobody is left who might still answer.

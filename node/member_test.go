@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// patience bounds every wait of a test for a whole node. Only a failure comes
+// near it.
+const patience = 100 * time.Second
+
+// member is a whole node under test, in this process.
+type member struct {
+	t     *testing.T
+	cfg   Config
+	stop  context.CancelFunc // an ordered leave
+	news  *mailbox[status.Snapshot]
+	ended chan struct{} // closed at the end; then last and err are set
+	last  status.Snapshot
+	err   error
+}
+
+// launch runs a node of the toy run until the test ends.
+func launch(t *testing.T, cfg Config) *member {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	cfg.Profile, cfg.Threads, cfg.Batch = "local", 1, 2
+	if os.Getenv("ATOLL_TEST_LOG") != "" {
+		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
+	}
+	m := &member{t: t, news: newMailbox[status.Snapshot](), ended: make(chan struct{})}
+	cfg.OnStatus = m.news.put
+	m.cfg = cfg
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	m.stop = cancel
+	go func() {
+		defer close(m.ended)
+		m.last, m.err = Run(ctx, cfg)
+	}()
+	t.Cleanup(func() { cancel(); <-m.ended })
+	return m
+}
+
+// until waits for a status that a test wants to see.
+func (m *member) until(what string, seen func(status.Snapshot) bool) status.Snapshot {
+	m.t.Helper()
+	var s status.Snapshot
+	for {
+		select {
+		case <-m.ended:
+			m.t.Fatalf("node ended (%v) before: %s; last status %+v", m.err, what, s)
+		case <-m.news.ready:
+		}
+		for _, s = range m.news.take() {
+			if seen(s) {
+				return s
+			}
+		}
+	}
+}
+
+// link waits until the node runs and returns its join link.
+func (m *member) link() Link {
+	m.t.Helper()
+	l, err := ParseLink(m.until("its first status", func(status.Snapshot) bool { return true }).Link)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return l
+}
+
+// end waits for the end, which must be a good one.
+func (m *member) end() status.Snapshot {
+	m.t.Helper()
+	<-m.ended
+	if m.err != nil {
+		m.t.Fatalf("node on %s: %v", m.cfg.Dir, m.err)
+	}
+	return m.last
+}
+
+// leave is an ordered leave.
+func (m *member) leave() status.Snapshot {
+	m.t.Helper()
+	m.stop()
+	return m.end()
+}
+
+// fails runs a node that is expected to end with an error by itself.
+func fails(t *testing.T, cfg Config) error {
+	t.Helper()
+	m := launch(t, cfg)
+	<-m.ended
+	if m.err == nil {
+		t.Fatalf("the node ended without an error")
+	}
+	return m.err
+}
+
+func finished(s status.Snapshot) bool { return s.Finished }
+
+func folded(tokens uint64) func(status.Snapshot) bool {
+	return func(s status.Snapshot) bool { return s.TokensFolded >= tokens }
+}
+
+func contributes(s status.Snapshot) bool { return s.JoinS > 0 }
