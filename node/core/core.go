@@ -45,9 +45,11 @@ type Machine struct {
 	join     join
 	end      ending
 	learning learning // what the training thread last said of itself
-	refused  uint64
-	late     uint64
-	heard    heardTokens
+
+	stepTokens uint64 // of the last own step
+	refused    uint64
+	late       uint64
+	heard      heardTokens
 }
 
 // roundKey names one round of one fragment.

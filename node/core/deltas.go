@@ -87,6 +87,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 
 // Stepped counts an inner step of the own learner.
 func (m *Machine) Stepped(now Time, tokens uint64) {
+	m.stepTokens = tokens
 	m.rounds.Stepped(now, tokens)
 	m.tickEnd(now)
 	m.pump(now)

@@ -67,16 +67,31 @@ func (m *Machine) tickEnd(now Time) {
 
 // tokensNeeded says whether some fragment would still miss tokens of the
 // budget if all that is known to be made were folded: tips, deltas in flight,
-// own unpublished steps, and what peers last said is unpublished.
+// own unpublished steps, and what peers last said is unpublished. The last
+// steps are dealt out: a learner takes one only if those before it would still
+// leave something missing, so that a run ends near its budget however many
+// learners there are.
 func (m *Machine) tokensNeeded(now Time) bool {
 	peers := m.gossip.Peers()
+	before := m.stepTokens * uint64(m.place(now))
 	for p := range m.rounds.Fragments() {
 		_, own := m.rounds.Pending(p)
-		if m.rounds.Projected(p)+own+m.peersUnpublished(peers, p, now) < m.cfg.Params.Budget {
+		if m.rounds.Projected(p)+own+m.peersUnpublished(peers, p, now)+before < m.cfg.Params.Budget {
 			return true
 		}
 	}
 	return false
+}
+
+// place is how many live learners come before this one, by id.
+func (m *Machine) place(now Time) int {
+	n := 0
+	for _, id := range m.gossip.LiveLearners(gossip.Time(now)) {
+		if id.Compare(m.self) < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // peersUnpublished estimates the tokens of live learners that are in no delta
