@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"atoll/testnet"
@@ -20,7 +21,7 @@ type TestnetCmd struct {
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
 	Timeout   time.Duration `help:"Kill everything and exit with 4 then." default:"30m"`
-	H         int           `name:"h" help:"Inner steps of a round. Default: 24." placeholder:"STEPS"`
+	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: as the model suggests." placeholder:"RATE"`
@@ -29,14 +30,14 @@ type TestnetCmd struct {
 
 // Help is what `atoll testnet --help` says first.
 func (TestnetCmd) Help() string {
-	return `Starts real node processes of this program on this machine, lets them train one model together with no leader, shows it live, and ends with a report: how good the model is, where every token went, and whether every node holds the same bits. Exit code 0 only if every check of the report passed.
+	return fmt.Sprintf(`Starts real node processes of this program on this machine, lets them train one model together with no leader, shows it live, and ends with a report: how good the model is, where every token went, and whether every node holds the same bits. Exit code 0 only if every check of the report passed. A round is %d inner steps unless --h says otherwise.
 
 Examples:
 
   atoll testnet
   atoll testnet --nodes 4 --speed 1,1,2,4 --tokens 1e6
-  atoll testnet --nodes 3 --chaos "join @33%, leave 1 @66%" --json
-  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`
+  atoll testnet --nodes 3 --chaos "join @33%%, leave 1 @66%%" --json
+  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, testnet.DefaultH)
 }
 
 // Run is the command.
@@ -46,6 +47,14 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR,
 		Out: c.err, Terminal: isTerminal(c.err), Abort: c.abort,
+	}
+	switch {
+	case cmd.Nodes < 1:
+		return badUsage("--nodes is %d: use 1 or more", cmd.Nodes)
+	case cmd.Tokens < 1:
+		return badUsage("--tokens is %d: use 1 or more", cmd.Tokens)
+	case cmd.Timeout <= 0:
+		return badUsage("--timeout is %v: use a duration such as 30m", cmd.Timeout)
 	}
 	if err := cfg.Validate(); err != nil {
 		return badUsage("%v", err)
