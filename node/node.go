@@ -44,7 +44,8 @@ type node struct {
 	owned      ownIDs
 	donor      donor
 	control    *status.Server
-	rejoined   bool // the folder had state of this run
+	rejoined   bool   // the folder had state of this run
+	firstSeq   uint64 // own deltas below it are of an earlier process
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 

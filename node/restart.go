@@ -176,6 +176,7 @@ func (n *node) loadOwn(saved []savedFragment) error {
 		return err
 	}
 	for _, o := range own {
+		n.firstSeq = max(n.firstSeq, o.Seq+1)
 		p := int(o.Header.Header.Fragment)
 		s := &saved[p]
 		if o.Header.Header.Round+n.genesis.Outer.WindowUnion <= s.Closed {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/gossip"
@@ -146,7 +147,8 @@ func (v *view) folded(w outer.WantFold, res foldResult) {
 
 // adopted notes the moment at which the node's own work first counts.
 func (v *view) adopted(n *node, a outer.Adopt) {
-	if v.joined.IsZero() && len(a.Fold) > 0 {
+	mine := func(seq uint64) bool { return seq >= n.firstSeq }
+	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {
 		v.joined = time.Now()
 		v.event(n, "contributing", "", "first own delta is folded")
 	}

@@ -56,7 +56,7 @@ func Serve(dir string, h Handlers) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket %s: %w", socket, err)
 	}
-	if err := os.Chmod(socket, 0o600); err == nil {
+	if err = os.Chmod(socket, 0o600); err == nil {
 		err = os.WriteFile(filepath.Join(dir, controlFile), []byte(socket+"\n"), 0o600)
 	}
 	if err != nil {
