@@ -77,7 +77,7 @@ func TestGenesisOfAWorld(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	c.Fragments = 100
-	if _, err := Genesis(c, data, time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "--fragments") {
+	if _, err := Genesis(c, data, time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "has only 38 tensors") {
 		t.Errorf("more fragments than tensors: %v", err)
 	}
 	c.Fragments = 4

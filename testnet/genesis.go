@@ -1,7 +1,6 @@
 package testnet
 
 import (
-	"fmt"
 	"time"
 
 	"atoll/node"
@@ -34,9 +33,6 @@ func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error)
 	o.H, o.HMin = c.H, max(1, c.H/4)
 	if err := g.Validate(); err != nil {
 		return g, err
-	}
-	if err := o.CheckPlan(g.Plan()); err != nil {
-		return g, fmt.Errorf("--fragments: %w", err)
 	}
 	return g, data.Fits(g.Model.Context)
 }
