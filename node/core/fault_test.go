@@ -12,6 +12,7 @@ import (
 // Two sides part for longer than the union window. One chain is chosen for the
 // whole run, everybody takes it, and no token is unaccounted for.
 func TestDeepForkEndsAsOneChain(t *testing.T) {
+	t.Parallel()
 	p := budgetOf(2000)
 	p.WindowAccept, p.WindowUnion = 4, 8
 	w := newWorld(t, 20, worldConfig{params: p})
@@ -57,6 +58,7 @@ func (w *world) payloadOf(p int, x float32) []byte {
 // An author that signs two deltas for one round, each shown to one node, is left
 // out of that round by all, and its later deltas too.
 func TestEquivocation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 21, worldConfig{params: budgetOf(1000)})
 	w.found(3)
 	w.runFor(3000)
@@ -81,6 +83,7 @@ func TestEquivocation(t *testing.T) {
 // Deltas that break the rules, or whose payload does not decode, are refused by
 // all and stop nobody.
 func TestBadDeltas(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 22, worldConfig{params: budgetOf(1000)})
 	w.found(3)
 	w.runFor(3000)
@@ -115,6 +118,7 @@ func TestBadDeltas(t *testing.T) {
 // A payload too large for its fragment is not even fetched, and its header rings
 // no bell.
 func TestOversizeIsNotFetched(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 23, worldConfig{params: budgetOf(1000)})
 	w.found(1)
 	w.runFor(300)
@@ -136,6 +140,7 @@ func TestOversizeIsNotFetched(t *testing.T) {
 
 // In a run of many windows what is kept stays bounded, and it still ends well.
 func TestManyWindows(t *testing.T) {
+	t.Parallel()
 	p := budgetOf(2400)
 	p.H, p.HMin, p.WindowAccept, p.WindowUnion = 4, 1, 4, 9
 	w := newWorld(t, 24, worldConfig{params: p, loss: 0.1})
@@ -157,6 +162,7 @@ func TestManyWindows(t *testing.T) {
 // The paper's adoption discards what is unpublished at each close: quality
 // aside, it ends, as one chain, with the discarded steps in their own column.
 func TestOverwrite(t *testing.T) {
+	t.Parallel()
 	p := budgetOf(1000)
 	p.Overwrite = true
 	w := newWorld(t, 25, worldConfig{params: p})

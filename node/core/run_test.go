@@ -10,12 +10,14 @@ import (
 const patience = 400_000
 
 func TestFourLearnersReachTheBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, worldConfig{params: budgetOf(1000)})
 	w.found(4)
 	w.finish(patience)
 }
 
 func TestAloneReachesTheBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, worldConfig{params: budgetOf(300)})
 	w.found(1)
 	w.finish(patience)
@@ -23,6 +25,7 @@ func TestAloneReachesTheBudget(t *testing.T) {
 
 // A faster node contributes in proportion, and nobody waits for the slow ones.
 func TestSharesFollowSpeeds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2, worldConfig{params: budgetOf(1500)})
 	divisors := []core.Time{1, 1, 2, 4}
 	var sum float64
@@ -44,6 +47,7 @@ func TestSharesFollowSpeeds(t *testing.T) {
 
 // A fourth joins at a third of the tokens and one leaves in order at two thirds.
 func TestJoinAndLeave(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3, worldConfig{params: budgetOf(1200)})
 	w.found(3)
 	budget := w.cfg.params.Budget
@@ -70,6 +74,7 @@ func TestJoinAndLeave(t *testing.T) {
 
 // An observer folds, serves and agrees, and never publishes.
 func TestObserver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4, worldConfig{params: budgetOf(600)})
 	w.found(2)
 	o := w.add(nodeConfig{alone: true, observer: true})
@@ -81,12 +86,14 @@ func TestObserver(t *testing.T) {
 
 // Links of a latency of twenty steps delay what is folded, never a step.
 func TestLatencyOfTwentySteps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 5, worldConfig{params: budgetOf(4000), latencyMs: 1000, stepMs: 50})
 	w.found(4)
 	w.finish(patience)
 }
 
 func TestLossAndDuplication(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 6, worldConfig{params: budgetOf(1000), loss: 0.1, duplicate: 0.1})
 	w.found(4)
 	w.finish(patience)
@@ -94,6 +101,7 @@ func TestLossAndDuplication(t *testing.T) {
 
 // Both sides of a partition go on, and are one chain after it.
 func TestPartitionHeals(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 7, worldConfig{params: budgetOf(1500)})
 	w.found(4)
 	w.runFor(5000)
@@ -110,6 +118,7 @@ func TestPartitionHeals(t *testing.T) {
 
 // A node that is killed goes on from its disk; what it had published stays.
 func TestCrashAndRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 8, worldConfig{params: budgetOf(1500)})
 	w.found(3)
 	w.runFor(6050)
@@ -126,6 +135,7 @@ func TestCrashAndRestart(t *testing.T) {
 
 // All nodes are killed at once, and each begins from its own disk.
 func TestAllRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 9, worldConfig{params: budgetOf(1000)})
 	w.found(3)
 	w.runFor(7050)
@@ -141,6 +151,7 @@ func TestAllRestart(t *testing.T) {
 
 // A node that was alone is killed while a round of its own is open.
 func TestAloneRestarts(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		w := newWorld(t, seed, worldConfig{params: budgetOf(200)})
 		w.found(1)
@@ -154,6 +165,7 @@ func TestAloneRestarts(t *testing.T) {
 
 // With every other node dead, inner steps go on at full rate.
 func TestOneSurvivorNeverWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 10, worldConfig{params: budgetOf(1000)})
 	w.found(4)
 	w.runFor(5000)
@@ -171,6 +183,7 @@ func TestOneSurvivorNeverWaits(t *testing.T) {
 
 // A peer that hangs with its connections open stalls no step and no round.
 func TestHungPeerStallsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 11, worldConfig{params: budgetOf(1500)})
 	w.found(4)
 	w.runFor(5000)
@@ -191,6 +204,7 @@ func TestHungPeerStallsNothing(t *testing.T) {
 // Nodes whose links name peers, none of which holds more than genesis, begin
 // from there after a while.
 func TestOnlyNewcomersMeet(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 12, worldConfig{params: budgetOf(600)})
 	for range 3 {
 		w.add(nodeConfig{})

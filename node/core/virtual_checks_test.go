@@ -6,11 +6,12 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// finish runs until every node that is up says that the run is over, and checks
-// what must then hold of each run.
+// finish runs until every node that is up says that the run is over and holds
+// the same bits (one that was parted from the others may have finished by itself
+// before it met them), and checks what must then hold of each run.
 func (w *world) finish(limit core.Time) {
 	w.t.Helper()
-	w.runUntil("all finished", limit, w.allFinished)
+	w.runUntil("all finished with the same bits", limit, func() bool { return w.allFinished() && w.same() })
 	w.runFor(100)
 	w.checkSame()
 	w.checkBudget()
@@ -27,15 +28,23 @@ func (w *world) allFinished() bool {
 	return true
 }
 
+func (w *world) same() bool {
+	chain, state := w.alive()[0].machine.Digests()
+	for _, n := range w.alive() {
+		if c, s := n.machine.Digests(); c != chain || s != state {
+			return false
+		}
+	}
+	return true
+}
+
 // checkSame: one chain and one state for all.
 func (w *world) checkSame() {
 	w.t.Helper()
-	first := w.alive()[0]
-	chain, state := first.machine.Digests()
+	if !w.same() {
+		w.fatalf("the nodes hold different bits\n%s", w)
+	}
 	for _, n := range w.alive() {
-		if c, s := n.machine.Digests(); c != chain || s != state {
-			w.fatalf("node %d and node %d hold different bits\n%s", first.index, n.index, w)
-		}
 		if l := loss(n.anchors()); l > loss(initial())/5 {
 			w.fatalf("node %d: loss %g of %g at the start", n.index, l, loss(initial()))
 		}
