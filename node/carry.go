@@ -180,7 +180,8 @@ func (n *node) fold(w outer.WantFold, epoch uint64) {
 // errOvertaken: tips of another chain were installed after the machine asked.
 var errOvertaken = errors.New("overtaken by the tips of another node")
 
-// foldAndKeep folds and writes the rounds to the ledger.
+// foldAndKeep folds and writes the rounds to the ledger. Rounds after them are
+// those that a late delta put past the end of the fragment.
 func (n *node) foldAndKeep(w outer.WantFold, epoch uint64) (foldResult, error) {
 	if epoch != n.tips.epoch {
 		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, errOvertaken)
@@ -188,6 +189,7 @@ func (n *node) foldAndKeep(w outer.WantFold, epoch uint64) (foldResult, error) {
 	res, err := n.tips.fold(w)
 	if err == nil {
 		n.check("record rounds", n.store.PutRounds(w.Fragment, w.Start+1, res.rounds))
+		n.check("drop rounds", n.store.TruncateRounds(w.Fragment, res.tip.Round))
 	}
 	return res, err
 }
