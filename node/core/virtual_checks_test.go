@@ -11,8 +11,15 @@ import (
 // before it met them), and checks what must then hold of each run.
 func (w *world) finish(limit core.Time) {
 	w.t.Helper()
-	w.runUntil("all finished with the same bits", limit, func() bool { return w.allFinished() && w.same() })
-	w.runFor(100)
+	var rest wire.Digest
+	since := w.now
+	w.runUntil("all finished and at rest with the same bits", limit, func() bool {
+		_, state := w.alive()[0].machine.Digests()
+		if state != rest || !w.allFinished() || !w.same() {
+			rest, since = state, w.now
+		}
+		return w.now-since >= quietMs
+	})
 	w.checkSame()
 	w.checkBudget()
 	w.checkLedger()

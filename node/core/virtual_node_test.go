@@ -80,7 +80,7 @@ func (n *node) boot(saved []outer.Restored) {
 	}
 	n.machine = core.New(core.Config{
 		Params: w.cfg.params, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.cfg.observer, Precision: outer.PrecisionF32,
-		QuietMs: 1500, Alone: n.cfg.alone, AloneMs: 3000,
+		QuietMs: quietMs, Alone: n.cfg.alone, AloneMs: 3000,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: w.now, BeatMinMs: 200,
 			WindowAccept: w.cfg.params.WindowAccept, WindowUnion: w.cfg.params.WindowUnion,

@@ -55,9 +55,10 @@ const start core.Time = 1_000_000
 
 // Times of a node beside the network.
 const (
-	tickMs = 20
-	diskMs = 2
-	foldMs = 5
+	tickMs  = 20
+	diskMs  = 2
+	foldMs  = 5
+	quietMs = 1500
 )
 
 func testParams(budget uint64) outer.Params {
