@@ -21,7 +21,7 @@ const slowPace = 20 * time.Millisecond
 // A run in which one joins in the middle, one leaves and one only watches.
 func TestJoinLeaveObserve(t *testing.T) {
 	t.Parallel()
-	const budget = 40_000
+	const budget = 24_000
 	text := toyText(t)
 	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
 	link := first.link()
@@ -164,7 +164,7 @@ func checkFlippedByte(t *testing.T, dir string, view LedgerView) {
 // A node that is stopped and started again goes on where it was.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	const budget = 30_000
+	const budget = 20_000
 	text := toyText(t)
 	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
 	link := first.link()
