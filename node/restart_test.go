@@ -1,0 +1,132 @@
+package node
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// loader is a node as far as load needs it.
+func (l *ledgerWriter) loader() *node {
+	l.t.Helper()
+	return &node{
+		log: slog.New(slog.DiscardHandler), cfg: Config{Dir: l.dir}, genesis: l.g, run: l.g.RunID(), plan: l.plan,
+		store: l.store, tips: l.newTips(), view: newView(len(l.plan), l.g.Outer.WindowUnion),
+	}
+}
+
+func (l *ledgerWriter) load() ([]*outer.Tip, []savedFragment, *node) {
+	l.t.Helper()
+	n := l.loader()
+	tips, saved, err := n.load()
+	l.check(err)
+	return tips, saved, n
+}
+
+func TestLoadNothing(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	tips, saved, _ := l.load()
+	if saved != nil || tips[0].State != l.tips[0].State {
+		t.Errorf("an empty folder has %+v", saved)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	l := newLedger(t).rounds(4).bases().rounds(2)
+	defer l.close()
+	l.check(l.store.RaiseMark(1, 9))
+	tips, saved, n := l.load()
+	for p, s := range saved {
+		if tips[p].Round != 4 || s.Closed != 6 || !slices.Equal(s.Bases, []uint32{4}) || len(s.Held) != 4 || len(s.headers) != 4 {
+			t.Errorf("fragment %d: tip %d, closed %d, bases %v, %d held", p, tips[p].Round, s.Closed, s.Bases, len(s.Held))
+		}
+		if last := s.History[len(s.History)-1]; len(s.History) != 4 || last.Chain != tips[p].Chain || len(last.Folded) != 2 {
+			t.Errorf("fragment %d: history %+v", p, s.History)
+		}
+		if got := n.view.ledger[p]; got.deltas != 12 || got.total[wire.PeerIDOf(l.keys[1])] != 6*200 {
+			t.Errorf("fragment %d: ledger %+v", p, got.total)
+		}
+	}
+	if saved[0].Mark != 0 || saved[1].Mark != 9 {
+		t.Errorf("marks %d %d", saved[0].Mark, saved[1].Mark)
+	}
+}
+
+// A node that was killed after it had signed, before any round closed, must
+// still know that it has signed.
+func TestLoadMarkOfTheFirstRound(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	l.check(l.store.RaiseMark(0, 1))
+	if _, saved, _ := l.load(); saved == nil || saved[0].Mark != 1 {
+		t.Errorf("saved %+v", saved)
+	}
+}
+
+// Bases that do not belong to the recorded chain are no ground to build on.
+func TestLoadDropsBasesThatDoNotFit(t *testing.T) {
+	l := newLedger(t).rounds(2).bases().rounds(2)
+	defer l.close()
+	stale := *l.tips[0]
+	stale.Tokens++
+	l.check(l.store.PutBase(0, 4, stale.Encode())) // of a fold that was not recorded
+	stale.Round = 9
+	l.check(l.store.PutBase(0, 9, stale.Encode())) // of a round that was not recorded
+	l.base(1)
+	l.damageBase("1-4-")
+	tips, saved, _ := l.load()
+	for p := range tips {
+		if tips[p].Round != 2 || !slices.Equal(saved[p].Bases, []uint32{2}) || saved[p].Closed != 4 {
+			t.Errorf("fragment %d: tip %d, bases %v, closed %d", p, tips[p].Round, saved[p].Bases, saved[p].Closed)
+		}
+		if got := l.diskBases(p); !slices.Equal(got, []uint32{2}) {
+			t.Errorf("fragment %d: on disk %v", p, got)
+		}
+	}
+}
+
+// damageBase changes the bases whose file names begin so.
+func (l *ledgerWriter) damageBase(prefix string) {
+	l.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(l.dir, "bases", prefix+"*"))
+	l.check(err)
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		l.check(err)
+		b[len(b)-1] ^= 1
+		l.check(os.WriteFile(path, b, 0o600))
+	}
+}
+
+// Records of a chain that was given up do not stay under the one installed.
+func TestKeepHistory(t *testing.T) {
+	l := newLedger(t).rounds(6)
+	defer l.close()
+	n := l.loader()
+	link := func(round uint32) outer.Link {
+		r, err := l.store.Round(0, round)
+		l.check(err)
+		return linkOf(round, r)
+	}
+	l.check(n.keepHistory(0, []outer.Link{link(3), link(4)}))
+	if _, err := l.store.Round(0, 1); err != nil {
+		t.Errorf("the same chain: %v", err)
+	}
+	other := link(4)
+	other.Chain[0] ^= 1
+	l.check(n.keepHistory(0, []outer.Link{other}))
+	var rounds []uint32
+	l.check(l.store.Rounds(0, 1, maxRound, func(round uint32, _ store.Round) error { rounds = append(rounds, round); return nil }))
+	if !slices.Equal(rounds, []uint32{4}) {
+		t.Errorf("records after another chain was installed: %v", rounds)
+	}
+	genesis := outer.Link{Chain: l.g.Tips()[0].Chain}
+	l.check(n.keepHistory(1, []outer.Link{genesis}))
+}
