@@ -32,7 +32,12 @@ type ledgerWriter struct {
 
 func newLedger(t *testing.T) *ledgerWriter {
 	t.Helper()
-	l := &ledgerWriter{t: t, dir: t.TempDir(), g: toyGenesis(1 << 40)}
+	return newLedgerOf(t, toyGenesis(1<<40))
+}
+
+func newLedgerOf(t *testing.T, g Genesis) *ledgerWriter {
+	t.Helper()
+	l := &ledgerWriter{t: t, dir: t.TempDir(), g: g}
 	l.plan, l.tips = l.g.Plan(), l.g.Tips()
 	for seed := range byte(2) {
 		l.keys = append(l.keys, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed + 1}, ed25519.SeedSize)))

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,6 +156,7 @@ func linkOf(round uint32, r store.Round) outer.Link {
 	for _, id := range r.Folded {
 		l.Folded = append(l.Folded, outer.ID(id))
 	}
+	slices.SortFunc(l.Folded, func(a, b outer.ID) int { return bytes.Compare(a[:], b[:]) }) // a record has the order of the fold
 	return l
 }
 

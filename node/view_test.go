@@ -1,0 +1,120 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+// However often rounds are folded again, the tokens are those of the last folds.
+func TestAuthorTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const window = 8
+		a := newAuthorTokens(window)
+		now := map[uint32][]outer.Delta{} // the model: what was put last
+		closed := uint32(0)
+		for range rapid.IntRange(1, 60).Draw(t, "folds") {
+			start := closed - min(closed, uint32(rapid.IntRange(0, window).Draw(t, "back")))
+			for round := start + 1; round <= closed+1; round++ {
+				var set []outer.Delta
+				for author := range rapid.IntRange(0, 3).Draw(t, "deltas") {
+					set = append(set, outer.Delta{Author: outer.Author{byte(author)}, Tokens: rapid.Uint64Range(1, 1000).Draw(t, "tokens")})
+				}
+				a.put(round, set)
+				now[round] = set
+			}
+			closed++
+		}
+		want, deltas := map[wire.PeerID]uint64{}, 0
+		for _, set := range now {
+			for _, d := range set {
+				want[wire.PeerID(d.Author)] += d.Tokens
+				deltas++
+			}
+		}
+		for author, tokens := range want {
+			if a.total[author] != tokens {
+				t.Fatalf("author %v has %d tokens, want %d", author, a.total[author], tokens)
+			}
+		}
+		if a.deltas != uint64(deltas) {
+			t.Fatalf("%d deltas, want %d", a.deltas, deltas)
+		}
+		if len(a.rounds) > 2*window+2 {
+			t.Fatalf("%d rounds are kept apart, the window is %d", len(a.rounds), window)
+		}
+	})
+}
+
+func TestFoldedOf(t *testing.T) {
+	set := []outer.Delta{{ID: outer.ID{1}}, {ID: outer.ID{2}}, {ID: outer.ID{3}}}
+	got := foldedOf(set, []wire.Digest{{3}, {1}})
+	if len(got) != 2 || got[0].ID != set[0].ID || got[1].ID != set[2].ID || set[1].ID != (outer.ID{2}) {
+		t.Errorf("got %v of %v", got, set)
+	}
+}
+
+func TestSpeedometer(t *testing.T) {
+	var s speedometer
+	start := time.Unix(1000, 0)
+	if s.perSecond() != 0 {
+		t.Error("a speed before anything was measured")
+	}
+	for i := range 100 { // ten seconds at 50 tokens a second
+		s.note(start.Add(time.Duration(i)*100*time.Millisecond), uint64(5*i))
+	}
+	if got := s.perSecond(); got != 50 || len(s.at) != 10 {
+		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
+	}
+	for i := range 200 { // much later, 7 a second
+		s.note(start.Add(time.Duration(100+i)*time.Second), uint64(1000+7*i))
+	}
+	if got := s.perSecond(); got != 7 || len(s.at) != speedSamples {
+		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
+	}
+	s.note(start.Add(time.Hour), 3) // another chain, with fewer tokens
+	if got := s.perSecond(); got != 0 {
+		t.Errorf("%v tokens/s after the tokens shrank", got)
+	}
+}
+
+// What strangers do cannot fill the memory of the screen.
+func TestViewIsBounded(t *testing.T) {
+	n := &node{log: slog.New(slog.DiscardHandler)}
+	n.view = newView(1, 4)
+	for i := range 1000 {
+		id := wire.PeerID{byte(i), byte(i >> 8)}
+		addr := fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i)
+		n.view.peerUp(n, p2p.PeerUp{ID: id, Addr: addr})
+		n.view.refusedPeer(n, p2p.Refused{ID: id, Addr: addr, Reason: errors.New("no")})
+		n.view.dialled(n, addr, errors.New("no answer"))
+		n.view.note(n, core.Refused{Header: wire.Header{Author: id}, Reason: errors.New("too many tokens")})
+	}
+	v := &n.view
+	if len(v.events) != maxEvents || len(v.refused) != maxRefused || len(v.dials) != maxDials || len(v.addrs) > maxRefused {
+		t.Errorf("%d events, %d refused, %d dials, %d addresses", len(v.events), len(v.refused), len(v.dials), len(v.addrs))
+	}
+	if last := v.events[len(v.events)-1]; last.Kind != "delta refused" {
+		t.Errorf("the newest event is %+v", last)
+	}
+	v.dialled(n, "/ip4/10.0.0.1/tcp/0", nil)
+	if len(v.dials) != maxDials-1 {
+		t.Error("an address that answers is still said to fail")
+	}
+	peers := n.addRefused(nil)
+	if !slices.IsSortedFunc(peers, func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) }) {
+		t.Errorf("refused peers in no order: %v", peers)
+	}
+}
