@@ -75,6 +75,10 @@ func TestGraceWithinBells(t *testing.T) {
 	if got := g.m.grace(); got != 300 {
 		t.Fatalf("grace %d with bells every 600 ms, want 300", got)
 	}
+	g.m.late.rang(1, 1700) // another fragment's bell says nothing of this one's
+	if got := g.m.grace(); got != 300 {
+		t.Fatalf("grace %d after another fragment's bell", got)
+	}
 }
 
 // Fewer deltas than the quorum stretch grace to GraceMaxMs and no further.
@@ -143,6 +147,8 @@ func TestParksOnePerAuthor(t *testing.T) {
 	g.want(g.offer(g.delta(Author{1}, 0, 6)), ErrParked)
 	g.want(g.offer(g.delta(Author{2}, 0, 6)), nil)
 	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	g.want(g.offer(g.delta(Author{3}, 0, 3)), nil) // the nearest that is parked
+	g.want(g.offer(g.delta(Author{3}, 0, 4)), ErrParked)
 	if g.m.Closed(0) != 0 {
 		t.Fatal("a parked delta closed a round")
 	}

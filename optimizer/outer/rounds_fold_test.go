@@ -130,13 +130,18 @@ func TestWindowEdge(t *testing.T) {
 	p.WindowAccept, p.WindowUnion = 2, 5
 	g := newRig(t, p)
 	g.live(1, 2)
-	g.close(33)
-	g.want(g.offer(g.delta(Author{2}, 0, 33-5)), ErrFinal)
-	late := g.delta(Author{2}, 0, 33-4)
-	g.give(late)
-	g.after(g.p.GraceMaxMs)
-	if l, _ := g.m.Link(0, 33-4); !slices.Contains(l.Folded, late.ID) {
-		t.Fatal("not folded")
+	for closed := uint32(1); closed <= 40; closed++ {
+		g.close(1)
+		if closed < 6 {
+			continue
+		}
+		g.want(g.offer(g.delta(Author{2}, 0, closed-5)), ErrFinal)
+		late := g.delta(Author{3}, 0, closed-4)
+		g.give(late)
+		g.after(g.p.GraceMaxMs)
+		if l, _ := g.m.Link(0, closed-4); !slices.Contains(l.Folded, late.ID) {
+			t.Fatalf("closed %d: not folded", closed)
+		}
 	}
 }
 

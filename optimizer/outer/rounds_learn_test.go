@@ -181,8 +181,13 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 		t.Fatalf("end round %d, ended %v", got, g.m.Ended())
 	}
 	g.step(8)
+	g.live(1)
 	if d := g.publish(0); d.Round != 2 {
 		t.Fatalf("published for round %d", d.Round)
+	}
+	g.step(1)
+	if g.expectClosed(1); !g.m.Flushed() {
+		t.Fatal("the last round is signed, and flushed waits for more")
 	}
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(2)
@@ -199,7 +204,7 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 	g.expectClosed(2)
 }
 
-// settled runs a life of one own delta and returns all adoptions.
+// The life of an own delta that is folded, left out by evidence, and returned.
 func TestSettle(t *testing.T) {
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 2, 4
