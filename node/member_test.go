@@ -32,7 +32,10 @@ func launch(t *testing.T, cfg Config) *member {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
-	cfg.Profile, cfg.Threads, cfg.Batch = "local", 1, 2
+	cfg.Profile, cfg.Threads = "local", 1
+	if cfg.Batch == 0 {
+		cfg.Batch = 2
+	}
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
 	}

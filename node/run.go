@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -15,10 +14,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/node/store"
-	"atoll/optimizer"
 	"atoll/optimizer/outer"
-	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 )
 
 // Run takes part in a run until it ends, until ctx ends (an ordered leave), or
@@ -115,7 +111,7 @@ func (n *node) listen() error {
 
 // open opens the node's disk and what it keeps of the run.
 func (n *node) open() error {
-	if err := n.fits(); err != nil {
+	if err := n.fits(memoryBytes()); err != nil {
 		return err
 	}
 	s, err := store.Open(n.cfg.Dir, n.run)
@@ -138,108 +134,16 @@ func (n *node) open() error {
 	return nil
 }
 
-// fits makes sure that the model has room in the memory of this machine, where
-// the system says how much there is.
-func (n *node) fits() error {
+// fits makes sure that the model has room in the memory of this machine: have
+// bytes, 0 where the system does not say.
+func (n *node) fits(have uint64) error {
 	need := uint64(n.genesis.tipsSize(n.genesis.Plan()))
 	if !n.cfg.Observe {
 		need += uint64(n.trainerConfig(n.genesis.Batch).MemoryBytes())
 	}
-	if have := memoryBytes(); have > 0 && need > have {
+	if have > 0 && need > have {
 		return fmt.Errorf("the model of this run needs %d MiB of memory and this machine has %d MiB; use a larger machine, or --observe to hold it without training", need>>20, have>>20)
 	}
-	return nil
-}
-
-// prepareTraining reads the text that training and live evaluation need.
-func (n *node) prepareTraining(ctx context.Context) error {
-	if n.cfg.Observe && n.cfg.EvalBytes == 0 {
-		return nil
-	}
-	data, err := corpus.Open(n.cfg.Data)
-	if err != nil {
-		return err
-	}
-	if err := data.Fits(n.genesis.Model.Context); err != nil {
-		return err
-	}
-	n.data = data
-	if n.cfg.Observe {
-		return nil
-	}
-	return n.prepareTrainer(ctx)
-}
-
-// measureFor is how long the speed of this machine is measured at the start.
-const measureFor = 300 * time.Millisecond
-
-// prepareTrainer measures the machine's speed for this model, plans its batch
-// and makes the trainer.
-func (n *node) prepareTrainer(ctx context.Context) error {
-	cfg := n.trainerConfig(n.genesis.Batch)
-	speed, err := trainer.Measure(ctx, cfg, 2, measureFor, time.Now)
-	if err != nil {
-		return err
-	}
-	if n.cfg.Batch > 0 {
-		cfg.Batch = n.cfg.Batch
-	}
-	if err := n.record.change(func(r *hello.Record) { r.TokensPerSecond = speed.TokensPerSecond }); err != nil {
-		return err
-	}
-	if n.cfg.Batch == 0 {
-		cfg.Batch, cfg.MicroBatch = n.planBatch()
-	}
-	tokens := uint64(cfg.Batch * n.genesis.Model.Context)
-	if err := n.record.change(func(r *hello.Record) {
-		r.TokensPerStep = tokens
-		if paced := float64(tokens) / n.cfg.Pace.Seconds(); n.cfg.Pace > 0 && paced < r.TokensPerSecond {
-			r.TokensPerSecond = paced
-		}
-	}); err != nil {
-		return err
-	}
-	n.host.Renew()
-	if n.built, err = trainer.New(cfg, n.data); err != nil {
-		return err
-	}
-	return n.resumeOptimizer()
-}
-
-// stepShare bounds a planned step to this part of the token budget: a run ends
-// within a percent of its budget, which a few large steps would overshoot.
-const stepShare = 1000
-
-// planBatch is what this machine's measured speed and memory bring: rows per
-// step, and rows at once.
-func (n *node) planBatch() (batch, micro int) {
-	g := n.genesis
-	most := min(g.Outer.MaxTokensPerStep, max(uint64(g.Batch*g.Model.Context), g.Outer.Budget/stepShare))
-	return hello.Plan(n.record.get(), g.Batch, g.Model.Context, most)
-}
-
-func (n *node) trainerConfig(batch int) trainer.Config {
-	in := n.genesis.Inner
-	return trainer.Config{
-		Model: n.genesis.Model, Batch: batch, Seed: n.genesis.Seed, Author: n.self, Threads: n.cfg.Threads,
-		Optim: trainer.OptimConfig{
-			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
-			Clip:  in.Clip,
-		},
-	}
-}
-
-// resumeOptimizer takes back the inner optimizer's state of before a restart.
-// Without one it begins anew, which costs quality for a few steps only.
-func (n *node) resumeOptimizer() error {
-	b, err := n.store.Checkpoint()
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		err = n.built.SetState(b)
-	}
-	n.check("resume inner optimizer", err)
 	return nil
 }
 
@@ -301,49 +205,6 @@ func trustedPeers(l Link) []wire.PeerID {
 		}
 	}
 	return ids
-}
-
-func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
-	in := n.genesis.Inner
-	n.train = &training{
-		trainer: n.built, learner: l, pace: n.cfg.Pace, commands: newMailbox[learnerCommand](),
-		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
-		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
-	}
-	for p, tip := range tips {
-		n.train.closed[p] = tip.Round
-	}
-	n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
-	n.work.goRun(func(ctx context.Context) {
-		if err := n.train.run(ctx); err != nil {
-			n.fail(err)
-		}
-	})
-}
-
-// stepped runs on the training thread: the step is in the log before anything
-// hears of it.
-func (n *node) stepped(res trainer.StepResult, took time.Duration) {
-	err := n.steplog.Append(store.Step{
-		Number: uint64(n.built.Steps()), Tokens: uint64(res.Tokens),
-		EndMs: n.clock.now(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
-	})
-	n.post(func(now core.Time) {
-		n.check("step log", err)
-		n.steps++
-		n.trained += uint64(res.Tokens)
-		n.machine.Stepped(now, uint64(res.Tokens))
-	})
-}
-
-// checkpoint runs on the training thread: it copies the inner optimizer's
-// state and leaves the writing to the disk queue.
-func (n *node) checkpoint() {
-	state, err := n.built.State()
-	n.check("inner optimizer state", err)
-	if err == nil {
-		n.work.disk.put(func() { n.check("checkpoint", n.store.PutCheckpoint(state)) })
-	}
 }
 
 // dialPeers tries the addresses of the link and of the flags, and again while

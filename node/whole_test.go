@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/wire"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -186,7 +187,13 @@ func TestRestart(t *testing.T) {
 			t.Errorf("restarted node took tips from a peer: %q", stage)
 		}
 	}
+	// A node that was restarted can give its tips to a newcomer.
+	observer := launch(t, Config{Link: second.link(), Observe: true})
+	observer.until("it is in", func(s status.Snapshot) bool { return s.State == wire.Observing.String() })
 	end := second.end()
+	if o := observer.end(); o.StateDigest != end.StateDigest || o.ChainDigest != end.ChainDigest {
+		t.Errorf("newcomer ends with %.8s %.8s", o.ChainDigest, o.StateDigest)
+	}
 	all := first.until("the end", finished)
 	if !end.Finished || end.StateDigest != all.StateDigest || end.ChainDigest != all.ChainDigest {
 		t.Errorf("ends: %v %.8s %.8s and %.8s %.8s", end.Finished, end.ChainDigest, end.StateDigest, all.ChainDigest, all.StateDigest)
@@ -279,6 +286,8 @@ func TestRunErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	genesis, text := toyGenesis(1000).Encode(), toyText(t)
+	smallSteps := toyGenesis(1000)
+	smallSteps.Outer.MaxTokensPerStep = 2 * 16
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -290,6 +299,8 @@ func TestRunErrors(t *testing.T) {
 		{"no data", Config{Genesis: genesis, Data: short + ".absent"}, "no such file"},
 		{"bad peer", Config{Genesis: genesis, Data: text, Peers: []string{"/ip4/127.0.0.1/tcp/80"}}, "ends in /p2p/ID"},
 		{"bad genesis", Config{Genesis: genesis[1:], Data: text}, "genesis"},
+		{"large batch", Config{Genesis: genesis, Data: text, Batch: maxBatch + 1}, "Batch is 4097"},
+		{"batch beyond the run's", Config{Genesis: smallSteps.Encode(), Data: text, Batch: 3}, "at most 2 rows a step"},
 		{"negative pace", Config{Genesis: genesis, Data: text, Pace: -1}, "Pace is -1ns"},
 	} {
 		if err := fails(t, c.cfg); !strings.Contains(err.Error(), c.want) {

@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/node/core"
+	"atoll/node/store"
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+)
+
+// prepareTraining reads the text that training and live evaluation need.
+func (n *node) prepareTraining(ctx context.Context) error {
+	if n.cfg.Observe && n.cfg.EvalBytes == 0 {
+		return nil
+	}
+	data, err := corpus.Open(n.cfg.Data)
+	if err != nil {
+		return err
+	}
+	if err := data.Fits(n.genesis.Model.Context); err != nil {
+		return err
+	}
+	n.data = data
+	if n.cfg.Observe {
+		return nil
+	}
+	return n.prepareTrainer(ctx)
+}
+
+// measureFor is how long the speed of this machine is measured at the start.
+const measureFor = 300 * time.Millisecond
+
+// prepareTrainer measures the machine's speed for this model, plans its batch
+// and makes the trainer. Peers learn of it by a new record.
+func (n *node) prepareTrainer(ctx context.Context) error {
+	cfg := n.trainerConfig(n.genesis.Batch)
+	speed, err := trainer.Measure(ctx, cfg, 2, measureFor, time.Now)
+	if err != nil {
+		return err
+	}
+	r := n.record.get()
+	r.TokensPerSecond = speed.TokensPerSecond
+	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
+		return err
+	}
+	r.TokensPerStep = uint64(cfg.Batch * n.genesis.Model.Context)
+	if pace := n.cfg.Pace.Seconds(); pace > 0 {
+		r.TokensPerSecond = min(r.TokensPerSecond, float64(r.TokensPerStep)/pace)
+	}
+	if err := n.record.set(r); err != nil {
+		return err
+	}
+	n.host.Renew()
+	if n.built, err = trainer.New(cfg, n.data); err != nil {
+		return err
+	}
+	return n.resumeOptimizer()
+}
+
+// planBatch is the rows of a step, and of one forward pass (0 = all of them).
+func (n *node) planBatch(r hello.Record) (batch, micro int, err error) {
+	most, context := n.genesis.Outer.MaxTokensPerStep, n.genesis.Model.Context
+	if n.cfg.Batch == 0 {
+		batch, micro = hello.Plan(r, n.genesis.Batch, context, most)
+		return batch, micro, nil
+	}
+	if rows := most / uint64(context); uint64(n.cfg.Batch) > rows {
+		return 0, 0, fmt.Errorf("config: Batch is %d rows of %d tokens; this run takes at most %d rows a step, or 0 to plan it from the measured speed", n.cfg.Batch, context, rows)
+	}
+	return n.cfg.Batch, 0, nil
+}
+
+func (n *node) trainerConfig(batch int) trainer.Config {
+	in := n.genesis.Inner
+	return trainer.Config{
+		Model: n.genesis.Model, Batch: batch, Seed: n.genesis.Seed, Author: n.self, Threads: n.cfg.Threads,
+		Optim: trainer.OptimConfig{
+			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+			Clip:  in.Clip,
+		},
+	}
+}
+
+// resumeOptimizer takes back the inner optimizer's state of before a restart.
+// Without one it begins anew, which costs quality for a few steps only.
+func (n *node) resumeOptimizer() error {
+	b, err := n.store.Checkpoint()
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = n.built.SetState(b)
+	}
+	n.check("resume inner optimizer", err)
+	return nil
+}
+
+func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
+	in := n.genesis.Inner
+	n.train = &training{
+		trainer: n.built, learner: l, pace: n.cfg.Pace, commands: newMailbox[learnerCommand](),
+		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
+		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
+	}
+	for p, tip := range tips {
+		n.train.closed[p] = tip.Round
+	}
+	n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
+	n.work.goRun(func(ctx context.Context) {
+		if err := n.train.run(ctx); err != nil {
+			n.fail(err)
+		}
+	})
+}
+
+// stepped runs on the training thread: the step is in the log before anything
+// hears of it.
+func (n *node) stepped(res trainer.StepResult, took time.Duration) {
+	err := n.steplog.Append(store.Step{
+		Number: uint64(n.built.Steps()), Tokens: uint64(res.Tokens),
+		EndMs: n.clock.now(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
+	})
+	n.post(func(now core.Time) {
+		n.check("step log", err)
+		n.steps++
+		n.trained += uint64(res.Tokens)
+		n.machine.Stepped(now, uint64(res.Tokens))
+	})
+}
+
+// checkpoint runs on the training thread: it copies the inner optimizer's
+// state and leaves the writing to the disk queue.
+func (n *node) checkpoint() {
+	state, err := n.built.State()
+	n.check("inner optimizer state", err)
+	if err == nil {
+		n.work.disk.put(func() { n.check("checkpoint", n.store.PutCheckpoint(state)) })
+	}
+}
