@@ -72,7 +72,7 @@ func (n *node) loadFragment(p int, genesis *outer.Tip) (savedFragment, error) {
 	if s.Tip == nil {
 		s.Tip, s.Bases = genesis, []uint32{0}
 	}
-	if s.History, err = n.history(p, s.Tip); err != nil {
+	if s.History, err = n.history(p, s.Tip, s.Bases[0]); err != nil {
 		return s, err
 	}
 	s.headers = map[wire.Digest]wire.SignedHeader{}
@@ -130,10 +130,12 @@ func (n *node) baseFits(p int, round uint32) (bool, error) {
 	return base == record.State, err
 }
 
-// history are the links that lead to a tip, oldest first.
-func (n *node) history(p int, tip *outer.Tip) ([]outer.Link, error) {
+// history are the links that lead to a tip, oldest first: those of the union
+// window, and further back to the oldest base, from which that window is
+// refolded.
+func (n *node) history(p int, tip *outer.Tip, oldest uint32) ([]outer.Link, error) {
 	var links []outer.Link
-	from := tip.Round - min(tip.Round, n.genesis.Outer.WindowUnion)
+	from := min(oldest, tip.Round-min(tip.Round, n.genesis.Outer.WindowUnion))
 	err := n.store.Rounds(p, from, tip.Round, func(round uint32, r store.Round) error {
 		if len(links) > 0 && links[len(links)-1].Round+1 != round {
 			links = nil // a gap: what is older does not lead here
