@@ -113,7 +113,7 @@ func (n *node) dial(ctx context.Context, addr string) {
 // storeOwn makes an own delta durable; only then is it announced.
 func (n *node) storeOwn(e core.StoreOwn) {
 	err := n.store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
-	n.owned.put(e.Seq, e.ID)
+	n.owned.put(e.Seq, ownRef{e.ID, e.Header.Header.Tokens})
 	n.post(func(now core.Time) {
 		if err != nil {
 			n.fatal = fmt.Errorf("keep own delta of fragment %d round %d: %w", e.Header.Header.Fragment, e.Header.Header.Round, err)

@@ -41,7 +41,7 @@ type node struct {
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	started time.Time
 
-	owned      ownIDs
+	owned      owned
 	donor      donor
 	control    *status.Server
 	rejoined   bool   // the folder had state of this run

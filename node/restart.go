@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -187,7 +186,7 @@ func (n *node) loadOwn(saved []savedFragment) error {
 			continue
 		}
 		s.Own = append(s.Own, outer.OwnDelta{Seq: o.Seq, Delta: core.DeltaOf(o.ID, o.Header.Header)})
-		n.owned.put(o.Seq, o.ID)
+		n.owned.put(o.Seq, ownRef{o.ID, o.Header.Header.Tokens})
 	}
 	return nil
 }
@@ -227,35 +226,4 @@ func ownOf(own []outer.OwnDelta, folded []uint64) []outer.Own {
 		out = append(out, outer.Own{Seq: o.Seq, Base: o.Delta.Base, Steps: o.Delta.Steps, Tokens: o.Delta.Tokens, Folded: in[o.Seq]})
 	}
 	return out
-}
-
-// ownIDs maps the seqs of own deltas to their ids, for reading payloads back.
-type ownIDs struct {
-	mu sync.Mutex
-	id map[uint64]wire.Digest
-}
-
-func (o *ownIDs) put(seq uint64, id wire.Digest) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.id == nil {
-		o.id = map[uint64]wire.Digest{}
-	}
-	o.id[seq] = id
-}
-
-func (o *ownIDs) get(seq uint64) (wire.Digest, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	id, ok := o.id[seq]
-	return id, ok
-}
-
-// ownPayload reads back the payload of an own delta, for the learner.
-func (n *node) ownPayload(seq uint64) ([]byte, error) {
-	id, ok := n.owned.get(seq)
-	if !ok {
-		return nil, fmt.Errorf("own delta %d is not in the ledger of %s", seq, n.cfg.Dir)
-	}
-	return n.store.Payload(id)
 }

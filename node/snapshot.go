@@ -128,6 +128,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
 	a.Refused, a.Late = n.machine.Counts()
+	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
 	for p := range n.plan {
 		a.Deltas += n.view.ledger[p].deltas
 		_, unpublished := r.Pending(p)

@@ -30,6 +30,8 @@ type view struct {
 	evalPause time.Duration // between two evaluations
 
 	contributors []int
+	returned     []uint64 // own tokens, per fragment
+	discarded    []uint64 // own tokens, per fragment
 	rounds       uint64
 	payloadBytes uint64
 	payloadHeld  uint64
@@ -49,7 +51,7 @@ func newView(fragments int, window uint32) view {
 	v := view{
 		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{},
-		contributors: make([]int, fragments),
+		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 	}
 	for p := range v.ledger {
 		v.ledger[p] = newAuthorTokens(window)
@@ -145,8 +147,11 @@ func (v *view) folded(w outer.WantFold, res foldResult) {
 	}
 }
 
-// adopted notes the moment at which the node's own work first counts.
+// adopted notes what became of own deltas, and the moment at which the node's
+// own work first counts.
 func (v *view) adopted(n *node, a outer.Adopt) {
+	v.returned[a.Fragment] += n.owned.tokens(a.Returned)
+	v.discarded[a.Fragment] += n.owned.tokens(a.Discarded)
 	mine := func(seq uint64) bool { return seq >= n.firstSeq }
 	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {
 		v.joined = time.Now()

@@ -118,3 +118,21 @@ func TestViewIsBounded(t *testing.T) {
 		t.Errorf("refused peers in no order: %v", peers)
 	}
 }
+
+// What became of own deltas is in the account.
+func TestAdoptedIsAccountedFor(t *testing.T) {
+	n := &node{log: slog.New(slog.DiscardHandler), firstSeq: 7}
+	n.view = newView(2, 4)
+	for seq, tokens := range []uint64{100, 200, 300} {
+		n.owned.put(uint64(seq), ownRef{tokens: tokens})
+	}
+	n.view.adopted(n, outer.Adopt{Fragment: 0, Fold: []uint64{1}, Returned: []uint64{0}})
+	n.view.adopted(n, outer.Adopt{Fragment: 1, Discarded: []uint64{1, 2}})
+	if v := n.view; v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
+		t.Errorf("returned %v, discarded %v, joined %v", v.returned, v.discarded, v.joined)
+	}
+	n.view.adopted(n, outer.Adopt{Fragment: 0, Fold: []uint64{7}})
+	if n.view.joined.IsZero() {
+		t.Error("its first folded delta is not noticed")
+	}
+}

@@ -94,10 +94,10 @@ type Account struct {
 	OwnFolded      []uint64 `json:"own_folded_tokens"`      // per fragment
 	OwnInFlight    []uint64 `json:"own_in_flight_tokens"`   // per fragment
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
-	OwnReturned    uint64   `json:"own_returned_tokens"`
-	OwnDiscarded   []uint64 `json:"own_discarded_tokens"` // per fragment
-	PayloadBytes   uint64   `json:"payload_bytes"`        // payload bytes received, in any form
-	PayloadHeld    uint64   `json:"payload_held_bytes"`   // sizes of the others' deltas held
+	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again
+	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment
+	PayloadBytes   uint64   `json:"payload_bytes"`          // payload bytes received, in any form
+	PayloadHeld    uint64   `json:"payload_held_bytes"`     // sizes of the others' deltas held
 }
 
 // TimeAccount is where the training thread's wall time went, in seconds. The
