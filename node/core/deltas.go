@@ -57,7 +57,7 @@ func (m *Machine) check(d outer.Delta) error {
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred} {
+	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred, outer.ErrTwice} {
 		if errors.Is(err, passing) {
 			m.gossip.Unwanted(gossip.Time(now), id)
 			return
@@ -87,7 +87,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 
 // Stepped counts an inner step of the own learner.
 func (m *Machine) Stepped(now Time, tokens uint64) {
-	m.stepTokens = tokens
+	m.stepTokens, m.end.stepped = tokens, now
 	m.rounds.Stepped(now, tokens)
 	m.tickEnd(now)
 	m.pump(now)
@@ -137,6 +137,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 	if r <= m.rounds.Closed(p) {
 		m.late++
 	}
+	delete(m.heard.doubted, h.Header.Author)
 	m.rounds.Held(now, p, r, outer.ID(id))
 	m.gossip.Stored(gossip.Time(now), id)
 	m.pump(now)
@@ -169,6 +170,20 @@ func (m *Machine) FoldFailed(now Time, fragment int, job uint64) {
 	m.pump(now)
 }
 
+// Lost says that the stored payload of a delta is damaged: it is fetched again.
+func (m *Machine) Lost(now Time, id wire.Digest) {
+	if h, ok := m.headers[id]; ok {
+		m.rounds.Lost(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+	}
+	m.pump(now)
+}
+
+// LostBase says that a kept base is damaged.
+func (m *Machine) LostBase(now Time, fragment int, round uint32) {
+	m.rounds.LostBase(now, fragment, round)
+	m.pump(now)
+}
+
 // Evidence takes proof that this node kept from before a restart.
 func (m *Machine) Evidence(now Time, e wire.Evidence) {
 	m.bar(now, e)
@@ -182,16 +197,22 @@ func (m *Machine) bar(now Time, e wire.Evidence) {
 		return
 	}
 	key := roundKey{p, r}
+	if _, known := m.evidence[key]; !known && len(m.evidence) >= maxEvidenceRounds {
+		return
+	}
 	if len(m.evidence[key]) < maxEvidence {
 		m.evidence[key] = append(m.evidence[key], e.A, e.B)
 	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
-	m.emit(StoreEvidence{Evidence: e})
 }
 
 // maxEvidence bounds the headers kept as evidence for one round: each pair
 // costs its author its place in the run, so there are few.
 const maxEvidence = 64
+
+// maxEvidenceRounds bounds the rounds for which evidence is kept: keys are free
+// to make, memory is not.
+const maxEvidenceRounds = 4096
 
 // forgetHeaders drops the headers of rounds that left the union window. They
 // stay in the ledger.

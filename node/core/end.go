@@ -3,6 +3,7 @@ package core
 import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
 )
 
 // learning is what the training thread last said of itself.
@@ -19,6 +20,7 @@ type ending struct {
 	leaving   bool
 	finished  bool
 	moved     Time // when a tip last changed
+	stepped   Time // when the own learner last stepped, or became ready to
 	announced Time // when an own delta was last announced
 	ticked    Time // the last Tick
 }
@@ -52,6 +54,9 @@ func (m *Machine) MayLeave() bool {
 func (m *Machine) tickEnd(now Time) {
 	ready := m.join.phase == Ready
 	needed := m.tokensNeeded(now)
+	if ready && !needed {
+		m.doubt(now)
+	}
 	may := m.cfg.Learner && ready && needed && !m.end.leaving
 	if may != m.end.may {
 		m.end.may = may
@@ -75,8 +80,11 @@ func (m *Machine) tokensNeeded(now Time) bool {
 	peers := m.gossip.Peers()
 	before := m.stepTokens * uint64(m.place(now))
 	for p := range m.rounds.Fragments() {
-		_, own := m.rounds.Pending(p)
-		if m.rounds.Projected(p)+own+m.peersUnpublished(peers, p, now)+before < m.cfg.Params.Budget {
+		made := m.rounds.Projected(now, p) + m.rounds.Promised(p)
+		for _, v := range peers {
+			made += m.claims(v, p, now)
+		}
+		if made+before < m.cfg.Params.Budget {
 			return true
 		}
 	}
@@ -94,22 +102,43 @@ func (m *Machine) place(now Time) int {
 	return n
 }
 
-// peersUnpublished estimates the tokens of live learners that are in no delta
-// yet: what the last beat said, plus the steps since at the speed it said,
-// minus the deltas heard since.
-func (m *Machine) peersUnpublished(peers []gossip.PeerView, p int, now Time) uint64 {
-	var sum uint64
-	for _, v := range peers {
-		if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) {
-			continue
-		}
-		u := v.Beat.Unpublished[p]
-		if v.Beat.State == wire.Training {
-			u += uint64(v.Beat.TokensPerSecond * float64(now-m.heard.at[v.ID]) / 1000)
-		}
-		sum += u - min(u, m.heard.since[v.ID][uint16(p)])
+// claims estimates the tokens of a live learner that are in no delta yet: what
+// its last beat said, plus the steps since at the speed it said, minus the
+// deltas heard since. It is a stranger's word: only one with a capability record
+// counts, never for more than one delta can carry, and not once it was doubted.
+func (m *Machine) claims(v gossip.PeerView, p int, now Time) uint64 {
+	if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) || v.Record.Author != v.ID ||
+		m.heard.doubted[v.ID] || m.rounds.Barred(outer.Author(v.ID)) {
+		return 0
 	}
-	return sum
+	most := uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
+	u := min(v.Beat.Unpublished[p], most)
+	if v.Beat.State == wire.Training {
+		u += uint64(min(v.Beat.TokensPerSecond*float64(now-m.heard.at[v.ID])/1000, float64(most)))
+	}
+	u -= min(u, m.heard.since[v.ID][uint16(p)])
+	return min(u, most, m.cfg.Params.Budget)
+}
+
+// doubtBeats is how many beat periods a run may stand still on the word of peers
+// that say they have what is missing: as many as make a peer silent.
+const doubtBeats = 10
+
+// doubt stops believing what peers say they will publish when the budget is not
+// reached, nobody steps for it, and nothing has come of their word. An author is
+// believed again when a delta of it comes.
+func (m *Machine) doubt(now Time) {
+	still := now - max(m.end.moved, m.end.stepped)
+	if m.rounds.Ended() || still < max(doubtBeats*m.gossip.BeatPeriodMs(), m.cfg.Params.GraceMaxMs) {
+		return
+	}
+	for _, v := range m.gossip.Peers() {
+		for p := range m.rounds.Fragments() {
+			if m.claims(v, p, now) > 0 && len(m.heard.doubted) < maxHeard {
+				m.heard.doubted[v.ID] = true
+			}
+		}
+	}
 }
 
 // State is what this node's beats say it is doing.
@@ -133,8 +162,7 @@ func (m *Machine) tellBeats(now Time) {
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 	}
 	for p := range m.rounds.Fragments() {
-		_, own := m.rounds.Pending(p)
-		s.Unpublished = append(s.Unpublished, own)
+		s.Unpublished = append(s.Unpublished, m.rounds.Promised(p))
 	}
 	m.gossip.SetSelf(gossip.Time(now), s)
 }
@@ -171,12 +199,17 @@ const maxHeard = 4096
 // heardTokens are the tokens per author and fragment in deltas heard since the
 // author's last beat, and when that was.
 type heardTokens struct {
-	since map[wire.PeerID]map[uint16]uint64
-	at    map[wire.PeerID]Time
+	since   map[wire.PeerID]map[uint16]uint64
+	at      map[wire.PeerID]Time
+	doubted map[wire.PeerID]bool // whose word came to nothing
 }
 
 func newHeard() heardTokens {
-	return heardTokens{since: map[wire.PeerID]map[uint16]uint64{}, at: map[wire.PeerID]Time{}}
+	return heardTokens{
+		since:   map[wire.PeerID]map[uint16]uint64{},
+		at:      map[wire.PeerID]Time{},
+		doubted: map[wire.PeerID]bool{},
+	}
 }
 
 func (h *heardTokens) beat(now Time, a wire.PeerID) {

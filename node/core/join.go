@@ -45,7 +45,10 @@ func (m *Machine) Phase() Phase { return m.join.phase }
 // trains by itself.
 func (m *Machine) Alone() bool { return m.join.phase == Ready && len(m.gossip.Peers()) == 0 }
 
-func (m *Machine) enter(now Time, p Phase) { m.join.phase, m.join.since = p, now }
+func (m *Machine) enter(now Time, p Phase) {
+	m.join.phase, m.join.since = p, now
+	m.end.stepped = now
+}
 
 // joinPeerUp begins to fetch tips from the first peer that shows up.
 func (m *Machine) joinPeerUp(now Time) {
@@ -134,12 +137,13 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	return nil
 }
 
-// InstallFailed asks for tips once more.
+// InstallFailed says that the tips do not fit. A joiner asks for others; a node
+// that is in goes on with what it has, and repair decides anew.
 func (m *Machine) InstallFailed(now Time) {
+	m.gossip.CancelFetch(gossip.Time(now))
 	if m.join.phase != Ready {
 		m.enter(now, Fetching)
+		m.gossip.FetchTips(gossip.Time(now))
 	}
-	m.gossip.CancelFetch(gossip.Time(now))
-	m.gossip.FetchTips(gossip.Time(now))
 	m.pump(now)
 }

@@ -20,6 +20,8 @@ type Rounds struct {
 	late    lateness
 	steps   stepClock
 	flush   bool // publish whatever is unpublished, H or not
+	roster  int  // counts the changes of live
+	barred  map[Author]bool
 }
 
 // fragment is the round state of one fragment.
@@ -47,6 +49,7 @@ type fragment struct {
 	drafting bool   // a draft was asked for and is not yet durable
 	mark     uint32 // highest round ever signed
 	own      []ownRound
+	called   answerers
 }
 
 // round is what is known of one round.
@@ -84,7 +87,7 @@ type foldJob struct {
 // NewRounds returns the machine of a node that holds only genesis tips. An
 // observer passes learner false: it folds and never publishes.
 func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
-	m := &Rounds{p: p, self: self, learner: learner}
+	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}}
 	for i, t := range tips {
 		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
 		f.since = i * p.H / p.Fragments
@@ -129,8 +132,13 @@ func (m *Rounds) emit(e RoundEffect) { m.out = append(m.out, e) }
 // SetLive names the learners that can be expected to answer a bell. Local
 // knowledge: it may only delay a close.
 func (m *Rounds) SetLive(live []Author) {
-	m.live = slices.Clone(live)
-	slices.SortFunc(m.live, compareAuthors)
+	sorted := slices.Clone(live)
+	slices.SortFunc(sorted, compareAuthors)
+	if slices.Equal(sorted, m.live) {
+		return
+	}
+	m.live = sorted
+	m.roster++
 	m.late.forgetAllBut(m.isLive)
 }
 
@@ -180,6 +188,9 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 	if r.find(d.ID) != nil {
 		return nil
 	}
+	if r.by(d.Author) {
+		return ErrTwice
+	}
 	if len(r.entries) >= maxEntries {
 		return ErrFull
 	}
@@ -226,11 +237,11 @@ func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
 // deltas are.
 func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 	f := m.frags[fragment]
+	m.barred[author] = true
 	if !slices.Contains(f.barred[author], rnd) {
 		f.barred[author] = append(f.barred[author], rnd)
 	}
-	if !m.final(f, rnd) {
-		r := f.round(rnd)
+	if r, ok := f.rounds[rnd]; ok && !m.final(f, rnd) {
 		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.Author == author })
 		f.touched(rnd)
 	}
@@ -258,27 +269,67 @@ func (m *Rounds) final(f *fragment, rnd uint32) bool {
 	return rnd <= f.base || uint64(rnd)+uint64(m.p.WindowUnion) <= uint64(f.closed)
 }
 
+// Lost says that the payload of a held delta turned out to be damaged: it is no
+// longer held, until repair brings it again.
+func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
+	f := m.frags[fragment]
+	r, ok := f.rounds[rnd]
+	if !ok || m.final(f, rnd) {
+		return
+	}
+	if e := r.find(id); e != nil && e.held {
+		e.held = false
+		f.touched(rnd)
+		m.advance(now, f)
+	}
+}
+
+// LostBase says that a kept base turned out to be damaged. The next older one
+// takes its place, if there is one.
+func (m *Rounds) LostBase(now Time, fragment int, rnd uint32) {
+	f := m.frags[fragment]
+	if len(f.bases) > 1 {
+		f.bases = slices.DeleteFunc(f.bases, func(b uint32) bool { return b == rnd })
+		f.base = f.bases[0]
+	}
+	m.advance(now, f)
+}
+
+// maxParked bounds the deltas of one fragment that wait ahead of the next
+// round: more than any honest run has, and a page of memory.
+const maxParked = 256
+
 // admits is the window: a final delta cannot be folded here, and each author
-// may park one delta ahead of the next round.
+// may park one delta ahead of the next round, not far, and not everybody.
 func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
-	if f.bars(d.Author) && !repair || slices.Contains(f.barred[d.Author], d.Round) {
+	if m.barred[d.Author] && !repair || slices.Contains(f.barred[d.Author], d.Round) {
 		return ErrBarred
 	}
-	if d.Round > f.closed+2 {
-		for r, known := range f.rounds {
-			if r > f.closed+2 && r != d.Round && known.by(d.Author) {
-				return ErrParked
-			}
+	if d.Round <= f.closed+2 {
+		return nil
+	}
+	if !repair && d.Round > f.closed+m.p.WindowAccept || d.Round > f.closed+m.p.WindowUnion {
+		return ErrParked
+	}
+	parked := 0
+	for r, known := range f.rounds {
+		if r <= f.closed+2 {
+			continue
+		}
+		parked += len(known.entries)
+		if r != d.Round && known.by(d.Author) && !repair || parked >= maxParked {
+			return ErrParked
 		}
 	}
 	return nil
 }
 
-// bars says that there is evidence against an author.
-func (f *fragment) bars(a Author) bool { return len(f.barred[a]) > 0 }
+// Barred says that there is evidence against an author, so that its new deltas
+// are not taken.
+func (m *Rounds) Barred(a Author) bool { return m.barred[a] }
 
 // maxEntries bounds what one round may hold in memory: C answer a round, and
 // ringers beyond them are few; a thousand is far above both.

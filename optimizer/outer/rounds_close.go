@@ -16,6 +16,7 @@ type Time = int64
 var (
 	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
 	ErrBarred = errors.New("the author signed two deltas for one round")
+	ErrTwice  = errors.New("the author already has another delta in this round")
 	ErrFull   = errors.New("the round already has the most deltas it can hold")
 	ErrParked = errors.New("the author already has a delta parked ahead of the open round")
 )
@@ -33,8 +34,8 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if now < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
 	}
-	if f.target >= open || f.rounds[open+1] != nil && len(f.rounds[open+1].entries) > 0 {
-		return true
+	if f.target >= open || len(f.rounds[open+1].set()) > 0 {
+		return true // a header alone rings, but closes nothing
 	}
 	if f.bell == 0 {
 		return false
@@ -47,7 +48,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 func (m *Rounds) answered(f *fragment, open uint32) bool {
 	r := f.rounds[open]
 	for _, a := range m.live {
-		if !f.bars(a) && m.mayAnswer(a, f.index, open) && !r.holds(a) {
+		if !m.barred[a] && m.mayAnswer(f, a, open) && !r.holds(a) {
 			return false
 		}
 	}
@@ -80,19 +81,37 @@ func (m *Rounds) grace() Time {
 	return min(want, m.p.GraceMaxMs)
 }
 
+// answerers are those who are called to answer one round.
+type answerers struct {
+	round  uint32
+	roster int
+	sorted []Author
+}
+
 // mayAnswer says whether the author is among the C live learners that rank
 // first for this round; ringers always may publish.
-func (m *Rounds) mayAnswer(a Author, fragment int, rnd uint32) bool {
+func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
 	if len(m.live) <= m.p.Answerers {
 		return true
 	}
-	mine, before := rank(a, fragment, rnd), 0
-	for _, other := range m.live {
-		if other != a && slices.Compare(rank(other, fragment, rnd), mine) < 0 {
-			before++
-		}
+	if f.called.round != rnd || f.called.roster != m.roster {
+		f.called = answerers{rnd, m.roster, m.draw(f.index, rnd)}
 	}
-	return before < m.p.Answerers
+	_, ok := slices.BinarySearchFunc(f.called.sorted, a, compareAuthors)
+	return ok
+}
+
+// draw returns the C live learners that rank first, sorted by name.
+func (m *Rounds) draw(fragment int, rnd uint32) []Author {
+	ranks := make(map[Author][]byte, len(m.live))
+	for _, a := range m.live {
+		ranks[a] = rank(a, fragment, rnd)
+	}
+	drawn := slices.Clone(m.live)
+	slices.SortFunc(drawn, func(a, b Author) int { return slices.Compare(ranks[a], ranks[b]) })
+	drawn = drawn[:m.p.Answerers]
+	slices.SortFunc(drawn, compareAuthors)
+	return drawn
 }
 
 // rank is BLAKE3(author, fragment, round): a draw that every node repeats.

@@ -124,13 +124,17 @@ func TestEmptyRound(t *testing.T) {
 	}
 }
 
-// A delta of closed+2 closes closed+1; one further ahead closes nothing.
+// A delta of closed+2 closes closed+1 once its payload is held: a header alone
+// rings and closes nothing. One further ahead closes nothing.
 func TestTwoAheadCloses(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.give(g.delta(Author{1}, 0, 3))
 	g.expectClosed(0)
-	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	two := g.delta(Author{1}, 0, 2)
+	g.want(g.offer(two), nil)
+	g.expectClosed(0)
+	g.held(two)
 	g.expectClosed(2) // 2 closes 1, and then 3 closes 2
 	if g.m.frags[0].bell == 0 {
 		t.Fatal("round 3 has a delta and no bell")

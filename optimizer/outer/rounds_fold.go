@@ -36,6 +36,7 @@ func (f *fragment) relink(p Params, start uint32) {
 		prev := f.links[r-1-f.first]
 		if prev.ended() {
 			f.links, f.closed = f.links[:r-f.first], r-1
+			f.reopen()
 			return
 		}
 		f.links[r-f.first] = NextLink(p, prev, f.rounds[r].set())

@@ -26,7 +26,7 @@ func (m *Rounds) askDraft(now Time, f *fragment) {
 		return
 	}
 	rings := f.since >= m.p.H
-	answers := f.bell != 0 && int(f.pending) >= m.p.HMin && m.mayAnswer(m.self, f.index, f.closed+1)
+	answers := f.bell != 0 && int(f.pending) >= m.p.HMin && m.mayAnswer(f, m.self, f.closed+1)
 	full := f.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {
 		f.drafting = true
@@ -37,7 +37,7 @@ func (m *Rounds) askDraft(now Time, f *fragment) {
 // open says whether this learner may sign a delta for the fragment's open
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Rounds) open(f *fragment) bool {
-	return !f.last().ended() && f.closed+1 > f.mark && !f.bars(m.self)
+	return !f.last().ended() && f.closed+1 > f.mark && !m.barred[m.self]
 }
 
 // linkBusy says whether own deltas of the fragment still wait for anybody to

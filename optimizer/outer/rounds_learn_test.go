@@ -69,7 +69,7 @@ func TestAnswerersByRank(t *testing.T) {
 	for round := uint32(1); round <= 200; round++ {
 		n := 0
 		for _, a := range g.m.live {
-			if g.m.mayAnswer(a, 0, round) {
+			if g.m.mayAnswer(g.m.frags[0], a, round) {
 				turns[a]++
 				n++
 			}
@@ -84,7 +84,7 @@ func TestAnswerersByRank(t *testing.T) {
 		}
 	}
 	silent := uint32(1)
-	for g.m.mayAnswer(self, 0, silent) {
+	for g.m.mayAnswer(g.m.frags[0], self, silent) {
 		silent++
 	}
 	g.m.frags[0].closed = silent - 1

@@ -75,7 +75,7 @@ func (m *Rounds) Flushed() bool {
 
 // over says that the fragment takes no further delta of this learner.
 func (m *Rounds) over(f *fragment) bool {
-	if f.bars(m.self) {
+	if m.barred[m.self] {
 		return true
 	}
 	end := f.last().EndRound
@@ -88,35 +88,38 @@ func (m *Rounds) Pending(p int) (steps uint32, tokens uint64) {
 	return m.frags[p].pending, m.frags[p].unsent
 }
 
+// Promised are the tokens of Pending that this learner will be able to publish:
+// none where it is barred or the fragment is over, and none where it signed
+// rounds far ahead of the open one (on a chain that it left), which others have
+// to close first.
+func (m *Rounds) Promised(p int) uint64 {
+	f := m.frags[p]
+	if m.over(f) || f.mark > f.closed+1 {
+		return 0
+	}
+	return f.unsent
+}
+
 // Projected is how many tokens the fragment will have folded when every delta
-// known now is, without what is unpublished.
-func (m *Rounds) Projected(p int) uint64 {
+// that is held now is, and those whose payload may still be on its way. What is
+// parked further ahead, or was announced and never came, does not count.
+func (m *Rounds) Projected(now Time, p int) uint64 {
 	f := m.frags[p]
 	total := f.last().Tokens
-	for rnd, r := range f.rounds {
-		if rnd > f.closed {
-			for _, e := range r.entries {
+	for rnd := max(f.first, f.closed-min(f.closed, m.p.WindowAccept)) + 1; rnd <= f.closed+2; rnd++ {
+		r := f.rounds[rnd]
+		if r == nil {
+			continue
+		}
+		l, _ := f.link(rnd)
+		for _, e := range r.entries {
+			_, in := slices.BinarySearchFunc(l.Folded, e.delta.ID, compareIDs)
+			if !in && (e.held || now-r.rang < m.p.GraceMaxMs) {
 				total += e.delta.Tokens
 			}
 		}
 	}
-	return total + f.lateTokens()
-}
-
-// lateTokens are those of held late deltas that the chain does not have yet.
-func (f *fragment) lateTokens() (n uint64) {
-	if f.dirty == 0 {
-		return 0
-	}
-	for rnd := f.dirty; rnd <= f.closed; rnd++ {
-		l, _ := f.link(rnd)
-		for _, d := range f.rounds[rnd].set() {
-			if _, in := slices.BinarySearchFunc(l.Folded, d.ID, compareIDs); !in {
-				n += d.Tokens
-			}
-		}
-	}
-	return n
+	return total
 }
 
 func compareIDs(a, b ID) int { return slices.Compare(a[:], b[:]) }
