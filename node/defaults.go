@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"atoll/gossip/p2p"
 	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
 )
@@ -23,11 +24,32 @@ const (
 	openMaxShare    = 0.5 // of a round's weight: admission is open, so one peer never decides
 	openQuorum      = 3   // the least with which a share of 0.5 is a minority
 	strongestLearns = 64  // times the usual batch is what the strongest learner may bring
-	beatMs          = 2000
-	quietMs         = 6000 // three beats: long enough that each node's newest one was heard
-	graceMinMs      = 200
-	graceMaxMs      = 30_000
 )
+
+// timing is what a run fixes by the network between its nodes, in milliseconds.
+type timing struct{ beat, quiet, graceMin, graceMax, minRound int64 }
+
+// timings by profile. Quiet is three beats, so that each node's newest one was
+// heard. Grace must cover the way of a payload: milliseconds on one machine, a
+// round trip and a transfer elsewhere. The least time of a round is far below
+// that of honest rounds and keeps a flood of bells from using up the windows.
+var timings = map[string]timing{
+	p2p.Local: {beat: 500, quiet: 1500, graceMin: 100, graceMax: 5_000, minRound: 20},
+	p2p.LAN:   {beat: 2000, quiet: 6000, graceMin: 200, graceMax: 30_000, minRound: 100},
+	p2p.WAN:   {beat: 2000, quiet: 6000, graceMin: 1000, graceMax: 60_000, minRound: 250},
+}
+
+// SetProfile gives the run the times that suit the network between its nodes:
+// local, lan or wan.
+func (g *Genesis) SetProfile(profile string) error {
+	t, ok := timings[profile]
+	if !ok {
+		return fmt.Errorf("profile %q: use %s, %s or %s", clip(profile), p2p.Local, p2p.LAN, p2p.WAN)
+	}
+	g.BeatMs, g.QuietMs = t.beat, t.quiet
+	g.Outer.GraceMinMs, g.Outer.GraceMaxMs, g.Outer.MinRoundMs = t.graceMin, t.graceMax, t.minRound
+	return nil
+}
 
 // DefaultGenesis is the genesis of a new run with the values that fit the
 // model, for callers to change before they use it. model is tiny, small, base
@@ -45,13 +67,14 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 			LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
 			WarmupFraction: 0.03, FinalFraction: 0.1,
 		},
-		Outer:  outer.Defaults(defaultFragments(sizes), tokens, createdMs),
-		BeatMs: beatMs, QuietMs: quietMs,
+		Outer: outer.Defaults(defaultFragments(sizes), tokens, createdMs),
 	}
 	o := &g.Outer
 	o.MaxShare, o.Quorum = openMaxShare, openQuorum
-	o.GraceMinMs, o.GraceMaxMs = graceMinMs, graceMaxMs
 	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
+	if err := g.SetProfile(p2p.WAN); err != nil {
+		return Genesis{}, err
+	}
 	return g, g.Validate()
 }
 

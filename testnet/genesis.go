@@ -3,17 +3,9 @@ package testnet
 import (
 	"time"
 
+	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/optimizer/trainer/corpus"
-)
-
-// Times of a run whose nodes share one machine: everything arrives within
-// milliseconds, so beats may be close and rounds short.
-const (
-	localBeatMs     = 500
-	localQuietMs    = 1500 // three beats: each node's newest one was heard
-	localGraceMinMs = 100
-	localGraceMaxMs = 5000
 )
 
 // Genesis returns the genesis of a world on this machine, created now, for
@@ -23,12 +15,13 @@ func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error)
 	if err != nil {
 		return g, err
 	}
-	g.BeatMs, g.QuietMs = localBeatMs, localQuietMs
+	if err := g.SetProfile(p2p.Local); err != nil {
+		return g, err
+	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
 	g.Batch = orDefault(c.Batch, g.Batch)
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	o := &g.Outer
-	o.GraceMinMs, o.GraceMaxMs = localGraceMinMs, localGraceMaxMs
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
 	o.H, o.HMin = c.H, max(1, c.H/4)
 	if err := g.Validate(); err != nil {

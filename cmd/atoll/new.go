@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
@@ -117,6 +116,9 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
 	c.apply(&g)
+	if err := g.SetProfile(c.Profile); err != nil {
+		return g, err
+	}
 	if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
 		return g, err
 	}
@@ -139,9 +141,6 @@ func (c *NewCmd) apply(g *node.Genesis) {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
 	}
 	set(&g.Batch, c.Batch)
-	timing := timings[c.Profile]
-	g.BeatMs, g.QuietMs = timing.beatMs, timing.quietMs
-	g.Outer.GraceMinMs, g.Outer.GraceMaxMs = timing.graceMinMs, timing.graceMaxMs
 }
 
 func set[T comparable](field *T, value T) {
@@ -149,18 +148,6 @@ func set[T comparable](field *T, value T) {
 	if value != zero {
 		*field = value
 	}
-}
-
-// timing is what a run fixes by the network between its nodes.
-type timing struct{ beatMs, quietMs, graceMinMs, graceMaxMs int64 }
-
-// timings by profile. Quiet is three beats, so that each node's newest one was
-// heard. Grace must cover the way of a payload: milliseconds on one machine, a
-// round trip and a transfer elsewhere.
-var timings = map[string]timing{
-	p2p.Local: {500, 1500, 100, 5_000},
-	p2p.LAN:   {2000, 6000, 200, 30_000},
-	p2p.WAN:   {2000, 6000, 1000, 60_000},
 }
 
 // joinFlags are the flags that the first node should have to match the run.
