@@ -14,7 +14,7 @@ const (
 	unite    course = iota // set union mends it
 	takeTips               // this node takes the peer's tips, all fragments
 	giveTips               // the peer takes this node's tips; its deltas are still united
-	hold                   // the peer's chain is lost: its deltas would wreck this one
+	hold                   // neither: the peer's chain is lost, or its lead is one peer's word
 )
 
 // decision is a course and, if it is not plain union, why.
@@ -46,9 +46,14 @@ const (
 //     fewer folded tokens take tips, ties the larger digest.
 //
 // A node that is merely far behind, with no fork, takes tips too, if most
-// peers are ahead of it: one peer's word could be a lie, and union is safe.
+// peers are ahead of it: one peer's word could be a lie, and union is safe. A
+// base above what this node closed leaves nothing to unite, and needs more than
+// one peer's word all the same: until it has it, this node holds.
 func (r *repair) judge(s *session) decision {
 	take, give := 0, 0
+	if !r.believed(s) {
+		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
+	}
 	for f := range s.fragments {
 		switch r.stand(f, &s.fragments[f]) {
 		case joined:
@@ -130,35 +135,65 @@ func (r *repair) byTokens(p *peer) decision {
 	return decision{hold, reason}
 }
 
+// believed reports whether a lead of the peer's base over what this node closed
+// may be acted on: its own beat says as much, and either the link names it or
+// most live peers closed that far.
+func (r *repair) believed(s *session) bool {
+	lead := false
+	for _, c := range s.fragments {
+		lead = lead || c.theirs.Base > c.closed
+	}
+	there := func(p *peer) bool {
+		for f, c := range s.fragments {
+			if c.theirs.Base > c.closed && p.closed(f) < c.theirs.Base {
+				return false
+			}
+		}
+		return true
+	}
+	return !lead || there(s.peer) && (r.cfg.trusts(s.peer.id) || r.attested(there))
+}
+
+// closed is the last round of f that p's last beat says it closed.
+func (p *peer) closed(f int) uint32 {
+	if p.beat == nil {
+		return 0
+	}
+	return p.beat.Closed[f]
+}
+
 // farBehind reports whether the peer is more than half the accept window ahead
 // in some fragment and in none behind, no closed round differs, and most live
 // peers are ahead as well.
 func (r *repair) farBehind(s *session) bool {
-	far := false
 	for _, c := range s.fragments {
 		if c.forked || c.theirs.Closed < c.closed {
 			return false
 		}
-		far = far || c.theirs.Closed > c.closed+r.cfg.WindowAccept/2
 	}
-	return far && r.attested(s)
+	far := func(p *peer) bool {
+		for f, c := range s.fragments {
+			if p.closed(f) > c.closed+r.cfg.WindowAccept/2 {
+				return true
+			}
+		}
+		return false
+	}
+	return far(s.peer) && r.attested(far)
 }
 
-// attested reports whether more than half of the live peers say that they are
-// that far ahead; with fewer than minAttesters, one peer's word has to do.
-func (r *repair) attested(s *session) bool {
-	peers, ahead := 0, 0
+// attested reports whether more than half of the live peers are ahead; with
+// fewer than minAttesters, one peer's word has to do.
+func (r *repair) attested(ahead func(*peer) bool) bool {
+	peers, yes := 0, 0
 	for _, p := range r.peers.list {
 		if !r.live(p) {
 			continue
 		}
 		peers++
-		for f, c := range s.fragments {
-			if p.beat.Closed[f] > c.closed+r.cfg.WindowAccept/2 {
-				ahead++
-				break
-			}
+		if ahead(p) {
+			yes++
 		}
 	}
-	return peers < minAttesters || 2*ahead > peers
+	return peers < minAttesters || 2*yes > peers
 }

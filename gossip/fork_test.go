@@ -141,3 +141,49 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestLeadNeedsMoreThanOneWord has a peer claim a base that this node has not
+// closed: it is followed if its beat says so too and the link or most live
+// peers vouch for it.
+func TestLeadNeedsMoreThanOneWord(t *testing.T) {
+	const lead = 3
+	liar := wire.PeerID{1}
+	for _, c := range []struct {
+		name    string
+		claim   uint32   // closed by the peer's own beat
+		others  []uint32 // closed by other live peers
+		trusted bool
+		want    course
+	}{
+		{"alone with it", lead, nil, false, takeTips},
+		{"its beat says less", lead - 1, nil, false, hold},
+		{"three honest peers say less", lead, []uint32{1, 1, 1}, false, hold},
+		{"half of four say less", lead, []uint32{lead, 1, 1}, false, hold},
+		{"most say as much", lead, []uint32{lead, lead, 1}, false, takeTips},
+		{"named in the link", lead, []uint32{1, 1, 1}, true, takeTips},
+		{"named in the link, its beat says less", 1, []uint32{1, 1, 1}, true, hold},
+	} {
+		a, b := newSide(t, chainOf(0, 1)), newSide(t, chainOf(lead, 1, 2, 2, 2))
+		ses := a.compares(b)
+		ses.peer = a.hears(liar, c.claim)
+		for i, closed := range c.others {
+			a.hears(wire.PeerID{byte(i + 2)}, closed)
+		}
+		if c.trusted {
+			a.env.cfg.Trusted = []wire.PeerID{liar}
+		}
+		if got := a.repair.judge(ses); got.course != c.want {
+			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
+		} else if got.course == hold && got.reason == "" {
+			t.Errorf("%s: holds without a reason", c.name)
+		}
+	}
+}
+
+// hears adds a live peer whose beat says what it closed.
+func (s side) hears(id wire.PeerID, closed uint32) *peer {
+	p := s.env.ensure(id, true)
+	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}}
+	s.env.hear(p)
+	return p
+}

@@ -106,6 +106,24 @@ func TestUnattestedLeadIsNotFollowed(t *testing.T) {
 	}
 }
 
+// TestInventedTipIsNotTaken has a newcomer show four that agree a tip of its
+// own, far ahead and with nothing below it to unite.
+func TestInventedTipIsNotTaken(t *testing.T) {
+	w := newWorld(t, 34, 5, options{window: 64})
+	liar := w.nodes[0].chain
+	w.train(5, fixed(1500))
+	w.runUntil(1000)
+	for f := range liar.closed {
+		liar.closed[f], liar.base[f], liar.baseChain[f] = 40, 40, wire.Digest{6}
+	}
+	w.runUntil(20_000)
+	for _, n := range w.nodes[1:] {
+		if slices.ContainsFunc(n.effects, isSnapshot) {
+			t.Errorf("node %d took a tip that one peer invented", n.index)
+		}
+	}
+}
+
 func TestBeatOfAnotherModelIsRefused(t *testing.T) {
 	w := newWorld(t, 33, 2, options{})
 	w.runUntil(500)

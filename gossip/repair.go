@@ -220,7 +220,7 @@ func (r *repair) decide(s *session) {
 		}
 		r.unite(s)
 	case hold:
-		r.end(s, "waits for the peer to take tips")
+		r.end(s, "waits: neither takes anything of the other")
 	case unite:
 		r.unite(s)
 	}
