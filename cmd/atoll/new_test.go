@@ -57,7 +57,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		{func(c *NewCmd) { c.LR = 11 }, "Inner.LR is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "Fragments is -1"},
 		{func(c *NewCmd) { c.Fragments = 39 }, "only 38 tensors"},
-		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "Name has 201 characters"},
+		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "Name has 201 bytes"},
 	} {
 		cmd := base
 		c.change(&cmd)
