@@ -162,6 +162,23 @@ func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 	p.stateDiffers = differs
 }
 
+// otherStates are the live peers, but for marked ones, whose newest beat shows
+// the chain that this node has and another state.
+func (b *beats) otherStates() []wire.PeerID {
+	var ids []wire.PeerID
+	for _, p := range b.peers.list {
+		if !b.live(p) || p.refused != "" {
+			continue
+		}
+		chain, state, ok := b.digestsAt(lagged(p.beat.Closed, p.beat.Lag))
+		theirs := p.beat.StateDigest
+		if ok && chain == p.beat.Chain && !state.IsZero() && !theirs.IsZero() && state != theirs {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
+}
+
 // agree works out whether every live peer shows, without lag, the tips that
 // this node has, none of them training, and since when. Peers that never beat
 // are not counted, nor those that are joining, leaving, silent or marked: a

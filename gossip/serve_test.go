@@ -292,6 +292,41 @@ func TestStateMismatchIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestAgreementOfStates has peers at rest show the chain of this node: the run
+// may end, and whoever shows another state is named.
+func TestAgreementOfStates(t *testing.T) {
+	a := newAlone()
+	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.connect(1, 2, 3)
+	chain, state, _ := a.core.beats.digestsAt([]uint32{0, 0})
+	other := state
+	other[0]++
+	shows := func(id byte, seq uint64, state wire.Digest) {
+		b := wire.Beat{Author: wire.PeerID{id}, Seq: seq, State: wire.Stopped, Closed: []uint32{0, 0},
+			Unpublished: []uint64{0, 0}, Chain: chain, StateDigest: state}
+		a.core.Received(a.now, wire.PeerID{id}, wire.Message{Beat: &b})
+	}
+	for i, c := range []struct {
+		states [3]wire.Digest
+		want   []wire.PeerID
+	}{
+		{[3]wire.Digest{state, state, state}, nil},
+		{[3]wire.Digest{state, other, {}}, []wire.PeerID{{2}}}, // zero: not known there yet
+		{[3]wire.Digest{other, other, state}, []wire.PeerID{{1}, {2}}},
+		{[3]wire.Digest{state, state, state}, nil},
+	} {
+		for id, s := range c.states {
+			shows(byte(id+1), uint64(i+1), s)
+		}
+		if got := a.core.OtherStates(a.now); !slices.Equal(got, c.want) {
+			t.Errorf("case %d: other states at %v, want %v", i, got, c.want)
+		}
+		if agreed, _ := a.core.Agreement(a.now); !agreed {
+			t.Errorf("case %d: equal chains do not agree", i)
+		}
+	}
+}
+
 func TestCompareAndCancel(t *testing.T) {
 	a := newAlone()
 	a.connect(1)

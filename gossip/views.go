@@ -57,11 +57,20 @@ func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }
 
 // Agreement reports whether this node and all live peers are at rest (none
 // training) with the same closed rounds and the same chain digest, and since
-// when they have been.
+// when they have been. It does not look at states, as a run must end whatever
+// one machine's memory does; see OtherStates.
 func (c *Core) Agreement(now Time) (agreed bool, since Time) {
 	c.at(now)
 	c.beats.agree()
 	return c.beats.agreed, c.beats.agreedSince
+}
+
+// OtherStates returns, sorted by id, the live peers whose newest beat shows the
+// same chain as this node has and another state: memory corruption or a bug,
+// here or there. Peers marked as breaking the protocol are not looked at.
+func (c *Core) OtherStates(now Time) []wire.PeerID {
+	c.at(now)
+	return c.beats.otherStates()
 }
 
 // JoinPhase describes a snapshot fetch for people, with the share that is

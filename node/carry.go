@@ -69,7 +69,7 @@ func (n *node) carryOuter(e core.Effect) {
 		}
 	case core.Finished:
 		n.finished = true
-		n.view.event(n, "finished", "", "every live node holds the same digests: this is the run's model")
+		n.view.finished(n, n.machine.Gossip().OtherStates(gossip.Time(n.clock.now())))
 	default:
 		n.view.note(n, e)
 	}

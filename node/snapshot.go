@@ -113,7 +113,9 @@ func (n *node) fillChain(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	chain, state := n.machine.Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
-	s.Agreed, _ = n.machine.Gossip().Agreement(gossip.Time(n.clock.now()))
+	now := gossip.Time(n.clock.now())
+	agreed, _ := n.machine.Gossip().Agreement(now)
+	s.Agreed = agreed && len(n.machine.Gossip().OtherStates(now)) == 0
 	for p := range n.plan {
 		tip := r.Tip(p)
 		_, unpublished := r.Pending(p)

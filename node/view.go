@@ -73,11 +73,29 @@ func (v *view) note(n *node, e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Event:
 		v.spreading(n, e)
+	case gossip.StateDiffers:
+		n.log.Error("state differs", "peer", e.Peer, "rounds", e.Rounds)
+		v.event(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state: "+otherStateAdvice)
 	case core.Refused:
 		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
 	case outer.Closed:
 		v.rounds++
 		v.contributors[e.Fragment] = len(e.Link.Folded)
+	}
+}
+
+// otherStateAdvice is what to do about a fold that came to another result.
+const otherStateAdvice = "one of the two has corrupt memory or a bug: stop both, run `atoll verify` on each folder, and do not use the model of the one that fails"
+
+// finished tells that the run is over, and what its model is worth: peers in
+// others hold the same deltas and show another state.
+func (v *view) finished(n *node, others []wire.PeerID) {
+	if len(others) == 0 {
+		v.event(n, "finished", "", "every live node holds the same digests: this is the run's model")
+		return
+	}
+	for _, id := range others {
+		v.event(n, "finished", id.String(), "the run is over, but this peer shows another state for the same deltas: "+otherStateAdvice)
 	}
 }
 

@@ -1,0 +1,43 @@
+package node
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/status"
+)
+
+// newViewer is a node as far as its screen needs it.
+func newViewer() *node {
+	n := &node{log: slog.New(slog.DiscardHandler)}
+	n.view = newView(1, 4)
+	return n
+}
+
+func (n *node) lastEvent() status.Event { return n.view.events[len(n.view.events)-1] }
+
+// A peer with another state is named, with what to do about it.
+func TestOtherStateIsShown(t *testing.T) {
+	n, peer := newViewer(), wire.PeerID{7}
+	n.view.note(n, gossip.StateDiffers{Peer: peer, Rounds: []uint32{3}})
+	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "atoll verify") {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// A run ends whatever one machine holds, but its end does not call digests the
+// same that are not.
+func TestFinishedTellsOtherStates(t *testing.T) {
+	n, peer := newViewer(), wire.PeerID{7}
+	n.view.finished(n, nil)
+	if e := n.lastEvent(); !strings.Contains(e.Text, "same digests") {
+		t.Errorf("event %+v", e)
+	}
+	n.view.finished(n, []wire.PeerID{peer})
+	if e := n.lastEvent(); e.Peer != peer.String() || strings.Contains(e.Text, "same digests") || !strings.Contains(e.Text, "another state") {
+		t.Errorf("event %+v", e)
+	}
+}
