@@ -57,7 +57,8 @@ type reply struct {
 }
 
 // serve answers a stream request: it runs on the stream's goroutine, asks the
-// loop, and waits for its reply. ctx ends when the response has left.
+// loop, and waits for its reply. ctx ends when the response has left, or when
+// the stream failed: then nothing was handed over.
 func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
 	answers := make(chan reply, 1)
 	var handle uint64 // of the loop
@@ -71,7 +72,8 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 	case r := <-answers:
 		if r.bulk {
 			context.AfterFunc(ctx, func() {
-				n.post(func(now core.Time) { n.machine.Replied(now, handle, r.payload) })
+				payload := handedOver(ctx, r)
+				n.post(func(now core.Time) { n.machine.Replied(now, handle, payload) })
 			})
 		}
 		return r.response
@@ -82,6 +84,15 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 		})
 		return wire.Response{Status: wire.Busy}.Encode()
 	}
+}
+
+// handedOver is the delta that the asker has because of a reply whose stream
+// ended, or zero.
+func handedOver(ctx context.Context, r reply) wire.Digest {
+	if errors.Is(context.Cause(ctx), p2p.ErrSent) {
+		return r.payload
+	}
+	return wire.Digest{}
 }
 
 // answer hands the reply to the stream that waits for it. If the stream is

@@ -1,7 +1,9 @@
 package p2p
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,14 +29,29 @@ const rpcService = "atoll.rpc"
 const memoryPriority = network.ReservationPriorityMedium
 
 // Handler answers one request, on a goroutine of its own. The response begins
-// with a wire.Status. ctx ends when the response has left, or when the stream
-// failed: a handler that parks has to watch it, and whoever wants to know that
-// the last byte has left can use context.AfterFunc.
+// with a wire.Status. ctx ends when the stream does; context.Cause says how: it
+// is ErrSent if the whole response has left, and any other error if the asker
+// went away, the handler took too long or the transfer failed. A handler that
+// parks has to watch it; one that wants to know what became of its response can
+// use context.AfterFunc.
 type Handler func(ctx context.Context, from wire.PeerID, request []byte) (response []byte)
+
+var (
+	// ErrSent is how the context of a Handler ends when the last byte of its
+	// response was written; of a response of a segment or more, the asker has
+	// also acknowledged every segment.
+	ErrSent = errors.New("response sent")
+
+	errGone = errors.New("asker is gone")
+	errSlow = errors.New("handler is too slow")
+)
 
 // Handle sets what answers requests; before, askers are told that this node is
 // busy. At most servePeer requests of one peer are served at once, serveTotal
 // in all; beyond that askers get wire.Busy.
+//
+// The context of f ends with the cause ErrSent only if its response was sent
+// to the last byte.
 func (h *Host) Handle(f Handler) { h.handler.Store(&f) }
 
 // Call sends a request and returns the response, at most maxResponse bytes.
@@ -154,21 +171,37 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 	if err := s.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(h.ctx)
-	defer cancel()
-	t := newTransfer(ctx, s, l.pace, h.limit, cancel)
-	defer func() { t.end(err) }()
-
-	handling, stop := context.WithTimeout(ctx, handleTimeout)
-	defer stop()
-	response := f(handling, l.id, request)
-	if err := handling.Err(); err != nil {
-		return fmt.Errorf("asker gone or handler too slow: %w", err)
+	ctx, gone := context.WithCancel(h.ctx)
+	defer gone()
+	t := newTransfer(ctx, s, l.pace, h.limit, gone)
+	handling, over := context.WithCancelCause(context.Background())
+	outcome := ErrSent
+	defer func() {
+		t.end(err)
+		over(cmp.Or(err, outcome))
+	}()
+	response, err := handle(ctx, handling, over, func() []byte { return f(handling, l.id, request) })
+	if err != nil {
+		return err
 	}
 	if err := s.Scope().ReserveMemory(len(response), memoryPriority); err != nil {
+		outcome = fmt.Errorf("response of %d bytes: %w", len(response), err)
 		response = []byte{byte(wire.Busy)}
 	}
 	return t.send(response)
+}
+
+// handle runs f, which has to end when handling does: when the asker is gone,
+// which is the end of ctx, or after handleTimeout. Once f has returned, neither
+// ends handling: an asker closes when it has all.
+func handle(ctx, handling context.Context, over context.CancelCauseFunc, f func() []byte) ([]byte, error) {
+	defer context.AfterFunc(ctx, func() { over(errGone) })()
+	defer time.AfterFunc(handleTimeout, func() { over(errSlow) }).Stop()
+	response := f()
+	if handling.Err() != nil {
+		return nil, context.Cause(handling)
+	}
+	return response, nil
 }
 
 // sayBusy answers without a handler. Its Close waits for nobody.

@@ -159,6 +159,65 @@ func TestHandlerContextEndsWhenTheResponseHasLeft(t *testing.T) {
 	})
 }
 
+// How the handler's context ends tells a transfer that arrived from one that
+// failed, whichever side closes first.
+func TestHandlerContextTellsTheOutcome(t *testing.T) {
+	inPair(t, 8e6, func(t *testing.T, a, b *Host) {
+		ended := make(chan error, 1)
+		serve := func(n int) {
+			b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte {
+				context.AfterFunc(ctx, func() { ended <- context.Cause(ctx) })
+				return random(n)
+			})
+		}
+		for _, n := range []int{1, 1000, segment, 1 << 20} {
+			serve(n)
+			if _, err := a.Call(t.Context(), b.ID(), nil, n); err != nil {
+				t.Fatal(err)
+			}
+			if cause := <-ended; !errors.Is(cause, ErrSent) {
+				t.Errorf("%d bytes that arrived: %v", n, cause)
+			}
+		}
+		serve(4 << 20)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := a.Call(ctx, b.ID(), nil, 4<<20); err == nil {
+			t.Fatal("4 MiB at 1 MB/s arrived within a second")
+		}
+		if cause := <-ended; cause == nil || errors.Is(cause, ErrSent) {
+			t.Errorf("the asker left in the middle: %v", cause)
+		}
+		serve(1 << 20)
+		if _, err := a.Call(t.Context(), b.ID(), nil, 1<<10); err == nil {
+			t.Fatal("a response over the asker's limit was taken")
+		}
+		if cause := <-ended; errors.Is(cause, ErrSent) {
+			t.Errorf("the asker refused the length: %v", cause)
+		}
+		checkIdle(t, b, a)
+	})
+}
+
+// A transfer may take longer than a handler.
+func TestSlowTransferIsNoSlowHandler(t *testing.T) {
+	const bits = 1e6
+	inPair(t, bits, func(t *testing.T, a, b *Host) {
+		size := int(2 * handleTimeout.Seconds() * bits / 8)
+		ended := make(chan error, 1)
+		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte {
+			context.AfterFunc(ctx, func() { ended <- context.Cause(ctx) })
+			return random(size)
+		})
+		if _, err := a.Call(t.Context(), b.ID(), nil, size); err != nil {
+			t.Fatal(err)
+		}
+		if cause := <-ended; !errors.Is(cause, ErrSent) {
+			t.Errorf("%d bytes that arrived: %v", size, cause)
+		}
+	})
+}
+
 // An asker that neither reads nor acknowledges costs the server a window of
 // memory until stallTimeout, and nobody else anything.
 func TestSlowAsker(t *testing.T) {
