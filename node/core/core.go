@@ -127,6 +127,7 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.rounds.SetLive(m.liveLearners(now))
+	m.rounds.SetIdle(m.idleLearners())
 	m.rounds.Tick(now)
 	m.gossip.Tick(gossip.Time(now))
 	m.tickJoin(now)
@@ -148,6 +149,17 @@ func (m *Machine) liveLearners(now Time) []outer.Author {
 
 // SetRecord says which capability record of this node its roster carries.
 func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gossip.Time(now), own) }
+
+// idleLearners are the live ones that have stopped: all they had is published.
+func (m *Machine) idleLearners() []outer.Author {
+	var idle []outer.Author
+	for _, p := range m.gossip.Peers() {
+		if p.State == wire.Stopped && !p.Silent {
+			idle = append(idle, outer.Author(p.ID))
+		}
+	}
+	return idle
+}
 
 // PeerUp takes a peer that passed the handshake.
 func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {

@@ -14,7 +14,8 @@ type Rounds struct {
 	p       Params
 	self    Author
 	learner bool
-	live    []Author // learners expected to answer, sorted
+	live    []Author // learners that can be heard, sorted
+	idle    []Author // those of them that have nothing to publish, sorted
 	frags   []*fragment
 	out     []RoundEffect
 	late    lateness
@@ -140,6 +141,18 @@ func (m *Rounds) SetLive(live []Author) {
 	m.live = sorted
 	m.roster++
 	m.late.forgetAllBut(m.isLive)
+}
+
+// SetIdle names the live learners that say they have nothing to publish: no
+// round waits for them, nor counts them in its quorum.
+func (m *Rounds) SetIdle(idle []Author) {
+	m.idle = slices.Clone(idle)
+	slices.SortFunc(m.idle, compareAuthors)
+}
+
+func (m *Rounds) isIdle(a Author) bool {
+	_, ok := slices.BinarySearchFunc(m.idle, a, compareAuthors)
+	return ok
 }
 
 func (m *Rounds) isLive(a Author) bool {

@@ -48,7 +48,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 func (m *Rounds) answered(f *fragment, open uint32) bool {
 	r := f.rounds[open]
 	for _, a := range m.live {
-		if !m.barred[a] && m.mayAnswer(f, a, open) && !r.holds(a) {
+		if !m.barred[a] && !m.isIdle(a) && m.mayAnswer(f, a, open) && !r.holds(a) {
 			return false
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 	if waited >= m.p.GraceMaxMs {
 		return true
 	}
-	quorum := max(1, min(m.p.Quorum, len(m.live)))
+	quorum := max(1, min(m.p.Quorum, len(m.live)-len(m.idle)))
 	return len(f.rounds[open].set()) >= quorum && waited >= m.grace()
 }
 

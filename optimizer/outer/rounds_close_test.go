@@ -109,6 +109,21 @@ func TestQuorumOfFew(t *testing.T) {
 }
 
 // A bell whose payload never comes ends in an empty round.
+// A learner that has nothing to publish is neither waited for nor counted in the
+// quorum.
+func TestIdleLearnersAreNotWaitedFor(t *testing.T) {
+	p := roundsParams(1)
+	p.Quorum = 3
+	g := newRig(t, p)
+	g.live(1, 2, 3)
+	g.give(g.delta(Author{1}, 0, 1))
+	g.after(g.p.GraceMinMs)
+	g.expectClosed(0) // one of three, and the quorum is three
+	g.m.SetIdle([]Author{{2}, {3}, self})
+	g.after(1)
+	g.expectClosed(1)
+}
+
 func TestEmptyRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
