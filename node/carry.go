@@ -164,6 +164,7 @@ func (n *node) draft(fragment int) {
 // fold runs on the fold queue, beside training.
 func (n *node) fold(w outer.WantFold, epoch uint64) {
 	res, err := n.foldAndKeep(w, epoch)
+	n.lost(err)
 	n.post(func(now core.Time) {
 		if err != nil {
 			n.log.Error("fold", "err", err)

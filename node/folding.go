@@ -155,10 +155,21 @@ func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
 		return tip, nil
 	}
 	blob, err := t.store.Base(fragment, round)
-	if err != nil {
-		return nil, fmt.Errorf("base of fragment %d round %d: %w", fragment, round, err)
+	if err == nil {
+		tip, err = decodeBase(blob, t.plan[fragment], t.params)
 	}
-	return outer.DecodeTip(blob, t.plan[fragment], t.params)
+	if err != nil {
+		return nil, &lostBase{fragment, round, err}
+	}
+	return tip, nil
+}
+
+func decodeBase(blob []byte, f outer.Fragment, p outer.Params) (*outer.Tip, error) {
+	tip, err := outer.DecodeTip(blob, f, p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+	}
+	return tip, nil
 }
 
 // drop forgets a base everywhere.
@@ -231,7 +242,7 @@ func (t *tips) read(set []outer.Delta) ([]outer.Contribution, error) {
 	for _, d := range set {
 		payload, err := t.store.Payload(wire.Digest(d.ID))
 		if err != nil {
-			return nil, err
+			return nil, &lostPayload{wire.Digest(d.ID), err}
 		}
 		out = append(out, outer.Contribution{Delta: d, Payload: payload})
 	}

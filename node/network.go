@@ -114,6 +114,9 @@ func (n *node) respond(e core.Effect) {
 	case gossip.ReplyPayload:
 		n.work.goRun(func(context.Context) {
 			payload, err := n.store.Payload(e.ID)
+			if err != nil {
+				n.lost(&lostPayload{e.ID, err})
+			}
 			n.answerBulk(e.Handle, e.ID, payload, err)
 		})
 	case gossip.ReplyManifest:
