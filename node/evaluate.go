@@ -22,7 +22,7 @@ func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
 
 // evalShare keeps live evaluation to one part in so many of the machine's time:
 // it is for watching, and training pays for it.
-const evalShare = 20
+const evalShare = 10
 
 // evaluate starts a live evaluation of the newest anchor when one is due. It
 // runs beside training, on a sample of the held-out text.
