@@ -24,6 +24,7 @@
 //	call                         survives kill -9      survives power loss
 //	LoadKey, SaveGenesis         when it returns       when it returns
 //	PutOwn, RaiseMark            when it returns       when it returns, with all that was put before
+//	Install                      when it returns       when it returns, with all that was put before
 //	Flush, Close                 all that was put      all of the index; files as below
 //	PutCheckpoint                when it returns       when it returns
 //	PutDelta, PutBase            after a commit        after a commit, but the file may be found damaged

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"atoll/gossip/wire"
 
@@ -34,15 +33,17 @@ func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("put round %d: %w", first, err)
 	}
-	return s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketRounds)
-		for i, r := range rounds {
-			if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
-				return err
-			}
+	return s.update(func(tx *bbolt.Tx) error { return putRounds(tx, fragment, first, rounds) })
+}
+
+func putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
+	b := tx.Bucket(bucketRounds)
+	for i, r := range rounds {
+		if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // entry is the reverse of parseRound.
@@ -113,18 +114,17 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("truncate rounds: %w", err)
 	}
-	if after == math.MaxUint32 {
-		return nil
-	}
-	return s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketRounds)
-		for _, k := range keysBetween(b, roundKey(fragment, after+1), fragmentKey(fragment+1)) {
-			if err := b.Delete(k); err != nil {
-				return err
-			}
+	return s.update(func(tx *bbolt.Tx) error { return truncateRounds(tx, fragment, after) })
+}
+
+func truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
+	b := tx.Bucket(bucketRounds)
+	for _, k := range keysBetween(b, afterKey(fragment, after), fragmentKey(fragment+1)) {
+		if err := b.Delete(k); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // keysBetween returns copies of the keys from <= k < to: a bucket must not
