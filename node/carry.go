@@ -212,21 +212,27 @@ func (n *node) adopt(a outer.Adopt) {
 // install puts the chunks of a manifest together.
 func (n *node) install(m wire.Manifest) {
 	tips, links, err := n.assemble(m)
-	var ledger []authorTokens
 	if err == nil {
-		ledger, err = n.keepInstalled(tips, links)
+		err = n.keepInstalled(tips, links)
 	}
-	epoch := n.tips.epoch
-	n.post(func(now core.Time) {
-		n.epoch = epoch
-		if err == nil {
-			n.view.ledger = ledger
-			n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)
-			err = n.machine.Installed(now, tips, links)
-		}
-		if err != nil {
+	if err != nil {
+		n.post(func(now core.Time) {
 			n.log.Error("install tips", "from", m.Author, "err", err)
 			n.machine.InstallFailed(now)
+		})
+		return
+	}
+	epoch := n.tips.epoch
+	ledger, err := n.countLedger()
+	n.check("count the ledger", err)
+	n.post(func(now core.Time) {
+		n.epoch = epoch
+		if ledger != nil {
+			n.view.ledger = ledger
+		}
+		n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)
+		if err := n.machine.Installed(now, tips, links); err != nil {
+			n.fatal = err // the disk is on another chain than the machine: a restart begins there
 		}
 	})
 }
@@ -255,44 +261,54 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 	return tips, history, nil
 }
 
-// keepInstalled writes tips taken whole to disk, so that a restart begins there,
-// and counts the authors of the chain that leads to them.
-func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) ([]authorTokens, error) {
-	n.tips.epoch++
+// keepInstalled writes tips taken whole, and the links that lead to them, to
+// disk, so that a restart begins there. Nothing may ever mix fragments of two
+// chains, so the order is:
+//
+//  1. the tips of all fragments, in files that nothing names yet;
+//  2. one commit of the index, which names them, drops all other bases and
+//     changes the records over, in all fragments;
+//  3. the tips in memory, and the epoch, which ends folds of the old chain.
+//
+// A crash or an error before the commit leaves the old chain with all its
+// bases; a crash after it, the new chain. The files of old bases go last.
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
+	fragments := make([]store.Installed, len(tips))
 	for p, tip := range tips {
-		if err := n.tips.restart(p, tip); err != nil {
-			return nil, err
-		}
-		if err := n.keepHistory(p, history[p]); err != nil {
-			return nil, err
-		}
-	}
-	return n.countLedger()
-}
-
-// keepHistory records the links that lead to an installed tip. Older records
-// stay if these links continue them.
-func (n *node) keepHistory(p int, links []outer.Link) error {
-	first := links[0]
-	old, err := n.store.Round(p, first.Round)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if err != nil || outer.Digest(old.Chain) != first.Chain {
-		if err := n.store.TruncateRounds(p, 0); err != nil {
+		var err error
+		if fragments[p], err = n.installed(p, tip, history[p]); err != nil {
 			return err
 		}
 	}
-	rounds := make([]store.Round, len(links))
-	for i, l := range links {
-		rounds[i] = storedRound(l)
+	if err := n.store.Install(fragments); err != nil {
+		return err
 	}
-	if first.Round == 0 { // genesis has no record
-		return n.store.PutRounds(p, 1, rounds[1:])
-	}
-	return n.store.PutRounds(p, first.Round, rounds)
+	n.tips.restart(tips)
+	n.tips.epoch++
+	return nil
 }
 
+// installed is what the store keeps of one fragment. Older records stay if the
+// links continue them.
+func (n *node) installed(p int, tip *outer.Tip, links []outer.Link) (store.Installed, error) {
+	in := store.Installed{Round: tip.Round, Tip: tip.Encode(), First: links[0].Round}
+	old, err := n.store.Round(p, in.First)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return in, err
+	}
+	if err == nil && outer.Digest(old.Chain) == links[0].Chain {
+		in.Keep = in.First
+	}
+	if in.First == 0 { // genesis has no record
+		in.First, links = 1, links[1:]
+	}
+	for _, l := range links {
+		in.Rounds = append(in.Rounds, storedRound(l))
+	}
+	return in, nil
+}
+
+// countLedger counts the authors of the chain in the records.
 func (n *node) countLedger() ([]authorTokens, error) {
 	ledger := make([]authorTokens, len(n.plan))
 	for p := range ledger {

@@ -86,39 +86,20 @@ func (t *tips) onDisk(k tipKey) bool {
 	return t.disk[k]
 }
 
-// restart forgets every base of a fragment, which may be of another chain, and
-// keeps the one tip, on disk too.
-func (t *tips) restart(fragment int, tip *outer.Tip) error {
-	for _, round := range t.rounds(fragment) {
-		if err := t.drop(fragment, round); err != nil {
-			return err
-		}
-	}
-	if err := t.store.TruncateRounds(fragment, tip.Round); err != nil {
-		return err
-	}
-	if err := t.write(tipKey{fragment, tip.Round}, tip); err != nil {
-		return err
-	}
-	return t.put(fragment, tip)
-}
-
-// rounds are those of the bases of a fragment; one that is in memory and on
-// disk shows up twice.
-func (t *tips) rounds(fragment int) (rounds []uint32) {
+// restart holds the tips that were installed, which the store has as the only
+// bases, and forgets every other.
+func (t *tips) restart(installed []*outer.Tip) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for k := range t.disk {
-		if k.fragment == fragment {
-			rounds = append(rounds, k.round)
-		}
+	clear(t.held)
+	clear(t.disk)
+	t.bytes = 0
+	for p, tip := range installed {
+		k := tipKey{p, tip.Round}
+		t.held[k], t.disk[k] = tip, true
+		t.bytes += tipBytes(tip)
+		t.shrink(p)
 	}
-	for k := range t.held {
-		if k.fragment == fragment {
-			rounds = append(rounds, k.round)
-		}
-	}
-	return rounds
 }
 
 func tipBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }

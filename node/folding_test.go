@@ -117,23 +117,21 @@ func TestTipsReplaceWhatIsOnDisk(t *testing.T) {
 }
 
 func TestTipsRestart(t *testing.T) {
-	l := newLedger(t).rounds(6)
+	l := newLedger(t)
 	defer l.close()
 	bases := l.newTips()
-	l.tips = l.g.Tips()
 	l.advance(bases, 0, 9)
 	l.advance(bases, 1, 4)
-	installed := *l.tips[0]
-	installed.Round = 3
-	l.check(bases.restart(0, &installed))
-	if got := l.diskBases(0); !slices.Equal(got, []uint32{3}) || !slices.Equal(heldBases(bases, 0), got) {
-		t.Errorf("on disk %v, in memory %v", got, heldBases(bases, 0))
+	bases.restart(l.tips)
+	var sum int64
+	for p, tip := range l.tips {
+		if got := heldBases(bases, p); !slices.Equal(got, []uint32{tip.Round}) || !bases.onDisk(tipKey{p, tip.Round}) {
+			t.Errorf("fragment %d has %v in memory, its tip is of round %d", p, got, tip.Round)
+		}
+		sum += tipBytes(tip)
 	}
-	if got := heldBases(bases, 1); len(got) != 4 {
-		t.Errorf("another fragment has %v", got)
-	}
-	if last, err := l.store.LastRound(0); err != nil || last != 3 {
-		t.Errorf("records up to %d, %v", last, err)
+	if sum != bases.bytes || bases.onDisk(tipKey{0, 8}) {
+		t.Errorf("%d bytes counted, %d held; an old base is on disk: %v", bases.bytes, sum, bases.onDisk(tipKey{0, 8}))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
-	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
 
@@ -103,30 +102,4 @@ func (l *ledgerWriter) damageBase(prefix string) {
 		b[len(b)-1] ^= 1
 		l.check(os.WriteFile(path, b, 0o600))
 	}
-}
-
-// Records of a chain that was given up do not stay under the one installed.
-func TestKeepHistory(t *testing.T) {
-	l := newLedger(t).rounds(6)
-	defer l.close()
-	n := l.loader()
-	link := func(round uint32) outer.Link {
-		r, err := l.store.Round(0, round)
-		l.check(err)
-		return linkOf(round, r)
-	}
-	l.check(n.keepHistory(0, []outer.Link{link(3), link(4)}))
-	if _, err := l.store.Round(0, 1); err != nil {
-		t.Errorf("the same chain: %v", err)
-	}
-	other := link(4)
-	other.Chain[0] ^= 1
-	l.check(n.keepHistory(0, []outer.Link{other}))
-	var rounds []uint32
-	l.check(l.store.Rounds(0, 1, maxRound, func(round uint32, _ store.Round) error { rounds = append(rounds, round); return nil }))
-	if !slices.Equal(rounds, []uint32{4}) {
-		t.Errorf("records after another chain was installed: %v", rounds)
-	}
-	genesis := outer.Link{Chain: l.g.Tips()[0].Chain}
-	l.check(n.keepHistory(1, []outer.Link{genesis}))
 }
