@@ -137,7 +137,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 	if r <= m.rounds.Closed(p) {
 		m.late++
 	}
-	delete(m.heard.doubted, h.Header.Author)
+	m.heard.believe(h.Header.Author)
 	m.rounds.Held(now, p, r, outer.ID(id))
 	m.gossip.Stored(gossip.Time(now), id)
 	m.pump(now)
@@ -244,6 +244,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
 		m.headers[id] = h
+		m.heard.believe(h.Header.Author)
 		m.gossip.Stored(gossip.Time(now), id)
 	}
 	folded = m.rounds.Restore(now, fragment, s)

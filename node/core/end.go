@@ -57,7 +57,7 @@ func (m *Machine) tickEnd(now Time) {
 	if ready && !needed {
 		m.doubt(now)
 	}
-	may := m.cfg.Learner && ready && needed && !m.end.leaving
+	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.rounds.Barred(m.self)
 	if may != m.end.may {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
@@ -91,11 +91,12 @@ func (m *Machine) tokensNeeded(now Time) bool {
 	return false
 }
 
-// place is how many live learners come before this one, by id.
+// place is how many live learners come before this one, by id, of those whose
+// word counts.
 func (m *Machine) place(now Time) int {
 	n := 0
 	for _, id := range m.gossip.LiveLearners(gossip.Time(now)) {
-		if id.Compare(m.self) < 0 {
+		if id.Compare(m.self) < 0 && m.believes(id) {
 			n++
 		}
 	}
@@ -104,11 +105,9 @@ func (m *Machine) place(now Time) int {
 
 // claims estimates the tokens of a live learner that are in no delta yet: what
 // its last beat said, plus the steps since at the speed it said, minus the
-// deltas heard since. It is a stranger's word: only one with a capability record
-// counts, never for more than one delta can carry, and not once it was doubted.
+// deltas heard since. It never counts for more than one delta can carry.
 func (m *Machine) claims(v gossip.PeerView, p int, now Time) uint64 {
-	if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) || v.Record.Author != v.ID ||
-		m.heard.doubted[v.ID] || m.rounds.Barred(outer.Author(v.ID)) {
+	if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) || !m.believes(v.ID) {
 		return 0
 	}
 	most := uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
@@ -120,25 +119,30 @@ func (m *Machine) claims(v gossip.PeerView, p int, now Time) uint64 {
 	return min(u, most, m.cfg.Params.Budget)
 }
 
+// believes says whether the word of a peer counts: a delta of it came since
+// peers were last doubted. Keys are free, work is not.
+func (m *Machine) believes(id wire.PeerID) bool {
+	return m.heard.believed[id] && !m.rounds.Barred(outer.Author(id))
+}
+
 // doubtBeats is how many beat periods a run may stand still on the word of peers
 // that say they have what is missing: as many as make a peer silent.
 const doubtBeats = 10
 
 // doubt stops believing what peers say they will publish when the budget is not
-// reached, nobody steps for it, and nothing has come of their word. An author is
+// reached, nobody steps for it, and nothing has come of their word. A peer is
 // believed again when a delta of it comes.
 func (m *Machine) doubt(now Time) {
+	if !m.rounds.Ended() && m.stoodStill(now, doubtBeats) {
+		clear(m.heard.believed)
+	}
+}
+
+// stoodStill says that for so many beat periods, and as long as a round may stay
+// open, no tip changed and the own learner did not step.
+func (m *Machine) stoodStill(now Time, periods int64) bool {
 	still := now - max(m.end.moved, m.end.stepped)
-	if m.rounds.Ended() || still < max(doubtBeats*m.gossip.BeatPeriodMs(), m.cfg.Params.GraceMaxMs) {
-		return
-	}
-	for _, v := range m.gossip.Peers() {
-		for p := range m.rounds.Fragments() {
-			if m.claims(v, p, now) > 0 && len(m.heard.doubted) < maxHeard {
-				m.heard.doubted[v.ID] = true
-			}
-		}
-	}
+	return still >= max(periods*m.gossip.BeatPeriodMs(), m.cfg.Params.GraceMaxMs)
 }
 
 // State is what this node's beats say it is doing.
@@ -148,7 +152,7 @@ func (m *Machine) State() wire.State {
 		return wire.Leaving
 	case m.join.phase != Ready:
 		return wire.Joining
-	case !m.cfg.Learner:
+	case !m.cfg.Learner || m.rounds.Barred(m.self):
 		return wire.Observing
 	case !m.end.may && m.rounds.Flushed() && m.rounds.Settled():
 		return wire.Stopped
@@ -169,14 +173,23 @@ func (m *Machine) tellBeats(now Time) {
 
 // over says whether the run has ended: every fragment reached its budget, this
 // node has nothing left to publish or to fold, and all live peers have shown
-// the same digests for the quiet time.
+// the same digests for the quiet time. Whoever goes on saying otherwise, and
+// brings nothing, is waited for only so long.
 func (m *Machine) over(now Time) bool {
 	if !m.rounds.Ended() || !m.rounds.Settled() || m.cfg.Learner && !m.rounds.Flushed() {
 		return false
 	}
+	if m.stoodStill(now, lingerBeats) {
+		return true
+	}
 	agreed, since := m.gossip.Agreement(gossip.Time(now))
 	return agreed && now-max(int64(since), m.end.moved) >= m.cfg.QuietMs
 }
+
+// lingerBeats is for how many beat periods without a change the end is held by
+// peers that show other digests, or that they train: three times what makes a
+// peer silent, in which an honest one publishes or repairs.
+const lingerBeats = 30
 
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
 // the budget and the learning rate.
@@ -199,16 +212,16 @@ const maxHeard = 4096
 // heardTokens are the tokens per author and fragment in deltas heard since the
 // author's last beat, and when that was.
 type heardTokens struct {
-	since   map[wire.PeerID]map[uint16]uint64
-	at      map[wire.PeerID]Time
-	doubted map[wire.PeerID]bool // whose word came to nothing
+	since    map[wire.PeerID]map[uint16]uint64
+	at       map[wire.PeerID]Time
+	believed map[wire.PeerID]bool // of whom a delta came since they were last doubted
 }
 
 func newHeard() heardTokens {
 	return heardTokens{
-		since:   map[wire.PeerID]map[uint16]uint64{},
-		at:      map[wire.PeerID]Time{},
-		doubted: map[wire.PeerID]bool{},
+		since:    map[wire.PeerID]map[uint16]uint64{},
+		at:       map[wire.PeerID]Time{},
+		believed: map[wire.PeerID]bool{},
 	}
 }
 
@@ -217,6 +230,12 @@ func (h *heardTokens) beat(now Time, a wire.PeerID) {
 		h.at[a] = now
 	}
 	delete(h.since, a)
+}
+
+func (h *heardTokens) believe(a wire.PeerID) {
+	if len(h.believed) < maxHeard {
+		h.believed[a] = true
+	}
 }
 
 func (h *heardTokens) delta(d wire.Header) {

@@ -56,13 +56,14 @@ type fragment struct {
 // round is what is known of one round.
 type round struct {
 	entries []entry // sorted by author, then id
-	rang    Time    // when its first header was seen
+	rang    Time    // when a header rang first, 0 = not yet
 }
 
 // entry is one delta of a round.
 type entry struct {
-	delta Delta
-	held  bool // its payload is verified and stored
+	delta   Delta
+	held    bool // its payload is verified and stored
+	vouched bool // its header is believed before that
 }
 
 // ownRound is an own delta that is not final.
@@ -204,16 +205,34 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 	if r.by(d.Author) {
 		return ErrTwice
 	}
-	if len(r.entries) >= maxEntries {
+	vouched := m.vouched(f, d)
+	if d.Author != m.self && (len(r.entries) >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
 		return ErrFull
 	}
-	if r.rang == 0 {
-		r.rang = now
+	r.insert(entry{delta: d, vouched: vouched})
+	if vouched {
+		m.ring(now, f, d.Round)
 	}
-	r.insert(entry{delta: d})
-	m.ring(now, f, d)
 	m.advance(now, f)
 	return nil
+}
+
+// vouched says whether a header is believed before its payload is held: whether
+// that of the author's delta before it is. Keys are free, so a first header, and
+// one after a header whose payload never came, neither rings nor counts.
+func (m *Rounds) vouched(f *fragment, d Delta) bool {
+	for back := uint32(1); back <= m.p.WindowAccept && back < d.Round; back++ {
+		r := f.rounds[d.Round-back]
+		if r == nil {
+			continue
+		}
+		for _, e := range r.entries {
+			if e.delta.Author == d.Author {
+				return e.held
+			}
+		}
+	}
+	return false
 }
 
 // Held says that the payload of a known delta is verified and stored.
@@ -228,6 +247,7 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 		return
 	}
 	e.held = true
+	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
 	}
@@ -269,9 +289,13 @@ func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
 	m.advance(now, f)
 }
 
-// ring notes the bell of the open round and the rounds it implies.
-func (m *Rounds) ring(now Time, f *fragment, d Delta) {
-	if f.bell == 0 && (d.Round == f.closed+1 || d.Round == f.closed+2) {
+// ring notes the first bell of a round, and that of the open round, which those
+// of the next ring too.
+func (m *Rounds) ring(now Time, f *fragment, rnd uint32) {
+	if r := f.round(rnd); r.rang == 0 {
+		r.rang = now
+	}
+	if f.bell == 0 && (rnd == f.closed+1 || rnd == f.closed+2) {
 		f.bell = now
 	}
 }
@@ -348,6 +372,11 @@ func (m *Rounds) Barred(a Author) bool { return m.barred[a] }
 // ringers beyond them are few; a thousand is far above both.
 const maxEntries = 1024
 
+// maxHollow bounds how many of them may be headers of authors that nothing came
+// of yet, so that a flood of fresh keys leaves room for the others. All learners
+// of a large run are such in its first round.
+const maxHollow = maxEntries / 2
+
 // touched marks a closed round as changed since it was folded.
 func (f *fragment) touched(rnd uint32) {
 	if rnd > f.closed {
@@ -378,6 +407,16 @@ func (r *round) find(id ID) *entry {
 
 func (r *round) by(a Author) bool {
 	return slices.ContainsFunc(r.entries, func(e entry) bool { return e.delta.Author == a })
+}
+
+// hollow counts the entries whose payload is not held and may never come.
+func (r *round) hollow() (n int) {
+	for _, e := range r.entries {
+		if !e.held && !e.vouched {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *round) insert(e entry) {

@@ -49,15 +49,16 @@ func TestGraceFollowsSteps(t *testing.T) {
 // Grace follows the latest live peer, and forgets it when it is gone.
 func TestGraceFollowsLateness(t *testing.T) {
 	g := newRig(t, roundsParams(1))
+	g.close(1)
 	g.live(1, 2)
-	late := g.delta(Author{2}, 0, 1)
+	late := g.delta(Author{1}, 0, 2)
 	g.want(g.offer(late), nil)
 	g.now += 200
 	g.held(late)
 	if got := g.m.grace(); got != 300 {
 		t.Fatalf("grace %d after a delta that was 200 ms late, want 300", got)
 	}
-	g.live(1)
+	g.live(2)
 	if got := g.m.grace(); got != g.p.GraceMinMs {
 		t.Fatalf("grace %d without the late peer", got)
 	}
@@ -108,7 +109,6 @@ func TestQuorumOfFew(t *testing.T) {
 	g.expectClosed(1)
 }
 
-// A bell whose payload never comes ends in an empty round.
 // A learner that has nothing to publish is neither waited for nor counted in the
 // quorum.
 func TestIdleLearnersAreNotWaitedFor(t *testing.T) {
@@ -124,17 +124,19 @@ func TestIdleLearnersAreNotWaitedFor(t *testing.T) {
 	g.expectClosed(1)
 }
 
+// A bell whose payload never comes ends in an empty round.
 func TestEmptyRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
+	g.close(1)
 	before := g.m.Tip(0)
-	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
 	g.after(g.p.GraceMaxMs - 1)
-	g.expectClosed(0)
-	g.after(1)
 	g.expectClosed(1)
+	g.after(1)
+	g.expectClosed(2)
 	tip := g.m.Tip(0)
-	if tip.Round != 1 || &tip.Anchor[0] != &before.Anchor[0] || tip.Tokens != 0 || tip.Chain == before.Chain {
+	if tip.Round != 2 || &tip.Anchor[0] != &before.Anchor[0] || tip.Tokens != before.Tokens || tip.Chain == before.Chain {
 		t.Fatalf("an empty round changed the tip: %+v", tip)
 	}
 }
@@ -173,14 +175,26 @@ func TestParksOnePerAuthor(t *testing.T) {
 	}
 }
 
+// A round holds so many deltas, and half as many headers of authors of whom
+// nothing came yet. Those of others, and an own delta, still find room.
 func TestRoundIsBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	for i := range maxEntries {
-		d := g.delta(Author{1}, 0, 1)
+	g.close(1)
+	for i := range maxEntries - 1 {
+		d := g.delta(Author{1}, 0, 2)
 		d.ID, d.Author = ID{byte(i), byte(i >> 8), 1}, Author{byte(i), byte(i >> 8), 1}
-		g.want(g.m.Offer(g.now, d, false), nil)
+		if i == maxHollow {
+			g.want(g.m.Offer(g.now, d, false), ErrFull)
+		}
+		g.want(g.m.Offer(g.now, d, i >= maxHollow), nil)
 	}
-	g.want(g.offer(g.delta(Author{1}, 0, 1)), ErrFull)
+	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	g.want(g.m.Offer(g.now, g.delta(Author{2}, 0, 2), true), ErrFull)
+	g.step(int(g.p.H))
+	d := g.publish(0)
+	if known, held := g.m.Known(0, 2, d.ID); !known || !held {
+		t.Fatal("a full round has no place for the own delta")
+	}
 }
 
 // No round r closes before created + (r-8) min_round, and then it does.

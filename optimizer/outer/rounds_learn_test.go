@@ -39,14 +39,48 @@ func TestRingsOncePerRound(t *testing.T) {
 func TestAnswersABell(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
+	g.close(1)
 	g.step(1)
-	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
+	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
 	g.expectDrafts() // one step is below h_min
 	g.step(1)
 	g.expectDrafts(0)
-	if d := g.publish(0); d.Round != 1 || d.Steps != 2 {
+	if d := g.publish(0); d.Round != 2 || d.Steps != 2 {
 		t.Fatalf("answered with %+v", d)
 	}
+}
+
+// A header rings and counts before its payload came only if that of the author's
+// delta before it came.
+func TestHollowHeadersRingNoBell(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	g.step(int(g.p.HMin))
+	first := g.delta(Author{1}, 0, 1)
+	expect := func(made uint64, drafts ...int) {
+		t.Helper()
+		if got := g.m.Projected(g.now, 0); got != made {
+			t.Fatalf("%d tokens are projected, want %d", got, made)
+		}
+		g.expectDrafts(drafts...)
+	}
+	g.want(g.offer(first), nil)
+	expect(0)
+	g.held(first)
+	expect(first.Tokens, 0)
+	g.publish(0)
+	g.expectClosed(1)
+	made := g.m.Projected(g.now, 0)
+	g.step(int(g.p.HMin))
+	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	expect(made+first.Tokens, 0)
+	g.publish(0)
+	g.after(g.p.GraceMaxMs)
+	g.expectClosed(2)
+	made = g.m.Projected(g.now, 0)
+	g.step(int(g.p.HMin))
+	g.want(g.offer(g.delta(Author{1}, 0, 3)), nil)
+	expect(made)
 }
 
 func TestObserverPublishesNothing(t *testing.T) {

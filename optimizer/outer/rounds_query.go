@@ -101,7 +101,7 @@ func (m *Rounds) Promised(p int) uint64 {
 }
 
 // Projected is how many tokens the fragment will have folded when every delta
-// that is held now is, and those whose payload may still be on its way. What is
+// that is held now is, and those whose payload is likely on its way. What is
 // parked further ahead, or was announced and never came, does not count.
 func (m *Rounds) Projected(now Time, p int) uint64 {
 	f := m.frags[p]
@@ -114,7 +114,7 @@ func (m *Rounds) Projected(now Time, p int) uint64 {
 		l, _ := f.link(rnd)
 		for _, e := range r.entries {
 			_, in := slices.BinarySearchFunc(l.Folded, e.delta.ID, compareIDs)
-			if !in && (e.held || now-r.rang < m.p.GraceMaxMs) {
+			if !in && (e.held || e.vouched && now-r.rang < m.p.GraceMaxMs) {
 				total += e.delta.Tokens
 			}
 		}

@@ -1,0 +1,172 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+)
+
+// mostTokens is the largest claim that a header may make: more than the budget
+// of any run here.
+func (w *world) mostTokens() uint64 {
+	return uint64(w.cfg.params.MaxSteps) * w.cfg.params.MaxTokensPerStep
+}
+
+// expectSteps runs for some time in which every node steps as if alone.
+func (w *world) expectSteps(span core.Time) {
+	w.t.Helper()
+	before := w.trained()
+	w.runFor(span)
+	want := 0
+	for _, n := range w.alive() {
+		want += int(span / n.stepMs())
+	}
+	if got := w.trained() - before; got < want-len(w.nodes) {
+		w.fatalf("%d steps in %d ms, want %d\n%s", got, span, want, w)
+	}
+}
+
+// A stranger's headers claim the whole budget, one of them far ahead and one
+// inside the window, and no payload follows. Nobody stops for them.
+func TestPromisesOfAStranger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 30, worldConfig{params: budgetOf(1000)})
+	w.found(3)
+	w.runFor(3000)
+	s := w.stranger(90)
+	for p := range w.plan {
+		closed := w.nodes[0].machine.Rounds().Closed(p)
+		for _, ahead := range []uint32{1000, 5, 1} {
+			s.announces(p, closed+ahead, w.mostTokens())
+		}
+	}
+	w.expectSteps(10_000)
+	w.finish(patience)
+}
+
+// Strangers beat that they hold more than the budget unpublished, or train for
+// ever. Their keys stand before those of all learners, so that the last steps
+// would be theirs. The run reaches its budget and ends.
+func TestBeatsOfStrangers(t *testing.T) {
+	t.Parallel()
+	for _, connected := range []bool{false, true} {
+		w := newWorld(t, 31, worldConfig{params: budgetOf(600)})
+		w.found(3)
+		w.runFor(2000)
+		for _, s := range w.firstStrangers(3) {
+			if connected {
+				s.connects()
+			}
+			w.every(200, func() { s.beats(wire.Training, 1<<40) })
+		}
+		w.expectSteps(10_000)
+		w.finish(patience)
+	}
+}
+
+// firstStrangers are n keys that come before those of all nodes.
+func (w *world) firstStrangers(n int) []*stranger {
+	var out []*stranger
+	for i := 100; len(out) < n; i++ {
+		s := w.stranger(i)
+		if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.id.Compare(s.id) < 0 }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// A learner that did its share claims more than the budget, again and again,
+// and never publishes again: each node stops for it once and for a while.
+func TestBeatsOfAFallenLearner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 32, worldConfig{params: budgetOf(600)})
+	w.found(4)
+	w.runFor(4000)
+	fallen := &stranger{node: w.nodes[3], seq: 1 << 40}
+	w.faulty[fallen.id] = true
+	fallen.crash()
+	w.nodes = w.nodes[:3]
+	w.every(200, func() { fallen.beats(wire.Training, 1<<40) })
+	w.runUntil("all finished", patience, w.allFinished)
+	w.checkSame()
+}
+
+// A learner is barred for a proof about one round of one fragment. The others
+// reach the budget, and all of them end, the barred one too.
+func TestBarredLearner(t *testing.T) {
+	t.Parallel()
+	for i := range 3 {
+		w := newWorld(t, 33, worldConfig{params: budgetOf(800)})
+		w.found(3)
+		w.runFor(4000)
+		barred := &stranger{node: w.nodes[i]}
+		w.faulty[barred.id] = true
+		proof := barred.proof(1, w.nodes[0].machine.Rounds().Closed(1)+3)
+		barred.says(w.nodes[(i+1)%3], wire.EncodeEvidence(proof))
+		w.finish(patience)
+	}
+}
+
+// For every round that opens a stranger shows a header that claims the whole
+// budget and whose payload never comes. Rounds are as many as they would be, and
+// nobody stops.
+func TestHollowBells(t *testing.T) {
+	t.Parallel()
+	const span = 15_000
+	run := func(hollow bool) (rounds uint32) {
+		w := newWorld(t, 34, worldConfig{params: budgetOf(1000)})
+		w.found(3)
+		w.runFor(1000)
+		if s := w.stranger(90); hollow {
+			w.every(50, func() {
+				for p := range w.plan {
+					s.announces(p, w.nodes[0].machine.Rounds().Closed(p)+1, w.mostTokens())
+				}
+			})
+		}
+		w.expectSteps(span)
+		rounds = w.nodes[0].machine.Rounds().Closed(0)
+		w.finish(patience)
+		return rounds
+	}
+	calm, raced := run(false), run(true)
+	if raced > calm+calm/4 || raced < calm-calm/4 {
+		t.Errorf("%d rounds with hollow bells, %d without", raced, calm)
+	}
+}
+
+// Fresh keys flood the open round, the rounds ahead and the evidence. What is
+// kept of it is bounded, and the run goes on to its budget.
+func TestFloodOfFreshKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 35, worldConfig{params: budgetOf(600)})
+	w.found(2)
+	w.runFor(2000)
+	n := w.nodes[0]
+	round := n.machine.Rounds().Closed(0) + 1
+	const flood = 1100
+	payload, kept := w.payloadOf(0, 1), map[uint32]int{}
+	for i := range uint32(flood) {
+		for k, at := range []uint32{round, round + 1, round + 2 + i%8, round + 500} {
+			s := w.stranger(1000 + 4*int(i) + k)
+			sh := s.signs(0, at, 1, payload)
+			n.do(func() { n.machine.Received(w.now, n.id, wire.Message{Header: &sh}) })
+			if known, _ := n.machine.Rounds().Known(0, at, [32]byte(sh.Header.ID(w.run))); known {
+				kept[at-round]++
+			}
+		}
+	}
+	parked := 0
+	for ahead, count := range kept {
+		if ahead >= 2 {
+			parked += count
+		}
+	}
+	if kept[0] == 0 || kept[0] >= flood || kept[1] >= flood || parked == 0 || parked > 256 || kept[500] > 0 {
+		t.Errorf("kept of the open and the next round %d and %d, of those ahead %d", kept[0], kept[1], parked)
+	}
+	w.finish(patience)
+}
