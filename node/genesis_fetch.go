@@ -43,8 +43,10 @@ func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error
 			if err == nil {
 				return raw, nil
 			}
+			if known := failures[addr]; known == nil || known.Error() != err.Error() {
+				n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", err)
+			}
 			failures[addr] = err
-			n.log.Warn("genesis", "addr", addr, "err", err)
 		}
 		if err := allRefused(failures); err != nil {
 			return nil, err

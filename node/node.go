@@ -44,8 +44,11 @@ type node struct {
 	owned      owned
 	donor      donor
 	control    *status.Server
-	rejoined   bool   // the folder had state of this run
-	firstSeq   uint64 // own deltas below it are of an earlier process
+	rejoined   bool     // the folder had state of this run
+	firstSeq   uint64   // own deltas below it are of an earlier process
+	recalled   []string // where an earlier process listened
+	contacts   string   // what was last remembered
+	twinSaid   bool     // that another process runs with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 
@@ -84,6 +87,8 @@ func (n *node) loop(ctx context.Context) error {
 	defer tick.Stop()
 	show := time.NewTicker(statusEvery)
 	defer show.Stop()
+	recall := time.NewTicker(contactsEvery)
+	defer recall.Stop()
 	done := ctx.Done()
 	for !n.mayExit() {
 		select {
@@ -92,6 +97,8 @@ func (n *node) loop(ctx context.Context) error {
 			n.leave()
 		case <-tick.C:
 			n.tick()
+		case <-recall.C:
+			n.remember()
 		case <-show.C:
 			n.publishStatus()
 			n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
@@ -107,6 +114,7 @@ func (n *node) loop(ctx context.Context) error {
 			return n.fatal
 		}
 	}
+	n.remember()
 	n.publishStatus()
 	return nil
 }

@@ -29,6 +29,9 @@ func (n *node) prepareTraining(ctx context.Context) error {
 		return err
 	}
 	n.data = data
+	if want := n.genesis.Data; want.SHA256 != "" && want.SHA256 != data.SHA256() {
+		n.view.event(n, "other data", "", fmt.Sprintf("the run was described for %s (sha256 %.8s), this node uses %s (%.8s); pass --data if that is not meant", want.Name, want.SHA256, data.Name(), data.SHA256()))
+	}
 	if n.cfg.Observe {
 		return nil
 	}

@@ -43,6 +43,9 @@ func (n *node) live(ctx context.Context) error {
 	if err := n.identify(); err != nil {
 		return err
 	}
+	if err := n.recall(); err != nil {
+		return err
+	}
 	if err := n.listen(); err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (n *node) listen() error {
 	if err := n.record.set(n.firstRecord()); err != nil {
 		return err
 	}
-	host, err := p2p.New(p2p.Config{
+	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
 		Record: n.record.latest, Agent: Agent, Log: n.log,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },

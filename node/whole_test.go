@@ -162,7 +162,8 @@ func checkFlippedByte(t *testing.T, dir string, view LedgerView) {
 	t.Error("no folded delta is held")
 }
 
-// A node that is stopped and started again goes on where it was.
+// A node that is stopped and started again goes on where it was, at the address
+// where it was, and finds its peers without the link.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	const budget = 20_000
@@ -175,8 +176,12 @@ func TestRestart(t *testing.T) {
 	second.until("a tenth is folded", folded(budget/10))
 	before := second.leave()
 
+	cfg.Link = Link{}
 	second = launch(t, cfg)
 	s := second.until("its first status", func(status.Snapshot) bool { return true })
+	if s.Link != before.Link {
+		t.Errorf("restarted at %s, was at %s", s.Link, before.Link)
+	}
 	if !s.Rejoined || s.Self != before.Self || s.TokensTrained < before.TokensTrained || s.TokensFolded < before.TokensFolded {
 		t.Errorf("restarted: rejoined %v, %d trained, %d folded; before %d, %d", s.Rejoined, s.TokensTrained, s.TokensFolded, before.TokensTrained, before.TokensFolded)
 	}

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"atoll/gossip/p2p"
+)
+
+// contactsFile, in a node's folder, remembers where the node and its peers were
+// reached, so that a restart finds the run without the link, at the address
+// that others know.
+const contactsFile = "contacts.json"
+
+// contactsEvery is how often contacts are written while the node runs.
+const contactsEvery = 10 * time.Second
+
+// contacts is what the file holds.
+type contacts struct {
+	Listen []string // multiaddrs that this node listened on, with their ports
+	Peers  []string // addresses of peers that were connected, ending in /p2p/ID
+}
+
+// recall takes contacts of an earlier start where the configuration names none.
+func (n *node) recall() error {
+	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, contactsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var c contacts
+	if err := json.Unmarshal(b, &c); err != nil {
+		n.log.Warn("contacts of an earlier start are damaged; pass the link again if no peer is found", "file", contactsFile, "err", err)
+		return nil
+	}
+	if len(n.cfg.addrs()) == 0 {
+		n.cfg.Link.Peers = c.Peers[:min(len(c.Peers), maxLinkPeers)]
+	}
+	if len(n.cfg.Listen) == 0 {
+		n.recalled = c.Listen
+	}
+	return nil
+}
+
+// remember writes the contacts, when there is news of them.
+func (n *node) remember() {
+	c := contacts{Listen: listenAddrs(n.host.Addrs())}
+	for _, p := range n.machine.Gossip().Peers() {
+		if p.Connected && len(c.Peers) < maxLinkPeers {
+			c.Peers = append(c.Peers, p.Record.Addrs...)
+		}
+	}
+	slices.Sort(c.Peers)
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {
+		return
+	}
+	n.contacts = string(b)
+	path := filepath.Join(n.cfg.Dir, contactsFile)
+	n.work.disk.put(func() {
+		err := os.WriteFile(path+".new", b, 0o600)
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		n.check("remember contacts", err)
+	})
+}
+
+// listenAddrs turns the addresses at which a host is reached into what it
+// listens on: the same ports on every interface, or on loopback if that is all.
+func listenAddrs(addrs []string) (listen []string) {
+	loopback := !slices.ContainsFunc(addrs, func(a string) bool {
+		return strings.HasPrefix(a, "/ip4/") && !strings.HasPrefix(a, "/ip4/127.")
+	})
+	ip := "0.0.0.0"
+	if loopback {
+		ip = "127.0.0.1"
+	}
+	for _, a := range addrs {
+		parts := strings.Split(a, "/") // "", ip4, IP, tcp or udp, PORT, ...
+		if len(parts) < 5 || parts[1] != "ip4" || strings.Contains(a, "/p2p-circuit") {
+			continue
+		}
+		at := "/ip4/" + ip + "/" + parts[3] + "/" + parts[4]
+		if parts[3] == "udp" {
+			at += "/quic-v1"
+		}
+		if !slices.Contains(listen, at) {
+			listen = append(listen, at)
+		}
+	}
+	return listen
+}
+
+// newHost listens where the node listened before if it may choose; where that is
+// taken by now, anywhere.
+func (n *node) newHost(cfg p2p.Config) (*p2p.Host, error) {
+	if len(n.recalled) > 0 {
+		again := cfg
+		again.Listen = n.recalled
+		if host, err := p2p.New(again); err == nil {
+			return host, nil
+		}
+	}
+	return p2p.New(cfg)
+}
