@@ -36,6 +36,7 @@ func (w *world) report(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	r.Checks = w.checks(r, a)
+	r.DirBytes, r.Temporary = folderSize(w.cfg.Dir), w.temporary
 	return r, r.save(w.path(reportFile))
 }
 
@@ -172,13 +173,7 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 // describe fills in what only the node itself knows.
 func (m *member) describe(row *NodeReport) {
 	l := m.newest()
-	row.Divisor, row.End = m.divisor, "left"
-	switch {
-	case l.killed:
-		row.End = "killed"
-	case l.final && l.last.Finished:
-		row.End = "done"
-	}
+	row.Divisor, row.End = m.divisor, l.end()
 	if !l.seen {
 		return
 	}

@@ -3,6 +3,7 @@ package testnet
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,10 +33,10 @@ type Config struct {
 	Batch     int     // rows of an inner step; 0 = as the model suggests
 	LR        float64 // peak learning rate; 0 = as the model suggests
 
-	Out      io.Writer       // what happens, live; nil = nowhere
-	Terminal bool            // Out is a terminal: redraw instead of adding lines
-	Abort    <-chan struct{} // closed: kill all nodes now, without the ordered leave that the end of the context asks for
-	Log      *slog.Logger    // nil = discard
+	Out      io.Writer                   // what happens, live; nil = nowhere
+	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
+	Abort    <-chan struct{}             // closed: kill all nodes now, without the ordered leave that the end of the context asks for
+	Log      *slog.Logger                // nil = discard
 }
 
 // Defaults of a world.
@@ -157,6 +158,22 @@ func makeDir(dir string) (string, error) {
 		return "", fmt.Errorf("make testnet folder: %w", err)
 	}
 	return abs, nil
+}
+
+// folderSize is how many bytes of files a folder holds, as far as they can be
+// counted: it is there to tell people, not to decide by.
+func folderSize(dir string) uint64 {
+	var sum uint64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			sum += uint64(info.Size())
+		}
+		return nil
+	})
+	return sum
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node%d", i) }

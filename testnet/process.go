@@ -130,6 +130,20 @@ func (m *member) end(l *life, at time.Time) error {
 	return err
 }
 
+// end is how the process ended or is about to: killed, done with the whole run,
+// or left before. It is empty while the process takes part.
+func (l *life) end() string {
+	switch {
+	case l.killed:
+		return "killed"
+	case l.seen && l.last.Finished:
+		return "done"
+	case !l.ended.IsZero():
+		return "left"
+	}
+	return ""
+}
+
 // clockSlack forgives the difference between the moment at which this process
 // noted a start and the one that the node noted.
 const clockSlack = time.Second

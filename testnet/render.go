@@ -6,17 +6,43 @@ import (
 	"time"
 )
 
-// block renders a view for a terminal, a few lines.
-func (v view) block() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "testnet  %s  %s\n", v.model, v.progress())
-	fmt.Fprintf(&b, "anchor   %s\n", v.anchor())
-	fmt.Fprintf(&b, "%-8s %-10s %7s %8s %6s %8s %6s %6s %9s %9s  %s\n",
-		"node", "state", "step", "tokens", "share", "tokens/s", "loss", "rounds", "up/s", "down/s", "hardware")
+// block renders a view for a terminal of this width, a few lines, each shorter
+// than the terminal is wide: a character in the last column is a matter of taste
+// among terminals.
+func (v view) block(width int) []string {
+	state := min(max(width-fixedWidth, leastState), mostState)
+	lines := append(v.head(), fmt.Sprintf(rowFormat,
+		"node", state, "state", "tokens", "share", "tokens/s", "loss", "rounds", "up/s", "down/s"))
 	for _, r := range v.rows {
-		b.WriteString(r.line())
+		lines = append(lines, r.line(state))
 	}
-	return b.String()
+	for i, l := range lines {
+		lines[i] = clip(l, width-1)
+	}
+	return lines
+}
+
+// Widths of what is drawn on a terminal. The column of the state takes what the
+// others leave.
+const (
+	rowFormat  = "%-7s %-*s %6s %6s %8s %6s %6s %9s %9s"
+	fixedWidth = 1 + 7 + 1 + 1 + 6 + 1 + 6 + 1 + 8 + 1 + 6 + 1 + 6 + 1 + 9 + 1 + 9
+	leastState = 10
+	mostState  = 32
+	curveWidth = 24
+)
+
+// head is what the block says of the run as a whole.
+func (v view) head() []string {
+	run := fmt.Sprintf("testnet %s  %s", v.model, clock(v.elapsed))
+	if v.left > 0 {
+		run += ", " + clock(v.left) + " left"
+	}
+	tokens := fmt.Sprintf("tokens  %s of %s folded (%.0f %%)", count(float64(v.folded)), count(float64(v.budget)), v.percent())
+	if v.perS > 0 {
+		tokens += fmt.Sprintf(", %.0f a second now, %.0f on average", v.perS, v.average)
+	}
+	return []string{run, tokens, "anchor  " + v.anchor()}
 }
 
 // progress is how far the run is.
@@ -33,51 +59,61 @@ func (v view) progress() string {
 
 func (v view) percent() float64 { return 100 * float64(v.folded) / float64(v.budget) }
 
+// evaluated says whether the anchor is known after any training: the first
+// value is that of the initial parameters and would look like a run that does
+// not learn.
+func (v view) evaluated() bool { return v.val > 0 && v.valAt > 0 }
+
 // anchor is how good the model is.
 func (v view) anchor() string {
-	if v.val == 0 {
-		return "not evaluated yet"
+	if !v.evaluated() {
+		return "not measured yet"
 	}
 	text := fmt.Sprintf("%.3f bits per byte at %s tokens", v.val, count(float64(v.valAt)))
-	if v.valBytes > 0 {
-		text += fmt.Sprintf(" (on %d KiB held out)", v.valBytes>>10)
-	}
 	if len(v.curve) > 1 {
 		text += fmt.Sprintf("  %.2f %s %.2f", v.curve[0], sparkline(v.curve, curveWidth), v.curve[len(v.curve)-1])
 	}
 	return text
 }
 
-// Widths of what is drawn on a terminal.
-const (
-	curveWidth    = 24
-	hardwareWidth = 28
-)
-
-func (r row) line() string {
+// line is a row of the block with so many columns for the state.
+func (r row) line(state int) string {
 	if !r.seen {
-		return fmt.Sprintf("%-8s %-10s\n", r.name, r.state)
+		return fmt.Sprintf("%-7s %s", r.name, r.state)
 	}
-	var speed float64
-	var hardware string
+	return fmt.Sprintf(rowFormat, r.name, state, clip(r.stateText(), state),
+		count(float64(r.s.TokensTrained)), fmt.Sprintf("%.1f%%", 100*r.share), r.speedText(), r.lossText(),
+		fmt.Sprint(r.closed), bytesText(r.up), bytesText(r.down))
+}
+
+// stateText is what the node does, as precisely as it says.
+func (r row) stateText() string {
+	if r.s.Stage != "" && r.state == r.s.State {
+		return r.s.Stage
+	}
+	return r.state
+}
+
+func (r row) speedText() string {
 	for _, p := range r.s.Peers {
-		if p.Self {
-			speed, hardware = p.TokensPerS, p.Hardware
+		if p.Self && p.TokensPerS > 0 {
+			return fmt.Sprintf("%.0f", p.TokensPerS)
 		}
 	}
-	text := fmt.Sprintf("%-8s %-10s %7d %8s %5.1f%% %8.0f %6.3f %6d %9s %9s  %s\n",
-		r.name, r.state, r.s.Step, count(float64(r.s.TokensTrained)), 100*r.share, speed, r.s.TrainLoss,
-		r.closed, bytesText(r.up), bytesText(r.down), clip(hardware, hardwareWidth))
-	if r.s.Stage != "" && r.state == r.s.State {
-		text += fmt.Sprintf("%-8s %s\n", "", r.s.Stage)
+	return "-"
+}
+
+func (r row) lossText() string {
+	if r.s.TrainLoss == 0 {
+		return "-"
 	}
-	return text
+	return fmt.Sprintf("%.3f", r.s.TrainLoss)
 }
 
 // line renders a view in one line, for logs.
 func (v view) line() string {
 	parts := []string{v.progress()}
-	if v.val > 0 {
+	if v.evaluated() {
 		parts = append(parts, fmt.Sprintf("anchor %.3f bits per byte", v.val))
 	}
 	var nodes []string
@@ -129,17 +165,26 @@ func count(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// bytesText writes an amount of bytes.
+// bytesText writes an amount of bytes in binary units, as the other commands do.
 func bytesText(x float64) string {
-	switch {
-	case x >= 1e9:
-		return fmt.Sprintf("%.2f GB", x/1e9)
-	case x >= 1e6:
-		return fmt.Sprintf("%.2f MB", x/1e6)
-	case x >= 1e3:
-		return fmt.Sprintf("%.1f kB", x/1e3)
+	const step = 1024
+	if x < step {
+		return fmt.Sprintf("%.0f B", x)
 	}
-	return fmt.Sprintf("%.0f B", x)
+	x /= step
+	unit := 0
+	for x >= step && unit < 3 {
+		x, unit = x/step, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
+}
+
+// plural is a number of things: the word takes an s unless there is one.
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // clock writes a duration in whole seconds.
@@ -149,6 +194,9 @@ func clip(s string, width int) string {
 	r := []rune(s)
 	if len(r) <= width {
 		return s
+	}
+	if width < 1 {
+		return ""
 	}
 	return string(r[:width-1]) + "…"
 }

@@ -41,7 +41,7 @@ func someView() view {
 	joiner := status.Snapshot{State: "joining", Stage: "snapshot: 3 of 7 chunks (43 %)", Peers: learner.Peers[:0]}
 	return view{
 		elapsed: 12400 * time.Millisecond, model: "tiny", budget: 3_000_000, folded: 310_272, perS: 17312, average: 15100,
-		left: 155 * time.Second, val: 3.2123, valBytes: 65536, valAt: 301_000, curve: []float64{8.04, 4.8, 4.1, 3.6, 3.2123},
+		left: 155 * time.Second, val: 3.2123, valAt: 301_000, curve: []float64{8.04, 4.8, 4.1, 3.6, 3.2123},
 		rows: []row{
 			{name: "node0", state: "training", seen: true, s: learner, share: 0.6512, closed: 8, up: 102_400, down: 98_000},
 			{name: "node1", state: "killed", seen: true, s: learner, share: 0.3488, closed: 8, up: 1_200_000, down: 12},
@@ -51,13 +51,33 @@ func someView() view {
 	}
 }
 
-func TestRenderBlock(t *testing.T) { golden(t, "block.txt", someView().block()) }
+func TestRenderBlock(t *testing.T) { golden(t, "block.txt", drawn(someView().block(80))) }
+
+func drawn(block []string) string { return strings.Join(block, "\n") + "\n" }
+
+func TestBlockFitsTheTerminal(t *testing.T) {
+	for _, width := range []int{20, 60, 80, 81, 200} {
+		for _, line := range someView().block(width) {
+			if n := len([]rune(line)); n >= width {
+				t.Errorf("%d characters in %d columns: %s", n, width, line)
+			}
+		}
+	}
+}
+
+func TestAnchorOfUntrainedModelIsNotShown(t *testing.T) {
+	v := someView()
+	v.valAt = 0
+	if text := drawn(v.block(80)) + v.line(); strings.Contains(text, "bits per byte") || !strings.Contains(text, "not measured yet") {
+		t.Error(text)
+	}
+}
 
 func TestRenderLine(t *testing.T) { golden(t, "line.txt", someView().line()+"\n") }
 
 func TestRenderFirstBlock(t *testing.T) {
 	v := view{model: "tiny", budget: 1000, rows: []row{{name: "node0", state: "starting"}}}
-	golden(t, "first.txt", v.block()+v.line()+"\n")
+	golden(t, "first.txt", drawn(v.block(80))+v.line()+"\n")
 }
 
 func TestRenderReport(t *testing.T) {
@@ -116,7 +136,7 @@ func TestLossCurveKeepsItsShape(t *testing.T) {
 
 func TestScreenOfALog(t *testing.T) {
 	var b bytes.Buffer
-	s := newScreen(&b, false)
+	s := newScreen(&b, nil)
 	v := someView()
 	s.say("hello %d", 1)
 	s.show(v)
@@ -129,22 +149,58 @@ func TestScreenOfALog(t *testing.T) {
 	}
 }
 
+// frame is a block as a terminal gets it.
+func frame(block []string) string {
+	return strings.Join(block, clearLine+"\n") + clearLine + "\n" + clearEnd
+}
+
 func TestScreenOfATerminal(t *testing.T) {
 	var b bytes.Buffer
-	s := newScreen(&b, true)
+	columns := 80
+	s := newScreen(&b, func() (int, int) { return columns, 24 })
 	v := someView()
 	s.show(v)
-	first := b.Len()
 	s.show(v) // too soon
-	if b.Len() != first {
-		t.Error("drawn twice within a second")
-	}
 	s.say("node4 joins")
 	s.show(v)
-	lines := strings.Count(v.block(), "\n")
-	want := wrapOff + v.block() + wrapOn + "\x1b[" + number(float64(lines)) + "F" + clearEnd + "node4 joins\n" + wrapOff + v.block() + wrapOn
+	v.elapsed += redrawEvery
+	s.show(v)
+	up := "\x1b[" + number(float64(len(v.block(80)))) + "F"
+	first := frame(someView().block(80))
+	want := first + up + clearEnd + "node4 joins\n" + first + up + frame(v.block(80))
 	if b.String() != want {
 		t.Errorf("drawn:\n%q\nwant:\n%q", b.String(), want)
+	}
+
+	b.Reset()
+	columns = 60
+	v.elapsed += redrawEvery
+	s.show(v)
+	s.clear()
+	s.clear() // nothing is left to clear
+	if want := clearAll + frame(v.block(60)) + up + clearEnd; b.String() != want {
+		t.Errorf("after a resize:\n%q\nwant:\n%q", b.String(), want)
+	}
+}
+
+func TestScreenOfALowTerminal(t *testing.T) {
+	var b bytes.Buffer
+	s := newScreen(&b, func() (int, int) { return 80, 6 })
+	s.show(someView())
+	if n := strings.Count(b.String(), "\n"); n != 5 || !strings.Contains(b.String(), "4 more lines") {
+		t.Errorf("%d lines: %q", n, b.String())
+	}
+}
+
+func TestReportFitsEightyColumns(t *testing.T) {
+	var b bytes.Buffer
+	if err := someReport().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		if n := len([]rune(line)); n > reportWidth {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
 }
 
@@ -154,7 +210,7 @@ func TestCounts(t *testing.T) {
 			t.Errorf("count(%v) = %s, want %s", x, got, want)
 		}
 	}
-	for x, want := range map[float64]string{0: "0 B", 1500: "1.5 kB", 2e6: "2.00 MB", 3e9: "3.00 GB"} {
+	for x, want := range map[float64]string{0: "0 B", 1536: "1.5 KiB", 2 << 20: "2.0 MiB", 3 << 40: "3.0 TiB"} {
 		if got := bytesText(x); got != want {
 			t.Errorf("bytesText(%v) = %s, want %s", x, got, want)
 		}

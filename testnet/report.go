@@ -21,6 +21,9 @@ type Report struct {
 	Dir    string `json:"dir"`
 	Run    string `json:"run"`
 
+	DirBytes  uint64 `json:"dir_bytes"`     // of the files in Dir
+	Temporary bool   `json:"dir_temporary"` // nobody chose Dir: whoever has read enough may remove it
+
 	// Parameter-weighted means over the fragments of what the ledgers, step logs
 	// and last status of the nodes say. Trained = folded + discarded +
 	// unpublished + lost; returned tokens went on to be counted elsewhere.

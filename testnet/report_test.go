@@ -3,6 +3,7 @@ package testnet
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 func someReport() Report {
 	return Report{
-		Arm: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", Run: "cd",
+		Arm: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd",
 		TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000,
 		WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4),
 		Rounds: 480, Deltas: 1900, Late: 3, BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02),
@@ -158,5 +159,20 @@ func TestSharesCheck(t *testing.T) {
 		if w.checkShares(r) != nil {
 			t.Error("shares of a run of seconds are compared")
 		}
+	}
+}
+
+func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
+	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 4}}}
+	r := Report{WallS: 60, NodesReport: []NodeReport{
+		{Share: 0.6, Time: &status.TimeAccount{Step: 50, Paced: 2}},
+		{Share: 0.4, Time: &status.TimeAccount{Step: 20, Paced: 30}}, // the slow one holds its pace for long
+	}}
+	if got := w.checkShares(r); !got.Passed || !strings.Contains(got.Detail, "too busy") {
+		t.Errorf("%+v", got)
+	}
+	r.NodesReport[0].Time.Paced = 3
+	if got := w.checkShares(r); got.Passed {
+		t.Errorf("%+v", got)
 	}
 }

@@ -9,25 +9,54 @@ import (
 // WriteText writes the report for people.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, %d parameters, trained by %d nodes on %s\n\n", r.Model, r.Params, r.Nodes, r.Data)
+	b.WriteByte('\n')
+	wrapped(&b, "", fmt.Sprintf("%s, %d parameters, trained by %s on %s", r.Model, r.Params, plural(r.Nodes, "node"), r.Data))
+	b.WriteByte('\n')
 	r.writeQuality(&b)
 	r.writeAccount(&b)
 	r.writeChaos(&b)
 	r.writeNodes(&b)
 	r.writeChecks(&b)
-	fmt.Fprintf(&b, "\neverything is in %s\n", r.Dir)
+	r.writeFolder(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// item writes a line with its label in a column of its own.
+// writeFolder says where everything is, on lines that can be copied.
+func (r Report) writeFolder(b *strings.Builder) {
+	fmt.Fprintf(b, "\neverything is in %s (%s)\n", r.Dir, bytesText(float64(r.DirBytes)))
+	if r.Temporary {
+		fmt.Fprintf(b, "remove it with: rm -r %s\n", r.Dir)
+	}
+}
+
+// reportWidth is how wide the report is: as wide as the narrowest usual terminal.
+const reportWidth = 80
+
+// item writes a text with its label in a column of its own.
 func item(b *strings.Builder, label, format string, args ...any) {
-	fmt.Fprintf(b, "  %-10s %s\n", label, fmt.Sprintf(format, args...))
+	wrapped(b, fmt.Sprintf("  %-10s ", label), fmt.Sprintf(format, args...))
+}
+
+// wrapped writes a text broken at spaces, behind its label and then below its
+// own start. A word that is too long for a line is left whole: it can be copied.
+func wrapped(b *strings.Builder, label, text string) {
+	room := reportWidth - len([]rune(label))
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > room {
+			b.WriteString(label + line + "\n")
+			label, line = strings.Repeat(" ", len([]rune(label))), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	b.WriteString(strings.TrimRight(label+line, " ") + "\n")
 }
 
 func (r Report) writeQuality(b *strings.Builder) {
 	if r.ValBPB != nil && r.BaselineBPB != nil {
-		item(b, "quality", "%.3f bits per byte on the held-out text; order-2 byte model %.3f (%.2f of it)", *r.ValBPB, *r.BaselineBPB, *r.ValBPB / *r.BaselineBPB)
+		item(b, "quality", "%.3f bits per byte of held-out text: %.2f of the bits that an order-2 byte model needs (%.3f)",
+			*r.ValBPB, *r.ValBPB / *r.BaselineBPB, *r.BaselineBPB)
 	}
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
 	item(b, "pace", "%.0f ms x divisor a step, %.0f %% of %d cores (%s)", r.Calibration.PaceMs, 100*r.Calibration.Utilisation, r.Calibration.Cores, r.Calibration.Note)
@@ -68,10 +97,11 @@ func (r Report) writeChaos(b *strings.Builder) {
 }
 
 func (r Report) writeNodes(b *strings.Builder) {
-	fmt.Fprintf(b, "\n  %-18s %-7s %6s %9s %7s %9s %8s %8s %8s\n", "node", "end", "speed", "tokens", "share", "tokens/s", "stepping", "waiting", "memory")
+	const format = "  %-14s %-6s %6s %6s %6s %8s %8s %7s %9s\n"
+	fmt.Fprintf(b, "\n"+format, "node", "end", "speed", "tokens", "share", "tokens/s", "stepping", "waiting", "memory")
 	for _, n := range r.NodesReport {
-		fmt.Fprintf(b, "  %-18s %-7s %6s %9s %6.1f%% %9s %8s %8s %8s\n", n.Name, orDash(n.End), n.speedText(),
-			count(float64(n.Tokens)), 100*n.Share, n.rateText(), n.steppingText(), n.waitingText(), n.memoryText())
+		fmt.Fprintf(b, format, clip(n.Name, 14), orDash(n.End), n.speedText(), count(float64(n.Tokens)),
+			fmt.Sprintf("%.1f%%", 100*n.Share), n.rateText(), n.steppingText(), n.waitingText(), n.memoryText())
 	}
 }
 
@@ -119,6 +149,6 @@ func (r Report) writeChecks(b *strings.Builder) {
 		if !c.Passed {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(b, "  %s %-22s %s\n", mark, c.Name, c.Detail)
+		wrapped(b, fmt.Sprintf("  %s %-22s ", mark, c.Name), c.Detail)
 	}
 }

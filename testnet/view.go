@@ -8,18 +8,17 @@ import (
 
 // view is what the screen shows of a world at one moment.
 type view struct {
-	elapsed  time.Duration
-	model    string
-	budget   uint64
-	folded   uint64
-	perS     float64 // folded tokens per second over the last minute; 0 = not known
-	average  float64 // since the start
-	left     time.Duration
-	val      float64 // newest bits per byte of the anchor; 0 = not known
-	valBytes int
-	valAt    uint64 // tokens folded by that anchor
-	curve    []float64
-	rows     []row
+	elapsed time.Duration
+	model   string
+	budget  uint64
+	folded  uint64
+	perS    float64 // folded tokens per second over the last minute; 0 = not known
+	average float64 // since the start
+	left    time.Duration
+	val     float64 // newest bits per byte of the anchor; 0 = not known
+	valAt   uint64  // tokens folded by that anchor
+	curve   []float64
+	rows    []row
 }
 
 // row is one node.
@@ -47,7 +46,7 @@ func (w *world) view(now time.Time) view {
 	for _, m := range w.members {
 		v.rows = append(v.rows, m.row(lead, now))
 		if l := m.newest(); l != nil && l.last.ValBPB > 0 && l.last.ValAtTokens >= v.valAt {
-			v.val, v.valBytes, v.valAt = l.last.ValBPB, l.last.ValBytes, l.last.ValAtTokens
+			v.val, v.valAt = l.last.ValBPB, l.last.ValAtTokens
 		}
 	}
 	w.screen.curve.add(v.valAt, v.val)
@@ -81,13 +80,9 @@ func (m *member) row(lead *life, now time.Time) row {
 		r.up, r.down = float64(l.last.Net.SentBytes)/seconds, float64(l.last.Net.ReceivedBytes)/seconds
 		r.share = shareOf(lead, l.last.Self)
 	}
-	switch {
-	case l.killed:
-		r.state = "killed"
-	case !l.ended.IsZero() && l.last.Finished:
-		r.state = "done"
-	case !l.ended.IsZero():
-		r.state = "left"
+	switch end := l.end(); {
+	case end != "":
+		r.state = end
 	case l.paused:
 		r.state = "paused"
 	}

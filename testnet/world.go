@@ -45,6 +45,7 @@ type world struct {
 	counts      counts
 	ending      error // why the world is being torn down, nil while all is well
 	killAt      time.Time
+	temporary   bool // nobody chose the folder
 }
 
 // counts are what chaos did.
@@ -88,6 +89,7 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	if w.genesis, err = Genesis(cfg, w.data, time.Now()); err != nil {
 		return nil, err
 	}
+	w.temporary = cfg.Dir == ""
 	if w.cfg.Dir, err = makeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 		return nil, fmt.Errorf("write genesis: %w", err)
 	}
 	w.screen = newScreen(cfg.Out, cfg.Terminal)
-	w.screen.say("testnet of %d nodes in %s", cfg.Nodes, w.cfg.Dir)
+	w.screen.say("testnet of %s in %s", plural(cfg.Nodes, "node"), w.cfg.Dir)
 	return w, w.setPace(ctx)
 }
 
@@ -162,7 +164,7 @@ const leaveWithin = 15 * time.Second
 // live runs the nodes until the last has ended.
 func (w *world) live(ctx context.Context) error {
 	w.began = time.Now()
-	defer w.screen.close()
+	defer w.screen.clear()
 	if err := w.startNode(w.cfg.Nodes > 1); err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (w *world) live(ctx context.Context) error {
 		select {
 		case <-done:
 			done = nil
-			w.tearDown(fmt.Errorf("%w: %w", ErrStopped, ctx.Err()))
+			w.tearDown(ErrStopped)
 		case <-abort:
 			abort = nil
 			w.fail(ErrStopped)
@@ -221,7 +223,7 @@ func (w *world) fail(err error) {
 func (w *world) tearDown(err error) {
 	w.ending = errors.Join(w.ending, err)
 	w.killAt = time.Now().Add(leaveWithin)
-	w.screen.say("asking %d nodes to leave; interrupt again to kill them", w.running)
+	w.screen.say("asking %s to leave; interrupt again to kill", plural(w.running, "node"))
 	for _, m := range w.members {
 		if l := m.current(); l != nil {
 			w.check(l.leave())

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,16 +29,6 @@ func table(w io.Writer, rows ...[]string) error {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
-}
-
-// isTerminal tells whether somebody watches.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Text for values that were not measured.

@@ -46,7 +46,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR,
-		Out: c.err, Terminal: isTerminal(c.err), Abort: c.abort,
+		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}
 	switch {
 	case cmd.Nodes < 1:
@@ -65,6 +65,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	}
 	if cmd.JSON {
 		err = c.json(report)
+		c.sayFailed(report.Checks)
 	} else {
 		err = report.WriteText(c.out)
 	}
@@ -72,4 +73,13 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		err = errSilent
 	}
 	return err
+}
+
+// sayFailed tells of the checks that failed where the answer is for programs.
+func (c *console) sayFailed(checks []testnet.Check) {
+	for _, check := range checks {
+		if !check.Passed {
+			c.say("atoll: check failed: %s: %s", check.Name, check.Detail)
+		}
+	}
 }
