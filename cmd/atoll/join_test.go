@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node"
 	"atoll/node/status"
 )
 
@@ -40,6 +41,7 @@ func newRun(t *testing.T, text string, args ...string) (path string) {
 type joined struct {
 	link   string
 	cancel context.CancelFunc // Ctrl-C
+	abort  chan struct{}      // closed: another
 	ended  chan int
 	stderr *lockedBuffer
 }
@@ -66,11 +68,11 @@ func (l *lockedBuffer) String() string {
 func startNode(t *testing.T, args ...string) *joined {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	j := &joined{cancel: cancel, ended: make(chan int, 1), stderr: &lockedBuffer{}}
+	j := &joined{cancel: cancel, abort: make(chan struct{}), ended: make(chan int, 1), stderr: &lockedBuffer{}}
 	stdout, w := io.Pipe()
 	line := append([]string{"join", "--profile", "local", "--threads", "1", "--batch", "1", "--pace", "5ms"}, args...)
 	go func() {
-		code := run(ctx, line, &console{in: strings.NewReader(""), out: w, err: j.stderr})
+		code := run(ctx, line, &console{in: strings.NewReader(""), out: w, err: j.stderr, abort: j.abort})
 		w.Close()
 		j.ended <- code
 	}()
@@ -203,22 +205,59 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Two interrupts: the first ends the context, the second closes abort.
+// The first interrupt ends the context, the second closes abort, unless it comes
+// with the first.
 func TestInterrupts(t *testing.T) {
 	ctx, abort, stop := interrupts()
 	defer stop()
+	interruptSelf(t)
+	wait(t, ctx.Done(), "the first interrupt")
+	interruptSelf(t)
+	time.Sleep(sameRequest + 100*time.Millisecond)
+	select {
+	case <-abort:
+		t.Error("an interrupt right after the first counts as the second")
+	default:
+	}
+	interruptSelf(t)
+	wait(t, abort, "the second interrupt")
+}
+
+func interruptSelf(t *testing.T) {
+	t.Helper()
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, done := range []<-chan struct{}{ctx.Done(), abort} {
-		if err := self.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatalf("interrupt %d has no effect", i+1)
-		}
+	if err := self.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func wait(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s has no effect", what)
+	}
+}
+
+// The second interrupt ends the command while the node still runs.
+func TestSecondInterruptEndsJoin(t *testing.T) {
+	text := someText(t)
+	dir := filepath.Join(t.TempDir(), "a")
+	j := startNode(t, "--genesis", newRun(t, text), "--dir", dir, "--listen", anyPort, "--data", text)
+	close(j.abort)
+	if code := <-j.ended; code != exitFailed || !strings.Contains(j.stderr.String(), "interrupted twice") {
+		t.Errorf("exit code %d: %s", code, j.stderr)
+	}
+	j.cancel() // in a process of its own the node would be gone by now
+	for range 200 {
+		if _, err := os.Stat(filepath.Join(dir, node.FinalStatusFile)); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("the node did not end")
 }

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -55,8 +56,12 @@ func main() {
 	os.Exit(code)
 }
 
+// sameRequest is how close together two signals are one request: timeout of GNU
+// sends one to the process and one to its group.
+const sameRequest = 500 * time.Millisecond
+
 // interrupts returns a context that the first SIGINT or SIGTERM ends, and a
-// channel that the second closes.
+// channel that the second closes, unless it is the same request.
 func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	again := make(chan struct{})
@@ -65,15 +70,18 @@ func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for n := 0; ; n++ {
-			switch _, ok := <-signals; {
-			case !ok:
-				return
-			case n == 0:
-				cancel()
-			case n == 1:
+		if _, ok := <-signals; !ok {
+			return
+		}
+		first := time.Now()
+		cancel()
+		for range signals {
+			if time.Since(first) >= sameRequest {
 				close(again)
+				break
 			}
+		}
+		for range signals { // a third says nothing new
 		}
 	}()
 	return ctx, again, func() {
