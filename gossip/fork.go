@@ -43,7 +43,10 @@ const (
 //   - chains that agree at the older base only: the node whose base is newer
 //     cannot refold across the fork and takes tips;
 //   - chains that agree at neither, or fragments that contradict each other:
-//     fewer folded tokens take tips, ties the larger digest.
+//     fewer folded tokens take tips, ties the larger digest;
+//   - so do two whose rounds are too far apart to compare chains, if the one with
+//     fewer rounds has more tokens: on one chain it would have fewer. Most live
+//     peers have to say as much.
 //
 // A node that is merely far behind, with no fork, takes tips too, if most
 // peers are ahead of it: one peer's word could be a lie, and union is safe. A
@@ -51,6 +54,9 @@ const (
 // one peer's word all the same: until it has it, this node holds.
 func (r *repair) judge(s *session) decision {
 	take, give := 0, 0
+	if r.crossed(s) {
+		return r.byTokens(s.peer)
+	}
 	if !r.believed(s) {
 		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
 	}
@@ -77,6 +83,32 @@ func (r *repair) judge(s *session) decision {
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
 	}
 	return decision{course: unite}
+}
+
+// crossed reports whether the peer closed less than this node's base in every
+// fragment and yet has more tokens folded, as most live peers do, or the other
+// way round.
+func (r *repair) crossed(s *session) bool {
+	mine := r.beats.said
+	if mine == nil || s.peer.beat == nil {
+		return false
+	}
+	fewer, more := true, true // rounds than this node's base, than it closed
+	for f, c := range s.fragments {
+		fewer = fewer && c.theirs.Closed < r.unionBase(f)
+		more = more && c.closed < c.theirs.Base
+	}
+	if more {
+		return s.peer.beat.Folded < mine.Folded
+	}
+	return fewer && s.peer.beat.Folded > mine.Folded && r.attested(func(p *peer) bool {
+		for f := range s.fragments {
+			if p.closed(f) >= r.unionBase(f) {
+				return false
+			}
+		}
+		return p.beat.Folded > mine.Folded
+	})
 }
 
 // stand classes one fragment.

@@ -181,9 +181,41 @@ func TestLeadNeedsMoreThanOneWord(t *testing.T) {
 }
 
 // hears adds a live peer whose beat says what it closed.
+// TestCrossedChains has a peer with fewer rounds than this node's base and more
+// tokens, which no chain of this node's past has: it is followed if most live
+// peers say as much, and it does not follow in turn.
+func TestCrossedChains(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		folded uint64   // of the peer
+		others []uint64 // of other live peers, with as few rounds
+		want   course
+	}{
+		{"a peer that lags", 3, nil, giveTips},
+		{"a peer with more", 50, nil, takeTips},
+		{"only one of four has more", 50, []uint64{3, 3, 3}, giveTips},
+		{"three of four have more", 50, []uint64{50, 50, 3}, takeTips},
+	} {
+		a, b := newSide(t, chainOf(6, 1, 1, 1, 1, 1, 1, 1, 1)), newSide(t, chainOf(0, 2, 2, 2))
+		ses := a.compares(b)
+		ses.peer = a.hears(wire.PeerID{1}, 3)
+		ses.peer.beat.Folded = c.folded
+		for i, folded := range c.others {
+			a.hears(wire.PeerID{byte(i + 2)}, 3).beat.Folded = folded
+		}
+		if got := a.repair.judge(ses); got.course != c.want {
+			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
+		}
+		b.repair.beats.said.Folded = 50
+		if got := b.repair.judge(b.compares(a)); got.course != hold {
+			t.Errorf("%s: the other side has course %d (%s)", c.name, got.course, got.reason)
+		}
+	}
+}
+
 func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p := s.env.ensure(id, true)
-	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}}
+	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
 	s.env.hear(p)
 	return p
 }

@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/optimizer/outer"
 )
 
 // mostTokens is the largest claim that a header may make: more than the budget
@@ -168,5 +169,71 @@ func TestFloodOfFreshKeys(t *testing.T) {
 	if kept[0] == 0 || kept[0] >= flood || kept[1] >= flood || parked == 0 || parked > 256 || kept[500] > 0 {
 		t.Errorf("kept of the open and the next round %d and %d, of those ahead %d", kept[0], kept[1], parked)
 	}
+	w.finish(patience)
+}
+
+// Fresh keys prove of themselves that they signed twice, more of them for one
+// round than are kept, and others to each node.
+func TestFloodOfEvidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 36, worldConfig{params: budgetOf(600)})
+	w.found(3)
+	w.runFor(2000)
+	for i := range 150 {
+		n := w.nodes[i%3]
+		proof := w.stranger(1000+i).proof(0, n.machine.Rounds().Closed(0)+1)
+		w.stranger(1000+i).says(n, wire.EncodeEvidence(proof))
+	}
+	w.finish(patience)
+}
+
+// The first of two deltas for one round has no payload, the second one has: none
+// of them is folded.
+func TestFirstOfTwoIsHollow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 37, worldConfig{params: budgetOf(600)})
+	w.found(3)
+	w.runFor(3000)
+	s := w.stranger(90)
+	round := w.nodes[0].machine.Rounds().Closed(0) + 1
+	payload := w.payloadOf(0, 1)
+	hollow, whole := s.signs(0, round, 8, payload), s.signs(0, round, 9, payload)
+	s.says(w.nodes[0], wire.EncodeHeader(hollow, nil))
+	s.says(w.nodes[1], wire.EncodeHeader(whole, payload))
+	w.finish(patience)
+	for _, n := range w.nodes {
+		for _, sh := range []wire.SignedHeader{hollow, whole} {
+			id := outer.ID(sh.Header.ID(w.run))
+			for r, l := range n.disk.rounds[0] {
+				if slices.Contains(l.Folded, id) {
+					t.Errorf("node %d folded a delta of the equivocator in round %d", n.index, r)
+				}
+			}
+		}
+	}
+}
+
+// A node alone closes many rounds while the others, slower and with more tokens,
+// close few. It takes their tips, and cannot publish until they come to rounds
+// that it did not sign. Nobody stops for it meanwhile.
+func TestMarkAheadOfTheChain(t *testing.T) {
+	t.Parallel()
+	p := budgetOf(1000)
+	p.WindowAccept, p.WindowUnion = 4, 8
+	w := newWorld(t, 38, worldConfig{params: p})
+	for i := range 5 {
+		w.add(nodeConfig{alone: true, divisor: 1 + 2*core.Time(min(i, 1))})
+	}
+	fast := w.nodes[0]
+	w.runFor(3000)
+	w.partition(fast)
+	w.runFor(40_000)
+	w.partition()
+	w.runUntil("tips are taken", 20_000, func() bool { return fast.installs > 0 })
+	closed := w.nodes[1].machine.Rounds().Closed(0)
+	if mark := fast.disk.marks[0]; mark < closed+10 {
+		t.Fatalf("the mark is %d, others closed %d", mark, closed)
+	}
+	w.expectSteps(10_000)
 	w.finish(patience)
 }
