@@ -75,6 +75,8 @@ type transfer struct {
 	limit *limiter
 	done  chan struct{} // closed when the asker has closed, or failed
 
+	closed bool // by the asker, in order: it has the response; of listen until done
+
 	mu     sync.Mutex
 	bulk   bool        // long enough to be acknowledged, and so to be paced
 	sent   int         // bytes that left
@@ -95,8 +97,12 @@ func (t *transfer) listen(gone func()) {
 	defer gone()
 	b := make([]byte, 256)
 	for {
-		n, err := t.s.Read(b)
-		if err != nil || !t.acknowledged(n) {
+		n, err := t.s.Read(b) // the last acknowledgements may come with the end
+		if !t.acknowledged(n) {
+			return
+		}
+		if err != nil {
+			t.closed = err == io.EOF
 			return
 		}
 	}
@@ -139,7 +145,7 @@ func (t *transfer) send(response []byte) error {
 	case <-timer.C:
 		return fmt.Errorf("%d bytes sent, but the asker does not close", len(response))
 	}
-	if !t.complete() {
+	if !t.closed && !t.complete() {
 		return errors.New("asker left before the end")
 	}
 	t.pace.sent(len(response), time.Since(start))
