@@ -23,7 +23,7 @@ func newEvidence(e *env) evidence {
 // found takes two different verified headers for one slot, met here, and
 // publishes them.
 func (v *evidence) found(a, b wire.SignedHeader) {
-	if v.remember(slotOf(a.Header)) {
+	if !v.far(a.Header) && v.remember(slotOf(a.Header)) {
 		v.report(wire.Evidence{A: a, B: b})
 		v.emit(Publish{Bytes: wire.EncodeEvidence(wire.Evidence{A: a, B: b})})
 	}
@@ -32,12 +32,18 @@ func (v *evidence) found(a, b wire.SignedHeader) {
 // received takes verified evidence from gossip, a bounded amount per author.
 func (v *evidence) received(e wire.Evidence) {
 	h := e.A.Header
-	if !v.fragmentOf(h.Fragment) || v.counts[h.Author] >= maxEvidencePerAuthor {
+	if !v.fragmentOf(h.Fragment) || v.far(h) || v.counts[h.Author] >= maxEvidencePerAuthor {
 		return
 	}
 	if v.remember(slotOf(h)) {
 		v.report(e)
 	}
+}
+
+// far says that a round is beyond what repair unites. What is proved of it now
+// can be proved again when it comes; until then it would only cost memory.
+func (v *evidence) far(h wire.Header) bool {
+	return uint64(h.Round) > uint64(v.chain.Closed(int(h.Fragment)))+uint64(v.cfg.WindowUnion)
 }
 
 func (v *evidence) report(e wire.Evidence) {

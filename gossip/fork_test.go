@@ -180,7 +180,6 @@ func TestLeadNeedsMoreThanOneWord(t *testing.T) {
 	}
 }
 
-// hears adds a live peer whose beat says what it closed.
 // TestCrossedChains has a peer with fewer rounds than this node's base and more
 // tokens, which no chain of this node's past has: it is followed if most live
 // peers say as much, and it does not follow in turn.
@@ -213,6 +212,7 @@ func TestCrossedChains(t *testing.T) {
 	}
 }
 
+// hears adds a live peer whose beat says what it closed.
 func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p := s.env.ensure(id, true)
 	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}

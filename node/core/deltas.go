@@ -190,20 +190,34 @@ func (m *Machine) Evidence(now Time, e wire.Evidence) {
 	m.pump(now)
 }
 
-// bar leaves both deltas of an equivocator out.
+// bar leaves both deltas of an equivocator out. Where no more evidence is kept,
+// a key that nothing is known of is let be: there is nothing to leave out.
 func (m *Machine) bar(now Time, e wire.Evidence) {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
 	if p >= m.rounds.Fragments() {
 		return
 	}
 	key := roundKey{p, r}
-	if _, known := m.evidence[key]; !known && len(m.evidence) >= maxEvidenceRounds {
+	a, b := e.A.Header.ID(m.cfg.Run), e.B.Header.ID(m.cfg.Run)
+	kept := m.evidence[key]
+	switch {
+	case len(kept) < maxEvidence && (kept != nil || len(m.evidence) < maxEvidenceRounds):
+		m.evidence[key] = append(kept, e.A, e.B)
+	case !m.knows(a) && !m.knows(b):
 		return
 	}
-	if len(m.evidence[key]) < maxEvidence {
-		m.evidence[key] = append(m.evidence[key], e.A, e.B)
-	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
+	for _, id := range []wire.Digest{a, b} {
+		if known, _ := m.rounds.Known(p, r, outer.ID(id)); m.knows(id) && !known {
+			delete(m.headers, id)
+			m.gossip.Unwanted(gossip.Time(now), id)
+		}
+	}
+}
+
+func (m *Machine) knows(id wire.Digest) bool {
+	_, known := m.headers[id]
+	return known
 }
 
 // maxEvidence bounds the headers kept as evidence for one round: each pair

@@ -173,7 +173,7 @@ func TestFloodOfFreshKeys(t *testing.T) {
 }
 
 // Fresh keys prove of themselves that they signed twice, more of them for one
-// round than are kept, and others to each node.
+// round than are kept, and others to each node; or for rounds far ahead.
 func TestFloodOfEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 36, worldConfig{params: budgetOf(600)})
@@ -181,8 +181,22 @@ func TestFloodOfEvidence(t *testing.T) {
 	w.runFor(2000)
 	for i := range 150 {
 		n := w.nodes[i%3]
-		proof := w.stranger(1000+i).proof(0, n.machine.Rounds().Closed(0)+1)
-		w.stranger(1000+i).says(n, wire.EncodeEvidence(proof))
+		s, closed := w.stranger(1000+i), n.machine.Rounds().Closed(0)
+		s.says(n, wire.EncodeEvidence(s.proof(0, closed+1)))
+		far := w.stranger(2000 + i)
+		far.says(n, wire.EncodeEvidence(far.proof(0, closed+1000)))
+		if n.machine.Rounds().Barred(outer.Author(far.id)) {
+			t.Fatal("a proof about a round far ahead is kept")
+		}
+	}
+	barred := 0
+	for i := range 150 {
+		if w.nodes[0].machine.Rounds().Barred(outer.Author(w.stranger(1000 + i).id)) {
+			barred++
+		}
+	}
+	if barred == 0 || barred > 32 {
+		t.Errorf("%d keys are barred for one round, want at most 32", barred)
 	}
 	w.finish(patience)
 }
