@@ -2,7 +2,6 @@ package testnet
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func parseEvent(words []string) (Event, error) {
 	e := Event{Verb: Verb(words[0])}
 	read, known := argumentsOf[e.Verb]
 	if !known {
-		return e, fmt.Errorf("unknown verb %q: use one of %s", words[0], strings.Join(verbs(), ", "))
+		return e, fmt.Errorf("unknown verb %q: use one of %s", words[0], strings.Join(worksHere, ", "))
 	}
 	args, when := splitWhen(words[1:])
 	if len(args) != read.count {
@@ -93,15 +92,6 @@ var argumentsOf = map[Verb]struct {
 	Loss:      {2, "loss 2 1% @0s", parseLoss},
 	Byzantine: {2, "byzantine signflip 1 @0s", parseByzantine},
 	Partition: {1, "partition 0,1|2,3 @40s..80s", parsePartition},
-}
-
-func verbs() []string {
-	var names []string
-	for v := range argumentsOf {
-		names = append(names, string(v))
-	}
-	slices.Sort(names)
-	return names
 }
 
 // splitWhen cuts before the first word that begins a schedule.

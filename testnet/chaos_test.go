@@ -94,6 +94,29 @@ func TestChaosOfThisVersion(t *testing.T) {
 	}
 }
 
+func TestImpossibleChaos(t *testing.T) {
+	for spec, want := range map[string]string{
+		"leave 1 @1s, leave 1 @2s":                            `"leave 1 @2s": node 1 is gone then`,
+		"leave 1 @20%, kill 1 @10%":                           `"leave 1 @20%": node 1 is gone then`,
+		"start 1 @1s":                                         "node 1 is running then",
+		"resume 1 @1s":                                        "node 1 is running then",
+		"pause 1 @1s, pause 1 @2s":                            "node 1 is paused then",
+		"leave 0 @1s, leave 1 @1s, leave 2 @1s":               "no node is left at the end",
+		"leave any @1s, kill any @2%, leave any @3s":          "no node is left at the end",
+		"kill 0 @1s, kill 1 @1s, kill 2 @1s, start 2 @2s":     `"kill 2 @1s": no node is left then`,
+		"kill 0 @1s, start 0 @2s, kill 0 @3s, start 0 @4s":    "",
+		"leave 0 @1s, leave 1 @1s, join @2s":                  "",
+		"kill 1 @1s, start 1 @2%":                             "", // which comes first is not known
+		"pause 1 @1s, leave 1 @2s, kill 2 @3s, start 2 @3s":   "",
+		"leave any @1s, start 1 @2s, leave any @3s, join @4s": "",
+	} {
+		err := Config{Nodes: 3, Chaos: spec}.Validate()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", spec, err, want)
+		}
+	}
+}
+
 func TestWhenReached(t *testing.T) {
 	if w := seconds(5); w.reached(4*time.Second, 99) || !w.reached(5*time.Second, 0) {
 		t.Error("a time does not follow the clock")

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"atoll/node"
+	"atoll/optimizer/outer"
 )
 
 // Config is a world to run. Zero fields mean the default where one is named.
@@ -98,7 +98,7 @@ func (c Config) Validate() error {
 		_, err = planChaos(c)
 	}
 	if err == nil {
-		_, err = node.ModelConfig(c.Model)
+		_, err = settings(c, time.UnixMilli(0))
 	}
 	return err
 }
@@ -121,7 +121,13 @@ func (c Config) check() error {
 		return fmt.Errorf("--pace is %v: use the least time of a step, or leave it out to calibrate it", c.Pace)
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout is %v: use a duration such as 30m", c.Timeout)
-	case c.LR < 0 || c.LR > maxLR:
+	case c.H < 1 || c.H > outer.MaxH:
+		return fmt.Errorf("--h is %d: use 1 to %d", c.H, outer.MaxH)
+	case c.Fragments < 0:
+		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
+	case c.Batch < 0:
+		return fmt.Errorf("--batch is %d: use 1 or more, or leave it out", c.Batch)
+	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}
 	for _, d := range c.Speed {

@@ -20,6 +20,13 @@ func TestConfigErrorsNameTheFlag(t *testing.T) {
 		"--pace is -1s":                {Pace: -time.Second},
 		"--timeout is -1s":             {Timeout: -time.Second},
 		"--lr is 11":                   {LR: 11},
+		"--h is -1":                    {H: -1},
+		"--h is 100000":                {H: 100000},
+		"--fragments is -1":            {Fragments: -1},
+		"--fragments is 39":            {Fragments: 39},
+		"--batch is -1":                {Batch: -1},
+		"--batch is 100000":            {Batch: 100000},
+		"--lr is NaN":                  {LR: nan()},
 		`model "huge"`:                 {Model: "huge"},
 		`unknown verb "explode"`:       {Chaos: "explode 1 @1s"},
 		"there are only nodes 0 to 3,": {Chaos: "leave 4 @1s"},
@@ -77,7 +84,7 @@ func TestGenesisOfAWorld(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	c.Fragments = 100
-	if _, err := Genesis(c, data, time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "has only 38 tensors") {
+	if _, err := Genesis(c, data, time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "--fragments is 100: the model has only 38 tensors") {
 		t.Errorf("more fragments than tensors: %v", err)
 	}
 	c.Fragments = 4

@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"fmt"
 	"time"
 
 	"atoll/gossip/p2p"
@@ -11,6 +12,20 @@ import (
 // Genesis returns the genesis of a world on this machine, created now, for
 // learners that train on data.
 func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error) {
+	g, err := settings(c, now)
+	if err != nil {
+		return g, err
+	}
+	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
+	if err := g.Validate(); err != nil {
+		return g, err
+	}
+	return g, data.Fits(g.Model.Context)
+}
+
+// settings is a genesis but for the data. The error names the flag that does
+// not suit the model.
+func settings(c Config, now time.Time) (node.Genesis, error) {
 	g, err := node.DefaultGenesis(c.Model, c.Tokens, c.Seed, now.UnixMilli())
 	if err != nil {
 		return g, err
@@ -18,14 +33,16 @@ func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error)
 	if err := g.SetProfile(p2p.Local); err != nil {
 		return g, err
 	}
-	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
+	if most := int(g.Outer.MaxTokensPerStep) / g.Model.Context; c.Batch > most {
+		return g, fmt.Errorf("--batch is %d: use at most %d with this model", c.Batch, most)
+	}
+	if most := len(g.Model.Specs()); c.Fragments > most {
+		return g, fmt.Errorf("--fragments is %d: the model has only %d tensors", c.Fragments, most)
+	}
 	g.Batch = orDefault(c.Batch, g.Batch)
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	o := &g.Outer
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
 	o.H, o.HMin = c.H, max(1, c.H/4)
-	if err := g.Validate(); err != nil {
-		return g, err
-	}
-	return g, data.Fits(g.Model.Context)
+	return g, g.Validate()
 }

@@ -112,6 +112,9 @@ func planChaos(cfg Config) ([]scheduled, error) {
 	if err := chaos.checkTargets(cfg.Nodes); err != nil {
 		return nil, err
 	}
+	if err := chaos.checkPossible(cfg.Nodes); err != nil {
+		return nil, err
+	}
 	var plan []scheduled
 	for _, e := range chaos {
 		plan = append(plan, scheduled{Event: e})
