@@ -24,7 +24,7 @@ Continues a prompt with the newest anchor of a node, running or not. The same se
 type GenerateCmd struct {
 	dirFlag
 	Prompt      string  `help:"Text to continue. Default: the start of a line." placeholder:"TEXT"`
-	Tokens      int     `help:"Tokens to write." default:"400"`
+	Tokens      int     `help:"Tokens to write." default:"400" env:"ATOLL_GENERATE_TOKENS"`
 	Temperature float64 `help:"Below 1 takes likely tokens more often; 0 always takes the likeliest." default:"0.8"`
 	TopK        int     `help:"Take only from so many likeliest tokens; 0 = all." default:"0"`
 	TopP        float64 `help:"Take only from the likeliest tokens that together have this probability; 0 = all." default:"0"`

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"atoll/gossip/p2p"
@@ -85,7 +86,7 @@ func plan(cfg node.Config) string {
 	case n == 0:
 		return "from its folder, with no peer to dial"
 	default:
-		return fmt.Sprintf("dialling %d addresses", n)
+		return "dialling " + plural(n, "address", "addresses")
 	}
 }
 
@@ -103,8 +104,8 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		Stay: c.Stay, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
-	if cfg.EvalBytes < 0 {
-		return cfg, badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", cfg.EvalBytes)
+	if err := c.check(); err != nil {
+		return cfg, err
 	}
 	if err := c.findRun(&cfg); err != nil {
 		return cfg, err
@@ -113,6 +114,31 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		cfg.Dir = defaultDir(cfg.Link.Run)
 	}
 	return cfg, nil
+}
+
+// maxBatch is the most rows that a node takes.
+const maxBatch = 1 << 12
+
+// check refuses flags that cannot be meant, before anything is made of them.
+func (c *JoinCmd) check() error {
+	switch {
+	case c.Link != "" && c.Genesis != "":
+		return badUsage("a join link and --genesis say both which run is meant; pass one of the two")
+	case c.Threads < 0:
+		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", c.Threads)
+	case c.Batch < 0 || c.Batch > maxBatch:
+		return badUsage("--batch is %d; use 1 to %d, or leave it out to plan it by the measured speed", c.Batch, maxBatch)
+	case c.Pace < 0:
+		return badUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
+	case c.EvalBytes != nil && *c.EvalBytes < 0:
+		return badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *c.EvalBytes)
+	}
+	for _, addr := range c.Peer {
+		if _, err := p2p.PeerIDOf(addr); err != nil {
+			return badUsage("--peer %q is not an address that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", addr)
+		}
+	}
+	return nil
 }
 
 // watchedBytes is the held-out text of a live evaluation that somebody watches:
@@ -133,7 +159,7 @@ func (c *JoinCmd) evalBytes(out *console) int {
 func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 	if c.Link != "" {
 		if cfg.Link, err = node.ParseLink(c.Link); err != nil {
-			return badUsage("%v", err)
+			return badLink(c.Link, err)
 		}
 	}
 	switch {
@@ -164,13 +190,35 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Genesis, err)
 	}
-	if run := g.RunID(); c.Link == "" {
-		cfg.Link.Run = run
-	} else if cfg.Link.Run != run {
-		return badUsage("the link names run %v, %s is the genesis of run %v; pass one of the two", cfg.Link.Run, c.Genesis, run)
-	}
-	cfg.Genesis = b
+	cfg.Link.Run, cfg.Genesis = g.RunID(), b
 	return nil
+}
+
+// linkScheme begins every join link.
+const linkScheme = "atoll:"
+
+// badLink says where a join link is wrong: at the first of its parts up to which
+// it cannot be read.
+func badLink(link string, err error) error {
+	if !strings.HasPrefix(strings.TrimSpace(link), linkScheme) {
+		return badUsage("%q is no join link: it does not begin with %q", tail(link), linkScheme)
+	}
+	parts := strings.Split(link, ",")
+	for i, part := range parts {
+		if _, err := node.ParseLink(strings.Join(parts[:i+1], ",")); err != nil {
+			return badUsage("the join link is cut or mistyped near %q; copy it whole", tail(part))
+		}
+	}
+	return badUsage("%v", err)
+}
+
+// tail is the end of a word, which is where a cut shows.
+func tail(word string) string {
+	const most = 40
+	if len(word) <= most {
+		return word
+	}
+	return "..." + word[len(word)-most:]
 }
 
 // defaultDir is where the node of a run lives unless told otherwise.

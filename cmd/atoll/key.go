@@ -17,7 +17,7 @@ const keyHelp = `
 A node's identity is an ed25519 key in its folder. Whoever has it can sign in the node's name: keep a backup private, and never run two nodes with one key.
 
     atoll key show --dir first
-    atoll key export --dir first > key.backup
+    atoll key export --dir first --out key.backup
     atoll key import key.backup --dir second`
 
 // KeyCmd is `atoll key`.
@@ -77,17 +77,21 @@ func (c *KeyShowCmd) Run(out *console) error {
 }
 
 const keyExportHelp = `
-The secret key is one line of hex, for a backup or another machine.
+The secret key is one line of hex, for a backup or another machine. The file of --out is new and readable by its owner alone; what a shell makes with > often is not.
 
-    atoll key export --dir first > key.backup`
+    atoll key export --dir first --out key.backup
+    atoll key export --dir first | ssh other atoll key import - --dir first`
 
 // KeyExportCmd is `atoll key export`.
-type KeyExportCmd struct{ dirFlag }
+type KeyExportCmd struct {
+	dirFlag
+	Out string `help:"New file to write it to, with mode 0600. Default: stdout." placeholder:"FILE"`
+}
 
 // Help implements kong.HelpProvider.
 func (*KeyExportCmd) Help() string { return keyExportHelp }
 
-// Run prints the secret key.
+// Run prints the secret key or writes it to a file.
 func (c *KeyExportCmd) Run(out *console) error {
 	dir, err := c.folder()
 	if err != nil {
@@ -97,8 +101,16 @@ func (c *KeyExportCmd) Run(out *console) error {
 	if err != nil {
 		return err
 	}
+	text := hex.EncodeToString(key.Seed())
+	if c.Out != "" {
+		if err := writeNew(c.Out, []byte(text+"\n"), 0o600); err != nil {
+			return err
+		}
+		out.say("%s holds the secret key of %v: keep it private", c.Out, wire.PeerIDOf(key))
+		return nil
+	}
 	out.say("this is the secret key of %v: keep it private", wire.PeerIDOf(key))
-	out.answer("%s", hex.EncodeToString(key.Seed()))
+	out.answer("%s", text)
 	return nil
 }
 

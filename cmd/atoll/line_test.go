@@ -45,7 +45,26 @@ func TestCommandLines(t *testing.T) {
 		{"new --seed=-1", 2, "", "--seed"},
 		{"join", 2, "", "which run? Pass a join link"},
 		{"join http://example.org", 2, "", `does not begin with "atoll:"`},
-		{"join atoll:12", 2, "", "want 64 hex digits"},
+		{"join atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
+		{"join atoll:" + strings.Repeat("ab", 32) + ",/ip4/192.0.2.1/tcp/4001/p2p/12D3K", 2, "", `cut or mistyped near "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"`},
+		{"join atoll:" + strings.Repeat("ab", 32) + " --genesis x", 2, "", "pass one of the two"},
+		{"join --dir absent --threads=-1", 2, "", "--threads is -1"},
+		{"join --dir absent --batch=-1", 2, "", "--batch is -1"},
+		{"join --dir absent --batch=5000", 2, "", "--batch is 5000"},
+		{"join --dir absent --pace=-1s", 2, "", "--pace is -1s"},
+		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
+		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
+		{"new --tokens 0", 2, "", "--tokens is 0"},
+		{"new --batch=-1", 2, "", "--batch is -1"},
+		{"new --H=-1", 2, "", "--H is -1"},
+		{"new --lr=11", 2, "", "--lr is 11"},
+		{"new --lr=NaN", 2, "", "--lr is NaN"},
+		{"new --fragments=-1", 2, "", "--fragments is -1"},
+		{"new --fragments=39", 2, "", "--fragments is 39; the model has only 38 tensors"},
+		{"testnet --tokens 0", 2, "", "--tokens is 0"},
+		{"testnet --h=-1", 2, "", "--h is -1"},
+		{"testnet --batch=-1", 2, "", "--batch is -1"},
+		{"testnet --chaos explode", 2, "", "use one of join, leave, kill, start, pause, resume"},
 		{"join --genesis absent.genesis", 1, "", "make one with `atoll new --out absent.genesis`"},
 		{"join --profile moon", 2, "", "--profile must be one of"},
 		{"join --log-level loud", 2, "", "--log-level must be one of"},
@@ -145,10 +164,11 @@ func TestFlagsBeforeEnvironmentBeforeFile(t *testing.T) {
 	if _, _, stderr := typed(t, "generate"); !strings.Contains(stderr, "--tokens is -1") {
 		t.Errorf("from the file: %s", stderr)
 	}
-	t.Setenv("ATOLL_TOKENS", "-2")
+	t.Setenv("ATOLL_GENERATE_TOKENS", "-2")
 	if _, _, stderr := typed(t, "generate"); !strings.Contains(stderr, "--tokens is -2") {
 		t.Errorf("from the environment: %s", stderr)
 	}
+	t.Setenv("ATOLL_TOKENS", "3e6") // of new and testnet, where it is a budget
 	if _, _, stderr := typed(t, "generate", "--tokens=-3"); !strings.Contains(stderr, "--tokens is -3") {
 		t.Errorf("from the flag: %s", stderr)
 	}

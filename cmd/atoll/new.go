@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"atoll/node"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 )
@@ -103,9 +104,15 @@ func (a created) print(out *console) error {
 
 // genesis is the default one for the model with the flags on top.
 func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
+	if err := c.check(); err != nil {
+		return node.Genesis{}, err
+	}
 	g, err := node.DefaultGenesis(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli())
 	if err != nil {
 		return g, err
+	}
+	if most := len(g.Model.Specs()); c.Fragments > most {
+		return g, badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
 	}
 	data, err := corpus.Open(c.Data)
 	if err != nil {
@@ -126,6 +133,31 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 		return g, err
 	}
 	return g, g.Outer.CheckPlan(g.Plan())
+}
+
+// Limits of a genesis.
+const (
+	maxName = 200
+	maxLR   = 10
+)
+
+// check refuses flags that no genesis can have.
+func (c *NewCmd) check() error {
+	switch {
+	case len(c.Name) > maxName:
+		return badUsage("--name has %d bytes; use at most %d", len(c.Name), maxName)
+	case c.Tokens < 1:
+		return badUsage("--tokens is %d; use 1 or more", c.Tokens)
+	case c.Batch < 0 || c.Batch > maxBatch:
+		return badUsage("--batch is %d; use 1 to %d, or leave it out", c.Batch, maxBatch)
+	case !(c.LR >= 0 && c.LR <= maxLR):
+		return badUsage("--lr is %v; use a learning rate between 0 and %d", c.LR, maxLR)
+	case c.H < 0 || c.H > outer.MaxH:
+		return badUsage("--H is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
+	case c.Fragments < 0:
+		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
+	}
+	return nil
 }
 
 // apply puts the flags that were given into a genesis.

@@ -51,13 +51,13 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		change func(*NewCmd)
 		want   string
 	}{
-		{func(c *NewCmd) { c.Tokens = 0 }, "Budget is 0"},
-		{func(c *NewCmd) { c.Batch = -1 }, "is -1"},
-		{func(c *NewCmd) { c.H = -1 }, "H is -1"},
-		{func(c *NewCmd) { c.LR = 11 }, "Inner.LR is 11"},
-		{func(c *NewCmd) { c.Fragments = -1 }, "Fragments is -1"},
+		{func(c *NewCmd) { c.Tokens = 0 }, "--tokens is 0"},
+		{func(c *NewCmd) { c.Batch = -1 }, "--batch is -1"},
+		{func(c *NewCmd) { c.H = -1 }, "--H is -1"},
+		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
+		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},
 		{func(c *NewCmd) { c.Fragments = 39 }, "only 38 tensors"},
-		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "Name has 201 bytes"},
+		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "--name has 201 bytes"},
 	} {
 		cmd := base
 		c.change(&cmd)

@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists who is in the run as one node sees it: hardware and speed by each node's capability record, its share of the folded tokens, and why a peer is refused.
+Lists who is in the run as one node sees it: hardware and speed by each node's capability record, its share of the folded tokens, and why a peer is refused. HEARD is how long ago a peer last said something. --json has more: role, precision, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -42,10 +42,17 @@ func (c *PeersCmd) Run(ctx context.Context, out *console) error {
 	return printPeers(out.out, s.Peers)
 }
 
+// Widths of the columns whose values know no bound, so that a row fits 100
+// columns.
+const (
+	peerWidth     = 14
+	hardwareWidth = 21
+)
+
 // printPeers writes a row per peer, and below it why those are not in who are
 // not.
 func printPeers(w io.Writer, peers []status.Peer) error {
-	rows := [][]string{{"PEER", "STATE", "ROLE", "HARDWARE", "PREC", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MEASURED", "HEARD"}}
+	rows := [][]string{{"PEER", "STATE", "HARDWARE", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "HEARD"}}
 	var reasons []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
@@ -75,14 +82,14 @@ func peerName(p status.Peer) string {
 }
 
 func peerRow(p status.Peer) []string {
-	heard := measured(p.LagS, "%.1f s ago")
+	heard := measured(p.LagS, "%.1f s")
 	if p.Self {
-		heard = "this node"
+		heard = "here"
 	}
 	return []string{
-		peerName(p), p.State, orUnknown(p.Role), orUnknown(p.Hardware), orUnknown(p.Precision),
+		clip(peerName(p), peerWidth), p.State, clip(orUnknown(p.Hardware), hardwareWidth),
 		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
-		measured(p.TokensPerS, "%.0f"), measured(p.MeasuredPerS, "%.0f"), heard,
+		measured(p.TokensPerS, "%.0f"), heard,
 	}
 }
 

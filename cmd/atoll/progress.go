@@ -144,13 +144,10 @@ func progressLine(s status.Snapshot) string {
 }
 
 func peersText(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "alone"
-	case 1:
-		return "1 peer"
 	}
-	return fmt.Sprintf("%d peers", n)
+	return plural(n, "peer", "peers")
 }
 
 // livePeers counts the others that take part now.

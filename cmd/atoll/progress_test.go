@@ -132,15 +132,58 @@ func TestPrintPeers(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	for i, want := range []string{
-		"PEER STATE ROLE HARDWARE PREC STEPS TOKENS SHARE WEIGHT TOK/S MEASURED HEARD",
-		"cdcdcdcdcd* training learner a CPU (2 threads) f32 120 250k 40.0 % 50.0 % 6000 7000 this node",
-		"efefefefef observing observer - - 0 0 0.0 % - - - 1.2 s ago",
-		"/ip4/198.51.100.7/tcp/1 refused - - - 0 0 0.0 % - - - -",
+		"PEER STATE HARDWARE STEPS TOKENS SHARE WEIGHT TOK/S HEARD",
+		"cdcdcdcdcd* training a CPU (2 threads) 120 250k 40.0 % 50.0 % 6000 here",
+		"efefefefef observing - 0 0 0.0 % - - 1.2 s",
+		"/ip4/198.51.1… refused - 0 0 0.0 % - - -",
 		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
 			t.Errorf("line %d: %q, want %q", i, got, want)
 		}
+	}
+}
+
+func TestPeersFitTheScreen(t *testing.T) {
+	var b strings.Builder
+	peers := []status.Peer{{
+		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)",
+		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456,
+	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
+	if err := printPeers(&b, peers); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		if n := len([]rune(line)); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestFrameFitsTheScreen(t *testing.T) {
+	for _, c := range []struct {
+		columns, height int
+		want            string
+	}{
+		{10, 5, "\x1b[Hfirst\x1b[K\na second…\x1b[K\nlast\x1b[K\n\x1b[J"},
+		{10, 3, "\x1b[Hfirst\x1b[K\na second…\x1b[K\n\x1b[J"},
+		{0, 0, "\x1b[Hfirst\x1b[K\na second line\x1b[K\nlast\x1b[K\n\x1b[J"},
+	} {
+		if got := frame("first\na second line\nlast\n", c.columns, c.height); got != c.want {
+			t.Errorf("%d x %d: %q, want %q", c.columns, c.height, got, c.want)
+		}
+	}
+}
+
+func TestAgreedText(t *testing.T) {
+	s := trainingStatus()
+	s.Agreed = false
+	if got := agreedText(s); got != "moving; compared when the run rests" {
+		t.Error(got)
+	}
+	s.Finished = true
+	if got := agreedText(s); got != "not yet equal on every live node" {
+		t.Error(got)
 	}
 }
 

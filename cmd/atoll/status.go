@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"atoll/node"
@@ -59,13 +60,40 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	if c.JSON {
 		return out.json(s)
 	}
-	if c.Watch && isTerminal(out.out) {
-		out.answer("\x1b[H\x1b[2J") // cursor to the top, clear
+	if size := terminalSize(out.out); c.Watch && running && size != nil {
+		var text strings.Builder
+		err := printStatus(&text, s)
+		columns, lines := size()
+		fmt.Fprint(out.out, frame(text.String(), columns, lines))
+		return err
 	}
 	if !running {
 		out.say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
 	}
 	return printStatus(out.out, s)
+}
+
+// Escape sequences of terminals, as of ECMA-48.
+const (
+	cursorTop = "\x1b[H"
+	clearLine = "\x1b[K"
+	clearEnd  = "\x1b[J"
+)
+
+// frame puts a text at the top of a terminal and leaves out what does not fit:
+// the first lines, which say most, must not scroll away.
+func frame(text string, columns, height int) string {
+	if columns < 1 || height < 1 {
+		columns, height = 80, 24 // the terminal does not tell
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if most := max(height-1, 1); len(lines) > most {
+		lines = lines[:most]
+	}
+	for i, l := range lines {
+		lines[i] = clip(l, max(columns-1, 1)) + clearLine
+	}
+	return cursorTop + strings.Join(lines, "\n") + "\n" + clearEnd
 }
 
 // snapshot is the newest status of a node: its own answer, or else what it

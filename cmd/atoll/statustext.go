@@ -76,8 +76,10 @@ func agreedText(s status.Snapshot) string {
 		return "no other node to compare with"
 	case s.Agreed:
 		return "equal on every live node"
+	case s.Finished:
+		return "not yet equal on every live node"
 	}
-	return "not yet equal on every live node"
+	return "moving; compared when the run rests"
 }
 
 // roundsText shows how far each fragment is and how many contributed last.
