@@ -34,7 +34,7 @@ func (s *stranger) says(to *node, b []byte) {
 	to.do(func() { to.gossip(s.node, b) })
 }
 
-// signs makes a delta of one step for a round, with as many tokens.
+// signs makes a header of the most steps for a round, with so many tokens.
 func (s *stranger) signs(fragment int, round uint32, tokens uint64, payload []byte) wire.SignedHeader {
 	return wire.SignHeader(s.key, s.w.run, wire.Header{
 		Author: s.id, Fragment: uint16(fragment), Round: round, Base: round - 1, Steps: s.w.cfg.params.MaxSteps, Tokens: tokens,
@@ -67,7 +67,7 @@ func (s *stranger) beats(state wire.State, unpublished uint64) {
 	s.says(s.w.nodes[0], wire.EncodeBeat(s.key, s.w.run, b))
 }
 
-// every does something now and again after each ms.
+// every does something now, and again each ms.
 func (w *world) every(ms core.Time, do func()) {
 	do()
 	w.after(ms, func() { w.every(ms, do) })
