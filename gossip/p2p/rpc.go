@@ -39,7 +39,7 @@ type Handler func(ctx context.Context, from wire.PeerID, request []byte) (respon
 var (
 	// ErrSent is how the context of a Handler ends when the last byte of its
 	// response was written; of a response of a segment or more, the asker has
-	// also acknowledged every segment.
+	// also acknowledged every segment, or closed as one does that has it all.
 	ErrSent = errors.New("response sent")
 
 	errGone = errors.New("asker is gone")
