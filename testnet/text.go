@@ -30,8 +30,9 @@ func (r Report) writeFolder(b *strings.Builder) {
 	}
 }
 
-// reportWidth is how wide the report is: as wide as the narrowest usual terminal.
-const reportWidth = 80
+// reportWidth is how wide the report is: the narrowest usual terminal has 80
+// columns, and the last one stays free.
+const reportWidth = 79
 
 // item writes a text with its label in a column of its own.
 func item(b *strings.Builder, label, format string, args ...any) {
@@ -97,10 +98,10 @@ func (r Report) writeChaos(b *strings.Builder) {
 }
 
 func (r Report) writeNodes(b *strings.Builder) {
-	const format = "  %-14s %-6s %6s %6s %6s %8s %8s %7s %9s\n"
+	const format = "  %-13s %-6s %6s %6s %6s %8s %8s %7s %9s\n"
 	fmt.Fprintf(b, "\n"+format, "node", "end", "speed", "tokens", "share", "tokens/s", "stepping", "waiting", "memory")
 	for _, n := range r.NodesReport {
-		fmt.Fprintf(b, format, clip(n.Name, 14), orDash(n.End), n.speedText(), count(float64(n.Tokens)),
+		fmt.Fprintf(b, format, clip(n.Name, 13), orDash(n.End), n.speedText(), count(float64(n.Tokens)),
 			fmt.Sprintf("%.1f%%", 100*n.Share), n.rateText(), n.steppingText(), n.waitingText(), n.memoryText())
 	}
 }

@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	if err := w.live(ctx); err != nil {
-		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s)", err, w.cfg.Dir)
+		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s, %s)", err, w.cfg.Dir, bytesText(float64(folderSize(w.cfg.Dir))))
 	}
 	return w.report(ctx)
 }
@@ -139,8 +139,8 @@ func (w *world) setPace(ctx context.Context) error {
 	} else {
 		w.calibration = paceFor(step, divisors, cores)
 	}
-	w.screen.say("a step takes %.0f ms on one of %d cores; learners step every %.0f ms x their divisor (%s)",
-		w.calibration.StepMs, cores, w.calibration.PaceMs, w.calibration.Note)
+	w.screen.say("a step takes %.0f ms on one of %d cores; at full speed one begins every %.0f ms", w.calibration.StepMs, cores, w.calibration.PaceMs)
+	w.screen.say("(%s)", w.calibration.Note)
 	return nil
 }
 
