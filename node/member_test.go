@@ -13,7 +13,7 @@ import (
 
 // patience bounds every wait of a test for a whole node. Only a failure comes
 // near it.
-const patience = 100 * time.Second
+const patience = 4 * time.Minute
 
 // member is a whole node under test, in this process.
 type member struct {

@@ -46,9 +46,9 @@ func TestJoinLeaveObserve(t *testing.T) {
 	checkModel(t, first)
 	last := first.leave()
 	view := checkLedger(t, first.cfg.Dir, last)
-	checkNothingLost(t, view, left)
-	checkNothingLost(t, view, last)
-	checkNothingLost(t, view, ends[0])
+	checkNothingLost(t, leaver.cfg.Dir, left)
+	checkNothingLost(t, first.cfg.Dir, last)
+	checkNothingLost(t, joiner.cfg.Dir, ends[0])
 	for _, m := range []*member{first, joiner, observer} {
 		checkVerify(t, m.cfg.Dir, ends[0])
 	}
@@ -107,10 +107,14 @@ func checkLedger(t *testing.T, dir string, last status.Snapshot) LedgerView {
 	return view
 }
 
-// checkNothingLost: every token that a node trained is in a delta of every
-// fragment, folded or known.
-func checkNothingLost(t *testing.T, view LedgerView, s status.Snapshot) {
+// checkNothingLost: by its own ledger, every step of a node is in a delta, or it
+// said that it is not.
+func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 	t.Helper()
+	view, err := Ledger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tokens := make([]uint64, len(view.Fragments))
 	for _, d := range view.Deltas {
 		if d.Author == s.Self {
@@ -207,8 +211,8 @@ func TestRestart(t *testing.T) {
 		t.Errorf("trained %d tokens in all, %d before the restart", end.TokensTrained, before.TokensTrained)
 	}
 	last := first.leave()
-	view := checkLedger(t, first.cfg.Dir, last)
-	checkNothingLost(t, view, end)
+	checkLedger(t, first.cfg.Dir, last)
+	checkNothingLost(t, cfg.Dir, end)
 	checkVerify(t, cfg.Dir, end)
 }
 

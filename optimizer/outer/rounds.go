@@ -328,6 +328,7 @@ func (m *Rounds) LostBase(now Time, fragment int, rnd uint32) {
 	if len(f.bases) > 1 {
 		f.bases = slices.DeleteFunc(f.bases, func(b uint32) bool { return b == rnd })
 		f.base = f.bases[0]
+		f.touched(rnd) // folds begin below it from now on
 	}
 	m.advance(now, f)
 }
