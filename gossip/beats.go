@@ -113,7 +113,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 		return nil
 	}
 	p := b.ensure(beat.Author, false)
-	if p == nil || p.beat != nil && !newer(beat, *p.beat) {
+	if p == nil || p.beat != nil && !newer(beat, *p.beat) && !b.survives(p, beat) {
 		return nil
 	}
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
@@ -123,6 +123,14 @@ func (b *beats) receive(beat wire.Beat) *peer {
 	b.hear(p)
 	b.compare(p)
 	return p
+}
+
+// survives tells the beat of an earlier process whose later twin, with the same
+// key, has left or fallen silent: the earlier one is still at work, and must not
+// be taken for gone. A beat that was merely late does no harm: nothing follows it.
+func (b *beats) survives(p *peer, beat wire.Beat) bool {
+	gone := p.beat.State == wire.Leaving || p.silent
+	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving
 }
 
 // newer orders the beats of one author, across restarts.

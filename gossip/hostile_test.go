@@ -147,6 +147,23 @@ func TestReplayedBeatIsIgnored(t *testing.T) {
 	}
 }
 
+// A second process with a peer's key came and left: the first is still there.
+func TestTwinThatLeftTakesNobodyAlong(t *testing.T) {
+	w := newWorld(t, 37, 2, options{})
+	w.runUntil(2000)
+	n, p := w.nodes[0], w.nodes[1]
+	twin := wire.Beat{Incarnation: 1 << 40, Seq: 1, State: wire.Leaving, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
+	m := w.open(wire.EncodeBeat(p.key, w.run, twin))
+	n.do(func() { n.core.Received(w.now, p.id, m) })
+	if got := n.core.Peers()[0].State; got != wire.Leaving {
+		t.Fatalf("the twin's beat makes the peer %v", got)
+	}
+	w.runUntil(4000)
+	if got := n.core.Peers()[0].State; got != wire.Training {
+		t.Errorf("two seconds later the peer is %v", got)
+	}
+}
+
 func TestHeaderThatFitsNoRunIsRefused(t *testing.T) {
 	w := newWorld(t, 35, 2, options{})
 	w.runUntil(500)
