@@ -16,8 +16,10 @@ import (
 type learnerCommand func(l *outer.Learner)
 
 // training is the thread that steps. It hears of tips and drafts at step
-// boundaries only, tells the loop what it did through a mailbox that never
-// blocks, and so never waits for a peer, a disk or the loop.
+// boundaries only and tells the loop what it did through a mailbox that never
+// blocks, so it never waits for a peer or for the loop. Of the disk it needs
+// one record of the step log per step, and own payloads read back where an
+// adoption asks for them.
 type training struct {
 	trainer  trainer.Trainer
 	learner  *outer.Learner
