@@ -38,6 +38,7 @@ type Report struct {
 	WallS       float64  `json:"wall_s"`       // first process to the end of the run
 	TokensPerS  float64  `json:"tokens_per_s"` // folded
 	ValBPB      *float64 `json:"val_bpb,omitempty"`
+	ValBytes    int      `json:"val_bytes,omitempty"` // held-out bytes that ValBPB is of
 	BaselineBPB *float64 `json:"baseline_bpb,omitempty"`
 	TrainLoss   *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
 

@@ -116,6 +116,7 @@ func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 	}
 	if m.join.phase != Ready {
 		m.enter(now, Replaying)
+		m.gossip.Compare(gossip.Time(now), e.Donor) // rounds may have closed above it
 	}
 }
 
