@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"atoll/node/status"
 )
 
 // block renders a view for a terminal of this width, a few lines, each shorter
@@ -17,7 +19,7 @@ func (v view) block(width int) []string {
 		lines = append(lines, r.line(state))
 	}
 	for i, l := range lines {
-		lines[i] = clip(l, width-1)
+		lines[i] = status.Clip(l, width-1)
 	}
 	return lines
 }
@@ -81,9 +83,9 @@ func (r row) line(state int) string {
 	if !r.seen {
 		return fmt.Sprintf("%-7s %s", r.name, r.state)
 	}
-	return fmt.Sprintf(rowFormat, r.name, state, clip(r.stateText(), state),
+	return fmt.Sprintf(rowFormat, r.name, state, status.Clip(r.stateText(), state),
 		count(float64(r.s.TokensTrained)), fmt.Sprintf("%.1f%%", 100*r.share), r.speedText(), r.lossText(),
-		fmt.Sprint(r.closed), bytesText(r.up), bytesText(r.down))
+		fmt.Sprint(r.closed), status.Bytes(r.up), status.Bytes(r.down))
 }
 
 // stateText is what the node does, as precisely as it says.
@@ -165,20 +167,6 @@ func count(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// bytesText writes an amount of bytes in binary units, as the other commands do.
-func bytesText(x float64) string {
-	const step = 1024
-	if x < step {
-		return fmt.Sprintf("%.0f B", x)
-	}
-	x /= step
-	unit := 0
-	for x >= step && unit < 3 {
-		x, unit = x/step, unit+1
-	}
-	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
-}
-
 // plural is a number of things: the word takes an s unless there is one.
 func plural(n int, word string) string {
 	if n == 1 {
@@ -189,14 +177,3 @@ func plural(n int, word string) string {
 
 // clock writes a duration in whole seconds.
 func clock(d time.Duration) string { return d.Round(time.Second).String() }
-
-func clip(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	if width < 1 {
-		return ""
-	}
-	return string(r[:width-1]) + "…"
-}

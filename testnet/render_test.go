@@ -211,8 +211,8 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	for x, want := range map[float64]string{0: "0 B", 1536: "1.5 KiB", 2 << 20: "2.0 MiB", 3 << 40: "3.0 TiB"} {
-		if got := bytesText(x); got != want {
-			t.Errorf("bytesText(%v) = %s, want %s", x, got, want)
+		if got := status.Bytes(x); got != want {
+			t.Errorf("status.Bytes(%v) = %s, want %s", x, got, want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"atoll/node/status"
 )
 
 // WriteText writes the report for people.
@@ -24,7 +26,7 @@ func (r Report) WriteText(w io.Writer) error {
 
 // writeFolder says where everything is, on lines that can be copied.
 func (r Report) writeFolder(b *strings.Builder) {
-	fmt.Fprintf(b, "\neverything is in %s (%s)\n", r.Dir, bytesText(float64(r.DirBytes)))
+	fmt.Fprintf(b, "\neverything is in %s (%s)\n", r.Dir, status.Bytes(float64(r.DirBytes)))
 	if r.Temporary {
 		fmt.Fprintf(b, "remove it with: rm -r %s\n", r.Dir)
 	}
@@ -61,7 +63,7 @@ func (r Report) writeQuality(b *strings.Builder) {
 	}
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
 	item(b, "pace", "%.0f ms x divisor a step, %.0f %% of %d cores (%s)", r.Calibration.PaceMs, 100*r.Calibration.Utilisation, r.Calibration.Cores, r.Calibration.Note)
-	item(b, "traffic", "%s received, %.2f bytes per token%s", bytesText(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
+	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
 }
 
 func (r Report) goodputText() string {
@@ -101,7 +103,7 @@ func (r Report) writeNodes(b *strings.Builder) {
 	const format = "  %-13s %-6s %6s %6s %6s %8s %8s %7s %9s\n"
 	fmt.Fprintf(b, "\n"+format, "node", "end", "speed", "tokens", "share", "tokens/s", "stepping", "waiting", "memory")
 	for _, n := range r.NodesReport {
-		fmt.Fprintf(b, format, clip(n.Name, 13), orDash(n.End), n.speedText(), count(float64(n.Tokens)),
+		fmt.Fprintf(b, format, status.Clip(n.Name, 13), orDash(n.End), n.speedText(), count(float64(n.Tokens)),
 			fmt.Sprintf("%.1f%%", 100*n.Share), n.rateText(), n.steppingText(), n.waitingText(), n.memoryText())
 	}
 }
@@ -140,7 +142,7 @@ func (n NodeReport) memoryText() string {
 	if n.RSSBytes == nil {
 		return "-"
 	}
-	return bytesText(float64(*n.RSSBytes))
+	return status.Bytes(float64(*n.RSSBytes))
 }
 
 func (r Report) writeChecks(b *strings.Builder) {

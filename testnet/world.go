@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"atoll/node"
+	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus"
 )
 
@@ -67,7 +68,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	if err := w.live(ctx); err != nil {
-		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s, %s)", err, w.cfg.Dir, bytesText(float64(folderSize(w.cfg.Dir))))
+		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s, %s)", err, w.cfg.Dir, status.Bytes(float64(folderSize(w.cfg.Dir))))
 	}
 	return w.report(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"atoll/node"
+	"atoll/node/status"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 	"atoll/tensor/llama"
@@ -112,7 +113,7 @@ func (c *BenchStepCmd) print(out *console, r benchedStep) error {
 		[]string{"MODEL", "PARAMS", "THREADS", "KERNEL", "BATCH", "TOKENS/S", "MS/STEP", "MEMORY"},
 		[]string{
 			r.Model, big(float64(r.Params)), fmt.Sprint(r.Threads), r.Kernel, fmt.Sprintf("%d x %d", r.Batch, r.Context),
-			fmt.Sprintf("%.0f", r.TokensPerSecond), fmt.Sprintf("%.1f", r.MsPerStep), bytesText(r.RSSBytes),
+			fmt.Sprintf("%.0f", r.TokensPerSecond), fmt.Sprintf("%.1f", r.MsPerStep), status.Bytes(float64(r.RSSBytes)),
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"atoll/node"
+	"atoll/node/status"
 )
 
 const ledgerHelp = `
@@ -63,7 +64,7 @@ func authorRows(authors []node.LedgerAuthor) [][]string {
 		if a.Self {
 			name += "*"
 		}
-		rows = append(rows, []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), bytesText(a.Bytes)})
+		rows = append(rows, []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), status.Bytes(float64(a.Bytes))})
 	}
 	return rows
 }

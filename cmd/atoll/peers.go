@@ -87,7 +87,7 @@ func peerRow(p status.Peer) []string {
 		heard = "here"
 	}
 	return []string{
-		clip(peerName(p), peerWidth), p.State, clip(orUnknown(p.Hardware), hardwareWidth),
+		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth),
 		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
 		measured(p.TokensPerS, "%.0f"), heard,
 	}

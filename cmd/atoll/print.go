@@ -60,19 +60,6 @@ func digits(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// bytesText writes a size in binary units.
-func bytesText(n uint64) string {
-	const step = 1024
-	if n < step {
-		return fmt.Sprintf("%d B", n)
-	}
-	x, unit := float64(n)/step, 0
-	for x >= step && unit < 4 {
-		x, unit = x/step, unit+1
-	}
-	return fmt.Sprintf("%.1f %ciB", x, "KMGTP"[unit])
-}
-
 // percent writes a share, which is unknown where the whole is zero.
 func percent(part, whole float64) string {
 	if whole == 0 {
@@ -100,13 +87,4 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// clip shortens a text to so many characters.
-func clip(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	return string(r[:width-1]) + "…"
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"atoll/node/status"
 )
 
 func TestNumbersForPeople(t *testing.T) {
@@ -12,10 +14,10 @@ func TestNumbersForPeople(t *testing.T) {
 		{big(12_345), "12.3k"},
 		{big(3e6), "3.00M"},
 		{big(456e9), "456G"},
-		{bytesText(0), "0 B"},
-		{bytesText(1023), "1023 B"},
-		{bytesText(1536), "1.5 KiB"},
-		{bytesText(3 << 40), "3.0 TiB"},
+		{status.Bytes(0), "0 B"},
+		{status.Bytes(1023), "1023 B"},
+		{status.Bytes(1536), "1.5 KiB"},
+		{status.Bytes(3 << 40), "3.0 TiB"},
 		{percent(1, 4), "25.0 %"},
 		{percent(1, 0), unknown},
 		{measured(0, "%.1f"), unknown},

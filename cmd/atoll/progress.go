@@ -177,7 +177,7 @@ func endLine(s status.Snapshot) string {
 	if s.Finished {
 		text := "the run is over: " + folded
 		if s.ValBPB > 0 {
-			text += fmt.Sprintf(", %.3f bits/byte on %s of held-out text", s.ValBPB, bytesText(uint64(s.ValBytes)))
+			text += fmt.Sprintf(", %.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
 		}
 		return text + ", state digest " + shortID(s.StateDigest)
 	}

@@ -91,7 +91,7 @@ func frame(text string, columns, height int) string {
 		lines = lines[:most]
 	}
 	for i, l := range lines {
-		lines[i] = clip(l, max(columns-1, 1)) + clearLine
+		lines[i] = status.Clip(l, max(columns-1, 1)) + clearLine
 	}
 	return cursorTop + strings.Join(lines, "\n") + "\n" + clearEnd
 }

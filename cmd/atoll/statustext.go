@@ -18,7 +18,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
-		{"traffic", fmt.Sprintf("%s sent, %s received", bytesText(s.Net.SentBytes), bytesText(s.Net.ReceivedBytes))},
+		{"traffic", fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))},
 		{"rounds", roundsText(s.Fragments)},
 	}
 	if err := table(w, rows...); err != nil {
@@ -56,7 +56,7 @@ func qualityText(s status.Snapshot) string {
 	if s.ValBPB == 0 {
 		return "not measured here; `atoll eval` does"
 	}
-	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, bytesText(uint64(s.ValBytes)), big(float64(s.ValAtTokens)))
+	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, status.Bytes(float64(s.ValBytes)), big(float64(s.ValAtTokens)))
 }
 
 func hereText(s status.Snapshot) string {
@@ -65,7 +65,7 @@ func hereText(s status.Snapshot) string {
 		text += fmt.Sprintf(", loss %.3f, learning rate %.2g", s.TrainLoss, s.LearningRate)
 	}
 	if s.RSSBytes > 0 {
-		text += ", " + bytesText(s.RSSBytes) + " of memory"
+		text += ", " + status.Bytes(float64(s.RSSBytes)) + " of memory"
 	}
 	return text
 }
