@@ -164,6 +164,9 @@ func (m *Rounds) isLive(a Author) bool {
 // SetFlush makes the learner publish all that is unpublished, however few
 // steps it is: the budget is reached, or the node leaves.
 func (m *Rounds) SetFlush(now Time, on bool) {
+	if on == m.flush {
+		return // every other input runs the rules by itself
+	}
 	m.flush = on
 	m.each(now)
 }
