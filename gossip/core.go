@@ -210,6 +210,13 @@ func (c *Core) Stored(now Time, id wire.Digest) {
 	c.pull.end(id, held)
 }
 
+// NotStored says that the payload of id came and could not be kept. It is
+// missing, for now: repair finds it again.
+func (c *Core) NotStored(now Time, id wire.Digest) {
+	c.at(now)
+	c.pull.end(id, missing)
+}
+
 // Invalid says that the payload of id has the right hash and does not decode.
 // It is neither served nor fetched again, and its author is marked.
 func (c *Core) Invalid(now Time, id wire.Digest, reason string) {

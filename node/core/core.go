@@ -65,15 +65,22 @@ type Effect any
 // Effects of the machine's own.
 type (
 	// StoreOwn makes an own delta durable (payload, header and mark, fsynced)
-	// before anything of it leaves the node. Answer with Stored.
+	// before anything of it leaves the node. Answer with StoredOwn or
+	// OwnNotStored.
 	StoreOwn struct {
 		ID      wire.Digest
 		Header  wire.SignedHeader
 		Payload []byte
 		Seq     uint64
 	}
+	// TakeBack undoes an own draft that could not be made durable; see
+	// outer.Learner.
+	TakeBack struct {
+		Fragment int
+		Seq      uint64
+	}
 	// StoreDelta checks that another's payload decodes and stores it. Answer
-	// with Stored or Invalid.
+	// with Stored, NotStored or Invalid.
 	StoreDelta struct {
 		ID      wire.Digest
 		Header  wire.SignedHeader

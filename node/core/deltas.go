@@ -114,6 +114,22 @@ func (m *Machine) DraftFailed(now Time, fragment int) {
 	m.pump(now)
 }
 
+// OwnNotStored says that an own delta could not be made durable. Nothing of it
+// has left, so its work goes back to the learner and is published later.
+func (m *Machine) OwnNotStored(now Time, e StoreOwn) {
+	p := int(e.Header.Header.Fragment)
+	m.rounds.NotPublished(now, p)
+	m.emit(TakeBack{Fragment: p, Seq: e.Seq})
+	m.pump(now)
+}
+
+// NotStored says that another's payload could not be stored. It counts as
+// missing until repair brings it again.
+func (m *Machine) NotStored(now Time, id wire.Digest) {
+	m.gossip.NotStored(gossip.Time(now), id)
+	m.pump(now)
+}
+
 // StoredOwn says that an own delta is durable: now it may be seen.
 func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	m.headers[e.ID] = e.Header

@@ -258,6 +258,17 @@ func (l *Learner) overwrite(f *learning) error {
 	return nil
 }
 
+// TakeBack undoes the draft of that seq, which could not be made durable: its steps and tokens are
+// pending again, and its progress, which never left theta, is part of U.
+func (l *Learner) TakeBack(p int, seq uint64) error {
+	f := &l.frags[p]
+	if err := f.checkMove("take back", []uint64{seq}, false); err != nil {
+		return fmt.Errorf("fragment %d: %w", p, err)
+	}
+	f.takeBack([]uint64{seq})
+	return nil
+}
+
 // Forget drops own deltas of fragment p that are folded and final.
 func (l *Learner) Forget(p int, seqs []uint64) error {
 	f := &l.frags[p]

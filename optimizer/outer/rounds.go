@@ -48,6 +48,7 @@ type fragment struct {
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
 	drafting bool   // a draft was asked for and is not yet durable
+	draftAt  Time   // no draft before: one could not be made durable
 	mark     uint32 // highest round ever signed
 	own      []ownRound
 	called   answerers

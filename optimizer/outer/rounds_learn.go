@@ -22,7 +22,7 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 // fragment is due: it rings (H steps since the last own delta), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
-	if !m.learner || f.drafting || f.pending == 0 || !m.open(f) || m.linkBusy(now, f) {
+	if !m.learner || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := f.since >= m.p.H
@@ -87,6 +87,17 @@ func (m *Rounds) DraftFailed(fragment int) {
 	if m.p.Overwrite {
 		f.pending, f.unsent = 0, 0
 	}
+}
+
+// draftRetryMs is the pause after a draft that could not be made durable: a full
+// disk stays full for a while, and each try costs an encoding.
+const draftRetryMs = 5_000
+
+// NotPublished says that a draft could not be made durable and was taken back:
+// its work is unpublished again, and is asked for later.
+func (m *Rounds) NotPublished(now Time, fragment int) {
+	f := m.frags[fragment]
+	f.drafting, f.draftAt = false, now+draftRetryMs
 }
 
 // HandedOver says that some peer holds the own delta.
