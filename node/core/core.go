@@ -16,7 +16,9 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Time is milliseconds since the Unix epoch.
+// Time is milliseconds since the Unix epoch by a clock that stands still while
+// the whole node sleeps: a laptop that is closed for an hour must not take the
+// silence of that hour for its peers'. Woke says how long it slept.
 type Time = int64
 
 // Config is what a Machine is made of.
@@ -140,6 +142,14 @@ func (m *Machine) Tick(now Time) {
 	m.tickJoin(now)
 	m.tickEnd(now)
 	m.pump(now)
+}
+
+// Woke says that the node slept for so many milliseconds that its clock does
+// not count: the process was stopped, or the machine suspended. Only the pace of
+// rounds is bound to the time of day.
+func (m *Machine) Woke(now Time, sleptMs int64) {
+	m.rounds.Slept(sleptMs)
+	m.Tick(now)
 }
 
 // liveLearners are the authors that may answer a bell, this node among them.

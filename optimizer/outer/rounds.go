@@ -20,6 +20,7 @@ type Rounds struct {
 	out     []RoundEffect
 	late    lateness
 	steps   stepClock
+	slept   Time // what the clock left out
 	flush   bool // publish whatever is unpublished, H or not
 	roster  int  // counts the changes of live
 	barred  map[Author]bool
@@ -174,6 +175,10 @@ func (m *Rounds) SetFlush(now Time, on bool) {
 
 // Tick lets time pass: grace may be over, a refold may be due.
 func (m *Rounds) Tick(now Time) { m.each(now) }
+
+// Slept says that the clock left out so many milliseconds, in which the whole
+// node was asleep.
+func (m *Rounds) Slept(ms int64) { m.slept += max(ms, 0) }
 
 func (m *Rounds) each(now Time) {
 	for _, f := range m.frags {

@@ -8,8 +8,8 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// Time is milliseconds since the Unix epoch. The machine only compares and
-// subtracts it; genesis.created is on the same scale.
+// Time is milliseconds since the Unix epoch, less what Slept said. The machine
+// only compares and subtracts it; genesis.created is on the same scale.
 type Time = int64
 
 // Why a header is not taken.
@@ -31,7 +31,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if f.last().ended() {
 		return false
 	}
-	if now < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
+	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
 	}
 	if f.target >= open || len(f.rounds[open+1].set()) > 0 {
