@@ -27,7 +27,7 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 	if c.Stat().Limited {
 		return // through a relay: good for hole punching only
 	}
-	if !h.peers.add(c) {
+	if h.blocked.has(c.RemotePeer()) || !h.peers.add(c) { // blocked while it came to be
 		h.tasks.start(func() { c.Close() })
 		return
 	}

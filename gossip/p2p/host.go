@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -40,6 +41,7 @@ type Host struct {
 
 	peers    peers
 	refusals *refusals
+	blocked  *blocked
 	inbox    *inbox
 	handler  atomic.Pointer[Handler]
 	limit    *limiter
@@ -74,6 +76,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		log:      cfg.Log,
 		peers:    peers{links: map[peer.ID]*link{}},
 		refusals: newRefusals(),
+		blocked:  newBlocked(),
 		inbox:    newInbox(cfg.Inbox),
 		limit:    newLimiter(cfg.UploadBytesPerSecond),
 		traffic:  newTraffic(),
@@ -141,7 +144,8 @@ func (h *Host) Addrs() []string {
 // Dial connects to the peer at addr, which ends in /p2p/ and its id, and
 // returns once the handshake is passed; at once if the peer is up. A peer that
 // was refused of late is not dialled again: the error is that refusal (a
-// *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped).
+// *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
+// Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 	info, id, err := parseDial(addr)
 	if err != nil {
@@ -152,6 +156,9 @@ func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 	}
 	if err := h.refusals.get(info.ID); err != nil {
 		return id, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	if h.blocked.has(info.ID) {
+		return id, fmt.Errorf("dial %s: %w", addr, ErrBlocked)
 	}
 	if !h.tasks.enter() {
 		return id, fmt.Errorf("dial %s: %w", addr, ErrClosed)
@@ -166,6 +173,7 @@ func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 }
 
 func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
+	h.forgetBackoff(info.ID)
 	if err := h.host.Connect(ctx, info); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -178,6 +186,15 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout+verdictTimeout) // the handshake's own error comes first
 	defer cancel()
 	return h.await(ctx, info.ID)
+}
+
+// forgetBackoff lets the next dial of p happen at once. libp2p refuses to dial an
+// address that failed of late, for longer each time: that would come on top of the
+// caller's own pauses, and keep peers apart long after a partition has healed.
+func (h *Host) forgetBackoff(p peer.ID) {
+	if s, ok := h.host.Network().(*swarm.Swarm); ok {
+		s.Backoff().Clear(p)
+	}
 }
 
 // dialThrough waits until hole punching, which a relayed connection has begun,

@@ -39,6 +39,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
 		libp2p.ResourceManager(resources),
 		libp2p.ConnectionManager(conns),
+		libp2p.ConnectionGater(h.blocked),
 		libp2p.BandwidthReporter(h.traffic),
 		libp2p.SwarmOpts(swarm.WithDialRanker(tcpFirst)),
 		libp2p.WithDialTimeout(dialTimeout),
