@@ -40,7 +40,7 @@ type Account struct {
 	InFlight    Work // published, neither folded nor returned
 	Folded      Work // in the tip, or final in its chain
 	Overwritten Work // discarded by Params.Overwrite
-	Discarded   Work // folded on a chain that was lost
+	Discarded   Work // folded on a chain that was lost, or unpublished on a damaged anchor
 }
 
 // Total is the sum of all columns.

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -121,11 +122,19 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 	return uint32(w.Steps), w.Tokens
 }
 
+// ErrDamaged says that the anchor which theta stands on is not what it was: memory is corrupt. What U
+// would come out of it must not be published; see Heal.
+var ErrDamaged = errors.New("the anchor in memory does not match its digest")
+
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
 // steps and tokens it declares off the counters; theta is untouched. Steps beyond Params.MaxSteps stay
-// pending with their share of the tokens. If the draft cannot be published, return its Seq with Adopt.
+// pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
+// is ErrDamaged if the anchor is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
+	if !f.tip.Sound() {
+		return Draft{}, fmt.Errorf("draft fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
+	}
 	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)
 	if work.Steps == 0 || work.Tokens == 0 {
 		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; there is nothing to publish", p, work.Steps, work.Tokens)
@@ -246,6 +255,26 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
 		}
 	})
 	return nil
+}
+
+// Heal moves fragment p to a tip that replaces a damaged one. The moves are those of Adopt, but what
+// theta got from the damaged anchor cannot be told from work: theta = A + sum(q_k : own k not folded),
+// and what was unpublished or is returned is discarded. It says how much that is.
+func (l *Learner) Heal(p int, tip *Tip, fold, unfold, returned []uint64) (dropped Work, err error) {
+	f := &l.frags[p]
+	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
+		return dropped, fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
+	}
+	f.tip = tip
+	f.mark(fold, true)
+	f.mark(unfold, false)
+	f.takeBack(returned)
+	dropped, f.pending = f.pending, Work{}
+	f.account.Discarded.add(dropped)
+	if err := l.rebuild(f); err != nil {
+		return dropped, fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
+	}
+	return dropped, nil
 }
 
 // overwrite discards U and what is pending.

@@ -146,7 +146,7 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	}
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
-	if err := m.l.Adopt(p, tip, fold, unfold, returned); err != nil {
+	if err := m.l.Adopt(p, tip.seal(), fold, unfold, returned); err != nil {
 		t.Fatal(err)
 	}
 	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
@@ -154,18 +154,63 @@ func (m *learnerModel) adopt(t *rapid.T) {
 		m.lost[p] += m.pending[p]
 		m.pending[p] = 0
 	}
-	m.tips[p], m.closed[p] = tip, max(m.closed[p], round)
+	m.moved(p, tip, fold, unfold)
+	for _, seq := range returned {
+		m.undraft(p, seq)
+	}
+}
+
+func (m *learnerModel) moved(p int, tip *Tip, fold, unfold []uint64) {
+	m.tips[p], m.closed[p] = tip, max(m.closed[p], tip.Round)
 	for _, seq := range fold {
 		m.own[p][seq].folded = true
 	}
 	for _, seq := range unfold {
 		m.own[p][seq].folded = false
 	}
-	for _, seq := range returned {
-		m.addU(p, m.own[p][seq].q, 1)
-		m.pending[p] += m.own[p][seq].tokens
-		delete(m.own[p], seq)
+}
+
+// undraft makes an own delta part of U again.
+func (m *learnerModel) undraft(p int, seq uint64) {
+	m.addU(p, m.own[p][seq].q, 1)
+	m.pending[p] += m.own[p][seq].tokens
+	delete(m.own[p], seq)
+}
+
+// takeBack undoes drafts that the disk refused.
+func (m *learnerModel) takeBack(t *rapid.T) {
+	p := m.fragment()
+	for _, seq := range m.some(p, false, "was stored") {
+		if err := m.l.TakeBack(p, seq); err != nil {
+			t.Fatal(err)
+		}
+		m.undraft(p, seq)
 	}
+}
+
+// heal replaces a damaged tip: a draft notices, and U is dropped with the damage.
+func (m *learnerModel) heal(t *rapid.T) {
+	p := m.fragment()
+	bad := *m.tips[p]
+	bad.Anchor = slices.Clone(bad.Anchor)
+	bad.Anchor[0]++
+	m.l.frags[p].tip = &bad
+	if steps, _ := m.l.Pending(p); steps > 0 {
+		if _, err := m.l.Draft(p); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("a draft on a damaged anchor: %v", err)
+		}
+	}
+	tip := *m.tips[p]
+	tip.Round++
+	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
+	dropped, err := m.l.Heal(p, tip.seal(), fold, unfold, nil)
+	if err != nil || dropped.Tokens != m.pending[p] {
+		t.Fatalf("%d tokens dropped of %d: %v", dropped.Tokens, m.pending[p], err)
+	}
+	m.moved(p, &tip, fold, unfold)
+	clear(m.u[p])
+	m.fork[p] += m.pending[p]
+	m.pending[p] = 0
 }
 
 func (m *learnerModel) forget(t *rapid.T)  { m.drop(t, m.l.Forget, m.gone) }
@@ -242,7 +287,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "restart": m.restart, "": m.check,
+			"discard": m.discard, "take back": m.takeBack, "heal": m.heal, "restart": m.restart, "": m.check,
 		})
 	})
 }
@@ -252,7 +297,7 @@ func TestAccountAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard,
+			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "take back": m.takeBack, "heal": m.heal,
 			"": func(t *rapid.T) {
 				for p := range m.plan {
 					if total := m.l.Account(p).Total(); total.Tokens != m.trained {
@@ -365,7 +410,7 @@ func TestUnfoldReadsThePayloadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := &Tip{Round: 1, Anchor: slices.Clone(theta), Ref: tip.Ref, Tokens: d.Tokens}
+	next := (&Tip{Round: 1, Anchor: slices.Clone(theta), Ref: tip.Ref, Tokens: d.Tokens}).seal()
 	if err := l.Adopt(0, next, []uint64{d.Seq}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

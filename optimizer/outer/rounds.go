@@ -43,6 +43,9 @@ type fragment struct {
 	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
 	foldAt  Time   // when the last fold was asked for
 	retryAt Time   // no fold before: one failed
+	check   uint32 // the first round to be folded again and compared with the state recorded; 0 = none
+	reload  bool   // the tip is damaged and there is no older base to fold it from
+	heal    bool   // the tip that was adopted last is damaged
 	jobs    uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
@@ -86,6 +89,7 @@ type foldJob struct {
 	start uint32
 	links []Link // rounds start+1..to
 	keep  []uint32
+	check bool // the states are to be those recorded
 }
 
 // NewRounds returns the machine of a node that holds only genesis tips. An
@@ -106,6 +110,7 @@ func (f *fragment) reset(t *Tip, links []Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
 	f.folding, f.dirty, f.target = nil, 0, 0
+	f.check, f.reload = 0, false
 	for r := range f.rounds {
 		if r <= f.base {
 			delete(f.rounds, r)
@@ -328,18 +333,6 @@ func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 		f.touched(rnd)
 		m.advance(now, f)
 	}
-}
-
-// LostBase says that a kept base turned out to be damaged. The next older one
-// takes its place, if there is one.
-func (m *Rounds) LostBase(now Time, fragment int, rnd uint32) {
-	f := m.frags[fragment]
-	if len(f.bases) > 1 {
-		f.bases = slices.DeleteFunc(f.bases, func(b uint32) bool { return b == rnd })
-		f.base = f.bases[0]
-		f.touched(rnd) // folds begin below it from now on
-	}
-	m.advance(now, f)
 }
 
 // maxParked bounds the deltas of one fragment that wait ahead of the next

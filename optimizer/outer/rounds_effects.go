@@ -17,7 +17,8 @@ type Closed struct {
 
 // WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the
 // kept tip of round Start. The tips of rounds in Keep, and the last one, are
-// kept as bases until DropBase. The answer is Folded or FoldFailed.
+// kept as bases until DropBase. Without sets it asks for that tip, read again
+// from where it is sound. The answer is Folded or FoldFailed.
 type WantFold struct {
 	Fragment int
 	Job      uint64 // names it in the answer
@@ -29,12 +30,26 @@ type WantFold struct {
 // Adopt hands the learner a new tip, with the seqs of own deltas that entered
 // its chain, left it, became final outside of it, or final inside of it.
 // Discarded are those that were folded on a chain that lost: the learner drops
-// them first.
+// them first. Heal says that the tip before it was damaged: Learner.Heal takes
+// the place of Adopt, and its answer is Healed.
 type Adopt struct {
 	Fragment                                     int
 	Tip                                          *Tip
 	Fold, Unfold, Returned, Forgotten, Discarded []uint64
+	Heal                                         bool
 }
+
+// Checked says what came of Recheck: whether the states of this node were Wrong,
+// and then from which round on.
+type Checked struct {
+	Fragment int
+	Wrong    bool
+	Round    uint32
+}
+
+// WantTips says that the only kept base of a fragment is lost: the tips have to
+// come from another node.
+type WantTips struct{}
 
 // DropBase says that a kept base is no longer needed.
 type DropBase struct {
@@ -47,3 +62,5 @@ func (Closed) roundEffect()    {}
 func (WantFold) roundEffect()  {}
 func (Adopt) roundEffect()     {}
 func (DropBase) roundEffect()  {}
+func (Checked) roundEffect()   {}
+func (WantTips) roundEffect()  {}

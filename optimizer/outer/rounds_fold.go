@@ -14,18 +14,28 @@ func (m *Rounds) askFold(now Time, f *fragment) {
 		return
 	}
 	behind := f.tip.Round < f.closed
-	if !behind && (f.dirty == 0 || now-f.foldAt < m.grace()) {
+	again := f.reload || f.check != 0 && f.dirty == 0
+	if !behind && !again && (f.dirty == 0 || now-f.foldAt < m.grace()) {
 		return
 	}
+	m.emit(f.startFold(m.foldStart(f)))
+	f.dirty, f.foldAt, f.reload = 0, now, false
+}
+
+// foldStart is the base that the next fold begins at. A change of the sets comes
+// before a check, which needs the states recorded since the base.
+func (m *Rounds) foldStart(f *fragment) uint32 {
 	start := f.tip.Round
-	if f.dirty != 0 && f.dirty <= start {
+	switch {
+	case f.dirty == 0 && f.check != 0:
+		return f.baseBelow(min(f.check, start))
+	case f.dirty == 0:
+		return start
+	case f.dirty <= start:
 		start = f.baseBelow(f.dirty)
 	}
-	if f.dirty != 0 {
-		f.relink(m.p, start)
-	}
-	f.dirty, f.foldAt = 0, now
-	m.emit(f.startFold(start))
+	f.relink(m.p, start)
+	return start
 }
 
 // relink recomputes the chain above start from the sets as they are now. Late
@@ -46,7 +56,10 @@ func (f *fragment) relink(p Params, start uint32) {
 // startFold describes the fold of rounds start+1 to closed.
 func (f *fragment) startFold(start uint32) WantFold {
 	f.jobs++
-	job := &foldJob{id: f.jobs, start: start}
+	job := &foldJob{id: f.jobs, start: start, check: f.check != 0 && f.dirty == 0}
+	if job.check {
+		f.check = 0
+	}
 	w := WantFold{Fragment: f.index, Job: job.id, Start: start}
 	for r := start + 1; r <= f.closed; r++ {
 		l, _ := f.link(r)
@@ -97,16 +110,24 @@ func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Di
 	if len(states) != len(job.links) {
 		return fmt.Errorf("fold of fragment %d: %d states for %d rounds", fragment, len(states), len(job.links))
 	}
-	want := job.links[len(job.links)-1]
+	want, _ := f.link(job.start)
+	if n := len(job.links); n > 0 {
+		want = job.links[n-1]
+	}
 	if tip.Round != want.Round || tip.Chain != want.Chain || tip.Tokens != want.Tokens || tip.EndRound != want.EndRound {
 		return fmt.Errorf("fold of fragment %d round %d: got chain %x, the deltas held give %x: memory corruption or a bug", fragment, want.Round, tip.Chain[:4], want.Chain[:4])
+	}
+	if job.check {
+		m.judge(f, job, states)
 	}
 	f.noteStates(job, states)
 	if m.p.Overwrite && tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens {
 		f.pending, f.unsent = 0, 0 // as the learner's are when it adopts
 	}
 	f.tip = tip
-	m.dropBases(f, job)
+	if len(job.links) > 0 {
+		m.dropBases(f, job)
+	}
 	m.adopt(f, false)
 	m.advance(now, f)
 	return nil
@@ -120,6 +141,7 @@ func (m *Rounds) FoldFailed(now Time, fragment int, id uint64) {
 		return
 	}
 	f.touched(f.folding.start + 1)
+	f.reload = len(f.folding.links) == 0
 	f.folding, f.retryAt = nil, now+m.grace()
 }
 
@@ -167,7 +189,8 @@ func (m *Rounds) dropBases(f *fragment, job *foldJob) {
 // adopt tells the learner what the new tip changes for it; whole if it was
 // taken from another node.
 func (m *Rounds) adopt(f *fragment, whole bool) {
-	a := Adopt{Fragment: f.index, Tip: f.tip}
+	a := Adopt{Fragment: f.index, Tip: f.tip, Heal: f.heal}
+	f.heal = false
 	f.settle(m.p, &a, whole)
 	m.emit(a)
 }

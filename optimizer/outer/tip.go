@@ -76,6 +76,13 @@ func (t *Tip) seal() *Tip {
 	return t
 }
 
+// Sound says whether the tip still is what its state digest was computed from: memory that flips a
+// bit changes one without the other. It costs a hash over all values.
+func (t *Tip) Sound() bool {
+	again := *t
+	return again.seal().State == t.State
+}
+
 // TipSize is the length of an encoded tip of fragment f.
 func TipSize(f Fragment, p Params) int {
 	values := len(f.Tensors) + f.Len

@@ -1,0 +1,188 @@
+package outer
+
+import (
+	"slices"
+	"testing"
+)
+
+// spoil is a fold that came out wrong: the newest tip of fragment 0, and every
+// record of it, are those of a machine that miscalculated.
+func (g *rig) spoil() (right *Tip) {
+	f := g.m.frags[0]
+	right = f.tip
+	bad := *right
+	bad.Anchor = slices.Clone(right.Anchor)
+	bad.Anchor[3] += 0.5
+	bad.seal()
+	f.tip = &bad
+	f.links[len(f.links)-1].State = bad.State
+	g.bases[0][right.Round] = &bad
+	return right
+}
+
+// recorded returns the effects of one kind that the machine asked for.
+func watch[E RoundEffect](g *rig) *[]E {
+	var seen []E
+	g.learner = func(e RoundEffect) {
+		if e, ok := e.(E); ok {
+			seen = append(seen, e)
+		}
+	}
+	return &seen
+}
+
+func TestRecheckFindsOwnFault(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.live(1)
+	g.close(3)
+	shared := g.m.Closed(0) - 1
+	right := g.spoil()
+	checked := watch[Checked](g)
+	g.m.Recheck(g.now, 0, shared)
+	g.drain()
+	if !slices.Equal(*checked, []Checked{{Fragment: 0, Wrong: true, Round: right.Round}}) {
+		t.Fatalf("the check came to %+v", *checked)
+	}
+	a := g.lastAdopt()
+	if !a.Heal || a.Tip.State != right.State {
+		t.Errorf("adopted %x, heal %t; want %x to heal", a.Tip.State[:4], a.Heal, right.State[:4])
+	}
+	if l, _ := g.m.Link(0, right.Round); l.State != right.State {
+		t.Error("the record still has the wrong state")
+	}
+	g.close(1)
+	if g.lastAdopt().Heal {
+		t.Error("healed twice")
+	}
+}
+
+func TestRecheckClearsOfSuspicion(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.live(1)
+	g.close(3)
+	checked := watch[Checked](g)
+	g.m.Recheck(g.now, 0, g.m.Closed(0)-1)
+	g.drain()
+	if len(*checked) != 1 || (*checked)[0].Wrong {
+		t.Fatalf("the check came to %+v, want that this node is right", *checked)
+	}
+	if g.lastAdopt().Heal {
+		t.Error("a sound tip was healed")
+	}
+	g.m.Recheck(g.now, 0, 77)
+	g.m.Recheck(g.now, 0, g.m.Closed(0))
+	g.drain()
+	if len(*checked) != 1 {
+		t.Error("folded again from a base that is not kept, or from the tip")
+	}
+}
+
+// A tip that memory damaged is folded again from the base below it.
+func TestDamagedTipIsFoldedAgain(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.live(1)
+	g.close(3)
+	tip, folds := g.m.Tip(0), g.folds
+	g.bases[0][tip.Round] = nil // whatever is read from it now fails the rig
+	g.m.Damaged(g.now, 0)
+	g.drain()
+	if a := g.lastAdopt(); !a.Heal || a.Tip.State != tip.State || g.folds != folds+1 {
+		t.Errorf("adopted %x with heal %t after %d folds", a.Tip.State[:4], a.Heal, g.folds-folds)
+	}
+}
+
+// Where no older base is kept, the tip itself is read again.
+func TestDamagedLoneTipIsReadAgain(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	wanted := watch[WantFold](g)
+	g.m.Damaged(g.now, 1)
+	g.drain()
+	if len(*wanted) != 1 || (*wanted)[0].Start != 0 || len((*wanted)[0].Sets) != 0 {
+		t.Fatalf("asked for %+v", *wanted)
+	}
+	if a := g.lastAdopt(); !a.Heal || a.Fragment != 1 || a.Tip != g.bases[1][0] {
+		t.Errorf("adopted %+v", a)
+	}
+	g.close(2)
+}
+
+func TestLostLoneBaseNeedsAnotherNode(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	wanted := watch[WantTips](g)
+	g.m.LostBase(g.now, 0, 5)
+	g.drain()
+	if len(*wanted) != 0 {
+		t.Fatal("the loss of a base that is not kept matters to nobody")
+	}
+	g.m.LostBase(g.now, 0, 0)
+	g.drain()
+	if len(*wanted) != 1 {
+		t.Fatal("nobody was asked for the tips")
+	}
+}
+
+// The base of the tip itself is what theta stands on.
+func TestLostBaseOfTheTipHeals(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.live(1)
+	g.close(3)
+	g.m.LostBase(g.now, 0, g.m.Tip(0).Round)
+	g.after(g.p.GraceMaxMs)
+	if !g.lastAdopt().Heal {
+		t.Error("not healed")
+	}
+	g.m.LostBase(g.now, 0, g.m.Tip(0).Round-1)
+	g.after(g.p.GraceMaxMs)
+	if g.lastAdopt().Heal {
+		t.Error("an older base says nothing about the tip")
+	}
+}
+
+func TestHealedWorkIsNotPending(t *testing.T) {
+	g := newRig(t, roundsParams(2))
+	g.step(5)
+	g.m.Healed(g.now, 0, Work{Steps: 3, Tokens: 3 * 512})
+	if steps, tokens := g.m.Pending(0); steps != 2 || tokens != 2*512 {
+		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
+	}
+	g.m.Healed(g.now, 0, Work{Steps: 9, Tokens: 9 * 512})
+	if steps, tokens := g.m.Pending(0); steps != 0 || tokens != 0 {
+		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
+	}
+}
+
+// A draft that the disk refused is asked for again, but not at every step.
+func TestRefusedDraftComesLater(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.step(8)
+	g.expectDrafts(0)
+	g.m.NotPublished(g.now, 0)
+	g.step(20)
+	g.expectDrafts(0)
+	if steps, _ := g.m.Pending(0); steps != 28 {
+		t.Errorf("%d steps are pending of 28", steps)
+	}
+	g.now += draftRetryMs
+	g.step(1)
+	g.expectDrafts(0, 0)
+}
+
+// The pace of rounds follows the time of day, sleep included.
+func TestSleepCountsForThePace(t *testing.T) {
+	p := roundsParams(1)
+	p.MinRoundMs, p.CreatedMs = 10_000, 1000
+	g := newRig(t, p)
+	g.live(1)
+	for r := uint32(1); r <= earlyRounds; r++ {
+		g.give(g.delta(Author{1}, 0, r))
+		g.after(p.GraceMaxMs)
+	}
+	g.give(g.delta(Author{1}, 0, earlyRounds+1))
+	g.after(p.GraceMaxMs)
+	before := g.m.Closed(0)
+	g.m.Slept(60_000)
+	g.after(20)
+	if before != earlyRounds || g.m.Closed(0) != earlyRounds+1 {
+		t.Errorf("closed %d before the sleep and %d after, want %d and %d", before, g.m.Closed(0), earlyRounds, earlyRounds+1)
+	}
+}
