@@ -26,6 +26,7 @@ type Config struct {
 	Batch   int           // rows per inner step; 0 = as planned from the measured speed
 	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
 	Stay    bool          // keep serving after the run has ended
+	Lab     bool          // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long

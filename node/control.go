@@ -21,6 +21,7 @@ func (n *node) serveControl() (err error) {
 			}
 			return tipStream(*t), true
 		},
+		Lab: n.lab(),
 		Leave: func() {
 			n.post(func(core.Time) {
 				if n.leaving.IsZero() {

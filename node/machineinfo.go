@@ -41,6 +41,16 @@ func memoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
 // rssBytes is the memory that this process occupies, 0 if the system does not say.
 func rssBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }
 
+// openFiles is how many descriptors this process has open, 0 if the system does
+// not say.
+func openFiles() int {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(fds) - 1 // without the one that this reading took
+}
+
 // procValue reads a "Name:  123 kB" line of a file that Linux provides.
 func procValue(path, name string) uint64 {
 	f, err := os.Open(path)

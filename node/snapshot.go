@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +63,7 @@ func (n *node) snapshot() status.Snapshot {
 		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
 		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: rssBytes(),
+		Goroutines: runtime.NumGoroutine(), OpenFiles: openFiles(),
 		Events: slices.Clone(n.view.events),
 	}
 	if n.view.valBPB > 0 {
@@ -122,8 +124,25 @@ func (n *node) fillChain(s *status.Snapshot) {
 		s.Fragments = append(s.Fragments, status.Fragment{
 			Closed: r.Closed(p), TipRound: tip.Round, Tokens: tip.Tokens, Params: n.plan[p].Len,
 			Contributors: n.view.contributors[p], EndRound: tip.EndRound, Unpublished: unpublished,
+			Chains: n.chains(p),
 		})
 	}
+}
+
+// chainsShown is how many rounds a status has for comparison: nodes that are
+// further apart are not up to date with each other.
+const chainsShown = 4
+
+// chains are the chain digests of a fragment after its last rounds.
+func (n *node) chains(p int) (out []status.ChainAt) {
+	r := n.machine.Rounds()
+	last := r.Tip(p).Round
+	for round := last - min(last, chainsShown-1); round <= last; round++ {
+		if link, ok := r.Link(p, round); ok {
+			out = append(out, status.ChainAt{Round: round, Digest: hex.EncodeToString(link.Chain[:])})
+		}
+	}
+	return out
 }
 
 func (n *node) fillAccount(s *status.Snapshot) {

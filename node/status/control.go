@@ -33,6 +33,7 @@ type Handlers struct {
 	Snapshot func() (Snapshot, bool)    // false: not ready yet
 	Tips     func() (io.WriterTo, bool) // the newest tips of all fragments
 	Leave    func()                     // begins an ordered leave
+	Lab      *Lab                       // nil: laboratory controls are refused
 }
 
 // Server is the local control API of one node.
@@ -145,6 +146,7 @@ func mux(h Handlers) http.Handler {
 		h.Leave()
 		w.WriteHeader(http.StatusAccepted)
 	})
+	h.Lab.addTo(m)
 	return m
 }
 
@@ -178,7 +180,7 @@ func Dial(dir string) (*Client, error) {
 // Snapshot returns the node's newest status.
 func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
-	body, err := c.do(ctx, http.MethodGet, "/status")
+	body, err := c.do(ctx, http.MethodGet, "/status", nil)
 	if err != nil {
 		return s, err
 	}
@@ -190,17 +192,17 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 
 // Tips returns the encoded newest tips of the node.
 func (c *Client) Tips(ctx context.Context) ([]byte, error) {
-	return c.do(ctx, http.MethodGet, "/tips")
+	return c.do(ctx, http.MethodGet, "/tips", nil)
 }
 
 // Leave asks the node to leave in order.
 func (c *Client) Leave(ctx context.Context) error {
-	_, err := c.do(ctx, http.MethodPost, "/leave")
+	_, err := c.do(ctx, http.MethodPost, "/leave", nil)
 	return err
 }
 
-func (c *Client) do(ctx context.Context, method, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, nil)
+func (c *Client) do(ctx context.Context, method, path string, request io.Reader) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, request)
 	if err != nil {
 		return nil, err
 	}

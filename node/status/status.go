@@ -45,8 +45,11 @@ type Snapshot struct {
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
-	RSSBytes  uint64      `json:"rss_bytes,omitempty"`
-	Events    []Event     `json:"events"` // newest last, bounded
+	Events    []Event     `json:"events"`           // newest last, bounded
+
+	RSSBytes   uint64 `json:"rss_bytes,omitempty"`
+	Goroutines int    `json:"goroutines,omitempty"`
+	OpenFiles  int    `json:"open_files,omitempty"` // descriptors of the process, sockets included
 }
 
 // Fragment is the round state of one fragment.
@@ -58,6 +61,16 @@ type Fragment struct {
 	Contributors int    `json:"contributors"` // of the last closed round
 	EndRound     uint32 `json:"end_round,omitempty"`
 	Unpublished  uint64 `json:"unpublished"` // own tokens
+
+	// Chains are the chain digests after the last rounds, oldest first: nodes
+	// whose closed rounds differ a little are compared there.
+	Chains []ChainAt `json:"chains,omitempty"`
+}
+
+// ChainAt is what the chain of a fragment was after a round.
+type ChainAt struct {
+	Round  uint32 `json:"round"`
+	Digest string `json:"digest"` // hex
 }
 
 // Peer is one node of the run, as this node sees it.
