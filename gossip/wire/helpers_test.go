@@ -61,6 +61,7 @@ func testRequests() []Request {
 		{Kind: GetHeaders, Rounds: []RoundKey{{Fragment: 1, Round: 2}, {Fragment: 3, Round: 70000}}},
 		{Kind: GetManifest},
 		{Kind: GetChunk, Digest: testDigest("chunk")},
+		{Kind: GetTips, At: []uint32{7, 0, 70000}},
 	}
 }
 

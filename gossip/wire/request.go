@@ -16,13 +16,14 @@ const (
 	GetHeaders                         // Rounds -> EncodeHeaders
 	GetManifest                        // -> EncodeManifest
 	GetChunk                           // Digest -> the chunk's bytes
+	GetTips                            // At -> EncodeManifest of the tips of those rounds
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetChunk {
+	if k < GetGenesis || k > GetTips {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -42,7 +43,7 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + maxRoundsBody
 	case GetHeaders:
 		return statusSize + maxHeadersBody
-	case GetManifest:
+	case GetManifest, GetTips:
 		return statusSize + MaxManifest
 	case GetChunk:
 		return statusSize + ChunkSize
@@ -92,6 +93,7 @@ type Request struct {
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
+	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment
 }
 
 // The fields of each kind that has any, as they travel.
@@ -117,6 +119,10 @@ type (
 		_      struct{} `cbor:",toarray"`
 		Digest Digest
 	}
+	tipsFields struct {
+		_  struct{} `cbor:",toarray"`
+		At []uint32
+	}
 )
 
 // Encode returns the request's bytes. A server refuses one that fails
@@ -134,6 +140,8 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(headersFields{Rounds: r.Rounds})...)
 	case GetChunk:
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
+	case GetTips:
+		b = append(b, Marshal(tipsFields{At: r.At})...)
 	}
 	return b
 }
@@ -184,6 +192,11 @@ func decodeFields(k RequestKind, b []byte) (Request, error) {
 		err := Unmarshal(b, &f)
 		r.Digest = f.Digest
 		return r, err
+	case GetTips:
+		var f tipsFields
+		err := Unmarshal(b, &f)
+		r.At = f.At
+		return r, err
 	case GetRoster, GetManifest:
 		if len(b) != 0 {
 			return r, fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -200,6 +213,9 @@ func (r Request) Validate() error {
 	}
 	if err := validateRanges(r.Ranges); err != nil {
 		return err
+	}
+	if len(r.At) > MaxFragments {
+		return invalid("at", len(r.At), "at most %d fragments", MaxFragments)
 	}
 	return validateRoundKeys(r.Rounds)
 }

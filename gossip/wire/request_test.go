@@ -50,6 +50,7 @@ func TestRequestLimits(t *testing.T) {
 		"range fragment":    {Kind: GetRounds, Ranges: []Range{{Fragment: MaxFragments, From: 1, To: 1}}},
 		"too many headers":  {Kind: GetHeaders, Rounds: repeat(RoundKey{Round: 1}, MaxRoundKeys+1)},
 		"header round 0":    {Kind: GetHeaders, Rounds: []RoundKey{{}}},
+		"too many tips":     {Kind: GetTips, At: make([]uint32, MaxFragments+1)},
 		"header fragment":   {Kind: GetHeaders, Rounds: []RoundKey{{Fragment: MaxFragments, Round: 1}}},
 	} {
 		if _, err := DecodeRequest(r.Encode()); err == nil {
@@ -98,7 +99,7 @@ func TestRequestHead(t *testing.T) {
 	wantErr(t, err, ErrSize)
 	_, err = DecodeRequest([]byte{Version + 1, byte(GetRoster)})
 	wantErr(t, err, ErrVersion)
-	for _, kind := range []byte{0, byte(GetChunk) + 1, 255} {
+	for _, kind := range []byte{0, byte(GetTips) + 1, 255} {
 		_, err = DecodeRequest([]byte{Version, kind})
 		wantErr(t, err, ErrKind)
 	}
