@@ -19,6 +19,8 @@ type fakeChain struct {
 	rounds    []map[uint32][]wire.Digest // ids held, sorted
 	evidence  map[slot]wire.Evidence
 	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
+	bases     [][]uint32               // kept, unless nil
+	wrong     map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
@@ -37,6 +39,13 @@ func newFakeChain(run wire.RunID, fragments int) *fakeChain {
 func (c *fakeChain) Fragments() int      { return len(c.closed) }
 func (c *fakeChain) Closed(f int) uint32 { return c.closed[f] }
 func (c *fakeChain) Base(f int) uint32   { return c.base[f] }
+
+func (c *fakeChain) Bases(f int) []uint32 {
+	if c.bases != nil {
+		return c.bases[f]
+	}
+	return []uint32{c.base[f]}
+}
 
 func (c *fakeChain) ChainDigest(f int, r uint32) (wire.Digest, bool) {
 	if r < c.base[f] || r > c.closed[f] {
@@ -59,6 +68,9 @@ func (c *fakeChain) ChainDigest(f int, r uint32) (wire.Digest, bool) {
 
 func (c *fakeChain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 	d, ok := c.ChainDigest(f, r)
+	if from := c.wrong[f]; from > 0 && r >= from {
+		d[0] ^= 1
+	}
 	return wire.Sum(d[:]), ok
 }
 

@@ -78,6 +78,8 @@ type Chain interface {
 	Closed(f int) uint32
 	// Base is the oldest round of f whose tip this node could refold from.
 	Base(f int) uint32
+	// Bases are the rounds of f whose tips this node keeps, ascending.
+	Bases(f int) []uint32
 	// ChainDigest and StateDigest are known for the closed rounds of this
 	// node's history, round 0 included; a node that took tips whole knows
 	// nothing older.

@@ -16,6 +16,7 @@ type Core struct {
 	pull     pull
 	snapshot snapshot
 	repair   repair
+	audit    audit
 	serve    serve
 }
 
@@ -31,6 +32,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.pull = newPull(e)
 	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
+	c.audit = audit{env: e}
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
 	return c
@@ -134,6 +136,9 @@ func (c *Core) beat(b wire.Beat) {
 		return
 	}
 	c.roster.said(p, b.Capability)
+	if p.stateDiffers {
+		c.audit.want(p)
+	}
 	if p.unequal >= beatsToRepair {
 		c.repair.want(p)
 	}

@@ -104,10 +104,19 @@ type (
 
 	// StateDiffers says that Peer shows the same chain at Rounds (one per
 	// fragment) and another state: memory corruption or a bug, here or there.
-	// Both sides replay from the newest state digest that they share.
+	// An Audit follows, once it is known where they last agreed.
 	StateDiffers struct {
 		Peer   wire.PeerID
 		Rounds []uint32
+	}
+
+	// Audit asks to fold Fragment again from the kept base of round Shared, the
+	// newest at which this node and Peer have the same state: the one whose
+	// states of later rounds do not come out again was wrong.
+	Audit struct {
+		Peer     wire.PeerID
+		Fragment int
+		Shared   uint32
 	}
 
 	// StoreChunk keeps one verified chunk of the snapshot being fetched.
@@ -158,12 +167,13 @@ const (
 	EventSnapshot                          // a step of a snapshot fetch
 	EventMisbehaved                        // a peer broke the protocol
 	EventEquivocation                      // two headers of one author for one round
+	EventAudit                             // a step of finding out whose state is wrong
 )
 
 // String names the kind as status screens show it.
 func (k EventKind) String() string {
 	names := [...]string{"", "joined", "left", "silent", "heard", "repair", "fork",
-		"gave up", "snapshot", "misbehaved", "equivocation"}
+		"gave up", "snapshot", "misbehaved", "equivocation", "audit"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -184,6 +194,7 @@ func (Fetched) effect()       {}
 func (CatchUp) effect()       {}
 func (BaseMismatch) effect()  {}
 func (StateDiffers) effect()  {}
+func (Audit) effect()         {}
 func (StoreChunk) effect()    {}
 func (Snapshot) effect()      {}
 func (EvidenceFound) effect() {}

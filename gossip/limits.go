@@ -121,6 +121,11 @@ const (
 	repairTtlMs = 600_000
 	// callMs is the time for a small answer (roster, rounds, headers, manifest).
 	callMs = 20_000
+	// auditPauseMs is the least time between two audits, and from one peer for the
+	// first time; it doubles up to auditPauseMaxMs: each may cost as much folding as
+	// the union window has rounds, and a peer that lies can ask for it.
+	auditPauseMs    = 60_000
+	auditPauseMaxMs = 3_600_000
 	// minAttesters is the number of live peers from which their majority
 	// counts; with fewer, one peer's word has to do.
 	minAttesters = 3

@@ -112,7 +112,7 @@ func (n *node) carry(e Effect) {
 	case Drop:
 		n.effects = append(n.effects, e)
 		n.w.after(1, func() { n.w.disconnect(n.index, n.w.node(e.Peer).index) })
-	case Misbehaved, BaseMismatch, StateDiffers, Event:
+	case Misbehaved, BaseMismatch, StateDiffers, Audit, Event:
 		n.effects = append(n.effects, e)
 	}
 }

@@ -41,6 +41,10 @@ type peer struct {
 	asksFrom      Time //
 	rate          float64
 
+	// audit: not before, and the pause before that.
+	auditAfter   Time
+	auditPauseMs int64
+
 	// repair: not before, and the pause after the next fruitless one.
 	repairAfter   Time
 	repairPauseMs int64

@@ -11,6 +11,7 @@ type chain struct{ m *Machine }
 func (c chain) Fragments() int       { return c.m.rounds.Fragments() }
 func (c chain) Closed(f int) uint32  { return c.m.rounds.Closed(f) }
 func (c chain) Base(f int) uint32    { return c.m.rounds.Base(f) }
+func (c chain) Bases(f int) []uint32 { return c.m.rounds.Bases(f) }
 func (c chain) FoldedTokens() uint64 { return c.m.FoldedTokens() }
 func (c chain) Has(id wire.Digest) bool {
 	h, ok := c.m.headers[id]

@@ -48,7 +48,8 @@ type Machine struct {
 	end      ending
 	learning learning // what the training thread last said of itself
 
-	stepTokens uint64 // of the last own step
+	stepTokens uint64              // of the last own step
+	audited    map[int]wire.PeerID // by fragment: whose state the last audit compared
 	refused    uint64
 	late       uint64
 	heard      heardTokens
@@ -97,6 +98,15 @@ type (
 	// MayStep tells the training thread whether to go on stepping: not while
 	// joining, and not once the budget is spoken for.
 	MayStep struct{ Yes bool }
+	// Verdict says whose state was wrong, where this node and a peer folded the
+	// same deltas of a fragment to different states: its own from Round on, which is
+	// healed, or the peer's.
+	Verdict struct {
+		Peer     wire.PeerID
+		Fragment int
+		Own      bool
+		Round    uint32
+	}
 	// Finished says that the run is over here: every live node showed the
 	// same digests for the quiet time.
 	Finished struct{}
@@ -111,6 +121,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		headers:  map[wire.Digest]wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
 		heard:    newHeard(),
+		audited:  map[int]wire.PeerID{},
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -259,6 +270,12 @@ func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 		m.forgetHeaders(e.Fragment)
 	case outer.Adopt:
 		m.end.moved = now
+	case outer.Checked:
+		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
+		return
+	case outer.WantTips:
+		m.gossip.FetchTips(gossip.Time(now))
+		return
 	}
 	m.emit(e)
 }
@@ -276,6 +293,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.emit(StoreEvidence{Evidence: e.Evidence})
 	case gossip.Snapshot:
 		m.snapshot(now, e)
+	case gossip.Audit:
+		m.audited[e.Fragment] = e.Peer
+		m.rounds.Recheck(now, e.Fragment, e.Shared)
 	default:
 		m.emit(e)
 	}

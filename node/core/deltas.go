@@ -200,6 +200,18 @@ func (m *Machine) LostBase(now Time, fragment int, round uint32) {
 	m.pump(now)
 }
 
+// Damaged says that the newest tip of a fragment is not what its digest says.
+func (m *Machine) Damaged(now Time, fragment int) {
+	m.rounds.Damaged(now, fragment)
+	m.pump(now)
+}
+
+// Healed says how much unpublished work the learner dropped with a damaged tip.
+func (m *Machine) Healed(now Time, fragment int, dropped outer.Work) {
+	m.rounds.Healed(now, fragment, dropped)
+	m.pump(now)
+}
+
 // Evidence takes proof that this node kept from before a restart.
 func (m *Machine) Evidence(now Time, e wire.Evidence) {
 	m.bar(now, e)

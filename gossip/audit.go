@@ -1,0 +1,135 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// audit finds out, where a peer shows the chain of this node and another state,
+// up to which round the two states agree: from there the outer side folds again
+// and sees whose is wrong. Both sides do it, and the one that was wrong heals.
+type audit struct {
+	*env
+	busy  bool
+	after Time // none before
+}
+
+// doubt is a fragment whose states differ at a round.
+type doubt struct {
+	fragment int
+	round    uint32
+}
+
+// want begins an audit with p, unless one is under way or was of late: an answer
+// may make this node fold hundreds of rounds again.
+func (a *audit) want(p *peer) {
+	if a.busy || a.now < a.after || a.now < p.auditAfter || !a.usable(p) {
+		return
+	}
+	a.busy, a.after = true, a.now+auditPauseMs
+	p.auditPauseMs = min(max(2*p.auditPauseMs, auditPauseMs), auditPauseMaxMs)
+	p.auditAfter = a.now + Time(p.auditPauseMs)
+	a.locate(p, lagged(p.beat.Closed, p.beat.Lag))
+}
+
+// ask asks for the digests after each round given. then gets an answer each.
+func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {
+	ranges := make([]wire.Range, len(at))
+	for i, d := range at {
+		ranges[i] = wire.Range{Fragment: uint16(d.fragment), From: d.round + 1, To: d.round + 1}
+	}
+	q := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
+	a.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+		if err != nil {
+			a.end(p, fmt.Sprintf("comparison of states ended: %v", err))
+			return
+		}
+		answers, err := wire.DecodeRounds(body, ranges)
+		if err != nil {
+			a.misbehaved(p.id, err.Error())
+			a.end(p, "comparison of states ended: "+err.Error())
+			return
+		}
+		then(answers)
+	})
+}
+
+// locate finds the fragments whose states differ at the rounds of the beat.
+func (a *audit) locate(p *peer, rounds []uint32) {
+	var all []doubt
+	for f, r := range rounds {
+		all = append(all, doubt{f, r})
+	}
+	a.ask(p, all, func(answers []wire.RangeAnswer) {
+		var differ []doubt
+		for i, d := range all {
+			if chain, state := a.same(d, answers[i]); chain && !state {
+				differ = append(differ, d)
+			}
+		}
+		if len(differ) == 0 {
+			a.end(p, "the states agree again")
+			return
+		}
+		a.trace(p, differ)
+	})
+}
+
+// same compares an answer with this node's digests. A state that either side
+// does not know is no difference.
+func (a *audit) same(d doubt, answer wire.RangeAnswer) (chain, state bool) {
+	c, known := a.chain.ChainDigest(d.fragment, d.round)
+	chain = known && c == answer.Chain
+	s, known := a.chain.StateDigest(d.fragment, d.round)
+	return chain, !known || answer.State.IsZero() || s == answer.State
+}
+
+// trace finds the newest kept base of each fragment at which the states agree.
+func (a *audit) trace(p *peer, differ []doubt) {
+	var at []doubt
+	for _, d := range differ {
+		for _, base := range a.chain.Bases(d.fragment) {
+			if base < d.round && len(at) < wire.MaxRanges {
+				at = append(at, doubt{d.fragment, base})
+			}
+		}
+	}
+	if len(at) == 0 {
+		a.end(p, "no older state is kept to judge from")
+		return
+	}
+	a.ask(p, at, func(answers []wire.RangeAnswer) {
+		shared := map[int]uint32{}
+		for i, d := range at {
+			_, known := a.chain.StateDigest(d.fragment, d.round)
+			chain, state := a.same(d, answers[i])
+			if chain && state && known && !answers[i].State.IsZero() {
+				shared[d.fragment] = d.round // bases ascend
+			}
+		}
+		a.judge(p, differ, shared)
+	})
+}
+
+// judge has the fragments folded again for which there is common ground.
+func (a *audit) judge(p *peer, differ []doubt, shared map[int]uint32) {
+	differ = slices.DeleteFunc(differ, func(d doubt) bool {
+		_, ok := shared[d.fragment]
+		return !ok
+	})
+	for _, d := range differ {
+		a.emit(Audit{Peer: p.id, Fragment: d.fragment, Shared: shared[d.fragment]})
+	}
+	if len(differ) == 0 {
+		a.end(p, "no state that both sides had is kept to judge from")
+		return
+	}
+	a.end(p, fmt.Sprintf("folds %d fragments again, from the last states that both sides had", len(differ)))
+}
+
+func (a *audit) end(p *peer, text string) {
+	a.busy = false
+	a.event(EventAudit, p.id, text)
+}
