@@ -57,7 +57,7 @@ func (n *node) carryOuter(e core.Effect) {
 		n.draft(e.Fragment)
 	case outer.WantFold:
 		epoch := n.epoch
-		n.work.folds.put(func() { n.fold(e, epoch) })
+		n.work.folds.put(func() { n.fold(n.work.ctx, e, epoch) })
 	case outer.Adopt:
 		n.adopt(e)
 	case outer.DropBase:
@@ -161,9 +161,13 @@ func (n *node) draft(fragment int) {
 	})
 }
 
-// fold runs on the fold queue, beside training.
-func (n *node) fold(w outer.WantFold, epoch uint64) {
-	res, err := n.foldAndKeep(w, epoch)
+// fold runs on the fold queue, beside training, until ctx ends: the next start
+// folds what the ledger has.
+func (n *node) fold(ctx context.Context, w outer.WantFold, epoch uint64) {
+	res, err := n.foldAndKeep(ctx, w, epoch)
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	n.lost(err)
 	n.post(func(now core.Time) {
 		if err != nil {
@@ -183,11 +187,11 @@ var errOvertaken = errors.New("overtaken by the tips of another node")
 
 // foldAndKeep folds and writes the rounds to the ledger. Rounds after them are
 // those that a late delta put past the end of the fragment.
-func (n *node) foldAndKeep(w outer.WantFold, epoch uint64) (foldResult, error) {
+func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) (foldResult, error) {
 	if epoch != n.tips.epoch {
 		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, errOvertaken)
 	}
-	res, err := n.tips.fold(w)
+	res, err := n.tips.fold(ctx, w)
 	if err == nil {
 		n.check("record rounds", n.store.PutRounds(w.Fragment, w.Start+1, res.rounds))
 		n.check("drop rounds", n.store.TruncateRounds(w.Fragment, res.tip.Round))

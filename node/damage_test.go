@@ -17,7 +17,7 @@ import (
 func (l *ledgerWriter) running() *node {
 	l.t.Helper()
 	tips, saved, n := l.load()
-	n.clock, n.inbox = clock{time.Now()}, newMailbox[func(core.Time)]()
+	n.clock, n.inbox = newClock(), newMailbox[func(core.Time)]()
 	n.machine = core.New(core.Config{Params: l.g.Outer, Plan: l.plan, Key: l.keys[0], Run: n.run, Alone: true,
 		Gossip: gossip.Config{Self: wire.PeerIDOf(l.keys[0]), Key: l.keys[0], Run: n.run}}, tips)
 	l.check(n.restore(saved, nil))
@@ -42,7 +42,7 @@ func foldOnce(t *testing.T, n *node) {
 	if len(folds) != 1 || folds[0].Start != 4 || len(folds[0].Sets) != 2 {
 		t.Fatalf("wants %+v", folds)
 	}
-	n.fold(folds[0], n.tips.epoch)
+	n.fold(t.Context(), folds[0], n.tips.epoch)
 	for _, do := range n.inbox.take() {
 		do(n.clock.now())
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -175,14 +176,18 @@ type foldResult struct {
 	weights map[wire.PeerID]float64 // shares of the last round's weight
 }
 
-// fold carries out a WantFold beside training.
-func (t *tips) fold(w outer.WantFold) (foldResult, error) {
+// fold carries out a WantFold beside training. The end of ctx ends it between
+// two rounds.
+func (t *tips) fold(ctx context.Context, w outer.WantFold) (foldResult, error) {
 	tip, err := t.get(w.Fragment, w.Start)
 	if err != nil {
 		return foldResult{}, err
 	}
 	var res foldResult
 	for i, set := range w.Sets {
+		if err := ctx.Err(); err != nil {
+			return foldResult{}, err
+		}
 		round := w.Start + uint32(i) + 1
 		contributions, err := t.read(set)
 		if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -150,7 +151,7 @@ func TestFoldCarriesOutWhatIsWanted(t *testing.T) {
 	}
 	bases := l.newTips()
 	l.check(bases.put(0, genesis))
-	res, err := bases.fold(outer.WantFold{Fragment: 0, Start: 0, Sets: sets, Keep: []uint32{2}})
+	res, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 0, Sets: sets, Keep: []uint32{2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,11 +174,16 @@ func TestFoldCarriesOutWhatIsWanted(t *testing.T) {
 	if len(res.weights) != 2 || !near(sum, 1) {
 		t.Errorf("shares %v", res.weights)
 	}
+	ending, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := bases.fold(ending, outer.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the node ends: %v", err)
+	}
 	l.check(l.store.DropPayload(l.firstDelta(0, 2)))
-	if _, err := bases.fold(outer.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("payload gone: %v", err)
 	}
-	if _, err := bases.fold(outer.WantFold{Fragment: 0, Start: 1, Sets: sets[1:]}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 1, Sets: sets[1:]}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("no such base: %v", err)
 	}
 }

@@ -36,10 +36,11 @@ type node struct {
 	tips    *tips
 	train   *training // nil for an observer
 	built   trainer.Trainer
-	clock   clock
+	clock   *clock
 	work    *workers
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	started time.Time
+	quit    context.CancelFunc // begins an ordered leave
 
 	owned      owned
 	donor      donor
@@ -61,24 +62,17 @@ type node struct {
 	view     view
 	epoch    uint64 // of the tips: how often they were installed
 	finished bool
-	leaving  time.Time // when an ordered leave began
+	leaving  time.Time     // when an ordered leave began
+	leftAt   time.Duration // that moment by the time awake
+	cut      bool          // the step that was under way then is ended
 	fatal    error
 	chunksAt time.Time // when a chunk was last stored; zero if none is
-}
-
-// clock is milliseconds since the Unix epoch that never go back: wall time at
-// the start, monotonic time since.
-type clock struct{ start time.Time }
-
-func (c clock) now() core.Time {
-	return c.start.UnixMilli() + time.Since(c.start).Milliseconds()
 }
 
 // Times of the loop.
 const (
 	tickEvery   = 20 * time.Millisecond // resolution of grace and beats
 	statusEvery = 500 * time.Millisecond
-	leaveWithin = 4 * time.Second // an ordered leave gives up on slow links then
 )
 
 // loop is the one goroutine in which gossip, outer and trainer meet.
@@ -91,24 +85,23 @@ func (n *node) loop(ctx context.Context) error {
 	defer recall.Stop()
 	done := ctx.Done()
 	for !n.mayExit() {
+		var do func()
 		select {
 		case <-done:
-			done = nil
-			n.leave()
+			done, do = nil, n.leave
 		case <-tick.C:
-			n.tick()
+			do = n.tick
 		case <-recall.C:
-			n.remember()
+			do = n.remember
 		case <-show.C:
-			n.publishStatus()
-			n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
+			do = n.show
 		case e := <-n.host.Events():
-			n.network(e)
+			do = func() { n.network(e) }
 		case <-n.inbox.ready:
-			for _, do := range n.inbox.take() {
-				do(n.clock.now())
-			}
+			do = n.takeInbox
 		}
+		n.wake() // before anything that the sleep may have made wrong
+		do()
 		n.carryOut()
 		if n.fatal != nil {
 			return n.fatal
@@ -117,6 +110,18 @@ func (n *node) loop(ctx context.Context) error {
 	n.remember()
 	n.publishStatus()
 	return nil
+}
+
+// show makes a new status and has the ledger written.
+func (n *node) show() {
+	n.publishStatus()
+	n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
+}
+
+func (n *node) takeInbox() {
+	for _, do := range n.inbox.take() {
+		do(n.clock.now())
+	}
 }
 
 // post hands something to the loop; it never blocks.
@@ -136,6 +141,7 @@ func (n *node) tick() {
 	}
 	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
 	n.machine.Tick(now)
+	n.endStep()
 	n.view.tick(n, now)
 	n.dropChunks()
 }
@@ -153,24 +159,4 @@ func (n *node) dropChunks() {
 	}
 	n.chunksAt = time.Time{}
 	n.work.disk.put(func() { n.check("drop chunks", n.store.DropChunks()) })
-}
-
-// leave begins an ordered leave.
-func (n *node) leave() {
-	n.leaving = time.Now()
-	n.machine.Leave(n.clock.now())
-}
-
-// mayExit says whether the loop is done: the run is over and everybody had
-// time to see it, or an ordered leave has handed over what it had to.
-func (n *node) mayExit() bool {
-	if !n.leaving.IsZero() {
-		return n.allTold() && n.machine.MayLeave() || time.Since(n.leaving) > leaveWithin
-	}
-	return n.finished && !n.cfg.Stay && n.view.lingered(n)
-}
-
-// allTold says that the machine knows of every step that was taken.
-func (n *node) allTold() bool {
-	return (n.train == nil || n.train.atRest()) && n.inbox.empty()
 }

@@ -109,7 +109,7 @@ func (n *node) resumeOptimizer() error {
 func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
 	in := n.genesis.Inner
 	n.train = &training{
-		trainer: n.built, learner: l, pace: n.cfg.Pace, commands: newMailbox[learnerCommand](),
+		trainer: n.built, learner: l, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[learnerCommand](),
 		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
 		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
 	}
@@ -129,7 +129,7 @@ func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
 func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 	err := n.steplog.Append(store.Step{
 		Number: uint64(n.built.Steps()), Tokens: uint64(res.Tokens),
-		EndMs: n.clock.now(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
+		EndMs: time.Now().UnixMilli(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
 	})
 	n.post(func(now core.Time) {
 		n.check("step log", err)

@@ -27,15 +27,15 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return status.Snapshot{}, fmt.Errorf("create node folder: %w", err)
 	}
-	n := &node{
-		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock{time.Now()},
+	return newNode(cfg).takePart(ctx)
+}
+
+// newNode is a node that has done nothing yet.
+func newNode(cfg Config) *node {
+	return &node{
+		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
 		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
 	}
-	err = n.live(ctx)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // told to leave before there was anything to hand over
-	}
-	return n.lastStatus(), errors.Join(err, n.close())
 }
 
 // live is Run from the first file to the last beat.
@@ -235,7 +235,7 @@ func (n *node) keepDialling(ctx context.Context, addr string) {
 }
 
 // close ends every goroutine and file, in the order in which they depend on
-// each other.
+// each other. What the ledger has comes before what a restart can do without.
 func (n *node) close() error {
 	var err error
 	n.work.stop()
@@ -247,6 +247,7 @@ func (n *node) close() error {
 		err = errors.Join(err, n.host.Close())
 	}
 	if n.store != nil {
+		n.check("flush the ledger", n.store.Flush())
 		n.keepTips()
 		if n.steplog != nil {
 			err = errors.Join(err, n.steplog.Close())

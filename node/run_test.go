@@ -95,13 +95,13 @@ func TestInstallOvertakesFolds(t *testing.T) {
 		t.Errorf("dropped by an old wish: %v", err)
 	}
 	want := outer.WantFold{Fragment: 0, Start: 2, Sets: [][]outer.Delta{{}}}
-	if _, err := n.foldAndKeep(want, before); err == nil {
+	if _, err := n.foldAndKeep(t.Context(), want, before); err == nil {
 		t.Error("folded by an old wish")
 	}
 	if _, err := l.store.Round(0, 3); err == nil {
 		t.Error("an old wish went into the record")
 	}
-	if _, err := n.foldAndKeep(want, n.tips.epoch); err != nil {
+	if _, err := n.foldAndKeep(t.Context(), want, n.tips.epoch); err != nil {
 		t.Error(err)
 	}
 	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, n.tips.epoch)

@@ -25,6 +25,7 @@ type training struct {
 	learner  *outer.Learner
 	schedule optimizer.Schedule
 	pace     time.Duration
+	clock    *clock // every time here is that awake: a sleep is no step and no wait
 	commands *mailbox[learnerCommand]
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
@@ -32,18 +33,32 @@ type training struct {
 
 	mu       sync.Mutex
 	may      bool
-	stepping bool    // inside a step
-	fraction float64 // of the budget folded, by the adopted tips
+	stepping bool               // inside a step
+	cut      context.CancelFunc // ends that step without its result; nil outside
+	fraction float64            // of the budget folded, by the adopted tips
 	account  status.TimeAccount
 	loss     float64 // running mean
 	rate     float64 // learning rate of the last step
 	steps    int64   // done by this process
 	tokens   uint64  // in these steps
-	begun    time.Time
-	booked   time.Time // when time was last put into the account
-	trained  time.Time // when may last became true
+	begun    timestamp
+	booked   timestamp // when time was last put into the account
+	started  bool      // whether it ever might step
+	trained  timestamp // when may last became true
 	active   time.Duration
 }
+
+// timestamp is a moment of the training thread: how long the process had been
+// awake and asleep by then.
+type timestamp struct{ awake, asleep time.Duration }
+
+func (t *training) now() timestamp {
+	awake, asleep := t.clock.read()
+	return timestamp{awake, asleep}
+}
+
+// since is the time awake since a moment.
+func (t *training) since(at timestamp) time.Duration { return t.clock.awake() - at.awake }
 
 // lossDecay is the weight of the past in the running mean of the loss: about
 // the last fifty steps count.
@@ -58,10 +73,10 @@ func (t *training) setMay(may bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if may && !t.may {
-		t.trained = time.Now()
+		t.started, t.trained = true, t.now()
 	}
 	if !may && t.may {
-		t.active += time.Since(t.trained)
+		t.active += t.since(t.trained)
 	}
 	t.may = may
 	t.commands.put(func(*outer.Learner) {}) // wakes the thread
@@ -75,6 +90,16 @@ func (t *training) atRest() bool {
 	return !t.may && !t.stepping
 }
 
+// cutStep ends the step that is under way, if there is one: theta stays as it was
+// before, and the step is none.
+func (t *training) cutStep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cut != nil {
+		t.cut()
+	}
+}
+
 func (t *training) setFraction(f float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,20 +108,20 @@ func (t *training) setFraction(f float64) {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	saved := time.Now()
+	saved := t.now()
 	t.begin(saved)
 	for ctx.Err() == nil {
 		t.boundary()
 		if !t.wait(ctx) {
 			continue
 		}
-		began := time.Now()
-		if err := t.step(ctx); err != nil {
+		began := t.now()
+		if err := t.step(ctx, began); err != nil {
 			return err
 		}
 		t.keepPace(ctx, began)
-		if time.Since(saved) > checkpointEvery {
-			saved = time.Now()
+		if t.since(saved) > checkpointEvery {
+			saved = t.now()
 			t.save()
 			t.spend(&t.account.Save, saved)
 		}
@@ -105,7 +130,7 @@ func (t *training) run(ctx context.Context) error {
 	return nil
 }
 
-func (t *training) begin(at time.Time) {
+func (t *training) begin(at timestamp) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun, t.booked = at, at
@@ -122,13 +147,13 @@ func (t *training) boundary() {
 // when the budget is spoken for. It reports whether to step.
 func (t *training) wait(ctx context.Context) bool {
 	t.mu.Lock()
-	may, joining := t.may, t.steps == 0 && t.trained.IsZero()
+	may, joining := t.may, t.steps == 0 && !t.started
 	t.stepping = may
 	t.mu.Unlock()
 	if may {
 		return true
 	}
-	began := time.Now()
+	began := t.now()
 	select {
 	case <-ctx.Done():
 	case <-t.commands.ready:
@@ -141,29 +166,51 @@ func (t *training) wait(ctx context.Context) bool {
 	return false
 }
 
-func (t *training) step(ctx context.Context) error {
-	t.mu.Lock()
-	lr := t.schedule.At(t.fraction)
-	t.mu.Unlock()
-	began := time.Now()
+// step takes one step. One that was cut took time and did nothing.
+func (t *training) step(ctx context.Context, began timestamp) error {
+	ctx, lr := t.enter(ctx)
 	res, err := t.trainer.Step(ctx, lr)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+	ended := ctx.Err() != nil
+	t.exit()
+	if err == nil {
+		t.learner.Stepped(res.Tokens, t.closed)
+		t.stepped(res, max(t.since(began), t.pace))
+		t.note(res, lr)
 	}
-	t.learner.Stepped(res.Tokens, t.closed)
-	t.stepped(res, max(time.Since(began), t.pace))
 	t.spend(&t.account.Step, began)
-	t.note(res, lr)
-	return nil
+	t.rest()
+	if ended {
+		return nil
+	}
+	return err
+}
+
+// enter begins a step: its context, which cutStep ends, and its learning rate.
+func (t *training) enter(ctx context.Context) (context.Context, float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ctx, t.cut = context.WithCancel(ctx)
+	return ctx, t.schedule.At(t.fraction)
+}
+
+// exit ends the context of a step.
+func (t *training) exit() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut()
+	t.cut = nil
+}
+
+// rest says that what was stepped has been told.
+func (t *training) rest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stepping = false
 }
 
 func (t *training) note(res trainer.StepResult, lr float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stepping = false
 	t.steps++
 	t.tokens += uint64(res.Tokens)
 	t.rate = lr
@@ -173,11 +220,11 @@ func (t *training) note(res trainer.StepResult, lr float64) {
 	t.loss = lossDecay*t.loss + (1-lossDecay)*res.Loss
 }
 
-// keepPace sleeps what is left of the least time of a step, but does at once
+// keepPace waits for what is left of the least time of a step, but does at once
 // what the loop asks for meanwhile: theta is at rest.
-func (t *training) keepPace(ctx context.Context, began time.Time) {
-	for left := t.pace - time.Since(began); left > 0 && ctx.Err() == nil; left = t.pace - time.Since(began) {
-		asleep := time.Now()
+func (t *training) keepPace(ctx context.Context, began timestamp) {
+	for left := t.pace - t.since(began); left > 0 && ctx.Err() == nil; left = t.pace - t.since(began) {
+		idle := t.now()
 		timer := time.NewTimer(left)
 		select {
 		case <-ctx.Done():
@@ -185,22 +232,22 @@ func (t *training) keepPace(ctx context.Context, began time.Time) {
 		case <-t.commands.ready:
 		}
 		timer.Stop()
-		t.spend(&t.account.Paced, asleep)
+		t.spend(&t.account.Paced, idle)
 		t.boundary()
 	}
 }
 
-func (t *training) spend(where *float64, since time.Time) {
+func (t *training) spend(where *float64, since timestamp) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.booked = time.Now()
-	*where += t.booked.Sub(since).Seconds()
+	t.booked = t.now()
+	*where += (t.booked.awake - since.awake).Seconds()
 }
 
 // draft copies and encodes the progress on a fragment and hands it to the loop.
 func (t *training) draft(fragment int, done func(outer.Draft, error)) {
 	t.commands.put(func(l *outer.Learner) {
-		began := time.Now()
+		began := t.now()
 		d, err := l.Draft(fragment)
 		t.spend(&t.account.Publish, began)
 		done(d, err)
@@ -210,7 +257,7 @@ func (t *training) draft(fragment int, done func(outer.Draft, error)) {
 // adopt moves theta to a new tip.
 func (t *training) adopt(a outer.Adopt, failed func(error)) {
 	t.commands.put(func(l *outer.Learner) {
-		began := time.Now()
+		began := t.now()
 		err := l.Discard(a.Fragment, a.Discarded)
 		if err == nil {
 			err = l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
@@ -242,7 +289,7 @@ func (t *training) pulse() pulse {
 	defer t.mu.Unlock()
 	active := t.active
 	if t.may {
-		active += time.Since(t.trained)
+		active += t.since(t.trained)
 	}
 	p := pulse{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate}
 	if active > 0 {
@@ -252,13 +299,13 @@ func (t *training) pulse() pulse {
 	return p
 }
 
-// balanced is the time account up to now. While the thread is in the middle of
-// something, the time that it already took is not waiting.
+// balanced is the time account up to when it was last booked. While the thread
+// is in the middle of something, the time that it already took is not waiting.
 func (t *training) balanced() status.TimeAccount {
 	a := t.account
-	if !t.begun.IsZero() {
-		a.Total = t.booked.Sub(t.begun).Seconds()
-		a.Waiting = max(0, a.Total-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending)
-	}
+	awake := (t.booked.awake - t.begun.awake).Seconds()
+	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
+	a.Total = awake + a.Asleep
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending)
 	return a
 }

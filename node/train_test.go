@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
@@ -58,6 +59,7 @@ type bench struct {
 	saves  atomic.Int64
 	ended  chan error
 	cancel context.CancelFunc
+	blind  context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
 	plan   outer.Plan
 	tips   []*outer.Tip
 }
@@ -68,7 +70,7 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	b := &bench{plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
 	b.training = &training{
-		trainer: b.fake, pace: pace, commands: newMailbox[learnerCommand](), closed: make([]uint32, len(b.plan)),
+		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[learnerCommand](), closed: make([]uint32, len(b.plan)),
 		learner:  outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil),
 		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
 		stepped:  func(trainer.StepResult, time.Duration) { b.told.Add(1) },
@@ -76,6 +78,9 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	b.cancel = cancel
+	watched, blind := context.WithCancel(ctx)
+	b.blind = blind
+	go b.clock.look(watched)
 	go func() { b.ended <- b.run(ctx) }()
 	return b
 }
@@ -149,6 +154,69 @@ func TestTrainingRestsAfterItsStep(t *testing.T) {
 		}
 		b.stop(t)
 	})
+}
+
+// A leaver does not wait for a long step: it publishes what came before.
+func TestTrainingCutsAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, time.Minute, 0)
+		b.cutStep() // none is under way
+		b.setMay(true)
+		b.after(90 * time.Second)
+		b.setMay(false)
+		var draft outer.Draft
+		b.draft(0, func(d outer.Draft, err error) { draft = d })
+		if b.after(time.Second); b.atRest() {
+			t.Error("at rest in a step")
+		}
+		b.cutStep()
+		p := b.after(0)
+		if !b.atRest() || p.steps != 1 || b.told.Load() != 1 || draft.Steps != 1 || draft.Tokens != fakeTokens {
+			t.Errorf("at rest %v after %d steps, %d told, %d drafted", b.atRest(), p.steps, b.told.Load(), draft.Steps)
+		}
+		if !near(p.account.Step, 91) || p.account.Waiting != 0 {
+			t.Errorf("account %+v", p.account)
+		}
+		b.setMay(true) // the next one is not cut
+		if p := b.after(61 * time.Second); p.steps != 2 {
+			t.Errorf("%d steps", p.steps)
+		}
+		b.stop(t)
+	})
+}
+
+// A sleep is booked as such, wherever it comes: in a step, at its pace, or while
+// there is nothing to do. A step that it cuts is as long as the work in it.
+func TestTrainingSleeps(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		takes, pace time.Duration
+		may         bool
+		want        status.TimeAccount
+	}{
+		{"in a step", 2 * time.Minute, 0, true, status.TimeAccount{Step: 30, Asleep: 90, Total: 120}},
+		{"at its pace", 10 * time.Second, 2 * time.Minute, true, status.TimeAccount{Step: 10, Paced: 20, Asleep: 90, Total: 120}},
+		{"joining", time.Second, 0, false, status.TimeAccount{Joining: 30, Asleep: 90, Total: 120}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, c.takes, c.pace)
+			var took time.Duration
+			b.stepped = func(_ trainer.StepResult, d time.Duration) { took = d }
+			b.setMay(c.may)
+			b.after(30 * time.Second)
+			b.blind()
+			b.after(90 * time.Second)
+			b.setMay(false) // wakes it: what it waited is booked
+			a := b.after(0).account
+			b.stop(t)
+			if a != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, a, c.want)
+			}
+			if c.pace == 0 && c.may && took != 30*time.Second {
+				t.Errorf("%s: the step took %v", c.name, took)
+			}
+		})
+	}
 }
 
 func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {

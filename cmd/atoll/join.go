@@ -70,12 +70,18 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 		p.finish(last, err)
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		<-shown
-		return err
-	case <-out.abort:
-		return errAborted
+	asked := ctx.Done()
+	for {
+		select {
+		case err := <-ended:
+			<-shown
+			return err
+		case <-asked:
+			asked = nil
+			out.say("leaving: hands over what is not published yet; interrupt again to end at once")
+		case <-out.abort:
+			return errAborted
+		}
 	}
 }
 

@@ -209,3 +209,24 @@ func (h *Host) Renew() {
 		})
 	})
 }
+
+// Probe makes sure that the connected peers are still there, by a handshake with
+// each. One that does not take part in time loses its connections, so that it
+// can be dialled anew. It returns at once.
+func (h *Host) Probe() {
+	h.peers.each(func(p peer.ID, _ *link) { h.tasks.start(func() { h.probe(p) }) })
+}
+
+func (h *Host) probe(p peer.ID) {
+	ctx, cancel := context.WithTimeout(h.ctx, probeTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			h.disconnect(p) // ends the handshake as well
+		}
+	})()
+	if err := h.sayHello(ctx, p); err != nil {
+		h.log.Debug("no answer to a probe", "peer", p, "err", err)
+		h.disconnect(p)
+	}
+}

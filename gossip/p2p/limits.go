@@ -34,6 +34,10 @@ const (
 	// helloTimeout bounds the handshake from connection to verdict. A peer that
 	// says nothing holds a connection no longer than that.
 	helloTimeout = 10 * time.Second
+	// probeTimeout is what a connected peer gets for the handshake of a probe:
+	// several round trips on a busy link, and far less than a transport needs to
+	// find out that a connection is dead.
+	probeTimeout = 5 * time.Second
 	// verdictTimeout bounds the wait for the verdict of a peer that we refuse:
 	// it only serves to tell the peer why, before the connection is closed.
 	verdictTimeout = 2 * time.Second

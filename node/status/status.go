@@ -124,6 +124,7 @@ type TimeAccount struct {
 	Save    float64 `json:"save_s"` // copying the inner optimizer's state for a checkpoint
 	Joining float64 `json:"joining_s"`
 	Ending  float64 `json:"ending_s"` // budget reached, nothing left to step
+	Asleep  float64 `json:"asleep_s"` // the whole process was: stopped by a signal, or with its machine
 	Waiting float64 `json:"waiting_on_peers_s"`
 	Total   float64 `json:"total_s"`
 }

@@ -1,0 +1,110 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"atoll/node/status"
+)
+
+// Times of an ordered leave, from the request on. People wait five seconds.
+const (
+	// stepWithin is what the step under way gets to end by itself. Then it is
+	// cut: what was stepped before it can only be published between two steps.
+	stepWithin = time.Second
+	// leaveWithin is when the loop gives up on peers that do not take what this
+	// node made: it is on the disk, and goes out after the next start.
+	leaveWithin = 3500 * time.Millisecond
+	// goneWithin is when the process ends whatever hangs. The rest of the five
+	// seconds is the process's own end.
+	goneWithin = 4800 * time.Millisecond
+)
+
+// ErrHung says that an ordered leave did not come to its end in time. What the
+// folder holds is as good as after a power cut.
+var ErrHung = errors.New("the node did not end in order")
+
+// takePart is live and close, but for what hangs: after the end of ctx it
+// returns in time, and leaves goroutines behind that only the end of the process
+// ends.
+func (n *node) takePart(ctx context.Context) (status.Snapshot, error) {
+	ctx, n.quit = context.WithCancel(ctx)
+	defer n.quit()
+	n.work.goRun(n.clock.look)
+	ended := make(chan error, 1)
+	go func() {
+		err := n.live(ctx)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = nil // told to leave before there was anything to hand over
+		}
+		ended <- errors.Join(err, n.close())
+	}()
+	if inTime, err := n.await(ctx, ended); inTime {
+		return n.lastStatus(), err
+	}
+	return n.abandoned()
+}
+
+// await returns what comes from ended, unless that takes longer than goneWithin
+// after the end of ctx.
+func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err error) {
+	select {
+	case err := <-ended:
+		return true, err
+	case <-ctx.Done():
+	}
+	begun := n.clock.awake()
+	for left := goneWithin; left > 0; left = goneWithin - (n.clock.awake() - begun) {
+		select {
+		case err := <-ended:
+			return true, err
+		case <-time.After(left): // or the process slept meanwhile
+		}
+	}
+	return false, nil
+}
+
+// abandoned is what Run returns when the end of the node hangs. Before it was in
+// there is nothing to lose.
+func (n *node) abandoned() (status.Snapshot, error) {
+	s := n.latest.Load()
+	if s == nil {
+		return status.Snapshot{Version: Agent, Started: n.started, At: time.Now(), State: "joining"}, nil
+	}
+	return *s, fmt.Errorf("%w within %v: its disk or its network hangs; the folder %s is safe, and the same command goes on from it", ErrHung, goneWithin, n.cfg.Dir)
+}
+
+// leave begins an ordered leave.
+func (n *node) leave() {
+	if !n.leaving.IsZero() {
+		return
+	}
+	n.quit()
+	n.leaving, n.leftAt = time.Now(), n.clock.awake()
+	n.machine.Leave(n.clock.now())
+}
+
+// mayExit says whether the loop is done: the run is over and everybody had
+// time to see it, or an ordered leave has handed over what it had to.
+func (n *node) mayExit() bool {
+	if !n.leaving.IsZero() {
+		return n.allTold() && n.machine.MayLeave() || n.clock.awake()-n.leftAt > leaveWithin
+	}
+	return n.finished && !n.cfg.Stay && n.view.lingered(n)
+}
+
+// allTold says that the machine knows of every step that was taken.
+func (n *node) allTold() bool {
+	return (n.train == nil || n.train.atRest()) && n.inbox.empty()
+}
+
+// endStep cuts a step that keeps a leaver from publishing what came before it.
+func (n *node) endStep() {
+	if n.leaving.IsZero() || n.cut || n.train == nil || n.clock.awake()-n.leftAt < stepWithin {
+		return
+	}
+	n.cut = true
+	n.train.cutStep()
+}
