@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,10 @@ type node struct {
 	unfolds  int
 	returns  int
 	discards int
+	heals    int
+	verdicts []core.Verdict
+
+	miscalculates bool // the next fold
 }
 
 func newNode(w *world, index int, cfg nodeConfig) *node {
@@ -198,7 +203,11 @@ func (n *node) carry(e core.Effect) {
 			n.w.fatalf("node %d thinks that node %d misbehaves: %s", n.index, n.w.node(e.Peer).index, e.Reason)
 		}
 	case gossip.StateDiffers:
-		n.w.fatalf("node %d: node %d has another state on one chain", n.index, n.w.node(e.Peer).index)
+		if !n.w.damages {
+			n.w.fatalf("node %d: node %d has another state on one chain", n.index, n.w.node(e.Peer).index)
+		}
+	case core.Verdict:
+		n.verdicts = append(n.verdicts, e)
 	case core.Refused:
 		if !n.w.faulty[e.Header.Author] {
 			n.w.fatalf("node %d refused a delta: %v", n.index, e.Reason)
@@ -277,6 +286,11 @@ func (n *node) draft(p int) {
 		n.machine.DraftFailed(n.w.now, p)
 		return
 	}
+	if errors.Is(err, outer.ErrDamaged) {
+		n.machine.DraftFailed(n.w.now, p)
+		n.machine.Damaged(n.w.now, p)
+		return
+	}
 	if err != nil {
 		n.w.fatalf("node %d: draft: %v", n.index, err)
 	}
@@ -294,7 +308,14 @@ func (n *node) decode(p int, payload []byte) []float32 {
 
 func (n *node) adopt(a outer.Adopt) {
 	err := n.learner.Discard(a.Fragment, a.Discarded)
-	if err == nil {
+	switch {
+	case err != nil:
+	case a.Heal:
+		var dropped outer.Work
+		dropped, err = n.learner.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		n.machine.Healed(n.w.now, a.Fragment, dropped)
+		n.heals++
+	default:
 		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
 	}
 	if err == nil {
@@ -324,6 +345,11 @@ func (n *node) fold(e outer.WantFold) {
 	if tip == nil {
 		n.w.fatalf("node %d: base %d of fragment %d was not kept", n.index, e.Start, e.Fragment)
 	}
+	if !tip.Sound() {
+		n.machine.LostBase(n.w.now, e.Fragment, e.Start)
+		n.machine.FoldFailed(n.w.now, e.Fragment, e.Job)
+		return
+	}
 	if e.Start < n.machine.Rounds().Tip(e.Fragment).Round {
 		n.refolds++
 	}
@@ -339,6 +365,9 @@ func (n *node) fold(e outer.WantFold) {
 			n.w.fatalf("node %d: %v", n.index, err)
 		}
 		tip = next
+		if n.miscalculates {
+			tip, n.miscalculates = n.w.offByOne(next, e.Fragment), false
+		}
 		states = append(states, tip.State)
 		n.disk.keepRound(e.Fragment, tip, result.Folded)
 		if i == len(e.Sets)-1 || slices.Contains(e.Keep, round) {

@@ -16,21 +16,22 @@ import (
 // machines and learners, a stand-in for the trainer, maps for disks, and an
 // event queue for clock and wires. The same seed gives the same run.
 type world struct {
-	t      testing.TB
-	seed   uint64
-	rng    *rand.Rand
-	now    core.Time
-	seq    int
-	queue  events
-	nodes  []*node
-	cfg    worldConfig
-	run    wire.RunID
-	plan   outer.Plan
-	opened map[wire.Digest]wire.Message // each message is verified once
-	signed map[slot]wire.Digest         // every header ever published
-	ledger map[wire.Digest]wire.Header  // likewise
-	faulty map[wire.PeerID]bool         // whom honest nodes may blame
-	slack  int                          // steps beyond the budget that the schedule explains
+	t       testing.TB
+	seed    uint64
+	rng     *rand.Rand
+	now     core.Time
+	seq     int
+	queue   events
+	nodes   []*node
+	cfg     worldConfig
+	run     wire.RunID
+	plan    outer.Plan
+	opened  map[wire.Digest]wire.Message // each message is verified once
+	signed  map[slot]wire.Digest         // every header ever published
+	ledger  map[wire.Digest]wire.Header  // likewise
+	faulty  map[wire.PeerID]bool         // whom honest nodes may blame
+	slack   int                          // steps beyond the budget that the schedule explains
+	damages bool                         // memory is corrupted: states may differ
 }
 
 // worldConfig is what one world is made of; zero fields get a default.
