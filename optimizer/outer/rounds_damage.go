@@ -20,10 +20,14 @@ func (m *Rounds) LostBase(now Time, fragment int, rnd uint32) {
 	m.advance(now, f)
 }
 
-// Damaged says that the newest tip of a fragment is not what its digest says:
-// memory is corrupt. It is folded again from the base below it, or read again.
+// Damaged says that the tip which the learner stands on is not what its digest
+// says: memory is corrupt. It is folded again from the base below it, or read
+// again, unless a sound one is on its way to the learner already.
 func (m *Rounds) Damaged(now Time, fragment int) {
 	f := m.frags[fragment]
+	if f.tip.Sound() {
+		return
+	}
 	f.heal = true
 	if f.baseBelow(f.tip.Round) < f.tip.Round {
 		f.touched(f.tip.Round)

@@ -86,6 +86,13 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 	g.bases[0][tip.Round] = nil // whatever is read from it now fails the rig
 	g.m.Damaged(g.now, 0)
 	g.drain()
+	if g.folds != folds {
+		t.Fatal("a sound tip was folded again")
+	}
+	tip.Anchor = slices.Clone(tip.Anchor)
+	tip.Anchor[0]++
+	g.m.Damaged(g.now, 0)
+	g.drain()
 	if a := g.lastAdopt(); !a.Heal || a.Tip.State != tip.State || g.folds != folds+1 {
 		t.Errorf("adopted %x with heal %t after %d folds", a.Tip.State[:4], a.Heal, g.folds-folds)
 	}
@@ -95,6 +102,10 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	wanted := watch[WantFold](g)
+	damaged := *g.m.Tip(1)
+	damaged.Anchor = slices.Clone(damaged.Anchor)
+	damaged.Anchor[0]++
+	g.m.frags[1].tip = &damaged
 	g.m.Damaged(g.now, 1)
 	g.drain()
 	if len(*wanted) != 1 || (*wanted)[0].Start != 0 || len((*wanted)[0].Sets) != 0 {
