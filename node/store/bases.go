@@ -22,7 +22,7 @@ func (s *Store) PutBase(fragment int, round uint32, blob []byte) error {
 	}
 	entry := baseEntry(blob)
 	key := roundKey(fragment, round)
-	err := s.putFile(baseFile(key, entry), blob, unsynced, func(tx *bbolt.Tx) error {
+	err := s.putFile(baseFile(key, entry), blob, func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketBases)
 		s.retireBase(b, key)
 		return b.Put(key, entry)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"atoll/gossip/wire"
@@ -25,7 +26,7 @@ func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) er
 	if err := s.checkPayload(id, h, payload); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
-	err := s.putFile(payloadFile(id), payload, unsynced, func(tx *bbolt.Tx) error {
+	err := s.putFile(payloadFile(id), payload, func(tx *bbolt.Tx) error {
 		return putHeader(tx, id, h, payloadHeld)
 	})
 	if err != nil {
@@ -156,6 +157,16 @@ func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) err
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
 	return nil
+}
+
+// deleteHeader undoes putHeader.
+func deleteHeader(tx *bbolt.Tx, id wire.Digest) error {
+	prefix := tx.Bucket(bucketIDs).Get(id[:])
+	if prefix == nil {
+		return nil
+	}
+	key := append(bytes.Clone(prefix), id[:]...)
+	return errors.Join(tx.Bucket(bucketHeaders).Delete(key), tx.Bucket(bucketIDs).Delete(id[:]))
 }
 
 // parseEntry decodes what putHeader entered.

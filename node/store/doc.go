@@ -11,6 +11,7 @@
 //	checkpoint    inner optimizer state
 //	steps.log     one fixed-size record per inner step
 //	tmp/          files being written; emptied by Open
+//	aside-TIME/   a damaged index and what belonged to it; for people to remove
 //
 // # Durability
 //
@@ -31,6 +32,15 @@
 //	PutHeader, PutRound, Put...  after a commit        after a commit
 //	PutChunk                     when it returns       perhaps; verified when read
 //	StepLog.Append               when it returns       perhaps; damaged records are skipped
+//
+// # Disks that fail
+//
+// A call that fails changes nothing, and can be made again when the disk is
+// well. A commit that fails loses nothing either: what was pending stays
+// readable and waits for the next one, up to a bound (ErrWaiting); only PutOwn,
+// RaiseMark and Install, which promise a commit, fail with it and take their
+// change back. TroubleOf tells a full disk from a broken one. An index that
+// cannot be used ends the store (ErrIndex); SetAside makes room for a new one.
 //
 // Everything whose loss would break a promise to others, the own deltas and the
 // marks that forbid signing a round twice, is synced. The rest can be had from

@@ -8,6 +8,11 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrCorrupt says that what the folder has does not match its hash.
 	ErrCorrupt = errors.New("corrupt")
+	// ErrIndex says that the index of the folder cannot be used.
+	ErrIndex = errors.New("the index is damaged")
+	// ErrWaiting says that too much waits for a commit of the index: free space
+	// on the disk.
+	ErrWaiting = errors.New("too many changes wait for the disk")
 	// ErrMark says that a round at or below the mark would be signed again.
 	ErrMark = errors.New("round is signed already")
 	// ErrLocked says that another process has the folder open.

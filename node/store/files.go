@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 
 	"atoll/gossip/wire"
-
-	"go.etcd.io/bbolt"
 )
 
 // Folders under the store's.
@@ -33,88 +31,29 @@ type file struct{ sub, name string }
 func (s *Store) path(f file) string { return filepath.Join(s.dir, f.sub, f.name) }
 
 // putFile writes a file and enters it in the index by entry. The file appears
-// under its name just before the entry does. With sync both are durable when
-// putFile returns.
-func (s *Store) putFile(f file, b []byte, sync bool, entry func(tx *bbolt.Tx) error) error {
+// under its name just before the entry does.
+func (s *Store) putFile(f file, b []byte, entry change) error {
+	return s.placeFile(f, b, unsynced, func(place func() error) error { return s.updateAfter(place, entry) })
+}
+
+// putFileNow is putFile, after which both are durable.
+func (s *Store) putFileNow(f file, b []byte, entry change) error {
+	return s.placeFile(f, b, synced, func(place func() error) error { return s.updateNow(place, entry) })
+}
+
+// placeFile writes a file, which gets its name when enter calls place.
+func (s *Store) placeFile(f file, b []byte, sync bool, enter func(place func() error) error) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	tmp, err := writeTemp(s.dir, b, sync)
+	tmp, err := s.disk.writeTemp(s.dir, b, sync)
 	if err != nil {
 		return err
 	}
-	apply := s.update
-	if sync {
-		apply = s.updateNow
-	}
-	err = apply(func(tx *bbolt.Tx) error {
-		if err := install(tmp, s.path(f), sync); err != nil {
-			return err
-		}
-		return entry(tx)
-	})
-	if err != nil {
-		return errors.Join(err, remove(tmp))
+	if err := enter(func() error { return s.disk.install(tmp, s.path(f), sync) }); err != nil {
+		return errors.Join(err, s.disk.remove(tmp))
 	}
 	return nil
-}
-
-// writeFile writes b to dir/name, so that the name shows either what was there
-// before or all of b. With sync it is durable when writeFile returns.
-func writeFile(dir, name string, b []byte, sync bool) error {
-	tmp, err := writeTemp(dir, b, sync)
-	if err != nil {
-		return err
-	}
-	if err := install(tmp, filepath.Join(dir, name), sync); err != nil {
-		return errors.Join(err, remove(tmp))
-	}
-	return nil
-}
-
-// install gives a finished file its name.
-func install(tmp, path string, sync bool) error {
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	if sync {
-		return syncDir(filepath.Dir(path))
-	}
-	return nil
-}
-
-// remove removes a file that may be gone already.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// writeTemp writes b to a new file of mode 0600 under dir/tmp and returns its
-// path.
-func writeTemp(dir string, b []byte, sync bool) (string, error) {
-	f, err := os.CreateTemp(filepath.Join(dir, tmpDir), "")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(b)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, remove(f.Name()))
-	}
-	return f.Name(), nil
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // readSized reads a file that must have size bytes: ErrCorrupt if it is absent
@@ -170,7 +109,7 @@ func (s *Store) removeUnnamed(f file) error {
 	case f.sub == basesDir && baseInIndex(s.tx, f.name):
 		return nil
 	}
-	return remove(s.path(f))
+	return s.disk.remove(s.path(f))
 }
 
 // hexName is the file name of a digest.

@@ -25,12 +25,17 @@ const (
 // is durable when LoadKey returns. It needs no open store: of two processes that
 // make a key at once, both get the same.
 func LoadKey(dir string) (key ed25519.PrivateKey, created bool, err error) {
+	return Disk{}.LoadKey(dir)
+}
+
+// LoadKey is the function LoadKey on this disk.
+func (d Disk) LoadKey(dir string) (key ed25519.PrivateKey, created bool, err error) {
 	path := filepath.Join(dir, keyFile)
 	key, err = readKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
-	if created, err = createKey(dir, path); err != nil {
+	if created, err = d.createKey(dir, path); err != nil {
 		return nil, false, fmt.Errorf("create key %s: %w", path, err)
 	}
 	key, err = readKey(path)
@@ -62,7 +67,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 
 // createKey makes a key file unless there is one. Linking the finished file into
 // place fails where renaming would replace the key of a faster process.
-func createKey(dir, path string) (created bool, err error) {
+func (d Disk) createKey(dir, path string) (created bool, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
 		return false, err
 	}
@@ -70,21 +75,24 @@ func createKey(dir, path string) (created bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	tmp, err := writeTemp(dir, append(hex.AppendEncode(nil, key.Seed()), '\n'), synced)
+	tmp, err := d.writeTemp(dir, append(hex.AppendEncode(nil, key.Seed()), '\n'), synced)
 	if err != nil {
 		return false, err
 	}
-	err = os.Link(tmp, path)
+	err = d.link(tmp, path)
 	created = err == nil
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
-	return created, errors.Join(err, os.Remove(tmp), syncDir(dir))
+	return created, errors.Join(err, d.remove(tmp), d.syncDir(dir))
 }
 
 // SaveGenesis keeps the bytes of a run's genesis in dir, durable when it
 // returns. A folder that has another genesis is refused with ErrOtherRun.
-func SaveGenesis(dir string, b []byte) error {
+func SaveGenesis(dir string, b []byte) error { return Disk{}.SaveGenesis(dir, b) }
+
+// SaveGenesis is the function SaveGenesis on this disk.
+func (d Disk) SaveGenesis(dir string, b []byte) error {
 	have, err := LoadGenesis(dir)
 	switch {
 	case err == nil && bytes.Equal(have, b):
@@ -96,7 +104,7 @@ func SaveGenesis(dir string, b []byte) error {
 	}
 	err = os.MkdirAll(filepath.Join(dir, tmpDir), 0o700)
 	if err == nil {
-		err = writeFile(dir, genesisFile, b, synced)
+		err = d.writeFile(dir, genesisFile, b, synced)
 	}
 	if err != nil {
 		return fmt.Errorf("save genesis in %s: %w", dir, err)

@@ -38,9 +38,9 @@ func (s *Store) install(fragments []Installed) error {
 	}
 	var temps []string
 	for _, f := range fragments {
-		tmp, err := writeTemp(s.dir, f.Tip, synced)
+		tmp, err := s.disk.writeTemp(s.dir, f.Tip, synced)
 		if err != nil {
-			return errors.Join(err, removeAll(temps))
+			return errors.Join(err, s.disk.removeAll(temps))
 		}
 		temps = append(temps, tmp)
 	}
@@ -50,10 +50,10 @@ func (s *Store) install(fragments []Installed) error {
 				return fmt.Errorf("fragment %d: %w", p, err)
 			}
 		}
-		return syncDir(filepath.Join(s.dir, basesDir))
+		return s.disk.syncDir(filepath.Join(s.dir, basesDir))
 	})
 	if err != nil {
-		return errors.Join(err, removeAll(temps))
+		return errors.Join(err, s.disk.removeAll(temps))
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (s *Store) install(fragments []Installed) error {
 // installOne changes the index over to one fragment's tip.
 func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
 	key, entry := roundKey(p, f.Round), baseEntry(f.Tip)
-	if err := install(tmp, s.path(baseFile(key, entry)), unsynced); err != nil {
+	if err := s.disk.install(tmp, s.path(baseFile(key, entry)), unsynced); err != nil {
 		return err
 	}
 	bases := tx.Bucket(bucketBases)
@@ -80,44 +80,24 @@ func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
 	return putRounds(tx, p, f.First, f.Rounds)
 }
 
-// alone runs f in a transaction of its own and commits it: the index changes by
-// all that f does or, after an error, by nothing. A file that could not be
-// removed after the commit is no error: Open sweeps it.
-func (s *Store) alone(f func(tx *bbolt.Tx) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.writableLocked(); err != nil {
+// alone makes a change in a transaction of its own and commits it: the index
+// changes by all of it or, after an error, by nothing.
+func (s *Store) alone(f change) error {
+	return s.locked(func() error {
+		if err := s.writableLocked(); err != nil {
+			return err
+		}
+		if err := s.commit(); err != nil {
+			return err
+		}
+		id := s.tx.ID()
+		if err := f(s.tx); err != nil {
+			return errors.Join(err, s.rollback())
+		}
+		err := s.commit()
+		if err != nil && s.tx != nil && s.tx.ID() > id {
+			return nil // what failed came after the change over: it stands
+		}
 		return err
-	}
-	if err := s.commit(); s.tx == nil {
-		return err
-	}
-	if err := f(s.tx); err != nil {
-		return errors.Join(err, s.undo())
-	}
-	if err := s.commit(); s.tx == nil {
-		return err
-	}
-	return nil
-}
-
-// undo gives up what was changed since the last commit.
-func (s *Store) undo() error {
-	err := s.tx.Rollback()
-	s.tx, s.pending, s.stale = nil, 0, nil
-	if err == nil {
-		s.tx, err = s.db.Begin(true)
-	}
-	if err != nil {
-		s.failed = fmt.Errorf("roll back index of %s: %w: restart", s.dir, err)
-	}
-	return err
-}
-
-func removeAll(paths []string) error {
-	var err error
-	for _, p := range paths {
-		err = errors.Join(err, remove(p))
-	}
-	return err
+	})
 }

@@ -65,7 +65,7 @@ func (w *world) done(t *rapid.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.s.pending == 0 {
+	if len(w.s.pending) == 0 {
 		w.durable = w.now.clone()
 	}
 }
@@ -122,7 +122,7 @@ func (w *world) putOwn(t *rapid.T) {
 	w.now.headers[d.id], w.now.payloads[d.id] = d.h, d.payload
 	w.now.own[d.id], w.now.marks[fragment] = w.seq, round
 	w.done(t, err)
-	if w.s.pending != 0 {
+	if len(w.s.pending) != 0 {
 		t.Fatal("an own delta is not committed")
 	}
 }

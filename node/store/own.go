@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,43 +30,76 @@ const ownSize = len(wire.Digest{}) + 8
 
 // PutOwn keeps a delta that this node made and raises the mark of its fragment
 // to its round. Both are durable when PutOwn returns: only then may its first
-// byte leave. A round at or below the mark is refused with ErrMark and changes
-// nothing.
+// byte leave. A round at or below the mark is refused with ErrMark. After an
+// error the delta is not there and the mark is where it was: nothing of it may
+// leave, and its round may be signed again.
 func (s *Store) PutOwn(id wire.Digest, h wire.SignedHeader, payload []byte, own OwnMeta) error {
 	s.own.Lock()
 	defer s.own.Unlock()
-	if err := s.checkOwn(id, h, payload); err != nil {
+	mark, err := s.checkOwn(id, h, payload)
+	if err != nil {
 		return fmt.Errorf("put own %s: %w", describe(id, h), err)
 	}
-	err := s.putFile(payloadFile(id), payload, synced, func(tx *bbolt.Tx) error {
-		if err := putHeader(tx, id, h, payloadHeld); err != nil {
-			return err
-		}
-		if err := putMark(tx, int(h.Header.Fragment), h.Header.Round); err != nil {
-			return err
-		}
-		key := roundKey(int(h.Header.Fragment), h.Header.Round)
-		return tx.Bucket(bucketOwn).Put(key, binary.BigEndian.AppendUint64(id[:], own.Seq))
-	})
+	err = s.putFileNow(payloadFile(id), payload, func(tx *bbolt.Tx) error { return putOwn(tx, id, h, own) })
 	if err != nil {
+		err = errors.Join(err, s.withdraw(id, h, mark))
 		return fmt.Errorf("put own %s: %w", describe(id, h), err)
 	}
 	return nil
 }
 
-// checkOwn checks the mark, and that id, header and payload belong together.
-func (s *Store) checkOwn(id wire.Digest, h wire.SignedHeader, payload []byte) error {
+func putOwn(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, own OwnMeta) error {
+	if err := putHeader(tx, id, h, payloadHeld); err != nil {
+		return err
+	}
+	if err := putMark(tx, int(h.Header.Fragment), h.Header.Round); err != nil {
+		return err
+	}
+	return tx.Bucket(bucketOwn).Put(slotOf(h), binary.BigEndian.AppendUint64(id[:], own.Seq))
+}
+
+// slotOf is the key of the one delta that a node may sign for a round.
+func slotOf(h wire.SignedHeader) []byte { return roundKey(int(h.Header.Fragment), h.Header.Round) }
+
+// withdraw takes back an own delta whose commit failed. Such a commit may stand
+// all the same, if it failed at its last step: then what it did is undone with
+// the next commit, so before anything else can leave. A crash before that finds
+// the delta as if PutOwn had been cut off right after it.
+func (s *Store) withdraw(id wire.Digest, h wire.SignedHeader, mark uint32) error {
+	stands := func(tx *bbolt.Tx) bool {
+		v := tx.Bucket(bucketOwn).Get(slotOf(h))
+		return len(v) == ownSize && wire.Digest(v) == id
+	}
+	gone := false
+	err := s.view(func(tx *bbolt.Tx) error {
+		if gone = !stands(tx); gone {
+			return s.removeUnnamed(payloadFile(id))
+		}
+		return nil
+	})
+	if err != nil || gone {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		if !stands(tx) {
+			return nil
+		}
+		s.stale = append(s.stale, payloadFile(id))
+		return errors.Join(tx.Bucket(bucketOwn).Delete(slotOf(h)), deleteHeader(tx, id), putMark(tx, int(h.Header.Fragment), mark))
+	})
+}
+
+// checkOwn checks the mark, which it returns, and that id, header and payload
+// belong together.
+func (s *Store) checkOwn(id wire.Digest, h wire.SignedHeader, payload []byte) (mark uint32, err error) {
 	if err := s.checkPayload(id, h, payload); err != nil {
-		return err
+		return 0, err
 	}
-	mark, err := s.Mark(int(h.Header.Fragment))
-	if err != nil {
-		return err
+	mark, err = s.Mark(int(h.Header.Fragment))
+	if err == nil && h.Header.Round <= mark {
+		err = fmt.Errorf("%w: the mark is at %d: publish for a later round", ErrMark, mark)
 	}
-	if h.Header.Round <= mark {
-		return fmt.Errorf("%w: the mark is at %d: publish for a later round", ErrMark, mark)
-	}
-	return nil
+	return mark, err
 }
 
 // Mark is the highest round of a fragment that this node has signed or given up
@@ -93,7 +127,7 @@ func (s *Store) RaiseMark(fragment int, round uint32) error {
 	if err != nil || round <= mark {
 		return err
 	}
-	return s.updateNow(func(tx *bbolt.Tx) error { return putMark(tx, fragment, round) })
+	return s.updateNow(nil, func(tx *bbolt.Tx) error { return putMark(tx, fragment, round) })
 }
 
 func putMark(tx *bbolt.Tx, fragment int, round uint32) error {
@@ -129,11 +163,10 @@ func (s *Store) ForgetOwn(id wire.Digest) error {
 		return err
 	}
 	return s.update(func(tx *bbolt.Tx) error {
-		key := roundKey(int(h.Header.Fragment), h.Header.Round)
 		own := tx.Bucket(bucketOwn)
-		if v := own.Get(key); len(v) != ownSize || wire.Digest(v) != id {
+		if v := own.Get(slotOf(h)); len(v) != ownSize || wire.Digest(v) != id {
 			return nil
 		}
-		return own.Delete(key)
+		return own.Delete(slotOf(h))
 	})
 }

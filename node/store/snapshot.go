@@ -21,7 +21,7 @@ func (s *Store) PutChunk(d wire.Digest, b []byte) error {
 	if got := wire.Sum(b); got != d {
 		return fmt.Errorf("put chunk %v: %w: it hashes to %v", d, ErrCorrupt, got)
 	}
-	if err := writeFile(s.dir, filepath.Join(chunksDir, hexName(d)), b, unsynced); err != nil {
+	if err := s.disk.writeFile(s.dir, filepath.Join(chunksDir, hexName(d)), b, unsynced); err != nil {
 		return fmt.Errorf("put chunk %v: %w", d, err)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (s *Store) DropChunks() error {
 	}
 	entries, err := os.ReadDir(filepath.Join(s.dir, chunksDir))
 	for _, e := range entries {
-		err = errors.Join(err, remove(s.path(file{chunksDir, e.Name()})))
+		err = errors.Join(err, s.disk.remove(s.path(file{chunksDir, e.Name()})))
 	}
 	if err != nil {
 		return fmt.Errorf("drop chunks: %w", err)

@@ -39,11 +39,19 @@ type Steps struct {
 
 // StepLog is an append-only file of steps. Each record is written as it comes,
 // unsynced: it survives the death of the process, though not a loss of power.
-// Use it from one goroutine.
+// While the disk takes none they wait in memory. Use it from one goroutine.
 type StepLog struct {
-	f   *os.File
-	sum Steps
+	f       *os.File
+	disk    Disk
+	sum     Steps
+	size    int64  // of the whole records in the file
+	waiting []byte // records that the file does not have yet
+	torn    bool   // the file may end in part of a record
 }
+
+// maxWaitingSteps bounds the records that wait while the disk is full: a day of
+// steps of a second, in 3 MiB.
+const maxWaitingSteps = 86_400
 
 // OpenStepLog opens the step log of the store's folder. A torn last record, left
 // by a crash, is cut off. The caller closes it.
@@ -56,14 +64,22 @@ func (s *Store) OpenStepLog() (*StepLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open step log: %w", err)
 	}
-	sum, whole, err := sumSteps(f)
+	l := &StepLog{f: f, disk: s.disk}
+	l.sum, l.size, err = sumSteps(f)
 	if err == nil {
-		err = f.Truncate(whole)
+		err = l.cut()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open step log %s: %w", path, err), f.Close())
 	}
-	return &StepLog{f: f, sum: sum}, nil
+	return l, nil
+}
+
+// cut removes part of a record from the end of the file.
+func (l *StepLog) cut() error {
+	err := l.disk.truncate(l.f, l.size)
+	l.torn = err != nil
+	return err
 }
 
 // SumSteps sums the step log in dir, whether or not a node has it open: all
@@ -83,20 +99,48 @@ func SumSteps(dir string) (Steps, error) {
 	return sum, nil
 }
 
-// Append adds a step.
+// Append adds a step. After an error it waits in memory, with those before it,
+// for the next Append or Close.
 func (l *StepLog) Append(step Step) error {
-	if _, err := l.f.Write(step.append(nil)); err != nil {
+	if len(l.waiting) >= maxWaitingSteps*stepSize {
+		return fmt.Errorf("append step %d: %w", step.Number, ErrWaiting)
+	}
+	l.waiting = step.append(l.waiting)
+	l.sum.add(step)
+	if err := l.flush(); err != nil {
 		return fmt.Errorf("append step %d: %w", step.Number, err)
 	}
-	l.sum.add(step)
 	return nil
 }
 
-// Sum is the sum of all steps in the log, earlier processes' included.
+// flush writes what waits.
+func (l *StepLog) flush() error {
+	if l.torn {
+		if err := l.cut(); err != nil {
+			return err
+		}
+	}
+	if err := l.disk.write(l.f, l.waiting); err != nil {
+		l.torn = true
+		return err
+	}
+	l.size += int64(len(l.waiting))
+	l.waiting = l.waiting[:0]
+	return nil
+}
+
+// Sum is the sum of all steps in the log, earlier processes' and those that
+// wait included.
 func (l *StepLog) Sum() Steps { return l.sum }
 
-// Close closes the file after syncing it.
-func (l *StepLog) Close() error { return errors.Join(l.f.Sync(), l.f.Close()) }
+// Close closes the file after writing what waits and syncing it.
+func (l *StepLog) Close() error {
+	var err error
+	if len(l.waiting) > 0 {
+		err = l.flush()
+	}
+	return errors.Join(err, l.disk.sync(l.f), l.f.Close())
+}
 
 func (s *Steps) add(step Step) {
 	s.Steps++

@@ -46,34 +46,49 @@ var buckets = [][]byte{
 
 // Store is an open folder. Its methods may be called concurrently.
 type Store struct {
-	dir string
-	run wire.RunID
-	db  *bbolt.DB
+	dir  string
+	run  wire.RunID
+	disk Disk
+	db   *bbolt.DB
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
 	mu      sync.Mutex
 	tx      *bbolt.Tx // the open transaction; nil once closed or failed
-	pending int       // changes in tx
+	pending []change  // made in tx; done again in the next one if its commit fails
 	stale   []file    // files whose entry went away; removed after the next commit
 	failed  error     // why tx is nil
 }
 
 // Open opens the folder of a run and creates it if need be. The error is
-// ErrLocked if another process has it open, ErrOtherRun if it holds another run.
-func Open(dir string, run wire.RunID) (*Store, error) {
+// ErrLocked if another process has it open, ErrOtherRun if it holds another run,
+// ErrIndex if the index is damaged or gone.
+func Open(dir string, run wire.RunID) (*Store, error) { return Disk{}.Open(dir, run) }
+
+// Open is the function Open on this disk.
+func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
 	}
+	if err := d.Probe(dir); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	if err := checkLeftover(dir); err != nil {
+		return nil, err
+	}
 	db, err := openIndex(dir, false)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, run: run, db: db}
-	if err := s.start(); err != nil {
-		return nil, errors.Join(err, db.Close())
+	s := &Store{dir: dir, run: run, disk: d, db: db}
+	err = s.locked(s.start)
+	if err == nil {
+		err = d.syncDir(dir) // the index's name
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.abandon())
 	}
 	return s, nil
 }
@@ -88,13 +103,9 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx, err := db.Begin(false)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
-	}
-	s := &Store{dir: dir, db: db, tx: tx}
-	if err := s.readFolder(); err != nil {
-		return nil, errors.Join(err, tx.Rollback(), db.Close())
+	s := &Store{dir: dir, db: db}
+	if err := s.locked(s.startReading); err != nil {
+		return nil, errors.Join(err, s.abandon())
 	}
 	return s, nil
 }
@@ -108,58 +119,98 @@ func (s *Store) Dir() string { return s.dir }
 // Close commits what is pending and lets go of the folder. A second call does
 // nothing.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var err error
-	if s.tx != nil && s.tx.Writable() {
-		err = s.commit()
-	}
-	if s.tx != nil {
-		err = errors.Join(err, s.tx.Rollback())
-		s.tx = nil
-	}
-	if errors.Is(s.failed, ErrClosed) {
+	if s.isClosed() {
 		return nil
 	}
-	s.failed = fmt.Errorf("store %s: %w", s.dir, ErrClosed)
+	err := s.locked(func() error {
+		if s.tx != nil && s.tx.Writable() && len(s.pending) > 0 {
+			return s.commit()
+		}
+		return nil
+	})
+	return errors.Join(err, s.abandon())
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Is(s.failed, ErrClosed)
+}
+
+// abandon lets go of the folder and gives up what is not committed.
+func (s *Store) abandon() error {
+	err := s.locked(func() error {
+		if s.tx == nil {
+			return nil
+		}
+		return s.tx.Rollback()
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return err // broken has let go of it
+	}
+	s.tx, s.failed = nil, fmt.Errorf("store %s: %w", s.dir, ErrClosed)
 	return errors.Join(err, s.db.Close())
 }
 
 // openIndex opens index.db under the folder's lock, which is the lock that
 // bbolt takes on that file.
-func openIndex(dir string, readOnly bool) (*bbolt.DB, error) {
-	db, err := bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
-		Timeout:      lockTimeout,
-		ReadOnly:     readOnly,
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true,
-	})
-	if errors.Is(err, bbolterrors.ErrTimeout) {
+func openIndex(dir string, readOnly bool) (db *bbolt.DB, err error) {
+	var opened *os.File
+	err = guard(func() error {
+		db, err = bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
+			Timeout:      lockTimeout,
+			ReadOnly:     readOnly,
+			FreelistType: bbolt.FreelistMapType,
+			NoStatistics: true,
+			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+				opened, err = os.OpenFile(name, flag, mode)
+				return opened, err
+			},
+		})
+		return err
+	}, func(why error) error { return errors.Join(indexError(dir, why), opened.Close()) })
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open store %s: %w by another atoll process: stop that one or choose another --dir", dir, ErrLocked)
-	}
-	if err != nil {
+	case errors.Is(err, ErrIndex):
+		return nil, err
+	case err != nil && opened != nil:
+		return nil, indexError(dir, err)
+	case err != nil:
 		return nil, fmt.Errorf("open store %s: index: %w", dir, err)
 	}
 	return db, nil
 }
 
+// startReading begins to read an existing folder.
+func (s *Store) startReading() (err error) {
+	if s.tx, err = s.db.Begin(false); err != nil {
+		return fmt.Errorf("open store %s: %w", s.dir, err)
+	}
+	if err := s.checkIndex(); err != nil {
+		return err
+	}
+	return s.readFolder()
+}
+
 // start makes the buckets, checks or sets whose folder it is, and removes what
 // a crash left behind.
 func (s *Store) start() error {
-	var err error
-	if s.tx, err = s.db.Begin(true); err != nil {
-		return fmt.Errorf("open store %s: %w", s.dir, err)
+	if err := s.beginTx(); err != nil {
+		return err
 	}
-	if err = s.startIn(); err == nil {
-		err = s.commit()
+	if err := s.checkIndex(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.sweep()
+	if err := s.startIn(); err != nil {
+		return err
 	}
-	if err != nil && s.tx != nil {
-		err = errors.Join(err, s.tx.Rollback())
+	if err := s.commit(); err != nil {
+		return err
 	}
-	return err
+	return s.sweep()
 }
 
 func (s *Store) startIn() error {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
 )
 
 var testRun = wire.RunID{1, 2, 3}
@@ -260,7 +262,7 @@ func TestClosed(t *testing.T) {
 func TestUnknownFormat(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	must(t, s.tx.Bucket(bucketFolder).Put([]byte("format"), []byte("9")), s.Close())
+	must(t, s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketFolder).Put([]byte("format"), []byte("9")) }), s.Close())
 	if _, err := Open(dir, testRun); err == nil || !strings.Contains(err.Error(), `"9"`) {
 		t.Errorf("format 9: %v", err)
 	}

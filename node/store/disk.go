@@ -1,0 +1,167 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Disk is the file system as a store uses it: every change that a store makes
+// goes through it. The zero Disk is the plain one.
+type Disk struct {
+	// Before, if set, is called before every change, and an error of it takes
+	// the change's place: so tests stop a process between two changes, fill a
+	// disk, tear a write. It may be called from several goroutines.
+	Before func(Op) error
+}
+
+// OpKind is what kind of change an Op is.
+type OpKind string
+
+// The changes that a store makes. bbolt writes the index by itself, safe against
+// crashes, so a commit is one point before it and one after it.
+const (
+	OpWrite     OpKind = "write"
+	OpSync      OpKind = "sync"
+	OpTruncate  OpKind = "truncate"
+	OpRename    OpKind = "rename"
+	OpLink      OpKind = "link"
+	OpRemove    OpKind = "remove"
+	OpSyncDir   OpKind = "sync folder"
+	OpCommit    OpKind = "commit"
+	OpCommitted OpKind = "committed"
+)
+
+// Op is one change.
+type Op struct {
+	Kind OpKind
+	Path string // what changes; of a rename or link, the new name
+	From string // of a rename or link, the old name
+	Data []byte // of a write
+}
+
+func (d Disk) ask(op Op) error {
+	if d.Before == nil {
+		return nil
+	}
+	return d.Before(op)
+}
+
+func (d Disk) write(f *os.File, b []byte) error {
+	if err := d.ask(Op{Kind: OpWrite, Path: f.Name(), Data: b}); err != nil {
+		return err
+	}
+	_, err := f.Write(b)
+	return err
+}
+
+func (d Disk) sync(f *os.File) error {
+	if err := d.ask(Op{Kind: OpSync, Path: f.Name()}); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func (d Disk) truncate(f *os.File, size int64) error {
+	if err := d.ask(Op{Kind: OpTruncate, Path: f.Name()}); err != nil {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+func (d Disk) rename(from, to string) error {
+	if err := d.ask(Op{Kind: OpRename, From: from, Path: to}); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+func (d Disk) link(from, to string) error {
+	if err := d.ask(Op{Kind: OpLink, From: from, Path: to}); err != nil {
+		return err
+	}
+	return os.Link(from, to)
+}
+
+// remove removes a file that may be gone already.
+func (d Disk) remove(path string) error {
+	if err := d.ask(Op{Kind: OpRemove, Path: path}); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (d Disk) removeAll(paths []string) error {
+	var err error
+	for _, p := range paths {
+		err = errors.Join(err, d.remove(p))
+	}
+	return err
+}
+
+// syncDir makes the names in a folder durable.
+func (d Disk) syncDir(dir string) error {
+	if err := d.ask(Op{Kind: OpSyncDir, Path: dir}); err != nil {
+		return err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// WriteFile writes a file of mode 0600 into a node's folder, so that its name
+// shows either what was there before or all of b. It is not synced: for what is
+// nice to find again.
+func (d Disk) WriteFile(dir, name string, b []byte) error {
+	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+		return err
+	}
+	return d.writeFile(dir, name, b, unsynced)
+}
+
+// writeFile writes b to dir/name, so that the name shows either what was there
+// before or all of b. With sync it is durable when writeFile returns.
+func (d Disk) writeFile(dir, name string, b []byte, sync bool) error {
+	tmp, err := d.writeTemp(dir, b, sync)
+	if err != nil {
+		return err
+	}
+	if err := d.install(tmp, filepath.Join(dir, name), sync); err != nil {
+		return errors.Join(err, d.remove(tmp))
+	}
+	return nil
+}
+
+// writeTemp writes b to a new file of mode 0600 under dir/tmp and returns its
+// path.
+func (d Disk) writeTemp(dir string, b []byte, sync bool) (string, error) {
+	f, err := os.CreateTemp(filepath.Join(dir, tmpDir), "")
+	if err != nil {
+		return "", err
+	}
+	err = d.write(f, b)
+	if err == nil && sync {
+		err = d.sync(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, d.remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// install gives a finished file its name.
+func (d Disk) install(tmp, path string, sync bool) error {
+	if err := d.rename(tmp, path); err != nil {
+		return err
+	}
+	if sync {
+		return d.syncDir(filepath.Dir(path))
+	}
+	return nil
+}

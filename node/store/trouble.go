@@ -1,0 +1,62 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Trouble is what is wrong with a disk.
+type Trouble string
+
+// Kinds of trouble.
+const (
+	Well     Trouble = ""
+	Full     Trouble = "full"
+	ReadOnly Trouble = "read-only"
+	Failing  Trouble = "failing"
+	Denied   Trouble = "closed to this user"
+)
+
+// TroubleOf is what an error says about the disk; Well if it says nothing.
+func TroubleOf(err error) Trouble {
+	for _, t := range []struct {
+		errno syscall.Errno
+		is    Trouble
+	}{
+		{syscall.ENOSPC, Full}, {syscall.EDQUOT, Full},
+		{syscall.EROFS, ReadOnly},
+		{syscall.EIO, Failing},
+		{syscall.EACCES, Denied}, {syscall.EPERM, Denied},
+	} {
+		if errors.Is(err, t.errno) {
+			return t.is
+		}
+	}
+	return Well
+}
+
+// Remedy says what to do about trouble with the disk of a folder.
+func (t Trouble) Remedy(dir string) string {
+	switch t {
+	case Full:
+		return fmt.Sprintf("free space on the disk of %s, or give the node less to keep with --keep", dir)
+	case ReadOnly:
+		return fmt.Sprintf("make the file system of %s writable again (mount -o remount,rw), or choose another --dir", dir)
+	case Failing:
+		return fmt.Sprintf("the device of %s does not read or write what it is told: copy the folder to another disk, its key first", dir)
+	case Denied:
+		return fmt.Sprintf("give this user the right to write to %s, or choose another --dir", dir)
+	}
+	return ""
+}
+
+// Explain adds to an error what is wrong with the disk of a folder and what to
+// do about it, if that is what it says.
+func Explain(err error, dir string) error {
+	t := TroubleOf(err)
+	if t == Well {
+		return err
+	}
+	return fmt.Errorf("%w: the disk is %s: %s", err, t, t.Remedy(dir))
+}
