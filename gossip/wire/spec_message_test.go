@@ -1,0 +1,192 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// Gossip messages.
+
+func specMessage(t *testing.T, s *spectest.Spec) {
+	run := runOf(t, s)
+	for _, row := range s.Table(t, "kinds") {
+		raw := s.Hex(t, "message "+row[1])
+		if raw[0] != 1 || strconv.Itoa(int(raw[1])) != row[0] {
+			t.Errorf("%s begins with %x", row[1], raw[:2])
+		}
+		must[wire.Message](t)(wire.Open(run, raw))
+	}
+	header := s.Hex(t, "message header")
+	for _, kind := range []byte{0, byte(len(s.Table(t, "kinds")) + 1), 255} {
+		_, err := wire.Open(run, changed(header, 1, kind))
+		refused(t, "kind", err, wire.ErrKind)
+	}
+	_, err := wire.Open(run, header[:1])
+	refused(t, "one byte", err, wire.ErrSize)
+}
+
+func specInline(t *testing.T, s *spectest.Spec) {
+	run := runOf(t, s)
+	bare := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message header")))
+	raw := s.Hex(t, "message inline")
+	m := must[wire.Message](t)(wire.Open(run, raw))
+	if bare.Inline != nil || *bare.Header != *m.Header {
+		t.Errorf("without a payload %+v", bare)
+	}
+	same(t, "payload", m.Inline, raw[2+156:])
+	same(t, "payload", m.Inline, []byte(s.Text(t, "payload")))
+	_, err := wire.Open(run, changed(raw, len(raw)-1, 'f'))
+	refused(t, "another payload", err, wire.ErrInvalid)
+	_, err = wire.Open(run, raw[:len(raw)-1])
+	refused(t, "part of it", err, wire.ErrSize)
+	_, err = wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))))
+	refused(t, "the longest", err, nil)
+	_, err = wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))+1))
+	refused(t, "a longer one", err, wire.ErrSize)
+}
+
+// inlined is a header with a payload of n bytes behind it, whatever n is.
+func inlined(t testing.TB, s *spectest.Spec, n int) []byte {
+	payload := make([]byte, n)
+	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
+	h.Size, h.Payload = uint32(n), wire.Sum(payload)
+	signed := wire.SignHeader(keyOf(t, s), runOf(t, s), h)
+	return slices.Concat([]byte{1, 1}, signed.Append(nil), payload)
+}
+
+func specInlineChoice(t *testing.T, s *spectest.Spec) {
+	h := must[wire.SignedHeader](t)(wire.ParseSignedHeader(s.Hex(t, "message header")[2:]))
+	same(t, "small", wire.EncodeHeader(h, []byte(s.Text(t, "payload"))), s.Hex(t, "message inline"))
+	same(t, "large", wire.EncodeHeader(h, make([]byte, wire.MaxInline+1)), s.Hex(t, "message header"))
+	same(t, "none", wire.EncodeHeader(h, nil), s.Hex(t, "message header"))
+}
+
+// fieldsOf decodes CBOR and a signature by the text, and gives the items by the
+// names in the table.
+func fieldsOf(t testing.TB, s *spectest.Spec, table string, b []byte) (fields map[string]any, signed []byte) {
+	t.Helper()
+	item, sig := decodeCBOR(t, b)
+	if len(sig) != 64 {
+		t.Fatalf("%d bytes follow the CBOR", len(sig))
+	}
+	items, rows := item.([]any), s.Table(t, table)
+	if len(items) != len(rows) {
+		t.Fatalf("%d fields, table %q has %d", len(items), table, len(rows))
+	}
+	fields = map[string]any{}
+	for i, row := range rows {
+		fields[row[0]] = items[i]
+	}
+	return fields, b[:len(b)-len(sig)]
+}
+
+func specBeat(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message beat")
+	f, signed := fieldsOf(t, s, "beat", raw[2:])
+	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
+	b := *m.Beat
+	want := wire.Beat{
+		Author: wire.PeerID(f["author"].([]byte)), Incarnation: int64(f["incarnation"].(uint64)), Seq: f["seq"].(uint64),
+		State: wire.State(f["state"].(uint64)), Steps: f["steps"].(uint64), Tokens: f["tokens"].(uint64),
+		Lag: uint8(f["lag"].(uint64)), Chain: wire.Digest(f["chain"].([]byte)), StateDigest: wire.Digest(f["state digest"].([]byte)),
+		Capability: f["capability"].(uint64), TokensPerSecond: f["tokens per second"].(float64), Folded: f["folded"].(uint64),
+		Bits: float32(f["bits"].(float64)),
+	}
+	for i, v := range f["unpublished"].([]any) {
+		want.Unpublished = append(want.Unpublished, v.(uint64))
+		want.Closed = append(want.Closed, uint32(f["closed"].([]any)[i].(uint64)))
+	}
+	same(t, "decoded", wire.Marshal(b), wire.Marshal(want))
+	sig := wire.Signature(raw[len(raw)-64:])
+	if err := wire.Verify(want.Author, domain(t, s, domainBeat), runOf(t, s), signed, sig); err != nil {
+		t.Error(err)
+	}
+	same(t, "encoded", wire.EncodeBeat(keyOf(t, s), runOf(t, s), want), raw)
+}
+
+func specBeatFields(t *testing.T, s *spectest.Spec) {
+	open := func(change func(b *wire.Beat)) error {
+		m := must[wire.Message](t)(wire.Open(runOf(t, s), s.Hex(t, "message beat")))
+		change(m.Beat)
+		_, err := wire.Open(runOf(t, s), append([]byte{1, 2}, sealed(t, s, domainBeat, m.Beat)...))
+		return err
+	}
+	refused(t, "as it is", open(func(*wire.Beat) {}), nil)
+	maxFragments := int(s.Number(t, "limits", "MaxFragments"))
+	size := func(n int) func(b *wire.Beat) {
+		return func(b *wire.Beat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) }
+	}
+	refused(t, "the most fragments", open(size(maxFragments)), nil)
+	refused(t, "the largest lag", open(func(b *wire.Beat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) }), nil)
+	for name, change := range map[string]func(b *wire.Beat){
+		"incarnation":       func(b *wire.Beat) { b.Incarnation = -1 },
+		"state 0":           func(b *wire.Beat) { b.State = 0 },
+		"state 6":           func(b *wire.Beat) { b.State = 6 },
+		"fragments":         size(maxFragments + 1),
+		"unequal lists":     func(b *wire.Beat) { b.Closed = b.Closed[1:] },
+		"lag":               func(b *wire.Beat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) + 1 },
+		"minus zero":        func(b *wire.Beat) { b.TokensPerSecond = math.Copysign(0, -1) },
+		"negative":          func(b *wire.Beat) { b.TokensPerSecond = -1 },
+		"not a number":      func(b *wire.Beat) { b.TokensPerSecond = math.NaN() },
+		"infinite":          func(b *wire.Beat) { b.TokensPerSecond = math.Inf(1) },
+		"bits":              func(b *wire.Beat) { b.Bits = -1 },
+		"bits not a number": func(b *wire.Beat) { b.Bits = float32(math.NaN()) },
+	} {
+		refused(t, name, open(change), wire.ErrInvalid)
+	}
+}
+
+func specStates(t *testing.T, s *spectest.Spec) {
+	rows := s.Table(t, "states")
+	for _, row := range rows {
+		if n := s.Number(t, "states", row[0]); wire.State(n).String() != row[0] {
+			t.Errorf("state %d is %v, the text says %s", n, wire.State(n), row[0])
+		}
+	}
+	if len(rows) != int(wire.Leaving) {
+		t.Errorf("%d states in the text", len(rows))
+	}
+}
+
+func specEvidence(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message evidence")
+	a, b := raw[2:2+156], raw[2+156:]
+	if len(b) != 156 || bytes.Compare(a[:92], b[:92]) >= 0 {
+		t.Error("the smaller header does not come first")
+	}
+	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
+	same(t, "first", m.Evidence.A.Append(nil), a)
+	same(t, "second", m.Evidence.B.Append(nil), b)
+	swapped := wire.Evidence{A: m.Evidence.B, B: m.Evidence.A}
+	same(t, "sorted when encoded", wire.EncodeEvidence(swapped), raw)
+	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{1, 3}, b, a))
+	refused(t, "the other order", err, wire.ErrInvalid)
+	_, err = wire.Open(runOf(t, s), raw[:len(raw)-1])
+	refused(t, "cut off", err, wire.ErrSize)
+}
+
+func specNoEvidence(t *testing.T, s *spectest.Spec) {
+	first := must[wire.SignedHeader](t)(wire.ParseSignedHeader(s.Hex(t, "message header")[2:]))
+	open := func(change func(h *wire.Header)) error {
+		h := first.Header
+		change(&h)
+		second := wire.SignHeader(keyOf(t, s), runOf(t, s), h)
+		_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(wire.Evidence{A: first, B: second}))
+		return err
+	}
+	refused(t, "two deltas", open(func(h *wire.Header) { h.Tokens++ }), nil)
+	refused(t, "one header", open(func(*wire.Header) {}), wire.ErrInvalid)
+	refused(t, "two fragments", open(func(h *wire.Header) { h.Fragment++ }), wire.ErrInvalid)
+	refused(t, "two rounds", open(func(h *wire.Header) { h.Round++ }), wire.ErrInvalid)
+	other := first
+	binary.BigEndian.PutUint64(other.Header.Author[:], 1)
+	_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(wire.Evidence{A: first, B: other}))
+	refused(t, "two authors", err, wire.ErrInvalid)
+}

@@ -1,0 +1,334 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// Requests.
+
+// requested decodes an example of a request, and checks that its kind is the
+// one in the table and that encoding gives the same bytes.
+func requested(t testing.TB, s *spectest.Spec, kind string) (r wire.Request, fields []any) {
+	t.Helper()
+	raw := s.Hex(t, "request "+kind)
+	r = must[wire.Request](t)(wire.DecodeRequest(raw))
+	same(t, kind, r.Encode(), raw)
+	if raw[0] != 1 || int64(raw[1]) != s.Number(t, "requests", kind) {
+		t.Errorf("%s begins with %x", kind, raw[:2])
+	}
+	if len(raw) > 2 {
+		item, rest := decodeCBOR(t, raw[2:])
+		if len(rest) > 0 {
+			t.Errorf("%s: %x follows", kind, rest)
+		}
+		fields = item.([]any)
+	}
+	return r, fields
+}
+
+func specRequest(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "request roster")
+	for _, kind := range []byte{0, byte(len(s.Table(t, "requests")) + 1), 255} {
+		_, err := wire.DecodeRequest([]byte{1, kind})
+		refused(t, "kind", err, wire.ErrKind)
+	}
+	_, err := wire.DecodeRequest(append(raw, 0x80))
+	refused(t, "bytes where there are no fields", err, wire.ErrSize)
+	_, err = wire.DecodeRequest(raw[:1])
+	refused(t, "one byte", err, wire.ErrSize)
+}
+
+func specRequestKinds(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "requests") {
+		kind := wire.RequestKind(s.Number(t, "requests", row[0]))
+		if kind.String() != row[0] || strconv.Itoa(kind.MaxResponse()) != row[4] {
+			t.Errorf("kind %d is %v with answers up to %d, the text says %v", kind, kind, kind.MaxResponse(), row)
+		}
+	}
+}
+
+func specGetGenesis(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "genesis")
+	same(t, "run", r.Run[:], fields[0].([]byte))
+	same(t, "run", r.Run[:], s.Hex(t, "run"))
+}
+
+func specGetRoster(t *testing.T, s *spectest.Spec) {
+	if _, fields := requested(t, s, "roster"); fields != nil {
+		t.Error("it has fields")
+	}
+}
+
+func specGetTips(t *testing.T, s *spectest.Spec) {
+	if _, fields := requested(t, s, "manifest"); fields != nil {
+		t.Error("manifest has fields")
+	}
+	r, fields := requested(t, s, "chunk")
+	same(t, "digest", r.Digest[:], fields[0].([]byte))
+	r, fields = requested(t, s, "tips")
+	for i, round := range fields[0].([]any) {
+		if uint64(r.At[i]) != round.(uint64) {
+			t.Errorf("round %d of fragment %d, by the text %d", r.At[i], i, round)
+		}
+	}
+	r.At = make([]uint32, s.Number(t, "limits", "MaxFragments")+1)
+	_, err := wire.DecodeRequest(r.Encode())
+	refused(t, "tips of more fragments", err, wire.ErrInvalid)
+}
+
+func specGetPayload(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "payload")
+	same(t, "id", r.Digest[:], fields[0].([]byte))
+	if uint64(r.WaitMs) != fields[1].(uint64) || r.WaitMs != 5000 {
+		t.Errorf("wait %d, by the text %v", r.WaitMs, fields[1])
+	}
+	r.WaitMs = uint32(s.Number(t, "limits", "MaxWaitMs"))
+	_, err := wire.DecodeRequest(r.Encode())
+	refused(t, "the longest wait", err, nil)
+	r.WaitMs++
+	_, err = wire.DecodeRequest(r.Encode())
+	refused(t, "a longer wait", err, wire.ErrInvalid)
+}
+
+func specGetRounds(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "rounds")
+	for i, item := range fields[0].([]any) {
+		f := item.([]any)
+		want := wire.Range{Fragment: uint16(f[0].(uint64)), From: uint32(f[1].(uint64)), To: uint32(f[2].(uint64))}
+		if r.Ranges[i] != want {
+			t.Errorf("range %d is %v, by the text %v", i, r.Ranges[i], want)
+		}
+	}
+	most, all := uint32(s.Number(t, "limits", "MaxRangeRounds")), int(s.Number(t, "limits", "MaxRangesRounds"))
+	many := int(s.Number(t, "limits", "MaxRanges"))
+	whole := slices.Repeat([]wire.Range{{From: 1, To: most}}, all/int(most))
+	for name, c := range map[string]struct {
+		ranges []wire.Range
+		want   error
+	}{
+		"fragment 255":       {[]wire.Range{{Fragment: 255, From: 1, To: 1}}, nil},
+		"fragment 256":       {[]wire.Range{{Fragment: 256, From: 1, To: 1}}, wire.ErrInvalid},
+		"from 0":             {[]wire.Range{{From: 0, To: 1}}, wire.ErrInvalid},
+		"backwards":          {[]wire.Range{{From: 2, To: 1}}, wire.ErrInvalid},
+		"the longest":        {[]wire.Range{{From: 5, To: 4 + most}}, nil},
+		"a longer one":       {[]wire.Range{{From: 5, To: 5 + most}}, wire.ErrInvalid},
+		"the most ranges":    {slices.Repeat([]wire.Range{{From: 1, To: 1}}, many), nil},
+		"more ranges":        {slices.Repeat([]wire.Range{{From: 1, To: 1}}, many+1), wire.ErrInvalid},
+		"the most rounds":    {whole, nil},
+		"more rounds in all": {append(slices.Clone(whole), wire.Range{From: 1, To: 1}), wire.ErrInvalid},
+	} {
+		_, err := wire.DecodeRequest(wire.Request{Kind: wire.GetRounds, Ranges: c.ranges}.Encode())
+		refused(t, name, err, c.want)
+	}
+}
+
+func specGetHeaders(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "headers")
+	for i, item := range fields[0].([]any) {
+		f := item.([]any)
+		want := wire.RoundKey{Fragment: uint16(f[0].(uint64)), Round: uint32(f[1].(uint64))}
+		if r.Rounds[i] != want {
+			t.Errorf("key %d is %v, by the text %v", i, r.Rounds[i], want)
+		}
+	}
+	most := int(s.Number(t, "limits", "MaxRoundKeys"))
+	for name, c := range map[string]struct {
+		keys []wire.RoundKey
+		want error
+	}{
+		"the most":     {slices.Repeat([]wire.RoundKey{{Round: 1}}, most), nil},
+		"more":         {slices.Repeat([]wire.RoundKey{{Round: 1}}, most+1), wire.ErrInvalid},
+		"fragment 256": {[]wire.RoundKey{{Fragment: 256, Round: 1}}, wire.ErrInvalid},
+		"round 0":      {[]wire.RoundKey{{Round: 0}}, wire.ErrInvalid},
+	} {
+		_, err := wire.DecodeRequest(wire.Request{Kind: wire.GetHeaders, Rounds: c.keys}.Encode())
+		refused(t, name, err, c.want)
+	}
+}
+
+// Answers.
+
+func specStatus(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "statuses") {
+		raw := s.Hex(t, "response "+row[0])
+		r := must[wire.Response](t)(wire.DecodeResponse(raw, len(raw)))
+		if int64(raw[0]) != s.Number(t, "statuses", row[0]) || r.Status.String() != row[0] {
+			t.Errorf("%s is %x, decoded as %v", row[0], raw, r.Status)
+		}
+		same(t, row[0], r.Encode(), raw)
+		same(t, "body", r.Body, raw[1:])
+		_, err := wire.DecodeResponse(append(raw, 0), len(raw)+1)
+		if r.Status == wire.OK {
+			refused(t, "a body", err, nil)
+			continue
+		}
+		refused(t, "bytes after "+row[0], err, wire.ErrSize)
+	}
+	for _, status := range []byte{0, byte(len(s.Table(t, "statuses")) + 1), 255} {
+		_, err := wire.DecodeResponse([]byte{status}, 1)
+		refused(t, "status", err, wire.ErrKind)
+	}
+}
+
+func specRoster(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body roster")
+	item, rest := decodeCBOR(t, raw)
+	records := must[[][]byte](t)(wire.DecodeRoster(raw))
+	for i, r := range item.([]any) {
+		same(t, "record", records[i], r.([]byte))
+	}
+	same(t, "encoded", wire.EncodeRoster(records), raw)
+	same(t, "rest", rest, nil)
+	long, many := int(s.Number(t, "limits", "MaxRecord")), int(s.Number(t, "limits", "MaxRoster"))
+	for name, c := range map[string]struct {
+		records [][]byte
+		want    error
+	}{
+		"the longest record": {[][]byte{make([]byte, long)}, nil},
+		"a longer record":    {[][]byte{make([]byte, long+1)}, wire.ErrSize},
+		"the most records":   {make([][]byte, many), nil},
+		"more records":       {make([][]byte, many+1), wire.ErrSize},
+	} {
+		for i := range c.records {
+			if c.records[i] == nil {
+				c.records[i] = []byte{1}
+			}
+		}
+		_, err := wire.DecodeRoster(wire.EncodeRoster(c.records))
+		refused(t, name, err, c.want)
+	}
+}
+
+func specRounds(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body rounds")
+	asked := []wire.Range{{From: 1, To: 2}, {From: 1, To: 1}}
+	answers := must[[]wire.RangeAnswer](t)(wire.DecodeRounds(raw, asked))
+	item, _ := decodeCBOR(t, raw)
+	for i, one := range item.([]any) {
+		f := one.([]any)
+		a := answers[i]
+		if uint64(a.Closed) != f[0].(uint64) || uint64(a.Base) != f[1].(uint64) || len(a.Sets) != len(f[4].([]any)) {
+			t.Errorf("answer %d is %+v, by the text %v", i, a, f)
+		}
+		same(t, "chain", a.Chain[:], f[2].([]byte))
+		same(t, "state", a.State[:], f[3].([]byte))
+		for j, set := range f[4].([]any) {
+			same(t, "set", a.Sets[j][:], set.([]byte))
+		}
+	}
+	same(t, "encoded", wire.EncodeRounds(answers), raw)
+	_, err := wire.DecodeRounds(raw, asked[:1])
+	refused(t, "more answers", err, wire.ErrSize)
+	_, err = wire.DecodeRounds(raw, append(asked, wire.Range{From: 1, To: 1}))
+	refused(t, "fewer answers", err, wire.ErrSize)
+	_, err = wire.DecodeRounds(raw, []wire.Range{{From: 1, To: 1}, {From: 1, To: 1}})
+	refused(t, "more sets than rounds", err, wire.ErrSize)
+}
+
+func specSetDigest(t *testing.T, s *spectest.Spec) {
+	ids := s.Hex(t, "set ids")
+	a, b := ids[:32], ids[32:]
+	if bytes.Compare(a, b) < 0 {
+		t.Fatal("the example is in order already")
+	}
+	same(t, "by the text", digest(slices.Concat([]byte("atoll set 1"), b, a)), s.Hex(t, "set digest"))
+	for _, set := range [][]wire.Digest{{wire.Digest(a), wire.Digest(b)}, {wire.Digest(b), wire.Digest(a)}} {
+		d := wire.SetDigest(set)
+		same(t, hex.EncodeToString(a[:2]), d[:], s.Hex(t, "set digest"))
+	}
+	if !wire.SetDigest(nil).IsZero() {
+		t.Error("an empty set has a digest")
+	}
+}
+
+func specHeaders(t *testing.T, s *spectest.Spec) {
+	one := s.Hex(t, "message header")[2:]
+	two := slices.Concat(one, s.Hex(t, "message evidence")[2+156:])
+	headers := must[[]wire.SignedHeader](t)(wire.DecodeHeaders(two))
+	same(t, "second", headers[1].Append(nil), two[156:])
+	same(t, "encoded", wire.EncodeHeaders(headers), two)
+	_, err := wire.DecodeHeaders(two[1:])
+	refused(t, "cut off", err, wire.ErrSize)
+	_, err = wire.DecodeHeaders(slices.Concat(one, changed(one, at(t, s, "fragment"), 1, 0)))
+	refused(t, "one that is not valid", err, wire.ErrInvalid)
+	most := int(s.Number(t, "limits", "MaxHeaders"))
+	_, err = wire.DecodeHeaders(bytes.Repeat(one, most))
+	refused(t, "the most", err, nil)
+	_, err = wire.DecodeHeaders(bytes.Repeat(one, most+1))
+	refused(t, "more", err, wire.ErrSize)
+}
+
+func specManifest(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body manifest")
+	m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), raw))
+	item, sig := decodeCBOR(t, raw)
+	top := item.([]any)
+	same(t, "author", m.Author[:], top[0].([]byte))
+	for i, one := range top[1].([]any) {
+		f, got := one.([]any), m.Fragments[i]
+		if uint64(got.Round) != f[0].(uint64) || uint64(got.Closed) != f[1].(uint64) || got.Size != f[4].(uint64) {
+			t.Errorf("fragment %d is %+v, by the text %v", i, got, f)
+		}
+		same(t, "chain", got.Chain[:], f[2].([]byte))
+		same(t, "state", got.State[:], f[3].([]byte))
+		for j, c := range f[5].([]any) {
+			same(t, "chunk", got.Chunks[j][:], c.([]byte))
+		}
+	}
+	signed := raw[:len(raw)-len(sig)]
+	if err := wire.Verify(m.Author, domain(t, s, domainManifest), runOf(t, s), signed, wire.Signature(sig)); err != nil {
+		t.Error(err)
+	}
+	same(t, "encoded", wire.EncodeManifest(keyOf(t, s), runOf(t, s), m), raw)
+	_, err := wire.OpenManifest(runOf(t, s), changed(raw, len(raw)-1, raw[len(raw)-1]^1))
+	refused(t, "another signature", err, wire.ErrSignature)
+}
+
+func specManifestFields(t *testing.T, s *spectest.Spec) {
+	open := func(change func(m *wire.Manifest)) error {
+		m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), s.Hex(t, "body manifest")))
+		change(&m)
+		_, err := wire.OpenManifest(runOf(t, s), sealed(t, s, domainManifest, m))
+		return err
+	}
+	chunk, most := uint64(s.Number(t, "limits", "ChunkSize")), int(s.Number(t, "limits", "MaxChunks"))
+	many := int(s.Number(t, "limits", "MaxFragments"))
+	refused(t, "the most fragments", open(func(m *wire.Manifest) { m.Fragments = slices.Repeat(m.Fragments[1:], many) }), nil)
+	refused(t, "the largest", open(func(m *wire.Manifest) {
+		m.Fragments[0].Size, m.Fragments[0].Chunks = chunk*uint64(most), make([]wire.Digest, most)
+	}), nil)
+	for name, change := range map[string]func(m *wire.Manifest){
+		"no fragments":      func(m *wire.Manifest) { m.Fragments = nil },
+		"more fragments":    func(m *wire.Manifest) { m.Fragments = slices.Repeat(m.Fragments[1:], many+1) },
+		"closed below":      func(m *wire.Manifest) { m.Fragments[0].Closed = m.Fragments[0].Round - 1 },
+		"nothing":           func(m *wire.Manifest) { m.Fragments[0].Size, m.Fragments[0].Chunks = 0, nil },
+		"a chunk too few":   func(m *wire.Manifest) { m.Fragments[0].Chunks = m.Fragments[0].Chunks[1:] },
+		"a chunk too many":  func(m *wire.Manifest) { m.Fragments[0].Size = chunk },
+		"more than allowed": func(m *wire.Manifest) { m.Fragments[0].Size = chunk*uint64(most) + 1 },
+	} {
+		refused(t, name, open(change), wire.ErrInvalid)
+	}
+}
+
+func specChunks(t *testing.T, s *spectest.Spec) {
+	size := int(s.Number(t, "limits", "ChunkSize"))
+	blob := bytes.Repeat([]byte{7}, 2*size+5)
+	f := wire.FragmentManifest{Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob)}
+	if len(f.Chunks) != 3 {
+		t.Fatalf("%d chunks", len(f.Chunks))
+	}
+	for i, want := range f.Chunks {
+		part := blob[i*size : min((i+1)*size, len(blob))]
+		if n := f.ChunkLen(i); n != len(part) {
+			t.Errorf("chunk %d has %d bytes, by the text %d", i, n, len(part))
+		}
+		same(t, "digest", want[:], digest(part))
+	}
+}

@@ -1,0 +1,372 @@
+package wire_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"lukechampine.com/blake3"
+)
+
+// One test for each clause of SPEC.md that is about this package. They decode
+// by the text, and hold the package to it.
+func TestSpec(t *testing.T) {
+	spectest.Run(t, "W", map[string]spectest.Clause{
+		"W-1": specHash, "W-2": specPeerID, "W-3": specStatement, "W-4": specSignature, "W-5": specDomains,
+		"W-6": specMalleable, "W-7": specCanonical, "W-8": specFloats, "W-9": specNesting, "W-10": specLimits,
+		"W-11": specHeader, "W-12": specHeaderFields, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
+		"W-16": specMessage, "W-17": specInline, "W-18": specInlineChoice, "W-19": specBeat, "W-20": specBeatFields,
+		"W-21": specStates, "W-22": specEvidence, "W-23": specNoEvidence,
+		"W-24": specRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-27": specGetRoster, "W-28": specGetTips,
+		"W-29": specGetPayload, "W-30": specGetRounds, "W-31": specGetHeaders,
+		"W-32": specStatus, "W-33": specRoster, "W-34": specRounds, "W-35": specSetDigest, "W-36": specHeaders,
+		"W-37": specManifest, "W-38": specManifestFields, "W-39": specChunks, "W-40": specFrame, "W-41": specVersions,
+	})
+}
+
+// Helpers.
+
+func runOf(t testing.TB, s *spectest.Spec) wire.RunID { return wire.RunID(s.Hex(t, "run")) }
+
+func keyOf(t testing.TB, s *spectest.Spec) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(s.Hex(t, "seed"))
+}
+
+func domain(t testing.TB, s *spectest.Spec, row int) string { return s.Table(t, "domains")[row][0] }
+
+// Rows of the table of domains.
+const (
+	domainHeader = iota
+	domainHeaderID
+	domainBeat
+	domainManifest
+	domainHello
+)
+
+// statement is W-3.
+func statement(domain string, run wire.RunID, b []byte) []byte {
+	return slices.Concat([]byte{byte(len(domain))}, []byte(domain), run[:], b)
+}
+
+func digest(b []byte) []byte {
+	d := blake3.Sum256(b)
+	return d[:]
+}
+
+// same fails unless got is want.
+func same(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s:\n got %x\nwant %x", what, got, want)
+	}
+}
+
+// refused fails unless err wraps want.
+func refused(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// changed is a copy of b with other bytes from at on.
+func changed(b []byte, at int, with ...byte) []byte {
+	c := bytes.Clone(b)
+	copy(c[at:], with)
+	return c
+}
+
+// sealed signs CBOR as the author of the examples.
+func sealed(t testing.TB, s *spectest.Spec, row int, v any) []byte {
+	b := wire.Marshal(v)
+	return append(b, ed25519.Sign(keyOf(t, s), statement(domain(t, s, row), runOf(t, s), b))...)
+}
+
+// Names, hashes and signatures.
+
+func specHash(t *testing.T, s *spectest.Spec) {
+	text := []byte(s.Text(t, "payload"))
+	same(t, "digest", digest(text), s.Hex(t, "payload digest"))
+	d := wire.Sum(text)
+	same(t, "Sum", d[:], s.Hex(t, "payload digest"))
+	if !(wire.Digest{}).IsZero() || (wire.Digest{31: 1}).IsZero() {
+		t.Error("none is not the digest of zero bytes alone")
+	}
+}
+
+func specPeerID(t *testing.T, s *spectest.Spec) {
+	public := keyOf(t, s).Public().(ed25519.PublicKey)
+	same(t, "public key", public, s.Hex(t, "author"))
+	id := wire.PeerIDOf(keyOf(t, s))
+	same(t, "peer id", id[:], public)
+	if (wire.PeerID{1}).Compare(wire.PeerID{0, 255}) <= 0 || (wire.Digest{1}).Compare(wire.Digest{0, 255}) <= 0 {
+		t.Error("not ordered as byte strings")
+	}
+}
+
+func specStatement(t *testing.T, s *spectest.Spec) {
+	got := statement(domain(t, s, domainHeaderID), runOf(t, s), s.Hex(t, "header"))
+	same(t, "statement", got, s.Hex(t, "header id statement"))
+}
+
+func specSignature(t *testing.T, s *spectest.Spec) {
+	stated := statement(domain(t, s, domainHeader), runOf(t, s), s.Hex(t, "header"))
+	same(t, "signature", ed25519.Sign(keyOf(t, s), stated), s.Hex(t, "header signature"))
+	for name, size := range map[string]int{"message header": 0, "message beat": 0, "message evidence": 156} {
+		b := s.Hex(t, name)
+		b[len(b)-size-1] ^= 1
+		_, err := wire.Open(runOf(t, s), b)
+		refused(t, name, err, wire.ErrSignature)
+	}
+}
+
+func specDomains(t *testing.T, s *spectest.Spec) {
+	author := wire.PeerID(s.Hex(t, "author"))
+	b := []byte("bytes")
+	for i, row := range s.Table(t, "domains") {
+		sig := wire.Signature(ed25519.Sign(keyOf(t, s), statement(row[0], runOf(t, s), b)))
+		for j, other := range s.Table(t, "domains") {
+			if err := wire.Verify(author, other[0], runOf(t, s), b, sig); (err == nil) != (i == j) {
+				t.Errorf("signed for %q, verified for %q: %v", row[0], other[0], err)
+			}
+		}
+		refused(t, "another run", wire.Verify(author, row[0], wire.RunID{1}, b, sig), wire.ErrSignature)
+	}
+}
+
+// The order of the group is 2^252 + 27742317777372353535851937790883648493.
+func specMalleable(t *testing.T, s *spectest.Spec) {
+	order, _ := new(big.Int).SetString("27742317777372353535851937790883648493", 10)
+	order.Add(order, new(big.Int).Lsh(big.NewInt(1), 252))
+	sig := s.Hex(t, "header signature")
+	half := bytes.Clone(sig[32:])
+	slices.Reverse(half) // to big-endian
+	again := new(big.Int).Add(new(big.Int).SetBytes(half), order).FillBytes(make([]byte, 32))
+	slices.Reverse(again)
+	twin := wire.Signature(slices.Concat(sig[:32], again))
+	author, d := wire.PeerID(s.Hex(t, "author")), domain(t, s, domainHeader)
+	if err := wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), wire.Signature(sig)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "twin", wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), twin), wire.ErrSignature)
+}
+
+// Encodings and limits.
+
+func specCanonical(t *testing.T, s *spectest.Spec) {
+	good := s.Hex(t, "request rounds")
+	must[wire.Request](t)(wire.DecodeRequest(good))
+	head, ranges := good[:2], good[3:] // behind the array of one field
+	for name, fields := range map[string][]byte{
+		"a longer length":       slices.Concat([]byte{0x98, 1}, ranges),
+		"a longer integer":      {0x81, 0x81, 0x83, 0x18, 0, 1, 1},
+		"an indefinite length":  slices.Concat([]byte{0x9f}, ranges, []byte{0xff}),
+		"a tag":                 slices.Concat([]byte{0x81, 0xc1}, ranges),
+		"bytes that follow":     slices.Concat([]byte{0x81}, ranges, []byte{0}),
+		"a field too many":      slices.Concat([]byte{0x82}, ranges, []byte{0}),
+		"a field too few":       {0x80},
+		"null for a list":       {0x81, 0xf6},
+		"a map for a structure": slices.Concat([]byte{0xa1, 0}, ranges),
+	} {
+		_, err := wire.DecodeRequest(slices.Concat(head, fields))
+		refused(t, name, err, wire.ErrEncoding)
+	}
+	bytesAsList := slices.Concat([]byte{1, 1, 0x81, 0x98, 32}, bytes.Repeat([]byte{1}, 32))
+	_, err := wire.DecodeRequest(bytesAsList)
+	refused(t, "a list for bytes", err, wire.ErrEncoding)
+}
+
+func specFloats(t *testing.T, s *spectest.Spec) {
+	for _, c := range []struct {
+		v    float64
+		size int
+	}{{0, 3}, {1.5, 3}, {65504, 3}, {12000.5, 5}, {1e10, 5}, {0.1, 9}} {
+		b := wire.Marshal(c.v)
+		if item, rest := decodeCBOR(t, b); item != c.v || len(b) != c.size || len(rest) != 0 {
+			t.Errorf("%v is %x, read back %v; want %d bytes", c.v, b, item, c.size)
+		}
+	}
+	var v float64
+	refused(t, "1.5 in 8 bytes", wire.Unmarshal([]byte{0xfb, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}, &v), wire.ErrEncoding)
+}
+
+func specNesting(t *testing.T, s *spectest.Spec) {
+	array := s.Number(t, "cbor", "array")
+	var list []uint64
+	if err := wire.Unmarshal(wire.Marshal(make([]uint64, array)), &list); err != nil {
+		t.Error(err)
+	}
+	refused(t, "a long array", wire.Unmarshal(wire.Marshal(make([]uint64, array+1)), &list), wire.ErrEncoding)
+	deepest := bytes.Repeat([]byte{0x81}, int(s.Number(t, "cbor", "nesting"))-1)
+	var nested [][][][]uint64
+	if err := wire.Unmarshal(append(deepest, 0x80), &nested); err != nil {
+		t.Error(err)
+	}
+	var deeper [][][][][]uint64
+	refused(t, "deep nesting", wire.Unmarshal(append(append(deepest, 0x81), 0x80), &deeper), wire.ErrEncoding)
+	announced := []byte{0x9b, 0, 0, 1, 0, 0, 0, 0, 0}
+	refused(t, "a length without elements", wire.Unmarshal(announced, &list), wire.ErrEncoding)
+}
+
+func specLimits(t *testing.T, s *spectest.Spec) {
+	have := map[string]int64{
+		"MaxMessage": wire.MaxMessage, "MaxInline": wire.MaxInline, "MaxFragments": wire.MaxFragments, "MaxLag": wire.MaxLag,
+		"MaxRequest": wire.MaxRequest, "MaxWaitMs": wire.MaxWaitMs, "MaxRanges": wire.MaxRanges, "MaxRangeRounds": wire.MaxRangeRounds,
+		"MaxRangesRounds": wire.MaxRangesRounds, "MaxRoundKeys": wire.MaxRoundKeys, "MaxGenesis": wire.MaxGenesis, "MaxRecord": wire.MaxRecord,
+		"MaxRoster": wire.MaxRoster, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
+		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
+	}
+	for name, value := range have {
+		if want := s.Number(t, "limits", name); want != value {
+			t.Errorf("%s is %d, the text says %d", name, value, want)
+		}
+	}
+	if n := len(s.Table(t, "limits")); n != len(have) {
+		t.Errorf("%d limits in the text, %d here", n, len(have))
+	}
+	_, err := wire.Open(runOf(t, s), make([]byte, wire.MaxMessage+1))
+	refused(t, "message", err, wire.ErrSize)
+	_, err = wire.DecodeRequest(make([]byte, wire.MaxRequest+1))
+	refused(t, "request", err, wire.ErrSize)
+	_, err = wire.OpenManifest(runOf(t, s), make([]byte, wire.MaxManifest+1))
+	refused(t, "manifest", err, wire.ErrSize)
+}
+
+// Headers.
+
+func specHeader(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "header")
+	f := s.Layout(t, "header", raw)
+	want := wire.Header{
+		Author: wire.PeerID(f["author"]), Fragment: binary.BigEndian.Uint16(f["fragment"]), Round: binary.BigEndian.Uint32(f["round"]),
+		Base: binary.BigEndian.Uint32(f["base"]), Steps: binary.BigEndian.Uint32(f["steps"]), Tokens: binary.BigEndian.Uint64(f["tokens"]),
+		Precision: f["precision"][0], Codec: f["codec"][0], Size: binary.BigEndian.Uint32(f["size"]), Payload: wire.Digest(f["payload"]),
+	}
+	got := must[wire.Header](t)(wire.ParseHeader(raw))
+	if got != want || want.Tokens != 12288 || want.Steps != 24 {
+		t.Errorf("decoded %+v, by the text %+v", got, want)
+	}
+	same(t, "encoding", got.Append(nil), raw)
+}
+
+// at is the offset of a field of the header.
+func at(t testing.TB, s *spectest.Spec, field string) int {
+	i := slices.IndexFunc(s.Table(t, "header"), func(row []string) bool { return row[2] == field })
+	var offset int
+	if _, err := fmt.Sscan(s.Table(t, "header")[i][0], &offset); err != nil {
+		t.Fatal(err)
+	}
+	return offset
+}
+
+func specHeaderFields(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "header")
+	for name, b := range map[string][]byte{
+		"fragment 256":       changed(raw, at(t, s, "fragment"), 1, 0),
+		"round 0":            changed(raw, at(t, s, "round"), 0, 0, 0, 0, 0, 0, 0, 0),
+		"base equal round":   changed(raw, at(t, s, "base"), 0, 0, 0, 17),
+		"steps 0":            changed(raw, at(t, s, "steps"), 0, 0, 0, 0),
+		"size 0":             changed(raw, at(t, s, "size"), 0, 0, 0, 0),
+		"size above a limit": changed(raw, at(t, s, "size"), 4, 0, 0, 1),
+	} {
+		_, err := wire.ParseHeader(b)
+		refused(t, name, err, wire.ErrInvalid)
+	}
+	for name, b := range map[string][]byte{
+		"fragment 255": changed(raw, at(t, s, "fragment"), 0, 255),
+		"base 0":       changed(raw, at(t, s, "base"), 0, 0, 0, 0),
+		"size 64 Mi":   changed(raw, at(t, s, "size"), 4, 0, 0, 0),
+		"no tokens":    changed(raw, at(t, s, "tokens"), 0, 0, 0, 0, 0, 0, 0, 0),
+	} {
+		if _, err := wire.ParseHeader(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func specHeaderID(t *testing.T, s *spectest.Spec) {
+	want := digest(s.Hex(t, "header id statement"))
+	same(t, "by the text", want, s.Hex(t, "header id"))
+	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
+	id := h.ID(runOf(t, s))
+	same(t, "ID", id[:], want)
+}
+
+func specSignedHeader(t *testing.T, s *spectest.Spec) {
+	raw := slices.Concat(s.Hex(t, "header"), s.Hex(t, "header signature"))
+	if len(raw) != 156 {
+		t.Errorf("%d bytes", len(raw))
+	}
+	h := must[wire.SignedHeader](t)(wire.ParseSignedHeader(raw))
+	if err := h.Verify(runOf(t, s)); err != nil {
+		t.Error(err)
+	}
+	same(t, "signed here", wire.SignHeader(keyOf(t, s), runOf(t, s), h.Header).Append(nil), raw)
+	_, err := wire.ParseSignedHeader(raw[1:])
+	refused(t, "155 bytes", err, wire.ErrSize)
+}
+
+func specPayload(t *testing.T, s *spectest.Spec) {
+	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
+	if err := h.CheckPayload([]byte(s.Text(t, "payload"))); err != nil {
+		t.Error(err)
+	}
+	refused(t, "another", h.CheckPayload([]byte("payloaf")), wire.ErrInvalid)
+	refused(t, "a longer one", h.CheckPayload([]byte("payload ")), wire.ErrSize)
+}
+
+// Frames and versions.
+
+func specFrame(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "frame")
+	body := raw[4:]
+	if n := binary.BigEndian.Uint32(raw); int(n) != len(body) {
+		t.Errorf("length %d of %d bytes", n, len(body))
+	}
+	got, err := wire.ReadFrame(bytes.NewReader(raw), len(body))
+	same(t, "body", got, body)
+	refused(t, "frame", err, nil)
+	var b bytes.Buffer
+	refused(t, "write", wire.WriteFrame(&b, body, len(body)), nil)
+	same(t, "written", b.Bytes(), raw)
+	head := bytes.NewReader(raw)
+	_, err = wire.ReadFrame(head, len(body)-1)
+	refused(t, "too long", err, wire.ErrSize)
+	if head.Len() != len(body) {
+		t.Error("it read on behind the length")
+	}
+	_, err = wire.ReadFrame(bytes.NewReader(raw[:6]), len(body))
+	refused(t, "cut off", err, io.ErrUnexpectedEOF)
+}
+
+func specVersions(t *testing.T, s *spectest.Spec) {
+	digit := fmt.Sprintf(" %d", wire.Version)
+	for i, row := range s.Table(t, "domains") {
+		if versioned := strings.HasSuffix(row[0], digit); versioned == (i == domainHello) {
+			t.Errorf("domain %q", row[0])
+		}
+	}
+	_, err := wire.Open(runOf(t, s), changed(s.Hex(t, "message header"), 0, wire.Version+1))
+	refused(t, "message", err, wire.ErrVersion)
+	_, err = wire.DecodeRequest(changed(s.Hex(t, "request roster"), 0, wire.Version+1))
+	refused(t, "request", err, wire.ErrVersion)
+}
