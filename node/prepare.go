@@ -54,6 +54,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
 		return err
 	}
+	cfg.MicroBatch = passRows(cfg.Batch, cfg.MicroBatch, float64(n.genesis.Model.Context)/r.TokensPerSecond)
 	r.TokensPerStep = uint64(cfg.Batch * n.genesis.Model.Context)
 	if pace := n.cfg.Pace.Seconds(); pace > 0 {
 		r.TokensPerSecond = min(r.TokensPerSecond, float64(r.TokensPerStep)/pace)
@@ -79,6 +80,23 @@ func (n *node) planBatch(r hello.Record) (batch, micro int, err error) {
 		return 0, 0, fmt.Errorf("config: Batch is %d rows of %d tokens; this run takes at most %d rows a step, or 0 to plan it from the measured speed", n.cfg.Batch, context, rows)
 	}
 	return n.cfg.Batch, 0, nil
+}
+
+// passWithin is how long one forward and backward pass may take at the measured
+// speed: a leaver that cuts its step waits for the pass that is under way.
+const passWithin = time.Second
+
+// passRows is the largest divisor of batch within that time and within micro (0 =
+// batch), but at least one row.
+func passRows(batch, micro int, secondsPerRow float64) int {
+	rows := batch
+	if micro > 0 {
+		rows = micro
+	}
+	for rows > 1 && (batch%rows != 0 || float64(rows)*secondsPerRow > passWithin.Seconds()) {
+		rows--
+	}
+	return rows
 }
 
 func (n *node) trainerConfig(batch int) trainer.Config {

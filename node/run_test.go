@@ -55,6 +55,24 @@ func TestModelFitsMemory(t *testing.T) {
 	}
 }
 
+func TestPassRows(t *testing.T) {
+	for _, c := range []struct {
+		batch, micro  int
+		secondsPerRow float64
+		want          int
+	}{
+		{8, 0, 0.01, 8}, // fast: all at once
+		{8, 4, 0.01, 4}, // memory bounds it
+		{8, 0, 0.3, 2},  // a divisor of the batch
+		{7, 0, 0.3, 1},
+		{4, 2, 60, 1}, // no less than a row
+	} {
+		if got := passRows(c.batch, c.micro, c.secondsPerRow); got != c.want {
+			t.Errorf("%d rows, %d at once, %v s each: %d, want %d", c.batch, c.micro, c.secondsPerRow, got, c.want)
+		}
+	}
+}
+
 // Peers keep the record with the higher number, so a restart must not count
 // from the start again.
 func TestRecordNumbersGrowOverRestarts(t *testing.T) {
