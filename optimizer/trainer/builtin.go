@@ -83,7 +83,7 @@ func (b *Builtin) Slab() *tensor.Slab { return b.params }
 func (b *Builtin) Steps() int64 { return b.state.Step }
 
 // Step takes one AdamW step on the batch that seed, author and Steps draw.
-// Cancelling ctx ends it between two micro-batches.
+// Cancelling ctx ends it between two layers, and changes nothing.
 func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
 	loss, err := b.gradient(ctx)
 	if err != nil {
@@ -105,11 +105,12 @@ func (b *Builtin) gradient(ctx context.Context) (float64, error) {
 	b.data.Batch(b.config.Seed, b.config.Author, b.state.Step, b.config.Batch, width-1, b.tokens)
 	clear(b.grads.Data)
 	loss, passes := 0.0, b.config.Batch/rows
+	b.model.Cut = func() bool { return ctx.Err() != nil }
 	for i := range passes {
+		loss += b.model.LossGrad(b.params, b.grads, b.tokens[i*rows*width:(i+1)*rows*width])
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		loss += b.model.LossGrad(b.params, b.grads, b.tokens[i*rows*width:(i+1)*rows*width])
 	}
 	if passes > 1 {
 		tensor.Scale(1/float32(passes), b.grads.Data)

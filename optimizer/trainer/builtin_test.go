@@ -143,6 +143,37 @@ func TestSetStateErrors(t *testing.T) {
 	}
 }
 
+// endsLater is a context that is cancelled once it was asked so often.
+type endsLater struct {
+	context.Context
+	asks int
+}
+
+func (e *endsLater) Err() error {
+	if e.asks--; e.asks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A step that is cancelled in the middle of a pass ends there and changes nothing.
+func TestStepIsCutBetweenLayers(t *testing.T) {
+	b := newTrainer(t, miniConfig())
+	before := slices.Clone(b.Params())
+	for asks := range 3 { // before the layer, on the way back, at the end
+		if _, err := b.Step(&endsLater{context.Background(), asks}, 0.1); !errors.Is(err, context.Canceled) {
+			t.Errorf("cut after %d: error %v", asks, err)
+		}
+	}
+	if b.Steps() != 0 || !slices.Equal(before, b.Params()) {
+		t.Error("a step that was cut left a trace")
+	}
+	whole := newTrainer(t, miniConfig())
+	if got, want := steps(t, b, 2), steps(t, whole, 2); got != want || !slices.Equal(b.Params(), whole.Params()) {
+		t.Errorf("loss %v after steps that were cut, %v without", got, want)
+	}
+}
+
 func TestCancelledStepChangesNothing(t *testing.T) {
 	b := newTrainer(t, miniConfig())
 	before := slices.Clone(b.Params())

@@ -25,15 +25,16 @@ func BitsPerByte(ctx context.Context, c llama.Config, p *tensor.Slab, windows []
 	nats, targets := 0.0, 0
 	var model *llama.Model
 	for len(windows) > 0 {
-		if err := ctx.Err(); err != nil {
-			return 0, fmt.Errorf("evaluate: %w", err)
-		}
 		n := alike(windows, rows)
 		if context := len(windows[0]) - 1; model == nil || model.Config().Context != context {
 			c.Context = context
 			model = llama.NewModel(c, n)
+			model.Cut = func() bool { return ctx.Err() != nil }
 		}
 		nats += model.Loss(p, tokensOf(windows[:n])) * float64(n*c.Context)
+		if err := ctx.Err(); err != nil {
+			return 0, fmt.Errorf("evaluate: %w", err)
+		}
 		targets += n * c.Context
 		windows = windows[n:]
 	}

@@ -10,6 +10,11 @@ import (
 // Model computes losses, gradients and logits for up to batch windows at a
 // time. It holds no parameters, only activations.
 type Model struct {
+	// Cut is asked before each layer, which takes seconds where a large model
+	// meets a slow machine; true ends the pass, and what it returns is
+	// worthless. nil is never.
+	Cut func() bool
+
 	config  Config
 	batch   int
 	rope    *nn.Rope
@@ -60,6 +65,8 @@ func (m *Model) LossGrad(p, grad *tensor.Slab, tokens []int32) float64 {
 	m.backward(p, grad, s)
 	return loss
 }
+
+func (m *Model) cut() bool { return m.Cut != nil && m.Cut() }
 
 // Logits scores each token as the successor of prefix, of which it reads the
 // last Context tokens. The result, [Vocab], is valid until the next call. It

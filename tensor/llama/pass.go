@@ -11,6 +11,9 @@ func (m *Model) forward(p *tensor.Slab, s nn.AttentionShape) {
 	c, rows := m.config, s.Batch*s.Context
 	nn.Embedding(m.stream(0), embedOf(p), m.inputs[:rows], c.Hidden)
 	for l := range m.layers {
+		if m.cut() {
+			return
+		}
 		w := layerOf(p, l)
 		m.attentionForward(w, &m.layers[l], s)
 		m.mlpForward(w, &m.layers[l], m.stream(l+1), rows)
@@ -76,6 +79,9 @@ func (m *Model) backward(p, grad *tensor.Slab, s nn.AttentionShape) {
 	clear(m.dx[:rows*c.Hidden])
 	nn.RMSNormBackward(m.dx, c.normOf(grad), m.dnorm, m.out, c.normOf(p), m.rstd, rows, c.Hidden)
 	for l := c.Layers - 1; l >= 0; l-- {
+		if m.cut() {
+			return
+		}
 		w, g := layerOf(p, l), layerOf(grad, l)
 		m.mlpBackward(w, g, &m.layers[l], rows)
 		m.attentionBackward(w, g, &m.layers[l], s)
