@@ -143,8 +143,7 @@ func (c *fakeChain) close(f int, r uint32) { c.closed[f] = max(c.closed[f], r) }
 
 // tip is a stand-in for an encoded tip: its length and bytes follow from the
 // round and the chain digest.
-func (c *fakeChain) tip(f int, bytes int) []byte {
-	r := c.closed[f]
+func (c *fakeChain) tip(f int, r uint32, bytes int) []byte {
 	d, _ := c.ChainDigest(f, r)
 	b := binary.BigEndian.AppendUint32(nil, r)
 	b = append(b, d[:]...)

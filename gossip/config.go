@@ -23,11 +23,15 @@ type Config struct {
 	WindowAccept uint32 // W_a: rounds behind closed that gossip still brings; default 16
 	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
 	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload
+	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	TargetPeers  int    // connections that the roster dials for; default 12
 
 	// HasChunk reports whether a chunk of a snapshot is stored from an
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool
+	// Resume are the rounds of the tips of which there are such chunks, as
+	// Fetching named them; nil if there are none.
+	Resume []uint32
 }
 
 // Validate reports the first field that makes no sense, by name.
@@ -57,6 +61,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxPayload == 0 {
 		c.MaxPayload = wire.MaxPayload
+	}
+	if c.MaxTip == 0 {
+		c.MaxTip = wire.MaxChunks * wire.ChunkSize
 	}
 	if c.TargetPeers == 0 {
 		c.TargetPeers = defaultTargetPeers

@@ -30,11 +30,12 @@ func New(cfg Config, chain Chain) *Core {
 	c.evidence = newEvidence(e)
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.pull = newPull(e)
-	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}}
+	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.audit = audit{env: e}
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
+	c.serve.donate = donate{env: e, serve: &c.serve}
 	return c
 }
 
@@ -80,6 +81,8 @@ func (c *Core) PeerDown(now Time, id wire.PeerID) {
 	c.at(now)
 	c.roster.down(id)
 	c.repair.tick()
+	c.snapshot.gone(id)
+	c.serve.donate.gone(id)
 }
 
 // RecordChanged takes a newer record of a connected peer, verified.
@@ -194,6 +197,13 @@ func (c *Core) Replied(now Time, handle uint64) {
 	c.serve.replied(handle)
 }
 
+// Left says that the last byte of the answer of a ReplyChunk is on its way: the
+// next one may follow it, before Replied says that the asker has it.
+func (c *Core) Left(now Time, handle uint64) {
+	c.at(now)
+	c.serve.donate.left(handle)
+}
+
 // Announce publishes this node's own delta, whose header and payload are
 // durable already.
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
@@ -261,12 +271,17 @@ func (c *Core) CancelFetch(now Time) {
 
 // Installed says that the tips of the last Snapshot are in place. Until then the
 // rounds of this node are about to change as a whole, and no repair begins. If
-// they could not be installed: CancelFetch.
+// they could not be installed: TipsRefused.
 func (c *Core) Installed(now Time) {
 	c.at(now)
-	if c.snapshot.stage == installing {
-		c.snapshot.stage = idle
-	}
+	c.snapshot.installed()
+}
+
+// TipsRefused says that the tips of the last Snapshot do not fit the run, or
+// could not be put together: other donors are asked before theirs.
+func (c *Core) TipsRefused(now Time) {
+	c.at(now)
+	c.snapshot.refused()
 }
 
 // Compare starts a repair with a peer at once, without waiting for beats: a

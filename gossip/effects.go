@@ -53,12 +53,19 @@ type (
 	// ReplyGenesis answers with the genesis document.
 	ReplyGenesis struct{ Handle uint64 }
 
-	// ReplyManifest answers with a signed manifest of the node's tips. The
-	// caller keeps the chunks it names for as long as a fetch may take.
-	ReplyManifest struct{ Handle uint64 }
+	// ReplyManifest answers with a signed manifest of the node's tips: those
+	// of the rounds in At (one per fragment), a fragment whose tip of that
+	// round is not held without chunks; or, if At is empty, tips of the
+	// caller's choice. The caller keeps the chunks it names for as long as a
+	// fetch may take.
+	ReplyManifest struct {
+		Handle uint64
+		At     []uint32
+	}
 
-	// ReplyChunk answers with the chunk of that digest, or with NotFound.
-	// When the last byte left, or the stream failed, the caller says Replied.
+	// ReplyChunk answers with the chunk of that digest, or with NotFound. When
+	// the last byte left the caller may say Left, and once the asker has it
+	// all, or the stream failed, Replied.
 	ReplyChunk struct {
 		Handle uint64
 		Digest wire.Digest
@@ -118,6 +125,11 @@ type (
 		Fragment int
 		Shared   uint32
 	}
+
+	// Fetching says that chunks of the tips of these rounds, one for each
+	// fragment, are about to be stored. Remember them beside the chunks: after
+	// a restart they are Config.Resume.
+	Fetching struct{ At []uint32 }
 
 	// StoreChunk keeps one verified chunk of the snapshot being fetched.
 	StoreChunk struct {
@@ -195,6 +207,7 @@ func (CatchUp) effect()       {}
 func (BaseMismatch) effect()  {}
 func (StateDiffers) effect()  {}
 func (Audit) effect()         {}
+func (Fetching) effect()      {}
 func (StoreChunk) effect()    {}
 func (Snapshot) effect()      {}
 func (EvidenceFound) effect() {}

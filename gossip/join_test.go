@@ -42,13 +42,17 @@ func TestJoinTakesTipsFromManyPeers(t *testing.T) {
 			}
 		}
 	}
-	unattested := slices.ContainsFunc(n.effects, func(e Effect) bool {
-		v, ok := e.(Event)
-		return ok && strings.Contains(v.Text, "unattested")
-	})
-	if !unattested {
-		t.Error("a joiner that trusts nobody does not say that its donor is unattested")
+	if !said(n, "takes tips attested by 4 of 4") {
+		t.Error("a joiner whose link names nobody does not say who attests its donor's tips")
 	}
+}
+
+// said reports whether an event of the node has that text in it.
+func said(n *node, text string) bool {
+	return slices.ContainsFunc(n.effects, func(e Effect) bool {
+		v, ok := e.(Event)
+		return ok && strings.Contains(v.Text, text)
+	})
 }
 
 func TestJoinPrefersTrustedPeers(t *testing.T) {
@@ -90,7 +94,7 @@ func TestJoinResumesAfterRestart(t *testing.T) {
 	asked := 0
 	n.do(func() { n.core.FetchTips(w.now) })
 	w.runUntilTrue(w.now+60_000, func() bool {
-		asked = max(asked, len(n.core.snapshot.chunks))
+		asked = max(asked, len(n.core.snapshot.transfer.chunks))
 		return w.equal()
 	})
 	if want := 3*16 - stored; asked != want {
@@ -127,7 +131,7 @@ func TestJoiningNodeDonatesNothing(t *testing.T) {
 // somebody else signed.
 func TestManifestOfAnotherIsRefused(t *testing.T) {
 	w := ran(t, 26, 2, options{tipBytes: 1000})
-	forged := wire.EncodeManifest(testKey(99), w.run, w.nodes[0].manifest())
+	forged := wire.EncodeManifest(testKey(99), w.run, w.nodes[0].manifest(nil))
 	w.nodes[0].lie = func(k wire.RequestKind, b []byte) []byte {
 		if k == wire.GetManifest {
 			return wire.Response{Status: wire.OK, Body: forged}.Encode()

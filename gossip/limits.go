@@ -133,10 +133,31 @@ const (
 
 // Snapshots.
 const (
-	// maxChunkCalls and maxChunkCallsPerPeer bound the chunks in flight: 4 MiB
-	// on the way fills a long fat link, and a donor serves others too.
-	maxChunkCalls        = 16
-	maxChunkCallsPerPeer = 4
+	// maxChunkCalls bounds the chunks asked for at once: 8 MiB, which is what
+	// they take in memory.
+	maxChunkCalls = 32
+	// minChunkAhead and maxChunkAhead bound those asked of one donor, by its
+	// rate: one that leaves and one behind it on any link, and 2 MiB for a fast
+	// one, so that its link is never idle for a round trip (100 Mbit/s x 80 ms
+	// are four chunks). chunkAheadMs is the time that they cover.
+	minChunkAhead = 2
+	maxChunkAhead = 8
+	chunkAheadMs  = 300
+	// maxDonors is how many peers give the chunks of one snapshot: four links
+	// fill most others, and each donor holds the tips in memory meanwhile.
+	maxDonors = 4
+	// maxAttesters is how many peers are asked what they know of a donor's
+	// rounds: a majority of 16 is as good as one of a thousand.
+	maxAttesters = 16
+	// attestMs is how long their answers are awaited.
+	attestMs = 5_000
+	// gatherBeats is for how many beat periods a joiner that reached no peer of
+	// its link waits for others that could attest what the first one shows.
+	gatherBeats = 2
+	// maxDisputes is how many manifests a majority may speak against before the
+	// one that most peers show is taken, majority or not: honest peers may
+	// differ for a while, and no liar must keep a joiner out for good.
+	maxDisputes = 8
 	// snapshotRetryMs is the pause before another donor is asked, triedMs how
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000
@@ -144,6 +165,15 @@ const (
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
 	// anew: its donors are gone or have moved on.
 	maxChunkTries = 16
+	// chunkCallMs is the time for one chunk: longer than a request may wait for
+	// its turn at a donor that has many askers.
+	chunkCallMs = 90_000
+	// stallMs is how long a donor that owes chunks may be still before an idle
+	// one is asked for them as well; a slow link gets longer, by its rate.
+	stallMs = 5_000
+	// progressMs is how long nothing may come from anybody before the manifest
+	// is taken anew, from another donor.
+	progressMs = 30_000
 )
 
 // Serving.
@@ -165,4 +195,18 @@ const (
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// roster, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
+	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
+	// share of the link that is worth having, the others find another donor.
+	maxChunkAskers = 8
+	// maxChunksAway bounds the chunks that leave at once over all askers: four
+	// connections fill a link that one alone, far away, would not.
+	// maxChunksBeside is how many may leave beside payloads of the run: with n
+	// of those on their way n/(n+1) of the link is theirs, however many join.
+	maxChunksAway   = 4
+	maxChunksBeside = 1
+	// chunkSlotMs is how long a chunk counts as leaving: 200 kbit/s. An asker
+	// that reads more slowly keeps nobody else waiting.
+	chunkSlotMs = 10_000
+	// chunkWaitMs is how long a request may wait for its turn.
+	chunkWaitMs = 60_000
 )

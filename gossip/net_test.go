@@ -31,6 +31,7 @@ type options struct {
 	loss      float64 // of a gossip hop
 	rate      float64 // bytes per ms of a stream
 	tipBytes  int
+	link      float64 // bytes per ms of each node's link, both ways; 0: a stream does not feel others
 	window    uint32 // W_u
 }
 
@@ -159,6 +160,8 @@ func (w *world) disconnect(i, j int) {
 	}
 	delete(a.links, j)
 	delete(b.links, i)
+	a.sever(b)
+	b.sever(a)
 	for _, pair := range [][2]*node{{a, b}, {b, a}} {
 		n, p := pair[0], pair[1]
 		if n.up {

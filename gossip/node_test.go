@@ -24,11 +24,13 @@ type node struct {
 	handles  uint64
 	waiting  map[uint64]func(answer []byte) // by handle
 	chunks   map[wire.Digest][]byte
+	resume   []uint32 // what Fetching said
 	keep     map[wire.Digest][]byte        // chunks of manifests given out
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 
 	received int64 // payload bytes
+	link     link
 	offers   map[wire.Digest]int
 	fetched  map[wire.Digest]int
 	effects  []Effect // those that tests look at
@@ -46,7 +48,7 @@ var errDown = errors.New("peer is not reachable")
 func (n *node) boot() {
 	n.core = New(Config{
 		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: int64(n.w.now), BeatMinMs: 200, WindowUnion: n.w.opt.window,
-		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil },
+		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
 	n.core.SetRecord(n.w.now, signed)
@@ -93,7 +95,7 @@ func (n *node) carry(e Effect) {
 	case ReplyPayload:
 		n.replyPayload(e)
 	case ReplyManifest:
-		n.reply(e.Handle, wire.Response{Status: wire.OK, Body: wire.EncodeManifest(n.key, n.w.run, n.manifest())}.Encode())
+		n.reply(e.Handle, wire.Response{Status: wire.OK, Body: wire.EncodeManifest(n.key, n.w.run, n.manifest(e.At))}.Encode())
 	case ReplyChunk:
 		n.replyChunk(e)
 	case Offer:
@@ -105,6 +107,8 @@ func (n *node) carry(e Effect) {
 	case EvidenceFound:
 		n.chain.convict(e.Evidence)
 		n.effects = append(n.effects, e)
+	case Fetching:
+		n.resume = e.At
 	case StoreChunk:
 		n.chunks[e.Digest] = e.Bytes
 	case Snapshot:
@@ -206,6 +210,10 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 			once(nil, errors.New("answer too long"))
 			return
 		}
+		if n.w.opt.link > 0 {
+			n.ship(by, handle, b, once)
+			return
+		}
 		took := n.w.delay() + Time(float64(len(b))/n.w.opt.rate)
 		n.w.after(took, func() {
 			if n.up && by.links[n.index] {
@@ -248,23 +256,33 @@ func (n *node) replyPayload(e ReplyPayload) {
 	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: payload}.Encode())
 }
 
-func (n *node) manifest() wire.Manifest {
+// manifest lists the tips of given rounds, or the present ones.
+func (n *node) manifest(at []uint32) wire.Manifest {
 	var m wire.Manifest
 	for f := range n.chain.closed {
-		d, _ := n.chain.ChainDigest(f, n.chain.closed[f])
-		fm := wire.FragmentManifest{Round: n.chain.closed[f], Closed: n.chain.closed[f], Chain: d}
-		if fm.Round > 0 {
-			fm.Size, fm.Chunks = uint64(max(n.w.opt.tipBytes, 100)), n.cut(f, d)
+		fm := wire.FragmentManifest{Round: n.chain.closed[f], Closed: n.chain.closed[f]}
+		if at != nil {
+			fm.Round = min(at[f], fm.Closed)
+		}
+		fm.Chain, _ = n.chain.ChainDigest(f, fm.Round)
+		fm.State, _ = n.chain.StateDigest(f, fm.Round)
+		if fm.Round > 0 && (at == nil || at[f] == fm.Round && at[f] >= n.chain.base[f]) {
+			fm.Size, fm.Chunks = uint64(n.w.tipBytes()), n.cut(f, fm.Round)
+		} else {
+			fm.Round = 0
 		}
 		m.Fragments = append(m.Fragments, fm)
 	}
 	return m
 }
 
-// cut splits the tip of f, whose chain digest is d, into chunks to serve.
-func (n *node) cut(f int, d wire.Digest) []wire.Digest {
+func (w *world) tipBytes() int { return max(w.opt.tipBytes, 100) }
+
+// cut splits the tip of a round of f into chunks to serve.
+func (n *node) cut(f int, r uint32) []wire.Digest {
+	d, _ := n.chain.ChainDigest(f, r)
 	if n.tips[d] == nil {
-		tip := n.chain.tip(f, max(n.w.opt.tipBytes, 100))
+		tip := n.chain.tip(f, r, n.w.tipBytes())
 		n.tips[d] = wire.ChunkDigests(tip)
 		for i, c := range n.tips[d] {
 			n.keep[c] = tip[i*wire.ChunkSize : min(len(tip), (i+1)*wire.ChunkSize)]
@@ -274,7 +292,6 @@ func (n *node) cut(f int, d wire.Digest) []wire.Digest {
 }
 
 func (n *node) replyChunk(e ReplyChunk) {
-	n.manifest() // a node can serve the chunks of its present tips
 	b := n.keep[e.Digest]
 	if b == nil {
 		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
@@ -376,17 +393,18 @@ func (c *Core) overLimit() (what string, is, most int) {
 		{"wants", len(c.pull.wants), maxWants},
 		{"pulls", c.pull.flying, maxPulls},
 		{"repairs", len(c.repair.sessions), maxRepairs},
-		{"chunk calls", c.snapshot.flying, maxChunkCalls},
+		{"chunk calls", c.snapshot.transfer.flying, maxChunkCalls},
+		{"chunk askers", len(c.serve.donate.askers), maxChunkAskers},
 		{"parked", len(c.serve.parked), maxParked},
 		{"bytes under way", c.serve.bytesAway, maxServing},
-		{"calls", len(c.calls), maxPulls + maxRepairs + (maxChunkCallsPerPeer+2)*(len(c.peers.list)+1)},
+		{"calls", len(c.calls), maxPulls + maxRepairs + maxAttesters + (maxChunkAhead+3)*(len(c.peers.list)+1)},
 	} {
 		if s.is > s.most || s.is < 0 {
 			return s.what, s.is, s.most
 		}
 	}
 	for _, p := range c.peers.list {
-		if p.pulls > maxPullsPerPeer || p.chunks > maxChunkCallsPerPeer || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
+		if p.pulls > maxPullsPerPeer || p.chunks > maxChunkAhead || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
 			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxPullsPerPeer
 		}
 	}

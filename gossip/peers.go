@@ -35,6 +35,9 @@ type peer struct {
 
 	// pull, snapshot, serve: calls and bytes in flight, measured rate.
 	pulls, chunks int
+	chunkAt       Time // when its last chunk came, or the first was asked for
+	chunkAfter    Time // no chunk before: it was busy
+	badTips       int  // how often its tips were refused or spoken against
 	serving       int
 	parked        int
 	asks          int  // costly requests in the second that began at asksFrom

@@ -13,6 +13,7 @@ type serve struct {
 	seen      *seen
 	roster    *roster
 	joining   func() bool // this node holds nothing yet that it may donate
+	donate    donate
 	parked    []parked
 	replies   []reply // under way
 	bytesAway int
@@ -31,6 +32,7 @@ type reply struct {
 	handle uint64
 	to     *peer
 	bytes  int
+	chunk  bool // of a tip, not a payload of the run
 	until  Time // its place is freed then
 }
 
@@ -54,7 +56,7 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	case wire.GetPayload:
 		s.payload(handle, p, r)
 	case wire.GetChunk:
-		s.chunk(handle, p, r.Digest)
+		s.donate.request(handle, p, r.Digest)
 	default:
 		s.costly(handle, p, r)
 	}
@@ -101,7 +103,18 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.headers(handle, r.Rounds)
 	case wire.GetManifest:
 		s.emit(ReplyManifest{Handle: handle})
+	case wire.GetTips:
+		s.tips(handle, r.At)
 	}
+}
+
+// tips answers for given rounds, one for each fragment.
+func (s *serve) tips(handle uint64, at []uint32) {
+	if len(at) != s.chain.Fragments() {
+		s.status(handle, wire.Refused)
+		return
+	}
+	s.emit(ReplyManifest{Handle: handle, At: at})
 }
 
 // rounds answers for each range with the digests of the sets held.
@@ -187,7 +200,7 @@ func (s *serve) cannot(handle uint64, held bool) {
 
 // give sends a payload that is held, if there is a place for it.
 func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
-	if !s.place(handle, p, s.size(id)) {
+	if !s.place(handle, p, s.size(id), false) {
 		return false
 	}
 	s.emit(ReplyPayload{Handle: handle, ID: id})
@@ -203,7 +216,7 @@ func (s *serve) size(id wire.Digest) int {
 }
 
 // place takes room for a bulk answer. An answer above the limits may go alone.
-func (s *serve) place(handle uint64, p *peer, bytes int) bool {
+func (s *serve) place(handle uint64, p *peer, bytes int, chunk bool) bool {
 	bytes = max(bytes, servingFloor)
 	if s.bytesAway > 0 && s.bytesAway+bytes > maxServing {
 		return false
@@ -213,27 +226,24 @@ func (s *serve) place(handle uint64, p *peer, bytes int) bool {
 	}
 	s.bytesAway += bytes
 	p.serving += bytes
-	s.replies = append(s.replies, reply{handle: handle, to: p, bytes: bytes, until: s.now + servingTtlMs})
+	s.replies = append(s.replies, reply{handle: handle, to: p, bytes: bytes, chunk: chunk, until: s.now + servingTtlMs})
 	return true
 }
 
-func (s *serve) chunk(handle uint64, p *peer, digest wire.Digest) {
-	if !s.place(handle, p, wire.ChunkSize) {
-		s.status(handle, wire.Busy)
-		return
-	}
-	s.emit(ReplyChunk{Handle: handle, Digest: digest})
+// payloadsAway reports whether payloads of the run are on their way.
+func (s *serve) payloadsAway() bool {
+	return slices.ContainsFunc(s.replies, func(r reply) bool { return !r.chunk })
 }
 
 // replied frees the place of an answer and gives it to those that wait.
 func (s *serve) replied(handle uint64) {
 	i := slices.IndexFunc(s.replies, func(r reply) bool { return r.handle == handle })
-	if i < 0 {
-		return
+	if i >= 0 {
+		s.free(s.replies[i])
+		s.replies = slices.Delete(s.replies, i, i+1)
+		s.retry(func(wire.Digest) bool { return true })
 	}
-	s.free(s.replies[i])
-	s.replies = slices.Delete(s.replies, i, i+1)
-	s.retry(func(wire.Digest) bool { return true })
+	s.donate.left(handle)
 }
 
 func (s *serve) free(r reply) {
@@ -287,4 +297,5 @@ func (s *serve) tick() {
 		}
 		return late
 	})
+	s.donate.tick()
 }

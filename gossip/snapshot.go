@@ -1,33 +1,30 @@
 package gossip
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip/wire"
 )
 
-// snapshot takes tips whole: the manifest from one donor, its chunks from
-// every peer that turns out to have them. Tips are deterministic, so a peer at
-// the same round of a fragment has the same chunks.
+// snapshot takes tips whole: a manifest from one donor, what other peers know
+// of its rounds (attest.go), and its chunks from every peer that can make the
+// same tips (chunks.go).
 type snapshot struct {
 	*env
 	stage    stage
 	prefer   wire.PeerID          // the donor to ask first, zero for none
 	only     bool                 // ask no other: they are on other chains
 	tried    map[wire.PeerID]Time // donors asked of late: others come first
+	began    Time                 // when this fetch did
 	after    Time                 // not before: pause between donors
 	attempt  int                  // counts manifests; answers to an earlier one are ignored
+	disputes int                  // manifests of this fetch that were spoken against
+	resume   []uint32             // rounds of tips of which chunks are stored, nil for none
 	donor    wire.PeerID
 	manifest wire.Manifest
-	chunks   []chunk
-	first    int   // no chunk before this one is missing
-	missing  int   // chunks not stored yet
-	flying   int   // chunk requests in flight
-	have     int64 // bytes stored, of total
-	total    int64
-	lacks    map[lack]bool
-	donors   map[wire.PeerID]bool // peers that gave a chunk
+	ballot   ballot
+	transfer transfer
 }
 
 type stage uint8
@@ -36,33 +33,10 @@ const (
 	idle       stage = iota
 	choosing         // wants a donor
 	asking           // awaits the manifest
+	attesting        // awaits what others know of it
 	fetching         // awaits chunks
 	installing       // all chunks are stored: awaits Installed
 )
-
-// chunk is one chunk of the manifest.
-type chunk struct {
-	digest   wire.Digest
-	fragment int
-	size     int
-	state    chunkState
-	tries    int
-	after    Time // not before: it failed or every donor was busy
-}
-
-type chunkState uint8
-
-const (
-	chunkMissing chunkState = iota
-	chunkAsked
-	chunkStored
-)
-
-// lack says that a peer does not have a fragment's tip of this manifest.
-type lack struct {
-	peer     wire.PeerID
-	fragment int
-}
 
 func (s *snapshot) busy() bool { return s.stage != idle }
 
@@ -72,7 +46,8 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 	if s.busy() {
 		return
 	}
-	s.stage, s.prefer, s.only, s.after = choosing, prefer, only, s.now
+	s.stage, s.prefer, s.only = choosing, prefer, only
+	s.began, s.after, s.disputes = s.now, s.now, 0
 	if only {
 		delete(s.tried, prefer)
 	}
@@ -85,11 +60,39 @@ func (s *snapshot) cancel() {
 	s.attempt++
 }
 
+// installed says that the tips are in place.
+func (s *snapshot) installed() {
+	if s.stage == installing {
+		s.stage, s.resume = idle, nil
+	}
+}
+
+// refused says that the tips could not be put in place: their donor comes after
+// all others from now on.
+func (s *snapshot) refused() {
+	if p := s.peers.find(s.donor); p != nil {
+		p.badTips++
+	}
+	s.resume = nil
+	s.cancel()
+}
+
+// gone takes the loss of the last connection to a peer.
+func (s *snapshot) gone(id wire.PeerID) {
+	if s.stage == fetching {
+		s.reclaim()
+		s.pump()
+	}
+}
+
 func (s *snapshot) tick() {
 	switch s.stage {
 	case choosing:
 		s.choose()
+	case attesting:
+		s.count()
 	case fetching:
+		s.reclaim()
 		s.pump()
 	}
 }
@@ -97,7 +100,7 @@ func (s *snapshot) tick() {
 // choose asks the best donor that was not tried of late, each in turn and then
 // all over again.
 func (s *snapshot) choose() {
-	if s.now < s.after {
+	if s.now < s.after || s.gathers() {
 		return
 	}
 	p := s.best()
@@ -115,33 +118,59 @@ func (s *snapshot) choose() {
 	s.askManifest(p)
 }
 
-// best prefers the named donor, then peers named in the link, then the most
-// folded tokens, then the smaller id.
+// gathers reports whether to wait for more peers: none of the link is here, and
+// too few others to attest what one of them shows.
+func (s *snapshot) gathers() bool {
+	if s.only || s.now >= s.began+Time(gatherBeats*s.beatPeriod()) {
+		return false
+	}
+	witnesses := 0
+	for _, p := range s.peers.list {
+		if s.mayDonate(p) && s.cfg.trusts(p.id) {
+			return false
+		}
+		if s.mayDonate(p) && p.beat != nil {
+			witnesses++
+		}
+	}
+	return witnesses < minAttesters
+}
+
+// mayDonate reports whether p can be asked for tips.
+func (s *snapshot) mayDonate(p *peer) bool {
+	return s.usable(p) && (p.beat == nil || p.beat.State != wire.Joining)
+}
+
 func (s *snapshot) best() *peer {
 	var best *peer
 	for _, p := range s.peers.list {
-		joining := p.beat != nil && p.beat.State == wire.Joining
-		if !s.usable(p) || joining || s.only && p.id != s.prefer {
+		if !s.mayDonate(p) || s.only && p.id != s.prefer {
 			continue
 		}
 		if at, ok := s.tried[p.id]; ok && s.now < at+triedMs {
 			continue
 		}
-		if best == nil || s.rank(p) > s.rank(best) || s.rank(p) == s.rank(best) && p.folded() > best.folded() {
+		if best == nil || s.better(p, best) {
 			best = p
 		}
 	}
 	return best
 }
 
-func (s *snapshot) rank(p *peer) int {
-	switch {
-	case p.id == s.prefer:
-		return 2
-	case s.cfg.trusts(p.id):
-		return 1
+// better prefers the named donor, then those whose tips were never refused,
+// then peers named in the link, then the most folded tokens, then the smaller
+// id.
+func (s *snapshot) better(p, q *peer) bool {
+	if named := p.id == s.prefer; named != (q.id == s.prefer) {
+		return named
 	}
-	return 0
+	if p.badTips != q.badTips {
+		return p.badTips < q.badTips
+	}
+	if trusted := s.cfg.trusts(p.id); trusted != s.cfg.trusts(q.id) {
+		return trusted
+	}
+	return p.folded() > q.folded()
 }
 
 func (p *peer) folded() uint64 {
@@ -151,213 +180,126 @@ func (p *peer) folded() uint64 {
 	return p.beat.Folded
 }
 
+// askManifest asks p for its tips; first, where chunks are stored already, for
+// those of the rounds that they are of.
 func (s *snapshot) askManifest(p *peer) {
-	text := "asks for the tips"
-	if !s.cfg.trusts(p.id) {
-		text += ", unattested: the link does not name this peer"
-	}
-	s.event(EventSnapshot, p.id, text)
 	s.stage, s.donor = asking, p.id
 	s.attempt++
+	if s.resume == nil {
+		s.event(EventSnapshot, p.id, "asks for the tips")
+		s.askDonor(p, wire.Request{Kind: wire.GetManifest})
+		return
+	}
+	s.event(EventSnapshot, p.id, "asks for the tips of which chunks are stored")
+	s.askDonor(p, wire.Request{Kind: wire.GetTips, At: s.resume})
+}
+
+func (s *snapshot) askDonor(p *peer, q wire.Request) {
 	attempt := s.attempt
-	s.call(p.id, wire.Request{Kind: wire.GetManifest}, wire.GetManifest.MaxResponse(), callMs, func(b []byte, err error) {
-		if attempt == s.attempt {
-			s.gotManifest(p.id, b, err)
+	s.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+		if attempt != s.attempt {
+			return
+		}
+		m, err := s.open(p, b, err)
+		switch {
+		case err == nil && (q.Kind == wire.GetManifest || s.resumes(m)):
+			s.manifest = m
+			s.attest()
+		case q.Kind == wire.GetTips && s.usable(p):
+			s.resume = nil
+			s.askManifest(p)
+		default:
+			s.another(fmt.Sprintf("no manifest: %v", err))
 		}
 	})
 }
 
-func (s *snapshot) gotManifest(from wire.PeerID, b []byte, err error) {
-	if err == nil {
-		var m wire.Manifest
-		if m, err = s.open(from, b); err == nil {
-			s.begin(m)
-			return
-		}
-		s.misbehaved(from, err.Error())
+// open takes an answer to a request for tips. What no honest peer sends is held
+// against it.
+func (s *snapshot) open(p *peer, b []byte, err error) (wire.Manifest, error) {
+	if err != nil {
+		return wire.Manifest{}, err
 	}
-	s.another(fmt.Sprintf("no manifest: %v", err))
-}
-
-func (s *snapshot) open(from wire.PeerID, b []byte) (wire.Manifest, error) {
 	m, err := wire.OpenManifest(s.cfg.Run, b)
 	switch {
 	case err != nil:
-		return m, err
-	case m.Author != from:
-		return m, fmt.Errorf("%w: manifest of %v, asked %v", wire.ErrInvalid, m.Author, from)
+	case m.Author != p.id:
+		err = fmt.Errorf("%w: manifest of %v, asked %v", wire.ErrInvalid, m.Author, p.id)
 	case len(m.Fragments) != s.chain.Fragments():
-		return m, fmt.Errorf("%w: manifest with %d fragments in a run of %d", wire.ErrInvalid, len(m.Fragments), s.chain.Fragments())
+		err = fmt.Errorf("%w: manifest with %d fragments in a run of %d", wire.ErrInvalid, len(m.Fragments), s.chain.Fragments())
+	default:
+		err = s.sized(m)
 	}
-	return m, nil
+	if err != nil {
+		s.misbehaved(p.id, err.Error())
+	}
+	return m, err
 }
 
-// another pauses and chooses again.
-func (s *snapshot) another(why string) {
-	s.event(EventSnapshot, s.donor, why)
-	s.stage, s.after = choosing, s.now+snapshotRetryMs
-	s.attempt++
-}
-
-// begin lists the chunks that are not stored from an earlier attempt.
-func (s *snapshot) begin(m wire.Manifest) {
-	s.stage, s.manifest = fetching, m
-	s.chunks, s.first, s.missing, s.flying, s.have, s.total = nil, 0, 0, 0, 0, 0
-	s.lacks, s.donors = map[lack]bool{}, map[wire.PeerID]bool{}
-	if genesisOnly(m) {
-		s.done()
-		return
-	}
-	listed := map[wire.Digest]bool{}
+// sized refuses tips that are larger than those of this run can be, before
+// anything of them is fetched.
+func (s *snapshot) sized(m wire.Manifest) error {
 	for f, fm := range m.Fragments {
-		for i, d := range fm.Chunks {
-			if !listed[d] {
-				listed[d] = true
-				s.list(chunk{digest: d, fragment: f, size: fm.ChunkLen(i)})
-			}
+		if fm.Size > s.cfg.MaxTip {
+			return fmt.Errorf("%w: tip of fragment %d with %d bytes, at most %d in this run", wire.ErrInvalid, f, fm.Size, s.cfg.MaxTip)
 		}
 	}
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", s.missing, s.have, s.total))
-	s.pump()
+	return nil
 }
 
-// genesisOnly reports whether a manifest says that nothing was folded yet.
-func genesisOnly(m wire.Manifest) bool {
-	for _, f := range m.Fragments {
-		if f.Round > 0 {
+// resumes reports whether a manifest has all the tips of which chunks are
+// stored, and none so old that newer ones are the shorter way.
+func (s *snapshot) resumes(m wire.Manifest) bool {
+	for f, fm := range m.Fragments {
+		if f >= len(s.resume) || fm.Round != s.resume[f] || fm.Round > 0 && fm.Size == 0 {
+			return false
+		}
+		if fm.Closed-fm.Round > s.cfg.WindowAccept {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *snapshot) list(c chunk) {
-	s.total += int64(c.size)
-	if s.cfg.HasChunk(c.digest) {
-		s.have += int64(c.size)
-		return
-	}
-	s.missing++
-	s.chunks = append(s.chunks, c)
+// another pauses and chooses again.
+func (s *snapshot) another(why string) {
+	s.event(EventSnapshot, s.donor, "another donor: "+why)
+	s.stage, s.after = choosing, s.now+snapshotRetryMs
+	s.attempt++
 }
 
-// pump asks for as many chunks as may be in flight.
-func (s *snapshot) pump() {
-	if s.missing == 0 {
-		s.done()
-		return
-	}
-	for s.chunks[s.first].state == chunkStored {
-		s.first++
-	}
-	for i := s.first; i < len(s.chunks); i++ {
-		if s.flying >= maxChunkCalls {
-			return
-		}
-		c := &s.chunks[i]
-		if c.state != chunkMissing || s.now < c.after {
-			continue
-		}
-		p, left := s.source(c)
-		if p != nil {
-			s.askChunk(i, p)
-		} else if !left {
-			s.another("its donors are gone or have moved on")
-			return
-		}
-	}
+// genesisOnly reports whether a manifest says that nothing was folded yet.
+func genesisOnly(m wire.Manifest) bool {
+	return !slices.ContainsFunc(m.Fragments, func(f wire.FragmentManifest) bool { return f.Round > 0 })
 }
 
-// source returns the connected peer to ask for c: of those that may have it
-// the one with the fewest chunks in flight, the donor on a tie. left is false
-// if no peer may have it.
-func (s *snapshot) source(c *chunk) (best *peer, left bool) {
-	if c.tries >= maxChunkTries {
-		return nil, false
-	}
-	for _, p := range s.peers.list {
-		if !s.usable(p) || s.lacks[lack{p.id, c.fragment}] {
-			continue
-		}
-		left = true
-		if p.chunks >= maxChunkCallsPerPeer {
-			continue
-		}
-		if best == nil || p.chunks < best.chunks || p.chunks == best.chunks && p.id == s.donor {
-			best = p
-		}
-	}
-	return best, left
-}
-
-func (s *snapshot) askChunk(i int, p *peer) {
-	c := &s.chunks[i]
-	c.state = chunkAsked
-	c.tries++
-	p.chunks++
-	s.flying++
-	asked, attempt := s.now, s.attempt
-	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
-	s.call(p.id, request, wire.GetChunk.MaxResponse(), p.transferMs(c.size), func(b []byte, err error) {
-		p.chunks--
-		if err == nil {
-			p.sampled(len(b), int64(s.now-asked))
-		}
-		if attempt != s.attempt {
-			return
-		}
-		s.flying--
-		s.gotChunk(&s.chunks[i], p, b, err)
-		s.pump()
-	})
-}
-
-func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
-	c.state = chunkMissing
-	switch {
-	case err == nil && len(b) == c.size && wire.Sum(b) == c.digest:
-		c.state = chunkStored
-		s.missing--
-		s.have += int64(c.size)
-		s.donors[p.id] = true
-		s.emit(StoreChunk{Digest: c.digest, Bytes: b})
-	case err == nil:
-		s.misbehaved(p.id, fmt.Sprintf("%d bytes that are not chunk %v", len(b), c.digest))
-		s.lacks[lack{p.id, c.fragment}] = true
-	case errors.Is(err, wire.ErrBusy):
-		c.tries--
-		c.after = s.now + busyRetryMs
-	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
-		c.tries--
-		s.lacks[lack{p.id, c.fragment}] = true
-	default:
-		c.after = s.now + busyRetryMs
-		s.lacks[lack{p.id, c.fragment}] = p.id != s.donor
-	}
-}
-
+// done hands up the manifest: every chunk of it is stored.
 func (s *snapshot) done() {
 	s.stage = installing
-	if s.total == 0 {
-		s.stage = idle // from genesis: there is nothing to install
+	if genesisOnly(s.manifest) {
+		s.stage, s.resume = idle, nil // there is nothing to install
 	}
 	s.attempt++
 	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", s.total, len(s.donors)))
-	s.chunks, s.lacks = nil, nil
+	t := &s.transfer
+	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
+	s.transfer = transfer{}
 }
 
 // phase describes the fetch for people, and the share that is done.
 func (s *snapshot) phase() (string, float64) {
-	const mb = 1e6
 	switch s.stage {
 	case choosing:
+		if s.gathers() {
+			return "waiting for peers that can attest tips: none of the link is reached", 0
+		}
 		return "looking for a donor", 0
 	case asking:
 		return fmt.Sprintf("asking %v for its tips", s.donor), 0
+	case attesting:
+		return "asking others about the donor's tips: " + s.ballot.String(), 0
 	case fetching:
-		return fmt.Sprintf("snapshot %.1f of %.1f MB from %d peers", float64(s.have)/mb, float64(s.total)/mb, max(len(s.donors), 1)),
-			float64(s.have) / float64(max(s.total, 1))
+		return s.transfer.String(), s.transfer.share()
 	case installing:
 		return "putting the tips together", 1
 	}

@@ -1,0 +1,191 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// Tips are taken on the word of a peer that the link names, or where more than
+// half of those that know their rounds show the same chain and state there. A
+// peer that has forgotten the rounds, or has not come to them, does not count.
+
+// ballot counts the peers by what they show at the rounds of a manifest: each
+// camp has a position of its own.
+type ballot struct {
+	camps []camp // the first is that of the donor
+	asked int
+	open  int // answers still awaited
+	until Time
+}
+
+type camp struct {
+	position wire.Digest
+	peers    int
+}
+
+// String is the count so far, for people.
+func (b ballot) String() string {
+	known := 0
+	for _, c := range b.camps {
+		known += c.peers
+	}
+	return fmt.Sprintf("attested by %d of %d", b.camps[0].peers, known)
+}
+
+// add counts a peer.
+func (b *ballot) add(position wire.Digest) {
+	i := slices.IndexFunc(b.camps, func(c camp) bool { return c.position == position })
+	if i < 0 {
+		b.camps = append(b.camps, camp{position, 1})
+		return
+	}
+	b.camps[i].peers++
+}
+
+// result is how many peers are of the donor's position, of the largest other
+// one, and of any.
+func (b *ballot) result() (yes, rival, known int) {
+	yes = b.camps[0].peers
+	known = yes
+	for _, c := range b.camps[1:] {
+		rival = max(rival, c.peers)
+		known += c.peers
+	}
+	return yes, rival, known
+}
+
+// attest asks other peers what they know of the manifest's rounds, unless the
+// donor is believed anyway: the link names it, or repair chose its chain.
+func (s *snapshot) attest() {
+	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
+	if s.only || s.cfg.trusts(s.donor) {
+		s.begin()
+		return
+	}
+	s.stage = attesting
+	if genesisOnly(s.manifest) {
+		s.attestGenesis()
+	} else {
+		s.askAttesters()
+	}
+	s.count()
+}
+
+// positionOf is the position of a manifest's author.
+func positionOf(m wire.Manifest) wire.Digest {
+	var b []byte
+	for _, f := range m.Fragments {
+		if f.Round > 0 {
+			b = append(append(b, f.Chain[:]...), f.State[:]...)
+		}
+	}
+	return wire.Sum(b)
+}
+
+// attestGenesis counts by what the last beats say: a run that has folded
+// something is not at genesis.
+func (s *snapshot) attestGenesis() {
+	began := wire.Sum([]byte("began"))
+	for _, p := range s.attesters() {
+		switch {
+		case p.beat == nil:
+		case p.beat.Folded > 0:
+			s.ballot.add(began)
+		default:
+			s.ballot.add(s.ballot.camps[0].position)
+		}
+	}
+}
+
+// attesters are the peers but the donor that may know something of the run.
+func (s *snapshot) attesters() []*peer {
+	var out []*peer
+	for _, p := range s.peers.list {
+		if p.id != s.donor && s.mayDonate(p) && len(out) < maxAttesters {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// askAttesters asks for chain and state at the rounds of the manifest, which
+// stand in front of the range that begins after each.
+func (s *snapshot) askAttesters() {
+	var ranges []wire.Range
+	for f, fm := range s.manifest.Fragments {
+		if fm.Round > 0 && fm.Round < ^uint32(0) {
+			ranges = append(ranges, wire.Range{Fragment: uint16(f), From: fm.Round + 1, To: fm.Round + 1})
+		}
+	}
+	attempt := s.attempt
+	for _, p := range s.attesters() {
+		s.ballot.asked++
+		s.ballot.open++
+		request := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
+		s.call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(b []byte, err error) {
+			if attempt == s.attempt && s.stage == attesting {
+				s.ballot.open--
+				s.attested(p, ranges, b, err)
+				s.count()
+			}
+		})
+	}
+}
+
+// attested counts the answer of one peer, if it knows the rounds.
+func (s *snapshot) attested(p *peer, asked []wire.Range, body []byte, err error) {
+	if err != nil {
+		return
+	}
+	answers, err := wire.DecodeRounds(body, asked)
+	if err != nil {
+		s.misbehaved(p.id, err.Error())
+		return
+	}
+	var b []byte
+	for _, a := range answers {
+		if a.Chain.IsZero() || a.State.IsZero() {
+			return
+		}
+		b = append(append(b, a.Chain[:]...), a.State[:]...)
+	}
+	s.ballot.add(wire.Sum(b))
+}
+
+// count decides once everybody has answered, or the time is up.
+func (s *snapshot) count() {
+	if s.ballot.open > 0 && s.now < s.ballot.until {
+		return
+	}
+	yes, rival, known := s.ballot.result()
+	switch {
+	case 2*yes > known:
+		s.event(EventSnapshot, s.donor, s.verdict(known))
+		s.begin()
+	case s.disputes >= maxDisputes && yes >= rival:
+		s.event(EventSnapshot, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: others show still fewer, after %d tries", yes, known, s.disputes))
+		s.begin()
+	default:
+		s.dispute(known-yes, known)
+	}
+}
+
+// verdict says on whose word the tips are taken.
+func (s *snapshot) verdict(known int) string {
+	if known < minAttesters {
+		return fmt.Sprintf("takes tips that the link does not vouch for, %v: fewer than %d peers know their rounds", s.ballot, minAttesters)
+	}
+	return "takes tips " + s.ballot.String()
+}
+
+// dispute leaves a donor for another one.
+func (s *snapshot) dispute(others, known int) {
+	s.disputes++
+	if p := s.peers.find(s.donor); p != nil {
+		p.badTips++
+	}
+	s.resume = nil
+	s.another(fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known))
+}

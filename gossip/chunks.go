@@ -1,0 +1,316 @@
+package gossip
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// transfer is the fetch of the chunks of one manifest. Tips are deterministic,
+// so every peer that still has a fragment's tip of that round has the same
+// chunks; asked for the tips of these rounds it keeps them for a while, and the
+// fetch goes on where it was when its first donor dies.
+type transfer struct {
+	chunks   []chunk // those not stored from an earlier attempt
+	first    int     // no chunk before this one is missing
+	missing  int     // chunks not stored yet
+	flying   int     // chunk requests in flight
+	have     int64   // bytes stored, of total
+	total    int64
+	holds    map[holding]int      // how many chunks of its tip, from the first
+	recruits map[wire.PeerID]bool // peers asked to donate; false: in vain
+	gave     map[wire.PeerID]bool // peers that gave a chunk
+	progress Time                 // when the last chunk came
+}
+
+// holding names the tip of one fragment at one peer.
+type holding struct {
+	peer     wire.PeerID
+	fragment int
+}
+
+// chunk is one chunk of the manifest.
+type chunk struct {
+	digest   wire.Digest
+	fragment int
+	index    int // in the fragment's tip
+	size     int
+	state    chunkState
+	by       *peer // of whom it was asked last
+	tries    int
+}
+
+type chunkState uint8
+
+const (
+	chunkMissing chunkState = iota
+	chunkAsked
+	chunkStored
+)
+
+func (t *transfer) share() float64 { return float64(t.have) / float64(max(t.total, 1)) }
+
+// String is the progress for people.
+func (t *transfer) String() string {
+	const mb = 1e6
+	return fmt.Sprintf("snapshot %.1f of %.1f MB from %d peers", float64(t.have)/mb, float64(t.total)/mb, max(len(t.gave), 1))
+}
+
+// begin lists the chunks that are not stored from an earlier attempt.
+func (s *snapshot) begin() {
+	s.stage, s.resume = fetching, roundsOf(s.manifest)
+	s.transfer = transfer{
+		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+	}
+	if genesisOnly(s.manifest) {
+		s.done()
+		return
+	}
+	listed := map[wire.Digest]bool{}
+	for f, fm := range s.manifest.Fragments {
+		for i, d := range fm.Chunks {
+			if !listed[d] {
+				listed[d] = true
+				s.list(chunk{digest: d, fragment: f, index: i, size: fm.ChunkLen(i)})
+			}
+		}
+	}
+	t := &s.transfer
+	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
+	s.emit(Fetching{At: s.resume})
+	s.donates(s.donor, s.manifest)
+	s.pump()
+}
+
+// roundsOf are those of a manifest's tips.
+func roundsOf(m wire.Manifest) []uint32 {
+	at := make([]uint32, len(m.Fragments))
+	for f, fm := range m.Fragments {
+		at[f] = fm.Round
+	}
+	return at
+}
+
+func (s *snapshot) list(c chunk) {
+	t := &s.transfer
+	t.total += int64(c.size)
+	if s.cfg.HasChunk(c.digest) {
+		t.have += int64(c.size)
+		return
+	}
+	t.missing++
+	t.chunks = append(t.chunks, c)
+}
+
+// donates notes which chunks a peer can give: those that its own tips of the
+// same rounds begin with.
+func (s *snapshot) donates(id wire.PeerID, m wire.Manifest) {
+	useful := false
+	for f, fm := range m.Fragments {
+		want := s.manifest.Fragments[f].Chunks
+		n := 0
+		for n < len(want) && n < len(fm.Chunks) && want[n] == fm.Chunks[n] {
+			n++
+		}
+		s.transfer.holds[holding{id, f}] = n
+		useful = useful || n > 0
+	}
+	s.transfer.recruits[id] = useful
+}
+
+// drop takes a peer from the donors.
+func (s *snapshot) drop(id wire.PeerID) {
+	for f := range s.manifest.Fragments {
+		delete(s.transfer.holds, holding{id, f})
+	}
+	s.transfer.recruits[id] = false
+}
+
+// recruit asks further peers for the tips of the same rounds, until enough of
+// them donate. Each joiner has an order of its own, so that many who come at
+// once do not all ask the same.
+func (s *snapshot) recruit() {
+	donors := 0
+	var others []*peer
+	for _, p := range s.peers.list {
+		useful, asked := s.transfer.recruits[p.id]
+		switch {
+		case !s.mayDonate(p):
+		case useful:
+			donors++
+		case !asked:
+			others = append(others, p)
+		}
+	}
+	slices.SortFunc(others, func(p, q *peer) int {
+		a, b := s.lot(p.id), s.lot(q.id)
+		return bytes.Compare(a[:], b[:])
+	})
+	for _, p := range others[:min(len(others), max(0, maxDonors-donors))] {
+		s.askTips(p)
+	}
+}
+
+// lot is the place of a peer in this node's order.
+func (s *snapshot) lot(id wire.PeerID) wire.Digest {
+	return wire.Sum(append(s.cfg.Self[:], id[:]...))
+}
+
+// askTips asks a peer to donate as well.
+func (s *snapshot) askTips(p *peer) {
+	s.transfer.recruits[p.id] = true
+	attempt := s.attempt
+	request := wire.Request{Kind: wire.GetTips, At: s.resume}
+	s.call(p.id, request, wire.GetTips.MaxResponse(), callMs, func(b []byte, err error) {
+		if attempt != s.attempt {
+			return
+		}
+		s.transfer.recruits[p.id] = false
+		if m, err := s.open(p, b, err); err == nil {
+			s.donates(p.id, m)
+		}
+		s.pump()
+	})
+}
+
+// pump asks for as many chunks as may be in flight.
+func (s *snapshot) pump() {
+	t := &s.transfer
+	if t.missing == 0 {
+		s.done()
+		return
+	}
+	s.recruit()
+	for t.chunks[t.first].state == chunkStored {
+		t.first++
+	}
+	blocked := -1 // the fragment whose donors all have enough to do
+	for i := t.first; i < len(t.chunks) && t.flying < maxChunkCalls; i++ {
+		c := &t.chunks[i]
+		if c.state != chunkMissing || c.fragment == blocked {
+			continue
+		}
+		p, left := s.source(c)
+		switch {
+		case p != nil:
+			s.askChunk(i, p)
+		case left:
+			blocked = c.fragment
+		default:
+			s.another("nobody left has the tips of these rounds")
+			return
+		}
+	}
+	if s.now > t.progress+progressMs {
+		s.another(fmt.Sprintf("no chunk came for %d s", progressMs/1000))
+	}
+}
+
+// source returns the peer to ask for c: of those that have it and may be asked
+// for more, the one with the fewest chunks in flight, the donor on a tie. left
+// is false if no peer has it, or will.
+func (s *snapshot) source(c *chunk) (best *peer, left bool) {
+	if c.tries >= maxChunkTries {
+		return nil, false
+	}
+	for _, p := range s.peers.list {
+		n, answered := s.transfer.holds[holding{p.id, c.fragment}]
+		if !s.usable(p) || answered && c.index >= n {
+			continue
+		}
+		left = left || s.transfer.recruits[p.id]
+		if n == 0 || s.now < p.chunkAfter || p.chunks >= p.chunksAhead() || s.stalled(p) {
+			continue
+		}
+		if best == nil || p.chunks < best.chunks || p.chunks == best.chunks && p.id == s.donor {
+			best = p
+		}
+	}
+	return best, left
+}
+
+// chunksAhead is how many chunks may be asked of p at once: they wait there, so
+// that its link is not idle while an answer and the next request travel.
+func (p *peer) chunksAhead() int {
+	return min(minChunkAhead+int(p.rate*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
+}
+
+// stalled reports whether p owes chunks and nothing of it came for long.
+func (s *snapshot) stalled(p *peer) bool {
+	return p.chunks > 0 && s.now > p.chunkAt+max(stallMs, Time(p.transferMs(wire.ChunkSize)))
+}
+
+// reclaim lets chunks be asked of others whose peer is gone or still. If it
+// sends them after all they are welcome.
+func (s *snapshot) reclaim() {
+	for i := range s.transfer.chunks {
+		c := &s.transfer.chunks[i]
+		if c.state == chunkAsked && (!s.usable(c.by) || s.stalled(c.by)) {
+			c.state = chunkMissing
+		}
+	}
+}
+
+func (s *snapshot) askChunk(i int, p *peer) {
+	c := &s.transfer.chunks[i]
+	c.state, c.by = chunkAsked, p
+	c.tries++
+	if p.chunks == 0 {
+		p.chunkAt = s.now
+	}
+	p.chunks++
+	s.transfer.flying++
+	attempt := s.attempt
+	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
+	s.call(p.id, request, wire.GetChunk.MaxResponse(), chunkCallMs, func(b []byte, err error) {
+		p.chunks--
+		if err == nil {
+			p.sampled(len(b), int64(s.now-p.chunkAt))
+		}
+		p.chunkAt = s.now
+		if attempt != s.attempt {
+			return
+		}
+		s.transfer.flying--
+		s.gotChunk(&s.transfer.chunks[i], p, b, err)
+		s.pump()
+	})
+}
+
+func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
+	good := err == nil && len(b) == c.size && wire.Sum(b) == c.digest
+	switch {
+	case good && c.state != chunkStored:
+		s.keep(c, p, b)
+	case c.state == chunkAsked && c.by == p:
+		c.state = chunkMissing
+	}
+	switch {
+	case good:
+	case err == nil:
+		s.misbehaved(p.id, fmt.Sprintf("%d bytes that are not chunk %v", len(b), c.digest))
+		s.drop(p.id)
+	case errors.Is(err, wire.ErrBusy):
+		c.tries--
+		p.chunkAfter = s.now + busyRetryMs
+	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
+		c.tries--
+		s.transfer.holds[holding{p.id, c.fragment}] = 0
+	default:
+		p.chunkAfter = s.now + busyRetryMs
+	}
+}
+
+// keep stores a verified chunk.
+func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
+	t := &s.transfer
+	c.state = chunkStored
+	t.missing--
+	t.have += int64(c.size)
+	t.gave[p.id] = true
+	t.progress = s.now
+	s.emit(StoreChunk{Digest: c.digest, Bytes: b})
+}

@@ -1,0 +1,150 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// donate shares this node's upload among those that fetch its tips. Each asker
+// gets one chunk at a time, so that a node that dies in the middle costs it at
+// most one; what it asks for beyond waits here. All askers together get few at
+// a time, and beside a payload of the run only one: joiners must not starve the
+// rounds. Who finds no room is told Busy, and goes to another.
+type donate struct {
+	*env
+	serve  *serve
+	askers []*asker // the next to be given a chunk first
+}
+
+// asker is one peer that has asked for chunks.
+type asker struct {
+	peer    *peer
+	waiting []chunkRequest // in the order in which they came
+	sending bool           // a chunk is leaving
+	handle  uint64         // of that chunk
+	since   Time           // when it began to leave
+}
+
+// chunkRequest waits for its turn.
+type chunkRequest struct {
+	handle uint64
+	digest wire.Digest
+	until  Time
+}
+
+// request queues a request for a chunk, or turns it away.
+func (d *donate) request(handle uint64, p *peer, digest wire.Digest) {
+	a := d.asker(p)
+	if a == nil || len(a.waiting) >= maxChunkAhead {
+		d.serve.status(handle, wire.Busy)
+		return
+	}
+	a.waiting = append(a.waiting, chunkRequest{handle, digest, d.now + chunkWaitMs})
+	d.pump()
+}
+
+// asker returns the entry of p, nil if there is no room for one more.
+func (d *donate) asker(p *peer) *asker {
+	for _, a := range d.askers {
+		if a.peer == p {
+			return a
+		}
+	}
+	if len(d.askers) >= maxChunkAskers {
+		return nil
+	}
+	a := &asker{peer: p}
+	d.askers = append(d.askers, a)
+	return a
+}
+
+// pump gives the askers whose turn it is a chunk each, as many as may leave.
+func (d *donate) pump() {
+	for i := 0; i < len(d.askers) && d.away() < d.mayLeave(); {
+		a := d.askers[i]
+		if a.sending || len(a.waiting) == 0 || !d.send(a) {
+			i++
+			continue
+		}
+		d.askers = append(slices.Delete(d.askers, i, i+1), a) // the others come first now
+	}
+	d.forget()
+}
+
+// send answers the first request of an asker, if there is a place.
+func (d *donate) send(a *asker) bool {
+	r := a.waiting[0]
+	if !d.serve.place(r.handle, a.peer, wire.ChunkSize, true) {
+		return false
+	}
+	a.waiting = a.waiting[1:]
+	a.sending, a.handle, a.since = true, r.handle, d.now
+	d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
+	return true
+}
+
+// away counts the chunks that are leaving. One that is stuck does not count:
+// an asker that does not read must not keep the others out.
+func (d *donate) away() (n int) {
+	for _, a := range d.askers {
+		if a.sending && d.now < a.since+chunkSlotMs {
+			n++
+		}
+	}
+	return n
+}
+
+// mayLeave is how many chunks may leave at once.
+func (d *donate) mayLeave() int {
+	if d.serve.payloadsAway() {
+		return maxChunksBeside
+	}
+	return maxChunksAway
+}
+
+// left says that the last byte of a chunk left, or that its asker is gone.
+func (d *donate) left(handle uint64) {
+	for _, a := range d.askers {
+		if a.handle == handle {
+			a.sending = false
+		}
+		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
+	}
+	d.pump()
+}
+
+// forget drops the entries that say nothing.
+func (d *donate) forget() {
+	d.askers = slices.DeleteFunc(d.askers, func(a *asker) bool { return !a.sending && len(a.waiting) == 0 })
+}
+
+// gone forgets a peer whose last connection was lost.
+func (d *donate) gone(id wire.PeerID) {
+	d.askers = slices.DeleteFunc(d.askers, func(a *asker) bool {
+		if a.peer.id == id {
+			d.turnAway(a, func(chunkRequest) bool { return true })
+		}
+		return a.peer.id == id
+	})
+	d.pump()
+}
+
+// tick turns away what waited too long.
+func (d *donate) tick() {
+	for _, a := range d.askers {
+		d.turnAway(a, func(r chunkRequest) bool { return d.now >= r.until })
+	}
+	d.pump()
+}
+
+// turnAway says Busy to the waiting requests that pick selects.
+func (d *donate) turnAway(a *asker, pick func(chunkRequest) bool) {
+	a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool {
+		out := pick(r)
+		if out {
+			d.serve.status(r.handle, wire.Busy)
+		}
+		return out
+	})
+}
