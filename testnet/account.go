@@ -113,7 +113,30 @@ func (m *member) entry(c *chain) (e entry, err error) {
 			e.unpublished[p] = f.Unpublished + steps.Tokens - min(steps.Tokens, last.last.TokensTrained)
 		}
 	}
-	return e, e.publish(m.dir, c, closed)
+	err = e.publish(m.dir, c, closed)
+	if err == nil {
+		m.tellReturned(&e)
+	}
+	return e, err
+}
+
+// tellReturned takes the node's own word on which of its deltas that the chain
+// does not have were returned, where a lost chain took some with it: by the
+// ledger the two look alike.
+func (m *member) tellReturned(e *entry) {
+	for p := range e.discarded {
+		var returned, discarded uint64
+		for _, l := range m.lives {
+			if a := l.last.Account; p < len(a.OwnReturned) && p < len(a.OwnDiscarded) {
+				returned, discarded = returned+a.OwnReturned[p], discarded+a.OwnDiscarded[p]
+			}
+		}
+		if discarded > 0 {
+			all := e.returned[p] + e.discarded[p]
+			e.returned[p] = min(all, returned)
+			e.discarded[p] = all - e.returned[p]
+		}
+	}
 }
 
 // publish fills in what the ledger in dir has of the author's deltas.

@@ -22,11 +22,13 @@ const (
 	Slow      Verb = "slow"      // a node takes so many times longer for a step
 	Partition Verb = "partition" // groups of nodes cannot reach each other
 	Loss      Verb = "loss"      // a node's link loses a share of its packets
-	Corrupt   Verb = "corrupt"   // a byte of a node's state flips
+	Corrupt   Verb = "corrupt"   // a bit of a node's model flips in its memory
 	Byzantine Verb = "byzantine" // a node lies
+	Random    Verb = "random"    // any of kill, pause, slow, partition, join and leave, again and again
 )
 
-// Any is the target of an event that takes whichever node it likes.
+// Any is the target of an event that takes whichever node it likes: of a
+// partition, a split that chance makes.
 const Any = -1
 
 // When is a moment of a run.
@@ -39,16 +41,16 @@ type When struct {
 // Event is one thing that chaos does, once at a moment or again and again.
 type Event struct {
 	Verb    Verb
-	Node    int     // Any or a node's number; unused by Join and Partition
+	Node    int     // Any or a node's number; unused by Join, Random and a Partition with Groups
 	Attack  string  // Byzantine: what the node does, such as "signflip"
 	Factor  float64 // Slow: x4 is 4
 	Percent float64 // Loss: 1% is 1
-	Groups  [][]int // Partition
+	Groups  [][]int // Partition; those it does not name reach everybody
 
 	At    When
 	Until *When         // Partition: when it heals
 	Every time.Duration // 0 = once, at At
-	Down  time.Duration // with Every: how long a killed node stays away
+	Down  time.Duration // with Every: how long it lasts; unused by Random
 }
 
 // Chaos is a schedule of events.
@@ -67,6 +69,8 @@ func (c Chaos) String() string {
 func (e Event) String() string {
 	words := append([]string{string(e.Verb)}, e.arguments()...)
 	switch {
+	case e.Verb == Random:
+		words = append(words, "every", e.Every.String())
 	case e.Every > 0:
 		words = append(words, "every", e.Every.String(), "down", e.Down.String())
 	case e.Until != nil:
@@ -79,7 +83,7 @@ func (e Event) String() string {
 
 func (e Event) arguments() []string {
 	switch e.Verb {
-	case Join:
+	case Join, Random:
 		return nil
 	case Slow:
 		return []string{e.target(), "x" + number(e.Factor)}
@@ -88,7 +92,9 @@ func (e Event) arguments() []string {
 	case Byzantine:
 		return []string{e.Attack, e.target()}
 	case Partition:
-		return []string{groups(e.Groups)}
+		if e.Groups != nil {
+			return []string{groups(e.Groups)}
+		}
 	}
 	return []string{e.target()}
 }
@@ -132,13 +138,13 @@ func groups(gs [][]int) string {
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // worksHere are the verbs that can be done, not only said.
-var worksHere = []string{"join", "leave", "kill", "start", "pause", "resume"}
+var worksHere = []string{"join", "leave", "kill", "start", "pause", "resume", "slow", "partition", "corrupt", "random"}
 
 // inThisVersion returns an error for what can be said but not done yet.
 func (c Chaos) inThisVersion() error {
 	for _, e := range c {
-		if e.Every > 0 || !slices.Contains(worksHere, string(e.Verb)) {
-			return fmt.Errorf("--chaos %q: not in this version; it knows %s, each @WHEN", e, strings.Join(worksHere, ", "))
+		if !slices.Contains(worksHere, string(e.Verb)) {
+			return fmt.Errorf("--chaos %q: not in this version; it knows %s", e, strings.Join(worksHere, ", "))
 		}
 	}
 	return nil
@@ -155,12 +161,25 @@ func (c Chaos) joins() int {
 	return n
 }
 
+// named are the nodes that an event is about by number.
+func (e Event) named() []int {
+	switch {
+	case e.Verb == Join || e.Verb == Random || e.Groups == nil && e.Node == Any:
+		return nil
+	case e.Groups != nil:
+		return slices.Concat(e.Groups...)
+	}
+	return []int{e.Node}
+}
+
 // checkTargets returns an error for a node that there will never be.
 func (c Chaos) checkTargets(nodes int) error {
 	all := nodes + c.joins()
 	for _, e := range c {
-		if e.Verb != Join && e.Node >= all {
-			return fmt.Errorf("--chaos %q: there are only nodes 0 to %d, those that join included", e, all-1)
+		for _, n := range e.named() {
+			if n >= all {
+				return fmt.Errorf("--chaos %q: there are only nodes 0 to %d, those that join included", e, all-1)
+			}
 		}
 	}
 	return nil

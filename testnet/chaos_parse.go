@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,15 +12,20 @@ import (
 const (
 	maxChaosLength = 1 << 16 // bytes
 	maxFactor      = 1e6     // times slower
+	leastEvery     = time.Second
 )
+
+// usualEvery is the mean time between two events of random chaos that does not
+// say: long enough for what one broke to matter before the next.
+const usualEvery = 10 * time.Second
 
 // ParseChaos reads a spec: comma-separated events, each VERB TARGET @WHEN, WHEN
 // a time since the start (40s) or a share of the token budget (33%):
 //
 //	kill 1 @20s, start 1 @30s, join @33%, leave 2 @60%, pause 0 @10s,
 //	resume 0 @20s, slow 3 x4 @0s, partition 0,1|2,3 @40s..80s,
-//	kill any every 60s down 10s, loss 2 1% @0s, corrupt 1 @50%,
-//	byzantine signflip 1 @0s
+//	kill any every 60s down 10s, partition any every 90s down 15s,
+//	random every 10s, loss 2 1% @0s, corrupt 1 @50%, byzantine signflip 1 @0s
 //
 // TARGET is a node's number or any. The error names the event.
 func ParseChaos(spec string) (Chaos, error) {
@@ -85,13 +91,14 @@ var argumentsOf = map[Verb]struct {
 	Leave:     {1, "leave 2 @60%", parseNode},
 	Kill:      {1, "kill 1 @20s, or kill any every 60s down 10s", parseNode},
 	Start:     {1, "start 1 @30s", parseNode},
-	Pause:     {1, "pause 0 @10s", parseNode},
+	Pause:     {1, "pause 0 @10s, or pause any every 45s down 20s", parseNode},
 	Resume:    {1, "resume 0 @20s", parseNode},
 	Corrupt:   {1, "corrupt 1 @50%", parseNode},
-	Slow:      {2, "slow 3 x4 @0s", parseSlow},
+	Slow:      {2, "slow 3 x4 @0s, or slow any x4 every 45s down 20s", parseSlow},
 	Loss:      {2, "loss 2 1% @0s", parseLoss},
 	Byzantine: {2, "byzantine signflip 1 @0s", parseByzantine},
-	Partition: {1, "partition 0,1|2,3 @40s..80s", parsePartition},
+	Partition: {1, "partition 0,1|2,3 @40s..80s, or partition any every 90s down 15s", parsePartition},
+	Random:    {0, "random, or random every 10s", func(*Event, []string) error { return nil }},
 }
 
 // splitWhen cuts before the first word that begins a schedule.
@@ -104,16 +111,32 @@ func splitWhen(words []string) (args, when []string) {
 	return words, nil
 }
 
+// ratedVerbs are those that may happen again and again, each time for a while.
+var ratedVerbs = []Verb{Kill, Pause, Slow, Partition}
+
 func parseSchedule(e *Event, words []string) error {
 	switch {
+	case e.Verb == Random:
+		return parseRandom(e, words)
 	case len(words) == 1:
 		return parseAt(e, strings.TrimPrefix(words[0], "@"))
-	case len(words) == 4 && words[0] == "every" && words[2] == "down" && e.Verb == Kill:
+	case len(words) == 4 && words[0] == "every" && words[2] == "down" && slices.Contains(ratedVerbs, e.Verb):
 		return parseRate(e, words[1], words[3])
 	case len(words) == 0:
 		return fmt.Errorf("it does not say when: add @20s or @33%%")
 	}
-	return fmt.Errorf("cannot read %q: use @WHEN, or for kill: every 60s down 10s", strings.Join(words, " "))
+	return fmt.Errorf("cannot read %q: write %s", strings.Join(words, " "), argumentsOf[e.Verb].usage)
+}
+
+func parseRandom(e *Event, words []string) error {
+	switch {
+	case len(words) == 0:
+		e.Every = usualEvery
+		return nil
+	case len(words) == 2 && words[0] == "every":
+		return parseEvery(e, words[1])
+	}
+	return fmt.Errorf("cannot read %q: write %s", strings.Join(words, " "), argumentsOf[Random].usage)
 }
 
 func parseAt(e *Event, text string) (err error) {
@@ -141,9 +164,16 @@ func parseWhen(text string) (When, error) {
 	return When{After: d}, nil
 }
 
+func parseEvery(e *Event, every string) (err error) {
+	if e.Every, err = time.ParseDuration(every); err != nil || e.Every < leastEvery {
+		return fmt.Errorf("every %q: use a time such as 60s, at least %v", every, leastEvery)
+	}
+	return nil
+}
+
 func parseRate(e *Event, every, down string) (err error) {
-	if e.Every, err = time.ParseDuration(every); err != nil || e.Every <= 0 {
-		return fmt.Errorf("every %q: use a time such as 60s", every)
+	if err := parseEvery(e, every); err != nil {
+		return err
 	}
 	if e.Down, err = time.ParseDuration(down); err != nil || e.Down < 0 || e.Down >= e.Every {
 		return fmt.Errorf("down %q: use a time shorter than every %v", down, e.Every)
@@ -201,6 +231,10 @@ func parseByzantine(e *Event, args []string) error {
 }
 
 func parsePartition(e *Event, args []string) error {
+	if args[0] == "any" {
+		e.Node = Any
+		return nil
+	}
 	seen := map[int]bool{}
 	for _, side := range strings.Split(args[0], "|") {
 		var group []int

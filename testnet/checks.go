@@ -30,8 +30,8 @@ func (w *world) checks(r Report, a account) []Check {
 		checkAccount(r, a),
 		w.checkBudget(r),
 		checkWaiting(r),
-		w.checkChaos(),
 	}
+	list = append(list, w.chaosChecks(a)...)
 	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r)} {
 		if c != nil {
 			list = append(list, *c)
@@ -98,21 +98,6 @@ func checkWaiting(r Report) Check {
 		c.Passed = c.Passed && share <= waitingShare
 	}
 	c.Detail = fmt.Sprintf("at most %.2f %% of a learner's time is not accounted for otherwise", 100*most)
-	return c
-}
-
-// checkChaos fails where an event could never be done.
-func (w *world) checkChaos() Check {
-	c := Check{Name: "chaos as planned", Passed: true, Detail: plural(len(w.chaos), "event")}
-	var missing []string
-	for _, e := range w.chaos {
-		if !e.done {
-			missing = append(missing, e.String())
-		}
-	}
-	if len(missing) > 0 {
-		c.Passed, c.Detail = false, "never done: "+strings.Join(missing, ", ")
-	}
 	return c
 }
 

@@ -29,7 +29,8 @@ func (w *world) report(ctx context.Context) (Report, error) {
 	}
 	r := w.describe()
 	w.fillAccount(&r, a)
-	w.fillTimes(&r, a, runEnd(ref))
+	w.ended = runEnd(ref)
+	w.fillTimes(&r, a, w.ended)
 	w.fillTraffic(&r)
 	r.NodesReport = w.nodeReports(a, r.TokensFolded)
 	if err := w.fillQuality(ctx, &r); err != nil {
@@ -47,6 +48,7 @@ func (w *world) describe() Report {
 		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,
 		Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
+		Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted),
 	}
 }
 
@@ -90,15 +92,10 @@ func (w *world) fillTimes(r *Report, a account, end time.Time) {
 		r.TokensPerS = float64(r.TokensFolded) / r.WallS
 	}
 	r.Goodput, r.GoodputUp = w.goodput(a, end)
+	r.RecoverS, r.HealS, r.WakeS = w.restarts(), w.took(heals), w.took(wakes)
 	for _, m := range w.members {
-		for i, l := range m.lives {
-			switch s := l.last.JoinS; {
-			case s == 0:
-			case i > 0:
-				r.RecoverS = append(r.RecoverS, s)
-			case m.joiner:
-				r.JoinS = append(r.JoinS, s)
-			}
+		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
+			r.JoinS = append(r.JoinS, s)
 		}
 	}
 }
@@ -159,6 +156,9 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 		row := NodeReport{Name: e.name, ID: hex.EncodeToString(e.author[:]), Role: "learner"}
 		row.TokensFolded = a.chain.mean(func(p int) uint64 { return e.folded[p] })
 		row.Tokens = a.chain.mean(e.made)
+		row.TokensReturned = a.chain.mean(func(p int) uint64 { return e.returned[p] })
+		row.TokensDiscarded = a.chain.mean(func(p int) uint64 { return e.discarded[p] })
+		row.TokensLost = a.chain.mean(func(p int) uint64 { return uint64(max(0, e.lostHere(p))) })
 		if folded > 0 {
 			row.Share = float64(row.TokensFolded) / float64(folded)
 		}

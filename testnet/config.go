@@ -28,6 +28,7 @@ type Config struct {
 	Dir    string // where everything is kept; "" = a fresh folder for temporary files
 	Binary string // this program; "" = the running executable
 
+	Window    int     // rounds within which repair unites what nodes hold; 0 = as usual
 	H         int     // inner steps of a round; 0 = DefaultH
 	Fragments int     // 0 = as the model suggests
 	Batch     int     // rows of an inner step; 0 = as the model suggests
@@ -123,6 +124,8 @@ func (c Config) check() error {
 		return fmt.Errorf("--timeout is %v: use a duration such as 30m", c.Timeout)
 	case c.H < 1 || c.H > outer.MaxH:
 		return fmt.Errorf("--h is %d: use 1 to %d", c.H, outer.MaxH)
+	case c.Window < 0 || c.Window > outer.MaxWindow:
+		return fmt.Errorf("--window is %d: use 1 to %d rounds, or leave it out", c.Window, outer.MaxWindow)
 	case c.Fragments < 0:
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:

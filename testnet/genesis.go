@@ -44,5 +44,9 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 	o := &g.Outer
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
 	o.H, o.HMin = c.H, max(1, c.H/4)
+	if c.Window > 0 {
+		o.WindowUnion = uint32(c.Window)
+		o.WindowAccept = min(o.WindowAccept, o.WindowUnion)
+	}
 	return g, g.Validate()
 }

@@ -14,8 +14,7 @@ import (
 
 // What the nodes of a world are told.
 const (
-	listenLocal  = "/ip4/127.0.0.1/tcp/0" // a free port that only this machine reaches
-	localProfile = "local"
+	localProfile = "local"  // a free port that only this machine reaches; after a restart the one of before
 	liveBytes    = 16 << 10 // held-out bytes that node 0 evaluates live: the nodes share the cores, and a new value every few seconds is worth more than its third digit
 	threads      = 1        // a learner is a slow machine here; the cores are shared
 )
@@ -23,7 +22,7 @@ const (
 // startNode starts the next node. The first one begins the run from the genesis
 // document; the others join it by link.
 func (w *world) startNode(waitForLink bool) error {
-	m := &member{index: len(w.members), planned: w.began}
+	m := &member{index: len(w.members), planned: w.began, slow: 1}
 	m.dir, m.divisor = w.path(nodeName(m.index)), w.cfg.divisor(m.index)
 	if m.joiner = m.index >= w.cfg.Nodes; m.joiner {
 		m.planned = time.Now()
@@ -43,6 +42,7 @@ func (w *world) spawn(m *member) error {
 	if err := m.start(w.cfg.Binary, w.arguments(m), w.exits); err != nil {
 		return err
 	}
+	m.newest().told.pace = w.paceOf(m)
 	w.running++
 	return nil
 }
@@ -50,9 +50,9 @@ func (w *world) spawn(m *member) error {
 // arguments are the command line of a node.
 func (w *world) arguments(m *member) []string {
 	args := []string{
-		"join", "--dir", m.dir, "--listen", listenLocal, "--profile", localProfile,
+		"join", "--dir", m.dir, "--profile", localProfile, "--lab",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.calibration.pace(m.divisor).String(), "--log-level", "info",
+		"--pace", w.paceOf(m).String(), "--log-level", "info",
 	}
 	evaluated := 0
 	if m.index == 0 {
@@ -85,7 +85,7 @@ func (w *world) startOthers() error {
 	return nil
 }
 
-// pollTimeout is how long a node may take to say how it is: a paused one never
+// pollTimeout is how long a node may take to say how it is: one that hangs never
 // does.
 const pollTimeout = 400 * time.Millisecond
 
@@ -96,7 +96,7 @@ func (w *world) poll(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, m := range w.members {
 		l := m.current()
-		if l == nil {
+		if l == nil || l.paused {
 			continue
 		}
 		wg.Go(func() {
@@ -167,80 +167,4 @@ func (w *world) finished() bool {
 		}
 	}
 	return false
-}
-
-// doChaos does the events whose moment has come. One whose node is not in a
-// state for it, such as a start while the killed process is still dying, comes
-// up again.
-func (w *world) doChaos(now time.Time) error {
-	if w.link == "" || len(w.members) < w.cfg.Nodes || w.finished() {
-		return nil
-	}
-	for i := range w.chaos {
-		s := &w.chaos[i]
-		if s.done || !s.At.reached(now.Sub(w.began), w.folded()) {
-			continue
-		}
-		if err := w.do(s); err != nil {
-			return fmt.Errorf("chaos %q: %w", s.Event, err)
-		}
-	}
-	return nil
-}
-
-// do does one event, if it can be done now.
-func (w *world) do(e *scheduled) error {
-	if e.Verb == Join {
-		e.done = true
-		w.counts.joins++
-		w.screen.say("%s joins", nodeName(len(w.members)))
-		return w.startNode(false)
-	}
-	m := w.pick(e.Event)
-	if m == nil {
-		return nil
-	}
-	e.done = true
-	w.screen.say("%s: %s", m.name(), e.Event)
-	l := m.current()
-	switch e.Verb {
-	case Start:
-		return w.spawn(m)
-	case Leave:
-		w.counts.leaves++
-		return l.leave()
-	case Kill:
-		w.counts.kills++
-		return l.kill()
-	case Pause:
-		return l.pause()
-	case Resume:
-		return l.resume()
-	}
-	return nil
-}
-
-// pick returns the node that an event is about, if it is in a state in which
-// the event means something.
-func (w *world) pick(e Event) *member {
-	var fit []*member
-	for _, m := range w.members {
-		l := m.current()
-		var suits bool
-		switch e.Verb {
-		case Start:
-			suits = l == nil
-		case Resume:
-			suits = l != nil && l.paused
-		default:
-			suits = l != nil && !l.asked && !l.killed
-		}
-		if suits && (e.Node == Any || e.Node == m.index) {
-			fit = append(fit, m)
-		}
-	}
-	if len(fit) == 0 {
-		return nil
-	}
-	return fit[w.rng.IntN(len(fit))]
 }

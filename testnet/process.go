@@ -23,6 +23,7 @@ type member struct {
 	index   int
 	dir     string
 	divisor float64
+	slow    float64   // times slower than that, by chaos
 	joiner  bool      // came by chaos
 	planned time.Time // when it was to begin
 	lives   []*life
@@ -41,6 +42,8 @@ type life struct {
 	seen   bool
 	last   status.Snapshot // newest that was seen; the final one after an orderly end
 	final  bool            // last is what the node wrote when it ended
+	told   instructions    // what it was told last
+	usage  []usage         // what it took, as it was seen
 }
 
 // exit says how a process ended.

@@ -54,11 +54,17 @@ type Report struct {
 	Goodput       *float64 `json:"goodput,omitempty"`
 	GoodputUp     *float64 `json:"goodput_up,omitempty"`
 
-	Joins    int       `json:"joins"`
-	Leaves   int       `json:"leaves"`
-	Kills    int       `json:"kills"`
-	JoinS    []float64 `json:"join_s,omitempty"`
-	RecoverS []float64 `json:"recover_s,omitempty"`
+	Joins       int `json:"joins"`
+	Leaves      int `json:"leaves"`
+	Kills       int `json:"kills"`
+	Pauses      int `json:"pauses"`
+	Partitions  int `json:"partitions"`
+	Corruptions int `json:"corruptions"`
+
+	JoinS    []float64 `json:"join_s,omitempty"`    // process start to own first folded delta
+	RecoverS []float64 `json:"recover_s,omitempty"` // restart to the same
+	WakeS    []float64 `json:"wake_s,omitempty"`    // end of a pause to the next own folded delta
+	HealS    []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 
 	ChainDigest  string `json:"chain_digest"`
 	StateDigest  string `json:"state_digest"`
@@ -79,18 +85,23 @@ type Check struct {
 
 // NodeReport is one node of the run.
 type NodeReport struct {
-	Name         string              `json:"name"`
-	ID           string              `json:"id"`
-	Role         string              `json:"role"`
-	End          string              `json:"end"`             // done, left or killed; "" for a guest
-	Divisor      float64             `json:"speed,omitempty"` // times slower than full speed
-	Tokens       uint64              `json:"tokens"`          // trained
-	TokensFolded uint64              `json:"tokens_folded"`
-	Share        float64             `json:"share"` // of the folded tokens
-	TokensPerS   *float64            `json:"tokens_per_s,omitempty"`
-	Capability   *Capability         `json:"capability,omitempty"`
-	Time         *status.TimeAccount `json:"time,omitempty"`
-	RSSBytes     *uint64             `json:"rss_bytes,omitempty"`
+	Name         string  `json:"name"`
+	ID           string  `json:"id"`
+	Role         string  `json:"role"`
+	End          string  `json:"end"`             // done, left or killed; "" for a guest
+	Divisor      float64 `json:"speed,omitempty"` // times slower than full speed
+	Tokens       uint64  `json:"tokens"`          // trained
+	TokensFolded uint64  `json:"tokens_folded"`
+	Share        float64 `json:"share"` // of the folded tokens
+
+	TokensReturned  uint64 `json:"tokens_returned"`
+	TokensDiscarded uint64 `json:"tokens_discarded"` // published, on no chain that counts
+	TokensLost      uint64 `json:"tokens_lost"`
+
+	TokensPerS *float64            `json:"tokens_per_s,omitempty"`
+	Capability *Capability         `json:"capability,omitempty"`
+	Time       *status.TimeAccount `json:"time,omitempty"`
+	RSSBytes   *uint64             `json:"rss_bytes,omitempty"`
 }
 
 // Capability is what a node claimed in the handshake.

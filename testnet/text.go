@@ -86,17 +86,52 @@ func (r Report) writeAccount(b *strings.Builder) {
 }
 
 func (r Report) writeChaos(b *strings.Builder) {
-	if r.Joins+r.Leaves+r.Kills == 0 {
+	var parts []string
+	for _, k := range []struct {
+		n    int
+		text string
+	}{
+		{r.Joins, "joined"}, {r.Leaves, "left"}, {r.Kills, "killed"}, {r.Pauses, "paused"},
+		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"},
+	} {
+		if k.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.text))
+		}
+	}
+	if len(parts) == 0 {
 		return
 	}
-	text := fmt.Sprintf("%d joined, %d left, %d killed", r.Joins, r.Leaves, r.Kills)
-	for _, s := range r.JoinS {
-		text += fmt.Sprintf("; in %.1f s from start to first folded delta", s)
+	item(b, "chaos", "%s", strings.Join(parts, ", "))
+	for _, k := range []struct {
+		label, text string
+		times       []float64
+	}{
+		{"joining", "from start to first folded delta", r.JoinS},
+		{"restarting", "from restart to the same", r.RecoverS},
+		{"waking", "from the end of a pause to the next", r.WakeS},
+		{"healing", "from the end of a partition to one chain", r.HealS},
+	} {
+		if len(k.times) > 0 {
+			item(b, k.label, "%s s %s", inSeconds(k.times), k.text)
+		}
 	}
-	for _, s := range r.RecoverS {
-		text += fmt.Sprintf("; back in %.1f s", s)
+	r.writeDiscarded(b)
+}
+
+// writeDiscarded says whose work a lost chain took with it.
+func (r Report) writeDiscarded(b *strings.Builder) {
+	if r.TokensDiscarded == 0 {
+		return
 	}
-	item(b, "chaos", "%s", text)
+	var parts []string
+	for _, n := range r.NodesReport {
+		if n.TokensDiscarded > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s tokens", n.Name, count(float64(n.TokensDiscarded))))
+		}
+	}
+	if len(parts) > 0 {
+		item(b, "discarded", "%s", strings.Join(parts, ", "))
+	}
 }
 
 func (r Report) writeNodes(b *strings.Builder) {

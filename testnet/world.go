@@ -35,28 +35,26 @@ type world struct {
 	genesis     node.Genesis
 	data        *corpus.Corpus
 	calibration Calibration
-	chaos       []scheduled
+	chaos       []*scheduled
+	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
+	ended       time.Time // when a node saw that the run was over
 	members     []*member
 	exits       chan exit
 	running     int
 	link        string // as last written
 	screen      *screen
 	counts      counts
+	recoveries  []*recovery
+	corrupted   []corruption
 	ending      error // why the world is being torn down, nil while all is well
 	killAt      time.Time
 	temporary   bool // nobody chose the folder
 }
 
 // counts are what chaos did.
-type counts struct{ joins, leaves, kills int }
-
-// scheduled is an event of chaos that is done or still to come.
-type scheduled struct {
-	Event
-	done bool
-}
+type counts struct{ joins, leaves, kills, pauses, partitions int }
 
 // Run runs a world to its end and returns the report, which is also in the
 // world's folder. An error means that there is no report: a bad Config, a node
@@ -100,27 +98,6 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	w.screen = newScreen(cfg.Out, cfg.Terminal)
 	w.screen.say("testnet of %s in %s", plural(cfg.Nodes, "node"), w.cfg.Dir)
 	return w, w.setPace(ctx)
-}
-
-func planChaos(cfg Config) ([]scheduled, error) {
-	chaos, err := ParseChaos(cfg.Chaos)
-	if err != nil {
-		return nil, err
-	}
-	if err := chaos.inThisVersion(); err != nil {
-		return nil, err
-	}
-	if err := chaos.checkTargets(cfg.Nodes); err != nil {
-		return nil, err
-	}
-	if err := chaos.checkPossible(cfg.Nodes); err != nil {
-		return nil, err
-	}
-	var plan []scheduled
-	for _, e := range chaos {
-		plan = append(plan, scheduled{Event: e})
-	}
-	return plan, nil
 }
 
 // setPace calibrates how fast the learners step, those that join later
@@ -177,7 +154,7 @@ func (w *world) live(ctx context.Context) error {
 	timeout := time.NewTimer(w.cfg.Timeout)
 	defer timeout.Stop()
 	done, abort := ctx.Done(), w.cfg.Abort
-	for w.running > 0 {
+	for w.running > 0 || w.startDue() {
 		select {
 		case <-done:
 			done = nil
@@ -202,7 +179,9 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 	if w.ending == nil {
 		w.check(w.startOthers())
 		w.check(w.writeLink())
-		w.check(w.doChaos(now))
+		w.check(w.doChaos(ctx, now))
+		w.check(w.instruct(ctx))
+		w.observe(now)
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
 		w.killAll()

@@ -25,6 +25,7 @@ type TestnetCmd struct {
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: as the model suggests." placeholder:"RATE"`
+	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
 	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
@@ -37,6 +38,9 @@ Examples:
   atoll testnet
   atoll testnet --nodes 4 --speed 1,1,2,4 --tokens 1e6
   atoll testnet --nodes 3 --chaos "join @33%%, leave 1 @66%%" --json
+  atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
+  atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
+  atoll testnet --chaos random --seed 7
   atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, testnet.DefaultH)
 }
 
@@ -45,7 +49,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR, Window: cmd.Window,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}
 	switch {

@@ -1,0 +1,229 @@
+package testnet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// doChaos does the events whose moment has come. One whose node is not in a
+// state for it, such as a start while the killed process is still dying, comes
+// up again.
+func (w *world) doChaos(ctx context.Context, now time.Time) error {
+	if w.link == "" || len(w.members) < w.cfg.Nodes || w.finished() {
+		return nil
+	}
+	w.endChance()
+	for _, s := range w.chaos {
+		if err := w.doDue(ctx, s, now); err != nil {
+			return fmt.Errorf("chaos %q: %w", s.Event, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) doDue(ctx context.Context, s *scheduled, now time.Time) error {
+	after := now.Sub(w.began)
+	switch {
+	case s.done || s.mends != nil && !s.mends.done:
+		return nil
+	case s.begun:
+		if s.Until.reached(after, w.folded()) {
+			w.heal(s, now)
+		}
+		return nil
+	case !s.At.reached(after, w.folded()):
+		return nil
+	}
+	return w.do(ctx, s, now)
+}
+
+// endChance ends what chance does when it is time: what it broke is mended now,
+// and what it has not done is left.
+func (w *world) endChance() {
+	if w.chanceOver || w.folded() < healAt {
+		return
+	}
+	w.chanceOver = true
+	now := at(0)
+	for _, s := range w.chaos {
+		switch {
+		case !s.drawn || s.done:
+		case s.begun:
+			s.Until = &now
+		case s.mends != nil && s.mends.done && !s.mends.left:
+			s.At = now
+		default:
+			s.done, s.left = true, true
+		}
+	}
+}
+
+// do does one event, if it can be done now.
+func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
+	switch s.Verb {
+	case Join:
+		s.done = true
+		w.counts.joins++
+		w.screen.say("%s: %s joins", clock(now.Sub(w.began)), nodeName(len(w.members)))
+		return w.startNode(false)
+	case Partition:
+		w.part(s, now)
+		return nil
+	}
+	m := w.pick(s.Event)
+	if m == nil {
+		return nil
+	}
+	if s.Verb == Corrupt {
+		return w.corrupt(ctx, s, m, now)
+	}
+	s.done = true
+	w.tell(now, m, s.Event)
+	return w.doTo(m, s.Event, now)
+}
+
+// doTo does an event to a node.
+func (w *world) doTo(m *member, e Event, now time.Time) error {
+	l := m.current()
+	switch e.Verb {
+	case Start:
+		return w.spawn(m)
+	case Leave:
+		w.counts.leaves++
+		return l.leave()
+	case Kill:
+		w.counts.kills++
+		return l.kill()
+	case Pause:
+		w.counts.pauses++
+		return l.pause()
+	case Resume:
+		w.recoveries = append(w.recoveries, &recovery{kind: wakes, member: m, at: now, folded: l.ownFolded()})
+		return l.resume()
+	case Slow:
+		m.slow = e.Factor
+	}
+	return nil
+}
+
+// tell says what happens to a node.
+func (w *world) tell(now time.Time, m *member, e Event) {
+	text := toldAs[e.Verb]
+	if e.Verb == Slow {
+		if text += number(e.Factor) + " times slower"; e.Factor == 1 {
+			text = "is as fast as before"
+		}
+	}
+	w.screen.say("%s: %s %s", clock(now.Sub(w.began)), m.name(), text)
+}
+
+// toldAs is what the screen says of a node.
+var toldAs = map[Verb]string{
+	Start: "starts again", Leave: "is asked to leave", Kill: "is killed", Pause: "is paused", Resume: "is resumed", Slow: "is ",
+}
+
+// pick returns the node that an event is about, if it is in a state in which
+// the event means something.
+func (w *world) pick(e Event) *member {
+	var fit []*member
+	for _, m := range w.members {
+		if (e.Node == Any || e.Node == m.index) && m.suits(e.Verb) {
+			fit = append(fit, m)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return fit[w.rng.IntN(len(fit))]
+}
+
+// suits says whether something may happen to the node as it is now.
+func (m *member) suits(v Verb) bool {
+	l := m.current()
+	switch {
+	case v == Start:
+		return l == nil
+	case v == Slow:
+		return true
+	case l == nil || l.asked || l.killed:
+		return false
+	case v == Resume:
+		return l.paused
+	case v == Pause:
+		return !l.paused
+	case v == Corrupt:
+		return l.seen && !l.paused
+	}
+	return true
+}
+
+// part parts the network. Until it heals, every node is told whom to drop, those
+// that start meanwhile included; see instruct.
+func (w *world) part(s *scheduled, now time.Time) {
+	s.begun = true
+	w.counts.partitions++
+	w.screen.say("%s: the network is parted: %s", clock(now.Sub(w.began)), sidesText(s.Groups))
+}
+
+// heal ends a partition.
+func (w *world) heal(s *scheduled, now time.Time) {
+	s.begun, s.done = false, true
+	w.recoveries = append(w.recoveries, &recovery{kind: heals, at: now, closed: w.mostClosed()})
+	w.screen.say("%s: the network is whole again", clock(now.Sub(w.began)))
+}
+
+// sidesText names the sides of a partition.
+func sidesText(groups [][]int) string {
+	var sides []string
+	for _, g := range groups {
+		var names []string
+		for _, n := range g {
+			names = append(names, nodeName(n))
+		}
+		sides = append(sides, strings.Join(names, " "))
+	}
+	return strings.Join(sides, " | ")
+}
+
+// parted says whether two nodes cannot reach each other now.
+func (w *world) parted(a, b int) bool {
+	for _, s := range w.chaos {
+		if s.begun && s.separates(a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// separates says whether two nodes are on different sides of a partition.
+func (e Event) separates(a, b int) bool {
+	sideA, sideB := e.side(a), e.side(b)
+	return sideA >= 0 && sideB >= 0 && sideA != sideB
+}
+
+// side is the side of a partition that a node is on, or -1.
+func (e Event) side(node int) int {
+	for i, g := range e.Groups {
+		for _, n := range g {
+			if n == node {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// startDue says whether a node that is not there is still to come back.
+func (w *world) startDue() bool {
+	if w.ending != nil || w.finished() {
+		return false
+	}
+	for _, s := range w.chaos {
+		if s.Verb == Start && !s.done && !s.At.ByShare && (s.mends == nil || s.mends.done) {
+			return true
+		}
+	}
+	return false
+}

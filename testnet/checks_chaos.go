@@ -1,0 +1,224 @@
+package testnet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// chaosChecks are the checks of what chaos did and of how the nodes took it.
+func (w *world) chaosChecks(a account) []Check {
+	list := []Check{w.checkChaos(), w.checkLost(a)}
+	for _, c := range []*Check{w.checkRecoveries(), w.checkCorruptions(), w.checkUsage()} {
+		if c != nil {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// checkChaos fails where an event could never be done.
+func (w *world) checkChaos() Check {
+	var missing []string
+	done := 0
+	for _, s := range w.chaos {
+		switch {
+		case !s.done:
+			missing = append(missing, s.String())
+		case !s.left:
+			done++
+		}
+	}
+	c := Check{Name: "chaos as planned", Passed: len(missing) == 0, Detail: plural(done, "event")}
+	if !c.Passed {
+		c.Detail = "never done: " + strings.Join(missing, ", ")
+	}
+	return c
+}
+
+// checkLost fails where tokens are gone and no kill explains it.
+func (w *world) checkLost(a account) Check {
+	c := Check{Name: "nothing lost", Passed: true}
+	var lost []string
+	for i, e := range a.entries {
+		tokens := a.chain.mean(func(p int) uint64 { return uint64(max(0, e.lostHere(p))) })
+		if tokens == 0 {
+			continue
+		}
+		kills := 0
+		if i < len(w.members) {
+			kills = w.members[i].kills()
+		}
+		c.Passed = c.Passed && kills > 0
+		lost = append(lost, fmt.Sprintf("%s %s tokens by %s", e.name, count(float64(tokens)), plural(kills, "kill")))
+	}
+	if c.Detail = strings.Join(lost, ", "); c.Detail == "" {
+		c.Detail = "every token trained is folded, discarded or unpublished"
+	}
+	return c
+}
+
+// kills is how many processes of the node were killed.
+func (m *member) kills() (n int) {
+	for _, l := range m.lives {
+		if l.killed {
+			n++
+		}
+	}
+	return n
+}
+
+// checkRecoveries fails where a node never came back to what it did before.
+func (w *world) checkRecoveries() *Check {
+	if len(w.recoveries) == 0 && w.counts.kills == 0 {
+		return nil
+	}
+	c := Check{Name: "recovered", Passed: true}
+	var open []string
+	for _, r := range w.recoveries {
+		if r.took == 0 && !w.cutShort(r) {
+			open = append(open, r.text(w.began))
+		}
+	}
+	for _, m := range w.members {
+		for _, l := range m.lives[min(1, len(m.lives)):] {
+			if l.last.JoinS == 0 && l.end() == "done" && w.worked(l) {
+				open = append(open, m.name()+" contributed nothing after its restart")
+			}
+		}
+	}
+	c.Passed = len(open) == 0
+	c.Detail = strings.Join(open, ", ")
+	if c.Passed {
+		c.Detail = w.recoveryText()
+	}
+	return &c
+}
+
+// recoverWithin is how long before the end of the run something may have
+// happened that the run does not recover from in time: some rounds.
+const recoverWithin = 10 * time.Second
+
+// cutShort says whether the run, or the node, ended before a recovery could.
+func (w *world) cutShort(r *recovery) bool {
+	until := w.ended
+	if r.member != nil {
+		for _, l := range r.member.lives {
+			if l.began.Before(r.at) && l.ended.After(r.at) {
+				until = earlier(until, l.ended)
+			}
+		}
+	}
+	return until.Sub(r.at) < recoverWithin
+}
+
+// worked says whether a process lived long enough before the run's end for a
+// delta of its own.
+func (w *world) worked(l *life) bool { return w.ended.Sub(l.began) > 2*recoverWithin }
+
+func (r *recovery) text(began time.Time) string {
+	who := "the nodes never showed one chain"
+	if r.member != nil {
+		who = r.member.name() + " contributed nothing"
+	}
+	return fmt.Sprintf("%s after %s", who, clock(r.at.Sub(began)))
+}
+
+// recoveryText lists the times.
+func (w *world) recoveryText() string {
+	var parts []string
+	for _, k := range []struct {
+		label string
+		times []float64
+	}{{"back after a restart", w.restarts()}, {"after a pause", w.took(wakes)}, {"one chain after a partition", w.took(heals)}} {
+		if len(k.times) > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %s s", k.label, inSeconds(k.times)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// inSeconds writes a list of seconds.
+func inSeconds(times []float64) string {
+	text := make([]string, len(times))
+	for i, t := range times {
+		text[i] = fmt.Sprintf("%.1f", t)
+	}
+	return strings.Join(text, ", ")
+}
+
+// took are the times of all recoveries of a kind, in seconds.
+func (w *world) took(kind string) (times []float64) {
+	for _, r := range w.recoveries {
+		if r.kind == kind && r.took > 0 {
+			times = append(times, r.took.Seconds())
+		}
+	}
+	return times
+}
+
+// restarts are the times from the start of a later process of a node to its
+// first own folded delta, in seconds.
+func (w *world) restarts() (times []float64) {
+	for _, m := range w.members {
+		for i, l := range m.lives {
+			if i > 0 && l.last.JoinS > 0 {
+				times = append(times, l.last.JoinS)
+			}
+		}
+	}
+	return times
+}
+
+// differs is the kind of event by which a node says that another one shows
+// another state for the same deltas, and mended the one by which it says that it
+// was itself that was wrong.
+const (
+	differs = "state differs"
+	mended  = "healed"
+)
+
+// checkCorruptions fails where a damaged memory was not noticed, or where it was
+// blamed on another node.
+func (w *world) checkCorruptions() *Check {
+	if len(w.corrupted) == 0 {
+		return nil
+	}
+	c := Check{Name: "damage noticed and mended", Passed: true}
+	var seen []string
+	for _, k := range w.corrupted {
+		after, ok := k.member.mendedAfter(k.at)
+		c.Passed = c.Passed && ok
+		text := k.member.name() + " never said that it mended its memory"
+		if ok {
+			text = fmt.Sprintf("%s mended its memory after %.1f s", k.member.name(), after.Seconds())
+		}
+		seen = append(seen, text)
+	}
+	for _, m := range w.members {
+		if !slices.ContainsFunc(w.corrupted, func(k corruption) bool { return k.member == m }) && m.mendedSomething() {
+			c.Passed = false
+			seen = append(seen, m.name()+" blamed itself though nothing had happened to it")
+		}
+	}
+	c.Detail = strings.Join(seen, ", ")
+	return &c
+}
+
+// mendedAfter is how long after a moment the node said that it mended itself.
+func (m *member) mendedAfter(at time.Time) (time.Duration, bool) {
+	for _, l := range m.lives {
+		for _, e := range l.last.Events {
+			if e.Kind == mended && e.At.After(at) {
+				return e.At.Sub(at), true
+			}
+		}
+	}
+	return 0, false
+}
+
+func (m *member) mendedSomething() bool {
+	_, ok := m.mendedAfter(time.Time{})
+	return ok
+}
