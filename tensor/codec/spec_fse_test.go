@@ -12,9 +12,12 @@ type state struct {
 	base   int
 }
 
-// fseWeights is section 4.2.1.2: two states take turns, until one has to be
-// updated with bits that are not there.
+// fseWeights is section 4.2.1.2: two states take turns, until no bit is left and
+// one needs some (C-10).
 func fseWeights(b []byte) (weights []byte, err error) {
+	if len(b) < 4 {
+		return nil, errText
+	}
 	counts, width, b, err := fseCounts(b)
 	if err != nil {
 		return nil, err
@@ -30,10 +33,14 @@ func fseWeights(b []byte) (weights []byte, err error) {
 	one, two := r.read(width), r.read(width)
 	for len(weights) <= 255 {
 		weights = append(weights, table[one].symbol)
-		if r.left < table[one].bits {
+		need := table[one].bits
+		if r.left == 0 && need > 0 {
 			return append(weights, table[two].symbol), nil
 		}
-		one, two = two, table[one].base+r.read(table[one].bits)
+		if r.left < need {
+			return nil, errText
+		}
+		one, two = two, table[one].base+r.read(need)
 	}
 	return nil, errText
 }
@@ -60,7 +67,7 @@ func fseCounts(b []byte) (counts []int, width int, rest []byte, err error) {
 	width = r.peek(4) + 5
 	r.at = 4
 	left := 1 << width
-	if width > 15 {
+	if width > 6 {
 		return nil, 0, nil, errText
 	}
 	for left > 0 {
@@ -112,6 +119,9 @@ func fseTable(counts []int, width int) ([]state, error) {
 		if n == -1 {
 			high--
 			table[high].symbol = byte(symbol)
+		}
+		if n == size {
+			return nil, errText // no state would ever need a bit
 		}
 	}
 	at := 0

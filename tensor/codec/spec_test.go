@@ -10,14 +10,15 @@ import (
 
 	"atoll/gossip/wire/spectest"
 	"atoll/tensor/codec"
+	"pgregory.net/rapid"
 )
 
 // One test for each clause of gossip/wire/SPEC.md that is about payloads.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "C", map[string]spectest.Clause{
 		"C-1": specHead, "C-2": specKinds, "C-3": specSegments, "C-4": specModes, "C-5": specPlanes, "C-6": specBlocks,
-		"C-7": specCodes, "C-8": specPad, "C-9": specHuff0, "C-10": specHuff0Length, "C-11": specLongest, "C-12": specEncoder,
-		"C-13": specRange,
+		"C-7": specCodes, "C-8": specPad, "C-9": specHuff0, "C-10": specTree, "C-11": specHuff0Length, "C-12": specLongest,
+		"C-13": specEncoder, "C-14": specRange,
 	})
 }
 
@@ -251,6 +252,25 @@ func specHuff0(t *testing.T, s *spectest.Spec) {
 	refuse(t, "no last bit", changed(b, -1, 0), 256)
 }
 
+// Trees with a byte or three changed reach each refusal, and now and then
+// another valid tree: package and text agree on all.
+func specTree(t *testing.T, s *spectest.Spec) {
+	b := s.Hex(t, "payload huff0")
+	const tree, end = 14, 14 + 17 // its first byte is the length of the FSE
+	refuse(t, "3 bytes", changed(b, tree, 3), 256)
+	refuse(t, "accuracy 7", changed(b, tree+1, b[tree+1]&0xf0|2), 256)
+	rapid.Check(t, func(rt *rapid.T) {
+		c := bytes.Clone(b)
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			c[rapid.IntRange(tree, end+6).Draw(rt, "at")] = rapid.Byte().Draw(rt, "byte")
+		}
+		if rapid.Bool().Draw(rt, "small accuracy") {
+			c[tree+1] &= 0xf1
+		}
+		_, _ = decode(t, c, 256)
+	})
+}
+
 func specHuff0Length(t *testing.T, s *spectest.Spec) {
 	b := s.Hex(t, "payload huff0")
 	chunk := b[10:]
@@ -308,7 +328,7 @@ func specEncoder(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// scaleByText is the scale of C-12.
+// scaleByText is the scale of C-13.
 func scaleByText(block []float32, span float32) float32 {
 	top := float32(0)
 	for _, x := range block {
