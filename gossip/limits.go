@@ -37,6 +37,10 @@ const (
 	// restarted peer is found within seconds, a dead address costs little.
 	dialBackoffMinMs = 5_000
 	dialBackoffMaxMs = 600_000
+	// dialBackoffLostMs bounds the pause for a peer that was heard within
+	// lostForMs: a partition of an hour heals within seconds.
+	dialBackoffLostMs = 5_000
+	lostForMs         = 3_600_000
 )
 
 // Headers and evidence.
@@ -126,6 +130,9 @@ const (
 	// the union window has rounds, and a peer that lies can ask for it.
 	auditPauseMs    = 60_000
 	auditPauseMaxMs = 3_600_000
+	// ownRetryMs is the pause before a peer is asked again for own deltas that it
+	// could not tell: it is joining itself, or busy.
+	ownRetryMs = 1_000
 	// minAttesters is the number of live peers from which their majority
 	// counts; with fewer, one peer's word has to do.
 	minAttesters = 3

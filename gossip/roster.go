@@ -165,9 +165,17 @@ func (r *roster) dialOne(p *peer) {
 	d.addr++
 	d.after = r.now + dialBackoffMinMs
 	if d.addr == len(p.record.Addrs) {
-		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), dialBackoffMaxMs)
+		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 		d.after = r.now + Time(d.pauseMs)
 	}
+}
+
+// longestPause bounds the pause between two rounds of p's addresses.
+func (r *roster) longestPause(p *peer) int64 {
+	if p.everHeard && r.now-p.heard < lostForMs {
+		return dialBackoffLostMs
+	}
+	return dialBackoffMaxMs
 }
 
 // said compares the record number in a beat with the record held, and asks

@@ -277,6 +277,26 @@ func TestDiallingBacksOff(t *testing.T) {
 	}
 }
 
+// TestLostPeerIsDialledOn: whoever was heard within the hour is tried at short
+// intervals however long it stays away, so that a partition heals soon.
+func TestLostPeerIsDialledOn(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	p := a.core.peers.find(wire.PeerID{1})
+	p.record.Addrs = []string{"a"}
+	a.core.PeerDown(a.now, p.id)
+	lost, last, longest := a.now, a.now, Time(0)
+	for ; a.now < lost+lostForMs; a.now += 1000 {
+		a.core.Tick(a.now)
+		if count[Dial](a.core.Effects()) > 0 {
+			longest, last = max(longest, a.now-last), a.now
+		}
+	}
+	if longest > 2*dialBackoffLostMs || last < lost+lostForMs-2*dialBackoffLostMs {
+		t.Errorf("%d ms between two tries, the last after %d ms", longest, last-lost)
+	}
+}
+
 func TestStateMismatchIsToldOnce(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
