@@ -84,19 +84,40 @@ func (l *StepLog) cut() error {
 
 // SumSteps sums the step log in dir, whether or not a node has it open: all
 // zero if there is none.
-func SumSteps(dir string) (Steps, error) {
+func SumSteps(dir string) (sum Steps, err error) {
+	err = readSteps(dir, func(f io.Reader) error {
+		sum, _, err = sumSteps(f)
+		return err
+	})
+	return sum, err
+}
+
+// EachStep calls f for every step in the log in dir, oldest first, whether or not
+// a node has it open; damaged records are left out.
+func EachStep(dir string, f func(Step)) error {
+	return readSteps(dir, func(r io.Reader) error {
+		_, err := eachStep(r, func(step Step, ok bool) {
+			if ok {
+				f(step)
+			}
+		})
+		return err
+	})
+}
+
+// readSteps reads the step log in dir, if there is one.
+func readSteps(dir string, read func(io.Reader) error) error {
 	f, err := os.Open(filepath.Join(dir, stepsFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Steps{}, nil
+		return nil
 	}
 	if err != nil {
-		return Steps{}, fmt.Errorf("sum steps: %w", err)
+		return fmt.Errorf("read steps: %w", err)
 	}
-	sum, _, err := sumSteps(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return Steps{}, fmt.Errorf("sum steps of %s: %w", dir, err)
+	if err := errors.Join(read(f), f.Close()); err != nil {
+		return fmt.Errorf("read steps of %s: %w", dir, err)
 	}
-	return sum, nil
+	return nil
 }
 
 // Append adds a step. After an error it waits in memory, with those before it,
@@ -173,21 +194,31 @@ func parseStep(b *[stepSize]byte) (s Step, ok bool) {
 
 // sumSteps sums the records of a log and returns the length of the whole ones.
 func sumSteps(f io.Reader) (sum Steps, whole int64, err error) {
+	whole, err = eachStep(f, func(step Step, ok bool) {
+		if ok {
+			sum.add(step)
+		} else {
+			sum.Damaged++
+		}
+	})
+	return sum, whole, err
+}
+
+// eachStep reads the records of a log, ok where the checksum is right, and
+// returns the length of the whole ones.
+func eachStep(f io.Reader, do func(step Step, ok bool)) (whole int64, err error) {
 	r := bufio.NewReader(f)
 	var record [stepSize]byte
 	for {
 		_, err = io.ReadFull(r, record[:])
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return sum, whole, nil
+			return whole, nil
 		}
 		if err != nil {
-			return sum, whole, err
+			return whole, err
 		}
 		whole += stepSize
-		if step, ok := parseStep(&record); ok {
-			sum.add(step)
-		} else {
-			sum.Damaged++
-		}
+		step, ok := parseStep(&record)
+		do(step, ok)
 	}
 }
