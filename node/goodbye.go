@@ -16,10 +16,10 @@ const (
 	stepWithin = time.Second
 	// leaveWithin is when the loop gives up on peers that do not take what this
 	// node made: it is on the disk, and goes out after the next start.
-	leaveWithin = 3500 * time.Millisecond
+	leaveWithin = 3 * time.Second
 	// goneWithin is when the process ends whatever hangs. The rest of the five
 	// seconds is the process's own end.
-	goneWithin = 4800 * time.Millisecond
+	goneWithin = 4500 * time.Millisecond
 )
 
 // ErrHung says that an ordered leave did not come to its end in time. What the
@@ -67,11 +67,14 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 }
 
 // abandoned is what Run returns when the end of the node hangs. Before it was in
-// there is nothing to lose.
+// there was nothing to lose, and at the very end only what saves a restart work.
 func (n *node) abandoned() (status.Snapshot, error) {
 	s := n.latest.Load()
 	if s == nil {
 		return status.Snapshot{Version: Agent, Started: n.started, At: time.Now(), State: "joining"}, nil
+	}
+	if n.safe.Load() {
+		return *s, nil
 	}
 	return *s, fmt.Errorf("%w within %v: its disk or its network hangs; the folder %s is safe, and the same command goes on from it", ErrHung, goneWithin, n.cfg.Dir)
 }

@@ -56,4 +56,8 @@ func TestAbandonedSaysWhatIsSafe(t *testing.T) {
 	if s, err := n.abandoned(); !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), "here is safe") || s.State != "leaving" {
 		t.Errorf("in the run: %+v, %v", s, err)
 	}
+	n.safe.Store(true)
+	if _, err := n.abandoned(); err != nil {
+		t.Errorf("all is kept: %v", err)
+	}
 }

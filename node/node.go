@@ -52,6 +52,7 @@ type node struct {
 	twinSaid   bool     // that another process runs with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
+	safe       atomic.Bool // all that a leaver must keep is kept
 
 	// loop
 	machine  *core.Machine

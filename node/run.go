@@ -38,31 +38,22 @@ func newNode(cfg Config) *node {
 	}
 }
 
-// live is Run from the first file to the last beat.
+// live is Run from the first file to the last beat. It looks at ctx between the
+// stages, some of which take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
-	if err := n.identify(); err != nil {
-		return err
-	}
-	if err := n.recall(); err != nil {
-		return err
-	}
-	if err := n.listen(); err != nil {
-		return err
-	}
-	if err := n.learnGenesis(ctx); err != nil {
-		return err
-	}
-	if err := n.open(); err != nil {
-		return err
-	}
-	if err := n.prepareTraining(ctx); err != nil {
-		return err
-	}
-	if err := n.start(); err != nil {
-		return err
-	}
-	if err := n.serveControl(); err != nil {
-		return err
+	for _, stage := range []func() error{
+		n.identify, n.recall, n.listen,
+		func() error { return n.learnGenesis(ctx) },
+		n.open,
+		func() error { return n.prepareTraining(ctx) },
+		n.start, n.serveControl,
+	} {
+		if err := stage(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 	return n.loop(ctx)
 }
@@ -248,7 +239,11 @@ func (n *node) close() error {
 	}
 	if n.store != nil {
 		n.check("flush the ledger", n.store.Flush())
-		n.keepTips()
+		if n.machine != nil {
+			n.writeFinalStatus()
+			n.safe.Store(true)
+			n.keepTips()
+		}
 		if n.steplog != nil {
 			err = errors.Join(err, n.steplog.Close())
 		}
@@ -270,11 +265,9 @@ func (n *node) drain() {
 }
 
 // keepTips writes the newest tips and the optimizer's state, so that a restart
-// and `atoll eval` find them without a replay.
+// and `atoll eval` find them without a replay. For a large model that takes
+// seconds, which a leaver need not have.
 func (n *node) keepTips() {
-	if n.machine == nil {
-		return
-	}
 	for p := range n.plan {
 		tip := n.machine.Rounds().Tip(p)
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip.Encode()))
@@ -284,5 +277,4 @@ func (n *node) keepTips() {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
 	}
-	n.writeFinalStatus()
 }

@@ -82,6 +82,12 @@ func (t *training) setMay(may bool) {
 	t.commands.put(func(*outer.Learner) {}) // wakes the thread
 }
 
+func (t *training) mayStep() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.may
+}
+
 // atRest says that no step is under way and none will begin: whatever was
 // stepped has been told.
 func (t *training) atRest() bool {
@@ -120,7 +126,7 @@ func (t *training) run(ctx context.Context) error {
 			return err
 		}
 		t.keepPace(ctx, began)
-		if t.since(saved) > checkpointEvery {
+		if t.since(saved) > checkpointEvery && t.mayStep() {
 			saved = t.now()
 			t.save()
 			t.spend(&t.account.Save, saved)
