@@ -46,6 +46,10 @@ func (n *node) carry(e core.Effect) {
 	case core.InstallTips:
 		// After the chunks are on disk, and after the folds that it overtakes.
 		n.work.disk.put(func() { n.work.folds.put(func() { n.install(e.Manifest) }) })
+	case core.TakeBack:
+		n.train.takeBack(e, n.fail)
+	case core.Verdict:
+		n.view.verdict(n, e)
 	default:
 		n.carryOuter(e)
 	}
@@ -75,15 +79,8 @@ func (n *node) carryOuter(e core.Effect) {
 	}
 }
 
-// check reports a disk error that does not stop the node: what could not be
-// written is fetched or computed again.
-func (n *node) check(what string, err error) {
-	if err != nil {
-		n.log.Error(what, "dir", n.cfg.Dir, "err", err)
-	}
-}
-
 func (n *node) publish(msg []byte) {
+	n.sending("publish")
 	if err := n.host.Publish(msg); err != nil {
 		n.log.Warn("publish", "err", err)
 	}
@@ -92,6 +89,7 @@ func (n *node) publish(msg []byte) {
 func (n *node) call(ctx context.Context, e gossip.Call) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.TimeoutMs)*time.Millisecond)
 	defer cancel()
+	n.sending("call")
 	response, err := n.host.Call(ctx, e.To, e.Request, e.MaxResponse)
 	n.post(func(now core.Time) {
 		n.view.called(e, len(response))
@@ -110,40 +108,6 @@ func (n *node) dial(ctx context.Context, addr string) {
 	n.post(func(core.Time) { n.view.dialled(n, addr, err) })
 }
 
-// storeOwn makes an own delta durable; only then is it announced.
-func (n *node) storeOwn(e core.StoreOwn) {
-	err := n.store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
-	n.owned.put(e.Seq, ownRef{e.ID, e.Header.Header.Tokens})
-	n.post(func(now core.Time) {
-		if err != nil {
-			n.fatal = fmt.Errorf("keep own delta of fragment %d round %d: %w", e.Header.Header.Fragment, e.Header.Header.Round, err)
-			return
-		}
-		n.machine.StoredOwn(now, e)
-	})
-}
-
-// storeDelta checks that a payload decodes and keeps it.
-func (n *node) storeDelta(e core.StoreDelta) {
-	d := core.DeltaOf(e.ID, e.Header.Header)
-	bad := n.genesis.Outer.CheckPayload(n.plan[d.Fragment], d, e.Payload)
-	var err error
-	if bad == nil {
-		err = n.store.PutDelta(e.ID, e.Header, e.Payload)
-	}
-	n.post(func(now core.Time) {
-		switch {
-		case bad != nil:
-			n.machine.Invalid(now, e.ID, bad)
-		case err != nil:
-			n.log.Error("store delta", "err", err)
-		default:
-			n.view.stored(e)
-			n.machine.Stored(now, e.ID)
-		}
-	})
-}
-
 // draft asks the training thread for a copy of its progress.
 func (n *node) draft(fragment int) {
 	if n.train == nil {
@@ -154,6 +118,10 @@ func (n *node) draft(fragment int) {
 			if err != nil {
 				n.log.Error("encode own progress", "fragment", fragment, "err", err)
 				n.machine.DraftFailed(now, fragment)
+				if errors.Is(err, outer.ErrDamaged) {
+					n.view.damaged(n, err)
+					n.machine.Damaged(now, fragment)
+				}
 				return
 			}
 			n.machine.Drafted(now, d)
@@ -201,16 +169,25 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 
 func (n *node) dropBase(e outer.DropBase, epoch uint64) {
 	if epoch == n.tips.epoch {
-		n.check("drop base", n.tips.drop(e.Fragment, e.Round))
+		n.check("drop base", n.tips.release(e.Fragment, e.Round))
 	}
 }
 
 func (n *node) adopt(a outer.Adopt) {
 	if n.train != nil {
 		n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
-		n.train.adopt(a, n.fail)
+		n.train.adopt(a, n.healed, n.fail)
 	}
 	n.view.adopted(n, a)
+}
+
+// healed runs on the training thread, when a sound tip has taken the place of a
+// damaged one.
+func (n *node) healed(fragment int, dropped outer.Work) {
+	n.post(func(now core.Time) {
+		n.view.healed(n, fragment, dropped)
+		n.machine.Healed(now, fragment, dropped)
+	})
 }
 
 // install puts the chunks of a manifest together.

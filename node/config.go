@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/node/store"
 )
 
 // Config is what one process of a run is told. Everything that its peers must
@@ -35,10 +36,20 @@ type Config struct {
 
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
+
+	disk store.Disk        // what tests make of the disk
+	send func(what string) // told before anything is sent, unless nil: tests stop the node there
 }
 
 // addrs are the addresses to dial: those of the link, then further ones.
 func (c Config) addrs() []string { return slices.Concat(c.Link.Peers, c.Peers) }
+
+// sending is called before anything is sent.
+func (n *node) sending(what string) {
+	if n.cfg.send != nil {
+		n.cfg.send(what)
+	}
+}
 
 // Defaults for Config fields that are zero.
 const (

@@ -64,14 +64,7 @@ func (n *node) remember() {
 		return
 	}
 	n.contacts = string(b)
-	path := filepath.Join(n.cfg.Dir, contactsFile)
-	n.work.disk.put(func() {
-		err := os.WriteFile(path+".new", b, 0o600)
-		if err == nil {
-			err = os.Rename(path+".new", path)
-		}
-		n.check("remember contacts", err)
-	})
+	n.work.disk.put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, contactsFile, b)) })
 }
 
 // listenAddrs turns the addresses at which a host is reached into what it

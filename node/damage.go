@@ -7,6 +7,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/store"
+	"atoll/optimizer/outer"
 )
 
 // lostBase says that a kept base cannot be read.
@@ -36,6 +37,17 @@ func (e *lostPayload) Unwrap() error { return e.err }
 // fetches a payload again and folds from an older base. Other errors may pass
 // and change nothing.
 func (n *node) lost(err error) {
+	if errors.Is(err, store.ErrIndex) {
+		n.fail(err)
+		return
+	}
+	if base := (*lostBase)(nil); errors.As(err, &base) && errors.Is(err, outer.ErrDamaged) {
+		n.post(func(now core.Time) {
+			n.view.damaged(n, err)
+			n.machine.Damaged(now, base.fragment)
+		})
+		return
+	}
 	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNotFound) {
 		return
 	}

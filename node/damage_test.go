@@ -117,3 +117,44 @@ func TestPassingErrorLosesNothing(t *testing.T) {
 		t.Error("a damaged payload was kept")
 	}
 }
+
+// An anchor that memory has damaged is not folded from: the machine hears of it,
+// and the next fold begins at what the disk has.
+func TestDamagedMemoryIsLost(t *testing.T) {
+	l := newLedger(t).rounds(4).bases().rounds(2)
+	defer l.close()
+	n := l.running()
+	tip := n.machine.Rounds().Tip(0)
+	n.tips.put(0, tip)
+	tip.Anchor[0]++
+	foldOnce(t, n)
+	if e := n.lastEvent(); e.Kind != "memory damaged" {
+		t.Errorf("event %+v", e)
+	}
+	n.machine.Tick(n.clock.now() + time.Hour.Milliseconds())
+	for _, w := range n.foldsWanted(0) {
+		n.fold(t.Context(), w, n.tips.epoch)
+	}
+	for _, do := range n.inbox.take() {
+		do(n.clock.now())
+	}
+	if healed := n.machine.Rounds().Tip(0); healed == tip || !healed.Sound() {
+		t.Errorf("the tip is of round %d, sound %t", healed.Round, healed.Sound())
+	}
+}
+
+// Nothing but arithmetic is needed to have the tips of genesis again.
+func TestDamagedGenesisIsMadeAnew(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	bases := l.newTips()
+	tip := l.g.Tips()[0]
+	bases.put(0, tip)
+	tip.Anchor[0]++
+	if _, err := bases.get(0, 0); !errors.Is(err, outer.ErrDamaged) {
+		t.Errorf("a damaged tip: %v", err)
+	}
+	if again, err := bases.get(0, 0); err != nil || again.State != tip.State || !again.Sound() {
+		t.Errorf("made anew: %v", err)
+	}
+}

@@ -20,7 +20,7 @@ func (l *ledgerWriter) donations(bases *tips, closed uint32) *outer.Rounds {
 		for l.tips[p].Round < closed {
 			l.round(p)
 		}
-		l.check(bases.put(p, l.tips[p]))
+		bases.put(p, l.tips[p])
 		l.check(l.store.Rounds(p, 1, closed, func(round uint32, r store.Round) error {
 			history[p] = append(history[p], linkOf(round, r))
 			return nil

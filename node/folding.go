@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -21,13 +22,17 @@ type tips struct {
 	params outer.Params
 	plan   outer.Plan
 	store  *store.Store
-	budget int64  // bytes of memory
-	epoch  uint64 // counts installs; belongs to the fold queue
+	first  func() []*outer.Tip // makes the tips of genesis
+	budget int64               // bytes of memory
+	epoch  uint64              // counts installs; belongs to the fold queue
 
-	mu    sync.Mutex
-	held  map[tipKey]*outer.Tip
-	disk  map[tipKey]bool
-	bytes int64
+	failed func(error) // told what the disk does not take
+
+	mu       sync.Mutex
+	held     map[tipKey]*outer.Tip
+	disk     map[tipKey]bool
+	outlived map[int]uint32 // by fragment: a base that stays on disk only until a newer one is there
+	bytes    int64
 }
 
 type tipKey struct {
@@ -39,8 +44,8 @@ type tipKey struct {
 // disk as well are dropped: enough for small models to refold without a read.
 const maxTipBytes = 256 << 20
 
-func newTips(p outer.Params, plan outer.Plan, s *store.Store) (*tips, error) {
-	t := &tips{params: p, plan: plan, store: s, budget: maxTipBytes, held: map[tipKey]*outer.Tip{}, disk: map[tipKey]bool{}}
+func newTips(p outer.Params, plan outer.Plan, s *store.Store, genesis func() []*outer.Tip, failed func(error)) (*tips, error) {
+	t := &tips{params: p, plan: plan, store: s, first: genesis, budget: maxTipBytes, held: map[tipKey]*outer.Tip{}, disk: map[tipKey]bool{}, outlived: map[int]uint32{}, failed: failed}
 	for fragment := range plan {
 		rounds, err := s.Bases(fragment)
 		if err != nil {
@@ -53,12 +58,12 @@ func newTips(p outer.Params, plan outer.Plan, s *store.Store) (*tips, error) {
 	return t, nil
 }
 
-// put keeps a tip as a base.
-func (t *tips) put(fragment int, tip *outer.Tip) error {
+// put keeps a tip as a base: in memory only, if the disk does not take it.
+func (t *tips) put(fragment int, tip *outer.Tip) {
 	k := tipKey{fragment, tip.Round}
 	if k.round%diskSpacing == 0 || t.onDisk(k) {
 		if err := t.write(k, tip); err != nil {
-			return err
+			t.failed(err)
 		}
 	}
 	t.mu.Lock()
@@ -67,18 +72,33 @@ func (t *tips) put(fragment int, tip *outer.Tip) error {
 	t.held[k] = tip
 	t.bytes += tipBytes(tip)
 	t.shrink(fragment)
-	return nil
 }
 
-// write keeps a tip on disk, whatever its round.
+// write keeps a tip on disk, whatever its round. What was there for that round
+// is no longer the tip, so it goes even where the new one is not taken.
 func (t *tips) write(k tipKey, tip *outer.Tip) error {
 	if err := t.store.PutBase(k.fragment, k.round, tip.Encode()); err != nil {
-		return fmt.Errorf("keep base of fragment %d round %d: %w", k.fragment, k.round, err)
+		return errors.Join(fmt.Errorf("keep base of fragment %d round %d: %w", k.fragment, k.round, err), t.dropWritten(k))
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.disk[k] = true
-	return nil
+	t.mu.Unlock()
+	return t.dropOutlived(k)
+}
+
+// dropOutlived drops what was kept on disk only because there was nothing newer.
+func (t *tips) dropOutlived(newer tipKey) error {
+	t.mu.Lock()
+	old, ok := t.outlived[newer.fragment]
+	ok = ok && old < newer.round
+	if ok {
+		delete(t.outlived, newer.fragment)
+	}
+	t.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return t.dropWritten(tipKey{newer.fragment, old})
 }
 
 func (t *tips) onDisk(k tipKey) bool {
@@ -94,6 +114,7 @@ func (t *tips) restart(installed []*outer.Tip) {
 	defer t.mu.Unlock()
 	clear(t.held)
 	clear(t.disk)
+	clear(t.outlived)
 	t.bytes = 0
 	for p, tip := range installed {
 		k := tipKey{p, tip.Round}
@@ -128,13 +149,24 @@ func (t *tips) shrink(fragment int) {
 	}
 }
 
-// get returns a kept base, from memory or disk.
+// get returns a kept base, from memory or disk. One that is not what its digest
+// says is forgotten in memory and an error: the next call reads it from the disk.
 func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
+	k := tipKey{fragment, round}
 	t.mu.Lock()
-	tip, ok := t.held[tipKey{fragment, round}]
+	tip, ok := t.held[k]
 	t.mu.Unlock()
-	if ok {
+	if ok && tip.Sound() {
 		return tip, nil
+	}
+	if ok {
+		t.mu.Lock()
+		t.forget(k)
+		t.mu.Unlock()
+		return nil, &lostBase{fragment, round, outer.ErrDamaged}
+	}
+	if round == 0 {
+		return t.genesis(fragment), nil
 	}
 	blob, err := t.store.Base(fragment, round)
 	if err == nil {
@@ -146,6 +178,16 @@ func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
 	return tip, nil
 }
 
+// genesis makes a tip of round 0 anew, and holds it.
+func (t *tips) genesis(fragment int) *outer.Tip {
+	tip := t.first()[fragment]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held[tipKey{fragment, 0}] = tip
+	t.bytes += tipBytes(tip)
+	return tip
+}
+
 func decodeBase(blob []byte, f outer.Fragment, p outer.Params) (*outer.Tip, error) {
 	tip, err := outer.DecodeTip(blob, f, p)
 	if err != nil {
@@ -154,18 +196,46 @@ func decodeBase(blob []byte, f outer.Fragment, p outer.Params) (*outer.Tip, erro
 	return tip, nil
 }
 
+// release forgets a base that is no longer needed. The newest one on disk stays
+// there until a newer one is: a disk that takes none must not leave a restart
+// without any.
+func (t *tips) release(fragment int, round uint32) error {
+	k := tipKey{fragment, round}
+	t.mu.Lock()
+	newest := t.disk[k]
+	for other := range t.disk {
+		newest = newest && (other.fragment != fragment || other.round <= round)
+	}
+	if newest {
+		t.forget(k)
+		t.outlived[fragment] = round
+	}
+	t.mu.Unlock()
+	if newest {
+		return nil
+	}
+	return t.drop(fragment, round)
+}
+
 // drop forgets a base everywhere.
 func (t *tips) drop(fragment int, round uint32) error {
 	k := tipKey{fragment, round}
 	t.mu.Lock()
 	t.forget(k)
+	t.mu.Unlock()
+	return t.dropWritten(k)
+}
+
+// dropWritten forgets a base on disk.
+func (t *tips) dropWritten(k tipKey) error {
+	t.mu.Lock()
 	written := t.disk[k]
 	delete(t.disk, k)
 	t.mu.Unlock()
 	if !written {
 		return nil
 	}
-	return t.store.DropBase(fragment, round)
+	return t.store.DropBase(k.fragment, k.round)
 }
 
 // foldResult is what a WantFold came to.
@@ -202,9 +272,7 @@ func (t *tips) fold(ctx context.Context, w outer.WantFold) (foldResult, error) {
 		res.rounds = append(res.rounds, roundRecord(tip, out))
 		res.weights = shares(set, out)
 		if keeps(w, round) {
-			if err := t.put(w.Fragment, tip); err != nil {
-				return foldResult{}, err
-			}
+			t.put(w.Fragment, tip)
 		}
 	}
 	res.tip = tip

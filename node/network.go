@@ -103,6 +103,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 				n.post(func(now core.Time) { n.machine.Replied(now, handle, payload) })
 			})
 		}
+		n.sending("reply")
 		return r.response
 	case <-ctx.Done():
 		n.post(func(now core.Time) {

@@ -43,6 +43,7 @@ type node struct {
 	quit    context.CancelFunc // begins an ordered leave
 
 	owned      owned
+	disk       diskHealth
 	donor      donor
 	control    *status.Server
 	rejoined   bool     // the folder had state of this run
@@ -116,7 +117,7 @@ func (n *node) loop(ctx context.Context) error {
 // show makes a new status and has the ledger written.
 func (n *node) show() {
 	n.publishStatus()
-	n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
+	n.flush()
 }
 
 func (n *node) takeInbox() {

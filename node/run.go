@@ -25,7 +25,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 		return status.Snapshot{}, err
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return status.Snapshot{}, fmt.Errorf("create node folder: %w", err)
+		return status.Snapshot{}, store.Explain(fmt.Errorf("create node folder: %w", err), cfg.Dir)
 	}
 	return newNode(cfg).takePart(ctx)
 }
@@ -60,9 +60,9 @@ func (n *node) live(ctx context.Context) error {
 
 // identify loads the key and, if it is at hand, the genesis.
 func (n *node) identify() error {
-	key, _, err := store.LoadKey(n.cfg.Dir)
+	key, _, err := n.cfg.disk.LoadKey(n.cfg.Dir)
 	if err != nil {
-		return err
+		return store.Explain(err, n.cfg.Dir)
 	}
 	n.key, n.self = key, wire.PeerIDOf(key)
 	raw := n.cfg.Genesis
@@ -108,20 +108,20 @@ func (n *node) open() error {
 	if err := n.fits(memoryBytes()); err != nil {
 		return err
 	}
-	s, err := store.Open(n.cfg.Dir, n.run)
+	s, err := n.cfg.disk.Open(n.cfg.Dir, n.run)
 	if err != nil {
-		return err
+		return store.Explain(err, n.cfg.Dir)
 	}
 	n.store = s
-	if err := store.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
-		return err
+	if err := n.cfg.disk.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
+		return store.Explain(err, n.cfg.Dir)
 	}
 	if n.steplog, err = s.OpenStepLog(); err != nil {
-		return err
+		return store.Explain(err, n.cfg.Dir)
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	if n.tips, err = newTips(n.genesis.Outer, n.plan, s); err != nil {
+	if n.tips, err = newTips(n.genesis.Outer, n.plan, s, n.genesis.Tips, func(err error) { n.check("keep base", err) }); err != nil {
 		return err
 	}
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
@@ -167,9 +167,7 @@ func (n *node) start() error {
 		return err
 	}
 	for p, tip := range tips {
-		if err := n.tips.put(p, tip); err != nil {
-			return err
-		}
+		n.tips.put(p, tip)
 	}
 	if learner != nil {
 		n.startTraining(learner, tips)

@@ -105,7 +105,7 @@ func TestInstallOvertakesFolds(t *testing.T) {
 	l := newLedger(t).rounds(2)
 	defer l.close()
 	n := l.loader()
-	l.check(n.tips.put(0, l.tips[0]))
+	n.tips.put(0, l.tips[0])
 	before := n.tips.epoch
 	n.tips.epoch++
 	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, before)

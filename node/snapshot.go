@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,7 +46,7 @@ func (n *node) lastStatus() status.Snapshot {
 func (n *node) writeFinalStatus() {
 	b, err := json.MarshalIndent(n.lastStatus(), "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(n.cfg.Dir, FinalStatusFile), append(b, '\n'), 0o644)
+		err = n.cfg.disk.WriteFile(n.cfg.Dir, FinalStatusFile, append(b, '\n'))
 	}
 	n.check("write final status", err)
 }
@@ -150,6 +148,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
 	a.Refused, a.Late = n.machine.Counts()
 	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
+	a.OwnDropped = slices.Clone(n.view.dropped)
 	for p := range n.plan {
 		a.Deltas += n.view.ledger[p].deltas
 		_, unpublished := r.Pending(p)

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"atoll/node/core"
+	"atoll/node/store"
+)
+
+// diskHealth is what the loop knows of the disk.
+type diskHealth struct {
+	trouble store.Trouble // as it was told last
+	tried   time.Time     // when it was last tried
+}
+
+// retryDisk is how often a disk in trouble is tried again: the remedy takes a
+// person minutes, and a try costs a write.
+const retryDisk = 5 * time.Second
+
+// check takes note of an error that does not stop the node: what could not be
+// written is kept in memory, or fetched or computed again. It may be called
+// from any goroutine. A damaged index is the end: nothing can be kept without.
+func (n *node) check(what string, err error) {
+	trouble := store.TroubleOf(err)
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrIndex):
+		n.fail(err)
+	case trouble == store.Well:
+		n.log.Error(what, "dir", n.cfg.Dir, "err", err)
+	default:
+		n.log.Debug(what, "dir", n.cfg.Dir, "err", err)
+		n.post(func(core.Time) { n.troubled(trouble, what, err) })
+	}
+}
+
+// troubled says what is wrong with the disk, once, until it is well or
+// something else is.
+func (n *node) troubled(t store.Trouble, what string, err error) {
+	if t == n.disk.trouble {
+		return
+	}
+	n.disk.trouble, n.disk.tried = t, time.Now()
+	n.view.event(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v): %s. Training goes on with what fits in memory; nothing is published until then", t, what, err, t.Remedy(n.cfg.Dir)))
+}
+
+// flush has the ledger written. A disk in trouble is tried now and then, with a
+// file of its own first: a commit may find room where a payload does not.
+func (n *node) flush() {
+	if n.disk.trouble == store.Well {
+		n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
+		return
+	}
+	if time.Since(n.disk.tried) < retryDisk {
+		return
+	}
+	n.disk.tried = time.Now()
+	n.work.disk.put(func() {
+		err := n.cfg.disk.Probe(n.cfg.Dir)
+		if err == nil {
+			err = n.store.Flush()
+		}
+		if n.check("flush the ledger", err); err == nil {
+			n.post(func(core.Time) { n.recovered() })
+		}
+	})
+}
+
+func (n *node) recovered() {
+	if n.disk.trouble == store.Well {
+		return
+	}
+	n.view.event(n, "disk", "", fmt.Sprintf("the disk is no longer %s: all that waited is written", n.disk.trouble))
+	n.disk.trouble = store.Well
+}
+
+// storeOwn makes an own delta durable; only then is it announced. What cannot be
+// made durable never leaves: the learner takes it back.
+func (n *node) storeOwn(e core.StoreOwn) {
+	err := n.store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
+	n.check("keep own delta", err)
+	if err == nil {
+		n.owned.put(e.Seq, ownRef{e.ID, e.Header.Header.Tokens})
+	}
+	n.post(func(now core.Time) {
+		switch {
+		case err == nil:
+			n.machine.StoredOwn(now, e)
+		case errors.Is(err, store.ErrMark) || errors.Is(err, store.ErrCorrupt):
+			n.fatal = err // the machine and the disk disagree about what was signed
+		default:
+			n.machine.OwnNotStored(now, e)
+		}
+	})
+}
+
+// storeDelta checks that a payload decodes and keeps it.
+func (n *node) storeDelta(e core.StoreDelta) {
+	d := core.DeltaOf(e.ID, e.Header.Header)
+	bad := n.genesis.Outer.CheckPayload(n.plan[d.Fragment], d, e.Payload)
+	var err error
+	if bad == nil {
+		err = n.store.PutDelta(e.ID, e.Header, e.Payload)
+		n.check("store delta", err)
+	}
+	n.post(func(now core.Time) {
+		switch {
+		case bad != nil:
+			n.machine.Invalid(now, e.ID, bad)
+		case err != nil:
+			n.machine.NotStored(now, e.ID)
+		default:
+			n.view.stored(e)
+			n.machine.Stored(now, e.ID)
+		}
+	})
+}
