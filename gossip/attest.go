@@ -162,10 +162,10 @@ func (s *snapshot) count() {
 	yes, rival, known := s.ballot.result()
 	switch {
 	case 2*yes > known:
-		s.event(EventSnapshot, s.donor, s.verdict(known))
+		s.event(EventJoin, s.donor, s.verdict(known))
 		s.begin()
 	case s.disputes >= maxDisputes && yes >= rival:
-		s.event(EventSnapshot, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: others show still fewer, after %d tries", yes, known, s.disputes))
+		s.event(EventJoin, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: others show still fewer, after %d tries", yes, known, s.disputes))
 		s.begin()
 	default:
 		s.dispute(known-yes, known)
@@ -187,5 +187,7 @@ func (s *snapshot) dispute(others, known int) {
 		p.badTips++
 	}
 	s.resume = nil
-	s.another(fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known))
+	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)
+	s.event(EventJoin, s.donor, "does not take these tips: "+why)
+	s.another(why)
 }

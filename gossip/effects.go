@@ -179,13 +179,14 @@ const (
 	EventSnapshot                          // a step of a snapshot fetch
 	EventMisbehaved                        // a peer broke the protocol
 	EventEquivocation                      // two headers of one author for one round
+	EventJoin                              // something about the way in that people should know
 	EventAudit                             // a step of finding out whose state is wrong
 )
 
 // String names the kind as status screens show it.
 func (k EventKind) String() string {
 	names := [...]string{"", "joined", "left", "silent", "heard", "repair", "fork",
-		"gave up", "snapshot", "misbehaved", "equivocation", "audit"}
+		"gave up", "snapshot", "misbehaved", "equivocation", "join", "audit"}
 	if int(k) < len(names) {
 		return names[k]
 	}

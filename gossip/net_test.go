@@ -32,7 +32,7 @@ type options struct {
 	rate      float64 // bytes per ms of a stream
 	tipBytes  int
 	link      float64 // bytes per ms of each node's link, both ways; 0: a stream does not feel others
-	window    uint32 // W_u
+	window    uint32  // W_u
 }
 
 type event struct {

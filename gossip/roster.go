@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"atoll/gossip/hello"
@@ -219,4 +220,9 @@ func boolRank(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// phase describes for people whom this node has found.
+func (r *roster) phase() string {
+	return fmt.Sprintf("roster: %d peers known, %d reached", len(r.peers.list), r.connections())
 }

@@ -19,6 +19,7 @@ type snapshot struct {
 	began    Time                 // when this fetch did
 	after    Time                 // not before: pause between donors
 	attempt  int                  // counts manifests; answers to an earlier one are ignored
+	failed   int                  // donors in a row of which no chunk was stored, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
 	resume   []uint32             // rounds of tips of which chunks are stored, nil for none
 	donor    wire.PeerID
@@ -63,7 +64,7 @@ func (s *snapshot) cancel() {
 // installed says that the tips are in place.
 func (s *snapshot) installed() {
 	if s.stage == installing {
-		s.stage, s.resume = idle, nil
+		s.stage, s.resume, s.failed = idle, nil, 0
 	}
 }
 
@@ -74,6 +75,7 @@ func (s *snapshot) refused() {
 		p.badTips++
 	}
 	s.resume = nil
+	s.failed++
 	s.cancel()
 }
 
@@ -183,7 +185,7 @@ func (p *peer) folded() uint64 {
 // askManifest asks p for its tips; first, where chunks are stored already, for
 // those of the rounds that they are of.
 func (s *snapshot) askManifest(p *peer) {
-	s.stage, s.donor = asking, p.id
+	s.stage, s.donor, s.transfer = asking, p.id, transfer{}
 	s.attempt++
 	if s.resume == nil {
 		s.event(EventSnapshot, p.id, "asks for the tips")
@@ -264,6 +266,9 @@ func (s *snapshot) resumes(m wire.Manifest) bool {
 // another pauses and chooses again.
 func (s *snapshot) another(why string) {
 	s.event(EventSnapshot, s.donor, "another donor: "+why)
+	if len(s.transfer.gave) == 0 {
+		s.failed++
+	}
 	s.stage, s.after = choosing, s.now+snapshotRetryMs
 	s.attempt++
 }
@@ -286,14 +291,17 @@ func (s *snapshot) done() {
 	s.transfer = transfer{}
 }
 
+// search says what is missing before a donor is asked.
+func (s *snapshot) search() string {
+	if s.gathers() {
+		return "none of the link: waits for others that can attest tips"
+	}
+	return "looks for a donor"
+}
+
 // phase describes the fetch for people, and the share that is done.
 func (s *snapshot) phase() (string, float64) {
 	switch s.stage {
-	case choosing:
-		if s.gathers() {
-			return "waiting for peers that can attest tips: none of the link is reached", 0
-		}
-		return "looking for a donor", 0
 	case asking:
 		return fmt.Sprintf("asking %v for its tips", s.donor), 0
 	case attesting:

@@ -72,7 +72,3 @@ func (c *Core) OtherStates(now Time) []wire.PeerID {
 	c.at(now)
 	return c.beats.otherStates()
 }
-
-// JoinPhase describes a snapshot fetch for people, with the share that is
-// done, 0 to 1; text is empty if none is under way.
-func (c *Core) JoinPhase() (text string, done float64) { return c.snapshot.phase() }

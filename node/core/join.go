@@ -2,16 +2,18 @@ package core
 
 import (
 	"errors"
+	"fmt"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 )
 
-// Phase is how far a node is on its way into a run.
+// Phase is how far a node is on its way into the run.
 type Phase int
 
-// Phases in the order in which a joiner passes through them.
+// Phases in the order in which a joiner passes through them. A node that comes
+// back with its disk leaves out the second and the third.
 const (
 	Dialling   Phase = iota // no peer reached yet
 	Fetching                // asking for a manifest, fetching chunks
@@ -25,17 +27,32 @@ func (p Phase) String() string {
 	return [...]string{"dialling", "snapshot", "installing", "replaying", "ready"}[p]
 }
 
-// replayMs is how long a joiner tries to reach the rounds that its donor had
-// closed before it trains on what it has: repair goes on beside training.
-const replayMs = 60_000
+// Ways out of each phase, so that nobody can keep a node from training.
+const (
+	// replayMs is how long a joiner tries to show the digests of a live peer
+	// before it trains on what it has, or replayPart times what the fetch took
+	// if that is longer: as many rounds closed meanwhile. Repair goes on beside
+	// training.
+	replayMs   = 60_000
+	replayPart = 2
+	// catchUpBeats is for how many beat periods a node that came back with its
+	// disk waits for a peer's beat, and then again for its digests.
+	catchUpBeats = 1
+	// maxFailedDonors is how many donors in a row may give nothing that fits
+	// before a node with nobody else trains from genesis.
+	maxFailedDonors = 16
+)
 
 // join is the way into the run.
 type join struct {
 	phase    Phase
-	since    Time
-	restored bool          // the disk had tips
-	target   wire.Manifest // what the donor had closed
+	since    Time // when the phase began
+	began    Time // when the first one did
+	fetching Time // when tips were first asked for
+	restored bool // the disk had tips
 	donor    wire.PeerID
+	asked    Time // when a peer was last asked what is missing
+	rounds   int  // to close when replaying began, as the donor had them
 }
 
 // Phase is how far this node is on its way into the run.
@@ -50,34 +67,110 @@ func (m *Machine) enter(now Time, p Phase) {
 	m.end.stepped = now
 }
 
+// joins reports whether this node waits for tips taken whole. One that came back
+// with its disk does not: it trains, and takes them on the way if it must.
+func (m *Machine) joins() bool { return m.join.phase != Ready && !m.join.restored }
+
 // joinPeerUp begins to fetch tips from the first peer that shows up.
 func (m *Machine) joinPeerUp(now Time) {
-	if m.join.phase == Dialling && !m.cfg.Alone && !m.join.restored {
-		m.enter(now, Fetching)
-		m.gossip.FetchTips(gossip.Time(now))
+	if m.join.phase != Dialling || m.cfg.Alone {
+		return
 	}
+	if m.join.restored {
+		m.enter(now, Replaying)
+		return
+	}
+	m.join.fetching = now
+	m.enter(now, Fetching)
+	m.gossip.FetchTips(gossip.Time(now))
 }
 
 func (m *Machine) tickJoin(now Time) {
-	if m.join.since == 0 {
-		m.join.since = now
+	if m.join.began == 0 {
+		m.join.since, m.join.began = now, now
 	}
 	switch m.join.phase {
 	case Dialling:
-		alone := m.cfg.Alone || m.join.restored || now-m.join.since >= m.cfg.AloneMs
-		if alone && m.rounds.Settled() {
+		if now-m.join.began >= m.dialMs() && m.rounds.Settled() {
 			m.enter(now, Ready)
 		}
 	case Fetching:
-		if now-m.join.since >= m.cfg.AloneMs && !m.donorInSight() {
-			m.gossip.CancelFetch(gossip.Time(now))
-			m.enter(now, Ready)
-		}
+		m.tickFetch(now)
 	case Replaying:
-		if m.rounds.Settled() && (m.reached(m.join.target) || now-m.join.since >= replayMs) {
-			m.enter(now, Ready)
-		}
+		m.tickReplay(now)
 	}
+}
+
+// dialMs is how long a node waits for a first peer: one that holds rounds of
+// the run can do something useful meanwhile, one that begins from genesis would
+// only make what is thrown away.
+func (m *Machine) dialMs() int64 {
+	switch {
+	case m.cfg.Alone:
+		return 0
+	case m.join.restored:
+		return min(m.cfg.AloneMs, catchUpBeats*m.gossip.BeatPeriodMs())
+	}
+	return m.cfg.AloneMs
+}
+
+// tickFetch gives up on tips where nobody is there to give them, or nobody
+// gives any that fit.
+func (m *Machine) tickFetch(now Time) {
+	if now-m.join.fetching < m.cfg.AloneMs {
+		return
+	}
+	failed := m.gossip.FailedDonors()
+	switch {
+	case !m.donorInSight():
+		m.tell(m.join.donor, "nobody in sight holds more than genesis: trains from there")
+	case failed >= maxFailedDonors:
+		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis, and compares with others on the way", failed))
+	default:
+		return
+	}
+	m.gossip.CancelFetch(gossip.Time(now))
+	m.enter(now, Ready)
+}
+
+// tickReplay waits until this node shows the digests of a live peer, and asks
+// for what it lacks.
+func (m *Machine) tickReplay(now Time) {
+	equal, live := m.gossip.Equal(gossip.Time(now))
+	switch {
+	case equal:
+		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
+	case now < m.replayUntil(live), !m.rounds.Settled() && now < m.replayUntil(live)+replayMs:
+		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
+			m.join.asked = now
+			m.gossip.CompareAny(gossip.Time(now))
+		}
+		return
+	case live && !m.join.restored:
+		m.tell(m.join.donor, fmt.Sprintf("no live peer shows the same digests after %d s: trains on what it has, repair goes on", (now-m.join.since)/1000))
+	}
+	m.enter(now, Ready)
+}
+
+// replayUntil is when replaying ends whatever the digests are. With no live peer
+// there is nobody to be equal to; one that came back with its disk does not wait
+// longer for a peer than its next beat takes.
+func (m *Machine) replayUntil(live bool) Time {
+	beat := catchUpBeats * m.gossip.BeatPeriodMs()
+	switch {
+	case m.join.restored && live:
+		return m.join.began + 2*beat
+	case m.join.restored:
+		return m.join.began + beat
+	case live:
+		return m.join.since + max(replayMs, replayPart*(m.join.since-m.join.fetching))
+	}
+	return m.join.since + 2*beat
+}
+
+// tell says something to people about the way in.
+func (m *Machine) tell(peer wire.PeerID, text string) {
+	m.emit(gossip.Event{Kind: gossip.EventJoin, Peer: peer, Text: text})
 }
 
 // donorInSight says whether some live peer is past joining itself. Newcomers
@@ -91,33 +184,61 @@ func (m *Machine) donorInSight() bool {
 	return false
 }
 
-// reached says whether every round that the donor had closed is closed here.
-func (m *Machine) reached(target wire.Manifest) bool {
-	for p, f := range target.Fragments {
-		if m.rounds.Closed(p) < f.Closed {
-			return false
-		}
+// JoinStage describes for people where this node is on its way in, with the
+// share of the phase that is done, 0 to 1.
+func (m *Machine) JoinStage() (text string, done float64) {
+	if text, done = m.gossip.JoinPhase(); text != "" {
+		return text, done
 	}
-	return true
+	if m.join.phase != Replaying {
+		return m.join.phase.String(), 0
+	}
+	left := m.behind()
+	m.join.rounds = max(m.join.rounds, left)
+	if left == 0 {
+		return "replaying: waits for a peer's digests", 1
+	}
+	return fmt.Sprintf("replaying %d rounds", left), 1 - float64(left)/float64(m.join.rounds)
+}
+
+// behind is how many rounds, over all fragments, live peers are ahead of the
+// tips held here.
+func (m *Machine) behind() (rounds int) {
+	for p := range m.rounds.Fragments() {
+		ahead := m.rounds.Closed(p)
+		for _, v := range m.gossip.Peers() {
+			if v.Beat != nil && !v.Silent && v.Refused == "" {
+				ahead = max(ahead, v.Beat.Closed[p])
+			}
+		}
+		rounds += int(ahead - m.rounds.Tip(p).Round)
+	}
+	return rounds
 }
 
 // snapshot takes a manifest whose chunks are all stored. One that says round 0
 // everywhere is a run that has not begun: genesis is the tip.
 func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
-	m.join.target, m.join.donor = e.Manifest, e.Donor
+	m.join.donor = e.Donor
 	for _, f := range e.Manifest.Fragments {
 		if f.Round > 0 {
-			if m.join.phase != Ready {
+			if m.joins() {
 				m.enter(now, Installing)
 			}
 			m.emit(InstallTips{Manifest: e.Manifest})
 			return
 		}
 	}
-	if m.join.phase != Ready {
+	m.replay(now) // rounds may have closed above it
+}
+
+// replay begins to fetch what came since the tips.
+func (m *Machine) replay(now Time) {
+	if m.joins() {
 		m.enter(now, Replaying)
-		m.gossip.Compare(gossip.Time(now), e.Donor) // rounds may have closed above it
+		m.join.asked = now
 	}
+	m.gossip.Compare(gossip.Time(now), m.join.donor)
 }
 
 // ErrInstall says that tips taken from a peer do not fit this run.
@@ -129,11 +250,8 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	if m.join.phase != Ready {
-		m.enter(now, Replaying)
-	}
 	m.gossip.Installed(gossip.Time(now))
-	m.gossip.Compare(gossip.Time(now), m.join.donor)
+	m.replay(now)
 	m.pump(now)
 	return nil
 }
@@ -141,8 +259,8 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 // InstallFailed says that the tips do not fit. A joiner asks for others; a node
 // that is in goes on with what it has, and repair decides anew.
 func (m *Machine) InstallFailed(now Time) {
-	m.gossip.CancelFetch(gossip.Time(now))
-	if m.join.phase != Ready {
+	m.gossip.TipsRefused(gossip.Time(now))
+	if m.joins() {
 		m.enter(now, Fetching)
 		m.gossip.FetchTips(gossip.Time(now))
 	}

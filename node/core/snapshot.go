@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
@@ -12,6 +13,18 @@ import (
 // the links of the union window up to it (round, chain, state, tokens, end
 // round, ids folded), so that the joiner can compare chains and knows which
 // deltas are in. The tip's length stands first.
+
+// History are the links that a snapshot of a fragment's tip brings: those of the
+// union window up to the round, less some at its beginning. Every donor that has
+// closed a few rounds more or less, and holds the window, thus cuts the same
+// chunks.
+func (m *Machine) History(fragment int, round uint32) []outer.Link {
+	union := m.cfg.Params.WindowUnion
+	length := union - min(m.cfg.Params.WindowAccept, union/2)
+	return slices.DeleteFunc(m.rounds.Links(fragment, round), func(l outer.Link) bool {
+		return l.Round+length < round
+	})
+}
 
 // EncodeSnapshot returns the blob of a fragment.
 func EncodeSnapshot(tip []byte, links []outer.Link) []byte {

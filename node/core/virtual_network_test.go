@@ -3,6 +3,7 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
@@ -102,7 +103,7 @@ func (n *node) reply(e core.Effect) {
 	case gossip.ReplyPayload:
 		n.answer(e.Handle, found(n.disk.payloads[e.ID]), e.ID)
 	case gossip.ReplyManifest:
-		n.answer(e.Handle, found(wire.EncodeManifest(n.key, n.w.run, n.manifest())), wire.Digest{})
+		n.answer(e.Handle, found(wire.EncodeManifest(n.key, n.w.run, n.manifest(e.At))), wire.Digest{})
 	case gossip.ReplyChunk:
 		n.answer(e.Handle, found(n.donated[e.Digest]), wire.Digest{})
 	}
@@ -153,30 +154,46 @@ func (n *node) dial(addr string) {
 // joiner folds itself what may still change.
 const donatedLag = 2
 
-// manifest lists tips of one moment and keeps their chunks.
-func (n *node) manifest() wire.Manifest {
+// manifest lists tips of one moment, or of given rounds, and keeps their chunks.
+func (n *node) manifest(at []uint32) wire.Manifest {
 	var m wire.Manifest
 	r := n.machine.Rounds()
 	for p := range n.w.plan {
-		round := r.Bases(p)[0]
-		for _, b := range r.Bases(p) {
-			if b+donatedLag <= r.Tip(p).Round {
-				round = b
-			}
+		round := n.donates(p)
+		if at != nil {
+			round = at[p]
 		}
-		tip := n.disk.bases[p][round]
-		blob := core.EncodeSnapshot(tip.Encode(), r.Links(p, round))
-		f := wire.FragmentManifest{
-			Round: round, Closed: r.Closed(p), Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
-			Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
-		}
-		for i, d := range f.Chunks {
-			at := i * wire.ChunkSize
-			n.donated[d] = blob[at : at+f.ChunkLen(i)]
+		f := wire.FragmentManifest{Closed: r.Closed(p)}
+		if at == nil || slices.Contains(r.Bases(p), round) {
+			n.describe(p, round, &f)
 		}
 		m.Fragments = append(m.Fragments, f)
 	}
 	return m
+}
+
+// donates is the newest base that still lets a joiner fold deltas on their way.
+func (n *node) donates(p int) uint32 {
+	r := n.machine.Rounds()
+	round := r.Bases(p)[0]
+	for _, b := range r.Bases(p) {
+		if b+donatedLag <= r.Tip(p).Round {
+			round = b
+		}
+	}
+	return round
+}
+
+// describe cuts the tip of a round into chunks to be served.
+func (n *node) describe(p int, round uint32, f *wire.FragmentManifest) {
+	tip := n.disk.bases[p][round]
+	blob := core.EncodeSnapshot(tip.Encode(), n.machine.History(p, round))
+	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
+	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
+	for i, d := range f.Chunks {
+		at := i * wire.ChunkSize
+		n.donated[d] = blob[at : at+f.ChunkLen(i)]
+	}
 }
 
 // install puts the chunks of a manifest together.
