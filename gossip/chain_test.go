@@ -108,6 +108,19 @@ func (c *fakeChain) Signed(f int, r uint32) []wire.SignedHeader {
 	return out
 }
 
+func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
+	for f := range c.closed {
+		for r := c.closed[f] + 20; r > 0; r-- {
+			own := slices.DeleteFunc(c.Signed(f, r), func(h wire.SignedHeader) bool { return h.Header.Author != author })
+			if len(own) > 0 {
+				out = append(out, own[0])
+				break
+			}
+		}
+	}
+	return out
+}
+
 func (c *fakeChain) Has(id wire.Digest) bool { return c.payloads[id] != nil }
 
 func (c *fakeChain) FoldedTokens() uint64 {

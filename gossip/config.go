@@ -98,6 +98,9 @@ type Chain interface {
 	// Signed returns the headers held for the round, both of a pair that is
 	// evidence, in any fixed order.
 	Signed(f int, r uint32) []wire.SignedHeader
+	// Newest returns, of each fragment of which it knows any, the header of an
+	// author's highest round.
+	Newest(author wire.PeerID) []wire.SignedHeader
 	// Has reports whether the payload of a delta is verified and held.
 	Has(id wire.Digest) bool
 	// FoldedTokens counts the tokens folded by this node's tips.

@@ -17,6 +17,7 @@ type Core struct {
 	snapshot snapshot
 	repair   repair
 	audit    audit
+	own      own
 	serve    serve
 }
 
@@ -33,6 +34,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.audit = audit{env: e}
+	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
@@ -65,6 +67,7 @@ func (c *Core) Tick(now Time) {
 	c.pull.tick()
 	c.repair.tick()
 	c.snapshot.tick()
+	c.own.tick()
 	c.serve.tick()
 }
 
@@ -282,6 +285,13 @@ func (c *Core) Installed(now Time) {
 func (c *Core) TipsRefused(now Time) {
 	c.at(now)
 	c.snapshot.refused()
+}
+
+// AskOwn asks every peer for the newest own deltas that it knows of, and goes on
+// with those that come up until OwnKnown.
+func (c *Core) AskOwn(now Time) {
+	c.at(now)
+	c.own.wanted = true
 }
 
 // Compare starts a repair with a peer at once, without waiting for beats: a

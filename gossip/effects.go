@@ -145,6 +145,13 @@ type (
 		Donor    wire.PeerID
 	}
 
+	// OwnHeader hands up an own delta that a peer knows of: a disk that was lost
+	// may have held more of them than the one there is now.
+	OwnHeader struct{ Header wire.SignedHeader }
+
+	// OwnKnown says that AskOwn is answered: every OwnHeader came before it.
+	OwnKnown struct{}
+
 	// EvidenceFound hands up verified evidence, once for each (author,
 	// fragment, round).
 	EvidenceFound struct{ Evidence wire.Evidence }
@@ -208,6 +215,8 @@ func (CatchUp) effect()       {}
 func (BaseMismatch) effect()  {}
 func (StateDiffers) effect()  {}
 func (Audit) effect()         {}
+func (OwnHeader) effect()     {}
+func (OwnKnown) effect()      {}
 func (Fetching) effect()      {}
 func (StoreChunk) effect()    {}
 func (Snapshot) effect()      {}

@@ -24,7 +24,7 @@ type node struct {
 	handles  uint64
 	waiting  map[uint64]func(answer []byte) // by handle
 	chunks   map[wire.Digest][]byte
-	resume   []uint32 // what Fetching said
+	resume   []uint32                      // what Fetching said
 	keep     map[wire.Digest][]byte        // chunks of manifests given out
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
@@ -116,7 +116,7 @@ func (n *node) carry(e Effect) {
 	case Drop:
 		n.effects = append(n.effects, e)
 		n.w.after(1, func() { n.w.disconnect(n.index, n.w.node(e.Peer).index) })
-	case Misbehaved, BaseMismatch, StateDiffers, Audit, Event:
+	case Misbehaved, BaseMismatch, StateDiffers, Audit, OwnHeader, OwnKnown, Event:
 		n.effects = append(n.effects, e)
 	}
 }

@@ -48,6 +48,9 @@ type peer struct {
 	auditAfter   Time
 	auditPauseMs int64
 
+	// own: not before.
+	ownAfter Time
+
 	// repair: not before, and the pause after the next fruitless one.
 	repairAfter   Time
 	repairPauseMs int64

@@ -105,6 +105,8 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.emit(ReplyManifest{Handle: handle})
 	case wire.GetTips:
 		s.tips(handle, r.At)
+	case wire.GetOwn:
+		s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
 	}
 }
 

@@ -62,6 +62,7 @@ func testRequests() []Request {
 		{Kind: GetManifest},
 		{Kind: GetChunk, Digest: testDigest("chunk")},
 		{Kind: GetTips, At: []uint32{7, 0, 70000}},
+		{Kind: GetOwn},
 	}
 }
 

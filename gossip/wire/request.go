@@ -17,13 +17,14 @@ const (
 	GetManifest                        // -> EncodeManifest
 	GetChunk                           // Digest -> the chunk's bytes
 	GetTips                            // At -> EncodeManifest of the tips of those rounds
+	GetOwn                             // -> EncodeHeaders: the newest known of the asker's own, one a fragment
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetTips {
+	if k < GetGenesis || k > GetOwn {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -41,7 +42,7 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + MaxPayload
 	case GetRounds:
 		return statusSize + maxRoundsBody
-	case GetHeaders:
+	case GetHeaders, GetOwn:
 		return statusSize + maxHeadersBody
 	case GetManifest, GetTips:
 		return statusSize + MaxManifest
@@ -197,7 +198,7 @@ func decodeFields(k RequestKind, b []byte) (Request, error) {
 		err := Unmarshal(b, &f)
 		r.At = f.At
 		return r, err
-	case GetRoster, GetManifest:
+	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			return r, fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
 		}

@@ -99,7 +99,7 @@ func TestRequestHead(t *testing.T) {
 	wantErr(t, err, ErrSize)
 	_, err = DecodeRequest([]byte{Version + 1, byte(GetRoster)})
 	wantErr(t, err, ErrVersion)
-	for _, kind := range []byte{0, byte(GetTips) + 1, 255} {
+	for _, kind := range []byte{0, byte(GetOwn) + 1, 255} {
 		_, err = DecodeRequest([]byte{Version, kind})
 		wantErr(t, err, ErrKind)
 	}

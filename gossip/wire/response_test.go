@@ -110,7 +110,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestMaxResponse(t *testing.T) {
-	for k := GetGenesis; k <= GetTips; k++ {
+	for k := GetGenesis; k <= GetOwn; k++ {
 		if n := k.MaxResponse(); n <= statusSize || n > statusSize+MaxPayload {
 			t.Errorf("%v: %d bytes", k, n)
 		}

@@ -8,9 +8,28 @@ import (
 // chain is what the core of spreading sees of rounds and ledger.
 type chain struct{ m *Machine }
 
-func (c chain) Fragments() int       { return c.m.rounds.Fragments() }
-func (c chain) Closed(f int) uint32  { return c.m.rounds.Closed(f) }
-func (c chain) Base(f int) uint32    { return c.m.rounds.Base(f) }
+func (c chain) Fragments() int      { return c.m.rounds.Fragments() }
+func (c chain) Closed(f int) uint32 { return c.m.rounds.Closed(f) }
+func (c chain) Base(f int) uint32   { return c.m.rounds.Base(f) }
+
+// Newest looks through the headers of the window: what is older is final, and
+// below any round that is still open.
+func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
+	newest := map[uint16]wire.SignedHeader{}
+	for _, h := range c.m.headers {
+		if at := h.Header.Fragment; h.Header.Author == author && h.Header.Round > newest[at].Header.Round {
+			newest[at] = h
+		}
+	}
+	out := make([]wire.SignedHeader, 0, len(newest))
+	for f := range c.Fragments() {
+		if h, ok := newest[uint16(f)]; ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 func (c chain) Bases(f int) []uint32 { return c.m.rounds.Bases(f) }
 func (c chain) FoldedTokens() uint64 { return c.m.FoldedTokens() }
 func (c chain) Has(id wire.Digest) bool {

@@ -30,6 +30,7 @@ type Config struct {
 	Learner   bool  // false for an observer
 	Precision uint8 // class that own deltas carry
 	QuietMs   int64 // how long all live beats must agree before the run counts as over
+	KeyOnly   bool  // the key may have signed rounds that the disk does not know of
 	Alone     bool  // the link names no peers: train from genesis at once
 	AloneMs   int64 // train from genesis when no peer was reached for so long
 	Gossip    gossip.Config
@@ -48,7 +49,8 @@ type Machine struct {
 	end      ending
 	learning learning // what the training thread last said of itself
 
-	stepTokens uint64              // of the last own step
+	stepTokens uint64 // of the last own step
+	marks      marks
 	audited    map[int]wire.PeerID // by fragment: whose state the last audit compared
 	refused    uint64
 	late       uint64
@@ -82,6 +84,14 @@ type (
 		Fragment int
 		Seq      uint64
 	}
+	// RaiseMark makes durable that rounds of a fragment up to Round may have been
+	// signed: other nodes hold deltas of this key that the disk does not.
+	RaiseMark struct {
+		Fragment int
+		Round    uint32
+	}
+	// MarksKnown says that nothing that this key signed is unknown any more.
+	MarksKnown struct{}
 	// StoreDelta checks that another's payload decodes and stores it. Answer
 	// with Stored, NotStored or Invalid.
 	StoreDelta struct {
@@ -125,6 +135,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
+	m.askMarks()
 	return m
 }
 
@@ -151,6 +162,7 @@ func (m *Machine) Tick(now Time) {
 	m.rounds.Tick(now)
 	m.gossip.Tick(gossip.Time(now))
 	m.tickJoin(now)
+	m.tickMarks(now)
 	m.tickEnd(now)
 	m.pump(now)
 }
@@ -293,6 +305,10 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.emit(StoreEvidence{Evidence: e.Evidence})
 	case gossip.Snapshot:
 		m.snapshot(now, e)
+	case gossip.OwnHeader:
+		m.signedBefore(e.Header.Header)
+	case gossip.OwnKnown:
+		m.marksKnown()
 	case gossip.Audit:
 		m.audited[e.Fragment] = e.Peer
 		m.rounds.Recheck(now, e.Fragment, e.Shared)

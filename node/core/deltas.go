@@ -33,6 +33,9 @@ func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
 	id := sh.Header.ID(m.cfg.Run)
 	d := DeltaOf(id, sh.Header)
 	err := m.check(d)
+	if err == nil && m.isOwn(d) {
+		m.signedBefore(sh.Header)
+	}
 	if err == nil {
 		err = m.rounds.Offer(now, d, repair)
 	}

@@ -20,6 +20,7 @@ type nodeConfig struct {
 	alone    bool      // its link names nobody: it trains from genesis
 	divisor  core.Time // so many times slower than others; 0 = 1
 	observer bool
+	keyOnly  bool // restarted with nothing but its key
 }
 
 // node is one process: a machine, and around it what carries out its effects.
@@ -61,6 +62,8 @@ type node struct {
 	discards int
 	heals    int
 	verdicts []core.Verdict
+	raised   int // marks, for deltas that the disk does not know of
+	known    bool
 
 	miscalculates bool // the next fold
 }
@@ -85,7 +88,7 @@ func (n *node) boot(saved []outer.Restored) {
 	}
 	n.machine = core.New(core.Config{
 		Params: w.cfg.params, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.cfg.observer, Precision: outer.PrecisionF32,
-		QuietMs: quietMs, Alone: n.cfg.alone, AloneMs: 3000,
+		QuietMs: quietMs, Alone: n.cfg.alone, AloneMs: 3000, KeyOnly: n.cfg.keyOnly,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: w.now, BeatMinMs: 200,
 			WindowAccept: w.cfg.params.WindowAccept, WindowUnion: w.cfg.params.WindowUnion,
@@ -194,6 +197,10 @@ func (n *node) carry(e core.Effect) {
 		n.later(diskMs, func() { n.storeDelta(e) })
 	case core.InstallTips:
 		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+	case core.RaiseMark:
+		n.raised++
+	case core.MarksKnown:
+		n.known = true
 	case core.MayStep:
 		n.may = e.Yes
 	case core.Finished:

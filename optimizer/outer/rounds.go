@@ -21,6 +21,7 @@ type Rounds struct {
 	late    lateness
 	steps   stepClock
 	slept   Time // what the clock left out
+	hold    bool // publish nothing
 	flush   bool // publish whatever is unpublished, H or not
 	roster  int  // counts the changes of live
 	barred  map[Author]bool

@@ -22,7 +22,7 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 // fragment is due: it rings (H steps since the last own delta), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
-	if !m.learner || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
+	if !m.learner || m.hold || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := f.since >= m.p.H
@@ -77,6 +77,20 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	if m.Offer(now, d, false) == nil {
 		m.Held(now, d.Fragment, d.Round, d.ID)
 	}
+}
+
+// Hold keeps the learner from publishing, or lets it: while it is not known which
+// rounds its key has signed already.
+func (m *Rounds) Hold(on bool) { m.hold = on }
+
+// Mark is the highest round of a fragment that this learner has signed, or may
+// have.
+func (m *Rounds) Mark(fragment int) uint32 { return m.frags[fragment].mark }
+
+// RaiseMark says that rounds up to rnd may have been signed.
+func (m *Rounds) RaiseMark(fragment int, rnd uint32) {
+	f := m.frags[fragment]
+	f.mark = max(f.mark, rnd)
 }
 
 // DraftFailed says that no delta came of a draft that was asked for. With

@@ -1,0 +1,89 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// own asks peers which deltas of this node they know of, for a key whose disk
+// does not: signing one of those rounds again would bar it from the run.
+type own struct {
+	*env
+	wanted  bool
+	asked   map[wire.PeerID]bool
+	flying  int
+	answers int
+}
+
+// tick asks those that can be asked and were not, and is done when all of them
+// have answered, one at least.
+func (o *own) tick() {
+	if !o.wanted {
+		return
+	}
+	for _, p := range o.peers.list {
+		if o.usable(p) && !o.asked[p.id] && o.now >= p.ownAfter {
+			o.ask(p)
+		}
+	}
+	if o.flying == 0 && o.answers > 0 {
+		o.wanted = false
+		o.emit(OwnKnown{})
+	}
+}
+
+func (o *own) ask(p *peer) {
+	o.asked[p.id] = true
+	o.flying++
+	o.call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
+		o.flying--
+		if err == nil {
+			err = o.take(p, b)
+		}
+		if err != nil {
+			p.ownAfter = o.now + ownRetryMs
+			delete(o.asked, p.id)
+			return
+		}
+		o.answers++
+	})
+}
+
+// take believes what this node's own key has signed, whoever shows it.
+func (o *own) take(p *peer, b []byte) error {
+	headers, err := wire.DecodeHeaders(b)
+	if err != nil {
+		o.misbehaved(p.id, err.Error())
+		return err
+	}
+	for _, h := range headers {
+		if h.Header.Author != o.cfg.Self || !o.fragmentOf(h.Header.Fragment) || h.Verify(o.cfg.Run) != nil {
+			continue // of no use, and no reason to ask again
+		}
+		o.emit(OwnHeader{Header: h})
+	}
+	return nil
+}
+
+// newestOf are the headers of an author's highest rounds that this node has met,
+// one a fragment, with or without their payloads.
+func (s *serve) newestOf(author wire.PeerID) []wire.SignedHeader {
+	newest := s.chain.Newest(author)
+	for _, v := range s.seen.ring {
+		h := v.header.Header
+		if h.Author != author {
+			continue
+		}
+		i := slices.IndexFunc(newest, func(n wire.SignedHeader) bool { return n.Header.Fragment == h.Fragment })
+		switch {
+		case i < 0:
+			newest = append(newest, v.header)
+		case newest[i].Header.Round < h.Round:
+			newest[i] = v.header
+		}
+	}
+	slices.SortFunc(newest, func(a, b wire.SignedHeader) int { return cmp.Compare(a.Header.Fragment, b.Header.Fragment) })
+	return newest
+}

@@ -1,0 +1,80 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// ownHeaders are those that a node was told of.
+func (n *node) ownHeaders() (rounds map[uint16]uint32, known bool) {
+	rounds = map[uint16]uint32{}
+	for _, e := range n.effects {
+		switch e := e.(type) {
+		case OwnHeader:
+			rounds[e.Header.Header.Fragment] = max(rounds[e.Header.Header.Fragment], e.Header.Header.Round)
+		case OwnKnown:
+			known = true
+		}
+	}
+	return rounds, known
+}
+
+// A node that lost its disk hears of the newest delta that anybody knows of, one
+// whose payload nobody could fetch included.
+func TestOwnDeltasAreRemembered(t *testing.T) {
+	w := newWorld(t, 3, 3, options{})
+	w.train(4, fixed(100))
+	w.runUntil(2000)
+	n := w.nodes[1]
+	n.withhold = true
+	n.publish(2, 9, w.payload(5000)) // too large to come along with its header
+	w.runUntil(w.now + 500)
+	w.kill(1)
+	n.chain, n.state = newFakeChain(w.run, 3), wire.Joining
+	n.up = true
+	n.boot()
+	n.core.AskOwn(w.now)
+	w.connect(1, 0)
+	w.connect(1, 2)
+	w.runUntil(w.now + 3000)
+	rounds, known := n.ownHeaders()
+	if !known || rounds[2] != 9 || rounds[0] == 0 || rounds[0] != rounds[1] {
+		t.Errorf("told of rounds %v, done %t", rounds, known)
+	}
+}
+
+// Who is joining itself knows nothing, and its answer does not count.
+func TestOwnDeltasOfJoinersDoNotCount(t *testing.T) {
+	w := newWorld(t, 4, 2, options{})
+	w.nodes[0].state = wire.Joining
+	w.nodes[0].core.SetSelf(0, SelfState{State: wire.Joining})
+	w.nodes[1].core.AskOwn(0)
+	w.runUntil(10_000)
+	if _, known := w.nodes[1].ownHeaders(); known {
+		t.Error("a joiner's word counted")
+	}
+	w.nodes[0].core.SetSelf(w.now, SelfState{State: wire.Training})
+	w.runUntil(w.now + 5000)
+	if _, known := w.nodes[1].ownHeaders(); !known {
+		t.Error("was not asked again")
+	}
+}
+
+// Headers that this key did not sign are nothing to go by.
+func TestOwnDeltasCannotBeInvented(t *testing.T) {
+	w := newWorld(t, 5, 2, options{})
+	forged := wire.SignHeader(w.nodes[0].key, w.run, wire.Header{Author: w.nodes[0].id, Round: 1000, Steps: 1, Tokens: 1})
+	forged.Header.Author = w.nodes[1].id
+	w.nodes[0].lie = func(kind wire.RequestKind, body []byte) []byte {
+		if kind == wire.GetOwn {
+			return wire.EncodeHeaders([]wire.SignedHeader{forged})
+		}
+		return body
+	}
+	w.nodes[1].core.AskOwn(0)
+	w.runUntil(5000)
+	if rounds, known := w.nodes[1].ownHeaders(); !known || len(rounds) != 0 {
+		t.Errorf("believed %v, done %t", rounds, known)
+	}
+}

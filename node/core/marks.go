@@ -1,0 +1,73 @@
+package core
+
+import (
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// marks is what a key without its disk does before it signs anything: peers say
+// which rounds it has signed.
+type marks struct {
+	asking bool
+	since  Time // when the first tick came
+}
+
+// markMargin is how many rounds above the highest known own one are left out too:
+// one may be on its way that no peer has shown yet, and the next was perhaps
+// signed when the disk was lost.
+const markMargin = 2
+
+// keyOnlyMs is how long a key without its disk waits for somebody who knows what
+// it signed: long enough for peers that are restarting, and then those that could
+// contradict are gone.
+const keyOnlyMs = 600_000
+
+// askMarks holds all signing until marksKnown.
+func (m *Machine) askMarks() {
+	if !m.cfg.KeyOnly || !m.cfg.Learner {
+		return
+	}
+	m.marks.asking = true
+	m.rounds.Hold(true)
+	m.gossip.AskOwn(0)
+}
+
+// tickMarks gives up asking where nobody can answer: peers that begin the run
+// themselves, or none at all.
+func (m *Machine) tickMarks(now Time) {
+	if !m.marks.asking {
+		return
+	}
+	if m.marks.since == 0 {
+		m.marks.since = now
+	}
+	wait := m.cfg.AloneMs
+	if !m.cfg.Alone && len(m.gossip.Peers()) == 0 {
+		wait = keyOnlyMs
+	}
+	if now-m.marks.since >= wait && !m.donorInSight() {
+		m.marksKnown()
+	}
+}
+
+func (m *Machine) marksKnown() {
+	if m.marks.asking {
+		m.marks.asking = false
+		m.emit(MarksKnown{})
+		m.rounds.Hold(false)
+	}
+}
+
+// signedBefore takes a delta of this node's own key. One above the mark was
+// signed on a disk that is lost.
+func (m *Machine) signedBefore(h wire.Header) {
+	p := int(h.Fragment)
+	if _, own := m.headers[h.ID(m.cfg.Run)]; own || h.Round <= m.rounds.Mark(p) {
+		return
+	}
+	m.rounds.RaiseMark(p, h.Round+markMargin)
+	m.emit(RaiseMark{Fragment: p, Round: h.Round + markMargin})
+}
+
+// isOwn says whether a delta bears this node's key.
+func (m *Machine) isOwn(d outer.Delta) bool { return wire.PeerID(d.Author) == m.self }
