@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/status"
 )
 
@@ -19,11 +20,20 @@ func newViewer() *node {
 
 func (n *node) lastEvent() status.Event { return n.view.events[len(n.view.events)-1] }
 
-// A peer with another state is named, with what to do about it.
+// A peer with another state is named, and so is the one that was wrong, with
+// what to do about it.
 func TestOtherStateIsShown(t *testing.T) {
 	n, peer := newViewer(), wire.PeerID{7}
 	n.view.note(n, gossip.StateDiffers{Peer: peer, Rounds: []uint32{3}})
-	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "atoll verify") {
+	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "another state") {
+		t.Errorf("event %+v", e)
+	}
+	n.view.verdict(n, core.Verdict{Peer: peer, Fragment: 2, Round: 9})
+	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "this peer is wrong") {
+		t.Errorf("event %+v", e)
+	}
+	n.view.verdict(n, core.Verdict{Peer: peer, Fragment: 2, Own: true, Round: 9})
+	if e := n.lastEvent(); e.Peer != n.self.String() || !strings.Contains(e.Text, "own state was wrong from round 9") {
 		t.Errorf("event %+v", e)
 	}
 }

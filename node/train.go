@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -260,24 +261,43 @@ func (t *training) draft(fragment int, done func(outer.Draft, error)) {
 	})
 }
 
-// adopt moves theta to a new tip.
-func (t *training) adopt(a outer.Adopt, failed func(error)) {
+// takeBack undoes a draft that could not be made durable.
+func (t *training) takeBack(e core.TakeBack, failed func(error)) {
+	t.commands.put(func(l *outer.Learner) {
+		if err := l.TakeBack(e.Fragment, e.Seq); err != nil {
+			failed(err)
+		}
+	})
+}
+
+// adopt moves theta to a new tip, or heals it: then healed is told what was
+// dropped.
+func (t *training) adopt(a outer.Adopt, healed func(fragment int, dropped outer.Work), failed func(error)) {
 	t.commands.put(func(l *outer.Learner) {
 		began := t.now()
-		err := l.Discard(a.Fragment, a.Discarded)
-		if err == nil {
-			err = l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
-		}
-		if err == nil {
-			err = l.Forget(a.Fragment, a.Forgotten)
-		}
-		if err != nil {
+		if err := move(l, a, healed); err != nil {
 			failed(err)
 			return
 		}
 		t.closed[a.Fragment] = a.Tip.Round
 		t.spend(&t.account.Adopt, began)
 	})
+}
+
+func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, dropped outer.Work)) error {
+	if err := l.Discard(a.Fragment, a.Discarded); err != nil {
+		return err
+	}
+	if a.Heal {
+		dropped, err := l.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		if err != nil {
+			return err
+		}
+		healed(a.Fragment, dropped)
+	} else if err := l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
+		return err
+	}
+	return l.Forget(a.Fragment, a.Forgotten)
 }
 
 // pulse is what the training thread says of itself.

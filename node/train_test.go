@@ -240,7 +240,7 @@ func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
 		// In the pause of a slow pace a new tip is adopted at once.
 		next := *b.tips[1]
 		next.Round = 1
-		b.adopt(outer.Adopt{Fragment: 1, Tip: &next}, func(err error) { t.Error(err) })
+		b.adopt(outer.Adopt{Fragment: 1, Tip: &next}, nil, func(err error) { t.Error(err) })
 		b.after(0)
 		b.stop(t)
 		if b.closed[1] != 1 || b.fake.steps != 1 {
@@ -253,7 +253,7 @@ func TestTrainingReportsBadAdoption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Millisecond, 0)
 		var failed error
-		b.adopt(outer.Adopt{Fragment: 0, Tip: b.tips[0], Fold: []uint64{7}}, func(err error) { failed = err })
+		b.adopt(outer.Adopt{Fragment: 0, Tip: b.tips[0], Fold: []uint64{7}}, nil, func(err error) { failed = err })
 		b.after(0)
 		b.stop(t)
 		if failed == nil || b.closed[0] != 0 {

@@ -32,6 +32,7 @@ type view struct {
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
+	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged anchor
 	rounds       uint64
 	payloadBytes uint64
 	payloadHeld  uint64
@@ -52,6 +53,7 @@ func newView(fragments int, window uint32) view {
 		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
+		dropped: make([]uint64, fragments),
 	}
 	for p := range v.ledger {
 		v.ledger[p] = newAuthorTokens(window)
@@ -75,7 +77,7 @@ func (v *view) note(n *node, e core.Effect) {
 		v.spreading(n, e)
 	case gossip.StateDiffers:
 		n.log.Error("state differs", "peer", e.Peer, "rounds", e.Rounds)
-		v.event(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state: "+otherStateAdvice)
+		v.event(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state: compares with it to find out whose is wrong")
 	case core.Refused:
 		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
 	case outer.Closed:
@@ -86,6 +88,26 @@ func (v *view) note(n *node, e core.Effect) {
 
 // otherStateAdvice is what to do about a fold that came to another result.
 const otherStateAdvice = "one of the two has corrupt memory or a bug: stop both, run `atoll verify` on each folder, and do not use the model of the one that fails"
+
+// damaged tells of an anchor that is not what it was.
+func (v *view) damaged(n *node, err error) {
+	v.event(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on; if it happens again, test this machine's memory", err))
+}
+
+// healed tells that a sound tip has taken the place of a damaged one.
+func (v *view) healed(n *node, fragment int, dropped outer.Work) {
+	v.dropped[fragment] += dropped.Tokens
+	v.event(n, "healed", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped", fragment, dropped.Steps))
+}
+
+// verdict tells whose state was wrong.
+func (v *view) verdict(n *node, e core.Verdict) {
+	if e.Own {
+		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: own state was wrong from round %d on, as folding the ledger again shows; it is healed: test this machine's memory", e.Fragment, e.Round))
+		return
+	}
+	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so that of this peer is wrong; it will find out by itself", e.Fragment, e.Round))
+}
 
 // finished tells that the run is over, and what its model is worth: peers in
 // others hold the same deltas and show another state.
@@ -103,7 +125,7 @@ func (v *view) finished(n *node, others []wire.PeerID) {
 // to the log only: a screen full of repairs hides the one line that matters.
 func (v *view) spreading(n *node, e gossip.Event) {
 	switch e.Kind {
-	case gossip.EventJoined, gossip.EventRepair, gossip.EventSnapshot:
+	case gossip.EventJoined, gossip.EventRepair, gossip.EventSnapshot, gossip.EventAudit:
 		n.log.Debug(e.Text, "event", e.Kind.String(), "peer", e.Peer)
 	default:
 		v.event(n, e.Kind.String(), e.Peer.String(), e.Text)
