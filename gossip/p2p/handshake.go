@@ -88,7 +88,9 @@ func (h *Host) shake(s network.Stream) error {
 		return err
 	}
 	err := h.exchange(s)
-	if isRefusal(err) {
+	if twin := (*twinError)(nil); errors.As(err, &twin) {
+		h.refuseConn(s.Conn(), err)
+	} else if isRefusal(err) {
 		h.refuse(s.Conn(), err)
 	} else if err != nil {
 		s.Reset()
@@ -109,6 +111,9 @@ func (h *Host) exchange(s network.Stream) error {
 		return fmt.Errorf("read record: %w", err)
 	}
 	signed, record, session, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
+	if refused == nil {
+		refused = h.twin(s.Conn(), record)
+	}
 	if refused != nil {
 		s.SetDeadline(time.Now().Add(verdictTimeout))
 	}
@@ -122,7 +127,7 @@ func (h *Host) exchange(s network.Stream) error {
 	case err != nil:
 		return fmt.Errorf("read verdict: %w", err)
 	case len(answer) > 0:
-		return fmt.Errorf("%w: %s", ErrRefusedByPeer, printable(answer))
+		return refusedAs(answer)
 	}
 	h.refusals.clear(s.Conn().RemotePeer())
 	return h.accept(s.Conn(), signed, record, session)
@@ -175,6 +180,14 @@ func (h *Host) refuse(c network.Conn, reason error) {
 	}
 	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)
 	h.disconnect(c.RemotePeer())
+}
+
+// refuseConn ends one connection of a peer whose others stay, and says so.
+func (h *Host) refuseConn(c network.Conn, reason error) {
+	if id, err := wireID(c.RemotePeer()); err == nil {
+		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
+	}
+	c.Close()
 }
 
 // verdict is the frame that tells the peer what was decided.

@@ -24,7 +24,7 @@ var (
 // link is a peer to which there is at least one connection.
 type link struct {
 	id    wire.PeerID
-	conns map[network.Conn]struct{}
+	conns map[network.Conn]int64 // start of the process that passed the handshake on it, unix milliseconds; else 0
 	// passed is true once the handshake succeeded on one of the connections:
 	// identity is per peer, so this holds for all of them.
 	passed  bool
@@ -55,10 +55,10 @@ func (ps *peers) add(c network.Conn) bool {
 	defer ps.mu.Unlock()
 	l := ps.links[c.RemotePeer()]
 	if l == nil {
-		l = &link{id: id, conns: map[network.Conn]struct{}{}, settled: make(chan struct{}), pace: newPacer(), down: &average{}}
+		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), pace: newPacer(), down: &average{}}
 		ps.links[c.RemotePeer()] = l
 	}
-	l.conns[c] = struct{}{}
+	l.conns[c] = 0
 	return true
 }
 
@@ -118,6 +118,9 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	l := h.peers.links[c.RemotePeer()]
 	if l == nil {
 		return fmt.Errorf("handshake with %v: %w any more", r.Author, ErrNotConnected)
+	}
+	if _, open := l.conns[c]; open {
+		l.conns[c] = r.StartedMs
 	}
 	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Session: s, Addr: fullAddr(c)}
 	if l.passed {

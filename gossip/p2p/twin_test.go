@@ -1,0 +1,73 @@
+package p2p
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// later is another process of a person.
+func later(seed byte) Config {
+	p := newPerson(seed)
+	p.record.StartedMs = 2000
+	p.seq.Store(2001)
+	return p.config()
+}
+
+// Of two processes with one key the second is refused, with the reason, and the
+// first stays connected.
+func TestTwinIsRefused(t *testing.T) {
+	a, first := start(t, newPerson(1).config()), start(t, newPerson(2).config())
+	first.Handle(echo)
+	join(t, first, a)
+	second := start(t, later(2))
+	if _, err := second.Dial(t.Context(), a.Addrs()[0]); !errors.Is(err, ErrTwin) || !errors.Is(err, ErrRefusedByPeer) {
+		t.Errorf("the second process: %v", err)
+	}
+	if e := next[Refused](t, a); e.ID != first.ID() || !strings.Contains(e.Reason.Error(), "1970-01-01 00:00:01 UTC") {
+		t.Errorf("event %+v", e)
+	}
+	if got, err := a.Call(t.Context(), first.ID(), []byte("hi"), 10); err != nil || string(got[1:]) != "hi" {
+		t.Errorf("call of the first process: %q, %v", got, err)
+	}
+}
+
+// A process that follows another one is let in, however many connections lead to
+// it.
+func TestRestartIsNoTwin(t *testing.T) {
+	a, first := start(t, newPerson(1).config()), start(t, newPerson(2).config())
+	join(t, first, a)
+	closeHost(t, first)
+	next[PeerDown](t, a)
+	second := start(t, later(2))
+	join(t, second, a)
+	dial(t, a, second)
+	second.Renew()
+	if up := a.Connected(); len(up) != 1 || up[0] != second.ID() {
+		t.Errorf("connected: %v", up)
+	}
+}
+
+// A connection at whose other end nobody lives any more does not keep a process
+// out that follows.
+func TestDeadConnectionIsNoTwin(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		a, first := w.host(newPerson(1).config()), w.host(newPerson(2).config())
+		defer closeHost(t, a)
+		join(t, first, a)
+		conns := a.host.Network().Conns()
+		closeHost(t, first)
+		if len(conns) != 1 || a.answers(conns[0]) == nil {
+			t.Errorf("a process that is gone answers on %d connections", len(conns))
+		}
+	})
+}
+
+func TestVerdictOfATwin(t *testing.T) {
+	if err := refusedAs([]byte("run: other")); errors.Is(err, ErrTwin) || !errors.Is(err, ErrRefusedByPeer) {
+		t.Errorf("another reason: %v", err)
+	}
+	if err := refusedAs(verdict(&twinError{})); !errors.Is(err, ErrTwin) {
+		t.Errorf("a twin: %v", err)
+	}
+}
