@@ -1,0 +1,291 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"atoll/gossip/wire"
+	"atoll/node/status"
+	"atoll/node/store"
+)
+
+// The crash-point test kills a real node, in a process of its own, at the k-th
+// thing that it does to its disk or sends, starts it again, and looks at what
+// the two ledgers of the run say at its end.
+
+// Environment of the process that is killed.
+const (
+	crashDir   = "ATOLL_TEST_CRASH_DIR"   // of the node
+	crashLink  = "ATOLL_TEST_CRASH_LINK"  // of the run
+	crashText  = "ATOLL_TEST_CRASH_TEXT"  // corpus
+	crashPoint = "ATOLL_TEST_CRASH_POINT" // where it dies; 0 = nowhere
+)
+
+// crashPace is short, so that a run is a second and its points some hundreds.
+const crashPace = 4 * time.Millisecond
+
+// TestCrashChild is the process that is killed: not a test of its own.
+func TestCrashChild(t *testing.T) {
+	dir := os.Getenv(crashDir)
+	if dir == "" {
+		t.Skip("run by TestCrashPoints")
+	}
+	die, err := strconv.Atoi(os.Getenv(crashPoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := ParseLink(os.Getenv(crashLink))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at atomic.Int64
+	reach := func(what string) {
+		if at.Add(1) == int64(die) {
+			fmt.Printf("point %d: %s\n", die, what)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // the signal is on its way
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := Run(ctx, Config{
+		Dir: dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace,
+		disk: store.Disk{Before: func(op store.Op) error { reach(string(op.Kind) + " " + op.Path); return nil }},
+		send: reach,
+	})
+	if err != nil || !s.Finished {
+		t.Fatalf("finished %v, %v", s.Finished, err)
+	}
+	fmt.Printf("points %d\n", at.Load())
+}
+
+// victim is a node in a process of its own.
+type victim struct {
+	t         *testing.T
+	dir, text string
+	link      Link
+}
+
+// live runs the process once and says where it was killed, or how many points it
+// passed when it was not.
+func (v victim) live(point int) (killed string, points int) {
+	v.t.Helper()
+	cmd := exec.CommandContext(v.t.Context(), os.Args[0], "-test.run=^TestCrashChild$")
+	cmd.Env = append(os.Environ(), crashDir+"="+v.dir, crashLink+"="+v.link.String(), crashText+"="+v.text, crashPoint+"="+strconv.Itoa(point))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+	said, readErr := io.ReadAll(bufio.NewReader(out))
+	err = cmd.Wait()
+	if text, ok := lineAfter(string(said), fmt.Sprintf("point %d: ", point)); ok && !cmd.ProcessState.Success() {
+		return text, 0
+	}
+	text, ok := lineAfter(string(said), "points ")
+	n, parseErr := strconv.Atoi(text)
+	if err != nil || readErr != nil || !ok || parseErr != nil {
+		v.t.Fatalf("point %d: %v\n%s", point, err, said)
+	}
+	return "", n
+}
+
+func lineAfter(text, prefix string) (string, bool) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// crashBudget is a run of about a second.
+const crashBudget = 12_000
+
+// crashAt is one run in which the victim dies at a point. It returns how many
+// points the victim passed, if it did not get to die.
+func crashAt(t *testing.T, point int) (points int) {
+	text := toyText(t)
+	peer := launch(t, Config{Genesis: toyGenesis(crashBudget).Encode(), Data: text, Pace: crashPace, Stay: true})
+	v := victim{t: t, dir: t.TempDir(), text: text, link: peer.link()}
+	killed, points := v.live(point)
+	if killed == "" && point > 0 {
+		t.Skipf("the run ended after %d points", points)
+	}
+	t.Logf("killed at point %d: %s", point, killed)
+	lost := make([]uint64, 2)
+	if killed != "" {
+		lost = unpublished(t, v.dir)
+		v.live(0)
+	}
+	end := peer.until("the end", finished)
+	last := peer.leave()
+	checkSame(t, end, v.dir)
+	checkLedger(t, peer.cfg.Dir, last)
+	checkNothingLost(t, peer.cfg.Dir, last)
+	checkLost(t, v.dir, lost)
+	for _, dir := range []string{v.dir, peer.cfg.Dir} {
+		checkHonest(t, dir)
+		checkVerify(t, dir, end)
+	}
+	return points
+}
+
+// unpublished is what a killed node has trained and not published, per fragment:
+// that, and nothing else, is lost. A node that died before it had an index has
+// neither.
+func unpublished(t *testing.T, dir string) []uint64 {
+	t.Helper()
+	rest := make([]uint64, 2)
+	sum, err := store.SumSteps(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Tokens == 0 {
+		return rest
+	}
+	for p, published := range ownTokens(t, dir) {
+		if published > sum.Tokens {
+			t.Errorf("fragment %d: %d tokens are published of %d trained: a step counts twice", p, published, sum.Tokens)
+		}
+		rest[p] = sum.Tokens - published
+	}
+	return rest
+}
+
+// ownTokens are the tokens in a node's own deltas, per fragment.
+func ownTokens(t *testing.T, dir string) []uint64 {
+	t.Helper()
+	view, err := Ledger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ReadKey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := wire.PeerIDOf(key)
+	tokens := make([]uint64, len(view.Fragments))
+	for _, d := range view.Deltas {
+		if d.Author == fmt.Sprintf("%x", self[:]) {
+			tokens[d.Fragment] += d.Tokens
+		}
+	}
+	return tokens
+}
+
+// checkLost: at the end every trained token is in a delta, unpublished, or was
+// lost at the kill: exactly what was unpublished then.
+func checkLost(t *testing.T, dir string, lost []uint64) {
+	t.Helper()
+	sum, err := store.SumSteps(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := lastStatusOf(t, dir)
+	for p, published := range ownTokens(t, dir) {
+		if got := published + end.Account.OwnUnpublished[p] + lost[p]; got != sum.Tokens {
+			t.Errorf("fragment %d: %d published + %d unpublished + %d lost at the kill are %d tokens, trained are %d", p, published, end.Account.OwnUnpublished[p], lost[p], got, sum.Tokens)
+		}
+	}
+}
+
+// checkSame: the killed node ended where its peer did.
+func checkSame(t *testing.T, want status.Snapshot, dir string) {
+	t.Helper()
+	got := lastStatusOf(t, dir)
+	if !got.Finished || got.ChainDigest != want.ChainDigest || got.StateDigest != want.StateDigest {
+		t.Errorf("finished %v, chain %.8s state %.8s; the peer has %.8s %.8s", got.Finished, got.ChainDigest, got.StateDigest, want.ChainDigest, want.StateDigest)
+	}
+}
+
+// checkHonest: nobody signed two deltas for one round.
+func checkHonest(t *testing.T, dir string) {
+	t.Helper()
+	view, err := Ledger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := map[string]string{}
+	for _, d := range view.Deltas {
+		slot := fmt.Sprintf("%s fragment %d round %d", d.Author, d.Fragment, d.Round)
+		if other, twice := signed[slot]; twice {
+			t.Errorf("%s: two deltas, %.8s and %.8s", slot, other, d.ID)
+		}
+		signed[slot] = d.ID
+	}
+	f, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if evidence, err := f.store.Evidence(); err != nil || len(evidence) > 0 {
+		t.Errorf("evidence %v, %v", evidence, err)
+	}
+}
+
+// TestCrashPoints kills a node at a sample of all points, and with ATOLL_LONG=1 at
+// every one, which takes a quarter of an hour:
+//
+//	ATOLL_LONG=1 go test ./node -run TestCrashPoints -parallel 6 -timeout 1h
+func TestCrashPoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts dozens of processes")
+	}
+	var points int
+	t.Run("count", func(t *testing.T) { points = crashAt(t, 0) })
+	if points < 100 {
+		t.Fatalf("only %d points: the run shows nothing", points)
+	}
+	for _, k := range crashSample(points) {
+		t.Run(strconv.Itoa(k), func(t *testing.T) {
+			t.Parallel()
+			crashAt(t, k)
+		})
+	}
+}
+
+// crashSamples is how many points the ordinary test takes.
+const crashSamples = 12
+
+// crashSample are the points to try: one of each stretch of the run, or all.
+func crashSample(points int) (sample []int) {
+	n := crashSamples
+	if os.Getenv("ATOLL_LONG") != "" {
+		n = points
+	}
+	r := rand.New(rand.NewPCG(3, uint64(points)))
+	for i := range n {
+		from, to := i*points/n, (i+1)*points/n
+		sample = append(sample, 1+from+r.IntN(to-from))
+	}
+	return sample
+}
+
+// lastStatusOf is what a node wrote when it ended.
+func lastStatusOf(t *testing.T, dir string) (s status.Snapshot) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, FinalStatusFile))
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
