@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"math/bits"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// checks is what the world knows by means of its own, to hold nodes against.
+type checks struct {
+	states map[chainKey]outer.Digest    // what folding a chain came to
+	signed map[slot]wire.Digest         // every header that a node made durable
+	ledger map[wire.Digest]*wire.Header // likewise, by id
+	faulty map[wire.PeerID]bool         // whom honest nodes may blame
+	calmed Time                         // 0 before the faults ended
+	rounds uint32                       // closed by the most advanced node then
+	agreed Time                         // when all nodes showed one chain after that, 0 before
+	took   uint32                       // rounds closed from calm until then
+}
+
+type chainKey struct {
+	fragment int
+	round    uint32
+	chain    outer.Digest
+}
+
+// slot is what an author may sign once.
+type slot struct {
+	author   wire.PeerID
+	fragment uint16
+	round    uint32
+}
+
+func newChecks() checks {
+	return checks{
+		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
+		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{},
+	}
+}
+
+// checkSigned: no author signs a round twice, whatever happened to it.
+func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
+	k := slot{sh.Header.Author, sh.Header.Fragment, sh.Header.Round}
+	if old, ok := w.checks.signed[k]; ok && old != id {
+		n.broken("signs once", "signed round %d of fragment %d twice", k.round, k.fragment)
+	}
+	h := sh.Header
+	w.checks.signed[k], w.checks.ledger[id] = id, &h
+	w.history.bytes(id[:])
+}
+
+// checkFold: what is folded was published by its author for this round, with the
+// bytes that it signed, and one chain has one state on all nodes.
+func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, folded []outer.ID) {
+	for _, id := range folded {
+		h := w.checks.ledger[wire.Digest(id)]
+		switch {
+		case h == nil:
+			n.broken("verified", "folded %x, which nobody published", id[:6])
+		case int(h.Fragment) != p || h.Round != tip.Round:
+			n.broken("verified", "folded %x of fragment %d round %d into fragment %d round %d", id[:6], h.Fragment, h.Round, p, tip.Round)
+		case !w.s.Lean && h.CheckPayload(n.disk.payload(wire.Digest(id))) != nil:
+			n.broken("verified", "folded %x with other bytes than were signed", id[:6])
+		}
+	}
+	if len(folded) > len(set) {
+		n.broken("verified", "folded %d deltas of a set of %d", len(folded), len(set))
+	}
+	key := chainKey{p, tip.Round, tip.Chain}
+	if state, ok := w.checks.states[key]; ok && state != tip.State {
+		n.broken("equal sets, equal bits", "fragment %d round %d: chain %x came to state %x here and %x elsewhere",
+			p, tip.Round, tip.Chain[:4], tip.State[:4], state[:4])
+	}
+	w.checks.states[key] = tip.State
+}
+
+// thetaSlack is what float32 rounding makes of theta over a run; a delta that is
+// counted twice or never is a thousand times that.
+const thetaSlack = 1e-3
+
+// checkTheta: theta is A + sum q + U after each adoption, and the learner's
+// account has every token of this life.
+func (w *World) checkTheta(n *Node, a outer.Adopt) {
+	if n.shadow != nil {
+		s := &n.shadow[a.Fragment]
+		s.adopted(a)
+		if off := s.off(n.trainer.theta); off > thetaSlack && !w.s.Params.Overwrite {
+			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
+		}
+	}
+	made := n.book.base[a.Fragment] + n.book.trained - n.book.before
+	if total := n.learner.Account(a.Fragment).Total().Tokens; total != made {
+		n.broken("account", "fragment %d: the learner accounts for %d tokens of %d", a.Fragment, total, made)
+	}
+}
+
+// checkBlame: honest nodes refuse nothing of each other and find no fault.
+func (w *World) checkBlame(n *Node, e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Misbehaved:
+		if !w.checks.faulty[e.Peer] {
+			n.broken("blame", "thinks that node %d misbehaves: %s", w.byID[e.Peer].index, e.Reason)
+		}
+	case gossip.StateDiffers:
+		n.broken("equal sets, equal bits", "node %d has another state on one chain", w.byID[e.Peer].index)
+	case core.Refused:
+		if !w.checks.faulty[e.Header.Author] {
+			n.broken("blame", "refused a delta: %v", e.Reason)
+		}
+	}
+}
+
+// Limits of what a node may have open at a time. The cores' own constants add up
+// to less.
+const (
+	maxCalls   = 128  // pulls 64, chunks 16, repairs 3, and one roster for each peer
+	maxWaiting = 2048 // parked 1024, and answers on their way
+)
+
+// checkEvery is how many ticks pass between two looks at a node's queues.
+const checkEvery = 8
+
+// checkTick: queues are within their constants, and a learner that is in steps,
+// unless the tokens for the whole budget exist.
+func (w *World) checkTick(n *Node) {
+	n.ticks++
+	if n.ticks%checkEvery != 0 {
+		return
+	}
+	if n.calls > maxCalls+len(n.links) {
+		n.broken("bounds", "%d requests wait for an answer", n.calls)
+	}
+	if len(n.waiting) > maxWaiting {
+		n.broken("bounds", "%d requests of others wait", len(n.waiting))
+	}
+	bases := 2*bits.Len32(w.s.Params.WindowUnion) + 8 // two for each doubling of the window, and those of a fold under way
+	for p := range w.plan {
+		if got := len(n.disk.bases[p]); got > bases {
+			n.broken("bounds", "keeps %d bases of fragment %d, at most %d are of use", got, p, bases)
+		}
+	}
+	w.checkIdle(n)
+}
+
+// idleMs is how long a learner may stand still on the word of others that then
+// does not come true: their silence, and the doubt after it.
+const idleMs = 30_000
+
+func (w *World) checkIdle(n *Node) {
+	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !n.machine.Rounds().Barred(n.id)
+	if !idle {
+		n.idleFrom = 0
+		return
+	}
+	if n.idleFrom == 0 {
+		n.idleFrom = w.now
+	}
+	if made := w.made(); w.now-n.idleFrom > idleMs && made < w.s.Params.Budget {
+		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", w.now-n.idleFrom, made, w.s.Params.Budget)
+	}
+}
+
+// made are the tokens of the fragment that has the fewest: trained, and not known
+// to be lost.
+func (w *World) made() uint64 {
+	least := ^uint64(0)
+	for p := range w.plan {
+		var sum uint64
+		for _, n := range w.nodes {
+			sum += n.book.trained - n.book.lost[p] - n.book.gone[p]
+			if n.up {
+				sum -= n.learner.Account(p).Discarded.Tokens
+			}
+		}
+		least = min(least, sum)
+	}
+	return least
+}
+
+// calm notes that the faults have ended, and begins to look for agreement.
+func (c *checks) calm(w *World) {
+	c.calmed, c.rounds = w.now, w.closed()
+	w.lookForAgreement()
+}
+
+// agreeEveryMs is the time between two looks at whether all nodes agree.
+const agreeEveryMs = 100
+
+func (w *World) lookForAgreement() {
+	if w.oneChain() {
+		w.checks.agreed, w.checks.took = w.now, w.closed()-w.checks.rounds
+		return
+	}
+	w.after(agreeEveryMs, w.lookForAgreement)
+}
+
+// closed is how many rounds of fragment 0 the most advanced node has closed.
+func (w *World) closed() (most uint32) {
+	for _, n := range w.alive() {
+		most = max(most, n.machine.Rounds().Closed(0))
+	}
+	return most
+}
+
+// agreeLag is how many rounds behind the last one that all closed the chains are
+// compared: as a beat's digest, as the newest deltas are still on their way.
+const agreeLag = 2
+
+// oneChain says whether all nodes that are in have one chain up to the last
+// rounds that all of them closed.
+func (w *World) oneChain() bool {
+	nodes := w.alive()
+	for p := range w.plan {
+		common := ^uint32(0)
+		for _, n := range nodes {
+			if n.machine.Phase() != core.Ready {
+				return false
+			}
+			common = min(common, n.machine.Rounds().Closed(p))
+		}
+		common -= min(common, agreeLag)
+		var chain outer.Digest
+		for i, n := range nodes {
+			l, ok := n.machine.Rounds().Link(p, common)
+			if !ok || i > 0 && l.Chain != chain {
+				return false
+			}
+			chain = l.Chain
+		}
+	}
+	return true
+}

@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// disk is what a node finds again after a restart. It follows the durability
+// table of package node/store: an own delta, a mark and an install are durable
+// when the call returns, and so is all that was put before; the rest of the index
+// is durable after a commit, in order; the file of another's payload, or of a
+// base, may be found damaged after a power cut, as it is not synced.
+type disk struct {
+	payloads map[wire.Digest]*file
+	headers  map[wire.Digest]*wire.SignedHeader
+	own      []ownRecord
+	marks    []uint32
+	bases    []map[uint32]*outer.Tip // as in memory
+	written  []map[uint32]bool       // which of them are on disk
+	rounds   []map[uint32]outer.Link
+	chunks   map[wire.Digest][]byte
+	evidence []wire.Evidence
+	undo     []func() // takes back what was not committed, newest last
+	unsynced []*file  // payloads written since the last power cut that could hurt
+	full     bool     // every write fails
+}
+
+// file is the payload of a delta.
+type file struct {
+	bytes   []byte
+	damaged bool
+}
+
+type ownRecord struct {
+	seq uint64
+	id  wire.Digest
+}
+
+// diskSpacing: the tips of rounds divisible by it go to disk, as in package node.
+const diskSpacing = 4
+
+func newDisk(fragments int) *disk {
+	d := &disk{
+		payloads: map[wire.Digest]*file{}, headers: map[wire.Digest]*wire.SignedHeader{},
+		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments),
+	}
+	for range fragments {
+		d.bases = append(d.bases, map[uint32]*outer.Tip{})
+		d.written = append(d.written, map[uint32]bool{})
+		d.rounds = append(d.rounds, map[uint32]outer.Link{})
+	}
+	return d
+}
+
+// commit makes durable what was put so far.
+func (d *disk) commit() {
+	if !d.full {
+		d.undo = d.undo[:0]
+	}
+}
+
+func (d *disk) put(id wire.Digest, h wire.SignedHeader, payload []byte) bool {
+	if d.full {
+		return false
+	}
+	f := &file{bytes: payload}
+	d.headers[id], d.payloads[id] = &h, f
+	d.unsynced = append(d.unsynced, f)
+	d.undo = append(d.undo, func() {
+		delete(d.headers, id)
+		delete(d.payloads, id)
+	})
+	return true
+}
+
+// putOwn is durable when it returns, with all that was put before.
+func (d *disk) putOwn(e core.StoreOwn) bool {
+	if d.full {
+		return false
+	}
+	d.headers[e.ID], d.payloads[e.ID] = &e.Header, &file{bytes: e.Payload}
+	d.own = append(d.own, ownRecord{e.Seq, e.ID})
+	p := e.Header.Header.Fragment
+	d.marks[p] = max(d.marks[p], e.Header.Header.Round)
+	d.commit()
+	return true
+}
+
+func (d *disk) putChunk(id wire.Digest, b []byte) {
+	if !d.full {
+		d.chunks[id] = b
+	}
+}
+
+func (d *disk) putEvidence(e wire.Evidence) {
+	if !d.full {
+		n := len(d.evidence)
+		d.evidence = append(d.evidence, e)
+		d.undo = append(d.undo, func() { d.evidence = d.evidence[:n] })
+	}
+}
+
+// payload reads a payload; nil if it is damaged or not there.
+func (d *disk) payload(id wire.Digest) []byte {
+	f := d.payloads[id]
+	if f == nil || f.damaged {
+		return nil
+	}
+	return f.bytes
+}
+
+// drop forgets a delta whose payload is damaged.
+func (d *disk) drop(id wire.Digest) {
+	delete(d.payloads, id)
+	delete(d.headers, id)
+}
+
+// ownPayload reads an own delta back for the learner: the newest of that seq.
+func (d *disk) ownPayload(seq uint64) ([]byte, error) {
+	for _, o := range slices.Backward(d.own) {
+		if o.seq == seq {
+			return d.payloads[o.id].bytes, nil
+		}
+	}
+	return nil, fmt.Errorf("own delta %d is not on disk", seq)
+}
+
+// keepBase keeps a tip in memory and, if its round is due or a base of that round
+// is there already, on disk. It reports whether the disk took it.
+func (d *disk) keepBase(p int, tip *outer.Tip) bool {
+	r := tip.Round
+	if r%diskSpacing == 0 || d.written[p][r] {
+		if d.full {
+			return false
+		}
+		old, was := d.bases[p][r], d.written[p][r]
+		d.written[p][r] = true
+		d.undo = append(d.undo, func() {
+			if was {
+				d.bases[p][r] = old
+			} else {
+				delete(d.bases[p], r)
+				delete(d.written[p], r)
+			}
+		})
+	}
+	d.bases[p][r] = tip
+	return true
+}
+
+func (d *disk) dropBase(p int, r uint32) {
+	old, was := d.bases[p][r], d.written[p][r]
+	delete(d.bases[p], r)
+	delete(d.written[p], r)
+	if was {
+		d.undo = append(d.undo, func() { d.bases[p][r], d.written[p][r] = old, true })
+	}
+}
+
+func (d *disk) keepRound(p int, tip *outer.Tip, folded []outer.ID) {
+	ids := slices.Clone(folded)
+	slices.SortFunc(ids, func(a, b outer.ID) int { return slices.Compare(a[:], b[:]) })
+	d.setRound(p, outer.Link{
+		Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound, Folded: ids,
+	})
+}
+
+func (d *disk) setRound(p int, l outer.Link) {
+	if d.full {
+		return // reported, and computed again after a restart
+	}
+	old, had := d.rounds[p][l.Round]
+	d.rounds[p][l.Round] = l
+	d.undo = append(d.undo, func() { d.putBack(p, l.Round, old, had) })
+}
+
+func (d *disk) putBack(p int, r uint32, old outer.Link, had bool) {
+	if had {
+		d.rounds[p][r] = old
+	} else {
+		delete(d.rounds[p], r)
+	}
+}
+
+// truncate forgets rounds that a late delta put past the end of the fragment.
+func (d *disk) truncate(p int, last uint32) {
+	for r := last + 1; !d.full; r++ {
+		old, ok := d.rounds[p][r]
+		if !ok {
+			return
+		}
+		delete(d.rounds[p], r)
+		d.undo = append(d.undo, func() { d.rounds[p][old.Round] = old })
+	}
+}
+
+// install replaces every fragment in one commit. Older records stay where the
+// links continue them.
+func (d *disk) install(tips []*outer.Tip, history [][]outer.Link) bool {
+	if d.full {
+		return false
+	}
+	for p, tip := range tips {
+		first := history[p][0]
+		keep := d.rounds[p][first.Round].Chain == first.Chain
+		maps.DeleteFunc(d.rounds[p], func(r uint32, _ outer.Link) bool { return !keep || r > first.Round })
+		for _, l := range history[p] {
+			if l.Round > 0 && !(keep && l.Round == first.Round) {
+				d.rounds[p][l.Round] = l
+			}
+		}
+		d.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
+		d.written[p] = map[uint32]bool{tip.Round: true}
+	}
+	d.commit()
+	return true
+}
+
+// crash leaves what a kill leaves: the index up to its last commit, and bases in
+// files only.
+func (d *disk) crash() {
+	for _, undo := range slices.Backward(d.undo) {
+		undo()
+	}
+	d.undo = nil
+	for p := range d.bases {
+		maps.DeleteFunc(d.bases[p], func(r uint32, _ *outer.Tip) bool { return !d.written[p][r] })
+	}
+}
+
+// Shares of the files written since the last power cut that this one damages.
+const damagedShare = 0.1
+
+// powerCut is a crash that may also damage files that were never synced.
+func (d *disk) powerCut(rng *rand.Rand) (damaged int) {
+	d.crash()
+	for _, f := range d.unsynced {
+		if rng.Float64() < damagedShare {
+			f.damaged = true
+			damaged++
+		}
+	}
+	d.unsynced = nil
+	for p := range d.bases {
+		for _, r := range slices.Sorted(maps.Keys(d.bases[p])) {
+			if rng.Float64() < damagedShare { // its digest does not fit: a restart drops it
+				delete(d.bases[p], r)
+				delete(d.written[p], r)
+				damaged++
+			}
+		}
+	}
+	return damaged
+}

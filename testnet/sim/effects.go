@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// carry does one thing that the machine wants done, as package node does.
+func (n *Node) carry(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Publish:
+		n.publish(e.Bytes)
+	case gossip.Call:
+		n.call(e)
+	case gossip.Dial:
+		n.w.dial(n, indexOf(e.Addr))
+	case gossip.Drop:
+		n.w.disconnect(n, n.w.byID[e.Peer])
+	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
+		n.reply(e)
+	case gossip.StoreChunk:
+		n.later(diskMs, func() { n.disk.putChunk(e.Digest, e.Bytes) })
+	case core.StoreOwn:
+		n.later(diskMs, func() { n.storeOwn(e) })
+	case core.StoreDelta:
+		n.later(diskMs, func() { n.storeDelta(e) })
+	case core.StoreEvidence:
+		n.later(diskMs, func() { n.disk.putEvidence(e.Evidence) })
+	case core.InstallTips:
+		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+	case core.TakeBack:
+		n.command(func() { n.takeBack(e) })
+	case core.MayStep:
+		n.may = e.Yes
+	case core.Finished:
+		n.finished = true
+	case gossip.Misbehaved, gossip.StateDiffers, core.Refused:
+		n.w.checkBlame(n, e)
+	default:
+		n.carryOuter(e)
+	}
+}
+
+func (n *Node) carryOuter(e core.Effect) {
+	switch e := e.(type) {
+	case outer.WantDraft:
+		n.command(func() { n.draft(e.Fragment) })
+	case outer.Adopt:
+		n.command(func() { n.adopt(e) })
+	case outer.WantFold:
+		epoch := n.epoch
+		n.later(foldMs, func() { n.fold(e, epoch) })
+	case outer.DropBase:
+		epoch := n.epoch
+		n.later(foldMs, func() {
+			if epoch == n.epoch {
+				n.disk.dropBase(e.Fragment, e.Round)
+			}
+		})
+	}
+}
+
+func (n *Node) draft(p int) {
+	d, err := n.learner.Draft(p)
+	if err != nil {
+		if !n.w.s.Params.Overwrite { // with it an adoption may have been faster
+			n.broken("core", "draft: %v", err)
+		}
+		n.machine.DraftFailed(n.clock(), p)
+		return
+	}
+	n.drafts[d.Seq] = draftWork{p, d.Tokens}
+	if n.shadow != nil {
+		n.shadow[p].published(d.Seq, n.decode(p, d.Payload))
+	}
+	n.machine.Drafted(n.clock(), d)
+}
+
+func (n *Node) takeBack(e core.TakeBack) {
+	if err := n.learner.TakeBack(e.Fragment, e.Seq); err != nil {
+		n.broken("core", "%v", err)
+		return
+	}
+	n.TakenBack++
+	delete(n.drafts, e.Seq)
+	if n.shadow != nil {
+		n.shadow[e.Fragment].returned([]uint64{e.Seq})
+	}
+}
+
+func (n *Node) decode(p int, payload []byte) []float32 {
+	q := make([]float32, n.w.plan[p].Len)
+	if err := codec.Decode(payload, len(q), q); err != nil {
+		n.broken("sim", "own payload: %v", err)
+	}
+	return q
+}
+
+func (n *Node) adopt(a outer.Adopt) {
+	err := n.learner.Discard(a.Fragment, a.Discarded)
+	if err == nil {
+		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+	}
+	if err == nil {
+		err = n.learner.Forget(a.Fragment, a.Forgotten)
+	}
+	if err != nil {
+		n.broken("core", "%v", err)
+		return
+	}
+	n.closed[a.Fragment] = a.Tip.Round
+	n.Unfolds += len(a.Unfold)
+	n.Returns += len(a.Returned)
+	n.Discards += len(a.Discarded)
+	n.w.history.bytes(a.Tip.State[:])
+	n.w.checkTheta(n, a)
+}
+
+// fold carries out a WantFold from the kept bases, beside training.
+func (n *Node) fold(e outer.WantFold, epoch int) {
+	tip, fits := n.disk.bases[e.Fragment][e.Start], epoch == n.epoch
+	if tip == nil && fits {
+		n.broken("core", "base %d of fragment %d was not kept", e.Start, e.Fragment)
+	}
+	if tip == nil || !fits { // overtaken by tips taken whole
+		n.machine.FoldFailed(n.clock(), e.Fragment, e.Job)
+		return
+	}
+	if e.Start < n.machine.Rounds().Tip(e.Fragment).Round {
+		n.Refolds++
+	}
+	made, ok := n.foldAll(e, tip)
+	if !ok {
+		n.machine.FoldFailed(n.clock(), e.Fragment, e.Job)
+		return
+	}
+	states := make([]outer.Digest, len(made))
+	for i, t := range made {
+		states[i] = t.State
+	}
+	last := made[len(made)-1]
+	n.disk.truncate(e.Fragment, last.Round)
+	if err := n.machine.Folded(n.clock(), e.Fragment, e.Job, last, states); err != nil {
+		n.broken("core", "%v", err)
+	}
+}
+
+// foldAll makes and keeps the tips of a WantFold. It reports false where the
+// disk has not, or does not take, what is needed.
+func (n *Node) foldAll(e outer.WantFold, tip *outer.Tip) (made []*outer.Tip, ok bool) {
+	for i, set := range e.Sets {
+		round := e.Start + uint32(i) + 1
+		contributions, ok := n.read(set)
+		if !ok {
+			return nil, false
+		}
+		next, folded, err := n.w.folder.fold(n.w, e.Fragment, tip, contributions)
+		if err != nil {
+			n.broken("core", "%v", err)
+			return nil, false
+		}
+		tip = next
+		made = append(made, tip)
+		n.w.checkFold(n, e.Fragment, tip, set, folded)
+		last := i == len(e.Sets)-1
+		if (last || slices.Contains(e.Keep, round)) && !n.disk.keepBase(e.Fragment, tip) {
+			return nil, false
+		}
+		n.disk.keepRound(e.Fragment, tip, folded)
+	}
+	return made, true
+}
+
+// read gets the payloads of a set from the disk. One that is damaged is said to
+// be lost, and fetched again.
+func (n *Node) read(set []outer.Delta) (contributions []outer.Contribution, ok bool) {
+	for _, d := range set {
+		payload := n.disk.payload(wire.Digest(d.ID))
+		if payload == nil {
+			n.disk.drop(wire.Digest(d.ID))
+			n.later(0, func() { n.machine.Lost(n.clock(), wire.Digest(d.ID)) })
+			return nil, false
+		}
+		contributions = append(contributions, outer.Contribution{Delta: d, Payload: payload})
+	}
+	return contributions, true
+}
+
+func (n *Node) storeOwn(e core.StoreOwn) {
+	if !n.disk.putOwn(e) {
+		n.machine.OwnNotStored(n.clock(), e)
+		return
+	}
+	delete(n.drafts, e.Seq)
+	n.w.checkSigned(n, e.ID, e.Header)
+	n.w.counts.Deltas++
+	n.later(1, func() { n.machine.StoredOwn(n.clock(), e) })
+}
+
+func (n *Node) storeDelta(e core.StoreDelta) {
+	d := core.DeltaOf(e.ID, e.Header.Header)
+	if err := n.w.folder.check(n.w, d, e.Payload); err != nil {
+		n.machine.Invalid(n.clock(), e.ID, err)
+		return
+	}
+	if !n.disk.put(e.ID, e.Header, e.Payload) {
+		n.machine.NotStored(n.clock(), e.ID)
+		return
+	}
+	n.machine.Stored(n.clock(), e.ID)
+}

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// Explore draws a scenario from a seed: 3 to 40 nodes, faults of every kind, and
+// a budget for at least exploreRounds rounds. The same seed gives the same
+// scenario for as long as this function is not changed; seeds that failed once
+// are kept in testdata with what they found.
+func Explore(seed uint64) Scenario {
+	x := explorer{rand.New(rand.NewPCG(seed, 3))}
+	founders := x.founders()
+	s := Scenario{
+		Seed: seed, Founders: founders, Link: x.weather(), StepMs: 100,
+		Params: x.params(len(founders)),
+	}
+	if x.IntN(4) == 0 {
+		s.Degree = 4
+	}
+	x.fill(&s)
+	return s
+}
+
+// Bounds of what Explore draws.
+const (
+	exploreMost    = 40
+	exploreRounds  = 24      // of the budget, so that at least 20 close
+	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
+	recoverMs      = 4_000   // the faults end so long before the budget could be reached
+)
+
+type explorer struct{ *rand.Rand }
+
+// founders are few most of the time: what goes wrong between forty nodes mostly
+// goes wrong between four, at a tenth of the cost.
+func (x explorer) founders() []NodeSpec {
+	n := 3 + x.IntN(4)
+	switch x.IntN(10) {
+	case 0:
+		n = 10 + x.IntN(exploreMost-9)
+	case 1, 2:
+		n = 7 + x.IntN(6)
+	}
+	specs := make([]NodeSpec, n)
+	for i := range specs {
+		specs[i] = x.spec(i)
+	}
+	return specs
+}
+
+func (x explorer) spec(index int) NodeSpec {
+	spec := NodeSpec{Slow: 1 + x.IntN(3)}
+	if index > 1 && x.IntN(12) == 0 {
+		spec.Observer = true
+	}
+	if x.IntN(3) == 0 {
+		spec.SkewMs = x.Int64N(20_000) - 10_000
+		spec.DriftPPM = x.Int64N(20_000) - 10_000
+	}
+	return spec
+}
+
+// params draw codec and fragments so that payloads travel inside headers in some
+// runs and are pulled in others.
+func (x explorer) params(learners int) outer.Params {
+	fragments, kind := 3, codec.Int4
+	switch x.IntN(4) {
+	case 0:
+		fragments, kind = 1, codec.F32
+	case 1:
+		fragments, kind = 2, codec.F32
+	case 2:
+		fragments = 1 + x.IntN(4)
+	}
+	p := Params(fragments, 0, kind)
+	p.H = 4 + x.IntN(5)
+	p.HMin = 1 + x.IntN(p.H/2)
+	p.Budget = uint64(exploreRounds*learners*p.H) * TokensPerStep
+	p.Answerers = 3 + x.IntN(14)
+	p.Quorum = 1 + x.IntN(3)
+	p.WindowAccept = 4 + uint32(x.IntN(13))
+	p.WindowUnion = p.WindowAccept + 8 + uint32(x.IntN(80))
+	if x.IntN(3) == 0 {
+		p.Mu, p.Eta = 0.5, 0.7
+	}
+	if x.IntN(8) == 0 {
+		p.MinRoundMs = 500
+	}
+	return p
+}
+
+func (x explorer) weather() Link {
+	latency := []Time{2, 10, 40, 150}[x.IntN(4)]
+	return Link{
+		LatencyMs: latency, JitterMs: x.Int64N(2*latency + 1),
+		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 100, 20}[x.IntN(4)],
+	}
+}
+
+// fill draws the faults. They end well before the learners can have made the
+// budget, so that the rounds after them are seen as well.
+func (x explorer) fill(s *Scenario) {
+	span := x.span(s)
+	at := Time(0)
+	gap := max(span/Time(4+x.IntN(16)), 50)
+	for {
+		at += 1 + x.Int64N(2*gap)
+		if at >= span {
+			break
+		}
+		s.Faults = append(s.Faults, x.fault(at, s))
+	}
+	s.CalmMs = span
+	s.LimitMs = span + exploreLimitMs
+}
+
+// span is how long the faults last: between half and all of the time in which the
+// learners, undisturbed, make two thirds of the budget.
+func (x explorer) span(s *Scenario) Time {
+	perMs := 0.0
+	for _, spec := range s.Founders {
+		if !spec.Observer {
+			perMs += TokensPerStep / float64(s.StepMs*Time(max(spec.Slow, 1)))
+		}
+	}
+	whole := Time(float64(s.Params.Budget) / perMs * 2 / 3)
+	return max(whole/2+x.Int64N(whole/2+1), recoverMs)
+}
+
+func (x explorer) fault(at Time, s *Scenario) Fault {
+	joined := 0
+	for _, f := range s.Faults {
+		if f.Kind == Join {
+			joined++
+		}
+	}
+	nodes := len(s.Founders) + joined
+	f := Fault{At: at, Kind: Kinds[x.IntN(len(Kinds))], Node: x.IntN(nodes)}
+	switch f.Kind {
+	case Lose, Leave: // node 0 stays, so that one has the whole chain
+		f.Node = 1 + x.IntN(nodes-1)
+	case Join:
+		if nodes >= exploreMost {
+			f.Kind = Restart
+		}
+		f.Spec = x.spec(nodes)
+	case Partition, Cut:
+		f.Others = x.some(nodes, f.Node)
+	case Weather:
+		f.Link = x.weather()
+	case Slow:
+		f.Factor = 1 + x.Int64N(8)
+	case Skew:
+		f.Factor = x.Int64N(120_000) - 60_000
+	}
+	return f
+}
+
+// some draws nodes but one: half of them, or a single one.
+func (x explorer) some(nodes, but int) []int {
+	var out []int
+	for i := range nodes {
+		if i != but && x.IntN(2) == 0 {
+			out = append(out, i)
+		}
+	}
+	if len(out) == 0 {
+		out = []int{(but + 1) % nodes}
+	}
+	if x.IntN(3) == 0 {
+		out = out[:1]
+	}
+	return slices.Clip(out)
+}

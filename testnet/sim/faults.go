@@ -1,0 +1,198 @@
+package sim
+
+import "slices"
+
+// inject does one fault, if it makes sense now.
+func (w *World) inject(f Fault) {
+	if w.disturb(f) {
+		w.counts.Faults[f.Kind]++
+	}
+}
+
+// disturb reports whether there was anything to disturb.
+func (w *World) disturb(f Fault) bool {
+	switch f.Kind {
+	case Partition:
+		return w.partition(f.Others)
+	case Heal:
+		return w.heal()
+	case Mend:
+		had := len(w.cuts) > 0
+		clear(w.cuts)
+		return had
+	case Weather:
+		f.Link.LatencyMs = max(f.Link.LatencyMs, 1)
+		w.link = f.Link
+		return true
+	case Join:
+		if len(w.nodes) >= maxNodes || len(w.alive()) == 0 {
+			return false
+		}
+		w.join(f.Spec)
+		return true
+	}
+	if f.Node < 0 || f.Node >= len(w.nodes) || w.nodes[f.Node].gone {
+		return false
+	}
+	if f.Kind == Cut {
+		return w.cut(f.Node, f.Others)
+	}
+	return w.nodes[f.Node].disturb(f)
+}
+
+// disturb does what befalls one node.
+func (n *Node) disturb(f Fault) bool {
+	switch f.Kind {
+	case Crash:
+		return n.crash()
+	case PowerCut:
+		if !n.crash() {
+			return false
+		}
+		n.w.counts.FilesDamaged += n.disk.powerCut(n.w.rng)
+	case Lose:
+		n.crash()
+		n.gone = true
+	case Restart:
+		return n.restart()
+	case Pause:
+		return n.pause()
+	case Resume:
+		return n.resume()
+	case Leave:
+		return n.leave()
+	case DiskFull, DiskFree:
+		n.disk.full = f.Kind == DiskFull
+	case Slow:
+		n.slow = Time(max(f.Factor, 1)) * Time(max(n.spec.Slow, 1))
+	case Skew:
+		n.spec.SkewMs = f.Factor
+	}
+	return true
+}
+
+// join starts a node whose link names some that are up.
+func (w *World) join(spec NodeSpec) *Node {
+	n := newNode(w, len(w.nodes), spec, false)
+	n.contacts = w.someOf(len(w.nodes))
+	w.nodes = append(w.nodes, n)
+	w.byID[n.id] = n
+	n.boot(nil)
+	n.redial()
+	return n
+}
+
+// crash kills a node: all but its disk is gone.
+func (n *Node) crash() bool {
+	if !n.up {
+		return false
+	}
+	n.settleBook()
+	for _, p := range n.links { // its contacts.json
+		if !slices.Contains(n.contacts, p.index) {
+			n.contacts = append(n.contacts, p.index)
+		}
+	}
+	n.paused, n.asleep = 0, nil
+	n.stop()
+	n.life++
+	n.disk.crash()
+	return true
+}
+
+// restart boots a crashed node from its disk.
+func (n *Node) restart() bool {
+	if n.up || n.gone || n.left {
+		return false
+	}
+	n.boot(n.load())
+	n.redial()
+	return true
+}
+
+func (n *Node) pause() bool {
+	if !n.up || n.paused != 0 {
+		return false
+	}
+	n.paused = n.w.now
+	life := n.life
+	n.w.after(noticeMs, func() { // peers hear nothing and hang up
+		if n.life == life && n.paused != 0 {
+			for len(n.links) > 0 {
+				n.w.disconnect(n, n.links[0])
+			}
+		}
+	})
+	return true
+}
+
+// resume lets a node go on. Its clock did not count the time, and it is told so.
+func (n *Node) resume() bool {
+	if n.paused == 0 {
+		return false
+	}
+	slept := n.w.now - n.paused
+	n.slept += slept
+	n.paused = 0
+	n.do(func() { n.machine.Woke(n.clock(), slept) })
+	asleep := n.asleep
+	n.asleep = nil
+	for _, input := range asleep {
+		n.do(input)
+	}
+	return true
+}
+
+// leave begins an ordered leave; the node stops when it may.
+func (n *Node) leave() bool {
+	if !n.up || n.left || n.paused != 0 {
+		return false
+	}
+	n.left = true
+	n.do(func() { n.machine.Leave(n.clock()) })
+	return true
+}
+
+// partition puts the given nodes on a side of their own. New nodes are on the
+// other.
+func (w *World) partition(side []int) bool {
+	for _, n := range w.nodes {
+		n.side = 0
+		if slices.Contains(side, n.index) {
+			n.side = 1
+		}
+	}
+	w.notice()
+	return len(side) > 0
+}
+
+func (w *World) heal() bool {
+	had := slices.ContainsFunc(w.nodes, func(n *Node) bool { return n.side != 0 })
+	for _, n := range w.nodes {
+		n.side = 0
+	}
+	return had
+}
+
+func (w *World) cut(node int, others []int) bool {
+	for _, o := range others {
+		w.cuts[pair{node, o}] = true
+	}
+	w.notice()
+	return len(others) > 0
+}
+
+// calm ends whatever is still disturbed: from here on the world is as the
+// promises want it.
+func (w *World) calm() {
+	w.heal()
+	clear(w.cuts)
+	w.link = w.s.Link
+	for _, n := range w.nodes {
+		n.disk.full = false
+		n.slow = Time(max(n.spec.Slow, 1))
+		n.resume()
+		n.restart()
+	}
+	w.checks.calm(w)
+}

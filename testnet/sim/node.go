@@ -1,0 +1,345 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// Times of a node beside the network, in ms. The alone time and the quiet time
+// are a test profile's, ten times shorter than a real run's.
+const (
+	diskMs    = 2
+	foldMs    = 5
+	flushMs   = 500 // the index is committed so often, as node's status tick does
+	aloneMs   = 3000
+	quietMs   = 1500
+	redialMs  = 5000 // as node's redialEvery
+	noticeMs  = 8000 // a transport takes so long to notice that nothing gets through
+	dialDelay = 2    // round trips of a handshake
+)
+
+// Node is one process: a machine, and around it what carries out its effects.
+type Node struct {
+	w        *World
+	spec     NodeSpec
+	index    int
+	founder  bool // its link names nobody: it trains from genesis
+	key      ed25519.PrivateKey
+	id       wire.PeerID
+	disk     *disk
+	contacts []int // whom it dials again and again
+
+	up     bool
+	gone   bool // for good: lost, or left
+	left   bool // has begun to leave
+	life   int  // counts starts: what was under way in an earlier one is void
+	side   int
+	slow   Time
+	skew   Time // of the clock since the last start
+	slept  Time // what the clock does not count
+	paused Time // since when; 0 = it runs
+	asleep []func()
+
+	links   []*Node // neighbours, by index
+	record  hello.Signed
+	said    hello.Record
+	machine *core.Machine
+	learner *outer.Learner
+	trainer *quadratic
+	scratch []float32
+	shadow  []shadow
+	drafts  map[uint64]draftWork // own drafts that are not durable yet
+	closed  []uint32             // rounds of the tips that theta stands on
+
+	commands      []func()         // of the machine to the learner, at the next step boundary
+	waiting       map[uint64]asked // by handle
+	calls         int              // requests that wait for an answer
+	handle        uint64
+	donated       map[wire.Digest][]byte // chunks of the last manifest given out
+	donatedBefore map[wire.Digest][]byte
+	linkFree      Time // when the uplink is free again
+	epoch         int  // counts installs; ends folds of the chain before
+	may           bool
+	idleFrom      Time // since when it does not step though it is in; 0 = it steps
+	finished      bool
+
+	ticks int
+	book  book
+	tally
+}
+
+// tally counts what a node did, over all its lives.
+type tally struct {
+	Steps     int   `json:"steps"`
+	Installs  int   `json:"installs"` // of tips taken whole
+	Refolds   int   `json:"refolds"`
+	Unfolds   int   `json:"unfolds"`  // of own deltas that left the chain
+	Returns   int   `json:"returns"`  // of own deltas that became final outside of it
+	Discards  int   `json:"discards"` // of own deltas folded on a lost chain
+	TakenBack int   `json:"taken_back"`
+	BytesOut  int64 `json:"bytes_out"`
+	BytesIn   int64 `json:"bytes_in"`
+}
+
+// book is what the world knows of a node's tokens, by means of its own.
+type book struct {
+	trained uint64   // by each fragment
+	lost    []uint64 // by fragment: unpublished at a crash
+	gone    []uint64 // discarded or overwritten in earlier lives
+	rebased bool     // it took tips whole while it had work of its own
+	base    []uint64 // what this life began with, in the learner's account
+	before  uint64   // trained when this life began
+}
+
+// draftWork is a draft on its way to the disk.
+type draftWork struct {
+	fragment int
+	tokens   uint64
+}
+
+func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
+	var seed [ed25519.SeedSize]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(index)+1)
+	key := ed25519.NewKeyFromSeed(seed[:])
+	return &Node{
+		w: w, index: index, spec: spec, founder: founder, key: key, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
+		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan))},
+	}
+}
+
+// Machine is the protocol of this node, for reading. It is nil before the first start.
+func (n *Node) Machine() *core.Machine { return n.machine }
+
+// Index is the number of the node in faults and failures.
+func (n *Node) Index() int { return n.index }
+
+// Up says that the process runs.
+func (n *Node) Up() bool { return n.up }
+
+// clock is the time that the node's machine is told.
+func (n *Node) clock() Time {
+	t := n.w.now - Start
+	return Start + t + n.skew + t*n.spec.DriftPPM/1e6 - n.slept
+}
+
+// boot makes the machine over what the disk holds: saved, or nothing.
+func (n *Node) boot(saved []outer.Restored) {
+	w := n.w
+	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
+	n.life++
+	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
+	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
+	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
+	tips := slices.Clone(w.genesis)
+	for p := range saved {
+		tips[p] = saved[p].Tip
+	}
+	n.machine = core.New(n.config(), tips)
+	n.trainer = newQuadratic(w.s.Seed, uint64(n.index), n.life)
+	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.theta, tips, n.disk.ownPayload)
+	n.scratch = make([]float32, len(n.trainer.theta))
+	n.shadow, n.closed = nil, make([]uint32, len(tips))
+	for p, tip := range tips {
+		if !w.s.Lean {
+			n.shadow = append(n.shadow, newShadow(w.plan[p], tip))
+		}
+		n.closed[p] = tip.Round
+		n.disk.bases[p][tip.Round] = tip
+	}
+	n.restore(saved)
+	n.openBook()
+	n.introduce()
+	n.startTimers()
+}
+
+func (n *Node) config() core.Config {
+	w, p := n.w, n.w.s.Params
+	cfg := core.Config{
+		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
+		QuietMs: quietMs, Alone: n.founder, AloneMs: aloneMs,
+		Gossip: gossip.Config{
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.clock(), BeatMinMs: w.s.BeatMs,
+			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
+			HasChunk: func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
+		},
+	}
+	if !n.founder {
+		for _, i := range n.contacts {
+			cfg.Gossip.Trusted = append(cfg.Gossip.Trusted, w.nodes[i].id)
+		}
+	}
+	return cfg
+}
+
+// introduce makes the capability record of this life.
+func (n *Node) introduce() {
+	n.said = hello.Record{
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.life), Role: hello.Learner, Trainer: hello.Builtin,
+		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)},
+	}
+	if n.spec.Observer {
+		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""
+	}
+	signed, err := hello.Sign(n.key, n.said)
+	if err != nil {
+		n.broken("sim", "record: %v", err)
+	}
+	n.record = signed
+	n.machine.SetRecord(n.clock(), signed)
+}
+
+// startTimers begins to tick and to step, out of step with other nodes.
+func (n *Node) startTimers() {
+	w := n.w
+	w.queue.push(event{at: w.now + Time(n.index)%w.s.TickMs, kind: eventTick, to: n, life: n.life})
+	if !n.spec.Observer {
+		w.queue.push(event{at: w.now + 1 + w.rng.Int64N(w.s.StepMs), kind: eventStep, to: n, life: n.life})
+	}
+	n.every(flushMs, n.disk.commit)
+	n.every(redialMs, n.redial)
+}
+
+// every does something now and then for as long as this life lasts.
+func (n *Node) every(ms Time, do func()) {
+	life := n.life
+	n.w.after(ms, func() {
+		if n.up && n.life == life {
+			if n.paused == 0 {
+				do()
+			}
+			n.every(ms, do)
+		}
+	})
+}
+
+// do runs one input of this life and carries out what it caused; a paused node
+// does it when it goes on.
+func (n *Node) do(input func()) {
+	if !n.up {
+		return
+	}
+	if n.paused != 0 {
+		n.asleep = append(n.asleep, input)
+		return
+	}
+	input()
+	n.carryOut()
+}
+
+// carryOut does what the machine wants done, until it wants nothing.
+func (n *Node) carryOut() {
+	for effects := n.machine.Effects(); len(effects) > 0; effects = n.machine.Effects() {
+		for _, e := range effects {
+			n.carry(e)
+		}
+	}
+}
+
+// later runs an input after ms, unless the node died meanwhile.
+func (n *Node) later(ms Time, input func()) {
+	life := n.life
+	n.w.after(ms, func() {
+		if n.life == life {
+			n.do(input)
+		}
+	})
+}
+
+func (n *Node) tick(life int) {
+	if !n.up || n.life != life {
+		return
+	}
+	if n.paused == 0 {
+		perSecond := 1000 * TokensPerStep / float64(n.stepMs())
+		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
+		n.machine.Tick(n.clock())
+		n.carryOut()
+		if n.up && n.left && n.machine.MayLeave() {
+			n.stop()
+			n.gone = true
+			return
+		}
+		n.w.checkTick(n)
+	}
+	n.w.queue.push(event{at: n.w.now + n.w.s.TickMs, kind: eventTick, to: n, life: life})
+}
+
+func (n *Node) stepMs() Time { return n.w.s.StepMs * n.slow }
+
+// stepTimer takes a step every stepMs for as long as it may. Nothing but MayStep
+// and the node's own death stops it.
+func (n *Node) stepTimer(life int) {
+	if !n.up || n.life != life {
+		return
+	}
+	if n.paused == 0 {
+		n.step()
+		n.carryOut()
+	}
+	n.w.queue.push(event{at: n.w.now + n.stepMs(), kind: eventStep, to: n, life: life})
+}
+
+func (n *Node) step() {
+	n.boundary()
+	if !n.may {
+		return
+	}
+	if !n.w.s.Lean {
+		copy(n.scratch, n.trainer.theta)
+	}
+	n.trainer.step()
+	for p := range n.shadow {
+		n.shadow[p].moved(n.scratch, n.trainer.theta)
+	}
+	n.learner.Stepped(TokensPerStep, n.closed)
+	n.Steps++
+	n.book.trained += TokensPerStep
+	n.machine.Stepped(n.clock(), TokensPerStep)
+}
+
+// command is done at the next step boundary.
+func (n *Node) command(do func()) {
+	n.commands = append(n.commands, do)
+	if !n.may {
+		n.later(1, n.boundary)
+	}
+}
+
+func (n *Node) boundary() {
+	for len(n.commands) > 0 {
+		do := n.commands[0]
+		n.commands = n.commands[1:]
+		do()
+	}
+}
+
+// stop takes a node off the network, without a word.
+func (n *Node) stop() {
+	for len(n.links) > 0 {
+		n.w.disconnect(n, n.links[0])
+	}
+	n.up = false
+}
+
+func (n *Node) broken(check, format string, args ...any) {
+	n.w.broken(check, "node %d: "+format, append([]any{n.index}, args...)...)
+}
+
+func addrOf(index int) string { return fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+index) }
+
+// indexOf is the inverse of addrOf, or -1.
+func indexOf(addr string) int {
+	var port int
+	if _, err := fmt.Sscanf(addr, "/ip4/10.0.0.1/tcp/%d", &port); err != nil {
+		return -1
+	}
+	return port - 1000
+}

@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"atoll/gossip/wire"
+)
+
+// Finish runs until every node that is up says that the run is over and holds
+// the same bits (one that was parted from the others may have finished by itself
+// before it met them), and then checks what must hold of every run.
+func (w *World) Finish() {
+	var rest wire.Digest
+	since := w.now
+	done := w.RunUntil(Start+w.s.LimitMs, func() bool {
+		_, state := w.first().machine.Digests()
+		if state != rest || w.now < Start+w.s.CalmMs || !w.allFinished() || !w.same() {
+			rest, since = state, w.now
+		}
+		return w.now-since >= quietMs
+	})
+	if w.err == nil && !done {
+		w.broken("converges", "%s\n%s", w.unfinished(), w)
+	}
+	if w.err == nil {
+		w.checkAtRest()
+	}
+}
+
+// unfinished says what keeps a run from its end.
+func (w *World) unfinished() string {
+	if !w.allFinished() {
+		return "some nodes do not finish"
+	}
+	return "all finished, with different bits"
+}
+
+func (w *World) allFinished() bool {
+	for _, n := range w.alive() {
+		if !n.finished {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) same() bool {
+	chain, state := w.first().machine.Digests()
+	for _, n := range w.alive() {
+		if c, s := n.machine.Digests(); c != chain || s != state {
+			return false
+		}
+	}
+	return true
+}
+
+// agreeRounds is how many rounds may close from the end of the faults until all
+// nodes have one chain: they find each other again, take tips, and repair.
+const agreeRounds = 100
+
+func (w *World) checkAtRest() {
+	w.checkLoss()
+	w.checkBudget()
+	w.checkAgreement()
+	w.checkLedger()
+}
+
+// checkLoss: the run came to a model that is worth something.
+func (w *World) checkLoss() {
+	if got, start := Loss(w.Anchors()), Loss(initial()); got > start/4 || math.IsNaN(got) {
+		w.broken("learns", "loss %g of %g at the start", got, start)
+	}
+}
+
+// Anchors are the parameters that the run came to.
+func (w *World) Anchors() []float32 {
+	n := w.first()
+	theta := make([]float32, len(n.trainer.theta))
+	for p, f := range w.plan {
+		f.Scatter(n.machine.Rounds().Tip(p).Anchor, theta)
+	}
+	return theta
+}
+
+// checkBudget: every fragment reached the budget. Beyond it is at most what the
+// last two rounds hold: each learner's round, and what it had at hand when it was
+// parted, paused or out of disk.
+func (w *World) checkBudget() {
+	budget := float64(w.s.Params.Budget)
+	last := 2 * len(w.nodes) * w.s.Params.H
+	most := 1.01*budget + float64((last+w.atHand())*TokensPerStep)
+	for p := range w.plan {
+		tokens := float64(w.first().machine.Rounds().Tip(p).Tokens)
+		if tokens < budget || tokens > most {
+			w.broken("budget", "fragment %d folded %.0f tokens of a budget of %.0f, at most %.0f are explained", p, tokens, budget, most)
+		}
+	}
+}
+
+// atHand are steps that learners may make while they do not hear of each other:
+// those of the links' latency, and in a world with faults those of the time until
+// silence is noticed.
+func (w *World) atHand() int {
+	per := w.s.Link.LatencyMs + w.s.Link.JitterMs
+	if len(w.s.Faults) > 0 {
+		per += noticeMs + w.s.Params.GraceMaxMs
+	}
+	return len(w.nodes) * int(per/w.s.StepMs+1)
+}
+
+// checkAgreement: after the faults one chain came within so many rounds.
+func (w *World) checkAgreement() {
+	if w.checks.calmed != 0 && w.checks.took > agreeRounds {
+		w.broken("converges", "one chain only %d rounds after the faults", w.checks.took)
+	}
+}
+
+// complete is a node whose disk has every round of the chain, or nil.
+func (w *World) complete() *Node {
+	for _, n := range w.alive() {
+		if n.Installs == 0 && n.wholeChain() {
+			return n
+		}
+	}
+	return nil
+}
+
+func (n *Node) wholeChain() bool {
+	for p := range n.w.plan {
+		for r := uint32(1); r <= n.machine.Rounds().Tip(p).Round; r++ {
+			if _, ok := n.disk.rounds[p][r]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// foldedTokens are the tokens of each author and fragment in the final chain.
+func (w *World) foldedTokens(from *Node) map[*Node][]uint64 {
+	out := map[*Node][]uint64{}
+	for _, n := range w.nodes {
+		out[n] = make([]uint64, len(w.plan))
+	}
+	for p := range w.plan {
+		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
+			for _, id := range from.disk.rounds[p][r].Folded {
+				h := w.checks.ledger[wire.Digest(id)]
+				out[w.byID[h.Author]][p] += h.Tokens
+			}
+		}
+	}
+	return out
+}
+
+// checkLedger: the tokens of the tips are those of the deltas in the ledger, and
+// every token that a learner made is in exactly one column.
+func (w *World) checkLedger() {
+	from := w.complete()
+	if from == nil {
+		w.counts.LedgersUnchecked++
+		return
+	}
+	folded := w.foldedTokens(from)
+	for p := range w.plan {
+		var sum uint64
+		for _, n := range w.nodes {
+			sum += folded[n][p]
+			n.checkBook(p, folded[n][p])
+		}
+		if want := from.machine.Rounds().Tip(p).Tokens; sum != want {
+			w.broken("account", "fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
+		}
+	}
+}
+
+// checkBook holds what a node trained against where it went. A node that is gone
+// knows no more of its last deltas, and one that left a chain may have had tokens
+// there that it had ceased to keep: their columns may add up to less, never to
+// more.
+func (n *Node) checkBook(p int, folded uint64) {
+	b := n.book
+	spent := folded + b.lost[p] + b.gone[p]
+	if !n.gone {
+		a := n.learner.Account(p)
+		spent += a.Pending.Tokens + a.InFlight.Tokens + a.Discarded.Tokens + a.Overwritten.Tokens
+		n.checkMachine(p)
+	}
+	if spent > b.trained || spent < b.trained && !n.gone && !b.rebased {
+		n.broken("account", "fragment %d: trained %d tokens, accounted for %d: %d folded, %d lost, %d discarded before, account %+v",
+			p, b.trained, spent, folded, b.lost[p], b.gone[p], n.learner.Account(p))
+	}
+}
+
+// checkMachine: the machine counts as the learner does.
+func (n *Node) checkMachine(p int) {
+	a, r := n.learner.Account(p), n.machine.Rounds()
+	if _, pending := r.Pending(p); pending != a.Pending.Tokens || r.InFlight(p) != a.InFlight.Tokens {
+		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.InFlight(p), a)
+	}
+}
+
+// settleBook closes the account of a life that a crash ends: what was not
+// published is lost, and so are drafts that were not on disk.
+func (n *Node) settleBook() {
+	for p := range n.w.plan {
+		a := n.learner.Account(p)
+		n.book.lost[p] += a.Pending.Tokens
+		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
+	}
+	for _, d := range n.drafts {
+		n.book.lost[d.fragment] += d.tokens
+	}
+}
+
+// openBook begins the account of a life, with what the disk brought back.
+func (n *Node) openBook() {
+	n.book.before = n.book.trained
+	n.book.base = make([]uint64, len(n.w.plan))
+	for p := range n.book.base {
+		n.book.base[p] = n.learner.Account(p).Total().Tokens
+	}
+}
+
+// String shows a world in a failure.
+func (w *World) String() string {
+	var b strings.Builder
+	for _, n := range w.nodes {
+		r := n.machine.Rounds()
+		fmt.Fprintf(&b, "node %d up %v gone %v links %d phase %v state %v may %v steps %d finished %v flushed %v settled %v:",
+			n.index, n.up, n.gone, len(n.links), n.machine.Phase(), n.machine.State(), n.may, n.Steps, n.finished, r.Flushed(), r.Settled())
+		for p := range w.plan {
+			steps, _ := r.Pending(p)
+			t := r.Tip(p)
+			fmt.Fprintf(&b, " [closed %d base %d tip %d tokens %d end %d chain %x pending %d inflight %d]",
+				r.Closed(p), r.Base(p), t.Round, t.Tokens, t.EndRound, t.Chain[:3], steps, r.InFlight(p))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package sim
+
+import "fmt"
+
+// Counts are totals over a world.
+type Counts struct {
+	Events           int          `json:"events"`
+	Messages         int          `json:"messages"`      // hops of gossip messages
+	MessagesLost     int          `json:"messages_lost"` // hops that did not arrive
+	Deltas           int          `json:"deltas"`        // published
+	Folds            int          `json:"folds"`         // computed, not remembered
+	FilesDamaged     int          `json:"files_damaged"`
+	LedgersUnchecked int          `json:"ledgers_unchecked"` // no node had the whole chain
+	Faults           map[Kind]int `json:"faults"`
+}
+
+// Result is what became of a scenario. It is a function of the scenario.
+type Result struct {
+	Seed      uint64  `json:"seed"`
+	Nodes     int     `json:"nodes"`      // that ever were
+	VirtualMs Time    `json:"virtual_ms"` // from start to end
+	Rounds    uint32  `json:"rounds"`     // closed, of the fragment that has the fewest
+	Tokens    uint64  `json:"tokens"`     // folded
+	Trained   uint64  `json:"trained"`    // tokens stepped by all learners
+	Loss      float64 `json:"loss"`       // of the anchors, at the start it is LossStart
+	LossStart float64 `json:"loss_start"`
+	AgreedMs  Time    `json:"agreed_ms,omitempty"`     // from the end of the faults to one chain
+	AgreedIn  uint32  `json:"agreed_rounds,omitempty"` // and the rounds closed meanwhile
+	BytesIn   int64   `json:"bytes_in"`                // by all nodes
+	Counts    Counts  `json:"counts"`
+	Did       tally   `json:"did"` // by all nodes
+	Chain     string  `json:"chain_digest"`
+	State     string  `json:"state_digest"`
+	History   string  `json:"history_digest"`  // equal for equal histories
+	Check     string  `json:"check,omitempty"` // the checker that found a broken promise
+	Error     string  `json:"error,omitempty"`
+	Err       error   `json:"-"`
+}
+
+// Run plays a scenario to its end. The error of the result is a broken promise;
+// the error returned is a scenario that cannot be.
+func Run(s Scenario) (Result, error) {
+	w, err := New(s)
+	if err != nil {
+		return Result{}, err
+	}
+	if s.Rounds > 0 {
+		w.runRounds(s.Rounds)
+	} else {
+		w.Finish()
+	}
+	return w.Result(), nil
+}
+
+// runRounds runs until every node has closed so many rounds of each fragment.
+func (w *World) runRounds(rounds uint32) {
+	done := w.RunUntil(Start+w.s.LimitMs, func() bool { return w.leastClosed() >= rounds })
+	if w.err == nil && !done {
+		w.broken("converges", "only %d of %d rounds", w.leastClosed(), rounds)
+	}
+}
+
+func (w *World) leastClosed() uint32 {
+	least := ^uint32(0)
+	for _, n := range w.alive() {
+		for p := range w.plan {
+			least = min(least, n.machine.Rounds().Closed(p))
+		}
+	}
+	return least
+}
+
+// Result is what the world came to so far.
+func (w *World) Result() Result {
+	r := Result{
+		Seed: w.s.Seed, Nodes: len(w.nodes), VirtualMs: w.now - Start, Rounds: w.leastClosed(),
+		Loss: Loss(w.Anchors()), LossStart: Loss(initial()), Counts: w.counts, Err: w.err,
+	}
+	if w.checks.agreed != 0 {
+		r.AgreedMs, r.AgreedIn = w.checks.agreed-w.checks.calmed, w.checks.took
+	}
+	for _, n := range w.nodes {
+		r.Trained += n.book.trained
+		r.Did.add(n.tally)
+	}
+	r.BytesIn = r.Did.BytesIn
+	first := w.first().machine
+	chain, state := first.Digests()
+	r.Tokens = first.FoldedTokens()
+	r.Chain, r.State = chain.String(), state.String()
+	w.history.bytes(chain[:])
+	w.history.bytes(state[:])
+	r.History = fmt.Sprintf("%016x", w.history.sum)
+	if w.err != nil {
+		r.Error = w.err.Error()
+		if b, ok := w.err.(*Broken); ok {
+			r.Check = b.Check
+		}
+	}
+	return r
+}
+
+func (t *tally) add(o tally) {
+	t.Steps += o.Steps
+	t.Installs += o.Installs
+	t.Refolds += o.Refolds
+	t.Unfolds += o.Unfolds
+	t.Returns += o.Returns
+	t.Discards += o.Discards
+	t.TakenBack += o.TakenBack
+	t.BytesOut += o.BytesOut
+	t.BytesIn += o.BytesIn
+}

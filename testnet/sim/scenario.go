@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// Time is virtual milliseconds.
+type Time = core.Time
+
+// Start is when every world begins: genesis.created. It leaves room for clocks
+// that are behind.
+const Start Time = 1_000_000_000
+
+// Scenario is one world, as data. The same scenario has the same history.
+type Scenario struct {
+	Seed     uint64
+	Params   outer.Params
+	Founders []NodeSpec // begin the run together, connected
+	Link     Link       // of every pair of nodes
+	Degree   int        // connections that a node seeks; 0 means defaultDegree
+	StepMs   Time       // of an inner step of a node of speed 1
+	TickMs   Time       // between two ticks of a machine; 0 means that of a real node
+	BeatMs   int64      // shortest beat period
+	Faults   []Fault    // by time
+	CalmMs   Time       // after the start: whatever is still disturbed ends then
+	LimitMs  Time       // after the start: by then the run must have ended
+	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
+	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
+}
+
+// NodeSpec is what one node differs in.
+type NodeSpec struct {
+	Slow     int   `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
+	Observer bool  `json:"observer,omitempty"`  // holds and serves, never trains
+	SkewMs   Time  `json:"skew_ms,omitempty"`   // of its clock
+	DriftPPM int64 `json:"drift_ppm,omitempty"` // of its clock, parts per million
+}
+
+// Link is how messages travel. A stream (requests and answers) is reliable while
+// the connection is: loss delays it. A gossip message is lost for good.
+type Link struct {
+	LatencyMs Time    `json:"latency_ms"`          // one way
+	JitterMs  Time    `json:"jitter_ms,omitempty"` // up to so much more, which reorders
+	Loss      float64 `json:"loss,omitempty"`      // share of the hops
+	Duplicate float64 `json:"duplicate,omitempty"` // share of the hops that arrive twice
+	BytesMs   float64 `json:"bytes_ms,omitempty"`  // uplink of a node, bytes per ms; 0 = without limit
+}
+
+// Limits and defaults of a scenario.
+const (
+	defaultDegree = 12  // as gossip's TargetPeers
+	nodeTickMs    = 20  // as node's tickEvery
+	defaultBeatMs = 200 // test profile: ten times faster than a real run's
+	maxNodes      = 20_000
+)
+
+// Kind is what a fault does.
+type Kind string
+
+// The kinds of faults. One that makes no sense when its time comes (a crash of a
+// node that is down) does nothing and is not counted.
+const (
+	Crash     Kind = "crash"     // kill -9: the disk keeps what its durability table says
+	PowerCut  Kind = "power-cut" // likewise, and what was not synced may be damaged
+	Lose      Kind = "lose"      // gone with its disk and key
+	Restart   Kind = "restart"   // of a node that crashed
+	Pause     Kind = "pause"     // SIGSTOP or a closed lid: connections stay open
+	Resume    Kind = "resume"    // its timers jump
+	Join      Kind = "join"      // a new node, with a link that names others
+	Leave     Kind = "leave"     // in order
+	Partition Kind = "partition" // Others on one side, the rest on the other
+	Heal      Kind = "heal"      // ends a partition
+	Cut       Kind = "cut"       // nothing from Node reaches Others
+	Mend      Kind = "mend"      // ends all cuts
+	DiskFull  Kind = "disk-full" // writes of Node fail
+	DiskFree  Kind = "disk-free" // and work again
+	Weather   Kind = "weather"   // all links become Link
+	Slow      Kind = "slow"      // steps of Node take Factor times longer
+	Skew      Kind = "skew"      // its clock is Factor ms off, from its next start on
+)
+
+// Kinds are all of them, in the order in which reports list them.
+var Kinds = []Kind{
+	Crash, PowerCut, Lose, Restart, Pause, Resume, Join, Leave, Partition, Heal,
+	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew,
+}
+
+// Fault is one thing that happens to a world.
+type Fault struct {
+	At     Time     `json:"at_ms"` // after the start
+	Kind   Kind     `json:"kind"`
+	Node   int      `json:"node,omitempty"`   // founders first, then in order of joining
+	Others []int    `json:"others,omitempty"` // of Partition and Cut
+	Factor int64    `json:"factor,omitempty"` // of Slow and Skew
+	Spec   NodeSpec `json:"spec,omitzero"`    // of Join
+	Link   Link     `json:"link,omitzero"`    // of Weather
+}
+
+// Validate returns an error that names the first field that cannot be.
+func (s Scenario) Validate() error {
+	switch {
+	case len(s.Founders) == 0 || len(s.Founders) > maxNodes:
+		return fmt.Errorf("scenario: %d founders; use 1 to %d", len(s.Founders), maxNodes)
+	case s.StepMs < 1:
+		return fmt.Errorf("scenario: a step of %d ms; use at least 1", s.StepMs)
+	case s.LimitMs < 1:
+		return fmt.Errorf("scenario: limit of %d ms; use at least 1", s.LimitMs)
+	case s.Link.Loss < 0 || s.Link.Loss >= 1:
+		return fmt.Errorf("scenario: loss %v; use 0 up to, but not, 1", s.Link.Loss)
+	case s.Params.CreatedMs != Start:
+		return fmt.Errorf("scenario: created at %d; use sim.Start, %d", s.Params.CreatedMs, Start)
+	}
+	for _, f := range s.Faults {
+		if !slices.Contains(Kinds, f.Kind) {
+			return fmt.Errorf("scenario: fault %q; use one of %v", f.Kind, Kinds)
+		}
+	}
+	if err := s.Params.Validate(); err != nil {
+		return err
+	}
+	return s.Params.CheckPlan(planOf(s.Params))
+}
+
+func (s Scenario) withDefaults() Scenario {
+	s.Degree = cmp.Or(s.Degree, defaultDegree)
+	s.TickMs = cmp.Or(s.TickMs, nodeTickMs)
+	s.BeatMs = cmp.Or(s.BeatMs, defaultBeatMs)
+	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
+	s.Faults = slices.Clone(s.Faults)
+	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	return s
+}
+
+// Params are those of a small run of so many fragments that ends after about so
+// many inner steps of all learners together.
+func Params(fragments, steps int, kind codec.Kind) outer.Params {
+	p := outer.Defaults(fragments, uint64(steps)*TokensPerStep, Start)
+	p.H, p.HMin = 8, 2
+	p.GraceMinMs, p.GraceMaxMs = 50, 4000
+	p.Codec = kind
+	return p
+}

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// shadow keeps by other means what a learner's theta must be for one fragment:
+// theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
+// less what was published, plus what came back.
+type shadow struct {
+	fragment outer.Fragment
+	anchor   []float32
+	u        []float64
+	own      map[uint64][]float32 // q of deltas in flight, by seq
+	folded   map[uint64][]float32
+	was, is  []float32 // scratch
+}
+
+func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
+	return shadow{
+		fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len),
+		own: map[uint64][]float32{}, folded: map[uint64][]float32{},
+		was: make([]float32, f.Len), is: make([]float32, f.Len),
+	}
+}
+
+// moved takes one step of the trainer.
+func (s *shadow) moved(before, after []float32) {
+	s.fragment.Gather(before, s.was)
+	s.fragment.Gather(after, s.is)
+	for i := range s.was {
+		s.u[i] += float64(s.is[i]) - float64(s.was[i])
+	}
+}
+
+func (s *shadow) published(seq uint64, q []float32) {
+	s.own[seq] = q
+	for i, x := range q {
+		s.u[i] -= float64(x)
+	}
+}
+
+// returned takes own deltas that are unpublished again.
+func (s *shadow) returned(seqs []uint64) {
+	for _, seq := range seqs {
+		for i, x := range s.own[seq] {
+			s.u[i] += float64(x)
+		}
+		delete(s.own, seq)
+	}
+}
+
+func (s *shadow) restored(seq uint64, q []float32, folded bool) {
+	if folded {
+		s.folded[seq] = q
+		return
+	}
+	s.own[seq] = q
+}
+
+func (s *shadow) adopted(a outer.Adopt) {
+	s.anchor = a.Tip.Anchor
+	for _, seq := range a.Fold {
+		s.folded[seq] = s.own[seq]
+		delete(s.own, seq)
+	}
+	for _, seq := range a.Unfold {
+		s.own[seq] = s.folded[seq]
+		delete(s.folded, seq)
+	}
+	s.returned(a.Returned)
+	for _, seq := range slices.Concat(a.Forgotten, a.Discarded) {
+		delete(s.folded, seq)
+	}
+}
+
+// off is the largest difference between theta and its definition.
+func (s *shadow) off(theta []float32) float64 {
+	s.fragment.Gather(theta, s.is)
+	var worst float64
+	for i := range s.is {
+		want := float64(s.anchor[i]) + s.u[i]
+		for _, q := range s.own {
+			want += float64(q[i])
+		}
+		worst = max(worst, math.Abs(want-float64(s.is[i])))
+	}
+	return worst
+}

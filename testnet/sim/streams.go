@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"errors"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+)
+
+var errDown = errors.New("peer is not reachable")
+
+// asked is a stream request that waits for its reply.
+type asked struct {
+	by   *Node
+	max  int
+	once func([]byte, error)
+}
+
+// call sends a stream request; it is answered, once, also where nobody is.
+func (n *Node) call(e gossip.Call) {
+	w, p, life, done := n.w, n.w.byID[e.To], n.life, false
+	n.calls++
+	once := func(b []byte, err error) {
+		if !done && n.life == life {
+			done = true
+			n.calls--
+			n.do(func() { n.machine.Answered(n.clock(), e.ID, b, err) })
+		}
+	}
+	if p == nil || !n.linked(p) {
+		w.after(1, func() { once(nil, errDown) })
+		return
+	}
+	n.BytesOut += int64(len(e.Request))
+	w.after(Time(e.TimeoutMs), func() { once(nil, errDown) })
+	w.at(n.departs(len(e.Request))+w.resent(), func() {
+		if !p.linked(n) {
+			once(nil, errDown)
+			return
+		}
+		if w.blocked(n, p) {
+			return // the timeout will tell
+		}
+		p.BytesIn += int64(len(e.Request))
+		p.do(func() {
+			p.handle++
+			p.waiting[p.handle] = asked{by: n, max: e.MaxResponse, once: once}
+			p.machine.Serve(p.clock(), p.handle, n.id, e.Request)
+		})
+	})
+}
+
+// resendMs is what a lost packet of a stream costs: it is sent again.
+const resendMs = 200
+
+// resent is the delay of a stream, with what is lost on the way sent again.
+func (w *World) resent() Time {
+	d := w.delay()
+	for w.link.Loss > 0 && w.rng.Float64() < w.link.Loss {
+		d += resendMs
+	}
+	return d
+}
+
+// reply carries out one of the Reply effects.
+func (n *Node) reply(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Reply:
+		n.answer(e.Handle, e.Response, wire.Digest{})
+	case gossip.ReplyPayload:
+		n.replyPayload(e)
+	case gossip.ReplyGenesis:
+		n.answer(e.Handle, found([]byte("genesis")), wire.Digest{})
+	case gossip.ReplyManifest:
+		n.answer(e.Handle, found(n.manifest()), wire.Digest{})
+	case gossip.ReplyChunk:
+		n.answer(e.Handle, found(n.chunk(e.Digest)), wire.Digest{})
+	}
+}
+
+// replyPayload serves a payload, or finds that the disk has damaged it.
+func (n *Node) replyPayload(e gossip.ReplyPayload) {
+	payload := n.disk.payload(e.ID)
+	if payload == nil {
+		n.disk.drop(e.ID)
+		n.later(0, func() { n.machine.Lost(n.clock(), e.ID) })
+		n.answer(e.Handle, found(nil), wire.Digest{})
+		return
+	}
+	n.answer(e.Handle, found(payload), e.ID)
+}
+
+func found(body []byte) []byte {
+	if body == nil {
+		return wire.Response{Status: wire.NotFound}.Encode()
+	}
+	return wire.Response{Status: wire.OK, Body: body}.Encode()
+}
+
+// answer sends a response to whoever asked, and notes when it has left.
+func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
+	w := n.w
+	q, ok := n.waiting[handle]
+	if !ok {
+		n.broken("core", "answered handle %d twice", handle)
+		return
+	}
+	delete(n.waiting, handle)
+	if len(b) > q.max {
+		n.broken("core", "answered with %d bytes, at most %d were asked for", len(b), q.max)
+	}
+	n.BytesOut += int64(len(b))
+	n.later(n.departs(len(b))-w.now+w.resent(), func() {
+		if !n.linked(q.by) || w.blocked(n, q.by) {
+			n.machine.Replied(n.clock(), handle, wire.Digest{})
+			if !n.linked(q.by) {
+				q.once(nil, errDown)
+			}
+			return
+		}
+		q.by.BytesIn += int64(len(b))
+		n.machine.Replied(n.clock(), handle, payload)
+		q.once(b, nil)
+	})
+}

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+)
+
+// specs is the model of every virtual node: a few tensors of unequal size, so
+// that fold, weights and clipping have real work and a node costs little.
+var specs = []tensor.Spec{
+	{Name: "model.embed_tokens.weight", Shape: []int{16, 8}},
+	{Name: "a.weight", Shape: []int{12, 10}},
+	{Name: "a.norm", Shape: []int{10}},
+	{Name: "b.weight", Shape: []int{9, 11}},
+	{Name: "c.weight", Shape: []int{64}},
+}
+
+// TokensPerStep is the batch of every virtual node.
+const TokensPerStep = 512
+
+func planOf(p outer.Params) outer.Plan {
+	return outer.NewPlan(tensor.NewSlab(specs).Views, p.Fragments)
+}
+
+// initial are the parameters of genesis.
+func initial() []float32 {
+	rng := rand.New(rand.NewPCG(1, 1))
+	theta := tensor.NewSlab(specs).Data
+	for i := range theta {
+		theta[i] = float32(rng.NormFloat64())
+	}
+	return theta
+}
+
+// quadratic is a trainer's stand-in: noisy gradient descent on
+// sum_i c_i (theta_i - best_i)^2 / 2, with curvatures c over two decades.
+type quadratic struct {
+	theta []float32
+	rng   *rand.Rand
+}
+
+func newQuadratic(seed, node uint64, life int) *quadratic {
+	return &quadratic{theta: initial(), rng: rand.New(rand.NewPCG(seed, node<<16|uint64(life)))}
+}
+
+// Step size and noise of a gradient: noise alone would end at a loss of about
+// a hundredth of the start.
+const (
+	quadraticRate  = 0.05
+	quadraticNoise = 0.3
+)
+
+func curvature(i int) float64 { return 0.02 + float64(i%50)/25 }
+func best(i int) float64      { return math.Sin(float64(i)) }
+
+func (q *quadratic) step() {
+	for i, x := range q.theta {
+		g := curvature(i)*(float64(x)-best(i)) + quadraticNoise*q.rng.NormFloat64()
+		q.theta[i] = float32(float64(x) - quadraticRate*g)
+	}
+}
+
+// Loss is the noiseless loss of parameters.
+func Loss(theta []float32) float64 {
+	var sum float64
+	for i, x := range theta {
+		d := float64(x) - best(i)
+		sum += curvature(i) * d * d / 2
+	}
+	return sum
+}

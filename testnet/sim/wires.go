@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"slices"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// message is a gossip message under way, opened and verified once for all who
+// will get it: opening is a pure function of its bytes.
+type message struct {
+	key   uint64 // of its bytes
+	size  int
+	open  wire.Message
+	delta wire.Digest // the id, if it is a header
+	heard []bool      // by node
+	due   []Time      // lean: when the earliest copy on its way arrives, 0 = none
+}
+
+func (w *World) newMessage(b []byte) *message {
+	m := &message{key: keyOf(b), size: len(b), heard: make([]bool, len(w.nodes))}
+	var err error
+	if m.open, err = wire.Open(w.run, b); err != nil {
+		w.broken("sim", "an honest node published a bad message: %v", err)
+	}
+	if m.open.Header != nil {
+		m.delta = m.open.Header.Header.ID(w.run)
+	}
+	if w.s.Lean {
+		m.due = make([]Time, len(w.nodes))
+	}
+	return m
+}
+
+// met notes that a node has the message, and reports whether it had it before.
+func (m *message) met(index int) (again bool) {
+	m.grow(index)
+	again = m.heard[index]
+	m.heard[index] = true
+	return again
+}
+
+// grow makes room for a node that joined meanwhile.
+func (m *message) grow(index int) {
+	for len(m.heard) <= index {
+		m.heard = append(m.heard, false)
+		if m.due != nil {
+			m.due = append(m.due, 0)
+		}
+	}
+}
+
+func (n *Node) publish(b []byte) {
+	m := n.w.newMessage(b)
+	m.met(n.index)
+	n.flood(m, nil)
+}
+
+// flood forwards a gossip message to the neighbours but one.
+func (n *Node) flood(m *message, except *Node) {
+	for _, p := range n.links {
+		if p == except {
+			continue
+		}
+		n.send(p, m)
+		if n.w.link.Duplicate > 0 && n.w.rng.Float64() < n.w.link.Duplicate {
+			n.send(p, m)
+		}
+	}
+}
+
+// send puts a copy on the wire, unless it is lost. In a lean world a copy that
+// would only be a duplicate is not sent.
+func (n *Node) send(p *Node, m *message) {
+	w := n.w
+	at := n.departs(m.size) + w.delay()
+	if w.s.Lean {
+		m.grow(p.index)
+		if m.heard[p.index] || m.due[p.index] != 0 && m.due[p.index] <= at {
+			return
+		}
+		m.due[p.index] = at
+	}
+	n.BytesOut += int64(m.size)
+	if w.blocked(n, p) || w.link.Loss > 0 && w.rng.Float64() < w.link.Loss {
+		w.counts.MessagesLost++
+		return
+	}
+	w.counts.Messages++
+	w.queue.push(event{at: at, kind: eventHop, to: p, from: n, msg: m, life: p.life})
+}
+
+// arrives takes a copy off the wire.
+func (n *Node) arrives(from *Node, m *message) {
+	if !n.linked(from) || n.w.blocked(from, n) {
+		return
+	}
+	n.BytesIn += int64(m.size)
+	if n.paused != 0 {
+		n.asleep = append(n.asleep, func() { n.takes(from, m) })
+		return
+	}
+	n.takes(from, m)
+	n.carryOut()
+}
+
+// takes gives a message to the machine and passes it on, as a validator does.
+func (n *Node) takes(from *Node, m *message) {
+	if m.met(n.index) {
+		if m.open.Header != nil {
+			n.machine.Forwarded(n.clock(), from.id, m.delta)
+		}
+		return
+	}
+	n.flood(m, from)
+	n.machine.Received(n.clock(), from.id, m.open)
+}
+
+// delay is one way over a link.
+func (w *World) delay() Time {
+	if w.link.JitterMs == 0 {
+		return w.link.LatencyMs
+	}
+	return w.link.LatencyMs + w.rng.Int64N(w.link.JitterMs+1)
+}
+
+// departs is when bytes that are sent now have left the node: its uplink takes
+// one thing after the other.
+func (n *Node) departs(size int) Time {
+	if n.w.link.BytesMs == 0 {
+		return n.w.now
+	}
+	n.linkFree = max(n.linkFree, n.w.now) + Time(float64(size)/n.w.link.BytesMs)
+	return n.linkFree
+}
+
+// blocked says that nothing gets from a to b.
+func (w *World) blocked(a, b *Node) bool {
+	return a.side != b.side || len(w.cuts) > 0 && w.cuts[pair{a.index, b.index}]
+}
+
+func (w *World) apart(a, b *Node) bool { return w.blocked(a, b) || w.blocked(b, a) }
+
+func (n *Node) linked(p *Node) bool { return slices.Contains(n.links, p) }
+
+// dial connects two nodes after a handshake, if they reach each other.
+func (w *World) dial(n *Node, index int) {
+	if index < 0 || index >= len(w.nodes) || w.nodes[index] == n || n.linked(w.nodes[index]) {
+		return
+	}
+	life := n.life
+	w.after(2*dialDelay*w.delay(), func() {
+		if n.life == life {
+			w.connect(n, w.nodes[index])
+		}
+	})
+}
+
+// redial tries the addresses of the link, and of those that were peers before a
+// restart, for as long as the node runs.
+func (n *Node) redial() {
+	for _, i := range n.contacts {
+		n.w.dial(n, i)
+	}
+}
+
+func (w *World) connect(a, b *Node) {
+	if a == b || !a.up || !b.up || a.paused != 0 || b.paused != 0 || a.linked(b) || w.apart(a, b) {
+		return
+	}
+	a.links, b.links = insert(a.links, b), insert(b.links, a)
+	a.peerUp(b)
+	b.peerUp(a)
+}
+
+// insert keeps neighbours in order of index, so that nothing depends on chance.
+func insert(links []*Node, p *Node) []*Node {
+	i, _ := slices.BinarySearchFunc(links, p.index, func(n *Node, index int) int { return n.index - index })
+	return slices.Insert(links, i, p)
+}
+
+func (w *World) disconnect(a, b *Node) {
+	if b == nil || !a.linked(b) {
+		return
+	}
+	a.links = slices.DeleteFunc(slices.Clone(a.links), func(p *Node) bool { return p == b })
+	b.links = slices.DeleteFunc(slices.Clone(b.links), func(p *Node) bool { return p == a })
+	a.peerDown(b)
+	b.peerDown(a)
+}
+
+func (n *Node) peerUp(p *Node) {
+	signed, record := p.record, p.said
+	n.do(func() { n.machine.PeerUp(n.clock(), p.id, signed, record, hello.Session{}) })
+}
+
+func (n *Node) peerDown(p *Node) {
+	n.do(func() { n.machine.PeerDown(n.clock(), p.id) })
+}
+
+// notice closes connections over which nothing gets, once a transport would.
+func (w *World) notice() {
+	for _, a := range w.nodes {
+		for _, b := range slices.Clone(a.links) {
+			if w.apart(a, b) {
+				w.after(noticeMs/2+w.rng.Int64N(noticeMs), func() {
+					if w.apart(a, b) {
+						w.disconnect(a, b)
+					}
+				})
+			}
+		}
+	}
+}
