@@ -34,6 +34,8 @@ func (n *node) carry(e core.Effect) {
 		n.work.goRun(func(context.Context) { n.host.Drop(e.Peer, e.Reason) })
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.respond(e)
+	case gossip.Fetching:
+		n.work.disk.put(func() { n.check("remember a fetch", n.store.Put(fetchingKey, wire.Marshal(e.At))) })
 	case gossip.StoreChunk:
 		n.chunksAt = time.Now()
 		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })
@@ -48,6 +50,10 @@ func (n *node) carry(e core.Effect) {
 		n.work.disk.put(func() { n.work.folds.put(func() { n.install(e.Manifest) }) })
 	case core.TakeBack:
 		n.train.takeBack(e, n.fail)
+	case core.RaiseMark:
+		n.raiseMark(e)
+	case core.MarksKnown:
+		n.marksKnown()
 	case core.Verdict:
 		n.view.verdict(n, e)
 	default:
@@ -195,6 +201,8 @@ func (n *node) install(m wire.Manifest) {
 	tips, links, err := n.assemble(m)
 	if err == nil {
 		err = n.keepInstalled(tips, links)
+	} else {
+		n.check("drop chunks", n.store.DropChunks()) // the donor's, or this disk's, are not worth keeping
 	}
 	if err != nil {
 		n.post(func(now core.Time) {

@@ -46,11 +46,13 @@ type node struct {
 	disk       diskHealth
 	donor      donor
 	control    *status.Server
-	rejoined   bool     // the folder had state of this run
-	firstSeq   uint64   // own deltas below it are of an earlier process
-	recalled   []string // where an earlier process listened
-	contacts   string   // what was last remembered
-	twinSaid   bool     // that another process runs with this key
+	keyMade    bool          // the key was made by this process
+	rejoined   bool          // the folder had state of this run
+	firstSeq   uint64        // own deltas below it are of an earlier process
+	recalled   []string      // where an earlier process listened
+	named      []wire.PeerID // peers that the join link names
+	contacts   string        // what was last remembered
+	twinSaid   bool          // that another process runs with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept
@@ -68,7 +70,7 @@ type node struct {
 	leftAt   time.Duration // that moment by the time awake
 	cut      bool          // the step that was under way then is ended
 	fatal    error
-	chunksAt time.Time // when a chunk was last stored; zero if none is
+	chunksAt time.Time // when a chunk was last stored, by an earlier process at the start; zero if none is
 }
 
 // Times of the loop.
@@ -160,5 +162,8 @@ func (n *node) dropChunks() {
 		return
 	}
 	n.chunksAt = time.Time{}
-	n.work.disk.put(func() { n.check("drop chunks", n.store.DropChunks()) })
+	n.work.disk.put(func() {
+		n.check("drop chunks", n.store.DropChunks())
+		n.check("forget a fetch", n.store.Put(fetchingKey, nil))
+	})
 }

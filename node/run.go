@@ -34,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	return &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
+		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
 	}
 }
 
@@ -60,11 +60,11 @@ func (n *node) live(ctx context.Context) error {
 
 // identify loads the key and, if it is at hand, the genesis.
 func (n *node) identify() error {
-	key, _, err := n.cfg.disk.LoadKey(n.cfg.Dir)
+	key, made, err := n.cfg.disk.LoadKey(n.cfg.Dir)
 	if err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	n.key, n.self = key, wire.PeerIDOf(key)
+	n.key, n.self, n.keyMade = key, wire.PeerIDOf(key), made
 	raw := n.cfg.Genesis
 	if raw == nil {
 		if raw, err = store.LoadGenesis(n.cfg.Dir); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -153,10 +153,14 @@ func (n *node) start() error {
 	if err != nil {
 		return err
 	}
+	keyOnly, err := n.keyOnly(saved)
+	if err != nil {
+		return err
+	}
 	n.machine = core.New(core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
-		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
+		KeyOnly: keyOnly, Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
 		Gossip: n.gossipConfig(),
 	}, tips)
 	var learner *outer.Learner
@@ -182,10 +186,33 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.Outer
 	return gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: trustedPeers(n.cfg.Link), BeatMinMs: n.genesis.BeatMs,
+		Trusted: n.named, BeatMinMs: n.genesis.BeatMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
-		HasChunk: n.store.HasChunk,
+		HasChunk: n.store.HasChunk, Resume: n.fetching(), MaxTip: n.largestTip(),
 	}
+}
+
+// largestTip is the most bytes that a donor may say a fragment has.
+func (n *node) largestTip() uint64 {
+	size := 0
+	for _, f := range n.plan {
+		size = max(size, outer.TipSize(f, n.genesis.Outer))
+	}
+	return uint64(size + maxHistory)
+}
+
+// fetchingKey is where the rounds of the tips are kept of which there are chunks.
+const fetchingKey = "fetching"
+
+// fetching are the rounds of the tips that an earlier process was fetching, nil
+// if it was not.
+func (n *node) fetching() []uint32 {
+	var at []uint32
+	b, err := n.store.Get(fetchingKey)
+	if err != nil || wire.Unmarshal(b, &at) != nil || len(at) != len(n.plan) {
+		return nil
+	}
+	return at
 }
 
 // trustedPeers are those that the join link names.

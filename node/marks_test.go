@@ -1,0 +1,91 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/node/status"
+	"atoll/node/store"
+)
+
+// A folder that lost everything but its key joins again under its old name: it
+// hears from its peer what it signed, signs none of it twice, and contributes.
+func TestKeyWithoutItsLedger(t *testing.T) {
+	t.Parallel()
+	const budget = 20_000
+	text := toyText(t)
+	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
+	cfg := Config{Dir: t.TempDir(), Link: first.link(), Data: text, Pace: slowPace}
+	second := launch(t, cfg)
+	second.until("it contributes", contributes)
+	second.until("a tenth is folded", folded(budget/10))
+	before := second.leave()
+	keepOnlyKey(t, cfg.Dir)
+
+	second = launch(t, cfg)
+	s := second.until("it contributes again", contributes)
+	if s.Self != before.Self || s.Rejoined {
+		t.Errorf("came back as %s, rejoined %v; was %s", s.Self, s.Rejoined, before.Self)
+	}
+	if !slices.ContainsFunc(s.Events, func(e status.Event) bool { return e.Kind == "key" && strings.Contains(e.Text, "signs nothing up to") }) {
+		t.Error("no mark was raised")
+	}
+	end := second.end()
+	first.until("the end", finished)
+	last := first.leave()
+	if end.StateDigest != last.StateDigest {
+		t.Errorf("ends with %.8s and %.8s", end.StateDigest, last.StateDigest)
+	}
+	s2, err := store.OpenReadOnly(first.cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s2.Close()
+	if evidence, err := s2.Evidence(); err != nil || len(evidence) > 0 {
+		t.Errorf("%d rounds were signed twice, %v", len(evidence), err)
+	}
+}
+
+func keepOnlyKey(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == "key" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Only a key that is older than its ledger has to ask.
+func TestKeyOnly(t *testing.T) {
+	l := newLedger(t).rounds(2)
+	defer l.close()
+	n := newViewer()
+	n.store = l.store
+	for _, c := range []struct {
+		what  string
+		made  bool
+		saved []savedFragment
+		want  bool
+	}{
+		{what: "an old key, an empty ledger", want: true},
+		{what: "an old key that signed nothing here", saved: make([]savedFragment, 2), want: true},
+		{what: "a new key", made: true},
+		{what: "the same later", want: false},
+	} {
+		n.keyMade = c.made
+		got, err := n.keyOnly(c.saved)
+		if err != nil || got != c.want {
+			t.Errorf("%s: asks %v, %v; want %v", c.what, got, err, c.want)
+		}
+	}
+}
