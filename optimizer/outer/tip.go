@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"unsafe"
 
 	"lukechampine.com/blake3"
 )
@@ -37,8 +38,8 @@ const (
 	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
 )
 
-// tipBuffer is the bytes encoded at a time: a multiple of what BLAKE3 compresses side by
-// side, and small enough for the cache.
+// tipBuffer is the bytes encoded at a time where memory has another order: a multiple of
+// what BLAKE3 compresses side by side, and small enough for the cache.
 const tipBuffer = 64 << 10
 
 // Genesis returns the tip before the first round: anchor holds the fragment's initial
@@ -103,20 +104,38 @@ func (t *Tip) Encode() []byte {
 
 // writeTo writes the encoding to a hash or a buffer, neither of which can fail.
 func (t *Tip) writeTo(w io.Writer) {
-	b := make([]byte, 0, tipBuffer)
-	b = append(b, tipMagic...)
+	b := append(make([]byte, 0, tipHeadSize), tipMagic...)
 	b = binary.LittleEndian.AppendUint32(b, t.Round)
 	b = binary.LittleEndian.AppendUint32(b, t.EndRound)
 	b = binary.LittleEndian.AppendUint64(b, t.Tokens)
-	b = append(b, t.Chain[:]...)
+	w.Write(append(b, t.Chain[:]...))
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
-		for _, x := range v {
-			if len(b)+4 > cap(b) {
-				w.Write(b)
-				b = b[:0]
-			}
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		if littleEndian {
+			w.Write(inMemory(v))
+		} else {
+			writeFloats(w, v)
 		}
+	}
+}
+
+// littleEndian says that floats lie in memory as an encoded tip has them.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// inMemory is v as bytes, without a copy: tips are hashed at every fold and every
+// draft.
+func inMemory(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// writeFloats is what inMemory is checked against.
+func writeFloats(w io.Writer, v []float32) {
+	b := make([]byte, 0, tipBuffer)
+	for _, x := range v {
+		if len(b)+4 > cap(b) {
+			w.Write(b)
+			b = b[:0]
+		}
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
 	w.Write(b)
 }

@@ -113,3 +113,27 @@ func FuzzDecodeTip(f *testing.F) {
 		}
 	})
 }
+
+// Memory is hashed as it is only where that gives what writing each value does.
+func TestFloatsInMemory(t *testing.T) {
+	if !littleEndian {
+		t.Skip("floats are written one by one here")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		v := vector(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 3*tipBuffer/4).Draw(t, "values"))
+		var b bytes.Buffer
+		writeFloats(&b, v)
+		if !bytes.Equal(b.Bytes(), inMemory(v)) {
+			t.Fatalf("%d values are other bytes in memory", len(v))
+		}
+	})
+}
+
+func BenchmarkSound(b *testing.B) {
+	const n = 1 << 20
+	tip := Genesis(Fragment{Tensors: []Tensor{{Len: n}}, Len: n}, make([]float32, n), toyParams())
+	b.SetBytes(4 * n)
+	for b.Loop() {
+		tip.Sound()
+	}
+}
