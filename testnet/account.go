@@ -23,6 +23,7 @@ type entry struct {
 	folded      []uint64 // in the chain
 	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
 	discarded   []uint64 // published, not in the chain
+	dropped     []uint64 // unpublished on an anchor that memory had damaged
 	unpublished []uint64 // at the end, by the last status
 	unknown     []uint64 // in the chain, but not in the node's own ledger
 }
@@ -30,7 +31,7 @@ type entry struct {
 // lost is what is left of the tokens trained after all other columns. It is
 // zero for a node that never died.
 func (e entry) lost(p int) int64 {
-	return int64(e.trained) - int64(e.folded[p]) - int64(e.discarded[p]) - int64(e.unpublished[p])
+	return int64(e.trained) - int64(e.folded[p]) - int64(e.discarded[p]) - int64(e.dropped[p]) - int64(e.unpublished[p])
 }
 
 // account is the account of a run.
@@ -39,17 +40,11 @@ type account struct {
 	entries []entry
 }
 
-// reference opens the ledgers of the nodes that were there at the end and
-// returns the chain of the first that has it from the first round on.
-func (w *world) reference() (*member, *chain, error) {
+// reference returns a node that was there at the end, and its chain.
+func (w *world) reference() (ref *member, c *chain, err error) {
 	var why error
 	for _, m := range w.survivors() {
-		s, err := store.OpenReadOnly(m.dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := readChain(s, w.genesis.Plan(), w.genesis.Outer.WindowUnion)
-		if err = errors.Join(err, s.Close()); err == nil {
+		if c, err = w.chainOf(m); err == nil {
 			return m, c, nil
 		}
 		why = errors.Join(why, err)
@@ -58,6 +53,30 @@ func (w *world) reference() (*member, *chain, error) {
 		why = fmt.Errorf("no node was there at the end of the run")
 	}
 	return nil, nil, why
+}
+
+// chainOf reads the chain of a node, with the help of all ledgers.
+func (w *world) chainOf(m *member) (c *chain, err error) {
+	var all ledgers
+	defer func() {
+		for _, s := range all {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, other := range append([]*member{m}, w.members...) {
+		if other == m && len(all) > 0 {
+			continue
+		}
+		s, err := store.OpenReadOnly(other.dir)
+		if errors.Is(err, store.ErrNotFound) { // killed before it had one
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return readChain(all, w.genesis.Plan(), w.genesis.Outer.WindowUnion)
 }
 
 // survivors are the nodes that saw the end of the run.
@@ -90,7 +109,7 @@ func (w *world) account(ref *member, c *chain) (account, error) {
 // entry is the account of one of the world's own nodes.
 func (m *member) entry(c *chain) (e entry, err error) {
 	n := len(c.params)
-	e = entry{name: m.name(), unpublished: make([]uint64, n)}
+	e = entry{name: m.name(), unpublished: make([]uint64, n), dropped: m.dropped(n)}
 	key, _, err := store.LoadKey(m.dir)
 	if err != nil {
 		return e, err
@@ -139,6 +158,18 @@ func (m *member) tellReturned(e *entry) {
 	}
 }
 
+// dropped is what the node says that it threw away because its memory had damaged
+// the anchor below it.
+func (m *member) dropped(fragments int) []uint64 {
+	sum := make([]uint64, fragments)
+	for _, l := range m.lives {
+		for p, tokens := range l.last.Account.OwnDropped {
+			sum[p] += tokens
+		}
+	}
+	return sum
+}
+
 // publish fills in what the ledger in dir has of the author's deltas.
 func (e *entry) publish(dir string, c *chain, closed []uint32) error {
 	s, err := store.OpenReadOnly(dir)
@@ -164,7 +195,7 @@ func guestEntries(dir string, c *chain, ours map[wire.PeerID]bool) ([]entry, err
 		if ours[author] {
 			continue
 		}
-		e := entry{name: "guest " + author.String(), author: author, guest: true, folded: folded, unpublished: make([]uint64, len(folded))}
+		e := entry{name: "guest " + author.String(), author: author, guest: true, folded: folded, unpublished: make([]uint64, len(folded)), dropped: make([]uint64, len(folded))}
 		if err := e.publish(dir, c, c.closed); err != nil {
 			return nil, err
 		}
@@ -200,7 +231,7 @@ func (c *chain) divide(column func(p int) uint64) (whole, rest uint64) {
 
 // totals are the columns of the whole run as the report has them.
 type totals struct {
-	trained, folded, returned, discarded, unpublished, lost uint64
+	trained, folded, returned, discarded, dropped, unpublished, lost uint64
 }
 
 // rounded is one column of the totals on its way.
@@ -220,6 +251,7 @@ func (a account) totals() totals {
 	t.trained, _ = a.sum(entry.made)
 	columns := []rounded{
 		{to: &t.discarded, from: func(e entry, p int) uint64 { return e.discarded[p] }},
+		{to: &t.dropped, from: func(e entry, p int) uint64 { return e.dropped[p] }},
 		{to: &t.unpublished, from: func(e entry, p int) uint64 { return e.unpublished[p] }},
 		{to: &t.lost, from: func(e entry, p int) uint64 { return uint64(max(0, e.lostHere(p))) }},
 	}
@@ -269,8 +301,8 @@ func (a account) misfits() []string {
 		for _, e := range a.entries {
 			folded += e.folded[p]
 			if lost := e.lostHere(p); lost < 0 || lost > 0 && !e.died {
-				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d unpublished: %d left over",
-					e.name, p, e.trained, e.folded[p], e.discarded[p], e.unpublished[p], lost))
+				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d dropped, %d unpublished: %d left over",
+					e.name, p, e.trained, e.folded[p], e.discarded[p], e.dropped[p], e.unpublished[p], lost))
 			}
 			if e.unknown[p] != 0 && !e.died {
 				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens are folded that its own ledger does not have", e.name, p, e.unknown[p]))

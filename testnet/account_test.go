@@ -107,7 +107,7 @@ func (w *world) fakeAccount(t *testing.T) account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := readChain(s, fakePlan, fakeUnion)
+	c, err := readChain(ledgers{s}, fakePlan, fakeUnion)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestAccountAddsUp(t *testing.T) {
 	a.stop(100, 100, 10, 30)
 	b.stop(60, 58, 0, 3) // a step of 2 tokens ended after the last status
 	acc := fakeWorld(a, b).fakeAccount(t)
-	want := "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 2 unpublished: -2 left over"
+	want := "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 0 dropped, 2 unpublished: -2 left over"
 	if got := acc.misfits(); len(got) != 1 || got[0] != want {
 		t.Fatalf("misfits %q, want %q", got, want)
 	}
@@ -231,7 +231,7 @@ func TestChainOfAJoinerIsNoReference(t *testing.T) {
 	w.genesis = node.Genesis{}
 	s, err := store.OpenReadOnly(a.m.dir)
 	a.must(err)
-	if _, err := readChain(s, fakePlan, fakeUnion); err == nil || !strings.Contains(err.Error(), errGap.Error()) {
+	if _, err := readChain(ledgers{s}, fakePlan, fakeUnion); err == nil || !strings.Contains(err.Error(), errGap.Error()) {
 		t.Errorf("error %v", err)
 	}
 	a.must(s.Close())
@@ -252,7 +252,7 @@ func TestTotalsAddUpExactly(t *testing.T) {
 					u = rapid.Uint64Range(0, u).Draw(t, "unpublished")
 				}
 				e.folded, e.discarded = append(e.folded, f), append(e.discarded, d)
-				e.unpublished, e.returned = append(e.unpublished, u), append(e.returned, 0)
+				e.unpublished, e.returned, e.dropped = append(e.unpublished, u), append(e.returned, 0), append(e.dropped, 0)
 			}
 			a.entries = append(a.entries, e)
 		}

@@ -66,8 +66,7 @@ func checkAccount(r Report, a account) Check {
 	misfits := a.misfits()
 	c := Check{Name: "account exact", Passed: len(misfits) == 0, Detail: strings.Join(misfits, "; ")}
 	if c.Passed {
-		c.Detail = fmt.Sprintf("%d trained = %d folded + %d discarded + %d unpublished + %d lost, and so for each node and fragment",
-			r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
+		c.Detail = fmt.Sprintf("%s, and so for each node and fragment", r.accountText())
 	}
 	return c
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"atoll/node/status"
 )
 
 // chaosChecks are the checks of what chaos did and of how the nodes took it.
@@ -171,16 +173,15 @@ func (w *world) restarts() (times []float64) {
 	return times
 }
 
-// differs is the kind of event by which a node says that another one shows
-// another state for the same deltas, and mended the one by which it says that it
-// was itself that was wrong.
+// Kinds of events by which a node says whose state was wrong: its own, as it
+// found out by itself, or that of a peer, which may be itself.
 const (
-	differs = "state differs"
-	mended  = "healed"
+	eventDamaged = "memory damaged"
+	eventWrong   = "state wrong"
 )
 
-// checkCorruptions fails where a damaged memory was not noticed, or where it was
-// blamed on another node.
+// checkCorruptions fails where a damaged memory was not noticed by the node whose
+// it is, or where another was blamed.
 func (w *world) checkCorruptions() *Check {
 	if len(w.corrupted) == 0 {
 		return nil
@@ -188,29 +189,25 @@ func (w *world) checkCorruptions() *Check {
 	c := Check{Name: "damage noticed and mended", Passed: true}
 	var seen []string
 	for _, k := range w.corrupted {
-		after, ok := k.member.mendedAfter(k.at)
+		after, ok := k.member.noticed(k.at)
 		c.Passed = c.Passed && ok
-		text := k.member.name() + " never said that it mended its memory"
+		text := k.member.name() + " never noticed its damaged memory"
 		if ok {
-			text = fmt.Sprintf("%s mended its memory after %.1f s", k.member.name(), after.Seconds())
+			text = fmt.Sprintf("%s noticed its damaged memory after %.1f s", k.member.name(), after.Seconds())
 		}
 		seen = append(seen, text)
 	}
-	for _, m := range w.members {
-		if !slices.ContainsFunc(w.corrupted, func(k corruption) bool { return k.member == m }) && m.mendedSomething() {
-			c.Passed = false
-			seen = append(seen, m.name()+" blamed itself though nothing had happened to it")
-		}
-	}
-	c.Detail = strings.Join(seen, ", ")
+	wrong := w.wronglyBlamed()
+	c.Passed = c.Passed && len(wrong) == 0
+	c.Detail = strings.Join(append(seen, wrong...), ", ")
 	return &c
 }
 
-// mendedAfter is how long after a moment the node said that it mended itself.
-func (m *member) mendedAfter(at time.Time) (time.Duration, bool) {
+// noticed is how long after a moment the node said that its state was wrong.
+func (m *member) noticed(at time.Time) (time.Duration, bool) {
 	for _, l := range m.lives {
 		for _, e := range l.last.Events {
-			if e.Kind == mended && e.At.After(at) {
+			if m.blames(e) && e.At.After(at) {
 				return e.At.Sub(at), true
 			}
 		}
@@ -218,7 +215,24 @@ func (m *member) mendedAfter(at time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-func (m *member) mendedSomething() bool {
-	_, ok := m.mendedAfter(time.Time{})
-	return ok
+// blames says whether an event blames the node.
+func (m *member) blames(e status.Event) bool {
+	return (e.Kind == eventDamaged || e.Kind == eventWrong) && e.Peer != "" && strings.HasPrefix(m.id(), e.Peer)
+}
+
+// wronglyBlamed names nodes that somebody blamed though nothing had happened to
+// them.
+func (w *world) wronglyBlamed() (wrong []string) {
+	for _, m := range w.members {
+		if slices.ContainsFunc(w.corrupted, func(k corruption) bool { return k.member == m }) {
+			continue
+		}
+		for _, by := range w.lives() {
+			if slices.ContainsFunc(by.last.Events, m.blames) {
+				wrong = append(wrong, m.name()+" was blamed though its memory was sound")
+				break
+			}
+		}
+	}
+	return wrong
 }

@@ -55,7 +55,7 @@ func (w *world) describe() Report {
 func (w *world) fillAccount(r *Report, a account) {
 	t := a.totals()
 	r.TokensTrained, r.TokensFolded, r.TokensReturned = t.trained, t.folded, t.returned
-	r.TokensDiscarded, r.TokensUnpublished, r.TokensLost = t.discarded, t.unpublished, t.lost
+	r.TokensDiscarded, r.TokensDropped, r.TokensUnpublished, r.TokensLost = t.discarded, t.dropped, t.unpublished, t.lost
 	r.Rounds, r.Deltas = a.chain.rounds(), a.chain.deltas
 	for _, l := range w.lives() {
 		r.Late += l.last.Account.Late

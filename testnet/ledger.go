@@ -1,16 +1,19 @@
 package testnet
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
 
-// chain is what one node's ledger says was folded, in every round of the run.
+// chain is what one node's ledger says was folded, in every round of the run,
+// with those of others where it does not reach back that far.
 type chain struct {
 	fragments int
 	params    []uint64 // n_p, the parameters of each fragment
@@ -48,34 +51,111 @@ func (c *chain) rounds() (n uint64) {
 	return n
 }
 
-// errGap says that a ledger does not reach back to the first round, as that of
-// a node that joined by taking tips.
-var errGap = errors.New("the ledger does not begin with round 1")
+// errGap says that no ledger has a round that the chain is made of.
+var errGap = errors.New("no ledger has the round before it")
 
-// readChain reads the whole chain from a node's ledger.
-func readChain(s *store.Store, plan outer.Plan, union uint32) (*chain, error) {
+// ledgers are those of the nodes of a world, that of the chain's own node first.
+type ledgers []*store.Store
+
+// ledgerRound is the record of a round, wherever it was found.
+type ledgerRound struct {
+	round uint32
+	store.Round
+}
+
+// readChain reads the whole chain of the first ledger. Where that begins later
+// than with round 1, as that of a node which took tips from another, the rounds
+// before are those of any ledger whose chain digests lead there.
+func readChain(all ledgers, plan outer.Plan, union uint32) (*chain, error) {
 	c := &chain{fragments: len(plan), union: union, sums: columns{}}
 	for p, f := range plan {
 		c.params = append(c.params, uint64(f.Len))
 		c.closed, c.tokens = append(c.closed, 0), append(c.tokens, 0)
 		c.folded = append(c.folded, map[wire.Digest]bool{})
-		err := s.Rounds(p, 1, math.MaxUint32, func(round uint32, r store.Round) error {
-			return c.addRound(s, p, round, r)
-		})
+		rounds, err := all.rounds(p)
+		for _, r := range rounds {
+			if err == nil {
+				err = c.addRound(all, p, r)
+			}
+		}
 		if err != nil {
-			return nil, fmt.Errorf("chain of %s: %w", s.Dir(), err)
+			return nil, fmt.Errorf("chain of %s: %w", all[0].Dir(), err)
 		}
 	}
 	return c, nil
 }
 
-func (c *chain) addRound(s *store.Store, p int, round uint32, r store.Round) error {
-	if round != c.closed[p]+1 {
-		return fmt.Errorf("fragment %d: round %d follows %d: %w", p, round, c.closed[p], errGap)
+// rounds are the records of a fragment from round 1 on, oldest first.
+func (all ledgers) rounds(p int) ([]ledgerRound, error) {
+	var back []ledgerRound // newest first
+	for {
+		from, err := all.before(p, back)
+		if err != nil || from == nil {
+			slices.Reverse(back)
+			return back, err
+		}
+		part, err := lastRounds(from, p, back)
+		if err != nil {
+			return nil, err
+		}
+		back = append(back, part...)
 	}
-	c.closed[p], c.tokens[p] = round, r.Tokens
+}
+
+// before is the ledger that has the round before those found, nil if there is
+// none before.
+func (all ledgers) before(p int, back []ledgerRound) (*store.Store, error) {
+	if len(back) == 0 {
+		return all[0], nil
+	}
+	oldest := back[len(back)-1]
+	if oldest.round == 1 {
+		return nil, nil
+	}
+	for _, s := range all {
+		r, err := s.Round(p, oldest.round-1)
+		if err == nil && leadsTo(r, oldest.Round) {
+			return s, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("fragment %d round %d: %w", p, oldest.round, errGap)
+}
+
+// leadsTo says whether a round is the one before another on the same chain.
+func leadsTo(r, next store.Round) bool {
+	ids := make([]outer.ID, len(next.Folded))
+	for i, id := range next.Folded {
+		ids[i] = outer.ID(id)
+	}
+	slices.SortFunc(ids, func(a, b outer.ID) int { return bytes.Compare(a[:], b[:]) })
+	return outer.ChainDigest(outer.Digest(r.Chain), ids) == outer.Digest(next.Chain)
+}
+
+// lastRounds are the rounds of a ledger before those found, newest first, back to
+// the first one that it lacks.
+func lastRounds(s *store.Store, p int, back []ledgerRound) (part []ledgerRound, err error) {
+	to := uint32(math.MaxUint32)
+	if len(back) > 0 {
+		to = back[len(back)-1].round - 1
+	}
+	err = s.Rounds(p, 1, to, func(round uint32, r store.Round) error {
+		if n := len(part); n > 0 && part[n-1].round+1 != round {
+			part = nil // a gap: what is older is of a chain that was left
+		}
+		part = append(part, ledgerRound{round, r})
+		return nil
+	})
+	slices.Reverse(part)
+	return part, err
+}
+
+func (c *chain) addRound(all ledgers, p int, r ledgerRound) error {
+	c.closed[p], c.tokens[p] = r.round, r.Tokens
 	for _, id := range r.Folded {
-		h, err := s.Header(id)
+		h, err := all.header(id)
 		if err != nil {
 			return err
 		}
@@ -84,6 +164,16 @@ func (c *chain) addRound(s *store.Store, p int, round uint32, r store.Round) err
 		c.sums.add(h.Header.Author, p, c.fragments, h.Header.Tokens)
 	}
 	return nil
+}
+
+// header is the header of a delta, from the first ledger that has it.
+func (all ledgers) header(id wire.Digest) (h wire.SignedHeader, err error) {
+	for _, s := range all {
+		if h, err = s.Header(id); !errors.Is(err, store.ErrNotFound) {
+			return h, err
+		}
+	}
+	return h, err
 }
 
 // published is where the deltas of one author went that the chain does not

@@ -25,13 +25,14 @@ type Report struct {
 	Temporary bool   `json:"dir_temporary"` // nobody chose Dir: whoever has read enough may remove it
 
 	// Parameter-weighted means over the fragments of what the ledgers, step logs
-	// and last status of the nodes say. Trained = folded + discarded +
+	// and last status of the nodes say. Trained = folded + discarded + dropped +
 	// unpublished + lost; returned tokens went on to be counted elsewhere.
 	TokensBudget      uint64 `json:"tokens_budget"`
 	TokensTrained     uint64 `json:"tokens_trained"`
 	TokensFolded      uint64 `json:"tokens_folded"`
 	TokensReturned    uint64 `json:"tokens_returned"`
 	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
+	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on an anchor that memory had damaged
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
 

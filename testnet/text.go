@@ -81,8 +81,18 @@ func (r Report) amplificationText() string {
 }
 
 func (r Report) writeAccount(b *strings.Builder) {
-	item(b, "account", "%d tokens trained = %d folded + %d discarded + %d unpublished + %d lost", r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
+	item(b, "account", "%s", r.accountText())
 	item(b, "rounds", "%d closed, %d deltas folded, %d late, %d refused", r.Rounds, r.Deltas, r.Late, r.Refused)
+}
+
+// accountText is where all tokens went.
+func (r Report) accountText() string {
+	text := fmt.Sprintf("%d tokens trained = %d folded + %d discarded + %d unpublished + %d lost",
+		r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
+	if r.TokensDropped > 0 {
+		text += fmt.Sprintf(" + %d dropped with a damaged anchor", r.TokensDropped)
+	}
+	return text
 }
 
 func (r Report) writeChaos(b *strings.Builder) {
