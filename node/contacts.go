@@ -29,6 +29,7 @@ type contacts struct {
 
 // recall takes contacts of an earlier start where the configuration names none.
 func (n *node) recall() error {
+	n.named = trustedPeers(n.cfg.Link) // whoever was met later has nobody's word
 	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, contactsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -38,9 +38,9 @@ func (l *ledgerWriter) offer(d *donor, bases *tips, rounds *outer.Rounds) wire.M
 	l.t.Helper()
 	var wants []donation
 	for p := range l.plan {
-		wants = append(wants, donate(rounds, p))
+		wants = append(wants, donate(l.g.Outer, rounds, p))
 	}
-	raw, err := d.make(l.keys[0], l.g.RunID(), bases, wants)
+	raw, err := d.make(l.keys[0], l.g.RunID(), bases, wants, true)
 	l.check(err)
 	m, err := wire.OpenManifest(l.g.RunID(), raw)
 	l.check(err)
@@ -93,7 +93,7 @@ func TestDonorSharesAndRenewsManifests(t *testing.T) {
 	if _, ok := d.fresh(rounds); ok {
 		t.Error("fresh before there was one")
 	}
-	first := l.offer(&d, bases, rounds)
+	l.offer(&d, bases, rounds)
 	if raw, ok := d.fresh(rounds); !ok || !slices.Equal(raw, d.manifest) {
 		t.Error("a second joiner does not get the same")
 	}
@@ -113,17 +113,126 @@ func TestDonorSharesAndRenewsManifests(t *testing.T) {
 	if _, ok := d.fresh(rounds); ok {
 		t.Error("not renewed when it is old")
 	}
-	second := l.offer(&d, bases, later)
-	old, fresh := first.Fragments[0].Chunks[0], second.Fragments[0].Chunks[0]
-	if _, ok := d.chunk(old); !ok {
+}
+
+// Chunks of two manifests are held: those not asked for lately go first, so that
+// a slow joiner can finish.
+func TestDonorForgetsWhatNobodyTakes(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d donor
+	bases := l.newTips()
+	first := l.offer(&d, bases, l.donations(bases, 4))
+	second := l.offer(&d, bases, l.donations(bases, 8))
+	taken, left := first.Fragments[0].Chunks[0], first.Fragments[1].Chunks[0]
+	if _, ok := d.chunk(taken); !ok {
 		t.Error("a slow joiner cannot finish")
 	}
-	l.offer(&d, bases, l.donations(bases, 15))
-	if _, ok := d.chunk(old); ok {
-		t.Error("chunks of two manifests ago are still held")
+	l.offer(&d, bases, l.donations(bases, 12))
+	if _, ok := d.chunk(left); ok {
+		t.Error("chunks of two manifests ago that nobody took are still held")
 	}
-	if _, ok := d.chunk(fresh); !ok {
+	if _, ok := d.chunk(taken); !ok {
+		t.Error("chunks that somebody takes are gone")
+	}
+	if _, ok := d.chunk(second.Fragments[1].Chunks[0]); !ok {
 		t.Error("chunks of the last manifest are gone")
+	}
+	held := 0
+	for _, b := range d.blobs {
+		held += b.size
+	}
+	if held != d.bytes || held > donatedSets*d.set {
+		t.Errorf("%d bytes held, %d counted, at most %d", held, d.bytes, donatedSets*d.set)
+	}
+}
+
+// restored is a round machine with two kept bases, the second of which is the
+// newest tip, and the deltas between them.
+func (l *ledgerWriter) restored(base, closed uint32) *outer.Rounds {
+	l.t.Helper()
+	rounds := outer.NewRounds(l.g.Outer, outer.Author{}, false, l.g.Tips())
+	for p, tip := range l.tips {
+		s := outer.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
+		l.check(l.store.Rounds(p, 1, closed, func(round uint32, r store.Round) error {
+			s.History = append(s.History, linkOf(round, r))
+			return nil
+		}))
+		l.check(l.store.Headers(p, base+1, closed, func(id wire.Digest, h wire.SignedHeader) error {
+			s.Held = append(s.Held, core.DeltaOf(id, h.Header))
+			return nil
+		}))
+		rounds.Restore(1, p, s)
+	}
+	return rounds
+}
+
+// at asks a donor for the tips of given rounds.
+func (l *ledgerWriter) at(d *donor, bases *tips, rounds *outer.Rounds, at ...uint32) (wire.Manifest, error) {
+	l.t.Helper()
+	var wants []donation
+	for p := range l.plan {
+		wants = append(wants, donateAt(l.g.Outer, rounds, p, at[p]))
+	}
+	raw, err := d.make(l.keys[0], l.g.RunID(), bases, wants, false)
+	if err != nil {
+		return wire.Manifest{}, err
+	}
+	m, err := wire.OpenManifest(l.g.RunID(), raw)
+	l.check(err)
+	return m, nil
+}
+
+// Two donors, one of them some rounds further, cut the same chunks of a round;
+// one that does not hold it says so, and gives what it has.
+func TestDonorsOfOneRoundAgree(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d, e donor
+	bases := l.newTips()
+	rounds := l.donations(bases, 4)
+	first := l.offer(&d, bases, rounds)
+	l.donations(bases, 6)
+	ahead, err := l.at(&e, bases, l.restored(4, 6), 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, f := range ahead.Fragments {
+		if f.Round != 4 || f.Closed != 6 || !slices.Equal(f.Chunks, first.Fragments[p].Chunks) {
+			t.Errorf("fragment %d: round %d closed %d, chunks equal %v", p, f.Round, f.Closed, slices.Equal(f.Chunks, first.Fragments[p].Chunks))
+		}
+	}
+	part, err := l.at(&e, bases, l.restored(4, 6), 4, 3)
+	if err != nil || part.Fragments[0].Round != 4 || len(part.Fragments[1].Chunks) != 0 {
+		t.Errorf("%+v, %v", part.Fragments, err)
+	}
+	for _, rounds := range [][]uint32{{3, 3}, {7, 7}, {60, 60}} {
+		if _, err := l.at(&e, bases, l.restored(4, 6), rounds...); !errors.Is(err, errNothingHeld) {
+			t.Errorf("rounds %v: %v", rounds, err)
+		}
+	}
+}
+
+// The tip of a round whose base is gone is folded again from the one below it.
+func TestDonorFoldsAgain(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d, e donor
+	bases := l.newTips()
+	l.donations(bases, 4)
+	first := l.offer(&d, bases, l.donations(bases, 5))
+	l.donations(bases, 6)
+	for p := range l.plan {
+		l.check(bases.drop(p, 5))
+	}
+	m, err := l.at(&e, bases, l.restored(4, 6), 5, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, f := range m.Fragments {
+		if !slices.Equal(f.Chunks, first.Fragments[p].Chunks) {
+			t.Errorf("fragment %d: other chunks than the donor that has the base", p)
+		}
 	}
 }
 
@@ -137,7 +246,7 @@ func TestDonorInASmallWindow(t *testing.T) {
 	for closed := uint32(1); closed < 7; closed++ {
 		rounds := l.donations(bases, closed)
 		for p := range l.plan {
-			if d := donate(rounds, p); len(d.links) == 0 || d.links[len(d.links)-1].Round != d.round {
+			if d := donate(l.g.Outer, rounds, p); len(d.links) == 0 || d.links[len(d.links)-1].Round != d.round {
 				t.Errorf("closed %d: %+v", closed, d)
 			}
 		}
@@ -150,9 +259,9 @@ func TestDonorWithoutBase(t *testing.T) {
 	var d donor
 	bases := l.newTips()
 	rounds := l.donations(bases, 3)
-	wants := []donation{donate(rounds, 0), donate(rounds, 1)}
+	wants := []donation{donate(l.g.Outer, rounds, 0), donate(l.g.Outer, rounds, 1)}
 	l.check(bases.drop(1, 3))
-	if _, err := d.make(l.keys[0], l.g.RunID(), bases, wants); !errors.Is(err, store.ErrNotFound) {
+	if _, err := d.make(l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
 }

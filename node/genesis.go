@@ -69,9 +69,12 @@ const (
 	// maxTips bounds the tips of all fragments together: their chunks' digests
 	// must fit one manifest (wire.MaxManifest).
 	maxTips = 7 << 30
+	// maxHistory is the room for the links that lead to a tip: 256 rounds of a
+	// thousand deltas each are half of it.
+	maxHistory = 16 << 20
 	// maxTip bounds the tip of one fragment: with the links that lead to it, it
 	// travels as wire.MaxChunks chunks. 16 MiB is room for the links.
-	maxTip = wire.MaxChunks*wire.ChunkSize - 16<<20
+	maxTip = wire.MaxChunks*wire.ChunkSize - maxHistory
 )
 
 // sha256Hex is the length of a SHA-256 in hex.

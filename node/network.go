@@ -98,6 +98,9 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 	select {
 	case r := <-answers:
 		if r.bulk {
+			p2p.AfterLeft(ctx, func() {
+				n.post(func(now core.Time) { n.machine.Left(now, handle) })
+			})
 			context.AfterFunc(ctx, func() {
 				payload := handedOver(ctx, r)
 				n.post(func(now core.Time) { n.machine.Replied(now, handle, payload) })
@@ -148,7 +151,7 @@ func (n *node) respond(e core.Effect) {
 			n.answerBulk(e.Handle, e.ID, payload, err)
 		})
 	case gossip.ReplyManifest:
-		n.replyManifest(e.Handle)
+		n.replyManifest(e.Handle, e.At)
 	case gossip.ReplyChunk:
 		chunk, ok := n.donor.chunk(e.Digest)
 		err := error(nil)

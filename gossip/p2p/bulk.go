@@ -74,6 +74,7 @@ type transfer struct {
 	pace  *pacer
 	limit *limiter
 	done  chan struct{} // closed when the asker has closed, or failed
+	left  func()        // called when the last byte was written
 
 	closed bool // by the asker, in order: it has the response; of listen until done
 
@@ -135,6 +136,7 @@ func (t *transfer) send(response []byte) error {
 	if err := wire.WriteFrame(t, response, len(response)); err != nil {
 		return err
 	}
+	t.left()
 	if err := t.s.CloseWrite(); err != nil || !t.bulk {
 		return err
 	}

@@ -174,7 +174,9 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 	ctx, gone := context.WithCancel(h.ctx)
 	defer gone()
 	t := newTransfer(ctx, s, l.pace, h.limit, gone)
-	handling, over := context.WithCancelCause(context.Background())
+	hook := new(leftHook)
+	t.left = hook.call
+	handling, over := context.WithCancelCause(context.WithValue(context.Background(), leftKey{}, hook))
 	outcome := ErrSent
 	defer func() {
 		t.end(err)
@@ -189,6 +191,28 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 		response = []byte{byte(wire.Busy)}
 	}
 	return t.send(response)
+}
+
+// leftKey is the key of a leftHook in the context of a Handler.
+type leftKey struct{}
+
+// leftHook is what is called when the last byte of a response was written.
+type leftHook struct{ f func() }
+
+func (h *leftHook) call() {
+	if h.f != nil {
+		h.f()
+	}
+}
+
+// AfterLeft has f called once the last byte of the response is on its way, a
+// round trip or more before the asker has acknowledged it. It is for a Handler,
+// with the context that it got, before it returns; f must not block. It is not
+// called if the response does not leave whole.
+func AfterLeft(ctx context.Context, f func()) {
+	if h, ok := ctx.Value(leftKey{}).(*leftHook); ok {
+		h.f = f
+	}
 }
 
 // handle runs f, which has to end when handling does: when the asker is gone,

@@ -159,6 +159,34 @@ func TestHandlerContextEndsWhenTheResponseHasLeft(t *testing.T) {
 	})
 }
 
+// The last byte is on its way at least a round trip before the asker's receipt.
+// A response that does not leave whole says nothing.
+func TestAfterLeft(t *testing.T) {
+	inPair(t, 8e6, func(t *testing.T, a, b *Host) {
+		left, ended := make(chan time.Time, 2), make(chan time.Time, 2)
+		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte {
+			AfterLeft(ctx, func() { left <- time.Now() })
+			context.AfterFunc(ctx, func() { ended <- time.Now() })
+			return random(1 << 20)
+		})
+		if _, err := a.Call(t.Context(), b.ID(), nil, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if d := (<-ended).Sub(<-left); d < 2*delay {
+			t.Errorf("left %v before the receipt, a round trip takes %v", d, 2*delay)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := a.Call(ctx, b.ID(), nil, 1<<20); err == nil {
+			t.Fatal("1 MiB at 1 MB/s arrived within 200 ms")
+		}
+		if <-ended; len(left) > 0 {
+			t.Error("a response that was cut off has left")
+		}
+	})
+	AfterLeft(context.Background(), func() { t.Error("called without a response") })
+}
+
 // How the handler's context ends tells a transfer that arrived from one that
 // failed, whichever side closes first.
 func TestHandlerContextTellsTheOutcome(t *testing.T) {

@@ -260,6 +260,12 @@ func (m *Machine) Replied(now Time, handle uint64, payload wire.Digest) {
 	m.pump(now)
 }
 
+// Left says that the last byte of a bulk reply is on its way.
+func (m *Machine) Left(now Time, handle uint64) {
+	m.gossip.Left(gossip.Time(now), handle)
+	m.pump(now)
+}
+
 // pump moves effects between the two cores until both are quiet.
 func (m *Machine) pump(now Time) {
 	for {

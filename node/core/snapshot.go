@@ -18,10 +18,9 @@ import (
 // union window up to the round, less some at its beginning. Every donor that has
 // closed a few rounds more or less, and holds the window, thus cuts the same
 // chunks.
-func (m *Machine) History(fragment int, round uint32) []outer.Link {
-	union := m.cfg.Params.WindowUnion
-	length := union - min(m.cfg.Params.WindowAccept, union/2)
-	return slices.DeleteFunc(m.rounds.Links(fragment, round), func(l outer.Link) bool {
+func History(p outer.Params, rounds *outer.Rounds, fragment int, round uint32) []outer.Link {
+	length := p.WindowUnion - min(p.WindowAccept, p.WindowUnion/2)
+	return slices.DeleteFunc(rounds.Links(fragment, round), func(l outer.Link) bool {
 		return l.Round+length < round
 	})
 }

@@ -187,7 +187,7 @@ func (n *node) donates(p int) uint32 {
 // describe cuts the tip of a round into chunks to be served.
 func (n *node) describe(p int, round uint32, f *wire.FragmentManifest) {
 	tip := n.disk.bases[p][round]
-	blob := core.EncodeSnapshot(tip.Encode(), n.machine.History(p, round))
+	blob := core.EncodeSnapshot(tip.Encode(), core.History(n.w.cfg.params, n.machine.Rounds(), p, round))
 	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
 	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
 	for i, d := range f.Chunks {
