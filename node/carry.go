@@ -74,9 +74,8 @@ func (n *node) carryOuter(e core.Effect) {
 		epoch := n.epoch
 		n.work.folds.put(func() { n.dropBase(e, epoch) })
 	case core.MayStep:
-		if n.train != nil {
-			n.train.setMay(e.Yes)
-		}
+		n.twins.may = e.Yes
+		n.allow(n.clock.now())
 	case core.Finished:
 		n.finished = true
 		n.view.finished(n, n.machine.Gossip().OtherStates(gossip.Time(n.clock.now())))
@@ -111,7 +110,10 @@ func (n *node) dial(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	_, err := n.host.Dial(ctx, addr)
-	n.post(func(core.Time) { n.view.dialled(n, addr, err) })
+	n.post(func(core.Time) {
+		n.view.dialled(n, addr, err)
+		n.refusedAsTwin(addr, err)
+	})
 }
 
 // draft asks the training thread for a copy of its progress.

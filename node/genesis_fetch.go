@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 )
 
@@ -42,6 +43,9 @@ func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error
 			raw, err := n.genesisFrom(ctx, addr)
 			if err == nil {
 				return raw, nil
+			}
+			if errors.Is(err, p2p.ErrTwin) {
+				return nil, twinError(addr + " is connected to it")
 			}
 			if known := failures[addr]; known == nil || known.Error() != err.Error() {
 				n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", err)

@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
@@ -18,6 +16,7 @@ func (n *node) network(e p2p.Event) {
 	switch e := e.(type) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)
+		n.twins.peerUp(now)
 		n.machine.PeerUp(now, e.ID, e.Signed, e.Record, e.Session)
 	case p2p.PeerDown:
 		n.machine.PeerDown(now, e.ID)
@@ -39,33 +38,12 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		return
 	}
 	if b := msg.Beat; b != nil && b.Author == n.self && b.Incarnation != n.started.UnixMilli() {
-		n.twin(b.Incarnation)
+		n.heardTwin(now, *b)
 		return
 	}
 	n.view.inline(msg)
 	n.machine.Received(now, e.From, msg)
 }
-
-// ErrTwin says that the node's key is at work in another process. Two of them
-// would sign two deltas for one round, and the run would bar both.
-var ErrTwin = errors.New("another process runs with this node's key")
-
-// twin ends the process that came later; the earlier one says what it saw.
-func (n *node) twin(incarnation int64) {
-	if incarnation < n.started.UnixMilli() && time.Since(n.started) > twinAfter {
-		n.fatal = fmt.Errorf("%w, since %s; stop that one, or give this one a folder without its key file", ErrTwin, time.UnixMilli(incarnation).Format(time.DateTime))
-		return
-	}
-	if incarnation > n.started.UnixMilli() && !n.twinSaid {
-		n.twinSaid = true
-		n.view.event(n, "twin", n.self.String(), "another process runs with this node's key: copy folders without their key file")
-	}
-}
-
-// twinAfter is how long after its start a process takes beats of an earlier one
-// for those of the process that it follows: gossip repeats messages for some
-// seconds after their author died.
-const twinAfter = 30 * time.Second
 
 // duplicate notes a further source of the delta that a message announces.
 func (n *node) duplicate(now core.Time, e p2p.Duplicate) {

@@ -52,7 +52,7 @@ type node struct {
 	recalled   []string      // where an earlier process listened
 	named      []wire.PeerID // peers that the join link names
 	contacts   string        // what was last remembered
-	twinSaid   bool          // that another process runs with this key
+	twins      twins         // other processes with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept
@@ -145,6 +145,7 @@ func (n *node) tick() {
 	}
 	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
 	n.machine.Tick(now)
+	n.allow(now)
 	n.endStep()
 	n.view.tick(n, now)
 	n.dropChunks()

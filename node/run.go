@@ -32,10 +32,12 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 
 // newNode is a node that has done nothing yet.
 func newNode(cfg Config) *node {
-	return &node{
+	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
 		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
 	}
+	n.twins.self, n.twins.began = n.started.UnixMilli(), n.clock.now()
+	return n
 }
 
 // live is Run from the first file to the last beat. It looks at ctx between the

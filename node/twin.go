@@ -1,0 +1,119 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+)
+
+// ErrTwin says that the node's key is at work in another process. Two of them
+// would sign two deltas for one round, and the run would bar both.
+var ErrTwin = p2p.ErrTwin
+
+// twinError names the remedy. says is who or what tells of the other process.
+func twinError(says string) error {
+	return fmt.Errorf("%w (%s); stop that one, or give this one a folder without its key file", ErrTwin, says)
+}
+
+// Times of listening for a twin.
+const (
+	// echoMs is how long after its start a process takes beats of another one
+	// for those of the process that it follows: gossip repeats messages for five
+	// seconds after their author died.
+	echoMs = 10_000
+	// listenBeats is for how many beat periods a node that has reached others
+	// listens before it trains: in one of them a twin speaks.
+	listenBeats = 2
+)
+
+// twinwatch tells from the beats of this node's own key whether another process
+// is at work with it. A living one counts its beats up; what gossip repeats of a
+// dead one has numbers that were heard already, or comes soon after the start.
+type twinwatch struct {
+	self    int64     // start of this process, unix milliseconds
+	began   core.Time // the same by the node's clock
+	up      core.Time // when the first peer was reached; 0 = not yet
+	in      bool      // this process has listened long enough, and is at work
+	other   int64     // start of the other process that was heard last; 0 = none
+	seq     uint64    // its newest beat
+	heardAt core.Time // when that came
+}
+
+func (w *twinwatch) peerUp(now core.Time) {
+	if w.up == 0 {
+		w.up = now
+	}
+}
+
+// beat takes a beat of another process and reports whether that one lives and is
+// at work. One that still listens finds out about this one by itself; of two that
+// listen the later does.
+func (w *twinwatch) beat(now core.Time, b wire.Beat) bool {
+	listens := b.State == wire.Joining && (w.in || b.Incarnation > w.self)
+	if listens || b.State == wire.Leaving || b.Incarnation == w.other && b.Seq <= w.seq {
+		return false
+	}
+	again := b.Incarnation == w.other
+	w.other, w.seq, w.heardAt = b.Incarnation, b.Seq, now
+	return again && now-w.began >= echoMs
+}
+
+// listen reports whether this process has listened long enough: nobody to listen
+// to is long enough. beatMs is the beat period.
+func (w *twinwatch) listen(now core.Time, beatMs int64) bool {
+	if w.up == 0 || now-max(w.up, w.heardAt) >= listenBeats*beatMs {
+		w.in = true
+	}
+	return w.in
+}
+
+// ends reports whether this process, not the other one that lives, has to end:
+// the one that only listens yet, or the later.
+func (w *twinwatch) ends() bool { return !w.in || w.other < w.self }
+
+// twins is what the loop knows of other processes with this key.
+type twins struct {
+	twinwatch
+	may     bool // what the machine says of stepping
+	allowed bool // what the training thread was told
+	said    bool // that there is another process
+}
+
+// allow lets the training thread step if the machine does, but not before the
+// node has listened for a twin: without a step it signs nothing.
+func (n *node) allow(now core.Time) {
+	t := &n.twins
+	yes := n.machine.Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
+	if n.train != nil && yes != t.allowed {
+		t.allowed = yes
+		n.train.setMay(yes)
+	}
+}
+
+// heardTwin takes a beat of another process with this key.
+func (n *node) heardTwin(now core.Time, b wire.Beat) {
+	if !n.twins.beat(now, b) {
+		return
+	}
+	if n.twins.ends() {
+		n.fatal = twinError("its beats are heard, it runs since " + time.UnixMilli(b.Incarnation).Format(time.DateTime))
+		return
+	}
+	if !n.twins.said {
+		n.twins.said = true
+		n.view.event(n, "twin", n.self.String(), "another process runs with this node's key: copy folders without their key file")
+	}
+}
+
+// refusedAsTwin ends the process if a peer that the user named is connected to
+// another one with its key. Other peers may say what they like.
+func (n *node) refusedAsTwin(addr string, err error) {
+	if errors.Is(err, p2p.ErrTwin) && slices.Contains(n.cfg.addrs(), addr) {
+		n.fatal = twinError(addr + " is connected to it")
+	}
+}

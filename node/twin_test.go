@@ -1,0 +1,133 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/status"
+)
+
+// speech is a beat of another process, heard at a time.
+type speech struct {
+	at    core.Time
+	began int64
+	seq   uint64
+	state wire.State
+}
+
+func TestTwinwatch(t *testing.T) {
+	const self, period = 50_000, 2000
+	living := func(began int64, state wire.State) (s []speech) {
+		for i := range 10 {
+			s = append(s, speech{core.Time(1000 + i*period), began, uint64(100 + i), state})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name  string
+		in    bool // this process has listened already
+		hears []speech
+		lives bool
+		ends  bool
+	}{
+		{"an older one is at work", false, living(20_000, wire.Training), true, true},
+		{"one is at work whose clock is ahead", false, living(90_000, wire.Training), true, true},
+		{"two listen: the later ends", false, living(20_000, wire.Joining), true, true},
+		{"two listen: the older stays", false, living(90_000, wire.Joining), false, false},
+		{"at work, a later one comes", true, living(90_000, wire.Training), true, false},
+		{"at work, an older one shows up", true, living(20_000, wire.Training), true, true},
+		{"at work, one listens", true, living(90_000, wire.Joining), false, false},
+		{"it leaves", true, living(20_000, wire.Leaving), false, false},
+		{"echoes of the process before", false, []speech{
+			{100, 20_000, 7, wire.Training}, {200, 20_000, 9, wire.Training}, {1200, 20_000, 8, wire.Training}, {5000, 20_000, 10, wire.Training},
+		}, false, false},
+		{"one message, repeated for long", false, []speech{
+			{100, 20_000, 7, wire.Training}, {20_000, 20_000, 7, wire.Training}, {30_000, 20_000, 6, wire.Training},
+		}, false, false},
+		{"one message, late", true, []speech{{40_000, 20_000, 7, wire.Training}}, false, false},
+	} {
+		w := twinwatch{self: self, in: c.in}
+		lives := false
+		for _, s := range c.hears {
+			lives = w.beat(s.at, wire.Beat{Incarnation: s.began, Seq: s.seq, State: s.state}) || lives
+		}
+		if lives != c.lives || lives && w.ends() != c.ends {
+			t.Errorf("%s: lives %v, ends %v; want %v, %v", c.name, lives, w.ends(), c.lives, c.ends)
+		}
+	}
+}
+
+// A lone restart is slowed by two beat periods at most, and one that hears
+// somebody with its key signs nothing before that is settled.
+func TestTwinwatchListens(t *testing.T) {
+	const period = 2000
+	var alone twinwatch
+	if !alone.listen(100, period) {
+		t.Error("listens to nobody")
+	}
+	if alone.peerUp(200); !alone.listen(300, period) {
+		t.Error("listens again")
+	}
+	var w twinwatch
+	w.peerUp(1000)
+	w.peerUp(4000) // a second peer changes nothing
+	if w.listen(4999, period) || !w.listen(5000, period) {
+		t.Error("does not listen for two periods")
+	}
+	w = twinwatch{self: 50_000}
+	w.peerUp(1000)
+	for at := core.Time(1500); at < echoMs+period; at += period {
+		w.beat(at, wire.Beat{Incarnation: 20_000, Seq: uint64(at), State: wire.Training})
+		if w.listen(at+period, period) {
+			t.Errorf("trains at %d beside a twin", at)
+		}
+	}
+}
+
+func TestRefusedAsTwin(t *testing.T) {
+	named, other := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1")
+	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrTwin)
+	n := &node{cfg: Config{Link: Link{Peers: []string{named}}}}
+	n.refusedAsTwin(other, refusal)
+	n.refusedAsTwin(named, p2p.ErrRefusedByPeer)
+	if n.fatal != nil {
+		t.Errorf("ends on the word of a stranger, or for another reason: %v", n.fatal)
+	}
+	n.refusedAsTwin(named, refusal)
+	if !errors.Is(n.fatal, ErrTwin) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
+		t.Errorf("error %v", n.fatal)
+	}
+}
+
+// A folder with a copy of the key is refused before it signs anything, and the
+// first process goes on.
+func TestTwinEndsBeforeItSigns(t *testing.T) {
+	t.Parallel()
+	text := toyText(t)
+	hub := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: text, Pace: slowPace})
+	link := hub.link()
+	first := launch(t, Config{Link: link, Data: text, Pace: slowPace})
+	first.until("it contributes", contributes)
+	key, err := os.ReadFile(filepath.Join(first.cfg.Dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	if err := os.WriteFile(filepath.Join(copied, "key"), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(t, Config{Dir: copied, Link: link, Data: text, Pace: slowPace}); !errors.Is(err, ErrTwin) {
+		t.Errorf("a copy of the key: %v", err)
+	}
+	now := first.until("its next status", func(status.Snapshot) bool { return true })
+	first.until("it goes on", func(s status.Snapshot) bool { return s.TokensFolded > now.TokensFolded })
+	first.leave()
+	hub.leave()
+}
