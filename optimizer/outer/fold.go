@@ -173,7 +173,11 @@ func (fold *folding) apply(next *Tip) {
 	fold.weights = Weights(fold.p, deltas, fold.round)
 	clips, ref := fold.clip()
 	next.Ref = ref
-	fold.step(next, fold.merge(clips))
+	if fold.p.Merge == MergeClip {
+		fold.step(next, fold.centre(clips))
+	} else {
+		fold.step(next, fold.merge(clips))
+	}
 	if next.EndRound == 0 && next.Tokens >= fold.p.Budget {
 		next.EndRound = fold.round
 	}

@@ -46,6 +46,17 @@ func norm64(v []float64) float64 {
 	return math.Sqrt(sumTree(&s))
 }
 
+// distance is the Euclidean norm of a x - v.
+func distance(v []float64, a float64, x []float32) float64 {
+	var s [lanes]float64
+	v = v[:len(x)]
+	for j := 0; j < len(x); j++ {
+		d := float64(a*float64(x[j])) - v[j]
+		s[j%lanes] += float64(d * d)
+	}
+	return math.Sqrt(sumTree(&s))
+}
+
 // addScaled adds a x to sum, element by element.
 func addScaled(sum []float64, a float64, x []float32) {
 	sum = sum[:len(x)]

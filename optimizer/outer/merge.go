@@ -140,14 +140,19 @@ func (fold *folding) directionFactor(i, t int) float64 {
 // set. Tensors with factor 0 are left out.
 func (fold *folding) accumulate(sum []float64, factor func(i, t int) float64) {
 	for i, c := range fold.set {
-		if err := fold.decode(c); err != nil {
-			panic("outer: a payload that decoded does not decode again: " + err.Error())
-		}
+		fold.mustDecode(c)
 		fold.f.each(func(t, at, n int) {
 			if a := factor(i, t); a != 0 {
 				addScaled(sum[at:at+n], a, fold.values[at:at+n])
 			}
 		})
+	}
+}
+
+// mustDecode decodes what measure decoded before.
+func (fold *folding) mustDecode(c Contribution) {
+	if err := fold.decode(c); err != nil {
+		panic("outer: a payload that decoded does not decode again: " + err.Error())
 	}
 }
 

@@ -65,7 +65,10 @@ func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]fl
 	case m != 0:
 		ref = p.RefDecay*ref + (1-p.RefDecay)*m
 	}
-	if mean || p.Merge == MergeMean {
+	switch {
+	case p.Merge == MergeClip:
+		return ref, judgeClip(vs, weights)
+	case mean || p.Merge == MergeMean:
 		return ref, judgeMean(vs, weights)
 	}
 	return ref, judgeRDA(vs, weights)

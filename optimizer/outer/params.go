@@ -11,6 +11,7 @@ import (
 const (
 	MergeRDA  = "rda"  // radial-directional averaging; embeddings and head by mean
 	MergeMean = "mean" // weighted mean of everything
+	MergeClip = "clip" // centred clipping of everything: withstands liars at the price of more decoding
 )
 
 // Limits on Params. A genesis comes from a stranger's link, so each field is bounded.
@@ -43,7 +44,7 @@ type Params struct {
 	Eta float64
 	// Mu is the outer Nesterov momentum, in [0, 1). At 0 tips hold no momentum.
 	Mu float64
-	// Merge is MergeRDA or MergeMean.
+	// Merge is MergeRDA, MergeMean or MergeClip.
 	Merge string
 	// ClipFactor is c: a delta's norm in a tensor is clipped to c times the reference.
 	// 3 leaves honest deltas alone and stops one from deciding a round.
@@ -110,8 +111,8 @@ func (p Params) Validate() error {
 	if err := p.validateNumbers(); err != nil {
 		return err
 	}
-	if p.Merge != MergeRDA && p.Merge != MergeMean {
-		return fmt.Errorf("outer: Merge is %q; use %q or %q", p.Merge, MergeRDA, MergeMean)
+	if p.Merge != MergeRDA && p.Merge != MergeMean && p.Merge != MergeClip {
+		return fmt.Errorf("outer: Merge is %q; use %q, %q or %q", p.Merge, MergeRDA, MergeMean, MergeClip)
 	}
 	if _, err := codec.Parse(p.Codec.String()); err != nil {
 		return fmt.Errorf("outer: Codec is %d: %w", p.Codec, err)

@@ -1,0 +1,125 @@
+package outer
+
+import (
+	"math"
+	"testing"
+
+	"atoll/tensor/codec"
+)
+
+// judgeClip is centred clipping as its formula reads.
+func judgeClip(vs [][]float64, weights []float64) []float64 {
+	u := make([]float64, len(vs[0]))
+	for range centrePasses {
+		var distances []float64
+		for _, v := range vs {
+			distances = append(distances, length(minus(v, u)))
+		}
+		tau := judgeMedian(distances, weights)
+		moved, total := make([]float64, len(u)), 0.0
+		for i, v := range vs {
+			total += weights[i]
+			near := 1.0
+			if distances[i] > tau {
+				near = tau / distances[i]
+			}
+			for j, d := range minus(v, u) {
+				moved[j] += weights[i] * near * d
+			}
+		}
+		for j := range u {
+			u[j] += moved[j] / total
+		}
+	}
+	return u
+}
+
+func minus(a, b []float64) []float64 {
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = a[i] - b[i]
+	}
+	return d
+}
+
+// judgeMedian tries each value: the smallest with half of the weight at or below.
+func judgeMedian(values, weights []float64) float64 {
+	best, total := math.Inf(1), 0.0
+	for _, w := range weights {
+		total += w
+	}
+	for _, v := range values {
+		below := 0.0
+		for i, x := range values {
+			if x <= v {
+				below += weights[i]
+			}
+		}
+		if 2*below >= total {
+			best = min(best, v)
+		}
+	}
+	return best
+}
+
+// With liars among eight learners that send their progress turned around and ten
+// times as long, each merge goes on by so much of what the honest ones went.
+func TestMergesAgainstSignFlips(t *testing.T) {
+	for _, c := range []struct {
+		merge string
+		liars int
+		least float64 // of the honest progress that the merged one has along it
+		most  float64
+	}{
+		{MergeMean, 0, 0.95, 1.05},
+		{MergeMean, 2, -2, -1.5}, // backwards
+		{MergeRDA, 0, 0.9, 1.1},
+		{MergeRDA, 2, 2.5, 3.5}, // the right way, three times too far: what the norm reference is for
+		{MergeClip, 0, 0.9, 1.01},
+		{MergeClip, 1, 0.7, 1.01},
+		{MergeClip, 2, 0.5, 1.01},
+		{MergeClip, 3, 0.2, 1.01},
+	} {
+		if got := alongHonest(t, c.merge, c.liars); got < c.least || got > c.most {
+			t.Errorf("%s with %d liars of 8: %.2f of the honest progress, want %.2f to %.2f", c.merge, c.liars, got, c.least, c.most)
+		}
+	}
+}
+
+// alongHonest folds one round of eight deltas about one direction, some of them
+// turned around, without a reference for norms.
+func alongHonest(t *testing.T, merge string, liars int) float64 {
+	t.Helper()
+	p := toyParams()
+	p.Merge, p.Codec, p.ClipFactor, p.Eta = merge, codec.F32, 1e6, 1
+	f := toyFragment()
+	honest := vector(1, f.Len)
+	var set []Contribution
+	for i := range 8 {
+		v := vector(uint64(100+i), f.Len)
+		for j := range v {
+			v[j] = honest[j] + v[j]/2
+			if i < liars {
+				v[j] *= -10
+			}
+		}
+		payload, err := codec.Encode(codec.F32, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set = append(set, Contribution{Payload: payload, Delta: Delta{
+			ID: ID{byte(i)}, Author: Author{byte(i)}, Round: 1, Steps: 24, Tokens: 24 * 512,
+			Precision: PrecisionF32, Codec: codec.F32, Size: len(payload),
+		}})
+	}
+	tip, _, err := Fold(p, f, Genesis(f, make([]float32, f.Len), p), 1, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var along, norm float64
+	for j, x := range honest {
+		along += float64(x) * float64(tip.Anchor[j])
+		norm += float64(x) * float64(x)
+	}
+	return along / norm
+}
