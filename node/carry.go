@@ -67,7 +67,7 @@ func (n *node) carryOuter(e core.Effect) {
 		n.draft(e.Fragment)
 	case outer.WantFold:
 		epoch := n.epoch
-		n.work.folds.put(func() { n.fold(n.work.ctx, e, epoch) })
+		n.work.folds.put(func() { n.fold(n.work.folding, e, epoch) })
 	case outer.Adopt:
 		n.adopt(e)
 	case outer.DropBase:

@@ -55,6 +55,7 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 		return true, err
 	case <-ctx.Done():
 	}
+	defer time.AfterFunc(leaveWithin, n.work.cutFolds).Stop()
 	begun := n.clock.awake()
 	for left := goneWithin; left > 0; left = goneWithin - (n.clock.awake() - begun) {
 		select {

@@ -13,11 +13,15 @@ type workers struct {
 	disk   *mailbox[func()] // writes, in order
 	folds  *mailbox[func()] // folds, one at a time
 	sends  *mailbox[func()] // gossip messages, in order
+
+	folding  context.Context // of the folds: unlike ctx it lets them finish
+	cutFolds context.CancelFunc
 }
 
 func newWorkers() *workers {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &workers{ctx: ctx, cancel: cancel}
+	w.folding, w.cutFolds = context.WithCancel(context.Background())
 	w.disk, w.folds, w.sends = w.queue(), w.queue(), w.queue()
 	return w
 }
@@ -56,4 +60,5 @@ func (w *workers) goRun(f func(context.Context)) {
 func (w *workers) stop() {
 	w.cancel()
 	w.wg.Wait()
+	w.cutFolds()
 }
