@@ -71,8 +71,8 @@ func (n *node) carryOuter(e core.Effect) {
 	case outer.Adopt:
 		n.adopt(e)
 	case outer.DropBase:
-		epoch := n.epoch
-		n.work.folds.put(func() { n.dropBase(e, epoch) })
+		epoch, tip := n.epoch, n.machine.Rounds().Tip(e.Fragment).Round
+		n.work.folds.put(func() { n.dropBase(e, epoch, tip) })
 	case core.MayStep:
 		n.twins.may = e.Yes
 		n.allow(n.clock.now())
@@ -175,9 +175,9 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 	return res, err
 }
 
-func (n *node) dropBase(e outer.DropBase, epoch uint64) {
+func (n *node) dropBase(e outer.DropBase, epoch uint64, tip uint32) {
 	if epoch == n.tips.epoch {
-		n.check("drop base", n.tips.release(e.Fragment, e.Round))
+		n.check("drop base", n.tips.release(e.Fragment, e.Round, tip))
 	}
 }
 

@@ -114,14 +114,19 @@ func lineAfter(text, prefix string) (string, bool) {
 	return "", false
 }
 
-// crashBudget is a run of about a second.
-const crashBudget = 12_000
+// crashGenesis is a run of about a second. Its beats are slow enough that the peer
+// does not take the node for gone, and end the run, before it is back.
+func crashGenesis() Genesis {
+	g := toyGenesis(12_000)
+	g.BeatMs, g.QuietMs = 250, 750
+	return g
+}
 
 // crashAt is one run in which the victim dies at a point. It returns how many
 // points the victim passed, if it did not get to die.
 func crashAt(t *testing.T, point int) (points int) {
 	text := toyText(t)
-	peer := launch(t, Config{Genesis: toyGenesis(crashBudget).Encode(), Data: text, Pace: crashPace, Stay: true})
+	peer := launch(t, Config{Genesis: crashGenesis().Encode(), Data: text, Pace: crashPace, Stay: true})
 	v := victim{t: t, dir: t.TempDir(), text: text, link: peer.link()}
 	killed, points := v.live(point)
 	if killed == "" && point > 0 {
@@ -142,6 +147,13 @@ func crashAt(t *testing.T, point int) (points int) {
 	for _, dir := range []string{v.dir, peer.cfg.Dir} {
 		checkHonest(t, dir)
 		checkVerify(t, dir, end)
+	}
+	if t.Failed() {
+		t.Logf("the killed node's status: %+v", lastStatusOf(t, v.dir).Fragments)
+		for _, dir := range []string{v.dir, peer.cfg.Dir} {
+			view, err := Ledger(dir)
+			t.Logf("the ledger of %s: %+v, %v", dir, view.Fragments, err)
+		}
 	}
 	return points
 }

@@ -198,13 +198,13 @@ func decodeBase(blob []byte, f outer.Fragment, p outer.Params) (*outer.Tip, erro
 
 // release forgets a base that is no longer needed. The newest one on disk stays
 // there until a newer one is: a disk that takes none must not leave a restart
-// without any.
-func (t *tips) release(fragment int, round uint32) error {
+// without any. One above the tip is of rounds that are no longer closed.
+func (t *tips) release(fragment int, round, tip uint32) error {
 	k := tipKey{fragment, round}
 	t.mu.Lock()
-	newest := t.disk[k]
+	newest := t.disk[k] && round <= tip
 	for other := range t.disk {
-		newest = newest && (other.fragment != fragment || other.round <= round)
+		newest = newest && (other.fragment != fragment || other.round <= round || other.round > tip)
 	}
 	if newest {
 		t.forget(k)

@@ -195,7 +195,7 @@ func TestTipsKeepTheNewestOnDisk(t *testing.T) {
 	defer l.close()
 	bases := l.newTips()
 	l.advance(bases, 0, 5)
-	l.check(bases.release(0, 4))
+	l.check(bases.release(0, 4, 5))
 	if got := l.diskBases(0); !slices.Equal(got, []uint32{4}) || slices.Contains(heldBases(bases, 0), 4) {
 		t.Errorf("on disk: %v, in memory %v", got, heldBases(bases, 0))
 	}
@@ -204,8 +204,12 @@ func TestTipsKeepTheNewestOnDisk(t *testing.T) {
 		t.Errorf("with a newer one on disk: %v", got)
 	}
 	l.advance(bases, 0, 4)
-	l.check(bases.release(0, 8))
+	l.check(bases.release(0, 8, 12))
 	if got := l.diskBases(0); !slices.Equal(got, []uint32{12}) {
 		t.Errorf("not the newest: %v", got)
+	}
+	l.check(bases.release(0, 12, 11)) // the chain ends before it by now
+	if got := l.diskBases(0); len(got) != 0 {
+		t.Errorf("above the tip: %v", got)
 	}
 }

@@ -141,10 +141,10 @@ func (f *folder) firstBase(p int, rounds []uint32) (*outer.Tip, error) {
 			return nil, fmt.Errorf("base of fragment %d round %d: %w", p, round, err)
 		}
 		record, err := f.store.Round(p, round)
-		if errors.Is(err, store.ErrNotFound) || err == nil && checkRecord(record, tip) == nil {
+		if err == nil && checkRecord(record, tip) == nil {
 			return tip, nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
 	}

@@ -108,7 +108,7 @@ func TestInstallOvertakesFolds(t *testing.T) {
 	n.tips.put(0, l.tips[0])
 	before := n.tips.epoch
 	n.tips.epoch++
-	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, before)
+	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, before, 3)
 	if _, err := n.tips.get(0, 2); err != nil {
 		t.Errorf("dropped by an old wish: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestInstallOvertakesFolds(t *testing.T) {
 	if _, err := n.foldAndKeep(t.Context(), want, n.tips.epoch); err != nil {
 		t.Error(err)
 	}
-	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, n.tips.epoch)
+	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, n.tips.epoch, 3)
 	if _, err := n.tips.get(0, 2); err == nil {
 		t.Error("not dropped")
 	}
