@@ -46,6 +46,7 @@ type commandLine struct {
 	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
 	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
 	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
+	Sim      SimCmd      `cmd:"" help:"Run whole networks of nodes in virtual time."`
 	Version  VersionCmd  `cmd:"" help:"Show the version."`
 }
 

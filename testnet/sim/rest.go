@@ -188,7 +188,13 @@ func (n *Node) checkBook(p int, folded uint64) {
 		spent += a.Pending.Tokens + a.InFlight.Tokens + a.Discarded.Tokens + a.Overwritten.Tokens
 		n.checkMachine(p)
 	}
-	if spent > b.trained || spent < b.trained && !n.gone && !b.rebased {
+	discarded := b.gone[p]
+	if !n.gone {
+		discarded += n.learner.Account(p).Discarded.Tokens
+	}
+	if spent > b.trained && spent <= b.trained+discarded {
+		n.broken("discarded and folded", "fragment %d: trained %d tokens, %d folded and %d discarded: some of them are both", p, b.trained, folded, discarded)
+	} else if spent > b.trained || spent < b.trained && !n.gone && !b.rebased {
 		n.broken("account", "fragment %d: trained %d tokens, accounted for %d: %d folded, %d lost, %d discarded before, account %+v",
 			p, b.trained, spent, folded, b.lost[p], b.gone[p], n.learner.Account(p))
 	}

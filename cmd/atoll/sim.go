@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"atoll/testnet/sim"
+)
+
+// SimCmd is `atoll sim`.
+type SimCmd struct {
+	Protocol SimProtocolCmd `cmd:"" help:"Run the real protocol cores of many nodes in virtual time."`
+}
+
+const simProtocolHelp = `
+Runs whole nodes (the same cores that a real node runs) in virtual time, under faults, and checks every promise of the protocol at every event. One seed has one history: the history digest is the same each time.
+
+Without --nodes the seed draws everything: nodes, links, faults. A seed that fails is replayed by the same command, and made smaller by --shrink; the scenario that --save wrote is played by --scenario. Exit code 1 if a promise is broken.
+
+    atoll sim protocol --seed 7
+    atoll sim protocol --seed 7 --seeds 100
+    atoll sim protocol --seed 7 --shrink 200 --save small.json
+    atoll sim protocol --nodes 5 --faults "partition 0+1 @5s, heal @20s, crash 2 @8s, restart 2 @9s"
+    atoll sim protocol --nodes 1000 --rounds 20 --json`
+
+// SimProtocolCmd is `atoll sim protocol`.
+type SimProtocolCmd struct {
+	Seed     uint64 `help:"What is drawn by chance follows from it." default:"1"`
+	Seeds    int    `help:"Run so many seeds, from --seed on, and stop at the first that fails." default:"1"`
+	Nodes    int    `help:"Learners, instead of what the seed draws." placeholder:"N"`
+	Rounds   uint32 `help:"Rounds after which a world of --nodes ends." default:"20"`
+	Faults   string `help:"What happens to --nodes meanwhile: VERB NODE @TIME, with commas between." placeholder:"SPEC"`
+	Scenario string `help:"Play the scenario in this file." placeholder:"FILE"`
+	Save     string `help:"Write the scenario, made smaller if --shrink says so." placeholder:"FILE"`
+	Shrink   int    `help:"Make a failing scenario smaller within so many trials." placeholder:"TRIALS"`
+	JSON     bool   `name:"json" help:"Answer with one JSON object per seed."`
+}
+
+// Help implements kong.HelpProvider.
+func (*SimProtocolCmd) Help() string { return simProtocolHelp }
+
+// simResult is the answer of `atoll sim protocol --json`.
+type simResult struct {
+	sim.Result
+	WallS float64 `json:"wall_s"`
+}
+
+// Run plays one scenario for each seed.
+func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
+	for i := range max(c.Seeds, 1) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, err := c.scenario(c.Seed + uint64(i))
+		if err != nil {
+			return badUsage("%v", err)
+		}
+		if err := c.play(s, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scenario is what the flags describe.
+func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
+	switch {
+	case c.Scenario != "":
+		var b []byte
+		if b, err = os.ReadFile(c.Scenario); err == nil {
+			err = json.Unmarshal(b, &s)
+		}
+		return s, err
+	case c.Nodes > 0:
+		return c.named(seed)
+	case c.Faults != "":
+		return s, fmt.Errorf("--faults needs --nodes: without it the seed draws the faults")
+	}
+	return sim.Explore(seed), nil
+}
+
+// named is a world of --nodes: with faults one that runs to its budget, else a
+// large one.
+func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
+	if c.Faults == "" {
+		return sim.Large(c.Nodes, c.Rounds, seed), nil
+	}
+	faults, err := sim.ParseFaults(c.Faults)
+	return sim.Small(c.Nodes, c.Rounds, faults, seed), err
+}
+
+func (c *SimProtocolCmd) play(s sim.Scenario, out *console) error {
+	began := time.Now()
+	r, err := sim.Run(s)
+	if err != nil {
+		return badUsage("%v", err)
+	}
+	took := time.Since(began).Seconds()
+	if r.Err != nil && c.Shrink > 0 {
+		s, r = sim.Shrink(s, c.Shrink)
+	}
+	if c.Save != "" {
+		if err := saveScenario(c.Save, s); err != nil {
+			return err
+		}
+	}
+	if err := c.print(simResult{r, took}, out); err != nil {
+		return err
+	}
+	if r.Err != nil {
+		return errSilent
+	}
+	return nil
+}
+
+func saveScenario(path string, s sim.Scenario) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("save the scenario: %w", err)
+	}
+	return nil
+}
+
+func (c *SimProtocolCmd) print(r simResult, out *console) error {
+	if c.JSON {
+		return out.json(r)
+	}
+	faults := 0
+	for _, n := range r.Counts.Faults {
+		faults += n
+	}
+	rows := [][]string{
+		{"seed", fmt.Sprint(r.Seed)},
+		{"nodes", fmt.Sprint(r.Nodes)},
+		{"rounds closed", fmt.Sprint(r.Rounds)},
+		{"virtual time", seconds(float64(r.VirtualMs) / 1000)},
+		{"wall time", fmt.Sprintf("%.1f s, %s events", r.WallS, big(float64(r.Counts.Events)))},
+		{"faults", fmt.Sprintf("%d, and %s gossip messages lost", faults, big(float64(r.Counts.MessagesLost)))},
+		{"tokens folded", big(float64(r.Tokens))},
+		{"loss", fmt.Sprintf("%.3f of %.3f at the start", r.Loss, r.LossStart)},
+		{"deltas", fmt.Sprintf("%d published, %d refolds, %d returned, %d discarded", r.Counts.Deltas, r.Did.Refolds, r.Did.Returns, r.Did.Discards)},
+		{"bytes per node and round", big(float64(r.BytesIn) / float64(max(r.Nodes, 1)) / float64(max(r.Rounds, 1)))},
+		{"one chain after", fmt.Sprintf("%d rounds, %s", r.AgreedIn, seconds(float64(r.AgreedMs)/1000))},
+		{"chain, state", shortID(r.Chain) + " " + shortID(r.State)},
+		{"history", r.History},
+	}
+	if r.Error != "" {
+		rows = append(rows, []string{"BROKEN", r.Error})
+	} else {
+		rows = append(rows, []string{"promises", "all kept"})
+	}
+	return table(out.out, rows...)
+}
