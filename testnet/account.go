@@ -140,21 +140,23 @@ func (m *member) entry(c *chain) (e entry, err error) {
 }
 
 // tellReturned takes the node's own word on which of its deltas that the chain
-// does not have were returned, where a lost chain took some with it: by the
-// ledger the two look alike.
+// does not have were returned: all others went with a lost chain, and by the
+// ledger the two look alike. Of a node that was killed the last word is missing,
+// so that no more is discarded than is not to be found elsewhere.
 func (m *member) tellReturned(e *entry) {
 	for p := range e.discarded {
-		var returned, discarded uint64
+		var returned uint64
 		for _, l := range m.lives {
-			if a := l.last.Account; p < len(a.OwnReturned) && p < len(a.OwnDiscarded) {
-				returned, discarded = returned+a.OwnReturned[p], discarded+a.OwnDiscarded[p]
+			if a := l.last.Account; p < len(a.OwnReturned) {
+				returned += a.OwnReturned[p]
 			}
 		}
-		if discarded > 0 {
-			all := e.returned[p] + e.discarded[p]
-			e.returned[p] = min(all, returned)
-			e.discarded[p] = all - e.returned[p]
+		all := e.returned[p] + e.discarded[p]
+		e.discarded[p] = all - min(all, returned)
+		if elsewhere := e.folded[p] + e.dropped[p] + e.unpublished[p]; e.died {
+			e.discarded[p] = min(e.discarded[p], e.trained-min(e.trained, elsewhere))
 		}
+		e.returned[p] = all - e.discarded[p]
 	}
 }
 

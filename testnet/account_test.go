@@ -188,6 +188,7 @@ func TestAccountOfAReturnedDelta(t *testing.T) {
 	a.close(1, 2, 0)
 	a.close(1, 3, 0) // a's delta of round 1 is now final without being folded
 	a.stop(100, 100, 10, 100)
+	a.m.lives[0].last.Account.OwnReturned = []uint64{0, 70}
 	b.stop(60, 60, 0, 5)
 	acc := fakeWorld(a, b).fakeAccount(t)
 	if got := acc.misfits(); len(got) != 0 {
@@ -195,6 +196,37 @@ func TestAccountOfAReturnedDelta(t *testing.T) {
 	}
 	if e := acc.entries[0]; e.returned[1] != 70 || e.discarded[1] != 0 {
 		t.Errorf("returned %v discarded %v", e.returned, e.discarded)
+	}
+}
+
+// What a lost chain took is final and in no chain, like what was returned; but
+// the node did not count it again.
+func TestAccountOfALostChain(t *testing.T) {
+	a, b := twoNodes(t)
+	a.close(1, 2, 0)
+	a.close(1, 3, 0)
+	a.stop(100, 100, 10, 30)
+	b.stop(60, 60, 0, 5)
+	acc := fakeWorld(a, b).fakeAccount(t)
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	if e := acc.entries[0]; e.returned[1] != 0 || e.discarded[1] != 70 {
+		t.Errorf("returned %v discarded %v", e.returned, e.discarded)
+	}
+}
+
+func TestAccountOfADamagedMemory(t *testing.T) {
+	a, b := twoNodes(t)
+	a.stop(100, 100, 6, 30)
+	b.stop(60, 60, 0, 5)
+	a.m.lives[0].last.Account.OwnDropped = []uint64{4, 0}
+	acc := fakeWorld(a, b).fakeAccount(t)
+	if got := acc.misfits(); len(got) != 0 {
+		t.Fatalf("misfits %q", got)
+	}
+	if got := acc.totals(); got.dropped != 3 || got.lost != 0 { // three quarters of 4
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -235,6 +267,57 @@ func TestChainOfAJoinerIsNoReference(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	a.must(s.Close())
+}
+
+// record closes rounds from..to of fragment 0 with the digests of a chain that
+// folded one id in each; other is the byte that tells chains apart.
+func (n *fakeNode) record(from, to uint32, other byte) {
+	n.t.Helper()
+	var chain outer.Digest
+	for round := uint32(1); round <= to; round++ {
+		id := n.publishedAs(round, other)
+		chain = outer.ChainDigest(chain, []outer.ID{outer.ID(id)})
+		if round >= from {
+			n.must(n.store.PutRound(0, round, store.Round{Chain: wire.Digest(chain), Tokens: uint64(round), Folded: []wire.Digest{id}}))
+		}
+	}
+}
+
+// publishedAs puts a delta of a made-up author into the ledger.
+func (n *fakeNode) publishedAs(round uint32, other byte) wire.Digest {
+	n.t.Helper()
+	key := ed25519.NewKeyFromSeed(append(make([]byte, 31), other))
+	payload := []byte{byte(round)}
+	h := wire.SignHeader(key, fakeRun, wire.Header{Round: round, Steps: 1, Tokens: 1, Codec: 4, Size: 1, Payload: wire.Sum(payload)})
+	id := h.Header.ID(fakeRun)
+	n.must(n.store.PutDelta(id, h, payload))
+	return id
+}
+
+// A chain that begins late in one ledger goes on in those that lead to it, and in
+// no other.
+func TestChainAcrossLedgers(t *testing.T) {
+	late, lost, middle, early := newFakeNode(t, 0), newFakeNode(t, 1), newFakeNode(t, 2), newFakeNode(t, 3)
+	late.record(7, 9, 1)
+	lost.record(1, 9, 2)
+	middle.record(4, 8, 1)
+	early.record(1, 5, 1)
+	defer func() {
+		for _, n := range []*fakeNode{late, lost, middle, early} {
+			n.must(n.store.Close())
+		}
+	}()
+	plan := outer.Plan{{Len: 1}}
+	c, err := readChain(ledgers{late.store, lost.store, middle.store, early.store}, plan, fakeUnion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.closed[0] != 9 || c.tokens[0] != 9 || c.deltas != 9 || len(c.sums) != 1 {
+		t.Errorf("%d rounds, %d tokens, %d deltas of %d authors", c.closed[0], c.tokens[0], c.deltas, len(c.sums))
+	}
+	if _, err := readChain(ledgers{late.store, lost.store, early.store}, plan, fakeUnion); err == nil || !strings.Contains(err.Error(), "round 7") {
+		t.Errorf("with a gap: %v", err)
+	}
 }
 
 func TestTotalsAddUpExactly(t *testing.T) {
