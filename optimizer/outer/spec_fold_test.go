@@ -227,9 +227,17 @@ func (x *textFold) median(t int, limit float64) float64 {
 	return last
 }
 
-// merge is F-17 to F-19.
+// merge is F-17 to F-19, and F-29.
 func (x *textFold) merge() {
 	x.u = make([]float64, x.f.Len)
+	if x.p.Merge == outer.MergeClip {
+		x.each(func(t, at, n int) {
+			for move := range 3 {
+				x.move(t, at, x.u[at:at+n], move == 0)
+			}
+		})
+		return
+	}
 	x.each(func(t, at, n int) {
 		u := x.u[at : at+n]
 		if x.p.Merge == outer.MergeMean || x.f.Tensors[t].Mean || !x.direction(t, at, u) {
@@ -237,6 +245,52 @@ func (x *textFold) merge() {
 			x.sum(u, at, func(i int) float64 { return x.weights[i] * x.clips[i][t] / x.total })
 		}
 	})
+}
+
+// move is one move of F-29.
+func (x *textFold) move(t, at int, u []float64, first bool) {
+	distances := make([]float64, len(x.set))
+	for i := range x.set {
+		distances[i] = x.norms[i][t] * x.clips[i][t]
+		if !first {
+			from := make([]float64, len(u))
+			for j := range u {
+				clipped := x.clips[i][t] * float64(x.values[i][at+j])
+				from[j] = float64(clipped) - u[j]
+			}
+			distances[i] = norm(from)
+		}
+	}
+	tau, pulled := x.lowerMedian(distances), 0.0
+	pulls := make([]float64, len(x.set))
+	for i, d := range distances {
+		pulls[i] = x.weights[i] / x.total
+		if d > tau {
+			pulls[i] = pulls[i] * tau / d
+		}
+		pulled += pulls[i]
+	}
+	for j := range u {
+		u[j] *= 1 - pulled
+	}
+	x.sum(u, at, func(i int) float64 { return pulls[i] * x.clips[i][t] })
+}
+
+// lowerMedian is that of F-15 over all deltas.
+func (x *textFold) lowerMedian(values []float64) float64 {
+	var order []int
+	for i := range values {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	sum, last := 0.0, 0.0
+	for _, i := range order {
+		sum += x.weights[i]
+		if last = values[i]; 2*sum >= x.total {
+			break
+		}
+	}
+	return last
 }
 
 // sum adds factor times the values of each delta.

@@ -29,7 +29,7 @@ func TestSpecFold(t *testing.T) {
 		"F-7": specEnd, "F-8": specArithmetic, "F-9": specNorm, "F-10": specNorms, "F-11": specWeight, "F-12": specPrecision,
 		"F-13": specShare, "F-14": specLimit, "F-15": specMedian, "F-16": specReference, "F-17": specMean, "F-18": specDirection,
 		"F-19": specOpposition, "F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens,
-		"F-24": specChain, "F-25": specTip, "F-26": specState, "F-27": specTipRefused, "F-28": specGenesisTip,
+		"F-24": specChain, "F-25": specTip, "F-26": specState, "F-27": specTipRefused, "F-28": specGenesisTip, "F-29": specCentred,
 	})
 }
 
@@ -279,7 +279,7 @@ func specSet(t *testing.T, s *spectest.Spec) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := plain()
 		p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.BF16, codec.Int8, codec.Int4}).Draw(rt, "codec")
-		p.Merge = rapid.SampledFrom([]string{outer.MergeRDA, outer.MergeMean}).Draw(rt, "merge")
+		p.Merge = rapid.SampledFrom([]string{outer.MergeRDA, outer.MergeMean, outer.MergeClip}).Draw(rt, "merge")
 		p.Mu, p.Eta = rapid.SampledFrom([]float64{0, 0.5, 0.9}).Draw(rt, "mu"), rapid.SampledFrom([]float64{0, 0.7, 1}).Draw(rt, "eta")
 		p.MaxShare, p.ClipFactor = rapid.Float64Range(0.01, 1).Draw(rt, "share"), rapid.Float64Range(1, 3).Draw(rt, "clip")
 		tip := outer.Genesis(f, random(9, f.Len), p)
@@ -505,6 +505,25 @@ func specDirection(t *testing.T, s *spectest.Spec) {
 	}
 	if tip, _ = agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, 0, 0)); tip.Anchor[0] != 0 {
 		t.Errorf("nothing moves the anchor to %v", tip.Anchor)
+	}
+}
+
+func specCentred(t *testing.T, s *spectest.Spec) {
+	p, f := plain(), fragment("lm_head.weight", 3, "w", 20)
+	p.Merge, p.ClipFactor = outer.MergeClip, 1e6
+	tip := zeroTip(p, f)
+	for round := uint32(1); round <= 4; round++ {
+		var set []outer.Contribution
+		for author := range byte(5) {
+			v := random(uint64(round)*8+uint64(author), f.Len)
+			tensor.Scale(float32(author), v)
+			set = append(set, delta(t, p, author, round, v...))
+		}
+		tip, _ = agree(t, p, f, tip, set...)
+	}
+	one := fragment("w", 1)
+	if tip, _ := agree(t, p, one, zeroTip(p, one), delta(t, p, 1, 1, 1), delta(t, p, 2, 1, 1), delta(t, p, 3, 1, 1000)); tip.Anchor[0] > 2 {
+		t.Errorf("1, 1 and 1000 give %v", tip.Anchor[0])
 	}
 }
 
