@@ -203,6 +203,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Waiting += t.Waiting
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending
+		sum.Asleep += t.Asleep
 		sum.Total += t.Total
 	}
 	return &sum

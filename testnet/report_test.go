@@ -176,3 +176,13 @@ func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Of a node of two processes every column is the sum, that of its sleep too.
+func TestTimeAccountAddsUp(t *testing.T) {
+	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Total: 45}
+	m := &member{lives: []*life{{last: status.Snapshot{Time: one}}, {last: status.Snapshot{Time: one}}}}
+	want := status.TimeAccount{Step: 2, Paced: 4, Publish: 6, Adopt: 8, Save: 10, Joining: 12, Ending: 14, Asleep: 16, Waiting: 18, Total: 90}
+	if got := *m.timeAccount(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
