@@ -288,6 +288,9 @@ func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, dropped out
 	if err := l.Discard(a.Fragment, a.Discarded); err != nil {
 		return err
 	}
+	if err := l.Regain(a.Fragment, a.Regained); err != nil {
+		return err
+	}
 	if a.Heal {
 		dropped, err := l.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
 		if err != nil {

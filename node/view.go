@@ -192,6 +192,7 @@ func (v *view) folded(w outer.WantFold, res foldResult) {
 func (v *view) adopted(n *node, a outer.Adopt) {
 	v.returned[a.Fragment] += n.owned.tokens(a.Returned)
 	v.discarded[a.Fragment] += n.owned.tokens(a.Discarded)
+	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], n.owned.tokens(a.Regained))
 	mine := func(seq uint64) bool { return seq >= n.firstSeq }
 	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {
 		v.joined = time.Now()

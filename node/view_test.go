@@ -131,6 +131,10 @@ func TestAdoptedIsAccountedFor(t *testing.T) {
 	if v := n.view; v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
 		t.Errorf("returned %v, discarded %v, joined %v", v.returned, v.discarded, v.joined)
 	}
+	n.view.adopted(n, outer.Adopt{Fragment: 1, Regained: []uint64{1}})
+	if got := n.view.discarded[1]; got != 300 {
+		t.Errorf("%d tokens discarded after one of two was folded after all", got)
+	}
 	n.view.adopted(n, outer.Adopt{Fragment: 0, Fold: []uint64{7}})
 	if n.view.joined.IsZero() {
 		t.Error("its first folded delta is not noticed")

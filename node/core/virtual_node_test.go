@@ -315,6 +315,9 @@ func (n *node) decode(p int, payload []byte) []float32 {
 
 func (n *node) adopt(a outer.Adopt) {
 	err := n.learner.Discard(a.Fragment, a.Discarded)
+	if err == nil {
+		err = n.learner.Regain(a.Fragment, a.Regained)
+	}
 	switch {
 	case err != nil:
 	case a.Heal:

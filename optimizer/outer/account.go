@@ -58,9 +58,12 @@ func (l *Learner) Account(p int) Account {
 	a := f.account
 	a.Pending = f.pending
 	for _, o := range f.own {
-		if o.Folded {
+		switch {
+		case o.Folded:
 			a.Folded.add(o.work())
-		} else {
+		case o.gone:
+			a.Discarded.add(o.work())
+		default:
 			a.InFlight.add(o.work())
 		}
 	}
@@ -93,14 +96,14 @@ func (f *learning) checkMoves(tip *Tip, fold, unfold, returned []uint64) error {
 	return nil
 }
 
-// checkMove tells whether each of seqs is known, once, and folded or not as it should be.
+// checkMove tells whether each of seqs is known, once, and folded or in flight as it should be.
 func (f *learning) checkMove(what string, seqs []uint64, folded bool) error {
 	for i, seq := range seqs {
 		o := f.find(seq)
 		if o == nil || slices.Contains(seqs[:i], seq) {
 			return fmt.Errorf("%s own delta %d: it is unknown or named twice", what, seq)
 		}
-		if o.Folded != folded {
+		if o.Folded != folded || o.inFlight() == folded {
 			return fmt.Errorf("%s own delta %d: folded must be %t before", what, seq, folded)
 		}
 	}

@@ -39,6 +39,7 @@ type learning struct {
 // ownDelta is a delta of this learner that is not final.
 type ownDelta struct {
 	Own
+	gone    bool   // from theta, though it may not be folded; see Discard
 	payload []byte // nil once folded: then it is read back where needed
 }
 
@@ -172,10 +173,10 @@ func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	return u, nil
 }
 
-// addUnfolded adds sign times q of every own delta that is not folded to l.sum.
+// addUnfolded adds sign times q of every own delta that is in flight to l.sum.
 func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	for i := range f.own {
-		if !f.own[i].Folded {
+		if f.own[i].inFlight() {
 			if err := l.addOwn(f, &f.own[i], sign); err != nil {
 				return err
 			}
@@ -298,26 +299,52 @@ func (l *Learner) TakeBack(p int, seq uint64) error {
 	return nil
 }
 
-// Forget drops own deltas of fragment p that are folded and final.
+// Forget drops own deltas of fragment p that are final, and folded or discarded.
 func (l *Learner) Forget(p int, seqs []uint64) error {
 	f := &l.frags[p]
-	if err := f.checkMove("forget", seqs, true); err != nil {
-		return fmt.Errorf("fragment %d: %w", p, err)
+	for _, seq := range seqs {
+		o := f.find(seq)
+		switch {
+		case o == nil || o.inFlight():
+			return fmt.Errorf("fragment %d: forget own delta %d: it is unknown or in flight", p, seq)
+		case o.Folded:
+			f.drop([]uint64{seq}, &f.account.Folded)
+		default:
+			f.drop([]uint64{seq}, &f.account.Discarded)
+		}
 	}
-	f.drop(seqs, &f.account.Folded)
 	return nil
 }
 
-// Discard drops own deltas of fragment p that were folded on a lost chain. Call it before Adopt takes
-// the winner's tip: their progress left theta when they were folded and does not come back.
+// Discard says that own deltas of fragment p were folded on a chain that is left for another, which does
+// not fold them. Call it before Adopt takes the tip: their progress left theta when they were folded and
+// does not come back.
 func (l *Learner) Discard(p int, seqs []uint64) error {
 	f := &l.frags[p]
 	if err := f.checkMove("discard", seqs, true); err != nil {
 		return fmt.Errorf("fragment %d: %w", p, err)
 	}
-	f.drop(seqs, &f.account.Discarded)
+	for _, seq := range seqs {
+		o := f.find(seq)
+		o.Folded, o.gone = false, true
+	}
 	return nil
 }
+
+// Regain says that the next tip folds own deltas of fragment p that were discarded. Call it before Adopt.
+func (l *Learner) Regain(p int, seqs []uint64) error {
+	f := &l.frags[p]
+	for _, seq := range seqs {
+		o := f.find(seq)
+		if o == nil || !o.gone || o.Folded {
+			return fmt.Errorf("fragment %d: regain own delta %d: it was not discarded", p, seq)
+		}
+		o.Folded = true
+	}
+	return nil
+}
+
+func (o *ownDelta) inFlight() bool { return !o.Folded && !o.gone }
 
 func (f *learning) find(seq uint64) *ownDelta {
 	i := slices.IndexFunc(f.own, func(o ownDelta) bool { return o.Seq == seq })

@@ -36,6 +36,7 @@ type modelOwn struct {
 	steps  uint32
 	base   uint32
 	folded bool
+	gone   bool
 }
 
 func newLearnerModel(t *rapid.T) *learnerModel {
@@ -122,11 +123,16 @@ func (m *learnerModel) addU(p int, q []float32, sign float64) {
 	}
 }
 
-// some draws a part of the own deltas that are folded or not.
+// some draws a part of the own deltas that are folded or in flight.
 func (m *learnerModel) some(p int, folded bool, what string) []uint64 {
+	return m.which(p, what, func(o *modelOwn) bool { return o.folded == folded && !o.gone })
+}
+
+// which draws a part of the own deltas that pick selects.
+func (m *learnerModel) which(p int, what string, pick func(*modelOwn) bool) []uint64 {
 	var seqs []uint64
 	for seq, o := range m.own[p] {
-		if o.folded == folded {
+		if pick(o) {
 			seqs = append(seqs, seq)
 		}
 	}
@@ -213,18 +219,43 @@ func (m *learnerModel) heal(t *rapid.T) {
 	m.pending[p] = 0
 }
 
-func (m *learnerModel) forget(t *rapid.T)  { m.drop(t, m.l.Forget, m.gone) }
-func (m *learnerModel) discard(t *rapid.T) { m.drop(t, m.l.Discard, m.fork) }
-
-func (m *learnerModel) drop(t *rapid.T, drop func(int, []uint64) error, column []uint64) {
+func (m *learnerModel) forget(t *rapid.T) {
 	p := m.fragment()
-	seqs := m.some(p, true, "stays")
-	if err := drop(p, seqs); err != nil {
+	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded || o.gone })
+	if err := m.l.Forget(p, seqs); err != nil {
 		t.Fatal(err)
 	}
 	for _, seq := range seqs {
-		column[p] += m.own[p][seq].tokens
+		if o := m.own[p][seq]; o.folded {
+			m.gone[p] += o.tokens
+		} else {
+			m.fork[p] += o.tokens
+		}
 		delete(m.own[p], seq)
+	}
+}
+
+// discard leaves a chain for one that does not fold some of the own deltas, and
+// regain has it fold them after all: theta does not move.
+func (m *learnerModel) discard(t *rapid.T) {
+	p := m.fragment()
+	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded })
+	if err := m.l.Discard(p, seqs); err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range seqs {
+		m.own[p][seq].folded, m.own[p][seq].gone = false, true
+	}
+}
+
+func (m *learnerModel) regain(t *rapid.T) {
+	p := m.fragment()
+	seqs := m.which(p, "stays discarded", func(o *modelOwn) bool { return o.gone && !o.folded })
+	if err := m.l.Regain(p, seqs); err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range seqs {
+		m.own[p][seq].folded = true
 	}
 }
 
@@ -241,6 +272,10 @@ func (m *learnerModel) restart(t *rapid.T) {
 		m.pending[p] = 0
 		var own []Own
 		for seq, o := range m.own[p] {
+			if o.gone { // the ledger has forgotten it
+				delete(m.own[p], seq)
+				continue
+			}
 			own = append(own, Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens, Folded: o.folded})
 		}
 		if err := m.l.Restore(p, own); err != nil {
@@ -254,11 +289,11 @@ func (m *learnerModel) check(t *rapid.T) {
 	for p, f := range m.plan {
 		got := make([]float32, f.Len)
 		f.Gather(m.theta, got)
-		var inFlight, folded uint64
+		var inFlight, folded, discarded uint64
 		for i := range got {
 			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
 			for _, o := range m.own[p] {
-				if !o.folded {
+				if !o.folded && !o.gone {
 					want += float64(o.q[i])
 				}
 			}
@@ -267,17 +302,20 @@ func (m *learnerModel) check(t *rapid.T) {
 			}
 		}
 		for _, o := range m.own[p] {
-			if o.folded {
+			switch {
+			case o.folded:
 				folded += o.tokens
-			} else {
+			case o.gone:
+				discarded += o.tokens
+			default:
 				inFlight += o.tokens
 			}
 		}
 		a := m.l.Account(p)
 		if a.Pending.Tokens != m.pending[p] || a.InFlight.Tokens != inFlight || a.Folded.Tokens != folded+m.gone[p] ||
-			a.Overwritten.Tokens != m.lost[p] || a.Discarded.Tokens != m.fork[p] {
+			a.Overwritten.Tokens != m.lost[p] || a.Discarded.Tokens != discarded+m.fork[p] {
 			t.Fatalf("fragment %d: account %+v; want pending %d, in flight %d, folded %d, overwritten %d, discarded %d",
-				p, a, m.pending[p], inFlight, folded+m.gone[p], m.lost[p], m.fork[p])
+				p, a, m.pending[p], inFlight, folded+m.gone[p], m.lost[p], discarded+m.fork[p])
 		}
 	}
 }
@@ -287,7 +325,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "take back": m.takeBack, "heal": m.heal, "restart": m.restart, "": m.check,
+			"discard": m.discard, "regain": m.regain, "take back": m.takeBack, "heal": m.heal, "restart": m.restart, "": m.check,
 		})
 	})
 }
@@ -297,7 +335,7 @@ func TestAccountAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "take back": m.takeBack, "heal": m.heal,
+			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "regain": m.regain, "take back": m.takeBack, "heal": m.heal,
 			"": func(t *rapid.T) {
 				for p := range m.plan {
 					if total := m.l.Account(p).Total(); total.Tokens != m.trained {

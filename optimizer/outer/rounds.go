@@ -81,6 +81,7 @@ type ownRound struct {
 	steps  uint32
 	tokens uint64
 	folded bool // in the tip last adopted
+	gone   bool // from theta, as tips were taken whole that did not fold it
 	handed bool // some peer has it
 }
 

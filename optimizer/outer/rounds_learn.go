@@ -125,6 +125,27 @@ func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
 	m.askDraft(now, f)
 }
 
+// move notes what a tip does to an own delta: in says that its chain folds it,
+// whole that the tip was taken from another node. A delta that was folded here and
+// not there is gone from theta for good: the winner's learners have made
+// something else of that round. Repair may still bring it to them, and a later
+// tip fold it.
+func (a *Adopt) move(o *ownRound, in, whole bool) {
+	switch {
+	case in == o.folded:
+	case in && o.gone:
+		a.Regained = append(a.Regained, o.seq)
+	case in:
+		a.Fold = append(a.Fold, o.seq)
+	case o.gone || whole:
+		o.gone = true
+		a.Discarded = append(a.Discarded, o.seq)
+	default:
+		a.Unfold = append(a.Unfold, o.seq)
+	}
+	o.folded = in
+}
+
 // settle compares own deltas with the chain that a new tip follows and notes
 // the seqs that entered it, left it, or became final inside or outside of it.
 func (f *fragment) settle(p Params, a *Adopt, whole bool) {
@@ -133,21 +154,12 @@ func (f *fragment) settle(p Params, a *Adopt, whole bool) {
 		l, known := f.link(o.round)
 		if known || o.round > a.Tip.Round {
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
-			switch {
-			case !in && o.folded && whole && o.round <= a.Tip.Round:
-				a.Discarded = append(a.Discarded, o.seq)
-				continue
-			case in && !o.folded:
-				a.Fold = append(a.Fold, o.seq)
-			case !in && o.folded:
-				a.Unfold = append(a.Unfold, o.seq)
-			}
-			o.folded = in
+			a.move(&o, in, whole && o.round <= a.Tip.Round)
 		}
 		switch final := o.round+p.WindowUnion <= f.closed; {
 		case !final:
 			kept = append(kept, o)
-		case o.folded:
+		case o.folded || o.gone:
 			a.Forgotten = append(a.Forgotten, o.seq)
 		default:
 			a.Returned = append(a.Returned, o.seq)

@@ -132,7 +132,7 @@ func (m *Rounds) AllHanded() bool {
 	}
 	for _, f := range m.frags {
 		for _, o := range f.own {
-			if !o.handed && !o.folded {
+			if !o.handed && !o.folded && !o.gone {
 				return false
 			}
 		}
@@ -153,7 +153,7 @@ func (m *Rounds) Bases(p int) []uint32 {
 // contain.
 func (m *Rounds) InFlight(p int) (tokens uint64) {
 	for _, o := range m.frags[p].own {
-		if !o.folded {
+		if !o.folded && !o.gone {
 			tokens += o.tokens
 		}
 	}
