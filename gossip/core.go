@@ -142,6 +142,9 @@ func (c *Core) beat(b wire.Beat) {
 		return
 	}
 	c.roster.said(p, b.Capability)
+	if p.unequal == 0 && c.live(p) {
+		c.snapshot.equal()
+	}
 	if p.stateDiffers {
 		c.audit.want(p)
 	}

@@ -49,7 +49,9 @@ const (
 //     peers have to say as much.
 //
 // A node that is merely far behind, with no fork, takes tips too, if most
-// peers are ahead of it: one peer's word could be a lie, and union is safe. A
+// peers are ahead of it: one peer's word could be a lie, and union is safe. Not
+// while the tips that it took last are fresh: rounds closed while they travelled,
+// and would while the next ones do. A
 // base above what this node closed leaves nothing to unite, and needs more than
 // one peer's word all the same: until it has it, this node holds.
 func (r *repair) judge(s *session) decision {
@@ -79,7 +81,7 @@ func (r *repair) judge(s *session) decision {
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
 	case give > 0:
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
-	case r.farBehind(s):
+	case !r.snapshot.fresh() && r.farBehind(s):
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
 	}
 	return decision{course: unite}

@@ -11,35 +11,33 @@ import (
 type link struct {
 	upFree, downFree Time
 	onWire           []*shipment // that this node sends
-	sent, got        int64       // bytes of chunks that left and that arrived whole
+	got              int64       // bytes of chunks that arrived whole
 	cut              int64       // bytes that arrived of chunks that did not
 }
 
 // shipment is an answer on its way.
 type shipment struct {
-	to         *node
-	bytes      int
-	start, end Time // when its first and its last byte leave
-	lost       bool
+	to      *node
+	bytes   int
+	arrives Time // when its last byte does
+	lost    bool
 }
 
 // ship sends an answer over the links of both nodes.
 func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error)) {
 	w := n.w
 	took := Time(float64(len(b)) / w.opt.link)
-	s := &shipment{to: to, bytes: len(b), start: max(w.now, n.link.upFree)}
-	s.end = s.start + took
-	n.link.upFree = s.end
-	to.link.downFree = max(s.end, to.link.downFree+took)
+	n.link.upFree = max(w.now, n.link.upFree) + took
+	to.link.downFree = max(n.link.upFree, to.link.downFree+took)
+	s := &shipment{to: to, bytes: len(b), arrives: to.link.downFree + w.delay()}
 	n.link.onWire = append(n.link.onWire, s)
 	core := n.core
-	w.after(s.end-w.now, func() {
+	w.after(n.link.upFree-w.now, func() {
 		if n.up && n.core == core {
-			n.link.sent += int64(len(b))
 			n.do(func() { n.core.Left(w.now, handle) })
 		}
 	})
-	w.after(to.link.downFree-w.now+w.delay(), func() {
+	w.after(s.arrives-w.now, func() {
 		n.link.onWire = slices.DeleteFunc(n.link.onWire, func(x *shipment) bool { return x == s })
 		if n.up && n.core == core {
 			n.do(func() { n.core.Replied(w.now, handle) })
@@ -49,10 +47,18 @@ func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error))
 			return
 		}
 		if len(b) > wire.ChunkSize/2 {
-			to.link.got += int64(len(b))
+			to.link.got += int64(len(b) - 1) // without the status
 		}
 		once(b, nil)
 	})
+}
+
+// hangUp ends the calls to a node whose connection is gone.
+func (n *node) hangUp(to *node) {
+	for _, end := range n.asked[to.index] {
+		n.w.after(1, func() { end(nil, errDown) })
+	}
+	delete(n.asked, to.index)
 }
 
 // sever loses what is on the way to a node whose connection is gone.
@@ -62,8 +68,9 @@ func (n *node) sever(to *node) {
 			continue
 		}
 		s.lost = true
-		if sent := n.w.now - s.start; sent > 0 && s.bytes > wire.ChunkSize/2 {
-			to.link.cut += min(int64(float64(sent)*n.w.opt.link), int64(s.bytes))
+		left := int(float64(s.arrives-n.w.now) * n.w.opt.link)
+		if left < s.bytes && s.bytes > wire.ChunkSize/2 {
+			to.link.cut += int64(s.bytes - left)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (w *world) add() *node {
 		w: w, index: i, key: key, id: wire.PeerIDOf(key), up: true, state: wire.Training,
 		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){},
 		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, tips: map[wire.Digest][]wire.Digest{},
-		offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{},
+		asked: map[int][]func([]byte, error){}, offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{},
 		chain: newFakeChain(w.run, w.opt.fragments),
 	}
 	w.nodes = append(w.nodes, n)
@@ -162,6 +162,8 @@ func (w *world) disconnect(i, j int) {
 	delete(b.links, i)
 	a.sever(b)
 	b.sever(a)
+	a.hangUp(b)
+	b.hangUp(a)
 	for _, pair := range [][2]*node{{a, b}, {b, a}} {
 		n, p := pair[0], pair[1]
 		if n.up {

@@ -22,6 +22,7 @@ type node struct {
 	side     int // of a partition
 	messages map[wire.Digest]bool
 	handles  uint64
+	asked    map[int][]func([]byte, error)  // what ends the calls to a peer
 	waiting  map[uint64]func(answer []byte) // by handle
 	chunks   map[wire.Digest][]byte
 	resume   []uint32                      // what Fetching said
@@ -37,6 +38,7 @@ type node struct {
 
 	// faults
 	withhold bool // never answers payload requests
+	ignores  wire.RequestKind
 	corrupt  bool // answers them with wrong bytes
 	mute     bool // receives and says nothing
 	lie      func(kind wire.RequestKind, body []byte) []byte
@@ -189,9 +191,13 @@ func (n *node) call(e Call) {
 			n.answer(core, e.ID, b, err)
 		}
 	}
+	n.asked[p.index] = append(n.asked[p.index], once)
 	n.w.after(Time(e.TimeoutMs), func() { once(nil, errDown) })
 	n.w.after(n.w.delay(), func() {
 		if !p.up || p.mute || !p.links[n.index] {
+			return
+		}
+		if r, _ := wire.DecodeRequest(e.Request); r.Kind == p.ignores {
 			return
 		}
 		p.handles++

@@ -21,6 +21,7 @@ type snapshot struct {
 	attempt  int                  // counts manifests; answers to an earlier one are ignored
 	failed   int                  // donors in a row of which no chunk was stored, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
+	took     Time                 // when tips were last put in place; 0: digests were equal since
 	resume   []uint32             // rounds of tips of which chunks are stored, nil for none
 	donor    wire.PeerID
 	manifest wire.Manifest
@@ -65,8 +66,16 @@ func (s *snapshot) cancel() {
 func (s *snapshot) installed() {
 	if s.stage == installing {
 		s.stage, s.resume, s.failed = idle, nil, 0
+		s.took = s.now
 	}
 }
+
+// fresh reports whether the tips that this node took are still to be brought up
+// to date: it has not shown the digests of any peer since.
+func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlMs }
+
+// equal says that this node shows the digests of a peer.
+func (s *snapshot) equal() { s.took = 0 }
 
 // refused says that the tips could not be put in place: their donor comes after
 // all others from now on.

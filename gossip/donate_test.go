@@ -1,0 +1,186 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+// wants has a peer ask for a chunk; the handle names both.
+func (a *alone) wants(peer byte, number uint64) []Effect {
+	return a.ask(uint64(peer)<<32+number, peer, wire.Request{Kind: wire.GetChunk, Digest: wire.Digest{peer, byte(number)}})
+}
+
+// given are the peers to whom chunks go.
+func given(effects []Effect) (peers []byte) {
+	for _, e := range effects {
+		if c, ok := e.(ReplyChunk); ok {
+			peers = append(peers, byte(c.Handle>>32))
+		}
+	}
+	return peers
+}
+
+func TestOneChunkAtATimeToOneAsker(t *testing.T) {
+	a := newAlone()
+	if got := given(a.wants(1, 0)); len(got) != 1 {
+		t.Fatalf("given to %v", got)
+	}
+	for i := range uint64(maxChunkAhead) {
+		if e := a.wants(1, i+1); len(e) != 0 {
+			t.Fatalf("request %d ahead: %v", i, e)
+		}
+	}
+	if s := status(a.wants(1, 99)); s != wire.Busy {
+		t.Errorf("status %v for one request too many, want busy", s)
+	}
+	for i := range uint64(maxChunkAhead) {
+		a.core.Left(a.now, 1<<32+i)
+		e := a.core.Effects()
+		if len(given(e)) != 1 || e[0].(ReplyChunk).Handle != 1<<32+i+1 {
+			t.Fatalf("after chunk %d left: %v", i, e)
+		}
+		a.core.Replied(a.now, 1<<32+i)
+		if e := a.core.Effects(); len(e) != 0 {
+			t.Fatalf("the receipt of chunk %d gives another: %v", i, e)
+		}
+	}
+}
+
+func TestChunksAwayAreBounded(t *testing.T) {
+	a := newAlone()
+	var got []byte
+	for p := range byte(maxChunkAskers) {
+		got = append(got, given(a.wants(p+1, 0))...)
+		a.wants(p+1, 1)
+	}
+	if len(got) != maxChunksAway {
+		t.Errorf("chunks leave to %v, want %d at once", got, maxChunksAway)
+	}
+	if s := status(a.wants(99, 0)); s != wire.Busy {
+		t.Errorf("status %v for one asker too many, want busy", s)
+	}
+}
+
+// Beside a payload of the run one chunk leaves, however many ask.
+func TestPayloadsComeBeforeChunks(t *testing.T) {
+	a := newAlone()
+	id := a.hold(9, 1, 5000)
+	a.ask(7, 50, payloadRequest(id, 0))
+	var got []byte
+	for p := range byte(4) {
+		got = append(got, given(a.wants(p+1, 0))...)
+	}
+	if len(got) != maxChunksBeside {
+		t.Errorf("chunks leave to %v beside a payload, want %d", got, maxChunksBeside)
+	}
+	a.core.Replied(a.now, 7)
+	if got = append(got, given(a.core.Effects())...); !slices.Equal(got, []byte{1, 2, 3, 4}) {
+		t.Errorf("after the payload chunks leave to %v", got)
+	}
+}
+
+// An asker that does not read holds its own chunk, and nobody else's for long.
+func TestSlowReaderKeepsNobodyOut(t *testing.T) {
+	a := newAlone()
+	for p := range byte(maxChunksAway) {
+		a.wants(p+1, 0)
+		a.wants(p+1, 1)
+	}
+	if got := given(a.wants(9, 0)); len(got) != 0 {
+		t.Fatalf("given to %v", got)
+	}
+	a.core.Tick(chunkSlotMs)
+	if got := given(a.core.Effects()); !slices.Equal(got, []byte{9}) {
+		t.Errorf("chunks leave to %v, want to the one that waits", got)
+	}
+}
+
+func TestAskerThatIsGone(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	for p := range byte(maxChunksAway) {
+		a.wants(p+1, 0)
+	}
+	a.wants(1, 1)
+	a.wants(9, 0)
+	a.core.PeerDown(a.now, wire.PeerID{1})
+	e := a.core.Effects()
+	if s := status(e); s != wire.Busy || !slices.Equal(given(e), []byte{9}) {
+		t.Errorf("what waited for a lost peer ends with %v, chunks leave to %v", s, given(e))
+	}
+	a.wants(9, 1)
+	a.core.Replied(a.now, 9<<32+1) // the stream of a request that waits has failed
+	if n := len(a.core.serve.donate.askers[0].waiting); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+}
+
+func TestWaitForATurnEnds(t *testing.T) {
+	a := newAlone()
+	a.wants(1, 0)
+	a.wants(1, 1)
+	a.core.Tick(chunkWaitMs)
+	if s := status(a.core.Effects()); s != wire.Busy {
+		t.Errorf("status %v after the longest wait, want busy", s)
+	}
+	a.core.Left(a.now, 1<<32)
+	a.core.Tick(chunkWaitMs + 1)
+	if n := len(a.core.serve.donate.askers); n != 0 {
+		t.Errorf("%d askers are remembered for nothing", n)
+	}
+}
+
+// Whatever leaves first: nobody that waits for its turn sees another have two.
+func TestAskersTakeTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := newAlone()
+		askers := byte(rapid.IntRange(2, maxChunkAskers).Draw(t, "askers"))
+		var leaving []uint64
+		passed := map[byte]map[byte]bool{} // of each asker that waits: who had a turn meanwhile
+		number := uint64(0)
+		take := func(effects []Effect) {
+			for _, e := range effects {
+				c, ok := e.(ReplyChunk)
+				if !ok {
+					continue
+				}
+				leaving = append(leaving, c.Handle)
+				p := byte(c.Handle >> 32)
+				delete(passed, p)
+				for q, others := range passed {
+					if others[p] {
+						t.Fatalf("%d had two turns while %d waited for one", p, q)
+					}
+					others[p] = true
+				}
+			}
+		}
+		ask := func(p byte) {
+			number++
+			take(a.wants(p, number))
+		}
+		for p := byte(1); p <= askers; p++ {
+			passed[p] = map[byte]bool{}
+			ask(p)
+			ask(p)
+		}
+		for range 60 {
+			i := rapid.IntRange(0, len(leaving)-1).Draw(t, "leaves")
+			handle, p := leaving[i], byte(leaving[i]>>32)
+			leaving = slices.Delete(leaving, i, i+1)
+			passed[p] = map[byte]bool{}
+			a.core.Left(a.now, handle)
+			take(a.core.Effects())
+			a.core.Replied(a.now, handle)
+			take(a.core.Effects())
+			ask(p)
+		}
+		if want := min(int(askers), maxChunksAway); len(leaving) != want {
+			t.Fatalf("%d chunks leave at once, want %d", len(leaving), want)
+		}
+	})
+}

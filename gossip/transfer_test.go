@@ -1,0 +1,209 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// donors is a world of n nodes that have trained and rest, each with a link of
+// so many bytes per ms, and with tips of so many chunks per fragment.
+func donors(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
+	return ran(t, seed, n, options{tipBytes: chunks * wire.ChunkSize, link: rate})
+}
+
+// tips are the bytes of all tips.
+func (w *world) tipsSize() int64 { return int64(w.opt.fragments * w.tipBytes()) }
+
+func (n *node) joined() bool { return slices.ContainsFunc(n.effects, isSnapshot) }
+
+// trains makes the nodes go on with a round each period, which those that join
+// later close as well.
+func (w *world) trains(period Time, size int) {
+	founders := w.nodes
+	for _, n := range founders {
+		n.state = wire.Training
+	}
+	var next func()
+	next = func() {
+		r := founders[len(founders)-1].chain.closed[0] + 1
+		for _, n := range founders {
+			n.round(r, size)
+		}
+		w.after(period*3/4, func() {
+			for _, n := range w.nodes {
+				n.closeAll(r)
+			}
+		})
+		w.after(period, next)
+	}
+	w.after(1, next)
+}
+
+// A join takes at most 1.3 times what its bytes take on the joiner's link, and a
+// round, with one donor, with four, and with one of four that dies midway.
+func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
+	const rate, period, size = 1000, 500, 4000
+	for _, c := range []struct {
+		donors int
+		dies   bool
+	}{{1, false}, {4, false}, {4, true}, {2, true}} {
+		t.Run(fmt.Sprintf("%d donors, one dies %v", c.donors, c.dies), func(t *testing.T) {
+			w := donors(t, 60, c.donors, 8, rate)
+			w.trains(period, size)
+			w.runUntil(w.now + 2*period)
+			began := w.now
+			n := w.join(w.nodes[0].id)
+			if c.dies {
+				w.after(Time(w.tipsSize()/2/rate), func() { w.kill(0) })
+			}
+			if !w.runUntilTrue(w.now+120_000, func() bool {
+				equal, _ := n.core.Equal(w.now)
+				return n.joined() && equal
+			}) {
+				t.Fatal("the joiner never shows the digests of a peer")
+			}
+			took, bytes := w.now-began, w.tipsSize()+n.received
+			if most := Time(1.3*float64(bytes)/rate) + period; took > most {
+				t.Errorf("joined after %d ms, %d bytes at %d bytes/ms and a round are %d", took, bytes, rate, most)
+			}
+			if n.received == 0 {
+				t.Error("no round closed while the joiner was on its way")
+			}
+			if n.link.got+n.link.cut > w.tipsSize()+wire.ChunkSize {
+				t.Errorf("%d bytes of chunks came, and %d of half ones, for tips of %d", n.link.got, n.link.cut, w.tipsSize())
+			}
+		})
+	}
+}
+
+// Wherever in the transfer its donor dies, what came is kept, and at most one
+// chunk came in vain.
+func TestDonorDiesAtEachChunk(t *testing.T) {
+	const chunks = 3
+	for k := range 3*chunks + 1 {
+		w := donors(t, 61, 3, chunks, 500)
+		n := w.join(w.nodes[0].id)
+		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
+			t.Fatalf("%d chunks never came", k)
+		}
+		w.kill(0)
+		if !w.runUntilTrue(w.now+120_000, w.equal) {
+			t.Fatalf("donor died after %d chunks: the joiner did not get in", k)
+		}
+		if n.link.got != w.tipsSize() || n.link.cut > wire.ChunkSize {
+			t.Errorf("donor died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.tipsSize())
+		}
+	}
+}
+
+// Wherever in the transfer the joiner dies, it goes on where it was, with the
+// donor it had or with another.
+func TestJoinerDiesAtEachChunk(t *testing.T) {
+	const chunks = 3
+	for k := range 3 * chunks {
+		w := donors(t, 62, 3, chunks, 500)
+		w.trains(2000, 2000) // a manifest of the present tips would be of other rounds
+		n := w.join(w.nodes[0].id)
+		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
+			t.Fatalf("%d chunks never came", k)
+		}
+		stored, came := len(n.chunks), n.link.got
+		w.kill(n.index)
+		if k%2 == 1 {
+			w.kill(0)
+		}
+		w.runUntil(w.now + 3000)
+		n.up = true
+		n.boot()
+		n.core.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
+		w.heal()
+		n.do(func() { n.core.FetchTips(w.now) })
+		if !w.runUntilTrue(w.now+60_000, n.joined) {
+			t.Fatalf("joiner died after %d chunks and did not get in", k)
+		}
+		left := int64(3*chunks-stored) * wire.ChunkSize
+		if k > 0 && n.link.got-came > left {
+			t.Errorf("with %d chunks stored it fetched %d bytes more, want %d", stored, n.link.got-came, left)
+		}
+	}
+}
+
+// A donor that takes requests and answers none holds nothing up for long.
+func TestSilentDonor(t *testing.T) {
+	for name, mute := range map[string]wire.RequestKind{
+		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no tips of given rounds": wire.GetTips,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := donors(t, 63, 3, 3, 1000)
+			w.nodes[0].ignores = mute
+			n := w.join(w.nodes[0].id)
+			if !w.runUntilTrue(w.now+60_000, w.equal) {
+				t.Fatalf("%v", n.core.snapshot.transfer)
+			}
+			if most := w.tipsSize() * 2; n.link.got > most {
+				t.Errorf("%d bytes came for tips of %d", n.link.got, w.tipsSize())
+			}
+		})
+	}
+}
+
+// The only donor serves no chunks: the joiner tries on, and gets in when it does.
+func TestOnlyDonorIsSlowToAnswer(t *testing.T) {
+	w := donors(t, 64, 1, 2, 1000)
+	w.nodes[0].ignores = wire.GetChunk
+	n := w.join(w.nodes[0].id)
+	w.runUntil(w.now + 2*progressMs)
+	if n.core.FailedDonors() == 0 {
+		t.Error("a donor that gives nothing does not count as failed")
+	}
+	w.nodes[0].ignores = 0
+	if !w.runUntilTrue(w.now+4*progressMs, w.equal) {
+		t.Error("the joiner gave up")
+	}
+}
+
+// Eight joiners at once all get in, about as fast as the donors' links allow and
+// about as fast as each other, while every round's payloads go on.
+func TestEightJoinersAtOnce(t *testing.T) {
+	const rate, period, size = 1000, 1000, 4000
+	w := donors(t, 65, 3, 4, rate)
+	w.trains(period, size)
+	w.runUntil(w.now + period)
+	began := w.now
+	var joiners []*node
+	done := map[*node]Time{}
+	for range 8 {
+		joiners = append(joiners, w.join(w.nodes[0].id))
+	}
+	if !w.runUntilTrue(w.now+240_000, func() bool {
+		for _, n := range joiners {
+			if done[n] == 0 && n.joined() {
+				done[n] = w.now - began
+			}
+		}
+		return len(done) == 8
+	}) {
+		t.Fatalf("only %d of 8 are in", len(done))
+	}
+	first, last := Time(1<<40), Time(0)
+	var came int64
+	for _, n := range joiners {
+		first, last = min(first, done[n]), max(last, done[n])
+		came += n.link.got + n.link.cut
+	}
+	if most := Time(1.5 * 8 * float64(w.tipsSize()) / (3 * rate)); last > most {
+		t.Errorf("the last is in after %d ms, want %d", last, most)
+	}
+	if first*2 < last {
+		t.Errorf("the first is in after %d ms, the last after %d", first, last)
+	}
+	if came > 8*w.tipsSize()*5/4 {
+		t.Errorf("%d bytes of chunks for 8 times %d", came, w.tipsSize())
+	}
+	if rounds := Time(w.nodes[0].chain.closed[0]-6) * period; rounds < (w.now-began)*9/10 {
+		t.Errorf("rounds of %d ms closed in %d ms", rounds, w.now-began)
+	}
+}
