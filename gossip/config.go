@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -26,12 +27,22 @@ type Config struct {
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	TargetPeers  int    // connections that the roster dials for; default 12
 
+	// Agreed is what Core.Agreed said in an earlier process; nil for nothing.
+	Agreed []uint32
+
 	// HasChunk reports whether a chunk of a snapshot is stored from an
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool
 	// Resume are the rounds of the tips of which there are such chunks, as
 	// Fetching named them; nil if there are none.
 	Resume []uint32
+
+	// VerifyHeader checks the signature of a header, OpenRecord that of a
+	// capability record; nil means SignedHeader.Verify and Signed.Open. A
+	// simulator, in which thousands of nodes check the same bytes, remembers
+	// what these came to.
+	VerifyHeader func(wire.SignedHeader) error
+	OpenRecord   func(hello.Signed) (hello.Record, error)
 }
 
 // Validate reports the first field that makes no sense, by name.
@@ -70,6 +81,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.HasChunk == nil {
 		c.HasChunk = func(wire.Digest) bool { return false }
+	}
+	if c.VerifyHeader == nil {
+		c.VerifyHeader = func(h wire.SignedHeader) error { return h.Verify(c.Run) }
+	}
+	if c.OpenRecord == nil {
+		c.OpenRecord = hello.Signed.Open
 	}
 	return c
 }

@@ -258,7 +258,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) error {
 		if !slices.Contains(s.batch, key) {
 			return fmt.Errorf("%w: header of fragment %d round %d was not asked for", wire.ErrInvalid, key.Fragment, key.Round)
 		}
-		if err := h.Verify(r.cfg.Run); err != nil {
+		if err := r.cfg.VerifyHeader(h); err != nil {
 			return err
 		}
 	}

@@ -128,7 +128,7 @@ func (r *roster) learn(b []byte) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.Open()
+	rec, err := r.cfg.OpenRecord(s)
 	if err != nil {
 		return err
 	}
