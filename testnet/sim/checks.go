@@ -106,6 +106,8 @@ func (w *World) checkBlame(n *Node, e core.Effect) {
 		}
 	case gossip.StateDiffers:
 		n.broken("equal sets, equal bits", "node %d has another state on one chain", w.byID[e.Peer].index)
+	case core.Verdict:
+		n.broken("equal sets, equal bits", "blames node %d or itself (%v) for the state of fragment %d", w.byID[e.Peer].index, e.Own, e.Fragment)
 	case core.Refused:
 		if !w.checks.faulty[e.Header.Author] {
 			n.broken("blame", "refused a delta: %v", e.Reason)

@@ -92,6 +92,14 @@ func (d *disk) putOwn(e core.StoreOwn) bool {
 	return true
 }
 
+// raiseMark is durable when it returns, as own deltas are.
+func (d *disk) raiseMark(p int, round uint32) {
+	if !d.full {
+		d.marks[p] = max(d.marks[p], round)
+		d.commit()
+	}
+}
+
 func (d *disk) putChunk(id wire.Digest, b []byte) {
 	if !d.full {
 		d.chunks[id] = b

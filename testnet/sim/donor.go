@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -10,16 +12,20 @@ import (
 // does, so that the joiner folds itself what may still change.
 const donatedLag = 2
 
-// manifest lists tips of one moment and keeps their chunks, and those of the
-// manifest before, so that a slow joiner can finish.
-func (n *Node) manifest() []byte {
+// manifest lists tips, and keeps their chunks and those of the manifest before, so
+// that a slow joiner can finish: the tips of given rounds, one for each fragment,
+// or of one moment.
+func (n *Node) manifest(at []uint32) []byte {
 	var m wire.Manifest
 	n.donated, n.donatedBefore = map[wire.Digest][]byte{}, n.donated
 	for p := range n.w.plan {
-		f, blob := n.donate(p)
-		for i, d := range f.Chunks {
-			at := i * wire.ChunkSize
-			n.donated[d] = blob[at : at+f.ChunkLen(i)]
+		round, known := n.donates(p)
+		if at != nil {
+			round, known = at[p], slices.Contains(n.machine.Rounds().Bases(p), at[p])
+		}
+		f := wire.FragmentManifest{Closed: n.machine.Rounds().Closed(p)}
+		if known {
+			n.cutChunks(p, round, &f)
 		}
 		m.Fragments = append(m.Fragments, f)
 	}
@@ -34,28 +40,36 @@ func (n *Node) chunk(d wire.Digest) []byte {
 	return n.donatedBefore[d]
 }
 
-// donate chooses among the kept bases inside the union window, where the links
-// that lead to them are known. The tip itself always is.
-func (n *Node) donate(p int) (wire.FragmentManifest, []byte) {
+// donates chooses the newest base that still lets a joiner fold deltas on their
+// way, among those for which the links that lead there are known.
+func (n *Node) donates(p int) (round uint32, known bool) {
 	r := n.machine.Rounds()
-	var round uint32
-	var links []outer.Link
 	for _, b := range r.Bases(p) {
-		l := r.Links(p, b)
-		if len(l) > 0 && (len(links) == 0 || b+donatedLag <= r.Tip(p).Round) {
-			round, links = b, l
+		if len(n.linksTo(p, b)) > 0 && (!known || b+donatedLag <= r.Tip(p).Round) {
+			round, known = b, true
 		}
 	}
+	return round, known
+}
+
+func (n *Node) linksTo(p int, round uint32) []outer.Link {
+	return core.History(n.w.s.Params, n.machine.Rounds(), p, round)
+}
+
+// cutChunks describes the tip of a round and keeps its chunks.
+func (n *Node) cutChunks(p int, round uint32, f *wire.FragmentManifest) {
 	tip := n.disk.bases[p][round]
-	if tip == nil || len(links) == 0 {
-		n.broken("core", "has no base of round %d of fragment %d to donate, of %v", round, p, r.Bases(p))
-		return wire.FragmentManifest{}, nil
+	if tip == nil {
+		n.broken("core", "base %d of fragment %d was not kept", round, p)
+		return
 	}
-	blob := core.EncodeSnapshot(tip.Encode(), links)
-	return wire.FragmentManifest{
-		Round: round, Closed: r.Closed(p), Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
-		Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
-	}, blob
+	blob := core.EncodeSnapshot(tip.Encode(), n.linksTo(p, round))
+	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
+	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
+	for i, d := range f.Chunks {
+		at := i * wire.ChunkSize
+		n.donated[d] = blob[at : at+f.ChunkLen(i)]
+	}
 }
 
 // install puts the chunks of a manifest together.

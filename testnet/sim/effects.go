@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"slices"
 
 	"atoll/gossip"
@@ -33,13 +34,17 @@ func (n *Node) carry(e core.Effect) {
 		n.later(diskMs, func() { n.disk.putEvidence(e.Evidence) })
 	case core.InstallTips:
 		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+	case core.RaiseMark:
+		n.disk.raiseMark(e.Fragment, e.Round)
+	case core.MarksKnown:
+		n.keyOnly = false
 	case core.TakeBack:
 		n.command(func() { n.takeBack(e) })
 	case core.MayStep:
 		n.may = e.Yes
 	case core.Finished:
 		n.finished = true
-	case gossip.Misbehaved, gossip.StateDiffers, core.Refused:
+	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused:
 		n.w.checkBlame(n, e)
 	default:
 		n.carryOuter(e)
@@ -67,6 +72,11 @@ func (n *Node) carryOuter(e core.Effect) {
 
 func (n *Node) draft(p int) {
 	d, err := n.learner.Draft(p)
+	if errors.Is(err, outer.ErrDamaged) {
+		n.machine.DraftFailed(n.clock(), p)
+		n.machine.Damaged(n.clock(), p)
+		return
+	}
 	if err != nil {
 		if !n.w.s.Params.Overwrite { // with it an adoption may have been faster
 			n.broken("core", "draft: %v", err)
@@ -104,6 +114,9 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 func (n *Node) adopt(a outer.Adopt) {
 	err := n.learner.Discard(a.Fragment, a.Discarded)
 	if err == nil {
+		err = n.learner.Regain(a.Fragment, a.Regained)
+	}
+	if err == nil {
 		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
 	}
 	if err == nil {
@@ -121,6 +134,24 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.w.checkTheta(n, a)
 }
 
+// move hands an adoption to the learner.
+func (n *Node) move(a outer.Adopt) error {
+	if err := n.learner.Discard(a.Fragment, a.Discarded); err != nil {
+		return err
+	}
+	if a.Heal {
+		dropped, err := n.learner.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+		if err != nil {
+			return err
+		}
+		n.book.lost[a.Fragment] += dropped.Tokens
+		n.machine.Healed(n.clock(), a.Fragment, dropped)
+	} else if err := n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
+		return err
+	}
+	return n.learner.Forget(a.Fragment, a.Forgotten)
+}
+
 // fold carries out a WantFold from the kept bases, beside training.
 func (n *Node) fold(e outer.WantFold, epoch int) {
 	tip, fits := n.disk.bases[e.Fragment][e.Start], epoch == n.epoch
@@ -133,6 +164,12 @@ func (n *Node) fold(e outer.WantFold, epoch int) {
 	}
 	if e.Start < n.machine.Rounds().Tip(e.Fragment).Round {
 		n.Refolds++
+	}
+	if !n.w.s.Lean && !tip.Sound() {
+		n.disk.dropBase(e.Fragment, e.Start)
+		n.machine.LostBase(n.clock(), e.Fragment, e.Start)
+		n.machine.FoldFailed(n.clock(), e.Fragment, e.Job)
+		return
 	}
 	made, ok := n.foldAll(e, tip)
 	if !ok {

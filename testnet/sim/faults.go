@@ -53,6 +53,11 @@ func (n *Node) disturb(f Fault) bool {
 	case Lose:
 		n.crash()
 		n.gone = true
+	case Wipe:
+		if !n.crash() {
+			return false
+		}
+		n.disk, n.keyOnly, n.book.rebased = newDisk(len(n.w.plan)), true, true
 	case Restart:
 		return n.restart()
 	case Pause:
@@ -105,7 +110,11 @@ func (n *Node) restart() bool {
 	if n.up || n.gone || n.left {
 		return false
 	}
-	n.boot(n.load())
+	if n.disk.empty() { // it joins anew
+		n.boot(nil)
+	} else {
+		n.boot(n.load())
+	}
 	n.redial()
 	return true
 }

@@ -31,6 +31,7 @@ type Node struct {
 	w        *World
 	spec     NodeSpec
 	index    int
+	keyOnly  bool // what the key signed before its disk was lost is not known yet
 	founder  bool // its link names nobody: it trains from genesis
 	key      ed25519.PrivateKey
 	id       wire.PeerID
@@ -164,11 +165,13 @@ func (n *Node) config() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
-		QuietMs: quietMs, Alone: n.founder, AloneMs: aloneMs,
+		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.clock(), BeatMinMs: w.s.BeatMs,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
-			HasChunk: func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
+			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
+			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
+			OpenRecord:   w.verifier.open,
 		},
 	}
 	if !n.founder {

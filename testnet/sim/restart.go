@@ -30,6 +30,16 @@ func (n *Node) load() []outer.Restored {
 	return saved
 }
 
+// empty says that nothing of the run is on the disk.
+func (d *disk) empty() bool {
+	for p := range d.rounds {
+		if len(d.rounds[p]) > 0 || d.marks[p] > 0 {
+			return false
+		}
+	}
+	return len(d.headers) == 0
+}
+
 // fitting returns the newest kept tip that its round's record confirms, and the
 // rounds of all such bases; the others are dropped.
 func (d *disk) fitting(p int) (newest *outer.Tip, rounds []uint32) {

@@ -69,6 +69,7 @@ const (
 	Crash     Kind = "crash"     // kill -9: the disk keeps what its durability table says
 	PowerCut  Kind = "power-cut" // likewise, and what was not synced may be damaged
 	Lose      Kind = "lose"      // gone with its disk and key
+	Wipe      Kind = "wipe"      // crash, and of its disk only the key stays
 	Restart   Kind = "restart"   // of a node that crashed
 	Pause     Kind = "pause"     // SIGSTOP or a closed lid: connections stay open
 	Resume    Kind = "resume"    // its timers jump
@@ -87,7 +88,7 @@ const (
 
 // Kinds are all of them, in the order in which reports list them.
 var Kinds = []Kind{
-	Crash, PowerCut, Lose, Restart, Pause, Resume, Join, Leave, Partition, Heal,
+	Crash, PowerCut, Lose, Wipe, Restart, Pause, Resume, Join, Leave, Partition, Heal,
 	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew,
 }
 

@@ -73,7 +73,7 @@ func (n *Node) reply(e core.Effect) {
 	case gossip.ReplyGenesis:
 		n.answer(e.Handle, found([]byte("genesis")), wire.Digest{})
 	case gossip.ReplyManifest:
-		n.answer(e.Handle, found(n.manifest()), wire.Digest{})
+		n.answer(e.Handle, found(n.manifest(e.At)), wire.Digest{})
 	case gossip.ReplyChunk:
 		n.answer(e.Handle, found(n.chunk(e.Digest)), wire.Digest{})
 	}

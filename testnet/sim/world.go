@@ -13,22 +13,23 @@ import (
 // World is a network of nodes in virtual time. It is not for concurrent use;
 // worlds share nothing, so many may run side by side.
 type World struct {
-	s       Scenario
-	rng     *rand.Rand // of the wires and of damage
-	now     Time
-	queue   queue
-	nodes   []*Node // founders first, then in order of joining
-	byID    map[wire.PeerID]*Node
-	run     wire.RunID
-	plan    outer.Plan
-	genesis []*outer.Tip
-	link    Link
-	cuts    map[pair]bool // nothing gets from a to b
-	folder  folder
-	checks  checks
-	history history
-	counts  Counts
-	err     error // the first broken promise
+	s        Scenario
+	rng      *rand.Rand // of the wires and of damage
+	now      Time
+	queue    queue
+	nodes    []*Node // founders first, then in order of joining
+	byID     map[wire.PeerID]*Node
+	run      wire.RunID
+	plan     outer.Plan
+	genesis  []*outer.Tip
+	link     Link
+	cuts     map[pair]bool // nothing gets from a to b
+	folder   folder
+	verifier verifier
+	checks   checks
+	history  history
+	counts   Counts
+	err      error // the first broken promise
 }
 
 // pair is an ordered pair of node indices.
@@ -43,7 +44,7 @@ func New(s Scenario) (*World, error) {
 	w := &World{
 		s: s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Params), cuts: map[pair]bool{},
-		folder: newFolder(s.Lean), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
+		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
 	}
 	w.genesis = genesisTips(s.Params, w.plan)
 	for _, spec := range s.Founders {

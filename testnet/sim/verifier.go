@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// verifier remembers what checking a signature came to: it is a pure function of
+// the bytes, and all nodes of a world check the same ones.
+type verifier struct {
+	headers map[wire.SignedHeader]error
+	records map[string]opened
+}
+
+type opened struct {
+	record hello.Record
+	err    error
+}
+
+// maxVerified bounds each of the two memories; they begin anew beyond it.
+const maxVerified = 1 << 17
+
+func newVerifier() verifier {
+	return verifier{headers: map[wire.SignedHeader]error{}, records: map[string]opened{}}
+}
+
+func (v *verifier) header(run wire.RunID, h wire.SignedHeader) error {
+	err, known := v.headers[h]
+	if !known {
+		if len(v.headers) >= maxVerified {
+			clear(v.headers)
+		}
+		err = h.Verify(run)
+		v.headers[h] = err
+	}
+	return err
+}
+
+func (v *verifier) open(s hello.Signed) (hello.Record, error) {
+	key := string(s.Encode())
+	o, known := v.records[key]
+	if !known {
+		if len(v.records) >= maxVerified {
+			clear(v.records)
+		}
+		o.record, o.err = s.Open()
+		v.records[key] = o
+	}
+	return o.record, o.err
+}
