@@ -149,7 +149,7 @@ func crashAt(t *testing.T, point int) (points int) {
 		checkVerify(t, dir, end)
 	}
 	if t.Failed() {
-		t.Logf("the killed node's status: %+v", lastStatusOf(t, v.dir).Fragments)
+		t.Logf("the killed node's events: %+v\nits peer's: %+v", lastStatusOf(t, v.dir).Events, last.Events)
 		for _, dir := range []string{v.dir, peer.cfg.Dir} {
 			view, err := Ledger(dir)
 			t.Logf("the ledger of %s: %+v, %v", dir, view.Fragments, err)

@@ -23,7 +23,7 @@ func (s *Store) PutBase(fragment int, round uint32, blob []byte) error {
 	entry := baseEntry(blob)
 	key := roundKey(fragment, round)
 	err := s.putFile(baseFile(key, entry), blob, func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketBases)
+		b := entriesOf(tx, bucketBases)
 		s.retireBase(b, key)
 		return b.Put(key, entry)
 	})
@@ -42,7 +42,7 @@ func (s *Store) Base(fragment int, round uint32) ([]byte, error) {
 	var entry []byte
 	key := roundKey(fragment, round)
 	err := s.view(func(tx *bbolt.Tx) error {
-		entry = bytes.Clone(tx.Bucket(bucketBases).Get(key))
+		entry = bytes.Clone(entriesOf(tx, bucketBases).Get(key))
 		return nil
 	})
 	if err == nil && len(entry) != baseSize {
@@ -66,7 +66,7 @@ func (s *Store) Bases(fragment int) ([]uint32, error) {
 	}
 	var rounds []uint32
 	err := s.view(func(tx *bbolt.Tx) error {
-		for _, k := range keysBetween(tx.Bucket(bucketBases), fragmentKey(fragment), fragmentKey(fragment+1)) {
+		for _, k := range keysBetween(entriesOf(tx, bucketBases), fragmentKey(fragment), fragmentKey(fragment+1)) {
 			rounds = append(rounds, roundOf(k))
 		}
 		return nil
@@ -81,7 +81,7 @@ func (s *Store) BaseDigest(fragment int, round uint32) (d wire.Digest, err error
 		return d, fmt.Errorf("base of round %d: %w", round, err)
 	}
 	err = s.view(func(tx *bbolt.Tx) error {
-		entry := tx.Bucket(bucketBases).Get(roundKey(fragment, round))
+		entry := entriesOf(tx, bucketBases).Get(roundKey(fragment, round))
 		if len(entry) != baseSize {
 			return fmt.Errorf("base of fragment %d round %d: %w", fragment, round, ErrNotFound)
 		}
@@ -98,14 +98,14 @@ func (s *Store) DropBase(fragment int, round uint32) error {
 		return fmt.Errorf("drop base of round %d: %w", round, err)
 	}
 	return s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketBases)
+		b := entriesOf(tx, bucketBases)
 		s.retireBase(b, roundKey(fragment, round))
 		return b.Delete(roundKey(fragment, round))
 	})
 }
 
 // retireBase puts the file of a base on the list of those that may go.
-func (s *Store) retireBase(b *bbolt.Bucket, key []byte) {
+func (s *Store) retireBase(b entries, key []byte) {
 	if old := b.Get(key); len(old) == baseSize {
 		s.stale = append(s.stale, baseFile(key, old))
 	}
@@ -132,6 +132,6 @@ func baseInIndex(tx *bbolt.Tx, name string) bool {
 		return false
 	}
 	key := roundKey(fragment, round)
-	entry := tx.Bucket(bucketBases).Get(key)
+	entry := entriesOf(tx, bucketBases).Get(key)
 	return len(entry) == baseSize && baseFile(key, entry).name == name
 }

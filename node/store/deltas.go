@@ -149,11 +149,11 @@ func (s *Store) lookup(id wire.Digest) (h wire.SignedHeader, held bool, err erro
 // putHeader enters a header under its round and its id.
 func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) error {
 	prefix := append(roundKey(int(h.Header.Fragment), h.Header.Round), h.Header.Author[:]...)
-	if err := tx.Bucket(bucketIDs).Put(id[:], prefix); err != nil {
+	if err := entriesOf(tx, bucketIDs).Put(id[:], prefix); err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
 	key := append(bytes.Clone(prefix), id[:]...)
-	if err := tx.Bucket(bucketHeaders).Put(key, h.Append([]byte{held})); err != nil {
+	if err := entriesOf(tx, bucketHeaders).Put(key, h.Append([]byte{held})); err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
 	return nil
@@ -161,12 +161,12 @@ func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) err
 
 // deleteHeader undoes putHeader.
 func deleteHeader(tx *bbolt.Tx, id wire.Digest) error {
-	prefix := tx.Bucket(bucketIDs).Get(id[:])
+	prefix := entriesOf(tx, bucketIDs).Get(id[:])
 	if prefix == nil {
 		return nil
 	}
 	key := append(bytes.Clone(prefix), id[:]...)
-	return errors.Join(tx.Bucket(bucketHeaders).Delete(key), tx.Bucket(bucketIDs).Delete(id[:]))
+	return errors.Join(entriesOf(tx, bucketHeaders).Delete(key), entriesOf(tx, bucketIDs).Delete(id[:]))
 }
 
 // parseEntry decodes what putHeader entered.
@@ -182,11 +182,11 @@ func parseEntry(id wire.Digest, v []byte) (h wire.SignedHeader, held bool, err e
 
 // entryOf returns the entry of a delta, nil if there is none.
 func entryOf(tx *bbolt.Tx, id wire.Digest) []byte {
-	prefix := tx.Bucket(bucketIDs).Get(id[:])
+	prefix := entriesOf(tx, bucketIDs).Get(id[:])
 	if prefix == nil {
 		return nil
 	}
-	return tx.Bucket(bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
+	return entriesOf(tx, bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
 }
 
 // payloadInIndex reports whether the index has the payload of that file name.

@@ -21,7 +21,7 @@ func (s *Store) PutEvidence(a, b wire.SignedHeader) error {
 	}
 	key := append(roundKey(int(a.Header.Fragment), a.Header.Round), a.Header.Author[:]...)
 	return s.update(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket(bucketEvidence)
+		bucket := entriesOf(tx, bucketEvidence)
 		if bucket.Get(key) != nil {
 			return nil
 		}

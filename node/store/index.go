@@ -21,7 +21,7 @@ func (s *Store) scan(bucket, from, to []byte, f func(k, v []byte) error) error {
 	for from != nil {
 		var keys, values [][]byte
 		err := s.view(func(tx *bbolt.Tx) error {
-			keys, values, from = page(tx.Bucket(bucket).Cursor(), from, to)
+			keys, values, from = page(entriesOf(tx, bucket).Cursor(), from, to)
 			return nil
 		})
 		if err != nil {
@@ -44,7 +44,7 @@ func page(c *bbolt.Cursor, from, to []byte) (keys, values [][]byte, next []byte)
 			return keys, values, bytes.Clone(k)
 		}
 		keys = append(keys, bytes.Clone(k))
-		values = append(values, bytes.Clone(v))
+		values = append(values, bytes.Clone(checked(k, v)))
 	}
 	return keys, values, nil
 }

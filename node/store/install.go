@@ -4,17 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+
+	"atoll/gossip/wire"
 
 	"go.etcd.io/bbolt"
 )
 
 // Installed is what one fragment goes on from when tips are taken whole.
 type Installed struct {
-	Round  uint32  // that the tip is of
-	Tip    []byte  // encoded
-	Keep   uint32  // recorded rounds up to it stay: they lead to First
-	First  uint32  // round of the first of Rounds
-	Rounds []Round // consecutive
+	Round  uint32        // that the tip is of
+	Tip    []byte        // encoded
+	Keep   uint32        // recorded rounds up to it stay: they lead to First
+	First  uint32        // round of the first of Rounds
+	Rounds []Round       // consecutive
+	Forget []wire.Digest // own deltas that the chain before folded and this one does not
 }
 
 // Install replaces what there is of fragments 0, 1, ...: of each, the tip
@@ -64,7 +68,7 @@ func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
 	if err := s.disk.install(tmp, s.path(baseFile(key, entry)), unsynced); err != nil {
 		return err
 	}
-	bases := tx.Bucket(bucketBases)
+	bases := entriesOf(tx, bucketBases)
 	for _, old := range keysBetween(bases, fragmentKey(p), fragmentKey(p+1)) {
 		s.retireBase(bases, old)
 		if err := bases.Delete(old); err != nil {
@@ -74,10 +78,27 @@ func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
 	if err := bases.Put(key, entry); err != nil {
 		return err
 	}
+	if err := forgetOwn(tx, p, f.Forget); err != nil {
+		return err
+	}
 	if err := truncateRounds(tx, p, f.Keep); err != nil {
 		return err
 	}
 	return putRounds(tx, p, f.First, f.Rounds)
+}
+
+// forgetOwn takes deltas of a fragment off the list that Own returns: a restart
+// must not put back into the parameters what left them when it was folded.
+func forgetOwn(tx *bbolt.Tx, p int, ids []wire.Digest) error {
+	own := entriesOf(tx, bucketOwn)
+	for _, k := range keysBetween(own, fragmentKey(p), fragmentKey(p+1)) {
+		if v := own.Get(k); len(v) == ownSize && slices.Contains(ids, wire.Digest(v)) {
+			if err := own.Delete(k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // alone makes a change in a transaction of its own and commits it: the index

@@ -10,7 +10,7 @@ import (
 // Put keeps a small value under a key of the caller's. Not durable before a
 // commit.
 func (s *Store) Put(key string, value []byte) error {
-	err := s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put([]byte(key), bytes.Clone(value)) })
+	err := s.update(func(tx *bbolt.Tx) error { return entriesOf(tx, bucketMeta).Put([]byte(key), bytes.Clone(value)) })
 	if err != nil {
 		return fmt.Errorf("put %q: %w", key, err)
 	}
@@ -21,7 +21,7 @@ func (s *Store) Put(key string, value []byte) error {
 func (s *Store) Get(key string) ([]byte, error) {
 	var value []byte
 	err := s.view(func(tx *bbolt.Tx) error {
-		v := tx.Bucket(bucketMeta).Get([]byte(key))
+		v := entriesOf(tx, bucketMeta).Get([]byte(key))
 		if v == nil {
 			return ErrNotFound
 		}

@@ -55,7 +55,7 @@ func putOwn(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, own OwnMeta) erro
 	if err := putMark(tx, int(h.Header.Fragment), h.Header.Round); err != nil {
 		return err
 	}
-	return tx.Bucket(bucketOwn).Put(slotOf(h), binary.BigEndian.AppendUint64(id[:], own.Seq))
+	return entriesOf(tx, bucketOwn).Put(slotOf(h), binary.BigEndian.AppendUint64(id[:], own.Seq))
 }
 
 // slotOf is the key of the one delta that a node may sign for a round.
@@ -67,7 +67,7 @@ func slotOf(h wire.SignedHeader) []byte { return roundKey(int(h.Header.Fragment)
 // the delta as if PutOwn had been cut off right after it.
 func (s *Store) withdraw(id wire.Digest, h wire.SignedHeader, mark uint32) error {
 	stands := func(tx *bbolt.Tx) bool {
-		v := tx.Bucket(bucketOwn).Get(slotOf(h))
+		v := entriesOf(tx, bucketOwn).Get(slotOf(h))
 		return len(v) == ownSize && wire.Digest(v) == id
 	}
 	gone := false
@@ -85,7 +85,7 @@ func (s *Store) withdraw(id wire.Digest, h wire.SignedHeader, mark uint32) error
 			return nil
 		}
 		s.stale = append(s.stale, payloadFile(id))
-		return errors.Join(tx.Bucket(bucketOwn).Delete(slotOf(h)), deleteHeader(tx, id), putMark(tx, int(h.Header.Fragment), mark))
+		return errors.Join(entriesOf(tx, bucketOwn).Delete(slotOf(h)), deleteHeader(tx, id), putMark(tx, int(h.Header.Fragment), mark))
 	})
 }
 
@@ -110,7 +110,7 @@ func (s *Store) Mark(fragment int) (uint32, error) {
 	}
 	var mark uint32
 	err := s.view(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket(bucketMarks).Get(fragmentKey(fragment)); v != nil {
+		if v := entriesOf(tx, bucketMarks).Get(fragmentKey(fragment)); v != nil {
 			mark = binary.BigEndian.Uint32(v)
 		}
 		return nil
@@ -131,7 +131,7 @@ func (s *Store) RaiseMark(fragment int, round uint32) error {
 }
 
 func putMark(tx *bbolt.Tx, fragment int, round uint32) error {
-	return tx.Bucket(bucketMarks).Put(fragmentKey(fragment), binary.BigEndian.AppendUint32(nil, round))
+	return entriesOf(tx, bucketMarks).Put(fragmentKey(fragment), binary.BigEndian.AppendUint32(nil, round))
 }
 
 // Own returns this node's own deltas that were not forgotten, by Seq.
@@ -163,7 +163,7 @@ func (s *Store) ForgetOwn(id wire.Digest) error {
 		return err
 	}
 	return s.update(func(tx *bbolt.Tx) error {
-		own := tx.Bucket(bucketOwn)
+		own := entriesOf(tx, bucketOwn)
 		if v := own.Get(slotOf(h)); len(v) != ownSize || wire.Digest(v) != id {
 			return nil
 		}

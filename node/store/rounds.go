@@ -37,7 +37,7 @@ func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 }
 
 func putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
-	b := tx.Bucket(bucketRounds)
+	b := entriesOf(tx, bucketRounds)
 	for i, r := range rounds {
 		if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Store) LastRound(fragment int) (uint32, error) {
 	}
 	var round uint32
 	err := s.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(bucketRounds).Cursor()
+		c := entriesOf(tx, bucketRounds).Cursor()
 		k, _ := c.Seek(fragmentKey(fragment + 1))
 		if k == nil {
 			k, _ = c.Last()
@@ -118,7 +118,7 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 }
 
 func truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
-	b := tx.Bucket(bucketRounds)
+	b := entriesOf(tx, bucketRounds)
 	for _, k := range keysBetween(b, afterKey(fragment, after), fragmentKey(fragment+1)) {
 		if err := b.Delete(k); err != nil {
 			return err
@@ -129,7 +129,7 @@ func truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
 
 // keysBetween returns copies of the keys from <= k < to: a bucket must not
 // change under a cursor.
-func keysBetween(b *bbolt.Bucket, from, to []byte) (keys [][]byte) {
+func keysBetween(b entries, from, to []byte) (keys [][]byte) {
 	c := b.Cursor()
 	for k, _ := c.Seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.Next() {
 		keys = append(keys, bytes.Clone(k))

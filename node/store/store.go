@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"atoll/gossip/wire"
@@ -21,7 +22,7 @@ const (
 	lockTimeout = 500 * time.Millisecond
 
 	// format is the version of the folder's layout.
-	format = "1"
+	format = "2"
 
 	indexFile = "index.db"
 )
@@ -164,13 +165,15 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, err error) {
 			ReadOnly:     readOnly,
 			FreelistType: bbolt.FreelistMapType,
 			NoStatistics: true,
+
+			PreLoadFreelist: true,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				opened, err = os.OpenFile(name, flag, mode)
 				return opened, err
 			},
 		})
 		return err
-	}, func(why error) error { return errors.Join(indexError(dir, why), opened.Close()) })
+	}, func(why error) error { return errors.Join(indexError(dir, why), letGo(opened)) })
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open store %s: %w by another atoll process: stop that one or choose another --dir", dir, ErrLocked)
@@ -182,6 +185,12 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, err error) {
 		return nil, fmt.Errorf("open store %s: index: %w", dir, err)
 	}
 	return db, nil
+}
+
+// letGo gives the lock of an index back that bbolt has left open: its map, which
+// stays, would hold it.
+func letGo(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // startReading begins to read an existing folder.
@@ -245,14 +254,14 @@ func (s *Store) checkRun() error {
 func (s *Store) readFolder() error {
 	folder := s.tx.Bucket(bucketFolder)
 	if folder == nil {
-		return fmt.Errorf("open store %s: %w: the index is empty", s.dir, ErrCorrupt)
+		return s.broken(errors.New("it is empty"))
 	}
 	if have := folder.Get([]byte("format")); string(have) != format {
 		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
 	}
 	run := folder.Get([]byte("run"))
 	if len(run) != len(s.run) {
-		return fmt.Errorf("open store %s: %w: run id of %d bytes", s.dir, ErrCorrupt, len(run))
+		return s.broken(fmt.Errorf("run id of %d bytes", len(run)))
 	}
 	s.run = wire.RunID(run)
 	return nil
