@@ -89,10 +89,12 @@ func tried(addrs []string, failures map[string]error) string {
 func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	n.showStage("dialling " + addr)
 	id, err := n.host.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
+	n.showStage("genesis")
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()
 	raw, err := n.host.Call(ctx, id, req, wire.GetGenesis.MaxResponse())
 	if err != nil {

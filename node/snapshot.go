@@ -95,10 +95,20 @@ func (n *node) link() Link { return Link{Run: n.run, Peers: limitAddrs(n.host.Ad
 
 // stage says how far a joiner is.
 func (n *node) stage() string {
-	if text, done := n.machine.Gossip().JoinPhase(); text != "" {
-		return fmt.Sprintf("%v: %s (%.0f %%)", n.machine.Phase(), text, 100*done)
+	text, done := n.machine.JoinStage()
+	if done > 0 {
+		return fmt.Sprintf("%s (%.0f %%)", text, 100*done)
 	}
-	return n.machine.Phase().String()
+	return text
+}
+
+// showStage tells of a stage before there is a machine to ask.
+func (n *node) showStage(text string) {
+	if n.cfg.OnStatus != nil {
+		s := n.lastStatus()
+		s.Stage = text
+		n.cfg.OnStatus(s)
+	}
 }
 
 func (n *node) fillTraining(s *status.Snapshot) {
