@@ -3,6 +3,7 @@ package testnet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -164,6 +165,8 @@ func (m *member) suits(v Verb) bool {
 func (w *world) part(s *scheduled, now time.Time) {
 	s.begun = true
 	w.counts.partitions++
+	// What was still healing from the last one goes on when this one ends.
+	w.recoveries = slices.DeleteFunc(w.recoveries, func(r *recovery) bool { return r.kind == heals && r.took == 0 })
 	w.screen.say("%s: the network is parted: %s", clock(now.Sub(w.began)), sidesText(s.Groups))
 }
 

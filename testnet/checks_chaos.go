@@ -186,7 +186,7 @@ func (w *world) checkCorruptions() *Check {
 	if len(w.corrupted) == 0 {
 		return nil
 	}
-	c := Check{Name: "damage noticed and mended", Passed: true}
+	c := Check{Name: "damage noticed", Passed: true}
 	var seen []string
 	for _, k := range w.corrupted {
 		after, ok := k.member.noticed(k.at)

@@ -54,13 +54,17 @@ func (l *life) ownFolded() (sum uint64) {
 }
 
 // mostClosed are the last closed rounds of the fragments, of whoever has most.
-func (w *world) mostClosed() []uint32 {
-	closed := make([]uint32, len(w.genesis.Plan()))
+func (w *world) mostClosed() (closed []uint32) {
 	for _, m := range w.members {
-		if l := m.current(); l != nil {
-			for p, f := range l.last.Fragments {
-				closed[p] = max(closed[p], f.Closed)
+		l := m.current()
+		if l == nil {
+			continue
+		}
+		for p, f := range l.last.Fragments {
+			if p == len(closed) {
+				closed = append(closed, 0)
 			}
+			closed[p] = max(closed[p], f.Closed)
 		}
 	}
 	return closed
@@ -82,7 +86,7 @@ func (w *world) agree(r *recovery) bool {
 			first = l.last.Fragments
 		}
 		for p, f := range l.last.Fragments {
-			if !sameChain(first[p].Chains, f.Chains, r.closed[p]) {
+			if p >= len(r.closed) || !sameChain(first[p].Chains, f.Chains, r.closed[p]) {
 				return false
 			}
 		}

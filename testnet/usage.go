@@ -26,7 +26,7 @@ const usageSamples = 30
 // checkUsage compares the last third of each process that lived throughout with
 // its first third. It is nil where none lived long enough.
 func (w *world) checkUsage() *Check {
-	c := Check{Name: "memory and handles flat", Passed: true}
+	c := Check{Name: "nothing leaks", Passed: true}
 	worst := map[string]float64{}
 	looked := 0
 	for _, m := range w.members {

@@ -1,0 +1,283 @@
+package testnet
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+// labNode is a control socket that notes what it is told.
+type labNode struct{ told []string }
+
+// stageWorld is a world of so many nodes that stand behind control sockets, at
+// a pace of 10 ms and with a budget of 100 tokens.
+func stageWorld(t *testing.T, nodes int) (*world, []*labNode) {
+	t.Helper()
+	w := &world{
+		cfg: Config{Nodes: nodes}, link: "atoll:", began: time.Now(), rng: rand.New(rand.NewPCG(1, 0)),
+		calibration: Calibration{PaceMs: 10}, screen: newScreen(&bytes.Buffer{}, nil),
+	}
+	w.genesis.Outer.Budget = 100
+	labs := make([]*labNode, nodes)
+	for i := range nodes {
+		labs[i] = &labNode{}
+		w.members = append(w.members, w.stand(t, i, labs[i]))
+	}
+	return w, labs
+}
+
+// stand is a member with a process that is only a control socket.
+func (w *world) stand(t *testing.T, index int, n *labNode) *member {
+	t.Helper()
+	m := &member{index: index, dir: filepath.Join(t.TempDir()), divisor: 1, slow: 1}
+	s, err := status.Serve(m.dir, status.Handlers{Lab: &status.Lab{
+		Block:   func(peers []string) error { n.told = append(n.told, fmt.Sprint("block ", peers)); return nil },
+		Pace:    func(d time.Duration) error { n.told = append(n.told, fmt.Sprint("pace ", d)); return nil },
+		Corrupt: func(f status.BitFlip) error { n.told = append(n.told, fmt.Sprint("corrupt ", f.Fragment)); return nil },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	l := &life{seen: true, last: status.Snapshot{Self: fmt.Sprint("id", index), Fragments: []status.Fragment{{Params: 5}}}}
+	if l.client, err = status.Dial(m.dir); err != nil {
+		t.Fatal(err)
+	}
+	l.told.pace = w.paceOf(m)
+	m.lives = []*life{l}
+	return m
+}
+
+func (n *labNode) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(n.told, want) {
+		t.Errorf("told %q, want %q", n.told, want)
+	}
+	n.told = nil
+}
+
+func (w *world) mustInstruct(t *testing.T) {
+	t.Helper()
+	if err := w.instruct(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNodesAreToldOnceWhomToDrop(t *testing.T) {
+	w, labs := stageWorld(t, 3)
+	parted := &scheduled{Event: Event{Verb: Partition, Groups: [][]int{{0}, {1, 2}}}}
+	w.chaos = []*scheduled{parted}
+	w.mustInstruct(t)
+	for _, l := range labs {
+		l.expect(t)
+	}
+	w.part(parted, w.began)
+	w.mustInstruct(t)
+	w.mustInstruct(t)
+	labs[0].expect(t, "pace 10ms", "block [id1 id2]")
+	labs[1].expect(t, "pace 10ms", "block [id0]")
+	labs[2].expect(t, "pace 10ms", "block [id0]")
+	w.heal(parted, w.began)
+	w.members[2].slow = 4
+	w.mustInstruct(t)
+	labs[0].expect(t, "pace 10ms", "block []")
+	labs[2].expect(t, "pace 40ms", "block []")
+}
+
+// One that is paused, or whose new process does not answer yet, is told later.
+func TestNodesAreToldWhenTheyAnswer(t *testing.T) {
+	w, labs := stageWorld(t, 2)
+	w.members[0].slow, w.members[1].slow = 2, 3
+	w.members[0].current().paused, w.members[1].current().seen = true, false
+	w.mustInstruct(t)
+	labs[0].expect(t)
+	labs[1].expect(t)
+	w.members[0].current().paused, w.members[1].current().seen = false, true
+	w.mustInstruct(t)
+	labs[0].expect(t, "pace 20ms", "block []")
+	labs[1].expect(t, "pace 30ms", "block []")
+}
+
+func TestPartitionSides(t *testing.T) {
+	e := Event{Groups: [][]int{{0, 1}, {2}, {3}}}
+	for _, c := range []struct {
+		a, b  int
+		apart bool
+	}{{0, 1, false}, {0, 2, true}, {2, 3, true}, {0, 4, false}, {4, 2, false}} {
+		if e.separates(c.a, c.b) != c.apart {
+			t.Errorf("%d and %d: want apart %v", c.a, c.b, c.apart)
+		}
+	}
+}
+
+func TestSlowAndCorrupt(t *testing.T) {
+	w, labs := stageWorld(t, 2)
+	w.chaos = []*scheduled{
+		{Event: Event{Verb: Slow, Node: 1, Factor: 4, At: at(time.Second)}},
+		{Event: Event{Verb: Corrupt, Node: 0, At: at(time.Second)}},
+		{Event: Event{Verb: Slow, Node: 0, Factor: 2, At: at(time.Hour)}},
+	}
+	if err := w.doChaos(t.Context(), w.began.Add(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	w.mustInstruct(t)
+	labs[0].expect(t, "corrupt 0")
+	labs[1].expect(t, "pace 40ms", "block []")
+	if len(w.corrupted) != 1 || !w.chaos[1].done || w.chaos[2].done {
+		t.Errorf("%d corrupted; %+v", len(w.corrupted), w.chaos)
+	}
+}
+
+// What mends waits for what it mends.
+func TestMendingWaits(t *testing.T) {
+	w, _ := stageWorld(t, 1)
+	harm := &scheduled{Event: Event{Verb: Slow, Factor: 4, At: at(time.Hour)}, drawn: true}
+	w.chaos = []*scheduled{{Event: Event{Verb: Slow, Factor: 1}, drawn: true, mends: harm}, harm}
+	if err := w.doChaos(t.Context(), w.began.Add(time.Second)); err != nil || w.chaos[0].done {
+		t.Errorf("%v, mended before it was broken: %v", err, w.chaos[0].done)
+	}
+}
+
+func TestChanceEndsBeforeTheRun(t *testing.T) {
+	w, _ := stageWorld(t, 2)
+	later := at(time.Hour)
+	said := &scheduled{Event: Event{Verb: Slow, Factor: 3, At: later}}
+	broken := &scheduled{Event: Event{Verb: Slow, Factor: 4}, drawn: true, done: true}
+	mend := &scheduled{Event: Event{Verb: Slow, Factor: 1, At: later}, drawn: true, mends: broken}
+	idle := &scheduled{Event: Event{Verb: Slow, Factor: 5, At: later}, drawn: true}
+	idleMend := &scheduled{Event: Event{Verb: Slow, Factor: 1, At: later}, drawn: true, mends: idle}
+	parted := &scheduled{Event: Event{Verb: Partition, Groups: [][]int{{0}, {1}}, Until: &later}, drawn: true, begun: true}
+	w.chaos = []*scheduled{said, broken, mend, idle, idleMend, parted}
+	do := func(folded uint64) {
+		t.Helper()
+		w.members[0].current().last.TokensFolded = folded
+		if err := w.doChaos(t.Context(), w.began.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(healAt - 1)
+	if mend.done || idle.done || !parted.begun {
+		t.Error("chance ended early")
+	}
+	do(healAt)
+	if !mend.done || mend.left || !idle.left || !idleMend.left || parted.begun || said.done {
+		t.Errorf("mend %+v, idle %+v, partition %+v, said %+v", mend, idle, parted, said)
+	}
+	if c := w.checkChaos(); c.Passed || !strings.Contains(c.Detail, said.String()) || strings.Contains(c.Detail, idle.String()) {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWorldWaitsForStarts(t *testing.T) {
+	start := &scheduled{Event: Event{Verb: Start, At: at(time.Second)}}
+	for name, c := range map[string]struct {
+		chaos []*scheduled
+		want  bool
+	}{
+		"due":              {[]*scheduled{start}, true},
+		"none":             {nil, false},
+		"done":             {[]*scheduled{{Event: start.Event, done: true}}, false},
+		"by share":         {[]*scheduled{{Event: Event{Verb: Start, At: percent(50)}}}, false},
+		"of nobody killed": {[]*scheduled{{Event: start.Event, mends: &scheduled{}}}, false},
+	} {
+		if w := (&world{chaos: c.chaos}); w.startDue() != c.want {
+			t.Errorf("%s: want %v", name, c.want)
+		}
+	}
+	if w := (&world{chaos: []*scheduled{start}, ending: ErrStopped}); w.startDue() {
+		t.Error("a world that ends waits for a start")
+	}
+}
+
+// chained is a status of one fragment with the digests of its last rounds.
+func chained(first uint32, digests ...string) []status.Fragment {
+	var f status.Fragment
+	for i, d := range digests {
+		f.Chains = append(f.Chains, status.ChainAt{Round: first + uint32(i), Digest: d})
+		f.Closed = first + uint32(i)
+	}
+	return []status.Fragment{f}
+}
+
+func TestHealed(t *testing.T) {
+	w, _ := stageWorld(t, 2)
+	healed := w.began.Add(time.Second)
+	r := &recovery{kind: heals, at: healed, closed: []uint32{7}}
+	w.recoveries = []*recovery{r}
+	see := func(i int, at time.Time, f []status.Fragment) {
+		w.members[i].current().last.At, w.members[i].current().last.Fragments = at, f
+	}
+	after := healed.Add(time.Second)
+	for name, c := range map[string]struct {
+		at   time.Time
+		a, b []status.Fragment
+		want bool
+	}{
+		"equal":                   {after, chained(6, "f", "g", "h"), chained(5, "e", "f", "g"), true},
+		"other newest":            {after, chained(6, "f", "g", "h"), chained(6, "f", "G"), false},
+		"equal before, not since": {after, chained(6, "f", "g", "h"), chained(6, "f"), false},
+		"too far apart":           {after, chained(8, "h", "i"), chained(5, "e", "f", "g"), false},
+		"news of before":          {healed, chained(6, "f", "g"), chained(6, "f", "g"), false},
+	} {
+		see(0, after, c.a)
+		see(1, c.at, c.b)
+		if w.recovered(r) != c.want {
+			t.Errorf("%s: want %v", name, c.want)
+		}
+	}
+	see(0, after, chained(6, "f", "g"))
+	see(1, after, chained(6, "f", "g"))
+	w.observe(healed.Add(3 * time.Second))
+	if r.took != 3*time.Second {
+		t.Errorf("took %v", r.took)
+	}
+}
+
+func TestAwake(t *testing.T) {
+	w, _ := stageWorld(t, 1)
+	l := w.members[0].current()
+	r := &recovery{kind: wakes, member: w.members[0], at: w.began, folded: 5}
+	l.last.At, l.last.Account.OwnFolded = w.began.Add(time.Second), []uint64{2, 3}
+	if w.recovered(r) {
+		t.Error("nothing was folded since")
+	}
+	l.last.Account.OwnFolded[1]++
+	if !w.recovered(r) {
+		t.Error("a delta was folded since")
+	}
+}
+
+func TestMostClosed(t *testing.T) {
+	w, _ := stageWorld(t, 2)
+	for i, m := range w.members {
+		m.current().last.Fragments = make([]status.Fragment, 3)
+		m.current().last.Fragments[i].Closed = uint32(3 + i)
+	}
+	if got := w.mostClosed(); !slices.Equal(got, []uint32{3, 4, 0}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	for window, accept := range map[int]uint32{0: 16, 5: 5, 100: 16} {
+		g, err := settings(Config{Model: "tiny", Tokens: 1000, H: 24, Window: window}, time.Now())
+		if err != nil || g.Outer.WindowAccept != accept || window > 0 && g.Outer.WindowUnion != uint32(window) {
+			t.Errorf("%d: %v, W_a %d, W_u %d", window, err, g.Outer.WindowAccept, g.Outer.WindowUnion)
+		}
+	}
+	if err := (Config{Window: outer.MaxWindow + 1}).Validate(); err == nil || !strings.Contains(err.Error(), "--window") {
+		t.Errorf("error %v", err)
+	}
+}

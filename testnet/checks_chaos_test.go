@@ -1,0 +1,149 @@
+package testnet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// lived is a node of which one process saw the whole run, so many seconds of it.
+func lived(index, seconds int, rss func(second int) float64) *member {
+	l := &life{seen: true, final: true, last: status.Snapshot{Finished: true, Self: "ab" + string(rune('0'+index))}}
+	for s := range seconds {
+		l.usage = append(l.usage, usage{at: time.Duration(s) * time.Second, rss: rss(s), goroutines: 100, files: 40})
+	}
+	return &member{index: index, lives: []*life{l}}
+}
+
+func flat(int) float64 { return 100 << 20 }
+
+func TestUsageIsFlat(t *testing.T) {
+	fills := func(s int) float64 { // until it is warm
+		if s < 20 {
+			return 1 << 20
+		}
+		return 100 << 20
+	}
+	leaks := func(s int) float64 { return float64(100+2*s) * (1 << 20) }
+	for name, c := range map[string]struct {
+		members []*member
+		judged  bool
+		passed  bool
+	}{
+		"flat":         {[]*member{lived(0, 90, flat), lived(1, 90, fills)}, true, true},
+		"leak":         {[]*member{lived(0, 90, flat), lived(1, 90, leaks)}, true, false},
+		"short":        {[]*member{lived(0, 40, leaks)}, false, false},
+		"died between": {[]*member{{lives: []*life{lived(0, 90, leaks).lives[0], {}}}}, false, false},
+	} {
+		got := (&world{members: c.members}).checkUsage()
+		if (got != nil) != c.judged || got != nil && got.Passed != c.passed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	handles := lived(0, 90, flat)
+	for i := range handles.lives[0].usage {
+		handles.lives[0].usage[i].files = float64(i)
+	}
+	if got := (&world{members: []*member{handles}}).checkUsage(); got.Passed {
+		t.Errorf("descriptors leak: %+v", got)
+	}
+}
+
+func TestUsageIsNotedOncePerStatus(t *testing.T) {
+	l := &life{began: time.Unix(100, 0)}
+	for _, second := range []int64{101, 101, 102} {
+		l.last = status.Snapshot{At: time.Unix(second, 0), RSSBytes: 5, Goroutines: 7, OpenFiles: 9}
+		l.use()
+	}
+	if len(l.usage) != 2 || l.usage[1] != (usage{2 * time.Second, 5, 7, 9}) {
+		t.Errorf("%+v", l.usage)
+	}
+}
+
+func blame(kind, peer string, at time.Time) status.Event {
+	return status.Event{Kind: kind, Peer: peer, At: at}
+}
+
+func TestCorruptionIsBlamedOnTheRightNode(t *testing.T) {
+	flipped := time.Unix(1000, 0)
+	later, before := flipped.Add(2*time.Second), flipped.Add(-time.Second)
+	for name, c := range map[string]struct {
+		own, other []status.Event
+		passed     bool
+	}{
+		"finds out":         {[]status.Event{blame(eventDamaged, "ab0", later)}, nil, true},
+		"is told":           {[]status.Event{blame(eventWrong, "ab0", later)}, []status.Event{blame(eventWrong, "ab0", later)}, true},
+		"never":             {nil, []status.Event{blame(eventWrong, "ab0", later)}, false},
+		"before it was":     {[]status.Event{blame(eventDamaged, "ab0", before)}, nil, false},
+		"blames the other":  {[]status.Event{blame(eventDamaged, "ab0", later), blame(eventWrong, "ab1", later)}, nil, false},
+		"other blames self": {[]status.Event{blame(eventDamaged, "ab0", later)}, []status.Event{blame(eventDamaged, "ab1", later)}, false},
+	} {
+		a, b := lived(0, 1, flat), lived(1, 1, flat)
+		a.lives[0].last.Events, b.lives[0].last.Events = c.own, c.other
+		w := &world{members: []*member{a, b}, corrupted: []corruption{{a, flipped}}}
+		if got := w.checkCorruptions(); got.Passed != c.passed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := (&world{}).checkCorruptions(); got != nil {
+		t.Errorf("nothing was corrupted: %+v", got)
+	}
+}
+
+func TestRecoveries(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	m := lived(0, 1, flat)
+	m.lives[0].began, m.lives[0].ended = at(0), at(101)
+	for name, c := range map[string]struct {
+		r      recovery
+		passed bool
+		text   string
+	}{
+		"healed":          {recovery{kind: heals, at: at(50), took: 3 * time.Second}, true, "one chain after a partition in 3.0 s"},
+		"woke":            {recovery{kind: wakes, member: m, at: at(50), took: time.Second}, true, "after a pause in 1.0 s"},
+		"never healed":    {recovery{kind: heals, at: at(50)}, false, "never showed one chain after 50s"},
+		"never woke":      {recovery{kind: wakes, member: m, at: at(50)}, false, "node0 contributed nothing after 50s"},
+		"just at the end": {recovery{kind: heals, at: at(95)}, true, ""},
+	} {
+		w := &world{began: began, ended: at(100), members: []*member{m}, recoveries: []*recovery{&c.r}}
+		if got := w.checkRecoveries(); got.Passed != c.passed || !strings.Contains(got.Detail, c.text) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A process that came back and did nothing for the rest of a long run.
+func TestRestartThatContributesNothing(t *testing.T) {
+	m := lived(0, 1, flat)
+	first := *m.lives[0]
+	first.killed, m.lives = true, []*life{&first, m.lives[0]}
+	m.lives[1].began = time.Unix(1000, 0)
+	w := &world{members: []*member{m}, counts: counts{kills: 1}, ended: time.Unix(1100, 0)}
+	if got := w.checkRecoveries(); got.Passed || !strings.Contains(got.Detail, "node0 contributed nothing after its restart") {
+		t.Errorf("%+v", got)
+	}
+	m.lives[1].last.JoinS = 4
+	if got := w.checkRecoveries(); !got.Passed || got.Detail != "back after a restart in 4.0 s" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLostOnlyByKills(t *testing.T) {
+	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{{name: "node0", trained: 100, folded: []uint64{90}, discarded: []uint64{0}, dropped: []uint64{0}, unpublished: []uint64{4}}}}
+	m := lived(0, 1, flat)
+	w := &world{members: []*member{m}}
+	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "node0 6 tokens by 0 kills") {
+		t.Errorf("%+v", got)
+	}
+	m.lives[0].killed = true
+	if got := w.checkLost(a); !got.Passed {
+		t.Errorf("%+v", got)
+	}
+	a.entries[0].unpublished[0] = 10
+	if got := w.checkLost(a); !got.Passed || strings.Contains(got.Detail, "node0") {
+		t.Errorf("%+v", got)
+	}
+}
