@@ -1,0 +1,190 @@
+package core_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+)
+
+// One test for each clause of gossip/wire/SPEC.md that is about snapshots.
+func TestSpec(t *testing.T) {
+	spectest.Run(t, "S", map[string]spectest.Clause{
+		"S-1": specBlob, "S-2": specLink, "S-3": specBlobLength, "S-4": specLinks, "S-5": specLast, "S-6": specManifest,
+		"S-7": specHistory, "S-8": specFolded,
+	})
+}
+
+// specRun is the run and fragment of the text's example of folds.
+func specRun() (outer.Params, outer.Fragment) {
+	p := outer.Defaults(1, 150, 0)
+	p.Mu = 0.5
+	views := tensor.Layout([]tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{2}}, {Name: "w", Shape: []int{3}}})
+	return p, outer.NewPlan(views, 1)[0]
+}
+
+// manifestOf is what a manifest says of the example.
+func manifestOf(t testing.TB, s *spectest.Spec) wire.FragmentManifest {
+	tip := s.Hex(t, "tip 2")
+	return wire.FragmentManifest{Round: 2, Closed: 2, Chain: wire.Digest(tip[24:56]), State: wire.Sum(tip)}
+}
+
+// linksAt is where the links of the example begin, behind their number.
+const linksAt = 8 + 104 + 4
+
+// decode takes a snapshot that differs from the example by a change.
+func decode(t testing.TB, s *spectest.Spec, change func(b []byte) []byte) error {
+	p, f := specRun()
+	_, _, err := core.DecodeSnapshot(change(s.Hex(t, "snapshot")), manifestOf(t, s), f, p)
+	return err
+}
+
+// refuses fails unless each changed snapshot is refused.
+func refuses(t *testing.T, s *spectest.Spec, changes map[string]func(b []byte) []byte) {
+	t.Helper()
+	if err := decode(t, s, bytes.Clone); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range changes {
+		if decode(t, s, change) == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// flip changes the byte at an offset.
+func flip(at int) func(b []byte) []byte {
+	return func(b []byte) []byte { b[at] ^= 1; return b }
+}
+
+func specBlob(t *testing.T, s *spectest.Spec) {
+	raw, tip := s.Hex(t, "snapshot"), s.Hex(t, "tip 2")
+	if n := binary.BigEndian.Uint64(raw); n != uint64(len(tip)) || !bytes.Equal(raw[8:8+n], tip) {
+		t.Errorf("a tip of %d bytes", n)
+	}
+	if n := binary.BigEndian.Uint32(raw[8+len(tip):]); n != 2 {
+		t.Errorf("%d links", n)
+	}
+	p, f := specRun()
+	decoded, links, err := core.DecodeSnapshot(raw, manifestOf(t, s), f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := core.EncodeSnapshot(decoded.Encode(), links); !bytes.Equal(got, raw) {
+		t.Errorf("encoded %x", got)
+	}
+}
+
+func specLink(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "snapshot")
+	f := s.Layout(t, "link", raw[linksAt:linksAt+84])
+	p, fragment := specRun()
+	_, links, err := core.DecodeSnapshot(raw, manifestOf(t, s), fragment, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := links[0]
+	if got.Round != binary.BigEndian.Uint32(f["round"]) || got.Tokens != binary.BigEndian.Uint64(f["tokens"]) ||
+		got.EndRound != binary.BigEndian.Uint32(f["end round"]) || len(got.Folded) != int(binary.BigEndian.Uint32(f["ids"])) {
+		t.Errorf("decoded %+v", got)
+	}
+	if !bytes.Equal(got.Chain[:], f["chain"]) || !bytes.Equal(got.State[:], f["state"]) || !bytes.Equal(got.State[:], s.Hex(t, "state 1")) {
+		t.Errorf("chain %x, state %x", got.Chain, got.State)
+	}
+	for i, id := range got.Folded {
+		if at := linksAt + 84 + 32*i; !bytes.Equal(id[:], raw[at:at+32]) {
+			t.Errorf("id %d is %x", i, id)
+		}
+	}
+}
+
+func specBlobLength(t *testing.T, s *spectest.Spec) {
+	count := func(n uint32) func(b []byte) []byte {
+		return func(b []byte) []byte { binary.BigEndian.PutUint32(b[linksAt-4:], n); return b }
+	}
+	refuses(t, s, map[string]func(b []byte) []byte{
+		"no link": count(0), "one link of two": count(1), "three links of two": count(3), "65538 links": count(65538),
+		"a byte more": func(b []byte) []byte { return append(b, 0) },
+	})
+	for n := range len(s.Hex(t, "snapshot")) {
+		if decode(t, s, func(b []byte) []byte { return b[:n] }) == nil {
+			t.Errorf("%d bytes of it are taken", n)
+		}
+	}
+}
+
+func specLinks(t *testing.T, s *spectest.Spec) {
+	second := linksAt + 84 + 64
+	refuses(t, s, map[string]func(b []byte) []byte{
+		"another first round": flip(linksAt + 3), "another second round": flip(second + 3), "another first chain": flip(linksAt + 4),
+		"another id": flip(second + 84),
+	})
+	if err := decode(t, s, flip(linksAt+84)); err != nil {
+		t.Errorf("ids of the first link: %v", err)
+	}
+}
+
+func specLast(t *testing.T, s *spectest.Spec) {
+	last, fields := linksAt+84+64, map[string]func(b []byte) []byte{}
+	for _, row := range s.Table(t, "link")[1:5] {
+		offset := map[string]int{"chain": 4, "state": 36, "tokens": 68, "end round": 76}[row[2]]
+		fields[row[2]] = flip(last + offset)
+	}
+	refuses(t, s, fields)
+}
+
+func specManifest(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	for name, change := range map[string]func(m *wire.FragmentManifest){
+		"round": func(m *wire.FragmentManifest) { m.Round++ }, "chain": func(m *wire.FragmentManifest) { m.Chain[0]++ },
+		"state": func(m *wire.FragmentManifest) { m.State[0]++ },
+	} {
+		m := manifestOf(t, s)
+		change(&m)
+		if _, _, err := core.DecodeSnapshot(s.Hex(t, "snapshot"), m, f, p); err == nil {
+			t.Errorf("another %s is taken", name)
+		}
+	}
+}
+
+func specHistory(t *testing.T, _ *spectest.Spec) {
+	p, f := tiny()
+	p.WindowUnion, p.WindowAccept = 10, 4
+	tip := outer.Genesis(f, make([]float32, f.Len), p)
+	history := []outer.Link{{Chain: tip.Chain, State: tip.State}}
+	for round := uint32(1); round <= 10; round++ {
+		history = append(history, outer.NextLink(p, history[round-1], nil))
+	}
+	tip.Round, tip.Chain = 10, history[10].Chain
+	rounds := outer.NewRounds(p, outer.Author{1}, false, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
+	if err := rounds.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}); err != nil {
+		t.Fatal(err)
+	}
+	got := core.History(p, rounds, 0, 10)
+	first := slices.IndexFunc(history, func(l outer.Link) bool { return l.Round == 10-10+4 })
+	if len(got) != len(history)-first || got[0].Round != 4 {
+		t.Errorf("%d links from round %d on", len(got), got[0].Round)
+	}
+}
+
+func specFolded(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	p.Fragments = 2
+	one, err := outer.DecodeTip(s.Hex(t, "tip 2"), f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := outer.Fragment{Tensors: []outer.Tensor{{Name: "v", Offset: 5, Len: 3}}, Len: 3}
+	two := outer.Genesis(small, make([]float32, 3), p)
+	m := core.New(core.Config{Params: p, Plan: outer.Plan{f, small}, Key: ed25519.NewKeyFromSeed(s.Hex(t, "seed"))}, []*outer.Tip{one, two})
+	if got := m.FoldedTokens(); got != 5*162/8 { // 101.25
+		t.Errorf("%d tokens folded", got)
+	}
+}
