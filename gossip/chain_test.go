@@ -18,6 +18,7 @@ type fakeChain struct {
 	payloads  map[wire.Digest][]byte
 	rounds    []map[uint32][]wire.Digest // ids held, sorted
 	evidence  map[slot]wire.Evidence
+	boast     uint64                   // tokens that it only says it folded
 	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
 	bases     [][]uint32               // kept, unless nil
 	wrong     map[int]uint32           // by fragment: from which round on states are miscalculated
@@ -124,7 +125,7 @@ func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 func (c *fakeChain) Has(id wire.Digest) bool { return c.payloads[id] != nil }
 
 func (c *fakeChain) FoldedTokens() uint64 {
-	var n uint64
+	n := c.boast
 	for f := range c.closed {
 		for r := uint32(1); r <= c.closed[f]; r++ {
 			for _, id := range c.folded(f, r) {

@@ -37,10 +37,11 @@ type node struct {
 	effects  []Effect // those that tests look at
 
 	// faults
-	withhold bool // never answers payload requests
-	ignores  wire.RequestKind
-	corrupt  bool // answers them with wrong bytes
-	mute     bool // receives and says nothing
+	withhold bool                // never answers payload requests
+	ignores  wire.RequestKind    // never answers those
+	refuses  func(Snapshot) bool // finds that the tips do not fit the run
+	corrupt  bool                // answers them with wrong bytes
+	mute     bool                // receives and says nothing
 	lie      func(kind wire.RequestKind, body []byte) []byte
 }
 
@@ -328,6 +329,12 @@ func (n *node) store(e Fetched) {
 }
 
 func (n *node) install(e Snapshot) {
+	n.effects = append(n.effects, e)
+	if n.refuses != nil && n.refuses(e) {
+		n.core.TipsRefused(n.w.now)
+		n.core.FetchTips(n.w.now)
+		return
+	}
 	for _, fm := range e.Manifest.Fragments {
 		for _, c := range fm.Chunks {
 			if n.chunks[c] == nil {
@@ -337,7 +344,6 @@ func (n *node) install(e Snapshot) {
 	}
 	n.chain.install(e.Manifest)
 	n.core.Installed(Time(n.w.now))
-	n.effects = append(n.effects, e)
 	if n.state == wire.Joining {
 		n.state = wire.Training
 	}

@@ -1,0 +1,201 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+// lies makes a node change its manifests, and serve chunks that fit them.
+func (n *node) lies(change func(*wire.FragmentManifest)) {
+	n.lie = func(k wire.RequestKind, b []byte) []byte {
+		if k != wire.GetManifest && k != wire.GetTips || b[0] != byte(wire.OK) {
+			return b
+		}
+		m, err := wire.OpenManifest(n.w.run, b[1:])
+		if err != nil {
+			n.w.t.Fatal(err)
+		}
+		for f := range m.Fragments {
+			change(&m.Fragments[f])
+		}
+		return wire.Response{Status: wire.OK, Body: wire.EncodeManifest(n.key, n.w.run, m)}.Encode()
+	}
+}
+
+// invent makes a tip of random bytes that the liar can serve.
+func (n *node) invent(size int) (chunks []wire.Digest) {
+	tip := n.w.payload(size)
+	for i, d := range wire.ChunkDigests(tip) {
+		n.keep[d] = tip[i*wire.ChunkSize : min(size, (i+1)*wire.ChunkSize)]
+		chunks = append(chunks, d)
+	}
+	return chunks
+}
+
+// TestLyingManifest: whatever the donor that a joiner asks first makes up, tips
+// that most others do not know are not taken, and nothing of them is fetched.
+func TestLyingManifest(t *testing.T) {
+	const size = 2 * wire.ChunkSize
+	for name, change := range map[string]func(*node, *wire.FragmentManifest){
+		"random tips": func(n *node, f *wire.FragmentManifest) {
+			f.Chain, f.State, f.Size, f.Chunks = wire.Sum([]byte{1}), wire.Sum([]byte{2}), size, n.invent(size)
+		},
+		"the right chain with another state": func(n *node, f *wire.FragmentManifest) {
+			f.State, f.Chunks = wire.Sum([]byte{2}), n.invent(size)
+		},
+		"the right state on another chain": func(_ *node, f *wire.FragmentManifest) { f.Chain = wire.Sum([]byte{1}) },
+		"genesis":                          func(_ *node, f *wire.FragmentManifest) { *f = wire.FragmentManifest{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ran(t, 70, 5, options{tipBytes: size})
+			liar := w.nodes[0]
+			liar.lies(func(f *wire.FragmentManifest) { change(liar, f) })
+			liar.boasts()
+			n := w.join()
+			if !w.runUntilTrue(w.now+60_000, func() bool { return equal(append([]*node{n}, w.nodes[1:5]...)) }) {
+				t.Fatal("a liar keeps a joiner out")
+			}
+			if took := n.effects[slices.IndexFunc(n.effects, isSnapshot)].(Snapshot); took.Donor == liar.id {
+				t.Error("took the liar's tips")
+			}
+			if !said(n, "4 of 5 peers that know these rounds show another chain or state") {
+				t.Error("does not say why it left its first donor")
+			}
+			for d := range n.chunks {
+				if w.nodes[1].keep[d] == nil {
+					t.Fatal("fetched what the liar made up")
+				}
+			}
+		})
+	}
+}
+
+// boasts makes every joiner ask this node first: it says that it folded most.
+func (n *node) boasts() {
+	n.w.nodes[0].chain.boast = 1 << 40
+}
+
+// A manifest that does not hold together, or is larger than tips of the run can
+// be, is refused at once, also from a peer that the link names.
+func TestImpossibleManifest(t *testing.T) {
+	for name, change := range map[string]func(*wire.FragmentManifest){
+		"truncated":        func(f *wire.FragmentManifest) { f.Chunks = f.Chunks[:len(f.Chunks)-1] },
+		"shorter than cut": func(f *wire.FragmentManifest) { f.Size = 5 },
+		"too large": func(f *wire.FragmentManifest) {
+			f.Size += 3 * wire.ChunkSize
+			f.Chunks = slices.Repeat(f.Chunks, 3)[:len(f.Chunks)+3]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ran(t, 71, 2, options{tipBytes: 2 * wire.ChunkSize})
+			w.nodes[0].lies(change)
+			n := w.join(w.nodes[0].id)
+			n.core.cfg.MaxTip = 3 * wire.ChunkSize
+			if !w.runUntilTrue(w.now+60_000, w.equal) {
+				t.Fatal("one bad manifest keeps a joiner out")
+			}
+			if !marked(n, w.nodes[0].id) {
+				t.Error("the donor of an impossible manifest is not marked")
+			}
+		})
+	}
+}
+
+// With fewer than three peers nobody can attest: the tips are taken, and it is
+// said on whose word.
+func TestTipsOfFewPeers(t *testing.T) {
+	w := ran(t, 72, 2, options{tipBytes: 1000})
+	n := w.join()
+	if !w.runUntilTrue(w.now+20_000, w.equal) {
+		t.Fatal("did not join")
+	}
+	if !said(n, "takes tips that the link does not vouch for, attested by 2 of 2: fewer than 3 peers know their rounds") {
+		t.Error("does not say that nobody can attest its tips")
+	}
+}
+
+// One liar cannot be told from one honest peer: but the joiner gets in, in
+// bounded time, and says so.
+func TestNoMajority(t *testing.T) {
+	w := ran(t, 73, 2, options{tipBytes: 1000})
+	liar := w.nodes[0]
+	other := wire.Sum([]byte{2})
+	liar.lies(func(f *wire.FragmentManifest) { f.State, f.Chunks = other, liar.invent(1000) })
+	manifests := liar.lie
+	liar.lie = func(k wire.RequestKind, b []byte) []byte {
+		if k != wire.GetRounds || b[0] != byte(wire.OK) {
+			return manifests(k, b)
+		}
+		body := rounds(t, b[1:], func(a *wire.RangeAnswer) { a.State = other })
+		return wire.Response{Status: wire.OK, Body: body}.Encode()
+	}
+	n := w.join()
+	if !w.runUntilTrue(w.now+Time(4*maxDisputes*snapshotRetryMs), n.joined) {
+		t.Fatal("did not get in")
+	}
+	if !said(n, fmt.Sprintf("after %d tries", maxDisputes)) {
+		t.Error("does not say that it took tips without a majority")
+	}
+}
+
+// A peer that has come no further than genesis, or has forgotten the rounds, is
+// no witness.
+func TestWhoCounts(t *testing.T) {
+	w := ran(t, 74, 5, options{tipBytes: 1000})
+	w.nodes[1].chain = newFakeChain(w.run, 3)
+	w.nodes[2].chain.install(w.nodes[2].manifest(nil))
+	for f := range 3 {
+		w.nodes[2].chain.base[f]++ // it knows no round but a later one
+		w.nodes[2].chain.closed[f]++
+	}
+	for _, n := range w.nodes[1:3] {
+		n.boot()
+	}
+	n := w.join()
+	w.runUntilTrue(w.now+20_000, n.joined)
+	if !said(n, "takes tips attested by 3 of 3") {
+		t.Errorf("%v", n.effects)
+	}
+}
+
+// A donor whose tips could not be put in place comes after all others.
+func TestRefusedTips(t *testing.T) {
+	w := ran(t, 75, 3, options{tipBytes: 1000})
+	n := w.join(w.nodes[0].id)
+	n.refuses = func(s Snapshot) bool { return s.Donor == w.nodes[0].id }
+	if !w.runUntilTrue(w.now+20_000, w.equal) {
+		t.Fatal("a donor whose tips do not fit keeps a joiner out")
+	}
+	var donors []wire.PeerID
+	for _, e := range n.effects {
+		if s, ok := e.(Snapshot); ok {
+			donors = append(donors, s.Donor)
+		}
+	}
+	if len(donors) != 2 || donors[0] != w.nodes[0].id {
+		t.Errorf("took the tips of %v", donors)
+	}
+}
+
+// The count of a ballot does not depend on the order of the answers.
+func TestBallot(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		votes := rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 12).Draw(t, "votes")
+		b := ballot{camps: []camp{{position: wire.Digest{0}, peers: 1}}}
+		var count [4]int
+		count[0] = 1
+		for _, v := range rapid.Permutation(votes).Draw(t, "order") {
+			b.add(wire.Digest{v})
+			count[v]++
+		}
+		yes, rival, known := b.result()
+		if yes != count[0] || rival != max(count[1], count[2], count[3]) || known != len(votes)+1 {
+			t.Fatalf("%d for, %d against, %d in all of %v", yes, rival, known, votes)
+		}
+	})
+}
