@@ -3,6 +3,9 @@ package node
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -67,4 +70,57 @@ func (n *node) lost(err error) {
 			n.machine.LostBase(now, base.fragment, base.round)
 		})
 	}
+}
+
+// keptGenesis is the genesis file of the folder, nil if there is none. One that
+// is damaged is set aside where peers can give it again.
+func (n *node) keptGenesis() ([]byte, error) {
+	raw, err := store.LoadGenesis(n.cfg.Dir)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = DecodeGenesis(raw)
+	if err == nil {
+		return raw, nil
+	}
+	path := filepath.Join(n.cfg.Dir, genesisFile)
+	if n.cfg.Link.Run == (wire.RunID{}) || len(n.cfg.addrs()) == 0 {
+		return nil, fmt.Errorf("%s is damaged: %w: start once with the join link, so that a peer gives it again, or copy it from another node of the run", path, err)
+	}
+	if err := os.Rename(path, path+".damaged"); err != nil {
+		return nil, fmt.Errorf("set the damaged genesis aside: %w", err)
+	}
+	n.log.Warn("the genesis file is damaged: asks the peers of the link for it", "file", path, "err", err)
+	return nil, nil
+}
+
+// genesisFile is where store.SaveGenesis keeps the genesis.
+const genesisFile = "genesis"
+
+// tellDamage says what the start found damaged and went on without.
+func (n *node) tellDamage() {
+	if bad := n.steplog.Sum().Damaged; bad > 0 {
+		n.view.event(n, "damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted; check the disk of %s", bad, n.cfg.Dir))
+	}
+}
+
+// lostOwn says whether the payload of an own delta that is in flight cannot be
+// read, and then forgets that the delta is an own one: if peers hold it, it is
+// folded like another's; if none does, its work is lost.
+func (n *node) lostOwn(o store.OwnDelta, s *savedFragment) (bool, error) {
+	for _, l := range s.History {
+		if l.Round == o.Header.Header.Round && slices.Contains(l.Folded, outer.ID(o.ID)) {
+			return false, nil
+		}
+	}
+	_, err := n.store.Payload(o.ID)
+	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	n.view.event(n, "damaged", "", fmt.Sprintf("own %v: %d tokens are lost unless a peer holds it; check the disk of %s", err, o.Header.Header.Tokens, n.cfg.Dir))
+	s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.ID == outer.ID(o.ID) })
+	return true, errors.Join(n.store.DropPayload(o.ID), n.store.ForgetOwn(o.ID))
 }

@@ -120,7 +120,9 @@ func (n *node) resumeOptimizer() error {
 	if err == nil {
 		err = n.built.SetState(b)
 	}
-	n.check("resume inner optimizer", err)
+	if err != nil {
+		n.view.event(n, "damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err))
+	}
 	return nil
 }
 

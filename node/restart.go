@@ -182,7 +182,13 @@ func (n *node) loadOwn(saved []savedFragment) error {
 		n.firstSeq = max(n.firstSeq, o.Seq+1)
 		p := int(o.Header.Header.Fragment)
 		s := &saved[p]
-		if o.Header.Header.Round+n.genesis.Outer.WindowUnion <= s.Closed {
+		if o.Header.Header.Round+n.genesis.Outer.WindowUnion <= s.Closed || o.Header.Header.Author != n.self {
+			continue
+		}
+		if lost, err := n.lostOwn(o, s); lost || err != nil {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		s.Own = append(s.Own, outer.OwnDelta{Seq: o.Seq, Delta: core.DeltaOf(o.ID, o.Header.Header)})

@@ -69,7 +69,7 @@ func (n *node) identify() error {
 	n.key, n.self, n.keyMade = key, wire.PeerIDOf(key), made
 	raw := n.cfg.Genesis
 	if raw == nil {
-		if raw, err = store.LoadGenesis(n.cfg.Dir); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if raw, err = n.keptGenesis(); err != nil {
 			return err
 		}
 	}
@@ -111,6 +111,9 @@ func (n *node) open() error {
 		return err
 	}
 	s, err := n.cfg.disk.Open(n.cfg.Dir, n.run)
+	if errors.Is(err, store.ErrOtherRun) && n.cfg.Genesis == nil {
+		return fmt.Errorf("%w, or if this is the folder of that run its genesis file is damaged: copy it from another node of the run", err)
+	}
 	if err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
@@ -127,6 +130,7 @@ func (n *node) open() error {
 		return err
 	}
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
+	n.tellDamage()
 	return nil
 }
 
@@ -190,7 +194,7 @@ func (n *node) gossipConfig() gossip.Config {
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, BeatMinMs: n.genesis.BeatMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
-		HasChunk: n.store.HasChunk, Resume: n.fetching(), MaxTip: n.largestTip(),
+		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.largestTip(),
 	}
 }
 
