@@ -155,6 +155,9 @@ func (b *beats) compare(p *peer) {
 		return
 	}
 	p.unequal, p.repairPauseMs = 0, 0
+	for f, r := range rounds {
+		b.common[f] = max(b.common[f], r)
+	}
 	b.compareState(p, state, rounds)
 }
 

@@ -24,7 +24,8 @@ type Core struct {
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
 // read during inputs only.
 func New(cfg Config, chain Chain) *Core {
-	e := &env{cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
+	e := &env{cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
+	copy(e.common, cfg.Common)
 	c := &Core{env: e}
 	c.roster = roster{env: e}
 	c.beats = beats{env: e}

@@ -17,7 +17,8 @@ type env struct {
 	now     Time
 	effects []Effect
 	peers   peers
-	calls   []call // by id, as ids only grow
+	common  []uint32 // per fragment: the last round at which a peer showed this node's chain
+	calls   []call   // by id, as ids only grow
 	lastID  uint64
 }
 

@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"slices"
+
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
@@ -64,6 +66,10 @@ func (c *Core) Agreement(now Time) (agreed bool, since Time) {
 	c.beats.agree()
 	return c.beats.agreed, c.beats.agreedSince
 }
+
+// Common returns, of each fragment, the last round at which some peer showed the
+// chain that this node had then: what both fold since may differ.
+func (c *Core) Common() []uint32 { return slices.Clone(c.common) }
 
 // OtherStates returns, sorted by id, the live peers whose newest beat shows the
 // same chain as this node has and another state: memory corruption or a bug,

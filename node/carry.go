@@ -201,8 +201,9 @@ func (n *node) healed(fragment int, dropped outer.Work) {
 // install puts the chunks of a manifest together.
 func (n *node) install(m wire.Manifest) {
 	tips, links, err := n.assemble(m)
+	var left leftChain
 	if err == nil {
-		err = n.keepInstalled(tips, links)
+		left, err = n.keepInstalled(tips, links)
 	} else {
 		n.check("drop chunks", n.store.DropChunks()) // the donor's, or this disk's, are not worth keeping
 	}
@@ -221,6 +222,7 @@ func (n *node) install(m wire.Manifest) {
 		if ledger != nil {
 			n.view.ledger = ledger
 		}
+		n.view.left(n, m.Author, left)
 		n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)
 		if err := n.machine.Installed(now, tips, links); err != nil {
 			n.fatal = err // the disk is on another chain than the machine: a restart begins there
@@ -263,20 +265,24 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 //
 // A crash or an error before the commit leaves the old chain with all its
 // bases; a crash after it, the new chain. The files of old bases go last.
-func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) error {
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) (left leftChain, err error) {
+	common := n.common()
 	fragments := make([]store.Installed, len(tips))
 	for p, tip := range tips {
-		var err error
 		if fragments[p], err = n.installed(p, tip, history[p]); err != nil {
-			return err
+			return left, err
 		}
+		if err := left.add(n, p, history[p], common[p]); err != nil {
+			return left, err
+		}
+		fragments[p].Forget = left.own[p]
 	}
 	if err := n.store.Install(fragments); err != nil {
-		return err
+		return left, err
 	}
 	n.tips.restart(tips)
 	n.tips.epoch++
-	return nil
+	return left, nil
 }
 
 // installed is what the store keeps of one fragment. Older records stay if the

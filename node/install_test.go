@@ -1,13 +1,18 @@
 package node
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"atoll/gossip/wire"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 )
 
 // another is a folder of another chain of the same run: its rounds lack a delta.
@@ -31,6 +36,8 @@ func (l *ledgerWriter) tipsAndLinks(first uint32) (tips []*outer.Tip, links [][]
 	return tips, links
 }
 
+func second[T any](_ T, err error) error { return err }
+
 func (l *ledgerWriter) recorded(fragment int) (rounds []uint32) {
 	l.t.Helper()
 	l.check(l.store.Rounds(fragment, 1, maxRound, func(round uint32, _ store.Round) error {
@@ -48,7 +55,7 @@ func TestKeepInstalled(t *testing.T) {
 	defer other.close()
 	n := l.loader()
 	tips, links := other.tipsAndLinks(4)
-	l.check(n.keepInstalled(tips, links))
+	l.check(second(n.keepInstalled(tips, links)))
 	if n.tips.epoch != 1 {
 		t.Errorf("epoch %d", n.tips.epoch)
 	}
@@ -66,7 +73,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	defer l.close()
 	n := l.loader()
 	tips, links := l.tipsAndLinks(3)
-	l.check(n.keepInstalled(tips, links))
+	l.check(second(n.keepInstalled(tips, links)))
 	for p := range tips {
 		if got := l.recorded(p); !slices.Equal(got, []uint32{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("fragment %d: records %v", p, got)
@@ -76,7 +83,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	for p, tip := range l.g.Tips() {
 		tips[p], genesis[p] = tip, []outer.Link{{Chain: tip.Chain, State: tip.State}}
 	}
-	l.check(n.keepInstalled(tips, genesis))
+	l.check(second(n.keepInstalled(tips, genesis)))
 	if got := l.recorded(0); len(got) != 0 {
 		t.Errorf("records at genesis: %v", got)
 	}
@@ -92,7 +99,7 @@ func TestKeepInstalledIsAllOrNothing(t *testing.T) {
 	tips, links := other.tipsAndLinks(4)
 	old := l.tips
 	l.check(os.RemoveAll(filepath.Join(l.dir, "tmp"))) // no file can be written
-	if n.keepInstalled(tips, links) == nil {
+	if second(n.keepInstalled(tips, links)) == nil {
 		t.Fatal("installed without writing")
 	}
 	l.check(os.Mkdir(filepath.Join(l.dir, "tmp"), 0o700))
@@ -107,5 +114,62 @@ func TestKeepInstalledIsAllOrNothing(t *testing.T) {
 		if _, err := n.tips.get(p, 2); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A delta of its own that the chain which is left folded, and the new one does
+// not, is no longer in flight after a restart: its progress left the parameters
+// when it was folded. One that waits for its round still is.
+func TestInstallForgetsWhatTheOtherChainLeavesOut(t *testing.T) {
+	l, other := newLedger(t).rounds(3), another(t, 5)
+	defer l.close()
+	defer other.close()
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
+	put := func(p int, round uint32, seq uint64) wire.Digest {
+		values, err := codec.Encode(l.g.Outer.Codec, make([]float32, l.plan[p].Len))
+		l.check(err)
+		h := wire.SignHeader(key, l.g.RunID(), wire.Header{
+			Fragment: uint16(p), Round: round, Base: round - 1, Steps: 4, Tokens: 400, Precision: 1,
+			Codec: uint8(l.g.Outer.Codec), Size: uint32(len(values)), Payload: wire.Sum(values),
+		})
+		id := h.Header.ID(l.g.RunID())
+		l.check(l.store.PutOwn(id, h, values, store.OwnMeta{Seq: seq}))
+		return id
+	}
+	mine, late := put(0, 4, 1), put(1, 4, 2)
+	l.check(l.store.PutRound(0, 4, store.Round{Folded: []wire.Digest{mine}}))
+	l.check(l.store.PutRound(1, 4, store.Round{}))
+	n := l.loader()
+	n.self = wire.PeerIDOf(key)
+	left, err := n.keepInstalled(other.tipsAndLinks(3))
+	l.check(err)
+	if !slices.Equal(left.own[0], []wire.Digest{mine}) || left.tokens[0] != 400 || len(left.own[1]) != 0 {
+		t.Errorf("left behind: %+v", left)
+	}
+	own, err := l.store.Own()
+	l.check(err)
+	if len(own) != 1 || own[0].ID != late {
+		t.Errorf("own deltas in flight: %+v, want only that of fragment 1", own)
+	}
+}
+
+// Where the history that comes with the tips begins after the fork, what is lost
+// is what was folded since others last showed the same.
+func TestLeftBehindBeforeTheHistory(t *testing.T) {
+	l, other := newLedger(t).rounds(5), another(t, 5)
+	defer l.close()
+	defer other.close()
+	n := l.loader()
+	n.self = wire.PeerIDOf(l.keys[1]) // whose deltas the other chain lacks
+	tips, links := other.tipsAndLinks(4)
+	l.check(l.store.Put(commonKey, wire.Marshal([]uint32{2, 0})))
+	left, err := n.keepInstalled(tips, links)
+	l.check(err)
+	if got := []int{len(left.own[0]), len(left.own[1])}; !slices.Equal(got, []int{3, 5}) {
+		t.Errorf("%v own deltas left behind, want those of rounds 3 to 5, and of all five", got)
+	}
+	n.view.left(n, wire.PeerID{1}, left)
+	if e := n.lastEvent(); e.Kind != "left a chain" || !strings.Contains(e.Text, "8 own deltas") {
+		t.Errorf("event %+v", e)
 	}
 }

@@ -52,6 +52,7 @@ type node struct {
 	recalled   []string      // where an earlier process listened
 	named      []wire.PeerID // peers that the join link names
 	contacts   string        // what was last remembered
+	commonKept []uint32      // rounds that others have in common, as last kept
 	twins      twins         // other processes with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]

@@ -24,6 +24,7 @@ const FinalStatusFile = "status.json"
 
 // publishStatus makes a new status for everyone who asks.
 func (n *node) publishStatus() {
+	n.keepCommon()
 	if n.machine == nil {
 		return
 	}

@@ -247,6 +247,7 @@ var ErrInstall = errors.New("install tips")
 // Installed takes the tips that InstallTips came to, with the links that lead
 // to each.
 func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link) error {
+	m.rounds.SetCommon(m.gossip.Common())
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}

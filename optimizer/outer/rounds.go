@@ -56,6 +56,8 @@ type fragment struct {
 	draftAt  Time   // no draft before: one could not be made durable
 	mark     uint32 // highest round ever signed
 	own      []ownRound
+	common   uint32 // the last round up to which others are known to have folded the same
+	left     uint32 // up to here, the chain left last differs from that of the tip
 	called   answerers
 }
 
@@ -168,6 +170,14 @@ func (m *Rounds) isIdle(a Author) bool {
 func (m *Rounds) isLive(a Author) bool {
 	_, ok := slices.BinarySearchFunc(m.live, a, compareAuthors)
 	return ok
+}
+
+// SetCommon says up to which round of each fragment others are known to have
+// folded the same. Local knowledge: it only tells what is lost with a chain.
+func (m *Rounds) SetCommon(common []uint32) {
+	for i, f := range m.frags {
+		f.common = common[i]
+	}
 }
 
 // SetFlush makes the learner publish all that is unpublished, however few

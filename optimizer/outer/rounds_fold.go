@@ -212,6 +212,7 @@ func (m *Rounds) Install(now Time, tips []*Tip, history [][]Link) error {
 	}
 	for i, t := range tips {
 		f := m.frags[i]
+		f.leave(history[i][0])
 		f.reset(t, slices.Clone(history[i]))
 		m.adopt(f, true)
 	}

@@ -314,3 +314,73 @@ func TestRestoreWithShortHistory(t *testing.T) {
 	h.give(g.delta(Author{2}, 0, 9))
 	h.after(h.p.GraceMaxMs)
 }
+
+// A history that begins after the fork does not tell what of the chain before it
+// is lost: all that was folded since others last showed the same.
+func TestInstallAfterALongFork(t *testing.T) {
+	for _, c := range []struct {
+		common uint32
+		want   []uint64
+	}{{0, []uint64{1, 2, 3}}, {1, []uint64{2, 3}}, {3, nil}} {
+		g := newRig(t, roundsParams(1))
+		for range 3 {
+			g.step(8)
+			g.publish(0)
+		}
+		donor := newRig(t, roundsParams(1))
+		donor.live(1, 2)
+		donor.close(6)
+		tips, history := donor.donate()
+		g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
+		g.m.SetCommon([]uint32{c.common})
+		g.want(g.m.Install(g.now, tips, [][]Link{history[0][5:]}), nil)
+		g.drain()
+		if a := g.lastAdopt(); !slices.Equal(a.Discarded, c.want) {
+			t.Errorf("common up to %d: discarded %v, want %v", c.common, a.Discarded, c.want)
+		}
+	}
+}
+
+// What a chain left out may be folded on it after all: it is found again, and
+// what never is, is discarded for good when it is final.
+func TestDiscardedMayComeBack(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 4, 8
+	g := newRig(t, p)
+	var own []Delta
+	for range 3 {
+		g.step(8)
+		own = append(own, g.publish(0))
+	}
+	donor := newRig(t, p)
+	donor.live(1, 2)
+	donor.payloads = g.payloads
+	donor.close(4)
+	older := donor.bases[0][2] // a base below which nothing changes
+	tips := []*Tip{older}
+	_, history := donor.donate()
+	g.bases[0] = map[uint32]*Tip{2: older}
+	g.hold = true
+	g.want(g.m.Install(g.now, tips, [][]Link{history[0][:3]}), nil)
+	g.drain()
+	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1, 2}) || !slices.Equal(a.Unfold, []uint64{3}) {
+		t.Fatalf("adopted %+v", a)
+	}
+	if g.m.InFlight(0) != own[2].Tokens {
+		t.Errorf("%d tokens in flight, want those of the third", g.m.InFlight(0))
+	}
+	g.hold = false
+	for len(g.wanted) > 0 {
+		g.fold()
+	}
+	g.live(1, 2)
+	g.close(10)
+	var forgotten, returned []uint64
+	for _, a := range g.adopts {
+		forgotten, returned = append(forgotten, a.Forgotten...), append(returned, a.Returned...)
+	}
+	slices.Sort(forgotten)
+	if !slices.Equal(forgotten, []uint64{1, 2, 3}) || len(returned) > 0 {
+		t.Errorf("forgotten %v, returned %v", forgotten, returned)
+	}
+}

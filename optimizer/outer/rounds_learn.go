@@ -146,13 +146,25 @@ func (a *Adopt) move(o *ownRound, in, whole bool) {
 	o.folded = in
 }
 
+// leave notes up to which round the chain that is left differs from the one that
+// is taken, whose history begins with a link: nowhere below it if both have it.
+func (f *fragment) leave(first Link) {
+	f.left = 0
+	if l, known := f.link(first.Round); !known || l.Chain != first.Chain {
+		f.left = first.Round
+	}
+}
+
 // settle compares own deltas with the chain that a new tip follows and notes
 // the seqs that entered it, left it, or became final inside or outside of it.
 func (f *fragment) settle(p Params, a *Adopt, whole bool) {
 	kept := f.own[:0]
 	for _, o := range f.own {
 		l, known := f.link(o.round)
-		if known || o.round > a.Tip.Round {
+		switch {
+		case !known && whole && o.round > f.common && o.round <= f.left:
+			a.move(&o, false, true) // older than the history that came with the tip
+		case known || o.round > a.Tip.Round:
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
 			a.move(&o, in, whole && o.round <= a.Tip.Round)
 		}
