@@ -19,8 +19,8 @@ func Explore(seed uint64) Scenario {
 		Seed: seed, Founders: founders, Link: x.weather(), StepMs: 100,
 		Params: x.params(len(founders)),
 	}
-	if x.IntN(4) == 0 {
-		s.Degree = 4
+	if len(founders) > defaultDegree || x.IntN(4) == 0 {
+		s.Degree = 4 + x.IntN(3)
 	}
 	x.fill(&s)
 	return s
@@ -29,7 +29,7 @@ func Explore(seed uint64) Scenario {
 // Bounds of what Explore draws.
 const (
 	exploreMost    = 40
-	exploreRounds  = 24      // of the budget, so that at least 20 close
+	exploreRounds  = 40      // of the budget, so that at least 20 close
 	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
 	recoverMs      = 4_000   // the faults end so long before the budget could be reached
 )

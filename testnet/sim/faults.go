@@ -101,6 +101,7 @@ func (n *Node) crash() bool {
 	n.paused, n.asleep = 0, nil
 	n.stop()
 	n.life++
+	n.gone = n.left // it was on its way out, and does not come back
 	n.disk.crash()
 	return true
 }
