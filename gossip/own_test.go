@@ -48,13 +48,12 @@ func TestOwnDeltasAreRemembered(t *testing.T) {
 func TestOwnDeltasOfJoinersDoNotCount(t *testing.T) {
 	w := newWorld(t, 4, 2, options{})
 	w.nodes[0].state = wire.Joining
-	w.nodes[0].core.SetSelf(0, SelfState{State: wire.Joining})
 	w.nodes[1].core.AskOwn(0)
 	w.runUntil(10_000)
 	if _, known := w.nodes[1].ownHeaders(); known {
 		t.Error("a joiner's word counted")
 	}
-	w.nodes[0].core.SetSelf(w.now, SelfState{State: wire.Training})
+	w.nodes[0].state = wire.Training
 	w.runUntil(w.now + 5000)
 	if _, known := w.nodes[1].ownHeaders(); !known {
 		t.Error("was not asked again")
@@ -64,13 +63,15 @@ func TestOwnDeltasOfJoinersDoNotCount(t *testing.T) {
 // Headers that this key did not sign are nothing to go by.
 func TestOwnDeltasCannotBeInvented(t *testing.T) {
 	w := newWorld(t, 5, 2, options{})
-	forged := wire.SignHeader(w.nodes[0].key, w.run, wire.Header{Author: w.nodes[0].id, Round: 1000, Steps: 1, Tokens: 1})
+	forged := wire.SignHeader(w.nodes[0].key, w.run, wire.Header{
+		Author: w.nodes[0].id, Round: 1000, Base: 999, Steps: 1, Tokens: 1, Precision: 1, Codec: 1, Size: 1,
+	})
 	forged.Header.Author = w.nodes[1].id
-	w.nodes[0].lie = func(kind wire.RequestKind, body []byte) []byte {
+	w.nodes[0].lie = func(kind wire.RequestKind, answer []byte) []byte {
 		if kind == wire.GetOwn {
-			return wire.EncodeHeaders([]wire.SignedHeader{forged})
+			return wire.Response{Status: wire.OK, Body: wire.EncodeHeaders([]wire.SignedHeader{forged})}.Encode()
 		}
-		return body
+		return answer
 	}
 	w.nodes[1].core.AskOwn(0)
 	w.runUntil(5000)
