@@ -131,6 +131,31 @@ func TestRestartThatContributesNothing(t *testing.T) {
 	}
 }
 
+// A calm run ends at its budget; one that lost tokens ends when its poorest
+// fragment is there.
+func TestBudget(t *testing.T) {
+	w := &world{members: make([]*member, 2)}
+	w.genesis.Batch, w.genesis.Model.Context = 1, 10 // 2 steps of 2 learners are 40 tokens
+	for name, c := range map[string]struct {
+		folded, lost uint64
+		fragments    []uint64
+		passed       bool
+	}{
+		"met":               {1040, 0, []uint64{1040, 1040}, true},
+		"missed":            {999, 0, []uint64{999, 999}, false},
+		"exceeded":          {1041, 0, []uint64{1020, 1062}, false},
+		"lost unevenly":     {1100, 90, []uint64{1040, 1160}, true},
+		"lost and exceeded": {1100, 90, []uint64{1041, 1159}, false},
+		"lost and missed":   {1100, 90, []uint64{999, 1201}, false},
+	} {
+		r := Report{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}
+		got := w.checkBudget(r, account{chain: &chain{tokens: c.fragments}})
+		if got.Passed != c.passed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestLostOnlyByKills(t *testing.T) {
 	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{{name: "node0", trained: 100, folded: []uint64{90}, discarded: []uint64{0}, dropped: []uint64{0}, unpublished: []uint64{4}}}}
 	m := lived(0, 1, flat)
