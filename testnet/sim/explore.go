@@ -98,7 +98,7 @@ func (x explorer) weather() Link {
 	latency := []Time{2, 10, 40, 150}[x.IntN(4)]
 	return Link{
 		LatencyMs: latency, JitterMs: x.Int64N(2*latency + 1),
-		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 100, 20}[x.IntN(4)],
+		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 1000, 100}[x.IntN(4)],
 	}
 }
 

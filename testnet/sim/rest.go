@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
 )
 
 // Finish runs until every node that is up says that the run is over and holds
@@ -173,7 +175,39 @@ func (w *World) checkLedger() {
 		if want := from.machine.Rounds().Tip(p).Tokens; sum != want {
 			w.broken("account", "fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
 		}
+		from.replay(p)
 	}
+}
+
+// replay folds the ledger of a fragment again, from genesis.
+func (n *Node) replay(p int) {
+	tip, want := n.w.genesis[p], n.machine.Rounds().Tip(p)
+	for tip.Round < want.Round {
+		var set []outer.Contribution
+		for _, id := range n.disk.rounds[p][tip.Round+1].Folded {
+			d := core.DeltaOf(wire.Digest(id), *n.w.checks.ledger[wire.Digest(id)])
+			set = append(set, outer.Contribution{Delta: d, Payload: n.disk.payload(wire.Digest(id))})
+		}
+		next, _, err := outer.Fold(n.w.s.Params, n.w.plan[p], tip, tip.Round+1, set)
+		if err != nil {
+			n.broken("replay", "%v", err)
+			return
+		}
+		tip = next
+	}
+	if tip.State != want.State && !n.damagedLedger() {
+		n.broken("replay", "the ledger of fragment %d comes to state %x, the tip is %x", p, tip.State[:4], want.State[:4])
+	}
+}
+
+// damagedLedger says that a power cut damaged a payload that was not needed since.
+func (n *Node) damagedLedger() bool {
+	for _, f := range n.disk.payloads {
+		if f.damaged {
+			return true
+		}
+	}
+	return false
 }
 
 // checkBook holds what a node trained against where it went. A node that is gone

@@ -70,10 +70,18 @@ func (n *Node) flood(m *message, except *Node) {
 	}
 }
 
+// queueMs is what gossip may wait for the uplink: about the 32 messages that a
+// queue of gossipsub holds, on a slow line.
+const queueMs = 1000
+
 // send puts a copy on the wire, unless it is lost. In a lean world a copy that
 // would only be a duplicate is not sent.
 func (n *Node) send(p *Node, m *message) {
 	w := n.w
+	if n.linkFree > w.now+queueMs { // full queues drop, as gossipsub's do
+		w.counts.MessagesLost++
+		return
+	}
 	at := n.departs(m.size) + w.delay()
 	if w.s.Lean {
 		m.grow(p.index)

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// Every checker finds what it is there for: each line plants one broken promise.
+func TestChecksCatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		check string
+		plant func(w *World, n *Node)
+	}{
+		{"verified", func(w *World, n *Node) {
+			w.checkFold(n, 0, w.genesis[0], nil, []outer.ID{{1}})
+		}},
+		{"verified", func(w *World, n *Node) { // another fragment's
+			id, h := w.someDelta()
+			w.checkFold(n, int(h.Fragment)+1, w.genesis[0], make([]outer.Delta, 1), []outer.ID{outer.ID(id)})
+		}},
+		{"equal sets, equal bits", func(w *World, n *Node) {
+			tip := *n.machine.Rounds().Tip(0)
+			tip.State[0]++
+			w.checkFold(n, 0, &tip, nil, nil)
+		}},
+		{"equal sets, equal bits", func(w *World, n *Node) {
+			w.checkBlame(n, gossip.StateDiffers{Peer: w.nodes[1].id})
+		}},
+		{"blame", func(w *World, n *Node) {
+			w.checkBlame(n, gossip.Misbehaved{Peer: w.nodes[1].id, Reason: "test"})
+		}},
+		{"blame", func(w *World, n *Node) {
+			w.checkBlame(n, core.Refused{Header: wire.Header{Author: n.id}, Reason: errors.New("test")})
+		}},
+		{"signs once", func(w *World, n *Node) {
+			_, h := w.someDelta()
+			w.checkSigned(n, wire.Digest{1}, wire.SignedHeader{Header: *h})
+		}},
+		{"theta", func(w *World, n *Node) { // a step that nobody took
+			for i := range n.trainer.theta {
+				n.trainer.theta[i] += 0.01
+			}
+			w.RunFor(3000)
+		}},
+		{"account", func(w *World, n *Node) {
+			n.learner.Stepped(TokensPerStep, n.closed)
+			w.RunFor(3000)
+		}},
+		{"account", func(w *World, n *Node) {
+			n.book.trained += TokensPerStep
+			w.RunFor(3000)
+		}},
+		{"bounds", func(w *World, n *Node) {
+			n.calls += 1000
+			w.RunFor(1000)
+		}},
+		{"no wait", func(w *World, n *Node) {
+			n.may = false
+			w.RunFor(2 * idleMs)
+		}},
+		{"converges", func(w *World, n *Node) {
+			w.s.LimitMs = 100
+			w.Finish()
+		}},
+		{"budget", func(w *World, n *Node) {
+			w.s.Params.Budget *= 2
+			w.checkBudget()
+		}},
+		{"learns", func(w *World, n *Node) {
+			n.machine.Rounds().Tip(0).Anchor[0] = 1e6
+			w.checkLoss()
+		}},
+		{"replay", func(w *World, n *Node) {
+			tip := n.machine.Rounds().Tip(0)
+			tip.State[0]++
+			n.replay(0)
+		}},
+		{"panic", func(w *World, n *Node) {
+			w.after(1, func() { panic("test") })
+			w.RunFor(10)
+		}},
+	} {
+		w, err := New(calmScenario(3, 1200))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.RunFor(5000)
+		if w.Err() != nil {
+			t.Fatal(w.Err())
+		}
+		c.plant(w, w.nodes[0])
+		var b *Broken
+		if !errors.As(w.Err(), &b) || b.Check != c.check {
+			t.Errorf("want %q, got %v", c.check, w.Err())
+		}
+	}
+}
+
+// someDelta is one that was published for fragment 0.
+func (w *World) someDelta() (wire.Digest, *wire.Header) {
+	for id, h := range w.checks.ledger {
+		if h.Fragment == 0 {
+			return id, h
+		}
+	}
+	panic("nothing was published")
+}
