@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/gossip"
@@ -187,6 +188,7 @@ func (n *node) adopt(a outer.Adopt) {
 		n.train.adopt(a, n.healed, n.fail)
 	}
 	n.view.adopted(n, a)
+	n.forgetFinal(slices.Concat(a.Forgotten, a.Returned, a.Discarded))
 }
 
 // healed runs on the training thread, when a sound tip has taken the place of a

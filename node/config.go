@@ -27,7 +27,13 @@ type Config struct {
 	Batch   int           // rows per inner step; 0 = as planned from the measured speed
 	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
 	Stay    bool          // keep serving after the run has ended
-	Lab     bool          // take laboratory controls at the control socket; see status.Lab
+
+	// KeepBytes bounds what payloads and bases take on disk: those of final
+	// rounds go, oldest first, and a replay then begins at a kept base. What the
+	// union window needs is kept whatever it takes. 0 = keep all.
+	KeepBytes int64
+
+	Lab bool // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long
@@ -68,6 +74,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Batch < 0 || c.Batch > maxBatch {
 		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, maxBatch)
+	}
+	if c.KeepBytes < 0 {
+		return c, fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
 	}
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)

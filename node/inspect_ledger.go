@@ -36,6 +36,7 @@ type LedgerFragment struct {
 	Deltas   int    `json:"deltas"`              // folded
 	Open     int    `json:"open_deltas"`         // known and not folded
 	Unknown  int    `json:"unknown_deltas"`      // folded before this node joined, header not held
+	HeldFrom uint32 `json:"held_from"`           // first round from which every folded payload is on this disk; Closed+1 = none
 }
 
 // LedgerAuthor is the account of one learner.
@@ -104,10 +105,14 @@ type ledgerBuilder struct {
 func (b *ledgerBuilder) fragment(p int) error {
 	fragment := LedgerFragment{Fragment: p, Params: b.plan[p].Len}
 	folded := map[wire.Digest]bool{}
+	fragment.HeldFrom = 1
 	err := b.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
 		fragment.Closed, fragment.EndRound, fragment.Tokens = round, r.EndRound, r.Tokens
 		for _, id := range r.Folded {
 			folded[id] = true
+			if _, held := b.store.Has(id); !held {
+				fragment.HeldFrom = round + 1
+			}
 		}
 		return nil
 	})

@@ -44,6 +44,7 @@ type node struct {
 
 	owned      owned
 	disk       diskHealth
+	retention  retention
 	donor      donor
 	control    *status.Server
 	keyMade    bool          // the key was made by this process
@@ -121,6 +122,7 @@ func (n *node) loop(ctx context.Context) error {
 func (n *node) show() {
 	n.publishStatus()
 	n.flush()
+	n.retain()
 }
 
 func (n *node) takeInbox() {

@@ -36,6 +36,15 @@ func (o *owned) get(seq uint64) (ownRef, bool) {
 	return ref, ok
 }
 
+// drop forgets own deltas that nobody asks for any more.
+func (o *owned) drop(seqs []uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, seq := range seqs {
+		delete(o.ref, seq)
+	}
+}
+
 // tokens are those of some own deltas together.
 func (o *owned) tokens(seqs []uint64) (sum uint64) {
 	for _, seq := range seqs {

@@ -41,6 +41,7 @@ type JoinCmd struct {
 	Observe   bool          `help:"Hold and serve the run's state without training."`
 	Profile   string        `help:"Network that the node lives in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool          `help:"Keep serving after the run has ended."`
+	Keep      size          `help:"Disk that the ledger may take, like 10GB: older payloads go, and atoll verify then begins later. Default: all of it." placeholder:"SIZE"`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
 	EvalBytes *int          `help:"Held-out bytes for the live bits per byte; 0 measures none. Default: 16384 on a terminal, else 0." placeholder:"N"`
 	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
@@ -108,7 +109,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
 		Observe: c.Observe, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
-		Stay: c.Stay, Lab: c.Lab, EvalBytes: c.evalBytes(out),
+		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
 	if err := c.check(); err != nil {
