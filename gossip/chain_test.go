@@ -122,6 +122,17 @@ func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 	return out
 }
 
+func (c *fakeChain) Contributed(author wire.PeerID) bool {
+	for f, closed := range c.closed {
+		for r := uint32(1); r <= closed; r++ {
+			if slices.ContainsFunc(c.rounds[f][r], func(id wire.Digest) bool { return c.held[id].Header.Author == author }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (c *fakeChain) Has(id wire.Digest) bool { return c.payloads[id] != nil }
 
 func (c *fakeChain) FoldedTokens() uint64 {

@@ -118,6 +118,9 @@ type Chain interface {
 	// Newest returns, of each fragment of which it knows any, the header of an
 	// author's highest round.
 	Newest(author wire.PeerID) []wire.SignedHeader
+	// Contributed reports whether a delta of an author was folded on the chain of
+	// this node.
+	Contributed(author wire.PeerID) bool
 	// Has reports whether the payload of a delta is verified and held.
 	Has(id wire.Digest) bool
 	// FoldedTokens counts the tokens folded by this node's tips.

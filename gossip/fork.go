@@ -151,6 +151,16 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 	return !ok || mine == theirs
 }
 
+// vouched reports whether p may have this node give up its chain: keys are free,
+// so not everybody's word is enough. The link names it, or it had a delta folded
+// on this node's chain, or most live peers show another chain as well, with as
+// many tokens.
+func (r *repair) vouched(p *peer) bool {
+	return r.cfg.trusts(p.id) || r.chain.Contributed(p.id) || r.attested(func(q *peer) bool {
+		return q == p || q.unequal > 0 && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
+	})
+}
+
 // byTokens compares what the two last beats say, as the peer does: its own
 // newest numbers are not known there yet.
 func (r *repair) byTokens(p *peer) decision {

@@ -124,6 +124,38 @@ func TestInventedTipIsNotTaken(t *testing.T) {
 	}
 }
 
+// TestStrangersChainIsNotTaken has a newcomer show a longer chain that begins
+// where the others can no longer refold: they would have to give up theirs, on the
+// word of one that has never done anything for the run.
+func TestStrangersChainIsNotTaken(t *testing.T) {
+	w := newWorld(t, 35, 4, options{window: 64})
+	w.train(10, fixed(1500))
+	w.runUntil(6000)
+	for _, n := range w.nodes {
+		for f := range n.chain.base {
+			n.chain.baseChain[f], _ = n.chain.ChainDigest(f, 6)
+			n.chain.base[f] = 6
+		}
+		n.effects = nil
+	}
+	stranger := w.add()
+	for f := range stranger.chain.closed {
+		stranger.chain.closed[f] = 12
+	}
+	for i := range 4 {
+		w.connect(i, stranger.index)
+	}
+	w.runUntil(30_000)
+	for _, n := range w.nodes[:4] {
+		if slices.ContainsFunc(n.effects, isSnapshot) {
+			t.Errorf("node %d gave up its chain for that of a stranger", n.index)
+		}
+		if !slices.ContainsFunc(n.effects, func(e Effect) bool { m, ok := e.(BaseMismatch); return ok && m.Peer == stranger.id && !m.Take }) {
+			t.Errorf("node %d did not say why it holds", n.index)
+		}
+	}
+}
+
 func TestBeatOfAnotherModelIsRefused(t *testing.T) {
 	w := newWorld(t, 33, 2, options{})
 	w.runUntil(500)

@@ -206,6 +206,9 @@ func (r *repair) probe(s *session) {
 // decide takes tips or goes on with the union.
 func (r *repair) decide(s *session) {
 	d := r.judge(s)
+	if d.course == takeTips && !r.vouched(s.peer) {
+		d = decision{hold, d.reason + ": but nothing of this peer was ever folded here, and few others show as much"}
+	}
 	if d.reason != "" {
 		r.event(EventFork, s.peer.id, d.reason)
 		r.emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeTips, Reason: d.reason})

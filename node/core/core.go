@@ -49,12 +49,13 @@ type Machine struct {
 	end      ending
 	learning learning // what the training thread last said of itself
 
-	stepTokens uint64 // of the last own step
-	marks      marks
-	audited    map[int]wire.PeerID // by fragment: whose state the last audit compared
-	refused    uint64
-	late       uint64
-	heard      heardTokens
+	stepTokens  uint64 // of the last own step
+	marks       marks
+	contributed map[wire.PeerID]bool // whose deltas were folded here
+	audited     map[int]wire.PeerID  // by fragment: whose state the last audit compared
+	refused     uint64
+	late        uint64
+	heard       heardTokens
 }
 
 // roundKey names one round of one fragment.
@@ -132,6 +133,8 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		evidence: map[roundKey][]wire.SignedHeader{},
 		heard:    newHeard(),
 		audited:  map[int]wire.PeerID{},
+
+		contributed: map[wire.PeerID]bool{},
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -285,6 +288,7 @@ func (m *Machine) pump(now Time) {
 func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 	switch e := e.(type) {
 	case outer.Closed:
+		m.credit(e.Link.Folded)
 		m.forgetHeaders(e.Fragment)
 	case outer.Adopt:
 		m.end.moved = now

@@ -251,6 +251,19 @@ func (m *Machine) knows(id wire.Digest) bool {
 	return known
 }
 
+// credit notes whose deltas were folded: their word counts in a fork.
+func (m *Machine) credit(folded []outer.ID) {
+	for _, id := range folded {
+		if h, known := m.headers[wire.Digest(id)]; known && len(m.contributed) < maxContributed {
+			m.contributed[h.Header.Author] = true
+		}
+	}
+}
+
+// maxContributed bounds the authors remembered as having contributed: as many as
+// a table of peers has.
+const maxContributed = 4096
+
 // maxEvidence bounds the headers kept as evidence for one round: each pair
 // costs its author its place in the run, so there are few.
 const maxEvidence = 64
@@ -291,6 +304,9 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 		m.headers[id] = h
 		m.heard.believe(h.Header.Author)
 		m.gossip.Stored(gossip.Time(now), id)
+	}
+	for _, l := range s.History {
+		m.credit(l.Folded)
 	}
 	folded = m.rounds.Restore(now, fragment, s)
 	m.join.restored = true
