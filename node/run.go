@@ -134,19 +134,6 @@ func (n *node) open() error {
 	return nil
 }
 
-// fits makes sure that the model has room in the memory of this machine: have
-// bytes, 0 where the system does not say.
-func (n *node) fits(have uint64) error {
-	need := uint64(n.genesis.tipsSize(n.genesis.Plan()))
-	if !n.cfg.Observe {
-		need += uint64(n.trainerConfig(n.genesis.Batch).MemoryBytes())
-	}
-	if have > 0 && need > have {
-		return fmt.Errorf("the model of this run needs %d MiB of memory and this machine has %d MiB; use a larger machine, or --observe to hold it without training", need>>20, have>>20)
-	}
-	return nil
-}
-
 // start makes the machine from what the disk has and starts the training
 // thread.
 func (n *node) start() error {

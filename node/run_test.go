@@ -36,40 +36,28 @@ func TestConfigNamesTheField(t *testing.T) {
 }
 
 func TestModelFitsMemory(t *testing.T) {
-	n := &node{genesis: fixedGenesis()}
+	learner, observer := &node{genesis: fixedGenesis()}, &node{genesis: fixedGenesis(), cfg: Config{Observe: true}}
+	if l, o := learner.memoryNeed(), observer.memoryNeed(); l <= o+16*uint64(learner.genesis.Model.Params()) || o <= processBytes {
+		t.Fatalf("a learner needs %d bytes, an observer %d", l, o)
+	}
 	for _, c := range []struct {
-		observe bool
-		have    uint64
-		fits    bool
+		n    *node
+		have uint64
+		want string
 	}{
-		{false, 0, true}, // the system does not say
-		{false, 1 << 30, true},
-		{false, 10 << 20, false},
-		{true, 10 << 20, true},
-		{true, 1 << 20, false},
+		{learner, 0, ""}, // the system does not say
+		{learner, learner.memoryNeed(), ""},
+		{learner, learner.memoryNeed() - 1, "--observe"},
+		{observer, observer.memoryNeed(), ""},
+		{observer, 1 << 20, "this machine has 1 MiB; use a larger machine"},
 	} {
-		n.cfg.Observe = c.observe
-		if err := n.fits(c.have); (err == nil) != c.fits || err != nil && !strings.Contains(err.Error(), "use a larger machine") {
-			t.Errorf("observer %v with %d MiB: %v", c.observe, c.have>>20, err)
+		if err := c.n.fits(c.have); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("observer %v with %d bytes: %v", c.n.cfg.Observe, c.have, err)
 		}
 	}
-}
-
-func TestPassRows(t *testing.T) {
-	for _, c := range []struct {
-		batch, micro  int
-		secondsPerRow float64
-		want          int
-	}{
-		{8, 0, 0.01, 8}, // fast: all at once
-		{8, 4, 0.01, 4}, // memory bounds it
-		{8, 0, 0.3, 2},  // a divisor of the batch
-		{7, 0, 0.3, 1},
-		{4, 2, 60, 1}, // no less than a row
-	} {
-		if got := passRows(c.batch, c.micro, c.secondsPerRow); got != c.want {
-			t.Errorf("%d rows, %d at once, %v s each: %d, want %d", c.batch, c.micro, c.secondsPerRow, got, c.want)
-		}
+	larger := &node{genesis: fixedGenesis(), cfg: Config{Batch: 64}}
+	if larger.memoryNeed() <= learner.memoryNeed() {
+		t.Error("a larger batch needs no more")
 	}
 }
 
