@@ -1,0 +1,23 @@
+// Package mutants plants bugs in the cores, one at a time, and demands that the simulator's checkers find each.
+//
+// The bugs were listed before the checkers' code was read. Ten were demanded:
+//
+//  1. unsorted fold: deltas of a round are folded in the order of arrival, not by peer id
+//  2. lost late delta: a delta that comes after its round was closed is held but never folded
+//  3. double count on return: a delta that becomes final unfolded is counted as unpublished again and also kept in own
+//  4. double count on restart: after a crash the parameters carry published progress a second time
+//  5. unbounded queue: what is kept for others has no limit
+//  6. wait on a peer: a learner may not step while a peer is behind
+//  7. stale tip adopted: an older tip is taken over a newer one
+//  8. per-fragment fork choice: of two chains each fragment goes its own way
+//  9. clock used in fold: local time decides bits
+//  10. share cap skipped: one learner's weight is not limited where admission is open
+//
+// Five more were chosen:
+//
+//  11. evidence ignored: an equivocator's two deltas are both folded
+//  12. payload unchecked: bytes that do not hash to what the header signed are taken
+//  13. signed twice: the durable mark is not honoured after a restart, a round is signed again
+//  14. end ignored: deltas past the last round of the budget are still made and folded
+//  15. return forgotten: a delta that becomes final unfolded is dropped, its tokens are counted nowhere
+package mutants
