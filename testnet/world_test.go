@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -122,15 +123,37 @@ func TestSecondInterruptKills(t *testing.T) {
 	}
 }
 
-// buildAtoll builds the program as people do.
+// built is where the tests' program is, once one of them has built it.
+var built struct {
+	sync.Once
+	dir, out string
+	err      error
+}
+
+// TestMain removes what the tests have built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // it is a folder for temporary files
+	}
+	os.Exit(code)
+}
+
+// buildAtoll builds the program as people do, once for all tests.
 func buildAtoll(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "atoll")
-	build := exec.Command("go", "build", "-o", binary, "atoll/cmd/atoll")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "atoll-test-"); built.err != nil {
+			return
+		}
+		var out []byte
+		out, built.err = exec.Command("go", "build", "-o", filepath.Join(built.dir, "atoll"), "atoll/cmd/atoll").CombinedOutput()
+		built.out = string(out)
+	})
+	if built.err != nil {
+		t.Fatalf("go build: %v\n%s", built.err, built.out)
 	}
-	return binary
+	return filepath.Join(built.dir, "atoll")
 }
 
 // TestWorldOfProcesses runs real nodes: two begin, a third joins, one leaves.
