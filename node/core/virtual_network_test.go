@@ -188,6 +188,9 @@ func (n *node) donates(p int) uint32 {
 func (n *node) describe(p int, round uint32, f *wire.FragmentManifest) {
 	tip := n.disk.bases[p][round]
 	blob := core.EncodeSnapshot(tip.Encode(), core.History(n.w.cfg.params, n.machine.Rounds(), p, round))
+	if n.spoils {
+		blob[len(blob)/2] ^= 1
+	}
 	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
 	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
 	for i, d := range f.Chunks {
@@ -206,6 +209,11 @@ func (n *node) install(m wire.Manifest) {
 			blob = append(blob, n.disk.chunks[d]...)
 		}
 		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.cfg.params)
+		if err != nil && n.w.faulty[m.Author] {
+			clear(n.disk.chunks)
+			n.machine.InstallFailed(n.w.now)
+			return
+		}
 		if err != nil {
 			n.w.fatalf("node %d: fragment %d: %v", n.index, p, err)
 		}

@@ -20,7 +20,8 @@ type nodeConfig struct {
 	alone    bool      // its link names nobody: it trains from genesis
 	divisor  core.Time // so many times slower than others; 0 = 1
 	observer bool
-	keyOnly  bool // restarted with nothing but its key
+	keyOnly  bool          // restarted with nothing but its key
+	trusted  []wire.PeerID // peers that its link names
 }
 
 // node is one process: a machine, and around it what carries out its effects.
@@ -64,6 +65,9 @@ type node struct {
 	verdicts []core.Verdict
 	raised   int // marks, for deltas that the disk does not know of
 	known    bool
+	spoils   bool      // gives away tips with a bit flipped
+	ready    core.Time // when this life first could train
+	said     []string  // of its way in
 
 	miscalculates bool // the next fold
 }
@@ -81,6 +85,7 @@ func newNode(w *world, index int, cfg nodeConfig) *node {
 func (n *node) boot(saved []outer.Restored) {
 	w := n.w
 	n.up, n.life, n.may, n.finished = true, n.life+1, false, false
+	n.ready, n.said = 0, nil
 	n.commands, n.heard, n.waiting, n.donated = nil, map[string]bool{}, map[uint64]asked{}, map[wire.Digest][]byte{}
 	tips := w.genesis()
 	for p := range saved {
@@ -90,7 +95,7 @@ func (n *node) boot(saved []outer.Restored) {
 		Params: w.cfg.params, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.cfg.observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.cfg.alone, AloneMs: 3000, KeyOnly: n.cfg.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: w.now, BeatMinMs: 200,
+			Self: n.id, Key: n.key, Run: w.run, Trusted: n.cfg.trusted, Incarnation: w.now, BeatMinMs: 200,
 			WindowAccept: w.cfg.params.WindowAccept, WindowUnion: w.cfg.params.WindowUnion,
 			HasChunk: func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 		},
@@ -203,6 +208,11 @@ func (n *node) carry(e core.Effect) {
 		n.known = true
 	case core.MayStep:
 		n.may = e.Yes
+		n.firstMay()
+	case gossip.Event:
+		if e.Kind == gossip.EventJoin {
+			n.said = append(n.said, e.Text)
+		}
 	case core.Finished:
 		n.finished = true
 	case gossip.Misbehaved:
@@ -234,6 +244,14 @@ func (n *node) carryOuter(e core.Effect) {
 		n.later(foldMs, func() { n.fold(e) })
 	case outer.DropBase:
 		n.later(foldMs, func() { delete(n.disk.bases[e.Fragment], e.Round) })
+	}
+}
+
+// firstMay notes when the node first may train.
+func (n *node) firstMay() {
+	if n.may && n.ready == 0 {
+		n.ready = n.w.now
+		n.w.onReady(n)
 	}
 }
 

@@ -30,6 +30,7 @@ type world struct {
 	signed  map[slot]wire.Digest         // every header ever published
 	ledger  map[wire.Digest]wire.Header  // likewise
 	faulty  map[wire.PeerID]bool         // whom honest nodes may blame
+	onReady func(*node)                  // when a node first may train
 	slack   int                          // steps beyond the budget that the schedule explains
 	damages bool                         // memory is corrupted: states may differ
 }
@@ -83,7 +84,7 @@ func newWorld(t testing.TB, seed uint64, cfg worldConfig) *world {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start, cfg: cfg, run: wire.RunID{7},
 		plan:   outer.NewPlan(tensor.NewSlab(specs).Views, cfg.params.Fragments),
 		opened: map[wire.Digest]wire.Message{}, signed: map[slot]wire.Digest{},
-		ledger: map[wire.Digest]wire.Header{}, faulty: map[wire.PeerID]bool{},
+		ledger: map[wire.Digest]wire.Header{}, onReady: func(*node) {}, faulty: map[wire.PeerID]bool{},
 	}
 }
 
