@@ -10,6 +10,12 @@
 //	node0, ...   the folder of each node, with its log and its last status
 //	report.json  what Run returned
 //
+// Chaos is a schedule of what happens to the nodes (chaos.go). What chance does
+// is drawn from the seed before the world begins (chaos_draw.go), and mended when
+// most of the budget is used up. Processes are killed and stopped by signals;
+// what needs the process's help, such as dropping peers, goes to the control
+// socket of a node that was started with --lab (lab.go).
+//
 // The report is made from what the nodes left on disk, not from what they said
 // while they ran: ledgers, step logs and the last status of each.
 package testnet
