@@ -89,9 +89,9 @@ func (h *Host) shake(s network.Stream) error {
 	}
 	err := h.exchange(s)
 	if twin := (*twinError)(nil); errors.As(err, &twin) {
-		h.refuseConn(s.Conn(), err)
+		h.refuseConn(s, err)
 	} else if isRefusal(err) {
-		h.refuse(s.Conn(), err)
+		h.refuse(s, err)
 	} else if err != nil {
 		s.Reset()
 	}
@@ -131,6 +131,15 @@ func (h *Host) exchange(s network.Stream) error {
 	}
 	h.refusals.clear(s.Conn().RemotePeer())
 	return h.accept(s.Conn(), signed, record, session)
+}
+
+// awaitEnd waits, until the stream's deadline, for the peer to end it, which it
+// does when it has read why it is refused: a connection that closes before may
+// take the reason with it.
+func awaitEnd(s network.Stream) {
+	if s.CloseWrite() == nil {
+		_, _ = s.Read(make([]byte, 1))
+	}
 }
 
 // readFrame reads a frame; one that is too long is a broken handshake.
@@ -173,20 +182,24 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 }
 
 // refuse ends all connections to a peer, remembers why, and says so.
-func (h *Host) refuse(c network.Conn, reason error) {
+func (h *Host) refuse(s network.Stream, reason error) {
+	c := s.Conn()
 	h.refusals.put(c.RemotePeer(), reason, refusedMemory)
 	if id, err := wireID(c.RemotePeer()); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
 	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)
+	awaitEnd(s)
 	h.disconnect(c.RemotePeer())
 }
 
 // refuseConn ends one connection of a peer whose others stay, and says so.
-func (h *Host) refuseConn(c network.Conn, reason error) {
+func (h *Host) refuseConn(s network.Stream, reason error) {
+	c := s.Conn()
 	if id, err := wireID(c.RemotePeer()); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
+	awaitEnd(s)
 	c.Close()
 }
 
