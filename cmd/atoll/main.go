@@ -42,6 +42,7 @@ type commandLine struct {
 	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
 	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
 	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
+	Doctor   DoctorCmd   `cmd:"" help:"Find out what keeps a node from running well, and what to do."`
 	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`
 	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
 	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`

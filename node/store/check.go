@@ -101,7 +101,7 @@ func checkLeftover(dir string) error {
 	}
 	for _, sub := range []string{deltasDir, basesDir} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("open store %s: %w", dir, err)
 		}
 		if len(entries) > 0 {

@@ -213,9 +213,3 @@ func (s *Store) broken(why error) error {
 	}, func(why error) error { return why })
 	return s.failed
 }
-
-// indexError says that the index of a folder is damaged, and what to do.
-func indexError(dir string, why error) error {
-	return fmt.Errorf("%s: %w: %w: stop the node and run `atoll doctor --dir %s --fix`, which sets the index aside; the node then takes the run from its peers again and keeps its key",
-		filepath.Join(dir, indexFile), ErrIndex, why, dir)
-}

@@ -1,6 +1,10 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
 
 // Errors that callers decide on.
 var (
@@ -24,3 +28,20 @@ var (
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
+
+// IndexError says what is wrong with the index of a folder. It is ErrIndex.
+type IndexError struct {
+	Dir string
+	Why error
+}
+
+func indexError(dir string, why error) error { return &IndexError{dir, why} }
+
+// Error names the file, the damage and the remedy.
+func (e *IndexError) Error() string {
+	return fmt.Sprintf("%s: %v: %v: stop the node and run `atoll doctor --dir %s --fix`, which sets the index aside; the node then takes the run from its peers again and keeps its key",
+		filepath.Join(e.Dir, indexFile), ErrIndex, e.Why, e.Dir)
+}
+
+// Unwrap returns ErrIndex and the cause.
+func (e *IndexError) Unwrap() []error { return []error{ErrIndex, e.Why} }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/node"
+)
+
+const doctorHelp = `
+Looks at a node's folder and at this machine: is the folder whole, does the disk take what is written and has it room, does the model fit into memory, how long is a round at this machine's speed and what does it ask of the link, at which addresses can peers reach the node. Each line says what was found, and what to do where something is wrong. The node may be running. Exit code 0 if all is well, 1 if not.
+
+With --fix a damaged index is set aside (nothing is deleted): the node then takes the run from its peers again and keeps its key.
+
+    atoll doctor --dir first
+    atoll doctor --dir first --fix
+    atoll doctor --dir first --json`
+
+// DoctorCmd is `atoll doctor`.
+type DoctorCmd struct {
+	dirFlag
+	Fix  bool `help:"Set a damaged index aside."`
+	JSON bool `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*DoctorCmd) Help() string { return doctorHelp }
+
+// Run looks and tells.
+func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	found, err := node.Doctor(ctx, dir, c.Fix)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = out.json(found)
+	} else {
+		err = printCheckup(out, found)
+	}
+	if err == nil && !found.OK {
+		return errSilent
+	}
+	return err
+}
+
+func printCheckup(out *console, found node.Checkup) error {
+	rows := [][]string{{"CHECK", "", "FOUND"}}
+	for _, f := range found.Findings {
+		state := "ok"
+		if !f.OK {
+			state = "WRONG"
+		}
+		rows = append(rows, []string{f.Name, state, f.Text})
+		if f.Remedy != "" {
+			rows = append(rows, []string{"", "", "do: " + f.Remedy})
+		}
+	}
+	if err := table(out.out, rows...); err != nil {
+		return err
+	}
+	out.answer("%s", checkupEnd(found))
+	return nil
+}
+
+// checkupEnd is the last line.
+func checkupEnd(found node.Checkup) string {
+	wrong := 0
+	for _, f := range found.Findings {
+		if !f.OK {
+			wrong++
+		}
+	}
+	if wrong == 0 {
+		return "all is well"
+	}
+	return fmt.Sprintf("%s to do something about", plural(wrong, "thing", "things"))
+}

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"atoll/node/status"
+	"atoll/optimizer/trainer"
+	"atoll/tensor/codec"
+)
+
+// sweepBytes is the most that one delta of every fragment takes.
+func (g Genesis) sweepBytes() (sum int64) {
+	for _, f := range g.Plan() {
+		sum += int64(codec.MaxSize(g.Outer.Codec, f.Len))
+	}
+	return sum
+}
+
+// ledgerBytes estimates what so many tokens add to the ledger: a learner
+// publishes every fragment once in H steps.
+func (g Genesis) ledgerBytes(tokens uint64) int64 {
+	perSweep := float64(g.Outer.H) * float64(g.Batch*g.Model.Context)
+	return int64(min(float64(g.sweepBytes())*float64(tokens)/perSweep, 1<<62))
+}
+
+// checkSpace compares the room on the disk with what the run will still need.
+func (d *doctor) checkSpace() {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &fs); err != nil {
+		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check --dir")
+		return
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize)
+	need := d.genesis.ledgerBytes(d.genesis.Outer.Budget - min(d.genesis.Outer.Budget, d.foldedTokens()))
+	text := fmt.Sprintf("%s free, the rest of the run adds about %s", status.Bytes(float64(free)), status.Bytes(float64(need)))
+	if need > free {
+		d.bad("space", text, fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", free/2/1_000_000))
+		return
+	}
+	d.good("space", text)
+}
+
+// foldedTokens is what is known of the run's progress here.
+func (d *doctor) foldedTokens() uint64 {
+	if d.Running {
+		return d.snapshot.TokensFolded
+	}
+	view, err := Ledger(d.dir)
+	if err != nil {
+		return 0
+	}
+	return uint64(view.TokensFolded)
+}
+
+func (d *doctor) checkMemory() {
+	n := &node{genesis: d.genesis}
+	have, need := memoryBytes(), n.memoryNeed()
+	if d.Running {
+		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", status.Bytes(float64(d.snapshot.RSSBytes)), status.Bytes(float64(need)), status.Bytes(float64(have))))
+		return
+	}
+	if err := n.fits(have); err != nil {
+		d.bad("memory", err.Error(), "see there")
+		return
+	}
+	d.good("memory", fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have))))
+}
+
+// checkSpeed says how long a round takes here, and what its deltas ask of the
+// link.
+func (d *doctor) checkSpeed() {
+	perSecond, err := d.tokensPerSecond()
+	if err != nil {
+		d.bad("speed", err.Error(), "")
+		return
+	}
+	if perSecond <= 0 {
+		d.good("speed", "the running node has taken no step yet")
+		return
+	}
+	g := d.genesis
+	round := time.Duration(float64(g.Outer.H*g.Batch*g.Model.Context) / perSecond * float64(time.Second))
+	out := 8 * float64(g.sweepBytes()) / round.Seconds() / 1e6
+	others := float64(g.Outer.Answerers - 1)
+	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
+		perSecond, g.Outer.H, round.Round(10*time.Microsecond), status.Bytes(float64(g.sweepBytes())), out, others*out, others))
+}
+
+// tokensPerSecond is the speed of the running node, or a short measurement.
+func (d *doctor) tokensPerSecond() (float64, error) {
+	if d.Running {
+		if len(d.snapshot.Peers) == 0 {
+			return 0, nil
+		}
+		return d.snapshot.Peers[0].TokensPerS, nil
+	}
+	cfg := (&node{genesis: d.genesis}).trainerConfig(d.genesis.Batch)
+	speed, err := trainer.Measure(d.ctx, cfg, 2, measureFor, time.Now)
+	return speed.TokensPerSecond, err
+}
+
+// checkNetwork looks at the addresses at which the node listens, or did.
+func (d *doctor) checkNetwork() {
+	addrs := d.listened()
+	if len(addrs) == 0 {
+		d.good("addresses", "the node has not listened yet: it will take any free port of every interface; pass --listen to choose")
+		return
+	}
+	if d.Running {
+		d.checkPeers()
+	}
+	var dead, outside []string
+	for _, a := range addrs {
+		ip, port, ok := tcpOf(a)
+		if !ok {
+			continue
+		}
+		if err := answers(ip, port); (err == nil) != d.Running {
+			dead = append(dead, a)
+		}
+		if parsed := net.ParseIP(ip); parsed != nil && parsed.IsGlobalUnicast() && !parsed.IsPrivate() {
+			outside = append(outside, a)
+		}
+	}
+	switch {
+	case len(dead) > 0 && d.Running:
+		d.bad("addresses", "nothing answers at "+strings.Join(dead, ", "), "let the port through this machine's firewall, or restart the node with --listen and a port that is open")
+	case len(dead) > 0:
+		d.bad("addresses", "another program listens at "+strings.Join(dead, ", "), "stop it, or start the node with --listen and another port; peers learn of it")
+	case len(outside) == 0:
+		d.good("addresses", strings.Join(addrs, ", ")+": none is public; peers elsewhere reach the node through hole punching or a relay (profile wan), or by a port that your router forwards and --listen names")
+	default:
+		d.good("addresses", strings.Join(addrs, ", "))
+	}
+}
+
+// checkPeers says how many peers are heard.
+func (d *doctor) checkPeers() {
+	connected, refused := 0, ""
+	for _, p := range d.snapshot.Peers {
+		switch {
+		case p.Self:
+		case p.State == "refused":
+			refused = fmt.Sprintf("; refused: %s at %s: %s", p.ID[:min(10, len(p.ID))], p.Addr, p.Reason)
+		case !strings.HasPrefix(p.State, "silent"):
+			connected++
+		}
+	}
+	text := fmt.Sprintf("%d are heard%s", connected, refused)
+	switch {
+	case connected > 0:
+		d.good("peers", text)
+	case refused != "":
+		d.bad("peers", text, "do what the reason says, or pass the address of another peer with --peer")
+	default:
+		d.good("peers", text+": the node trains alone; if others should be there, pass one of their addresses with --peer")
+	}
+}
+
+// listened are the addresses of the running node, or those that one had.
+func (d *doctor) listened() []string {
+	if d.Running {
+		link, err := ParseLink(d.snapshot.Link)
+		if err != nil {
+			return nil
+		}
+		return link.Peers
+	}
+	var c contacts
+	b, err := os.ReadFile(filepath.Join(d.dir, contactsFile))
+	if err != nil || json.Unmarshal(b, &c) != nil {
+		return nil
+	}
+	return c.Listen
+}
+
+// tcpOf is the host and port of a multiaddr of TCP over IP.
+func tcpOf(addr string) (ip, port string, ok bool) {
+	parts := strings.Split(addr, "/") // "", ip4, IP, tcp, PORT, ...
+	if len(parts) < 5 || parts[1] != "ip4" && parts[1] != "ip6" || parts[3] != "tcp" {
+		return "", "", false
+	}
+	return parts[2], parts[4], true
+}
+
+// answers tries to connect.
+func answers(ip, port string) error {
+	if parsed := net.ParseIP(ip); parsed != nil && parsed.IsUnspecified() {
+		ip = "127.0.0.1"
+	}
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(ip, port), doctorPatience)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}

@@ -1,0 +1,244 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"atoll/gossip/wire"
+	"atoll/node/status"
+	"atoll/node/store"
+)
+
+// Finding is one thing that Doctor looked at.
+type Finding struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"` // false: something has to be done
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Checkup is what Doctor found out about a node's folder and its machine.
+type Checkup struct {
+	Dir      string    `json:"dir"`
+	Running  bool      `json:"running"` // a node runs on the folder
+	OK       bool      `json:"ok"`      // all findings are
+	Findings []Finding `json:"findings"`
+}
+
+// doctor collects findings.
+type doctor struct {
+	ctx      context.Context
+	dir      string
+	fix      bool
+	now      time.Time
+	genesis  Genesis
+	run      wire.RunID
+	snapshot status.Snapshot // of the running node
+	Checkup
+}
+
+// Doctor looks at a node's folder and at the machine that it is on: whether a
+// node can run there, how fast, and whether peers can reach it. The node may be
+// running. With fix a damaged index is set aside (see store.SetAside); nothing
+// else is changed. The error says that there was nothing to look at.
+func Doctor(ctx context.Context, dir string, fix bool) (Checkup, error) {
+	d := &doctor{ctx: ctx, dir: dir, fix: fix, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true}}
+	var err error
+	if d.genesis, err = FolderGenesis(dir); errors.Is(err, ErrNoNodeFolder) {
+		return Checkup{}, err
+	}
+	d.askNode()
+	d.checkKey()
+	d.checkDisk()
+	if err != nil {
+		d.bad("genesis", err.Error(), "start the node once with its join link, so that a peer gives the genesis again, or copy the file from another node of the run")
+		return d.Checkup, nil
+	}
+	d.run = d.genesis.RunID()
+	d.good("genesis", fmt.Sprintf("run %v, %s (%s)", d.run, d.genesis.Name, modelName(d.genesis.Model)))
+	if d.checkIndex() {
+		d.checkLedger()
+	}
+	d.checkSteps()
+	d.checkClock()
+	d.checkSpace()
+	d.checkMemory()
+	d.checkSpeed()
+	d.checkNetwork()
+	return d.Checkup, nil
+}
+
+func (d *doctor) good(name, text string) {
+	d.Findings = append(d.Findings, Finding{Name: name, OK: true, Text: text})
+}
+
+func (d *doctor) bad(name, text, remedy string) {
+	d.OK = false
+	d.Findings = append(d.Findings, Finding{Name: name, Text: text, Remedy: remedy})
+}
+
+// doctorPatience is how long a node on this machine may take to answer.
+const doctorPatience = 5 * time.Second
+
+// askNode finds out whether a node runs on the folder, and what it says.
+func (d *doctor) askNode() {
+	client, err := status.Dial(d.dir)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, doctorPatience)
+	defer cancel()
+	if d.snapshot, err = client.Snapshot(ctx); err == nil {
+		d.Running = true
+		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.State))
+	}
+}
+
+func (d *doctor) checkKey() {
+	key, err := ReadKey(d.dir)
+	if err != nil {
+		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key import`, and let only its owner read it")
+		return
+	}
+	d.good("key", fmt.Sprintf("node %v, readable by its owner only", wire.PeerIDOf(key)))
+}
+
+func (d *doctor) checkDisk() {
+	err := store.Disk{}.Probe(d.dir)
+	if err == nil {
+		d.good("disk", "takes what is written and synced")
+		return
+	}
+	d.bad("disk", err.Error(), store.TroubleOf(err).Remedy(d.dir))
+}
+
+// checkIndex says whether the index can be read now.
+func (d *doctor) checkIndex() bool {
+	if d.Running {
+		d.good("index", "open by the running node, which checked it at its start")
+		return false
+	}
+	err := store.Check(d.dir)
+	switch {
+	case err == nil:
+		d.good("index", "every entry can be found and matches its checksum")
+		return true
+	case errors.Is(err, store.ErrNotFound):
+		d.good("index", "none yet: no node has run here")
+	case errors.Is(err, store.ErrLocked):
+		d.bad("index", err.Error(), "wait until the process that starts or stops on this folder is done, then ask again")
+	case errors.Is(err, store.ErrIndex):
+		d.fixIndex(err)
+	default:
+		d.bad("index", err.Error(), store.TroubleOf(err).Remedy(d.dir))
+	}
+	return false
+}
+
+func (d *doctor) fixIndex(damage error) {
+	if damaged := (*store.IndexError)(nil); errors.As(damage, &damaged) {
+		damage = damaged.Why // the rest is the remedy below
+	}
+	if !d.fix {
+		d.bad("index", fmt.Sprintf("is damaged: %v", damage), fmt.Sprintf("run `atoll doctor --dir %s --fix`: it sets the index aside, and the node takes the run from its peers again with the key it has", d.dir))
+		return
+	}
+	aside, err := store.SetAside(d.dir, d.now)
+	if err != nil {
+		d.bad("index", err.Error(), "move index.db, deltas and bases out of the folder by hand; keep key and genesis")
+		return
+	}
+	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder when it is in", aside))
+}
+
+// checkLedger reads the payloads and bases that a restart or a peer may ask for.
+func (d *doctor) checkLedger() {
+	f, err := openFolder(d.dir)
+	if err != nil {
+		d.bad("ledger", err.Error(), "")
+		return
+	}
+	defer f.close()
+	var payloads, bases int
+	var damaged []error
+	for p := range f.plan {
+		n, err := f.readBases(p, &damaged)
+		bases += n
+		if err == nil {
+			n, err = f.readWindow(p, &damaged)
+			payloads += n
+		}
+		if err != nil {
+			d.bad("ledger", err.Error(), "")
+			return
+		}
+	}
+	if len(damaged) > 0 {
+		d.bad("ledger", fmt.Sprintf("%d files are damaged, the first: %v", len(damaged), damaged[0]),
+			"start the node with its join link: it fetches or computes again what it can; then look after the disk")
+		return
+	}
+	d.good("ledger", fmt.Sprintf("%d payloads of the last rounds and %d kept states are whole; `atoll verify %s` replays all of it", payloads, bases, d.dir))
+}
+
+// readBases reads all kept bases of a fragment.
+func (f *folder) readBases(p int, damaged *[]error) (int, error) {
+	rounds, err := f.store.Bases(p)
+	for _, round := range rounds {
+		if _, err := f.store.Base(p, round); err != nil {
+			*damaged = append(*damaged, err)
+		}
+	}
+	return len(rounds), err
+}
+
+// readWindow reads the payloads of a fragment's union window.
+func (f *folder) readWindow(p int, damaged *[]error) (n int, err error) {
+	last, err := f.store.LastRound(p)
+	if err != nil {
+		return 0, err
+	}
+	from := last - min(last, f.genesis.Outer.WindowUnion)
+	err = f.store.Headers(p, from, maxRound, func(id wire.Digest, _ wire.SignedHeader) error {
+		if _, held := f.store.Has(id); !held {
+			return nil
+		}
+		n++
+		if _, err := f.store.Payload(id); err != nil {
+			*damaged = append(*damaged, err)
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (d *doctor) checkSteps() {
+	sum, err := store.SumSteps(d.dir)
+	switch {
+	case err != nil:
+		d.bad("step log", err.Error(), store.TroubleOf(err).Remedy(d.dir))
+	case sum.Damaged > 0:
+		d.bad("step log", fmt.Sprintf("%d of %d records are damaged", sum.Damaged, sum.Steps+sum.Damaged), "nothing is lost but the count of these steps; look after the disk")
+	default:
+		d.good("step log", fmt.Sprintf("%d steps, %d tokens", sum.Steps, sum.Tokens))
+	}
+}
+
+// clockSlack is how far a clock may be off without harm: rounds are delayed by
+// it, nothing more.
+const clockSlack = time.Minute
+
+// checkClock compares this machine's clock with what is known to be in the past.
+func (d *doctor) checkClock() {
+	past, what := time.UnixMilli(d.genesis.Outer.CreatedMs), "the run was made"
+	if sum, err := store.SumSteps(d.dir); err == nil && sum.Last.EndMs > past.UnixMilli() {
+		past, what = time.UnixMilli(sum.Last.EndMs), "this node's last step ended"
+	}
+	if ahead := past.Sub(d.now); ahead > clockSlack {
+		d.bad("clock", fmt.Sprintf("%s %v in the future, at %s", what, ahead.Round(time.Second), past.Format(time.DateTime)), "set this machine's clock, best by NTP")
+		return
+	}
+	d.good("clock", fmt.Sprintf("%s fits: %s at %s", d.now.Format(time.DateTime), what, past.Format(time.DateTime)))
+}

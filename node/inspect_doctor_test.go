@@ -1,0 +1,162 @@
+package node
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/store"
+)
+
+// finding is what the doctor said of something.
+func (c Checkup) finding(t *testing.T, name string) Finding {
+	t.Helper()
+	for _, f := range c.Findings {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("nothing about %s in %+v", name, c.Findings)
+	return Finding{}
+}
+
+// checkFindings wants things to be wrong, each with a text and a remedy, and all
+// else to be well.
+func checkFindings(t *testing.T, c Checkup, wrong map[string][2]string) {
+	t.Helper()
+	for _, f := range c.Findings {
+		want, isWrong := wrong[f.Name]
+		if f.OK == isWrong || !strings.Contains(f.Text, want[0]) || !strings.Contains(f.Remedy, want[1]) {
+			t.Errorf("%+v, want wrong %v with %q", f, isWrong, want)
+		}
+	}
+	if c.OK != (len(wrong) == 0) {
+		t.Errorf("all is well: %v", c.OK)
+	}
+}
+
+func checkup(t *testing.T, dir string) Checkup {
+	t.Helper()
+	c, err := Doctor(t.Context(), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// folderWithKey is a folder as a node leaves it.
+func folderWithKey(t *testing.T, rounds int) *ledgerWriter {
+	t.Helper()
+	l := newLedgerOf(t, toyGenesis(1<<24)).rounds(rounds).bases()
+	_, _, err := store.LoadKey(l.dir)
+	l.check(err)
+	return l
+}
+
+func TestDoctorOfAFolder(t *testing.T) {
+	l := folderWithKey(t, 4)
+	dir := l.close()
+	c := checkup(t, dir)
+	checkFindings(t, c, nil)
+	if f := c.finding(t, "ledger"); !strings.Contains(f.Text, "16 payloads") || !strings.Contains(f.Text, "2 kept states") {
+		t.Errorf("%+v", f)
+	}
+	if c.Running || !strings.Contains(c.finding(t, "speed").Text, "tokens/s") {
+		t.Errorf("%+v", c)
+	}
+	if _, err := Doctor(t.Context(), t.TempDir(), false); !errors.Is(err, ErrNoNodeFolder) {
+		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+func TestDoctorFindsDamage(t *testing.T) {
+	l := folderWithKey(t, 4)
+	l.flip(l.firstDelta(0, 3))
+	l.damageBase("1-4-")
+	dir := l.close()
+	for name, content := range map[string]string{
+		"steps.log":  strings.Repeat("x", 64),
+		contactsFile: `{"Listen":["/ip4/127.0.0.1/tcp/` + taken(t) + `","/ip4/127.0.0.1/udp/1/quic-v1"]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "key")); err != nil {
+		t.Fatal(err)
+	}
+	checkFindings(t, checkup(t, dir), map[string][2]string{
+		"key":       {"there is no key", "atoll key import"},
+		"ledger":    {"2 files are damaged", "start the node"},
+		"step log":  {"2 of 2 records", "nothing is lost"},
+		"addresses": {"another program listens", "--listen"},
+	})
+}
+
+// taken is a port that a program listens on.
+func taken(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func TestDoctorFixesTheIndex(t *testing.T) {
+	dir := folderWithKey(t, 2).close()
+	if err := os.Truncate(filepath.Join(dir, "index.db"), 4096); err != nil {
+		t.Fatal(err)
+	}
+	checkFindings(t, checkup(t, dir), map[string][2]string{"index": {"damaged", "--fix"}})
+	c, err := Doctor(t.Context(), dir, true)
+	if f := c.finding(t, "index"); err != nil || !f.OK || !strings.Contains(f.Text, "set aside in "+dir) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	checkFindings(t, checkup(t, dir), nil)
+	if _, err := os.Stat(filepath.Join(dir, "key")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDoctorOfADamagedGenesis(t *testing.T) {
+	dir := folderWithKey(t, 1).close()
+	if err := os.WriteFile(filepath.Join(dir, "genesis"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkFindings(t, checkup(t, dir), map[string][2]string{"genesis": {"genesis", "join link"}})
+}
+
+func TestDoctorOfTheClockAndTheDisk(t *testing.T) {
+	g := toyGenesis(1 << 62)
+	g.Outer.CreatedMs = time.Now().Add(time.Hour).UnixMilli()
+	l := newLedgerOf(t, g)
+	_, _, err := store.LoadKey(l.dir)
+	l.check(err)
+	checkFindings(t, checkup(t, l.close()), map[string][2]string{
+		"clock": {"in the future", "NTP"},
+		"space": {"the rest of the run adds", "--keep"},
+	})
+}
+
+// The doctor asks a node that runs, and leaves its folder alone.
+func TestDoctorOfARunningNode(t *testing.T) {
+	t.Parallel()
+	m := launch(t, Config{Genesis: toyGenesis(1 << 24).Encode(), Data: toyText(t), Pace: slowPace})
+	m.until("it contributes", contributes)
+	c := checkup(t, m.cfg.Dir)
+	checkFindings(t, c, nil)
+	if !c.Running || !strings.Contains(c.finding(t, "peers").Text, "trains alone") || !strings.Contains(c.finding(t, "memory").Text, "of an estimated") {
+		t.Errorf("%+v", c)
+	}
+	m.leave()
+}
