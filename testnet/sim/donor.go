@@ -24,6 +24,9 @@ func (n *Node) manifest(at []uint32) []byte {
 			round, known = at[p], slices.Contains(n.machine.Rounds().Bases(p), at[p])
 		}
 		f := wire.FragmentManifest{Closed: n.machine.Rounds().Closed(p)}
+		if !known && at == nil {
+			return nil // a refold is under way: the asker tries another donor
+		}
 		if known {
 			n.cutChunks(p, round, &f)
 		}
