@@ -19,6 +19,7 @@ type Core struct {
 	audit    audit
 	own      own
 	serve    serve
+	history  history
 }
 
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
@@ -36,6 +37,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.audit = audit{env: e}
 	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
+	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
@@ -70,6 +72,7 @@ func (c *Core) Tick(now Time) {
 	c.snapshot.tick()
 	c.own.tick()
 	c.serve.tick()
+	c.history.tick()
 }
 
 // PeerUp says that a connection to id is up and its handshake done: signed is
@@ -282,6 +285,7 @@ func (c *Core) CancelFetch(now Time) {
 func (c *Core) Installed(now Time) {
 	c.at(now)
 	c.snapshot.installed()
+	c.history.taken()
 }
 
 // TipsRefused says that the tips of the last Snapshot do not fit the run, or

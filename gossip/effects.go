@@ -137,6 +137,10 @@ type (
 		Bytes  []byte
 	}
 
+	// StoreHeader keeps the header of a delta that was folded before the tips
+	// that this node took, and whose payload it will not have.
+	StoreHeader struct{ Header wire.SignedHeader }
+
 	// Snapshot says that every chunk of Manifest is stored: install these
 	// tips, all fragments at once. A manifest with every fragment at round 0
 	// has no chunks and means: start from genesis.
@@ -218,6 +222,7 @@ func (Audit) effect()         {}
 func (OwnHeader) effect()     {}
 func (OwnKnown) effect()      {}
 func (Fetching) effect()      {}
+func (StoreHeader) effect()   {}
 func (StoreChunk) effect()    {}
 func (Snapshot) effect()      {}
 func (EvidenceFound) effect() {}

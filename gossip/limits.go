@@ -133,6 +133,12 @@ const (
 	// ownRetryMs is the pause before a peer is asked again for own deltas that it
 	// could not tell: it is joining itself, or busy.
 	ownRetryMs = 1_000
+	// historyBatch is the number of rounds whose headers are asked for at a time,
+	// once a beat period, where tips were taken whole: with eight deltas a round
+	// 128 KiB, so that a window of 256 rounds of 24 fragments takes minutes and
+	// nobody notices. maxFruitless ends it when nobody has them.
+	historyBatch = 64
+	maxFruitless = 8
 	// minAttesters is the number of live peers from which their majority
 	// counts; with fewer, one peer's word has to do.
 	minAttesters = 3

@@ -37,6 +37,8 @@ func (n *node) carry(e core.Effect) {
 		n.respond(e)
 	case gossip.Fetching:
 		n.work.disk.put(func() { n.check("remember a fetch", n.store.Put(fetchingKey, wire.Marshal(e.At))) })
+	case gossip.StoreHeader:
+		n.work.disk.put(func() { n.check("store header", n.store.PutHeader(e.Header.Header.ID(n.run), e.Header)) })
 	case gossip.StoreChunk:
 		n.chunksAt = time.Now()
 		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })

@@ -80,12 +80,20 @@ func (c chain) ids(f int, r uint32) []wire.Digest {
 	return ids
 }
 
-// Signed are the headers held for a round.
+// Signed are the headers held for a round; of rounds below the tips that a
+// joiner took, those of the deltas folded, once it has fetched them.
 func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
 	var out []wire.SignedHeader
 	for _, d := range c.m.rounds.Set(f, r) {
 		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
 			out = append(out, h)
+		}
+	}
+	if l, ok := c.m.rounds.Link(f, r); ok && len(out) == 0 && r <= c.m.rounds.Base(f) {
+		for _, id := range l.Folded {
+			if h, ok := c.m.headers[wire.Digest(id)]; ok {
+				out = append(out, h)
+			}
 		}
 	}
 	return append(out, c.m.evidence[roundKey{f, r}]...)

@@ -317,6 +317,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.snapshot(now, e)
 	case gossip.OwnHeader:
 		m.signedBefore(e.Header.Header)
+	case gossip.StoreHeader:
+		m.headers[e.Header.Header.ID(m.cfg.Run)] = e.Header
+		m.emit(e)
 	case gossip.OwnKnown:
 		m.marksKnown()
 	case gossip.Audit:

@@ -243,3 +243,36 @@ func TestStagesOfAJoin(t *testing.T) {
 	}
 	w.finish(patience)
 }
+
+// A joiner that is in fetches the headers of the rounds that lead to its tips,
+// beside training, until it has them all.
+func TestHeadersBeforeTheTips(t *testing.T) {
+	t.Parallel()
+	w := third(t, 72, 3, worldConfig{params: budgetOf(2000)})
+	n := w.add(nodeConfig{})
+	var before []wire.Digest
+	w.onReady = func(*node) {
+		r := n.machine.Rounds()
+		for p := range w.plan {
+			for _, l := range r.Links(p, r.Base(p)) {
+				for _, id := range l.Folded {
+					before = append(before, wire.Digest(id))
+				}
+			}
+		}
+	}
+	missing := func() (ids int) {
+		for _, id := range before {
+			if !n.history[id] {
+				ids++
+			}
+		}
+		return ids
+	}
+	w.runUntil("the joiner trains", 20_000, func() bool { return n.ready > 0 })
+	if len(before) == 0 || missing() != len(before) {
+		t.Fatalf("%d of %d headers are there before it trains", len(before)-missing(), len(before))
+	}
+	w.runUntil("it has the headers", 30_000, func() bool { return missing() == 0 })
+	w.finish(patience)
+}

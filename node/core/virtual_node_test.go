@@ -65,9 +65,10 @@ type node struct {
 	verdicts []core.Verdict
 	raised   int // marks, for deltas that the disk does not know of
 	known    bool
-	spoils   bool      // gives away tips with a bit flipped
-	ready    core.Time // when this life first could train
-	said     []string  // of its way in
+	spoils   bool                 // gives away tips with a bit flipped
+	ready    core.Time            // when this life first could train
+	said     []string             // of its way in
+	history  map[wire.Digest]bool // headers of rounds before its tips
 
 	miscalculates bool // the next fold
 }
@@ -85,7 +86,7 @@ func newNode(w *world, index int, cfg nodeConfig) *node {
 func (n *node) boot(saved []outer.Restored) {
 	w := n.w
 	n.up, n.life, n.may, n.finished = true, n.life+1, false, false
-	n.ready, n.said = 0, nil
+	n.ready, n.said, n.history = 0, nil, map[wire.Digest]bool{}
 	n.commands, n.heard, n.waiting, n.donated = nil, map[string]bool{}, map[uint64]asked{}, map[wire.Digest][]byte{}
 	tips := w.genesis()
 	for p := range saved {
@@ -194,6 +195,8 @@ func (n *node) carry(e core.Effect) {
 		n.dial(e.Addr)
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.reply(e)
+	case gossip.StoreHeader:
+		n.history[e.Header.Header.ID(n.w.run)] = true
 	case gossip.StoreChunk:
 		n.later(diskMs, func() { n.disk.chunks[e.Digest] = e.Bytes })
 	case core.StoreOwn:
@@ -332,22 +335,10 @@ func (n *node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *node) adopt(a outer.Adopt) {
-	err := n.learner.Discard(a.Fragment, a.Discarded)
-	if err == nil {
-		err = n.learner.Regain(a.Fragment, a.Regained)
-	}
-	switch {
-	case err != nil:
-	case a.Heal:
-		var dropped outer.Work
-		dropped, err = n.learner.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
+	dropped, err := n.learner.Follow(a)
+	if a.Heal {
 		n.machine.Healed(n.w.now, a.Fragment, dropped)
 		n.heals++
-	default:
-		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
-	}
-	if err == nil {
-		err = n.learner.Forget(a.Fragment, a.Forgotten)
 	}
 	if err != nil {
 		n.w.fatalf("node %d: %v", n.index, err)
@@ -355,7 +346,7 @@ func (n *node) adopt(a outer.Adopt) {
 	n.closed[a.Fragment] = a.Tip.Round
 	n.unfolds += len(a.Unfold)
 	n.returns += len(a.Returned)
-	n.discards += len(a.Discarded)
+	n.discards += len(a.Discarded) + len(a.Dropped)
 	s := &n.shadow[a.Fragment]
 	s.adopted(a)
 	if off := s.off(n.trainer.theta); off > 1e-3 && !n.w.cfg.params.Overwrite {

@@ -1,0 +1,136 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// history fetches the headers of the rounds that lead to tips taken whole, once
+// this node is in and has nothing better to do. The tips came with the ids that
+// were folded, so each round's headers are known to be the right ones. With them
+// a peer that lacks a delta of such a round hears of it here too. Payloads of
+// these rounds are of no use: nothing below the tips is folded here.
+type history struct {
+	*env
+	repair    *repair
+	pull      *pull
+	snapshot  *snapshot
+	joining   func() bool
+	planned   bool            // todo was listed since tips were last taken
+	todo      []wire.RoundKey // rounds whose headers are missing
+	turn      int             // whom to ask next
+	fruitless int             // answers in a row that brought nothing
+	asking    bool
+	after     Time // not before: it is paced
+}
+
+// taken says that tips were taken whole.
+func (h *history) taken() { h.planned = false }
+
+func (h *history) tick() {
+	if h.joining() || h.asking || h.now < h.after || h.busy() {
+		return
+	}
+	if !h.planned {
+		h.plan()
+	}
+	if len(h.todo) == 0 || h.fruitless >= maxFruitless {
+		return
+	}
+	if p := h.next(); p != nil {
+		h.ask(p)
+	}
+}
+
+// busy reports whether there is anything that matters more.
+func (h *history) busy() bool {
+	return h.snapshot.busy() || len(h.repair.sessions) > 0 || len(h.pull.wants) > 0
+}
+
+// plan lists the rounds up to the tips' whose deltas are known by their ids only.
+func (h *history) plan() {
+	h.planned, h.todo, h.fruitless = true, nil, 0
+	for f := range h.chain.Fragments() {
+		for r := h.chain.Base(f); r > 0; r-- {
+			set, known := h.chain.SetDigest(f, r)
+			if !known {
+				break
+			}
+			if !set.IsZero() && len(h.chain.Signed(f, r)) == 0 {
+				h.todo = append(h.todo, wire.RoundKey{Fragment: uint16(f), Round: r})
+			}
+		}
+	}
+}
+
+// next is the peer to ask, each in turn.
+func (h *history) next() *peer {
+	n := len(h.peers.list)
+	for i := range n {
+		p := h.peers.list[(h.turn+i)%n]
+		if h.usable(p) && h.live(p) && p.refused == "" {
+			h.turn = (h.turn + i + 1) % n
+			return p
+		}
+	}
+	return nil
+}
+
+func (h *history) ask(p *peer) {
+	batch := h.todo[:min(historyBatch, len(h.todo))]
+	h.asking = true
+	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
+	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
+		h.asking, h.after = false, h.now+Time(h.beatPeriod())
+		if !h.planned {
+			return // tips were taken meanwhile
+		}
+		h.todo = h.todo[len(batch):]
+		h.fruitless++
+		if err != nil {
+			h.todo = append(h.todo, batch...)
+			return
+		}
+		headers, err := wire.DecodeHeaders(b)
+		if err != nil {
+			h.misbehaved(p.id, err.Error())
+		}
+		h.take(batch, headers)
+	})
+}
+
+// take keeps the headers of each round of which all came; the others are asked
+// of the next peer.
+func (h *history) take(batch []wire.RoundKey, headers []wire.SignedHeader) {
+	rounds := map[wire.RoundKey][]wire.SignedHeader{}
+	for _, s := range headers {
+		key := wire.RoundKey{Fragment: s.Header.Fragment, Round: s.Header.Round}
+		rounds[key] = append(rounds[key], s)
+	}
+	for _, key := range batch {
+		if !h.whole(key, rounds[key]) {
+			h.todo = append(h.todo, key)
+			continue
+		}
+		h.fruitless = 0
+		for _, s := range rounds[key] {
+			h.emit(StoreHeader{Header: s})
+		}
+	}
+}
+
+// whole reports whether these are the headers of the deltas folded in a round. A
+// header's id covers all of it but the signature.
+func (h *history) whole(key wire.RoundKey, headers []wire.SignedHeader) bool {
+	var ids []wire.Digest
+	for _, s := range headers {
+		ids = append(ids, s.Header.ID(h.cfg.Run))
+	}
+	slices.SortFunc(ids, wire.Digest.Compare)
+	set, known := h.chain.SetDigest(int(key.Fragment), key.Round)
+	if !known || wire.SetDigest(slices.Compact(ids)) != set {
+		return false
+	}
+	return !slices.ContainsFunc(headers, func(s wire.SignedHeader) bool { return h.cfg.VerifyHeader(s) != nil })
+}
