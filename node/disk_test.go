@@ -1,11 +1,16 @@
 package node
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -90,5 +95,47 @@ func TestStartOnASickDisk(t *testing.T) {
 		if err := fails(t, cfg); !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), cfg.Dir) {
 			t.Errorf("%v: %v, want one with %q", c.errno, err, c.want)
 		}
+	}
+}
+
+// What is no trouble of the disk still ends the node: a fold that comes to
+// another chain than the headers, an own delta for a round that is signed.
+func TestInconsistenciesAreFatal(t *testing.T) {
+	l := newLedger(t).rounds(4).bases().rounds(2)
+	defer l.close()
+	n := l.running()
+	folds := n.foldsWanted(0)
+	if len(folds) != 1 || len(folds[0].Sets) != 2 || len(folds[0].Sets[0]) != 2 {
+		t.Fatalf("wants %+v", folds)
+	}
+	folds[0].Sets[0] = folds[0].Sets[0][:1]
+	n.fold(t.Context(), folds[0], n.tips.epoch)
+	n.takeInbox()
+	if n.fatal == nil || !strings.Contains(n.fatal.Error(), "memory corruption or a bug") {
+		t.Errorf("another chain: %v", n.fatal)
+	}
+
+	n.fatal = nil
+	l.check(l.store.RaiseMark(0, 9))
+	payload := []byte("progress")
+	h := wire.SignHeader(l.keys[0], n.run, wire.Header{Round: 9, Base: 8, Steps: 4, Tokens: 100, Precision: 1, Codec: uint8(l.g.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload)})
+	n.storeOwn(core.StoreOwn{ID: h.Header.ID(n.run), Header: h, Payload: payload})
+	n.takeInbox()
+	if !errors.Is(n.fatal, store.ErrMark) {
+		t.Errorf("a round signed twice: %v", n.fatal)
+	}
+}
+
+// A damaged index ends the node, and says what to do.
+func TestDamagedIndexIsFatal(t *testing.T) {
+	t.Parallel()
+	m := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: toyText(t), Pace: slowPace})
+	m.until("it contributes", contributes)
+	if err := os.Truncate(filepath.Join(m.cfg.Dir, "index.db"), 4096); err != nil {
+		t.Fatal(err)
+	}
+	<-m.ended
+	if !errors.Is(m.err, store.ErrIndex) || !strings.Contains(m.err.Error(), "--fix") {
+		t.Errorf("ended with %v", m.err)
 	}
 }
