@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/bits"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -50,6 +51,18 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	h := sh.Header
 	w.checks.signed[k], w.checks.ledger[id] = id, &h
 	w.history.bytes(id[:])
+}
+
+// forgetUnseen lets a key that loses its disk sign again what nobody else has:
+// no one can know of it, and no one can be misled.
+func (w *World) forgetUnseen(n *Node) {
+	for _, o := range n.disk.own {
+		seen := slices.ContainsFunc(w.nodes, func(p *Node) bool { return p != n && p.disk.headers[o.id] != nil })
+		if !seen {
+			h := w.checks.ledger[o.id]
+			delete(w.checks.signed, slot{h.Author, h.Fragment, h.Round})
+		}
+	}
 }
 
 // checkFold: what is folded was published by its author for this round, with the

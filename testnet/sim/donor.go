@@ -84,11 +84,13 @@ func (n *Node) install(m wire.Manifest) {
 		for _, d := range f.Chunks {
 			blob = append(blob, n.disk.chunks[d]...)
 		}
+		if uint64(len(blob)) < f.Size { // the disk was full when some came
+			n.machine.InstallFailed(n.clock())
+			return
+		}
 		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.s.Params)
 		if err != nil {
-			if !n.disk.full {
-				n.broken("core", "fragment %d: %v", p, err)
-			}
+			n.broken("core", "fragment %d: %v", p, err)
 			n.machine.InstallFailed(n.clock())
 			return
 		}

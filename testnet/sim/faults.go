@@ -57,6 +57,7 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
+		n.w.forgetUnseen(n)
 		n.disk, n.keyOnly, n.book.rebased = newDisk(len(n.w.plan)), true, true
 	case Restart:
 		return n.restart()
