@@ -110,6 +110,22 @@ func TestNodesAreToldWhenTheyAnswer(t *testing.T) {
 	labs[1].expect(t, "pace 30ms", "block []")
 }
 
+func TestRowSaysWhatChaosDoes(t *testing.T) {
+	w, _ := stageWorld(t, 1)
+	m := w.members[0]
+	m.current().last.State = "training"
+	state := func() string { return m.row(nil, w.began).state }
+	if m.slow = 2.5; state() != "training, 2.5x slower" {
+		t.Errorf("%q", state())
+	}
+	if m.current().paused = true; state() != "paused" {
+		t.Errorf("%q", state())
+	}
+	if m.slow, m.current().paused = 1, false; state() != "training" {
+		t.Errorf("%q", state())
+	}
+}
+
 func TestPartitionSides(t *testing.T) {
 	e := Event{Groups: [][]int{{0, 1}, {2}, {3}}}
 	for _, c := range []struct {

@@ -119,8 +119,9 @@ func TestTheLastOneGoesOn(t *testing.T) {
 		return float64(n) / (to - from).Seconds()
 	}
 	together, alone := rate(8*time.Second, 18*time.Second), rate(24*time.Second, 38*time.Second)
+	t.Logf("%.1f steps a second with three others, %.1f alone", together, alone)
 	if alone < 0.8*together {
-		t.Errorf("%.1f steps a second with three others, %.1f alone", together, alone)
+		t.Error("the last one slowed down")
 	}
 }
 

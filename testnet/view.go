@@ -85,6 +85,8 @@ func (m *member) row(lead *life, now time.Time) row {
 		r.state = end
 	case l.paused:
 		r.state = "paused"
+	case m.slow > 1 && r.seen:
+		r.state += ", " + number(m.slow) + "x slower"
 	}
 	return r
 }
