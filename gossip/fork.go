@@ -45,8 +45,7 @@ const (
 //   - chains that agree at neither, or fragments that contradict each other:
 //     fewer folded tokens take tips, ties the larger digest;
 //   - so do two whose rounds are too far apart to compare chains, if the one with
-//     fewer rounds has more tokens: on one chain it would have fewer. Most live
-//     peers have to say as much.
+//     fewer rounds has more tokens: on one chain it would have fewer.
 //
 // A node that is merely far behind, with no fork, takes tips too, if most
 // peers are ahead of it: one peer's word could be a lie, and union is safe. Not
@@ -55,26 +54,16 @@ const (
 // base above what this node closed leaves nothing to unite, and needs more than
 // one peer's word all the same: until it has it, this node holds.
 func (r *repair) judge(s *session) decision {
-	take, give := 0, 0
-	if r.crossed(s) {
-		return r.byTokens(s.peer)
-	}
-	if !r.believed(s) {
-		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
-	}
+	var at [deepFork + 1]int
 	for f := range s.fragments {
-		switch r.stand(f, &s.fragments[f]) {
-		case joined:
-		case behind, newerBase:
-			take++
-		case before, olderBase:
-			give++
-		case deepFork:
-			take++
-			give++
-		}
+		at[r.stand(f, &s.fragments[f])]++
 	}
+	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
 	switch {
+	case r.crossed(s.peer, at[before], at[behind]):
+		return r.byTokens(s.peer)
+	case !r.believed(s):
+		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
 	case take > 0:
@@ -87,30 +76,19 @@ func (r *repair) judge(s *session) decision {
 	return decision{course: unite}
 }
 
-// crossed reports whether the peer closed less than this node's base in every
-// fragment and yet has more tokens folded, as most live peers do, or the other
-// way round.
-func (r *repair) crossed(s *session) bool {
+// crossed reports whether the peer closed less than this node's base in some
+// fragments, and is ahead in none, and yet has more tokens folded; or the other
+// way round. On one chain it would not: late deltas let the one reach the budget
+// in fewer rounds.
+func (r *repair) crossed(p *peer, before, behind int) bool {
 	mine := r.beats.said
-	if mine == nil || s.peer.beat == nil {
+	if mine == nil || p.beat == nil {
 		return false
 	}
-	fewer, more := true, true // rounds than this node's base, than it closed
-	for f, c := range s.fragments {
-		fewer = fewer && c.theirs.Closed < r.unionBase(f)
-		more = more && c.closed < c.theirs.Base
+	if before > 0 && behind == 0 {
+		return p.beat.Folded > max(mine.Folded, r.chain.FoldedTokens())
 	}
-	if more {
-		return s.peer.beat.Folded < mine.Folded
-	}
-	return fewer && s.peer.beat.Folded > mine.Folded && r.attested(func(p *peer) bool {
-		for f := range s.fragments {
-			if p.closed(f) >= r.unionBase(f) {
-				return false
-			}
-		}
-		return p.beat.Folded > mine.Folded
-	})
+	return behind > 0 && before == 0 && p.beat.Folded < mine.Folded
 }
 
 // stand classes one fragment.

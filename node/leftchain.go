@@ -31,6 +31,11 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 	if err != nil {
 		return err
 	}
+	if from <= links[0].Round {
+		if err := c.addInFlight(n, p, links[0].Round); err != nil {
+			return err
+		}
+	}
 	last := links[len(links)-1].Round
 	return n.store.Rounds(p, from, last, func(round uint32, r store.Round) error {
 		for _, id := range r.Folded {
@@ -49,6 +54,31 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 		}
 		return nil
 	})
+}
+
+// addInFlight adds the own deltas of a fragment that were folded on neither
+// chain as far as can be known, because they are older than the links: the
+// machine gives them up, and a restart must not bring them back.
+func (c *leftChain) addInFlight(n *node, p int, before uint32) error {
+	own, err := n.store.Own()
+	if err != nil {
+		return err
+	}
+	for _, o := range own {
+		h := o.Header.Header
+		if int(h.Fragment) != p || h.Round >= before {
+			continue
+		}
+		record, err := n.store.Round(p, h.Round)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if !slices.Contains(record.Folded, o.ID) {
+			c.own[p] = append(c.own[p], o.ID)
+			c.tokens[p] += h.Tokens
+		}
+	}
+	return nil
 }
 
 // leftFrom is the first round of the records that may not be on the new chain.

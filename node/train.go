@@ -285,22 +285,11 @@ func (t *training) adopt(a outer.Adopt, healed func(fragment int, dropped outer.
 }
 
 func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, dropped outer.Work)) error {
-	if err := l.Discard(a.Fragment, a.Discarded); err != nil {
-		return err
-	}
-	if err := l.Regain(a.Fragment, a.Regained); err != nil {
-		return err
-	}
-	if a.Heal {
-		dropped, err := l.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
-		if err != nil {
-			return err
-		}
+	dropped, err := l.Follow(a)
+	if err == nil && a.Heal {
 		healed(a.Fragment, dropped)
-	} else if err := l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
-		return err
 	}
-	return l.Forget(a.Fragment, a.Forgotten)
+	return err
 }
 
 // pulse is what the training thread says of itself.

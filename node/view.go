@@ -191,7 +191,7 @@ func (v *view) folded(w outer.WantFold, res foldResult) {
 // own work first counts.
 func (v *view) adopted(n *node, a outer.Adopt) {
 	v.returned[a.Fragment] += n.owned.tokens(a.Returned)
-	v.discarded[a.Fragment] += n.owned.tokens(a.Discarded)
+	v.discarded[a.Fragment] += n.owned.tokens(a.Discarded) + n.owned.tokens(a.Dropped)
 	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], n.owned.tokens(a.Regained))
 	mine := func(seq uint64) bool { return seq >= n.firstSeq }
 	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {

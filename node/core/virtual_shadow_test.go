@@ -61,6 +61,9 @@ func (s *shadow) adopted(a outer.Adopt) {
 		}
 		delete(s.own, seq)
 	}
+	for _, seq := range a.Dropped {
+		delete(s.own, seq)
+	}
 	for _, seq := range slices.Concat(a.Forgotten, a.Discarded) {
 		delete(s.folded, seq)
 	}

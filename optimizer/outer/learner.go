@@ -39,7 +39,7 @@ type learning struct {
 // ownDelta is a delta of this learner that is not final.
 type ownDelta struct {
 	Own
-	gone    bool   // from theta, though it may not be folded; see Discard
+	gone    bool   // from theta, though it may not be folded; see discard
 	payload []byte // nil once folded: then it is read back where needed
 }
 
@@ -124,7 +124,7 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 }
 
 // ErrDamaged says that the anchor which theta stands on is not what it was: memory is corrupt. What U
-// would come out of it must not be published; see Heal.
+// would come out of it must not be published: Rounds.Damaged brings a sound one.
 var ErrDamaged = errors.New("the anchor in memory does not match its digest")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
@@ -258,10 +258,10 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
 	return nil
 }
 
-// Heal moves fragment p to a tip that replaces a damaged one. The moves are those of Adopt, but what
+// heal moves fragment p to a tip that replaces a damaged one. The moves are those of Adopt, but what
 // theta got from the damaged anchor cannot be told from work: theta = A + sum(q_k : own k not folded),
 // and what was unpublished or is returned is discarded. It says how much that is.
-func (l *Learner) Heal(p int, tip *Tip, fold, unfold, returned []uint64) (dropped Work, err error) {
+func (l *Learner) heal(p int, tip *Tip, fold, unfold, returned []uint64) (dropped Work, err error) {
 	f := &l.frags[p]
 	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
 		return dropped, fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
@@ -288,6 +288,31 @@ func (l *Learner) overwrite(f *learning) error {
 	return nil
 }
 
+// Follow carries out an Adopt of the round machine. It says what unpublished work was dropped with
+// a damaged tip, which Rounds.Healed wants to know.
+func (l *Learner) Follow(a Adopt) (dropped Work, err error) {
+	p := a.Fragment
+	if err := l.discard(p, a.Discarded); err != nil {
+		return dropped, err
+	}
+	if err := l.regain(p, a.Regained); err != nil {
+		return dropped, err
+	}
+	fold := slices.Concat(a.Fold, a.Dropped) // all of q leaves theta either way
+	if a.Heal {
+		dropped, err = l.heal(p, a.Tip, fold, a.Unfold, a.Returned)
+	} else {
+		err = l.Adopt(p, a.Tip, fold, a.Unfold, a.Returned)
+	}
+	if err != nil {
+		return dropped, err
+	}
+	if err := l.discard(p, a.Dropped); err != nil {
+		return dropped, err
+	}
+	return dropped, l.forget(p, a.Forgotten)
+}
+
 // TakeBack undoes the draft of that seq, which could not be made durable: its steps and tokens are
 // pending again, and its progress, which never left theta, is part of U.
 func (l *Learner) TakeBack(p int, seq uint64) error {
@@ -299,8 +324,8 @@ func (l *Learner) TakeBack(p int, seq uint64) error {
 	return nil
 }
 
-// Forget drops own deltas of fragment p that are final, and folded or discarded.
-func (l *Learner) Forget(p int, seqs []uint64) error {
+// forget drops own deltas of fragment p that are final, and folded or discarded.
+func (l *Learner) forget(p int, seqs []uint64) error {
 	f := &l.frags[p]
 	for _, seq := range seqs {
 		o := f.find(seq)
@@ -316,10 +341,10 @@ func (l *Learner) Forget(p int, seqs []uint64) error {
 	return nil
 }
 
-// Discard says that own deltas of fragment p were folded on a chain that is left for another, which does
+// discard says that own deltas of fragment p were folded on a chain that is left for another, which does
 // not fold them. Call it before Adopt takes the tip: their progress left theta when they were folded and
 // does not come back.
-func (l *Learner) Discard(p int, seqs []uint64) error {
+func (l *Learner) discard(p int, seqs []uint64) error {
 	f := &l.frags[p]
 	if err := f.checkMove("discard", seqs, true); err != nil {
 		return fmt.Errorf("fragment %d: %w", p, err)
@@ -331,8 +356,8 @@ func (l *Learner) Discard(p int, seqs []uint64) error {
 	return nil
 }
 
-// Regain says that the next tip folds own deltas of fragment p that were discarded. Call it before Adopt.
-func (l *Learner) Regain(p int, seqs []uint64) error {
+// regain says that the next tip folds own deltas of fragment p that were discarded. Call it before Adopt.
+func (l *Learner) regain(p int, seqs []uint64) error {
 	f := &l.frags[p]
 	for _, seq := range seqs {
 		o := f.find(seq)

@@ -209,7 +209,7 @@ func (m *learnerModel) heal(t *rapid.T) {
 	tip := *m.tips[p]
 	tip.Round++
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
-	dropped, err := m.l.Heal(p, tip.seal(), fold, unfold, nil)
+	dropped, err := m.l.heal(p, tip.seal(), fold, unfold, nil)
 	if err != nil || dropped.Tokens != m.pending[p] {
 		t.Fatalf("%d tokens dropped of %d: %v", dropped.Tokens, m.pending[p], err)
 	}
@@ -222,7 +222,7 @@ func (m *learnerModel) heal(t *rapid.T) {
 func (m *learnerModel) forget(t *rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded || o.gone })
-	if err := m.l.Forget(p, seqs); err != nil {
+	if err := m.l.forget(p, seqs); err != nil {
 		t.Fatal(err)
 	}
 	for _, seq := range seqs {
@@ -240,7 +240,7 @@ func (m *learnerModel) forget(t *rapid.T) {
 func (m *learnerModel) discard(t *rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded })
-	if err := m.l.Discard(p, seqs); err != nil {
+	if err := m.l.discard(p, seqs); err != nil {
 		t.Fatal(err)
 	}
 	for _, seq := range seqs {
@@ -251,7 +251,7 @@ func (m *learnerModel) discard(t *rapid.T) {
 func (m *learnerModel) regain(t *rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays discarded", func(o *modelOwn) bool { return o.gone && !o.folded })
-	if err := m.l.Regain(p, seqs); err != nil {
+	if err := m.l.regain(p, seqs); err != nil {
 		t.Fatal(err)
 	}
 	for _, seq := range seqs {

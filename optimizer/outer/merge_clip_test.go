@@ -1,7 +1,6 @@
 package outer
 
 import (
-	"math"
 	"testing"
 
 	"atoll/tensor/codec"
@@ -15,7 +14,7 @@ func judgeClip(vs [][]float64, weights []float64) []float64 {
 		for _, v := range vs {
 			distances = append(distances, length(minus(v, u)))
 		}
-		tau := judgeMedian(distances, weights)
+		tau := lowerMedian(distances, weights)
 		moved, total := make([]float64, len(u)), 0.0
 		for i, v := range vs {
 			total += weights[i]
@@ -40,26 +39,6 @@ func minus(a, b []float64) []float64 {
 		d[i] = a[i] - b[i]
 	}
 	return d
-}
-
-// judgeMedian tries each value: the smallest with half of the weight at or below.
-func judgeMedian(values, weights []float64) float64 {
-	best, total := math.Inf(1), 0.0
-	for _, w := range weights {
-		total += w
-	}
-	for _, v := range values {
-		below := 0.0
-		for i, x := range values {
-			if x <= v {
-				below += weights[i]
-			}
-		}
-		if 2*below >= total {
-			best = min(best, v)
-		}
-	}
-	return best
 }
 
 // With liars among eight learners that send their progress turned around and ten

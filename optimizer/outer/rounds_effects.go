@@ -30,15 +30,16 @@ type WantFold struct {
 // Adopt hands the learner a new tip, with the seqs of own deltas that entered
 // its chain, left it, became final outside of it, or final inside of it.
 // Discarded are those that were folded on a chain that was left for another;
-// Regained are those of them that this chain folds after all. Forgotten are
-// folded or discarded for good. The learner is told of Discarded and Regained
-// first. Heal says that the tip before it was damaged: Learner.Heal takes
-// the place of Adopt, and its answer is Healed.
+// Dropped are in flight and older than what is known of that chain, so that they
+// are discarded, too. Regained are those of either that this chain folds after
+// all. Forgotten are folded or discarded for good. Heal says that the tip before
+// it was damaged. Learner.Follow carries it out.
 type Adopt struct {
 	Fragment               int
 	Tip                    *Tip
 	Fold, Unfold, Returned []uint64
 	Discarded, Regained    []uint64
+	Dropped                []uint64
 	Forgotten              []uint64
 	Heal                   bool
 }

@@ -384,3 +384,34 @@ func TestDiscardedMayComeBack(t *testing.T) {
 		t.Errorf("forgotten %v, returned %v", forgotten, returned)
 	}
 }
+
+// Of an own delta in flight that is older than the history of another chain nobody
+// here can say whether it was folded there: it is given up rather than published
+// once more.
+func TestInstallDropsWhatMayBeFolded(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 4, 8
+	g := newRig(t, p)
+	g.live(1, 2)
+	g.hold = true // what closes here is not folded
+	g.step(8)
+	mine := g.publish(0)
+	donor := newRig(t, p)
+	donor.live(1, 2)
+	donor.close(6)
+	tips, history := donor.donate()
+	g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
+	g.want(g.m.Install(g.now, tips, [][]Link{history[0][4:]}), nil)
+	g.drain()
+	if a := g.lastAdopt(); !slices.Equal(a.Dropped, []uint64{1}) || len(a.Returned) > 0 {
+		t.Fatalf("adopted %+v", a)
+	}
+	if g.m.InFlight(0) != 0 {
+		t.Errorf("%d tokens in flight of %d", g.m.InFlight(0), mine.Tokens)
+	}
+	g.hold = false
+	g.close(6)
+	if steps, _ := g.m.Pending(0); steps != 0 {
+		t.Errorf("%d steps are to be published once more", steps)
+	}
+}

@@ -146,6 +146,20 @@ func (a *Adopt) move(o *ownRound, in, whole bool) {
 	o.folded = in
 }
 
+// lose notes what becomes of an own delta that is older than the history which
+// came with a tip of another chain. One that was folded where others showed the
+// same is folded there, too. Of one in flight nobody here can say: published once
+// more it might count twice, so it is given up.
+func (a *Adopt) lose(o *ownRound, common bool) {
+	switch {
+	case o.folded && !common:
+		a.move(o, false, true)
+	case !o.folded && !o.gone:
+		o.gone = true
+		a.Dropped = append(a.Dropped, o.seq)
+	}
+}
+
 // leave notes up to which round the chain that is left differs from the one that
 // is taken, whose history begins with a link: nowhere below it if both have it.
 func (f *fragment) leave(first Link) {
@@ -162,8 +176,8 @@ func (f *fragment) settle(p Params, a *Adopt, whole bool) {
 	for _, o := range f.own {
 		l, known := f.link(o.round)
 		switch {
-		case !known && whole && o.round > f.common && o.round <= f.left:
-			a.move(&o, false, true) // older than the history that came with the tip
+		case !known && whole && o.round <= f.left:
+			a.lose(&o, o.round <= f.common)
 		case known || o.round > a.Tip.Round:
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
 			a.move(&o, in, whole && o.round <= a.Tip.Round)

@@ -78,13 +78,7 @@ func (c *pair) draft(fragment int) {
 }
 
 func (c *pair) adopt(a Adopt) {
-	if err := c.l.Discard(a.Fragment, a.Discarded); err != nil {
-		c.rt.Fatal(err)
-	}
-	if err := c.l.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
-		c.rt.Fatal(err)
-	}
-	if err := c.l.Forget(a.Fragment, a.Forgotten); err != nil {
+	if _, err := c.l.Follow(a); err != nil {
 		c.rt.Fatal(err)
 	}
 	c.closed[a.Fragment] = a.Tip.Round

@@ -15,7 +15,11 @@ import (
 func (n *Node) carry(e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Publish:
-		n.publish(e.Bytes)
+		if !n.lies() || !n.liar.says(e.Bytes) {
+			n.publish(e.Bytes)
+		}
+	case gossip.Event:
+		n.w.checks.noticed(n, e)
 	case gossip.Call:
 		n.call(e)
 	case gossip.Dial:
@@ -88,6 +92,9 @@ func (n *Node) draft(p int) {
 	if n.shadow != nil {
 		n.shadow[p].published(d.Seq, n.decode(p, d.Payload))
 	}
+	if n.lies() {
+		d = n.liar.spoils(p, d)
+	}
 	n.machine.Drafted(n.clock(), d)
 }
 
@@ -112,15 +119,10 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *Node) adopt(a outer.Adopt) {
-	err := n.learner.Discard(a.Fragment, a.Discarded)
-	if err == nil {
-		err = n.learner.Regain(a.Fragment, a.Regained)
-	}
-	if err == nil {
-		err = n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
-	}
-	if err == nil {
-		err = n.learner.Forget(a.Fragment, a.Forgotten)
+	dropped, err := n.learner.Follow(a)
+	if a.Heal {
+		n.book.lost[a.Fragment] += dropped.Tokens
+		n.machine.Healed(n.clock(), a.Fragment, dropped)
 	}
 	if err != nil {
 		n.broken("core", "%v", err)
@@ -129,27 +131,9 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.closed[a.Fragment] = a.Tip.Round
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
-	n.Discards += len(a.Discarded)
+	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a)
-}
-
-// move hands an adoption to the learner.
-func (n *Node) move(a outer.Adopt) error {
-	if err := n.learner.Discard(a.Fragment, a.Discarded); err != nil {
-		return err
-	}
-	if a.Heal {
-		dropped, err := n.learner.Heal(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned)
-		if err != nil {
-			return err
-		}
-		n.book.lost[a.Fragment] += dropped.Tokens
-		n.machine.Healed(n.clock(), a.Fragment, dropped)
-	} else if err := n.learner.Adopt(a.Fragment, a.Tip, a.Fold, a.Unfold, a.Returned); err != nil {
-		return err
-	}
-	return n.learner.Forget(a.Fragment, a.Forgotten)
 }
 
 // fold carries out a WantFold from the kept bases, beside training.

@@ -72,6 +72,9 @@ func (s *shadow) adopted(a outer.Adopt) {
 		delete(s.folded, seq)
 	}
 	s.returned(a.Returned)
+	for _, seq := range a.Dropped {
+		delete(s.own, seq)
+	}
 	for _, seq := range slices.Concat(a.Forgotten, a.Discarded) {
 		delete(s.folded, seq)
 	}
