@@ -1,0 +1,150 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// tookTips is a chain that begins with tips of round 3 in each fragment, of
+// whose rounds it knows the ids folded.
+type tookTips struct {
+	*fakeChain
+	folded map[wire.RoundKey][]wire.SignedHeader
+	kept   map[wire.Digest]bool
+}
+
+func (c tookTips) SetDigest(f int, r uint32) (wire.Digest, bool) {
+	var ids []wire.Digest
+	for _, h := range c.folded[wire.RoundKey{Fragment: uint16(f), Round: r}] {
+		ids = append(ids, h.Header.ID(c.run))
+	}
+	return wire.SetDigest(ids), r > 0
+}
+
+func (c tookTips) Signed(f int, r uint32) (held []wire.SignedHeader) {
+	for _, h := range c.folded[wire.RoundKey{Fragment: uint16(f), Round: r}] {
+		if c.kept[h.Header.ID(c.run)] {
+			held = append(held, h)
+		}
+	}
+	return held
+}
+
+// taken makes a core that took tips whole, with two peers that train.
+func taken() (*alone, tookTips) {
+	a := newAlone()
+	c := tookTips{a.chain, map[wire.RoundKey][]wire.SignedHeader{}, map[wire.Digest]bool{}}
+	for f := range uint16(2) {
+		a.chain.closed[f], a.chain.base[f] = 3, 3
+		for r := uint32(1); r <= 3; r++ {
+			h := wire.Header{Fragment: f, Round: r, Base: r - 1, Steps: 1, Tokens: 1, Size: 1}
+			c.folded[wire.RoundKey{Fragment: f, Round: r}] = []wire.SignedHeader{wire.SignHeader(testKey(5), a.run, h)}
+		}
+	}
+	a.core.env.chain = c
+	a.connect(1, 2)
+	a.now = 1
+	for id := range byte(2) {
+		b := wire.Beat{Author: wire.PeerID{id + 1}, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
+		b.Chain, _, _ = a.core.beats.digestsAt(b.Closed)
+		a.core.Received(a.now, b.Author, wire.Message{Beat: &b})
+	}
+	a.core.Effects()
+	return a, c
+}
+
+// asked lets time pass until headers are asked for, and answers with those.
+func (a *alone) asked(t *testing.T, headers func(keys []wire.RoundKey) []wire.SignedHeader) (effects []Effect, asked bool) {
+	t.Helper()
+	for range 40 {
+		a.now += 100
+		a.core.Alive(a.now, wire.PeerID{1})
+		a.core.Alive(a.now, wire.PeerID{2})
+		a.core.Tick(a.now)
+		for _, c := range calls(a.core.Effects()) {
+			r, _ := wire.DecodeRequest(c.Request)
+			if r.Kind == wire.GetHeaders {
+				body := wire.EncodeHeaders(headers(r.Rounds))
+				a.core.Answered(a.now, c.ID, wire.Response{Status: wire.OK, Body: body}.Encode(), nil)
+				return a.core.Effects(), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Headers that are not those of the ids folded, or only some of them, are not
+// kept, and the next peer is asked.
+func TestHistoryTakesTheRightHeaders(t *testing.T) {
+	a, c := taken()
+	honest := func(keys []wire.RoundKey) (out []wire.SignedHeader) {
+		for _, k := range keys {
+			out = append(out, c.folded[k]...)
+		}
+		return out
+	}
+	for name, lie := range map[string]func(keys []wire.RoundKey) []wire.SignedHeader{
+		"none": func([]wire.RoundKey) []wire.SignedHeader { return nil },
+		"others": func([]wire.RoundKey) []wire.SignedHeader {
+			return []wire.SignedHeader{wire.SignHeader(testKey(6), a.run, wire.Header{Round: 1, Steps: 1, Tokens: 9, Size: 1})}
+		},
+		"forged": func(keys []wire.RoundKey) []wire.SignedHeader {
+			all := honest(keys)
+			for i := range all {
+				all[i].Sig[0]++
+			}
+			return all
+		},
+	} {
+		if e, asked := a.asked(t, lie); !asked || count[StoreHeader](e) != 0 {
+			t.Errorf("%s: asked %v, %v", name, asked, e)
+		}
+	}
+	e, _ := a.asked(t, honest)
+	for _, s := range e {
+		c.kept[s.(StoreHeader).Header.Header.ID(a.run)] = true
+	}
+	if count[StoreHeader](e) != 6 {
+		t.Errorf("%d headers kept, want 6", count[StoreHeader](e))
+	}
+	if _, asked := a.asked(t, honest); asked {
+		t.Error("asks on")
+	}
+}
+
+// Where nobody has the headers it ends, until tips are taken again.
+func TestHistoryGivesUp(t *testing.T) {
+	a, _ := taken()
+	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
+	for i := range maxFruitless {
+		if _, asked := a.asked(t, nothing); !asked {
+			t.Fatalf("asked %d times only", i)
+		}
+	}
+	if _, asked := a.asked(t, nothing); asked {
+		t.Error("asks on though nobody has anything")
+	}
+	a.core.Installed(a.now)
+	if _, asked := a.asked(t, nothing); !asked {
+		t.Error("does not ask for what leads to other tips")
+	}
+}
+
+// What matters more comes first: it does not ask while this node joins, fetches
+// or repairs.
+func TestHistoryWaits(t *testing.T) {
+	a, c := taken()
+	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
+	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	if _, asked := a.asked(t, nothing); asked {
+		t.Error("asks while it joins")
+	}
+	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	h := c.folded[wire.RoundKey{Round: 1}][0]
+	a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+	a.core.Effects()
+	if len(a.core.pull.wants) == 0 || !a.core.history.busy() {
+		t.Error("does not see that a payload is on its way")
+	}
+}
