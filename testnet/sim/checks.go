@@ -20,6 +20,7 @@ type checks struct {
 	rounds uint32                       // closed by the most advanced node then
 	agreed Time                         // when all nodes showed one chain after that, 0 before
 	took   uint32                       // rounds closed from calm until then
+	caught map[string]int               // what honest nodes said of liars, and how often
 }
 
 type chainKey struct {
@@ -38,7 +39,7 @@ type slot struct {
 func newChecks() checks {
 	return checks{
 		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
-		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{},
+		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{},
 	}
 }
 
@@ -50,6 +51,9 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	}
 	h := sh.Header
 	w.checks.signed[k], w.checks.ledger[id] = id, &h
+	if n.liar != nil {
+		n.liar.claimed[h.Fragment] += h.Tokens
+	}
 	w.history.bytes(id[:])
 }
 
@@ -114,14 +118,22 @@ func (w *World) checkTheta(n *Node, a outer.Adopt) {
 func (w *World) checkBlame(n *Node, e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Misbehaved:
+		w.checks.catch(n, e.Peer, e.Reason)
 		if !w.checks.faulty[e.Peer] {
 			n.broken("blame", "thinks that node %d misbehaves: %s", w.byID[e.Peer].index, e.Reason)
 		}
 	case gossip.StateDiffers:
+		if w.checks.faulty[e.Peer] {
+			return
+		}
 		n.broken("equal sets, equal bits", "node %d has another state on one chain", w.byID[e.Peer].index)
 	case core.Verdict:
+		if w.checks.faulty[e.Peer] && !e.Own {
+			return
+		}
 		n.broken("equal sets, equal bits", "blames node %d or itself (%v) for the state of fragment %d", w.byID[e.Peer].index, e.Own, e.Fragment)
 	case core.Refused:
+		w.checks.catch(n, e.Header.Author, e.Reason.Error())
 		if !w.checks.faulty[e.Header.Author] {
 			n.broken("blame", "refused a delta: %v", e.Reason)
 		}
@@ -173,7 +185,12 @@ func (w *World) checkIdle(n *Node) {
 	if n.idleFrom == 0 {
 		n.idleFrom = w.now
 	}
-	if made := w.made(); w.now-n.idleFrom > idleMs && made < w.s.Params.Budget {
+	made := w.made()
+	if made >= w.s.Params.Budget {
+		return
+	}
+	n.idle += checkEvery * w.s.TickMs
+	if w.now-n.idleFrom > idleMs {
 		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", w.now-n.idleFrom, made, w.s.Params.Budget)
 	}
 }
@@ -185,6 +202,10 @@ func (w *World) made() uint64 {
 	for p := range w.plan {
 		var sum uint64
 		for _, n := range w.nodes {
+			if n.liar != nil {
+				sum += n.liar.claimed[p]
+				continue
+			}
 			sum += n.book.trained - n.book.lost[p] - n.book.gone[p]
 			if n.up {
 				sum -= n.learner.Account(p).Discarded.Tokens

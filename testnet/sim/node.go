@@ -73,6 +73,8 @@ type Node struct {
 	finished      bool
 
 	ticks int
+	idle  Time  // in which it stood still though the tokens of the budget were never made
+	liar  *liar // nil for an honest node
 	book  book
 	tally
 }
@@ -110,10 +112,12 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	var seed [ed25519.SeedSize]byte
 	binary.LittleEndian.PutUint64(seed[:], uint64(index)+1)
 	key := ed25519.NewKeyFromSeed(seed[:])
-	return &Node{
+	n := &Node{
 		w: w, index: index, spec: spec, founder: founder, key: key, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
 		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan))},
 	}
+	n.liar = newLiar(n)
+	return n
 }
 
 // Machine is the protocol of this node, for reading. It is nil before the first start.
@@ -145,7 +149,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	}
 	n.machine = core.New(n.config(), tips)
 	n.trainer = newQuadratic(w.s.Seed, uint64(n.index), n.life)
-	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.theta, tips, n.disk.ownPayload)
+	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.theta, tips, n.ownPayload)
 	n.scratch = make([]float32, len(n.trainer.theta))
 	n.shadow, n.closed = nil, make([]uint32, len(tips))
 	for p, tip := range tips {
@@ -208,6 +212,9 @@ func (n *Node) startTimers() {
 	}
 	n.every(flushMs, n.disk.commit)
 	n.every(redialMs, n.redial)
+	if n.liar != nil {
+		n.every(n.liar.everyMs(), n.liar.acts)
+	}
 }
 
 // every does something now and then for as long as this life lasts.
@@ -332,7 +339,11 @@ func (n *Node) stop() {
 	n.up = false
 }
 
+// broken notes a broken promise. What becomes of a liar is no promise.
 func (n *Node) broken(check, format string, args ...any) {
+	if n.liar != nil {
+		return
+	}
 	n.w.broken(check, "node %d: "+format, append([]any{n.index}, args...)...)
 }
 

@@ -10,7 +10,8 @@ type Counts struct {
 	Deltas           int          `json:"deltas"`        // published
 	Folds            int          `json:"folds"`         // computed, not remembered
 	FilesDamaged     int          `json:"files_damaged"`
-	LedgersUnchecked int          `json:"ledgers_unchecked"` // no node had the whole chain
+	LedgersUnchecked int          `json:"ledgers_unchecked"`   // no node had the whole chain
+	GivenUpAndFolded uint64       `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others
 	Faults           map[Kind]int `json:"faults"`
 }
 

@@ -36,10 +36,11 @@ type Scenario struct {
 
 // NodeSpec is what one node differs in.
 type NodeSpec struct {
-	Slow     int   `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
-	Observer bool  `json:"observer,omitempty"`  // holds and serves, never trains
-	SkewMs   Time  `json:"skew_ms,omitempty"`   // of its clock
-	DriftPPM int64 `json:"drift_ppm,omitempty"` // of its clock, parts per million
+	Slow     int    `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
+	Observer bool   `json:"observer,omitempty"`  // holds and serves, never trains
+	SkewMs   Time   `json:"skew_ms,omitempty"`   // of its clock
+	DriftPPM int64  `json:"drift_ppm,omitempty"` // of its clock, parts per million
+	Attack   Attack `json:"attack,omitzero"`     // what it does that no honest node does
 }
 
 // Link is how messages travel. A stream (requests and answers) is reliable while

@@ -12,9 +12,10 @@ var errDown = errors.New("peer is not reachable")
 
 // asked is a stream request that waits for its reply.
 type asked struct {
-	by   *Node
-	max  int
-	once func([]byte, error)
+	by      *Node
+	request []byte
+	max     int
+	once    func([]byte, error)
 }
 
 // call sends a stream request; it is answered, once, also where nobody is.
@@ -45,7 +46,7 @@ func (n *Node) call(e gossip.Call) {
 		p.BytesIn += int64(len(e.Request))
 		p.do(func() {
 			p.handle++
-			p.waiting[p.handle] = asked{by: n, max: e.MaxResponse, once: once}
+			p.waiting[p.handle] = asked{by: n, request: e.Request, max: e.MaxResponse, once: once}
 			p.machine.Serve(p.clock(), p.handle, n.id, e.Request)
 		})
 	})
@@ -107,6 +108,13 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 		return
 	}
 	delete(n.waiting, handle)
+	if n.lies() {
+		b = n.liar.answers(q, b)
+	}
+	if b == nil { // a liar that lets others wait
+		n.later(0, func() { n.machine.Replied(n.clock(), handle, wire.Digest{}) })
+		return
+	}
 	if len(b) > q.max {
 		n.broken("core", "answered with %d bytes, at most %d were asked for", len(b), q.max)
 	}

@@ -193,21 +193,21 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s: seed %d at %d ms: %s", b.Check, b.Seed, b.At, b.Text)
 }
 
-// first is the first node that is up; where all are down, the first of all.
+// first is the first honest node that is up; where all are down, the first of all.
 func (w *World) first() *Node {
 	for _, n := range w.nodes {
-		if n.up {
+		if n.up && n.liar == nil {
 			return n
 		}
 	}
 	return w.nodes[0]
 }
 
-// alive are the nodes that are up.
+// alive are the honest nodes that are up.
 func (w *World) alive() []*Node {
 	up := make([]*Node, 0, len(w.nodes))
 	for _, n := range w.nodes {
-		if n.up {
+		if n.up && n.liar == nil {
 			up = append(up, n)
 		}
 	}

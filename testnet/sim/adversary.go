@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// Attack is what a node does that no honest node does. The node runs the real
+// core and lies at its edge, where bytes leave it; before From it is honest, so
+// that it can have contributed.
+type Attack struct {
+	Kind  AttackKind `json:"kind,omitempty"`    // "" = honest
+	From  Time       `json:"from_ms,omitempty"` // after the start
+	Times float64    `json:"times,omitempty"`   // by what a delta is scaled, or how much of a lie there is; see the kinds
+}
+
+// AttackKind names a lie.
+type AttackKind string
+
+// The kinds of attacks.
+const (
+	// Deltas.
+	SignFlip AttackKind = "sign-flip" // progress, times -Times
+	Scale    AttackKind = "scale"     // progress, times Times
+	Unfinite AttackKind = "unfinite"  // values or scales that are not finite
+	Garbage  AttackKind = "garbage"   // random bytes behind a valid header
+	Inflate  AttackKind = "inflate"   // the most steps and tokens that genesis allows, progress times Times
+
+	// Headers.
+	Equivocate   AttackKind = "equivocate"    // two deltas for one round, each shown to one half
+	LateProof    AttackKind = "late-proof"    // likewise, but the second one Times rounds later
+	ShownToHalf  AttackKind = "shown-to-half" // headers leave over every other connection only
+	StaleRounds  AttackKind = "stale-rounds"  // fresh keys sign for rounds that are closed
+	FarRounds    AttackKind = "far-rounds"    // fresh keys sign for rounds far ahead
+	HollowBells  AttackKind = "hollow-bells"  // fresh keys, and its own, sign for every open round; no payload follows
+	WindowsEdge  AttackKind = "windows-edge"  // a delta appears, for one half, when its round becomes final
+	FalseBeats   AttackKind = "false-beats"   // rounds, tokens, unpublished work and digests of no chain
+	FreshBeats   AttackKind = "fresh-beats"   // likewise, by Times fresh keys
+	InventedRun  AttackKind = "invented-run"  // shows and donates a chain that it folded by itself, with more tokens
+	InventedMany AttackKind = "invented-many" // likewise, and Times fresh keys beat that they have it too
+
+	// Answers.
+	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
+	WithholdSome  AttackKind = "withhold-some"  // payloads, from one half
+	WrongPayloads AttackKind = "wrong-payloads" // other bytes than were signed
+	WrongChunks   AttackKind = "wrong-chunks"   // of tips
+	ShortChunks   AttackKind = "short-chunks"   // of tips, cut off
+	FalseStates   AttackKind = "false-states"   // the right chain with another state, in beats and answers
+)
+
+// behaviour is where a kind of attack lies. What is nil is honest.
+type behaviour struct {
+	spoil  func(l *liar, p int, d *outer.Draft)                          // what its learner made
+	say    func(l *liar, m wire.Message) (said bool)                     // what it publishes
+	answer func(l *liar, to *Node, q wire.Request, honest []byte) []byte // nil: no answer
+	act    func(l *liar)                                                 // of its own accord, every beat
+}
+
+var behaviours = map[AttackKind]behaviour{
+	SignFlip: {spoil: func(l *liar, p int, d *outer.Draft) { l.scale(p, d, -l.Times) }},
+	Scale:    {spoil: func(l *liar, p int, d *outer.Draft) { l.scale(p, d, l.Times) }},
+	Unfinite: {spoil: spoilUnfinite},
+	Garbage:  {spoil: spoilGarbage},
+	Inflate:  {spoil: spoilInflate},
+
+	Equivocate:  {say: sayTwo, answer: answerForged},
+	LateProof:   {say: saveProof, act: actProofs},
+	ShownToHalf: {say: sayToHalf},
+	StaleRounds: {act: actStale},
+	FarRounds:   {act: actFar},
+	HollowBells: {act: actHollow},
+	WindowsEdge: {say: sayRestless, answer: answerEdge, act: actEdge},
+	FalseBeats:  {say: sayFalseBeat},
+	FreshBeats:  {act: actFreshBeats},
+
+	InventedRun:  {say: sayInvented, answer: answerInvented, act: actInvented},
+	InventedMany: {say: sayInvented, answer: answerInvented, act: actInvented},
+
+	WithholdAll:   {answer: answerNoPayload},
+	WithholdSome:  {answer: answerNoPayloadToHalf},
+	WrongPayloads: {answer: answerWrong(wire.GetPayload)},
+	WrongChunks:   {answer: answerWrong(wire.GetChunk)},
+	ShortChunks:   {answer: answerShort},
+	FalseStates:   {say: sayFalseState, answer: answerFalseState},
+}
+
+// liar is the edge of a node that lies.
+type liar struct {
+	Attack
+	behaviour
+	n        *Node
+	made     map[uint64][]byte      // by seq: what its learner made, where it signed something else
+	payloads map[wire.Digest][]byte // of deltas that its core knows nothing of
+	claimed  []uint64               // tokens in all that it signed, by fragment
+	proofs   []wire.Evidence        // to be published later
+	edge     []edgeDelta
+	invented *invention
+	keys     []ed25519.PrivateKey // that it made, besides its own
+	acted    int
+}
+
+// newLiar returns nil for an honest node.
+func newLiar(n *Node) *liar {
+	if n.spec.Attack.Kind == "" {
+		return nil
+	}
+	n.w.checks.faulty[n.id] = true
+	return &liar{
+		Attack: n.spec.Attack, behaviour: behaviours[n.spec.Attack.Kind], n: n,
+		made: map[uint64][]byte{}, payloads: map[wire.Digest][]byte{}, claimed: make([]uint64, len(n.w.plan)),
+	}
+}
+
+// lies says that the time of the lie has come.
+func (n *Node) lies() bool { return n.liar != nil && n.w.now >= Start+n.liar.From }
+
+// ownPayload is what the learner reads back: what it made, whatever was signed.
+func (n *Node) ownPayload(seq uint64) ([]byte, error) {
+	if n.liar != nil && n.liar.made[seq] != nil {
+		return n.liar.made[seq], nil
+	}
+	return n.disk.ownPayload(seq)
+}
+
+// liars counts the nodes that lie, now or later.
+func (w *World) liars() (count int) {
+	for _, n := range w.nodes {
+		if n.liar != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// claimed are the tokens of a fragment that liars signed for.
+func (w *World) claimed(p int) (tokens float64) {
+	for _, n := range w.nodes {
+		if n.liar != nil {
+			tokens += float64(n.liar.claimed[p])
+		}
+	}
+	return tokens
+}
+
+func (l *liar) everyMs() Time { return l.n.w.s.BeatMs }
+
+func (l *liar) acts() {
+	if l.n.lies() && l.act != nil {
+		l.acted++
+		l.act(l)
+	}
+}
+
+// spoils changes a draft on its way from the learner to the core.
+func (l *liar) spoils(p int, d outer.Draft) outer.Draft {
+	if l.spoil != nil {
+		l.made[d.Seq] = d.Payload
+		l.spoil(l, p, &d)
+	}
+	return d
+}
+
+// says publishes something else in place of a gossip message, or reports false.
+func (l *liar) says(b []byte) bool {
+	if l.say == nil {
+		return false
+	}
+	m, err := wire.Open(l.n.w.run, b)
+	return err == nil && l.say(l, m)
+}
+
+// answers changes an answer; nil is never sent.
+func (l *liar) answers(q asked, honest []byte) []byte {
+	if l.answer == nil {
+		return honest
+	}
+	request, err := wire.DecodeRequest(q.request)
+	if err != nil {
+		return honest
+	}
+	return l.answer(l, q.by, request, honest)
+}
+
+// tell publishes a message over the connections to those nodes; they pass it on.
+func (l *liar) tell(b []byte, to func(*Node) bool) {
+	m := l.n.w.newMessage(b)
+	m.met(l.n.index)
+	for _, p := range l.n.links {
+		if to(p) {
+			l.n.send(p, m)
+		}
+	}
+}
+
+func everybody(*Node) bool  { return true }
+func evenHalf(n *Node) bool { return n.index%2 == 0 }
+func oddHalf(n *Node) bool  { return n.index%2 == 1 }
+
+// freshKey makes a key that nobody has seen. Keys are free.
+func (l *liar) freshKey() ed25519.PrivateKey {
+	var seed [ed25519.SeedSize]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(l.n.index)+1)
+	binary.LittleEndian.PutUint64(seed[8:], uint64(len(l.keys))+1)
+	key := ed25519.NewKeyFromSeed(seed[:])
+	l.keys = append(l.keys, key)
+	l.n.w.checks.faulty[wire.PeerIDOf(key)] = true
+	return key
+}
+
+// sign makes a header with a payload of its own and tells the world of it, so
+// that folding it is no surprise.
+func (l *liar) sign(key ed25519.PrivateKey, h wire.Header, payload []byte) wire.SignedHeader {
+	w := l.n.w
+	h.Codec, h.Size, h.Payload = uint8(w.s.Params.Codec), uint32(len(payload)), wire.Sum(payload)
+	sh := wire.SignHeader(key, w.run, h)
+	id := sh.Header.ID(w.run)
+	w.checks.ledger[id] = &sh.Header
+	l.payloads[id] = payload
+	l.claimed[h.Fragment] += h.Tokens
+	return sh
+}
+
+// victim is an honest node, for what an attacker can see of the run.
+func (l *liar) victim() *Node { return l.n.w.first() }
+
+// catch notes what an honest node found wrong with a liar.
+func (c *checks) catch(n *Node, who wire.PeerID, reason string) {
+	if n.liar == nil && c.faulty[who] {
+		c.caught[reason]++
+	}
+}
+
+// noticed notes what an honest node shows people of a liar.
+func (c *checks) noticed(n *Node, e gossip.Event) {
+	kinds := []gossip.EventKind{gossip.EventEquivocation, gossip.EventGaveUp, gossip.EventFork, gossip.EventAudit}
+	if slices.Contains(kinds, e.Kind) {
+		c.catch(n, e.Peer, e.Text)
+	}
+}

@@ -1,0 +1,114 @@
+package sim
+
+import "atoll/gossip/wire"
+
+func answerNoPayload(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+	if q.Kind == wire.GetPayload {
+		return nil
+	}
+	return honest
+}
+
+func answerNoPayloadToHalf(l *liar, to *Node, q wire.Request, honest []byte) []byte {
+	if evenHalf(to) {
+		return honest
+	}
+	return answerNoPayload(l, to, q, honest)
+}
+
+// answerWrong changes a byte of each answer of a kind.
+func answerWrong(kind wire.RequestKind) func(*liar, *Node, wire.Request, []byte) []byte {
+	return func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+		if q.Kind != kind || len(honest) < 2 {
+			return honest
+		}
+		wrong := append([]byte(nil), honest...)
+		wrong[len(wrong)/2] ^= 1
+		return wrong
+	}
+}
+
+// answerShort cuts chunks in half.
+func answerShort(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+	if q.Kind == wire.GetChunk {
+		return honest[:1+len(honest)/2]
+	}
+	return honest
+}
+
+// edgeDelta is a delta of the liar that nobody was shown while its round was open.
+type edgeDelta struct {
+	id wire.Digest
+	sh wire.SignedHeader
+}
+
+// actEdge signs, by a fresh key, a delta for each round that is about to become
+// final at the node that is furthest on, and forgets those that are final for all.
+func actEdge(l *liar) {
+	union := l.n.w.s.Params.WindowUnion
+	for p := range l.n.w.plan {
+		closed := l.victim().machine.Rounds().Closed(p)
+		if closed >= union {
+			sh := l.forge(p, closed-union+1)
+			l.edge = append(l.edge, edgeDelta{sh.Header.ID(l.n.w.run), sh})
+		}
+	}
+	if keep := int(union) * len(l.n.w.plan); len(l.edge) > keep {
+		l.edge = l.edge[len(l.edge)-keep:]
+	}
+}
+
+// sayRestless shows a chain of its own in each beat, so that others compare rounds.
+func sayRestless(l *liar, m wire.Message) bool {
+	if m.Beat == nil {
+		return false
+	}
+	b := *m.Beat
+	b.Chain = wire.Digest{byte(b.Seq), 3}
+	l.tell(wire.EncodeBeat(l.n.key, l.n.w.run, b), everybody)
+	return true
+}
+
+// answerEdge gives the odd half sets in which the withheld deltas are.
+func answerEdge(l *liar, to *Node, q wire.Request, honest []byte) []byte {
+	if evenHalf(to) {
+		return honest
+	}
+	switch q.Kind {
+	case wire.GetRounds:
+		return editRounds(q, honest, func(i int, a *wire.RangeAnswer) {
+			for k := range a.Sets {
+				if len(l.edgeOf(q.Ranges[i].Fragment, q.Ranges[i].From+uint32(k))) > 0 {
+					a.Sets[k] = wire.Digest{byte(l.acted), 4}
+				}
+			}
+		})
+	case wire.GetHeaders:
+		return l.addHeaders(q, honest)
+	}
+	return answerForged(l, to, q, honest)
+}
+
+func (l *liar) edgeOf(fragment uint16, round uint32) (out []wire.SignedHeader) {
+	for _, e := range l.edge {
+		if e.sh.Header.Fragment == fragment && e.sh.Header.Round == round {
+			out = append(out, e.sh)
+		}
+	}
+	return out
+}
+
+func (l *liar) addHeaders(q wire.Request, honest []byte) []byte {
+	r, err := wire.DecodeResponse(honest, wire.GetHeaders.MaxResponse())
+	if err != nil || r.Status != wire.OK {
+		return honest
+	}
+	headers, err := wire.DecodeHeaders(r.Body)
+	if err != nil {
+		return honest
+	}
+	for _, k := range q.Rounds {
+		headers = append(headers, l.edgeOf(k.Fragment, k.Round)...)
+	}
+	return found(wire.EncodeHeaders(headers))
+}

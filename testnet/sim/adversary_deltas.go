@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"math"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// scale multiplies the progress of a draft.
+func (l *liar) scale(p int, d *outer.Draft, times float64) {
+	q := l.n.decode(p, d.Payload)
+	for i := range q {
+		q[i] = float32(float64(q[i]) * times)
+	}
+	l.encode(d, q)
+}
+
+// encode puts other progress into a draft; what cannot be encoded is cut down.
+func (l *liar) encode(d *outer.Draft, q []float32) {
+	const most = math.MaxFloat32 / 4
+	for i, x := range q {
+		q[i] = min(max(x, -most), most)
+	}
+	b, err := codec.Encode(l.n.w.s.Params.Codec, q)
+	if err != nil {
+		panic("sim: a liar's payload: " + err.Error())
+	}
+	d.Payload = b
+}
+
+// spoilInflate claims the most that the rules of the run allow: the weight of a
+// delta is tokens^2/steps, and its norm may grow with its steps.
+func spoilInflate(l *liar, p int, d *outer.Draft) {
+	params := l.n.w.s.Params
+	l.scale(p, d, l.Times)
+	d.Steps, d.Tokens = params.MaxSteps, uint64(params.MaxSteps)*params.MaxTokensPerStep
+}
+
+// spoilUnfinite finds a place in the payload where infinity, or what makes a scale
+// of it, is noticed.
+func spoilUnfinite(l *liar, p int, d *outer.Draft) {
+	n := l.n.w.plan[p].Len
+	for i := len(d.Payload) - 2; i >= 0; i-- {
+		b := append([]byte(nil), d.Payload...)
+		b[i], b[i+1] = 0x80, 0x7f // bfloat16 infinity, little-endian; the top of a float32
+		if codec.Check(b, n) != nil {
+			d.Payload = b
+			return
+		}
+	}
+}
+
+// spoilGarbage keeps the size and the container's head.
+func spoilGarbage(l *liar, _ int, d *outer.Draft) {
+	b := append([]byte(nil), d.Payload...)
+	for i := range b[6:] {
+		b[6+i] = byte(l.n.w.rng.Uint32())
+	}
+	d.Payload = b
+}

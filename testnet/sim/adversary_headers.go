@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"math"
+
+	"atoll/gossip/wire"
+	"atoll/tensor/codec"
+)
+
+// sayTwo answers each own header with a second one for the same round, and shows
+// each to one half.
+func sayTwo(l *liar, m wire.Message) bool {
+	if m.Header == nil {
+		return false
+	}
+	second := l.second(m)
+	l.tell(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
+	l.tell(wire.EncodeHeader(second, l.payloads[second.Header.ID(l.n.w.run)]), oddHalf)
+	return true
+}
+
+// second signs another delta for the round of an own one.
+func (l *liar) second(m wire.Message) wire.SignedHeader {
+	h := m.Header.Header
+	payload := m.Inline
+	if payload == nil {
+		payload = l.n.disk.payload(h.ID(l.n.w.run))
+	}
+	h.Tokens++
+	return l.sign(l.n.key, h, payload)
+}
+
+// answerForged has the payloads of deltas that the core does not know.
+func answerForged(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
+	if payload := l.payloads[q.Digest]; q.Kind == wire.GetPayload && payload != nil {
+		return found(payload)
+	}
+	return honest
+}
+
+// saveProof signs a second delta for each own one and keeps the proof of it.
+func saveProof(l *liar, m wire.Message) bool {
+	if m.Header != nil {
+		l.proofs = append(l.proofs, wire.Evidence{A: *m.Header, B: l.second(m)})
+	}
+	return false
+}
+
+// actProofs publishes the proofs for rounds that are Times rounds old.
+func actProofs(l *liar) {
+	for len(l.proofs) > 0 {
+		h := l.proofs[0].A.Header
+		if h.Round+uint32(l.Times) > l.victim().machine.Rounds().Closed(int(h.Fragment)) {
+			return
+		}
+		l.tell(wire.EncodeEvidence(l.proofs[0]), evenHalf)
+		l.proofs = l.proofs[1:]
+	}
+}
+
+func sayToHalf(l *liar, m wire.Message) bool {
+	if m.Header == nil {
+		return false
+	}
+	l.tell(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
+	return true
+}
+
+// forge signs a delta of a fresh key that moves nothing.
+func (l *liar) forge(p int, round uint32) wire.SignedHeader {
+	return l.forgeBy(l.freshKey(), p, round)
+}
+
+func (l *liar) forgeBy(key ed25519.PrivateKey, p int, round uint32) wire.SignedHeader {
+	payload, err := codec.Encode(l.n.w.s.Params.Codec, make([]float32, l.n.w.plan[p].Len))
+	if err != nil {
+		panic("sim: a liar's payload: " + err.Error())
+	}
+	return l.sign(key, wire.Header{
+		Author: wire.PeerIDOf(key), Fragment: uint16(p), Round: round, Steps: 1, Tokens: 1, Precision: 1,
+	}, payload)
+}
+
+// announce publishes a forged header with its payload.
+func (l *liar) announce(sh wire.SignedHeader) {
+	l.tell(wire.EncodeHeader(sh, l.payloads[sh.Header.ID(l.n.w.run)]), everybody)
+}
+
+// actStale signs for a closed round of each fragment: those that gossip still
+// brings, those that only repair would, and those that are final.
+func actStale(l *liar) {
+	for p := range l.n.w.plan {
+		closed := l.victim().machine.Rounds().Closed(p)
+		if back := uint32(l.acted) % (l.n.w.s.Params.WindowUnion + 4); back < closed {
+			l.announce(l.forge(p, closed-back))
+		}
+	}
+}
+
+// actFar signs for rounds within the window ahead, beyond it, and for the last
+// that there is.
+func actFar(l *liar) {
+	params := l.n.w.s.Params
+	for p := range l.n.w.plan {
+		closed := l.victim().machine.Rounds().Closed(p)
+		for _, round := range []uint32{closed + 3, closed + params.WindowAccept, closed + params.WindowUnion + 1, math.MaxUint32} {
+			l.announce(l.forge(p, round))
+		}
+	}
+}
+
+// actHollow signs for the next rounds of each fragment with Times fresh keys and
+// its own, claims as much as it may, and has no payload.
+func actHollow(l *liar) {
+	params := l.n.w.s.Params
+	for p := range l.n.w.plan {
+		closed := l.victim().machine.Rounds().Closed(p)
+		for range int(l.Times) {
+			l.announceHollow(l.freshKey(), p, closed+1)
+		}
+		// Beyond what its core signs, so that these are no equivocation.
+		l.announceHollow(l.n.key, p, closed+params.WindowAccept)
+	}
+}
+
+func (l *liar) announceHollow(key ed25519.PrivateKey, p int, round uint32) {
+	params := l.n.w.s.Params
+	h := wire.Header{
+		Fragment: uint16(p), Round: round, Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,
+		Precision: 1, Codec: uint8(params.Codec), Size: uint32(codec.MaxSize(params.Codec, l.n.w.plan[p].Len)), Payload: wire.Digest{1},
+	}
+	l.tell(wire.EncodeHeader(wire.SignHeader(key, l.n.w.run, h), nil), everybody)
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"crypto/ed25519"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// invention is a chain that a liar folded by itself, from genesis, of deltas that
+// it signed for nobody: sound to the last bit, and worth nothing.
+type invention struct {
+	tips   []*outer.Tip
+	links  [][]outer.Link
+	blobs  map[wire.Digest][]byte
+	answer []byte // to whoever asks for tips
+	beat   wire.Beat
+}
+
+// invent folds so many rounds of each fragment, far from where training leads.
+func (l *liar) invent(rounds uint32) *invention {
+	w := l.n.w
+	v := &invention{blobs: map[wire.Digest][]byte{}}
+	var m wire.Manifest
+	for p, tip := range w.genesis {
+		links := []outer.Link{{}}
+		for tip.Round < rounds {
+			next, folded := l.inventRound(p, tip)
+			links = append(links, outer.Link{
+				Round: next.Round, Chain: next.Chain, State: next.State, Tokens: next.Tokens, EndRound: next.EndRound, Folded: folded,
+			})
+			tip = next
+		}
+		links[0].State = w.genesis[p].State
+		links = links[max(0, len(links)-int(w.s.Params.WindowUnion)):]
+		v.tips, v.links = append(v.tips, tip), append(v.links, links)
+		m.Fragments = append(m.Fragments, v.cut(tip, links))
+	}
+	v.answer = found(wire.EncodeManifest(l.n.key, w.run, m))
+	v.show(l)
+	return v
+}
+
+// inventRound folds one delta that moves every value by a hundred, of as many
+// tokens as leave the run without an end.
+func (l *liar) inventRound(p int, tip *outer.Tip) (*outer.Tip, []outer.ID) {
+	w := l.n.w
+	q := make([]float32, w.plan[p].Len)
+	for i := range q {
+		q[i] = 100
+	}
+	payload, err := codec.Encode(w.s.Params.Codec, q)
+	if err != nil {
+		panic("sim: a liar's payload: " + err.Error())
+	}
+	steps := w.s.Params.MaxSteps
+	tokens := min(uint64(steps)*w.s.Params.MaxTokensPerStep, w.s.Params.Budget/inventedRounds-1)
+	sh := l.sign(l.n.key, wire.Header{Fragment: uint16(p), Round: tip.Round + 1, Base: tip.Round, Steps: steps, Tokens: tokens, Precision: 1}, payload)
+	d := core.DeltaOf(sh.Header.ID(w.run), sh.Header)
+	next, r, err := outer.Fold(w.s.Params, w.plan[p], tip, tip.Round+1, []outer.Contribution{{Delta: d, Payload: payload}})
+	if err != nil {
+		panic("sim: a liar's fold: " + err.Error())
+	}
+	return next, r.Folded
+}
+
+func (v *invention) cut(tip *outer.Tip, links []outer.Link) wire.FragmentManifest {
+	blob := core.EncodeSnapshot(tip.Encode(), links)
+	f := wire.FragmentManifest{
+		Round: tip.Round, Closed: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
+		Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
+	}
+	for i, d := range f.Chunks {
+		at := i * wire.ChunkSize
+		v.blobs[d] = blob[at : at+f.ChunkLen(i)]
+	}
+	return f
+}
+
+// show is the beat of a node that holds the chain.
+func (v *invention) show(l *liar) {
+	var chains, states []byte
+	for _, tip := range v.tips {
+		chains, states = append(chains, tip.Chain[:]...), append(states, tip.State[:]...)
+		v.beat.Closed = append(v.beat.Closed, tip.Round)
+		v.beat.Unpublished = append(v.beat.Unpublished, 0)
+		v.beat.Folded = tip.Tokens
+	}
+	v.beat.State, v.beat.Incarnation = wire.Training, l.n.clock()
+	v.beat.Chain, v.beat.StateDigest = wire.Sum(chains), wire.Sum(states)
+}
+
+// inventedRounds are closed on an invented chain: more than the windows of the
+// worlds in which it is shown.
+const inventedRounds = 200
+
+func actInvented(l *liar) {
+	if l.invented == nil {
+		l.invented = l.invent(inventedRounds)
+	}
+	for _, key := range append([]ed25519.PrivateKey{l.n.key}, l.crowd()...) {
+		b := l.invented.beat
+		b.Seq = uint64(l.acted)
+		b.Incarnation++ // later than that of its core's beats
+		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
+	}
+}
+
+// sayInvented keeps the beats of the core to itself.
+func sayInvented(l *liar, m wire.Message) bool { return m.Beat != nil && l.invented != nil }
+
+func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
+	v := l.invented
+	if v == nil {
+		return honest
+	}
+	switch q.Kind {
+	case wire.GetRounds:
+		return found(wire.EncodeRounds(v.rounds(q.Ranges)))
+	case wire.GetManifest, wire.GetTips:
+		return v.answer
+	case wire.GetChunk:
+		return found(v.blobs[q.Digest])
+	}
+	return answerForged(l, to, q, honest)
+}
+
+// rounds answers as a node that holds the invented chain.
+func (v *invention) rounds(ranges []wire.Range) []wire.RangeAnswer {
+	out := make([]wire.RangeAnswer, len(ranges))
+	for i, r := range ranges {
+		links := v.links[r.Fragment]
+		first, last := links[0].Round, links[len(links)-1].Round
+		out[i] = wire.RangeAnswer{Closed: last, Base: first}
+		if at := r.From - 1; at >= first && at <= last {
+			out[i].Chain, out[i].State = wire.Digest(links[at-first].Chain), wire.Digest(links[at-first].State)
+		}
+		for round := r.From; round <= min(r.To, last); round++ {
+			var set wire.Digest
+			if round > first {
+				set = wire.SetDigest([]wire.Digest{wire.Digest(links[round-first].Folded[0])})
+			}
+			out[i].Sets = append(out[i].Sets, set)
+		}
+	}
+	return out
+}
