@@ -109,6 +109,10 @@ func (c *fakeChain) Signed(f int, r uint32) []wire.SignedHeader {
 	return out
 }
 
+func (c *fakeChain) SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader {
+	return slices.DeleteFunc(c.Signed(f, r), func(h wire.SignedHeader) bool { return h.Header.Author != author })
+}
+
 func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 	for f := range c.closed {
 		for r := c.closed[f] + 20; r > 0; r-- {

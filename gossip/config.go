@@ -115,6 +115,8 @@ type Chain interface {
 	// Signed returns the headers held for the round, both of a pair that is
 	// evidence, in any fixed order.
 	Signed(f int, r uint32) []wire.SignedHeader
+	// SignedBy are those of Signed that bear one author's name.
+	SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader
 	// Newest returns, of each fragment of which it knows any, the header of an
 	// author's highest round.
 	Newest(author wire.PeerID) []wire.SignedHeader

@@ -71,8 +71,8 @@ func (h *headers) other(id wire.Digest, d wire.Header) *wire.SignedHeader {
 	if v := h.seen.filled(slotOf(d)); v != nil && v.id != id {
 		return &v.header
 	}
-	for _, s := range h.chain.Signed(int(d.Fragment), d.Round) {
-		if s.Header.Author == d.Author && s.Header.ID(h.cfg.Run) != id {
+	for _, s := range h.chain.SignedBy(int(d.Fragment), d.Round, d.Author) {
+		if s.Header.ID(h.cfg.Run) != id {
 			return &s
 		}
 	}

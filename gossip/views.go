@@ -40,6 +40,20 @@ func (c *Core) Peers() []PeerView {
 	return views
 }
 
+// Beats calls f with the newest beat of each peer that is not silent, in order of
+// id. It is what the outer side looks at several times a second, so nothing is
+// copied; f must not change the beat.
+func (c *Core) Beats(f func(id wire.PeerID, b *wire.Beat)) {
+	for _, p := range c.peers.list {
+		if p.beat != nil && !p.silent {
+			f(p.id, p.beat)
+		}
+	}
+}
+
+// Known is the number of peers known, connected or only heard of.
+func (c *Core) Known() int { return len(c.peers.list) }
+
 // LiveLearners returns, sorted by id, the peers that train or have stopped at
 // the budget, and were heard within ten beat periods before now. This node is
 // not among them.

@@ -12,6 +12,21 @@ func (c chain) Fragments() int      { return c.m.rounds.Fragments() }
 func (c chain) Closed(f int) uint32 { return c.m.rounds.Closed(f) }
 func (c chain) Base(f int) uint32   { return c.m.rounds.Base(f) }
 
+// SignedBy is asked for each header that comes, so it does not list the round.
+func (c chain) SignedBy(f int, r uint32, author wire.PeerID) (out []wire.SignedHeader) {
+	for _, d := range c.m.rounds.By(f, r, outer.Author(author)) {
+		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
+			out = append(out, h)
+		}
+	}
+	for _, h := range c.m.evidence[roundKey{f, r}] {
+		if h.Header.Author == author {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // Newest looks through the headers of the window: what is older is final, and
 // below any round that is still open.
 func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {

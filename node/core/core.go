@@ -196,11 +196,11 @@ func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gos
 // idleLearners are the live ones that have stopped: all they had is published.
 func (m *Machine) idleLearners() []outer.Author {
 	var idle []outer.Author
-	for _, p := range m.gossip.Peers() {
-		if p.State == wire.Stopped && !p.Silent {
-			idle = append(idle, outer.Author(p.ID))
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+		if b.State == wire.Stopped {
+			idle = append(idle, outer.Author(id))
 		}
-	}
+	})
 	return idle
 }
 

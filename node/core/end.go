@@ -77,14 +77,15 @@ func (m *Machine) tickEnd(now Time) {
 // leave something missing, so that a run ends near its budget however many
 // learners there are.
 func (m *Machine) tokensNeeded(now Time) bool {
-	peers := m.gossip.Peers()
-	before := m.stepTokens * uint64(m.place(now))
-	for p := range m.rounds.Fragments() {
-		made := m.rounds.Projected(now, p) + m.rounds.Promised(p)
-		for _, v := range peers {
-			made += m.claims(v, p, now)
+	claims := make([]uint64, m.rounds.Fragments())
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+		if m.believes(id) {
+			m.addClaims(claims, id, b, now)
 		}
-		if made+before < m.cfg.Params.Budget {
+	})
+	before := m.stepTokens * uint64(m.place(now))
+	for p, claimed := range claims {
+		if m.rounds.Projected(now, p)+m.rounds.Promised(p)+claimed+before < m.cfg.Params.Budget {
 			return true
 		}
 	}
@@ -103,20 +104,22 @@ func (m *Machine) place(now Time) int {
 	return n
 }
 
-// claims estimates the tokens of a live learner that are in no delta yet: what
-// its last beat said, plus the steps since at the speed it said, minus the
-// deltas heard since. It never counts for more than one delta can carry.
-func (m *Machine) claims(v gossip.PeerView, p int, now Time) uint64 {
-	if v.Silent || v.Beat == nil || p >= len(v.Beat.Unpublished) || !m.believes(v.ID) {
-		return 0
-	}
+// addClaims adds, per fragment, an estimate of the tokens of a live learner that
+// are in no delta yet: what its last beat said, plus the steps since at the speed
+// it said, minus the deltas heard since. It never counts for more than one delta
+// can carry.
+func (m *Machine) addClaims(claims []uint64, id wire.PeerID, b *wire.Beat, now Time) {
 	most := uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
-	u := min(v.Beat.Unpublished[p], most)
-	if v.Beat.State == wire.Training {
-		u += uint64(min(v.Beat.TokensPerSecond*float64(now-m.heard.at[v.ID])/1000, float64(most)))
+	var stepped uint64
+	if b.State == wire.Training {
+		stepped = uint64(min(b.TokensPerSecond*float64(now-m.heard.at[id])/1000, float64(most)))
 	}
-	u -= min(u, m.heard.since[v.ID][uint16(p)])
-	return min(u, most, m.cfg.Params.Budget)
+	heard := m.heard.since[id]
+	for p := range min(len(claims), len(b.Unpublished)) {
+		u := min(b.Unpublished[p], most) + stepped
+		u -= min(u, heard[uint16(p)])
+		claims[p] += min(u, most, m.cfg.Params.Budget)
+	}
 }
 
 // believes says whether the word of a peer counts: a delta of it came since

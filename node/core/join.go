@@ -60,7 +60,7 @@ func (m *Machine) Phase() Phase { return m.join.phase }
 
 // Alone says that a node whose link names peers reached none of them and
 // trains by itself.
-func (m *Machine) Alone() bool { return m.join.phase == Ready && len(m.gossip.Peers()) == 0 }
+func (m *Machine) Alone() bool { return m.join.phase == Ready && m.gossip.Known() == 0 }
 
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
@@ -176,12 +176,9 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 // donorInSight says whether some live peer is past joining itself. Newcomers
 // that know only each other begin the run from genesis.
 func (m *Machine) donorInSight() bool {
-	for _, p := range m.gossip.Peers() {
-		if !p.Silent && p.State != wire.Joining && p.State != 0 {
-			return true
-		}
-	}
-	return false
+	seen := false
+	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat) { seen = seen || b.State != wire.Joining })
+	return seen
 }
 
 // JoinStage describes for people where this node is on its way in, with the

@@ -42,7 +42,7 @@ func (m *Machine) tickMarks(now Time) {
 		m.marks.since = now
 	}
 	wait := m.cfg.AloneMs
-	if !m.cfg.Alone && len(m.gossip.Peers()) == 0 {
+	if !m.cfg.Alone && m.gossip.Known() == 0 {
 		wait = keyOnlyMs
 	}
 	if now-m.marks.since >= wait && !m.donorInSight() {

@@ -34,7 +34,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
 	}
-	if f.target >= open || len(f.rounds[open+1].set()) > 0 {
+	if f.target >= open || f.rounds[open+1].held() > 0 {
 		return true // a header alone rings, but closes nothing
 	}
 	if f.bell == 0 {
@@ -52,7 +52,20 @@ func (m *Rounds) answered(f *fragment, open uint32) bool {
 			return false
 		}
 	}
-	return len(r.set()) > 0
+	return r.held() > 0
+}
+
+// held counts the deltas of a round whose payload is held.
+func (r *round) held() (n int) {
+	if r == nil {
+		return 0
+	}
+	for _, e := range r.entries {
+		if e.held {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *round) holds(a Author) bool {
@@ -67,7 +80,7 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 		return true
 	}
 	quorum := max(1, min(m.p.Quorum, len(m.live)-len(m.idle)))
-	return len(f.rounds[open].set()) >= quorum && waited >= m.grace()
+	return waited >= m.p.GraceMinMs && f.rounds[open].held() >= quorum && waited >= m.grace()
 }
 
 // grace follows how late live peers' deltas arrive, is at least the time of

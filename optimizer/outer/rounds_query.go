@@ -32,6 +32,18 @@ func (m *Rounds) Links(p int, upTo uint32) []Link {
 // kept bases nothing but the ids folded is known; see Link.
 func (m *Rounds) Set(p int, rnd uint32) []Delta { return m.frags[p].rounds[rnd].set() }
 
+// By are the deltas of one author in a round whose payload is held.
+func (m *Rounds) By(p int, rnd uint32, author Author) (out []Delta) {
+	if r, ok := m.frags[p].rounds[rnd]; ok {
+		for _, e := range r.entries {
+			if e.held && e.delta.Author == author {
+				out = append(out, e.delta)
+			}
+		}
+	}
+	return out
+}
+
 // Known says whether a delta is known, and whether its payload is held.
 func (m *Rounds) Known(p int, rnd uint32, id ID) (known, held bool) {
 	r, ok := m.frags[p].rounds[rnd]
@@ -111,15 +123,28 @@ func (m *Rounds) Projected(now Time, p int) uint64 {
 		if r == nil {
 			continue
 		}
-		l, _ := f.link(rnd)
 		for _, e := range r.entries {
-			_, in := slices.BinarySearchFunc(l.Folded, e.delta.ID, compareIDs)
-			if !in && (e.held || e.vouched && now-r.rang < m.p.GraceMaxMs) {
+			likely := e.held || e.vouched && now-r.rang < m.p.GraceMaxMs
+			if likely && !f.linked(rnd, e) {
 				total += e.delta.Tokens
 			}
 		}
 	}
 	return total
+}
+
+// linked says whether the link of a round names a delta of it. Where nothing
+// changed since the links were made, it names all that are held.
+func (f *fragment) linked(rnd uint32, e entry) bool {
+	switch {
+	case !e.held || rnd > f.closed:
+		return false
+	case f.dirty == 0 || rnd < f.dirty:
+		return true
+	}
+	l, _ := f.link(rnd)
+	_, in := slices.BinarySearchFunc(l.Folded, e.delta.ID, compareIDs)
+	return in
 }
 
 func compareIDs(a, b ID) int { return slices.Compare(a[:], b[:]) }
