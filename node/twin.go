@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"atoll/gossip"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -29,19 +30,26 @@ const (
 	// listenBeats is for how many beat periods a node that has reached others
 	// listens before it trains: in one of them a twin speaks.
 	listenBeats = 2
+	// listenMaxMs ends that whatever is heard: in so long a living twin has shown
+	// something new, and whoever plays recorded beats must not keep a node from
+	// training.
+	listenMaxMs = 3 * echoMs
 )
 
 // twinwatch tells from the beats of this node's own key whether another process
-// is at work with it. A living one counts its beats up; what gossip repeats of a
-// dead one has numbers that were heard already, or comes soon after the start.
+// is at work with it. Beats can be recorded, or come late by way of a peer that
+// slept, so that one says nothing by itself. What proves that its author lives
+// are more folded tokens than the run had when this process caught up with it.
 type twinwatch struct {
 	self    int64     // start of this process, unix milliseconds
 	began   core.Time // the same by the node's clock
 	up      core.Time // when the first peer was reached; 0 = not yet
+	from    core.Time // when it was first ready to train, but for listening; 0 = not yet
 	in      bool      // this process has listened long enough, and is at work
+	caught  bool      // it has caught up with the run
+	known   uint64    // tokens that were folded by then
 	other   int64     // start of the other process that was heard last; 0 = none
-	seq     uint64    // its newest beat
-	heardAt core.Time // when that came
+	heardAt core.Time // when that was
 }
 
 func (w *twinwatch) peerUp(now core.Time) {
@@ -50,23 +58,35 @@ func (w *twinwatch) peerUp(now core.Time) {
 	}
 }
 
+// follow notes how many tokens this node has folded until it has caught up with
+// the run: equal says that a live peer shows the same digests.
+func (w *twinwatch) follow(now core.Time, folded uint64, equal bool) {
+	if !w.caught {
+		w.known = max(w.known, folded)
+		w.caught = equal && now-w.began >= echoMs
+	}
+}
+
 // beat takes a beat of another process and reports whether that one lives and is
 // at work. One that still listens finds out about this one by itself; of two that
 // listen the later does.
 func (w *twinwatch) beat(now core.Time, b wire.Beat) bool {
 	listens := b.State == wire.Joining && (w.in || b.Incarnation > w.self)
-	if listens || b.State == wire.Leaving || b.Incarnation == w.other && b.Seq <= w.seq {
+	if listens || b.State == wire.Leaving {
 		return false
 	}
-	again := b.Incarnation == w.other
-	w.other, w.seq, w.heardAt = b.Incarnation, b.Seq, now
-	return again && now-w.began >= echoMs
+	w.other, w.heardAt = b.Incarnation, now
+	return w.caught && b.Folded > w.known
 }
 
 // listen reports whether this process has listened long enough: nobody to listen
-// to is long enough. beatMs is the beat period.
+// to is long enough. It is asked once everything else is ready. beatMs is the
+// beat period.
 func (w *twinwatch) listen(now core.Time, beatMs int64) bool {
-	if w.up == 0 || now-max(w.up, w.heardAt) >= listenBeats*beatMs {
+	if w.up != 0 && w.from == 0 {
+		w.from = now
+	}
+	if w.up == 0 || now-max(w.up, w.heardAt) >= listenBeats*beatMs || now-w.from >= listenMaxMs {
 		w.in = true
 	}
 	return w.in
@@ -88,6 +108,10 @@ type twins struct {
 // node has listened for a twin: without a step it signs nothing.
 func (n *node) allow(now core.Time) {
 	t := &n.twins
+	if !t.caught {
+		equal, _ := n.machine.Gossip().Equal(gossip.Time(now))
+		t.follow(now, n.machine.FoldedTokens(), equal)
+	}
 	yes := n.machine.Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
 	if n.train != nil && yes != t.allowed {
 		t.allowed = yes

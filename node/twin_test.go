@@ -16,17 +16,17 @@ import (
 
 // speech is a beat of another process, heard at a time.
 type speech struct {
-	at    core.Time
-	began int64
-	seq   uint64
-	state wire.State
+	at     core.Time
+	began  int64
+	folded uint64
+	state  wire.State
 }
 
 func TestTwinwatch(t *testing.T) {
-	const self, period = 50_000, 2000
+	const self, period, known = 50_000, 2000, 700
 	living := func(began int64, state wire.State) (s []speech) {
 		for i := range 10 {
-			s = append(s, speech{core.Time(1000 + i*period), began, uint64(100 + i), state})
+			s = append(s, speech{core.Time(1000 + i*period), began, uint64(known - 3 + i), state})
 		}
 		return s
 	}
@@ -45,22 +45,44 @@ func TestTwinwatch(t *testing.T) {
 		{"at work, an older one shows up", true, living(20_000, wire.Training), true, true},
 		{"at work, one listens", true, living(90_000, wire.Joining), false, false},
 		{"it leaves", true, living(20_000, wire.Leaving), false, false},
-		{"echoes of the process before", false, []speech{
-			{100, 20_000, 7, wire.Training}, {200, 20_000, 9, wire.Training}, {1200, 20_000, 8, wire.Training}, {5000, 20_000, 10, wire.Training},
+		{"echoes of the process before, ahead of what this one has yet", false, []speech{
+			{100, 20_000, known, wire.Training}, {1200, 20_000, known, wire.Training}, {5000, 20_000, known + 50, wire.Training},
 		}, false, false},
-		{"one message, repeated for long", false, []speech{
-			{100, 20_000, 7, wire.Training}, {20_000, 20_000, 7, wire.Training}, {30_000, 20_000, 6, wire.Training},
+		{"beats of the process before, by way of a peer that slept", true, []speech{
+			{40_000, 20_000, known - 20, wire.Training}, {40_001, 20_000, known - 10, wire.Training}, {40_002, 20_000, known, wire.Training},
 		}, false, false},
-		{"one message, late", true, []speech{{40_000, 20_000, 7, wire.Training}}, false, false},
+		{"recorded beats of two earlier ones in turn", true, []speech{
+			{40_000, 20_000, known - 20, wire.Training}, {41_000, 10_000, 5, wire.Training}, {42_000, 20_000, known, wire.Training},
+		}, false, false},
 	} {
 		w := twinwatch{self: self, in: c.in}
 		lives := false
 		for _, s := range c.hears {
-			lives = w.beat(s.at, wire.Beat{Incarnation: s.began, Seq: s.seq, State: s.state}) || lives
+			w.follow(s.at, known, true)
+			lives = w.beat(s.at, wire.Beat{Incarnation: s.began, Folded: s.folded, State: s.state}) || lives
 		}
 		if lives != c.lives || lives && w.ends() != c.ends {
 			t.Errorf("%s: lives %v, ends %v; want %v, %v", c.name, lives, w.ends(), c.lives, c.ends)
 		}
+	}
+}
+
+// What the run folded before this process caught up with it proves nothing,
+// however long catching up takes.
+func TestTwinwatchCatchesUp(t *testing.T) {
+	earlier := wire.Beat{Incarnation: 20_000, Folded: 900, State: wire.Training}
+	w := twinwatch{self: 50_000, in: true}
+	w.follow(20_000, 700, false)
+	if w.beat(20_000, earlier) {
+		t.Error("a beat from before the start ends a process that is behind the run")
+	}
+	w.follow(30_000, 950, true)
+	w.follow(31_000, 990, true)
+	if w.beat(31_000, earlier) {
+		t.Error("a beat from before the start ends a process")
+	}
+	if w.beat(31_000, wire.Beat{Incarnation: 20_000, Folded: 951, State: wire.Training}); w.known != 950 {
+		t.Errorf("takes %d tokens for those at the start, want 950", w.known)
 	}
 }
 
@@ -88,6 +110,21 @@ func TestTwinwatchListens(t *testing.T) {
 		if w.listen(at+period, period) {
 			t.Errorf("trains at %d beside a twin", at)
 		}
+	}
+}
+
+// Whoever plays recorded beats without end keeps nobody from training.
+func TestTwinwatchListensNotForEver(t *testing.T) {
+	const period = 2000
+	w := twinwatch{self: 50_000}
+	w.peerUp(1000)
+	began := core.Time(2000)
+	w.listen(began, period)
+	for at := began; at < began+listenMaxMs; at += period / 2 {
+		w.beat(at, wire.Beat{Incarnation: 20_000 + int64(at)%2, State: wire.Training})
+	}
+	if !w.listen(began+listenMaxMs, period) {
+		t.Error("listens to recorded beats for ever")
 	}
 }
 
