@@ -24,12 +24,16 @@ const contactsEvery = 10 * time.Second
 // contacts is what the file holds.
 type contacts struct {
 	Listen []string // multiaddrs that this node listened on, with their ports
+	Named  []string // those of the join link of the last start that had one
 	Peers  []string // addresses of peers that were connected, ending in /p2p/ID
 }
 
 // recall takes contacts of an earlier start where the configuration names none.
+// Peers of a link are trusted, that of an earlier start as well; whoever was met
+// later has nobody's word.
 func (n *node) recall() error {
-	n.named = trustedPeers(n.cfg.Link) // whoever was met later has nobody's word
+	n.linked = n.cfg.Link.Peers
+	n.named = peerIDs(n.linked)
 	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, contactsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -42,8 +46,12 @@ func (n *node) recall() error {
 		n.log.Warn("contacts of an earlier start are damaged; pass the link again if no peer is found", "file", contactsFile, "err", err)
 		return nil
 	}
+	if len(n.linked) == 0 {
+		n.linked = c.Named[:min(len(c.Named), maxLinkPeers)]
+		n.named = peerIDs(n.linked)
+	}
 	if len(n.cfg.addrs()) == 0 {
-		n.cfg.Link.Peers = c.Peers[:min(len(c.Peers), maxLinkPeers)]
+		n.cfg.Link.Peers = slices.Concat(n.linked, c.Peers[:min(len(c.Peers), maxLinkPeers)])
 	}
 	if len(n.cfg.Listen) == 0 {
 		n.recalled = c.Listen
@@ -53,7 +61,7 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := contacts{Listen: listenAddrs(n.host.Addrs())}
+	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked}
 	for _, p := range n.machine.Gossip().Peers() {
 		if p.Connected && len(c.Peers) < maxLinkPeers {
 			c.Peers = append(c.Peers, p.Record.Addrs...)

@@ -1,6 +1,10 @@
 package node
 
 import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -19,6 +23,38 @@ func TestListenAddrs(t *testing.T) {
 	} {
 		if got := listenAddrs(c.addrs); !slices.Equal(got, c.out) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.out)
+		}
+	}
+}
+
+// A start without the link goes on trusting those that it named, and dials those
+// that were met later without trusting them.
+func TestRecallTrustsOnlyTheLink(t *testing.T) {
+	named, met, given := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
+	b, err := json.Marshal(contacts{Named: []string{named}, Peers: []string{met}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, contactsFile), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name         string
+		cfg          Config
+		addrs, named []string
+	}{
+		{"nothing named", Config{}, []string{named, met}, []string{named}},
+		{"another link", Config{Link: Link{Peers: []string{given}}}, []string{given}, []string{given}},
+		{"an address", Config{Peers: []string{given}}, []string{given}, []string{named}},
+	} {
+		c.cfg.Dir = dir
+		n := &node{cfg: c.cfg, log: slog.New(slog.DiscardHandler)}
+		if err := n.recall(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(n.cfg.addrs(), c.addrs) || !slices.Equal(n.linked, c.named) || !slices.Equal(n.named, peerIDs(c.named)) {
+			t.Errorf("%s: dials %q, trusts %q %v; want %q, %q", c.name, n.cfg.addrs(), n.linked, n.named, c.addrs, c.named)
 		}
 	}
 }

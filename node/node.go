@@ -51,7 +51,8 @@ type node struct {
 	rejoined   bool          // the folder had state of this run
 	firstSeq   uint64        // own deltas below it are of an earlier process
 	recalled   []string      // where an earlier process listened
-	named      []wire.PeerID // peers that the join link names
+	linked     []string      // addresses in the join link, of an earlier start if this one has none
+	named      []wire.PeerID // the peers at them
 	contacts   string        // what was last remembered
 	commonKept []uint32      // rounds that others have in common, as last kept
 	twins      twins         // other processes with this key

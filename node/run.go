@@ -208,10 +208,10 @@ func (n *node) fetching() []uint32 {
 	return at
 }
 
-// trustedPeers are those that the join link names.
-func trustedPeers(l Link) []wire.PeerID {
+// peerIDs are those of the peers at the given addresses.
+func peerIDs(addrs []string) []wire.PeerID {
 	var ids []wire.PeerID
-	for _, addr := range l.Peers {
+	for _, addr := range addrs {
 		if id, err := p2p.PeerIDOf(addr); err == nil {
 			ids = append(ids, id)
 		}

@@ -134,10 +134,15 @@ func (n *node) heardTwin(now core.Time, b wire.Beat) {
 	}
 }
 
-// refusedAsTwin ends the process if a peer that the user named is connected to
-// another one with its key. Other peers may say what they like.
+// refusedAsTwin ends the process if a peer that the user named, in the link or
+// by its address, is connected to another one with its key. Other peers may say
+// what they like, those among them that an earlier start met.
 func (n *node) refusedAsTwin(addr string, err error) {
-	if errors.Is(err, p2p.ErrTwin) && slices.Contains(n.cfg.addrs(), addr) {
+	if !errors.Is(err, p2p.ErrTwin) {
+		return
+	}
+	id, bad := p2p.PeerIDOf(addr)
+	if bad == nil && (slices.Contains(n.named, id) || slices.Contains(peerIDs(n.cfg.Peers), id)) {
 		n.fatal = twinError(addr + " is connected to it")
 	}
 }

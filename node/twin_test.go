@@ -129,17 +129,21 @@ func TestTwinwatchListensNotForEver(t *testing.T) {
 }
 
 func TestRefusedAsTwin(t *testing.T) {
-	named, other := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1")
+	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
 	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrTwin)
-	n := &node{cfg: Config{Link: Link{Peers: []string{named}}}}
-	n.refusedAsTwin(other, refusal)
+	// A start without the link dials whom an earlier one met.
+	n := &node{cfg: Config{Link: Link{Peers: []string{named, met}}, Peers: []string{given}}, named: peerIDs([]string{named})}
+	n.refusedAsTwin(met, refusal)
 	n.refusedAsTwin(named, p2p.ErrRefusedByPeer)
 	if n.fatal != nil {
 		t.Errorf("ends on the word of a stranger, or for another reason: %v", n.fatal)
 	}
-	n.refusedAsTwin(named, refusal)
-	if !errors.Is(n.fatal, ErrTwin) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
-		t.Errorf("error %v", n.fatal)
+	for _, addr := range []string{named, given} {
+		n.fatal = nil
+		n.refusedAsTwin(addr, refusal)
+		if !errors.Is(n.fatal, ErrTwin) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
+			t.Errorf("error %v", n.fatal)
+		}
 	}
 }
 
