@@ -182,6 +182,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"node", "github.com/libp2p/go-libp2p/core/peer", false, false},
 		{"node/core", "atoll/gossip/p2p", false, false},
 		{"testnet/sim", "atoll/node", false, false},
+		{"testnet/sim", "atoll/node/store", false, false},
+		{"testnet/sim", "atoll/gossip/p2p", false, false},
 		{"testnet", "atoll/cmd/atoll/internal/top", false, false},
 		{"node/status", "pgregory.net/rapid", false, false},
 		{"gossip", "time", false, false},
