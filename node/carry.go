@@ -129,10 +129,7 @@ func (n *node) draft(fragment int) {
 			if err != nil {
 				n.log.Error("encode own progress", "fragment", fragment, "err", err)
 				n.machine.DraftFailed(now, fragment)
-				if errors.Is(err, outer.ErrDamaged) {
-					n.view.damaged(n, err)
-					n.machine.Damaged(now, fragment)
-				}
+				n.draftDamaged(now, fragment, err)
 				return
 			}
 			n.machine.Drafted(now, d)
@@ -193,12 +190,24 @@ func (n *node) adopt(a outer.Adopt) {
 	n.forgetFinal(slices.Concat(a.Forgotten, a.Returned, a.Discarded))
 }
 
-// healed runs on the training thread, when a sound tip has taken the place of a
-// damaged one.
-func (n *node) healed(fragment int, dropped outer.Work) {
+// draftDamaged does what a draft needs that damage stopped.
+func (n *node) draftDamaged(now core.Time, fragment int, err error) {
+	switch {
+	case errors.Is(err, outer.ErrDamaged):
+		n.view.damaged(n, err)
+		n.machine.Damaged(now, fragment)
+	case errors.Is(err, outer.ErrUnread):
+		n.view.event(n, "damaged", n.self.String(), fmt.Sprintf("%v: gives up what was unpublished beside it; check the disk of %s", err, n.cfg.Dir))
+		n.machine.Renew(now, fragment)
+	}
+}
+
+// healed runs on the training thread, when it has got over a damaged tip or own
+// delta.
+func (n *node) healed(fragment int, loss outer.Loss) {
 	n.post(func(now core.Time) {
-		n.view.healed(n, fragment, dropped)
-		n.machine.Healed(now, fragment, dropped)
+		n.view.healed(n, fragment, loss)
+		n.machine.Healed(now, fragment, loss)
 	})
 }
 
@@ -279,7 +288,7 @@ func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) (left le
 		if err := left.add(n, p, history[p], common[p]); err != nil {
 			return left, err
 		}
-		fragments[p].Forget = left.own[p]
+		fragments[p].Forget = left.forget[p]
 	}
 	if err := n.store.Install(fragments); err != nil {
 		return left, err

@@ -173,3 +173,32 @@ func TestLeftBehindBeforeTheHistory(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 }
+
+// Own deltas that both chains fold, older than the history that came with the
+// tips: their records go, and a restart must not take them for in flight.
+func TestInstallForgetsWhatWasFoldedBeforeTheHistory(t *testing.T) {
+	l, other := newLedger(t).rounds(1), another(t, 5)
+	defer l.close()
+	defer other.close()
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
+	values, err := codec.Encode(l.g.Outer.Codec, make([]float32, l.plan[0].Len))
+	l.check(err)
+	h := wire.SignHeader(key, l.g.RunID(), wire.Header{
+		Round: 2, Base: 1, Steps: 4, Tokens: 400, Precision: 1,
+		Codec: uint8(l.g.Outer.Codec), Size: uint32(len(values)), Payload: wire.Sum(values),
+	})
+	id := h.Header.ID(l.g.RunID())
+	l.check(l.store.PutOwn(id, h, values, store.OwnMeta{Seq: 1}))
+	l.check(l.store.PutRound(0, 2, store.Round{Folded: []wire.Digest{id}}))
+	l.check(l.store.Put(commonKey, wire.Marshal([]uint32{2, 2})))
+	n := l.loader()
+	n.self = wire.PeerIDOf(key)
+	left, err := n.keepInstalled(other.tipsAndLinks(4))
+	l.check(err)
+	if len(left.own[0]) != 0 {
+		t.Errorf("left behind: %v, though others had folded it", left.own[0])
+	}
+	if own, err := l.store.Own(); err != nil || len(own) != 0 {
+		t.Errorf("in flight after a restart: %+v, %v", own, err)
+	}
+}

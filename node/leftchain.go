@@ -14,6 +14,7 @@ import (
 // for another, and is not folded there. Repair may still bring some of it in.
 type leftChain struct {
 	own    [][]wire.Digest // ids, per fragment
+	forget [][]wire.Digest // those and others that a restart must not take for in flight, per fragment
 	tokens []uint64        // of them, per fragment
 	final  []uint64        // tokens of those that the machine has forgotten: older than its window
 }
@@ -22,7 +23,8 @@ type leftChain struct {
 // which takes its place. What the links do not reach is of the chain that is left
 // from the last round on that others are known to have had in common.
 func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error {
-	c.own, c.tokens, c.final = append(c.own, nil), append(c.tokens, 0), append(c.final, 0)
+	c.own, c.forget = append(c.own, nil), append(c.forget, nil)
+	c.tokens, c.final = append(c.tokens, 0), append(c.final, 0)
 	from, err := n.leftFrom(p, links[0], common)
 	if err != nil {
 		return err
@@ -32,7 +34,7 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 		return err
 	}
 	if from <= links[0].Round {
-		if err := c.addInFlight(n, p, links[0].Round); err != nil {
+		if err := c.addOlder(n, p, links[0].Round); err != nil {
 			return err
 		}
 	}
@@ -46,8 +48,7 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 			if err != nil || h.Header.Author != n.self || folds(links, round, id) {
 				continue
 			}
-			c.own[p] = append(c.own[p], id)
-			c.tokens[p] += h.Header.Tokens
+			c.lose(p, id, h.Header.Tokens)
 			if round+n.genesis.Outer.WindowUnion <= closed {
 				c.final[p] += h.Header.Tokens
 			}
@@ -56,10 +57,16 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 	})
 }
 
-// addInFlight adds the own deltas of a fragment that were folded on neither
-// chain as far as can be known, because they are older than the links: the
-// machine gives them up, and a restart must not bring them back.
-func (c *leftChain) addInFlight(n *node, p int, before uint32) error {
+func (c *leftChain) lose(p int, id wire.Digest, tokens uint64) {
+	c.own[p], c.forget[p] = append(c.own[p], id), append(c.forget[p], id)
+	c.tokens[p] += tokens
+}
+
+// addOlder adds the own deltas of a fragment that are older than the links. Those
+// in flight are given up: nobody here can say whether the other chain folds them.
+// Those that were folded left the parameters then, and their records go with the
+// chain, so that a restart could not know it.
+func (c *leftChain) addOlder(n *node, p int, before uint32) error {
 	own, err := n.store.Own()
 	if err != nil {
 		return err
@@ -73,9 +80,10 @@ func (c *leftChain) addInFlight(n *node, p int, before uint32) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if !slices.Contains(record.Folded, o.ID) {
-			c.own[p] = append(c.own[p], o.ID)
-			c.tokens[p] += h.Tokens
+		if slices.Contains(record.Folded, o.ID) {
+			c.forget[p] = append(c.forget[p], o.ID)
+		} else {
+			c.lose(p, o.ID, h.Tokens)
 		}
 	}
 	return nil

@@ -272,7 +272,7 @@ func (t *training) takeBack(e core.TakeBack, failed func(error)) {
 
 // adopt moves theta to a new tip, or heals it: then healed is told what was
 // dropped.
-func (t *training) adopt(a outer.Adopt, healed func(fragment int, dropped outer.Work), failed func(error)) {
+func (t *training) adopt(a outer.Adopt, healed func(fragment int, loss outer.Loss), failed func(error)) {
 	t.commands.put(func(l *outer.Learner) {
 		began := t.now()
 		if err := move(l, a, healed); err != nil {
@@ -284,10 +284,10 @@ func (t *training) adopt(a outer.Adopt, healed func(fragment int, dropped outer.
 	})
 }
 
-func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, dropped outer.Work)) error {
-	dropped, err := l.Follow(a)
-	if err == nil && a.Heal {
-		healed(a.Fragment, dropped)
+func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, loss outer.Loss)) error {
+	loss, err := l.Follow(a)
+	if err == nil && (a.Heal || !loss.None()) {
+		healed(a.Fragment, loss)
 	}
 	return err
 }

@@ -95,9 +95,9 @@ func (v *view) damaged(n *node, err error) {
 }
 
 // healed tells that a sound tip has taken the place of a damaged one.
-func (v *view) healed(n *node, fragment int, dropped outer.Work) {
-	v.dropped[fragment] += dropped.Tokens
-	v.event(n, "healed", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped", fragment, dropped.Steps))
+func (v *view) healed(n *node, fragment int, loss outer.Loss) {
+	v.dropped[fragment] += loss.Dropped.Tokens
+	v.event(n, "healed", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped, and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.

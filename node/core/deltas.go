@@ -209,9 +209,16 @@ func (m *Machine) Damaged(now Time, fragment int) {
 	m.pump(now)
 }
 
-// Healed says how much unpublished work the learner dropped with a damaged tip.
-func (m *Machine) Healed(now Time, fragment int, dropped outer.Work) {
-	m.rounds.Healed(now, fragment, dropped)
+// Renew says that an own delta of a fragment is lost, so that the learner has to
+// begin anew from its tip.
+func (m *Machine) Renew(now Time, fragment int) {
+	m.rounds.Renew(now, fragment)
+	m.pump(now)
+}
+
+// Healed says what a damaged tip or own delta cost the learner.
+func (m *Machine) Healed(now Time, fragment int, loss outer.Loss) {
+	m.rounds.Healed(now, fragment, loss)
 	m.pump(now)
 }
 

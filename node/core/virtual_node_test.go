@@ -335,9 +335,9 @@ func (n *node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *node) adopt(a outer.Adopt) {
-	dropped, err := n.learner.Follow(a)
+	loss, err := n.learner.Follow(a)
 	if a.Heal {
-		n.machine.Healed(n.w.now, a.Fragment, dropped)
+		n.machine.Healed(n.w.now, a.Fragment, loss)
 		n.heals++
 	}
 	if err != nil {

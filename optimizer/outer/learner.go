@@ -130,7 +130,7 @@ var ErrDamaged = errors.New("the anchor in memory does not match its digest")
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
 // steps and tokens it declares off the counters; theta is untouched. Steps beyond Params.MaxSteps stay
 // pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
-// is ErrDamaged if the anchor is.
+// is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
 	if !f.tip.Sound() {
@@ -191,7 +191,7 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
 	if b == nil {
 		var err error
 		if b, err = l.payload(o.Seq); err != nil {
-			return fmt.Errorf("read own delta %d: %w", o.Seq, err)
+			return &unread{o.Seq, err}
 		}
 	}
 	if err := codec.Decode(b, f.Len, l.values[:f.Len]); err != nil {
@@ -258,26 +258,6 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
 	return nil
 }
 
-// heal moves fragment p to a tip that replaces a damaged one. The moves are those of Adopt, but what
-// theta got from the damaged anchor cannot be told from work: theta = A + sum(q_k : own k not folded),
-// and what was unpublished or is returned is discarded. It says how much that is.
-func (l *Learner) heal(p int, tip *Tip, fold, unfold, returned []uint64) (dropped Work, err error) {
-	f := &l.frags[p]
-	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
-		return dropped, fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
-	}
-	f.tip = tip
-	f.mark(fold, true)
-	f.mark(unfold, false)
-	f.takeBack(returned)
-	dropped, f.pending = f.pending, Work{}
-	f.account.Discarded.add(dropped)
-	if err := l.rebuild(f); err != nil {
-		return dropped, fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
-	}
-	return dropped, nil
-}
-
 // overwrite discards U and what is pending.
 func (l *Learner) overwrite(f *learning) error {
 	if err := l.rebuild(f); err != nil {
@@ -286,31 +266,6 @@ func (l *Learner) overwrite(f *learning) error {
 	f.account.Overwritten.add(f.pending)
 	f.pending = Work{}
 	return nil
-}
-
-// Follow carries out an Adopt of the round machine. It says what unpublished work was dropped with
-// a damaged tip, which Rounds.Healed wants to know.
-func (l *Learner) Follow(a Adopt) (dropped Work, err error) {
-	p := a.Fragment
-	if err := l.discard(p, a.Discarded); err != nil {
-		return dropped, err
-	}
-	if err := l.regain(p, a.Regained); err != nil {
-		return dropped, err
-	}
-	fold := slices.Concat(a.Fold, a.Dropped) // all of q leaves theta either way
-	if a.Heal {
-		dropped, err = l.heal(p, a.Tip, fold, a.Unfold, a.Returned)
-	} else {
-		err = l.Adopt(p, a.Tip, fold, a.Unfold, a.Returned)
-	}
-	if err != nil {
-		return dropped, err
-	}
-	if err := l.discard(p, a.Dropped); err != nil {
-		return dropped, err
-	}
-	return dropped, l.forget(p, a.Forgotten)
 }
 
 // TakeBack undoes the draft of that seq, which could not be made durable: its steps and tokens are

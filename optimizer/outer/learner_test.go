@@ -209,9 +209,9 @@ func (m *learnerModel) heal(t *rapid.T) {
 	tip := *m.tips[p]
 	tip.Round++
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
-	dropped, err := m.l.heal(p, tip.seal(), fold, unfold, nil)
-	if err != nil || dropped.Tokens != m.pending[p] {
-		t.Fatalf("%d tokens dropped of %d: %v", dropped.Tokens, m.pending[p], err)
+	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Heal: true})
+	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
+		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}
 	m.moved(p, &tip, fold, unfold)
 	clear(m.u[p])

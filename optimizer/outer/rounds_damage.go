@@ -50,11 +50,22 @@ func (m *Rounds) Recheck(now Time, fragment int, shared uint32) {
 	m.advance(now, f)
 }
 
-// Healed says how much unpublished work the learner dropped with a damaged tip.
-func (m *Rounds) Healed(now Time, fragment int, dropped Work) {
+// Renew says that the learner cannot tell what is unpublished any more, because an
+// own delta of the fragment is lost: it gets its tip again, to begin anew from.
+func (m *Rounds) Renew(now Time, fragment int) {
 	f := m.frags[fragment]
-	f.pending -= min(f.pending, uint32(dropped.Steps))
-	f.unsent -= min(f.unsent, dropped.Tokens)
+	f.heal, f.reload = true, true
+	m.advance(now, f)
+}
+
+// Healed says what a damaged tip or own delta cost the learner.
+func (m *Rounds) Healed(now Time, fragment int, loss Loss) {
+	f := m.frags[fragment]
+	f.pending -= min(f.pending, uint32(loss.Dropped.Steps))
+	f.unsent -= min(f.unsent, loss.Dropped.Tokens)
+	for i := range f.own {
+		f.own[i].gone = f.own[i].gone || slices.Contains(loss.Gone, f.own[i].seq)
+	}
 	m.advance(now, f)
 }
 

@@ -152,11 +152,11 @@ func TestLostBaseOfTheTipHeals(t *testing.T) {
 func TestHealedWorkIsNotPending(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.step(5)
-	g.m.Healed(g.now, 0, Work{Steps: 3, Tokens: 3 * 512})
+	g.m.Healed(g.now, 0, Loss{Dropped: Work{Steps: 3, Tokens: 3 * 512}})
 	if steps, tokens := g.m.Pending(0); steps != 2 || tokens != 2*512 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
-	g.m.Healed(g.now, 0, Work{Steps: 9, Tokens: 9 * 512})
+	g.m.Healed(g.now, 0, Loss{Dropped: Work{Steps: 9, Tokens: 9 * 512}})
 	if steps, tokens := g.m.Pending(0); steps != 0 || tokens != 0 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}

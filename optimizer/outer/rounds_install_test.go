@@ -389,6 +389,13 @@ func TestDiscardedMayComeBack(t *testing.T) {
 // here can say whether it was folded there: it is given up rather than published
 // once more.
 func TestInstallDropsWhatMayBeFolded(t *testing.T) {
+	for _, handed := range []bool{true, false} {
+		installOverOneInFlight(t, handed)
+	}
+}
+
+func installOverOneInFlight(t *testing.T, handed bool) {
+	t.Helper()
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 4, 8
 	g := newRig(t, p)
@@ -396,6 +403,9 @@ func TestInstallDropsWhatMayBeFolded(t *testing.T) {
 	g.hold = true // what closes here is not folded
 	g.step(8)
 	mine := g.publish(0)
+	if handed {
+		g.m.HandedOver(g.now, 0, mine.ID)
+	}
 	donor := newRig(t, p)
 	donor.live(1, 2)
 	donor.close(6)
@@ -403,7 +413,14 @@ func TestInstallDropsWhatMayBeFolded(t *testing.T) {
 	g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
 	g.want(g.m.Install(g.now, tips, [][]Link{history[0][4:]}), nil)
 	g.drain()
-	if a := g.lastAdopt(); !slices.Equal(a.Dropped, []uint64{1}) || len(a.Returned) > 0 {
+	a := g.lastAdopt()
+	if !handed {
+		if len(a.Dropped) > 0 {
+			t.Errorf("gave up what nobody else has: %+v", a)
+		}
+		return
+	}
+	if !slices.Equal(a.Dropped, []uint64{1}) || len(a.Returned) > 0 {
 		t.Fatalf("adopted %+v", a)
 	}
 	if g.m.InFlight(0) != 0 {

@@ -154,11 +154,15 @@ func (a *Adopt) lose(o *ownRound, common bool) {
 	switch {
 	case o.folded && !common:
 		a.move(o, false, true)
-	case !o.folded && !o.gone:
+	case !o.folded && !o.gone && o.mayBeOut():
 		o.gone = true
 		a.Dropped = append(a.Dropped, o.seq)
 	}
 }
+
+// mayBeOut says that some other node may have the delta: it was handed over, or an
+// earlier process made it.
+func (o *ownRound) mayBeOut() bool { return o.handed || o.at == 0 }
 
 // leave notes up to which round the chain that is left differs from the one that
 // is taken, whose history begins with a link: nowhere below it if both have it.

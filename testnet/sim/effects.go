@@ -119,10 +119,10 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *Node) adopt(a outer.Adopt) {
-	dropped, err := n.learner.Follow(a)
+	loss, err := n.learner.Follow(a)
 	if a.Heal {
-		n.book.lost[a.Fragment] += dropped.Tokens
-		n.machine.Healed(n.clock(), a.Fragment, dropped)
+		n.book.lost[a.Fragment] += loss.Dropped.Tokens
+		n.machine.Healed(n.clock(), a.Fragment, loss)
 	}
 	if err != nil {
 		n.broken("core", "%v", err)
