@@ -41,6 +41,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.pull.settled = c.repair.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
+	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
 }
 
@@ -200,18 +201,19 @@ func (c *Core) Serve(now Time, handle uint64, from wire.PeerID, request []byte) 
 	c.serve.request(handle, from, request)
 }
 
-// Replied says that the answer of a ReplyPayload or ReplyChunk has left, or
-// failed to: its place goes to the next.
+// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has
+// left, or failed to: its place goes to the next.
 func (c *Core) Replied(now Time, handle uint64) {
 	c.at(now)
 	c.serve.replied(handle)
 }
 
-// Left says that the last byte of the answer of a ReplyChunk is on its way: the
-// next one may follow it, before Replied says that the asker has it.
+// Left says that the last byte of the answer of a ReplyManifest or ReplyChunk is
+// on its way: the next one may follow it, before Replied says that the asker has
+// it.
 func (c *Core) Left(now Time, handle uint64) {
 	c.at(now)
-	c.serve.donate.left(handle)
+	c.serve.left(handle)
 }
 
 // Announce publishes this node's own delta, whose header and payload are

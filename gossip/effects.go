@@ -57,7 +57,7 @@ type (
 	// of the rounds in At (one per fragment), a fragment whose tip of that
 	// round is not held without chunks; or, if At is empty, tips of the
 	// caller's choice. The caller keeps the chunks it names for as long as a
-	// fetch may take.
+	// fetch may take, and says Left or Replied as for a chunk.
 	ReplyManifest struct {
 		Handle uint64
 		At     []uint32

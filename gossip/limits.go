@@ -208,6 +208,14 @@ const (
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// roster, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
+	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks
+	// a donor once, or for the tips of which it has chunks and then for newer ones.
+	maxTipAsks = 4
+	tipAsksMs  = 10_000
+	// maxTipsMade bounds the manifests of rounds that others chose, made or waiting
+	// to be: each may fold some rounds of all fragments again, a few seconds, and
+	// who waits for one gives up after callMs.
+	maxTipsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another donor.
 	maxChunkAskers = 8

@@ -407,6 +407,7 @@ func (c *Core) overLimit() (what string, is, most int) {
 		{"repairs", len(c.repair.sessions), maxRepairs},
 		{"chunk calls", c.snapshot.transfer.flying, maxChunkCalls},
 		{"chunk askers", len(c.serve.donate.askers), maxChunkAskers},
+		{"manifests", len(c.serve.manifests.making), len(c.peers.list)},
 		{"parked", len(c.serve.parked), maxParked},
 		{"bytes under way", c.serve.bytesAway, maxServing},
 		{"calls", len(c.calls), maxPulls + maxRepairs + maxAttesters + (maxChunkAhead+3)*(len(c.peers.list)+1)},

@@ -42,6 +42,8 @@ type peer struct {
 	parked        int
 	asks          int  // costly requests in the second that began at asksFrom
 	asksFrom      Time //
+	tipAsks       int  // requests for tips in the time that began at tipsFrom
+	tipsFrom      Time //
 	rate          float64
 
 	// audit: not before, and the pause before that.

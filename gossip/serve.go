@@ -14,6 +14,7 @@ type serve struct {
 	roster    *roster
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
+	manifests manifests
 	parked    []parked
 	replies   []reply // under way
 	bytesAway int
@@ -102,21 +103,21 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 	case wire.GetHeaders:
 		s.headers(handle, r.Rounds)
 	case wire.GetManifest:
-		s.emit(ReplyManifest{Handle: handle})
+		s.manifests.request(handle, p, nil)
 	case wire.GetTips:
-		s.tips(handle, r.At)
+		s.tips(handle, p, r.At)
 	case wire.GetOwn:
 		s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
 	}
 }
 
 // tips answers for given rounds, one for each fragment.
-func (s *serve) tips(handle uint64, at []uint32) {
+func (s *serve) tips(handle uint64, p *peer, at []uint32) {
 	if len(at) != s.chain.Fragments() {
 		s.status(handle, wire.Refused)
 		return
 	}
-	s.emit(ReplyManifest{Handle: handle, At: at})
+	s.manifests.request(handle, p, at)
 }
 
 // rounds answers for each range with the digests of the sets held.
@@ -245,7 +246,13 @@ func (s *serve) replied(handle uint64) {
 		s.replies = slices.Delete(s.replies, i, i+1)
 		s.retry(func(wire.Digest) bool { return true })
 	}
+	s.left(handle)
+}
+
+// left says that the last byte of a bulk answer is on its way.
+func (s *serve) left(handle uint64) {
 	s.donate.left(handle)
+	s.manifests.left(handle)
 }
 
 func (s *serve) free(r reply) {
@@ -300,4 +307,5 @@ func (s *serve) tick() {
 		return late
 	})
 	s.donate.tick()
+	s.manifests.tick()
 }

@@ -1,0 +1,69 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// manifests bounds what others may have this node put together of its tips. A
+// manifest takes hashing of all of them, and that of given rounds folding as
+// well, for a request of a few bytes by anybody.
+type manifests struct {
+	*env
+	serve  *serve
+	making []making
+}
+
+// making is a manifest that was asked for and has not left yet.
+type making struct {
+	handle uint64
+	by     *peer
+	at     bool // of rounds that the asker chose
+	until  Time // it waits no longer
+}
+
+// request has a manifest made, or turns its asker away. at is nil for one of the
+// node's own choice, which many askers share.
+func (m *manifests) request(handle uint64, p *peer, at []uint32) {
+	if !p.mayAskTips(m.now) || m.full(p, at != nil) {
+		m.serve.status(handle, wire.Busy)
+		return
+	}
+	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + callMs})
+	m.emit(ReplyManifest{Handle: handle, At: at})
+}
+
+// mayAskTips counts a request for tips against the peer's rate.
+func (p *peer) mayAskTips(now Time) bool {
+	if now >= p.tipsFrom+tipAsksMs {
+		p.tipsFrom, p.tipAsks = now, 0
+	}
+	p.tipAsks++
+	return p.tipAsks <= maxTipAsks
+}
+
+// full reports whether one more may not be made for p: a peer has one at a time,
+// and those of rounds that askers choose are few.
+func (m *manifests) full(p *peer, at bool) bool {
+	chosen := 0
+	for _, w := range m.making {
+		if w.by == p {
+			return true
+		}
+		if w.at {
+			chosen++
+		}
+	}
+	return at && chosen >= maxTipsMade
+}
+
+// left says that a manifest is on its way, or that its asker is gone.
+func (m *manifests) left(handle uint64) {
+	m.making = slices.DeleteFunc(m.making, func(w making) bool { return w.handle == handle })
+}
+
+// tick forgets those that nobody waits for any more.
+func (m *manifests) tick() {
+	m.making = slices.DeleteFunc(m.making, func(w making) bool { return m.now >= w.until })
+}
