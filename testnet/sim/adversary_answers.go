@@ -42,14 +42,21 @@ type edgeDelta struct {
 	sh wire.SignedHeader
 }
 
-// actEdge signs, by a fresh key, a delta for each round that is about to become
+// edgeRounds are the oldest rounds that are not final: a delta has to travel before
+// the next one closes.
+const edgeRounds = 4
+
+// actEdge signs, by a fresh key and until the run ends (or, with Times, for ever), a delta for each round that is about to become
 // final at the node that is furthest on, and forgets those that are final for all.
 func actEdge(l *liar) {
 	union := l.n.w.s.Params.WindowUnion
+	if l.Times == 0 && l.victim().machine.Rounds().Ended() {
+		return
+	}
 	for p := range l.n.w.plan {
 		closed := l.victim().machine.Rounds().Closed(p)
 		if closed >= union {
-			sh := l.forge(p, closed-union+1)
+			sh := l.forge(p, closed-union+1+uint32(l.acted)%edgeRounds)
 			l.edge = append(l.edge, edgeDelta{sh.Header.ID(l.n.w.run), sh})
 		}
 	}

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"math"
+	"regexp"
+	"slices"
 
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -37,19 +39,27 @@ func spoilInflate(l *liar, p int, d *outer.Draft) {
 	d.Steps, d.Tokens = params.MaxSteps, uint64(params.MaxSteps)*params.MaxTokensPerStep
 }
 
-// spoilUnfinite finds a place in the payload where infinity, or what makes a scale
-// of it, is noticed.
+// spoilUnfinite takes a payload of equal values, in which the top bytes of all
+// values, or of all scales, are one byte, and makes an infinity of them.
 func spoilUnfinite(l *liar, p int, d *outer.Draft) {
-	n := l.n.w.plan[p].Len
-	for i := len(d.Payload) - 2; i >= 0; i-- {
-		b := append([]byte(nil), d.Payload...)
-		b[i], b[i+1] = 0x80, 0x7f // bfloat16 infinity, little-endian; the top of a float32
-		if codec.Check(b, n) != nil {
+	q := make([]float32, l.n.w.plan[p].Len)
+	for i := range q {
+		q[i] = 1
+	}
+	l.encode(d, q) // equal values: every plane is a run, so the payload is short
+	for i := range d.Payload {
+		b := slices.Clone(d.Payload)
+		b[i] = 0x7f
+		if err := codec.Check(b, len(q)); err != nil && notFinite.MatchString(err.Error()) {
 			d.Payload = b
 			return
 		}
 	}
+	panic("sim: no byte of the payload makes a value infinite")
 }
+
+// notFinite is what the codec says of values and of scales.
+var notFinite = regexp.MustCompile(`a value is|scale \d+ is`)
 
 // spoilGarbage keeps the size and the container's head.
 func spoilGarbage(l *liar, _ int, d *outer.Draft) {

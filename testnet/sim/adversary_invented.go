@@ -27,7 +27,7 @@ func (l *liar) invent(rounds uint32) *invention {
 	for p, tip := range w.genesis {
 		links := []outer.Link{{}}
 		for tip.Round < rounds {
-			next, folded := l.inventRound(p, tip)
+			next, folded := l.inventRound(p, tip, rounds)
 			links = append(links, outer.Link{
 				Round: next.Round, Chain: next.Chain, State: next.State, Tokens: next.Tokens, EndRound: next.EndRound, Folded: folded,
 			})
@@ -45,7 +45,7 @@ func (l *liar) invent(rounds uint32) *invention {
 
 // inventRound folds one delta that moves every value by a hundred, of as many
 // tokens as leave the run without an end.
-func (l *liar) inventRound(p int, tip *outer.Tip) (*outer.Tip, []outer.ID) {
+func (l *liar) inventRound(p int, tip *outer.Tip, rounds uint32) (*outer.Tip, []outer.ID) {
 	w := l.n.w
 	q := make([]float32, w.plan[p].Len)
 	for i := range q {
@@ -56,7 +56,7 @@ func (l *liar) inventRound(p int, tip *outer.Tip) (*outer.Tip, []outer.ID) {
 		panic("sim: a liar's payload: " + err.Error())
 	}
 	steps := w.s.Params.MaxSteps
-	tokens := min(uint64(steps)*w.s.Params.MaxTokensPerStep, w.s.Params.Budget/inventedRounds-1)
+	tokens := min(uint64(steps)*w.s.Params.MaxTokensPerStep, w.s.Params.Budget/uint64(rounds)-1)
 	sh := l.sign(l.n.key, wire.Header{Fragment: uint16(p), Round: tip.Round + 1, Base: tip.Round, Steps: steps, Tokens: tokens, Precision: 1}, payload)
 	d := core.DeltaOf(sh.Header.ID(w.run), sh.Header)
 	next, r, err := outer.Fold(w.s.Params, w.plan[p], tip, tip.Round+1, []outer.Contribution{{Delta: d, Payload: payload}})
@@ -92,13 +92,11 @@ func (v *invention) show(l *liar) {
 	v.beat.Chain, v.beat.StateDigest = wire.Sum(chains), wire.Sum(states)
 }
 
-// inventedRounds are closed on an invented chain: more than the windows of the
-// worlds in which it is shown.
-const inventedRounds = 200
-
+// actInvented invents a chain of about as many rounds as the run has, so that its
+// base is not ahead of anybody, or of Ahead more, and shows it from then on.
 func actInvented(l *liar) {
 	if l.invented == nil {
-		l.invented = l.invent(inventedRounds)
+		l.invented = l.invent(l.victim().machine.Rounds().Closed(0) + l.Ahead)
 	}
 	for _, key := range append([]ed25519.PrivateKey{l.n.key}, l.crowd()...) {
 		b := l.invented.beat

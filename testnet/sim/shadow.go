@@ -17,6 +17,7 @@ type shadow struct {
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
 	was, is  []float32 // scratch
+	largest  float64   // value that took part so far: what it left of rounding stays
 }
 
 func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
@@ -80,16 +81,20 @@ func (s *shadow) adopted(a outer.Adopt) {
 	}
 }
 
-// off is the largest difference between theta and its definition.
+// off is the largest difference between theta and its definition, in units of
+// the largest value that took part where that is above one: a liar may make values
+// large, and float32 rounds in proportion.
 func (s *shadow) off(theta []float32) float64 {
 	s.fragment.Gather(theta, s.is)
-	var worst float64
+	worst, largest := 0.0, 1.0
 	for i := range s.is {
 		want := float64(s.anchor[i]) + s.u[i]
+		largest = max(largest, s.largest, math.Abs(float64(s.anchor[i])), math.Abs(s.u[i]))
 		for _, q := range s.own {
 			want += float64(q[i])
 		}
 		worst = max(worst, math.Abs(want-float64(s.is[i])))
 	}
-	return worst
+	s.largest = largest
+	return worst / largest
 }
