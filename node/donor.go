@@ -18,9 +18,12 @@ import (
 // those of one moment, of each fragment the newest base that still lets a joiner
 // fold deltas on their way.
 func (n *node) replyManifest(handle uint64, at []uint32) {
-	rounds := n.machine.Rounds()
+	rounds, stream := n.machine.Rounds(), n.handles[handle].ctx
+	if stream == nil {
+		return // it failed before the loop came to it
+	}
 	if m, ok := n.donor.fresh(rounds); ok && at == nil {
-		n.answer(handle, reply{response: wire.Response{Status: wire.OK, Body: m}.Encode()})
+		n.answerBulk(handle, wire.Digest{}, m, nil)
 		return
 	}
 	wants := make([]donation, rounds.Fragments())
@@ -31,8 +34,11 @@ func (n *node) replyManifest(handle uint64, at []uint32) {
 			wants[p] = donateAt(n.genesis.Outer, rounds, p, at[p])
 		}
 	}
-	n.work.goRun(func(context.Context) {
-		m, err := n.donor.make(n.key, n.run, n.tips, wants, at == nil)
+	n.work.goRun(func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(stream, cancel)()
+		m, err := n.donor.make(ctx, n.key, n.run, n.tips, wants, at == nil)
 		n.answerBulk(handle, wire.Digest{}, m, err)
 	})
 }
@@ -108,6 +114,7 @@ func (d donation) tip(t *tips, p int) (*outer.Tip, error) {
 // donor keeps the chunks of the tips that it handed out of late.
 type donor struct {
 	making sync.Mutex // one manifest at a time: it takes memory and hashing
+	rested time.Time  // nothing is folded for others before; under making
 
 	mu       sync.Mutex
 	manifest []byte // the last of the node's own choice
@@ -179,29 +186,30 @@ func (d *donor) touch(i int) {
 // errNothingHeld says that none of the rounds asked for can be given.
 var errNothingHeld = errors.New("no tip of the rounds asked for is held")
 
-// make cuts the tips into chunks and signs their manifest. A manifest of the
-// node's own choice is for everybody who asks soon.
-func (d *donor) make(key ed25519.PrivateKey, run wire.RunID, t *tips, wants []donation, own bool) ([]byte, error) {
+// madeSince returns the last manifest of the node's own choice, if it was made
+// while its asker waited.
+func (d *donor) madeSince(asked time.Time) ([]byte, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.manifest, d.manifest != nil && d.made.After(asked)
+}
+
+// make cuts the tips into chunks and signs their manifest, unless ctx ends, which
+// is that of the asker. A manifest of the node's own choice is for everybody who
+// asks soon.
+func (d *donor) make(ctx context.Context, key ed25519.PrivateKey, run wire.RunID, t *tips, wants []donation, own bool) ([]byte, error) {
+	asked := time.Now()
 	d.making.Lock()
 	defer d.making.Unlock()
-	var m wire.Manifest
-	size := 0
-	for p, w := range wants {
-		f := wire.FragmentManifest{Closed: w.closed}
-		if len(w.links) > 0 && (!own || !allGenesis(wants)) {
-			b, err := d.blob(t, p, w)
-			if err != nil && own {
-				return nil, err
-			}
-			if err == nil {
-				size += b.size
-				f = b.manifest(w.closed)
-			}
-		}
-		m.Fragments = append(m.Fragments, f)
+	if made, ok := d.madeSince(asked); ok && own {
+		return made, nil
 	}
-	if !own && size == 0 {
-		return nil, errNothingHeld
+	if !own {
+		wants = d.afford(wants)
+	}
+	m, size, err := d.cut(ctx, t, wants, own)
+	if err != nil {
+		return nil, err
 	}
 	signed := wire.EncodeManifest(key, run, m)
 	d.mu.Lock()
@@ -211,6 +219,61 @@ func (d *donor) make(key ed25519.PrivateKey, run wire.RunID, t *tips, wants []do
 	}
 	d.shrink(size)
 	return signed, nil
+}
+
+// donorRest is how many times as long as it folded for others a donor folds
+// nothing for them: anybody may ask for it, and it is to take a fifth of one core
+// at most. Other donors may have a base of those rounds.
+const donorRest = 4
+
+// afford leaves out, while the donor rests, what would have to be folded.
+func (d *donor) afford(wants []donation) []donation {
+	if time.Now().After(d.rested) {
+		return wants
+	}
+	wants = slices.Clone(wants)
+	for p, w := range wants {
+		if len(w.sets) > 0 && d.find(p, w) == nil {
+			wants[p] = donation{closed: w.closed}
+		}
+	}
+	return wants
+}
+
+// rest begins after what was folded since began.
+func (d *donor) rest(began time.Time) {
+	if until := time.Now().Add(donorRest * time.Since(began)); until.After(d.rested) {
+		d.rested = until
+	}
+}
+
+// cut cuts the tips that can be given into chunks, and returns their size in
+// bytes. Of the node's own choice all must be there.
+func (d *donor) cut(ctx context.Context, t *tips, wants []donation, own bool) (m wire.Manifest, size int, err error) {
+	if !own {
+		defer d.rest(time.Now())
+	}
+	for p, w := range wants {
+		if err := ctx.Err(); err != nil {
+			return m, 0, err
+		}
+		f := wire.FragmentManifest{Closed: w.closed}
+		if len(w.links) > 0 && (!own || !allGenesis(wants)) {
+			b, err := d.blob(t, p, w)
+			if err != nil && own {
+				return m, 0, err
+			}
+			if err == nil {
+				size += b.size
+				f = b.manifest(w.closed)
+			}
+		}
+		m.Fragments = append(m.Fragments, f)
+	}
+	if !own && size == 0 {
+		return m, 0, errNothingHeld
+	}
+	return m, size, nil
 }
 
 func (b *blob) manifest(closed uint32) wire.FragmentManifest {

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -40,7 +42,7 @@ func (l *ledgerWriter) offer(d *donor, bases *tips, rounds *outer.Rounds) wire.M
 	for p := range l.plan {
 		wants = append(wants, donate(l.g.Outer, rounds, p))
 	}
-	raw, err := d.make(l.keys[0], l.g.RunID(), bases, wants, true)
+	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, true)
 	l.check(err)
 	m, err := wire.OpenManifest(l.g.RunID(), raw)
 	l.check(err)
@@ -174,7 +176,7 @@ func (l *ledgerWriter) at(d *donor, bases *tips, rounds *outer.Rounds, at ...uin
 	for p := range l.plan {
 		wants = append(wants, donateAt(l.g.Outer, rounds, p, at[p]))
 	}
-	raw, err := d.make(l.keys[0], l.g.RunID(), bases, wants, false)
+	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, false)
 	if err != nil {
 		return wire.Manifest{}, err
 	}
@@ -236,6 +238,53 @@ func TestDonorFoldsAgain(t *testing.T) {
 	}
 }
 
+// Whoever asks for other rounds each time does not keep a donor folding: between
+// two such manifests it rests, and gives only what it has.
+func TestDonorRestsBetweenFolds(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d donor
+	bases := l.newTips()
+	l.donations(bases, 4)
+	l.donations(bases, 6)
+	rounds := l.restored(4, 6)
+	if _, err := l.at(&d, bases, rounds, 5, 5); err != nil {
+		t.Fatal(err)
+	}
+	d.rested = time.Now().Add(time.Hour)
+	if m, err := l.at(&d, bases, rounds, 5, 5); err != nil || m.Fragments[0].Round != 5 {
+		t.Errorf("what was folded for another, while it rests: %+v, %v", m.Fragments, err)
+	}
+	d.blobs = nil
+	if _, err := l.at(&d, bases, rounds, 5, 5); !errors.Is(err, errNothingHeld) {
+		t.Errorf("while it rests: %v", err)
+	}
+	if m, err := l.at(&d, bases, rounds, 4, 5); err != nil || m.Fragments[0].Round != 4 || len(m.Fragments[1].Chunks) != 0 {
+		t.Errorf("what it has, while it rests: %+v, %v", m.Fragments, err)
+	}
+}
+
+// Nothing is made for a stream that is gone, and nothing twice for askers that
+// waited for each other.
+func TestDonorMakesNothingInVain(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d donor
+	bases := l.newTips()
+	rounds := l.donations(bases, 4)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	wants := []donation{donate(l.g.Outer, rounds, 0), donate(l.g.Outer, rounds, 1)}
+	if _, err := d.make(gone, l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, context.Canceled) || len(d.blobs) != 0 {
+		t.Errorf("for an asker that is gone: %v, %d blobs", err, len(d.blobs))
+	}
+	first := l.offer(&d, bases, rounds)
+	d.made, d.blobs = time.Now().Add(time.Hour), nil // another was made while this one waited
+	if second := l.offer(&d, bases, rounds); !slices.Equal(second.Fragments[0].Chunks, first.Fragments[0].Chunks) || len(d.blobs) != 0 {
+		t.Error("made twice")
+	}
+}
+
 // In the smallest union window there is always something to give.
 func TestDonorInASmallWindow(t *testing.T) {
 	g := toyGenesis(1 << 40)
@@ -261,7 +310,7 @@ func TestDonorWithoutBase(t *testing.T) {
 	rounds := l.donations(bases, 3)
 	wants := []donation{donate(l.g.Outer, rounds, 0), donate(l.g.Outer, rounds, 1)}
 	l.check(bases.drop(1, 3))
-	if _, err := d.make(l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, store.ErrNotFound) {
+	if _, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -61,6 +61,12 @@ type reply struct {
 	payload  wire.Digest // the delta whose payload it is, or zero
 }
 
+// asker is a stream that waits for its reply.
+type asker struct {
+	ctx     context.Context // ends with the stream
+	answers chan reply
+}
+
 // serve answers a stream request: it runs on the stream's goroutine, asks the
 // loop, and waits for its reply. ctx ends when the response has left, or when
 // the stream failed: then nothing was handed over.
@@ -70,7 +76,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 	n.post(func(now core.Time) {
 		n.handle++
 		handle = n.handle
-		n.handles[handle] = answers
+		n.handles[handle] = asker{ctx, answers}
 		n.machine.Serve(now, handle, from, request)
 	})
 	select {
@@ -109,7 +115,7 @@ func handedOver(ctx context.Context, r reply) wire.Digest {
 func (n *node) answer(handle uint64, r reply) {
 	if waiting, ok := n.handles[handle]; ok {
 		delete(n.handles, handle)
-		waiting <- r
+		waiting.answers <- r
 	}
 }
 

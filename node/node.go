@@ -62,7 +62,7 @@ type node struct {
 
 	// loop
 	machine  *core.Machine
-	handles  map[uint64]chan reply // stream requests waiting for a Reply
+	handles  map[uint64]asker // stream requests waiting for a Reply
 	handle   uint64
 	trained  uint64 // tokens, from the step log
 	steps    uint64

@@ -34,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]chan reply{}, work: newWorkers(),
+		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(),
 	}
 	n.twins.self, n.twins.began = n.started.UnixMilli(), n.clock.now()
 	return n
@@ -160,6 +160,7 @@ func (n *node) start() error {
 	if !n.cfg.Observe {
 		learner = outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), tips, n.ownPayload)
 	}
+	n.credit()
 	if err := n.restore(saved, learner); err != nil {
 		return err
 	}
