@@ -233,7 +233,7 @@ func (d *donor) afford(wants []donation) []donation {
 	}
 	wants = slices.Clone(wants)
 	for p, w := range wants {
-		if len(w.sets) > 0 && d.find(p, w) == nil {
+		if len(w.sets) > 0 && (len(w.links) == 0 || d.find(p, w) == nil) {
 			wants[p] = donation{closed: w.closed}
 		}
 	}
