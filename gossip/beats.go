@@ -191,9 +191,9 @@ func (b *beats) otherStates() []wire.PeerID {
 }
 
 // agree works out whether every live peer shows, without lag, the tips that
-// this node has, none of them training, and since when. Peers that never beat
-// are not counted, nor those that are joining, leaving, silent or marked: a
-// hung or lying peer must not keep a run from ending.
+// this node has, none of them training, and since when. Peers that are joining,
+// leaving, silent or marked are not counted: a hung or lying peer must not keep a
+// run from ending.
 func (b *beats) agree() {
 	if b.self.State == wire.Training || b.self.State == wire.Joining || b.self.State == 0 {
 		b.agreed = false
@@ -202,12 +202,19 @@ func (b *beats) agree() {
 	closed := b.closed()
 	chain, _, ok := b.digestsAt(closed)
 	agreed := ok && !slices.ContainsFunc(b.peers.list, func(p *peer) bool {
-		return b.live(p) && p.refused == "" && !shows(p.beat, closed, chain)
+		return p.refused == "" && (b.live(p) && !shows(p.beat, closed, chain) || b.awaited(p))
 	})
 	if agreed && (!b.agreed || chain != b.agreedChain) {
 		b.agreedSince = b.now
 	}
 	b.agreed, b.agreedChain = agreed, chain
+}
+
+// awaited reports whether p is connected and has not beaten yet, though it will, or
+// else fall silent: a node that comes back when the run ends must hear the others
+// before it takes itself for the last.
+func (b *beats) awaited(p *peer) bool {
+	return p.connected && p.beat == nil && b.heardLately(p)
 }
 
 // shows reports whether a beat is that of a node at rest with these tips.

@@ -312,6 +312,24 @@ func TestStateMismatchIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestAgreementAwaitsBeats has a node come back when the run ends: a peer that is
+// connected and has not beaten is waited for until it is silent.
+func TestAgreementAwaitsBeats(t *testing.T) {
+	a := newAlone()
+	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.connect(1)
+	if ok, _ := a.core.Agreement(a.now); ok {
+		t.Error("agrees with a peer that has said nothing")
+	}
+	for range 100 {
+		a.now += 1000
+		a.core.Tick(a.now)
+	}
+	if ok, _ := a.core.Agreement(a.now); !ok {
+		t.Error("a silent peer keeps the run from ending")
+	}
+}
+
 // TestAgreementOfStates has peers at rest show the chain of this node: the run
 // may end, and whoever shows another state is named.
 func TestAgreementOfStates(t *testing.T) {

@@ -234,6 +234,7 @@ func (n *node) install(m wire.Manifest) {
 		n.epoch = epoch
 		if ledger != nil {
 			n.view.ledger = ledger
+			n.credit()
 		}
 		n.view.left(n, m.Author, left)
 		n.log.Info("install tips", "from", m.Author, "round", m.Fragments[0].Round, "closed", m.Fragments[0].Closed)

@@ -319,6 +319,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.signedBefore(e.Header.Header)
 	case gossip.StoreHeader:
 		m.headers[e.Header.Header.ID(m.cfg.Run)] = e.Header
+		m.Credit(e.Header.Header.Author)
 		m.emit(e)
 	case gossip.OwnKnown:
 		m.marksKnown()

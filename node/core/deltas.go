@@ -258,11 +258,19 @@ func (m *Machine) knows(id wire.Digest) bool {
 	return known
 }
 
-// credit notes whose deltas were folded: their word counts in a fork.
+// Credit says that a delta of an author was folded on the chain held here, as the
+// ledger knows: its word counts in a fork.
+func (m *Machine) Credit(author wire.PeerID) {
+	if len(m.contributed) < maxContributed {
+		m.contributed[author] = true
+	}
+}
+
+// credit does so for the authors of deltas.
 func (m *Machine) credit(folded []outer.ID) {
 	for _, id := range folded {
-		if h, known := m.headers[wire.Digest(id)]; known && len(m.contributed) < maxContributed {
-			m.contributed[h.Header.Author] = true
+		if h, known := m.headers[wire.Digest(id)]; known {
+			m.Credit(h.Header.Author)
 		}
 	}
 }

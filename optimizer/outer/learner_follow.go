@@ -35,6 +35,7 @@ func (u *unread) Unwrap() error { return u.err }
 // Loss, which Rounds.Healed wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
+	a.Heal = a.Heal || !f.tip.Sound() // nothing must be told from an anchor that memory has damaged
 	f.sort(&a)
 	if err := l.discard(p, a.Discarded); err != nil {
 		return loss, err

@@ -209,7 +209,8 @@ func (m *learnerModel) heal(t *rapid.T) {
 	tip := *m.tips[p]
 	tip.Round++
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
-	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Heal: true})
+	told := rapid.Bool().Draw(t, "the round machine knows")
+	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Heal: told})
 	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
 		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}

@@ -432,3 +432,36 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 		t.Errorf("%d steps are to be published once more", steps)
 	}
 }
+
+// Rounds that close while a fold is under way say nothing of what it will fold: an
+// own delta of one of them is not final before a tip is.
+func TestNothingIsFinalBeforeItsTip(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 2, 4
+	g := newRig(t, p)
+	g.live(1)
+	g.close(1)
+	g.hold = true
+	g.give(g.delta(Author{1}, 0, 2))
+	g.after(g.p.GraceMaxMs) // the fold of round 2 is under way from here on
+	g.step(8)
+	g.publish(0) // for round 3
+	for r := uint32(3); r <= 10; r++ {
+		g.give(g.delta(Author{1}, 0, r))
+		g.after(g.p.GraceMaxMs)
+	}
+	g.fold()
+	if a := g.lastAdopt(); a.Tip.Round != 2 || len(a.Returned) > 0 {
+		t.Fatalf("adopted %+v", a)
+	}
+	for len(g.wanted) > 0 {
+		g.fold()
+	}
+	var folded, returned []uint64
+	for _, a := range g.adopts {
+		folded, returned = append(folded, a.Fold...), append(returned, a.Returned...)
+	}
+	if !slices.Equal(folded, []uint64{1}) || len(returned) > 0 {
+		t.Errorf("folded %v, returned %v", folded, returned)
+	}
+}

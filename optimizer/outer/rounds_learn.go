@@ -186,7 +186,8 @@ func (f *fragment) settle(p Params, a *Adopt, whole bool) {
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
 			a.move(&o, in, whole && o.round <= a.Tip.Round)
 		}
-		switch final := o.round+p.WindowUnion <= f.closed; {
+		// Rounds that closed since the tip may fold what it does not.
+		switch final := o.round <= a.Tip.Round && o.round+p.WindowUnion <= f.closed; {
 		case !final:
 			kept = append(kept, o)
 		case o.folded || o.gone:

@@ -120,7 +120,7 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 
 func (n *Node) adopt(a outer.Adopt) {
 	loss, err := n.learner.Follow(a)
-	if a.Heal {
+	if a.Heal || !loss.None() {
 		n.book.lost[a.Fragment] += loss.Dropped.Tokens
 		n.machine.Healed(n.clock(), a.Fragment, loss)
 	}
