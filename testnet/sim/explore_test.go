@@ -18,6 +18,7 @@ import (
 const (
 	shortSeeds = 50
 	longSeeds  = 10_000
+	wildSeeds  = 500 // in so many every kind of fault has its turn
 )
 
 // seedRange is which seeds TestAnySchedule runs.
@@ -130,7 +131,7 @@ func TestAnySchedule(t *testing.T) {
 	if total.err == nil && total.least < 20 {
 		t.Errorf("a schedule reached only %d rounds", total.least)
 	}
-	if to-from >= shortSeeds {
+	if to-from >= wildSeeds {
 		total.checkWild(t)
 	}
 }
