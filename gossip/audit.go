@@ -14,6 +14,11 @@ type audit struct {
 	*env
 	busy  bool
 	after Time // none before
+
+	// Of peers without standing: not before, and the pause before that. Keys are
+	// free, so that they share one.
+	strangersAfter   Time
+	strangersPauseMs int64
 }
 
 // doubt is a fragment whose states differ at a round.
@@ -25,14 +30,26 @@ type doubt struct {
 // want begins an audit with p, unless one is under way or was of late: an answer
 // may make this node fold hundreds of rounds again.
 func (a *audit) want(p *peer) {
-	if a.busy || a.now < a.after || a.now < p.auditAfter || !a.usable(p) {
+	if a.busy || a.now < a.after || !a.mayAsk(p) || !a.usable(p) {
 		return
 	}
 	a.busy, a.after = true, a.now+auditPauseMs
-	p.auditPauseMs = min(max(2*p.auditPauseMs, auditPauseMs), auditPauseMaxMs)
+	p.auditPauseMs = longerPause(p.auditPauseMs)
 	p.auditAfter = a.now + Time(p.auditPauseMs)
+	if !a.standing(p) {
+		a.strangersPauseMs = longerPause(a.strangersPauseMs)
+		a.strangersAfter = a.now + Time(a.strangersPauseMs)
+	}
 	a.locate(p, lagged(p.beat.Closed, p.beat.Lag))
 }
+
+// mayAsk reports whether the pauses allow an audit with p.
+func (a *audit) mayAsk(p *peer) bool {
+	return a.now >= p.auditAfter && (a.standing(p) || a.now >= a.strangersAfter)
+}
+
+// longerPause is the pause after the next audit.
+func longerPause(ms int64) int64 { return min(max(2*ms, auditPauseMs), auditPauseMaxMs) }
 
 // ask asks for the digests after each round given. then gets an answer each.
 func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {

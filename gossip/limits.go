@@ -126,8 +126,9 @@ const (
 	// callMs is the time for a small answer (roster, rounds, headers, manifest).
 	callMs = 20_000
 	// auditPauseMs is the least time between two audits, and from one peer for the
-	// first time; it doubles up to auditPauseMaxMs: each may cost as much folding as
-	// the union window has rounds, and a peer that lies can ask for it.
+	// first time; for that peer, and for all without standing together, it doubles
+	// up to auditPauseMaxMs: each may cost as much folding as the union window has
+	// rounds, and a peer that lies can ask for it.
 	auditPauseMs    = 60_000
 	auditPauseMaxMs = 3_600_000
 	// ownRetryMs is the pause before a peer is asked again for own deltas that it
