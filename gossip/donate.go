@@ -33,6 +33,18 @@ type chunkRequest struct {
 	until  Time
 }
 
+// turn is how an asker uses its place. It outlives a moment without requests.
+type turn struct {
+	from, last Time // when it began, and when it was used last
+	chunks     int  // that have left since it began
+}
+
+// goesOn reports whether a request at now belongs to the turn.
+func (t turn) goesOn(now Time) bool { return t.last > 0 && now < t.last+chunkTurnMs }
+
+// pace is the chunks per ms so far.
+func (t turn) pace(now Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
+
 // request queues a request for a chunk, or turns it away.
 func (d *donate) request(handle uint64, p *peer, digest wire.Digest) {
 	a := d.asker(p)
@@ -40,6 +52,7 @@ func (d *donate) request(handle uint64, p *peer, digest wire.Digest) {
 		d.serve.status(handle, wire.Busy)
 		return
 	}
+	p.turn.last = d.now
 	a.waiting = append(a.waiting, chunkRequest{handle, digest, d.now + chunkWaitMs})
 	d.pump()
 }
@@ -51,12 +64,37 @@ func (d *donate) asker(p *peer) *asker {
 			return a
 		}
 	}
-	if len(d.askers) >= maxChunkAskers {
+	if len(d.askers) >= maxChunkAskers && !d.makeRoom() {
 		return nil
+	}
+	if !p.turn.goesOn(d.now) {
+		p.turn = turn{from: d.now}
 	}
 	a := &asker{peer: p}
 	d.askers = append(d.askers, a)
 	return a
+}
+
+// makeRoom has the slowest of those give way whose turn has lasted long enough.
+// Peers of standing keep their places.
+func (d *donate) makeRoom() bool {
+	slowest := -1
+	for i, a := range d.askers {
+		if d.standing(a.peer) || d.now < a.peer.turn.from+chunkTurnMs {
+			continue
+		}
+		if slowest < 0 || a.peer.turn.pace(d.now) < d.askers[slowest].peer.turn.pace(d.now) {
+			slowest = i
+		}
+	}
+	if slowest < 0 {
+		return false
+	}
+	a := d.askers[slowest]
+	d.turnAway(a, func(chunkRequest) bool { return true })
+	a.peer.turn = turn{}
+	d.askers = slices.Delete(d.askers, slowest, slowest+1)
+	return true
 }
 
 // pump gives the askers whose turn it is a chunk each, as many as may leave.
@@ -106,8 +144,10 @@ func (d *donate) mayLeave() int {
 // left says that the last byte of a chunk left, or that its asker is gone.
 func (d *donate) left(handle uint64) {
 	for _, a := range d.askers {
-		if a.handle == handle {
+		if a.sending && a.handle == handle {
 			a.sending = false
+			a.peer.turn.chunks++
+			a.peer.turn.last = d.now
 		}
 		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
 	}

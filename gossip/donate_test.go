@@ -99,6 +99,56 @@ func TestSlowReaderKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// Peers that hold all places, and do not read or read slowly, give way in time; one
+// that reads fast stays, and so do those of standing.
+func TestSlowAskersGiveWay(t *testing.T) {
+	a := newAlone()
+	a.core.cfg.Trusted = []wire.PeerID{{1}}
+	for p := range byte(maxChunkAskers) {
+		a.wants(p+1, 0)
+		a.wants(p+1, 1)
+	}
+	a.core.Left(a.now, 2<<32) // peer 2 reads
+	a.now = chunkTurnMs - 1
+	if s := status(a.wants(99, 0)); s != wire.Busy {
+		t.Errorf("status %v before anybody's turn is over, want busy", s)
+	}
+	a.now++
+	for p := range byte(maxChunkAskers - 2) {
+		e := a.wants(100+p, 0)
+		if !slices.ContainsFunc(a.core.serve.donate.askers, func(q *asker) bool { return q.peer.id == wire.PeerID{100 + p} }) {
+			t.Fatalf("newcomer %d found no place: %v", p, e)
+		}
+	}
+	if s := status(a.wants(3, 2)); s == wire.Busy {
+		t.Error("one that gave way is not let in again when peer 2 is the slowest whose turn is over")
+	}
+	if s := status(a.wants(99, 1)); s != wire.Busy {
+		t.Errorf("status %v when only a peer of standing could give way, want busy", s)
+	}
+}
+
+// Who asks for one chunk after the other, and has nothing waiting in between, has
+// one turn all the same.
+func TestTurnsAreNotRenewed(t *testing.T) {
+	a := newAlone()
+	p := a.core.ensure(wire.PeerID{1}, true)
+	a.now = 1000
+	for i := range uint64(10) {
+		a.wants(1, i)
+		a.core.Left(a.now, 1<<32+i)
+		a.core.Effects()
+		a.now += chunkTurnMs / 4
+	}
+	if p.turn.from != 1000 || p.turn.chunks != 10 {
+		t.Errorf("turn %+v, want one of ten chunks", p.turn)
+	}
+	a.now += chunkTurnMs
+	if a.wants(1, 99); p.turn.from != a.now {
+		t.Errorf("turn %+v after a pause, want a new one", p.turn)
+	}
+}
+
 func TestAskerThatIsGone(t *testing.T) {
 	a := newAlone()
 	a.connect(1)

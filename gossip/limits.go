@@ -140,6 +140,10 @@ const (
 	// nobody notices. maxFruitless ends it when nobody has them.
 	historyBatch = 64
 	maxFruitless = 8
+	// stakeSlack is the part, one in so many, by which the work of two sides must
+	// differ to decide a fork: their counts of what they had in common differ by a
+	// round or two.
+	stakeSlack = 10
 	// minAttesters is the number of live peers from which their majority
 	// counts; with fewer, one peer's word has to do.
 	minAttesters = 3
@@ -220,6 +224,10 @@ const (
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another donor.
 	maxChunkAskers = 8
+	// chunkTurnMs is how long one that was let in keeps its place when others want
+	// it: some chunks on a slow link, and less than progressMs, after which those
+	// that wait look for another donor.
+	chunkTurnMs = 20_000
 	// maxChunksAway bounds the chunks that leave at once over all askers: four
 	// connections fill a link that one alone, far away, would not.
 	// maxChunksBeside is how many may leave beside payloads of the run: with n

@@ -27,6 +27,7 @@ type peer struct {
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int
 	stateDiffers bool
+	same         bool // its last beat showed the chain of this node
 
 	// roster: when it was last asked, and the dialling of its addresses.
 	askedRoster bool
@@ -38,6 +39,7 @@ type peer struct {
 	chunkAt       Time // when its last chunk came, or the first was asked for
 	chunkAfter    Time // no chunk before: it was busy
 	badTips       int  // how often its tips were refused or spoken against
+	turn          turn // at being given chunks
 	serving       int
 	parked        int
 	asks          int  // costly requests in the second that began at asksFrom
