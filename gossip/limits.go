@@ -134,6 +134,10 @@ const (
 	// ownRetryMs is the pause before a peer is asked again for own deltas that it
 	// could not tell: it is joining itself, or busy.
 	ownRetryMs = 1_000
+	// ownToldMs is the least time between two such answers to one peer: with 100,000
+	// headers in the window one takes milliseconds of the loop. A node whose disk was
+	// lost asks once in its life.
+	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
 	// once a beat period, where tips were taken whole: with eight deltas a round
 	// 128 KiB, so that a window of 256 rounds of 24 fragments takes minutes and

@@ -67,6 +67,17 @@ func (o *own) take(p *peer, b []byte) error {
 	return nil
 }
 
+// newest tells a peer its newest deltas, now and then: looking for them goes
+// through all headers of the window, and who was told once knows.
+func (s *serve) newest(handle uint64, p *peer) {
+	if s.now < p.toldOwn {
+		s.status(handle, wire.Busy)
+		return
+	}
+	p.toldOwn = s.now + ownToldMs
+	s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
+}
+
 // newestOf are the headers of an author's highest rounds that this node has met,
 // one a fragment, with or without their payloads.
 func (s *serve) newestOf(author wire.PeerID) []wire.SignedHeader {

@@ -79,3 +79,21 @@ func TestOwnDeltasCannotBeInvented(t *testing.T) {
 		t.Errorf("believed %v, done %t", rounds, known)
 	}
 }
+
+// Looking for a peer's deltas takes long: it is done for each now and then.
+func TestOwnDeltasAreToldRarely(t *testing.T) {
+	a := newAlone()
+	request := wire.Request{Kind: wire.GetOwn}
+	for peer := range byte(3) {
+		if s := status(a.ask(1, peer+1, request)); s != wire.OK {
+			t.Errorf("status %v for the first request of peer %d", s, peer+1)
+		}
+		if s := status(a.ask(2, peer+1, request)); s != wire.Busy {
+			t.Errorf("status %v for the second request of peer %d, want busy", s, peer+1)
+		}
+	}
+	a.now += ownToldMs
+	if s := status(a.ask(3, 1, request)); s != wire.OK {
+		t.Errorf("status %v after a while", s)
+	}
+}

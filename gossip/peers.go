@@ -52,8 +52,8 @@ type peer struct {
 	auditAfter   Time
 	auditPauseMs int64
 
-	// own: not before.
-	ownAfter Time
+	// own: not before, asking it and telling it.
+	ownAfter, toldOwn Time
 
 	// repair: not before, and the pause after the next fruitless one.
 	repairAfter   Time

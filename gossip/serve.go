@@ -107,7 +107,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 	case wire.GetTips:
 		s.tips(handle, p, r.At)
 	case wire.GetOwn:
-		s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
+		s.newest(handle, p)
 	}
 }
 
