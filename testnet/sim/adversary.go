@@ -93,15 +93,16 @@ var behaviours = map[AttackKind]behaviour{
 type liar struct {
 	Attack
 	behaviour
-	n        *Node
-	made     map[uint64][]byte      // by seq: what its learner made, where it signed something else
-	payloads map[wire.Digest][]byte // of deltas that its core knows nothing of
-	claimed  []uint64               // tokens in all that it signed, by fragment
-	proofs   []wire.Evidence        // to be published later
-	edge     []edgeDelta
-	invented *invention
-	keys     []ed25519.PrivateKey // that it made, besides its own
-	acted    int
+	n         *Node
+	made      map[uint64][]byte      // by seq: what its learner made, where it signed something else
+	payloads  map[wire.Digest][]byte // of deltas that its core knows nothing of
+	claimed   []uint64               // tokens in all that it signed, by fragment
+	proofs    []wire.Evidence        // to be published later
+	edge      []edgeDelta
+	invented  *invention
+	keys      []ed25519.PrivateKey // that it made, besides its own
+	forgotten int                  // keys made before those
+	acted     int
 }
 
 // newLiar returns nil for an honest node.
@@ -205,7 +206,7 @@ func oddHalf(n *Node) bool  { return n.index%2 == 1 }
 func (l *liar) freshKey() ed25519.PrivateKey {
 	var seed [ed25519.SeedSize]byte
 	binary.LittleEndian.PutUint64(seed[:], uint64(l.n.index)+1)
-	binary.LittleEndian.PutUint64(seed[8:], uint64(len(l.keys))+1)
+	binary.LittleEndian.PutUint64(seed[8:], uint64(l.forgotten+len(l.keys))+1)
 	key := ed25519.NewKeyFromSeed(seed[:])
 	l.keys = append(l.keys, key)
 	l.n.w.checks.faulty[wire.PeerIDOf(key)] = true

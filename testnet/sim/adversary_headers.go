@@ -73,12 +73,21 @@ func (l *liar) forge(p int, round uint32) wire.SignedHeader {
 }
 
 func (l *liar) forgeBy(key ed25519.PrivateKey, p int, round uint32) wire.SignedHeader {
+	return l.forgeOf(key, p, round, 1)
+}
+
+// forgeSecond is another delta than forgeBy's for the same round.
+func (l *liar) forgeSecond(key ed25519.PrivateKey, p int, round uint32) wire.SignedHeader {
+	return l.forgeOf(key, p, round, 2)
+}
+
+func (l *liar) forgeOf(key ed25519.PrivateKey, p int, round uint32, tokens uint64) wire.SignedHeader {
 	payload, err := codec.Encode(l.n.w.s.Params.Codec, make([]float32, l.n.w.plan[p].Len))
 	if err != nil {
 		panic("sim: a liar's payload: " + err.Error())
 	}
 	return l.sign(key, wire.Header{
-		Author: wire.PeerIDOf(key), Fragment: uint16(p), Round: round, Steps: 1, Tokens: 1, Precision: 1,
+		Author: wire.PeerIDOf(key), Fragment: uint16(p), Round: round, Steps: 1, Tokens: tokens, Precision: 1,
 	}, payload)
 }
 
@@ -125,10 +134,15 @@ func actHollow(l *liar) {
 }
 
 func (l *liar) announceHollow(key ed25519.PrivateKey, p int, round uint32) {
+	l.tell(l.hollowHeader(key, p, round), everybody)
+}
+
+// hollowHeader is the message of a header without a payload.
+func (l *liar) hollowHeader(key ed25519.PrivateKey, p int, round uint32) []byte {
 	params := l.n.w.s.Params
 	h := wire.Header{
 		Fragment: uint16(p), Round: round, Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,
 		Precision: 1, Codec: uint8(params.Codec), Size: uint32(codec.MaxSize(params.Codec, l.n.w.plan[p].Len)), Payload: wire.Digest{1},
 	}
-	l.tell(wire.EncodeHeader(wire.SignHeader(key, l.n.w.run, h), nil), everybody)
+	return wire.EncodeHeader(wire.SignHeader(key, l.n.w.run, h), nil)
 }

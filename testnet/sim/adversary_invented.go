@@ -12,18 +12,17 @@ import (
 // invention is a chain that a liar folded by itself, from genesis, of deltas that
 // it signed for nobody: sound to the last bit, and worth nothing.
 type invention struct {
-	tips   []*outer.Tip
-	links  [][]outer.Link
-	blobs  map[wire.Digest][]byte
-	answer []byte // to whoever asks for tips
-	beat   wire.Beat
+	tips     []*outer.Tip
+	links    [][]outer.Link
+	blobs    map[wire.Digest][]byte
+	manifest wire.Manifest
+	beat     wire.Beat
 }
 
 // invent folds so many rounds of each fragment, far from where training leads.
 func (l *liar) invent(rounds uint32) *invention {
 	w := l.n.w
 	v := &invention{blobs: map[wire.Digest][]byte{}}
-	var m wire.Manifest
 	for p, tip := range w.genesis {
 		links := []outer.Link{{}}
 		for tip.Round < rounds {
@@ -36,9 +35,8 @@ func (l *liar) invent(rounds uint32) *invention {
 		links[0].State = w.genesis[p].State
 		links = links[max(0, len(links)-int(w.s.Params.WindowUnion)):]
 		v.tips, v.links = append(v.tips, tip), append(v.links, links)
-		m.Fragments = append(m.Fragments, v.cut(tip, links))
+		v.manifest.Fragments = append(v.manifest.Fragments, v.cut(tip, links))
 	}
-	v.answer = found(wire.EncodeManifest(l.n.key, w.run, m))
 	v.show(l)
 	return v
 }
@@ -93,8 +91,12 @@ func (v *invention) show(l *liar) {
 }
 
 // actInvented invents a chain of about as many rounds as the run has, so that its
-// base is not ahead of anybody, or of Ahead more, and shows it from then on.
+// base is not ahead of anybody, or of Ahead more, and shows it from then on. Liars
+// show one and the same.
 func actInvented(l *liar) {
+	if l.invented == nil {
+		l.invented = l.n.w.invention()
+	}
 	if l.invented == nil {
 		l.invented = l.invent(l.victim().machine.Rounds().Closed(0) + l.Ahead)
 	}
@@ -104,6 +106,16 @@ func actInvented(l *liar) {
 		b.Incarnation++ // later than that of its core's beats
 		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
 	}
+}
+
+// invention is what some liar invented, nil for nothing.
+func (w *World) invention() *invention {
+	for _, n := range w.nodes {
+		if n.liar != nil && n.liar.invented != nil {
+			return n.liar.invented
+		}
+	}
+	return nil
 }
 
 // sayInvented keeps the beats of the core to itself.
@@ -118,7 +130,7 @@ func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	case wire.GetRounds:
 		return found(wire.EncodeRounds(v.rounds(q.Ranges)))
 	case wire.GetManifest, wire.GetTips:
-		return v.answer
+		return found(wire.EncodeManifest(l.n.key, l.n.w.run, v.manifest))
 	case wire.GetChunk:
 		return found(v.blobs[q.Digest])
 	}

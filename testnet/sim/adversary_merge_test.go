@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -37,12 +38,19 @@ func mergeWorld(seed uint64, merge mergeOf, liars int, attack Attack) Scenario {
 	return s
 }
 
+// mergeSeeds is over how many seeds losses are averaged.
+func mergeSeeds() uint64 {
+	if os.Getenv("ATOLL_LONG") != "" {
+		return 5
+	}
+	return 1
+}
+
 // lossOf is the geometric mean of the final losses of some seeds.
 func lossOf(t *testing.T, merge mergeOf, liars int, attack Attack) float64 {
 	t.Helper()
-	const seeds = 5
-	sum := 0.0
-	for seed := range uint64(seeds) {
+	sum, seeds := 0.0, mergeSeeds()
+	for seed := range seeds {
 		w, err := New(mergeWorld(seed+1, merge, liars, attack))
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +61,7 @@ func lossOf(t *testing.T, merge mergeOf, liars int, attack Attack) float64 {
 		}
 		sum += math.Log(Loss(w.Anchors()))
 	}
-	return math.Exp(sum / seeds)
+	return math.Exp(sum / float64(seeds))
 }
 
 // Final losses with 0, 1 and 2 of 8 learners that flip the sign of what they made,
@@ -76,4 +84,37 @@ func TestMergesUnderLiars(t *testing.T) {
 		table.WriteByte('\n')
 	}
 	t.Logf("final loss of %.0f at the start\n| merge | no liar | 1 of 8, x-1 | 2 of 8, x-1 | 1 of 8, x-10 | 2 of 8, x-10 |\n%s", Loss(initial()), table.String())
+	calm := func(name string) float64 { return losses[name][0] }
+	for name, bound := range map[string]float64{"RDA (default)": 20, "centred clipping": 2} {
+		if got := losses[name][3]; got > bound*calm(name) {
+			t.Errorf("%s: loss %.3g with one liar, %.3g without; at most %g times as much", name, got, calm(name), bound)
+		}
+	}
+	if got := losses["centred clipping"][4]; got > 4*calm("centred clipping") {
+		t.Errorf("centred clipping: loss %.3g with two liars", got)
+	}
+	if got := losses["mean, no norm reference"][3]; got < Loss(initial()) {
+		t.Errorf("a mean without norm reference comes to %.3g with a liar: the liar is too tame to test anything", got)
+	}
+}
+
+// A liar that claims the most that genesis allows has the largest share that it
+// allows. Final losses by that share: a third or less leaves honest learners the say.
+func TestSharesUnderInflation(t *testing.T) {
+	flip := Attack{Kind: Inflate, Times: -1}
+	for _, share := range []float64{0.5, 0.34, 0.25, 0.15} {
+		row := ""
+		for _, m := range merges[3:] {
+			capped := mergeOf{m.name, func(p *outer.Params) {
+				m.set(p)
+				p.MaxShare, p.Quorum = share, int(1/share)+1
+			}}
+			one, two := lossOf(t, capped, 1, flip), lossOf(t, capped, 2, flip)
+			row += fmt.Sprintf(" %.3g | %.3g |", one, two)
+			if share <= 0.25 && one > Loss(initial())/100 {
+				t.Errorf("%s, share %g: loss %.3g with one inflating liar", m.name, share, one)
+			}
+		}
+		t.Logf("| %g |%s", share, row)
+	}
 }

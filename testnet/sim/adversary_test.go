@@ -57,6 +57,10 @@ func strange(s *Scenario) {
 	observing(s)
 }
 
+// usual are the limits on claims that a new run has: 1,024 steps, and 64 times the
+// usual batch.
+func usual(s *Scenario) { s.Params.MaxSteps, s.Params.MaxTokensPerStep = 1024, 64*TokensPerStep }
+
 // observing makes the liar a stranger to training.
 func observing(s *Scenario) { s.Founders[honestNodes].Observer = true }
 
@@ -77,6 +81,7 @@ var sieges = []siege{
 	{name: "not finite int4", kind: Unfinite, from: 5000, spoil: inline, says: "scale"},
 	{name: "garbage payloads", kind: Garbage, from: 5000, says: "payload"},
 	{name: "inflated", kind: Inflate, times: -1, wins: "a liar of the largest weight cancels all others: its share is half, whatever it claims"},
+	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "one delta may claim more tokens than the budget"},
 	{name: "equivocation", kind: Equivocate, from: 5000, says: "signed two deltas"},
 	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, says: "signed two deltas"},
 	{name: "late proof", kind: LateProof, times: 12, says: "signed two deltas"},
@@ -89,6 +94,7 @@ var sieges = []siege{
 	{name: "windows edge", kind: WindowsEdge, spoil: narrow},
 	{name: "windows edge for ever", kind: WindowsEdge, times: 1, spoil: narrow, wins: "deltas of fresh keys for old rounds keep a run from its end"},
 	{name: "false beats", kind: FalseBeats, from: 5000},
+	{name: "false beats, usual limits", kind: FalseBeats, from: 5000, spoil: usual, wins: "a claim is bounded by what one delta may carry: more than the budget"},
 	{name: "false beats, observer", kind: FalseBeats, spoil: observing},
 	{name: "fresh beats", kind: FreshBeats, times: 40},
 	{name: "withheld from all", kind: WithholdAll},
@@ -217,4 +223,52 @@ func (c cost) against(calm cost) string {
 	return fmt.Sprintf("%.3g (%.3g) | %.1f (%.1f) | %.0f (%.0f) | %.0f (%.0f) | %.1f | %.2f (%.2f) | %.2f (%.2f) | %.1f | %.1f | %.0f (%.0f) | %.0f",
 		c.loss, calm.loss, c.ms/1000, calm.ms/1000, c.rounds, calm.rounds, c.steps, calm.steps, c.idle/1000, c.in/1e6, calm.in/1e6,
 		c.out/1e6, calm.out/1e6, c.refolds, c.installs, c.ledger, calm.ledger, c.peers)
+}
+
+// Of nine nodes so many are strangers that lie together: they attest each other's
+// word. Below half of those that a node sees they bring nobody to give up a chain.
+func TestSybilsBelowHalf(t *testing.T) {
+	for _, liars := range []int{1, 2, 4} {
+		for _, ahead := range []uint32{0, 200} {
+			s := siege{kind: InventedRun, spoil: strange}.scenario(siegeSeed)
+			s.Founders = make([]NodeSpec, 9)
+			for i := range liars {
+				s.Founders[8-i] = NodeSpec{Observer: true, Attack: Attack{Kind: InventedRun, From: 15_000, Ahead: ahead}}
+			}
+			w, err := New(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Finish()
+			if w.Err() != nil {
+				t.Errorf("%d of 9, %d rounds ahead: %v", liars, ahead, w.Err())
+			}
+			siege{}.check(t, w)
+		}
+	}
+}
+
+// With 2 of 8 learners that lie together in each way that touches deltas and headers
+// the others still come to one chain.
+func TestTwoOfEight(t *testing.T) {
+	for _, a := range []siege{
+		{kind: SignFlip, times: 1}, {kind: Unfinite, from: 5000}, {kind: Equivocate, from: 5000},
+		{kind: LateProof, times: 9, spoil: narrow}, {kind: WithholdAll}, {kind: WrongPayloads, from: 5000}, {kind: FalseBeats, from: 5000},
+		{kind: FalseStates, from: 12_000}, {kind: WindowsEdge, spoil: narrow},
+	} {
+		t.Run(string(a.kind), func(t *testing.T) {
+			s := a.scenario(siegeSeed)
+			liar := s.Founders[honestNodes]
+			s.Founders = append(make([]NodeSpec, 6), liar, liar)
+			w, err := New(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Finish()
+			if w.Err() != nil {
+				t.Error(w.Err())
+			}
+			a.check(t, w)
+		})
+	}
 }
