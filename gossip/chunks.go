@@ -188,7 +188,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose donors all have enough to do
-	for i := t.first; i < len(t.chunks) && t.flying < maxChunkCalls; i++ {
+	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now); i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
@@ -313,4 +313,39 @@ func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
 	t.gave[p.id] = true
 	t.progress = s.now
 	s.emit(StoreChunk{Digest: c.digest, Bytes: b})
+}
+
+// chunkNotStored says that the own disk could not take a chunk.
+func (s *snapshot) chunkNotStored(id wire.Digest) {
+	t := &s.transfer
+	i := slices.IndexFunc(t.chunks, func(c chunk) bool { return c.digest == id && c.state == chunkStored })
+	if i < 0 {
+		return // of an earlier fetch, or the last one: then the tips cannot be put together
+	}
+	c := &t.chunks[i]
+	c.state = chunkMissing
+	t.missing++
+	t.have -= int64(c.size)
+	t.first = min(t.first, i)
+	s.disk.failed(s.now)
+	t.progress = s.disk.until // nobody else is to blame
+}
+
+// diskPause is how a fetch goes on when the own disk has failed to take something.
+type diskPause struct {
+	until Time // nothing is asked for before
+	slow  Time // one chunk at a time until then: most likely the next will not fit either
+}
+
+func (d *diskPause) failed(now Time) { d.until, d.slow = now+diskRetryMs, now+diskSlowMs }
+
+// takes is how many chunks may be in flight.
+func (d *diskPause) takes(now Time) int {
+	switch {
+	case now < d.until:
+		return 0
+	case now < d.slow:
+		return 1
+	}
+	return maxChunkCalls
 }

@@ -283,15 +283,30 @@ func (c *Core) CancelFetch(now Time) {
 
 // Installed says that the tips of the last Snapshot are in place. Until then the
 // rounds of this node are about to change as a whole, and no repair begins. If
-// they could not be installed: TipsRefused.
+// they could not be installed: TipsRefused or TipsNotStored.
 func (c *Core) Installed(now Time) {
 	c.at(now)
 	c.snapshot.installed()
 	c.history.taken()
 }
 
-// TipsRefused says that the tips of the last Snapshot do not fit the run, or
-// could not be put together: other donors are asked before theirs.
+// TipsNotStored says that this node could not keep the tips of the last Snapshot,
+// or all chunks of them. Nobody is to blame: a later fetch goes on where this one
+// was, not before the disk may have recovered.
+func (c *Core) TipsNotStored(now Time) {
+	c.at(now)
+	c.snapshot.notStored()
+}
+
+// ChunkNotStored says that the chunk of a StoreChunk could not be kept. It is
+// fetched again.
+func (c *Core) ChunkNotStored(now Time, id wire.Digest) {
+	c.at(now)
+	c.snapshot.chunkNotStored(id)
+}
+
+// TipsRefused says that the tips of the last Snapshot do not fit the run: other
+// donors are asked before theirs.
 func (c *Core) TipsRefused(now Time) {
 	c.at(now)
 	c.snapshot.refused()

@@ -131,7 +131,8 @@ type (
 	// a restart they are Config.Resume.
 	Fetching struct{ At []uint32 }
 
-	// StoreChunk keeps one verified chunk of the snapshot being fetched.
+	// StoreChunk keeps one verified chunk of the snapshot being fetched. If that
+	// cannot be done: ChunkNotStored.
 	StoreChunk struct {
 		Digest wire.Digest
 		Bytes  []byte

@@ -40,6 +40,7 @@ type node struct {
 	withhold bool                // never answers payload requests
 	ignores  wire.RequestKind    // never answers those
 	refuses  func(Snapshot) bool // finds that the tips do not fit the run
+	full     bool                // has no room on its disk for chunks and tips
 	corrupt  bool                // answers them with wrong bytes
 	mute     bool                // receives and says nothing
 	lie      func(kind wire.RequestKind, body []byte) []byte
@@ -113,7 +114,7 @@ func (n *node) carry(e Effect) {
 	case Fetching:
 		n.resume = e.At
 	case StoreChunk:
-		n.chunks[e.Digest] = e.Bytes
+		n.storeChunk(e)
 	case Snapshot:
 		n.install(e)
 	case Drop:
@@ -328,10 +329,23 @@ func (n *node) store(e Fetched) {
 	})
 }
 
+func (n *node) storeChunk(e StoreChunk) {
+	if n.full {
+		n.w.after(1, func() { n.do(func() { n.core.ChunkNotStored(n.w.now, e.Digest) }) })
+		return
+	}
+	n.chunks[e.Digest] = e.Bytes
+}
+
 func (n *node) install(e Snapshot) {
 	n.effects = append(n.effects, e)
 	if n.refuses != nil && n.refuses(e) {
 		n.core.TipsRefused(n.w.now)
+		n.core.FetchTips(n.w.now)
+		return
+	}
+	if n.full {
+		n.core.TipsNotStored(n.w.now)
 		n.core.FetchTips(n.w.now)
 		return
 	}

@@ -23,6 +23,7 @@ type snapshot struct {
 	disputes int                  // manifests of this fetch that were spoken against
 	took     Time                 // when tips were last put in place; 0: digests were equal since
 	resume   []uint32             // rounds of tips of which chunks are stored, nil for none
+	disk     diskPause
 	donor    wire.PeerID
 	manifest wire.Manifest
 	ballot   ballot
@@ -49,7 +50,7 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 		return
 	}
 	s.stage, s.prefer, s.only = choosing, prefer, only
-	s.began, s.after, s.disputes = s.now, s.now, 0
+	s.began, s.after, s.disputes = s.now, max(s.now, s.disk.until), 0
 	if only {
 		delete(s.tried, prefer)
 	}
@@ -85,6 +86,13 @@ func (s *snapshot) refused() {
 	}
 	s.resume = nil
 	s.failed++
+	s.cancel()
+}
+
+// notStored says that the own disk could not take the tips.
+func (s *snapshot) notStored() {
+	delete(s.tried, s.donor)
+	s.disk.failed(s.now)
 	s.cancel()
 }
 

@@ -165,6 +165,42 @@ func TestOnlyDonorIsSlowToAnswer(t *testing.T) {
 	}
 }
 
+// A joiner whose disk fills up, after any number of chunks, fetches little in vain
+// until there is room, blames nobody for it, and then gets in with what it had.
+func TestFullDiskOfAJoiner(t *testing.T) {
+	const chunks, minutes = 4, 2
+	for _, k := range []int{0, 1, 3*chunks - 1, 3 * chunks} {
+		w := donors(t, 66, 2, chunks, 2000)
+		n := w.join(w.nodes[0].id)
+		n.full = k == 0
+		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
+			t.Fatalf("%d chunks never came", k)
+		}
+		n.full = true
+		w.runUntil(w.now + minutes*60_000)
+		if n.core.FailedDonors() != 0 {
+			t.Errorf("full after %d chunks: %d donors are said to have failed", k, n.core.FailedDonors())
+		}
+		for _, p := range n.core.peers.list {
+			if p.badTips != 0 || p.refused != "" {
+				t.Errorf("full after %d chunks: a donor is blamed: %d, %q", k, p.badTips, p.refused)
+			}
+		}
+		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize
+		if most := int64(maxChunkCalls+minutes*60_000/diskRetryMs) * wire.ChunkSize; inVain > most {
+			t.Errorf("full after %d chunks: %d bytes came in vain, at most %d", k, inVain, most)
+		}
+		came, stored := n.link.got, len(n.chunks)
+		n.full = false
+		if !w.runUntilTrue(w.now+60_000, w.equal) {
+			t.Fatalf("full after %d chunks: the joiner did not get in when there was room", k)
+		}
+		if left := int64(3*chunks-stored+1) * wire.ChunkSize; n.link.got-came > left {
+			t.Errorf("full after %d chunks: %d bytes came when there was room, want %d", k, n.link.got-came, left)
+		}
+	}
+}
+
 // Eight joiners at once all get in, about as fast as the donors' links allow and
 // about as fast as each other, while every round's payloads go on.
 func TestEightJoinersAtOnce(t *testing.T) {

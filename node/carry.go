@@ -41,7 +41,7 @@ func (n *node) carry(e core.Effect) {
 		n.work.disk.put(func() { n.check("store header", n.store.PutHeader(e.Header.Header.ID(n.run), e.Header)) })
 	case gossip.StoreChunk:
 		n.chunksAt = time.Now()
-		n.work.disk.put(func() { n.check("store chunk", n.store.PutChunk(e.Digest, e.Bytes)) })
+		n.work.disk.put(func() { n.storeChunk(e) })
 	case core.StoreOwn:
 		n.work.disk.put(func() { n.storeOwn(e) })
 	case core.StoreDelta:
@@ -217,14 +217,9 @@ func (n *node) install(m wire.Manifest) {
 	var left leftChain
 	if err == nil {
 		left, err = n.keepInstalled(tips, links)
-	} else {
-		n.check("drop chunks", n.store.DropChunks()) // the donor's, or this disk's, are not worth keeping
 	}
 	if err != nil {
-		n.post(func(now core.Time) {
-			n.log.Error("install tips", "from", m.Author, "err", err)
-			n.machine.InstallFailed(now)
-		})
+		n.notInstalled(m, err)
 		return
 	}
 	epoch := n.tips.epoch
@@ -244,9 +239,32 @@ func (n *node) install(m wire.Manifest) {
 	})
 }
 
+// errUnfit: tips are not what the run's can be, so their donor is to blame.
+var errUnfit = errors.New("the tips do not fit this run")
+
+// notInstalled has other tips fetched where these do not fit. Whatever else went
+// wrong is this disk's doing: the chunks stay, and what it lacks of them is
+// fetched again when it may have room.
+func (n *node) notInstalled(m wire.Manifest, err error) {
+	unfit := errors.Is(err, errUnfit)
+	if unfit {
+		n.log.Error("install tips", "from", m.Author, "err", err)
+		n.check("drop chunks", n.store.DropChunks())
+	} else {
+		n.check("install tips", err)
+	}
+	n.post(func(now core.Time) {
+		if unfit {
+			n.machine.InstallFailed(now)
+		} else {
+			n.machine.TipsNotStored(now)
+		}
+	})
+}
+
 func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 	if len(m.Fragments) != len(n.plan) {
-		return nil, nil, fmt.Errorf("manifest of %v: %d fragments, the run has %d", m.Author, len(m.Fragments), len(n.plan))
+		return nil, nil, fmt.Errorf("%w: manifest of %v with %d fragments, the run has %d", errUnfit, m.Author, len(m.Fragments), len(n.plan))
 	}
 	var tips []*outer.Tip
 	var history [][]outer.Link
@@ -254,6 +272,9 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 		var blob []byte
 		for _, d := range f.Chunks {
 			chunk, err := n.store.Chunk(d)
+			if errors.Is(err, store.ErrCorrupt) {
+				n.check("drop damaged chunk", n.store.DropChunk(d))
+			}
 			if err != nil {
 				return nil, nil, err
 			}
@@ -261,7 +282,7 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 		}
 		tip, links, err := core.DecodeSnapshot(blob, f, n.plan[p], n.genesis.Outer)
 		if err != nil {
-			return nil, nil, fmt.Errorf("fragment %d: %w", p, err)
+			return nil, nil, fmt.Errorf("%w: fragment %d: %w", errUnfit, p, err)
 		}
 		tips, history = append(tips, tip), append(history, links)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/gossip"
 	"atoll/node/core"
 	"atoll/node/store"
 )
@@ -94,6 +95,14 @@ func (n *node) storeOwn(e core.StoreOwn) {
 			n.machine.OwnNotStored(now, e)
 		}
 	})
+}
+
+// storeChunk keeps a chunk of tips, or tells that it is still missing.
+func (n *node) storeChunk(e gossip.StoreChunk) {
+	err := n.store.PutChunk(e.Digest, e.Bytes)
+	if n.check("store chunk", err); err != nil {
+		n.post(func(now core.Time) { n.machine.ChunkNotStored(now, e.Digest) })
+	}
 }
 
 // storeDelta checks that a payload decodes and keeps it.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -67,6 +68,64 @@ func TestFullDisk(t *testing.T) {
 	checkLogged(t, m.cfg.Dir, end)
 	if _, err := Verify(t.Context(), m.cfg.Dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// A joiner without room for the chunks of the tips says so and waits with its
+// donor, which is not to blame; once there is room it gets in.
+func TestFullDiskOfAJoiner(t *testing.T) {
+	t.Parallel()
+	text := toyText(t)
+	peer := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: text, Pace: slowPace})
+	peer.until("it has something to give", folded(2000))
+	var roomy atomic.Bool
+	m := launch(t, Config{Link: peer.link(), Data: text, Pace: slowPace, disk: store.Disk{Before: func(op store.Op) error {
+		if !roomy.Load() && strings.Contains(op.Path, "chunks") {
+			return syscall.ENOSPC
+		}
+		return nil
+	}}})
+	m.until("it says so", func(s status.Snapshot) bool { return len(diskEvents(s)) > 0 })
+	roomy.Store(true)
+	m.until("it contributes", contributes)
+	for _, e := range m.leave().Events {
+		if strings.Contains(e.Text, "another donor") || strings.Contains(e.Text, "from genesis") {
+			t.Errorf("%s: %s", e.Kind, e.Text)
+		}
+	}
+	peer.leave()
+}
+
+// What went wrong while tips were put together is the donor's doing only where
+// they do not fit the run.
+func TestWhoseTipsDoNotFit(t *testing.T) {
+	l := newLedger(t)
+	defer l.close()
+	var d donor
+	bases := l.newTips()
+	m := l.offer(&d, bases, l.donations(bases, 4))
+	n := l.loader()
+	var last wire.Digest
+	for _, f := range m.Fragments {
+		for _, last = range f.Chunks {
+			chunk, _ := d.chunk(last)
+			l.check(l.store.PutChunk(last, chunk))
+		}
+	}
+	if _, _, err := n.assemble(m); err != nil {
+		t.Fatal(err)
+	}
+	m.Fragments[0].State[0] ^= 1
+	if _, _, err := n.assemble(m); !errors.Is(err, errUnfit) {
+		t.Errorf("tips with another state: %v", err)
+	}
+	m.Fragments[0].State[0] ^= 1
+	l.check(os.WriteFile(filepath.Join(l.dir, "chunks", hex.EncodeToString(last[:])), []byte("damaged"), 0o600))
+	if _, _, err := n.assemble(m); err == nil || errors.Is(err, errUnfit) || l.store.HasChunk(last) || !l.store.HasChunk(m.Fragments[0].Chunks[0]) {
+		t.Errorf("a damaged chunk: %v, kept %v", err, l.store.HasChunk(last))
+	}
+	if _, _, err := n.assemble(m); err == nil || errors.Is(err, errUnfit) {
+		t.Errorf("a chunk that is missing: %v", err)
 	}
 }
 

@@ -258,6 +258,23 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 // that is in goes on with what it has, and repair decides anew.
 func (m *Machine) InstallFailed(now Time) {
 	m.gossip.TipsRefused(gossip.Time(now))
+	m.fetchAgain(now)
+}
+
+// TipsNotStored says that the own disk could not take the tips, or has lost a
+// part of them. The same ones are fetched as far as they are missing, in a while.
+func (m *Machine) TipsNotStored(now Time) {
+	m.gossip.TipsNotStored(gossip.Time(now))
+	m.fetchAgain(now)
+}
+
+// ChunkNotStored says that the own disk could not take a chunk of a StoreChunk.
+func (m *Machine) ChunkNotStored(now Time, id wire.Digest) {
+	m.gossip.ChunkNotStored(gossip.Time(now), id)
+	m.pump(now)
+}
+
+func (m *Machine) fetchAgain(now Time) {
 	if m.joins() {
 		m.enter(now, Fetching)
 		m.gossip.FetchTips(gossip.Time(now))

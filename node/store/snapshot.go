@@ -54,6 +54,17 @@ func (s *Store) Chunk(d wire.Digest) ([]byte, error) {
 	return b, nil
 }
 
+// DropChunk removes a chunk that is damaged: it is fetched again.
+func (s *Store) DropChunk(d wire.Digest) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := s.disk.remove(s.path(file{chunksDir, hexName(d)})); err != nil {
+		return fmt.Errorf("drop chunk %v: %w", d, err)
+	}
+	return nil
+}
+
 // DropChunks removes all chunks: the snapshot is installed or given up.
 func (s *Store) DropChunks() error {
 	if err := s.writable(); err != nil {

@@ -100,10 +100,12 @@ func (d *disk) raiseMark(p int, round uint32) {
 	}
 }
 
-func (d *disk) putChunk(id wire.Digest, b []byte) {
+// putChunk reports whether there was room.
+func (d *disk) putChunk(id wire.Digest, b []byte) bool {
 	if !d.full {
 		d.chunks[id] = b
 	}
+	return !d.full
 }
 
 func (d *disk) putEvidence(e wire.Evidence) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -75,6 +76,12 @@ func (n *Node) cutChunks(p int, round uint32, f *wire.FragmentManifest) {
 	}
 }
 
+func (n *Node) storeChunk(e gossip.StoreChunk) {
+	if !n.disk.putChunk(e.Digest, e.Bytes) {
+		n.machine.ChunkNotStored(n.clock(), e.Digest)
+	}
+}
+
 // install puts the chunks of a manifest together.
 func (n *Node) install(m wire.Manifest) {
 	var tips []*outer.Tip
@@ -85,7 +92,7 @@ func (n *Node) install(m wire.Manifest) {
 			blob = append(blob, n.disk.chunks[d]...)
 		}
 		if uint64(len(blob)) < f.Size { // the disk was full when some came
-			n.machine.InstallFailed(n.clock())
+			n.machine.TipsNotStored(n.clock())
 			return
 		}
 		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.s.Params)
@@ -99,7 +106,7 @@ func (n *Node) install(m wire.Manifest) {
 		tips, history = append(tips, n.w.folder.intern(tip)), append(history, links)
 	}
 	if !n.disk.install(tips, history) {
-		n.machine.InstallFailed(n.clock())
+		n.machine.TipsNotStored(n.clock())
 		return
 	}
 	n.Installs++

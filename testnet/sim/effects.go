@@ -29,7 +29,7 @@ func (n *Node) carry(e core.Effect) {
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.reply(e)
 	case gossip.StoreChunk:
-		n.later(diskMs, func() { n.disk.putChunk(e.Digest, e.Bytes) })
+		n.later(diskMs, func() { n.storeChunk(e) })
 	case core.StoreOwn:
 		n.later(diskMs, func() { n.storeOwn(e) })
 	case core.StoreDelta:
