@@ -150,11 +150,12 @@ func (b *beats) compare(p *peer) {
 	}
 	rounds := lagged(p.beat.Closed, p.beat.Lag)
 	chain, state, ok := b.digestsAt(rounds)
-	if !ok || chain != p.beat.Chain {
+	if p.same = ok && chain == p.beat.Chain; !p.same {
 		p.unequal++
 		return
 	}
 	p.unequal, p.repairPauseMs = 0, 0
+	p.common = rounds[0]
 	for f, r := range rounds {
 		b.common[f] = max(b.common[f], r)
 	}

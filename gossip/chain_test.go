@@ -21,7 +21,8 @@ type fakeChain struct {
 	boast     uint64                   // tokens that it only says it folded
 	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
 	bases     [][]uint32               // kept, unless nil
-	wrong     map[int]uint32           // by fragment: from which round on states are miscalculated
+	stake     map[wire.PeerID]uint64
+	wrong     map[int]uint32 // by fragment: from which round on states are miscalculated
 }
 
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
@@ -126,7 +127,12 @@ func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 	return out
 }
 
+func (c *fakeChain) Stake(author wire.PeerID, _ uint32) uint64 { return c.stake[author] }
+
 func (c *fakeChain) Contributed(author wire.PeerID) bool {
+	if c.stake[author] > 0 {
+		return true
+	}
 	for f, closed := range c.closed {
 		for r := uint32(1); r <= closed; r++ {
 			if slices.ContainsFunc(c.rounds[f][r], func(id wire.Digest) bool { return c.held[id].Header.Author == author }) {

@@ -40,10 +40,9 @@ const (
 //
 //   - a node behind the other's base takes tips;
 //   - chains that agree at the newer of the two bases unite;
-//   - chains that agree at the older base only: the node whose base is newer
-//     cannot refold across the fork and takes tips;
-//   - chains that agree at neither, or fragments that contradict each other:
-//     fewer folded tokens take tips, ties the larger digest;
+//   - chains that agree at the older base only cannot be united by the node whose
+//     base is newer: see choose, as for chains that agree at neither, and for
+//     fragments that contradict each other;
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
@@ -61,14 +60,20 @@ func (r *repair) judge(s *session) decision {
 	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
 	switch {
 	case r.crossed(s.peer, at[before], at[behind]):
-		return r.byTokens(s.peer)
+		return r.choose(s.peer)
 	case !r.believed(s):
 		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
 	case take > 0 && give > 0:
-		return r.byTokens(s.peer)
+		return r.choose(s.peer)
+	case at[newerBase] > 0:
+		return r.choose(s.peer)
 	case take > 0:
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
 	case give > 0:
+		yields := at[olderBase] > 0 || !r.followed()
+		if d := r.choose(s.peer); d.course == takeTips && yields {
+			return d
+		}
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
 	case !r.snapshot.fresh() && r.farBehind(s):
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
@@ -130,13 +135,61 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 }
 
 // vouched reports whether p may have this node give up its chain: keys are free,
-// so not everybody's word is enough. The link names it, or it had a delta folded
-// on this node's chain, or most live peers show another chain as well, with as
-// many tokens.
+// so not everybody's word is enough. It has standing here, or most that have show
+// another chain as well, with as many tokens.
 func (r *repair) vouched(p *peer) bool {
-	return r.cfg.trusts(p.id) || r.chain.Contributed(p.id) || r.attested(func(q *peer) bool {
-		return q == p || q.unequal > 0 && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
+	return r.standing(p) || r.attested(func(q *peer) bool {
+		return q == p || !q.same && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
 	})
+}
+
+// choose decides between two chains of which one has to go. Beats claim tokens,
+// and claims are free; but what both sides folded before the fork is known to
+// both, so the side on which the authors of more of it are live wins. Only where
+// the two are about equal, or nothing was folded in common, the tokens that the
+// last beats claim decide.
+func (r *repair) choose(p *peer) decision {
+	there, here := r.weigh(p)
+	reason := fmt.Sprintf("fork below the windows: authors of %d tokens folded before it are there, of %d here", there, here)
+	switch {
+	case there-min(there, here) > there/stakeSlack:
+		return decision{takeTips, reason}
+	case here-min(there, here) > here/stakeSlack:
+		return decision{hold, reason}
+	}
+	return r.byTokens(p)
+}
+
+// followed reports whether others would believe that this node's base is ahead of
+// them, by the rule that it has for theirs; see believed. Where they would not, they
+// hold for ever, and it is this node that has to move.
+func (r *repair) followed() bool {
+	peers, yes := r.poll(r.standing, func(p *peer) bool {
+		for f := range p.beat.Closed {
+			if p.closed(f) < r.unionBase(f) {
+				return false
+			}
+		}
+		return true
+	})
+	return peers < minAttesters || 2*(yes+1) > peers // this node says so, too
+}
+
+// weigh adds up what was folded, before p parted from this node, of the live
+// authors that show another chain, and of those that show this node's.
+func (r *repair) weigh(p *peer) (there, here uint64) {
+	common := p.common
+	here = r.chain.Stake(r.cfg.Self, common)
+	for _, p := range r.peers.list {
+		switch {
+		case !r.live(p):
+		case p.same:
+			here += r.chain.Stake(p.id, common)
+		default:
+			there += r.chain.Stake(p.id, common)
+		}
+	}
+	return there, here
 }
 
 // byTokens compares what the two last beats say, as the peer does: its own
@@ -204,18 +257,27 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// attested reports whether more than half of the live peers are ahead; with
-// fewer than minAttesters, one peer's word has to do.
+// attested reports whether more than half of the live peers with standing are
+// ahead; with fewer than minAttesters, the word of one has to do. Strangers' beats
+// vouch for nothing, but where nobody has standing yet: then those that are
+// connected count.
 func (r *repair) attested(ahead func(*peer) bool) bool {
-	peers, yes := 0, 0
+	peers, yes := r.poll(r.standing, ahead)
+	if peers == 0 {
+		peers, yes = r.poll(func(p *peer) bool { return p.connected }, ahead)
+	}
+	return 2*yes > peers || yes > 0 && peers < minAttesters
+}
+
+// poll counts the live peers that may vote, and those of them that are ahead.
+func (r *repair) poll(votes, ahead func(*peer) bool) (peers, yes int) {
 	for _, p := range r.peers.list {
-		if !r.live(p) {
-			continue
-		}
-		peers++
-		if ahead(p) {
-			yes++
+		if r.live(p) && votes(p) {
+			peers++
+			if ahead(p) {
+				yes++
+			}
 		}
 	}
-	return peers < minAttesters || 2*yes > peers
+	return peers, yes
 }

@@ -31,7 +31,10 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 
 // compares runs the questions of a repair of s with o, without a network.
 func (s side) compares(o side) *session {
-	ses := &session{peer: &peer{id: wire.PeerID{1}, beat: o.repair.beats.said}, waiting: map[wire.Digest]uint16{}}
+	p := s.env.ensure(wire.PeerID{1}, true)
+	p.connected, p.beat = true, o.repair.beats.said
+	s.env.hear(p)
+	ses := &session{peer: p, waiting: map[wire.Digest]uint16{}}
 	s.repair.plan(ses)
 	srv := serve{env: o.env}
 	for _, r := range ses.ranges {
@@ -163,7 +166,9 @@ func TestLeadNeedsMoreThanOneWord(t *testing.T) {
 		{"named in the link", lead, []uint32{1, 1, 1}, true, takeTips},
 		{"named in the link, its beat says less", 1, []uint32{1, 1, 1}, true, hold},
 	} {
-		a, b := newSide(t, chainOf(0, 1)), newSide(t, chainOf(lead, 1, 2, 2, 2))
+		mine := chainOf(0, 1)
+		mine.stake = map[wire.PeerID]uint64{{1}: 1, {2}: 1, {3}: 1, {4}: 1} // all have standing
+		a, b := newSide(t, mine), newSide(t, chainOf(lead, 1, 2, 2, 2))
 		ses := a.compares(b)
 		ses.peer = a.hears(liar, c.claim)
 		for i, closed := range c.others {
@@ -215,7 +220,65 @@ func TestCrossedChains(t *testing.T) {
 // hears adds a live peer whose beat says what it closed.
 func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p := s.env.ensure(id, true)
+	p.connected = true
 	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
 	s.env.hear(p)
 	return p
+}
+
+// TestForkIsDecidedByWorkInCommon has an author fork off and claim more tokens
+// than all others: what it folded before the fork is what its side weighs.
+func TestForkIsDecidedByWorkInCommon(t *testing.T) {
+	author := func(i byte) wire.PeerID { return wire.PeerID{i} }
+	for _, c := range []struct {
+		name   string
+		stake  map[wire.PeerID]uint64
+		same   []bool // of the peers 2, 3, ...: whether they show this node's chain
+		claims uint64 // of peer 1, on the other side
+		want   course
+	}{
+		{"a lone liar", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, true}, 1 << 60, hold},
+		{"the others left this node", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{false, false}, 0, takeTips},
+		{"one giant against three", map[wire.PeerID]uint64{author(0): 1, author(1): 100, author(2): 1, author(3): 1}, []bool{true, true}, 0, takeTips},
+		{"halves: the tokens decide", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, false}, 1 << 60, takeTips},
+		{"halves, and fewer tokens", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, false}, 0, hold},
+		{"strangers weigh nothing", map[wire.PeerID]uint64{author(0): 10}, []bool{false, false, false}, 1 << 60, hold},
+		{"nothing in common: the tokens decide", nil, []bool{true, true}, 1 << 60, takeTips},
+	} {
+		chain := chainOf(2, 4, 2, 2)
+		chain.stake = c.stake
+		a := newSide(t, chain)
+		p := a.hears(author(1), 4)
+		p.beat.Folded = c.claims
+		for i, same := range c.same {
+			a.hears(author(byte(i+2)), 4).same = same
+		}
+		if got := a.repair.choose(p); got.course != c.want {
+			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
+		}
+	}
+}
+
+// TestLoneLeaderYields has a node whose base is ahead of all others, which they do
+// not believe: where they have done more of the common work, it comes to them.
+func TestLoneLeaderYields(t *testing.T) {
+	stake := map[wire.PeerID]uint64{{0}: 10, {1}: 10, {2}: 10, {3}: 10}
+	for _, c := range []struct {
+		name   string
+		closed uint32 // of two further peers
+		want   course
+	}{
+		{"alone with it", 1, takeTips},
+		{"most are there", 6, giveTips},
+	} {
+		mine, theirs := chainOf(5, 1, 2, 2, 2, 2, 2), chainOf(0, 1)
+		mine.stake, theirs.stake = stake, stake
+		a, b := newSide(t, mine), newSide(t, theirs)
+		ses := a.compares(b)
+		a.hears(wire.PeerID{2}, c.closed)
+		a.hears(wire.PeerID{3}, c.closed)
+		if got := a.repair.judge(ses); got.course != c.want {
+			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
+		}
+	}
 }

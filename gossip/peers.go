@@ -27,7 +27,8 @@ type peer struct {
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int
 	stateDiffers bool
-	same         bool // its last beat showed the chain of this node
+	same         bool   // its last beat showed the chain of this node
+	common       uint32 // the last round of the first fragment at which one did
 
 	// roster: when it was last asked, and the dialling of its addresses.
 	askedRoster bool

@@ -51,6 +51,7 @@ type Machine struct {
 
 	stepTokens  uint64 // of the last own step
 	marks       marks
+	stakes      stakes
 	contributed map[wire.PeerID]bool // whose deltas were folded here
 	audited     map[int]wire.PeerID  // by fragment: whose state the last audit compared
 	refused     uint64
@@ -104,7 +105,7 @@ type (
 	// round.
 	StoreEvidence struct{ Evidence wire.Evidence }
 	// InstallTips assembles the chunks of a manifest and answers with
-	// Installed or InstallFailed.
+	// Installed, InstallFailed or TipsNotStored.
 	InstallTips struct{ Manifest wire.Manifest }
 	// MayStep tells the training thread whether to go on stepping: not while
 	// joining, and not once the budget is spoken for.
@@ -135,6 +136,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		audited:  map[int]wire.PeerID{},
 
 		contributed: map[wire.PeerID]bool{},
+		stakes:      newStakes(),
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -288,7 +290,7 @@ func (m *Machine) pump(now Time) {
 func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 	switch e := e.(type) {
 	case outer.Closed:
-		m.credit(e.Link.Folded)
+		m.credit(e.Fragment, e.Link)
 		m.forgetHeaders(e.Fragment)
 	case outer.Adopt:
 		m.end.moved = now

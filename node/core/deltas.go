@@ -258,27 +258,6 @@ func (m *Machine) knows(id wire.Digest) bool {
 	return known
 }
 
-// Credit says that a delta of an author was folded on the chain held here, as the
-// ledger knows: its word counts in a fork.
-func (m *Machine) Credit(author wire.PeerID) {
-	if len(m.contributed) < maxContributed {
-		m.contributed[author] = true
-	}
-}
-
-// credit does so for the authors of deltas.
-func (m *Machine) credit(folded []outer.ID) {
-	for _, id := range folded {
-		if h, known := m.headers[wire.Digest(id)]; known {
-			m.Credit(h.Header.Author)
-		}
-	}
-}
-
-// maxContributed bounds the authors remembered as having contributed: as many as
-// a table of peers has.
-const maxContributed = 4096
-
 // maxEvidence bounds the headers kept as evidence for one round: each pair
 // costs its author its place in the run, so there are few.
 const maxEvidence = 64
@@ -321,7 +300,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 		m.gossip.Stored(gossip.Time(now), id)
 	}
 	for _, l := range s.History {
-		m.credit(l.Folded)
+		m.credit(fragment, l)
 	}
 	folded = m.rounds.Restore(now, fragment, s)
 	m.join.restored = true
