@@ -41,6 +41,10 @@ const (
 	// maxFailedDonors is how many donors in a row may give nothing that fits
 	// before a node with nobody else trains from genesis.
 	maxFailedDonors = 16
+	// holderMs is how long a joiner waits for a peer that holds more than genesis
+	// and fell silent: a machine that starts again, a laptop that was closed for a
+	// moment. What it would make of genesis meanwhile, that peer's return undoes.
+	holderMs = 600_000
 )
 
 // join is the way into the run.
@@ -49,6 +53,8 @@ type join struct {
 	since    Time // when the phase began
 	began    Time // when the first one did
 	fetching Time // when tips were first asked for
+	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
+	waits    bool // for its return
 	restored bool // the disk had tips
 	donor    wire.PeerID
 	asked    Time // when a peer was last asked what is missing
@@ -117,11 +123,17 @@ func (m *Machine) dialMs() int64 {
 // tickFetch gives up on tips where nobody is there to give them, or nobody
 // gives any that fit.
 func (m *Machine) tickFetch(now Time) {
+	if m.holderInSight() {
+		m.join.holder, m.join.waits = now, false
+	}
 	if now-m.join.fetching < m.cfg.AloneMs {
 		return
 	}
 	failed := m.gossip.FailedDonors()
 	switch {
+	case !m.donorInSight() && m.mayReturn(now):
+		m.waitForHolder()
+		return
 	case !m.donorInSight():
 		m.tell(m.join.donor, "nobody in sight holds more than genesis: trains from there")
 	case failed >= maxFailedDonors:
@@ -131,6 +143,17 @@ func (m *Machine) tickFetch(now Time) {
 	}
 	m.gossip.CancelFetch(gossip.Time(now))
 	m.enter(now, Ready)
+}
+
+// mayReturn reports whether a peer that holds more than genesis was in sight of
+// late.
+func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.join.holder < holderMs }
+
+func (m *Machine) waitForHolder() {
+	if !m.join.waits {
+		m.join.waits = true
+		m.tell(m.join.donor, fmt.Sprintf("every peer that holds more than genesis is silent: waits up to %d minutes for one", holderMs/60_000))
+	}
 }
 
 // tickReplay waits until this node shows the digests of a live peer, and asks
@@ -181,9 +204,19 @@ func (m *Machine) donorInSight() bool {
 	return seen
 }
 
+// holderInSight says whether some live peer has folded anything.
+func (m *Machine) holderInSight() bool {
+	seen := false
+	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat) { seen = seen || b.State != wire.Joining && b.Folded > 0 })
+	return seen
+}
+
 // JoinStage describes for people where this node is on its way in, with the
 // share of the phase that is done, 0 to 1.
 func (m *Machine) JoinStage() (text string, done float64) {
+	if m.join.phase == Fetching && m.join.waits {
+		return "waits for a peer that holds more than genesis and is silent", 0
+	}
 	if text, done = m.gossip.JoinPhase(); text != "" {
 		return text, done
 	}

@@ -90,6 +90,37 @@ func TestJoinerOfHungPeers(t *testing.T) {
 	w.finish(patience)
 }
 
+// The only donor is gone for minutes in the middle of the transfer: the joiner
+// waits for it, says so, and makes nothing of genesis that its return would undo.
+// If it never comes back, the joiner begins in the end.
+func TestJoinerWaitsForItsDonor(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		w := third(t, 49, 1, worldConfig{params: budgetOf(3000), bytesMs: 5})
+		n := w.add(nodeConfig{})
+		w.runUntil("a donor is in sight", 10_000, func() bool {
+			seen := false
+			n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat) { seen = true })
+			return seen
+		})
+		if n.installs > 0 {
+			t.Fatal("it has the tips already")
+		}
+		w.nodes[0].crash()
+		w.runFor(5 * 60_000)
+		if stage, _ := n.machine.JoinStage(); n.ready > 0 || !strings.Contains(stage, "waits") || !n.tells("waits up to 10 minutes") {
+			t.Errorf("it trains %v, shows %q, and said %q", n.ready > 0, stage, n.said)
+		}
+		if back {
+			w.nodes[0].restartNode()
+		}
+		w.runUntil("the joiner trains", 10*60_000, func() bool { return n.ready > 0 })
+		if (n.installs > 0) != back || n.tells("trains from there") == back {
+			t.Errorf("%d installs, said %q", n.installs, n.said)
+		}
+	}
+}
+
 // A donor of broken tips, named in the link and first to be asked: the joiner
 // finds out when it puts them together, and takes those of others.
 func TestDonorOfBrokenTips(t *testing.T) {
