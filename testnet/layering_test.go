@@ -79,6 +79,10 @@ var layers = []rule{
 	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core " +
 		"optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
+	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer tensor tensor/codec"),
+		"the search runs the real cores, with nothing around them that could decide"},
+	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust tensor/codec"),
+		"planted bugs are found by what is there for all others"},
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 

@@ -1,0 +1,159 @@
+package exhaust
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// print is a running hash over values: FNV-1a over 64-bit words, with the high
+// bits folded back. Nobody attacks it, and among a million states two have one
+// hash with a chance of one in thirty million.
+type print uint64
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func (p *print) mix(x uint64) {
+	*p = (*p ^ print(x)) * fnvPrime
+	*p ^= *p >> 29
+}
+
+func (p *print) text(s string) {
+	p.mix(uint64(len(s)))
+	for len(s) >= 8 {
+		p.mix(binary.LittleEndian.Uint64([]byte(s[:8])))
+		s = s[8:]
+	}
+	for i := range len(s) {
+		p.mix(uint64(s[i]))
+	}
+}
+
+// constant are types that are the same in all states: parameters, and what has a
+// digest of its own.
+var constant = []reflect.Type{
+	reflect.TypeFor[core.Config](), reflect.TypeFor[gossip.Config](), reflect.TypeFor[outer.Params](), reflect.TypeFor[outer.Fragment](),
+}
+
+// idle names fields that decide nothing: the learner's scratch memory.
+var idle = map[string]bool{"values": true, "sum": true}
+
+// walker hashes everything that can be reached from a value, fields that are not
+// exported included. What functions have captured it cannot see: in the cores
+// these say what is to be done when a call is answered, and what they captured
+// follows from the call's request, which is hashed with the node.
+type walker struct {
+	print
+	met map[uintptr]uint64 // pointers, in order
+}
+
+// fingerprintOf is the same for values that are equal in all that may matter.
+func fingerprintOf(values ...any) uint64 {
+	w := walker{fnvOffset, map[uintptr]uint64{}}
+	for _, v := range values {
+		w.value(reflect.ValueOf(v))
+	}
+	return uint64(w.print)
+}
+
+func (w *walker) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		if v.Bool() {
+			w.mix(1)
+		} else {
+			w.mix(2)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		w.mix(uint64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		w.mix(v.Uint())
+	case reflect.Float32, reflect.Float64:
+		w.mix(math.Float64bits(v.Float()))
+	case reflect.String:
+		w.text(v.String())
+	case reflect.Array, reflect.Slice:
+		w.list(v)
+	case reflect.Map:
+		w.table(v)
+	case reflect.Struct:
+		w.fields(v)
+	case reflect.Pointer:
+		w.pointer(v)
+	case reflect.Interface:
+		if !v.IsNil() {
+			w.text(v.Elem().Type().String())
+			w.value(v.Elem())
+		}
+	case reflect.Func:
+		w.mix(3)
+	default:
+		panic("exhaust: a " + v.Kind().String() + " in a core")
+	}
+}
+
+func (w *walker) list(v reflect.Value) {
+	w.mix(uint64(v.Len()))
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		w.text(string(v.Bytes()))
+		return
+	}
+	for i := range v.Len() {
+		w.value(v.Index(i))
+	}
+}
+
+// table hashes a map in an order that depends on its keys alone.
+func (w *walker) table(v reflect.Value) {
+	type pair struct {
+		key   uint64
+		value reflect.Value
+	}
+	var pairs []pair
+	for it := v.MapRange(); it.Next(); {
+		k := walker{fnvOffset, nil}
+		k.value(it.Key())
+		pairs = append(pairs, pair{uint64(k.print), it.Value()})
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.key, b.key) })
+	w.mix(uint64(len(pairs)))
+	for _, p := range pairs {
+		w.mix(p.key)
+		w.value(p.value)
+	}
+}
+
+func (w *walker) fields(v reflect.Value) {
+	t := v.Type()
+	if slices.Contains(constant, t) {
+		return
+	}
+	for i := range t.NumField() {
+		if !idle[t.Field(i).Name] {
+			w.value(v.Field(i))
+		}
+	}
+}
+
+// pointer follows a pointer once, and names it by when it was met.
+func (w *walker) pointer(v reflect.Value) {
+	if v.IsNil() {
+		w.mix(4)
+		return
+	}
+	if n, again := w.met[v.Pointer()]; again {
+		w.mix(n)
+		return
+	}
+	w.met[v.Pointer()] = uint64(len(w.met)) + 5
+	w.value(v.Elem())
+}

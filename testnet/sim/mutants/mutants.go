@@ -1,0 +1,124 @@
+package mutants
+
+// Mutant is a planted bug: replacements in the source of the cores.
+type Mutant struct {
+	Name  string
+	Trial string // the trial that finds it soonest
+	Edits []Edit
+}
+
+// Edit replaces Old, which must occur once, by New.
+type Edit struct{ File, Old, New string }
+
+// All are the planted bugs, numbered as in the package's documentation.
+func All() []Mutant {
+	return []Mutant{
+		{"unsorted fold", "seed-0", []Edit{
+			{"optimizer/outer/rounds.go", `	slices.SortFunc(r.entries, func(a, b entry) int {
+		if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
+			return c
+		}
+		return slices.Compare(a.delta.ID[:], b.delta.ID[:])
+	})
+`, ""},
+			{"optimizer/outer/fold.go", `	slices.SortFunc(sorted, func(a, b Contribution) int {
+		if c := compareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
+			return c
+		}
+		return compareIDs(a.Delta.ID, b.Delta.ID)
+	})
+`, ""},
+		}},
+		{"lost late delta", "interleavings", []Edit{
+			{"optimizer/outer/rounds.go", `		m.late.observe(e.delta.Author, now-r.rang)
+	}
+	f.touched(rnd)
+`, `		m.late.observe(e.delta.Author, now-r.rang)
+	}
+`},
+		}},
+		{"double count on return", "full-disk", []Edit{
+			{"optimizer/outer/account.go", `		f.pending.add(o.work())
+	}
+	f.drop(seqs, nil)
+`, `		f.pending.add(o.work())
+	}
+`},
+		}},
+		{"double count on restart", "crash", []Edit{
+			{"optimizer/outer/learner.go", `		f.own = append(f.own, ownDelta{Own: o})
+`, `		o.Folded = false
+		f.own = append(f.own, ownDelta{Own: o})
+`},
+		}},
+		{"unbounded queue", "backlog", []Edit{
+			{"gossip/limits.go", `	maxPulls        = 64
+	maxPullsPerPeer = 8
+`, `	maxPulls        = 1 << 30
+	maxPullsPerPeer = 1 << 30
+`},
+		}},
+		{"wait on a peer", "alone", []Edit{
+			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.liveLearners(now)) > 1 &&`},
+		}},
+		{"stale tip adopted", "calm", []Edit{
+			{"optimizer/outer/rounds_fold.go", `	m.adopt(f, false)
+	m.advance(now, f)
+`, `	f.tip = before
+	m.adopt(f, false)
+	f.tip = tip
+	m.advance(now, f)
+`},
+			{"optimizer/outer/rounds_fold.go", `	f.tip = tip
+	if len(job.links) > 0 {
+`, `	before := f.tip
+	f.tip = tip
+	if len(job.links) > 0 {
+`},
+		}},
+		{"per-fragment fork choice", "fork", []Edit{
+			{"optimizer/outer/rounds_fold.go", `		f := m.frags[i]
+		f.leave(history[i][0])
+`, `		f := m.frags[i]
+		if t.Tokens < f.tip.Tokens {
+			continue
+		}
+		f.leave(history[i][0])
+`},
+		}},
+		{"clock used in fold", "calm", []Edit{
+			{"optimizer/outer/weights.go", `	"slices"
+)`, `	"slices"
+	"time"
+)`},
+			{"optimizer/outer/weights.go", `w[i] = p.weight(d, round)`, `w[i] = p.weight(d, round) * (1 + float64(time.Now().UnixNano()%1000)/1e6)`},
+		}},
+		{"share cap skipped", "share", []Edit{
+			{"optimizer/outer/weights.go", `	capShares(w, p.MaxShare)
+`, ""},
+		}},
+		{"evidence ignored", "equivocator", []Edit{
+			{"optimizer/outer/rounds.go", `func(e entry) bool { return e.delta.Author == author })`, `func(e entry) bool { return false })`},
+		}},
+		{"payload unchecked", "wrong-payloads", []Edit{
+			{"gossip/pull.go", `CheckPayload(b); bad != nil {`, `CheckPayload(b); false && bad != nil {`},
+		}},
+		{"signed twice", "seed-264", []Edit{
+			{"optimizer/outer/rounds_restore.go", `	f.mark = s.Mark
+`, ""},
+		}},
+		{"end ignored", "calm", []Edit{
+			{"optimizer/outer/rounds_close.go", `return l.EndRound != 0 && l.Round > l.EndRound }`, `return false }`},
+			{"optimizer/outer/rounds_close.go", `	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {`, `	if true {`},
+			{"optimizer/outer/tip.go", `return t.EndRound == 0 || round <= t.EndRound+1`, `return true`},
+			{"node/core/end.go", `claimed+before < m.cfg.Params.Budget {`, `claimed+before < 2*m.cfg.Params.Budget {`},
+		}},
+		{"return forgotten", "seed-127", []Edit{
+			{"optimizer/outer/learner.go", `	f.takeBack(returned)
+	return nil
+}`, `	f.drop(returned, nil)
+	return nil
+}`},
+		}},
+	}
+}

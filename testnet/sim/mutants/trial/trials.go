@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/tensor/codec"
+	"atoll/testnet/sim"
+	"atoll/testnet/sim/exhaust"
+)
+
+// trial is one way to look for a broken promise.
+type trial struct {
+	name string
+	run  func() (check string, err error) // check "" if all promises were kept
+}
+
+// exploredSeeds are drawn schedules that take about a second each. In some of
+// them own deltas are returned.
+var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127, 264}
+
+// trials are all, those first that are short.
+func trials() []trial {
+	all := []trial{{"interleavings", interleavings}}
+	for _, w := range worlds() {
+		all = append(all, trial{w.name, w.run})
+	}
+	return all
+}
+
+// interleavings searches every way in which two steps of three nodes, deltas
+// and a crash can follow each other.
+func interleavings() (check string, err error) {
+	const states = 30_000
+	_, err = exhaust.Search(exhaust.Bounds{Steps: 2, Crashes: 1}, states)
+	if broken := (*exhaust.Broken)(nil); errors.As(err, &broken) {
+		return "interleavings", err
+	}
+	return "", err
+}
+
+// trialWorld is a world of the simulator.
+type trialWorld struct {
+	name     string
+	scenario sim.Scenario
+}
+
+func (w trialWorld) run() (check string, err error) {
+	r, err := sim.Run(w.scenario)
+	if err != nil {
+		return "", err
+	}
+	return r.Check, r.Err
+}
+
+func worlds() []trialWorld {
+	all := []trialWorld{
+		{"calm", world(4, 30, "")},
+		{"crash", world(3, 40, "crash 1 @4s, restart 1 @6s, crash 2 @7s, restart 2 @7500ms")},
+		{"full-disk", world(3, 40, "disk-full 1 @3s, disk-free 1 @9s")},
+		{"share", shared()},
+		{"alone", world(4, 200, "crash 1 @4s, crash 2 @4s, crash 3 @4s, restart 1 @60s")},
+		{"equivocator", besieged(sim.Equivocate)},
+		{"wrong-payloads", besieged(sim.WrongPayloads)},
+		{"backlog", world(6, 90, "partition 0+1+2 @3s, heal @50s")},
+		{"partition", world(4, 60, "partition 0+1 @3s, heal @14s")},
+		{"narrow", narrow("partition 0+1 @3s, heal @9s")},
+		{"fork", narrow("partition 0+1 @3s, heal @40s")},
+	}
+	for _, seed := range exploredSeeds {
+		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
+	}
+	return all
+}
+
+// world is one of so many learners for about so many rounds.
+func world(nodes int, rounds uint32, faults string) sim.Scenario {
+	parsed, err := sim.ParseFaults(faults)
+	if err != nil {
+		panic(err) // the table above is wrong
+	}
+	return sim.Small(nodes, rounds, parsed, 7)
+}
+
+// shared is a run with open admission, in which one learner makes three times
+// the steps of each of the others.
+func shared() sim.Scenario {
+	s := world(4, 30, "")
+	s.Params.MaxShare, s.Params.Quorum = 0.5, 3
+	for i := range s.Founders[1:] {
+		s.Founders[i+1].Slow = 4
+	}
+	return s
+}
+
+// narrow has windows so small that sides of a partition soon cannot unite.
+func narrow(faults string) sim.Scenario {
+	s := world(4, 100, faults)
+	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
+	s.Params.Codec = codec.F32
+	s.Params.Fragments = 3
+	return s
+}
+
+// besieged has open admission, payloads that are pulled, and one liar.
+func besieged(lie sim.AttackKind) sim.Scenario {
+	s := world(4, 15, "")
+	s.Params.MaxShare, s.Params.Quorum = 0.5, 3
+	s.Params.Fragments, s.Params.Codec = 1, codec.F32
+	s.Founders[len(s.Founders)-1].Attack = sim.Attack{Kind: lie, From: 2000}
+	return s
+}

@@ -1,0 +1,20 @@
+package sim
+
+// shareSlack is what rounding may add to a share.
+const shareSlack = 1e-9
+
+// checkShares: no delta has more of its round's weight than genesis allows, or
+// than its part of a round of so few.
+func (w *World) checkShares(p int, round uint32, weights []float64) {
+	var sum, most float64
+	for _, x := range weights {
+		sum, most = sum+x, max(most, x)
+	}
+	if len(weights) == 0 {
+		return
+	}
+	allowed := max(w.s.Params.MaxShare, 1/float64(len(weights)))
+	if most > (allowed+shareSlack)*sum {
+		w.broken("share", "one of %d deltas decides %.3f of round %d of fragment %d, at most %.3f is allowed", len(weights), most/sum, round, p, allowed)
+	}
+}
