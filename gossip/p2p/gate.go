@@ -21,10 +21,14 @@ func (g gatedHost) SetStreamHandler(id protocol.ID, f network.StreamHandler) {
 	g.Host.SetStreamHandler(id, g.h.guarded(f))
 }
 
-// NewStream opens a stream to a peer that passes the handshake in time.
+// NewStream opens a stream to a peer that passes the handshake in time. Gossip
+// tries once for each connection and never again.
 func (g gatedHost) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
+	if err := g.h.peers.expect(ctx, p, g.h.host.Network()); err != nil {
+		return nil, err
+	}
 	if err := g.h.await(ctx, p); err != nil {
 		return nil, err
 	}

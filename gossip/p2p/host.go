@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/libp2p/go-libp2p"
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
@@ -39,12 +40,13 @@ type Host struct {
 	topic *pubsub.Topic
 	sub   *pubsub.Subscription
 
-	peers    peers
-	refusals *refusals
-	blocked  *blocked
-	inbox    *inbox
-	handler  atomic.Pointer[Handler]
-	limit    *limiter
+	peers      peers
+	refusals   *refusals
+	blocked    *blocked
+	reconnects reconnects
+	inbox      *inbox
+	handler    atomic.Pointer[Handler]
+	limit      *limiter
 
 	wire    wireBytes
 	traffic *traffic
@@ -71,23 +73,24 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:      cfg,
-		self:     wire.PeerIDOf(cfg.Key),
-		log:      cfg.Log,
-		peers:    peers{links: map[peer.ID]*link{}},
-		refusals: newRefusals(),
-		blocked:  newBlocked(),
-		inbox:    newInbox(cfg.Inbox),
-		limit:    newLimiter(cfg.UploadBytesPerSecond),
-		traffic:  newTraffic(),
-		made:     make(chan struct{}),
-		openUDP:  openUDP,
-		portFree: portFree,
+		cfg:        cfg,
+		self:       wire.PeerIDOf(cfg.Key),
+		log:        cfg.Log,
+		peers:      newPeers(),
+		refusals:   newRefusals(),
+		blocked:    newBlocked(),
+		reconnects: reconnects{last: map[peer.ID]time.Time{}},
+		inbox:      newInbox(cfg.Inbox),
+		limit:      newLimiter(cfg.UploadBytesPerSecond),
+		traffic:    newTraffic(),
+		made:       make(chan struct{}),
+		openUDP:    openUDP,
+		portFree:   portFree,
 	}
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}
-	h.tracer = &tracer{inbox: h.inbox}
+	h.tracer = &tracer{inbox: h.inbox, lost: h.gossipLost}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	if hook != nil {
 		hook(h)

@@ -55,6 +55,14 @@ const (
 	refusedMemory = time.Minute
 	// droppedMemory is how long a peer that was dropped stays away.
 	droppedMemory = 10 * time.Minute
+	// reconnectPause is the least time between two connections that are closed
+	// because gossip lost its stream to the peer: one that ends the stream each time
+	// makes nobody dial in a loop.
+	reconnectPause = time.Second
+	// settlePause lies between closing and dialling anew, so that gossip on both
+	// sides has noticed the end of what was: a few scheduling delays of a machine
+	// that trains.
+	settlePause = 200 * time.Millisecond
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
 )

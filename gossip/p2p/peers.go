@@ -42,8 +42,11 @@ type link struct {
 type peers struct {
 	mu      sync.Mutex
 	links   map[peer.ID]*link
-	serving int // requests that are being served, of all peers
+	serving int           // requests that are being served, of all peers
+	added   chan struct{} // closed, and made anew, when a connection is added
 }
+
+func newPeers() peers { return peers{links: map[peer.ID]*link{}, added: make(chan struct{})} }
 
 // add notes a new connection and reports whether it belongs to a node.
 func (ps *peers) add(c network.Conn) bool {
@@ -59,6 +62,8 @@ func (ps *peers) add(c network.Conn) bool {
 		ps.links[c.RemotePeer()] = l
 	}
 	l.conns[c] = 0
+	close(ps.added)
+	ps.added = make(chan struct{})
 	return true
 }
 
@@ -88,6 +93,24 @@ func (ps *peers) get(p peer.ID) *link {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.links[p]
+}
+
+// expect waits for the link to a peer that the network is connected to: what libp2p
+// itself does on a new connection may be done before its notice comes here.
+func (ps *peers) expect(ctx context.Context, p peer.ID, nw network.Network) error {
+	for {
+		ps.mu.Lock()
+		l, added := ps.links[p], ps.added
+		ps.mu.Unlock()
+		if l != nil || nw.Connectedness(p) != network.Connected {
+			return nil
+		}
+		select {
+		case <-added:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // up returns the link to a peer that passed the handshake, nil otherwise.

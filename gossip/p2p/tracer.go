@@ -14,6 +14,7 @@ import (
 // workers, and must not block. Those without a body are of no interest here.
 type tracer struct {
 	inbox *inbox
+	lost  func(peer.ID) // gossip has no stream to the peer any more
 
 	published, delivered, duplicates, rejected atomic.Uint64
 	unchecked, undelivered, outbound           atomic.Uint64
@@ -41,6 +42,9 @@ func (t *tracer) RejectMessage(_ *pubsub.Message, reason string) {
 	t.rejected.Add(1)
 }
 
+// OnClosedOutboundStream tells of peers that gossip cannot reach any more.
+func (t *tracer) OnClosedOutboundStream(p peer.ID) { t.lost(p) }
+
 // UndeliverableMessage counts a message that the subscription had no room for.
 func (t *tracer) UndeliverableMessage(*pubsub.Message) { t.undelivered.Add(1) }
 
@@ -50,7 +54,6 @@ func (t *tracer) DropRPC(rpc *pubsub.RPC, _ peer.ID) {
 }
 
 func (t *tracer) OnNewOutboundStream(peer.ID, protocol.ID) {}
-func (t *tracer) OnClosedOutboundStream(peer.ID)           {}
 func (t *tracer) Join(string)                              {}
 func (t *tracer) Leave(string)                             {}
 func (t *tracer) Graft(peer.ID, string)                    {}

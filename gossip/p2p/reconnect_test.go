@@ -1,0 +1,113 @@
+package p2p
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// gossips reports whether gossip on a has a stream to b and knows that b listens.
+func gossips(a, b *Host) bool { return slices.Contains(a.topic.ListPeers(), b.pid) }
+
+// checkGossip fails unless gossip flows both ways within the time that a redial and
+// a dead connection's end may take.
+func checkGossip(t *testing.T, a, b *Host) {
+	t.Helper()
+	for range 100 {
+		time.Sleep(helloTimeout / 100)
+		drain(a)
+		drain(b)
+		if gossips(a, b) && gossips(b, a) {
+			return
+		}
+	}
+	t.Errorf("connected %v, %v; gossip flows %v, %v", len(a.Connected()), len(b.Connected()), gossips(a, b), gossips(b, a))
+}
+
+// Gossip forgets a peer's subscriptions with its own stream to it; the peer does
+// not repeat them on a stream of its own that stays.
+func TestGossipLostOnAConnectionThatStays(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		a, b := hosts[0], hosts[1]
+		join(t, b, a)
+		checkGossip(t, a, b)
+		for _, s := range a.host.Network().ConnsToPeer(b.pid)[0].GetStreams() {
+			if strings.HasPrefix(string(s.Protocol()), "/meshsub/") && s.Stat().Direction == network.DirOutbound {
+				s.Reset()
+			}
+		}
+		time.Sleep(10 * delay)
+		checkGossip(t, a, b)
+	})
+}
+
+// A peer that ends the stream each time is not dialled in a loop.
+func TestReconnectsAreBounded(t *testing.T) {
+	r := reconnects{last: map[peer.ID]time.Time{}}
+	at := time.Unix(0, 0)
+	for i, want := range []bool{true, false, false, true, false} {
+		if got := r.due("p", at); got != want {
+			t.Errorf("time %d: due %v", i, got)
+		}
+		at = at.Add(reconnectPause*2/5 + 1)
+	}
+	if !r.due("q", at.Add(reconnectPause)) || len(r.last) != 1 {
+		t.Errorf("remembers %d", len(r.last))
+	}
+}
+
+// What libp2p does on a new connection may come before its notice of it: gossip,
+// which tries only once, must not be told that there is no such peer.
+func TestGossipBeforeTheNoticeOfItsConnection(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		a, b := hosts[0], hosts[1]
+		join(t, b, a)
+		synctest.Wait()
+		a.peers.mu.Lock()
+		l := a.peers.links[b.pid]
+		delete(a.peers.links, b.pid)
+		a.peers.mu.Unlock()
+		opened := make(chan error, 1)
+		go func() {
+			s, err := gatedHost{a.host, a}.NewStream(t.Context(), b.pid, rpcProtocol)
+			if err == nil {
+				s.Reset()
+			}
+			opened <- err
+		}()
+		synctest.Wait()
+		for c := range l.conns {
+			a.peers.add(c)
+		}
+		if err := a.sayHello(t.Context(), b.pid); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReconnect(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		a, b := hosts[0], hosts[1]
+		join(t, b, a)
+		a.Reconnect(b.ID())
+		for _, h := range hosts {
+			next[PeerDown](t, h)
+			next[PeerUp](t, h)
+		}
+		checkGossip(t, a, b)
+	})
+}
