@@ -33,7 +33,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.evidence = newEvidence(e)
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.pull = newPull(e)
-	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
+	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.audit = audit{env: e}
 	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
@@ -266,7 +266,8 @@ func (c *Core) Unwanted(now Time, id wire.Digest) {
 
 // FetchTips begins to fetch a snapshot: from a peer named in the link if one
 // is connected, else from the one with the most folded tokens. It goes on,
-// from one donor to the next, until a Snapshot effect or CancelFetch.
+// from one donor to the next, until a Snapshot effect or CancelFetch; in a node
+// that is past joining, until every donor was asked once.
 func (c *Core) FetchTips(now Time) { c.FetchFrom(now, wire.PeerID{}) }
 
 // FetchFrom is FetchTips with a donor to ask first.

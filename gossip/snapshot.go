@@ -12,6 +12,7 @@ import (
 // same tips (chunks.go).
 type snapshot struct {
 	*env
+	joining  func() bool // this node has no tips yet
 	stage    stage
 	prefer   wire.PeerID          // the donor to ask first, zero for none
 	only     bool                 // ask no other: they are on other chains
@@ -117,7 +118,8 @@ func (s *snapshot) tick() {
 }
 
 // choose asks the best donor that was not tried of late, each in turn and then
-// all over again.
+// all over again. A node that has tips gives up then, as nothing is repaired
+// meanwhile: whoever wanted others asks again.
 func (s *snapshot) choose() {
 	if s.now < s.after || s.gathers() {
 		return
@@ -125,6 +127,8 @@ func (s *snapshot) choose() {
 	p := s.best()
 	if p == nil && s.only {
 		s.event(EventSnapshot, s.prefer, "gives up on these tips: repair will look again")
+	}
+	if p == nil && (s.only || !s.joining()) {
 		s.cancel()
 		return
 	}

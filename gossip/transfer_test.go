@@ -201,6 +201,37 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 	}
 }
 
+// A node that is in the run and wants other tips, which nobody gives, goes on
+// uniting rounds with the others.
+func TestRepairGoesOnWithoutDonors(t *testing.T) {
+	w := donors(t, 67, 3, 1, 1000)
+	for _, n := range w.nodes {
+		n.state = wire.Training
+		n.ignores = wire.GetManifest
+	}
+	n := w.nodes[0]
+	n.do(func() { n.core.FetchTips(w.now) })
+	w.partition(1)
+	w.runUntil(w.now + 2000)
+	for range 4 {
+		r := w.nodes[1].chain.closed[0] + 1
+		w.nodes[1].round(r, 1000)
+		w.runUntil(w.now + 1000)
+		w.nodes[1].closeAll(r)
+		w.nodes[2].closeAll(r)
+	}
+	if w.heal(); w.equal() {
+		t.Fatal("nothing to repair")
+	}
+	for range 30 { // a fold that fails asks again and again
+		n.do(func() { n.core.FetchTips(w.now) })
+		w.runUntil(w.now + 2000)
+	}
+	if !w.equal() {
+		t.Error("nothing was repaired while no donor gave any tips")
+	}
+}
+
 // Eight joiners at once all get in, about as fast as the donors' links allow and
 // about as fast as each other, while every round's payloads go on.
 func TestEightJoinersAtOnce(t *testing.T) {
