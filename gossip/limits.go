@@ -74,6 +74,10 @@ const (
 	// cover parked ones, few enough that each gets a share of the link.
 	maxPulls        = 64
 	maxPullsPerPeer = 8
+	// maxProbes and maxProbesPerPeer are those for deltas of strangers: keys are
+	// free, and headers whose payload never comes must leave room for the others.
+	maxProbes        = maxPulls / 4
+	maxProbesPerPeer = maxPullsPerPeer / 4
 	// wantTtlMs ends a want whatever its sources do; repair finds it again.
 	wantTtlMs = 180_000
 	// storeTtlMs is how long the outer side may take from Fetched to Stored

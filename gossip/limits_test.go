@@ -327,3 +327,30 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
 	}
 }
+
+// TestStrangersLeaveRoom floods a node with headers of fresh keys whose payloads
+// never come: that of a contributor is asked for at once all the same.
+func TestStrangersLeaveRoom(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2)
+	a.chain.closed[0] = 1
+	folded := a.header(9, 1, 1)
+	folded.Header.Tokens = 100
+	a.chain.store(folded, []byte{1})
+	for key := byte(10); key < 200; key++ {
+		s := a.header(key, 2, uint32(key))
+		a.core.Received(a.now, wire.PeerID{1 + key%2}, wire.Message{Header: &s})
+	}
+	if n := len(calls(a.core.Effects())); n == 0 || n > maxProbes {
+		t.Errorf("%d payloads of strangers are asked for, want some and at most %d", n, maxProbes)
+	}
+	s := a.header(9, 2, 5)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	asked := calls(a.core.Effects())
+	if len(asked) != 1 {
+		t.Fatalf("asked for %+v, want the contributor's payload", asked)
+	}
+	if q, err := wire.DecodeRequest(asked[0].Request); err != nil || q.Digest != s.Header.ID(a.run) {
+		t.Errorf("asked for %+v, %v, want the contributor's payload", q, err)
+	}
+}

@@ -17,6 +17,7 @@ type pull struct {
 	byID   map[wire.Digest]*want
 	counts map[wire.PeerID]int // wants per author
 	flying int                 // requests in flight
+	probes int                 // those of them for deltas of strangers
 
 	// settled is told of each want that ended, and how.
 	settled func(id wire.Digest, how outcome)
@@ -39,6 +40,7 @@ type want struct {
 	author  source
 	asking  bool // a request is in flight
 	fetched bool // handed up, awaiting Stored or Invalid
+	probe   bool // of an author of whom nothing was folded here: it may never come
 	until   Time // the want ends then
 }
 
@@ -85,7 +87,7 @@ func (p *pull) add(id wire.Digest, s wire.SignedHeader, ttl Time) *want {
 	if len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
 		return nil
 	}
-	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl}
+	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, probe: p.stranger(author)}
 	p.wants = append(p.wants, w)
 	p.byID[id] = w
 	p.counts[author]++
@@ -119,13 +121,24 @@ func (p *pull) tick() {
 	p.pump()
 }
 
-// pump asks for as much as there is room for, the oldest wants first.
+// stranger reports whether nothing of an author was folded here, though the run
+// has begun.
+func (p *pull) stranger(author wire.PeerID) bool {
+	return !p.chain.Contributed(author) && p.chain.FoldedTokens() > 0
+}
+
+// pump asks for as much as there is room for, the oldest wants first, and those of
+// strangers last.
 func (p *pull) pump() {
-	for i := 0; i < len(p.wants) && p.flying < maxPulls; {
-		w := p.wants[i]
-		p.advance(w)
-		if p.byID[w.id] == w {
-			i++
+	for _, probes := range []bool{false, true} {
+		for i := 0; i < len(p.wants) && p.flying < maxPulls; {
+			w := p.wants[i]
+			if w.probe == probes {
+				p.advance(w)
+			}
+			if i < len(p.wants) && p.wants[i] == w {
+				i++
+			}
 		}
 	}
 }
@@ -133,7 +146,7 @@ func (p *pull) pump() {
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left.
 func (p *pull) advance(w *want) {
-	if w.asking || w.fetched || p.flying >= maxPulls {
+	if w.asking || w.fetched || p.flying >= maxPulls || w.probe && p.probes >= maxProbes {
 		return
 	}
 	s, left := p.pick(w)
@@ -162,7 +175,7 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 				continue
 			}
 			left = true
-			if q.pulls >= maxPullsPerPeer {
+			if q.pulls >= maxPullsPerPeer || w.probe && q.pulls >= maxProbesPerPeer {
 				return nil, true
 			}
 			if p.now >= s.after {
@@ -181,12 +194,12 @@ func (p *pull) ask(w *want, s *source) {
 	w.asking = true
 	s.tries++
 	q.pulls++
-	p.flying++
+	p.count(w, 1)
 	asked, from := p.now, s.id
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
 	p.call(from, request, limit, wait+transfer, func(b []byte, err error) {
-		p.flying--
+		p.count(w, -1)
 		q.pulls--
 		w.asking = false
 		if err == nil {
@@ -194,6 +207,14 @@ func (p *pull) ask(w *want, s *source) {
 		}
 		p.answered(w, from, b, err)
 	})
+}
+
+// count adds to the requests in flight.
+func (p *pull) count(w *want, n int) {
+	p.flying += n
+	if w.probe {
+		p.probes += n
+	}
 }
 
 func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
