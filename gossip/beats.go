@@ -25,6 +25,7 @@ func (b *beats) tick() {
 		b.send()
 	}
 	b.agree()
+	b.watchdog()
 }
 
 // send publishes a beat. The first one waits for SetSelf: before it there is
@@ -120,6 +121,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 		b.event(EventLeft, p.id, "leaves")
 	}
 	p.beat, p.beatAt = &beat, b.now
+	p.gossips()
 	b.hear(p)
 	b.compare(p)
 	return p

@@ -97,6 +97,9 @@ func (c *Core) PeerDown(now Time, id wire.PeerID) {
 func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
 	c.at(now)
 	if p := c.peers.find(id); p != nil {
+		if rec.StartedMs != p.record.StartedMs {
+			c.awaitBeat(p) // it restarted before the old connection was seen to end
+		}
 		p.keep(signed, rec)
 	}
 }

@@ -32,6 +32,10 @@ type (
 		Peer   wire.PeerID
 		Reason string
 	}
+
+	// Reconnect closes the connection to a peer from which no gossip comes, and
+	// dials it again. The peer is not to blame.
+	Reconnect struct{ Peer wire.PeerID }
 )
 
 // Effects that answer a stream request given to Serve. Each handle gets
@@ -209,6 +213,7 @@ func (Publish) effect()       {}
 func (Call) effect()          {}
 func (Dial) effect()          {}
 func (Drop) effect()          {}
+func (Reconnect) effect()     {}
 func (Reply) effect()         {}
 func (ReplyPayload) effect()  {}
 func (ReplyGenesis) effect()  {}

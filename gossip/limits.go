@@ -13,6 +13,12 @@ const (
 	// silentBeats is how many beat periods without a byte make a peer silent:
 	// gossip may lose a few beats in a row under load, not ten.
 	silentBeats = 10
+	// deafBeats is how many beat periods a connected peer may be without a beat
+	// before it is connected anew: late enough for a few lost ones, and early enough
+	// that it is heard before it would count as silent. The pause until the next
+	// time doubles up to reconnectPauseMaxMs.
+	deafBeats           = 4
+	reconnectPauseMaxMs = 600_000
 	// maxPeers bounds the table of peers, connected or only heard of. Four
 	// times the largest run simulated; an entry takes a few KiB.
 	maxPeers = 4096

@@ -23,6 +23,7 @@ type world struct {
 	opened map[wire.Digest]wire.Message
 	trace  []string // every effect, for the determinism test
 	tracks bool
+	deaf   func(i, j int) bool // no gossip flows on the link between the two
 }
 
 type options struct {
@@ -69,7 +70,7 @@ func newWorld(t *testing.T, seed uint64, n int, opt options) *world {
 	if opt.window == 0 {
 		opt.window = 64
 	}
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opt: opt, run: wire.RunID{7}, opened: map[wire.Digest]wire.Message{}}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opt: opt, run: wire.RunID{7}, opened: map[wire.Digest]wire.Message{}, deaf: func(int, int) bool { return false }}
 	for range n {
 		w.add()
 	}
@@ -169,6 +170,13 @@ func (w *world) disconnect(i, j int) {
 		if n.up {
 			n.do(func() { n.core.PeerDown(w.now, p.id) })
 		}
+	}
+}
+
+func (w *world) reconnect(i, j int) {
+	if w.nodes[i].links[j] {
+		w.disconnect(i, j)
+		w.after(w.delay(), func() { w.connect(i, j) })
 	}
 }
 

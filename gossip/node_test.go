@@ -120,6 +120,9 @@ func (n *node) carry(e Effect) {
 	case Drop:
 		n.effects = append(n.effects, e)
 		n.w.after(1, func() { n.w.disconnect(n.index, n.w.node(e.Peer).index) })
+	case Reconnect:
+		n.effects = append(n.effects, e)
+		n.w.after(1, func() { n.w.reconnect(n.index, n.w.node(e.Peer).index) })
 	case Misbehaved, BaseMismatch, StateDiffers, Audit, OwnHeader, OwnKnown, Event:
 		n.effects = append(n.effects, e)
 	}
@@ -128,7 +131,7 @@ func (n *node) carry(e Effect) {
 // flood forwards a gossip message to the neighbours but one.
 func (n *node) flood(b []byte, except int) {
 	for j := range n.w.nodes {
-		if !n.links[j] || j == except || n.w.rng.Float64() < n.w.opt.loss {
+		if !n.links[j] || j == except || n.w.deaf(n.index, j) || n.w.rng.Float64() < n.w.opt.loss {
 			continue
 		}
 		p := n.w.nodes[j]

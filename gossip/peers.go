@@ -30,6 +30,12 @@ type peer struct {
 	same         bool   // its last beat showed the chain of this node
 	common       uint32 // the last round of the first fragment at which one did
 
+	// watchdog: connected since, without a beat; not before, and the last pause.
+	unheard          bool
+	unheardFrom      Time
+	reconnectAfter   Time
+	reconnectPauseMs int64
+
 	// roster: when it was last asked, and the dialling of its addresses.
 	askedRoster bool
 	askedAt     Time

@@ -41,6 +41,7 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 	}
 	p.keep(s, rec)
 	r.hear(p)
+	r.awaitBeat(p)
 	r.ask(p)
 }
 

@@ -33,6 +33,8 @@ func (n *node) carry(e core.Effect) {
 		n.work.goRun(func(ctx context.Context) { n.dial(ctx, e.Addr) })
 	case gossip.Drop:
 		n.work.goRun(func(context.Context) { n.host.Drop(e.Peer, e.Reason) })
+	case gossip.Reconnect:
+		n.host.Reconnect(e.Peer)
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.respond(e)
 	case gossip.Fetching:

@@ -26,6 +26,8 @@ func (n *Node) carry(e core.Effect) {
 		n.w.dial(n, indexOf(e.Addr))
 	case gossip.Drop:
 		n.w.disconnect(n, n.w.byID[e.Peer])
+	case gossip.Reconnect:
+		n.w.disconnect(n, n.w.byID[e.Peer])
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.reply(e)
 	case gossip.StoreChunk:
