@@ -114,6 +114,16 @@ func (w *World) checkTheta(n *Node, a outer.Adopt) {
 	}
 }
 
+// checkWhole: of a chain that is taken instead of the own one every fragment is
+// taken; stitched fragments are a broken model.
+func (w *World) checkWhole(n *Node, tips []*outer.Tip) {
+	for p, tip := range tips {
+		if own := n.machine.Rounds().Tip(p); own != tip {
+			n.broken("whole", "took tips of another chain and stays with round %d of fragment %d, not round %d of theirs", own.Round, p, tip.Round)
+		}
+	}
+}
+
 // checkBlame: honest nodes refuse nothing of each other and find no fault.
 func (w *World) checkBlame(n *Node, e core.Effect) {
 	switch e := e.(type) {

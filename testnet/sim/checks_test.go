@@ -42,6 +42,13 @@ func TestChecksCatch(t *testing.T) {
 			_, h := w.someDelta()
 			w.checkSigned(n, wire.Digest{1}, wire.SignedHeader{Header: *h})
 		}},
+		{"whole", func(w *World, n *Node) {
+			w.checkWhole(n, w.genesis)
+		}},
+		{"share", func(w *World, n *Node) {
+			w.s.Params.MaxShare = 0.5
+			w.checkShares(0, 1, []float64{3, 1, 1})
+		}},
 		{"theta", func(w *World, n *Node) { // a step that nobody took
 			for i := range n.trainer.theta {
 				n.trainer.theta[i] += 0.01

@@ -115,4 +115,5 @@ func (n *Node) install(m wire.Manifest) {
 	if err := n.machine.Installed(n.clock(), tips, history); err != nil {
 		n.broken("core", "%v", err)
 	}
+	n.w.checkWhole(n, tips)
 }

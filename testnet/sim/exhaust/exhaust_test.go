@@ -31,6 +31,8 @@ func TestEveryInterleaving(t *testing.T) {
 			t.Error(err)
 		} else if !r.Whole {
 			t.Errorf("%+v: more than %d states", b, mostStates)
+		} else if b.Ticks > 0 && r.Rounds < 2 {
+			t.Errorf("%+v: only %d rounds", b, r.Rounds)
 		}
 	}
 }

@@ -25,12 +25,13 @@ type Report struct {
 	Edges  int
 	Rests  int // states with nothing under way, from which the world came to rest
 	Depth  int // of the longest way
+	Rounds int // the highest that a delta was under way for
 	Whole  bool
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d states of the world, %d of a node from %d inputs, %d choices, depth %d, at rest from %d, whole %v",
-		r.States, r.Locals, r.Inputs, r.Edges, r.Depth, r.Rests, r.Whole)
+	return fmt.Sprintf("%d states of the world, %d of a node from %d inputs, %d choices, depth %d, %d rounds, at rest from %d, whole %v",
+		r.States, r.Locals, r.Inputs, r.Edges, r.Depth, r.Rounds, r.Rests, r.Whole)
 }
 
 // Broken is a promise that does not hold, and how to get there.
@@ -162,11 +163,20 @@ func (s *search) visitAll(first *world) *Broken {
 				s.seen[k] = true
 				stack = append(stack, entry{w, next})
 				s.report.Depth = max(s.report.Depth, next.depth)
+				s.report.Rounds = max(s.report.Rounds, s.round(w))
 			}
 		}
 	}
 	s.report.Whole = true
 	return nil
+}
+
+// round is the highest that a delta under way is for.
+func (s *search) round(w *world) (most int) {
+	for _, f := range w.flying {
+		most = max(most, int(s.open(s.messages[f.message]).Header.Header.Round))
+	}
+	return most
 }
 
 func depthOf(w *way) int {
