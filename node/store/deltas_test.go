@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -194,6 +195,34 @@ func TestRaiseMark(t *testing.T) {
 	}
 	wantErr(t, makeDelta(1, 2, 40).putOwn(s, 1), ErrMark)
 	must(t, makeDelta(1, 2, 41).putOwn(s, 1))
+}
+
+// A mark that could not be committed is there before anything put later: a key
+// must not count as known without it.
+func TestRaiseMarkOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	full := false
+	disk := Disk{Before: func(op Op) error {
+		if full && op.Kind == OpCommit {
+			return syscall.ENOSPC
+		}
+		return nil
+	}}
+	s, err := disk.Open(dir, testRun)
+	must(t, err)
+	full = true
+	wantErr(t, s.RaiseMark(2, 40), syscall.ENOSPC)
+	must(t, s.Put("marks", []byte{1}))
+	wantErr(t, makeDelta(1, 2, 40).putOwn(s, 1), ErrMark)
+	full = false
+	must(t, s.Flush(), s.Close())
+	s = openTest(t, dir)
+	_, known := s.Get("marks")
+	mark, err := s.Mark(2)
+	must(t, known, err)
+	if mark != 40 {
+		t.Errorf("mark is %d, want 40", mark)
+	}
 }
 
 // Of many signings of one round at once, one succeeds.

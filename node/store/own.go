@@ -119,7 +119,9 @@ func (s *Store) Mark(fragment int) (uint32, error) {
 }
 
 // RaiseMark raises the mark of a fragment to round, for a key that was restored
-// on an empty disk. Durable when it returns; a lower round does nothing.
+// on an empty disk. Durable when it returns; a lower round does nothing. After an
+// error it waits for the next commit that succeeds, before all changes that come
+// later: what says that every mark is known must not outlive one.
 func (s *Store) RaiseMark(fragment int, round uint32) error {
 	s.own.Lock()
 	defer s.own.Unlock()
@@ -127,7 +129,10 @@ func (s *Store) RaiseMark(fragment int, round uint32) error {
 	if err != nil || round <= mark {
 		return err
 	}
-	return s.updateNow(nil, func(tx *bbolt.Tx) error { return putMark(tx, fragment, round) })
+	if err := s.update(func(tx *bbolt.Tx) error { return putMark(tx, fragment, round) }); err != nil {
+		return err
+	}
+	return s.Flush()
 }
 
 func putMark(tx *bbolt.Tx, fragment int, round uint32) error {

@@ -33,6 +33,9 @@ func TroubleOf(err error) Trouble {
 			return t.is
 		}
 	}
+	if errors.Is(err, ErrWaiting) {
+		return Full // of changes that a disk in trouble did not take
+	}
 	return Well
 }
 
