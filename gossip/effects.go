@@ -158,7 +158,8 @@ type (
 	// may have held more of them than the one there is now.
 	OwnHeader struct{ Header wire.SignedHeader }
 
-	// OwnKnown says that AskOwn is answered: every OwnHeader came before it.
+	// OwnKnown says that AskOwn is answered. A peer that connects later may still
+	// bring an OwnHeader.
 	OwnKnown struct{}
 
 	// EvidenceFound hands up verified evidence, once for each (author,

@@ -12,25 +12,42 @@ import (
 type own struct {
 	*env
 	wanted  bool
+	known   bool // OwnKnown was said
 	asked   map[wire.PeerID]bool
 	flying  int
 	answers int
+	trusted bool // one of them is of a peer that the link names
+	first   Time // when the first answer came
 }
 
-// tick asks those that can be asked and were not, and is done when all of them
-// have answered, one at least.
+// tick asks those that can be asked and were not, those that connect later as
+// well: one that knows more may be among them.
 func (o *own) tick() {
 	if !o.wanted {
 		return
 	}
 	for _, p := range o.peers.list {
-		if o.usable(p) && !o.asked[p.id] && o.now >= p.ownAfter {
+		if o.usable(p) && !o.asked[p.id] && o.now >= p.ownAfter && len(o.asked) < maxPeers {
 			o.ask(p)
 		}
 	}
-	if o.flying == 0 && o.answers > 0 {
-		o.wanted = false
+	if !o.known && o.enough() {
+		o.known = true
 		o.emit(OwnKnown{})
+	}
+}
+
+// enough reports whether the answers so far will do: all of those who are here,
+// and then one of a peer that the link names, or several. Where nobody else shows
+// up, or somebody does not answer, any has to do after a while.
+func (o *own) enough() bool {
+	switch since := int64(o.now - o.first); {
+	case o.answers == 0:
+		return false
+	case o.flying > 0:
+		return since >= callMs
+	default:
+		return o.trusted || o.answers >= minAttesters || since >= gatherBeats*o.beatPeriod()
 	}
 }
 
@@ -47,8 +64,17 @@ func (o *own) ask(p *peer) {
 			delete(o.asked, p.id)
 			return
 		}
-		o.answers++
+		o.counts(p)
 	})
+}
+
+// counts an answer.
+func (o *own) counts(p *peer) {
+	if o.answers == 0 {
+		o.first = o.now
+	}
+	o.answers++
+	o.trusted = o.trusted || o.cfg.trusts(p.id)
 }
 
 // take believes what this node's own key has signed, whoever shows it.

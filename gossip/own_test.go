@@ -44,6 +44,38 @@ func TestOwnDeltasAreRemembered(t *testing.T) {
 	}
 }
 
+// The first peer to answer may be one that knows nothing: others that show up a
+// moment later are heard before the node goes on, and those that come after that
+// are asked all the same.
+func TestOwnDeltasAreNotOnePeersWord(t *testing.T) {
+	for _, late := range []Time{300, 5000} {
+		w := newWorld(t, 6, 3, options{})
+		w.train(4, fixed(100))
+		w.runUntil(2000)
+		w.nodes[0].lie = func(kind wire.RequestKind, answer []byte) []byte {
+			if kind == wire.GetOwn {
+				return wire.Response{Status: wire.OK, Body: wire.EncodeHeaders(nil)}.Encode()
+			}
+			return answer
+		}
+		w.kill(1)
+		n := w.nodes[1]
+		n.chain, n.state, n.up = newFakeChain(w.run, 3), wire.Joining, true
+		n.boot()
+		n.core.AskOwn(w.now)
+		w.connect(1, 0)
+		w.runUntil(w.now + late)
+		if _, known := n.ownHeaders(); known != (late == 5000) {
+			t.Errorf("after %d ms with a peer that knows nothing: done %t", late, known)
+		}
+		w.connect(1, 2)
+		w.runUntil(w.now + 3000)
+		if rounds, known := n.ownHeaders(); !known || rounds[0] == 0 {
+			t.Errorf("another peer after %d ms: told of rounds %v, done %t", late, rounds, known)
+		}
+	}
+}
+
 // Who is joining itself knows nothing, and its answer does not count.
 func TestOwnDeltasOfJoinersDoNotCount(t *testing.T) {
 	w := newWorld(t, 4, 2, options{})

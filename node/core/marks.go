@@ -33,7 +33,7 @@ func (m *Machine) askMarks() {
 }
 
 // tickMarks gives up asking where nobody can answer: peers that begin the run
-// themselves, or none at all.
+// themselves, or none at all. Peers that could and do not keep nobody for ever.
 func (m *Machine) tickMarks(now Time) {
 	if !m.marks.asking {
 		return
@@ -45,7 +45,8 @@ func (m *Machine) tickMarks(now Time) {
 	if !m.cfg.Alone && m.gossip.Known() == 0 {
 		wait = keyOnlyMs
 	}
-	if now-m.marks.since >= wait && !m.donorInSight() {
+	waited := now - m.marks.since
+	if waited >= wait && !m.donorInSight() || waited >= keyOnlyMs {
 		m.marksKnown()
 	}
 }
