@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"atoll/gossip/wire"
 	"atoll/node/core"
 )
 
@@ -64,4 +65,21 @@ func TestKeyWithoutItsDiskAlone(t *testing.T) {
 		t.Fatal("did not train meanwhile")
 	}
 	w.runUntil("it publishes by itself", 700_000, func() bool { return n.machine.Rounds().Closed(0) > 0 })
+}
+
+// A peer that takes the question and never answers holds nobody for ever.
+func TestKeyWithoutItsDiskBesideADeafPeer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 91, worldConfig{params: budgetOf(1 << 20)})
+	w.found(2)
+	w.nodes[0].ignores = wire.GetOwn
+	w.runFor(2000)
+	n := w.nodes[1]
+	n.crash()
+	n.restartEmpty()
+	w.runFor(60_000)
+	if n.known {
+		t.Fatal("took no answer for one")
+	}
+	w.runUntil("it publishes", 600_000, func() bool { return n.known })
 }

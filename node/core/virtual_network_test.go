@@ -87,6 +87,9 @@ func (n *node) call(e gossip.Call) {
 			once(nil, errDown)
 			return
 		}
+		if q, _ := wire.DecodeRequest(e.Request); p.ignores != 0 && q.Kind == p.ignores {
+			return // the timeout will tell
+		}
 		p.do(func() {
 			p.handle++
 			p.waiting[p.handle] = asked{by: n, max: e.MaxResponse, once: once}

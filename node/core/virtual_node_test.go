@@ -66,6 +66,7 @@ type node struct {
 	raised   int // marks, for deltas that the disk does not know of
 	known    bool
 	spoils   bool                 // gives away tips with a bit flipped
+	ignores  wire.RequestKind     // never answers those
 	ready    core.Time            // when this life first could train
 	said     []string             // of its way in
 	history  map[wire.Digest]bool // headers of rounds before its tips
