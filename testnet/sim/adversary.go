@@ -44,6 +44,7 @@ const (
 	FalseBeats  AttackKind = "false-beats"   // rounds, tokens, unpublished work and digests of no chain
 	FreshBeats  AttackKind = "fresh-beats"   // likewise, by Times fresh keys
 	InventedRun AttackKind = "invented-run"  // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in beats
+	BoughtRun   AttackKind = "bought-run"    // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
 
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
@@ -79,6 +80,7 @@ var behaviours = map[AttackKind]behaviour{
 	FalseBeats:  {say: sayFalseBeat},
 	FreshBeats:  {act: actFreshBeats},
 
+	BoughtRun:   {spoil: spoilInflate, say: sayInvented, answer: answerInvented, act: actBought},
 	InventedRun: {say: sayInvented, answer: answerInvented, act: actInvented},
 
 	WithholdAll:   {answer: answerNoPayload},

@@ -120,9 +120,12 @@ func actFar(l *liar) {
 }
 
 // actHollow signs for the next rounds of each fragment with Times fresh keys and
-// its own, claims as much as it may, and has no payload.
+// its own, claims as much as it may, and has no payload. It ends with the run.
 func actHollow(l *liar) {
 	params := l.n.w.s.Params
+	if l.victim().machine.Rounds().Ended() {
+		return
+	}
 	for p := range l.n.w.plan {
 		closed := l.victim().machine.Rounds().Closed(p)
 		for range int(l.Times) {

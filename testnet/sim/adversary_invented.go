@@ -100,11 +100,23 @@ func actInvented(l *liar) {
 	if l.invented == nil {
 		l.invented = l.invent(l.victim().machine.Rounds().Closed(0) + l.Ahead)
 	}
-	for _, key := range append([]ed25519.PrivateKey{l.n.key}, l.crowd()...) {
+	speakers := []ed25519.PrivateKey{l.n.key}
+	if l.Kind == InventedRun {
+		speakers = append(speakers, l.crowd()...)
+	}
+	for _, key := range speakers {
 		b := l.invented.beat
 		b.Seq = uint64(l.acted)
 		b.Incarnation++ // later than that of its core's beats
 		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
+	}
+}
+
+// actBought shows the invented run once the liar has bought weight.
+func actBought(l *liar) {
+	const buyMs = 10_000
+	if l.n.w.now >= Start+l.From+buyMs {
+		actInvented(l)
 	}
 }
 
