@@ -188,7 +188,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose donors all have enough to do
-	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now); i++ {
+	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now, maxChunkCalls); i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
@@ -331,21 +331,22 @@ func (s *snapshot) chunkNotStored(id wire.Digest) {
 	t.progress = s.disk.until // nobody else is to blame
 }
 
-// diskPause is how a fetch goes on when the own disk has failed to take something.
+// diskPause is how fetching goes on when the own disk has failed to take something.
 type diskPause struct {
 	until Time // nothing is asked for before
-	slow  Time // one chunk at a time until then: most likely the next will not fit either
+	slow  Time // one thing at a time until then: most likely the next will not fit either
 }
 
 func (d *diskPause) failed(now Time) { d.until, d.slow = now+diskRetryMs, now+diskSlowMs }
 
-// takes is how many chunks may be in flight.
-func (d *diskPause) takes(now Time) int {
+// takes is how many requests may be in flight, at most of them on a disk that is
+// well.
+func (d *diskPause) takes(now Time, most int) int {
 	switch {
 	case now < d.until:
 		return 0
 	case now < d.slow:
 		return 1
 	}
-	return maxChunkCalls
+	return most
 }

@@ -241,9 +241,11 @@ func (c *Core) Stored(now Time, id wire.Digest) {
 }
 
 // NotStored says that the payload of id came and could not be kept. It is
-// missing, for now: repair finds it again.
+// missing, for now: repair finds it again. Few others are fetched until the disk
+// may have recovered.
 func (c *Core) NotStored(now Time, id wire.Digest) {
 	c.at(now)
+	c.pull.disk.failed(c.now)
 	c.pull.end(id, missing)
 }
 

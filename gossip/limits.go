@@ -203,9 +203,9 @@ const (
 	// stallMs is how long a donor that owes chunks may be still before an idle
 	// one is asked for them as well; a slow link gets longer, by its rate.
 	stallMs = 5_000
-	// diskRetryMs is the pause of a fetch whose chunks or tips the own disk could
-	// not take, and diskSlowMs for how long it asks for one chunk at a time after
-	// that: a person has to make room first.
+	// diskRetryMs is the pause of a fetch of what the own disk could not take, and
+	// diskSlowMs for how long it asks for one chunk or payload at a time after that:
+	// a person has to make room first.
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
 	// progressMs is how long nothing may come from anybody before the manifest

@@ -40,7 +40,7 @@ type node struct {
 	withhold bool                // never answers payload requests
 	ignores  wire.RequestKind    // never answers those
 	refuses  func(Snapshot) bool // finds that the tips do not fit the run
-	full     bool                // has no room on its disk for chunks and tips
+	full     bool                // has no room on its disk for payloads, chunks and tips
 	corrupt  bool                // answers them with wrong bytes
 	mute     bool                // receives and says nothing
 	lie      func(kind wire.RequestKind, body []byte) []byte
@@ -325,6 +325,10 @@ func (n *node) store(e Fetched) {
 		}
 		if e.Payload[0] == 'X' {
 			n.do(func() { n.core.Invalid(n.w.now, id, "begins with X") })
+			return
+		}
+		if n.full {
+			n.do(func() { n.core.NotStored(n.w.now, id) })
 			return
 		}
 		n.chain.store(e.Header, e.Payload)

@@ -16,8 +16,9 @@ type pull struct {
 	wants  []*want // in order of arrival
 	byID   map[wire.Digest]*want
 	counts map[wire.PeerID]int // wants per author
-	flying int                 // requests in flight
-	probes int                 // those of them for deltas of strangers
+	disk   diskPause
+	flying int // requests in flight
+	probes int // those of them for deltas of strangers
 
 	// settled is told of each want that ended, and how.
 	settled func(id wire.Digest, how outcome)
@@ -131,7 +132,7 @@ func (p *pull) stranger(author wire.PeerID) bool {
 // strangers last.
 func (p *pull) pump() {
 	for _, probes := range []bool{false, true} {
-		for i := 0; i < len(p.wants) && p.flying < maxPulls; {
+		for i := 0; i < len(p.wants) && p.flying < p.disk.takes(p.now, maxPulls); {
 			w := p.wants[i]
 			if w.probe == probes {
 				p.advance(w)
@@ -146,7 +147,7 @@ func (p *pull) pump() {
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left.
 func (p *pull) advance(w *want) {
-	if w.asking || w.fetched || p.flying >= maxPulls || w.probe && p.probes >= maxProbes {
+	if w.asking || w.fetched || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
 		return
 	}
 	s, left := p.pick(w)

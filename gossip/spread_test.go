@@ -404,3 +404,27 @@ func TestSameSeedSameEffects(t *testing.T) {
 		t.Fatal("traces differ in length")
 	}
 }
+
+// A node whose disk is full fetches little that it cannot keep, however long that
+// lasts and however much comes, and all of it once there is room.
+func TestFullDiskFetchesLittle(t *testing.T) {
+	const rounds, size, minutes = 10, 5000, 3
+	w := newWorld(t, 12, 3, options{})
+	full := w.nodes[2]
+	full.full = true
+	for r := range uint32(rounds) {
+		w.nodes[0].round(r+1, size)
+		w.runUntil(w.now + 1000)
+		w.nodes[0].closeAll(r + 1)
+		w.nodes[1].closeAll(r + 1)
+	}
+	w.runUntil(minutes * 60_000)
+	got := full.received / size
+	if most := int64(maxPulls + minutes*60_000/diskRetryMs); got == 0 || got > most {
+		t.Errorf("%d payloads came in vain, at most %d", got, most)
+	}
+	full.full = false
+	if !w.runUntilTrue(w.now+2*repairBackoffMaxMs, w.equal) {
+		t.Errorf("closed %v, the others %v", full.chain.closed, w.nodes[0].chain.closed)
+	}
+}
