@@ -125,6 +125,30 @@ func TestIndexCutWhileOpen(t *testing.T) {
 	must(t, s.Close())
 }
 
+// bbolt that fails as it begins a transaction keeps its own locks: the store ends
+// all the same, and gives the folder's lock back.
+func TestIndexCutBeforeATransaction(t *testing.T) {
+	dir, _ := lived(t)
+	cut := false
+	d := Disk{Before: func(op Op) error {
+		if cut && op.Kind == OpCommitted {
+			return os.Truncate(op.Path, 0)
+		}
+		return nil
+	}}
+	s, err := d.Open(dir, testRun)
+	must(t, err)
+	cut = true
+	must(t, s.Put("k", nil))
+	wantErr(t, s.Flush(), ErrIndex, dir, "--fix")
+	wantErr(t, s.Put("k", nil), ErrIndex)
+	must(t, s.Close())
+	must(t, os.Remove(filepath.Join(dir, indexFile)))
+	if _, err := Open(dir, testRun); errors.Is(err, ErrLocked) {
+		t.Error(err)
+	}
+}
+
 // A damaged index goes aside with what belongs to it, and makes room.
 func TestSetAside(t *testing.T) {
 	dir, own := lived(t)

@@ -206,9 +206,10 @@ func (s *Store) broken(why error) error {
 	tx := s.tx
 	s.tx = nil
 	_ = guard(func() error { // a panic in here leaves the file to the end of the process
-		if tx != nil {
-			_ = tx.Rollback()
+		if tx == nil {
+			return letGo(s.file) // bbolt failed as it began: it waits for itself in Close
 		}
+		_ = tx.Rollback()
 		return s.db.Close()
 	}, func(why error) error { return why })
 	return s.failed

@@ -51,6 +51,7 @@ type Store struct {
 	run  wire.RunID
 	disk Disk
 	db   *bbolt.DB
+	file *os.File // of the index; it is bbolt's, but for letGo
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
@@ -79,11 +80,11 @@ func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 	if err := checkLeftover(dir); err != nil {
 		return nil, err
 	}
-	db, err := openIndex(dir, false)
+	db, file, err := openIndex(dir, false)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, run: run, disk: d, db: db}
+	s := &Store{dir: dir, run: run, disk: d, db: db, file: file}
 	err = s.locked(s.start)
 	if err == nil {
 		err = d.syncDir(dir) // the index's name
@@ -100,11 +101,11 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if _, err := os.Stat(filepath.Join(dir, indexFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open store %s: %w: no node has run there: check --dir", dir, ErrNotFound)
 	}
-	db, err := openIndex(dir, true)
+	db, file, err := openIndex(dir, true)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, db: db}
+	s := &Store{dir: dir, db: db, file: file}
 	if err := s.locked(s.startReading); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -157,8 +158,7 @@ func (s *Store) abandon() error {
 
 // openIndex opens index.db under the folder's lock, which is the lock that
 // bbolt takes on that file.
-func openIndex(dir string, readOnly bool) (db *bbolt.DB, err error) {
-	var opened *os.File
+func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err error) {
 	err = guard(func() error {
 		db, err = bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
 			Timeout:      lockTimeout,
@@ -176,19 +176,19 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, err error) {
 	}, func(why error) error { return errors.Join(indexError(dir, why), letGo(opened)) })
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil, fmt.Errorf("open store %s: %w by another atoll process: stop that one or choose another --dir", dir, ErrLocked)
+		return nil, nil, fmt.Errorf("open store %s: %w by another atoll process: wait if it is one that only reads, like `atoll doctor`, else stop it or choose another --dir", dir, ErrLocked)
 	case errors.Is(err, ErrIndex):
-		return nil, err
+		return nil, nil, err
 	case err != nil && opened != nil:
-		return nil, indexError(dir, err)
+		return nil, nil, indexError(dir, err)
 	case err != nil:
-		return nil, fmt.Errorf("open store %s: index: %w", dir, err)
+		return nil, nil, fmt.Errorf("open store %s: index: %w", dir, err)
 	}
-	return db, nil
+	return db, opened, nil
 }
 
-// letGo gives the lock of an index back that bbolt has left open: its map, which
-// stays, would hold it.
+// letGo gives the lock of an index back that bbolt cannot close any more, as it
+// has left it open, or its own locks held: its map, which stays, would hold it.
 func letGo(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
