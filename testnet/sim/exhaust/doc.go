@@ -22,7 +22,8 @@
 // way; a delta carries its payload inside the header's message and is not passed
 // on by those who receive it; disk and fold take no time; a connection breaks only
 // with a node; what is under way to a node that crashes is lost; clocks drift
-// apart by ticks only. Rounds are closed with codec f32, eta 1 and no momentum.
+// apart by ticks only. The codec is f32, eta is 1 and there is no momentum. Tips of
+// even rounds are not on disk, others are.
 //
 // Held to in every state: the learner's account shows every token that it made;
 // a chain has one state, in whatever world it is folded; no round is signed twice;

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"atoll/gossip"
@@ -69,8 +70,8 @@ type medium struct {
 	err error // the first promise that this node broke
 }
 
-// disk is what a crash leaves. Bases are kept in memory only, but for genesis,
-// so a restart folds again.
+// disk is what a crash leaves. The bases of even rounds are kept in memory only,
+// but for genesis: some restarts begin at a tip, some have to fold again.
 type disk struct {
 	payloads map[wire.Digest][]byte
 	headers  map[wire.Digest]wire.SignedHeader
@@ -128,7 +129,7 @@ func newNode(index int, ls *locals) *node {
 
 // boot starts the process over what the disk holds.
 func (n *node) boot() {
-	n.up, n.life, n.may, n.done, n.closed = true, n.life+1, false, false, 0
+	n.up, n.life, n.may, n.done, n.closed = true, n.life+1, false, false, n.disk.saved().Tip.Round
 	n.asked, n.calls = map[uint64]request{}, map[uint64]string{}
 	cfg := core.Config{
 		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true, Precision: outer.PrecisionF32,
@@ -139,12 +140,14 @@ func (n *node) boot() {
 			OpenRecord: openRecord, VerifyHeader: n.verify,
 		},
 	}
-	n.machine = core.New(cfg, []*outer.Tip{genesis})
+	saved := n.disk.saved()
+	tips := []*outer.Tip{saved.Tip}
+	n.machine = core.New(cfg, tips)
 	n.machine.SetRecord(n.clock, signed[n.index])
 	n.theta = make([]float32, plan[0].Len)
-	n.learner = outer.NewLearner(params, plan, n.theta, []*outer.Tip{genesis}, n.ownPayload)
+	n.learner = outer.NewLearner(params, plan, n.theta, tips, n.ownPayload)
 	if n.life > 1 {
-		n.restore()
+		n.restore(saved)
 	}
 	n.made = n.learner.Account(0).Total().Tokens
 	n.carryOut()
@@ -174,11 +177,25 @@ func (n *node) verify(h wire.SignedHeader) error {
 func (n *node) crash() {
 	n.lost += n.learner.Account(0).Pending.Tokens
 	n.up, n.machine, n.learner, n.theta = false, nil, nil, nil
-	n.disk.bases = map[uint32]*outer.Tip{0: genesis}
+	maps.DeleteFunc(n.disk.bases, func(round uint32, tip *outer.Tip) bool {
+		return round > 0 && (round%2 == 0 || n.disk.rounds[round].State != tip.State)
+	})
 }
 
-func (n *node) restore() {
-	s := outer.Restored{Tip: genesis, Bases: []uint32{0}, History: []outer.Link{{}}, Mark: n.disk.mark}
+// saved is what a restart finds of the chain.
+func (d *disk) saved() outer.Restored {
+	s := outer.Restored{Bases: slices.Sorted(maps.Keys(d.bases)), History: []outer.Link{{State: genesis.State}}, Mark: d.mark}
+	s.Tip = d.bases[s.Bases[len(s.Bases)-1]]
+	for r := uint32(1); r <= s.Tip.Round; r++ {
+		s.History = append(s.History, d.rounds[r])
+	}
+	for r := range d.rounds {
+		s.Closed = max(s.Closed, r)
+	}
+	return s
+}
+
+func (n *node) restore(s outer.Restored) {
 	headers := map[wire.Digest]wire.SignedHeader{}
 	for id, h := range n.disk.headers {
 		headers[id] = h
@@ -187,9 +204,6 @@ func (n *node) restore() {
 	slices.SortFunc(s.Held, func(a, b outer.Delta) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	for _, o := range n.disk.own {
 		s.Own = append(s.Own, outer.OwnDelta{Seq: o.seq, Delta: core.DeltaOf(o.id, n.disk.headers[o.id].Header)})
-	}
-	for r := range n.disk.rounds {
-		s.Closed = max(s.Closed, r)
 	}
 	folded, err := n.machine.Restore(n.clock, 0, s, headers)
 	if err != nil {
@@ -354,8 +368,11 @@ func (n *node) fold(e outer.WantFold) {
 		if i == len(e.Sets)-1 || slices.Contains(e.Keep, tip.Round) {
 			n.disk.bases[tip.Round] = tip
 		}
-		n.disk.rounds[tip.Round] = outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens}
+		l := outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound, Folded: result.Folded}
+		slices.SortFunc(l.Folded, func(a, b outer.ID) int { return slices.Compare(a[:], b[:]) })
+		n.disk.rounds[tip.Round] = l
 	}
+	maps.DeleteFunc(n.disk.rounds, func(round uint32, _ outer.Link) bool { return round > tip.Round })
 	if err := n.machine.Folded(n.clock, 0, e.Job, tip, states); err != nil {
 		n.broken("%v", err)
 	}

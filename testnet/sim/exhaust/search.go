@@ -116,6 +116,10 @@ func newSearch(bounds Bounds, limit int) *search {
 	}
 }
 
+// meetTicks is how many ticks pass until every node takes every other for a live
+// learner: one to be ready, one to say so, one to look who does.
+const meetTicks = 3
+
 // begin is a world in which all nodes have met and trained nothing.
 func (s *search) begin() *world {
 	w := &world{}
@@ -125,7 +129,7 @@ func (s *search) begin() *world {
 	for i := range w.at {
 		s.start(w, i)
 	}
-	for range 2 { // everyone has heard everyone's beat
+	for range meetTicks {
 		for i := range w.at {
 			s.run(w, i, input{kind: inTick})
 		}
