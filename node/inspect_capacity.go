@@ -66,11 +66,16 @@ func (d *doctor) checkMemory() {
 		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", status.Bytes(float64(d.snapshot.RSSBytes)), status.Bytes(float64(need)), status.Bytes(float64(have))))
 		return
 	}
-	if err := n.fits(have); err != nil {
-		d.bad("memory", err.Error(), "see there")
+	d.judgeMemory(have, need)
+}
+
+func (d *doctor) judgeMemory(have, need uint64) {
+	text := fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have)))
+	if have != 0 && need > have {
+		d.bad("memory", text, memoryRemedy(false))
 		return
 	}
-	d.good("memory", fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have))))
+	d.good("memory", text)
 }
 
 // checkSpeed says how long a round takes here, and what its deltas ask of the
@@ -78,7 +83,7 @@ func (d *doctor) checkMemory() {
 func (d *doctor) checkSpeed() {
 	perSecond, err := d.tokensPerSecond()
 	if err != nil {
-		d.bad("speed", err.Error(), "")
+		d.bad("speed", err.Error(), "end what else takes memory on this machine, then ask again; if it stays so, `atoll bench step` shows whether any model trains here")
 		return
 	}
 	if perSecond <= 0 {

@@ -153,11 +153,20 @@ func (d *doctor) fixIndex(damage error) {
 	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder when it is in", aside))
 }
 
+// ledgerRemedy is for a ledger of which not even what it has can be listed. What the
+// disk has to do with it goes first.
+func (d *doctor) ledgerRemedy(err error) string {
+	if remedy := store.TroubleOf(err).Remedy(d.dir); remedy != "" {
+		return remedy
+	}
+	return "do what it says; if that does not help, move index.db, deltas and bases out of the folder, keep the key, and start the node with its join link: it takes the run from its peers again"
+}
+
 // checkLedger reads the payloads and bases that a restart or a peer may ask for.
 func (d *doctor) checkLedger() {
 	f, err := openFolder(d.dir)
 	if err != nil {
-		d.bad("ledger", err.Error(), "")
+		d.bad("ledger", err.Error(), d.ledgerRemedy(err))
 		return
 	}
 	defer f.close()
@@ -171,7 +180,7 @@ func (d *doctor) checkLedger() {
 			payloads += n
 		}
 		if err != nil {
-			d.bad("ledger", err.Error(), "")
+			d.bad("ledger", err.Error(), d.ledgerRemedy(err))
 			return
 		}
 	}

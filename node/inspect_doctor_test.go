@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +135,29 @@ func TestDoctorOfADamagedGenesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFindings(t, checkup(t, dir), map[string][2]string{"genesis": {"genesis", "join link"}})
+}
+
+// Whatever is wrong, something can be done about it.
+func TestDoctorHasRemedies(t *testing.T) {
+	dir := folderWithKey(t, 1).close()
+	if err := os.WriteFile(filepath.Join(dir, "genesis"), toyGenesis(99).Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkFindings(t, checkup(t, dir), map[string][2]string{"ledger": {"its index is of run", "keep the key"}})
+	d := &doctor{}
+	d.judgeMemory(1<<30, 1<<20)
+	d.judgeMemory(1<<20, 1<<30)
+	if f := d.Findings; !f[0].OK || f[1].OK || !strings.Contains(f[1].Remedy, "--batch") || strings.Contains(f[1].Text, "--batch") {
+		t.Errorf("%+v", f)
+	}
+	sick := &doctor{Checkup: Checkup{Dir: dir}, dir: dir, ctx: t.Context()}
+	if r := sick.ledgerRemedy(syscall.EIO); !strings.Contains(r, "another disk") {
+		t.Errorf("remedy %q", r)
+	}
+	sick.checkSpeed() // of a genesis without a model
+	if f := sick.Findings; len(f) != 1 || f[0].OK || f[0].Remedy == "" {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestDoctorOfTheClockAndTheDisk(t *testing.T) {

@@ -36,9 +36,13 @@ func (n *node) fits(have uint64) error {
 	if have == 0 || need <= have {
 		return nil
 	}
-	remedy := "use a larger machine"
-	if !n.cfg.Observe {
-		remedy += ", fewer rows a step with --batch, or --observe to hold the model without training"
+	return fmt.Errorf("a node of this run needs %d MiB of memory and this machine has %d MiB; %s", need>>20, have>>20, memoryRemedy(n.cfg.Observe))
+}
+
+// memoryRemedy says what to do where the model does not fit.
+func memoryRemedy(observe bool) string {
+	if observe {
+		return "use a larger machine"
 	}
-	return fmt.Errorf("a node of this run needs %d MiB of memory and this machine has %d MiB; %s", need>>20, have>>20, remedy)
+	return "use a larger machine, fewer rows a step with --batch, or --observe to hold the model without training"
 }
