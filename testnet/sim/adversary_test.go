@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,7 @@ type siege struct {
 	times float64
 	from  Time
 	ahead uint32
+	seed  uint64            // 0 means siegeSeed
 	spoil func(s *Scenario) // what the scenario needs besides
 	says  string            // what some honest node says of a liar; "" = nothing need be said
 	wins  string            // why it is known to win; the test is skipped
@@ -65,6 +67,16 @@ func bought(s *Scenario) {
 	s.Params.Budget *= 4
 }
 
+// stormy parts the liar and two others from the rest for twelve seconds, and kills one,
+// over bad links.
+func stormy(s *Scenario) {
+	s.Link = Link{LatencyMs: 40, JitterMs: 60, Loss: 0.05, Duplicate: 0.05}
+	s.Faults = append(s.Faults,
+		Fault{At: 8000, Kind: Partition, Others: []int{0, 1, honestNodes}}, Fault{At: 20_000, Kind: Heal},
+		Fault{At: 22_000, Kind: Crash, Node: 2}, Fault{At: 24_000, Kind: Restart, Node: 2})
+	s.CalmMs = 25_000
+}
+
 // usual are the limits on claims that a new run has: 1,024 steps, and 64 times the
 // usual batch.
 func usual(s *Scenario) { s.Params.MaxSteps, s.Params.MaxTokensPerStep = 1024, 64*TokensPerStep }
@@ -99,8 +111,11 @@ var sieges = []siege{
 	{name: "stale rounds inline", kind: StaleRounds, spoil: inline},
 	{name: "far rounds", kind: FarRounds},
 	{name: "hollow bells", kind: HollowBells, times: 3, says: "no source had it"},
+	{name: "hollow bells, storm", kind: HollowBells, times: 3, seed: 3, spoil: stormy, wins: "an honest node ends on a chain of its own"},
 	{name: "windows edge", kind: WindowsEdge, spoil: narrow},
 	{name: "windows edge for ever", kind: WindowsEdge, times: 1, spoil: narrow},
+	{name: "windows edge for ever, storm", kind: WindowsEdge, times: 1, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
+		wins: "deltas of fresh keys for old rounds keep a run from its end"},
 	{name: "false beats", kind: FalseBeats, from: 5000},
 	{name: "false beats, usual limits", kind: FalseBeats, from: 5000, spoil: usual, wins: "a claim is bounded by what one delta may carry: more than the budget"},
 	{name: "false beats, observer", kind: FalseBeats, spoil: observing},
@@ -119,6 +134,8 @@ var sieges = []siege{
 	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow},
 	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "claimed tokens weigh in a fork"},
 	{name: "invented insider ahead", kind: InventedRun, from: 15_000, ahead: 200, spoil: narrow},
+	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
+		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
 }
 
 // Honest nodes end with one chain and one digest of a model that learned, whatever
@@ -149,7 +166,7 @@ const siegeSeed = 7
 // play runs the world of a siege, or the same one in which the liar is honest.
 func (a siege) play(t *testing.T, calm bool) *World {
 	t.Helper()
-	s := a.scenario(siegeSeed)
+	s := a.scenario(cmp.Or(a.seed, siegeSeed))
 	if calm {
 		s.Founders[honestNodes].Attack = Attack{}
 	}

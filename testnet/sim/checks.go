@@ -187,7 +187,8 @@ func (w *World) checkTick(n *Node) {
 const idleMs = 30_000
 
 func (w *World) checkIdle(n *Node) {
-	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !n.machine.Rounds().Barred(n.id)
+	r := n.machine.Rounds()
+	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !r.Barred(n.id) && !r.Ended()
 	if !idle {
 		n.idleFrom = 0
 		return
