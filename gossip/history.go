@@ -23,19 +23,27 @@ type history struct {
 	fruitless int             // answers in a row that brought nothing
 	asking    bool
 	after     Time // not before: it is paced
+	beside    Time // not before, while payloads are on their way
 }
 
 // taken says that tips were taken whole.
-func (h *history) taken() { h.planned = false }
+func (h *history) taken() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
 	if h.joining() || h.asking || h.now < h.after || h.busy() {
 		return
 	}
+	if len(h.pull.wants) > 0 && h.now < h.beside {
+		return // in a run at work there are always some
+	}
 	if !h.planned {
 		h.plan()
 	}
-	if len(h.todo) == 0 || h.fruitless >= maxFruitless {
+	if len(h.todo) == 0 {
+		return
+	}
+	if h.fruitless >= maxFruitless {
+		h.fruitless, h.after = 0, h.now+historyRetryMs
 		return
 	}
 	if p := h.next(); p != nil {
@@ -45,7 +53,7 @@ func (h *history) tick() {
 
 // busy reports whether there is anything that matters more.
 func (h *history) busy() bool {
-	return h.snapshot.busy() || len(h.repair.sessions) > 0 || len(h.pull.wants) > 0
+	return h.snapshot.busy() || len(h.repair.sessions) > 0
 }
 
 // plan lists the rounds up to the tips' whose deltas are known by their ids only.
@@ -82,7 +90,8 @@ func (h *history) ask(p *peer) {
 	h.asking = true
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
 	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
-		h.asking, h.after = false, h.now+Time(h.beatPeriod())
+		h.asking = false
+		h.after, h.beside = h.now+Time(h.beatPeriod()), h.now+Time(historyBeats*h.beatPeriod())
 		if !h.planned {
 			return // tips were taken meanwhile
 		}

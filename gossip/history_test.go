@@ -113,7 +113,7 @@ func TestHistoryTakesTheRightHeaders(t *testing.T) {
 	}
 }
 
-// Where nobody has the headers it ends, until tips are taken again.
+// Where nobody has the headers it ends for minutes, or until tips are taken again.
 func TestHistoryGivesUp(t *testing.T) {
 	a, _ := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
@@ -125,6 +125,15 @@ func TestHistoryGivesUp(t *testing.T) {
 	if _, asked := a.asked(t, nothing); asked {
 		t.Error("asks on though nobody has anything")
 	}
+	a.now += historyRetryMs
+	for i := range maxFruitless {
+		if _, asked := a.asked(t, nothing); !asked {
+			t.Fatalf("asked %d times only after the pause", i)
+		}
+	}
+	if _, asked := a.asked(t, nothing); asked {
+		t.Error("asks on after the pause")
+	}
 	a.core.Installed(a.now)
 	if _, asked := a.asked(t, nothing); !asked {
 		t.Error("does not ask for what leads to other tips")
@@ -134,17 +143,36 @@ func TestHistoryGivesUp(t *testing.T) {
 // What matters more comes first: it does not ask while this node joins, fetches
 // or repairs.
 func TestHistoryWaits(t *testing.T) {
-	a, c := taken()
+	a, _ := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
 	if _, asked := a.asked(t, nothing); asked {
 		t.Error("asks while it joins")
 	}
 	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	a.core.repair.sessions = append(a.core.repair.sessions, nil)
+	if !a.core.history.busy() {
+		t.Error("does not see that a repair goes on")
+	}
+}
+
+// In a run at work payloads are always on their way: it goes on, more slowly.
+func TestHistoryBesidePayloads(t *testing.T) {
+	a, c := taken()
+	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
 	h := c.folded[wire.RoundKey{Round: 1}][0]
 	a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
 	a.core.Effects()
-	if len(a.core.pull.wants) == 0 || !a.core.history.busy() {
-		t.Error("does not see that a payload is on its way")
+	var at []Time
+	for range 2 {
+		for range 10 {
+			if _, asked := a.asked(t, nothing); asked {
+				at = append(at, a.now)
+				break
+			}
+		}
+	}
+	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < Time(historyBeats*a.core.beatPeriod()) {
+		t.Errorf("asks at %v with %d payloads on their way", at, len(a.core.pull.wants))
 	}
 }

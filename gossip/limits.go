@@ -149,11 +149,16 @@ const (
 	// lost asks once in its life.
 	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
-	// once a beat period, where tips were taken whole: with eight deltas a round
-	// 128 KiB, so that a window of 256 rounds of 24 fragments takes minutes and
-	// nobody notices. maxFruitless ends it when nobody has them.
-	historyBatch = 64
-	maxFruitless = 8
+	// once a beat period, where tips were taken whole: with eight deltas a round 64
+	// KiB and 20 ms of signatures to check, so that a window of 256 rounds of 24
+	// fragments takes minutes and nobody notices. While payloads are on their way it
+	// is once in historyBeats beat periods.
+	historyBatch = 32
+	historyBeats = 5
+	// maxFruitless answers in a row end it for historyRetryMs: nobody who is there
+	// now has the headers.
+	maxFruitless   = 8
+	historyRetryMs = 600_000
 	// stakeSlack is the part, one in so many, by which the work of two sides must
 	// differ to decide a fork: their counts of what they had in common differ by a
 	// round or two.
