@@ -183,3 +183,18 @@ func TestRandomChaos(t *testing.T) {
 	cfg.Seed, cfg.Timeout = 7, 30*time.Minute
 	runWorld(t, cfg)
 }
+
+// A node that is still paused when the run ends keeps no world waiting; the plan
+// says what was never done.
+func TestRunEndsWhileOneIsPaused(t *testing.T) {
+	t.Parallel()
+	cfg := chaosWorld(t, uint64(4*toyRate), "pause 2 @2s, resume 2 @10m")
+	cfg.Timeout = 3 * time.Minute
+	r, err := Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, cfg.Out)
+	}
+	if c := r.check(t, "chaos as planned"); c.Passed || !strings.Contains(c.Detail, "resume 2") {
+		t.Errorf("%+v", c)
+	}
+}

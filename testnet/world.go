@@ -181,12 +181,30 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.check(w.writeLink())
 		w.check(w.doChaos(ctx, now))
 		w.check(w.instruct(ctx))
+		w.check(w.wakeAtEnd())
 		w.observe(now)
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
 		w.killAll()
 	}
 	w.screen.show(w.view(now))
+}
+
+// wakeAtEnd lets the nodes go that are still paused when the run is over: nothing
+// will resume them any more, and the world would wait for them.
+func (w *world) wakeAtEnd() error {
+	if !w.finished() {
+		return nil
+	}
+	for _, m := range w.members {
+		if l := m.current(); l != nil && l.paused && !l.asked {
+			w.screen.say("the run ended while %s was paused: it is woken and asked to leave", m.name())
+			if err := l.leave(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // check fails the world on an error.
