@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -99,15 +100,20 @@ func (s *snapshot) attestGenesis() {
 	}
 }
 
-// attesters are the peers but the donor that may know something of the run.
+// attesters are the peers but the donor that may know something of the run: those
+// with standing first, then by lot, as keys are free and the ids of a liar's can be
+// chosen.
 func (s *snapshot) attesters() []*peer {
 	var out []*peer
 	for _, p := range s.peers.list {
-		if p.id != s.donor && s.mayDonate(p) && len(out) < maxAttesters {
+		if p.id != s.donor && s.mayDonate(p) {
 			out = append(out, p)
 		}
 	}
-	return out
+	slices.SortFunc(out, func(p, q *peer) int {
+		return cmp.Or(cmp.Compare(boolRank(s.standing(q)), boolRank(s.standing(p))), s.lot(p.id).Compare(s.lot(q.id)))
+	})
+	return out[:min(len(out), maxAttesters)]
 }
 
 // askAttesters asks for chain and state at the rounds of the manifest, which

@@ -199,3 +199,32 @@ func TestBallot(t *testing.T) {
 		}
 	})
 }
+
+// Keys are free and their ids can be chosen: sixteen small ones do not outvote the
+// peers whose work was folded, nor all others of a joiner that knows nobody.
+func TestAttestersAreNotTheSmallestIDs(t *testing.T) {
+	a := newAlone()
+	ids := make([]byte, 2*maxAttesters)
+	for i := range ids {
+		ids[i] = byte(i + 1)
+	}
+	a.connect(ids...)
+	smallest := func() (n int) {
+		for _, p := range a.core.snapshot.attesters() {
+			if int(p.id[0]) <= maxAttesters {
+				n++
+			}
+		}
+		return n
+	}
+	if n := smallest(); len(a.core.snapshot.attesters()) != maxAttesters || n == 0 || n == maxAttesters {
+		t.Errorf("%d of %d attesters have the smallest ids", n, len(a.core.snapshot.attesters()))
+	}
+	a.chain.stake = map[wire.PeerID]uint64{}
+	for _, i := range ids[maxAttesters:] {
+		a.chain.stake[wire.PeerID{i}] = 1
+	}
+	if n := smallest(); n != 0 {
+		t.Errorf("%d attesters without standing before %d with", n, maxAttesters)
+	}
+}

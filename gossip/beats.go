@@ -120,7 +120,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
 		b.event(EventLeft, p.id, "leaves")
 	}
-	p.beat, p.beatAt = &beat, b.now
+	p.beat, p.beatAt, p.reached = &beat, b.now, max(p.reached, beat.Folded)
 	p.gossips()
 	b.hear(p)
 	b.compare(p)
@@ -129,10 +129,11 @@ func (b *beats) receive(beat wire.Beat) *peer {
 
 // survives tells the beat of an earlier process whose later twin, with the same
 // key, has left or fallen silent: the earlier one is still at work, and must not
-// be taken for gone. A beat that was merely late does no harm: nothing follows it.
+// be taken for gone. A beat that is late, or recorded and sent again, shows less than
+// the peer has shown since.
 func (b *beats) survives(p *peer, beat wire.Beat) bool {
 	gone := p.beat.State == wire.Leaving || p.silent
-	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving
+	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.reached
 }
 
 // newer orders the beats of one author, across restarts.

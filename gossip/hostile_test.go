@@ -196,6 +196,29 @@ func TestTwinThatLeftTakesNobodyAlong(t *testing.T) {
 	}
 }
 
+// Beats of an earlier process that somebody recorded do not revive a peer that is
+// gone; one that shows as much as the peer ever did is that of a process at work.
+func TestRecordedBeatsReviveNobody(t *testing.T) {
+	w := newWorld(t, 38, 2, options{})
+	n, p := w.nodes[0], w.nodes[1]
+	p.mute = true
+	hear := func(b wire.Beat) wire.State {
+		b.Closed, b.Unpublished = make([]uint32, 3), make([]uint64, 3)
+		m := w.open(wire.EncodeBeat(p.key, w.run, b))
+		n.do(func() { n.core.Received(w.now, p.id, m) })
+		return n.core.peers.find(p.id).beat.State
+	}
+	hear(wire.Beat{Incarnation: 1 << 40, Seq: 1, State: wire.Training, Folded: 100})
+	hear(wire.Beat{Incarnation: 2 << 40, Seq: 1, State: wire.Training, Folded: 200})
+	hear(wire.Beat{Incarnation: 2 << 40, Seq: 2, State: wire.Leaving})
+	if got := hear(wire.Beat{Incarnation: 1 << 40, Seq: 9, State: wire.Training, Folded: 199}); got != wire.Leaving {
+		t.Errorf("a recorded beat makes a peer that left %v", got)
+	}
+	if got := hear(wire.Beat{Incarnation: 1 << 40, Seq: 10, State: wire.Training, Folded: 200}); got != wire.Training {
+		t.Errorf("a process at work is taken for %v", got)
+	}
+}
+
 func TestHeaderThatFitsNoRunIsRefused(t *testing.T) {
 	w := newWorld(t, 35, 2, options{})
 	w.runUntil(500)

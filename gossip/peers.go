@@ -21,6 +21,7 @@ type peer struct {
 	silent    bool // heard nothing for silentBeats periods; set by watch
 	beat      *wire.Beat
 	beatAt    Time   // when beat arrived
+	reached   uint64 // most folded tokens that a beat of any of its processes showed
 	refused   string // why it was marked, "" if it was not
 	faults    int    // breaches of the protocol since it was last dropped
 
