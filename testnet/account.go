@@ -20,6 +20,7 @@ type entry struct {
 	guest       bool     // not one of this world's processes: nothing but its deltas is known
 	died        bool     // a process of it was killed
 	trained     uint64   // by the step log
+	perStep     uint64   // tokens of its largest step
 	folded      []uint64 // in the chain
 	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
 	discarded   []uint64 // published, not in the chain
@@ -120,6 +121,9 @@ func (m *member) entry(c *chain) (e entry, err error) {
 		return e, err
 	}
 	e.trained, e.folded = steps.Tokens, c.sums.of(e.author, n)
+	if err := store.EachStep(m.dir, func(s store.Step) { e.perStep = max(e.perStep, s.Tokens) }); err != nil {
+		return e, err
+	}
 	for _, l := range m.lives {
 		e.died = e.died || l.killed
 	}

@@ -39,7 +39,13 @@ func (w *world) checkChaos() Check {
 	return c
 }
 
-// checkLost fails where tokens are gone and no kill explains it.
+// lostRounds is how many times H steps a kill may cost a fragment: those since its
+// last delta, and those that waited while two deltas were on their way to peers that
+// had just been killed themselves.
+const lostRounds = 4
+
+// checkLost fails where tokens are gone and no kill explains it, or more than kills
+// can.
 func (w *world) checkLost(a account) Check {
 	c := Check{Name: "nothing lost", Passed: true}
 	var lost []string
@@ -52,8 +58,12 @@ func (w *world) checkLost(a account) Check {
 		if i < len(w.members) {
 			kills = w.members[i].kills()
 		}
-		c.Passed = c.Passed && kills > 0
-		lost = append(lost, fmt.Sprintf("%s %s tokens by %s", e.name, count(float64(tokens)), plural(kills, "kill")))
+		text := fmt.Sprintf("%s %s tokens by %s", e.name, count(float64(tokens)), plural(kills, "kill"))
+		if most := uint64(kills*lostRounds*w.genesis.Outer.H) * e.perStep; tokens > most {
+			c.Passed = false
+			text += fmt.Sprintf(", which explain at most %s", count(float64(most)))
+		}
+		lost = append(lost, text)
 	}
 	if c.Detail = strings.Join(lost, ", "); c.Detail == "" {
 		c.Detail = "every token trained is folded, discarded or unpublished"

@@ -160,6 +160,7 @@ func TestLostOnlyByKills(t *testing.T) {
 	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{{name: "node0", trained: 100, folded: []uint64{90}, discarded: []uint64{0}, dropped: []uint64{0}, unpublished: []uint64{4}}}}
 	m := lived(0, 1, flat)
 	w := &world{members: []*member{m}}
+	w.genesis.Outer.H, a.entries[0].perStep = 1, 2
 	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "node0 6 tokens by 0 kills") {
 		t.Errorf("%+v", got)
 	}
@@ -167,7 +168,11 @@ func TestLostOnlyByKills(t *testing.T) {
 	if got := w.checkLost(a); !got.Passed {
 		t.Errorf("%+v", got)
 	}
-	a.entries[0].unpublished[0] = 10
+	a.entries[0].trained += 3 // a kill explains 8, not 9
+	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "9 tokens by 1 kill, which explain at most 8") {
+		t.Errorf("%+v", got)
+	}
+	a.entries[0].unpublished[0] = 13
 	if got := w.checkLost(a); !got.Passed || strings.Contains(got.Detail, "node0") {
 		t.Errorf("%+v", got)
 	}
