@@ -155,8 +155,10 @@ func (b *beats) compare(p *peer) {
 	chain, state, ok := b.digestsAt(rounds)
 	if p.same = ok && chain == p.beat.Chain; !p.same {
 		p.unequal++
+		p.apart++
 		return
 	}
+	p.apart = 0
 	p.unequal, p.repairPauseMs = 0, 0
 	p.common = rounds[0]
 	for f, r := range rounds {

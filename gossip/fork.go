@@ -139,7 +139,7 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 // another chain as well, with as many tokens.
 func (r *repair) vouched(p *peer) bool {
 	return r.standing(p) || r.attested(func(q *peer) bool {
-		return q == p || !q.same && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
+		return q == p || q.left() && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
 	})
 }
 
@@ -150,7 +150,7 @@ func (r *repair) vouched(p *peer) bool {
 // last beats claim decide.
 func (r *repair) choose(p *peer) decision {
 	there, here := r.weigh(p)
-	reason := fmt.Sprintf("fork below the windows: authors of %d tokens folded before it are there, of %d here", there, here)
+	reason := fmt.Sprintf("fork below the windows: authors of %d deltas folded before it are there, of %d here", there, here)
 	switch {
 	case there-min(there, here) > there/stakeSlack:
 		return decision{takeTips, reason}
@@ -185,12 +185,16 @@ func (r *repair) weigh(p *peer) (there, here uint64) {
 		case !r.live(p):
 		case p.same:
 			here += r.chain.Stake(p.id, common)
-		default:
+		case p.left():
 			there += r.chain.Stake(p.id, common)
 		}
 	}
 	return there, here
 }
+
+// left reports whether a peer shows another chain, and not only a round that this
+// node has not closed yet.
+func (p *peer) left() bool { return p.apart >= beatsToRepair }
 
 // byTokens compares what the two last beats say, as the peer does: its own
 // newest numbers are not known there yet.

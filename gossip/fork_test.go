@@ -33,6 +33,7 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 func (s side) compares(o side) *session {
 	p := s.env.ensure(wire.PeerID{1}, true)
 	p.connected, p.beat = true, o.repair.beats.said
+	p.shows(false)
 	s.env.hear(p)
 	ses := &session{peer: p, waiting: map[wire.Digest]uint16{}}
 	s.repair.plan(ses)
@@ -249,9 +250,10 @@ func TestForkIsDecidedByWorkInCommon(t *testing.T) {
 		chain.stake = c.stake
 		a := newSide(t, chain)
 		p := a.hears(author(1), 4)
+		p.shows(false)
 		p.beat.Folded = c.claims
 		for i, same := range c.same {
-			a.hears(author(byte(i+2)), 4).same = same
+			a.hears(author(byte(i+2)), 4).shows(same)
 		}
 		if got := a.repair.choose(p); got.course != c.want {
 			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
@@ -275,10 +277,17 @@ func TestLoneLeaderYields(t *testing.T) {
 		mine.stake, theirs.stake = stake, stake
 		a, b := newSide(t, mine), newSide(t, theirs)
 		ses := a.compares(b)
-		a.hears(wire.PeerID{2}, c.closed)
-		a.hears(wire.PeerID{3}, c.closed)
+		a.hears(wire.PeerID{2}, c.closed).shows(false)
+		a.hears(wire.PeerID{3}, c.closed).shows(false)
 		if got := a.repair.judge(ses); got.course != c.want {
 			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
 		}
+	}
+}
+
+// shows says whether a peer's beats are of this node's chain.
+func (p *peer) shows(same bool) {
+	if p.same = same; !same {
+		p.apart = beatsToRepair
 	}
 }

@@ -29,6 +29,7 @@ type peer struct {
 	unequal      int
 	stateDiffers bool
 	same         bool   // its last beat showed the chain of this node
+	apart        int    // consecutive beats that did not
 	common       uint32 // the last round of the first fragment at which one did
 
 	// watchdog: connected since, without a beat; not before, and the last pause.

@@ -7,19 +7,20 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// stakes is how much of each author was folded here up to some rounds of the
-// first fragment, which stands for all. What was folded before two chains parted
-// weighs the word of its authors when one of the chains has to go.
+// stakes is how many deltas of each author were folded here up to some rounds of
+// the first fragment, which stands for all. What was folded before two chains
+// parted weighs the word of its authors when one of the chains has to go. Tokens
+// would not do: a delta may claim many.
 type stakes struct {
-	now     map[wire.PeerID]uint64 // tokens
+	now     map[wire.PeerID]uint64 // deltas
 	marks   []stakeMark            // ascending
 	spacing uint32                 // rounds between two marks
 }
 
-// stakeMark is a copy of the tokens at a round.
+// stakeMark is a copy at a round.
 type stakeMark struct {
 	round  uint32
-	tokens map[wire.PeerID]uint64
+	deltas map[wire.PeerID]uint64
 }
 
 // maxStakes bounds the authors that are weighed, as a table of peers does.
@@ -33,9 +34,9 @@ const (
 
 func newStakes() stakes { return stakes{now: map[wire.PeerID]uint64{}, spacing: 1} }
 
-func (s *stakes) add(author wire.PeerID, tokens uint64) {
+func (s *stakes) add(author wire.PeerID) {
 	if _, known := s.now[author]; known || len(s.now) < maxStakes {
-		s.now[author] += tokens
+		s.now[author]++
 	}
 }
 
@@ -55,16 +56,16 @@ func (s *stakes) mark(round uint32) {
 	s.marks, s.spacing = kept, 2*s.spacing
 }
 
-// of returns the tokens of an author up to the newest mark not after a round, 0 if
+// of returns the deltas of an author up to the newest mark not after a round, 0 if
 // there is none.
-func (s *stakes) of(author wire.PeerID, round uint32) (tokens uint64) {
+func (s *stakes) of(author wire.PeerID, round uint32) (deltas uint64) {
 	for _, m := range s.marks {
 		if m.round > round {
 			break
 		}
-		tokens = m.tokens[author]
+		deltas = m.deltas[author]
 	}
-	return tokens
+	return deltas
 }
 
 // Credit says that something of an author was folded on the chain held here, as
@@ -84,7 +85,7 @@ func (m *Machine) credit(fragment int, l outer.Link) {
 		}
 		m.Credit(h.Header.Author)
 		if fragment == 0 {
-			m.stakes.add(h.Header.Author, h.Header.Tokens)
+			m.stakes.add(h.Header.Author)
 		}
 	}
 	if fragment == 0 {
