@@ -3,6 +3,7 @@
 package llama
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -16,14 +17,18 @@ func TestStepAllocatesLittle(t *testing.T) {
 	p, grad, m := NewParams(ragged), NewParams(ragged), NewModel(ragged, 1)
 	tokens := randomTokens(rand.New(rand.NewPCG(9, 9)), ragged, 1)
 	m.LossGrad(p, grad, tokens)
-	const steps, limit = 10, 16 << 10
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range steps {
-		m.LossGrad(p, grad, tokens)
+	const tries, steps, limit = 5, 10, 16 << 10
+	var least uint64 = math.MaxUint64 // a processor that joins in makes its buffers once
+	for range tries {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range steps {
+			m.LossGrad(p, grad, tokens)
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, (after.TotalAlloc-before.TotalAlloc)/steps)
 	}
-	runtime.ReadMemStats(&after)
-	if n := (after.TotalAlloc - before.TotalAlloc) / steps; n > limit {
-		t.Errorf("a step allocates %d bytes", n)
+	if least > limit {
+		t.Errorf("a step allocates %d bytes", least)
 	}
 }
