@@ -220,9 +220,9 @@ func TestAttestersAreNotTheSmallestIDs(t *testing.T) {
 	if n := smallest(); len(a.core.snapshot.attesters()) != maxAttesters || n == 0 || n == maxAttesters {
 		t.Errorf("%d of %d attesters have the smallest ids", n, len(a.core.snapshot.attesters()))
 	}
-	a.chain.stake = map[wire.PeerID]uint64{}
+	a.chain.standing = map[wire.PeerID]bool{}
 	for _, i := range ids[maxAttesters:] {
-		a.chain.stake[wire.PeerID{i}] = 1
+		a.chain.standing[wire.PeerID{i}] = true
 	}
 	if n := smallest(); n != 0 {
 		t.Errorf("%d attesters without standing before %d with", n, maxAttesters)

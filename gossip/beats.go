@@ -160,7 +160,6 @@ func (b *beats) compare(p *peer) {
 	}
 	p.apart = 0
 	p.unequal, p.repairPauseMs = 0, 0
-	p.common = rounds[0]
 	for f, r := range rounds {
 		b.common[f] = max(b.common[f], r)
 	}

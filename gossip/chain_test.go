@@ -21,8 +21,8 @@ type fakeChain struct {
 	boast     uint64                   // tokens that it only says it folded
 	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
 	bases     [][]uint32               // kept, unless nil
-	stake     map[wire.PeerID]uint64
-	wrong     map[int]uint32 // by fragment: from which round on states are miscalculated
+	standing  map[wire.PeerID]bool     // who contributed, beside those of the deltas held
+	wrong     map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
@@ -127,10 +127,8 @@ func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 	return out
 }
 
-func (c *fakeChain) Stake(author wire.PeerID, _ uint32) uint64 { return c.stake[author] }
-
 func (c *fakeChain) Contributed(author wire.PeerID) bool {
-	if c.stake[author] > 0 {
+	if c.standing[author] {
 		return true
 	}
 	for f, closed := range c.closed {

@@ -123,9 +123,6 @@ type Chain interface {
 	// Contributed reports whether a delta of an author was folded on the chain of
 	// this node.
 	Contributed(author wire.PeerID) bool
-	// Stake is about how many deltas of an author were folded in the first
-	// fragment up to a round.
-	Stake(author wire.PeerID, round uint32) uint64
 	// Has reports whether the payload of a delta is verified and held.
 	Has(id wire.Digest) bool
 	// FoldedTokens counts the tokens folded by this node's tips.

@@ -40,9 +40,10 @@ const (
 //
 //   - a node behind the other's base takes tips;
 //   - chains that agree at the newer of the two bases unite;
-//   - chains that agree at the older base only cannot be united by the node whose
-//     base is newer: see choose, as for chains that agree at neither, and for
-//     fragments that contradict each other;
+//   - chains that agree at the older base only: the node whose base is newer
+//     cannot refold across the fork and takes tips;
+//   - chains that agree at neither, or fragments that contradict each other:
+//     fewer folded tokens take tips, ties the larger digest;
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
@@ -60,20 +61,16 @@ func (r *repair) judge(s *session) decision {
 	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
 	switch {
 	case r.crossed(s.peer, at[before], at[behind]):
-		return r.choose(s.peer)
+		return r.byTokens(s.peer)
 	case !r.believed(s):
 		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
 	case take > 0 && give > 0:
-		return r.choose(s.peer)
-	case at[newerBase] > 0:
-		return r.choose(s.peer)
+		return r.byTokens(s.peer)
 	case take > 0:
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
+	case at[before] > 0 && !r.followed():
+		return decision{takeTips, "most peers would not believe the base of this node"}
 	case give > 0:
-		yields := at[olderBase] > 0 || !r.followed()
-		if d := r.choose(s.peer); d.course == takeTips && yields {
-			return d
-		}
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
 	case !r.snapshot.fresh() && r.farBehind(s):
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
@@ -143,23 +140,6 @@ func (r *repair) vouched(p *peer) bool {
 	})
 }
 
-// choose decides between two chains of which one has to go. Beats claim tokens,
-// and claims are free; but what both sides folded before the fork is known to
-// both, so the side on which the authors of more of it are live wins. Only where
-// the two are about equal, or nothing was folded in common, the tokens that the
-// last beats claim decide.
-func (r *repair) choose(p *peer) decision {
-	there, here := r.weigh(p)
-	reason := fmt.Sprintf("fork below the windows: authors of %d deltas folded before it are there, of %d here", there, here)
-	switch {
-	case there-min(there, here) > there/stakeSlack:
-		return decision{takeTips, reason}
-	case here-min(there, here) > here/stakeSlack:
-		return decision{hold, reason}
-	}
-	return r.byTokens(p)
-}
-
 // followed reports whether others would believe that this node's base is ahead of
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // hold for ever, and it is this node that has to move.
@@ -173,23 +153,6 @@ func (r *repair) followed() bool {
 		return true
 	})
 	return peers < minAttesters || 2*(yes+1) > peers // this node says so, too
-}
-
-// weigh adds up what was folded, before p parted from this node, of the live
-// authors that show another chain, and of those that show this node's.
-func (r *repair) weigh(p *peer) (there, here uint64) {
-	common := p.common
-	here = r.chain.Stake(r.cfg.Self, common)
-	for _, p := range r.peers.list {
-		switch {
-		case !r.live(p):
-		case p.same:
-			here += r.chain.Stake(p.id, common)
-		case p.left():
-			there += r.chain.Stake(p.id, common)
-		}
-	}
-	return there, here
 }
 
 // left reports whether a peer shows another chain, and not only a round that this

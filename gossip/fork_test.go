@@ -168,7 +168,7 @@ func TestLeadNeedsMoreThanOneWord(t *testing.T) {
 		{"named in the link, its beat says less", 1, []uint32{1, 1, 1}, true, hold},
 	} {
 		mine := chainOf(0, 1)
-		mine.stake = map[wire.PeerID]uint64{{1}: 1, {2}: 1, {3}: 1, {4}: 1} // all have standing
+		mine.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
 		a, b := newSide(t, mine), newSide(t, chainOf(lead, 1, 2, 2, 2))
 		ses := a.compares(b)
 		ses.peer = a.hears(liar, c.claim)
@@ -227,44 +227,10 @@ func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	return p
 }
 
-// TestForkIsDecidedByWorkInCommon has an author fork off and claim more tokens
-// than all others: what it folded before the fork is what its side weighs.
-func TestForkIsDecidedByWorkInCommon(t *testing.T) {
-	author := func(i byte) wire.PeerID { return wire.PeerID{i} }
-	for _, c := range []struct {
-		name   string
-		stake  map[wire.PeerID]uint64
-		same   []bool // of the peers 2, 3, ...: whether they show this node's chain
-		claims uint64 // of peer 1, on the other side
-		want   course
-	}{
-		{"a lone liar", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, true}, 1 << 60, hold},
-		{"the others left this node", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{false, false}, 0, takeTips},
-		{"one giant against three", map[wire.PeerID]uint64{author(0): 1, author(1): 100, author(2): 1, author(3): 1}, []bool{true, true}, 0, takeTips},
-		{"halves: the tokens decide", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, false}, 1 << 60, takeTips},
-		{"halves, and fewer tokens", map[wire.PeerID]uint64{author(0): 10, author(1): 10, author(2): 10, author(3): 10}, []bool{true, false}, 0, hold},
-		{"strangers weigh nothing", map[wire.PeerID]uint64{author(0): 10}, []bool{false, false, false}, 1 << 60, hold},
-		{"nothing in common: the tokens decide", nil, []bool{true, true}, 1 << 60, takeTips},
-	} {
-		chain := chainOf(2, 4, 2, 2)
-		chain.stake = c.stake
-		a := newSide(t, chain)
-		p := a.hears(author(1), 4)
-		p.shows(false)
-		p.beat.Folded = c.claims
-		for i, same := range c.same {
-			a.hears(author(byte(i+2)), 4).shows(same)
-		}
-		if got := a.repair.choose(p); got.course != c.want {
-			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
-		}
-	}
-}
-
 // TestLoneLeaderYields has a node whose base is ahead of all others, which they do
-// not believe: where they have done more of the common work, it comes to them.
+// not believe: it comes to them, or nobody would ever move.
 func TestLoneLeaderYields(t *testing.T) {
-	stake := map[wire.PeerID]uint64{{0}: 10, {1}: 10, {2}: 10, {3}: 10}
+	standing := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
 	for _, c := range []struct {
 		name   string
 		closed uint32 // of two further peers
@@ -274,7 +240,7 @@ func TestLoneLeaderYields(t *testing.T) {
 		{"most are there", 6, giveTips},
 	} {
 		mine, theirs := chainOf(5, 1, 2, 2, 2, 2, 2), chainOf(0, 1)
-		mine.stake, theirs.stake = stake, stake
+		mine.standing, theirs.standing = standing, standing
 		a, b := newSide(t, mine), newSide(t, theirs)
 		ses := a.compares(b)
 		a.hears(wire.PeerID{2}, c.closed).shows(false)

@@ -159,10 +159,6 @@ const (
 	// now has the headers.
 	maxFruitless   = 8
 	historyRetryMs = 600_000
-	// stakeSlack is the part, one in so many, by which the work of two sides must
-	// differ to decide a fork: their counts of what they had in common differ by a
-	// round or two.
-	stakeSlack = 10
 	// minAttesters is the number of live peers from which their majority
 	// counts; with fewer, one peer's word has to do.
 	minAttesters = 3

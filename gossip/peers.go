@@ -28,9 +28,8 @@ type peer struct {
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int
 	stateDiffers bool
-	same         bool   // its last beat showed the chain of this node
-	apart        int    // consecutive beats that did not
-	common       uint32 // the last round of the first fragment at which one did
+	same         bool // its last beat showed the chain of this node
+	apart        int  // consecutive beats that did not
 
 	// watchdog: connected since, without a beat; not before, and the last pause.
 	unheard          bool

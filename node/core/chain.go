@@ -45,10 +45,9 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 	return out
 }
 
-func (c chain) Bases(f int) []uint32                      { return c.m.rounds.Bases(f) }
-func (c chain) Contributed(author wire.PeerID) bool       { return c.m.contributed[author] }
-func (c chain) Stake(author wire.PeerID, r uint32) uint64 { return c.m.stakes.of(author, r) }
-func (c chain) FoldedTokens() uint64                      { return c.m.FoldedTokens() }
+func (c chain) Bases(f int) []uint32                { return c.m.rounds.Bases(f) }
+func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
+func (c chain) FoldedTokens() uint64                { return c.m.FoldedTokens() }
 func (c chain) Has(id wire.Digest) bool {
 	h, ok := c.m.headers[id]
 	if !ok {

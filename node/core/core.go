@@ -51,7 +51,6 @@ type Machine struct {
 
 	stepTokens  uint64 // of the last own step
 	marks       marks
-	stakes      stakes
 	contributed map[wire.PeerID]bool // whose deltas were folded here
 	audited     map[int]wire.PeerID  // by fragment: whose state the last audit compared
 	refused     uint64
@@ -136,7 +135,6 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		audited:  map[int]wire.PeerID{},
 
 		contributed: map[wire.PeerID]bool{},
-		stakes:      newStakes(),
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -290,7 +288,7 @@ func (m *Machine) pump(now Time) {
 func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 	switch e := e.(type) {
 	case outer.Closed:
-		m.credit(e.Fragment, e.Link)
+		m.credit(e.Link)
 		m.forgetHeaders(e.Fragment)
 	case outer.Adopt:
 		m.end.moved = now

@@ -300,7 +300,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 		m.gossip.Stored(gossip.Time(now), id)
 	}
 	for _, l := range s.History {
-		m.credit(fragment, l)
+		m.credit(l)
 	}
 	folded = m.rounds.Restore(now, fragment, s)
 	m.join.restored = true

@@ -1,0 +1,27 @@
+package core
+
+import (
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// maxContributed bounds the authors remembered as having contributed: as many as
+// a table of peers has.
+const maxContributed = 4096
+
+// Credit says that something of an author was folded on the chain held here, as
+// the ledger knows: its word counts where chains differ.
+func (m *Machine) Credit(author wire.PeerID) {
+	if len(m.contributed) < maxContributed {
+		m.contributed[author] = true
+	}
+}
+
+// credit notes the authors of what a round folded.
+func (m *Machine) credit(l outer.Link) {
+	for _, id := range l.Folded {
+		if h, known := m.headers[wire.Digest(id)]; known {
+			m.Credit(h.Header.Author)
+		}
+	}
+}
