@@ -16,7 +16,6 @@ type own struct {
 	asked   map[wire.PeerID]bool
 	flying  int
 	answers int
-	trusted bool // one of them is of a peer that the link names
 	first   Time // when the first answer came
 }
 
@@ -37,9 +36,9 @@ func (o *own) tick() {
 	}
 }
 
-// enough reports whether the answers so far will do: all of those who are here,
-// and then one of a peer that the link names, or several. Where nobody else shows
-// up, or somebody does not answer, any has to do after a while.
+// enough reports whether the answers so far will do: of all who are here, some
+// beats after the first, as the peer that held the newest delta may be the last to
+// connect. Where somebody does not answer, the others have to do after a while.
 func (o *own) enough() bool {
 	switch since := int64(o.now - o.first); {
 	case o.answers == 0:
@@ -47,7 +46,7 @@ func (o *own) enough() bool {
 	case o.flying > 0:
 		return since >= callMs
 	default:
-		return o.trusted || o.answers >= minAttesters || since >= gatherBeats*o.beatPeriod()
+		return since >= gatherBeats*o.beatPeriod()
 	}
 }
 
@@ -64,17 +63,16 @@ func (o *own) ask(p *peer) {
 			delete(o.asked, p.id)
 			return
 		}
-		o.counts(p)
+		o.counts()
 	})
 }
 
 // counts an answer.
-func (o *own) counts(p *peer) {
+func (o *own) counts() {
 	if o.answers == 0 {
 		o.first = o.now
 	}
 	o.answers++
-	o.trusted = o.trusted || o.cfg.trusts(p.id)
 }
 
 // take believes what this node's own key has signed, whoever shows it.
