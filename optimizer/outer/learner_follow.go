@@ -80,14 +80,16 @@ func (f *learning) sort(a *Adopt) {
 	move(&a.Dropped, nil)
 }
 
-// readable gives up the own deltas among seqs whose payloads cannot be read, and returns the others.
+// readable gives up the own deltas among seqs whose payloads cannot be read, and returns the others, which
+// keep what was read: they are about to be in flight again.
 func (l *Learner) readable(f *learning, seqs []uint64, loss *Loss) []uint64 {
 	return slices.DeleteFunc(slices.Clone(seqs), func(seq uint64) bool {
 		o := f.find(seq)
 		if o == nil || o.payload != nil {
 			return false
 		}
-		if _, err := l.payload(seq); err == nil {
+		if b, err := l.payload(seq); err == nil {
+			o.payload = b
 			return false
 		}
 		f.giveUp(o, loss)
