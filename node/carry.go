@@ -303,13 +303,17 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 // A crash or an error before the commit leaves the old chain with all its
 // bases; a crash after it, the new chain. The files of old bases go last.
 func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) (left leftChain, err error) {
+	own, err := n.store.Own()
+	if err != nil {
+		return left, err
+	}
 	common := n.common()
 	fragments := make([]store.Installed, len(tips))
 	for p, tip := range tips {
 		if fragments[p], err = n.installed(p, tip, history[p]); err != nil {
 			return left, err
 		}
-		if err := left.add(n, p, history[p], common[p]); err != nil {
+		if err := left.add(n, p, history[p], common[p], own); err != nil {
 			return left, err
 		}
 		fragments[p].Forget = left.forget[p]

@@ -22,7 +22,7 @@ type leftChain struct {
 // add compares the records of a fragment with the links that lead to the tip
 // which takes its place. What the links do not reach is of the chain that is left
 // from the last round on that others are known to have had in common.
-func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error {
+func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32, own []store.OwnDelta) error {
 	c.own, c.forget = append(c.own, nil), append(c.forget, nil)
 	c.tokens, c.final = append(c.tokens, 0), append(c.final, 0)
 	from, err := n.leftFrom(p, links[0], common)
@@ -34,7 +34,7 @@ func (c *leftChain) add(n *node, p int, links []outer.Link, common uint32) error
 		return err
 	}
 	if from <= links[0].Round {
-		if err := c.addOlder(n, p, links[0].Round); err != nil {
+		if err := c.addOlder(n, p, links[0].Round, own); err != nil {
 			return err
 		}
 	}
@@ -66,11 +66,7 @@ func (c *leftChain) lose(p int, id wire.Digest, tokens uint64) {
 // in flight are given up: nobody here can say whether the other chain folds them.
 // Those that were folded left the parameters then, and their records go with the
 // chain, so that a restart could not know it.
-func (c *leftChain) addOlder(n *node, p int, before uint32) error {
-	own, err := n.store.Own()
-	if err != nil {
-		return err
-	}
+func (c *leftChain) addOlder(n *node, p int, before uint32, own []store.OwnDelta) error {
 	for _, o := range own {
 		h := o.Header.Header
 		if int(h.Fragment) != p || h.Round >= before {
@@ -140,8 +136,9 @@ func (v *view) left(n *node, donor wire.PeerID, c leftChain) {
 	for p := range c.own {
 		v.discarded[p] += c.final[p]
 		deltas += len(c.own[p])
-		tokens += c.tokens[p] / uint64(len(c.own))
+		tokens += c.tokens[p]
 	}
+	tokens /= uint64(max(len(c.own), 1)) // each step's tokens are in every fragment's deltas
 	if deltas > 0 {
 		v.event(n, "left a chain", donor.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain left for that of this peer; `atoll ledger` lists them", deltas, tokens))
 	}
