@@ -50,9 +50,9 @@ const (
 // A node that is merely far behind, with no fork, takes tips too, if most
 // peers are ahead of it: one peer's word could be a lie, and union is safe. Not
 // while the tips that it took last are fresh: rounds closed while they travelled,
-// and would while the next ones do. A
-// base above what this node closed leaves nothing to unite, and needs more than
-// one peer's word all the same: until it has it, this node holds.
+// and would while the next ones do. A base above what this node closed leaves
+// nothing to unite, and needs more than one peer's word all the same: until it has
+// it, this node holds.
 func (r *repair) judge(s *session) decision {
 	var at [deepFork + 1]int
 	for f := range s.fragments {
