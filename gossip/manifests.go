@@ -26,21 +26,12 @@ type making struct {
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
 func (m *manifests) request(handle uint64, p *peer, at []uint32) {
-	if !p.mayAskTips(m.now) || m.full(p, at != nil) {
+	if !p.tipAsks.spend(m.now, tipAsksMs, maxTipAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}
 	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + callMs})
 	m.emit(ReplyManifest{Handle: handle, At: at})
-}
-
-// mayAskTips counts a request for tips against the peer's rate.
-func (p *peer) mayAskTips(now Time) bool {
-	if now >= p.tipsFrom+tipAsksMs {
-		p.tipsFrom, p.tipAsks = now, 0
-	}
-	p.tipAsks++
-	return p.tipAsks <= maxTipAsks
 }
 
 // full reports whether one more may not be made for p: a peer has one at a time,

@@ -50,10 +50,8 @@ type peer struct {
 	turn          turn // at being given chunks
 	serving       int
 	parked        int
-	asks          int  // costly requests in the second that began at asksFrom
-	asksFrom      Time //
-	tipAsks       int  // requests for tips in the time that began at tipsFrom
-	tipsFrom      Time //
+	asks          quota // costly requests
+	tipAsks       quota // requests for tips
 	rate          float64
 
 	// audit: not before, and the pause before that.
@@ -66,6 +64,21 @@ type peer struct {
 	// repair: not before, and the pause after the next fruitless one.
 	repairAfter   Time
 	repairPauseMs int64
+}
+
+// quota counts what a peer asks for, a span of time after the other.
+type quota struct {
+	from Time
+	n    int
+}
+
+// spend counts once and reports whether that is within so many in spanMs.
+func (q *quota) spend(now Time, spanMs Time, most int) bool {
+	if now >= q.from+spanMs {
+		q.from, q.n = now, 0
+	}
+	q.n++
+	return q.n <= most
 }
 
 // peers is the table of peers: looked up by id, walked in order of id.

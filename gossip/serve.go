@@ -81,11 +81,7 @@ func (s *serve) genesis(handle uint64, run wire.RunID) {
 
 // costly answers what takes hashing, a bounded number of times a second.
 func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
-	if s.now >= p.asksFrom+1000 {
-		p.asksFrom, p.asks = s.now, 0
-	}
-	p.asks++
-	if p.asks > maxAsksPerSecond {
+	if !p.asks.spend(s.now, 1000, maxAsksPerSecond) {
 		s.status(handle, wire.Busy)
 		return
 	}
