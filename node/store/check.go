@@ -1,95 +1,38 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
-
-	"go.etcd.io/bbolt"
 )
 
-// checkIndex looks for damage: a file that ends before its pages do, entries
-// that cannot be found or do not match their checksum, pages in use that are
-// taken for free. It reads the index some three times, seconds for a gigabyte.
+// checkIndex looks for damage: pages that lead astray, entries that cannot be
+// found or do not match their checksum. It reads the index some three times,
+// seconds for a gigabyte.
 func (s *Store) checkIndex() error {
-	info, err := os.Stat(filepath.Join(s.dir, indexFile))
-	if err != nil {
-		return fmt.Errorf("open store %s: %w", s.dir, err)
+	if err := s.checkPages(); err != nil {
+		return s.broken(err)
 	}
-	if size := s.tx.Size(); info.Size() < size {
-		return s.broken(fmt.Errorf("it has %d bytes of %d", info.Size(), size))
-	}
-	// In this order: bbolt's own check runs on a goroutine where a fault cannot be
-	// caught, so what it walks over is walked over here before.
-	for _, check := range []func(*bbolt.Tx) error{s.checkHeads, checkPages, checkEntries, checkTree} {
-		if err := check(s.tx); err != nil {
-			return s.broken(err)
-		}
+	if err := checkEntries(s.tx); err != nil {
+		return s.broken(err)
 	}
 	return nil
 }
 
-// The head of each of the first two pages, as bbolt writes it: after the page's
-// own header come magic, version and the rest, then a checksum of these.
-const (
-	pageHeader = 16
-	headSize   = 56
-)
-
-// checkHeads makes sure that both heads are whole. bbolt is content with one, but
-// the older one knows nothing of the last commit, nor of the marks in it. A head
-// fits a sector, so that a loss of power tears none.
-func (s *Store) checkHeads(tx *bbolt.Tx) error {
+func (s *Store) checkPages() error {
 	f, err := os.Open(filepath.Join(s.dir, indexFile))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	head := make([]byte, headSize+8)
-	for page := range int64(2) {
-		if _, err := f.ReadAt(head, page*int64(tx.DB().Info().PageSize)+pageHeader); err != nil {
-			return err
-		}
-		h := fnv.New64a()
-		h.Write(head[:headSize])
-		if h.Sum64() != binary.NativeEndian.Uint64(head[headSize:]) {
-			return fmt.Errorf("page %d does not match its checksum", page)
-		}
+	info, err := f.Stat()
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// checkPages makes sure that no page says it goes on beyond the last one.
-func checkPages(tx *bbolt.Tx) error {
-	for id := 0; ; id++ {
-		p, err := tx.Page(id)
-		if err != nil || p == nil {
-			return err
-		}
-		if p.Type == "free" {
-			continue
-		}
-		id += p.OverflowCount
-		if last, err := tx.Page(id); err != nil || last == nil {
-			return errors.Join(fmt.Errorf("page %d goes on for %d pages", p.ID, p.OverflowCount), err)
-		}
-	}
-}
-
-// checkTree has bbolt compare pages in use with those that are free.
-func checkTree(tx *bbolt.Tx) error {
-	var first error
-	for err := range tx.Check() { // to its end, or its goroutine stays
-		if first == nil {
-			first = err
-		}
-	}
-	return first
+	return checkPages(f, s.db.Info().PageSize, info.Size())
 }
 
 // checkLeftover refuses a folder that has payloads and no index: without the
