@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package tensor
 
@@ -12,15 +12,19 @@ func (t *tiler) rowsOfA(row int) (a []float32, aRow, aStep int) {
 }
 
 // packRows copies rows of op(A) to dst as they are stored: rows stay rows, but columns
-// of a transposed A are gathered by tiles. It returns the strides, and how far apart
-// tiles begin.
+// of a transposed A are gathered by tiles, or become rows if the tile wants them. It returns
+// the strides, and how far apart tiles begin.
 func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep int) {
 	a, _, _ := t.rowsOfA(row)
-	if !t.transA {
-		aRow = t.inner + rowGap
+	aRow = t.inner + rowGap
+	switch {
+	case !t.transA:
 		for i := range rows {
 			copy(dst[i*aRow:][:t.inner], a[i*t.lda:])
 		}
+		return aRow, 1, t.rows * aRow
+	case t.byRows:
+		packTransposed(dst, aRow, a, t.lda, t.inner, rows)
 		return aRow, 1, t.rows * aRow
 	}
 	tileStep = t.rows * t.inner

@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package tensor
 
@@ -28,10 +28,12 @@ const serialFlops = 4 << 20
 // tile is a kernel for one tile of C. multiply computes rows x cols values (at most
 // the tile's), each the sum of k products: value (i, p) of op(A) is at a + i*aRow +
 // p*aStep, b is a packed panel of op(B) with the tile's columns in each of k rows, and
-// c has the leading dimension ldc. Strides count values. packColumns copies k rows of
-// some columns and fills each up with zeros to half the tile's columns, or to all if wide.
+// c has the leading dimension ldc. Strides count values; aStep is 1 if byRows.
+// packColumns copies k rows of some columns and fills each up with zeros to half the tile's
+// columns, or to all if wide; if byRows, it is only asked for wide ones.
 type tile struct {
 	rows, cols  int
+	byRows      bool
 	multiply    func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
 	packColumns func(dst *float32, dstRow int, wide bool, src *float32, srcRow, cols, k int)
 }
@@ -109,7 +111,7 @@ func (t *tiler) plan() {
 	t.taskRows = min(ceilDiv(tiles, tasks)*t.rows, rowBlock/t.rows*t.rows)
 	t.rowTasks = ceilDiv(t.m, t.taskRows)
 	t.strips = ceilDiv(t.panels(), ceilDiv(tasks, t.rowTasks))
-	t.packA = t.panels() > directPanels || t.transA && t.panels() > 1
+	t.packA = t.panels() > directPanels || t.transA && (t.byRows || t.panels() > 1)
 }
 
 // directPanels is up to how many panels rows of A are read where they are: packing

@@ -1,5 +1,7 @@
 package tensor
 
+//go:generate go run ./gen
+
 import (
 	"fmt"
 	"os"
@@ -43,7 +45,7 @@ var plain = kernel{
 // use is the kernel in use. It is chosen once, before main.
 var use = mustChoose(os.Getenv(kernelVariable))
 
-// Kernel names the kernel in use: "avx512", "avx2" or "go".
+// Kernel names the kernel in use: "avx512", "avx2", "neon" or "go".
 func Kernel() string { return use.name }
 
 // available lists the kernels that this build and CPU have, the fastest first.

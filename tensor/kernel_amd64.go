@@ -2,8 +2,6 @@
 
 package tensor
 
-//go:generate go run ./gen
-
 import "github.com/klauspost/cpuid/v2"
 
 // fastKernels returns the generated kernels that this CPU and operating system can

@@ -1,11 +1,12 @@
-// Gen writes the amd64 assembly of package tensor and its Go declarations. Run it
-// with go generate in the folder of that package.
+// Gen writes the assembly of package tensor and its Go declarations. Run it with go
+// generate in the folder of that package.
 //
-// Each kernel is described once and emitted for AVX-512 and for AVX2 with FMA; isa
-// holds what differs.
+// For amd64 each kernel is described once and emitted for AVX-512 and for AVX2 with FMA;
+// isa holds what differs. The files neon*.go describe the kernels for arm64.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,20 +30,25 @@ func main() {
 // of kernels.
 func generate(dir string) error {
 	groups := []struct {
-		name string
-		emit func(*build.Context)
+		name  string
+		amd64 func(*build.Context)
+		arm64 func(*neon)
 	}{
-		{"gemm", emitGemm},
-		{"pack", emitPack},
-		{"vector", emitVector},
+		{"gemm", emitGemm, emitNEONGemm},
+		{"pack", emitPack, emitNEONPack},
+		{"vector", emitVector, emitNEONVector},
 	}
 	for _, g := range groups {
-		if err := write(filepath.Join(dir, g.name), g.emit); err != nil {
+		base := filepath.Join(dir, g.name)
+		if err := errors.Join(write(base, g.amd64), writeNEON(base, g.arm64)); err != nil {
 			return fmt.Errorf("write %s: %w", g.name, err)
 		}
 	}
 	return nil
 }
+
+// config heads every file.
+var config = printer.Config{Name: "atoll/tensor/gen", Pkg: "tensor"}
 
 // write emits one group into base_amd64.s and base_amd64.go.
 func write(base string, emit func(*build.Context)) error {
@@ -56,10 +62,9 @@ func write(base string, emit func(*build.Context)) error {
 	if err := pass.Compile.Execute(file); err != nil {
 		return err
 	}
-	cfg := printer.Config{Name: "atoll/tensor/gen", Pkg: "tensor"}
 	for suffix, p := range map[string]printer.Printer{
-		"_amd64.s":  printer.NewGoAsm(cfg),
-		"_amd64.go": printer.NewStubs(cfg),
+		"_amd64.s":  printer.NewGoAsm(config),
+		"_amd64.go": printer.NewStubs(config),
 	} {
 		text, err := p.Print(file)
 		if err != nil {

@@ -1,0 +1,5 @@
+//go:build !purego
+
+package tensor
+
+var tileOf = map[string]*tile{"neon": &tileNEON}
