@@ -4,15 +4,15 @@
 //
 // Each operation exists at least twice. The plain Go version is the judge: it
 // says what the operation means, and it runs on every architecture. On amd64 the
-// generated AVX2 and AVX-512 versions replace it where the CPU has them; tests
-// compare every version with the judge. [Kernel] names the one in use, the
-// environment variable ATOLL_KERNEL forces one, and the build tag purego leaves
-// the assembly out.
+// generated AVX2 and AVX-512 versions replace it where the CPU has them, on arm64 the
+// NEON version; tests compare every version with the judge. [Kernel] names the one in
+// use, the environment variable ATOLL_KERNEL forces one, and the build tag purego
+// leaves the assembly out.
 //
 // Element-wise operations and reductions give the same bits on every kernel and
 // architecture: they round after each multiplication, or keep products exact in
-// float64, and sum over a fixed number of lanes. [Gemm] does not: its AVX2 and
-// AVX-512 versions agree to the bit, for any number of threads, but they fuse
+// float64, and sum over a fixed number of lanes. [Gemm] does not: its AVX2, AVX-512
+// and NEON versions agree to the bit, for any number of threads, but they fuse
 // multiply and add and the plain version does not.
 //
 // Shapes are row-major with the last dimension contiguous. Lengths that do not
