@@ -29,7 +29,7 @@ const tileSignature = "func(rows, cols, k int, a *float32, aRow, aStep int, b, c
 
 func newTile(s isa) *tile {
 	s.function("gemmTile", tileSignature, fmt.Sprintf("computes rows x cols values of C, at most %d x %d, "+
-		"as gemmTileGo does.", s.mr, s.nr))
+		"as tile.multiply says.", s.mr, s.nr))
 	t := &tile{isa: s}
 	t.k, t.a, t.b, t.c = s.arg("k"), s.arg("a"), s.arg("b"), s.arg("c")
 	t.aRow, t.aStep, t.ldc = s.arg("aRow"), s.arg("aStep"), s.arg("ldc")

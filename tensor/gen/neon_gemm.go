@@ -25,7 +25,7 @@ const stackBytes = 4 * neonRows * neonCols
 
 func emitNEONGemm(s *neon) {
 	s.function("gemmTileNEON", tileSignature, stackBytes, fmt.Sprintf("computes rows x cols values of C, at most "+
-		"%d x %d, as gemmTileGo does. aStep must be 1, k positive.", neonRows, neonCols))
+		"%d x %d, as tile.multiply says. aStep must be 1, k positive.", neonRows, neonCols))
 	t := &neonTile{neon: s}
 	t.rows, t.cols, t.k = t.arg("rows"), t.arg("cols"), t.arg("k")
 	t.a = []general{t.arg("a")}
@@ -41,21 +41,21 @@ func emitNEONGemm(s *neon) {
 }
 
 func (t *neonTile) emit() {
-	place := t.reg()
+	cursor := t.reg()
 	for r := neonRows; r > 1; r-- {
 		t.op("CMP", "$%d, %s", r, t.rows)
 		t.op("BEQ", "rows%d", r)
 	}
 	for r := 1; r <= neonRows; r++ {
 		t.label(fmt.Sprintf("rows%d", r))
-		t.scope(func() { t.emitRows(r, place) })
+		t.scope(func() { t.emitRows(r, cursor) })
 	}
-	t.emitRagged(place)
+	t.emitRagged(cursor)
 }
 
 // emitRows emits the kernel for a number of rows.
-func (t *neonTile) emitRows(rows int, place general) {
-	t.prefetch(rows, place)
+func (t *neonTile) emitRows(rows int, cursor general) {
+	t.prefetch(rows, cursor)
 	t.sums = make([][]vector, rows)
 	for i := range t.sums {
 		t.sums[i] = t.vecs(neonCols / quad)
@@ -64,16 +64,16 @@ func (t *neonTile) emitRows(rows int, place general) {
 		}
 	}
 	t.scope(t.multiply)
-	t.store(place)
+	t.store(cursor)
 }
 
 // prefetch asks for the rows of C, which are needed when the products are done.
-func (t *neonTile) prefetch(rows int, place general) {
-	t.op("MOVD", "%s, %s", t.c, place)
+func (t *neonTile) prefetch(rows int, cursor general) {
+	t.op("MOVD", "%s, %s", t.c, cursor)
 	for i := range rows {
-		t.op("PRFM", "(%s), PLDL1KEEP", place)
+		t.op("PRFM", "(%s), PLDL1KEEP", cursor)
 		if i < rows-1 {
-			t.op("ADD", "%s, %s", t.ldc, place)
+			t.op("ADD", "%s, %s", t.ldc, cursor)
 		}
 	}
 }
@@ -122,47 +122,47 @@ func (t *neonTile) step(a, b []vector, lane int) {
 }
 
 // store writes the sums to C, or adds them to it.
-func (t *neonTile) store(place general) {
+func (t *neonTile) store(cursor general) {
 	rows := len(t.sums)
 	ragged, write := fmt.Sprintf("ragged%d", rows), fmt.Sprintf("write%d", rows)
 	t.op("CMP", "$%d, %s", neonCols, t.cols)
 	t.op("BNE", "%s", ragged)
 	t.op("CBZ", "%s, %s", t.acc, write)
-	t.eachPair(place, func(x, y vector, at int) {
+	t.eachPair(cursor, func(x, y vector, at int) {
 		t.scope(func() {
 			u, v := t.vec(), t.vec()
-			t.op("FLDPQ", "%d(%s), (%s, %s)", at, place, u, v)
+			t.op("FLDPQ", "%d(%s), (%s, %s)", at, cursor, u, v)
 			t.do("fadd", x, u, x)
 			t.do("fadd", y, v, y)
 		})
 	})
 	t.label(write)
-	t.eachPair(place, func(x, y vector, at int) {
-		t.op("FSTPQ", "(%s, %s), %d(%s)", x, y, at, place)
+	t.eachPair(cursor, func(x, y vector, at int) {
+		t.op("FSTPQ", "(%s, %s), %d(%s)", x, y, at, cursor)
 	})
 	t.finish()
 	t.label(ragged)
-	t.op("MOVD", "$sums-%d(SP), %s", stackBytes, place)
+	t.op("MOVD", "$sums-%d(SP), %s", stackBytes, cursor)
 	for i, row := range t.sums {
 		for j := 0; j < len(row); j += 2 {
-			t.op("FSTPQ", "(%s, %s), %d(%s)", row[j], row[j+1], 4*(i*neonCols+quad*j), place)
+			t.op("FSTPQ", "(%s, %s), %d(%s)", row[j], row[j+1], 4*(i*neonCols+quad*j), cursor)
 		}
 	}
-	if rows < neonRows {
+	if rows < neonRows { // the last one ends where that begins
 		t.op("JMP", "ragged")
 	}
 }
 
-// eachPair applies f to pairs of sums and how far behind place, which follows the rows
-// of C, they belong.
-func (t *neonTile) eachPair(place general, f func(x, y vector, at int)) {
-	t.op("MOVD", "%s, %s", t.c, place)
+// eachPair applies f to pairs of sums and how far behind the cursor, which follows the
+// rows of C, they belong.
+func (t *neonTile) eachPair(cursor general, f func(x, y vector, at int)) {
+	t.op("MOVD", "%s, %s", t.c, cursor)
 	for i, row := range t.sums {
 		for j := 0; j < len(row); j += 2 {
 			f(row[j], row[j+1], 4*quad*j)
 		}
 		if i < len(t.sums)-1 {
-			t.op("ADD", "%s, %s", t.ldc, place)
+			t.op("ADD", "%s, %s", t.ldc, cursor)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (t *neonTile) eachPair(place general, f func(x, y vector, at int)) {
 // or added value by value.
 func (t *neonTile) emitRagged(sums general) {
 	from, to, left := t.reg(), t.reg(), t.reg()
-	sum, old := vector(0), vector(1)
+	sum, old := t.vec(), t.vec()
 	t.label("ragged")
 	t.op("MOVD", "%s, %s", sums, from)
 	t.op("MOVD", "%s, %s", t.c, to)

@@ -1,8 +1,8 @@
 package main
 
 // emitNEONVector emits the element-wise kernels and reductions. Each follows its plain Go
-// version operation by operation, so that both give the same bits. There are no masks to
-// handle the end of a vector with, so that Go does that: element-wise kernels stop behind the last
+// version operation by operation, so that both give the same bits. There are no masks for
+// the end of a vector, so Go code handles that: element-wise kernels stop behind the last
 // full register, reductions behind the last full block, with the lanes not yet joined.
 func emitNEONVector(s *neon) {
 	s.emitDot()
