@@ -54,11 +54,11 @@ func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr floa
 	decayed.Keep = float32(1 - lr*o.WeightDecay)
 	at := 0
 	for _, d := range decay {
-		update(params, grads, s, at, d.Offset, plain)
+		s.update(params, grads, at, d.Offset, plain)
 		at = d.Offset + d.Len
-		update(params, grads, s, d.Offset, at, decayed)
+		s.update(params, grads, d.Offset, at, decayed)
 	}
-	update(params, grads, s, at, len(params), plain)
+	s.update(params, grads, at, len(params), plain)
 }
 
 // coefficients are those of step t without weight decay.
@@ -75,9 +75,18 @@ func (o AdamW) coefficients(t int64, lr float64) tensor.AdamWCoef {
 }
 
 // update applies a step to the parameters from lo to hi.
-func update(params, grads []float32, s *AdamState, lo, hi int, c tensor.AdamWCoef) {
-	inPieces(hi-lo, func(_, from, to int) {
-		from, to = lo+from, lo+to
-		tensor.AdamWUpdate(params[from:to], grads[from:to], s.M[from:to], s.V[from:to], c)
+func (s *AdamState) update(params, grads []float32, lo, hi int, c tensor.AdamWCoef) {
+	update(params[lo:hi], grads[lo:hi], s.M[lo:hi], s.V[lo:hi], c)
+}
+
+// update applies a step to parameters p with gradients g and moments m, v. One
+// piece needs no function for other threads, which would be an allocation.
+func update(p, g, m, v []float32, c tensor.AdamWCoef) {
+	if len(p) <= pieceLen {
+		tensor.AdamWUpdate(p, g, m, v, c)
+		return
+	}
+	inPieces(len(p), func(_, from, to int) {
+		tensor.AdamWUpdate(p[from:to], g[from:to], m[from:to], v[from:to], c)
 	})
 }

@@ -1,4 +1,4 @@
-// Package optimizer turns gradients into parameters inside one learner: AdamW,
+// Package optimizer turns gradients into parameters inside one learner: AdamW, Muon,
 // clipping of the gradient's norm, and the learning rate over a run.
 //
 // Everything here is a pure function of its arguments on flat vectors: no

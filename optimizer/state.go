@@ -18,8 +18,12 @@ func NewAdamState(n int) *AdamState {
 	return &AdamState{M: make([]float32, n), V: make([]float32, n)}
 }
 
-// stateVersion is the first byte of an encoded state.
-const stateVersion = 1
+// The first byte of an encoded state is its version, which also says whose it
+// is.
+const (
+	adamStateVersion = 1
+	muonStateVersion = 2
+)
 
 // stateHeader is the size of what precedes the moments: version, step, count.
 const stateHeader = 1 + 8 + 8
@@ -28,7 +32,7 @@ const stateHeader = 1 + 8 + 8
 // number of parameters n (8), M (4n), V (4n). It returns no error.
 func (s *AdamState) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, stateHeader+4*len(s.M)+4*len(s.V))
-	b = append(b, stateVersion)
+	b = append(b, adamStateVersion)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Step))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(s.M)))
 	b = appendFloats(b, s.M)
@@ -43,13 +47,13 @@ func (s *AdamState) UnmarshalBinary(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode optimizer state: %w", err)
 	}
-	step := int64(binary.LittleEndian.Uint64(b[1:]))
-	if step < 0 {
-		return fmt.Errorf("decode optimizer state: step is %d: the file is damaged, start without it", step)
+	step, err := stateStep(b)
+	if err != nil {
+		return fmt.Errorf("decode optimizer state: %w", err)
 	}
 	moments := b[stateHeader:]
 	next := AdamState{M: floats(moments[:4*n]), V: floats(moments[4*n:]), Step: step}
-	if err := next.check(); err != nil {
+	if err := checkMoments(next.M, next.V); err != nil {
 		return fmt.Errorf("decode optimizer state: %w", err)
 	}
 	*s = next
@@ -58,11 +62,8 @@ func (s *AdamState) UnmarshalBinary(b []byte) error {
 
 // stateCount returns the number of parameters, which the length of b confirms.
 func stateCount(b []byte) (int, error) {
-	if len(b) < stateHeader {
-		return 0, fmt.Errorf("%d bytes, at least %d expected: it was cut short, start without it", len(b), stateHeader)
-	}
-	if b[0] != stateVersion {
-		return 0, fmt.Errorf("version %d, this program reads %d: start without it, or use the version that wrote it", b[0], stateVersion)
+	if err := checkHeader(b, stateHeader, adamStateVersion); err != nil {
+		return 0, err
 	}
 	n, held := binary.LittleEndian.Uint64(b[9:]), len(b)-stateHeader
 	if held%8 != 0 || n != uint64(held/8) {
@@ -71,15 +72,48 @@ func stateCount(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// check names the first moment that is not finite or, as a mean of squares,
-// below 0: one such value would spoil a parameter at the next step.
-func (s *AdamState) check() error {
-	for i, m := range s.M {
+// checkHeader makes sure that b has a header of that length and the version.
+func checkHeader(b []byte, length int, version byte) error {
+	switch {
+	case len(b) > 0 && b[0] != version && stateName(b[0]) != "":
+		return fmt.Errorf("it is of %s and this run trains with %s: start without it", stateName(b[0]), stateName(version))
+	case len(b) < length:
+		return fmt.Errorf("%d bytes, at least %d expected: it was cut short, start without it", len(b), length)
+	case b[0] != version:
+		return fmt.Errorf("version %d, this program reads %d: start without it, or use the version that wrote it", b[0], version)
+	}
+	return nil
+}
+
+// stateName is whose state a version is, "" where this program knows none.
+func stateName(version byte) string {
+	switch version {
+	case adamStateVersion:
+		return NameAdamW
+	case muonStateVersion:
+		return NameMuon
+	}
+	return ""
+}
+
+// stateStep returns the number of steps, which follows the version.
+func stateStep(b []byte) (int64, error) {
+	step := int64(binary.LittleEndian.Uint64(b[1:]))
+	if step < 0 {
+		return 0, fmt.Errorf("step is %d: the file is damaged, start without it", step)
+	}
+	return step, nil
+}
+
+// checkMoments names the first moment that is not finite or, as a mean of
+// squares, below 0: one such value would spoil a parameter at the next step.
+func checkMoments(first, second []float32) error {
+	for i, m := range first {
 		if !finite(m) {
 			return fmt.Errorf("first moment %d is %v: it is damaged, start without it", i, m)
 		}
 	}
-	for i, v := range s.V {
+	for i, v := range second {
 		if !finite(v) || v < 0 {
 			return fmt.Errorf("second moment %d is %v: it is damaged, start without it", i, v)
 		}

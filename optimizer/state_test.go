@@ -75,7 +75,7 @@ func TestStateErrors(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	f.Add(golden(f))
-	f.Add([]byte{stateVersion})
+	f.Add([]byte{adamStateVersion})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s AdamState
 		if s.UnmarshalBinary(b) != nil {
