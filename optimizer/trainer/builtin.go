@@ -24,8 +24,7 @@ type Builtin struct {
 	model  *llama.Model
 	params *tensor.Slab
 	grads  *tensor.Slab
-	decay  []optimizer.Span
-	state  *optimizer.AdamState
+	inner  inner
 	tokens []int32 // [Batch, Context+1]
 }
 
@@ -50,27 +49,9 @@ func New(cfg Config, data *corpus.Corpus) (*Builtin, error) {
 		model:  llama.NewModel(cfg.Model, cfg.rows()),
 		params: params,
 		grads:  params.Like(),
-		decay:  matrices(params.Views),
-		state:  optimizer.NewAdamState(len(params.Data)),
+		inner:  cfg.Optim.newInner(params.Views),
 		tokens: make([]int32, cfg.tokens()),
 	}, nil
-}
-
-// matrices returns the spans of the tensors with two dimensions, neighbours
-// joined: weight decay leaves the gains of norms alone.
-func matrices(views []tensor.View) []optimizer.Span {
-	var spans []optimizer.Span
-	for _, v := range views {
-		if len(v.Shape) != 2 {
-			continue
-		}
-		if n := len(spans); n > 0 && spans[n-1].Offset+spans[n-1].Len == v.Offset {
-			spans[n-1].Len += v.Len
-			continue
-		}
-		spans = append(spans, optimizer.Span{Offset: v.Offset, Len: v.Len})
-	}
-	return spans
 }
 
 // Params returns the parameters in the order of Slab.
@@ -80,21 +61,21 @@ func (b *Builtin) Params() []float32 { return b.params.Data }
 func (b *Builtin) Slab() *tensor.Slab { return b.params }
 
 // Steps returns how many steps the state has seen.
-func (b *Builtin) Steps() int64 { return b.state.Step }
+func (b *Builtin) Steps() int64 { return b.inner.steps() }
 
-// Step takes one AdamW step on the batch that seed, author and Steps draw.
+// Step takes one optimizer step on the batch that seed, author and Steps draw.
 // Cancelling ctx ends it between two layers, and changes nothing.
 func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
 	loss, err := b.gradient(ctx)
 	if err != nil {
-		return StepResult{}, fmt.Errorf("train step %d: %w", b.state.Step+1, err)
+		return StepResult{}, fmt.Errorf("train step %d: %w", b.Steps()+1, err)
 	}
 	norm := optimizer.ClipNorm(b.grads.Data, b.config.Optim.Clip)
 	if !finite(loss) || !finite(norm) {
 		return StepResult{}, fmt.Errorf("train step %d: loss %v, gradient norm %v: %w: restore earlier parameters or lower the learning rate of %v",
-			b.state.Step+1, loss, norm, ErrDiverged, lr)
+			b.Steps()+1, loss, norm, ErrDiverged, lr)
 	}
-	b.config.Optim.AdamW.Step(b.params.Data, b.grads.Data, b.decay, b.state, lr)
+	b.inner.step(b.params.Data, b.grads.Data, lr)
 	return StepResult{Tokens: b.config.Batch * b.config.Model.Context, Loss: loss}, nil
 }
 
@@ -102,7 +83,7 @@ func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
 // the mean loss.
 func (b *Builtin) gradient(ctx context.Context) (float64, error) {
 	rows, width := b.config.rows(), b.config.Model.Context+1
-	b.data.Batch(b.config.Seed, b.config.Author, b.state.Step, b.config.Batch, width-1, b.tokens)
+	b.data.Batch(b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens)
 	clear(b.grads.Data)
 	loss, passes := 0.0, b.config.Batch/rows
 	b.model.Cut = func() bool { return ctx.Err() != nil }
@@ -118,19 +99,15 @@ func (b *Builtin) gradient(ctx context.Context) (float64, error) {
 	return loss / float64(passes), nil
 }
 
-// State encodes the moments and the number of steps.
-func (b *Builtin) State() ([]byte, error) { return b.state.MarshalBinary() }
+// State encodes the inner optimizer's state, the number of steps with it.
+func (b *Builtin) State() ([]byte, error) { return b.inner.encode() }
 
-// SetState replaces the moments and the number of steps.
+// SetState replaces the inner optimizer's state. It refuses that of another
+// optimizer.
 func (b *Builtin) SetState(encoded []byte) error {
-	var next optimizer.AdamState
-	if err := next.UnmarshalBinary(encoded); err != nil {
+	if err := b.inner.decode(encoded); err != nil {
 		return fmt.Errorf("set trainer state: %w", err)
 	}
-	if len(next.M) != len(b.params.Data) {
-		return fmt.Errorf("set trainer state: it is of %d parameters, the model has %d: it belongs to another run, start without it", len(next.M), len(b.params.Data))
-	}
-	*b.state = next
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"atoll/optimizer"
+	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
@@ -22,17 +23,43 @@ type Config struct {
 // OptimConfig is the inner optimizer without its learning rate, which each step
 // is given.
 type OptimConfig struct {
-	AdamW optimizer.AdamW
-	Clip  float64 // largest Euclidean norm of a step's gradient
+	Name     string          // optimizer.NameAdamW, which "" means too, or optimizer.NameMuon
+	AdamW    optimizer.AdamW // with Muon: of what it leaves, and the weight decay of both
+	Momentum float64         // Muon's
+	Clip     float64         // largest Euclidean norm of a step's gradient
 }
+
+// DefaultMomentum is Muon's usual one.
+const DefaultMomentum = 0.95
 
 // DefaultOptim is the recipe that language models of this kind are commonly
 // trained with.
 func DefaultOptim() OptimConfig {
 	return OptimConfig{
+		Name:  optimizer.NameAdamW,
 		AdamW: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1},
 		Clip:  1,
 	}
+}
+
+// validate returns an error that names the first field out of range.
+func (c OptimConfig) validate() error {
+	if !(c.Clip > 0) {
+		return fmt.Errorf("trainer Optim.Clip is %v: use a norm above 0", c.Clip)
+	}
+	var err error
+	switch c.Name {
+	case "", optimizer.NameAdamW:
+		err = c.AdamW.Validate()
+	case optimizer.NameMuon:
+		err = c.muon().Validate()
+	default:
+		return fmt.Errorf("trainer Optim.Name is %q: use %q or %q", c.Name, optimizer.NameAdamW, optimizer.NameMuon)
+	}
+	if err != nil {
+		return fmt.Errorf("trainer Optim: %w", err)
+	}
+	return nil
 }
 
 // Limits on a Config. Within them every size in bytes fits an int64.
@@ -63,15 +90,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("trainer MicroBatch is %d: use a divisor of Batch %d, or 0 for all of it", c.MicroBatch, c.Batch)
 	case micro > MaxMicroTokens/c.Model.Context:
 		return fmt.Errorf("trainer MicroBatch is %d rows of %d tokens: use at most %d tokens at once", micro, c.Model.Context, MaxMicroTokens)
-	case !(c.Optim.Clip > 0):
-		return fmt.Errorf("trainer Optim.Clip is %v: use a norm above 0", c.Optim.Clip)
 	case c.Threads < 0:
 		return fmt.Errorf("trainer Threads is %d: use 1 or more, or 0 for one per core", c.Threads)
 	}
-	if err := c.Optim.AdamW.Validate(); err != nil {
-		return fmt.Errorf("trainer Optim: %w", err)
-	}
-	return nil
+	return c.Optim.validate()
 }
 
 // checkModel accepts the models whose tokens can be bytes and which one process
@@ -98,12 +120,27 @@ func (c Config) rows() int {
 }
 
 // MemoryBytes is the memory that New allocates for a valid config with the
-// present number of threads: parameters, gradients and two moments of 4 bytes
-// each, the activations of a micro-batch and the tokens of a batch. The corpus
-// comes on top.
+// present number of threads: parameters and gradients of 4 bytes each, the inner
+// optimizer, the activations of a micro-batch and the tokens of a batch. The
+// corpus comes on top.
 func (c Config) MemoryBytes() int64 {
-	return 16*int64(c.Model.Params()) + c.Model.WorkspaceBytes(c.rows()) + 4*int64(c.tokens())
+	n := 8*int64(c.Model.Params()) + c.StateBytes() + c.Model.WorkspaceBytes(c.rows()) + 4*int64(c.tokens())
+	if c.Optim.Name == optimizer.NameMuon {
+		n += optimizer.WorkspaceBytes(c.blocks())
+	}
+	return n
 }
+
+// StateBytes is what State encodes, but for a few bytes: two moments of 4 bytes
+// for each parameter, of which Muon keeps one for those in hidden matrices.
+func (c Config) StateBytes() int64 {
+	if c.Optim.Name == optimizer.NameMuon {
+		return optimizer.MuonStateBytes(c.blocks())
+	}
+	return 8 * int64(c.Model.Params())
+}
+
+func (c Config) blocks() []optimizer.Block { return blocks(tensor.Layout(c.Model.Specs())) }
 
 // tokens is how many tokens a batch has, each row's last target included.
 func (c Config) tokens() int { return c.Batch * (c.Model.Context + 1) }

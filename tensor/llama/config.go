@@ -124,6 +124,12 @@ func (c Config) Specs() []tensor.Spec {
 	return specs
 }
 
+// Hidden reports whether a tensor is a matrix inside a layer, which maps one
+// hidden vector to another: neither embedding nor head nor the gains of a norm.
+func Hidden(v tensor.View) bool {
+	return len(v.Shape) == 2 && v.Name != embedName && v.Name != headName
+}
+
 // Params is the number of parameters.
 func (c Config) Params() int {
 	n := 0
