@@ -11,7 +11,9 @@ import (
 	"unicode/utf8"
 
 	"atoll/gossip/wire"
+	"atoll/optimizer"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
@@ -37,8 +39,11 @@ type Genesis struct {
 	Data      Data         // what the run's makers trained on: advice to joiners
 }
 
-// Inner is the inner optimizer: AdamW with linear warm-up and cosine decay
-// over the token budget.
+// Inner is the inner optimizer, AdamW or Muon, with linear warm-up and cosine
+// decay over the token budget. See optimizer.Muon for what Muon makes of the
+// learning rate. Fields that AdamW does not need are left out of the canonical
+// bytes where they are zero: runs that were made before there was a choice keep
+// their RunID.
 type Inner struct {
 	LR             float64 // peak learning rate
 	Beta1, Beta2   float64
@@ -47,6 +52,8 @@ type Inner struct {
 	Clip           float64 // global gradient norm
 	WarmupFraction float64 // of the token budget
 	FinalFraction  float64 // of the peak, at the end
+	Optimizer      string  `json:",omitempty"` // optimizer.NameMuon, or "" for AdamW, which has no second name
+	Momentum       float64 `json:",omitempty"` // of Muon
 }
 
 // Data names a corpus.
@@ -99,6 +106,9 @@ func (g Genesis) Validate() error {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}
 	if err := g.validateNumbers(); err != nil {
+		return err
+	}
+	if err := g.Inner.validateOptimizer(); err != nil {
 		return err
 	}
 	return g.validatePlan()
@@ -181,6 +191,7 @@ func (g Genesis) validateNumbers() error {
 		{"Inner.Clip", g.Inner.Clip, 1e-6, 1e6},
 		{"Inner.WarmupFraction", g.Inner.WarmupFraction, 0, 1},
 		{"Inner.FinalFraction", g.Inner.FinalFraction, 0, 1},
+		{"Inner.Momentum", g.Inner.Momentum, 0, math.Nextafter(1, 0)},
 		{"BeatMs", float64(g.BeatMs), minBeat, maxBeat},
 		{"QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet},
 	} {
@@ -189,6 +200,53 @@ func (g Genesis) validateNumbers() error {
 		}
 	}
 	return nil
+}
+
+// validateOptimizer makes sure that one optimizer has one encoding.
+func (in Inner) validateOptimizer() error {
+	switch {
+	case in.Optimizer == optimizer.NameMuon:
+		return nil
+	case in.Optimizer == optimizer.NameAdamW:
+		return fmt.Errorf("genesis: Inner.Optimizer is %q; leave it out, which means the same", in.Optimizer)
+	case in.Optimizer != "":
+		return fmt.Errorf("genesis: Inner.Optimizer is %q; this version knows %q, and AdamW where it is left out", clip(in.Optimizer), optimizer.NameMuon)
+	case in.Momentum != 0:
+		return fmt.Errorf("genesis: Inner.Momentum is %v; it is of %s alone, leave it out", in.Momentum, optimizer.NameMuon)
+	}
+	return nil
+}
+
+// SetOptimizer gives the run an inner optimizer by its name, "" being AdamW, and
+// leaves the learning rate as it is: it suits both.
+func (in *Inner) SetOptimizer(name string) error {
+	switch name {
+	case "", optimizer.NameAdamW:
+		in.Optimizer, in.Momentum = "", 0
+	case optimizer.NameMuon:
+		in.Optimizer, in.Momentum = name, trainer.DefaultMomentum
+	default:
+		return fmt.Errorf("optimizer %q: use %s or %s", clip(name), optimizer.NameAdamW, optimizer.NameMuon)
+	}
+	return nil
+}
+
+// OptimizerName is what the inner optimizer is called.
+func (in Inner) OptimizerName() string {
+	if in.Optimizer == "" {
+		return optimizer.NameAdamW
+	}
+	return in.Optimizer
+}
+
+// Optim is the inner optimizer as trainers take it.
+func (in Inner) Optim() trainer.OptimConfig {
+	return trainer.OptimConfig{
+		Name:     in.OptimizerName(),
+		AdamW:    optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+		Momentum: in.Momentum,
+		Clip:     in.Clip,
+	}
 }
 
 // Encode returns the canonical bytes.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
@@ -45,6 +46,36 @@ func TestGenesisGolden(t *testing.T) {
 	}
 }
 
+// The optimizer is part of the RunID, but AdamW needs no word: a genesis of
+// before there was a choice is one of today, with the RunID of TestGenesisGolden.
+func TestGenesisWithMuon(t *testing.T) {
+	adamw, muon := fixedGenesis(), fixedGenesis()
+	for _, name := range []string{optimizer.NameMuon, optimizer.NameAdamW, ""} {
+		if err := adamw.Inner.SetOptimizer(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if adamw != fixedGenesis() || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
+		t.Errorf("there and back: %+v", adamw.Inner)
+	}
+	if err := muon.Inner.SetOptimizer(optimizer.NameMuon); err != nil {
+		t.Fatal(err)
+	}
+	const want = `"FinalFraction":0.1,"Optimizer":"muon","Momentum":0.95},`
+	if !strings.Contains(string(muon.Encode()), want) || muon.RunID() == adamw.RunID() {
+		t.Errorf("no %s in %s, or the RunID of AdamW", want, muon.Encode())
+	}
+	if back, err := DecodeGenesis(muon.Encode()); err != nil || back != muon {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+	if o := muon.Inner.Optim(); o.Name != optimizer.NameMuon || o.Momentum != 0.95 || o.Clip != 1 || o.AdamW != adamw.Inner.Optim().AdamW {
+		t.Errorf("trainers take %+v", o)
+	}
+	if err := muon.Inner.SetOptimizer("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestGenesisValidateNamesTheField(t *testing.T) {
 	for _, c := range []struct {
 		want  string
@@ -79,6 +110,10 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		{"Inner.Clip is 0", func(g *Genesis) { g.Inner.Clip = 0 }},
 		{"Inner.WarmupFraction", func(g *Genesis) { g.Inner.WarmupFraction = 2 }},
 		{"Inner.FinalFraction", func(g *Genesis) { g.Inner.FinalFraction = -0.1 }},
+		{"Inner.Optimizer is \"adamw\"; leave it out", func(g *Genesis) { g.Inner.Optimizer = "adamw" }},
+		{"Inner.Optimizer is \"sgd\"", func(g *Genesis) { g.Inner.Optimizer = "sgd" }},
+		{"Inner.Momentum is 0.9; it is of muon alone", func(g *Genesis) { g.Inner.Momentum = 0.9 }},
+		{"Inner.Momentum is 1; use", func(g *Genesis) { g.Inner.Optimizer, g.Inner.Momentum = "muon", 1 }},
 		{"BeatMs is 1", func(g *Genesis) { g.BeatMs = 1 }},
 		{"QuietMs is 1999", func(g *Genesis) { g.QuietMs = 1999 }},
 	} {
@@ -100,6 +135,9 @@ func TestDecodeGenesisErrors(t *testing.T) {
 		{"two documents", good + good, "not in canonical form"},
 		{"other order of letters", strings.Replace(good, `"Seed"`, `"seed"`, 1), "not in canonical form"},
 		{"field twice", strings.Replace(good, `"Seed":42`, `"Seed":1,"Seed":42`, 1), "not in canonical form"},
+		{"a name for AdamW", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Optimizer":"adamw"`, 1), "leave it out"},
+		{"no optimizer, spelt out", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Optimizer":""`, 1), "not in canonical form"},
+		{"no momentum, spelt out", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Momentum":0`, 1), "not in canonical form"},
 		{"number in another form", strings.Replace(good, `"LR":0.002`, `"LR":2e-3`, 1), "not in canonical form"},
 	} {
 		if _, err := DecodeGenesis([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -137,6 +175,9 @@ func allocated(f func()) uint64 {
 
 func FuzzDecodeGenesis(f *testing.F) {
 	f.Add(fixedGenesis().Encode())
+	muon := fixedGenesis()
+	muon.Inner.Optimizer, muon.Inner.Momentum = optimizer.NameMuon, 0.95
+	f.Add(muon.Encode())
 	f.Add([]byte(`{"Format":1}`))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Layers":4`, `"Layers":1048576`, 1)))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Fragments":8`, `"Fragments":-1`, 1)))

@@ -23,8 +23,9 @@ func (n *node) memoryNeed() uint64 {
 	const fold = 4 + 8 + 8 // a decoded delta and two sums of a fragment, bytes per value
 	need := int64(processBytes) + tips + min((keptTips-1)*tips, maxTipBytes) + int64(fold*longest)
 	if !n.cfg.Observe {
-		const saved = 16 // bytes per parameter of a checkpoint: two moments, and again while it is written
-		need += n.trainerConfig(max(n.cfg.Batch, n.genesis.Batch)).MemoryBytes() + int64(saved*n.genesis.Model.Params())
+		cfg := n.trainerConfig(max(n.cfg.Batch, n.genesis.Batch))
+		const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
+		need += cfg.MemoryBytes() + copies*cfg.StateBytes()
 	}
 	return uint64(need)
 }

@@ -100,14 +100,8 @@ func passRows(batch, micro int, secondsPerRow float64) int {
 }
 
 func (n *node) trainerConfig(batch int) trainer.Config {
-	in := n.genesis.Inner
-	return trainer.Config{
-		Model: n.genesis.Model, Batch: batch, Seed: n.genesis.Seed, Author: n.self, Threads: n.cfg.Threads,
-		Optim: trainer.OptimConfig{
-			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
-			Clip:  in.Clip,
-		},
-	}
+	g := n.genesis
+	return trainer.Config{Model: g.Model, Batch: batch, Seed: g.Seed, Author: n.self, Threads: n.cfg.Threads, Optim: g.Inner.Optim()}
 }
 
 // resumeOptimizer takes back the inner optimizer's state of before a restart.

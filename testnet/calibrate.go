@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"atoll/node"
-	"atoll/optimizer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 )
@@ -37,14 +36,7 @@ type Calibration struct {
 // calibrate measures a step on one thread of this process, in processor time:
 // what else the machine is doing at this moment must not slow the whole run.
 func calibrate(ctx context.Context, g node.Genesis) (time.Duration, error) {
-	in := g.Inner
-	cfg := trainer.Config{
-		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1,
-		Optim: trainer.OptimConfig{
-			AdamW: optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
-			Clip:  in.Clip,
-		},
-	}
+	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1, Optim: g.Inner.Optim()}
 	threads := tensor.Threads()
 	defer tensor.SetThreads(threads)
 	speed, err := trainer.Measure(ctx, cfg, measureSteps, measureFor, processorTime)

@@ -1,0 +1,111 @@
+package trainer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+)
+
+// TestMuonLearnsNoWorse compares the optimizers after as many steps at the same
+// learning rates, on text that is not trained on.
+func TestMuonLearnsNoWorse(t *testing.T) {
+	bits := func(cfg Config, lr float64) float64 {
+		b := newTrainer(t, cfg)
+		for range 40 {
+			if _, err := b.Step(context.Background(), lr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := BitsPerByte(context.Background(), mini, b.Slab(), corpus.Windows(alphabet().HeldOut(), mini.Context))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, lr := range []float64{0.01, 0.02} {
+		adamw, muon := bits(miniConfig(), lr), bits(muonConfig(), lr)
+		t.Logf("at %v: %.3f bits per byte with adamw, %.3f with muon", lr, adamw, muon)
+		if muon > adamw {
+			t.Errorf("at %v: %v bits per byte with adamw, %v with muon", lr, adamw, muon)
+		}
+	}
+}
+
+func TestWeightDecayOnMatricesOnly(t *testing.T) {
+	slab := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{2, 3}}, {Name: "b", Shape: []int{1, 2}}, {Name: "norm", Shape: []int{4}}, {Name: "c", Shape: []int{2, 2}}})
+	want := []optimizer.Span{{Offset: 0, Len: 8}, {Offset: 12, Len: 4}}
+	if got := matrices(slab.Views); !slices.Equal(got, want) {
+		t.Errorf("decay on %v, want %v", got, want)
+	}
+}
+
+// TestMuonTakesHiddenMatrices: embedding, gains and head stay with AdamW.
+func TestMuonTakesHiddenMatrices(t *testing.T) {
+	untied := mini
+	untied.Tied = false
+	views := tensor.Layout(untied.Specs())
+	var taken []string
+	for i, b := range blocks(views) {
+		v := views[i]
+		if b.Offset != v.Offset || b.Len != v.Len || b.Decay != (len(v.Shape) == 2) {
+			t.Errorf("%s: block %+v", v.Name, b)
+		}
+		if b.Rows > 0 {
+			taken = append(taken, strings.Split(v.Name, ".")[4])
+			if b.Rows != v.Shape[0] {
+				t.Errorf("%s: %d rows, want %d", v.Name, b.Rows, v.Shape[0])
+			}
+		}
+	}
+	want := []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+	if !slices.Equal(taken, want) {
+		t.Errorf("Muon takes %v, want %v", taken, want)
+	}
+}
+
+func TestSetStateErrors(t *testing.T) {
+	a, m := newTrainer(t, miniConfig()), newTrainer(t, muonConfig())
+	steps(t, a, 2)
+	steps(t, m, 2)
+	ofAdamW, _ := a.State()
+	ofMuon, _ := m.State()
+	smallAdamW, _ := optimizer.NewAdamState(7).MarshalBinary()
+	smallMuon, _ := optimizer.NewMuonState([]optimizer.Block{{Span: optimizer.Span{Len: 7}}}).MarshalBinary()
+	for _, c := range []struct {
+		b       *Builtin
+		encoded []byte
+		want    string
+	}{
+		{a, smallAdamW, "of 7 parameters"},
+		{a, nil, "0 bytes"},
+		{a, ofMuon, "it is of muon and this run trains with adamw"},
+		{m, smallMuon, "of 7 parameters"},
+		{m, nil, "0 bytes"},
+		{m, ofAdamW, "it is of adamw and this run trains with muon"},
+	} {
+		if err := c.b.SetState(c.encoded); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+	if a.Steps() != 2 || m.Steps() != 2 {
+		t.Errorf("%d and %d steps after refused states, want 2", a.Steps(), m.Steps())
+	}
+}
+
+// TestStateBytes: the estimate counts what is encoded, a few bytes apart.
+func TestStateBytes(t *testing.T) {
+	eachOptimizer(t, func(t *testing.T, cfg Config) {
+		encoded, err := newTrainer(t, cfg).State()
+		if extra := int64(len(encoded)) - cfg.StateBytes(); err != nil || extra < 0 || extra > 64 {
+			t.Errorf("%d bytes encoded, %d estimated, %v", len(encoded), cfg.StateBytes(), err)
+		}
+	})
+	if m, a := muonConfig().StateBytes(), miniConfig().StateBytes(); m >= a {
+		t.Errorf("Muon keeps %d bytes, AdamW %d: it has one moment less for matrices", m, a)
+	}
+}
