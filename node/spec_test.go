@@ -20,7 +20,7 @@ import (
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "J", map[string]spectest.Clause{
 		"J-1": specDocument, "J-2": specJSON, "J-3": specRunID, "J-4": specOneEncoding, "J-5": specTravels, "J-6": specTensors,
-		"J-7": specInit, "J-8": specJoinLink,
+		"J-7": specInit, "J-8": specJoinLink, "J-9": specOptimizer,
 	})
 }
 
@@ -222,6 +222,24 @@ func specJoinLink(t *testing.T, s *spectest.Spec) {
 	} {
 		if l, err := ParseLink(link); (err == nil) != ok || ok && l.String() != link {
 			t.Errorf("%s: %v", link, err)
+		}
+	}
+}
+
+func specOptimizer(t *testing.T, s *spectest.Spec) {
+	doc := s.Text(t, "genesis")
+	for more, ok := range map[string]bool{
+		``: true, `,"Optimizer":"muon"`: true, `,"Optimizer":"muon","Momentum":0.5`: true,
+		`,"Optimizer":"muon","Momentum":0`: false, `,"Optimizer":"muon","Momentum":1`: false, `,"Optimizer":"muon","Momentum":-0.5`: false,
+		`,"Momentum":0.5,"Optimizer":"muon"`: false, `,"Momentum":0.5`: false, `,"Optimizer":""`: false, `,"Optimizer":"adamw"`: false,
+	} {
+		b := strings.Replace(doc, `"FinalFraction":0.1`, `"FinalFraction":0.1`+more, 1)
+		g, err := DecodeGenesis([]byte(b))
+		if (err == nil) != ok {
+			t.Errorf("%s: error %v", more, err)
+		}
+		if ok && !reflect.DeepEqual(g.Tips(), fixedGenesis().Tips()) {
+			t.Errorf("%s: the run begins with other values", more)
 		}
 	}
 }

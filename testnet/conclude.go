@@ -44,7 +44,8 @@ func (w *world) report(ctx context.Context) (Report, error) {
 func (w *world) describe() Report {
 	run := w.genesis.RunID()
 	return Report{
-		Arm: "atoll", Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(), Seed: w.genesis.Seed,
+		Arm: "atoll", Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
+		Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
 		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,
 		Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,

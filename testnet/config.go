@@ -32,6 +32,7 @@ type Config struct {
 	H         int     // inner steps of a round; 0 = DefaultH
 	Fragments int     // 0 = as the model suggests
 	Batch     int     // rows of an inner step; 0 = as the model suggests
+	Optimizer string  // inner: adamw or muon; "" = adamw
 	LR        float64 // peak learning rate; 0 = as the model suggests
 
 	Out      io.Writer                   // what happens, live; nil = nowhere

@@ -11,15 +11,16 @@ import (
 // Report is what came of a world. Units are in the names; what was not measured
 // is absent, never zero in its place.
 type Report struct {
-	Arm    string `json:"arm"`
-	Nodes  int    `json:"nodes"` // that started together
-	Model  string `json:"model"`
-	Params int    `json:"params"`
-	Seed   uint64 `json:"seed"`
-	Data   string `json:"data"`
-	SHA256 string `json:"data_sha256"`
-	Dir    string `json:"dir"`
-	Run    string `json:"run"`
+	Arm       string `json:"arm"`
+	Nodes     int    `json:"nodes"` // that started together
+	Model     string `json:"model"`
+	Params    int    `json:"params"`
+	Optimizer string `json:"optimizer"` // of the learners
+	Seed      uint64 `json:"seed"`
+	Data      string `json:"data"`
+	SHA256    string `json:"data_sha256"`
+	Dir       string `json:"dir"`
+	Run       string `json:"run"`
 
 	DirBytes  uint64 `json:"dir_bytes"`     // of the files in Dir
 	Temporary bool   `json:"dir_temporary"` // nobody chose Dir: whoever has read enough may remove it

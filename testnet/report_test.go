@@ -12,7 +12,7 @@ import (
 
 func someReport() Report {
 	return Report{
-		Arm: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd",
+		Arm: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd",
 		TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000,
 		WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4),
 		Rounds: 480, Deltas: 1900, Late: 3, BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02),
@@ -50,7 +50,7 @@ func fields(t *testing.T, v any) []string {
 
 // documented are the names that the report promises.
 var documented = []string{
-	"arm", "nodes", "model", "params", "seed", "data_sha256", "tokens_trained", "tokens_folded", "tokens_returned", "tokens_discarded",
+	"arm", "nodes", "model", "params", "optimizer", "seed", "data_sha256", "tokens_trained", "tokens_folded", "tokens_returned", "tokens_discarded",
 	"tokens_lost", "wall_s", "tokens_per_s", "val_bpb", "baseline_bpb", "train_loss", "rounds", "deltas", "late", "refused", "bytes_sent",
 	"bytes_received", "bytes_per_token", "payload_amplification", "goodput", "goodput_up", "joins", "leaves", "kills", "join_s",
 	"recover_s", "chain_digest", "state_digest", "digests_equal", "chain_equal", "checks", "calibration", "nodes_report",

@@ -12,7 +12,7 @@ import (
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	b.WriteByte('\n')
-	wrapped(&b, "", fmt.Sprintf("%s, %d parameters, trained by %s on %s", r.Model, r.Params, plural(r.Nodes, "node"), r.Data))
+	wrapped(&b, "", fmt.Sprintf("%s, %d parameters, trained by %s with %s on %s", r.Model, r.Params, plural(r.Nodes, "node"), r.Optimizer, r.Data))
 	b.WriteByte('\n')
 	r.writeQuality(&b)
 	r.writeAccount(&b)

@@ -38,7 +38,8 @@ type NewCmd struct {
 	Tokens    amount  `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
 	Seed      uint64  `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
 	Batch     int     `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
-	LR        float64 `name:"lr" help:"Peak learning rate of the inner AdamW." placeholder:"RATE"`
+	Optimizer string  `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"adamw"`
+	LR        float64 `name:"lr" help:"Peak learning rate of the inner optimizer; it means the same for each." placeholder:"RATE"`
 	H         int     `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
@@ -53,15 +54,17 @@ func (*NewCmd) Help() string { return newHelp }
 
 // created is the answer of `atoll new`.
 type created struct {
-	Run       string `json:"run"`
-	Name      string `json:"name"`
-	Genesis   string `json:"genesis"` // path
-	Params    int    `json:"params"`
-	Fragments int    `json:"fragments"`
-	Budget    uint64 `json:"budget_tokens"`
-	Data      string `json:"data"`
-	SHA256    string `json:"data_sha256"`
-	Next      string `json:"next"` // what to type
+	Run       string  `json:"run"`
+	Name      string  `json:"name"`
+	Genesis   string  `json:"genesis"` // path
+	Params    int     `json:"params"`
+	Fragments int     `json:"fragments"`
+	Optimizer string  `json:"optimizer"`
+	LR        float64 `json:"learning_rate"` // peak
+	Budget    uint64  `json:"budget_tokens"`
+	Data      string  `json:"data"`
+	SHA256    string  `json:"data_sha256"`
+	Next      string  `json:"next"` // what to type
 }
 
 // Run makes the genesis and writes it.
@@ -80,6 +83,7 @@ func (c *NewCmd) Run(out *console) error {
 	run := g.RunID()
 	answer := created{
 		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
+		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR,
 		Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
 	}
@@ -95,6 +99,7 @@ func (a created) print(out *console) error {
 		[]string{"name", a.Name},
 		[]string{"genesis", a.Genesis},
 		[]string{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(a.Params)), a.Fragments)},
+		[]string{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
 		[]string{"budget", big(float64(a.Budget)) + " tokens"},
 		[]string{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
 	)
@@ -123,6 +128,9 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
 	c.apply(&g)
+	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
+		return g, err
+	}
 	if err := g.SetProfile(c.Profile); err != nil {
 		return g, err
 	}

@@ -22,7 +22,7 @@ func someText(t *testing.T) string {
 
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
-		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, LR: 1e-3, H: 2000, Fragments: 5,
+		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5,
 		Codec: "bf16", Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
@@ -31,7 +31,7 @@ func TestGenesisOfFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := g.Outer
-	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Data.Name != "text.txt" || len(g.Data.SHA256) != 64 {
+	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || len(g.Data.SHA256) != 64 {
 		t.Errorf("genesis %+v", g)
 	}
 	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 2000 || o.Fragments != 5 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {

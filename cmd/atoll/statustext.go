@@ -13,7 +13,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
-		{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(s.Params)), len(s.Fragments))},
+		{"model", modelText(s)},
 		{"folded", foldedText(s)},
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
@@ -29,6 +29,14 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		return err
 	}
 	return printEvents(w, s.Events)
+}
+
+func modelText(s status.Snapshot) string {
+	text := fmt.Sprintf("%s parameters in %d fragments", big(float64(s.Params)), len(s.Fragments))
+	if s.Optimizer != "" {
+		text += ", trained with " + s.Optimizer
+	}
+	return text
 }
 
 func stateText(s status.Snapshot) string {

@@ -24,6 +24,7 @@ type TestnetCmd struct {
 	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
+	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: as the model suggests." placeholder:"RATE"`
 	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
 	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
@@ -49,7 +50,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}
 	switch {

@@ -21,6 +21,7 @@ type Snapshot struct {
 
 	Model         string  `json:"model"`
 	Params        int     `json:"params"`
+	Optimizer     string  `json:"optimizer,omitempty"` // inner, of all learners
 	BudgetTokens  uint64  `json:"budget_tokens"`
 	TokensFolded  uint64  `json:"tokens_folded"`
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"` // of the whole run, folded, averaged over the last minute
