@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -42,15 +43,13 @@ func bitsAfter(t *testing.T, cfg Config, steps int, lr float64) float64 {
 }
 
 // TestMuonLearnsNoWorse compares the optimizers after as many steps at the same
-// learning rates. The first steps of AdamW are larger than its later ones, those
+// learning rate. The first steps of AdamW are larger than its later ones, those
 // of Muon are not: it comes from behind, and is ahead when both know the text.
 func TestMuonLearnsNoWorse(t *testing.T) {
-	for _, lr := range []float64{0.01, 0.02} {
-		adamw, muon := bitsAfter(t, miniConfig(), 400, lr), bitsAfter(t, muonConfig(), 400, lr)
-		t.Logf("at %v: %.3f bits per byte with adamw, %.3f with muon", lr, adamw, muon)
-		if muon > adamw {
-			t.Errorf("at %v: %v bits per byte with adamw, %v with muon", lr, adamw, muon)
-		}
+	const steps, lr = 400, 0.01
+	adamw, muon := bitsAfter(t, miniConfig(), steps, lr), bitsAfter(t, muonConfig(), steps, lr)
+	if muon > adamw || math.IsNaN(muon) {
+		t.Errorf("%v bits per byte with adamw, %v with muon", adamw, muon)
 	}
 }
 
