@@ -34,7 +34,7 @@ func TestProse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, lr := range []float64{2e-3, 4e-3} {
+	for _, lr := range []float64{1e-3, 2e-3, 4e-3} {
 		for _, name := range []string{optimizer.NameAdamW, optimizer.NameMuon} {
 			t.Logf("%-5s lr %.0e: %s", name, lr, proseRun(t, data, name, lr, tokens))
 		}
