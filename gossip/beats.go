@@ -222,6 +222,24 @@ func (b *beats) awaited(p *peer) bool {
 	return p.connected && p.beat == nil && b.heardLately(p)
 }
 
+// lacking returns a connected peer that has yet to show the tips which this node
+// has: it is on its way in, behind, or has not beaten yet. Peers that are leaving,
+// silent or marked are not counted.
+func (b *beats) lacking() (id wire.PeerID, any bool) {
+	closed := b.closed()
+	chain, _, ok := b.digestsAt(closed)
+	i := slices.IndexFunc(b.peers.list, func(p *peer) bool {
+		if !ok || !p.connected || p.refused != "" {
+			return false
+		}
+		return p.beat == nil || b.heardLately(p) && p.beat.State != wire.Leaving && !shows(p.beat, closed, chain)
+	})
+	if i < 0 {
+		return id, false
+	}
+	return b.peers.list[i].id, true
+}
+
 // shows reports whether a beat is that of a node at rest with these tips.
 func shows(beat *wire.Beat, closed []uint32, chain wire.Digest) bool {
 	return beat.State != wire.Training && beat.Lag == 0 && beat.Chain == chain && slices.Equal(beat.Closed, closed)

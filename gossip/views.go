@@ -81,6 +81,14 @@ func (c *Core) Agreement(now Time) (agreed bool, since Time) {
 	return c.beats.agreed, c.beats.agreedSince
 }
 
+// Lacking returns a connected peer that has yet to show the tips which this node
+// has, at rest, and whether there is one. It may be joining, or not even have begun
+// to beat.
+func (c *Core) Lacking(now Time) (id wire.PeerID, any bool) {
+	c.at(now)
+	return c.beats.lacking()
+}
+
 // Common returns, of each fragment, the last round at which some peer showed the
 // chain that this node had then: what both fold since may differ.
 func (c *Core) Common() []uint32 { return slices.Clone(c.common) }

@@ -90,13 +90,13 @@ func (n *node) leave() {
 	n.machine.Leave(n.clock.now())
 }
 
-// mayExit says whether the loop is done: the run is over and everybody had
-// time to see it, or an ordered leave has handed over what it had to.
+// mayExit says whether the loop is done: the run is over and nobody in sight needs
+// this node any more, or an ordered leave has handed over what it had to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
 		return n.allTold() && n.machine.MayLeave() || n.clock.awake()-n.leftAt > leaveWithin
 	}
-	return n.finished && !n.cfg.Stay && n.view.lingered(n)
+	return !n.cfg.Stay && n.machine.MayEnd(n.clock.now())
 }
 
 // allTold says that the machine knows of every step that was taken.

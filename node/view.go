@@ -37,7 +37,6 @@ type view struct {
 	payloadBytes uint64
 	payloadHeld  uint64
 	joined       time.Time // own first delta folded
-	finishedAt   time.Time
 	aloneSaid    bool
 }
 
@@ -202,9 +201,6 @@ func (v *view) adopted(n *node, a outer.Adopt) {
 
 // tick does what is due: a live evaluation, the notice of being alone.
 func (v *view) tick(n *node, now core.Time) {
-	if n.finished && v.finishedAt.IsZero() {
-		v.finishedAt = time.Now()
-	}
 	if n.machine.Phase() == core.Ready { // before, tokens come with tips that others made
 		v.speed.note(time.Now(), n.machine.FoldedTokens())
 	}
@@ -213,14 +209,6 @@ func (v *view) tick(n *node, now core.Time) {
 		v.event(n, "alone", "", fmt.Sprintf("no peer of the link answers, training alone and dialling on: %v", v.dials))
 	}
 	v.evaluate(n)
-}
-
-// lingerBeats is how many beat periods a finished node stays, so that the
-// others hear that it agrees.
-const lingerBeats = 4
-
-func (v *view) lingered(n *node) bool {
-	return !v.finishedAt.IsZero() && time.Since(v.finishedAt) > lingerBeats*time.Duration(n.genesis.BeatMs)*time.Millisecond
 }
 
 // speedometer measures folded tokens per second over about a minute.

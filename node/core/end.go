@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
@@ -19,6 +21,8 @@ type ending struct {
 	may       bool // the last MayStep
 	leaving   bool
 	finished  bool
+	over      Time // when it was
+	lacked    Time // when a peer was last in sight that lacked the end of the run
 	moved     Time // when a tip last changed
 	stepped   Time // when the own learner last stepped, or became ready to
 	announced Time // when an own delta was last announced
@@ -65,9 +69,40 @@ func (m *Machine) tickEnd(now Time) {
 	m.rounds.SetFlush(now, ready && !may)
 	m.tellBeats(now)
 	if ready && !m.end.finished && m.over(now) {
-		m.end.finished = true
+		m.end.finished, m.end.over = true, now
 		m.emit(Finished{})
 	}
+	m.share(now)
+}
+
+// shareMs is how long a node whose run is over stays for peers that lack its end:
+// as long as a joiner would wait for its return.
+const shareMs = holderMs
+
+// farewellBeats is for how many beat periods it stays in any case, so that the
+// others hear that it agrees.
+const farewellBeats = 4
+
+// share looks for peers that lack the end of the run: one that is on its way in
+// when the others end has nobody else to take their model from.
+func (m *Machine) share(now Time) {
+	if !m.end.finished || now-m.end.over >= shareMs {
+		return
+	}
+	id, lacking := m.gossip.Lacking(gossip.Time(now))
+	if !lacking {
+		return
+	}
+	if m.end.lacked == 0 {
+		m.tell(id, fmt.Sprintf("the run is over and this peer lacks its end: stays up to %d minutes for it", shareMs/60_000))
+	}
+	m.end.lacked = now
+}
+
+// MayEnd says that the run is over and that nobody in sight needs this node any
+// more.
+func (m *Machine) MayEnd(now Time) bool {
+	return m.end.finished && now-max(m.end.over, m.end.lacked) >= farewellBeats*m.gossip.BeatPeriodMs()
 }
 
 // tokensNeeded says whether some fragment would still miss tokens of the

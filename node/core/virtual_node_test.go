@@ -50,6 +50,7 @@ type node struct {
 	may      bool
 	finished bool
 	left     bool
+	goes     bool // stops by itself when the run is over and nobody needs it
 	hung     bool // a pause: events wait
 	backlog  []func()
 
@@ -178,7 +179,7 @@ func (n *node) tick(life int) {
 		perSecond := 1000 * tokensPerStep / float64(n.stepMs())
 		n.machine.SetLearning(uint64(n.steps), n.trained, perSecond, 0, 1)
 		n.machine.Tick(n.w.now)
-		if n.left && n.machine.MayLeave() {
+		if n.left && n.machine.MayLeave() || n.goes && n.machine.MayEnd(n.w.now) {
 			n.stop()
 		}
 	})
