@@ -39,7 +39,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.repair.settled
-	c.serve = serve{env: e, seen: &c.headers.seen, roster: &c.roster, joining: c.joining}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c

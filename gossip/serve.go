@@ -11,6 +11,7 @@ import (
 type serve struct {
 	*env
 	seen      *seen
+	pull      *pull
 	roster    *roster
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
@@ -163,7 +164,8 @@ func (s *serve) headers(handle uint64, keys []wire.RoundKey) {
 	s.ok(handle, wire.EncodeHeaders(headers))
 }
 
-// payload answers now, or parks the request until Stored, Invalid or its end.
+// payload answers now, or parks the request until Stored, its end, or when this
+// node does not expect the payload any more.
 // The id may be one not met yet: the asker may have been faster than the
 // header's way through this node.
 func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
@@ -175,17 +177,24 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 	if held && s.give(handle, p, r.Digest) {
 		return
 	}
-	if len(s.parked) >= maxParked || p.parked >= maxParkedPerPeer {
-		s.status(handle, wire.Busy)
+	if r.WaitMs == 0 || !s.expects(r.Digest) {
+		s.cannot(handle, held)
 		return
 	}
-	if r.WaitMs == 0 {
-		s.cannot(handle, held)
+	if len(s.parked) >= maxParked || p.parked >= maxParkedPerPeer {
+		s.status(handle, wire.Busy)
 		return
 	}
 	wait := Time(min(r.WaitMs, wire.MaxWaitMs))
 	p.parked++
 	s.parked = append(s.parked, parked{handle: handle, from: p, id: r.Digest, until: s.now + wait})
+}
+
+// expects reports whether a payload is held, on its way, or may be once its header
+// comes. A joiner, or a node far behind, forwards headers of rounds whose payloads
+// it never fetches: who asks it for one must not lose time before asking another.
+func (s *serve) expects(id wire.Digest) bool {
+	return s.seen.find(id) == nil || s.pull.byID[id] != nil || s.chain.Has(id)
 }
 
 // cannot says why a payload did not come in time: no place, or not held.
@@ -284,7 +293,7 @@ func (s *serve) invalid(id wire.Digest) {
 	})
 }
 
-// tick ends waits that took too long and frees places nobody gave back.
+// tick ends waits that took too long, or are for nothing, and frees places nobody gave back.
 func (s *serve) tick() {
 	s.replies = slices.DeleteFunc(s.replies, func(r reply) bool {
 		late := s.now > r.until
@@ -295,12 +304,12 @@ func (s *serve) tick() {
 	})
 	s.retry(func(wire.Digest) bool { return true })
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
-		late := s.now >= q.until
-		if late {
+		over := s.now >= q.until || !s.expects(q.id)
+		if over {
 			q.from.parked--
 			s.cannot(q.handle, s.chain.Has(q.id))
 		}
-		return late
+		return over
 	})
 	s.donate.tick()
 	s.manifests.tick()

@@ -74,12 +74,41 @@ func TestParkedRequestEnds(t *testing.T) {
 	}
 }
 
+// Who forwards a header is asked for its payload. A node that is too far behind to
+// fetch it, like a joiner, says so at once, whichever of the two came first.
+func TestNothingIsParkedForWhatDoesNotCome(t *testing.T) {
+	a := newAlone()
+	a.connect(3)
+	h := a.header(9, a.core.cfg.WindowAccept, 0)
+	id := h.Header.ID(a.run)
+	if e := a.ask(1, 2, payloadRequest(id, 5000)); len(e) != 0 {
+		t.Fatalf("a request ahead of its header is answered with %v", e)
+	}
+	a.core.Received(a.now, wire.PeerID{3}, wire.Message{Header: &h})
+	a.core.Tick(a.now + 20)
+	if s := status(a.core.Effects()); s != wire.Status(0) {
+		t.Errorf("status %v for a payload that is fetched", s)
+	}
+
+	h = a.header(9, 1+a.core.cfg.WindowAccept, 0)
+	id = h.Header.ID(a.run)
+	a.ask(2, 2, payloadRequest(id, 5000))
+	a.core.Received(a.now, wire.PeerID{3}, wire.Message{Header: &h})
+	a.core.Tick(a.now + 20)
+	if s := status(a.core.Effects()); s != wire.NotFound {
+		t.Errorf("status %v of a request that waits for a payload which is not fetched, want not found", s)
+	}
+	if s := status(a.ask(3, 2, payloadRequest(id, 5000))); s != wire.NotFound {
+		t.Errorf("status %v of a request for a payload which is not fetched, want not found", s)
+	}
+}
+
 func TestInvalidPayloadIsNotServed(t *testing.T) {
 	a := newAlone()
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
-	a.core.headers.seen.add(id, h)
 	a.ask(1, 2, payloadRequest(id, 5000))
+	a.core.headers.seen.add(id, h)
 	a.core.Invalid(a.now, id, "not finite")
 	if s := status(a.core.Effects()); s != wire.NotFound {
 		t.Errorf("parked request got %v", s)
