@@ -99,6 +99,8 @@ func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec 
 	if p := c.peers.find(id); p != nil {
 		if rec.StartedMs != p.record.StartedMs {
 			c.awaitBeat(p) // it restarted before the old connection was seen to end
+			p.askedRoster = false
+			c.roster.ask(p)
 		}
 		p.keep(signed, rec)
 	}

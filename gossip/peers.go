@@ -31,7 +31,9 @@ type peer struct {
 	same         bool // its last beat showed the chain of this node
 	apart        int  // consecutive beats that did not
 
-	// watchdog: connected since, without a beat; not before, and the last pause.
+	// watchdog: connected, or first known to run, since, without a beat; not before,
+	// and the last pause.
+	asked            bool // for something but genesis: it runs
 	unheard          bool
 	unheardFrom      Time
 	reconnectAfter   Time

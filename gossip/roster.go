@@ -36,6 +36,7 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 		r.event(EventJoined, id, "connected")
 	}
 	p.connected, p.session, p.dial = true, sess, dialling{}
+	p.askedRoster = p.askedRoster && rec.StartedMs == p.record.StartedMs
 	if sess.BytesPerSecond > 0 {
 		p.rate = max(p.rate, sess.BytesPerSecond/1000)
 	}
@@ -93,7 +94,8 @@ func (r *roster) askNext() {
 	}
 }
 
-// ask requests the roster of p, unless it was asked a moment ago.
+// ask requests the roster of p, unless it was asked a moment ago. Every process of a
+// peer is asked once it is connected: from that it knows that this node runs.
 func (r *roster) ask(p *peer) {
 	if p.askedRoster && r.now < p.askedAt+rosterAgainMs {
 		return

@@ -52,6 +52,9 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		return
 	}
 	s.hear(p)
+	if !p.asked && r.Kind != wire.GetGenesis {
+		p.asked, p.unheardFrom = true, s.now
+	}
 	switch r.Kind {
 	case wire.GetGenesis:
 		s.genesis(handle, r.Run)

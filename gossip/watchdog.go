@@ -5,13 +5,14 @@ import "fmt"
 // watchdog has the connection made anew of a peer that passed the handshake and of
 // which no beat came since: whatever lost the gossip between the two, requests still
 // flow, so that both would train on side by side as if alone. It is no fault of the
-// peer, and is tried less and less often: it may have nothing to say yet.
+// peer, and is tried less and less often. A peer that asked for nothing but genesis
+// may still be starting: it has nothing to say yet, and its way in must not be cut.
 func (b *beats) watchdog() {
 	if b.said == nil {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.list {
-		if !p.connected || !p.unheard || b.now < max(p.unheardFrom+Time(deafBeats*b.beatPeriod()), p.reconnectAfter) {
+		if !p.connected || !p.unheard || !p.asked || b.now < max(p.unheardFrom+Time(deafBeats*b.beatPeriod()), p.reconnectAfter) {
 			continue
 		}
 		if p.chunks > 0 || p.serving > 0 {

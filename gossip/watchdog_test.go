@@ -81,6 +81,32 @@ func TestWatchdogWaitsForOwnBeats(t *testing.T) {
 	}
 }
 
+// A peer that has asked for genesis only may still be starting, for however long that
+// takes: its connection stays. Once it asks for what only a node that runs needs, it
+// has to be heard.
+func TestWatchdogLetsPeersStart(t *testing.T) {
+	a := newAlone()
+	a.connect(2)
+	reconnects := func(from, to Time) (n int) {
+		for a.now = from; a.now < to; a.now += 100 {
+			a.core.Tick(a.now)
+			n += count[Reconnect](a.core.Effects())
+		}
+		return n
+	}
+	a.ask(1, 2, wire.Request{Kind: wire.GetGenesis, Run: a.run})
+	if n := reconnects(0, 60_000); n > 0 {
+		t.Errorf("%d reconnects of a peer that is starting", n)
+	}
+	a.ask(2, 2, wire.Request{Kind: wire.GetRoster})
+	if n := reconnects(60_000, 60_000+deafBeats*1000); n > 0 {
+		t.Errorf("%d reconnects of a peer that has just begun", n)
+	}
+	if n := reconnects(60_000+deafBeats*1000, 66_000); n != 1 {
+		t.Errorf("%d reconnects of a peer that runs and is not heard, want one", n)
+	}
+}
+
 // A peer that restarts before its old connection is seen to end never goes down: its
 // new process has to be heard all the same.
 func TestWatchdogAwaitsEachProcess(t *testing.T) {
