@@ -11,13 +11,22 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
 
 // replyManifest serves tips: those of given rounds, one for each fragment, or
 // those of one moment, of each fragment the newest base that still lets a joiner
 // fold deltas on their way.
-func (n *node) replyManifest(handle uint64, at []uint32) {
+func (n *node) replyManifest(handle uint64, at []uint32) { n.giveManifest(handle, at, maxDonorTries) }
+
+// maxDonorTries is how often a donor chooses what it gives. Rounds close and are
+// folded again between its choice and the reading of a base, which may be gone
+// then; for the asker a pause is a long time.
+const maxDonorTries = 4
+
+// giveManifest is replyManifest with so many tries.
+func (n *node) giveManifest(handle uint64, at []uint32, tries int) {
 	rounds, stream := n.machine.Rounds(), n.handles[handle].ctx
 	if stream == nil {
 		return // it failed before the loop came to it
@@ -39,8 +48,17 @@ func (n *node) replyManifest(handle uint64, at []uint32) {
 		defer cancel()
 		defer context.AfterFunc(stream, cancel)()
 		m, err := n.donor.make(ctx, n.key, n.run, n.tips, wants, at == nil)
+		if at == nil && tries > 1 && outdated(err) {
+			n.post(func(core.Time) { n.giveManifest(handle, at, tries-1) })
+			return
+		}
 		n.answerBulk(handle, wire.Digest{}, m, err)
 	})
+}
+
+// outdated reports whether what was to be given is not there any more.
+func outdated(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, errOvertaken)
 }
 
 // donatedLag is how many rounds behind its own tip a donor gives: the deltas

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/store"
@@ -114,6 +115,55 @@ func TestDonorSharesAndRenewsManifests(t *testing.T) {
 	d.made = d.made.Add(-2 * manifestFresh)
 	if _, ok := d.fresh(rounds); ok {
 		t.Error("not renewed when it is old")
+	}
+}
+
+// donorNode is a node, as far as it gives tips, whose rounds have closed four of each
+// fragment and whose bases are gone.
+func (l *ledgerWriter) donorNode() *node {
+	l.t.Helper()
+	n := l.loader()
+	n.key, n.clock, n.work, n.inbox, n.handles = l.keys[0], newClock(), newWorkers(), newMailbox[func(core.Time)](), map[uint64]asker{}
+	n.machine = core.New(core.Config{
+		Params: l.g.Outer, Plan: l.plan, Key: n.key, Run: n.run,
+		Gossip: gossip.Config{Self: wire.PeerIDOf(n.key), Key: n.key, Run: n.run},
+	}, l.g.Tips())
+	history := make([][]outer.Link, len(l.plan))
+	for p := range l.plan {
+		for range 4 {
+			l.round(p)
+		}
+		l.check(l.store.Rounds(p, 1, 4, func(round uint32, r store.Round) error {
+			history[p] = append(history[p], linkOf(round, r))
+			return nil
+		}))
+	}
+	l.check(n.machine.Rounds().Install(1, l.tips, history))
+	return n
+}
+
+// A base that is dropped between the choice and the reading of it is no reason to
+// send a joiner away: the donor chooses again, so many times.
+func TestDonorChoosesAgain(t *testing.T) {
+	for back, want := range map[bool]wire.Status{true: wire.OK, false: wire.NotFound} {
+		l := newLedger(t)
+		n := l.donorNode()
+		answers := make(chan reply, 1)
+		n.handles[1] = asker{t.Context(), answers}
+		n.replyManifest(1, nil)
+		tries := 0
+		for ; len(answers) == 0; tries++ {
+			<-n.inbox.ready
+			for p := 0; back && p < len(l.tips); p++ {
+				n.tips.put(p, l.tips[p])
+			}
+			n.takeInbox()
+		}
+		if r := <-answers; wire.Status(r.response[0]) != want || back != (tries < maxDonorTries) {
+			t.Errorf("bases come back %v: %v after %d tries", back, wire.Status(r.response[0]), tries)
+		}
+		n.work.stop()
+		l.close()
 	}
 }
 
