@@ -42,11 +42,15 @@ func TestOtherStateIsShown(t *testing.T) {
 // same that are not.
 func TestFinishedTellsOtherStates(t *testing.T) {
 	n, peer := newViewer(), wire.PeerID{7}
-	n.view.finished(n, nil)
+	n.view.finished(n, true, nil)
 	if e := n.lastEvent(); !strings.Contains(e.Text, "same digests") {
 		t.Errorf("event %+v", e)
 	}
-	n.view.finished(n, []wire.PeerID{peer})
+	n.view.finished(n, false, nil)
+	if e := n.lastEvent(); strings.Contains(e.Text, "same digests") || !strings.Contains(e.Text, "other deltas") {
+		t.Errorf("event %+v", e)
+	}
+	n.view.finished(n, true, []wire.PeerID{peer})
 	if e := n.lastEvent(); e.Peer != peer.String() || strings.Contains(e.Text, "same digests") || !strings.Contains(e.Text, "another state") {
 		t.Errorf("event %+v", e)
 	}

@@ -83,7 +83,9 @@ func (n *node) carryOuter(e core.Effect) {
 		n.allow(n.clock.now())
 	case core.Finished:
 		n.finished = true
-		n.view.finished(n, n.machine.Gossip().OtherStates(gossip.Time(n.clock.now())))
+		now := gossip.Time(n.clock.now())
+		agreed, _ := n.machine.Gossip().Agreement(now)
+		n.view.finished(n, agreed, n.machine.Gossip().OtherStates(now))
 	default:
 		n.view.note(n, e)
 	}

@@ -108,12 +108,13 @@ func (v *view) verdict(n *node, e core.Verdict) {
 	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so that of this peer is wrong; it will find out by itself", e.Fragment, e.Round))
 }
 
-// finished tells that the run is over, and what its model is worth: peers in
-// others hold the same deltas and show another state.
-func (v *view) finished(n *node, others []wire.PeerID) {
-	if len(others) == 0 {
+// finished tells that the run is over, and what its model is worth: agreed says
+// that all live peers show the same deltas; those in others show another state.
+func (v *view) finished(n *node, agreed bool, others []wire.PeerID) {
+	if !agreed {
+		v.event(n, "finished", "", "the run is over and nothing has changed for long, but some live peer shows other deltas, or that it still trains: compare with `atoll status` there before you use this model")
+	} else if len(others) == 0 {
 		v.event(n, "finished", "", "every live node holds the same digests: this is the run's model")
-		return
 	}
 	for _, id := range others {
 		v.event(n, "finished", id.String(), "the run is over, but this peer shows another state for the same deltas: "+otherStateAdvice)

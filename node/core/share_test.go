@@ -30,7 +30,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 		t.Errorf("the joiner took tips %d times\n%s", joiner.installs, w)
 	}
 	for _, n := range founders {
-		if !n.tells("lacks its end") {
+		if !n.tells("does not show its end") {
 			t.Errorf("node %d said %q", n.index, n.said)
 		}
 	}
