@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"atoll/node/status"
+	"atoll/node/store"
 	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
 )
@@ -34,14 +37,22 @@ func toyText(t *testing.T) string {
 	return path
 }
 
+// The nodes step slowly until all are in: on a busy machine the first could else be
+// through with the whole run before the others have started.
 func TestThreeNodesTrainOneModel(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(20_000).Encode(), Data: text, Pace: 5 * time.Millisecond})
+	first := launch(t, Config{Genesis: toyGenesis(20_000).Encode(), Data: text, Pace: time.Second, Lab: true})
 	link := first.link()
 	members := []*member{first}
 	for range 2 {
-		members = append(members, launch(t, Config{Link: link, Data: text, Pace: 5 * time.Millisecond}))
+		members = append(members, launch(t, Config{Link: link, Data: text, Pace: time.Second, Lab: true}))
+	}
+	for _, m := range members[1:] {
+		m.until("it trains", func(s status.Snapshot) bool { return s.TokensTrained > 0 })
+	}
+	for _, m := range members {
+		must(t, dialNode(t, m).Pace(t.Context(), 5*time.Millisecond))
 	}
 	want := first.end()
 	for i, m := range members {
@@ -55,5 +66,34 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 		if s.Time.Waiting > 0.1*s.Time.Total { // the rest of the account: a busy machine's scheduler is in it
 			t.Errorf("node %d waited %v of %v s on peers", i, s.Time.Waiting, s.Time.Total)
 		}
+	}
+}
+
+// A node that is through with the whole run while another is on its way in stays
+// until that one has the end too, which then has nothing left to train.
+func TestLateNodeTakesTheEnd(t *testing.T) {
+	t.Parallel()
+	text := toyText(t)
+	first := launch(t, Config{Genesis: toyGenesis(4_000).Encode(), Data: text, Pace: slowPace, Lab: true})
+	first.until("it has something to give", folded(1000))
+	must(t, dialNode(t, first).Pace(t.Context(), time.Hour))
+
+	fetching, over := make(chan struct{}), make(chan struct{})
+	begun, goOn := sync.OnceFunc(func() { close(fetching) }), sync.OnceFunc(func() { close(over) })
+	late := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, disk: store.Disk{Before: func(op store.Op) error {
+		if strings.Contains(op.Path, "chunks") {
+			begun()
+			<-over
+		}
+		return nil
+	}}})
+	t.Cleanup(goOn)
+	<-fetching
+	must(t, dialNode(t, first).Pace(t.Context(), slowPace))
+	first.until("the run is over", finished)
+	goOn()
+	want, got := first.end(), late.end()
+	if !got.Finished || got.StateDigest != want.StateDigest || got.ChainDigest != want.ChainDigest {
+		t.Errorf("finished %v, state %.8s chain %.8s; the first has %.8s %.8s", got.Finished, got.StateDigest, got.ChainDigest, want.StateDigest, want.ChainDigest)
 	}
 }
