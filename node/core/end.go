@@ -100,9 +100,14 @@ func (m *Machine) share(now Time) {
 }
 
 // MayEnd says that the run is over and that nobody in sight needs this node any
-// more.
+// more. A peer that lacked its end and fell silent, or lost its connection, is given
+// the time to come back.
 func (m *Machine) MayEnd(now Time) bool {
-	return m.end.finished && now-max(m.end.over, m.end.lacked) >= farewellBeats*m.gossip.BeatPeriodMs()
+	period := m.gossip.BeatPeriodMs()
+	if m.end.lacked > 0 && now-m.end.lacked < lingerBeats*period {
+		return false
+	}
+	return m.end.finished && now-m.end.over >= farewellBeats*period
 }
 
 // tokensNeeded says whether some fragment would still miss tokens of the

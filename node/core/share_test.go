@@ -34,7 +34,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 			t.Errorf("node %d said %q", n.index, n.said)
 		}
 	}
-	w.runUntil("the founders go", 20*beat, func() bool { return !founders[0].up && !founders[1].up })
+	w.runUntil("the founders go", 40*beat, func() bool { return !founders[0].up && !founders[1].up })
 }
 
 // A peer that never says anything keeps a node whose run is over for as long as a
@@ -60,6 +60,26 @@ func TestTheEndWaitsOnlySoLong(t *testing.T) {
 			t.Errorf("mute %v: eight minutes after the end the founder is up %v", mute, founder.up)
 		}
 		w.runUntil("the founder goes", 3*minute, func() bool { return !founder.up })
+	}
+}
+
+// A joiner that loses its connection at the end finds those that have it when it is
+// back.
+func TestTheEndWaitsForThoseCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 83, worldConfig{params: budgetOf(200), bytesMs: 1})
+	w.found(1)
+	founder := w.nodes[0]
+	founder.goes = true
+	w.runUntil("nearly the end", patience, func() bool { return 20*founder.machine.FoldedTokens() > 19*w.cfg.params.Budget })
+	joiner := w.add(nodeConfig{})
+	w.runUntil("the founder finishes", patience, func() bool { return founder.finished })
+	w.partition(joiner)
+	w.runFor(20 * beat)
+	w.partition()
+	w.runUntil("the joiner finishes", patience, func() bool { return joiner.finished })
+	if joiner.installs == 0 || !w.same() {
+		t.Errorf("the joiner took tips %d times\n%s", joiner.installs, w)
 	}
 }
 
