@@ -79,7 +79,7 @@ type (
 		Payload []byte
 		Seq     uint64
 	}
-	// TakeBack undoes an own draft that could not be made durable; see
+	// TakeBack undoes an own draft that could not be published; see
 	// outer.Learner.
 	TakeBack struct {
 		Fragment int

@@ -97,8 +97,12 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 }
 
 // Drafted takes a copy of the learner's progress: it gets its round, is signed
-// and goes to disk.
+// and goes to disk, or back to the learner if that round is not to be signed.
 func (m *Machine) Drafted(now Time, d outer.Draft) {
+	if !m.rounds.MayPublish(d.Fragment) {
+		m.takeBack(now, d.Fragment, d.Seq)
+		return
+	}
 	round := m.rounds.Drafted(d.Fragment)
 	h := wire.Header{
 		Author: m.self, Fragment: uint16(d.Fragment), Round: round,
@@ -120,9 +124,12 @@ func (m *Machine) DraftFailed(now Time, fragment int) {
 // OwnNotStored says that an own delta could not be made durable. Nothing of it
 // has left, so its work goes back to the learner and is published later.
 func (m *Machine) OwnNotStored(now Time, e StoreOwn) {
-	p := int(e.Header.Header.Fragment)
-	m.rounds.NotPublished(now, p)
-	m.emit(TakeBack{Fragment: p, Seq: e.Seq})
+	m.takeBack(now, int(e.Header.Header.Fragment), e.Seq)
+}
+
+func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
+	m.rounds.NotPublished(now, fragment)
+	m.emit(TakeBack{Fragment: fragment, Seq: seq})
 	m.pump(now)
 }
 

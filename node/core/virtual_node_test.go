@@ -207,6 +207,8 @@ func (n *node) carry(e core.Effect) {
 		n.later(diskMs, func() { n.storeDelta(e) })
 	case core.InstallTips:
 		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+	case core.TakeBack:
+		n.command(func() { n.takeBack(e) })
 	case core.RaiseMark:
 		n.raised++
 	case core.MarksKnown:
@@ -326,6 +328,14 @@ func (n *node) draft(p int) {
 	}
 	n.shadow[p].published(d.Seq, n.decode(p, d.Payload))
 	n.machine.Drafted(n.w.now, d)
+}
+
+// takeBack gives a draft back to the learner.
+func (n *node) takeBack(e core.TakeBack) {
+	if err := n.learner.TakeBack(e.Fragment, e.Seq); err != nil {
+		n.w.fatalf("node %d: %v", n.index, err)
+	}
+	n.shadow[e.Fragment].returned([]uint64{e.Seq})
 }
 
 func (n *node) decode(p int, payload []byte) []float32 {

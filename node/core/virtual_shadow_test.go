@@ -39,6 +39,16 @@ func (s *shadow) published(seq uint64, q []float32) {
 	}
 }
 
+// returned takes own deltas that are unpublished again.
+func (s *shadow) returned(seqs []uint64) {
+	for _, seq := range seqs {
+		for i, x := range s.own[seq] {
+			s.u[i] += float64(x)
+		}
+		delete(s.own, seq)
+	}
+}
+
 func (s *shadow) restored(seq uint64, q []float32) { s.own[seq] = q }
 
 func (s *shadow) adopted(a outer.Adopt) {
@@ -55,12 +65,7 @@ func (s *shadow) adopted(a outer.Adopt) {
 		s.own[seq] = s.folded[seq]
 		delete(s.folded, seq)
 	}
-	for _, seq := range a.Returned {
-		for i, x := range s.own[seq] {
-			s.u[i] += float64(x)
-		}
-		delete(s.own, seq)
-	}
+	s.returned(a.Returned)
 	for _, seq := range a.Dropped {
 		delete(s.own, seq)
 	}

@@ -157,6 +157,46 @@ func TestInstallOfAnEarlierTip(t *testing.T) {
 	}
 }
 
+// Between the request for a draft and the draft it may show that the open round is
+// signed already, or tips may come that are of older rounds. Nothing is published
+// then, for rounds that the others are far from, until they have passed the mark.
+func TestNothingIsPublishedBelowTheMark(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.step(8)
+	g.expectDrafts(0)
+	if !g.m.MayPublish(0) {
+		t.Fatal("may not publish for the open round")
+	}
+	g.m.RaiseMark(0, 3)
+	if g.m.MayPublish(0) {
+		t.Errorf("may publish round %d with %d closed", g.m.Drafted(0), g.m.Closed(0))
+	}
+	g.m.NotPublished(g.now, 0)
+	g.close(2)
+	if g.after(draftRetryMs); len(g.drafts) != 1 || g.m.MayPublish(0) {
+		t.Errorf("%d drafts asked for below the mark", len(g.drafts))
+	}
+	g.close(1)
+	if len(g.drafts) != 2 || !g.m.MayPublish(0) {
+		t.Errorf("%d drafts asked for above the mark", len(g.drafts))
+	}
+}
+
+// An own delta that was signed just before tips of older rounds came is held all
+// the same: others have its header and ask for it.
+func TestOwnDeltaIsHeldBelowItsRound(t *testing.T) {
+	g, donor := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
+	g.close(int(2 * g.p.WindowAccept))
+	donor.close(1)
+	own := g.delta(self, 0, g.m.Closed(0)+1)
+	g.install(donor)
+	g.m.Published(g.now, own, 1)
+	if _, held := g.m.Known(0, own.Round, own.ID); !held {
+		t.Errorf("the own delta of round %d is not held with %d closed", own.Round, g.m.Closed(0))
+	}
+}
+
 func TestInstallChecksHistory(t *testing.T) {
 	donor := newRig(t, roundsParams(2))
 	donor.live(1)

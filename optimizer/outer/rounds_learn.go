@@ -58,6 +58,15 @@ func (m *Rounds) linkBusy(now Time, f *fragment) bool {
 	return n >= maxUnsent
 }
 
+// MayPublish says whether a draft that was asked for can be published now. Not if
+// tips of older rounds were taken since, or rounds turned out to be signed already:
+// the open round is then one that this learner must leave out, and a delta for a
+// later one would be parked everywhere, and here.
+func (m *Rounds) MayPublish(fragment int) bool {
+	f := m.frags[fragment]
+	return !m.hold && f.closed+1 > f.mark
+}
+
 // Drafted names the round that a draft is published for: the open one at this
 // moment. The caller signs it, makes it durable and then calls Published.
 func (m *Rounds) Drafted(fragment int) (rnd uint32) {
@@ -65,7 +74,9 @@ func (m *Rounds) Drafted(fragment int) (rnd uint32) {
 	return max(f.closed, f.mark) + 1
 }
 
-// Published says that an own delta is durable; it enters the set.
+// Published says that an own delta is durable; it enters the set. As others will
+// hold it, it does so by the rules of repair, should tips of older rounds have been
+// taken since it was signed: a delta that its author does not hold is missed by all.
 func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	f := m.frags[d.Fragment]
 	f.drafting = false
@@ -74,7 +85,7 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 	f.unsent -= min(f.unsent, d.Tokens)
 	f.mark = max(f.mark, d.Round)
 	f.own = append(f.own, ownRound{at: now, seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
-	if m.Offer(now, d, false) == nil {
+	if m.Offer(now, d, true) == nil {
 		m.Held(now, d.Fragment, d.Round, d.ID)
 	}
 }
@@ -107,7 +118,7 @@ func (m *Rounds) DraftFailed(fragment int) {
 // disk stays full for a while, and each try costs an encoding.
 const draftRetryMs = 5_000
 
-// NotPublished says that a draft could not be made durable and was taken back:
+// NotPublished says that a draft could not be published and was taken back:
 // its work is unpublished again, and is asked for later.
 func (m *Rounds) NotPublished(now Time, fragment int) {
 	f := m.frags[fragment]
