@@ -38,7 +38,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.audit = audit{env: e}
 	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
-	c.pull.settled = c.repair.settled
+	c.pull.settled = c.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
@@ -259,8 +259,16 @@ func (c *Core) Invalid(now Time, id wire.Digest, reason string) {
 		v.invalid = reason
 		c.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
 	}
-	c.serve.invalid(id)
 	c.pull.end(id, missing)
+}
+
+// settled tells those that wait for a payload that this node has it, or that it is
+// not going to.
+func (c *Core) settled(id wire.Digest, how outcome) {
+	if how != held {
+		c.serve.missing(id)
+	}
+	c.repair.settled(id, how)
 }
 
 // Unwanted says that the outer side has no use for a header that it was

@@ -160,7 +160,7 @@ func TestHistoryWaits(t *testing.T) {
 func TestHistoryBesidePayloads(t *testing.T) {
 	a, c := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
-	h := c.folded[wire.RoundKey{Round: 1}][0]
+	h := a.header(9, c.Closed(0)+1, 0)
 	a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
 	a.core.Effects()
 	var at []Time

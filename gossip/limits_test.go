@@ -97,7 +97,11 @@ func TestPullOrder(t *testing.T) {
 	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
 	a.core.Forwarded(a.now, wire.PeerID{2}, id)
 	var asked []byte
-	for range 2 * 3 {
+	for i := range 2 * 3 {
+		if i == 3 { // all were asked once: time for others to turn up
+			a.now += busyRetryMs
+			a.core.Tick(a.now)
+		}
 		c := calls(a.core.Effects())
 		if len(c) != 1 {
 			t.Fatalf("%d calls after %v, want one at a time", len(c), asked)
@@ -325,6 +329,45 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a.core.Unwanted(a.now, id)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
+	}
+}
+
+// A peer that lists a delta of its own set has the payload; one that brought the
+// header may be waiting for it itself.
+func TestHoldersAreAskedFirst(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2, 3)
+	s := a.header(9, 1, 0)
+	id := s.Header.ID(a.run)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	a.core.Forwarded(a.now, wire.PeerID{2}, id)
+	first := calls(a.core.Effects())
+	a.core.pull.want(id, s, wire.PeerID{3})
+	a.core.pull.holder(id, wire.PeerID{3})
+	a.core.Answered(a.now, first[0].ID, wire.Response{Status: wire.NotFound}.Encode(), nil)
+	if c := calls(a.core.Effects()); len(c) != 1 || c[0].To != (wire.PeerID{3}) {
+		t.Errorf("asked %+v, want the one that holds it", c)
+	}
+}
+
+// What this node cannot fold any more it does not go on asking for, and a repair
+// that waited for it goes on.
+func TestFinalPayloadsAreNotFetched(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	s := a.header(9, 3, 0)
+	id := s.Header.ID(a.run)
+	var how []outcome
+	a.core.pull.settled = func(_ wire.Digest, o outcome) { how = append(how, o) }
+	a.core.pull.want(id, s, wire.PeerID{1})
+	a.core.Tick(a.now)
+	if len(a.core.pull.wants) != 1 {
+		t.Fatal("not wanted inside of the window")
+	}
+	a.chain.closed[0] = 3 + a.core.cfg.WindowUnion
+	a.core.Tick(a.now)
+	if len(a.core.pull.wants) != 0 || len(how) != 1 || how[0] != unwanted {
+		t.Errorf("%d wants, ended %v", len(a.core.pull.wants), how)
 	}
 }
 

@@ -49,7 +49,7 @@ type want struct {
 type source struct {
 	id    wire.PeerID
 	tries int
-	after Time // not before: it was busy
+	after Time // not before: it was busy, or could not give it
 }
 
 func newPull(e *env) pull {
@@ -109,18 +109,40 @@ func (p *pull) source(id wire.Digest, from wire.PeerID) {
 	p.advance(w)
 }
 
-// tick ends what took too long and asks for whatever can be asked for now.
+// holder notes a peer that says it holds the payload of id, not only that it heard
+// of it: it is asked before the others.
+func (p *pull) holder(id wire.Digest, from wire.PeerID) {
+	w := p.byID[id]
+	if w == nil {
+		return
+	}
+	if from == w.author.id {
+		w.author.tries = 0
+		return
+	}
+	w.sources = slices.DeleteFunc(w.sources, func(s source) bool { return s.id == from })
+	w.sources = slices.Insert(w.sources, 0, source{id: from})
+	w.sources = w.sources[:min(len(w.sources), maxSources)]
+}
+
+// tick ends what took too long, or came to be of no use, and asks for whatever can
+// be asked for now.
 func (p *pull) tick() {
-	for i := 0; i < len(p.wants); {
-		w := p.wants[i]
-		if p.now > w.until {
-			p.giveUp(w, "took too long") // moves the next want to i
-			continue
+	for i := 0; i < len(p.wants); { // an end moves the next want to i
+		switch w := p.wants[i]; {
+		case p.now > w.until:
+			p.giveUp(w, "took too long")
+		case !w.fetched && p.final(w.header.Header):
+			p.end(w.id, unwanted)
+		default:
+			i++
 		}
-		i++
 	}
 	p.pump()
 }
+
+// final reports whether a delta is older than what this node can still fold.
+func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.Fragment)) }
 
 // stranger reports whether nothing of an author was folded here, though the run
 // has begun.
@@ -225,6 +247,7 @@ func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
 	case errors.Is(err, wire.ErrBusy):
 		p.again(w, from)
 	case err != nil:
+		p.pause(w, from)
 	default:
 		if bad := w.header.Header.CheckPayload(b); bad != nil {
 			p.misbehaved(from, bad.Error())
@@ -240,6 +263,13 @@ func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
 func (p *pull) again(w *want, from wire.PeerID) {
 	if s := w.find(from); s != nil {
 		s.tries--
+	}
+	p.pause(w, from)
+}
+
+// pause leaves a source alone for a while, in which others may turn up.
+func (p *pull) pause(w *want, from wire.PeerID) {
+	if s := w.find(from); s != nil {
 		s.after = p.now + busyRetryMs
 	}
 }

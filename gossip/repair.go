@@ -304,6 +304,7 @@ func (r *repair) takeOne(s *session, h wire.SignedHeader) {
 		delete(s.waiting, id)
 		c.partial = true
 	}
+	r.pull.holder(id, s.peer.id)
 }
 
 // settled goes on with the repairs that waited for a payload.

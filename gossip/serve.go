@@ -285,8 +285,8 @@ func (s *serve) retry(pick func(wire.Digest) bool) {
 	})
 }
 
-// invalid tells those that wait for id that it will not come.
-func (s *serve) invalid(id wire.Digest) {
+// missing tells those that wait for id that it will not come.
+func (s *serve) missing(id wire.Digest) {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		if q.id == id {
 			q.from.parked--

@@ -107,9 +107,28 @@ func TestInvalidPayloadIsNotServed(t *testing.T) {
 	a := newAlone()
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
-	a.ask(1, 2, payloadRequest(id, 5000))
 	a.core.headers.seen.add(id, h)
+	a.core.pull.want(id, h, wire.PeerID{3})
+	a.ask(1, 2, payloadRequest(id, 5000))
 	a.core.Invalid(a.now, id, "not finite")
+	if s := status(a.core.Effects()); s != wire.NotFound {
+		t.Errorf("parked request got %v", s)
+	}
+	if s := status(a.ask(2, 2, payloadRequest(id, 5000))); s != wire.NotFound {
+		t.Errorf("later request got %v", s)
+	}
+}
+
+// Who has no use for a payload says so at once: those that wait lose the time in
+// which others could give it.
+func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
+	a := newAlone()
+	h := a.header(9, 1, 0)
+	id := h.Header.ID(a.run)
+	a.core.headers.seen.add(id, h)
+	a.core.pull.want(id, h, wire.PeerID{3})
+	a.ask(1, 2, payloadRequest(id, 5000))
+	a.core.Unwanted(a.now, id)
 	if s := status(a.core.Effects()); s != wire.NotFound {
 		t.Errorf("parked request got %v", s)
 	}
