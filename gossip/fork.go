@@ -40,10 +40,13 @@ const (
 //
 //   - a node behind the other's base takes tips;
 //   - chains that agree at the newer of the two bases unite;
-//   - chains that agree at the older base only: the node whose base is newer
-//     cannot refold across the fork and takes tips;
-//   - chains that agree at neither, or fragments that contradict each other:
+//   - chains that agree at neither base, or fragments that contradict each other:
 //     fewer folded tokens take tips, ties the larger digest;
+//   - chains that agree at the older base only: the node whose base is newer cannot
+//     refold across the fork, the other one unites what it can get. The rule is the
+//     same: the first takes tips once the other has more tokens, the other if it has
+//     fewer and gets nothing more. Were the older base to win whatever was folded,
+//     three chains could each win over the next, for ever;
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
@@ -66,10 +69,14 @@ func (r *repair) judge(s *session) decision {
 		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
-	case take > 0:
+	case at[behind] > 0 || take > 0 && r.loses(s.peer):
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
+	case take > 0:
+		return decision{giveTips, "this node cannot refold the fork, and has more tokens folded than the peer, which can"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
+	case at[olderBase] > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
+		return decision{takeTips, "what the peer folded cannot be had any more, and is more than was folded here"}
 	case give > 0:
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
 	case !r.snapshot.fresh() && r.farBehind(s):
@@ -167,14 +174,20 @@ func (r *repair) byTokens(p *peer) decision {
 		return decision{hold, "fork, and no beat yet to compare"}
 	}
 	reason := fmt.Sprintf("fork below the windows: %d tokens folded here, %d there", mine.Folded, theirs.Folded)
-	order := cmp.Compare(mine.Folded, theirs.Folded)
-	if order == 0 {
-		order = theirs.Chain.Compare(mine.Chain)
-	}
-	if order < 0 {
+	if r.loses(p) {
 		return decision{takeTips, reason}
 	}
 	return decision{hold, reason}
+}
+
+// loses reports whether the peer's last beat shows the chain that wins over the one
+// that this node's own shows. The order is one of chains, whoever holds them.
+func (r *repair) loses(p *peer) bool {
+	mine, theirs := r.beats.said, p.beat
+	if mine == nil || theirs == nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(mine.Folded, theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
 }
 
 // believed reports whether a lead of the peer's base over what this node closed

@@ -128,6 +128,10 @@ const (
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
+	// spentRepairs is how many repairs in a row must find that what a peer folded is
+	// not to be had any more before this node gives up its chain for the peer's: in
+	// one it may be a connection that broke.
+	spentRepairs = 2
 	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
 	// with one peer.
 	repairBackoffMaxMs = 60_000

@@ -66,6 +66,7 @@ type peer struct {
 	// repair: not before, and the pause after the next fruitless one.
 	repairAfter   Time
 	repairPauseMs int64
+	spent         int // repairs in a row after which nothing more is to be had of it
 }
 
 // quota counts what a peer asks for, a span of time after the other.

@@ -32,7 +32,8 @@ type session struct {
 	todo      []wire.RoundKey // rounds that differ, still to fetch
 	batch     []wire.RoundKey // rounds whose headers were asked for
 	waiting   map[wire.Digest]uint16
-	learned   int // deltas that came of it
+	learned   int  // deltas that came of it
+	lost      bool // one that is too old for gossip could not be had
 }
 
 // comparison is what is known of one fragment on both sides.
@@ -320,11 +321,18 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 			s.learned++
 		case missing:
 			s.fragments[f].partial = true
+			s.lost = s.lost || r.tooOld(id)
 		}
 		if len(s.waiting) == 0 && s.batch == nil {
 			r.nextBatch(s)
 		}
 	}
+}
+
+// tooOld reports whether gossip no longer brings a delta that was met.
+func (r *repair) tooOld(id wire.Digest) bool {
+	v := r.headers.seen.find(id)
+	return v != nil && r.headers.old(v.header.Header)
 }
 
 // finish tells the outer side how far it may close.
@@ -336,7 +344,18 @@ func (r *repair) finish(s *session) {
 			s.learned++
 		}
 	}
+	if s.lost || s.learned == 0 && r.atRest(s.peer) {
+		s.peer.spent++
+	} else {
+		s.peer.spent = 0
+	}
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
+}
+
+// atRest reports whether neither side trains: what they hold is all that there is.
+func (r *repair) atRest(p *peer) bool {
+	mine := r.beats.said
+	return mine != nil && mine.Lag == 0 && p.beat != nil && p.beat.Lag == 0
 }
 
 // end closes a session. One that brought nothing doubles the pause before the
