@@ -75,7 +75,7 @@ func (r *repair) judge(s *session) decision {
 		return decision{giveTips, "this node cannot refold the fork, and has more tokens folded than the peer, which can"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
-	case at[olderBase] > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
+	case at[before] == 0 && give > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
 		return decision{takeTips, "what the peer folded cannot be had any more, and is more than was folded here"}
 	case give > 0:
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}

@@ -48,14 +48,16 @@ func (s side) compares(o side) *session {
 	return ses
 }
 
-// drawChains makes two chains with a common beginning that go apart somewhere,
-// with bases and closed rounds anywhere.
-func drawChains(t *rapid.T) (a, b *fakeChain) {
-	run := wire.RunID{1}
-	a, b = newFakeChain(run, 2), newFakeChain(run, 2)
+// drawChains makes chains with a common beginning that go apart somewhere, with
+// bases and closed rounds anywhere.
+func drawChains(t *rapid.T, n int) []*fakeChain {
+	chains := make([]*fakeChain, n)
+	for i := range chains {
+		chains[i] = newFakeChain(wire.RunID{1}, 2)
+	}
 	for f := range 2 {
 		fork := rapid.Uint32Range(0, 12).Draw(t, "fork")
-		for i, c := range []*fakeChain{a, b} {
+		for i, c := range chains {
 			closed := rapid.Uint32Range(0, 14).Draw(t, "closed")
 			base := rapid.Uint32Range(0, closed).Draw(t, "base")
 			for r := uint32(1); r <= closed; r++ {
@@ -71,7 +73,7 @@ func drawChains(t *rapid.T) (a, b *fakeChain) {
 			c.base[f] = base
 		}
 	}
-	return a, b
+	return chains
 }
 
 // TestBothSidesDecideTheSame checks that never both take tips of each other,
@@ -79,7 +81,8 @@ func drawChains(t *rapid.T) (a, b *fakeChain) {
 // had of the other, and that they unite together.
 func TestBothSidesDecideTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ca, cb := drawChains(t)
+		chains := drawChains(t, 2)
+		ca, cb := chains[0], chains[1]
 		a, b := newSide(t, ca), newSide(t, cb)
 		sa, sb := a.compares(b), b.compares(a)
 		if rapid.Bool().Draw(t, "nothing more to be had") {
@@ -95,6 +98,27 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		}
 		if da.course == unite && db.course != unite && db.course != takeTips {
 			t.Fatalf("one unites, the other waits: %v and %v", da, db)
+		}
+	})
+}
+
+// TestChoicesHaveNoCycle checks of three nodes at rest that they do not take tips
+// round in a circle: each would leave the next one's chain for ever.
+func TestChoicesHaveNoCycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		chains := drawChains(t, 3)
+		x, y, z := chains[0].FoldedTokens(), chains[1].FoldedTokens(), chains[2].FoldedTokens()
+		if x == y || y == z || z == x {
+			t.Skip("a tie between chains of unequal length")
+		}
+		takes := func(i, j int) bool {
+			a, b := newSide(t, chains[i]), newSide(t, chains[j])
+			s := a.compares(b)
+			s.peer.spent = spentRepairs
+			return a.repair.judge(s).course == takeTips
+		}
+		if takes(0, 1) && takes(1, 2) && takes(2, 0) || takes(1, 0) && takes(2, 1) && takes(0, 2) {
+			t.Fatal("three nodes take tips of each other in a circle")
 		}
 	})
 }

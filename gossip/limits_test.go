@@ -371,6 +371,32 @@ func TestFinalPayloadsAreNotFetched(t *testing.T) {
 	}
 }
 
+// A repair after which something that the peer folded is missing, and too old for
+// gossip to bring, counts towards giving up on it; one that merely came too early for
+// a new delta does not.
+func TestWhatCannotBeHadIsCounted(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	a.chain.closed[0] = 100
+	p := a.core.peers.find(wire.PeerID{1})
+	repair := func(round uint32) {
+		h := a.header(9, round, 0)
+		id, _ := a.core.headers.meet(h)
+		s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
+		a.core.repair.sessions = append(a.core.repair.sessions, s)
+		a.core.pull.want(id, h, p.id)
+		a.core.pull.end(id, missing)
+	}
+	for _, c := range []struct {
+		round uint32
+		spent int
+	}{{10, 1}, {20, 2}, {100, 0}, {30, 1}} {
+		if repair(c.round); p.spent != c.spent {
+			t.Errorf("after one that missed a delta of round %d of 100: %d in a row, want %d", c.round, p.spent, c.spent)
+		}
+	}
+}
+
 // TestStrangersLeaveRoom floods a node with headers of fresh keys whose payloads
 // never come: that of a contributor is asked for at once all the same.
 func TestStrangersLeaveRoom(t *testing.T) {
