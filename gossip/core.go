@@ -36,7 +36,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
 	c.audit = audit{env: e}
-	c.own = own{env: e, asked: map[wire.PeerID]bool{}}
+	c.own = own{env: e, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}
@@ -334,6 +334,10 @@ func (c *Core) AskOwn(now Time) {
 	c.at(now)
 	c.own.wanted = true
 }
+
+// AwaitsOwn reports whether a peer that is here, or that is silent and took part in
+// the run, may know of own deltas that nobody has told of.
+func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 
 // Compare starts a repair with a peer at once, without waiting for beats: a
 // joiner that installed tips fetches what came since.

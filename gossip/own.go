@@ -11,12 +11,11 @@ import (
 // does not: signing one of those rounds again would bar it from the run.
 type own struct {
 	*env
-	wanted  bool
-	known   bool // OwnKnown was said
-	asked   map[wire.PeerID]bool
-	flying  int
-	answers int
-	first   Time // when the first answer came
+	wanted bool
+	known  bool                 // OwnKnown was said
+	asked  map[wire.PeerID]bool // of whom an answer came, or is awaited
+	told   map[wire.PeerID]bool // who has nothing more to tell
+	first  Time                 // when the first answer came
 }
 
 // tick asks those that can be asked and were not, those that connect later as
@@ -26,8 +25,11 @@ func (o *own) tick() {
 		return
 	}
 	for _, p := range o.peers.list {
-		if o.usable(p) && !o.asked[p.id] && o.now >= p.ownAfter && len(o.asked) < maxPeers {
-			o.ask(p)
+		switch {
+		case o.usable(p):
+			o.askOnce(p)
+		case o.live(p) && p.same:
+			o.told[p.id] = true
 		}
 	}
 	if !o.known && o.enough() {
@@ -36,25 +38,37 @@ func (o *own) tick() {
 	}
 }
 
-// enough reports whether the answers so far will do: of all who are here, some
-// beats after the first, as the peer that held the newest delta may be the last to
-// connect. Where somebody does not answer, the others have to do after a while.
+// enough reports whether the answers so far will do: some beats after the first, as
+// the peer that held the newest delta may be the last to connect, those of all that
+// may know of one.
 func (o *own) enough() bool {
-	switch since := int64(o.now - o.first); {
-	case o.answers == 0:
-		return false
-	case o.flying > 0:
-		return since >= callMs
-	default:
-		return since >= gatherBeats*o.beatPeriod()
-	}
+	return o.first > 0 && int64(o.now-o.first) >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
-func (o *own) ask(p *peer) {
+// awaits reports whether somebody may still know of a delta that nobody has told.
+func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell) }
+
+// mayTell reports whether p may know of a delta that those who answered do not: all
+// that are here may, and so may a contributor, or a peer that the link names, which
+// is silent. It was perhaps on this node's side of a cut, and the others were not.
+// Who only left said so; who shows this node's chain has told its neighbours what
+// it knows; who joins with nothing knows nothing.
+func (o *own) mayTell(p *peer) bool {
+	if o.told[p.id] || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
+		return false
+	}
+	return o.usable(p) || o.standing(p)
+}
+
+// joinsEmpty reports whether a beat is that of a joiner without tips.
+func joinsEmpty(b *wire.Beat) bool { return b.State == wire.Joining && b.Folded == 0 }
+
+func (o *own) askOnce(p *peer) {
+	if o.asked[p.id] || o.now < p.ownAfter || len(o.asked) >= maxPeers {
+		return
+	}
 	o.asked[p.id] = true
-	o.flying++
 	o.call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
-		o.flying--
 		if err == nil {
 			err = o.take(p, b)
 		}
@@ -63,16 +77,11 @@ func (o *own) ask(p *peer) {
 			delete(o.asked, p.id)
 			return
 		}
-		o.counts()
+		o.told[p.id] = true
+		if o.first == 0 {
+			o.first = o.now
+		}
 	})
-}
-
-// counts an answer.
-func (o *own) counts() {
-	if o.answers == 0 {
-		o.first = o.now
-	}
-	o.answers++
 }
 
 // take believes what this node's own key has signed, whoever shows it.

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -127,5 +128,90 @@ func TestOwnDeltasAreToldRarely(t *testing.T) {
 	a.now += ownToldMs
 	if s := status(a.ask(3, 1, request)); s != wire.OK {
 		t.Errorf("status %v after a while", s)
+	}
+}
+
+// told lets time pass and answers what peers are asked of own deltas: nothing is
+// known, but of those that fail no answer comes. It reports OwnKnown.
+func (a *alone) told(ms Time, fail ...byte) (known bool) {
+	for range ms / 100 {
+		a.now += 100
+		for _, p := range a.core.peers.list {
+			if p.connected {
+				a.core.Alive(a.now, p.id)
+			}
+		}
+		a.core.Tick(a.now)
+		for _, e := range a.core.Effects() {
+			switch e := e.(type) {
+			case OwnKnown:
+				known = true
+			case Call:
+				a.answerOwn(e, slices.Contains(fail, e.To[0]))
+			}
+		}
+	}
+	return known
+}
+
+func (a *alone) answerOwn(c Call, fails bool) {
+	if r, _ := wire.DecodeRequest(c.Request); r.Kind != wire.GetOwn {
+		return
+	}
+	if fails {
+		a.core.Answered(a.now, c.ID, nil, errNoAnswer)
+		return
+	}
+	a.core.Answered(a.now, c.ID, wire.Response{Status: wire.OK, Body: wire.EncodeHeaders(nil)}.Encode(), nil)
+}
+
+// A peer whose connection broke while it was asked may be the one that knows: the
+// others' answers do not do.
+func TestOwnDeltasOfAllWhoAreHere(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2)
+	a.core.AskOwn(a.now)
+	if a.told(60_000, 2) {
+		t.Error("known before all who are here have answered")
+	}
+	if !a.told(2 * ownRetryMs) {
+		t.Error("not known when all have answered")
+	}
+}
+
+// So may one that took part in the run and is silent: on the other side of a cut, or
+// starting again. One that left said so; of one that is heard through others, and
+// shows this node's chain, they know what it knows.
+func TestOwnDeltasOfSilentPeers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		stands  bool
+		changes func(p *peer)
+		known   bool
+	}{
+		{"a stranger", false, func(*peer) {}, true},
+		{"a contributor", true, func(*peer) {}, false},
+		{"one that left", true, func(p *peer) { p.beat = &wire.Beat{State: wire.Leaving} }, true},
+		{"one that joins with nothing", true, func(p *peer) { p.beat = &wire.Beat{State: wire.Joining} }, true},
+		{"one that starts again", true, func(p *peer) { p.beat = &wire.Beat{State: wire.Joining, Folded: 1} }, false},
+	} {
+		a := newAlone()
+		a.chain.standing = map[wire.PeerID]bool{{3}: c.stands}
+		a.connect(1)
+		c.changes(a.core.ensure(wire.PeerID{3}, false))
+		a.core.AskOwn(a.now)
+		if known := a.told(60_000); known != c.known || a.core.AwaitsOwn() == known {
+			t.Errorf("%s: known %t, want %t", c.name, known, c.known)
+		}
+	}
+	a := newAlone()
+	a.chain.standing = map[wire.PeerID]bool{{3}: true}
+	a.connect(1)
+	p := a.core.ensure(wire.PeerID{3}, false)
+	p.beat, p.same = &wire.Beat{State: wire.Training}, true
+	a.core.AskOwn(a.now)
+	a.core.Alive(a.now, p.id)
+	if !a.told(5000) {
+		t.Error("waits for one that shows this node's chain")
 	}
 }

@@ -46,7 +46,7 @@ func (m *Machine) tickMarks(now Time) {
 		wait = keyOnlyMs
 	}
 	waited := now - m.marks.since
-	if waited >= wait && !m.donorInSight() || waited >= keyOnlyMs {
+	if waited >= wait && !m.donorInSight() && !m.gossip.AwaitsOwn() || waited >= keyOnlyMs {
 		m.marksKnown()
 	}
 }
