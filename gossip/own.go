@@ -13,7 +13,7 @@ type own struct {
 	*env
 	wanted bool
 	known  bool                 // OwnKnown was said
-	asked  map[wire.PeerID]bool // of whom an answer came, or is awaited
+	asked  map[wire.PeerID]bool // who was; false if it has to be asked again
 	told   map[wire.PeerID]bool // who has nothing more to tell
 	first  Time                 // when the first answer came
 }
@@ -49,15 +49,16 @@ func (o *own) enough() bool {
 func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell) }
 
 // mayTell reports whether p may know of a delta that those who answered do not: all
-// that are here may, and so may a contributor, or a peer that the link names, which
-// is silent. It was perhaps on this node's side of a cut, and the others were not.
-// Who only left said so; who shows this node's chain has told its neighbours what
-// it knows; who joins with nothing knows nothing.
+// that are here or were, and so may a contributor, or a peer that the link names,
+// which is silent. It was perhaps on this node's side of a cut, and the others were
+// not. Who only left said so; who shows this node's chain has told its neighbours
+// what it knows; who joins with nothing knows nothing.
 func (o *own) mayTell(p *peer) bool {
 	if o.told[p.id] || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
 		return false
 	}
-	return o.usable(p) || o.standing(p)
+	_, asked := o.asked[p.id]
+	return asked || o.usable(p) || o.standing(p)
 }
 
 // joinsEmpty reports whether a beat is that of a joiner without tips.
@@ -74,7 +75,7 @@ func (o *own) askOnce(p *peer) {
 		}
 		if err != nil {
 			p.ownAfter = o.now + ownRetryMs
-			delete(o.asked, p.id)
+			o.asked[p.id] = false
 			return
 		}
 		o.told[p.id] = true

@@ -174,6 +174,11 @@ func TestOwnDeltasOfAllWhoAreHere(t *testing.T) {
 	if a.told(60_000, 2) {
 		t.Error("known before all who are here have answered")
 	}
+	a.core.PeerDown(a.now, wire.PeerID{2})
+	if a.told(60_000) {
+		t.Error("known though one of them is gone and has not answered")
+	}
+	a.connect(2)
 	if !a.told(2 * ownRetryMs) {
 		t.Error("not known when all have answered")
 	}
