@@ -120,6 +120,9 @@ func (b *beats) receive(beat wire.Beat) *peer {
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
 		b.event(EventLeft, p.id, "leaves")
 	}
+	if p.beat == nil || p.beat.State != beat.State {
+		b.peers.memo.turned++
+	}
 	p.beat, p.beatAt, p.reached = &beat, b.now, max(p.reached, beat.Folded)
 	p.gossips()
 	b.hear(p)

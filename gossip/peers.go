@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"fmt"
 	"slices"
 
 	"atoll/gossip/hello"
@@ -86,9 +85,11 @@ func (q *quota) spend(now Time, spanMs Time, most int) bool {
 
 // peers is the table of peers: looked up by id, walked in order of id.
 type peers struct {
-	byID map[wire.PeerID]*peer
-	list []*peer
-	live int // heard of late, as of the last watch
+	byID   map[wire.PeerID]*peer
+	list   []*peer
+	linked []*peer // those of list that are connected
+	live   int     // heard of late, as of the last watch
+	memo   turns
 }
 
 func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
@@ -108,6 +109,21 @@ func (t *peers) remove(p *peer) {
 	if ok {
 		t.list = slices.Delete(t.list, i, i+1)
 		delete(t.byID, p.id)
+		t.memo.turned++
+	}
+}
+
+// link notes that a peer is connected, or not any more.
+func (t *peers) link(p *peer, connected bool) {
+	if p.connected == connected {
+		return
+	}
+	p.connected = connected
+	i, _ := slices.BinarySearchFunc(t.linked, p.id, byPeerID)
+	if connected {
+		t.linked = slices.Insert(t.linked, i, p)
+	} else {
+		t.linked = slices.Delete(t.linked, i, i+1)
 	}
 }
 
@@ -144,53 +160,6 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 		e.peers.remove(v)
 	}
 	return e.peers.add(id)
-}
-
-// beatPeriod is the time between two beats in ms, for the run as this node
-// sees it: all peers heard of late, and itself.
-func (e *env) beatPeriod() int64 {
-	return max(e.cfg.BeatMinMs, int64(e.peers.live+1)*beatMsPerPeer)
-}
-
-func (e *env) heardLately(p *peer) bool {
-	return p.everHeard && int64(e.now-p.heard) <= silentBeats*e.beatPeriod()
-}
-
-// hear notes a sign of life.
-func (e *env) hear(p *peer) {
-	p.everHeard, p.heard = true, e.now
-	if p.silent {
-		p.silent = false
-		e.event(EventHeard, p.id, "heard again")
-	}
-}
-
-// watch marks the peers that fell silent and counts the live ones.
-func (e *env) watch() {
-	live := 0
-	for _, p := range e.peers.list {
-		if e.heardLately(p) {
-			live++
-			continue
-		}
-		if p.everHeard && !p.silent {
-			p.silent = true
-			if p.beat != nil && p.beat.State == wire.Leaving {
-				continue // it said so
-			}
-			e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", int64(e.now-p.heard)))
-		}
-	}
-	e.peers.live = live
-}
-
-// live reports whether p takes part: heard of late, and neither still joining
-// nor leaving.
-func (e *env) live(p *peer) bool {
-	if !e.heardLately(p) || p.beat == nil {
-		return false
-	}
-	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving
 }
 
 // sampled takes an answer's size in bytes and duration in ms into the rate.

@@ -35,7 +35,8 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 	if !p.connected {
 		r.event(EventJoined, id, "connected")
 	}
-	p.connected, p.session, p.dial = true, sess, dialling{}
+	r.peers.link(p, true)
+	p.session, p.dial = sess, dialling{}
 	p.askedRoster = p.askedRoster && rec.StartedMs == p.record.StartedMs
 	if sess.BytesPerSecond > 0 {
 		p.rate = max(p.rate, sess.BytesPerSecond/1000)
@@ -48,7 +49,7 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 
 func (r *roster) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
-		p.connected = false
+		r.peers.link(p, false)
 		p.dial.after = r.now
 	}
 }
@@ -71,15 +72,7 @@ func (r *roster) tick() {
 	}
 }
 
-func (r *roster) connections() int {
-	n := 0
-	for _, p := range r.peers.list {
-		if p.connected {
-			n++
-		}
-	}
-	return n
-}
+func (r *roster) connections() int { return len(r.peers.linked) }
 
 // askNext asks one connected peer, each in turn.
 func (r *roster) askNext() {

@@ -56,17 +56,18 @@ func (c *Core) Known() int { return len(c.peers.list) }
 
 // LiveLearners returns, sorted by id, the peers that train or have stopped at
 // the budget, and were heard within ten beat periods before now. This node is
-// not among them.
+// not among them. The slice must not be changed.
 func (c *Core) LiveLearners(now Time) []wire.PeerID {
 	c.at(now)
-	var ids []wire.PeerID
-	for _, p := range c.peers.list {
-		if c.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) {
-			ids = append(ids, p.id)
-		}
-	}
-	return ids
+	return c.memo.current()
 }
+
+// LearnersVersion is another number whenever LiveLearners returned others.
+func (c *Core) LearnersVersion() uint64 { return c.memo.version }
+
+// Turns is another number whenever the peers that Beats shows, or what they say
+// that they are doing, have changed.
+func (c *Core) Turns() uint64 { return c.peers.memo.turned }
 
 // BeatPeriodMs is the present time between two beats.
 func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }

@@ -11,8 +11,8 @@ func (b *beats) watchdog() {
 	if b.said == nil {
 		return // who says nothing itself has no claim to hear something
 	}
-	for _, p := range b.peers.list {
-		if !p.connected || !p.unheard || !p.asked || b.now < max(p.unheardFrom+Time(deafBeats*b.beatPeriod()), p.reconnectAfter) {
+	for _, p := range b.peers.linked {
+		if !p.unheard || !p.asked || b.now < max(p.unheardFrom+Time(deafBeats*b.beatPeriod()), p.reconnectAfter) {
 			continue
 		}
 		if p.chunks > 0 || p.serving > 0 {

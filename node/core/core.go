@@ -8,7 +8,6 @@ package core
 
 import (
 	"crypto/ed25519"
-	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
@@ -56,6 +55,7 @@ type Machine struct {
 	refused     uint64
 	late        uint64
 	heard       heardTokens
+	memo        rosterSeen
 }
 
 // roundKey names one round of one fragment.
@@ -160,8 +160,7 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 // Tick lets time pass.
 func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
-	m.rounds.SetLive(m.liveLearners(now))
-	m.rounds.SetIdle(m.idleLearners())
+	m.tellRoster(now)
 	m.rounds.Tick(now)
 	m.gossip.Tick(gossip.Time(now))
 	m.tickJoin(now)
@@ -178,31 +177,8 @@ func (m *Machine) Woke(now Time, sleptMs int64) {
 	m.Tick(now)
 }
 
-// liveLearners are the authors that may answer a bell, this node among them.
-func (m *Machine) liveLearners(now Time) []outer.Author {
-	var live []outer.Author
-	for _, id := range m.gossip.LiveLearners(gossip.Time(now)) {
-		live = append(live, outer.Author(id))
-	}
-	if m.cfg.Learner && !slices.Contains(live, outer.Author(m.self)) {
-		live = append(live, outer.Author(m.self))
-	}
-	return live
-}
-
 // SetRecord says which capability record of this node its roster carries.
 func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gossip.Time(now), own) }
-
-// idleLearners are the live ones that have stopped: all they had is published.
-func (m *Machine) idleLearners() []outer.Author {
-	var idle []outer.Author
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
-		if b.State == wire.Stopped {
-			idle = append(idle, outer.Author(id))
-		}
-	})
-	return idle
-}
 
 // PeerUp takes a peer that passed the handshake.
 func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {

@@ -44,8 +44,9 @@ var constant = []reflect.Type{
 	reflect.TypeFor[core.Config](), reflect.TypeFor[gossip.Config](), reflect.TypeFor[outer.Params](), reflect.TypeFor[outer.Fragment](),
 }
 
-// idle names fields that decide nothing: the learner's scratch memory.
-var idle = map[string]bool{"values": true, "sum": true}
+// idle names fields that decide nothing: the learner's scratch memory, and memory of
+// what was computed, which changes nothing but time.
+var idle = map[string]bool{"values": true, "sum": true, "memo": true}
 
 // walker hashes everything that can be reached from a value, fields that are not
 // exported included. What functions have captured it cannot see: in the cores

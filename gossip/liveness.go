@@ -1,0 +1,126 @@
+package gossip
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// Who is live changes seldom, and is asked for several times a second. So a look
+// at every peer is taken only when something turned (a beat of another state, a
+// peer heard again, one given up, another beat period) or when the first of those
+// heard of late may have fallen silent. In a run of a thousand that is a few times
+// a minute, not at each tick.
+
+// turns say when such a look is due. They are memory of the kind that changes
+// nothing but the time that it takes.
+type turns struct {
+	turned  uint64 // counts what changes who is live, but for time
+	watched uint64 // turned, at the last watch
+	watchAt Time   // before it no peer falls silent
+}
+
+// beatPeriod is the time between two beats in ms, for the run as this node
+// sees it: all peers heard of late, and itself.
+func (e *env) beatPeriod() int64 {
+	return max(e.cfg.BeatMinMs, int64(e.peers.live+1)*beatMsPerPeer)
+}
+
+func (e *env) heardLately(p *peer) bool {
+	return p.everHeard && int64(e.now-p.heard) <= silentBeats*e.beatPeriod()
+}
+
+// hear notes a sign of life.
+func (e *env) hear(p *peer) {
+	if p.silent || !e.heardLately(p) {
+		e.peers.memo.turned++
+	}
+	p.everHeard, p.heard = true, e.now
+	if p.silent {
+		p.silent = false
+		e.event(EventHeard, p.id, "heard again")
+	}
+}
+
+// watch marks the peers that fell silent and counts the live ones.
+func (e *env) watch() {
+	t := &e.peers
+	if t.memo.watched == t.memo.turned && e.now < t.memo.watchAt {
+		return
+	}
+	t.memo.watched = t.memo.turned
+	live, next := 0, never
+	for _, p := range t.list {
+		if e.heardLately(p) {
+			live++
+			next = min(next, e.silentFrom(p))
+		} else if p.everHeard && !p.silent {
+			e.silence(p)
+		}
+	}
+	t.memo.watchAt = next
+	if live != t.live {
+		t.live = live
+		t.memo.turned++ // the beat period follows, and with it what silence is
+	}
+}
+
+// silence marks a peer that fell silent.
+func (e *env) silence(p *peer) {
+	p.silent = true
+	e.peers.memo.turned++
+	if p.beat == nil || p.beat.State != wire.Leaving { // that one said so
+		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", int64(e.now-p.heard)))
+	}
+}
+
+// silentFrom is when p falls silent if nothing more is heard of it.
+func (e *env) silentFrom(p *peer) Time {
+	return p.heard + Time(silentBeats*e.beatPeriod()) + 1
+}
+
+// never is after every time.
+const never Time = math.MaxInt64
+
+// live reports whether p takes part: heard of late, and neither still joining
+// nor leaving.
+func (e *env) live(p *peer) bool {
+	if !e.heardLately(p) || p.beat == nil {
+		return false
+	}
+	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving
+}
+
+// learners are the live peers that train or have stopped at the budget, and when
+// to look for them again.
+type learners struct {
+	*env
+	ids     []wire.PeerID // sorted
+	version uint64        // counts the changes of ids
+	made    bool
+	turned  uint64 // that of the turns when they were made
+	until   Time   // one of them may fall silent then
+}
+
+// current returns the learners of this moment. The slice is never changed.
+func (l *learners) current() []wire.PeerID {
+	turned := l.peers.memo.turned
+	if l.made && l.turned == turned && l.now < l.until {
+		return l.ids
+	}
+	l.made, l.turned, l.until = true, turned, never
+	var ids []wire.PeerID
+	for _, p := range l.peers.list {
+		if l.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) {
+			ids = append(ids, p.id)
+			l.until = min(l.until, l.silentFrom(p))
+		}
+	}
+	if !slices.Equal(ids, l.ids) {
+		l.ids = ids
+		l.version++
+	}
+	return l.ids
+}

@@ -1,0 +1,53 @@
+package core
+
+import (
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// rosterSeen is what the rounds were last told of the roster: it is looked
+// through when it changed, not at every tick.
+type rosterSeen struct {
+	told  bool
+	live  uint64 // gossip.Core.LearnersVersion
+	turns uint64 // gossip.Core.Turns
+}
+
+// tellRoster tells the rounds who is live, and who has stopped.
+func (m *Machine) tellRoster(now Time) {
+	learners := m.gossip.LiveLearners(gossip.Time(now))
+	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns()}
+	if !m.memo.told || seen.live != m.memo.live {
+		m.rounds.SetLive(m.liveLearners(learners))
+	}
+	if !m.memo.told || seen.turns != m.memo.turns {
+		m.rounds.SetIdle(m.idleLearners())
+	}
+	m.memo = seen
+}
+
+// liveLearners are the authors that may answer a bell, this node among them.
+func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
+	live := make([]outer.Author, 0, len(others)+1)
+	for _, id := range others {
+		live = append(live, outer.Author(id))
+	}
+	if m.cfg.Learner && !slices.Contains(live, outer.Author(m.self)) {
+		live = append(live, outer.Author(m.self))
+	}
+	return live
+}
+
+// idleLearners are the live ones that have stopped: all they had is published.
+func (m *Machine) idleLearners() []outer.Author {
+	var idle []outer.Author
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+		if b.State == wire.Stopped {
+			idle = append(idle, outer.Author(id))
+		}
+	})
+	return idle
+}
