@@ -54,7 +54,7 @@ type Machine struct {
 	audited     map[int]wire.PeerID  // by fragment: whose state the last audit compared
 	refused     uint64
 	late        uint64
-	heard       heardTokens
+	heard       heard
 	memo        rosterSeen
 }
 
@@ -131,7 +131,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		self:     wire.PeerIDOf(cfg.Key),
 		headers:  map[wire.Digest]wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
-		heard:    newHeard(),
+		heard:    newHeard(cfg.Params.Fragments),
 		audited:  map[int]wire.PeerID{},
 
 		contributed: map[wire.PeerID]bool{},

@@ -5,7 +5,6 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
-	"atoll/optimizer/outer"
 )
 
 // learning is what the training thread last said of itself.
@@ -110,64 +109,6 @@ func (m *Machine) MayEnd(now Time) bool {
 	return m.end.finished && now-m.end.over >= farewellBeats*period
 }
 
-// tokensNeeded says whether some fragment would still miss tokens of the
-// budget if all that is known to be made were folded: tips, deltas in flight,
-// own unpublished steps, and what peers last said is unpublished. The last
-// steps are dealt out: a learner takes one only if those before it would still
-// leave something missing, so that a run ends near its budget however many
-// learners there are.
-func (m *Machine) tokensNeeded(now Time) bool {
-	claims := make([]uint64, m.rounds.Fragments())
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
-		if m.believes(id) {
-			m.addClaims(claims, id, b, now)
-		}
-	})
-	before := m.stepTokens * uint64(m.place(now))
-	for p, claimed := range claims {
-		if m.rounds.Projected(now, p)+m.rounds.Promised(p)+claimed+before < m.cfg.Params.Budget {
-			return true
-		}
-	}
-	return false
-}
-
-// place is how many live learners come before this one, by id, of those whose
-// word counts.
-func (m *Machine) place(now Time) int {
-	n := 0
-	for _, id := range m.gossip.LiveLearners(gossip.Time(now)) {
-		if id.Compare(m.self) < 0 && m.believes(id) {
-			n++
-		}
-	}
-	return n
-}
-
-// addClaims adds, per fragment, an estimate of the tokens of a live learner that
-// are in no delta yet: what its last beat said, plus the steps since at the speed
-// it said, minus the deltas heard since. It never counts for more than one delta
-// can carry.
-func (m *Machine) addClaims(claims []uint64, id wire.PeerID, b *wire.Beat, now Time) {
-	most := uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
-	var stepped uint64
-	if b.State == wire.Training {
-		stepped = uint64(min(b.TokensPerSecond*float64(now-m.heard.at[id])/1000, float64(most)))
-	}
-	heard := m.heard.since[id]
-	for p := range min(len(claims), len(b.Unpublished)) {
-		u := min(b.Unpublished[p], most) + stepped
-		u -= min(u, heard[uint16(p)])
-		claims[p] += min(u, most, m.cfg.Params.Budget)
-	}
-}
-
-// believes says whether the word of a peer counts: a delta of it came since
-// peers were last doubted. Keys are free, work is not.
-func (m *Machine) believes(id wire.PeerID) bool {
-	return m.heard.believed[id] && !m.rounds.Barred(outer.Author(id))
-}
-
 // doubtBeats is how many beat periods a run may stand still on the word of peers
 // that say they have what is missing: as many as make a peer silent.
 const doubtBeats = 10
@@ -177,7 +118,7 @@ const doubtBeats = 10
 // believed again when a delta of it comes.
 func (m *Machine) doubt(now Time) {
 	if !m.rounds.Ended() && m.stoodStill(now, doubtBeats) {
-		clear(m.heard.believed)
+		m.heard.doubt()
 	}
 }
 
@@ -247,48 +188,3 @@ func (m *Machine) FoldedTokens() uint64 {
 
 // Counts are totals for the status screen.
 func (m *Machine) Counts() (refused, late uint64) { return m.refused, m.late }
-
-// maxHeard bounds how many authors' deltas are counted between two beats; a
-// roster is smaller.
-const maxHeard = 4096
-
-// heardTokens are the tokens per author and fragment in deltas heard since the
-// author's last beat, and when that was.
-type heardTokens struct {
-	since    map[wire.PeerID]map[uint16]uint64
-	at       map[wire.PeerID]Time
-	believed map[wire.PeerID]bool // of whom a delta came since they were last doubted
-}
-
-func newHeard() heardTokens {
-	return heardTokens{
-		since:    map[wire.PeerID]map[uint16]uint64{},
-		at:       map[wire.PeerID]Time{},
-		believed: map[wire.PeerID]bool{},
-	}
-}
-
-func (h *heardTokens) beat(now Time, a wire.PeerID) {
-	if _, known := h.at[a]; known || len(h.at) < maxHeard {
-		h.at[a] = now
-	}
-	delete(h.since, a)
-}
-
-func (h *heardTokens) believe(a wire.PeerID) {
-	if len(h.believed) < maxHeard {
-		h.believed[a] = true
-	}
-}
-
-func (h *heardTokens) delta(d wire.Header) {
-	byFragment, ok := h.since[d.Author]
-	if !ok {
-		if len(h.since) >= maxHeard {
-			return
-		}
-		byFragment = map[uint16]uint64{}
-		h.since[d.Author] = byFragment
-	}
-	byFragment[d.Fragment] += d.Tokens
-}

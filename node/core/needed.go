@@ -1,0 +1,108 @@
+package core
+
+import (
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// tokensNeeded says whether some fragment would still miss tokens of the
+// budget if all that is known to be made were folded: tips, deltas in flight,
+// own unpublished steps, and what peers last said is unpublished. The last
+// steps are dealt out: a learner takes one only if those before it would still
+// leave something missing, so that a run ends near its budget however many
+// learners there are.
+func (m *Machine) tokensNeeded(now Time) bool {
+	learners := m.gossip.LiveLearners(gossip.Time(now))
+	if m.farFromBudget(now, len(learners)) {
+		return true
+	}
+	first, _ := slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
+	missing := m.mostMissing(now)
+	switch {
+	case missing > m.stepTokens*uint64(first):
+		return true
+	case missing == 0:
+		return false
+	}
+	return missing > m.stepTokens*uint64(m.place(learners[:first]))
+}
+
+// farFromBudget says that tokens are needed whatever peers claim. It is all that a
+// node has to look at until the end is near.
+func (m *Machine) farFromBudget(now Time, learners int) bool {
+	p := m.cfg.Params
+	peers, claim := uint64(m.gossip.Known()), min(m.mostClaimed(), p.Budget)
+	if peers > 0 && claim > p.Budget/peers {
+		return false
+	}
+	others := peers*claim + m.stepTokens*uint64(learners)
+	for f := range m.rounds.Fragments() {
+		if m.rounds.Projected(now, f)+m.rounds.Promised(f)+others < p.Budget {
+			return true
+		}
+	}
+	return false
+}
+
+// mostMissing is how many tokens the fragment misses that misses most, by what is
+// known to be made.
+func (m *Machine) mostMissing(now Time) (missing uint64) {
+	claims := make([]uint64, m.rounds.Fragments())
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
+			m.addClaims(claims, h, b, now)
+		}
+	})
+	for p, claimed := range claims {
+		made := m.rounds.Projected(now, p) + m.rounds.Promised(p) + claimed
+		if made < m.cfg.Params.Budget {
+			missing = max(missing, m.cfg.Params.Budget-made)
+		}
+	}
+	return missing
+}
+
+// place is how many of the live learners that come before this one, by id, are
+// those whose word counts.
+func (m *Machine) place(before []wire.PeerID) int {
+	n := 0
+	for _, id := range before {
+		if m.believes(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// mostClaimed is what one learner's word counts for at most: one delta.
+func (m *Machine) mostClaimed() uint64 {
+	return uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
+}
+
+// addClaims adds, per fragment, an estimate of the tokens of a live learner that
+// are in no delta yet: what its last beat said, plus the steps since at the speed
+// it said, minus the deltas heard since. It never counts for more than one delta
+// can carry.
+func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, now Time) {
+	most := m.mostClaimed()
+	var stepped uint64
+	if b.State == wire.Training {
+		stepped = uint64(min(b.TokensPerSecond*float64(now-h.at)/1000, float64(most)))
+	}
+	for p := range min(len(claims), len(b.Unpublished)) {
+		u := min(b.Unpublished[p], most) + stepped
+		if h.since != nil {
+			u -= min(u, h.since[p])
+		}
+		claims[p] += min(u, most, m.cfg.Params.Budget)
+	}
+}
+
+// believes says whether the word of a peer counts: a delta of it came since
+// peers were last doubted. Keys are free, work is not.
+func (m *Machine) believes(id wire.PeerID) bool {
+	return m.heard.of(id).believed && !m.rounds.Barred(outer.Author(id))
+}
