@@ -71,6 +71,20 @@ func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 // SetDigest covers the ids held for a round, evidence included. Of rounds
 // below the tips that a joiner took it knows the ids folded.
 func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
+	key := roundKey{f, r}
+	version := c.m.rounds.Version(f, r)
+	if version == 0 || len(c.m.evidence[key]) > 0 {
+		return c.setDigest(f, r)
+	}
+	if s := c.m.memo.sets[key]; s.version == version {
+		return s.digest, true
+	}
+	digest, ok := c.setDigest(f, r)
+	c.m.memo.sets[key] = setSeen{version, digest}
+	return digest, ok
+}
+
+func (c chain) setDigest(f int, r uint32) (wire.Digest, bool) {
 	ids := c.ids(f, r)
 	if ids == nil && r <= c.m.rounds.Closed(f) {
 		l, ok := c.m.rounds.Link(f, r)

@@ -55,7 +55,7 @@ type Machine struct {
 	refused     uint64
 	late        uint64
 	heard       heard
-	memo        rosterSeen
+	memo        memo
 }
 
 // roundKey names one round of one fragment.
@@ -135,6 +135,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		audited:  map[int]wire.PeerID{},
 
 		contributed: map[wire.PeerID]bool{},
+		memo:        memo{sets: map[roundKey]setSeen{}},
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})

@@ -290,6 +290,11 @@ func (m *Machine) forgetHeaders(fragment int) {
 			delete(m.evidence, key)
 		}
 	}
+	for key := range m.memo.sets {
+		if key.fragment == fragment && key.round <= closed-union {
+			delete(m.memo.sets, key)
+		}
+	}
 }
 
 // forgetEvery is how many rounds pass between two sweeps over the headers.

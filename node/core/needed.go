@@ -20,14 +20,15 @@ func (m *Machine) tokensNeeded(now Time) bool {
 		return true
 	}
 	first, _ := slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
-	missing := m.mostMissing(now)
-	switch {
-	case missing > m.stepTokens*uint64(first):
-		return true
-	case missing == 0:
-		return false
+	most := uint64(0)
+	for p, claimed := range m.claims(now) {
+		missing := m.missing(now, p, claimed)
+		if missing > m.stepTokens*uint64(first) {
+			return true
+		}
+		most = max(most, missing)
 	}
-	return missing > m.stepTokens*uint64(m.place(learners[:first]))
+	return most > 0 && most > m.stepTokens*uint64(m.place(learners[:first]))
 }
 
 // farFromBudget says that tokens are needed whatever peers claim. It is all that a
@@ -47,22 +48,23 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 	return false
 }
 
-// mostMissing is how many tokens the fragment misses that misses most, by what is
-// known to be made.
-func (m *Machine) mostMissing(now Time) (missing uint64) {
+// claims are the tokens of each fragment that others say they have made, and that
+// are in no delta yet.
+func (m *Machine) claims(now Time) []uint64 {
 	claims := make([]uint64, m.rounds.Fragments())
 	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
 		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
 			m.addClaims(claims, h, b, now)
 		}
 	})
-	for p, claimed := range claims {
-		made := m.rounds.Projected(now, p) + m.rounds.Promised(p) + claimed
-		if made < m.cfg.Params.Budget {
-			missing = max(missing, m.cfg.Params.Budget-made)
-		}
-	}
-	return missing
+	return claims
+}
+
+// missing is how many tokens of the budget a fragment lacks if all that is known
+// to be made were folded.
+func (m *Machine) missing(now Time, p int, claimed uint64) uint64 {
+	made := m.rounds.Projected(now, p) + m.rounds.Promised(p) + claimed
+	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
 }
 
 // place is how many of the live learners that come before this one, by id, are

@@ -8,25 +8,17 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// rosterSeen is what the rounds were last told of the roster: it is looked
-// through when it changed, not at every tick.
-type rosterSeen struct {
-	told  bool
-	live  uint64 // gossip.Core.LearnersVersion
-	turns uint64 // gossip.Core.Turns
-}
-
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.LiveLearners(gossip.Time(now))
 	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns()}
-	if !m.memo.told || seen.live != m.memo.live {
+	if !m.memo.roster.told || seen.live != m.memo.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
-	if !m.memo.told || seen.turns != m.memo.turns {
+	if !m.memo.roster.told || seen.turns != m.memo.roster.turns {
 		m.rounds.SetIdle(m.idleLearners())
 	}
-	m.memo = seen
+	m.memo.roster = seen
 }
 
 // liveLearners are the authors that may answer a bell, this node among them.

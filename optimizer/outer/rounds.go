@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"bytes"
 	"slices"
 )
 
@@ -59,12 +60,15 @@ type fragment struct {
 	common   uint32 // the last round up to which others are known to have folded the same
 	left     uint32 // up to here, the chain left last differs from that of the tip
 	called   answerers
+	memo     uint64 // rounds made so far, for their versions
 }
 
 // round is what is known of one round.
 type round struct {
 	entries []entry // sorted by author, then id
+	have    int     // entries whose payload is held
 	rang    Time    // when a header rang first, 0 = not yet
+	memo    uint64  // another number after each change of the entries, see Version
 }
 
 // entry is one delta of a round.
@@ -99,7 +103,7 @@ type foldJob struct {
 // NewRounds returns the machine of a node that holds only genesis tips. An
 // observer passes learner false: it folds and never publishes.
 func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
-	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}}
+	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}, late: lateness{self: self}}
 	for i, t := range tips {
 		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
 		f.since = i * p.H / p.Fragments
@@ -272,7 +276,7 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	if e == nil || e.held {
 		return
 	}
-	e.held = true
+	r.hold(e, true)
 	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
@@ -286,7 +290,7 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
 	f := m.frags[fragment]
 	if r, ok := f.rounds[rnd]; ok {
-		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.ID == id })
+		r.leaveOut(func(e entry) bool { return e.delta.ID == id })
 		m.advance(now, f)
 	}
 }
@@ -301,7 +305,7 @@ func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 		f.barred[author] = append(f.barred[author], rnd)
 	}
 	if r, ok := f.rounds[rnd]; ok && !m.final(f, rnd) {
-		r.entries = slices.DeleteFunc(r.entries, func(e entry) bool { return e.delta.Author == author })
+		r.leaveOut(func(e entry) bool { return e.delta.Author == author })
 		f.touched(rnd)
 	}
 	m.advance(now, f)
@@ -341,7 +345,7 @@ func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 		return
 	}
 	if e := r.find(id); e != nil && e.held {
-		e.held = false
+		r.hold(e, false)
 		f.touched(rnd)
 		m.advance(now, f)
 	}
@@ -405,7 +409,8 @@ func (f *fragment) touched(rnd uint32) {
 func (f *fragment) round(rnd uint32) *round {
 	r, ok := f.rounds[rnd]
 	if !ok {
-		r = &round{}
+		f.memo++
+		r = &round{memo: f.memo << 32}
 		f.rounds[rnd] = r
 	}
 	return r
@@ -435,21 +440,50 @@ func (r *round) hollow() (n int) {
 }
 
 func (r *round) insert(e entry) {
-	r.entries = append(r.entries, e)
-	slices.SortFunc(r.entries, func(a, b entry) int {
-		if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
-			return c
+	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
+	r.entries = slices.Insert(r.entries, i, e)
+	if e.held {
+		r.have++
+	}
+	r.memo++
+}
+
+func compareEntries(a, b entry) int {
+	if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
+		return c
+	}
+	return compareIDs(a.delta.ID, b.delta.ID)
+}
+
+// hold notes that the payload of an entry is held, or not any more.
+func (r *round) hold(e *entry, held bool) {
+	if held {
+		r.have++
+	} else {
+		r.have--
+	}
+	e.held = held
+	r.memo++
+}
+
+// leaveOut forgets the entries that pick selects.
+func (r *round) leaveOut(pick func(entry) bool) {
+	r.entries = slices.DeleteFunc(r.entries, func(e entry) bool {
+		out := pick(e)
+		if out && e.held {
+			r.have--
 		}
-		return slices.Compare(a.delta.ID[:], b.delta.ID[:])
+		return out
 	})
+	r.memo++
 }
 
 // set is what a fold of the round sees: the deltas whose payload is held.
 func (r *round) set() []Delta {
-	if r == nil {
+	if r.held() == 0 {
 		return nil
 	}
-	var out []Delta
+	out := make([]Delta, 0, r.have)
 	for _, e := range r.entries {
 		if e.held {
 			out = append(out, e.delta)
@@ -458,4 +492,4 @@ func (r *round) set() []Delta {
 	return out
 }
 
-func compareAuthors(a, b Author) int { return slices.Compare(a[:], b[:]) }
+func compareAuthors(a, b Author) int { return bytes.Compare(a[:], b[:]) }

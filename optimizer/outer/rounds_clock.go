@@ -25,31 +25,51 @@ const (
 // lateness keeps moving averages of how late each author's deltas arrive
 // after the bell, and of the time between two bells of a fragment.
 type lateness struct {
-	byAuthor map[Author]Time
+	self     Author
+	byAuthor map[Author]Time // live ones only
 	lastBell map[int]Time
 	interval Time
+	memo     latest
+}
+
+// latest is whose average is largest, as long as that is known.
+type latest struct {
+	known  bool
+	author Author
+	late   Time
 }
 
 func (l *lateness) observe(a Author, late Time) {
 	if l.byAuthor == nil {
 		l.byAuthor = map[Author]Time{}
 	}
-	l.byAuthor[a] = ema(l.byAuthor[a], max(late, 1))
+	x := ema(l.byAuthor[a], max(late, 1))
+	l.byAuthor[a] = x
+	switch {
+	case a == l.self:
+	case x >= l.memo.late:
+		l.memo.author, l.memo.late = a, x
+	case a == l.memo.author:
+		l.memo = latest{}
+	}
 }
 
 func (l *lateness) forgetAllBut(live func(Author) bool) {
 	maps.DeleteFunc(l.byAuthor, func(a Author, _ Time) bool { return !live(a) })
+	l.memo = latest{}
 }
 
 // worst is the largest average lateness among live peers, with its margin.
-func (l *lateness) worst(live []Author, self Author) Time {
-	var w Time
-	for _, a := range live {
-		if a != self {
-			w = max(w, l.byAuthor[a]*lateMarginNum/lateMarginDen)
+func (l *lateness) worst() Time {
+	if !l.memo.known {
+		l.memo = latest{known: true}
+		for a, x := range l.byAuthor {
+			if a != l.self && x > l.memo.late {
+				l.memo.author, l.memo.late = a, x
+			}
 		}
 	}
-	return w
+	return l.memo.late * lateMarginNum / lateMarginDen
 }
 
 func (l *lateness) rang(fragment int, at Time) {

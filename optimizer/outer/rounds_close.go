@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -47,29 +48,34 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 // held here.
 func (m *Rounds) answered(f *fragment, open uint32) bool {
 	r := f.rounds[open]
-	for _, a := range m.live {
-		if !m.barred[a] && !m.isIdle(a) && m.mayAnswer(f, a, open) && !r.holds(a) {
+	if r.held() == 0 {
+		return false
+	}
+	for _, a := range m.answerers(f, open) {
+		if !m.barred[a] && !m.isIdle(a) && !r.holds(a) {
 			return false
 		}
 	}
-	return r.held() > 0
+	return true
 }
 
 // held counts the deltas of a round whose payload is held.
-func (r *round) held() (n int) {
+func (r *round) held() int {
 	if r == nil {
 		return 0
 	}
-	for _, e := range r.entries {
-		if e.held {
-			n++
-		}
-	}
-	return n
+	return r.have
 }
 
+// holds looks an author up, as a round of a large run has many.
 func (r *round) holds(a Author) bool {
-	return r != nil && slices.ContainsFunc(r.entries, func(e entry) bool { return e.held && e.delta.Author == a })
+	i, _ := slices.BinarySearchFunc(r.entries, a, func(e entry, a Author) int { return compareAuthors(e.delta.Author, a) })
+	for ; i < len(r.entries) && r.entries[i].delta.Author == a; i++ {
+		if r.entries[i].held {
+			return true
+		}
+	}
+	return false
 }
 
 // graceOver says whether waiting has lasted long enough. With fewer deltas
@@ -87,7 +93,7 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 // two steps (the overlap that costs no goodput) and at most a fixed part of
 // the time between two bells.
 func (m *Rounds) grace() Time {
-	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(m.live, m.self))
+	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if between := m.late.between(); between > 0 {
 		want = min(want, max(m.p.GraceMinMs, between*graceShareNum/graceShareDen))
 	}
@@ -107,32 +113,49 @@ func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
 	if len(m.live) <= m.p.Answerers {
 		return true
 	}
+	_, ok := slices.BinarySearchFunc(m.answerers(f, rnd), a, compareAuthors)
+	return ok
+}
+
+// answerers are the live learners that may answer a round, sorted by name.
+func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
+	if len(m.live) <= m.p.Answerers {
+		return m.live
+	}
 	if f.called.round != rnd || f.called.roster != m.roster {
 		f.called = answerers{rnd, m.roster, m.draw(f.index, rnd)}
 	}
-	_, ok := slices.BinarySearchFunc(f.called.sorted, a, compareAuthors)
-	return ok
+	return f.called.sorted
+}
+
+// ranked is an author in a draw.
+type ranked struct {
+	rank   Digest
+	author Author
 }
 
 // draw returns the C live learners that rank first, sorted by name.
 func (m *Rounds) draw(fragment int, rnd uint32) []Author {
-	ranks := make(map[Author][]byte, len(m.live))
-	for _, a := range m.live {
-		ranks[a] = rank(a, fragment, rnd)
+	all := make([]ranked, len(m.live))
+	for i, a := range m.live {
+		all[i] = ranked{rank(a, fragment, rnd), a}
 	}
-	drawn := slices.Clone(m.live)
-	slices.SortFunc(drawn, func(a, b Author) int { return slices.Compare(ranks[a], ranks[b]) })
-	drawn = drawn[:m.p.Answerers]
+	slices.SortFunc(all, func(a, b ranked) int { return bytes.Compare(a.rank[:], b.rank[:]) })
+	drawn := make([]Author, m.p.Answerers)
+	for i := range drawn {
+		drawn[i] = all[i].author
+	}
 	slices.SortFunc(drawn, compareAuthors)
 	return drawn
 }
 
 // rank is BLAKE3(author, fragment, round): a draw that every node repeats.
-func rank(a Author, fragment int, rnd uint32) []byte {
-	b := binary.BigEndian.AppendUint32(a[:], uint32(fragment))
-	b = binary.BigEndian.AppendUint32(b, rnd)
-	sum := blake3.Sum256(b)
-	return sum[:]
+func rank(a Author, fragment int, rnd uint32) Digest {
+	var b [len(a) + 4 + 4]byte
+	copy(b[:], a[:])
+	binary.BigEndian.PutUint32(b[len(a):], uint32(fragment))
+	binary.BigEndian.PutUint32(b[len(a)+4:], rnd)
+	return blake3.Sum256(b[:])
 }
 
 // close closes the open round: its link is fixed by the set held now, and is
@@ -202,7 +225,7 @@ func NextLink(p Params, prev Link, set []Delta) Link {
 			next.Tokens += d.Tokens
 		}
 	}
-	slices.SortFunc(next.Folded, func(a, b ID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(next.Folded, compareIDs)
 	next.Chain = ChainDigest(prev.Chain, next.Folded)
 	if next.EndRound == 0 && next.Tokens >= p.Budget {
 		next.EndRound = next.Round

@@ -1,6 +1,9 @@
 package outer
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Fragments is the number of fragments.
 func (m *Rounds) Fragments() int { return len(m.frags) }
@@ -31,6 +34,15 @@ func (m *Rounds) Links(p int, upTo uint32) []Link {
 // Set are the deltas of a round whose payload is held. Of a round below the
 // kept bases nothing but the ids folded is known; see Link.
 func (m *Rounds) Set(p int, rnd uint32) []Delta { return m.frags[p].rounds[rnd].set() }
+
+// Version is another number after each change of what Set returns for a round,
+// and 0 where it returns nothing. It names a set only in the life of this machine.
+func (m *Rounds) Version(p int, rnd uint32) uint64 {
+	if r := m.frags[p].rounds[rnd]; r.held() > 0 {
+		return r.memo
+	}
+	return 0
+}
 
 // By are the deltas of one author in a round whose payload is held.
 func (m *Rounds) By(p int, rnd uint32, author Author) (out []Delta) {
@@ -120,7 +132,7 @@ func (m *Rounds) Projected(now Time, p int) uint64 {
 	total := f.last().Tokens
 	for rnd := max(f.first, f.closed-min(f.closed, m.p.WindowAccept)) + 1; rnd <= f.closed+2; rnd++ {
 		r := f.rounds[rnd]
-		if r == nil {
+		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
 			continue
 		}
 		for _, e := range r.entries {
@@ -139,7 +151,7 @@ func (f *fragment) linked(rnd uint32, e entry) bool {
 	switch {
 	case !e.held || rnd > f.closed:
 		return false
-	case f.dirty == 0 || rnd < f.dirty:
+	case f.allLinked(rnd):
 		return true
 	}
 	l, _ := f.link(rnd)
@@ -147,7 +159,12 @@ func (f *fragment) linked(rnd uint32, e entry) bool {
 	return in
 }
 
-func compareIDs(a, b ID) int { return slices.Compare(a[:], b[:]) }
+// allLinked says whether the link of a round names all that are held.
+func (f *fragment) allLinked(rnd uint32) bool {
+	return rnd <= f.closed && (f.dirty == 0 || rnd < f.dirty)
+}
+
+func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
 
 // AllHanded says that some peer holds every own delta that is not folded, or
 // that there is nobody to hand them to.

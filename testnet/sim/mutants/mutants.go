@@ -14,13 +14,9 @@ type Edit struct{ File, Old, New string }
 func All() []Mutant {
 	return []Mutant{
 		{"unsorted fold", "seed-0", []Edit{
-			{"optimizer/outer/rounds.go", `	slices.SortFunc(r.entries, func(a, b entry) int {
-		if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
-			return c
-		}
-		return slices.Compare(a.delta.ID[:], b.delta.ID[:])
-	})
-`, ""},
+			{"optimizer/outer/rounds.go", `	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
+`, `	i := len(r.entries)
+`},
 			{"optimizer/outer/fold.go", `	slices.SortFunc(sorted, func(a, b Contribution) int {
 		if c := compareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
 			return c
@@ -59,7 +55,7 @@ func All() []Mutant {
 `},
 		}},
 		{"wait on a peer", "alone", []Edit{
-			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.liveLearners(now)) > 1 &&`},
+			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.gossip.LiveLearners(gossip.Time(now))) > 0 &&`},
 		}},
 		{"stale tip adopted", "calm", []Edit{
 			{"optimizer/outer/rounds_fold.go", `	m.adopt(f, false)
@@ -111,7 +107,9 @@ func All() []Mutant {
 			{"optimizer/outer/rounds_close.go", `return l.EndRound != 0 && l.Round > l.EndRound }`, `return false }`},
 			{"optimizer/outer/rounds_close.go", `	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {`, `	if true {`},
 			{"optimizer/outer/tip.go", `return t.EndRound == 0 || round <= t.EndRound+1`, `return true`},
-			{"node/core/end.go", `claimed+before < m.cfg.Params.Budget {`, `claimed+before < 2*m.cfg.Params.Budget {`},
+			{"node/core/needed.go", `	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
+`, `	return 2*m.cfg.Params.Budget - min(made, 2*m.cfg.Params.Budget)
+`},
 		}},
 		{"return forgotten", "seed-127", []Edit{
 			{"optimizer/outer/learner.go", `	f.takeBack(returned)

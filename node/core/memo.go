@@ -1,0 +1,25 @@
+package core
+
+import "atoll/gossip/wire"
+
+// memo is what was computed or told before: without it the machine would do the
+// same, and take longer.
+type memo struct {
+	roster rosterSeen
+	sets   map[roundKey]setSeen // digests of the sets of rounds in the window
+}
+
+// rosterSeen is what the rounds were last told of the roster: it is looked
+// through when it changed, not at every tick.
+type rosterSeen struct {
+	told  bool
+	live  uint64 // gossip.Core.LearnersVersion
+	turns uint64 // gossip.Core.Turns
+}
+
+// setSeen is the digest of a set. A repair asks for those of all rounds of the
+// window, and few of them have changed since the last.
+type setSeen struct {
+	version uint64 // outer.Rounds.Version
+	digest  wire.Digest
+}
