@@ -79,7 +79,7 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, fol
 			n.broken("verified", "folded %x, which nobody published", id[:6])
 		case int(h.Fragment) != p || h.Round != tip.Round:
 			n.broken("verified", "folded %x of fragment %d round %d into fragment %d round %d", id[:6], h.Fragment, h.Round, p, tip.Round)
-		case !w.s.Lean && h.CheckPayload(n.disk.payload(wire.Digest(id))) != nil:
+		case !w.s.Lean && !n.disk.signed(wire.Digest(id), h):
 			n.broken("verified", "folded %x with other bytes than were signed", id[:6])
 		}
 	}

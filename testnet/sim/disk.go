@@ -35,6 +35,7 @@ type disk struct {
 type file struct {
 	bytes   []byte
 	damaged bool
+	signed  bool // the bytes were held against a header, see disk.signed
 }
 
 type ownRecord struct {
@@ -123,6 +124,17 @@ func (d *disk) payload(id wire.Digest) []byte {
 		return nil
 	}
 	return f.bytes
+}
+
+// signed says whether the payload of a header is what it signed. Bytes on disk do
+// not change but by damage, so one look is enough.
+func (d *disk) signed(id wire.Digest, h *wire.Header) bool {
+	f := d.payloads[id]
+	if f == nil || f.damaged {
+		return false
+	}
+	f.signed = f.signed || h.CheckPayload(f.bytes) == nil
+	return f.signed
 }
 
 // drop forgets a delta whose payload is damaged.

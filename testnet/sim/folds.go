@@ -5,13 +5,15 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// folder runs outer.Fold and Params.CheckPayload. In a lean world it remembers
-// what they came to: both are pure functions, and a thousand nodes call them with
-// the same arguments. Arguments are the same if tip and deltas are, by identity
-// of the tip and by the ids, which are hashes over header and payload. In small
-// worlds nothing is remembered, so that nodes agree by computing, not by sharing.
+// folder runs outer.Fold and Params.CheckPayload, and remembers what they came to:
+// both are pure functions, and all nodes call them with the same arguments.
+// Arguments are the same if the tip's state and the ids are, in their order: an id
+// is a hash over header and payload, and payloads are held against it before they
+// are folded. That the functions are pure is no assumption: every so many hits one
+// is computed anyway and compared.
 type folder struct {
 	lean    bool
+	every   int // hits
 	made    map[foldKey]folded
 	order   []foldKey // of made, oldest at next once it is full
 	next    int
@@ -22,7 +24,7 @@ type folder struct {
 
 // foldKey names a fold. Two sets never have one chain: it is a hash over the ids.
 type foldKey struct {
-	prev  *outer.Tip
+	prev  outer.Digest // state
 	chain outer.Digest
 }
 
@@ -34,38 +36,45 @@ type folded struct {
 const (
 	maxFolds   = 1 << 14 // remembered: some rounds of each fragment of a large world
 	maxChecked = 1 << 17
-	// recomputeEvery hits one is computed anyway and compared.
+	// In lean worlds one in recomputeEvery hits is computed anyway; in others, in
+	// which faults are looked for, one in recomputeOften.
 	recomputeEvery = 64
+	recomputeOften = 8
 )
 
 func newFolder(lean bool) folder {
-	return folder{
-		lean: lean, made: map[foldKey]folded{}, checked: map[wire.Digest]error{}, tips: map[outer.Digest]*outer.Tip{},
+	f := folder{
+		lean: lean, every: recomputeOften,
+		made: map[foldKey]folded{}, checked: map[wire.Digest]error{}, tips: map[outer.Digest]*outer.Tip{},
 	}
+	if lean {
+		f.every = recomputeEvery
+	}
+	return f
+}
+
+// again counts a hit, and says whether to compute it anyway.
+func (f *folder) again() bool {
+	f.hits++
+	return f.hits%f.every == 0
 }
 
 // fold returns the tip after prev and the ids folded.
 func (f *folder) fold(w *World, p int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, []outer.ID, error) {
-	key := foldKey{prev: prev}
-	if f.lean {
-		key.chain = setKey(prev.Chain, set)
-		if old, ok := f.made[key]; ok {
-			f.hits++
-			if f.hits%recomputeEvery != 0 {
-				return old.tip, old.ids, nil
-			}
-			tip, _, err := outer.Fold(w.s.Params, w.plan[p], prev, prev.Round+1, set)
-			if err == nil && tip.State != old.tip.State {
-				w.broken("equal sets, equal bits", "two folds of one set differ in round %d of fragment %d", tip.Round, p)
-			}
-			return old.tip, old.ids, err
-		}
+	key := foldKey{prev.State, setKey(prev.Chain, set)}
+	old, known := f.made[key]
+	if known && !f.again() {
+		return old.tip, old.ids, nil
 	}
 	tip, result, err := outer.Fold(w.s.Params, w.plan[p], prev, prev.Round+1, set)
 	w.counts.Folds++
 	w.checkShares(p, prev.Round+1, result.Weights)
-	if f.lean && err == nil {
+	switch {
+	case err != nil:
+	case !known:
 		f.remember(key, folded{tip, result.Folded})
+	case tip.State != old.tip.State:
+		w.broken("equal sets, equal bits", "two folds of one set differ in round %d of fragment %d", tip.Round, p)
 	}
 	return tip, result.Folded, err
 }
@@ -92,13 +101,15 @@ func (f *folder) remember(key foldKey, x folded) {
 
 // check is Params.CheckPayload.
 func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
-	if f.lean {
-		if err, known := f.checked[wire.Digest(d.ID)]; known {
-			return err
-		}
+	old, known := f.checked[wire.Digest(d.ID)]
+	if known && !f.again() {
+		return old
 	}
 	err := w.s.Params.CheckPayload(w.plan[d.Fragment], d, payload)
-	if f.lean && len(f.checked) < maxChecked {
+	if known && (err == nil) != (old == nil) {
+		w.broken("equal sets, equal bits", "two checks of one payload come to %v and %v", old, err)
+	}
+	if len(f.checked) < maxChecked {
 		f.checked[wire.Digest(d.ID)] = err
 	}
 	return err
