@@ -84,15 +84,11 @@ func EncodeBeat(key ed25519.PrivateKey, run RunID, b Beat) []byte {
 	return seal([]byte{Version, byte(KindBeat)}, key, domainBeat, run, b)
 }
 
-// openBeat decodes the body of a beat: CBOR, then the signature over it.
-func openBeat(run RunID, body []byte) (Beat, error) {
+// decodeBeat decodes the body of a beat: CBOR, then the signature over it.
+func decodeBeat(body []byte) (Beat, error) {
 	var b Beat
-	signed, sig, err := unseal(body, &b)
-	if err != nil {
+	if _, _, err := unseal(body, &b); err != nil {
 		return Beat{}, err
 	}
-	if err := b.Validate(); err != nil {
-		return Beat{}, err
-	}
-	return b, Verify(b.Author, domainBeat, run, signed, sig)
+	return b, b.Validate()
 }

@@ -13,6 +13,8 @@ import (
 type Contribution struct {
 	Delta   Delta
 	Payload []byte
+	// Values, unless nil, is what Payload decodes to, from a caller that folds it often.
+	Values []float32
 }
 
 // Refusal says why a delta of the set was left out of a fold.
@@ -88,6 +90,7 @@ type folding struct {
 	weights []float64      // of set, from apply on
 	refused []Refusal
 	values  []float32 // one decoded delta [Len]
+	scratch []float32 // where it is decoded to
 }
 
 // admit sorts the set by author and id and keeps what headers allow.
@@ -133,7 +136,6 @@ func (fold *folding) measure() {
 	if len(fold.set) == 0 {
 		return
 	}
-	fold.values = make([]float32, fold.f.Len)
 	fold.keep(fold.set, func(c Contribution) error {
 		if err := fold.decode(c); err != nil {
 			return err
@@ -143,8 +145,16 @@ func (fold *folding) measure() {
 	})
 }
 
-// decode leaves the delta's progress in fold.values.
+// decode leaves the delta's progress in fold.values, which is only read.
 func (fold *folding) decode(c Contribution) error {
+	if len(c.Values) == fold.f.Len {
+		fold.values = c.Values
+		return nil
+	}
+	if fold.scratch == nil {
+		fold.scratch = make([]float32, fold.f.Len)
+	}
+	fold.values = fold.scratch
 	return codec.Decode(c.Payload, fold.f.Len, fold.values)
 }
 

@@ -191,7 +191,7 @@ func (l *liar) answers(q asked, honest []byte) []byte {
 
 // tell publishes a message over the connections to those nodes; they pass it on.
 func (l *liar) tell(b []byte, to func(*Node) bool) {
-	m := l.n.w.newMessage(b)
+	m := l.n.w.newMessage(b, wire.Open)
 	m.met(l.n.index)
 	for _, p := range l.n.links {
 		if to(p) {

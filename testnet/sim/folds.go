@@ -3,6 +3,7 @@ package sim
 import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 )
 
 // folder runs outer.Fold and Params.CheckPayload, and remembers what they came to:
@@ -17,7 +18,7 @@ type folder struct {
 	made    map[foldKey]folded
 	order   []foldKey // of made, oldest at next once it is full
 	next    int
-	checked map[wire.Digest]error
+	checked map[wire.Digest]checked
 	tips    map[outer.Digest]*outer.Tip // by state: what was decoded from a snapshot
 	hits    int
 }
@@ -26,6 +27,12 @@ type folder struct {
 type foldKey struct {
 	prev  outer.Digest // state
 	chain outer.Digest
+}
+
+// checked is what looking at a payload came to: an error, or its values.
+type checked struct {
+	err    error
+	values []float32
 }
 
 type folded struct {
@@ -45,7 +52,7 @@ const (
 func newFolder(lean bool) folder {
 	f := folder{
 		lean: lean, every: recomputeOften,
-		made: map[foldKey]folded{}, checked: map[wire.Digest]error{}, tips: map[outer.Digest]*outer.Tip{},
+		made: map[foldKey]folded{}, checked: map[wire.Digest]checked{}, tips: map[outer.Digest]*outer.Tip{},
 	}
 	if lean {
 		f.every = recomputeEvery
@@ -59,11 +66,17 @@ func (f *folder) again() bool {
 	return f.hits%f.every == 0
 }
 
-// fold returns the tip after prev and the ids folded.
+// fold returns the tip after prev and the ids folded. A set that comes again is
+// folded from its payloads, a new one from what those were found to decode to.
 func (f *folder) fold(w *World, p int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, []outer.ID, error) {
 	key := foldKey{prev.State, setKey(prev.Chain, set)}
 	old, known := f.made[key]
-	if known && !f.again() {
+	switch {
+	case !known:
+		for i := range set {
+			set[i].Values = f.checked[wire.Digest(set[i].Delta.ID)].values
+		}
+	case !f.again():
 		return old.tip, old.ids, nil
 	}
 	tip, result, err := outer.Fold(w.s.Params, w.plan[p], prev, prev.Round+1, set)
@@ -103,16 +116,21 @@ func (f *folder) remember(key foldKey, x folded) {
 func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
 	old, known := f.checked[wire.Digest(d.ID)]
 	if known && !f.again() {
-		return old
+		return old.err
 	}
-	err := w.s.Params.CheckPayload(w.plan[d.Fragment], d, payload)
-	if known && (err == nil) != (old == nil) {
-		w.broken("equal sets, equal bits", "two checks of one payload come to %v and %v", old, err)
+	x := checked{err: w.s.Params.CheckPayload(w.plan[d.Fragment], d, payload)}
+	if known && (x.err == nil) != (old.err == nil) {
+		w.broken("equal sets, equal bits", "two checks of one payload come to %v and %v", old.err, x.err)
 	}
-	if len(f.checked) < maxChecked {
-		f.checked[wire.Digest(d.ID)] = err
+	if known || len(f.checked) >= maxChecked {
+		return x.err
 	}
-	return err
+	if x.err == nil {
+		x.values = make([]float32, w.plan[d.Fragment].Len)
+		x.err = codec.Decode(payload, len(x.values), x.values)
+	}
+	f.checked[wire.Digest(d.ID)] = x
+	return x.err
 }
 
 // intern returns one tip for all that were decoded from the same bytes, so that

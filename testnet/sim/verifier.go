@@ -10,11 +10,26 @@ import (
 type verifier struct {
 	headers map[wire.SignedHeader]error
 	records map[string]opened
+	signed  int // messages that cores made
 }
 
 type opened struct {
 	record hello.Record
 	err    error
+}
+
+// verifyEvery is how many messages that cores have signed are taken as they are for
+// one that is verified: what a check of the signature that was just made comes to
+// is known, and it would be a tenth of a world's time.
+const verifyEvery = 16
+
+// ownMessage opens a message that a core has made.
+func (v *verifier) ownMessage(run wire.RunID, b []byte) (wire.Message, error) {
+	v.signed++
+	if v.signed%verifyEvery == 0 {
+		return wire.Open(run, b)
+	}
+	return wire.Decode(b)
 }
 
 // maxVerified bounds each of the two memories; they begin anew beyond it.

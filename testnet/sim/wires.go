@@ -7,8 +7,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// message is a gossip message under way, opened and verified once for all who
-// will get it: opening is a pure function of its bytes.
+// message is a gossip message under way, opened once for all who will get it:
+// opening is a pure function of its bytes.
 type message struct {
 	key   uint64 // of its bytes
 	size  int
@@ -18,10 +18,10 @@ type message struct {
 	due   []Time      // lean: when the earliest copy on its way arrives, 0 = none
 }
 
-func (w *World) newMessage(b []byte) *message {
+func (w *World) newMessage(b []byte, open func(wire.RunID, []byte) (wire.Message, error)) *message {
 	m := &message{key: keyOf(b), size: len(b), heard: make([]bool, len(w.nodes))}
 	var err error
-	if m.open, err = wire.Open(w.run, b); err != nil {
+	if m.open, err = open(w.run, b); err != nil {
 		w.broken("sim", "an honest node published a bad message: %v", err)
 	}
 	if m.open.Header != nil {
@@ -52,7 +52,7 @@ func (m *message) grow(index int) {
 }
 
 func (n *Node) publish(b []byte) {
-	m := n.w.newMessage(b)
+	m := n.w.newMessage(b, n.w.verifier.ownMessage)
 	m.met(n.index)
 	n.flood(m, nil)
 }
