@@ -140,7 +140,7 @@ func (c *Core) Received(now Time, from wire.PeerID, m wire.Message) {
 	c.Alive(now, from)
 	switch {
 	case m.Header != nil:
-		c.header(from, *m.Header, m.Inline)
+		c.header(from, m.Header, m.Inline)
 	case m.Beat != nil:
 		c.beat(*m.Beat)
 	case m.Evidence != nil:
@@ -166,13 +166,13 @@ func (c *Core) beat(b wire.Beat) {
 }
 
 // header offers a new header upward and begins to fetch its payload.
-func (c *Core) header(from wire.PeerID, s wire.SignedHeader, inline []byte) {
+func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	id, v := c.headers.meet(s)
 	if v == refused || v == conflict || c.headers.old(s.Header) {
 		return
 	}
 	if v == fresh {
-		c.emit(Offer{Header: s, From: from})
+		c.emit(Offer{ID: id, Header: s, From: from})
 	}
 	switch {
 	case c.chain.Has(id) || c.headers.seen.isInvalid(id):
@@ -228,7 +228,7 @@ func (c *Core) Left(now Time, handle uint64) {
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.at(now)
 	if id := s.Header.ID(c.cfg.Run); c.headers.seen.find(id) == nil {
-		c.headers.seen.add(id, s)
+		c.headers.seen.add(id, &s)
 	}
 	if len(payload) > wire.MaxInline {
 		payload = nil

@@ -82,9 +82,11 @@ type (
 	// payload follows as Fetched, if it can be had. A header may be offered
 	// again when repair meets it and its payload is still missing; Repair then
 	// says that From holds the delta, payload and all, in its set: refusing it
-	// for a reason that is not the same everywhere would keep the two apart.
+	// for a reason that is not the same everywhere would keep the two apart. The
+	// header is shared by all who hold it and must not be changed; ID is its id.
 	Offer struct {
-		Header wire.SignedHeader
+		ID     wire.Digest
+		Header *wire.SignedHeader
 		From   wire.PeerID
 		Repair bool
 	}
@@ -92,7 +94,8 @@ type (
 	// Fetched hands up a payload whose hash and size fit its header. The
 	// caller decodes and stores it and then says Stored or Invalid.
 	Fetched struct {
-		Header  wire.SignedHeader
+		ID      wire.Digest
+		Header  *wire.SignedHeader
 		Payload []byte
 	}
 

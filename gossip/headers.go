@@ -26,7 +26,7 @@ const (
 
 // meet classes a verified header, remembers it and turns a second one for a
 // slot into evidence.
-func (h *headers) meet(s wire.SignedHeader) (wire.Digest, verdict) {
+func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 	id := s.Header.ID(h.cfg.Run)
 	if h.seen.find(id) != nil {
 		return id, h.settled(id, s)
@@ -38,7 +38,7 @@ func (h *headers) meet(s wire.SignedHeader) (wire.Digest, verdict) {
 	other := h.other(id, s.Header)
 	h.seen.add(id, s)
 	if other != nil {
-		h.evidence.found(*other, s)
+		h.evidence.found(*other, *s)
 		return id, conflict
 	}
 	if h.chain.Has(id) {
@@ -48,7 +48,7 @@ func (h *headers) meet(s wire.SignedHeader) (wire.Digest, verdict) {
 }
 
 // settled tells a header met before from the second of a pair met before.
-func (h *headers) settled(id wire.Digest, s wire.SignedHeader) verdict {
+func (h *headers) settled(id wire.Digest, s *wire.SignedHeader) verdict {
 	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id {
 		return conflict
 	}
@@ -69,7 +69,7 @@ func (h *headers) unfit(d wire.Header) string {
 // other finds a different header of the same author for the same round.
 func (h *headers) other(id wire.Digest, d wire.Header) *wire.SignedHeader {
 	if v := h.seen.filled(slotOf(d)); v != nil && v.id != id {
-		return &v.header
+		return v.header
 	}
 	for _, s := range h.chain.SignedBy(int(d.Fragment), d.Round, d.Author) {
 		if s.Header.ID(h.cfg.Run) != id {

@@ -161,7 +161,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 	a, c := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
 	h := a.header(9, c.Closed(0)+1, 0)
-	a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+	a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})
 	a.core.Effects()
 	var at []Time
 	for range 2 {

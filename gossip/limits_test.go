@@ -82,7 +82,7 @@ func TestOneAuthorCannotTakeAllWants(t *testing.T) {
 	a.connect(1)
 	for r := range uint32(2 * maxWantsPerAuthor) {
 		s := a.header(9, 100_000-r%4, r) // equivocation is not the point here
-		a.core.pull.want(s.Header.ID(a.run), s, wire.PeerID{1})
+		a.core.pull.want(s.Header.ID(a.run), &s, wire.PeerID{1})
 	}
 	if n := len(a.core.pull.wants); n != maxWantsPerAuthor {
 		t.Errorf("%d wants of one author, want %d", n, maxWantsPerAuthor)
@@ -187,7 +187,7 @@ func TestSeenRing(t *testing.T) {
 	a := newAlone()
 	for i := range uint32(2*maxSeen + 5) {
 		h := a.header(1, i+1, 0)
-		s.add(h.Header.ID(a.run), h)
+		s.add(h.Header.ID(a.run), &h)
 	}
 	if len(s.byID) != maxSeen || len(s.bySlot) != maxSeen {
 		t.Errorf("%d ids and %d slots, want %d", len(s.byID), len(s.bySlot), maxSeen)
@@ -324,7 +324,7 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
 	s.fragments[0] = comparison{to: 3, theirs: wire.RangeAnswer{Closed: 3}}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
-	a.core.pull.want(id, h, p.id)
+	a.core.pull.want(id, &h, p.id)
 	a.core.Effects()
 	a.core.Unwanted(a.now, id)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
@@ -342,7 +342,7 @@ func TestHoldersAreAskedFirst(t *testing.T) {
 	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
 	a.core.Forwarded(a.now, wire.PeerID{2}, id)
 	first := calls(a.core.Effects())
-	a.core.pull.want(id, s, wire.PeerID{3})
+	a.core.pull.want(id, &s, wire.PeerID{3})
 	a.core.pull.holder(id, wire.PeerID{3})
 	a.core.Answered(a.now, first[0].ID, wire.Response{Status: wire.NotFound}.Encode(), nil)
 	if c := calls(a.core.Effects()); len(c) != 1 || c[0].To != (wire.PeerID{3}) {
@@ -359,7 +359,7 @@ func TestFinalPayloadsAreNotFetched(t *testing.T) {
 	id := s.Header.ID(a.run)
 	var how []outcome
 	a.core.pull.settled = func(_ wire.Digest, o outcome) { how = append(how, o) }
-	a.core.pull.want(id, s, wire.PeerID{1})
+	a.core.pull.want(id, &s, wire.PeerID{1})
 	a.core.Tick(a.now)
 	if len(a.core.pull.wants) != 1 {
 		t.Fatal("not wanted inside of the window")
@@ -381,10 +381,10 @@ func TestWhatCannotBeHadIsCounted(t *testing.T) {
 	p := a.core.peers.find(wire.PeerID{1})
 	repair := func(round uint32) {
 		h := a.header(9, round, 0)
-		id, _ := a.core.headers.meet(h)
+		id, _ := a.core.headers.meet(&h)
 		s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
 		a.core.repair.sessions = append(a.core.repair.sessions, s)
-		a.core.pull.want(id, h, p.id)
+		a.core.pull.want(id, &h, p.id)
 		a.core.pull.end(id, missing)
 	}
 	for _, c := range []struct {

@@ -331,7 +331,7 @@ func (n *node) store(e Fetched) {
 			n.do(func() { n.core.NotStored(n.w.now, id) })
 			return
 		}
-		n.chain.store(e.Header, e.Payload)
+		n.chain.store(*e.Header, e.Payload)
 		n.do(func() { n.core.Stored(n.w.now, id) })
 	})
 }

@@ -124,9 +124,9 @@ func (s *serve) newestOf(author wire.PeerID) []wire.SignedHeader {
 		i := slices.IndexFunc(newest, func(n wire.SignedHeader) bool { return n.Header.Fragment == h.Fragment })
 		switch {
 		case i < 0:
-			newest = append(newest, v.header)
+			newest = append(newest, *v.header)
 		case newest[i].Header.Round < h.Round:
-			newest[i] = v.header
+			newest[i] = *v.header
 		}
 	}
 	slices.SortFunc(newest, func(a, b wire.SignedHeader) int { return cmp.Compare(a.Header.Fragment, b.Header.Fragment) })

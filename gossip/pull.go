@@ -36,7 +36,7 @@ const (
 // want is one payload that is missing.
 type want struct {
 	id      wire.Digest
-	header  wire.SignedHeader
+	header  *wire.SignedHeader
 	sources []source // the author is the last resort, also if it is not listed
 	author  source
 	asking  bool // a request is in flight
@@ -58,7 +58,7 @@ func newPull(e *env) pull {
 
 // want begins to fetch the payload of s, which from should have. It reports
 // false if there is no room.
-func (p *pull) want(id wire.Digest, s wire.SignedHeader, from wire.PeerID) bool {
+func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool {
 	if p.byID[id] != nil {
 		p.source(id, from)
 		return true
@@ -72,7 +72,7 @@ func (p *pull) want(id wire.Digest, s wire.SignedHeader, from wire.PeerID) bool 
 }
 
 // deliver hands up a payload that came along with its header.
-func (p *pull) deliver(id wire.Digest, s wire.SignedHeader, payload []byte) {
+func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 	w := p.byID[id]
 	if w == nil {
 		w = p.add(id, s, storeTtlMs)
@@ -83,7 +83,7 @@ func (p *pull) deliver(id wire.Digest, s wire.SignedHeader, payload []byte) {
 	p.handUp(w, payload)
 }
 
-func (p *pull) add(id wire.Digest, s wire.SignedHeader, ttl Time) *want {
+func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time) *want {
 	author := s.Header.Author
 	if len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
 		return nil
@@ -295,7 +295,7 @@ func (w *want) find(id wire.PeerID) *source {
 
 func (p *pull) handUp(w *want, payload []byte) {
 	w.fetched, w.until = true, p.now+storeTtlMs
-	p.emit(Fetched{Header: w.header, Payload: payload})
+	p.emit(Fetched{ID: w.id, Header: w.header, Payload: payload})
 }
 
 func (p *pull) giveUp(w *want, why string) {

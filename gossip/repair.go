@@ -268,7 +268,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) error {
 	}
 	s.requeue(headers)
 	for _, h := range headers {
-		r.takeOne(s, h)
+		r.takeOne(s, &h)
 	}
 	s.batch = nil
 	if len(s.waiting) == 0 {
@@ -290,7 +290,7 @@ func (s *session) requeue(headers []wire.SignedHeader) {
 }
 
 // takeOne wants the payload of a verified header that the peer holds.
-func (r *repair) takeOne(s *session, h wire.SignedHeader) {
+func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
 	if v == refused {
@@ -299,7 +299,7 @@ func (r *repair) takeOne(s *session, h wire.SignedHeader) {
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
 		return
 	}
-	r.emit(Offer{Header: h, From: s.peer.id, Repair: true})
+	r.emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
 	s.waiting[id] = h.Header.Fragment
 	if !r.pull.want(id, h, s.peer.id) {
 		delete(s.waiting, id)

@@ -16,20 +16,20 @@ func slotOf(h wire.Header) slot { return slot{h.Author, h.Fragment, h.Round} }
 // sighting is a header that was met.
 type sighting struct {
 	id      wire.Digest
-	header  wire.SignedHeader
-	invalid string // why its payload is unusable, "" if it is not known to be
+	header  *wire.SignedHeader // shared, never changed
+	invalid string             // why its payload is unusable, "" if it is not known to be
 }
 
 // seen is a ring of the last maxSeen headers, by id and by slot.
 type seen struct {
 	ring   []sighting
 	next   int
-	byID   map[wire.Digest]int
-	bySlot map[slot]int
+	byID   map[wire.Digest]int32
+	bySlot map[slot]int32
 }
 
 func newSeen() seen {
-	return seen{byID: map[wire.Digest]int{}, bySlot: map[slot]int{}}
+	return seen{byID: map[wire.Digest]int32{}, bySlot: map[slot]int32{}}
 }
 
 func (s *seen) find(id wire.Digest) *sighting {
@@ -47,16 +47,16 @@ func (s *seen) filled(k slot) *sighting {
 }
 
 // add remembers a header that find does not know, in place of the oldest.
-func (s *seen) add(id wire.Digest, h wire.SignedHeader) {
+func (s *seen) add(id wire.Digest, h *wire.SignedHeader) {
 	if len(s.ring) < maxSeen {
 		s.ring = append(s.ring, sighting{})
 	} else {
 		s.forget(s.next)
 	}
 	s.ring[s.next] = sighting{id: id, header: h}
-	s.byID[id] = s.next
+	s.byID[id] = int32(s.next)
 	if _, taken := s.bySlot[slotOf(h.Header)]; !taken {
-		s.bySlot[slotOf(h.Header)] = s.next
+		s.bySlot[slotOf(h.Header)] = int32(s.next)
 	}
 	s.next = (s.next + 1) % maxSeen
 }
@@ -64,7 +64,7 @@ func (s *seen) add(id wire.Digest, h wire.SignedHeader) {
 func (s *seen) forget(i int) {
 	old := s.ring[i]
 	delete(s.byID, old.id)
-	if k := slotOf(old.header.Header); s.bySlot[k] == i {
+	if k := slotOf(old.header.Header); s.bySlot[k] == int32(i) {
 		delete(s.bySlot, k)
 	}
 }

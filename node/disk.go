@@ -111,7 +111,7 @@ func (n *node) storeDelta(e core.StoreDelta) {
 	bad := n.genesis.Outer.CheckPayload(n.plan[d.Fragment], d, e.Payload)
 	var err error
 	if bad == nil {
-		err = n.store.PutDelta(e.ID, e.Header, e.Payload)
+		err = n.store.PutDelta(e.ID, *e.Header, e.Payload)
 		n.check("store delta", err)
 	}
 	n.post(func(now core.Time) {

@@ -16,7 +16,7 @@ func (c chain) Base(f int) uint32   { return c.m.rounds.Base(f) }
 func (c chain) SignedBy(f int, r uint32, author wire.PeerID) (out []wire.SignedHeader) {
 	for _, d := range c.m.rounds.By(f, r, outer.Author(author)) {
 		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
-			out = append(out, h)
+			out = append(out, *h)
 		}
 	}
 	for _, h := range c.m.evidence[roundKey{f, r}] {
@@ -33,7 +33,7 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 	newest := map[uint16]wire.SignedHeader{}
 	for _, h := range c.m.headers {
 		if at := h.Header.Fragment; h.Header.Author == author && h.Header.Round > newest[at].Header.Round {
-			newest[at] = h
+			newest[at] = *h
 		}
 	}
 	out := make([]wire.SignedHeader, 0, len(newest))
@@ -115,13 +115,13 @@ func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
 	var out []wire.SignedHeader
 	for _, d := range c.m.rounds.Set(f, r) {
 		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
-			out = append(out, h)
+			out = append(out, *h)
 		}
 	}
 	if l, ok := c.m.rounds.Link(f, r); ok && len(out) == 0 && r <= c.m.rounds.Base(f) {
 		for _, id := range l.Folded {
 			if h, ok := c.m.headers[wire.Digest(id)]; ok {
-				out = append(out, h)
+				out = append(out, *h)
 			}
 		}
 	}

@@ -41,8 +41,8 @@ type Machine struct {
 	self     wire.PeerID
 	rounds   *outer.Rounds
 	gossip   *gossip.Core
-	headers  map[wire.Digest]wire.SignedHeader // of deltas in rounds inside the window
-	evidence map[roundKey][]wire.SignedHeader  // both headers, by fragment and round
+	headers  map[wire.Digest]*wire.SignedHeader // of deltas in rounds inside the window
+	evidence map[roundKey][]wire.SignedHeader   // both headers, by fragment and round
 	out      []Effect
 	join     join
 	end      ending
@@ -97,7 +97,7 @@ type (
 	// with Stored, NotStored or Invalid.
 	StoreDelta struct {
 		ID      wire.Digest
-		Header  wire.SignedHeader
+		Header  *wire.SignedHeader // shared, not to be changed
 		Payload []byte
 	}
 	// StoreEvidence keeps the proof that an author signed two deltas for one
@@ -129,7 +129,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
 		cfg:      cfg,
 		self:     wire.PeerIDOf(cfg.Key),
-		headers:  map[wire.Digest]wire.SignedHeader{},
+		headers:  map[wire.Digest]*wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
 		heard:    newHeard(cfg.Params.Fragments),
 		audited:  map[int]wire.PeerID{},
@@ -282,7 +282,7 @@ func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	switch e := e.(type) {
 	case gossip.Offer:
-		m.offer(now, e.Header, e.Repair)
+		m.offer(now, e.ID, e.Header, e.Repair)
 	case gossip.Fetched:
 		m.fetched(now, e)
 	case gossip.CatchUp:
@@ -293,9 +293,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.Snapshot:
 		m.snapshot(now, e)
 	case gossip.OwnHeader:
-		m.signedBefore(e.Header.Header)
+		m.signedBefore(e.Header.Header.ID(m.cfg.Run), e.Header.Header)
 	case gossip.StoreHeader:
-		m.headers[e.Header.Header.ID(m.cfg.Run)] = e.Header
+		m.headers[e.Header.Header.ID(m.cfg.Run)] = &e.Header
 		m.Credit(e.Header.Header.Author)
 		m.emit(e)
 	case gossip.OwnKnown:

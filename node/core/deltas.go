@@ -29,12 +29,11 @@ type Refused struct {
 // offer hands a header to the rounds. What breaks the run's rules is refused
 // for good and never fetched; what merely came too late or too early is not
 // wanted now.
-func (m *Machine) offer(now Time, sh wire.SignedHeader, repair bool) {
-	id := sh.Header.ID(m.cfg.Run)
+func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair bool) {
 	d := DeltaOf(id, sh.Header)
 	err := m.check(d)
 	if err == nil && m.isOwn(d) {
-		m.signedBefore(sh.Header)
+		m.signedBefore(id, sh.Header)
 	}
 	if err == nil {
 		err = m.rounds.Offer(now, d, repair)
@@ -74,12 +73,12 @@ func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 // fetched takes a payload whose hash fits. Its header may have been parked
 // when it first came.
 func (m *Machine) fetched(now Time, e gossip.Fetched) {
-	id := e.Header.Header.ID(m.cfg.Run)
+	id := e.ID
 	if m.check(DeltaOf(id, e.Header.Header)) != nil {
 		return // refused when the header came; its payload came along
 	}
 	if _, known := m.headers[id]; !known {
-		m.offer(now, e.Header, false)
+		m.offer(now, id, e.Header, false)
 	}
 	if _, known := m.headers[id]; !known {
 		m.gossip.Unwanted(gossip.Time(now), id)
@@ -142,7 +141,7 @@ func (m *Machine) NotStored(now Time, id wire.Digest) {
 
 // StoredOwn says that an own delta is durable: now it may be seen.
 func (m *Machine) StoredOwn(now Time, e StoreOwn) {
-	m.headers[e.ID] = e.Header
+	m.headers[e.ID] = &e.Header
 	m.end.announced = now
 	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
 	m.gossip.Announce(gossip.Time(now), e.Header, e.Payload)
@@ -307,7 +306,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 		if int(h.Header.Fragment) != fragment {
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
-		m.headers[id] = h
+		m.headers[id] = &h
 		m.heard.believe(h.Header.Author)
 		m.gossip.Stored(gossip.Time(now), id)
 	}

@@ -61,9 +61,9 @@ func (m *Machine) marksKnown() {
 
 // signedBefore takes a delta of this node's own key. One above the mark was
 // signed on a disk that is lost.
-func (m *Machine) signedBefore(h wire.Header) {
+func (m *Machine) signedBefore(id wire.Digest, h wire.Header) {
 	p := int(h.Fragment)
-	if _, own := m.headers[h.ID(m.cfg.Run)]; own || h.Round <= m.rounds.Mark(p) {
+	if _, own := m.headers[id]; own || h.Round <= m.rounds.Mark(p) {
 		return
 	}
 	m.rounds.RaiseMark(p, h.Round+markMargin)

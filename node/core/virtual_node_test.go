@@ -425,7 +425,7 @@ func (n *node) storeDelta(e core.StoreDelta) {
 		n.machine.Invalid(n.w.now, e.ID, err)
 		return
 	}
-	n.disk.put(e.ID, e.Header, e.Payload)
+	n.disk.put(e.ID, *e.Header, e.Payload)
 	n.machine.Stored(n.w.now, e.ID)
 }
 

@@ -2,6 +2,7 @@ package outer
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 )
 
@@ -65,10 +66,11 @@ type fragment struct {
 
 // round is what is known of one round.
 type round struct {
-	entries []entry // sorted by author, then id
-	have    int     // entries whose payload is held
-	rang    Time    // when a header rang first, 0 = not yet
-	memo    uint64  // another number after each change of the entries, see Version
+	entries []entry  // sorted by author, then id
+	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
+	have    int      // entries whose payload is held
+	rang    Time     // when a header rang first, 0 = not yet
+	memo    uint64   // another number after each change of the entries, see Version
 }
 
 // entry is one delta of a round.
@@ -256,10 +258,8 @@ func (m *Rounds) vouched(f *fragment, d Delta) bool {
 		if r == nil {
 			continue
 		}
-		for _, e := range r.entries {
-			if e.delta.Author == d.Author {
-				return e.held
-			}
+		if of := r.of(d.Author); len(of) > 0 {
+			return of[0].held
 		}
 	}
 	return false
@@ -417,17 +417,28 @@ func (f *fragment) round(rnd uint32) *round {
 }
 
 func (r *round) find(id ID) *entry {
-	for i := range r.entries {
-		if r.entries[i].delta.ID == id {
+	key := keyOf(id)
+	for i, k := range r.keys {
+		if k == key && r.entries[i].delta.ID == id {
 			return &r.entries[i]
 		}
 	}
 	return nil
 }
 
-func (r *round) by(a Author) bool {
-	return slices.ContainsFunc(r.entries, func(e entry) bool { return e.delta.Author == a })
+func keyOf(id ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
+
+// of are the entries of an author.
+func (r *round) of(a Author) []entry {
+	i, _ := slices.BinarySearchFunc(r.entries, a, func(e entry, a Author) int { return compareAuthors(e.delta.Author, a) })
+	n := i
+	for n < len(r.entries) && r.entries[n].delta.Author == a {
+		n++
+	}
+	return r.entries[i:n]
 }
+
+func (r *round) by(a Author) bool { return len(r.of(a)) > 0 }
 
 // hollow counts the entries whose payload is not held and may never come.
 func (r *round) hollow() (n int) {
@@ -442,6 +453,7 @@ func (r *round) hollow() (n int) {
 func (r *round) insert(e entry) {
 	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
 	r.entries = slices.Insert(r.entries, i, e)
+	r.keys = slices.Insert(r.keys, i, keyOf(e.delta.ID))
 	if e.held {
 		r.have++
 	}
@@ -475,6 +487,10 @@ func (r *round) leaveOut(pick func(entry) bool) {
 		}
 		return out
 	})
+	r.keys = r.keys[:0]
+	for _, e := range r.entries {
+		r.keys = append(r.keys, keyOf(e.delta.ID))
+	}
 	r.memo++
 }
 

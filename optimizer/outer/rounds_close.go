@@ -67,15 +67,8 @@ func (r *round) held() int {
 	return r.have
 }
 
-// holds looks an author up, as a round of a large run has many.
 func (r *round) holds(a Author) bool {
-	i, _ := slices.BinarySearchFunc(r.entries, a, func(e entry, a Author) int { return compareAuthors(e.delta.Author, a) })
-	for ; i < len(r.entries) && r.entries[i].delta.Author == a; i++ {
-		if r.entries[i].held {
-			return true
-		}
-	}
-	return false
+	return r != nil && slices.ContainsFunc(r.of(a), func(e entry) bool { return e.held })
 }
 
 // graceOver says whether waiting has lasted long enough. With fewer deltas

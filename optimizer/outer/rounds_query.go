@@ -47,8 +47,8 @@ func (m *Rounds) Version(p int, rnd uint32) uint64 {
 // By are the deltas of one author in a round whose payload is held.
 func (m *Rounds) By(p int, rnd uint32, author Author) (out []Delta) {
 	if r, ok := m.frags[p].rounds[rnd]; ok {
-		for _, e := range r.entries {
-			if e.held && e.delta.Author == author {
+		for _, e := range r.of(author) {
+			if e.held {
 				out = append(out, e.delta)
 			}
 		}

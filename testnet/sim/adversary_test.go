@@ -248,7 +248,7 @@ func costOf(w *World) cost {
 		c.out += share * float64(n.BytesOut)
 		c.refolds += share * float64(n.Refolds)
 		c.installs += share * float64(n.Installs)
-		c.ledger += share * float64(len(n.disk.headers))
+		c.ledger += share * float64(len(n.disk.deltas))
 		c.peers += share * float64(len(n.machine.Gossip().Peers()))
 	}
 	return c

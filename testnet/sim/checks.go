@@ -61,7 +61,7 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 // no one can know of it, and no one can be misled.
 func (w *World) forgetUnseen(n *Node) {
 	for _, o := range n.disk.own {
-		seen := slices.ContainsFunc(w.nodes, func(p *Node) bool { return p != n && p.disk.headers[o.id] != nil })
+		seen := slices.ContainsFunc(w.nodes, func(p *Node) bool { return p != n && p.disk.deltas[o.id] != nil })
 		if !seen {
 			h := w.checks.ledger[o.id]
 			delete(w.checks.signed, slot{h.Author, h.Fragment, h.Round})

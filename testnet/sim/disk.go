@@ -17,8 +17,7 @@ import (
 // is durable after a commit, in order; the file of another's payload, or of a
 // base, may be found damaged after a power cut, as it is not synced.
 type disk struct {
-	payloads map[wire.Digest]*file
-	headers  map[wire.Digest]*wire.SignedHeader
+	deltas   map[wire.Digest]*file
 	own      []ownRecord
 	marks    []uint32
 	bases    []map[uint32]*outer.Tip // as in memory
@@ -31,8 +30,9 @@ type disk struct {
 	full     bool     // every write fails
 }
 
-// file is the payload of a delta.
+// file is the payload of a delta, with its header.
 type file struct {
+	header  *wire.SignedHeader // shared by all nodes
 	bytes   []byte
 	damaged bool
 	signed  bool // the bytes were held against a header, see disk.signed
@@ -48,7 +48,7 @@ const diskSpacing = 4
 
 func newDisk(fragments int) *disk {
 	d := &disk{
-		payloads: map[wire.Digest]*file{}, headers: map[wire.Digest]*wire.SignedHeader{},
+		deltas: map[wire.Digest]*file{},
 		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments),
 	}
 	for range fragments {
@@ -62,21 +62,19 @@ func newDisk(fragments int) *disk {
 // commit makes durable what was put so far.
 func (d *disk) commit() {
 	if !d.full {
+		clear(d.undo)
 		d.undo = d.undo[:0]
 	}
 }
 
-func (d *disk) put(id wire.Digest, h wire.SignedHeader, payload []byte) bool {
+func (d *disk) put(id wire.Digest, h *wire.SignedHeader, payload []byte) bool {
 	if d.full {
 		return false
 	}
-	f := &file{bytes: payload}
-	d.headers[id], d.payloads[id] = &h, f
+	f := &file{header: h, bytes: payload}
+	d.deltas[id] = f
 	d.unsynced = append(d.unsynced, f)
-	d.undo = append(d.undo, func() {
-		delete(d.headers, id)
-		delete(d.payloads, id)
-	})
+	d.undo = append(d.undo, func() { delete(d.deltas, id) })
 	return true
 }
 
@@ -85,7 +83,7 @@ func (d *disk) putOwn(e core.StoreOwn) bool {
 	if d.full {
 		return false
 	}
-	d.headers[e.ID], d.payloads[e.ID] = &e.Header, &file{bytes: e.Payload}
+	d.deltas[e.ID] = &file{header: &e.Header, bytes: e.Payload}
 	d.own = append(d.own, ownRecord{e.Seq, e.ID})
 	p := e.Header.Header.Fragment
 	d.marks[p] = max(d.marks[p], e.Header.Header.Round)
@@ -119,7 +117,7 @@ func (d *disk) putEvidence(e wire.Evidence) {
 
 // payload reads a payload; nil if it is damaged or not there.
 func (d *disk) payload(id wire.Digest) []byte {
-	f := d.payloads[id]
+	f := d.deltas[id]
 	if f == nil || f.damaged {
 		return nil
 	}
@@ -129,7 +127,7 @@ func (d *disk) payload(id wire.Digest) []byte {
 // signed says whether the payload of a header is what it signed. Bytes on disk do
 // not change but by damage, so one look is enough.
 func (d *disk) signed(id wire.Digest, h *wire.Header) bool {
-	f := d.payloads[id]
+	f := d.deltas[id]
 	if f == nil || f.damaged {
 		return false
 	}
@@ -139,15 +137,14 @@ func (d *disk) signed(id wire.Digest, h *wire.Header) bool {
 
 // drop forgets a delta whose payload is damaged.
 func (d *disk) drop(id wire.Digest) {
-	delete(d.payloads, id)
-	delete(d.headers, id)
+	delete(d.deltas, id)
 }
 
 // ownPayload reads an own delta back for the learner: the newest of that seq.
 func (d *disk) ownPayload(seq uint64) ([]byte, error) {
 	for _, o := range slices.Backward(d.own) {
 		if o.seq == seq {
-			return d.payloads[o.id].bytes, nil
+			return d.deltas[o.id].bytes, nil
 		}
 	}
 	return nil, fmt.Errorf("own delta %d is not on disk", seq)

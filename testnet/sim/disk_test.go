@@ -9,8 +9,8 @@ import (
 	"atoll/optimizer/outer"
 )
 
-func headerOf(round uint32) wire.SignedHeader {
-	return wire.SignedHeader{Header: wire.Header{Round: round}}
+func headerOf(round uint32) *wire.SignedHeader {
+	return &wire.SignedHeader{Header: wire.Header{Round: round}}
 }
 
 // A kill takes back what was not committed, in all parts, and nothing else.
@@ -28,8 +28,8 @@ func TestDiskCrash(t *testing.T) {
 	d.dropBase(0, 4)
 	d.putEvidence(wire.Evidence{})
 	d.crash()
-	if d.payload(wire.Digest{1}) == nil || d.payload(wire.Digest{2}) != nil || len(d.headers) != 1 || len(d.evidence) != 0 {
-		t.Errorf("payloads %v, headers %v, evidence %v", d.payloads, d.headers, d.evidence)
+	if d.payload(wire.Digest{1}) == nil || d.payload(wire.Digest{2}) != nil || len(d.deltas) != 1 || len(d.evidence) != 0 {
+		t.Errorf("deltas %v, evidence %v", d.deltas, d.evidence)
 	}
 	if len(d.bases[0]) != 1 || d.bases[0][4] == nil || !d.written[0][4] {
 		t.Errorf("bases %v", d.bases[0])
@@ -43,7 +43,7 @@ func TestDiskCrash(t *testing.T) {
 func TestDiskOwnDeltaIsDurable(t *testing.T) {
 	d := newDisk(1)
 	d.put(wire.Digest{1}, headerOf(1), []byte("a"))
-	if !d.putOwn(core.StoreOwn{ID: wire.Digest{2}, Header: headerOf(3), Payload: []byte("b"), Seq: 7}) {
+	if !d.putOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7}) {
 		t.Fatal("not stored")
 	}
 	d.crash()
@@ -57,7 +57,7 @@ func TestDiskPowerCut(t *testing.T) {
 	d := newDisk(1)
 	for i := range byte(200) {
 		d.put(wire.Digest{1, i}, headerOf(1), []byte{i})
-		d.putOwn(core.StoreOwn{ID: wire.Digest{2, i}, Header: headerOf(1), Payload: []byte{i}, Seq: uint64(i)})
+		d.putOwn(core.StoreOwn{ID: wire.Digest{2, i}, Header: *headerOf(1), Payload: []byte{i}, Seq: uint64(i)})
 	}
 	damaged := d.powerCut(rand.New(rand.NewPCG(1, 1)))
 	lost := 0
@@ -88,7 +88,7 @@ func TestDiskFull(t *testing.T) {
 	d.keepRound(0, &outer.Tip{Round: 5}, nil)
 	d.commit()
 	d.crash()
-	if len(d.payloads) != 0 || len(d.rounds[0]) != 0 {
-		t.Errorf("what was not committed stayed: %v %v", d.payloads, d.rounds[0])
+	if len(d.deltas) != 0 || len(d.rounds[0]) != 0 {
+		t.Errorf("what was not committed stayed: %v %v", d.deltas, d.rounds[0])
 	}
 }

@@ -202,7 +202,7 @@ func (n *Node) replay(p int) {
 
 // damagedLedger says that a power cut damaged a payload that was not needed since.
 func (n *Node) damagedLedger() bool {
-	for _, f := range n.disk.payloads {
+	for _, f := range n.disk.deltas {
 		if f.damaged {
 			return true
 		}

@@ -37,7 +37,7 @@ func (d *disk) empty() bool {
 			return false
 		}
 	}
-	return len(d.headers) == 0
+	return len(d.deltas) == 0
 }
 
 // fitting returns the newest kept tip that its round's record confirms, and the
@@ -77,7 +77,8 @@ func (d *disk) history(p int, tip *outer.Tip, oldest, union uint32) []outer.Link
 
 func (d *disk) held(p int, base uint32) []outer.Delta {
 	var held []outer.Delta
-	for id, h := range d.headers {
+	for id, f := range d.deltas {
+		h := f.header
 		if int(h.Header.Fragment) == p && h.Header.Round > base {
 			held = append(held, core.DeltaOf(id, h.Header))
 		}
@@ -89,7 +90,7 @@ func (d *disk) held(p int, base uint32) []outer.Delta {
 func (d *disk) ownOf(p int, closed, union uint32) []outer.OwnDelta {
 	var own []outer.OwnDelta
 	for _, o := range d.own {
-		h := d.headers[o.id].Header
+		h := d.deltas[o.id].header.Header
 		if int(h.Fragment) == p && h.Round+union > closed {
 			own = append(own, outer.OwnDelta{Seq: o.seq, Delta: core.DeltaOf(o.id, h)})
 		}
@@ -108,7 +109,7 @@ func (n *Node) restore(saved []outer.Restored) {
 	for p, s := range saved {
 		headers := map[wire.Digest]wire.SignedHeader{}
 		for _, d := range s.Held {
-			headers[wire.Digest(d.ID)] = *n.disk.headers[wire.Digest(d.ID)]
+			headers[wire.Digest(d.ID)] = *n.disk.deltas[wire.Digest(d.ID)].header
 		}
 		folded, err := n.machine.Restore(n.clock(), p, s, headers)
 		if err == nil {
@@ -128,7 +129,7 @@ func (n *Node) ownWork(p int, own []outer.OwnDelta, folded []uint64) []outer.Own
 		in := slices.Contains(folded, o.Seq)
 		work = append(work, outer.Own{Seq: o.Seq, Base: o.Delta.Base, Steps: o.Delta.Steps, Tokens: o.Delta.Tokens, Folded: in})
 		if n.shadow != nil {
-			n.shadow[p].restored(o.Seq, n.decode(p, n.disk.payloads[wire.Digest(o.Delta.ID)].bytes), in)
+			n.shadow[p].restored(o.Seq, n.decode(p, n.disk.deltas[wire.Digest(o.Delta.ID)].bytes), in)
 		}
 	}
 	return work

@@ -40,8 +40,8 @@ func TestTwoRoutesOneResult(t *testing.T) {
 // deliveries are all deltas that a node holds, by round.
 func (w *World) deliveries() (all []delivery) {
 	n := w.first()
-	for id, h := range n.disk.headers {
-		all = append(all, delivery{id, wire.Message{Header: h, Inline: n.disk.payload(id)}})
+	for id, f := range n.disk.deltas {
+		all = append(all, delivery{id, wire.Message{Header: f.header, Inline: n.disk.payload(id)}})
 	}
 	slices.SortFunc(all, func(a, b delivery) int {
 		x, y := a.open.Header.Header, b.open.Header.Header

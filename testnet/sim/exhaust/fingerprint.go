@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"atoll/gossip"
+	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 )
@@ -47,6 +48,9 @@ var constant = []reflect.Type{
 // idle names fields that decide nothing: the learner's scratch memory, and memory of
 // what was computed, which changes nothing but time.
 var idle = map[string]bool{"values": true, "sum": true, "memo": true}
+
+// shared is what several may point to, or each to its own copy, as it never changes.
+var shared = reflect.TypeFor[*wire.SignedHeader]()
 
 // walker hashes everything that can be reached from a value, fields that are not
 // exported included. What functions have captured it cannot see: in the cores
@@ -149,6 +153,10 @@ func (w *walker) fields(v reflect.Value) {
 func (w *walker) pointer(v reflect.Value) {
 	if v.IsNil() {
 		w.mix(4)
+		return
+	}
+	if v.Type() == shared {
+		w.value(v.Elem())
 		return
 	}
 	if n, again := w.met[v.Pointer()]; again {

@@ -330,7 +330,7 @@ func (n *node) storeDelta(e core.StoreDelta) {
 		n.machine.Invalid(n.clock, e.ID, err)
 		return
 	}
-	n.disk.headers[e.ID], n.disk.payloads[e.ID] = e.Header, e.Payload
+	n.disk.headers[e.ID], n.disk.payloads[e.ID] = *e.Header, e.Payload
 	n.machine.Stored(n.clock, e.ID)
 }
 

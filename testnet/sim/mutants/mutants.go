@@ -14,9 +14,20 @@ type Edit struct{ File, Old, New string }
 func All() []Mutant {
 	return []Mutant{
 		{"unsorted fold", "seed-0", []Edit{
-			{"optimizer/outer/rounds.go", `	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
-`, `	i := len(r.entries)
-`},
+			{"optimizer/outer/rounds.go", `			out = append(out, e.delta)
+		}
+	}
+	return out
+}
+
+func compareAuthors`, `			out = append(out, e.delta)
+		}
+	}
+	first := int(r.memo) % len(out) // by how they arrived
+	return append(out[first:], out[:first]...)
+}
+
+func compareAuthors`},
 			{"optimizer/outer/fold.go", `	slices.SortFunc(sorted, func(a, b Contribution) int {
 		if c := compareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
 			return c
