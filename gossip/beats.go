@@ -103,9 +103,9 @@ func (b *beats) digestsAt(rounds []uint32) (chain, state wire.Digest, ok bool) {
 	return wire.Sum(chains), state, true
 }
 
-// receive keeps a verified beat and compares it. It returns the author's
+// receive keeps a verified beat, which nobody changes, and compares it. It returns the author's
 // entry if the beat is news.
-func (b *beats) receive(beat wire.Beat) *peer {
+func (b *beats) receive(beat *wire.Beat) *peer {
 	if beat.Author == b.cfg.Self {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 		return nil
 	}
 	p := b.ensure(beat.Author, false)
-	if p == nil || p.beat != nil && !newer(beat, *p.beat) && !b.survives(p, beat) {
+	if p == nil || p.beat != nil && !newer(beat, p.beat) && !b.survives(p, beat) {
 		return nil
 	}
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
@@ -123,7 +123,7 @@ func (b *beats) receive(beat wire.Beat) *peer {
 	if p.beat == nil || p.beat.State != beat.State {
 		b.peers.memo.turned++
 	}
-	p.beat, p.beatAt, p.reached = &beat, b.now, max(p.reached, beat.Folded)
+	p.beat, p.beatAt, p.reached = beat, b.now, max(p.reached, beat.Folded)
 	p.gossips()
 	b.hear(p)
 	b.compare(p)
@@ -134,13 +134,13 @@ func (b *beats) receive(beat wire.Beat) *peer {
 // key, has left or fallen silent: the earlier one is still at work, and must not
 // be taken for gone. A beat that is late, or recorded and sent again, shows less than
 // the peer has shown since.
-func (b *beats) survives(p *peer, beat wire.Beat) bool {
+func (b *beats) survives(p *peer, beat *wire.Beat) bool {
 	gone := p.beat.State == wire.Leaving || p.silent
 	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.reached
 }
 
 // newer orders the beats of one author, across restarts.
-func newer(a, b wire.Beat) bool {
+func newer(a, b *wire.Beat) bool {
 	if a.Incarnation != b.Incarnation {
 		return a.Incarnation > b.Incarnation
 	}

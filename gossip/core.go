@@ -142,13 +142,13 @@ func (c *Core) Received(now Time, from wire.PeerID, m wire.Message) {
 	case m.Header != nil:
 		c.header(from, m.Header, m.Inline)
 	case m.Beat != nil:
-		c.beat(*m.Beat)
+		c.beat(m.Beat)
 	case m.Evidence != nil:
 		c.evidence.received(*m.Evidence)
 	}
 }
 
-func (c *Core) beat(b wire.Beat) {
+func (c *Core) beat(b *wire.Beat) {
 	p := c.beats.receive(b)
 	if p == nil {
 		return

@@ -108,7 +108,7 @@ func (fold *folding) admit(set []Contribution) {
 
 // keep makes fold.set the contributions that pass check, the others are refused.
 func (fold *folding) keep(set []Contribution, check func(Contribution) error) {
-	fold.set = nil
+	fold.set = make([]Contribution, 0, len(set))
 	for _, c := range set {
 		if err := check(c); err != nil {
 			fold.refused = append(fold.refused, Refusal{ID: c.Delta.ID, Err: err})

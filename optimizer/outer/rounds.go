@@ -442,6 +442,9 @@ func (r *round) by(a Author) bool { return len(r.of(a)) > 0 }
 
 // hollow counts the entries whose payload is not held and may never come.
 func (r *round) hollow() (n int) {
+	if len(r.entries) < maxHollow {
+		return 0 // too few to matter
+	}
 	for _, e := range r.entries {
 		if !e.held && !e.vouched {
 			n++

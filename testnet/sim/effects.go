@@ -202,6 +202,7 @@ func (n *Node) foldAll(e outer.WantFold, tip *outer.Tip) (made []*outer.Tip, ok 
 // read gets the payloads of a set from the disk. One that is damaged is said to
 // be lost, and fetched again.
 func (n *Node) read(set []outer.Delta) (contributions []outer.Contribution, ok bool) {
+	contributions = make([]outer.Contribution, 0, len(set))
 	for _, d := range set {
 		payload := n.disk.payload(wire.Digest(d.ID))
 		if payload == nil {
