@@ -11,6 +11,16 @@ func gflops(b *testing.B, flops float64) {
 	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
+// BenchmarkMultiplyAdds is the yardstick of `atoll bench`.
+func BenchmarkMultiplyAdds(b *testing.B) {
+	for _, k := range available() {
+		b.Run(k.name, func(b *testing.B) {
+			defer swap(k)()
+			gflops(b, MultiplyAdds(b.N)/float64(b.N))
+		})
+	}
+}
+
 // BenchmarkPeak runs one tile over operands that stay in the first cache: the most
 // that the multipliers of one core give, to read BenchmarkGemm beside.
 func BenchmarkPeak(b *testing.B) {

@@ -31,6 +31,8 @@ type kernel struct {
 	swiglu      func(dst, gate, up []float32)
 	swigluGrad  func(dGate, dUp, dOut, gate, up []float32)
 	adamw       func(p, g, m, v []float32, coef *[7]float32)
+
+	peak *peakLoop // nil where there is none; see MultiplyAdds
 }
 
 // plain is the judge of the other kernels.

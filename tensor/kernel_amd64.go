@@ -18,6 +18,7 @@ func fastKernels() []kernel {
 			mul: mulAVX512, addMul: addMulAVX512, softmaxGrad: softmaxGradAVX512, rotate: rotateAVX512,
 			exp: expAVX512, expSum: expSumAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512,
 			adamw: adamwAVX512,
+			peak:  &peakLoop{peakAVX512, 2 * peakSums * 16},
 		})
 	}
 	return append(list, kernel{
@@ -26,6 +27,7 @@ func fastKernels() []kernel {
 		mul: mulAVX2, addMul: addMulAVX2, softmaxGrad: softmaxGradAVX2, rotate: rotateAVX2,
 		exp: expAVX2, expSum: expSumAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2,
 		adamw: adamwAVX2,
+		peak:  &peakLoop{peakAVX2, 2 * peakSums * 8},
 	})
 }
 
@@ -34,3 +36,6 @@ var (
 	tileAVX512 = tile{rows: 14, cols: 32, multiply: gemmTileAVX512, packColumns: packColumnsAVX512}
 	tileAVX2   = tile{rows: 6, cols: 16, multiply: gemmTileAVX2, packColumns: packColumnsAVX2}
 )
+
+// peakSums is how many registers the generated peak loops add to in a round.
+const peakSums = 12

@@ -10,8 +10,12 @@ func fastKernels() []kernel {
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
 		adamw: adamwNEON,
+		peak:  &peakLoop{peakNEON, 2 * peakSums * 4},
 	}}
 }
 
 // tileNEON fills 24 of 32 vector registers with sums.
 var tileNEON = tile{rows: 6, cols: 16, byRows: true, multiply: gemmTileNEON, packColumns: packColumnsNEON}
+
+// peakSums is how many registers the generated peak loop adds to in a round.
+const peakSums = 24

@@ -37,6 +37,7 @@ func generate(dir string) error {
 		{"gemm", emitGemm, emitNEONGemm},
 		{"pack", emitPack, emitNEONPack},
 		{"vector", emitVector, emitNEONVector},
+		{"peak", emitPeak, emitNEONPeak},
 	}
 	for _, g := range groups {
 		base := filepath.Join(dir, g.name)
