@@ -43,7 +43,3 @@ func ImportKey(dir string, key ed25519.PrivateKey) error {
 	}
 	return nil
 }
-
-// RSSBytes is the memory that this process occupies, 0 if the system does not
-// say.
-func RSSBytes() uint64 { return rssBytes() }

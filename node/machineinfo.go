@@ -41,6 +41,10 @@ func memoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
 // rssBytes is the memory that this process occupies, 0 if the system does not say.
 func rssBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }
 
+// PeakRSSBytes is the most memory that this process has occupied, 0 if the system does not
+// say.
+func PeakRSSBytes() uint64 { return procValue("/proc/self/status", "VmHWM:") }
+
 // openFiles is how many descriptors this process has open, 0 if the system does
 // not say.
 func openFiles() int {

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Child is a command that measures in a process of its own and answers with one JSON
+// object, the last line of its stdout.
+type Child struct {
+	Name string   // in errors
+	Args []string // the program first
+}
+
+// pipeWait bounds the wait for what a killed child has itself started.
+const pipeWait = time.Second
+
+// Ask runs the command and decodes its answer. The error holds the last line of its
+// stderr, where programs say what went wrong.
+func (c Child) Ask(ctx context.Context, answer any) error {
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env, cmd.WaitDelay = childEnv(os.Environ()), pipeWait
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return c.explain(err, lastLine(stderr.String()))
+	}
+	line := lastLine(stdout.String())
+	if err := json.Unmarshal([]byte(line), answer); err != nil {
+		return fmt.Errorf("%s: its last line is %.100q, not a JSON object: %w", c.Name, line, err)
+	}
+	return nil
+}
+
+func (c Child) explain(err error, said string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%s: there is no program %s: %w", c.Name, c.Args[0], err)
+	case said != "":
+		return fmt.Errorf("%s: %w: %s", c.Name, err, said)
+	}
+	return fmt.Errorf("%s: %w", c.Name, err)
+}
+
+// childEnv leaves out the settings that are meant for the parent, whose flags say
+// everything, but for the kernel.
+func childEnv(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		return strings.HasPrefix(v, "ATOLL_") && !strings.HasPrefix(v, "ATOLL_KERNEL=")
+	})
+}
+
+// lastLine is the last line that is not empty.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

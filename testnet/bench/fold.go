@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+	"atoll/tensor/codec"
+)
+
+// Fold is what it costs to close a round of one fragment.
+type Fold struct {
+	Bench      string  `json:"bench"` // "fold"
+	Deltas     int     `json:"deltas"`
+	Params     int     `json:"params"` // of the fragment
+	Codec      string  `json:"codec"`
+	MsPerFold  float64 `json:"ms_per_fold"` // payloads are there, encoded
+	FoldSpread float64 `json:"fold_spread"`
+	MsDecode   float64 `json:"ms_decode"` // each payload once, and nothing else
+	OverDecode float64 `json:"fold_over_decode"`
+}
+
+// Adopt is what it costs a learner to move a fragment to a tip that folded its own delta.
+type Adopt struct {
+	Bench      string  `json:"bench"` // "adopt"
+	Params     int     `json:"params"`
+	MsPerAdopt float64 `json:"ms_per_adopt"`
+	PerS       float64 `json:"gparam_per_s"`
+	Spread     float64 `json:"spread"`
+}
+
+// FoldSizes are the numbers of deltas that are folded.
+var FoldSizes = []int{1, 4, 8, 16}
+
+// foldTensors square matrices of foldSide make a fragment of a million values.
+const (
+	foldTensors = 16
+	foldSide    = 256
+)
+
+// foldRig is a run of one fragment, and the deltas of its first round.
+type foldRig struct {
+	params outer.Params
+	plan   outer.Plan
+	tip    *outer.Tip
+	set    []outer.Contribution
+}
+
+func newFoldRig(deltas int) (*foldRig, error) {
+	specs := make([]tensor.Spec, foldTensors)
+	for i := range specs {
+		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{foldSide, foldSide}}
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	r := &foldRig{params: outer.Defaults(1, 1<<40, 0), plan: outer.NewPlan(tensor.Layout(specs), 1)}
+	f := r.plan[0]
+	r.tip = outer.Genesis(f, normal(rng, f.Len, 1), r.params)
+	for i := range deltas {
+		payload, err := codec.Encode(r.params.Codec, normal(rng, f.Len, progress))
+		if err != nil {
+			return nil, err
+		}
+		r.set = append(r.set, r.contribution(i, payload))
+	}
+	return r, nil
+}
+
+// contribution is the delta of author i for the round after the tip.
+func (r *foldRig) contribution(i int, payload []byte) outer.Contribution {
+	author := outer.Author(wire.Sum(binary.LittleEndian.AppendUint64(nil, uint64(i))))
+	return outer.Contribution{Payload: payload, Delta: outer.Delta{
+		ID: author, Author: author, Round: r.tip.Round + 1, Base: r.tip.Round, Steps: 24, Tokens: 24 * 512,
+		Precision: outer.PrecisionF32, Codec: r.params.Codec, Size: len(payload),
+	}}
+}
+
+// Folds measures the fold of some numbers of deltas.
+func Folds(ctx context.Context, m Meter, sizes []int) ([]Fold, error) {
+	var results []Fold
+	for _, n := range sizes {
+		m.note(fmt.Sprintf("fold, number of deltas: %d", n))
+		r, err := newFoldRig(n)
+		if err != nil {
+			return nil, fmt.Errorf("fold: %w", err)
+		}
+		fold, err := m.repeat(ctx, r.fold)
+		if err != nil {
+			return nil, fmt.Errorf("fold: %w", err)
+		}
+		decode, err := m.repeat(ctx, r.decode())
+		if err != nil {
+			return nil, fmt.Errorf("fold: %w", err)
+		}
+		results = append(results, Fold{
+			Bench: "fold", Deltas: n, Params: r.plan[0].Len, Codec: r.params.Codec.String(),
+			MsPerFold: 1000 * fold.Median, FoldSpread: fold.Spread,
+			MsDecode: 1000 * decode.Median, OverDecode: fold.Median / decode.Median,
+		})
+	}
+	return results, nil
+}
+
+func (r *foldRig) fold() error {
+	_, _, err := r.next()
+	return err
+}
+
+// next folds the round, and makes sure that all of it was folded.
+func (r *foldRig) next() (*outer.Tip, outer.Result, error) {
+	tip, result, err := outer.Fold(r.params, r.plan[0], r.tip, r.tip.Round+1, r.set)
+	if err == nil && len(result.Refused) > 0 {
+		err = result.Refused[0].Err
+	}
+	return tip, result, err
+}
+
+// decode decodes each payload once.
+func (r *foldRig) decode() func() error {
+	values := make([]float32, r.plan[0].Len)
+	return func() error {
+		for _, c := range r.set {
+			if err := codec.Decode(c.Payload, len(values), values); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Adoptions measures how a learner that contributed moves to the next tip. It goes there
+// and back: either way the anchors' difference and one payload are added to its parameters.
+func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
+	m.note("adopt")
+	r, err := newFoldRig(1)
+	if err != nil {
+		return Adopt{}, fmt.Errorf("adopt: %w", err)
+	}
+	next, _, err := r.next()
+	if err != nil {
+		return Adopt{}, fmt.Errorf("adopt: %w", err)
+	}
+	learner, own, err := r.learner()
+	if err != nil {
+		return Adopt{}, fmt.Errorf("adopt: %w", err)
+	}
+	s, err := m.repeat(ctx, func() error {
+		if err := learner.Adopt(0, next, own, nil, nil); err != nil {
+			return err
+		}
+		return learner.Adopt(0, r.tip, nil, own, nil)
+	})
+	n := r.plan[0].Len
+	return Adopt{
+		Bench: "adopt", Params: n, MsPerAdopt: 1000 * s.Median / 2,
+		PerS: float64(n) / 1e9 / (s.Median / 2), Spread: s.Spread,
+	}, err
+}
+
+// learner returns one at the rig's tip with an own delta in flight.
+func (r *foldRig) learner() (l *outer.Learner, own []uint64, err error) {
+	read := func(uint64) ([]byte, error) { return r.set[0].Payload, nil }
+	l = outer.NewLearner(r.params, r.plan, make([]float32, r.plan[0].Len), []*outer.Tip{r.tip}, read)
+	err = l.Restore(0, []outer.Own{{Seq: 1, Steps: 24, Tokens: 24 * 512}})
+	return l, []uint64{1}, err
+}

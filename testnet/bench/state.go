@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor/llama"
+)
+
+// State is the memory that training takes for each parameter, found by allocating it.
+type State struct {
+	Bench    string  `json:"bench"` // "state"
+	Model    string  `json:"model"`
+	Trainer  float64 `json:"trainer_bytes_per_param"` // parameters, gradients, two moments
+	Outer    float64 `json:"outer_bytes_per_param"`   // anchors of the newest tips, a learner's buffers
+	Training float64 `json:"bytes_per_param"`         // both; activations come on top
+}
+
+// stateFragments is P of the tiny model.
+const stateFragments = 8
+
+// MeasureState allocates a trainer and a learner of tiny.
+func MeasureState(ctx context.Context, m Meter) (State, error) {
+	m.note("training state")
+	cfg := trainer.Config{Model: llama.Tiny, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
+	data := corpus.New("noise", make([]byte, 1<<16))
+	var (
+		built   *trainer.Builtin
+		learner *outer.Learner
+		err     error
+	)
+	inner := grown(func() { built, err = trainer.New(cfg, data) }) - cfg.Model.WorkspaceBytes(1)
+	if err != nil {
+		return State{}, fmt.Errorf("state: %w", err)
+	}
+	around := grown(func() { learner = learnerOf(built) })
+	runtime.KeepAlive(built)
+	runtime.KeepAlive(learner)
+	params := float64(cfg.Model.Params())
+	s := State{Bench: "state", Model: "tiny", Trainer: float64(inner) / params, Outer: float64(around) / params}
+	s.Training = s.Trainer + s.Outer
+	return s, ctx.Err()
+}
+
+// learnerOf makes a learner at the genesis tips of a trainer's parameters.
+func learnerOf(built *trainer.Builtin) *outer.Learner {
+	p := outer.Defaults(stateFragments, 1<<40, 0)
+	plan := outer.NewPlan(built.Slab().Views, stateFragments)
+	tips := make([]*outer.Tip, len(plan))
+	for i, f := range plan {
+		anchor := make([]float32, f.Len)
+		f.Gather(built.Params(), anchor)
+		tips[i] = outer.Genesis(f, anchor, p)
+	}
+	return outer.NewLearner(p, plan, built.Params(), tips, nil)
+}
+
+// grown is by how many bytes the heap grows for what f leaves behind.
+func grown(f func()) int64 {
+	before := heapBytes()
+	f()
+	return heapBytes() - before
+}
+
+// heapBytes collects twice: what pools hold survives the first time.
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}

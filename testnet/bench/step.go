@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+
+	"atoll/node"
+	"atoll/optimizer/trainer"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// Step is the speed of training steps: forward, backward, clipping, AdamW.
+type Step struct {
+	Bench         string  `json:"bench"` // "step"
+	Model         string  `json:"model"`
+	Threads       int     `json:"threads"`
+	Params        int     `json:"params"`
+	Batch         int     `json:"batch"` // rows
+	Context       int     `json:"context"`
+	Kernel        string  `json:"kernel"`
+	Steps         int     `json:"steps"`        // timed
+	TokensPerS    float64 `json:"tokens_per_s"` // at the median
+	MsPerStep     float64 `json:"ms_per_step"`  // median
+	FLOPsFraction float64 `json:"flops_fraction"`
+	PeakGFLOPPerS float64 `json:"peak_gflop_per_s"`    // of these threads, f32
+	RSSBytes      uint64  `json:"rss_bytes,omitempty"` // the most that the process has occupied
+}
+
+// StepConfig is which step to measure.
+type StepConfig struct {
+	Name    string // of the model
+	Model   llama.Config
+	Batch   int // rows; 0 = the shared benchmark's
+	Threads int // 0 = one per core
+}
+
+// FLOPsPerToken is the work that a training step owes each token: 6 for every parameter,
+// of which 4 are for the gradients, and 6 L T D for the scores and values of causal
+// attention, where on average half of the context is seen. Work that an implementation
+// does twice does not count.
+func FLOPsPerToken(c llama.Config) float64 {
+	return 6*float64(c.Params()) + 6*float64(c.Layers)*float64(c.Context)*float64(c.Hidden)
+}
+
+// SharedBatch is the batch of the shared benchmark.
+func SharedBatch(c llama.Config) int {
+	switch c {
+	case llama.Tiny:
+		return 16
+	case llama.Small:
+		return 8
+	}
+	return 2
+}
+
+// Steps measures training steps on random bytes. The memory is that of the whole process:
+// give each measurement one of its own where that matters.
+func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
+	if c.Batch == 0 {
+		c.Batch = SharedBatch(c.Model)
+	}
+	peak, err := MeasurePeak(ctx, c.Threads)
+	if err != nil {
+		return Step{}, fmt.Errorf("step: %w", err)
+	}
+	m.note(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
+	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}
+	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, time.Now)
+	if err != nil {
+		return Step{}, err
+	}
+	return Step{
+		Bench: "step", Model: c.Name, Threads: tensor.Threads(), Params: c.Model.Params(),
+		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.Kernel(),
+		Steps: speed.Steps, TokensPerS: speed.TokensPerSecond, MsPerStep: speed.Step.Seconds() * 1000,
+		FLOPsFraction: FLOPsPerToken(c.Model) * speed.TokensPerSecond / (peak.GFLOPPerS * 1e9),
+		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: peakRSS(),
+	}, nil
+}
+
+// peakRSS is the most memory that this process has occupied, 0 if the system does not say.
+func peakRSS() uint64 {
+	if n := node.PeakRSSBytes(); n > 0 {
+		return n
+	}
+	var usage syscall.Rusage
+	if runtime.GOOS != "darwin" || syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return uint64(usage.Maxrss) // bytes there
+}
