@@ -2,121 +2,156 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
-	"atoll/node"
-	"atoll/node/status"
-	"atoll/optimizer/trainer"
-	"atoll/tensor"
-	"atoll/tensor/llama"
+	"atoll/testnet/bench"
 )
 
 const benchHelp = `
-Measures what this machine can do.
+Measures what this machine can do. Every figure is a median after a warm-up, beside its spread (how far apart the middle half of the measurements lies, of the median); peaks are the best of many.
 
+    atoll bench
     atoll bench step --model tiny --threads 1 --seconds 8 --json`
 
 // BenchCmd is `atoll bench`.
 type BenchCmd struct {
-	Step BenchStepCmd `cmd:"" help:"Training steps: forward, backward, optimizer."`
+	Gemm  BenchGemmCmd  `cmd:"" help:"Matrix products, beside the peak of the cores."`
+	Step  BenchStepCmd  `cmd:"" help:"Training steps: forward, backward, AdamW; also beside PyTorch's."`
+	Codec BenchCodecCmd `cmd:"" help:"Encoding and decoding of deltas."`
+	Fold  BenchFoldCmd  `cmd:"" help:"Folding deltas, adopting the result, memory for each parameter."`
+	Disk  BenchDiskCmd  `cmd:"" help:"Synced writes, and what keeping a delta costs."`
+	Link  BenchLinkCmd  `cmd:"" help:"Requests between two nodes on this machine."`
+	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these, for a short time each."`
 }
 
 // Help implements kong.HelpProvider.
 func (*BenchCmd) Help() string { return benchHelp }
 
-const benchStepHelp = `
-Times training steps on random bytes and reports the median. The batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base.
-
-    atoll bench step --model tiny --threads 1 --seconds 8
-    atoll bench step --model small --optimizer muon --json`
-
-// BenchStepCmd is `atoll bench step`.
-type BenchStepCmd struct {
-	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Threads   int     `help:"Threads to train with. Default: one per core." placeholder:"N"`
-	Seconds   float64 `help:"How long to measure." default:"8"`
-	Batch     int     `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
-	Optimizer string  `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	JSON      bool    `name:"json" help:"Answer with one JSON object."`
+// benchRun is one call of `atoll bench`: how things are measured, and where the answer goes.
+type benchRun struct {
+	out    *console
+	json   bool
+	meter  bench.Meter
+	tables int // printed
 }
 
-// Help implements kong.HelpProvider.
-func (*BenchStepCmd) Help() string { return benchStepHelp }
-
-// benchedStep is the answer of `atoll bench step`.
-type benchedStep struct {
-	Model           string  `json:"model"`
-	Threads         int     `json:"threads"`
-	Params          int     `json:"params"`
-	Batch           int     `json:"batch"`
-	Context         int     `json:"context"`
-	Kernel          string  `json:"kernel"`
-	Optimizer       string  `json:"optimizer"`
-	Steps           int     `json:"steps"` // timed
-	TokensPerSecond float64 `json:"tokens_per_s"`
-	MsPerStep       float64 `json:"ms_per_step"` // median
-	RSSBytes        uint64  `json:"rss_bytes,omitempty"`
-}
-
-// benchSteps is the least number of timed steps, so that there is a median.
-const benchSteps = 3
-
-// maxSeconds bounds a benchmark to a day.
+// maxSeconds bounds a measurement to a day.
 const maxSeconds = 86400
 
-// Run times the steps.
-func (c *BenchStepCmd) Run(ctx context.Context, out *console) error {
-	sizes, err := node.ModelConfig(c.Model)
-	if err != nil {
-		return err
+// errInterrupted says that the answer is not whole.
+var errInterrupted = errors.New("interrupted: what was measured before stands above")
+
+// benchmark calls measure with what it needs; seconds is for one thing that is measured.
+func benchmark(ctx context.Context, out *console, json bool, seconds float64, measure func(context.Context, *benchRun) error) error {
+	if !(seconds >= 0 && seconds <= maxSeconds) {
+		return badUsage("--seconds is %v; use 0 to %d", seconds, maxSeconds)
 	}
-	if !(c.Seconds >= 0 && c.Seconds <= maxSeconds) {
-		return badUsage("--seconds is %v; use 0 to %d", c.Seconds, maxSeconds)
+	stages := newStages(out, stagesEvery)
+	defer stages.end()
+	err := measure(ctx, &benchRun{out: out, json: json, meter: bench.Meter{For: duration(seconds), Note: stages.note}})
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
 	}
-	if c.Batch < 0 {
-		return badUsage("--batch is %d; use 1 or more", c.Batch)
-	}
-	if err := setThreads(c.Threads); err != nil {
-		return err
-	}
-	batch := c.Batch
-	if batch == 0 {
-		batch = benchBatch(sizes)
-	}
-	cfg := trainer.Config{Model: sizes, Batch: batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}
-	cfg.Optim.Name, cfg.Optim.Momentum = c.Optimizer, trainer.DefaultMomentum
-	speed, err := trainer.Measure(ctx, cfg, benchSteps, time.Duration(c.Seconds*float64(time.Second)), time.Now)
-	if err != nil {
-		return err
-	}
-	return c.print(out, benchedStep{
-		Model: c.Model, Threads: tensor.Threads(), Params: sizes.Params(), Batch: batch, Context: sizes.Context,
-		Kernel: tensor.Kernel(), Optimizer: c.Optimizer, Steps: speed.Steps, TokensPerSecond: speed.TokensPerSecond,
-		MsPerStep: speed.Step.Seconds() * 1000, RSSBytes: node.RSSBytes(),
-	})
+	return err
 }
 
-// benchBatch is the batch of the shared benchmark.
-func benchBatch(c llama.Config) int {
-	switch c {
-	case llama.Tiny:
-		return 16
-	case llama.Small:
-		return 8
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// show prints results: as a line of JSON each, or under a title as the rows of a table.
+func show[T any](r *benchRun, title string, header []string, results []T, row func(T) []string) error {
+	if r.json {
+		for _, x := range results {
+			if err := r.out.json(x); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return 2
+	if r.tables++; r.tables > 1 {
+		r.out.answer("")
+	}
+	if title != "" {
+		r.out.answer("%s", title)
+	}
+	rows := [][]string{header}
+	for _, x := range results {
+		rows = append(rows, row(x))
+	}
+	return table(r.out.out, rows...)
 }
 
-func (c *BenchStepCmd) print(out *console, r benchedStep) error {
-	if c.JSON {
-		return out.json(r)
+// threadCounts checks a list of threads; 0 is one per core, and so is an empty list, after
+// the counts that go before by default.
+func threadCounts(list []int, before ...int) ([]int, error) {
+	cores := runtime.GOMAXPROCS(0)
+	if len(list) == 0 {
+		for _, n := range before {
+			if n < cores {
+				list = append(list, n)
+			}
+		}
+		return append(list, cores), nil
 	}
-	return table(out.out,
-		[]string{"MODEL", "PARAMS", "THREADS", "KERNEL", "OPTIMIZER", "BATCH", "TOKENS/S", "MS/STEP", "MEMORY"},
-		[]string{
-			r.Model, big(float64(r.Params)), fmt.Sprint(r.Threads), r.Kernel, r.Optimizer, fmt.Sprintf("%d x %d", r.Batch, r.Context),
-			fmt.Sprintf("%.0f", r.TokensPerSecond), fmt.Sprintf("%.1f", r.MsPerStep), status.Bytes(float64(r.RSSBytes)),
-		},
-	)
+	counts := make([]int, len(list))
+	for i, n := range list {
+		switch counts[i] = n; {
+		case n < 0:
+			return nil, badUsage("--threads is %d; use 1 or more, or leave it out for one per core", n)
+		case n == 0:
+			counts[i] = cores
+		}
+	}
+	return counts, nil
+}
+
+func threadsText(n int) string { return plural(n, "thread", "threads") }
+
+// share writes a fraction as a percentage.
+func share(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+
+// stagesEvery is the time between two lines about what is measured; who waits for less
+// needs none.
+const stagesEvery = 2 * time.Second
+
+// stages says on stderr what is measured, to those who have waited for a while.
+type stages struct {
+	out   *console
+	every time.Duration
+	timer *time.Timer
+
+	mu   sync.Mutex
+	what string
+	last time.Time // of the last line, or the beginning
+	over bool
+}
+
+func newStages(out *console, every time.Duration) *stages {
+	s := &stages{out: out, every: every, last: time.Now()}
+	s.timer = time.AfterFunc(every, func() { s.note("") })
+	return s
+}
+
+// note says what is measured from now on; empty is what was before.
+func (s *stages) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if what != "" {
+		s.what = what
+	}
+	if s.over || s.what == "" || time.Since(s.last) < s.every {
+		return
+	}
+	s.last = time.Now()
+	s.out.say("measuring %s", s.what)
+}
+
+func (s *stages) end() {
+	s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/testnet/bench"
+)
+
+const benchCodecHelp = `
+Times every codec on a million normal values: how fast one core encodes them, and decodes and adds them to a sum, and what they take.
+
+    atoll bench codec
+    atoll bench codec --json`
+
+// BenchCodecCmd is `atoll bench codec`.
+type BenchCodecCmd struct {
+	Seconds float64 `help:"How long to measure each codec and direction." default:"0.5"`
+	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BenchCodecCmd) Help() string { return benchCodecHelp }
+
+// Run times the codecs.
+func (c *BenchCodecCmd) Run(ctx context.Context, out *console) error {
+	return benchmark(ctx, out, c.JSON, c.Seconds, measureCodecs)
+}
+
+func measureCodecs(ctx context.Context, r *benchRun) error {
+	results, err := bench.Codecs(ctx, r.meter)
+	if err != nil {
+		return err
+	}
+	header := []string{"CODEC", "BYTES/PARAM", "ENCODE", "SPREAD", "DECODE AND ADD", "SPREAD"}
+	return show(r, "Codecs, Gparam/s on one core, normal values", header, results, func(c bench.Codec) []string {
+		return []string{
+			c.Codec, fmt.Sprintf("%.3f", c.BytesPerParam),
+			fmt.Sprintf("%.3f", c.EncodePerS), share(c.EncodeSpread), fmt.Sprintf("%.3f", c.DecodePerS), share(c.DecodeSpread),
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/testnet/bench"
+)
+
+const benchFoldHelp = `
+Times the fold of 1, 4, 8 and 16 deltas of a million parameters, which are there as encoded payloads, beside decoding each once; then how a learner adopts a tip that folded its own delta; then how many bytes training keeps for each parameter.
+
+    atoll bench fold
+    atoll bench fold --json`
+
+// BenchFoldCmd is `atoll bench fold`.
+type BenchFoldCmd struct {
+	Seconds float64 `help:"How long to measure each number of deltas." default:"0.5"`
+	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BenchFoldCmd) Help() string { return benchFoldHelp }
+
+// Run times the folds.
+func (c *BenchFoldCmd) Run(ctx context.Context, out *console) error {
+	return benchmark(ctx, out, c.JSON, c.Seconds, measureFolds)
+}
+
+func measureFolds(ctx context.Context, r *benchRun) error {
+	folds, err := bench.Folds(ctx, r.meter, bench.FoldSizes)
+	if err != nil {
+		return err
+	}
+	header := []string{"DELTAS", "MS/FOLD", "SPREAD", "MS TO DECODE", "OVER DECODE"}
+	title := fmt.Sprintf("Fold of a fragment of %s parameters, %s, one core", big(float64(folds[0].Params)), folds[0].Codec)
+	err = show(r, title, header, folds, func(f bench.Fold) []string {
+		return []string{
+			fmt.Sprint(f.Deltas), fmt.Sprintf("%.1f", f.MsPerFold), share(f.FoldSpread),
+			fmt.Sprintf("%.1f", f.MsDecode), fmt.Sprintf("%.2f", f.OverDecode),
+		}
+	})
+	if err != nil {
+		return err
+	}
+	adopt, err := bench.Adoptions(ctx, r.meter)
+	if err != nil {
+		return err
+	}
+	state, err := bench.MeasureState(ctx, r.meter)
+	if err != nil {
+		return err
+	}
+	return r.adoption(adopt, state)
+}
+
+// adoption shows two results that have no table.
+func (r *benchRun) adoption(a bench.Adopt, s bench.State) error {
+	if !r.json {
+		r.out.answer("adopt: %.1f ms, %.3f Gparam/s (spread %s)", a.MsPerAdopt, a.PerS, share(a.Spread))
+		r.out.answer("state: %.1f bytes per parameter of %s: trainer %.1f, anchors and buffers %.1f", s.Training, s.Model, s.Trainer, s.Outer)
+		return nil
+	}
+	if err := r.out.json(a); err != nil {
+		return err
+	}
+	return r.out.json(s)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"atoll/node"
+	"atoll/node/status"
+	"atoll/testnet/bench"
+)
+
+const benchStepHelp = `
+Times training steps on random bytes and reports the median. The batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base. OF PEAK is the work that a step owes, 6 operations per token for each parameter and 6 x layers x context x hidden for causal attention, over what multiply-adds on registers alone do at these threads.
+
+Several models or threads are measured in a process each, so that the memory is that of one. --compare torch alternates with a PyTorch program of the same model and batch, in processes of their own as well.
+
+    atoll bench step --model tiny --threads 1 --seconds 8
+    atoll bench step --model all --threads 1,2 --json
+    atoll bench step --model small --threads 1 --compare torch --torch torch_ref.py`
+
+// BenchStepCmd is `atoll bench step`.
+type BenchStepCmd struct {
+	Model   []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all for the three." default:"tiny" placeholder:"MODEL,..."`
+	Threads []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N,..."`
+	Seconds float64  `help:"How long to measure." default:"8"`
+	Batch   int      `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
+	Compare string   `help:"torch: alternate with a PyTorch program." enum:"none,torch" default:"none"`
+	Torch   string   `help:"That program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
+	Python  string   `help:"The Python that has PyTorch." default:"/usr/bin/python3" placeholder:"PATH"`
+	Rounds  int      `help:"How often to alternate." default:"5"`
+	JSON    bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BenchStepCmd) Help() string { return benchStepHelp }
+
+// maxRounds bounds a comparison.
+const maxRounds = 1000
+
+// Run times the steps.
+func (c *BenchStepCmd) Run(ctx context.Context, out *console) error {
+	return benchmark(ctx, out, c.JSON, c.Seconds, c.measure)
+}
+
+func (c *BenchStepCmd) measure(ctx context.Context, r *benchRun) error {
+	runs, err := c.runs()
+	switch {
+	case err != nil:
+		return err
+	case c.Compare == "torch":
+		return c.compare(ctx, r, runs)
+	case len(runs) == 1:
+		s, err := bench.Steps(ctx, r.meter, runs[0])
+		if err != nil {
+			return err
+		}
+		return r.steps([]bench.Step{s})
+	}
+	return r.stepsApart(ctx, runs, c.Seconds)
+}
+
+// runs is each model at each number of threads.
+func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
+	if c.Batch < 0 {
+		return nil, badUsage("--batch is %d; use 1 or more", c.Batch)
+	}
+	counts, err := threadCounts(c.Threads)
+	if err != nil {
+		return nil, err
+	}
+	var runs []bench.StepConfig
+	for _, name := range modelNames(c.Model) {
+		sizes, err := node.ModelConfig(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, threads := range counts {
+			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads})
+		}
+	}
+	return runs, nil
+}
+
+// modelNames writes out what all stands for.
+func modelNames(names []string) []string {
+	var expanded []string
+	for _, name := range names {
+		if name == "all" {
+			expanded = append(expanded, "tiny", "small", "base")
+			continue
+		}
+		expanded = append(expanded, name)
+	}
+	return expanded
+}
+
+// stepsApart measures each run in a process of its own, one after the other.
+func (r *benchRun) stepsApart(ctx context.Context, runs []bench.StepConfig, seconds float64) error {
+	own, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	var results []bench.Step
+	for _, run := range runs {
+		r.meter.Note(fmt.Sprintf("steps of %s, %s", run.Name, threadsText(run.Threads)))
+		var s bench.Step
+		if err := stepChild(own, run, seconds).Ask(ctx, &s); err != nil {
+			return err
+		}
+		results = append(results, s)
+	}
+	return r.steps(results)
+}
+
+// stepChild is the command that measures one run.
+func stepChild(program string, run bench.StepConfig, seconds float64) bench.Child {
+	return bench.Child{Name: "atoll", Args: []string{
+		program, "bench", "step", "--model", run.Name, "--threads", fmt.Sprint(run.Threads), "--batch", fmt.Sprint(run.Batch),
+		"--seconds", fmt.Sprint(seconds), "--compare", "none", "--json",
+	}}
+}
+
+func (r *benchRun) steps(results []bench.Step) error {
+	header := []string{"MODEL", "PARAMS", "THREADS", "KERNEL", "BATCH", "TOKENS/S", "MS/STEP", "OF PEAK", "MEMORY"}
+	return show(r, "", header, results, func(s bench.Step) []string {
+		return []string{
+			s.Model, big(float64(s.Params)), fmt.Sprint(s.Threads), s.Kernel, fmt.Sprintf("%d x %d", s.Batch, s.Context),
+			fmt.Sprintf("%.0f", s.TokensPerS), fmt.Sprintf("%.1f", s.MsPerStep), share(s.FLOPsFraction), memoryText(s.RSSBytes),
+		}
+	})
+}
+
+func memoryText(bytes uint64) string {
+	if bytes == 0 {
+		return unknown
+	}
+	return status.Bytes(float64(bytes))
+}
+
+// compare alternates each run with the reference program.
+func (c *BenchStepCmd) compare(ctx context.Context, r *benchRun, runs []bench.StepConfig) error {
+	own, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if err := c.comparable(); err != nil {
+		return err
+	}
+	var results []bench.Comparison
+	for _, run := range runs {
+		result, err := bench.Compare(ctx, r.meter, bench.CompareConfig{
+			Model: run.Name, Threads: run.Threads, Rounds: c.Rounds, Seconds: c.Seconds,
+			Torch: bench.Torch{Python: c.Python, Script: c.Torch},
+			Ours:  stepChild(own, run, c.Seconds),
+		})
+		if err != nil {
+			return err
+		}
+		results = append(results, result)
+	}
+	return r.comparisons(results)
+}
+
+// comparable refuses what the reference program does not do.
+func (c *BenchStepCmd) comparable() error {
+	known := []string{"tiny", "small", "base"}
+	for _, name := range modelNames(c.Model) {
+		if !slices.Contains(known, name) {
+			return badUsage("--model is %s; --compare torch knows tiny, small and base", name)
+		}
+	}
+	switch {
+	case c.Torch == "":
+		return badUsage("--compare torch needs the program to compare with; pass --torch PATH/torch_ref.py")
+	case c.Batch != 0:
+		return badUsage("--batch is %d; --compare torch has the shared benchmark's batch, so leave it out", c.Batch)
+	case c.Rounds < 1 || c.Rounds > maxRounds:
+		return badUsage("--rounds is %d; use 1 to %d", c.Rounds, maxRounds)
+	}
+	return nil
+}
+
+func (r *benchRun) comparisons(results []bench.Comparison) error {
+	title := "Tokens/s, medians; the ratio is the median of those within a round"
+	header := []string{"MODEL", "THREADS", "ROUNDS", "ATOLL", "PYTORCH", "RATIO", "MIN..MAX", "OF PEAK"}
+	return show(r, title, header, results, func(c bench.Comparison) []string {
+		return []string{
+			c.Model, fmt.Sprint(c.Threads), fmt.Sprint(c.Rounds), fmt.Sprintf("%.0f", c.TokensPerS), fmt.Sprintf("%.0f", c.TorchTokensPerS),
+			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f..%.2f", c.RatioMin, c.RatioMax), share(c.FLOPsFraction),
+		}
+	})
+}
