@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/tensor/llama"
+)
+
+// names returns the fields of the JSON object that v marshals to, in order.
+func names(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	_, err = d.Token() // the brace
+	var fields []string
+	for err == nil && d.More() {
+		var name json.Token
+		var value json.RawMessage
+		name, err = d.Token()
+		err = errors.Join(err, d.Decode(&value))
+		fields = append(fields, fmt.Sprint(name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(fields, " ")
+}
+
+// The names are what programs read.
+func TestFieldNames(t *testing.T) {
+	for _, c := range []struct {
+		result any
+		want   string
+	}{
+		{Peak{CopyGBPerS: 1, CopyMiBEach: 1}, "bench threads kernel gflop_per_s copy_gb_per_s copy_mib"},
+		{Peak{}, "bench threads kernel gflop_per_s"},
+		{Gemm{}, "bench form m k n threads gflop_per_s of_peak spread"},
+		{Step{RSSBytes: 1}, "bench model threads params batch context kernel steps tokens_per_s ms_per_step flops_fraction peak_gflop_per_s rss_bytes"},
+		{Comparison{}, "bench with model threads params rounds tokens_per_s torch_tokens_per_s ratio ratio_min ratio_max ratios flops_fraction"},
+		{Codec{}, "bench codec bytes_per_param encode_gparam_per_s encode_spread decode_add_gparam_per_s decode_add_spread"},
+		{Fold{}, "bench deltas params codec ms_per_fold fold_spread ms_decode fold_over_decode"},
+		{Adopt{}, "bench params ms_per_adopt gparam_per_s spread"},
+		{State{}, "bench model trainer_bytes_per_param outer_bytes_per_param bytes_per_param"},
+		{Disk{}, "bench writes_per_s ms_per_write write_spread mb_per_s mb_spread delta_bytes ms_per_own_delta own_delta_spread ms_per_delta delta_spread"},
+		{Link{}, "bench transport response_bytes streams ms_per_call mb_per_s spread"},
+	} {
+		if got := names(t, c.result); got != c.want {
+			t.Errorf("%T: %s\nwant %s", c.result, got, c.want)
+		}
+	}
+}
+
+func TestGemms(t *testing.T) {
+	shapes := []Product{{"NN", 3, 4, 5}, {"NT", 3, 4, 5}, {"TN", 3, 4, 5}}
+	got, err := Gemms(t.Context(), Meter{}, Peak{Threads: 1, GFLOPPerS: 2}, shapes)
+	if err != nil || len(got) != len(shapes) {
+		t.Fatal(got, err)
+	}
+	for i, g := range got {
+		if g.Form != shapes[i].Form || g.M != 3 || g.K != 4 || g.N != 5 || g.GFLOPPerS <= 0 || g.OfPeak != g.GFLOPPerS/2 {
+			t.Errorf("%+v", g)
+		}
+	}
+	if flops := shapes[0].FLOPs(); flops != 120 {
+		t.Errorf("%v operations in 3 x 4 x 5", flops)
+	}
+}
+
+// The products end with those of tiny's steps at the shared batch.
+func TestProductsAreThoseOfTiny(t *testing.T) {
+	c := llama.Tiny
+	rows := SharedBatch(c) * c.Context
+	for _, want := range []Product{
+		{"NT", rows, c.Hidden, 2 * c.Intermediate}, {"NN", rows, 2 * c.Intermediate, c.Hidden}, {"TN", 2 * c.Intermediate, rows, c.Hidden},
+		{"NT", rows, c.Intermediate, c.Hidden}, {"NN", rows, c.Hidden, c.Intermediate}, {"TN", c.Hidden, rows, c.Intermediate},
+	} {
+		if !slices.Contains(Products, want) {
+			t.Errorf("%v is not measured", want)
+		}
+	}
+}
+
+func TestPeakAndCopy(t *testing.T) {
+	p, err := MeasurePeak(t.Context(), 1)
+	if err != nil || p.Bench != "peak" || p.Threads != 1 || p.GFLOPPerS <= 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if err := p.MeasureCopy(t.Context()); err != nil || p.CopyGBPerS <= 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestCodecs(t *testing.T) {
+	results, err := Codecs(t.Context(), Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	most := map[string]float64{"f32": 4.001, "bf16": 2.001, "int8": 1.03, "int4": 0.52}
+	for _, r := range results {
+		kinds = append(kinds, r.Codec)
+		if r.BytesPerParam <= 0 || r.BytesPerParam > most[r.Codec] || r.EncodePerS <= 0 || r.DecodePerS <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if strings.Join(kinds, " ") != "f32 bf16 int8 int4" {
+		t.Errorf("codecs %v", kinds)
+	}
+}
+
+func TestFolds(t *testing.T) {
+	results, err := Folds(t.Context(), Meter{}, []int{2})
+	if err != nil || len(results) != 1 {
+		t.Fatal(results, err)
+	}
+	if r := results[0]; r.Deltas != 2 || r.Params != 1<<20 || r.Codec != "int4" || r.MsPerFold <= 0 || math.Abs(r.OverDecode*r.MsDecode/r.MsPerFold-1) > 1e-9 {
+		t.Errorf("%+v", r)
+	}
+	a, err := Adoptions(t.Context(), Meter{})
+	if err != nil || a.Params != 1<<20 || a.MsPerAdopt <= 0 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// Parameters, gradients and two moments take 16 bytes, an anchor 4; buffers for the
+// largest fragment come on top, and what Go's size classes add.
+func TestMeasureState(t *testing.T) {
+	s, err := MeasureState(t.Context(), Meter{})
+	if err != nil || s.Trainer < 15.9 || s.Trainer > 17 || s.Outer < 4 || s.Outer > 8 || s.Training != s.Trainer+s.Outer {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestDisks(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Disks(t.Context(), Meter{}, dir)
+	if err != nil || d.WritesPerS <= 0 || d.MBPerS <= 0 || d.MsPerOwn <= 0 || d.MsPerDelta <= 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, err := Disks(t.Context(), Meter{}, dir+"/absent"); err == nil || !strings.Contains(err.Error(), "choose another folder with --dir") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	results, err := Links(t.Context(), Meter{}, []Transfer{{1, 1}, {100_000, 3}})
+	if err != nil || len(results) != 2 {
+		t.Fatal(results, err)
+	}
+	if r := results[1]; r.Transport != "tcp" || r.ResponseBytes != 100_000 || r.Streams != 3 || r.MBPerS <= 0 || r.MsPerCall <= 0 {
+		t.Errorf("%+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Links(ctx, Meter{}, nil); err == nil {
+		t.Error("hosts were connected after the end")
+	}
+}
