@@ -15,7 +15,7 @@ Times matrix products M x K times K x N, the last of them of the sizes that trai
 
 // BenchGemmCmd is `atoll bench gemm`.
 type BenchGemmCmd struct {
-	Threads []int   `help:"Threads to multiply with, commas between. Default: 1, and one per core." placeholder:"N,..."`
+	Threads []int   `help:"Threads to multiply with, commas between. Default: 1, and one per core." placeholder:"N"`
 	Seconds float64 `help:"How long to measure each product." default:"0.3"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }

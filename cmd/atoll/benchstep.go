@@ -22,13 +22,13 @@ Several models or threads are measured in a process each, so that the memory is 
 
 // BenchStepCmd is `atoll bench step`.
 type BenchStepCmd struct {
-	Model   []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all for the three." default:"tiny" placeholder:"MODEL,..."`
-	Threads []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N,..."`
+	Model   []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all is the three." default:"tiny"`
+	Threads []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N"`
 	Seconds float64  `help:"How long to measure." default:"8"`
 	Batch   int      `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
 	Compare string   `help:"torch: alternate with a PyTorch program." enum:"none,torch" default:"none"`
 	Torch   string   `help:"That program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
-	Python  string   `help:"The Python that has PyTorch." default:"/usr/bin/python3" placeholder:"PATH"`
+	Python  string   `help:"The Python that has PyTorch." default:"/usr/bin/python3"`
 	Rounds  int      `help:"How often to alternate." default:"5"`
 	JSON    bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
 }
