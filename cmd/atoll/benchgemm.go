@@ -62,8 +62,8 @@ func (r *benchRun) gemms(ctx context.Context, threads int) error {
 	}
 	title := fmt.Sprintf("Matrix products, %s, %s: peak %.0f GFLOP/s, copy %.1f GB/s",
 		peak.Kernel, threadsText(peak.Threads), peak.GFLOPPerS, peak.CopyGBPerS)
-	return show(r, title, []string{"M x K x N", "FORM", "GFLOP/S", "OF PEAK", "SPREAD"}, results, func(g bench.Gemm) []string {
+	return show(r, title, []string{"M x K x N", "FORM", "GFLOP/S", "OF PEAK", "SPREAD", "BEST"}, results, func(g bench.Gemm) []string {
 		shape := fmt.Sprintf("%d x %d x %d", g.M, g.K, g.N)
-		return []string{shape, g.Form, fmt.Sprintf("%.1f", g.GFLOPPerS), share(g.OfPeak), share(g.Spread)}
+		return []string{shape, g.Form, fmt.Sprintf("%.1f", g.GFLOPPerS), share(g.OfPeak), share(g.Spread), fmt.Sprintf("%.1f", g.Best)}
 	})
 }
