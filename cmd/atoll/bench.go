@@ -20,7 +20,7 @@ Measures what this machine can do. Every figure is a median after a warm-up, bes
 // BenchCmd is `atoll bench`.
 type BenchCmd struct {
 	Gemm  BenchGemmCmd  `cmd:"" help:"Matrix products, beside the peak of the cores."`
-	Step  BenchStepCmd  `cmd:"" help:"Training steps: forward, backward, AdamW; also beside PyTorch's."`
+	Step  BenchStepCmd  `cmd:"" help:"Training steps: forward, backward, optimizer; also beside PyTorch's."`
 	Codec BenchCodecCmd `cmd:"" help:"Encoding and decoding of deltas."`
 	Fold  BenchFoldCmd  `cmd:"" help:"Folding deltas, adopting the result, memory for each parameter."`
 	Disk  BenchDiskCmd  `cmd:"" help:"Synced writes, and what keeping a delta costs."`

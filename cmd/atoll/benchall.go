@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+
+	"atoll/optimizer"
 )
 
 const benchAllHelp = `
@@ -44,7 +46,7 @@ func (c *BenchAllCmd) steps(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	runs, err := (&BenchStepCmd{Model: []string{"tiny", "small"}, Threads: counts}).runs()
+	runs, err := (&BenchStepCmd{Model: []string{"tiny", "small"}, Threads: counts, Optimizer: optimizer.NameAdamW}).runs()
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"atoll/node"
 	"atoll/node/status"
+	"atoll/optimizer"
 	"atoll/testnet/bench"
 )
 
@@ -18,19 +19,21 @@ Several models or threads are measured in a process each, so that the memory is 
 
     atoll bench step --model tiny --threads 1 --seconds 8
     atoll bench step --model all --threads 1,2 --json
+    atoll bench step --model small --optimizer muon
     atoll bench step --model small --threads 1 --compare torch --torch torch_ref.py`
 
 // BenchStepCmd is `atoll bench step`.
 type BenchStepCmd struct {
-	Model   []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all is the three." default:"tiny"`
-	Threads []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N"`
-	Seconds float64  `help:"How long to measure." default:"8"`
-	Batch   int      `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
-	Compare string   `help:"torch: alternate with a PyTorch program." enum:"none,torch" default:"none"`
-	Torch   string   `help:"That program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
-	Python  string   `help:"The Python that has PyTorch." default:"/usr/bin/python3"`
-	Rounds  int      `help:"How often to alternate." default:"5"`
-	JSON    bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
+	Model     []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all is the three." default:"tiny"`
+	Threads   []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N"`
+	Seconds   float64  `help:"How long to measure." default:"8"`
+	Batch     int      `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
+	Optimizer string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
+	Compare   string   `help:"torch: alternate with a PyTorch program." enum:"none,torch" default:"none"`
+	Torch     string   `help:"That program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
+	Python    string   `help:"The Python that has PyTorch." default:"/usr/bin/python3"`
+	Rounds    int      `help:"How often to alternate." default:"5"`
+	JSON      bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
 }
 
 // Help implements kong.HelpProvider.
@@ -77,7 +80,7 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 			return nil, err
 		}
 		for _, threads := range counts {
-			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads})
+			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer})
 		}
 	}
 	return runs, nil
@@ -118,15 +121,15 @@ func (r *benchRun) stepsApart(ctx context.Context, runs []bench.StepConfig, seco
 func stepChild(program string, run bench.StepConfig, seconds float64) bench.Child {
 	return bench.Child{Name: "atoll", Args: []string{
 		program, "bench", "step", "--model", run.Name, "--threads", fmt.Sprint(run.Threads), "--batch", fmt.Sprint(run.Batch),
-		"--seconds", fmt.Sprint(seconds), "--compare", "none", "--json",
+		"--seconds", fmt.Sprint(seconds), "--optimizer", run.Optimizer, "--compare", "none", "--json",
 	}}
 }
 
 func (r *benchRun) steps(results []bench.Step) error {
-	header := []string{"MODEL", "PARAMS", "THREADS", "KERNEL", "BATCH", "TOKENS/S", "MS/STEP", "OF PEAK", "MEMORY"}
+	header := []string{"MODEL", "PARAMS", "THREADS", "KERNEL", "OPTIMIZER", "BATCH", "TOKENS/S", "MS/STEP", "OF PEAK", "MEMORY"}
 	return show(r, "", header, results, func(s bench.Step) []string {
 		return []string{
-			s.Model, big(float64(s.Params)), fmt.Sprint(s.Threads), s.Kernel, fmt.Sprintf("%d x %d", s.Batch, s.Context),
+			s.Model, big(float64(s.Params)), fmt.Sprint(s.Threads), s.Kernel, s.Optimizer, fmt.Sprintf("%d x %d", s.Batch, s.Context),
 			fmt.Sprintf("%.0f", s.TokensPerS), fmt.Sprintf("%.1f", s.MsPerStep), share(s.FLOPsFraction), memoryText(s.RSSBytes),
 		}
 	})
@@ -174,6 +177,8 @@ func (c *BenchStepCmd) comparable() error {
 	switch {
 	case c.Torch == "":
 		return badUsage("--compare torch needs the program to compare with; pass --torch PATH/torch_ref.py")
+	case c.Optimizer != optimizer.NameAdamW:
+		return badUsage("--optimizer is %s; --compare torch has AdamW", c.Optimizer)
 	case c.Batch != 0:
 		return badUsage("--batch is %d; --compare torch has the shared benchmark's batch, so leave it out", c.Batch)
 	case c.Rounds < 1 || c.Rounds > maxRounds:

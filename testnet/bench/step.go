@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -8,12 +9,13 @@ import (
 	"time"
 
 	"atoll/node"
+	"atoll/optimizer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
-// Step is the speed of training steps: forward, backward, clipping, AdamW.
+// Step is the speed of training steps: forward, backward, clipping, the inner optimizer.
 type Step struct {
 	Bench         string  `json:"bench"` // "step"
 	Model         string  `json:"model"`
@@ -22,6 +24,7 @@ type Step struct {
 	Batch         int     `json:"batch"` // rows
 	Context       int     `json:"context"`
 	Kernel        string  `json:"kernel"`
+	Optimizer     string  `json:"optimizer"`
 	Steps         int     `json:"steps"`        // timed
 	TokensPerS    float64 `json:"tokens_per_s"` // at the median
 	MsPerStep     float64 `json:"ms_per_step"`  // median
@@ -32,10 +35,11 @@ type Step struct {
 
 // StepConfig is which step to measure.
 type StepConfig struct {
-	Name    string // of the model
-	Model   llama.Config
-	Batch   int // rows; 0 = the shared benchmark's
-	Threads int // 0 = one per core
+	Name      string // of the model
+	Model     llama.Config
+	Batch     int    // rows; 0 = the shared benchmark's
+	Threads   int    // 0 = one per core
+	Optimizer string // "" = AdamW
 }
 
 // FLOPsPerToken is the work that a training step owes each token: 6 for every parameter,
@@ -69,13 +73,14 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	}
 	m.note(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
 	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}
+	cfg.Optim.Name, cfg.Optim.Momentum = cmp.Or(c.Optimizer, optimizer.NameAdamW), trainer.DefaultMomentum
 	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, time.Now)
 	if err != nil {
 		return Step{}, err
 	}
 	return Step{
 		Bench: "step", Model: c.Name, Threads: tensor.Threads(), Params: c.Model.Params(),
-		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.Kernel(),
+		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.Kernel(), Optimizer: cfg.Optim.Name,
 		Steps: speed.Steps, TokensPerS: speed.TokensPerSecond, MsPerStep: speed.Step.Seconds() * 1000,
 		FLOPsFraction: FLOPsPerToken(c.Model) * speed.TokensPerSecond / (peak.GFLOPPerS * 1e9),
 		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: peakRSS(),
