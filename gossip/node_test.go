@@ -76,7 +76,7 @@ func (n *node) do(input func()) {
 	input()
 	for _, e := range n.core.Effects() {
 		if n.w.tracks {
-			n.w.trace = append(n.w.trace, fmt.Sprintf("%d %d %T%v", n.w.now, n.index, e, e))
+			n.w.trace = append(n.w.trace, fmt.Sprintf("%d %d %s", n.w.now, n.index, textOf(e)))
 		}
 		n.carry(e)
 	}
@@ -443,4 +443,15 @@ func (c *Core) overLimit() (what string, is, most int) {
 		}
 	}
 	return "", 0, 0
+}
+
+// textOf writes an effect with what it points to.
+func textOf(e Effect) string {
+	switch e := e.(type) {
+	case Offer:
+		return fmt.Sprintf("offer %v %v %v %v", e.ID, *e.Header, e.From, e.Repair)
+	case Fetched:
+		return fmt.Sprintf("fetched %v %v %x", e.ID, *e.Header, e.Payload)
+	}
+	return fmt.Sprintf("%T%v", e, e)
 }
