@@ -13,13 +13,11 @@ func (w *World) inject(f Fault) {
 func (w *World) disturb(f Fault) bool {
 	switch f.Kind {
 	case Partition:
-		return w.partition(f.Others)
+		return w.partition(f)
 	case Heal:
 		return w.heal()
 	case Mend:
-		had := len(w.cuts) > 0
-		clear(w.cuts)
-		return had
+		return w.mend(f)
 	case Weather:
 		f.Link.LatencyMs = max(f.Link.LatencyMs, 1)
 		w.link = f.Link
@@ -164,25 +162,52 @@ func (n *Node) leave() bool {
 	return true
 }
 
-// partition puts the given nodes on a side of their own. New nodes are on the
-// other.
-func (w *World) partition(side []int) bool {
+// restSide is the part of the nodes that a partition does not name, and of new
+// ones. Part i of a partition is bit i+1.
+const (
+	restSide = 1
+	maxParts = 63
+)
+
+// partition puts the given nodes into parts of their own. A node in two parts is
+// a bridge between them.
+func (w *World) partition(f Fault) bool {
+	parts := f.Parts
+	if len(parts) == 0 {
+		parts = [][]int{f.Others}
+	}
 	for _, n := range w.nodes {
 		n.side = 0
-		if slices.Contains(side, n.index) {
-			n.side = 1
+		for i, part := range parts {
+			if slices.Contains(part, n.index) {
+				n.side |= restSide << (i + 1)
+			}
+		}
+		if n.side == 0 {
+			n.side = restSide
 		}
 	}
 	w.notice()
-	return len(side) > 0
+	return len(parts[0]) > 0
 }
 
 func (w *World) heal() bool {
-	had := slices.ContainsFunc(w.nodes, func(n *Node) bool { return n.side != 0 })
+	had := slices.ContainsFunc(w.nodes, func(n *Node) bool { return n.side != restSide })
 	for _, n := range w.nodes {
-		n.side = 0
+		n.side = restSide
 	}
 	return had
+}
+
+func (w *World) mend(f Fault) bool {
+	had := len(w.cuts)
+	if len(f.Others) == 0 {
+		clear(w.cuts)
+	}
+	for _, o := range f.Others {
+		delete(w.cuts, pair{f.Node, o})
+	}
+	return len(w.cuts) < had
 }
 
 func (w *World) cut(node int, others []int) bool {

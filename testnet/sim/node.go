@@ -39,10 +39,10 @@ type Node struct {
 	contacts []int // whom it dials again and again
 
 	up     bool
-	gone   bool // for good: lost, or left
-	left   bool // has begun to leave
-	life   int  // counts starts: what was under way in an earlier one is void
-	side   int
+	gone   bool   // for good: lost, or left
+	left   bool   // has begun to leave
+	life   int    // counts starts: what was under way in an earlier one is void
+	side   uint64 // the parts that it is in, as bits; see Partition
 	slow   Time
 	skew   Time // of the clock since the last start
 	slept  Time // what the clock does not count
@@ -113,7 +113,7 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	binary.LittleEndian.PutUint64(seed[:], uint64(index)+1)
 	key := ed25519.NewKeyFromSeed(seed[:])
 	n := &Node{
-		w: w, index: index, spec: spec, founder: founder, key: key, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
+		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
 		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan))},
 	}
 	n.liar = newLiar(n)

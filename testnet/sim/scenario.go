@@ -76,10 +76,10 @@ const (
 	Resume    Kind = "resume"    // its timers jump
 	Join      Kind = "join"      // a new node, with a link that names others
 	Leave     Kind = "leave"     // in order
-	Partition Kind = "partition" // Others on one side, the rest on the other
+	Partition Kind = "partition" // Others on one side, the rest on the other; or into Parts
 	Heal      Kind = "heal"      // ends a partition
 	Cut       Kind = "cut"       // nothing from Node reaches Others
-	Mend      Kind = "mend"      // ends all cuts
+	Mend      Kind = "mend"      // ends all cuts, or with Others those cuts
 	DiskFull  Kind = "disk-full" // writes of Node fail
 	DiskFree  Kind = "disk-free" // and work again
 	Weather   Kind = "weather"   // all links become Link
@@ -98,7 +98,8 @@ type Fault struct {
 	At     Time     `json:"at_ms"` // after the start
 	Kind   Kind     `json:"kind"`
 	Node   int      `json:"node,omitempty"`   // founders first, then in order of joining
-	Others []int    `json:"others,omitempty"` // of Partition and Cut
+	Others []int    `json:"others,omitempty"` // of Partition, Cut and Mend
+	Parts  [][]int  `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
 	Factor int64    `json:"factor,omitempty"` // of Slow and Skew
 	Spec   NodeSpec `json:"spec,omitzero"`    // of Join
 	Link   Link     `json:"link,omitzero"`    // of Weather
@@ -121,6 +122,9 @@ func (s Scenario) Validate() error {
 	for _, f := range s.Faults {
 		if !slices.Contains(Kinds, f.Kind) {
 			return fmt.Errorf("scenario: fault %q; use one of %v", f.Kind, Kinds)
+		}
+		if len(f.Parts) > maxParts {
+			return fmt.Errorf("scenario: a partition into %d parts; use at most %d", len(f.Parts), maxParts)
 		}
 	}
 	if err := s.Params.Validate(); err != nil {

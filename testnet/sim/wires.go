@@ -145,7 +145,7 @@ func (n *Node) departs(size int) Time {
 
 // blocked says that nothing gets from a to b.
 func (w *World) blocked(a, b *Node) bool {
-	return a.side != b.side || len(w.cuts) > 0 && w.cuts[pair{a.index, b.index}]
+	return a.side&b.side == 0 || len(w.cuts) > 0 && w.cuts[pair{a.index, b.index}]
 }
 
 func (w *World) apart(a, b *Node) bool { return w.blocked(a, b) || w.blocked(b, a) }
