@@ -140,7 +140,7 @@ func (x explorer) fault(at Time, s *Scenario) Fault {
 		}
 	}
 	nodes := len(s.Founders) + joined
-	f := Fault{At: at, Kind: Kinds[x.IntN(len(Kinds))], Node: x.IntN(nodes)}
+	f := Fault{At: at, Kind: drawn[x.IntN(len(drawn))], Node: x.IntN(nodes)}
 	switch f.Kind {
 	case Lose, Leave: // node 0 stays, so that one has the whole chain
 		f.Node = 1 + x.IntN(nodes-1)

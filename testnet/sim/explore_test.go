@@ -182,7 +182,7 @@ func (x *exploration) String() string {
 
 // checkWild fails if the schedules are too tame to test anything.
 func (x *exploration) checkWild(t *testing.T) {
-	for _, kind := range Kinds {
+	for _, kind := range drawn {
 		if x.faults[kind] == 0 {
 			t.Errorf("no schedule had a %s", kind)
 		}

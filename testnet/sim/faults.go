@@ -71,6 +71,8 @@ func (n *Node) disturb(f Fault) bool {
 		n.slow = Time(max(f.Factor, 1)) * Time(max(n.spec.Slow, 1))
 	case Skew:
 		n.spec.SkewMs = f.Factor
+	case Upgrade:
+		n.spec.Version = f.Spec.Version
 	}
 	return true
 }

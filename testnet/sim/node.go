@@ -38,16 +38,17 @@ type Node struct {
 	disk     *disk
 	contacts []int // whom it dials again and again
 
-	up     bool
-	gone   bool   // for good: lost, or left
-	left   bool   // has begun to leave
-	life   int    // counts starts: what was under way in an earlier one is void
-	side   uint64 // the parts that it is in, as bits; see Partition
-	slow   Time
-	skew   Time // of the clock since the last start
-	slept  Time // what the clock does not count
-	paused Time // since when; 0 = it runs
-	asleep []func()
+	up      bool
+	gone    bool   // for good: lost, or left
+	left    bool   // has begun to leave
+	life    int    // counts starts: what was under way in an earlier one is void
+	side    uint64 // the parts that it is in, as bits; see Partition
+	slow    Time
+	skew    Time // of the clock since the last start
+	slept   Time // what the clock does not count
+	paused  Time // since when; 0 = it runs
+	asleep  []func()
+	refused map[int]bool // peers that the handshake of this life refused, by index
 
 	links   []*Node // neighbours, by index
 	record  hello.Signed
@@ -141,6 +142,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
+	n.refused = map[int]bool{}
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
 	tips := slices.Clone(w.genesis)
@@ -195,7 +197,8 @@ func (n *Node) introduce() {
 	if n.spec.Observer {
 		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""
 	}
-	signed, err := hello.Sign(n.key, n.said)
+	n.spec.Version.apply(&n.said)
+	signed, err := n.spec.Version.sign(n, n.said)
 	if err != nil {
 		n.broken("sim", "record: %v", err)
 	}

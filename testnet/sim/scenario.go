@@ -36,11 +36,12 @@ type Scenario struct {
 
 // NodeSpec is what one node differs in.
 type NodeSpec struct {
-	Slow     int    `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
-	Observer bool   `json:"observer,omitempty"`  // holds and serves, never trains
-	SkewMs   Time   `json:"skew_ms,omitempty"`   // of its clock
-	DriftPPM int64  `json:"drift_ppm,omitempty"` // of its clock, parts per million
-	Attack   Attack `json:"attack,omitzero"`     // what it does that no honest node does
+	Slow     int     `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
+	Observer bool    `json:"observer,omitempty"`  // holds and serves, never trains
+	SkewMs   Time    `json:"skew_ms,omitempty"`   // of its clock
+	DriftPPM int64   `json:"drift_ppm,omitempty"` // of its clock, parts per million
+	Attack   Attack  `json:"attack,omitzero"`     // what it does that no honest node does
+	Version  Version `json:"version,omitzero"`    // of its program
 }
 
 // Link is how messages travel. A stream (requests and answers) is reliable while
@@ -85,13 +86,18 @@ const (
 	Weather   Kind = "weather"   // all links become Link
 	Slow      Kind = "slow"      // steps of Node take Factor times longer
 	Skew      Kind = "skew"      // its clock is Factor ms off, from its next start on
+	Upgrade   Kind = "upgrade"   // its program is that of Spec.Version, from its next start on
 )
 
 // Kinds are all of them, in the order in which reports list them.
 var Kinds = []Kind{
 	Crash, PowerCut, Lose, Wipe, Restart, Pause, Resume, Join, Leave, Partition, Heal,
-	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew,
+	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew, Upgrade,
 }
+
+// drawn are the kinds that Explore draws from; others have no place in it, as
+// nodes that refuse each other never come to one chain.
+var drawn = Kinds[:slices.Index(Kinds, Upgrade)]
 
 // Fault is one thing that happens to a world.
 type Fault struct {
@@ -101,7 +107,7 @@ type Fault struct {
 	Others []int    `json:"others,omitempty"` // of Partition, Cut and Mend
 	Parts  [][]int  `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
 	Factor int64    `json:"factor,omitempty"` // of Slow and Skew
-	Spec   NodeSpec `json:"spec,omitzero"`    // of Join
+	Spec   NodeSpec `json:"spec,omitzero"`    // of Join; of Upgrade its Version
 	Link   Link     `json:"link,omitzero"`    // of Weather
 }
 

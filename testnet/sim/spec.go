@@ -31,7 +31,7 @@ func ParseFaults(text string) ([]Fault, error) {
 
 func parseFault(words []string) (Fault, error) {
 	f := Fault{Kind: Kind(words[0]), At: -1}
-	if !slices.Contains(Kinds, f.Kind) || f.Kind == Weather {
+	if !slices.Contains(Kinds, f.Kind) || f.Kind == Weather || f.Kind == Upgrade {
 		return f, fmt.Errorf("there is no verb %q; use one of %v", words[0], Kinds)
 	}
 	targets := ""

@@ -174,7 +174,7 @@ func (n *Node) redial() {
 }
 
 func (w *World) connect(a, b *Node) {
-	if a == b || !a.up || !b.up || a.paused != 0 || b.paused != 0 || a.linked(b) || w.apart(a, b) {
+	if a == b || !a.up || !b.up || a.paused != 0 || b.paused != 0 || a.linked(b) || w.apart(a, b) || !w.session(a, b) {
 		return
 	}
 	a.links, b.links = insert(a.links, b), insert(b.links, a)

@@ -23,7 +23,8 @@ type World struct {
 	plan     outer.Plan
 	genesis  []*outer.Tip
 	link     Link
-	cuts     map[pair]bool // nothing gets from a to b
+	cuts     map[pair]bool   // nothing gets from a to b
+	refusals map[pair]string // why the handshake with b failed, as a sees it
 	folder   folder
 	verifier verifier
 	checks   checks
@@ -43,7 +44,7 @@ func New(s Scenario) (*World, error) {
 	}
 	w := &World{
 		s: s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
-		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Params), cuts: map[pair]bool{},
+		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
 	}
 	w.genesis = genesisTips(s.Params, w.plan)

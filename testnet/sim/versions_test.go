@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"atoll/tensor/codec"
+)
+
+// A joiner that speaks another protocol, decodes none of the codecs or is of
+// another run is refused by name, gives up, and disturbs nobody.
+func TestStrangersAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	for field, v := range map[string]Version{
+		"protocol": {Protocol: 2}, "codecs": {Codecs: []codec.Kind{codec.BF16}}, "run": {OtherRun: true},
+	} {
+		s := withFaults(t, 3, 30, "")
+		s.Faults = []Fault{{At: 3000, Kind: Join, Spec: NodeSpec{Version: v}}}
+		w, err := New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Finish()
+		if w.Err() != nil {
+			t.Error(w.Err())
+		}
+		if n := w.nodes[3]; n.up || !n.gone || n.Steps != 0 {
+			t.Errorf("%s: the stranger is up %v and took %d steps", field, n.up, n.Steps)
+		}
+		for i := range 3 {
+			if !strings.HasPrefix(w.refusals[pair{i, 3}], field+": we have ") {
+				t.Errorf("node %d says %q, want a word about the %s", i, w.refusals[pair{i, 3}], field)
+			}
+		}
+	}
+}
+
+// Two versions that speak one protocol go on together, whatever else the newer
+// one says of itself and decodes.
+func TestNewerVersionIsOneOfThem(t *testing.T) {
+	t.Parallel()
+	s := withFaults(t, 3, 40, "crash 1 @5s, restart 1 @6s")
+	newer := NodeSpec{Version: Version{Newer: true, Codecs: []codec.Kind{codec.F32, codec.Int4}}}
+	s.Faults = append(s.Faults, Fault{At: 4000, Kind: Upgrade, Node: 1, Spec: newer}, Fault{At: 7000, Kind: Join, Spec: newer})
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Finish()
+	if w.Err() != nil || len(w.refusals) != 0 {
+		t.Errorf("%v, refusals %v", w.Err(), w.refusals)
+	}
+}
