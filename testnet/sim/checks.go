@@ -258,8 +258,9 @@ const agreeLag = 2
 
 // oneChain says whether all nodes that are in have one chain up to the last
 // rounds that all of them closed.
-func (w *World) oneChain() bool {
-	nodes := w.alive()
+func (w *World) oneChain() bool { return w.oneChainOf(w.alive()) }
+
+func (w *World) oneChainOf(nodes []*Node) bool {
 	for p := range w.plan {
 		common := ^uint32(0)
 		for _, n := range nodes {

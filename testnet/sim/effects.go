@@ -131,6 +131,7 @@ func (n *Node) adopt(a outer.Adopt) {
 		return
 	}
 	n.closed[a.Fragment] = a.Tip.Round
+	n.contributes(a.Fold)
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
 	n.Discards += len(a.Discarded) + len(a.Dropped)

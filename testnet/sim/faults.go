@@ -223,6 +223,13 @@ func (w *World) cut(node int, others []int) bool {
 // calm ends whatever is still disturbed: from here on the world is as the
 // promises want it.
 func (w *World) calm() {
+	if !w.s.Unmended {
+		w.mendAll()
+	}
+	w.checks.calm(w)
+}
+
+func (w *World) mendAll() {
 	w.heal()
 	clear(w.cuts)
 	w.link = w.s.Link
@@ -232,5 +239,4 @@ func (w *World) calm() {
 		n.resume()
 		n.restart()
 	}
-	w.checks.calm(w)
 }

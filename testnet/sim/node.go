@@ -73,10 +73,13 @@ type Node struct {
 	idleFrom      Time // since when it does not step though it is in; 0 = it steps
 	finished      bool
 
-	ticks int
-	idle  Time  // in which it stood still though the tokens of the budget were never made
-	liar  *liar // nil for an honest node
-	book  book
+	ticks       int
+	contributed Time   // when a delta of this life was first folded here
+	ownBefore   int    // own deltas of earlier lives
+	late        uint64 // deltas that came late, in lives that ended
+	idle        Time   // in which it stood still though the tokens of the budget were never made
+	liar        *liar  // nil for an honest node
+	book        book
 	tally
 }
 
@@ -142,7 +145,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
-	n.refused = map[int]bool{}
+	n.refused, n.contributed, n.ownBefore = map[int]bool{}, 0, len(n.disk.own)
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
 	tips := slices.Clone(w.genesis)
@@ -340,6 +343,7 @@ func (n *Node) stop() {
 		n.w.disconnect(n, n.links[0])
 	}
 	n.up = false
+	n.late += n.lateNow()
 }
 
 // broken notes a broken promise. What becomes of a liar is no promise.

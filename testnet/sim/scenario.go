@@ -29,6 +29,7 @@ type Scenario struct {
 	BeatMs   int64      // shortest beat period
 	Faults   []Fault    // by time
 	CalmMs   Time       // after the start: whatever is still disturbed ends then
+	Unmended bool       `json:",omitempty"` // at CalmMs nothing is mended: what is down stays down
 	LimitMs  Time       // after the start: by then the run must have ended
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"

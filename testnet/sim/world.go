@@ -31,6 +31,7 @@ type World struct {
 	history  history
 	counts   Counts
 	err      error // the first broken promise
+	watch    watch
 }
 
 // pair is an ordered pair of node indices.
@@ -135,6 +136,7 @@ func (w *World) RunFor(ms Time) {
 	end := w.now + ms
 	for w.err == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= end {
 		e := w.queue.pop()
+		w.lookUpTo(e.at)
 		w.now = e.at
 		w.play(&e)
 	}

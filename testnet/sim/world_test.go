@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -119,5 +120,39 @@ func TestValidateNamesTheField(t *testing.T) {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want a word about %s", err, c.want)
 		}
+	}
+}
+
+// Watching a world and asking it for reports leaves its history as it is, and
+// the columns of its nodes add up to what they trained.
+func TestReportsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := withFaults(t, 3, 30, "crash 1 @4s, restart 1 @6s, partition 0 @8s, heal @11s")
+	want := play(t, s)
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks, apart := 0, 0
+	w.Watch(100, func() {
+		looks++
+		w.Reports()
+		if !w.Together() {
+			apart++
+		}
+	})
+	w.Finish()
+	if got := w.Result(); got.History != want.History || looks < int(got.VirtualMs/100)-1 || apart == 0 {
+		t.Errorf("history %s after %d looks, %d apart, want %s", got.History, looks, apart, want.History)
+	}
+	reports, whole := w.Reports()
+	for _, r := range reports {
+		sum := r.Tokens.Folded + r.Tokens.Pending + r.Tokens.InFlight + r.Tokens.Discarded + r.Tokens.Lost
+		if !whole || math.Abs(sum-float64(r.Trained)) > 1 {
+			t.Errorf("node %d trained %d tokens, its columns are %+v", r.Index, r.Trained, r.Tokens)
+		}
+	}
+	if r := reports[1]; r.Contributed < 6000 || r.Contributed > 11_000 {
+		t.Errorf("a node restarted at 6 s contributes at %d ms", r.Contributed)
 	}
 }
