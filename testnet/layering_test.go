@@ -83,6 +83,8 @@ var layers = []rule{
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust tensor/codec"),
 		"planted bugs are found by what is there for all others"},
+	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
+		"a script is a world of the simulator, told in words: it has no machinery of its own"},
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 
@@ -188,6 +190,7 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/sim", "atoll/node", false, false},
 		{"testnet/sim", "atoll/node/store", false, false},
 		{"testnet/sim", "atoll/gossip/p2p", false, false},
+		{"testnet/scenario", "atoll/gossip", false, false},
 		{"testnet", "atoll/cmd/atoll/internal/top", false, false},
 		{"node/status", "pgregory.net/rapid", false, false},
 		{"gossip", "time", false, false},

@@ -3,6 +3,7 @@ package sim
 import (
 	"crypto/ed25519"
 	"encoding/binary"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -248,3 +249,6 @@ func (c *checks) noticed(n *Node, e gossip.Event) {
 		c.catch(n, e.Peer, e.Text)
 	}
 }
+
+// AttackKinds are the names of all attacks, sorted.
+func AttackKinds() []AttackKind { return slices.Sorted(maps.Keys(behaviours)) }

@@ -154,6 +154,10 @@ func (w *World) lookUpTo(t Time) {
 	}
 }
 
+// Contributed is when a delta that the node made in this life was first folded
+// here; 0 before.
+func (n *Node) Contributed() Time { return n.contributed }
+
 // contributes notes the first fold of a delta of this life.
 func (n *Node) contributes(folded []uint64) {
 	if n.contributed != 0 {

@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"atoll/testnet/sim"
+)
+
+// unit is how amounts of a kind are written.
+type unit struct {
+	example string
+	show    func(x float64) string
+	parse   func(word string) (float64, bool)
+}
+
+var (
+	inCounts = unit{"12", func(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }, parseCount}
+	inTime   = unit{"1.5s", seconds, func(word string) (float64, bool) {
+		t, ok := parseDuration(word)
+		return float64(t), ok && t >= 0
+	}}
+	inRounds = unit{"12 rounds", func(x float64) string { return counted(x, "round") }, func(word string) (float64, bool) {
+		n, ok := strings.CutSuffix(word, " rounds")
+		x, isCount := parseCount(n)
+		return x, ok && isCount
+	}}
+	inShare = unit{"2.5%", func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }, parsePercent}
+	inBytes = unit{"1.5MB", megabytes, parseBytes}
+	inLoss  = unit{"0.25", func(x float64) string { return fmt.Sprintf("%.3g", x) }, func(word string) (float64, bool) {
+		x, err := strconv.ParseFloat(word, 64)
+		return x, err == nil
+	}}
+)
+
+func parseCount(word string) (float64, bool) {
+	n, err := strconv.ParseUint(word, 10, 53)
+	return float64(n), err == nil
+}
+
+// seconds shows milliseconds.
+func seconds(ms float64) string {
+	if math.IsInf(ms, 1) {
+		return "never"
+	}
+	return fmt.Sprintf("%.1fs", ms/1000)
+}
+
+func counted(x float64, what string) string {
+	if x != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%.0f %s", x, what)
+}
+
+func megabytes(x float64) string {
+	if x < 1e5 {
+		return fmt.Sprintf("%.1fkB", x/1e3)
+	}
+	return fmt.Sprintf("%.2fMB", x/1e6)
+}
+
+// quantity is a number that an outcome shows and that an expectation may be
+// about. Two of one name differ in their unit: the same fact in two ways.
+type quantity struct {
+	name  string
+	unit  unit
+	world func(o *Outcome) float64   // nil: it is not of a world
+	node  func(r sim.Report) float64 // nil: it is not of a node
+	note  func(o *Outcome) string    // said after the number; nil: nothing
+}
+
+// quantities are all of them, in the order in which an outcome shows them.
+var quantities = []quantity{
+	{name: "time", unit: inTime, world: func(o *Outcome) float64 { return float64(o.Result.VirtualMs) }},
+	{name: "rounds", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Rounds) }},
+	{name: "loss", unit: inLoss, world: func(o *Outcome) float64 { return o.Result.Loss },
+		note: func(o *Outcome) string { return "from " + inLoss.show(o.Result.LossStart) }},
+
+	{name: "trained", unit: inCounts, world: (*Outcome).trained},
+	{name: "folded", unit: inCounts, world: (*Outcome).folded},
+	{name: "folded", unit: inShare, world: ofTrained((*Outcome).folded)},
+	{name: "unpublished", unit: inCounts, world: (*Outcome).unpublished},
+	{name: "unpublished", unit: inShare, world: ofTrained((*Outcome).unpublished)},
+	{name: "in flight", unit: inCounts, world: (*Outcome).inFlight},
+	{name: "discarded", unit: inCounts, world: (*Outcome).discarded, node: func(r sim.Report) float64 { return math.Round(r.Tokens.Discarded) }},
+	{name: "discarded", unit: inShare, world: ofTrained((*Outcome).discarded)},
+	{name: "lost", unit: inCounts, world: (*Outcome).lost, node: func(r sim.Report) float64 { return math.Round(r.Tokens.Lost) }},
+	{name: "lost", unit: inShare, world: ofTrained((*Outcome).lost)},
+
+	{name: "deltas", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.Deltas) }},
+	{name: "late", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Late) }),
+		note: func(*Outcome) string { return "over all nodes" }},
+	{name: "returned", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.Returns) })},
+	{name: "taken back", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.TakenBack) })},
+	{name: "refolds", unit: inCounts, world: sum(refolds), node: refolds,
+		note: func(*Outcome) string { return "over all nodes" }},
+	{name: "tips taken", unit: inCounts, world: sum(tips), node: tips},
+	{name: "files damaged", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.FilesDamaged) }},
+
+	{name: "steps", unit: inCounts, node: func(r sim.Report) float64 { return float64(r.Did.Steps) }},
+	{name: "idle", unit: inTime, world: func(o *Outcome) float64 { return float64(o.idlest().Idle) }, node: idle,
+		note: (*Outcome).whoIdles},
+	{name: "one chain", unit: inTime, world: func(o *Outcome) float64 { return o.slowest(together).after(together) }, note: func(o *Outcome) string { return o.afterWhat(together) }},
+	{name: "one chain", unit: inRounds, world: (*Outcome).mostRounds},
+	{name: "contributing", unit: inTime, world: func(o *Outcome) float64 { return o.slowest(contributing).after(contributing) }, note: func(o *Outcome) string { return o.afterWhat(contributing) }},
+	{name: "received", unit: inBytes, world: mean(received), node: received,
+		note: func(*Outcome) string { return "a node" }},
+}
+
+func quantityNames() (names []string) {
+	for _, q := range quantities {
+		if len(names) == 0 || names[len(names)-1] != q.name {
+			names = append(names, q.name)
+		}
+	}
+	for _, s := range sets {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// of is the quantity in an outcome: of a node, or with -1 of the world.
+func (q quantity) of(o *Outcome, node int) float64 {
+	switch {
+	case node < 0:
+		return q.world(o)
+	case node < len(o.Reports):
+		return q.node(o.Reports[node])
+	}
+	return math.NaN()
+}
+
+func refolds(r sim.Report) float64  { return float64(r.Did.Refolds) }
+func tips(r sim.Report) float64     { return float64(r.Did.Installs) }
+func idle(r sim.Report) float64     { return float64(r.Idle) }
+func received(r sim.Report) float64 { return float64(r.Did.BytesIn) }
+
+// sum adds up honest nodes.
+func sum(of func(sim.Report) float64) func(*Outcome) float64 {
+	return func(o *Outcome) (total float64) {
+		for _, r := range o.honest() {
+			total += of(r)
+		}
+		return total
+	}
+}
+
+func mean(of func(sim.Report) float64) func(*Outcome) float64 {
+	return func(o *Outcome) float64 { return sum(of)(o) / float64(max(len(o.honest()), 1)) }
+}
+
+func ofTrained(of func(*Outcome) float64) func(*Outcome) float64 {
+	return func(o *Outcome) float64 { return of(o) / max(o.trained(), 1) }
+}
+
+// set is a set of nodes that an outcome shows.
+type set struct {
+	name string
+	of   func(o *Outcome) []int
+}
+
+var sets = []set{
+	{"marked", func(o *Outcome) []int { return o.anyOf(func(r sim.Report) []int { return r.Marks }) }},
+	{"barred", func(o *Outcome) []int { return o.anyOf(func(r sim.Report) []int { return r.Bars }) }},
+	{"turned away", (*Outcome).turnedAway},
+}

@@ -1,0 +1,119 @@
+package scenario
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the outcomes of the scripts anew")
+
+// scripts are all scripts of testdata.
+func scripts(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts: %v", len(files), err)
+	}
+	return files
+}
+
+// read reads a script of testdata; errors name it without its folder.
+func read(t testing.TB, file string) (*Script, []byte) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Parse(filepath.Base(file), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, text
+}
+
+// Every script keeps every promise, does what it expects, and has the outcome
+// that it had.
+func TestScripts(t *testing.T) {
+	for _, file := range scripts(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			s, text := read(t, file)
+			o, err := Play(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			judge(t, s, o)
+			if *update {
+				rewrite(t, file, s, text, o)
+			} else if got := o.String(); got != s.Outcome {
+				t.Errorf("%s has another outcome; if it is as good, write it with: go test ./testnet/scenario -update\n%s",
+					s.Name, differences(s.Outcome, got))
+			}
+		})
+	}
+}
+
+func judge(t *testing.T, s *Script, o *Outcome) {
+	t.Helper()
+	verdicts, err := s.Judge(o)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range verdicts {
+		if !v.Good() {
+			t.Errorf("%s:%d: %s", s.Name, v.Line, v)
+		}
+	}
+}
+
+// rewrite changes what stands below the marker, and nothing else.
+func rewrite(t *testing.T, file string, s *Script, text []byte, o *Outcome) {
+	t.Helper()
+	s.Outcome = o.String()
+	after := s.Format()
+	if above(after) != above(text) {
+		t.Errorf("%s is not written as scripts are: single spaces, two before a comment, a blank line before the marker", s.Name)
+		return
+	}
+	if bytes.Equal(after, text) {
+		return
+	}
+	if err := os.WriteFile(file, after, 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// above is what people wrote of a script.
+func above(text []byte) string {
+	code, _, _ := strings.Cut(string(text), outcomeMarker)
+	return strings.TrimRight(code, "\n")
+}
+
+// differences shows the lines of which one outcome or the other has more.
+func differences(want, got string) string {
+	var b strings.Builder
+	for _, l := range without(want, got) {
+		b.WriteString("- " + l + "\n")
+	}
+	for _, l := range without(got, want) {
+		b.WriteString("+ " + l + "\n")
+	}
+	return b.String()
+}
+
+func without(text, other string) (lines []string) {
+	have := map[string]bool{}
+	for l := range strings.SplitSeq(other, "\n") {
+		have[l] = true
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		if !have[l] {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
