@@ -210,27 +210,27 @@ func (n *Node) damagedLedger() bool {
 	return false
 }
 
-// checkBook holds what a node trained against where it went. A node that is gone
-// knows no more of its last deltas, and one that left a chain may have had tokens
+// checkBook holds what a node trained against where it went. A node that is gone or
+// down knows no more of its last deltas, and one that left a chain may have had tokens
 // there that it had ceased to keep: their columns may add up to less, never to
 // more.
 func (n *Node) checkBook(p int, folded uint64) {
 	b := n.book
 	spent := folded + b.lost[p] + b.gone[p]
-	if !n.gone {
+	if n.up {
 		a := n.learner.Account(p)
 		spent += a.Pending.Tokens + a.InFlight.Tokens + a.Discarded.Tokens + a.Overwritten.Tokens
 		n.checkMachine(p)
 	}
 	discarded := b.gone[p]
-	if !n.gone {
+	if n.up {
 		discarded += n.learner.Account(p).Discarded.Tokens
 	}
 	if b.rebased && spent > b.trained && spent <= b.trained+discarded {
 		// It could not know the fate of deltas older than the history that came
 		// with the tips, and gave them up; they were folded all the same.
 		n.w.counts.GivenUpAndFolded += spent - b.trained
-	} else if spent > b.trained || spent < b.trained && !n.gone && !b.rebased {
+	} else if spent > b.trained || spent < b.trained && n.up && !b.rebased {
 		n.broken("account", "fragment %d: trained %d tokens, accounted for %d: %d folded, %d lost, %d discarded before, account %+v",
 			p, b.trained, spent, folded, b.lost[p], b.gone[p], n.learner.Account(p))
 	}
