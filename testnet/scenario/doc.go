@@ -69,6 +69,7 @@
 //	                       in two parts is a bridge; heal
 //	cut NODES > NODES      nothing gets through in this direction; mend [NODES > NODES]
 //	disk-full NODES        writes fail; disk-free
+//	disk-full-behind           a disk fills in the middle of a repair (known to fail: repair hangs)
 //	slow NODES times N     steps take longer from now on
 //	weather LINK           all links become so
 //	skew NODES by TIME     the clock is off from the next start on
@@ -93,7 +94,8 @@
 // # Outcomes
 //
 // trained are tokens stepped; folded, unpublished, in flight, discarded (with a
-// chain that was left) and lost (at a crash) are where they went. late, returned
+// chain that was left) and lost (at a crash) are where they went; unaccounted are
+// the rest, less than nothing where some are counted twice. late, returned
 // and taken back count deltas: those that came after their round had closed,
 // became final outside of the chain, could not be written. refolds are of rounds
 // that were closed; tips taken counts how often a node took the state whole. idle
@@ -105,5 +107,54 @@
 //
 // # Scripts
 //
-// README.md in testdata lists the scripts and what each shows.
+// The scripts of testdata, and what each shows:
+//
+//	calm                       six equal learners and nothing else: nothing late, lost or folded again
+//	bad-weather                links that lose, delay, reorder and repeat only slow a run down
+//	storm-passes               so do links that become bad for a while
+//	join-storm                 nine come at once to three and train within a second
+//	join-one-by-one            a run grows from one learner to eight
+//	join-after-heal            one comes while two sides unite, and takes tips several times
+//	churn-slow                 one of six is killed every ten seconds, for three
+//	churn-medium               every three seconds, for two
+//	churn-fast                 every second, for two: a twelfth of the tokens is lost at the kills, and nothing else
+//	churn-comers               new ones come while others are lost for good
+//	flapping-link              a node out of reach for two seconds out of four
+//	flapping-link-slow         for twelve out of twenty, alone meanwhile
+//	partition-halves           three against three, which unite without a loss
+//	partition-one              one against five
+//	partition-three            three parts at once
+//	partition-one-way          a node that nobody hears
+//	partition-deaf             a node that hears nobody
+//	partition-bridge           two halves that both see one node never fork
+//	partition-ring             each sees its two neighbours only, and nobody forks
+//	partition-again            three partitions of different shapes in a row
+//	partition-restart          one node restarts before the heal (known to fail: it takes tips for half a minute)
+//	partition-restarts         a whole side restarts before the heal (known to fail: its work is discarded)
+//	slow-minority              two of six ten times slower: nobody waits, and their work counts
+//	giant                      one a hundred times faster than four
+//	sole-survivor              all but one die for good; the last one loses no step
+//	all-but-one-return         all but one die and come back far behind
+//	power-loss                 all lose power at once, with files damaged
+//	power-loss-twice           and again before they had settled
+//	old-fork                   three and two parted for longer than W_u: one chain wins whole (known to fail: the account)
+//	old-fork-one               one parted for longer than W_u
+//	versions-newer             newer programs of the same protocol go on with the old
+//	versions-refused           joiners of another protocol, codec or run are refused by name and disturb nobody
+//	versions-upgrade           a rolling upgrade to a program that the old one refuses (known to fail: folded work is discarded)
+//	equivocator                two deltas for a round are found and the key is barred
+//	late-proof                 the proof comes twelve rounds later
+//	lying-donor                wrong chunks of tips are found by their digests, and their donor is marked
+//	short-donor                likewise halves of chunks
+//	far-behind                 a lid closed for longer than W_a/2
+//	far-behind-unions          a lid closed for longer than W_u
+//	far-behind-two             two down for longer than W_u
+//	clocks-wrong               clocks ahead, some seconds behind, and drifting
+//	clock-jumps                restarts find their clocks ahead, back, and right again
+//	clock-back-a-minute        a clock that is back before the run was made (known to break: converges)
+//	clock-behind-two-minutes   a founder that can close no round for as long as the run (known to break: learns)
+//	disk-full                  a full disk stops publishing only
+//	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
+//	leave                      an ordered leave loses nothing
+//	everything                 a bad day (known to fail: it takes long to settle)
 package scenario

@@ -29,6 +29,19 @@ func (o *Outcome) discarded() float64 {
 }
 func (o *Outcome) lost() float64 { return o.tokens(func(t sim.Tokens) float64 { return t.Lost }) }
 
+// unaccounted are the tokens that are in no column: of nodes that are gone or
+// down, and those whose fate nobody kept. It is negative where tokens are in two.
+func (o *Outcome) unaccounted() float64 {
+	x := o.trained() - o.folded() - o.unpublished() - o.inFlight() - o.discarded() - o.lost()
+	if math.Abs(x) < rounding*float64(len(o.Reports)) {
+		return 0
+	}
+	return x
+}
+
+// rounding is what a mean over fragments may be off, in tokens.
+const rounding = 2
+
 // tokens adds up a column over honest nodes.
 func (o *Outcome) tokens(column func(sim.Tokens) float64) float64 {
 	return math.Round(sum(func(r sim.Report) float64 { return column(r.Tokens) })(o))
@@ -93,7 +106,7 @@ func (o *Outcome) refusals() (lines []string) {
 		}
 	}
 	for why, p := range pairs {
-		lines = append(lines, fmt.Sprintf("%s of %s: %s", unique(p.by), unique(p.of), why))
+		lines = append(lines, fmt.Sprintf("by %s of %s: %s", unique(p.by), unique(p.of), why))
 	}
 	slices.Sort(lines)
 	return lines
@@ -216,7 +229,7 @@ func (o *Outcome) writeTexts(b *strings.Builder) {
 		fmt.Fprintf(b, "%-14s%s, %d times\n", "said", text, o.Said[text])
 	}
 	for _, text := range o.refusals() {
-		fmt.Fprintf(b, "%-14sby %s\n", "refusal", text)
+		fmt.Fprintf(b, "%-14s%s\n", "refusal", text)
 	}
 }
 

@@ -67,9 +67,9 @@ func megabytes(x float64) string {
 type quantity struct {
 	name  string
 	unit  unit
-	world func(o *Outcome) float64   // nil: it is not of a world
-	node  func(r sim.Report) float64 // nil: it is not of a node
-	note  func(o *Outcome) string    // said after the number; nil: nothing
+	world func(o *Outcome) float64               // nil: it is not of a world
+	node  func(o *Outcome, r sim.Report) float64 // nil: it is not of a node
+	note  func(o *Outcome) string                // said after the number; nil: nothing
 }
 
 // quantities are all of them, in the order in which an outcome shows them.
@@ -85,28 +85,34 @@ var quantities = []quantity{
 	{name: "unpublished", unit: inCounts, world: (*Outcome).unpublished},
 	{name: "unpublished", unit: inShare, world: ofTrained((*Outcome).unpublished)},
 	{name: "in flight", unit: inCounts, world: (*Outcome).inFlight},
-	{name: "discarded", unit: inCounts, world: (*Outcome).discarded, node: func(r sim.Report) float64 { return math.Round(r.Tokens.Discarded) }},
+	{name: "discarded", unit: inCounts, world: (*Outcome).discarded, node: of(func(r sim.Report) float64 { return math.Round(r.Tokens.Discarded) })},
 	{name: "discarded", unit: inShare, world: ofTrained((*Outcome).discarded)},
-	{name: "lost", unit: inCounts, world: (*Outcome).lost, node: func(r sim.Report) float64 { return math.Round(r.Tokens.Lost) }},
+	{name: "lost", unit: inCounts, world: (*Outcome).lost, node: of(func(r sim.Report) float64 { return math.Round(r.Tokens.Lost) })},
 	{name: "lost", unit: inShare, world: ofTrained((*Outcome).lost)},
+	{name: "unaccounted", unit: inCounts, world: (*Outcome).unaccounted},
+	{name: "unaccounted", unit: inShare, world: ofTrained((*Outcome).unaccounted)},
 
 	{name: "deltas", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.Deltas) }},
 	{name: "late", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Late) }),
 		note: func(*Outcome) string { return "over all nodes" }},
 	{name: "returned", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.Returns) })},
 	{name: "taken back", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.TakenBack) })},
-	{name: "refolds", unit: inCounts, world: sum(refolds), node: refolds,
+	{name: "refolds", unit: inCounts, world: sum(refolds), node: of(refolds),
 		note: func(*Outcome) string { return "over all nodes" }},
-	{name: "tips taken", unit: inCounts, world: sum(tips), node: tips},
+	{name: "tips taken", unit: inCounts, world: sum(tips), node: of(tips)},
 	{name: "files damaged", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.FilesDamaged) }},
 
-	{name: "steps", unit: inCounts, node: func(r sim.Report) float64 { return float64(r.Did.Steps) }},
-	{name: "idle", unit: inTime, world: func(o *Outcome) float64 { return float64(o.idlest().Idle) }, node: idle,
+	{name: "steps", unit: inCounts, node: of(func(r sim.Report) float64 { return float64(r.Did.Steps) })},
+	{name: "share", unit: inShare, node: func(o *Outcome, r sim.Report) float64 { return r.Tokens.Folded / max(o.folded(), 1) }},
+	{name: "idle", unit: inTime, world: func(o *Outcome) float64 { return float64(o.idlest().Idle) }, node: of(idle),
 		note: (*Outcome).whoIdles},
 	{name: "one chain", unit: inTime, world: func(o *Outcome) float64 { return o.slowest(together).after(together) }, note: func(o *Outcome) string { return o.afterWhat(together) }},
 	{name: "one chain", unit: inRounds, world: (*Outcome).mostRounds},
+	{name: "settled", unit: inTime, world: func(o *Outcome) float64 { return float64(o.Result.AgreedMs) },
+		note: func(*Outcome) string { return "from the last event to one chain" }},
+	{name: "settled", unit: inRounds, world: func(o *Outcome) float64 { return float64(o.Result.AgreedIn) }},
 	{name: "contributing", unit: inTime, world: func(o *Outcome) float64 { return o.slowest(contributing).after(contributing) }, note: func(o *Outcome) string { return o.afterWhat(contributing) }},
-	{name: "received", unit: inBytes, world: mean(received), node: received,
+	{name: "received", unit: inBytes, world: mean(received), node: of(received),
 		note: func(*Outcome) string { return "a node" }},
 }
 
@@ -128,7 +134,7 @@ func (q quantity) of(o *Outcome, node int) float64 {
 	case node < 0:
 		return q.world(o)
 	case node < len(o.Reports):
-		return q.node(o.Reports[node])
+		return q.node(o, o.Reports[node])
 	}
 	return math.NaN()
 }
@@ -137,6 +143,11 @@ func refolds(r sim.Report) float64  { return float64(r.Did.Refolds) }
 func tips(r sim.Report) float64     { return float64(r.Did.Installs) }
 func idle(r sim.Report) float64     { return float64(r.Idle) }
 func received(r sim.Report) float64 { return float64(r.Did.BytesIn) }
+
+// of makes a quantity of a node from what does not depend on others.
+func of(what func(sim.Report) float64) func(*Outcome, sim.Report) float64 {
+	return func(_ *Outcome, r sim.Report) float64 { return what(r) }
+}
 
 // sum adds up honest nodes.
 func sum(of func(sim.Report) float64) func(*Outcome) float64 {
