@@ -20,11 +20,14 @@ Runs whole nodes (the same cores that a real node runs) in virtual time, under f
 
 Without --nodes the seed draws everything: nodes, links, faults. A seed that fails is replayed by the same command, and made smaller by --shrink; the scenario that --save wrote is played by --scenario. Exit code 1 if a promise is broken.
 
+A script (--script) says in words what befalls a world and what is expected of it; those of testnet/scenario/testdata are examples, and the documentation of package testnet/scenario has the grammar. It decides everything, so --seed and --nodes do not go with it.
+
     atoll sim protocol --seed 7
     atoll sim protocol --seed 7 --seeds 100
     atoll sim protocol --seed 7 --shrink 200 --save small.json
     atoll sim protocol --nodes 5 --faults "partition 0+1 @5s, heal @20s, crash 2 @8s, restart 2 @9s"
-    atoll sim protocol --nodes 1000 --rounds 20 --json`
+    atoll sim protocol --nodes 1000 --rounds 20 --json
+    atoll sim protocol --script testnet/scenario/testdata/old-fork.txt`
 
 // SimProtocolCmd is `atoll sim protocol`.
 type SimProtocolCmd struct {
@@ -34,6 +37,7 @@ type SimProtocolCmd struct {
 	Rounds   uint32 `help:"Rounds after which a world of --nodes ends." default:"20"`
 	Faults   string `help:"What happens to --nodes meanwhile: VERB NODE @TIME, with commas between." placeholder:"SPEC"`
 	Scenario string `help:"Play the scenario in this file." placeholder:"FILE"`
+	Script   string `help:"Play the script in this file, and judge what it expects." placeholder:"FILE"`
 	Save     string `help:"Write the scenario, made smaller if --shrink says so." placeholder:"FILE"`
 	Shrink   int    `help:"Make a failing scenario smaller within so many trials." placeholder:"TRIALS"`
 	JSON     bool   `name:"json" help:"Answer with one JSON object per seed."`
@@ -50,6 +54,12 @@ type simResult struct {
 
 // Run plays one scenario for each seed.
 func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
+	if c.Script != "" {
+		if c.Nodes != 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
+			return badUsage("--script says what the world is: it goes with --save and --json only")
+		}
+		return c.playScript(out)
+	}
 	for i := range max(c.Seeds, 1) {
 		if err := ctx.Err(); err != nil {
 			return err
