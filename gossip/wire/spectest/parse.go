@@ -6,14 +6,33 @@ import (
 	"strings"
 )
 
-// parser goes through the text line by line.
+// parser goes through one text after the other, line by line.
 type parser struct {
 	spec   *Spec
+	name   string // of the text under way
 	clause string // the clause under way, which ends with an empty line
 	table  string // the table announced or under way
 	rows   int    // lines of it seen, head and rule included
 	block  string // the fenced block under way
 	inside bool   // of a fenced block, named or not
+	prose  bool   // inside a paragraph that is no clause
+}
+
+func newParser() parser {
+	return parser{spec: &Spec{
+		clauses: map[string]string{}, document: map[string]string{}, tables: map[string][][]string{}, examples: map[string]string{},
+	}}
+}
+
+// read takes a text apart, whose clauses are then of that document.
+func (p *parser) read(name, text string) error {
+	p.name, p.clause, p.table, p.rows, p.prose = name, "", "", 0, false
+	for line := range strings.Lines(text) {
+		if err := p.line(strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
+	}
+	return p.end()
 }
 
 func (p *parser) line(line string) error {
@@ -25,7 +44,7 @@ func (p *parser) line(line string) error {
 	case strings.HasPrefix(line, "|"):
 		return p.row(line)
 	case line == "":
-		p.clause = ""
+		p.clause, p.prose = "", false
 		if p.rows > 0 {
 			p.table, p.rows = "", 0
 		}
@@ -40,8 +59,20 @@ func (p *parser) line(line string) error {
 	}
 	if p.clause != "" {
 		p.spec.clauses[p.clause] += " " + line
+		return nil
 	}
+	p.say(line)
 	return nil
+}
+
+// say takes a line of a paragraph that is no clause.
+func (p *parser) say(line string) {
+	if !p.prose {
+		p.prose = true
+		p.spec.prose = append(p.spec.prose, line)
+		return
+	}
+	p.spec.prose[len(p.spec.prose)-1] += " " + line
 }
 
 func (p *parser) begin(name, text string) error {
@@ -49,7 +80,7 @@ func (p *parser) begin(name, text string) error {
 		return fmt.Errorf("clause %s stands there twice", name)
 	}
 	p.clause = name
-	p.spec.clauses[name] = text
+	p.spec.clauses[name], p.spec.document[name] = text, p.name
 	p.spec.order = append(p.spec.order, name)
 	return nil
 }

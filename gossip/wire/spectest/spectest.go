@@ -1,6 +1,6 @@
-// Package spectest holds gossip/wire/SPEC.md to the code: it reads clauses,
-// tables and examples out of the text, so that tests check what the text says
-// and nothing that was copied from it.
+// Package spectest holds gossip/wire/SPEC.md and gossip/SPEC.md to the code: it
+// reads clauses, tables and examples out of the texts, so that tests check what
+// they say and nothing that was copied from them.
 //
 // Only tests import it. Each package that a part of the protocol lives in has a
 // spec_test.go with one test for each clause of its prefix; see Run.
@@ -17,10 +17,16 @@ import (
 	"testing"
 )
 
-// Spec is the text, taken apart.
+// documents are the texts, relative to the module.
+var documents = []string{"gossip/wire/SPEC.md", "gossip/SPEC.md"}
+
+// Spec is the texts, taken apart. Names of clauses, tables and examples are those
+// of all texts together.
 type Spec struct {
 	clauses  map[string]string     // by name, such as W-12
-	order    []string              // their names as they stand in the text
+	document map[string]string     // the one that a clause stands in
+	order    []string              // names of clauses as they stand in the texts
+	prose    []string              // paragraphs that are no clause
 	tables   map[string][][]string // rows of cells, by the name before the table
 	examples map[string]string     // fenced blocks, by their name
 }
@@ -51,18 +57,20 @@ func Run(t *testing.T, prefix string, tests map[string]Clause) {
 	}
 }
 
-// Load reads the text.
+// Load reads the texts.
 func Load(t testing.TB) *Spec {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(moduleRoot(t), "gossip", "wire", "SPEC.md"))
-	if err != nil {
-		t.Fatal(err)
+	p := newParser()
+	for _, name := range documents {
+		raw, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.read(name, string(raw)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
 	}
-	s, err := parse(string(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return p.spec
 }
 
 // moduleRoot is the nearest folder above the test's that has a go.mod.
@@ -155,13 +163,9 @@ var (
 	fenceLine  = regexp.MustCompile("^```(?:hex|text) (\\S.*)$")
 )
 
-// parse takes the text apart. Its error names the line that has no sense.
+// parse takes one text apart. Its error names the line that has no sense.
 func parse(text string) (*Spec, error) {
-	p := parser{spec: &Spec{clauses: map[string]string{}, tables: map[string][][]string{}, examples: map[string]string{}}}
-	for line := range strings.Lines(text) {
-		if err := p.line(strings.TrimSuffix(line, "\n")); err != nil {
-			return nil, err
-		}
-	}
-	return p.spec, p.end()
+	p := newParser()
+	err := p.read("", text)
+	return p.spec, err
 }

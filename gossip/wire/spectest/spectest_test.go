@@ -3,27 +3,29 @@ package spectest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// Each prefix has a package whose spec_test.go runs its clauses, and no clause
-// has another prefix: what Run is not asked for nobody would miss.
+// Each prefix has a package whose tests run its clauses, and no clause has another
+// prefix, or stands in another text than the table says: what Run is not asked for
+// nobody would miss.
 func TestEachPrefixIsRun(t *testing.T) {
 	s := Load(t)
-	known := map[string]bool{}
+	known := map[string]string{}
 	for _, row := range s.Table(t, "prefixes") {
 		prefix, pkg := row[0], row[2]
-		known[prefix] = true
+		known[prefix] = row[3]
 		if !runs(t, filepath.Join(moduleRoot(t), filepath.FromSlash(pkg)), prefix) {
 			t.Errorf("no test in %s runs the clauses %s-...", pkg, prefix)
 		}
 	}
 	for _, name := range s.order {
-		if prefix, _, _ := strings.Cut(name, "-"); !known[prefix] {
-			t.Errorf("clause %s has a prefix that no package is named for", name)
+		if prefix, _, _ := strings.Cut(name, "-"); known[prefix] != s.document[name] {
+			t.Errorf("clause %s stands in %s, the table has its prefix in %q", name, s.document[name], known[prefix])
 		}
 	}
 }
@@ -56,9 +58,45 @@ func TestClausesAreNumbered(t *testing.T) {
 	}
 }
 
+// Each clause of gossip/SPEC.md is one sentence, so that no second one hides behind
+// the test of the first.
+func TestClausesAreSentences(t *testing.T) {
+	s := Load(t)
+	for _, name := range s.order {
+		if s.document[name] == "gossip/SPEC.md" && !sentence.MatchString(s.clauses[name]) {
+			t.Errorf("%s is not one sentence: %s", name, s.clauses[name])
+		}
+	}
+	for text, one := range map[string]bool{
+		"A node waits.": true, "These are it:": true, "A node waits 1.5 s, as 2^32.": true,
+		"A node waits. It goes on.": false, "A node waits; it goes on.": false, "A node waits": false, "A node waits: then it goes on. `x` too.": false,
+	} {
+		if sentence.MatchString(text) != one {
+			t.Errorf("%q: taken for one sentence is %v", text, !one)
+		}
+	}
+}
+
+// What a node must do stands in a clause: other paragraphs explain.
+func TestProseBindsNobody(t *testing.T) {
+	for _, text := range Load(t).prose {
+		if binding.MatchString(text) && !strings.Contains(text, "RFC 2119") {
+			t.Errorf("a paragraph without a name says what must be: %s", text)
+		}
+	}
+}
+
+var (
+	sentence = regexp.MustCompile(`^([^.;]|\.[0-9a-z/])+[.:]$`)
+	binding  = regexp.MustCompile(`\b(MUST|SHOULD|MAY)\b`)
+)
+
 const sample = `
 **X-1** One line
 and another.
+
+A paragraph
+of two lines.
 
 Table ` + "`t`" + `:
 
@@ -75,6 +113,9 @@ func TestParse(t *testing.T) {
 	}
 	if got := s.clauses["X-1"]; got != "One line and another." || len(s.order) != 1 {
 		t.Errorf("clauses %q", s.clauses)
+	}
+	if !slices.Equal(s.prose, []string{"A paragraph of two lines."}) {
+		t.Errorf("prose %q", s.prose)
 	}
 	if b := s.Hex(t, "bytes"); string(b) != "\x01\x02\x03" {
 		t.Errorf("bytes %x", b)

@@ -1,0 +1,429 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+func TestSpecBeats(t *testing.T) {
+	spectest.Run(t, "B", map[string]spectest.Clause{
+		"B-1": specPeriod, "B-2": specSequence, "B-3": specBeatLists, "B-4": specLag, "B-5": specObserverLag, "B-6": specNoDigest,
+		"B-7": specLeaves, "B-8": specSigns, "B-9": specSilent, "B-10": specNews, "B-11": specSurvivor, "B-12": specLive,
+		"B-13": specLearners, "B-14": specEqual, "B-15": specUnequal, "B-16": specEqualEnds, "B-17": specStateDiffers,
+		"B-18": specDeaf, "B-19": specDeafPause, "B-20": specDeafBusy,
+	})
+}
+
+// beatTimes are when a core beats within some ms, in which some peers are heard.
+func (a *alone) beatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
+	t.Helper()
+	for end := a.now + ms; a.now < end; {
+		if len(a.beatsIn(t, a.wait(20, alive...))) > 0 {
+			at = append(at, a.now)
+		}
+	}
+	return at
+}
+
+func specPeriod(t *testing.T, s *spectest.Spec) {
+	numbers(t, s, "beats", map[string]int64{
+		"each": beatMsPerPeer, "silent": silentBeats, "lag": int64(SelfState{State: wire.Training}.lag()), "deaf": deafBeats,
+		"longest pause": reconnectPauseMaxMs, "unequal": beatsToRepair,
+	})
+	each := Time(s.Number(t, "beats", "each"))
+	for peers, want := range map[int]Time{0: 1000, 20: 1000, 99: 100 * each} {
+		a := newAlone()
+		var alive []byte
+		for i := range peers {
+			alive = append(alive, byte(i+1))
+			a.up(byte(i + 1))
+		}
+		at := a.beatTimes(t, 4*want, alive...)
+		if len(at) < 3 || at[2]-at[1] != want {
+			t.Errorf("%d peers: beats at %v, want a period of %d", peers, at, want)
+		}
+	}
+}
+
+func specSequence(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.core.cfg.Incarnation = 77
+	for i, b := range a.beatsIn(t, a.wait(3500)) {
+		if b.Seq != uint64(i+1) || b.Incarnation != 77 {
+			t.Errorf("beat %d is %d of %d", i, b.Seq, b.Incarnation)
+		}
+	}
+}
+
+func specBeatLists(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	b := a.beatsIn(t, a.wait(100))
+	if len(b) != 1 || len(b[0].Closed) != 2 || len(b[0].Unpublished) != 2 {
+		t.Errorf("says %+v", b)
+	}
+	for _, n := range []int{1, 3} {
+		a.told(1, func(b *wire.Beat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) })
+		if p := a.core.peers.find(wire.PeerID{1}); p != nil && p.beat != nil {
+			t.Errorf("takes a beat of %d fragments", n)
+		}
+	}
+}
+
+// lagIn is that of the next beat in a state.
+func (a *alone) lagIn(t testing.TB, state wire.State, alive ...byte) int64 {
+	t.Helper()
+	a.core.SetSelf(a.now, SelfState{State: state})
+	b := a.beatsIn(t, a.wait(1000, alive...))
+	if len(b) == 0 || b[len(b)-1].State != state {
+		t.Fatalf("says %+v", b)
+	}
+	return int64(b[len(b)-1].Lag)
+}
+
+func specLag(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.holds(9, 0, 5, 1)
+	for state, want := range map[wire.State]int64{
+		wire.Joining: s.Number(t, "beats", "lag"), wire.Training: s.Number(t, "beats", "lag"), wire.Stopped: 0, wire.Leaving: 0,
+	} {
+		if got := a.lagIn(t, state); got != want {
+			t.Errorf("%v: lag %d, want %d", state, got, want)
+		}
+	}
+	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	b := a.beatsIn(t, a.wait(1000))[0]
+	one, _ := a.chain.ChainDigest(0, 3)
+	two, _ := a.chain.ChainDigest(1, 0)
+	if want := wire.Sum(append(one[:], two[:]...)); b.Chain != want {
+		t.Errorf("digest %v of closed %v, want that of rounds 3 and 0", b.Chain, b.Closed)
+	}
+}
+
+func specObserverLag(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	if got := a.lagIn(t, wire.Observing, 1); got != s.Number(t, "beats", "lag") {
+		t.Errorf("beside one that trains: %d", got)
+	}
+	a.told(1, func(b *wire.Beat) { b.State = wire.Stopped })
+	if got := a.lagIn(t, wire.Observing, 1); got != 0 {
+		t.Errorf("beside one that stopped: %d", got)
+	}
+}
+
+func specNoDigest(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.holds(9, 0, 6, 1)
+	a.chain.base[0] = 5 // nothing is known of round 4
+	b := a.beatsIn(t, a.wait(100))
+	if !b[0].Chain.IsZero() || !b[0].StateDigest.IsZero() {
+		t.Errorf("says %v and %v of a round that it does not know", b[0].Chain, b[0].StateDigest)
+	}
+	a = newAlone()
+	a.core.env.chain = stateless{a.chain}
+	b = a.beatsIn(t, a.wait(100))
+	if b[0].Chain.IsZero() || !b[0].StateDigest.IsZero() {
+		t.Errorf("says chain %v and state %v where it does not know one state", b[0].Chain, b[0].StateDigest)
+	}
+}
+
+// stateless is a chain of which the state of fragment 1 is not known.
+type stateless struct{ *fakeChain }
+
+func (c stateless) StateDigest(f int, r uint32) (wire.Digest, bool) {
+	if f == 1 {
+		return wire.Digest{}, false
+	}
+	return c.fakeChain.StateDigest(f, r)
+}
+
+func specLeaves(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.wait(200)
+	a.core.SetSelf(a.now, SelfState{State: wire.Leaving})
+	a.core.BeatNow(a.now)
+	if b := a.beatsIn(t, a.core.Effects()); len(b) != 1 || b[0].State != wire.Leaving {
+		t.Errorf("says %+v", b)
+	}
+}
+
+func specSigns(t *testing.T, _ *spectest.Spec) {
+	for name, sign := range map[string]func(a *alone){
+		"a session":   func(a *alone) { a.up(1) },
+		"a message":   func(a *alone) { a.brought(1, a.header(9, 1, 0)) },
+		"a copy":      func(a *alone) { a.core.Forwarded(a.now, wire.PeerID{1}, wire.Digest{1}) },
+		"a request":   func(a *alone) { a.ask(1, 1, wire.Request{Kind: wire.GetRoster}) },
+		"its beat":    func(a *alone) { a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: a.beatOf(1, 1<<40)}) },
+		"an old beat": func(a *alone) { a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: a.beatOf(1, 0)}) },
+		"an answer":   func(a *alone) { a.core.Answered(a.now, 1, []byte{1}, nil) },
+	} {
+		a := specAlone(1)
+		a.now += 100_000
+		sign(a)
+		heard := a.core.heardLately(a.core.peers.find(wire.PeerID{1}))
+		if want := name != "an old beat" && name != "an answer"; heard != want {
+			t.Errorf("%s: heard %v", name, heard)
+		}
+	}
+}
+
+func (a *alone) beatOf(id byte, seq uint64) *wire.Beat {
+	return &wire.Beat{Author: wire.PeerID{id}, Seq: seq, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
+}
+
+func specSilent(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	after := Time(s.Number(t, "beats", "silent") * a.core.BeatPeriodMs())
+	a.wait(after)
+	if a.core.Peers()[0].Silent {
+		t.Errorf("silent after %d", a.now)
+	}
+	if a.wait(100); !a.core.Peers()[0].Silent {
+		t.Errorf("not silent after %d", a.now)
+	}
+}
+
+func specNews(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		incarnation int64
+		seq         uint64
+		news        bool
+	}{{5, 8, true}, {5, 7, false}, {5, 6, false}, {6, 1, true}, {4, 99, false}} {
+		a := specAlone()
+		a.told(1, func(b *wire.Beat) { b.Incarnation, b.Seq = 5, 7 })
+		a.told(1, func(b *wire.Beat) { b.Incarnation, b.Seq, b.Steps = c.incarnation, c.seq, 3 })
+		if got := a.core.Peers()[0].Beat.Steps == 3; got != c.news {
+			t.Errorf("beat %d of process %d after beat 7 of process 5: news is %v", c.seq, c.incarnation, got)
+		}
+	}
+}
+
+func specSurvivor(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		last wire.Beat // of the later process
+		then wire.Beat // of the earlier one
+		mute bool
+		news bool
+	}{
+		"left":              {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 10}, news: true},
+		"silent":            {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, mute: true, news: true},
+		"there":             {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}},
+		"fewer tokens":      {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 9}},
+		"that leaves, too":  {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Leaving, Folded: 10}},
+		"of the same start": {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{Incarnation: 3, State: wire.Training, Folded: 10}},
+	} {
+		a := specAlone()
+		say := func(incarnation int64, seq uint64, w wire.Beat) {
+			a.told(1, func(b *wire.Beat) {
+				b.Incarnation, b.Seq, b.State, b.Folded = max(incarnation, w.Incarnation), seq, w.State, w.Folded
+			})
+		}
+		say(3, 5, wire.Beat{State: wire.Training, Folded: 10})
+		say(3, 6, c.last)
+		if c.mute {
+			a.wait(60_000)
+		}
+		c.then.Author, c.then.Seq, c.then.Incarnation = wire.PeerID{1}, 1, max(2, c.then.Incarnation)
+		c.then.Closed, c.then.Unpublished = make([]uint32, 2), make([]uint64, 2)
+		a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: &c.then})
+		if got := a.core.Peers()[0].Beat.Seq == 1; got != c.news {
+			t.Errorf("%s: news is %v", name, got)
+		}
+	}
+}
+
+// isLive says whether the core takes a peer for live: its learners are those of
+// B-13 then.
+func (a *alone) isLive(id byte) bool { return a.core.live(a.core.peers.find(wire.PeerID{id})) }
+
+func specLive(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "states") {
+		a := specAlone()
+		if a.up(1); a.isLive(1) {
+			t.Fatal("live before it has beaten")
+		}
+		n := s.Number(t, "states", row[0])
+		a.told(1, func(b *wire.Beat) { b.State = wire.State(n) })
+		if want := row[0] != "joining" && row[0] != "leaving"; a.isLive(1) != want {
+			t.Errorf("%s: live %v", row[0], a.isLive(1))
+		}
+		a.told(1, nil)
+		a.told(1, func(b *wire.Beat) { b.State = wire.Leaving })
+		if a.isLive(1) {
+			t.Error("live though it leaves")
+		}
+		if a.told(1, nil); !a.isLive(1) {
+			t.Error("not live any more")
+		}
+		if a.wait(60_000); a.isLive(1) {
+			t.Error("live though silent")
+		}
+	}
+}
+
+func specLearners(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1, 2, 3, 4, 5)
+	for id, state := range map[byte]wire.State{2: wire.Stopped, 3: wire.Observing, 4: wire.Leaving, 5: wire.Joining} {
+		a.told(id, func(b *wire.Beat) { b.State = state })
+	}
+	sameIDs(t, "learners", a.core.LiveLearners(a.now), wire.PeerID{1}, wire.PeerID{2})
+}
+
+func specEqual(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1)
+	a.holds(9, 0, 6, 1)
+	a.chain.base[0] = 2
+	a.chain.baseChain[0] = wire.Digest{1}
+	unequal := func(change func(b *wire.Beat)) int {
+		a.told(1, nil)
+		a.told(1, change)
+		return a.core.peers.find(wire.PeerID{1}).unequal
+	}
+	at := func(round uint32, lag uint8) func(b *wire.Beat) {
+		return func(b *wire.Beat) {
+			b.Closed, b.Lag = []uint32{round, 0}, lag
+			b.Chain, _, _ = a.core.beats.digestsAt(lagged(b.Closed, lag))
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(b *wire.Beat)
+		want   int
+	}{
+		"the same":               {nil, 0},
+		"an earlier round":       {at(4, 1), 0},
+		"another digest":         {apart, 1},
+		"a round not closed yet": {at(9, 2), 1},
+		"one forgotten":          {at(1, 0), 1},
+		"of a joiner":            {func(b *wire.Beat) { apart(b); b.State = wire.Joining }, 0},
+	} {
+		if got := unequal(c.change); got != c.want {
+			t.Errorf("%s: %d unequal", name, got)
+		}
+	}
+}
+
+func specUnequal(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	n := s.Number(t, "beats", "unequal")
+	for i := range n {
+		if e := a.told(1, apart); (len(questions(t, e, wire.GetRounds)) > 0) != (i+1 == n) {
+			t.Errorf("%d unequal beats: %v", i+1, e)
+		}
+	}
+	if q := questions(t, a.told(1, apart), wire.GetRounds); len(q) != 0 {
+		t.Errorf("a second repair: %+v", q)
+	}
+	a.core.repair.end(a.core.repair.sessions[0], "ended")
+	a.now += 60_000
+	for i := range n {
+		a.core.Alive(a.now, wire.PeerID{1})
+		if e := a.told(1, apart); (len(questions(t, e, wire.GetRounds)) > 0) != (i+1 == n) {
+			t.Errorf("%d unequal beats after the first repair: %v", i+1, e)
+		}
+	}
+}
+
+func specEqualEnds(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1)
+	for range 5 {
+		e := append(a.told(1, apart), a.told(1, nil)...)
+		if q := questions(t, e, wire.GetRounds); len(q) != 0 {
+			t.Fatalf("asks %+v", q)
+		}
+	}
+}
+
+func specStateDiffers(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		change func(b *wire.Beat)
+		audits bool
+	}{
+		"another state": {func(b *wire.Beat) { b.StateDigest[0] ^= 1 }, true},
+		"none":          {func(b *wire.Beat) { b.StateDigest = wire.Digest{} }, false},
+		"another chain": {func(b *wire.Beat) { b.StateDigest[0] ^= 1; apart(b) }, false},
+	} {
+		a := specAlone(1)
+		if q := questions(t, a.told(1, c.change), wire.GetRounds); len(q) > 0 != c.audits {
+			t.Errorf("%s: asks %+v", name, q)
+		}
+	}
+	a := specAlone(1)
+	a.core.env.chain = stateless{a.chain}
+	if q := questions(t, a.told(1, func(b *wire.Beat) { b.StateDigest[0] ^= 1 }), wire.GetRounds); len(q) > 0 {
+		t.Errorf("audits a state that it does not know: %+v", q)
+	}
+}
+
+func specDeaf(t *testing.T, s *spectest.Spec) {
+	deaf := Time(s.Number(t, "beats", "deaf"))
+	a := newAlone()
+	a.up(1)
+	period := Time(a.core.BeatPeriodMs())
+	if e := a.wait(deaf*period-100, 1); count[Reconnect](e) != 0 {
+		t.Error("connects anew before the time")
+	}
+	if e := find[Reconnect](a.wait(200, 1)); len(e) != 1 || e[0].Peer != (wire.PeerID{1}) {
+		t.Errorf("connects anew: %v", e)
+	}
+	a = newAlone()
+	a.up(1)
+	a.told(1, nil)
+	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
+		t.Error("connects anew a peer of which a beat came")
+	}
+	a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: 5})
+	if e := a.wait((deaf+1)*period, 1); count[Reconnect](e) != 1 {
+		t.Error("the beat of an earlier process counts for a new one")
+	}
+	a = newAlone()
+	a.core.SetSelf(0, SelfState{})
+	a.up(1)
+	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
+		t.Error("connects anew though it says nothing itself")
+	}
+}
+
+func specDeafPause(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.up(1)
+	period := Time(a.core.BeatPeriodMs())
+	var at []Time
+	for len(at) < 12 {
+		if count[Reconnect](a.wait(100, 1)) > 0 {
+			at = append(at, a.now)
+		}
+	}
+	pause, longest := Time(s.Number(t, "beats", "deaf"))*period, Time(s.Number(t, "beats", "longest pause"))
+	for i := 1; i < len(at); i++ {
+		if got := at[i] - at[i-1]; got != pause {
+			t.Errorf("pause %d is %d, want %d", i, got, pause)
+		}
+		pause = min(2*pause, longest)
+	}
+	a.told(1, nil)
+	a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: 5})
+	if e := a.wait(Time(s.Number(t, "beats", "deaf")+1)*period, 1); count[Reconnect](e) != 1 {
+		t.Error("the pause stays after a beat")
+	}
+}
+
+func specDeafBusy(t *testing.T, _ *spectest.Spec) {
+	for name, busy := range map[string]func(a *alone, p *peer){
+		"chunks are awaited":         func(_ *alone, p *peer) { p.chunks = 1 },
+		"a payload is on its way":    func(a *alone, _ *peer) { a.ask(1, 1, payloadRequest(a.hold(9, 1, 5000), 0)) },
+		"another peer gets payloads": func(a *alone, _ *peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
+	} {
+		a := newAlone()
+		a.up(1)
+		busy(a, a.core.peers.find(wire.PeerID{1}))
+		want := 0
+		if name == "another peer gets payloads" {
+			want = 1
+		}
+		if e := a.wait(5000, 1); count[Reconnect](e) != want {
+			t.Errorf("%s: connects anew %d times", name, count[Reconnect](e))
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package gossip
+
+import (
+	"bytes"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+func TestSpecFetching(t *testing.T) {
+	spectest.Run(t, "D", map[string]spectest.Clause{
+		"D-1": specSourceOrder, "D-2": specOneSource, "D-3": specTries, "D-4": specBusySource, "D-5": specSources, "D-6": specWait,
+		"D-7": specDeadline, "D-8": specRate, "D-9": specWrongBytes, "D-10": specInvalid, "D-11": specPulls, "D-12": specStrangers,
+		"D-13": specStrangersLast, "D-14": specGivenUp, "D-15": specWantedAgain, "D-16": specWanted,
+	})
+}
+
+// inTurn fails each request for a payload and returns who was asked, in order.
+func (a *alone) inTurn(t testing.TB, e []Effect) (asked []byte) {
+	t.Helper()
+	for {
+		q := questions(t, e, wire.GetPayload)
+		if len(q) == 0 {
+			return asked
+		}
+		if len(q) > 1 {
+			t.Fatalf("asks %d at a time", len(q))
+		}
+		asked = append(asked, q[0].to)
+		e = a.fails(q[0], wire.NotFound)
+	}
+}
+
+func specSourceOrder(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(9, 3, 2, 4)
+	h := a.header(9, 1, 0)
+	e := a.brought(3, h)
+	a.core.Forwarded(a.now, wire.PeerID{4}, h.Header.ID(a.run))
+	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
+	a.core.Forwarded(a.now, wire.PeerID{9}, h.Header.ID(a.run))
+	if got := a.inTurn(t, append(e, a.core.Effects()...)); !bytes.Equal(got[:4], []byte{3, 4, 2, 9}) {
+		t.Errorf("asks %v", got)
+	}
+}
+
+func specOneSource(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1, 2, 9)
+	h := a.header(9, 1, 0)
+	e := a.brought(1, h)
+	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
+	e = append(e, a.core.Effects()...)
+	if q := questions(t, append(e, a.wait(1000, 1, 2, 9)...), wire.GetPayload); len(q) != 1 {
+		t.Errorf("asks %+v", q)
+	}
+}
+
+func specTries(t *testing.T, s *spectest.Spec) {
+	numbers(t, s, "fetching", map[string]int64{
+		"tries": maxTries, "sources": maxSources, "at once": maxPulls, "at once of one": maxPullsPerPeer, "strangers at once": maxProbes,
+		"strangers at once of one": maxProbesPerPeer, "busy": busyRetryMs, "least wait": waitMinMs, "longest wait": waitMaxMs,
+		"least transfer": deadlineMinMs, "longest transfer": deadlineMaxMs, "slack": rateSlack, "rate": firstRate,
+		"given up": wantTtlMs, "wanted": maxWants, "wanted of one": maxWantsPerAuthor,
+	})
+	a := specAlone(1, 9)
+	got := a.inTurn(t, a.brought(1, a.header(9, 1, 0)))
+	if want := bytes.Repeat([]byte{1, 9}, int(s.Number(t, "fetching", "tries"))); !bytes.Equal(got, want) {
+		t.Errorf("asks %v, want %v", got, want)
+	}
+}
+
+func specBusySource(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	q := questions(t, a.brought(1, a.header(9, 1, 0)))
+	for range 5 {
+		if e := questions(t, append(a.fails(q[0], wire.Busy), a.wait(Time(s.Number(t, "fetching", "busy"))-1, 1)...), wire.GetPayload); len(e) != 0 {
+			t.Fatalf("asked at once: %+v", e)
+		}
+		if q = questions(t, a.wait(1, 1), wire.GetPayload); len(q) != 1 {
+			t.Fatalf("not asked again: %+v", q)
+		}
+	}
+	if got := a.inTurn(t, a.fails(q[0], wire.NotFound)); len(got) != int(s.Number(t, "fetching", "tries"))-1 {
+		t.Errorf("%d more requests: busy counted", len(got))
+	}
+}
+
+func specSources(t *testing.T, s *spectest.Spec) {
+	most := byte(s.Number(t, "fetching", "sources"))
+	a := specAlone()
+	for id := range most + 5 {
+		a.up(id + 20)
+	}
+	a.up(9)
+	h := a.header(9, 1, 0)
+	e := a.brought(20, h)
+	a.core.Forwarded(a.now, wire.PeerID{99}, h.Header.ID(a.run)) // no session
+	for id := byte(1); id < most+5; id++ {
+		a.core.Forwarded(a.now, wire.PeerID{id + 20}, h.Header.ID(a.run))
+	}
+	got := a.inTurn(t, append(e, a.core.Effects()...))
+	if want := 2 * int(most); len(got) != want || bytes.Contains(got, []byte{99}) { // 99 has a place among them
+		t.Errorf("asks %v, %d times, want %d", got, len(got), want)
+	}
+}
+
+// asksFor is the request for a payload of so many bytes, of a peer with a rate.
+func asksFor(t testing.TB, size int, rate float64) question {
+	t.Helper()
+	a := specAlone(1)
+	if rate > 0 {
+		a.core.peers.find(wire.PeerID{1}).rate = rate
+	}
+	h := a.header(9, 1, 0)
+	h.Header.Size = uint32(size)
+	return questions(t, a.brought(1, h), wire.GetPayload)[0]
+}
+
+func specWait(t *testing.T, s *spectest.Spec) {
+	slack := s.Number(t, "fetching", "slack")
+	least, longest := s.Number(t, "fetching", "least transfer"), s.Number(t, "fetching", "longest wait")
+	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 50_000_000: longest} {
+		if q := asksFor(t, size, 1000); int64(q.WaitMs) != want {
+			t.Errorf("%d bytes at 1000: waits %d, want %d", size, q.WaitMs, want)
+		}
+	}
+}
+
+func specDeadline(t *testing.T, s *spectest.Spec) {
+	slack := s.Number(t, "fetching", "slack")
+	least, longest := s.Number(t, "fetching", "least transfer"), s.Number(t, "fetching", "longest transfer")
+	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 60_000_000: longest} {
+		if q := asksFor(t, size, 1000); q.call.TimeoutMs != int64(q.WaitMs)+want {
+			t.Errorf("%d bytes at 1000: %d after a wait of %d, want %d", size, q.call.TimeoutMs-int64(q.WaitMs), q.WaitMs, want)
+		}
+	}
+}
+
+func specRate(t *testing.T, s *spectest.Spec) {
+	first := s.Number(t, "fetching", "rate")
+	rate := func(a *alone) int64 { return int64(a.core.peers.find(wire.PeerID{1}).rate) }
+	for guess, want := range map[float64]int64{0: first, float64(first) * 500: first, float64(first) * 4000: first * 4} {
+		a := newAlone()
+		a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{}, hello.Session{BytesPerSecond: guess})
+		a.core.Effects()
+		if rate(a) != want {
+			t.Errorf("session of %g bytes/s: %d", guess, rate(a))
+		}
+		for _, size := range []int{4095, 4096} {
+			h := a.header(9, uint32(size), 0)
+			a.chain.closed[0] = uint32(size)
+			payload := bytes.Repeat([]byte{7}, size)
+			h.Header.Size, h.Header.Payload = uint32(size), wire.Sum(payload)
+			q := questions(t, a.brought(1, h), wire.GetPayload)
+			a.now++
+			a.answer(q[0], payload)
+			if measured := rate(a) != want; measured != (size == 4096) {
+				t.Errorf("after an answer of %d bytes: %d", size, rate(a))
+			}
+		}
+	}
+}
+
+func specWrongBytes(t *testing.T, _ *spectest.Spec) {
+	for name, payload := range map[string][]byte{"another digest": make([]byte, 3000), "another size": make([]byte, 2999)} {
+		a := specAlone(1, 9)
+		q := questions(t, a.brought(1, a.header(9, 1, 0)))
+		if got := a.inTurn(t, a.answer(q[0], payload)); !bytes.Equal(got, []byte{9, 9}) {
+			t.Errorf("%s: then asks %v", name, got)
+		}
+	}
+}
+
+func specInvalid(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1, 2)
+	h := a.header(9, 1, 0)
+	id := h.Header.ID(a.run)
+	payload := bytes.Repeat([]byte{7}, 3000)
+	h.Header.Payload = wire.Sum(payload)
+	id = h.Header.ID(a.run)
+	q := questions(t, a.brought(1, h))
+	if e := a.answer(q[0], payload); count[Fetched](e) != 1 {
+		t.Fatalf("%v", e)
+	}
+	a.core.Invalid(a.now, id, "does not decode")
+	a.core.Forwarded(a.now, wire.PeerID{2}, id)
+	if e := append(a.core.Effects(), a.brought(2, h)...); len(questions(t, e)) != 0 {
+		t.Errorf("fetches it again: %v", e)
+	}
+	if st := status(a.ask(7, 2, payloadRequest(id, 5000))); st != wire.NotFound {
+		t.Errorf("answers %v", st)
+	}
+}
+
+// floods has a peer bring headers of as many authors, and returns the requests.
+func (a *alone) floods(t testing.TB, from byte, round uint32, headers int) []question {
+	t.Helper()
+	var e []Effect
+	for i := range headers {
+		h := a.header(200, round, 0)
+		h.Header.Author[1], h.Header.Author[2] = byte(i), from
+		e = append(e, a.brought(from, h)...)
+	}
+	return questions(t, e, wire.GetPayload)
+}
+
+func specPulls(t *testing.T, s *spectest.Spec) {
+	a := specAlone()
+	all := 0
+	for id := byte(1); id < 20; id++ {
+		a.up(id)
+		n := len(a.floods(t, id, 1, 30))
+		if all += n; n > int(s.Number(t, "fetching", "at once of one")) || id == 1 && n < int(s.Number(t, "fetching", "at once of one")) {
+			t.Errorf("%d requests to one peer", n)
+		}
+	}
+	if all != int(s.Number(t, "fetching", "at once")) {
+		t.Errorf("%d requests at once", all)
+	}
+}
+
+func specStrangers(t *testing.T, s *spectest.Spec) {
+	a := specAlone()
+	a.holds(8, 0, 1, 100)
+	all := 0
+	for id := byte(1); id < 20; id++ {
+		a.up(id)
+		n := len(a.floods(t, id, 2, 30))
+		if all += n; n > int(s.Number(t, "fetching", "strangers at once of one")) || id == 1 && n < int(s.Number(t, "fetching", "strangers at once of one")) {
+			t.Errorf("%d requests to one peer", n)
+		}
+	}
+	if all != int(s.Number(t, "fetching", "strangers at once")) {
+		t.Errorf("%d requests at once", all)
+	}
+}
+
+func specStrangersLast(t *testing.T, s *spectest.Spec) {
+	a := specAlone()
+	a.holds(8, 0, 1, 100)
+	a.up(1)
+	q := a.floods(t, 1, 2, 10)
+	var own []Effect
+	for i := range int(s.Number(t, "fetching", "at once of one")) {
+		h := a.header(8, 2+uint32(i)%2, 0)
+		h.Header.Fragment = uint16(i) % 2
+		h.Header.Round += uint32(i) / 2
+		own = append(own, a.brought(1, h)...)
+	}
+	if n := len(questions(t, own, wire.GetPayload)); n != int(s.Number(t, "fetching", "at once of one"))-len(q) {
+		t.Errorf("%d requests beside %d for strangers", n, len(q))
+	}
+	next := questions(t, a.fails(q[0], wire.NotFound), wire.GetPayload)
+	if len(next) != 1 || a.core.pull.byID[next[0].Digest].header.Header.Author != (wire.PeerID{8}) {
+		t.Errorf("then asks %+v", next)
+	}
+}
+
+func specGivenUp(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	h := a.header(9, 1, 0)
+	id := h.Header.ID(a.run)
+	if a.inTurn(t, a.brought(1, h)); a.core.pull.byID[id] != nil {
+		t.Error("wanted though nobody has it")
+	}
+	after := Time(s.Number(t, "fetching", "given up"))
+	for wanted, ms := range map[bool]Time{true: after, false: after + 100} {
+		a = specAlone(1)
+		q := questions(t, a.brought(1, h))
+		for a.now < ms {
+			q = append(q, questions(t, a.wait(min(1000, ms-a.now), 1), wire.GetPayload)...)
+			for _, q := range q {
+				a.fails(q, wire.Busy)
+			}
+			q = nil
+		}
+		if (a.core.pull.byID[id] != nil) != wanted {
+			t.Errorf("wanted %v after %d", !wanted, a.now)
+		}
+	}
+}
+
+func specWantedAgain(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	h := a.signed(9, 1)
+	a.inTurn(t, a.brought(1, h))
+	e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{h}))
+	if q := questions(t, e, wire.GetPayload); len(q) != 1 || q[0].Digest != h.Header.ID(a.run) {
+		t.Errorf("a repair that meets it asks %+v", q)
+	}
+}
+
+func specWanted(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	most, one := int(s.Number(t, "fetching", "wanted")), int(s.Number(t, "fetching", "wanted of one"))
+	for i := range one + 10 {
+		h := a.header(9, 1, uint32(i))
+		a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+	}
+	if n := len(a.core.pull.wants); n != one {
+		t.Errorf("%d of one author", n)
+	}
+	a.floods(t, 1, 1, 256)
+	for i := range most {
+		h := a.header(9, 1, 0)
+		h.Header.Author = wire.PeerID{100, byte(i), byte(i >> 8)}
+		a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+	}
+	if n := len(a.core.pull.wants); n != most {
+		t.Errorf("%d in all", n)
+	}
+}

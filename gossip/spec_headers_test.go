@@ -1,0 +1,244 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+func TestSpecHeaders(t *testing.T) {
+	spectest.Run(t, "G", map[string]spectest.Clause{
+		"G-1": specMet, "G-2": specUnfit, "G-3": specTwoHeaders, "G-4": specEvidencePublished, "G-5": specOld, "G-6": specOffered,
+		"G-7": specFarAhead, "G-8": specAhead, "G-9": specInline, "G-10": specEvidenceOnce, "G-11": specEvidenceFar,
+		"G-12": specEvidenceMany, "G-13": specEvidenceNotRepeated, "G-14": specEvidenceInRepair,
+	})
+}
+
+func specMet(t *testing.T, s *spectest.Spec) {
+	numbers(t, s, "headers", map[string]int64{"seen": maxSeen, "evidence": maxEvidence, "evidence of one": maxEvidencePerAuthor})
+	a := specAlone(1, 2)
+	h := a.header(9, 1, 0)
+	if e := a.brought(1, h); count[Offer](e) != 1 || len(questions(t, e)) != 1 {
+		t.Fatalf("a new header: %v", e)
+	}
+	if e := a.brought(2, h); len(e) != 0 {
+		t.Errorf("the same again: %v", e)
+	}
+	a.core.Answered(a.now, a.core.calls[len(a.core.calls)-1].id, nil, errNoAnswer)
+	if q := questions(t, a.core.Effects()); len(q) != 1 || q[0].to != 2 {
+		t.Errorf("who brought it again is not asked: %+v", q)
+	}
+	other := h
+	other.Sig[0] ^= 1
+	if e := a.brought(1, other); count[Offer](e) != 0 {
+		t.Error("another signature makes another header")
+	}
+	for i := range s.Number(t, "headers", "seen") {
+		a.core.headers.meet(a.header(8, uint32(i+10), 0))
+	}
+	if e := a.brought(1, h); count[Offer](e) != 1 {
+		t.Error("remembers more headers than the text says")
+	}
+}
+
+func specUnfit(t *testing.T, _ *spectest.Spec) {
+	for name, change := range map[string]func(h *wire.Header){
+		"fits":             func(*wire.Header) {},
+		"another fragment": func(h *wire.Header) { h.Fragment = 2 },
+		"too large":        func(h *wire.Header) { h.Size = 5001 },
+	} {
+		a := specAlone(1)
+		a.core.cfg.MaxPayload = 5000
+		h := a.header(9, 1, 0)
+		change(&h.Header)
+		if e := a.brought(1, h); (count[Offer](e) == 1) != (name == "fits") {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	a := newAlone()
+	a.core.cfg.MaxPayload = 0 // less than any payload
+	if e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{a.signed(9, 1)})); count[Offer](e) != 0 {
+		t.Errorf("brought by a repair: %v", e)
+	}
+}
+
+func specTwoHeaders(t *testing.T, _ *spectest.Spec) {
+	one := func(a *alone) wire.SignedHeader { return a.header(9, 1, 1) }
+	two := func(a *alone) wire.SignedHeader { return a.header(9, 1, 2) }
+	for name, first := range map[string]func(a *alone){
+		"by gossip":  func(a *alone) { a.brought(1, one(a)) },
+		"held":       func(a *alone) { a.chain.store(one(a), []byte{1}) },
+		"own":        func(a *alone) { a.core.Announce(a.now, one(a), nil) },
+		"by another": func(a *alone) { a.brought(2, one(a)) },
+		"not there":  func(*alone) {},
+	} {
+		a := specAlone(1, 2)
+		first(a)
+		a.core.Effects()
+		e := a.brought(1, two(a))
+		found := find[EvidenceFound](e)
+		if want := name != "not there"; (len(found) == 1) != want || (count[Offer](e) == 0) != want {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	a := specAlone(1)
+	a.brought(1, one(a))
+	for name, change := range map[string]func(h *wire.Header){
+		"another round": func(h *wire.Header) { h.Round = 2 }, "another fragment": func(h *wire.Header) { h.Fragment = 1 },
+		"another author": func(h *wire.Header) { h.Author[0] = 8 },
+	} {
+		h := two(a)
+		change(&h.Header)
+		if e := a.brought(1, h); count[EvidenceFound](e) != 0 {
+			t.Errorf("%s: evidence", name)
+		}
+	}
+}
+
+func specEvidencePublished(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	h, other := a.signed(9, 1), wire.SignHeader(testKey(9), a.run, wire.Header{Round: 1, Steps: 1, Tokens: 2, Size: 1})
+	a.brought(1, h)
+	p := find[Publish](a.brought(1, other))
+	if len(p) != 1 {
+		t.Fatalf("publishes %v", p)
+	}
+	m, err := wire.Open(a.run, p[0].Bytes)
+	if err != nil || m.Evidence == nil || m.Evidence.A.Header.Author != wire.PeerIDOf(testKey(9)) {
+		t.Errorf("publishes %+v, %v", m, err)
+	}
+}
+
+func specOld(t *testing.T, _ *spectest.Spec) {
+	for round, want := range map[uint32]int{4: 1, 3: 0} {
+		a := specAlone(1)
+		a.chain.closed[0] = 20
+		if e := a.brought(1, a.header(9, round, 0)); count[Offer](e) != want || len(questions(t, e)) != want {
+			t.Errorf("round %d of 20 with a window of 16: %v", round, e)
+		}
+	}
+}
+
+func specOffered(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1)
+	for round := uint32(1); round < 40; round++ {
+		if e := find[Offer](a.brought(1, a.header(9, round, 0))); len(e) != 1 || e[0].From != (wire.PeerID{1}) || e[0].Repair {
+			t.Errorf("round %d: %v", round, e)
+		}
+	}
+	a = specAlone(1)
+	h := a.header(8, 1, 0)
+	e := a.brought(1, h)
+	a.core.Unwanted(a.now, h.Header.ID(a.run))
+	if len(questions(t, e)) != 1 || a.core.pull.byID[h.Header.ID(a.run)] != nil {
+		t.Error("what the rounds do not want is fetched on")
+	}
+}
+
+func specFarAhead(t *testing.T, _ *spectest.Spec) {
+	for round, want := range map[uint32]int{26: 1, 27: 0} {
+		a := specAlone(1)
+		a.chain.closed[0] = 10
+		if e := a.brought(1, a.header(9, round, 0)); count[Offer](e) != 1 || len(questions(t, e, wire.GetPayload)) != want {
+			t.Errorf("round %d with a window of 16 above 10: %v", round, e)
+		}
+	}
+}
+
+func specAhead(t *testing.T, _ *spectest.Spec) {
+	for round, want := range map[uint32]int{12: 0, 13: 1} {
+		a := specAlone(1, 2)
+		a.chain.closed[0] = 10
+		q := questions(t, a.brought(1, a.header(9, round, 0)), wire.GetRounds)
+		if len(q) != want || want > 0 && q[0].to != 1 {
+			t.Errorf("round %d above 10: asks %+v", round, q)
+		}
+	}
+}
+
+func specInline(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1)
+	h := a.header(9, 1, 0)
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &h, Inline: []byte{1, 2}})
+	e := a.core.Effects()
+	if f := find[Fetched](e); len(f) != 1 || string(f[0].Payload) != "\x01\x02" || len(questions(t, e)) != 0 {
+		t.Errorf("a payload that came along: %v", e)
+	}
+}
+
+// proves has evidence arrive by gossip.
+func (a *alone) proves(author byte, fragment uint16, round uint32) []Effect {
+	e := wire.Evidence{A: a.header(author, round, 1), B: a.header(author, round, 2)}
+	e.A.Header.Fragment, e.B.Header.Fragment = fragment, fragment
+	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
+	return a.core.Effects()
+}
+
+func specEvidenceOnce(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	for _, c := range []struct {
+		author   byte
+		fragment uint16
+		round    uint32
+		want     int
+	}{{9, 0, 1, 1}, {9, 0, 1, 0}, {9, 0, 2, 1}, {9, 1, 1, 1}, {8, 0, 1, 1}, {9, 0, 2, 0}} {
+		if got := count[EvidenceFound](a.proves(c.author, c.fragment, c.round)); got != c.want {
+			t.Errorf("%+v: taken %d times", c, got)
+		}
+	}
+}
+
+func specEvidenceFar(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		fragment uint16
+		round    uint32
+		want     int
+	}{{0, 10 + 256, 1}, {0, 10 + 257, 0}, {2, 1, 0}} {
+		a := newAlone()
+		a.chain.closed[0] = 10
+		if got := count[EvidenceFound](a.proves(9, c.fragment, c.round)); got != c.want {
+			t.Errorf("%+v: taken %d times", c, got)
+		}
+	}
+}
+
+func specEvidenceMany(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	most, got := int(s.Number(t, "headers", "evidence of one")), 0
+	for round := range uint32(most + 20) {
+		got += count[EvidenceFound](a.proves(9, 0, round+1))
+	}
+	if got != most {
+		t.Errorf("%d pieces taken, want %d", got, most)
+	}
+	if count[EvidenceFound](a.proves(8, 0, 1)) != 1 {
+		t.Error("nothing is taken against another author")
+	}
+}
+
+func specEvidenceNotRepeated(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	if e := a.proves(9, 0, 1); count[EvidenceFound](e) != 1 || count[Publish](e) != 0 {
+		t.Errorf("evidence by gossip: %v", e)
+	}
+}
+
+func specEvidenceInRepair(t *testing.T, _ *spectest.Spec) {
+	one := func(a *alone) wire.SignedHeader { return a.signed(9, 1) }
+	two := func(a *alone) wire.SignedHeader {
+		return wire.SignHeader(testKey(9), a.run, wire.Header{Round: 1, Steps: 1, Tokens: 2, Size: 1})
+	}
+	a := newAlone()
+	q := a.lists(t, 1)
+	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{one(a), two(a)})); count[EvidenceFound](e) != 1 || count[Publish](e) != 1 {
+		t.Errorf("both in one answer: %v", e)
+	}
+	a = newAlone()
+	a.chain.store(one(a), []byte{1})
+	q = a.lists(t, 1)
+	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{two(a)})); count[EvidenceFound](e) != 1 {
+		t.Errorf("one held: %v", e)
+	}
+}

@@ -1,0 +1,336 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+func TestSpecRoster(t *testing.T) {
+	spectest.Run(t, "K", map[string]spectest.Clause{
+		"K-1": specRosterAsked, "K-2": specRosterPeriod, "K-3": specRosterAgain, "K-4": specRosterNewer, "K-5": specRosterBody,
+		"K-6": specRosterSkips, "K-7": specRosterNewest, "K-8": specDials, "K-9": specDialOrder, "K-10": specDialPause,
+		"K-11": specDialLost, "K-12": specKnown, "K-13": specKnownHeard, "K-14": specFaults, "K-15": specFaultTable,
+	})
+}
+
+func specRosterAsked(t *testing.T, s *spectest.Spec) {
+	numbers(t, s, "roster", map[string]int64{
+		"connections": defaultTargetPeers, "period": rosterPeriodMs, "again": rosterAgainMs, "dials": maxDials, "dial period": dialPeriodMs,
+		"pause": dialBackoffMinMs, "longest pause": dialBackoffMaxMs, "lost": lostForMs, "peers": maxPeers, "faults": maxFaults,
+	})
+	a := newAlone()
+	if q := questions(t, a.up(1)); len(q) != 1 || q[0].Kind != wire.GetRoster || q[0].to != 1 {
+		t.Errorf("asks %+v", q)
+	}
+}
+
+func specRosterPeriod(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.connect(1, 2)
+	a.now = rosterAgainMs
+	var asked []byte
+	for range 3 {
+		for _, q := range questions(t, a.wait(Time(s.Number(t, "roster", "period")), 1, 2), wire.GetRoster) {
+			asked = append(asked, q.to)
+			a.answer(q, wire.EncodeRoster(nil))
+		}
+	}
+	if len(asked) != 3 || asked[0] == asked[1] || asked[0] != asked[2] {
+		t.Errorf("asks %v in three periods", asked)
+	}
+	a = newAlone()
+	many := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	a.connect(many...)
+	if q := questions(t, a.wait(Time(3*s.Number(t, "roster", "period")), many...), wire.GetRoster); len(q) != 0 {
+		t.Errorf("with %d sessions it asks %d times", len(many), len(q))
+	}
+}
+
+func specRosterAgain(t *testing.T, s *spectest.Spec) {
+	again := Time(s.Number(t, "roster", "again"))
+	a := newAlone()
+	a.connect(1)
+	newer := func(b *wire.Beat) { b.Capability = 9 }
+	a.now = again - 1
+	if q := questions(t, a.told(1, newer)); len(q) != 0 {
+		t.Errorf("asks again after %d ms: %+v", a.now, q)
+	}
+	a.now = again
+	if q := questions(t, a.told(1, newer)); len(q) != 1 {
+		t.Errorf("asks %+v after %d ms", q, a.now)
+	}
+}
+
+func specRosterNewer(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	a.core.peers.find(wire.PeerID{1}).record.Seq = 5
+	a.now = rosterAgainMs
+	if q := questions(t, a.told(1, func(b *wire.Beat) { b.Capability = 5 })); len(q) != 0 {
+		t.Errorf("asks for the record that it has: %+v", q)
+	}
+	if q := questions(t, a.told(1, func(b *wire.Beat) { b.Capability = 6 })); len(q) != 1 || q[0].Kind != wire.GetRoster || q[0].to != 1 {
+		t.Errorf("asks %+v", q)
+	}
+	if q := questions(t, a.told(2, func(b *wire.Beat) { b.Capability = 6 })); len(q) != 0 {
+		t.Errorf("asks one that is not connected: %+v", q)
+	}
+}
+
+// rosterOf is what a node answers.
+func (a *alone) rosterOf(t testing.TB) (seqs []uint64) {
+	t.Helper()
+	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetRoster}))
+	records, err := wire.DecodeRoster(e[0].Response[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range records {
+		signed, err := hello.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := signed.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, r.Seq)
+	}
+	return seqs
+}
+
+func specRosterBody(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	own, err := hello.Parse(recordOf(t, 0, a.run, func(r *hello.Record) { r.Seq = 1000 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.core.SetRecord(a.now, own)
+	peer := func(key int, connected bool, heard Time) {
+		signed, _ := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq = uint64(key) }))
+		r, _ := signed.Open()
+		a.core.PeerUp(heard, r.Author, signed, r, hello.Session{})
+		if !connected {
+			a.core.PeerDown(heard, r.Author)
+		}
+	}
+	peer(1, false, 10)
+	peer(2, true, 20)
+	peer(3, false, 30)
+	peer(4, true, 40)
+	a.core.Effects()
+	if got := a.rosterOf(t); !slices.Equal(got, []uint64{1000, 4, 2, 3, 1}) {
+		t.Errorf("records of %v", got)
+	}
+	for key := 5; key < 400; key++ {
+		peer(key, false, Time(key))
+	}
+	a.core.Effects()
+	if got := a.rosterOf(t); len(got) != int(s.Number(t, "limits", "MaxRoster")) {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+// learns gives a core a roster.
+func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
+	t.Helper()
+	a.now += rosterAgainMs
+	a.core.PeerDown(a.now, wire.PeerID{1})
+	q := questions(t, a.up(1), wire.GetRoster)
+	if len(q) != 1 {
+		t.Fatalf("asked %+v", q)
+	}
+	return a.answer(q[0], wire.EncodeRoster(records))
+}
+
+func specRosterSkips(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
+	if a.core.Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
+		t.Errorf("knows %v", a.core.Peers())
+	}
+	sameIDs(t, "blamed", blamed(e))
+}
+
+func specRosterNewest(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	for _, seq := range []uint64{4, 6, 5} {
+		a.learns(t, recordOf(t, 8, a.run, func(r *hello.Record) { r.Seq = seq; r.StartedMs = int64(10 - seq) }))
+	}
+	if got := a.core.peers.find(wire.PeerIDOf(testKey(8))).record.Seq; got != 6 {
+		t.Errorf("keeps %d", got)
+	}
+}
+
+// hasAddrs makes peers known, with addresses.
+func (a *alone) hasAddrs(ids []byte, addrs ...string) {
+	for _, id := range ids {
+		p := a.core.ensure(wire.PeerID{id}, false)
+		p.keep(hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: addrs})
+		for i := range p.record.Addrs {
+			p.record.Addrs[i] = fmt.Sprint(id, p.record.Addrs[i])
+		}
+	}
+}
+
+func dialled(effects []Effect) (addrs []string) {
+	for _, d := range find[Dial](effects) {
+		addrs = append(addrs, d.Addr)
+	}
+	return addrs
+}
+
+func specDials(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	self := a.core.cfg.Self[0]
+	ids := []byte{self - 2, self - 1, self + 1, self + 2, self + 3}
+	for _, id := range ids {
+		a.hasAddrs([]byte{id}, "a")
+	}
+	want := []string{fmt.Sprint(self+1, "a"), fmt.Sprint(self+2, "a"), fmt.Sprint(self+3, "a"), fmt.Sprint(self-2, "a")}
+	if int64(len(want)) != s.Number(t, "roster", "dials") {
+		t.Fatal("the example is of another number")
+	}
+	a.core.Tick(a.now)
+	if got := dialled(a.core.Effects()); !slices.Equal(got, want) {
+		t.Errorf("dials %v, want %v", got, want)
+	}
+	period := Time(s.Number(t, "roster", "dial period"))
+	if got := dialled(a.wait(period - 1)); len(got) != 0 {
+		t.Errorf("dials %v before the time", got)
+	}
+	if got := dialled(a.wait(1)); len(got) == 0 {
+		t.Error("dials nobody when it is time")
+	}
+	a = newAlone()
+	for id := range byte(s.Number(t, "roster", "connections")) {
+		a.connect(id + 100)
+	}
+	a.hasAddrs([]byte{1}, "a")
+	if got := dialled(a.wait(3 * period)); len(got) != 0 {
+		t.Errorf("dials %v with enough sessions", got)
+	}
+}
+
+// dialTimes are when a core that knows one peer dials each of its addresses.
+func dialTimes(n int, addrs ...string) (times []Time, order []string) {
+	a := newAlone()
+	a.hasAddrs([]byte{5}, addrs...)
+	for ; len(times) < n; a.now += 500 {
+		a.core.Tick(a.now)
+		for _, d := range dialled(a.core.Effects()) {
+			times, order = append(times, a.now), append(order, d[1:])
+		}
+	}
+	return times, order
+}
+
+func specDialOrder(t *testing.T, s *spectest.Spec) {
+	times, order := dialTimes(3, "a", "b", "c")
+	pause := Time(s.Number(t, "roster", "pause"))
+	if !slices.Equal(order, []string{"a", "b", "c"}) || times[1]-times[0] != pause || times[2]-times[1] != pause {
+		t.Errorf("dials %v at %v", order, times)
+	}
+}
+
+func specDialPause(t *testing.T, s *spectest.Spec) {
+	pause, longest := Time(s.Number(t, "roster", "pause")), Time(s.Number(t, "roster", "longest pause"))
+	times, _ := dialTimes(10, "a")
+	for i, want := 1, pause; i < len(times); i, want = i+1, min(2*want, longest) {
+		if times[i]-times[i-1] != want {
+			t.Errorf("pause %d is %d, want %d", i, times[i]-times[i-1], want)
+		}
+	}
+}
+
+func specDialLost(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.connect(5)
+	a.hasAddrs([]byte{5}, "a")
+	p := a.core.peers.find(wire.PeerID{5})
+	p.record.Addrs = []string{"a"}
+	a.core.PeerDown(a.now, p.id)
+	lost, pause := Time(s.Number(t, "roster", "lost")), Time(s.Number(t, "roster", "pause"))
+	longest, last := Time(0), a.now
+	for a.now < lost+20*pause {
+		if len(dialled(a.wait(500))) > 0 {
+			if a.now < lost {
+				longest = max(longest, a.now-last)
+			}
+			last = a.now
+		}
+	}
+	if longest > pause+dialPeriodMs {
+		t.Errorf("a pause of %d for a peer that was lost", longest)
+	}
+	if a.now-last < 2*pause {
+		t.Error("no longer pause for one that is gone")
+	}
+}
+
+func specKnown(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	most := int(s.Number(t, "roster", "peers"))
+	for i := range most {
+		id := wire.PeerID{1, byte(i), byte(i >> 8)}
+		a.core.ensure(id, true)
+		if i != 7 {
+			a.core.Alive(Time(most-i), id) // time is held: see below
+			a.core.peers.find(id).heard = Time(most - i)
+		}
+	}
+	id := func(i int) wire.PeerID { return wire.PeerID{1, byte(i), byte(i >> 8)} }
+	a.core.peers.find(id(most - 1)).connected = true
+	a.now = 1 << 40
+	a.core.at(a.now)
+	for i, gone := range []wire.PeerID{id(7), id(most - 2), id(most - 3)} {
+		a.told(byte(i+2), nil)
+		if a.core.Known() != most || a.core.peers.find(gone) != nil {
+			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Known())
+		}
+	}
+	if a.core.peers.find(id(most-1)) == nil {
+		t.Error("forgets one with a session")
+	}
+}
+
+func specKnownHeard(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	for i := range s.Number(t, "roster", "peers") {
+		p := a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
+		a.core.hear(p)
+	}
+	a.told(2, nil)
+	if a.core.peers.find(wire.PeerID{2}) != nil {
+		t.Error("a peer that is only heard of displaces one that is heard")
+	}
+	a.up(3)
+	if a.core.peers.find(wire.PeerID{3}) == nil {
+		t.Error("a session finds no room")
+	}
+}
+
+func specFaults(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	drops := 0
+	most := s.Number(t, "roster", "faults")
+	for i := range 2 * most {
+		a.core.Serve(a.now, uint64(i), wire.PeerID{1}, []byte{9, 9})
+		n := count[Drop](a.core.Effects())
+		if drops += n; n > 0 != (i+1 == most || i+1 == 2*most) {
+			t.Errorf("%d drops after %d faults", drops, i+1)
+		}
+	}
+	a.core.PeerDown(a.now, wire.PeerID{1})
+	for range most {
+		if a.core.Serve(a.now, 99, wire.PeerID{1}, nil); count[Drop](a.core.Effects()) != 0 {
+			t.Error("drops one that is not connected")
+		}
+	}
+}
