@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"atoll/gossip/hello"
@@ -18,26 +16,46 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// One test for each clause of SPEC.md that is about connections. The test is in
-// the package for its network in virtual time; what it says on streams follows
-// the text.
+// One test for each clause of gossip/SPEC.md that is about connections, gossip and
+// streams. The tests are in the package for its network in virtual time; what they
+// say on streams follows the text.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "P", map[string]spectest.Clause{
-		"P-1": specIdentity, "P-2": specNames, "P-3": specHandshake, "P-4": specGate, "P-5": specForeignRecord,
-		"P-6": specGossip, "P-7": specCall, "P-8": specAcknowledge, "P-9": specBusy,
+		"P-1": specIdentity, "P-2": specTransports, "P-3": specNames, "P-4": specDiallerOpens, "P-5": specRenewal, "P-6": specRecords,
+		"P-7": specVerdicts, "P-8": specSession, "P-9": specGate, "P-10": specForeignRecord, "P-11": specNegotiated, "P-12": specRefuserCloses,
+		"P-13": specSilentCloses, "P-14": specRefusalRemembered, "P-15": specDropped, "P-16": specNewerRecord, "P-17": specTwinAsked,
+		"P-18": specTwinRefused, "P-19": specTwinGone, "P-20": specProbe,
+		"P-21": specProtocols, "P-22": specTopic, "P-23": specSubscriptions, "P-24": specUnsigned, "P-25": specMessageID, "P-26": specRPCSize,
+		"P-27": specChecks, "P-28": specForwards, "P-29": specRejects, "P-30": specScores, "P-31": specParameters, "P-32": specFloods, "P-33": specGossipLost,
+		"P-34": specCall, "P-35": specServerEnds, "P-36": specAcknowledge, "P-37": specWindow, "P-38": specTooManyAcks, "P-39": specStall,
+		"P-40": specRequestLimits, "P-41": specSlowHandler, "P-42": specBusy, "P-43": specNotReady, "P-44": specAskerGone,
 	})
+}
+
+// ms is a number of the table of connections.
+func ms(t testing.TB, s *spectest.Spec, name string) time.Duration {
+	t.Helper()
+	return time.Duration(s.Number(t, "connections", name)) * time.Millisecond
 }
 
 func specIdentity(t *testing.T, s *spectest.Spec) {
 	if got := PeerText(wire.PeerID(s.Hex(t, "author"))); got != s.Text(t, "peer") {
 		t.Errorf("%s, the text says %s", got, s.Text(t, "peer"))
 	}
+}
+
+func specTransports(t *testing.T, _ *spectest.Spec) {
 	a, b := start(t, newPerson(1).config()), start(t, newPerson(2).config())
 	join(t, a, b)
 	state := a.host.Network().Conns()[0].ConnState()
 	if state.Security != "/noise" || state.StreamMultiplexer != "/yamux/1.0.0" || state.Transport != "tcp" {
 		t.Errorf("connected with %+v", state)
 	}
+	inPair(t, rate, func(t *testing.T, a, _ *Host) {
+		if state := a.host.Network().Conns()[0].ConnState(); state.Transport != "quic-v1" {
+			t.Errorf("connected with %+v", state)
+		}
+	})
 }
 
 func specNames(t *testing.T, s *spectest.Spec) {
@@ -46,6 +64,14 @@ func specNames(t *testing.T, s *spectest.Spec) {
 	topic := strings.Replace(rows[2][0], "RUN", hex.EncodeToString(run[:]), 1)
 	if string(helloProtocol) != rows[0][0] || string(rpcProtocol) != rows[1][0] || topicName(run) != topic {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))
+	}
+	for name, d := range map[string]time.Duration{
+		"hello": helloTimeout, "verdict": verdictTimeout, "refused": refusedMemory, "dropped": droppedMemory, "twin": twinTimeout,
+		"probe": probeTimeout, "lost": reconnectPause, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
+	} {
+		if ms(t, s, name) != d {
+			t.Errorf("%s is %v, the text says %v", name, d, ms(t, s, name))
+		}
 	}
 }
 
@@ -87,11 +113,45 @@ func meet(t *testing.T, record func() []byte, then func(t *testing.T, h *Host, g
 	})
 }
 
-func specHandshake(t *testing.T, s *spectest.Spec) {
-	meet(t, func() []byte { return newPerson(1).sign().Encode() }, func(t *testing.T, h *Host, got answered) {
-		if got.err != nil || len(got.verdict) != 0 {
-			t.Errorf("verdict %q, %v", got.verdict, got.err)
+func ownRecord() []byte { return newPerson(1).sign().Encode() }
+
+func specDiallerOpens(t *testing.T, _ *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		opened := make(chan string, 10)
+		a := w.stranger(1, func(s network.Stream) { opened <- "the one that dialled"; s.Reset() })
+		b := w.host(newPerson(2).config())
+		b.host.SetStreamHandler(helloProtocol, func(s network.Stream) { opened <- "the one that was dialled"; s.Reset() })
+		defer closeHost(t, a)
+		defer closeHost(t, b)
+		connect(t, b, a)
+		time.Sleep(5 * time.Second)
+		if len(opened) != 1 || <-opened != "the one that dialled" {
+			t.Error("another side opens the handshake")
 		}
+	})
+}
+
+func specRenewal(t *testing.T, _ *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		join(t, hosts[0], hosts[1])
+		for i, from := range []int{0, 1} { // the one that dialled, and the other
+			to, p := hosts[1-from], newPerson(byte(from+1))
+			p.seq.Store(uint64(7 + i))
+			s := open(t, hosts[from], to, helloProtocol)
+			if _, verdict, err := shakeByText(s, p.sign().Encode()); err != nil || len(verdict) != 0 {
+				t.Fatalf("verdict %q, %v", verdict, err)
+			}
+			if e := next[RecordChanged](t, to); e.Record.Seq != uint64(7+i) {
+				t.Errorf("record %d", e.Record.Seq)
+			}
+		}
+	})
+}
+
+func specRecords(t *testing.T, _ *spectest.Spec) {
+	meet(t, ownRecord, func(t *testing.T, h *Host, got answered) {
 		signed, err := hello.Parse(got.theirs)
 		if err != nil {
 			t.Fatal(err)
@@ -99,122 +159,237 @@ func specHandshake(t *testing.T, s *spectest.Spec) {
 		if r, err := signed.Open(); err != nil || r.Author != h.ID() {
 			t.Errorf("record of %v, %v", r.Author, err)
 		}
-		next[PeerUp](t, h)
 	})
-	if maxHello != 4096 || maxVerdict != 512 {
-		t.Errorf("frames of up to %d and %d", maxHello, maxVerdict)
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		join(t, hosts[0], hosts[1])
+		s := open(t, hosts[0], hosts[1], helloProtocol) // says nothing itself
+		if b, err := wire.ReadFrame(s, 4096); err != nil || len(b) == 0 {
+			t.Errorf("waits for the other's record: %v", err)
+		}
+		s.Reset()
+		s = open(t, hosts[0], hosts[1], helloProtocol)
+		if _, err := s.Write([]byte{0, 0, 0x10, 1}); err != nil { // 4097 bytes follow
+			t.Fatal(err)
+		}
+		if r := next[Refused](t, hosts[1]); !errors.Is(r.Reason, ErrHandshake) {
+			t.Errorf("a longer record: %v", r.Reason)
+		}
+	})
+}
+
+func specVerdicts(t *testing.T, _ *spectest.Spec) {
+	meet(t, ownRecord, func(t *testing.T, h *Host, got answered) {
+		if got.err != nil || len(got.verdict) != 0 {
+			t.Errorf("verdict %q, %v", got.verdict, got.err)
+		}
+	})
+	if maxVerdict != 512 || len(verdict(errors.New(strings.Repeat("x", 600)))) != 512 {
+		t.Error("another length of verdicts")
+	}
+	meet(t, func() []byte { return []byte("garbage") }, func(t *testing.T, _ *Host, got answered) {
+		if got.err != nil || len(got.verdict) == 0 || bytes.ContainsAny(got.verdict, "\n\r") {
+			t.Errorf("verdict %q, %v", got.verdict, got.err)
+		}
+	})
+}
+
+func specSession(t *testing.T, s *spectest.Spec) {
+	for name, verdict := range map[string][]byte{"accepts": nil, "refuses": []byte("no")} {
+		inWorld(t, rate, delay, func(t *testing.T, w *world) {
+			a := w.stranger(1, func(s network.Stream) {
+				_ = wire.WriteFrame(s, ownRecord(), 4096)
+				_, _ = wire.ReadFrame(s, 4096)
+				time.Sleep(time.Second)
+				_ = wire.WriteFrame(s, verdict, 512)
+				s.Close()
+			})
+			b := w.host(newPerson(2).config())
+			defer closeHost(t, a)
+			defer closeHost(t, b)
+			go func() { _, _ = b.Dial(t.Context(), a.Addrs()[0]) }()
+			time.Sleep(900 * time.Millisecond)
+			if len(b.Connected()) != 0 {
+				t.Error("a session before the other's verdict")
+			}
+			time.Sleep(2 * time.Second)
+			if up := len(b.Connected()) == 1; up != (verdict == nil) {
+				t.Errorf("a peer that %s: session %v", name, up)
+			}
+		})
 	}
 }
 
 func specGate(t *testing.T, s *spectest.Spec) {
+	for _, id := range []string{s.Table(t, "names")[1][0], s.Table(t, "protocols")[0][0]} {
+		inWorld(t, rate, delay, func(t *testing.T, w *world) {
+			a := w.stranger(1, func(s network.Stream) { _, _ = io.Copy(io.Discard, s) })
+			b := w.host(newPerson(2).config())
+			defer closeHost(t, a)
+			defer closeHost(t, b)
+			b.Handle(echo)
+			connect(t, b, a)
+			began := time.Now()
+			stream := open(t, a, b, rpcProtocol)
+			if id != string(rpcProtocol) {
+				stream = open(t, a, b, "/meshsub/1.3.0")
+			}
+			_ = wire.WriteFrame(stream, []byte("request"), wire.MaxRequest)
+			if got, err := io.ReadAll(stream); err == nil || len(got) != 0 {
+				t.Errorf("%s: %q, %v", id, got, err)
+			}
+			if took := time.Since(began); took < ms(t, s, "hello")-time.Second || took > ms(t, s, "hello")+time.Second {
+				t.Errorf("%s: reset after %v", id, took)
+			}
+		})
+	}
+}
+
+func specForeignRecord(t *testing.T, _ *spectest.Spec) {
+	meet(t, func() []byte { return newPerson(3).sign().Encode() }, func(t *testing.T, h *Host, got answered) {
+		if got.err != nil || len(got.verdict) == 0 {
+			t.Errorf("verdict %q, %v", got.verdict, got.err)
+		}
+		if r := next[Refused](t, h); !errors.Is(r.Reason, ErrHandshake) {
+			t.Errorf("refused for %v", r.Reason)
+		}
+	})
+}
+
+func specNegotiated(t *testing.T, _ *spectest.Spec) {
+	for field, change := range map[string]func(r *hello.Record){
+		hello.FieldRun:    func(r *hello.Record) { r.Run = wire.RunID{9} },
+		hello.FieldCodecs: func(r *hello.Record) { r.Codecs = []uint8{9} },
+	} {
+		p := newPerson(1)
+		change(&p.record)
+		meet(t, func() []byte { return p.sign().Encode() }, func(t *testing.T, h *Host, got answered) {
+			if got.err != nil || !strings.HasPrefix(string(got.verdict), field) {
+				t.Errorf("verdict %q, %v", got.verdict, got.err)
+			}
+			if refusal := (*hello.Refusal)(nil); !errors.As(next[Refused](t, h).Reason, &refusal) || refusal.Field != field {
+				t.Errorf("refused for %+v", refusal)
+			}
+		})
+	}
+}
+
+// closesAfter is when b has no connection any more to a stranger that does what
+// speak says, from the handshake's begin on.
+func closesAfter(t *testing.T, speak func(s network.Stream)) (took time.Duration) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		a := w.stranger(1, func(s network.Stream) { _, _ = io.Copy(io.Discard, s) })
+		a := w.stranger(1, speak)
 		b := w.host(newPerson(2).config())
 		defer closeHost(t, a)
 		defer closeHost(t, b)
-		b.Handle(echo)
 		connect(t, b, a)
-		asked := open(t, a, b, rpcProtocol)
-		_ = wire.WriteFrame(asked, []byte("request"), wire.MaxRequest)
-		if answer, err := wire.ReadFrame(asked, 64); err == nil && answer[0] != byte(wire.Busy) {
-			t.Errorf("answered %q", answer)
+		began := time.Now()
+		for len(b.host.Network().Conns()) > 0 && time.Since(began) < time.Minute {
+			time.Sleep(50 * time.Millisecond)
 		}
+		took = time.Since(began)
 	})
+	return took
 }
 
-func specForeignRecord(t *testing.T, s *spectest.Spec) {
-	other := newPerson(1)
-	other.record.Run = wire.RunID{9}
-	for name, p := range map[string]*person{"another author": newPerson(3), "another run": other} {
-		meet(t, func() []byte { return p.sign().Encode() }, func(t *testing.T, _ *Host, got answered) {
-			if got.err == nil && len(got.verdict) == 0 {
-				t.Errorf("%s is accepted", name)
+func specRefuserCloses(t *testing.T, s *spectest.Spec) {
+	refused := func(end bool) func(s network.Stream) {
+		return func(s network.Stream) {
+			_, _, _ = shakeByText(s, newPerson(3).sign().Encode())
+			if end {
+				s.Close()
+				return
 			}
-		})
+			_, _ = s.Read(make([]byte, 1))
+		}
+	}
+	if took := closesAfter(t, refused(true)); took > time.Second {
+		t.Errorf("a peer that ends the stream is closed after %v", took)
+	}
+	limit := ms(t, s, "verdict")
+	if took := closesAfter(t, refused(false)); took < limit/2 || took > limit+time.Second {
+		t.Errorf("a peer that does not is closed after %v", took)
 	}
 }
 
-func specGossip(t *testing.T, s *spectest.Spec) {
-	m := &pb.Message{Data: []byte(s.Text(t, "payload")), From: []byte("a"), Seqno: []byte("b")}
-	if got := messageID(m); !bytes.Equal([]byte(got), s.Hex(t, "payload digest")) {
-		t.Errorf("id %x", got)
-	}
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		join(t, hosts[0], hosts[1])
-		time.Sleep(5 * time.Second) // virtual: the mesh forms
-		if err := hosts[0].Publish([]byte("payload")); err != nil {
-			t.Fatal(err)
-		}
-		if m := next[Message](t, hosts[1]); string(m.Data) != "payload" || m.ID != wire.Digest(s.Hex(t, "payload digest")) {
-			t.Errorf("received %q with id %v", m.Data, m.ID)
-		}
-	})
-}
-
-func specCall(t *testing.T, s *spectest.Spec) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		join(t, hosts[0], hosts[1])
-		hosts[1].Handle(echo)
-		asked := open(t, hosts[0], hosts[1], rpcProtocol)
-		if _, err := asked.Write([]byte{0, 0, 0, 2, 1, 2}); err != nil {
-			t.Fatal(err)
-		}
-		asked.CloseWrite()
-		if got, err := io.ReadAll(asked); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 3, 1, 1, 2}) {
-			t.Errorf("answered %x, %v", got, err)
-		}
-	})
-}
-
-// bulkSize is ten segments less the length of the frame.
-const bulkSize = 10*32768 - 4
-
-func answerWith(answer []byte) Handler {
-	return func(context.Context, wire.PeerID, []byte) []byte { return answer }
-}
-
-func specAcknowledge(t *testing.T, s *spectest.Spec) {
-	for name, c := range map[string]struct {
-		ahead int // acknowledgements of what was not sent yet
-		want  error
-	}{"each in turn": {0, nil}, "too many": {32, network.ErrReset}} {
-		inWorld(t, rate, delay, func(t *testing.T, w *world) {
-			hosts, stop := w.hosts(2)
-			defer stop()
-			join(t, hosts[0], hosts[1])
-			hosts[1].Handle(answerWith(make([]byte, bulkSize)))
-			asked := open(t, hosts[0], hosts[1], rpcProtocol)
-			_ = wire.WriteFrame(asked, []byte("request"), wire.MaxRequest)
-			_, err := asked.Write(make([]byte, c.ahead))
-			part, got := make([]byte, 32768), 0
-			for err == nil && got < bulkSize+4 {
-				if _, err = io.ReadFull(asked, part); err == nil {
-					got += len(part)
-					_, err = asked.Write([]byte{7})
-				}
-			}
-			if c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) {
-				t.Errorf("%s: %d bytes, %v", name, got, err)
-			}
-			asked.Close()
-		})
+func specSilentCloses(t *testing.T, s *spectest.Spec) {
+	limit := ms(t, s, "hello")
+	if took := closesAfter(t, func(s network.Stream) { _, _ = io.Copy(io.Discard, s) }); took < limit-time.Second || took > limit+time.Second {
+		t.Errorf("a peer that says nothing is closed after %v", took)
 	}
 }
 
-func specBusy(t *testing.T, s *spectest.Spec) {
+func specRefusalRemembered(t *testing.T, s *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		other := newPerson(1)
+		other.record.Run = wire.RunID{9}
+		a, b := w.host(other.config()), w.host(newPerson(2).config())
+		defer closeHost(t, a)
+		defer closeHost(t, b)
+		tries := func(h, peer *Host) bool {
+			began := time.Now()
+			_, _ = h.Dial(t.Context(), peer.Addrs()[0])
+			return time.Since(began) > 0 // in virtual time only the network takes any
+		}
+		if !tries(b, a) {
+			t.Fatal("does not dial")
+		}
+		time.Sleep(ms(t, s, "refused") / 2)
+		if tries(b, a) || tries(a, b) {
+			t.Error("dials one that was refused")
+		}
+		if time.Sleep(ms(t, s, "refused")/2 + time.Second); !tries(b, a) {
+			t.Error("does not dial when that is over")
+		}
+	})
+}
+
+func specDropped(t *testing.T, s *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		hosts, stop := w.hosts(2)
 		defer stop()
-		join(t, hosts[0], hosts[1])
-		if got, err := hosts[0].Call(t.Context(), hosts[1].ID(), []byte("request"), 64); err != nil || !bytes.Equal(got, []byte{byte(wire.Busy)}) {
-			t.Errorf("answered %x, %v", got, err)
+		a, b := hosts[0], hosts[1]
+		join(t, a, b)
+		b.Drop(a.ID(), "test")
+		next[PeerDown](t, a)
+		begun := time.Now()
+		for time.Since(begun) < ms(t, s, "dropped")-2*ms(t, s, "refused") {
+			if _, err := a.Dial(t.Context(), b.Addrs()[0]); err == nil {
+				t.Fatalf("let in after %v", time.Since(begun))
+			}
+			time.Sleep(ms(t, s, "refused") + time.Second)
+		}
+		time.Sleep(time.Until(begun.Add(ms(t, s, "dropped") + ms(t, s, "refused"))))
+		if _, err := a.Dial(t.Context(), b.Addrs()[0]); err != nil {
+			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 	})
-	if servePeer != 64 {
-		t.Errorf("%d requests of a peer", servePeer)
+}
+
+func specNewerRecord(t *testing.T, _ *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts, stop := w.hosts(2)
+		defer stop()
+		a, b := hosts[0], hosts[1]
+		join(t, a, b)
+		for _, c := range []struct {
+			seq   uint64
+			taken bool
+		}{{5, true}, {4, false}, {5, false}, {6, true}} {
+			p := newPerson(1)
+			p.seq.Store(c.seq)
+			if _, verdict, err := shakeByText(open(t, a, b, helloProtocol), p.sign().Encode()); err != nil || len(verdict) != 0 {
+				t.Fatalf("verdict %q, %v", verdict, err)
+			}
+			time.Sleep(time.Second)
+			if taken := count[RecordChanged](drain(b)) == 1; taken != c.taken {
+				t.Errorf("record %d: taken %v", c.seq, taken)
+			}
+		}
+	})
+	later, earlier := hello.Record{StartedMs: 2, Seq: 1}, hello.Record{StartedMs: 1, Seq: 9}
+	if !newer(later, earlier) || newer(earlier, later) {
+		t.Error("the number counts for more than the start")
 	}
 }
