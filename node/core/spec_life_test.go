@@ -1,0 +1,615 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+)
+
+// One test for each clause of gossip/SPEC.md that is about the way into a run and
+// out of it, in worlds of whole nodes in virtual time.
+func TestSpecLife(t *testing.T) {
+	spectest.Run(t, "L", map[string]spectest.Clause{
+		"L-1": specJoining, "L-2": specFounder, "L-3": specReachesNobody, "L-4": specFetches, "L-5": specComesBack, "L-6": specThenRepairs,
+		"L-7": specEqualDigests, "L-8": specReplay, "L-9": specBackSoon, "L-10": specNewcomers, "L-11": specHolder, "L-12": specBadDonors,
+		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specMark, "L-16": specSetDigest, "L-17": specHeadersOfRound, "L-18": specLeaves,
+		"L-19": specStays, "L-20": specStepsOnly, "L-21": specClaims, "L-22": specWord, "L-23": specDoubt, "L-24": specStopped,
+		"L-25": specOver, "L-26": specLingers, "L-27": specMiscalculated,
+	})
+}
+
+func specJoining(t *testing.T, s *spectest.Spec) {
+	for name, n := range core.SpecNumbers {
+		if got := s.Number(t, "life", name); got != n {
+			t.Errorf("%s is %d, the text says %d", name, n, got)
+		}
+	}
+	if len(core.SpecNumbers) != len(s.Table(t, "life")) {
+		t.Error("the table has other rows")
+	}
+	w := third(t, 1, 2, worldConfig{params: budgetOf(600), latencyMs: 40})
+	n := w.add(nodeConfig{})
+	for n.ready == 0 {
+		if n.machine.State() != wire.Joining || n.steps > 0 || len(n.disk.own) > 0 {
+			t.Fatalf("in state %v after %d steps", n.machine.State(), n.steps)
+		}
+		w.runFor(10)
+	}
+	if n.machine.State() != wire.Training {
+		t.Errorf("ready, and in state %v", n.machine.State())
+	}
+}
+
+// readyAfter is how long a node takes until it is ready.
+func (w *world) readyAfter(n *node, limit core.Time) core.Time {
+	w.t.Helper()
+	began := w.now
+	w.runUntil("it is ready", limit, func() bool { return n.ready > 0 })
+	return n.ready - began
+}
+
+func specFounder(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 2, worldConfig{params: budgetOf(600)})
+	if took := w.readyAfter(w.add(nodeConfig{alone: true}), 1000); took > tickMs || w.nodes[0].machine.Rounds().Closed(0) != 0 {
+		t.Errorf("ready after %d ms", took)
+	}
+}
+
+// aloneMs is for how long the nodes of these worlds look for company.
+const aloneMs = 3000
+
+func specReachesNobody(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 3, worldConfig{params: budgetOf(600)})
+	n := w.add(nodeConfig{})
+	if took := w.readyAfter(n, 10_000); took < aloneMs || took > aloneMs+2*tickMs {
+		t.Errorf("ready after %d ms", took)
+	}
+	if n.machine.Rounds().Base(0) != 0 || n.installs > 0 {
+		t.Error("it did not begin with genesis")
+	}
+}
+
+func specFetches(t *testing.T, _ *spectest.Spec) {
+	w := third(t, 4, 1, worldConfig{params: budgetOf(600)})
+	n := newNode(w, 1, nodeConfig{})
+	w.nodes = append(w.nodes, n)
+	n.boot(nil)
+	w.runFor(100)
+	if n.machine.Phase() != core.Dialling {
+		t.Errorf("%v without a session", n.machine.Phase())
+	}
+	if w.connectAll(); n.machine.Phase() != core.Fetching {
+		t.Errorf("%v with one", n.machine.Phase())
+	}
+	w.runUntil("tips are in place", 5000, func() bool { return n.installs == 1 })
+}
+
+func specComesBack(t *testing.T, _ *spectest.Spec) {
+	w := third(t, 5, 2, worldConfig{params: budgetOf(600)})
+	n := w.nodes[1]
+	n.cfg.alone = false
+	n.crash()
+	w.runFor(200)
+	n.restartNode()
+	if n.machine.Phase() != core.Replaying {
+		t.Errorf("%v with its tips and a session", n.machine.Phase())
+	}
+	if w.runFor(3000); n.installs > 0 || n.ready == 0 {
+		t.Errorf("%d installs, ready %v", n.installs, n.ready > 0)
+	}
+}
+
+// repairsWith are the peers with which a node has repairs under way.
+func (n *node) repairsWith() (ids []wire.PeerID) {
+	for _, v := range n.machine.Gossip().Peers() {
+		if v.Repairing {
+			ids = append(ids, v.ID)
+		}
+	}
+	return ids
+}
+
+func specThenRepairs(t *testing.T, _ *spectest.Spec) {
+	for name, begun := range map[string]bool{"a run at work": true, "a run that has not begun": false} {
+		w := newWorld(t, 6, worldConfig{params: budgetOf(600), latencyMs: 50})
+		w.found(2)
+		if begun {
+			w.runUntil("a third", patience, func() bool { return w.nodes[0].machine.FoldedTokens() > w.cfg.params.Budget/3 })
+		}
+		n := w.add(nodeConfig{trusted: []wire.PeerID{w.nodes[0].id}})
+		for n.machine.Phase() < core.Replaying && w.now < start+patience {
+			w.runFor(1)
+		}
+		if ids := n.repairsWith(); len(ids) != 1 || ids[0] != w.nodes[0].id || (n.installs > 0) != begun {
+			t.Errorf("%s: %d installs, repairs with %v", name, n.installs, ids)
+		}
+	}
+}
+
+func specEqualDigests(t *testing.T, _ *spectest.Spec) {
+	w := third(t, 7, 2, worldConfig{params: budgetOf(600), latencyMs: 30})
+	equal := false
+	w.onReady = func(n *node) {
+		equal, _ = n.machine.Gossip().Equal(gossip.Time(w.now))
+		equal = equal && slices.ContainsFunc(w.nodes[:2], n.equalTo)
+	}
+	n := w.add(nodeConfig{})
+	w.readyAfter(n, 20_000)
+	if !equal || !n.tells("digest equal") {
+		t.Errorf("equal %v, said %q", equal, n.said)
+	}
+}
+
+func specReplay(t *testing.T, s *spectest.Spec) {
+	w := third(t, 8, 1, worldConfig{params: budgetOf(6000)})
+	w.nodes[0].ignores = wire.GetRounds // nothing that came before the node did ever comes
+	n := w.add(nodeConfig{})
+	w.runUntil("tips are in place", 5000, func() bool { return n.installs > 0 })
+	replay := s.Number(t, "life", "replay")
+	if took := w.readyAfter(n, 2*replay); took < replay-200 || took > replay+200 || n.tells("digest equal") {
+		t.Errorf("ready after %d ms, said %q", took, n.said)
+	}
+	w = newWorld(t, 8, worldConfig{params: budgetOf(20_000), bytesMs: 0.12})
+	w.found(1)
+	w.runFor(5000)
+	w.nodes[0].ignores = wire.GetRounds
+	began := w.now
+	n = w.add(nodeConfig{})
+	w.runUntil("tips are in place", 300_000, func() bool { return n.installs > 0 })
+	fetching := w.now - began
+	if took := w.readyAfter(n, 4*fetching); 2*fetching < replay+1000 || took < 2*fetching-500 || took > 2*fetching+500 {
+		t.Errorf("fetched for %d ms, ready after %d", fetching, took)
+	}
+}
+
+func specBackSoon(t *testing.T, _ *spectest.Spec) {
+	w := third(t, 9, 3, worldConfig{params: budgetOf(1500)})
+	for _, n := range w.nodes[1:] {
+		n.hang()
+	}
+	n := w.nodes[0]
+	n.cfg.alone = false
+	n.crash()
+	n.restartNode()
+	if took := w.readyAfter(n, 4*beat); took < beat || took > 2*beat+2*tickMs {
+		t.Errorf("ready after %d ms", took)
+	}
+}
+
+func specNewcomers(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 10, worldConfig{params: budgetOf(600)})
+	a, b := w.add(nodeConfig{}), w.add(nodeConfig{})
+	if took := w.readyAfter(a, 10_000); took < aloneMs || took > aloneMs+200 {
+		t.Errorf("ready after %d ms", took)
+	}
+	w.readyAfter(b, 1000)
+	if a.installs+b.installs > 0 {
+		t.Error("one took tips of the other")
+	}
+}
+
+func specHolder(t *testing.T, s *spectest.Spec) {
+	w := third(t, 11, 1, worldConfig{params: budgetOf(3000), bytesMs: 5})
+	n := w.add(nodeConfig{})
+	w.runUntil("a donor is in sight", 10_000, func() bool {
+		seen := false
+		n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat) { seen = true })
+		return seen
+	})
+	w.nodes[0].crash()
+	holder := s.Number(t, "life", "holder")
+	if took := w.readyAfter(n, 2*holder); took < holder || took > holder+20*beat || n.installs > 0 {
+		t.Errorf("ready after %d ms, %d installs", took, n.installs)
+	}
+}
+
+func specBadDonors(t *testing.T, s *spectest.Spec) {
+	w := third(t, 12, 1, worldConfig{params: budgetOf(3000)})
+	liar := w.nodes[0]
+	liar.spoils = true
+	w.faulty[liar.id] = true
+	n := w.add(nodeConfig{trusted: []wire.PeerID{liar.id}})
+	failed := 0
+	for n.ready == 0 {
+		if failed = max(failed, n.machine.Gossip().FailedDonors()); w.now > start+patience {
+			t.Fatal("never ready")
+		}
+		w.runFor(10)
+	}
+	if int64(failed) != s.Number(t, "life", "donors") || n.installs > 0 {
+		t.Errorf("ready after %d donors in vain, %d installs", failed, n.installs)
+	}
+}
+
+// emptied is a node of a world of three that has lost its disk.
+func emptied(t *testing.T, seed uint64) (*world, *node) {
+	w := newWorld(t, seed, worldConfig{params: budgetOf(3000)})
+	w.found(3)
+	w.runFor(3000)
+	n := w.nodes[1]
+	n.crash()
+	return w, n
+}
+
+func specKeyOnly(t *testing.T, _ *spectest.Spec) {
+	w, n := emptied(t, 13)
+	n.restartEmpty()
+	for !n.known {
+		if len(n.disk.own) > 0 {
+			t.Fatal("it signs before peers have told what it signed")
+		}
+		w.runFor(10)
+	}
+	if took := w.now - start - 3000; took < 2*beat {
+		t.Errorf("knows after %d ms", took)
+	}
+	w.runUntil("it signs", 20_000, func() bool { return len(n.disk.own) > 0 })
+}
+
+func specKeyAlone(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
+	n := w.add(nodeConfig{alone: true})
+	w.runFor(30_000)
+	n.crash()
+	clear(w.signed) // what it signs again is what this is about
+	n.restartEmpty()
+	began := w.now
+	key := s.Number(t, "life", "key")
+	w.runUntil("it goes on", 2*key, func() bool { return n.known })
+	if took := w.now - began; took < key || took > key+200 {
+		t.Errorf("goes on after %d ms", took)
+	}
+}
+
+func specMark(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 15, worldConfig{params: budgetOf(600)})
+	w.found(1)
+	w.runFor(1500)
+	n := w.nodes[0]
+	before := n.machine.Rounds().Mark(1)
+	h := wire.Header{Fragment: 1, Round: before + 9, Base: before, Steps: 1, Tokens: tokensPerStep}
+	w.rogue(n, n, h, w.payloadOf(1, 1))
+	margin := uint32(s.Number(t, "life", "margin"))
+	if got := n.machine.Rounds().Mark(1); got != before+9+margin || n.raised == 0 {
+		t.Errorf("mark %d after a header of round %d", got, before+9)
+	}
+	if got := n.machine.Rounds().Mark(0); got >= before+9 {
+		t.Errorf("mark %d of another fragment", got)
+	}
+}
+
+// asked gives a machine a request and returns the body of its answer.
+func (n *node) asked(r wire.Request) []byte {
+	n.machine.Serve(n.w.now, 1<<40, wire.PeerID{99}, r.Encode())
+	for _, e := range n.machine.Effects() {
+		if e, ok := e.(gossip.Reply); ok && e.Handle == 1<<40 {
+			return e.Response[1:]
+		}
+	}
+	return nil
+}
+
+// convicted is a node that holds a delta of its own for a round, one of another
+// author, and evidence against a third.
+func convicted(t *testing.T) (n *node, round uint32, ids []wire.Digest) {
+	w := newWorld(t, 16, worldConfig{params: budgetOf(600)})
+	w.found(1)
+	w.runFor(2500)
+	n = w.nodes[0]
+	round = n.machine.Rounds().Closed(0)
+	h := wire.Header{Round: round, Base: round - 1, Steps: 8, Tokens: 8 * tokensPerStep}
+	good, liar := newNode(w, 8, nodeConfig{}), newNode(w, 9, nodeConfig{})
+	for _, p := range []*node{good, liar} {
+		n.links[p] = true
+	}
+	ids = append(ids, w.rogue(good, n, h, w.payloadOf(0, 1)), w.rogue(liar, n, h, w.payloadOf(0, 1)))
+	h.Steps--
+	ids = append(ids, w.rogue(liar, n, h, w.payloadOf(0, 1)))
+	w.runFor(500)
+	for _, d := range n.machine.Rounds().Set(0, round) {
+		if wire.Digest(d.ID) != ids[0] {
+			ids = append(ids, wire.Digest(d.ID))
+		}
+	}
+	if len(ids) != 4 {
+		t.Fatalf("%d ids of round %d", len(ids), round)
+	}
+	return n, round, ids
+}
+
+func specSetDigest(t *testing.T, _ *spectest.Spec) {
+	n, round, ids := convicted(t)
+	ask := []wire.Range{{From: round, To: round}}
+	answers, err := wire.DecodeRounds(n.asked(wire.Request{Kind: wire.GetRounds, Ranges: ask}), ask)
+	if err != nil || len(answers[0].Sets) != 1 || answers[0].Sets[0] != wire.SetDigest(ids) {
+		t.Errorf("answers %+v, %v", answers, err)
+	}
+}
+
+func specHeadersOfRound(t *testing.T, _ *spectest.Spec) {
+	n, round, ids := convicted(t)
+	headers, err := wire.DecodeHeaders(n.asked(wire.Request{Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: round}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []wire.Digest
+	for _, h := range headers {
+		got = append(got, h.Header.ID(n.w.run))
+	}
+	slices.SortFunc(got, wire.Digest.Compare)
+	slices.SortFunc(ids, wire.Digest.Compare)
+	if !slices.Equal(got, ids) {
+		t.Errorf("headers of %v, want %v", got, ids)
+	}
+}
+
+// stateAt is what a node's peer last heard of it.
+func (n *node) stateAt(p *node) (state wire.State) {
+	p.machine.Gossip().Beats(func(id wire.PeerID, b *wire.Beat) {
+		if id == n.id {
+			state = b.State
+		}
+	})
+	return state
+}
+
+func specLeaves(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 17, worldConfig{params: budgetOf(3000)})
+	w.found(2)
+	w.runFor(3050)
+	n := w.nodes[1]
+	steps, published := n.steps, len(n.disk.own)
+	if left, _ := n.machine.Rounds().Pending(0); left == 0 {
+		t.Fatal("nothing is unpublished")
+	}
+	n.leave()
+	w.runUntil("it is gone", 4000, func() bool { return !n.up })
+	if n.steps != steps || len(n.disk.own) <= published || n.stateAt(w.nodes[0]) != wire.Leaving {
+		t.Errorf("%d steps more, %d deltas more, and it says %v", n.steps-steps, len(n.disk.own)-published, n.stateAt(w.nodes[0]))
+	}
+	for p := range w.plan {
+		if steps, _ := n.machine.Rounds().Pending(p); steps > 0 {
+			t.Errorf("%d steps of fragment %d are unpublished", steps, p)
+		}
+	}
+}
+
+func specStays(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 18, worldConfig{params: budgetOf(3000)})
+	w.found(2)
+	w.runFor(3050)
+	n := w.nodes[1]
+	n.leave()
+	announced, deltas := w.now, len(n.disk.own)
+	for n.up {
+		if len(n.disk.own) > deltas {
+			announced, deltas = w.now, len(n.disk.own)
+		}
+		w.runFor(1)
+	}
+	if took := w.now - announced; took < s.Number(t, "life", "left") || took > s.Number(t, "life", "left")+2*tickMs {
+		t.Errorf("gone %d ms after its last delta", took)
+	}
+	// One whose payload has to be fetched keeps it until somebody has.
+	w = newWorld(t, 18, worldConfig{params: budgetOf(3000)})
+	w.found(2)
+	w.runFor(1000)
+	n = w.nodes[1]
+	n.do(func() { n.machine.Leave(w.now) })
+	w.runFor(1000)
+	if !n.machine.MayLeave() {
+		t.Fatal("it may not leave")
+	}
+	payload := make([]byte, 2*wire.MaxInline)
+	round := n.machine.Rounds().Closed(0) + 1
+	h := wire.Header{Round: round, Base: round - 1, Steps: 1, Tokens: 1, Precision: 1, Codec: uint8(w.cfg.params.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload)}
+	sh := wire.SignHeader(n.key, w.run, h)
+	id := sh.Header.ID(w.run)
+	n.machine.StoredOwn(w.now, core.StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1 << 20})
+	n.machine.Tick(w.now + 600)
+	if n.machine.MayLeave() {
+		t.Error("it leaves with a payload that nobody has")
+	}
+	n.machine.Replied(w.now+600, 1, id)
+	if !n.machine.MayLeave() {
+		t.Error("it stays though a peer has the payload")
+	}
+}
+
+func specStepsOnly(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 19, worldConfig{params: budgetOf(100)})
+	w.found(1)
+	w.runUntil("it is finished", patience, w.allFinished)
+	if n := w.nodes[0]; n.trained != w.cfg.params.Budget {
+		t.Errorf("%d tokens are stepped for a budget of %d", n.trained, w.cfg.params.Budget)
+	}
+}
+
+// says has a node hear a beat of a key that is nobody's.
+func (n *node) says(key int, b wire.Beat) {
+	b.Closed, b.Incarnation = make([]uint32, len(n.w.plan)), 1
+	if b.Unpublished == nil {
+		b.Unpublished = make([]uint64, len(n.w.plan))
+	}
+	n.handle++
+	b.Seq = n.handle
+	m, err := wire.Open(n.w.run, wire.EncodeBeat(testKey(key), n.w.run, b))
+	if err != nil {
+		n.w.fatalf("%v", err)
+	}
+	n.do(func() { n.machine.Received(n.w.now, wire.PeerIDOf(testKey(key)), m) })
+}
+
+// workers is a lone learner that has folded something, beside a key of which it
+// holds a delta, or not.
+func worker(t *testing.T, known bool) *node {
+	w := newWorld(t, 20, worldConfig{params: budgetOf(3000)})
+	w.found(1)
+	w.runFor(2000)
+	n := w.nodes[0]
+	if known {
+		other := newNode(w, 9, nodeConfig{})
+		n.links[other] = true
+		round := n.machine.Rounds().Closed(0) + 1
+		w.rogue(other, n, wire.Header{Round: round, Base: round - 1, Steps: 1, Tokens: tokensPerStep}, w.payloadOf(0, 1))
+		delete(n.links, other)
+		w.runFor(200)
+	}
+	return n
+}
+
+// all is the budget in each fragment.
+func (n *node) all() []uint64 {
+	all := make([]uint64, len(n.w.plan))
+	for p := range all {
+		all[p] = n.w.cfg.params.Budget
+	}
+	return all
+}
+
+func specClaims(t *testing.T, _ *spectest.Spec) {
+	n := worker(t, true)
+	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
+	if n.w.runFor(100); n.may {
+		t.Error("steps though what is missing is unpublished elsewhere")
+	}
+	if n.says(9, wire.Beat{State: wire.Training}); !n.may {
+		n.w.runFor(100)
+	}
+	if !n.may {
+		t.Error("does not step though nothing is unpublished")
+	}
+	n.says(9, wire.Beat{State: wire.Training, TokensPerSecond: 2 * float64(n.w.cfg.params.Budget)})
+	n.w.runFor(200)
+	early := n.may
+	if n.w.runFor(500); !early || n.may {
+		t.Errorf("beside one that steps the budget in half a second: steps %v at first, %v then", early, n.may)
+	}
+	n.says(9, wire.Beat{State: wire.Stopped, TokensPerSecond: 2 * float64(n.w.cfg.params.Budget)})
+	if n.w.runFor(700); !n.may {
+		t.Error("counts the speed of one that does not step")
+	}
+}
+
+func specWord(t *testing.T, _ *spectest.Spec) {
+	n := worker(t, false)
+	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
+	if n.w.runFor(100); !n.may {
+		t.Error("believes one of whom no delta came")
+	}
+}
+
+func specDoubt(t *testing.T, s *spectest.Spec) {
+	n := worker(t, true)
+	still := max(s.Number(t, "life", "doubt")*beat, n.w.cfg.params.GraceMaxMs)
+	claims := func() { n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()}) }
+	claims()
+	n.w.runFor(1000) // what it has is published and folded
+	began := n.w.now
+	for !n.may && n.w.now < began+2*still {
+		claims()
+		n.w.runFor(20)
+	}
+	if took := n.w.now - began; took < still-1000 || took > still+200 {
+		t.Errorf("doubts after %d ms, want %d", took, still)
+	}
+	claims()
+	if n.w.runFor(100); !n.may {
+		t.Error("believes again without a delta")
+	}
+}
+
+func specStopped(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 21, worldConfig{params: budgetOf(100)})
+	w.found(1)
+	n := w.nodes[0]
+	stopped := false
+	for !n.finished {
+		if n.machine.State() == wire.Stopped {
+			stopped = true
+			steps, _ := n.machine.Rounds().Pending(0)
+			if n.may || steps > 0 || !n.machine.Rounds().Settled() {
+				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, steps, n.machine.Rounds().Settled())
+			}
+		}
+		w.runFor(5)
+	}
+	if !stopped {
+		t.Error("never says stopped")
+	}
+}
+
+// quietBefore is how long no tip had changed when a node says that the run is
+// over, which during is told of each moment.
+func (w *world) quietBefore(n *node, during func()) core.Time {
+	w.t.Helper()
+	_, last := n.machine.Digests()
+	since := w.now
+	for !n.finished {
+		if w.now > start+patience {
+			w.fatalf("never over\n%s", w)
+		}
+		during()
+		w.runFor(50)
+		if _, state := n.machine.Digests(); state != last {
+			last, since = state, w.now
+		}
+	}
+	return w.now - since
+}
+
+func specOver(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 22, worldConfig{params: budgetOf(200)})
+	w.found(2)
+	n := w.nodes[0]
+	if quiet := w.quietBefore(n, func() {}); quiet < quietMs || quiet > quietMs+1000 {
+		t.Errorf("over after %d ms", quiet)
+	}
+	if !n.machine.Rounds().Ended() || !n.machine.Rounds().Settled() || !w.same() || n.machine.State() != wire.Stopped {
+		t.Error("over too early")
+	}
+	w.runUntil("the other is finished", 10_000, w.allFinished)
+	// A peer that is there and shows something else holds it, one that has gone or
+	// has a fault does not.
+	for state, holds := range map[wire.State]bool{wire.Training: true, wire.Stopped: true, wire.Leaving: false, wire.Joining: false} {
+		w := newWorld(t, 22, worldConfig{params: budgetOf(100)})
+		w.found(1)
+		n := w.nodes[0]
+		quiet := w.quietBefore(n, func() { n.says(9, wire.Beat{State: state}) })
+		if (quiet > quietMs+500) != holds {
+			t.Errorf("beside one that says %v it is over after %d ms", state, quiet)
+		}
+	}
+}
+
+func specLingers(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 23, worldConfig{params: budgetOf(100)})
+	w.found(1)
+	n := w.nodes[0]
+	still := max(s.Number(t, "life", "linger")*beat, w.cfg.params.GraceMaxMs)
+	if quiet := w.quietBefore(n, func() { n.says(9, wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
+		t.Errorf("over after %d ms, want %d", quiet, still)
+	}
+}
+
+func specMiscalculated(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 41, worldConfig{params: budgetOf(2000)})
+	w.found(3)
+	w.runFor(5000)
+	bad := w.nodes[2]
+	w.damages, bad.miscalculates = true, true
+	w.runUntil("the wrong state is healed", 10_000, func() bool { return bad.heals > 0 })
+	w.runUntil("it has the others' state again", 10_000, func() bool { return bad.equalTo(w.nodes[0]) })
+	if len(bad.verdicts) == 0 || !bad.verdicts[0].Own {
+		t.Errorf("the node that was wrong judged %+v", bad.verdicts)
+	}
+	for _, n := range w.nodes[:2] {
+		if n.heals > 0 || slices.ContainsFunc(n.verdicts, func(v core.Verdict) bool { return v.Own || v.Peer != bad.id }) {
+			t.Errorf("node %d judged %+v and healed %d", n.index, n.verdicts, n.heals)
+		}
+	}
+}
