@@ -258,7 +258,9 @@ func specDialLost(t *testing.T, s *spectest.Spec) {
 	lost, pause := Time(s.Number(t, "roster", "lost")), Time(s.Number(t, "roster", "pause"))
 	longest, last := Time(0), a.now
 	for a.now < lost+20*pause {
-		if len(dialled(a.wait(500))) > 0 {
+		a.now += 500
+		a.core.Tick(a.now)
+		if len(dialled(a.core.Effects())) > 0 {
 			if a.now < lost {
 				longest = max(longest, a.now-last)
 			}

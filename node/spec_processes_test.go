@@ -1,0 +1,199 @@
+package node
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+)
+
+// One test for each clause of gossip/SPEC.md that is about processes with one key,
+// and about what a process does beside its machine.
+func TestSpecProcesses(t *testing.T) {
+	spectest.Run(t, "T", map[string]spectest.Clause{
+		"T-1": specRecordNumber, "T-2": specListens, "T-3": specTwinAlive, "T-4": specTwinProvesNothing, "T-5": specTwinEnds,
+		"T-6": specTwinNamed, "T-7": specLinger, "T-8": specAloneAfter, "T-9": specDonated, "T-10": specDonatedAt,
+	})
+}
+
+func specRecordNumber(t *testing.T, s *spectest.Spec) {
+	for name, n := range map[string]int64{
+		"alone": defaultAloneAfter.Milliseconds(), "echo": echoMs, "listen": listenBeats, "longest listen": listenMaxMs, "linger": lingerBeats,
+	} {
+		if got := s.Number(t, "processes", name); got != n {
+			t.Errorf("%s is %d, the text says %d", name, n, got)
+		}
+	}
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	n := &node{key: key, self: wire.PeerIDOf(key), cfg: Config{Observe: true}}
+	r := n.firstRecord()
+	r.StartedMs = 1_700_000_000_000
+	box := &recordBox{key: key}
+	for i := range uint64(3) {
+		if err := box.set(r); err != nil {
+			t.Fatal(err)
+		}
+		signed, err := box.latest().Open()
+		if err != nil || signed.Seq != uint64(r.StartedMs)+1+i {
+			t.Errorf("record %d has number %d, %v", i, signed.Seq, err)
+		}
+		r = box.get()
+		r.Addrs = nil
+	}
+}
+
+// specPeriod is the beat period of these tests.
+const specPeriod = 2000
+
+func specListens(t *testing.T, s *spectest.Spec) {
+	listen := core.Time(s.Number(t, "processes", "listen") * specPeriod)
+	if w := (twinwatch{}); !w.listen(1, specPeriod) {
+		t.Error("listens to nobody")
+	}
+	w := twinwatch{self: 50_000}
+	w.peerUp(1000)
+	if w.listen(1000+listen-1, specPeriod) || !w.listen(1000+listen, specPeriod) {
+		t.Error("another time since the first session")
+	}
+	w = twinwatch{self: 50_000}
+	w.peerUp(1000)
+	w.beat(3000, wire.Beat{Incarnation: 20_000, State: wire.Training})
+	if w.listen(3000+listen-1, specPeriod) || !w.listen(3000+listen, specPeriod) {
+		t.Error("another time since the last beat")
+	}
+	w = twinwatch{self: 50_000}
+	w.peerUp(1000)
+	most, from := core.Time(s.Number(t, "processes", "longest listen")), core.Time(2000)
+	for at := from; at < from+most; at += specPeriod / 2 {
+		w.beat(at, wire.Beat{Incarnation: 20_000, State: wire.Training})
+		if w.listen(at, specPeriod) {
+			t.Fatalf("steps after %d", at-from)
+		}
+	}
+	w.beat(from+most, wire.Beat{Incarnation: 20_000, State: wire.Training})
+	if !w.listen(from+most, specPeriod) {
+		t.Error("listens for ever")
+	}
+}
+
+func specTwinAlive(t *testing.T, s *spectest.Spec) {
+	echo := core.Time(s.Number(t, "processes", "echo"))
+	for _, c := range []struct {
+		equal  bool // the node shows a peer's digests
+		caught core.Time
+		folded uint64 // that the beat shows
+		want   bool
+	}{{true, echo, 701, true}, {true, echo, 700, false}, {true, echo - 1, 701, false}, {false, echo, 701, false}} {
+		w := twinwatch{self: 50_000, in: true}
+		w.follow(c.caught, 700, c.equal)
+		if got := w.beat(c.caught+1, wire.Beat{Incarnation: 20_000, State: wire.Training, Folded: c.folded}); got != c.want {
+			t.Errorf("%+v: alive %v", c, got)
+		}
+	}
+}
+
+func specTwinProvesNothing(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		state wire.State
+		in    bool  // the node is at work
+		other int64 // start of the other process, the node's is 50,000
+		want  bool
+	}{
+		{wire.Training, true, 20_000, true}, {wire.Leaving, true, 20_000, false}, {wire.Leaving, false, 20_000, false},
+		{wire.Joining, true, 20_000, false}, {wire.Joining, false, 20_000, true}, {wire.Joining, false, 90_000, false},
+	} {
+		w := twinwatch{self: 50_000, in: c.in}
+		w.follow(echoMs, 700, true)
+		if got := w.beat(echoMs, wire.Beat{Incarnation: c.other, State: c.state, Folded: 999}); got != c.want {
+			t.Errorf("%+v: alive %v", c, got)
+		}
+	}
+}
+
+func specTwinEnds(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		in    bool
+		other int64
+		want  bool
+	}{{false, 90_000, true}, {false, 20_000, true}, {true, 20_000, true}, {true, 90_000, false}} {
+		n := &node{}
+		n.twins.twinwatch = twinwatch{self: 50_000, in: c.in, caught: true, known: 700}
+		n.twins.said = true
+		n.heardTwin(1, wire.Beat{Incarnation: c.other, State: wire.Training, Folded: 701})
+		if got := n.fatal != nil; got != c.want || got && !errors.Is(n.fatal, ErrTwin) {
+			t.Errorf("%+v: ends with %v", c, n.fatal)
+		}
+	}
+}
+
+func specTwinNamed(t *testing.T, _ *spectest.Spec) {
+	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
+	twin := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrTwin)
+	for _, c := range []struct {
+		addr string
+		err  error
+		want bool
+	}{{named, twin, true}, {given, twin, true}, {met, twin, false}, {named, p2p.ErrRefusedByPeer, false}} {
+		n := &node{cfg: Config{Peers: []string{given}}, named: peerIDs([]string{named})}
+		if n.refusedAsTwin(c.addr, c.err); (n.fatal != nil) != c.want {
+			t.Errorf("%s, %v: ends with %v", c.addr, c.err, n.fatal)
+		}
+	}
+}
+
+func specLinger(t *testing.T, s *spectest.Spec) {
+	n := &node{genesis: Genesis{BeatMs: 1000}, finished: true}
+	linger := time.Duration(s.Number(t, "processes", "linger")) * time.Second
+	for since, want := range map[time.Duration]bool{linger - 500*time.Millisecond: false, linger + time.Millisecond: true} {
+		n.view = view{finishedAt: time.Now().Add(-since)}
+		if n.mayExit() != want {
+			t.Errorf("may end %v after %v", !want, since)
+		}
+	}
+}
+
+func specAloneAfter(t *testing.T, s *spectest.Spec) {
+	alone := time.Duration(s.Number(t, "processes", "alone")) * time.Millisecond
+	for given, want := range map[time.Duration]time.Duration{0: alone, time.Second: time.Second} {
+		c, err := Config{Dir: "x", AloneAfter: given}.withDefaults()
+		if err != nil || c.AloneAfter != want {
+			t.Errorf("with %v given %v, %v", given, c.AloneAfter, err)
+		}
+	}
+}
+
+func specDonated(t *testing.T, _ *spectest.Spec) {
+	l := newLedger(t)
+	defer l.close()
+	bases := l.newTips()
+	for _, closed := range []uint32{3, 4, 5, 6} {
+		l.donations(bases, closed)
+	}
+	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
+		if d := donate(l.g.Outer, l.restored(c.bases, 6), 0); d.round != c.want {
+			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.round)
+		}
+	}
+}
+
+func specDonatedAt(t *testing.T, _ *spectest.Spec) {
+	l := newLedger(t)
+	defer l.close()
+	bases := l.newTips()
+	for _, closed := range []uint32{2, 8} {
+		l.donations(bases, closed)
+	}
+	rounds := l.restored(2, 8)
+	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
+		d := donateAt(l.g.Outer, rounds, 0, round)
+		if given := len(d.links) > 0; given != want || given && d.round != round {
+			t.Errorf("round %d: given %v, %+v", round, given, d.round)
+		}
+	}
+}
