@@ -16,4 +16,6 @@
 //
 // Every machine here owns bounded state. The bounds are in limits.go, each
 // with its reason.
+//
+// SPEC.md tells another implementation what nodes say to each other, and when.
 package gossip
