@@ -11,10 +11,10 @@ import (
 func TestSpecAnswers(t *testing.T) {
 	spectest.Run(t, "A", map[string]spectest.Clause{
 		"A-1": specRefusedRequest, "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate, "A-5": specPayloadInvalid,
-		"A-6": specParked, "A-7": specBytesAway, "A-8": specGivenBack, "A-9": specAsks, "A-10": specJoiningAnswers, "A-11": specOtherRun,
-		"A-12": specBaseAnswered, "A-13": specSetsAnswered, "A-14": specHeadersAnswered, "A-15": specHeadersOfRound, "A-16": specOwnAnswered,
-		"A-17": specOwnRarely, "A-18": specManifestsOfOne, "A-19": specManifestsAtOnce, "A-20": specManifestOver, "A-21": specChunkAtATime,
-		"A-22": specChunkTurns, "A-23": specChunksAway, "A-24": specChunkStuck, "A-25": specChunkAskers, "A-26": specChunkGivesWay, "A-27": specChunkWait,
+		"A-6": specNotExpected, "A-7": specParked, "A-8": specBytesAway, "A-9": specGivenBack, "A-10": specAsks, "A-11": specJoiningAnswers, "A-12": specOtherRun,
+		"A-13": specBaseAnswered, "A-14": specSetsAnswered, "A-15": specHeadersAnswered, "A-16": specHeadersOfRound, "A-17": specOwnAnswered,
+		"A-18": specOwnRarely, "A-19": specManifestsOfOne, "A-20": specManifestsAtOnce, "A-21": specManifestOver, "A-22": specChunkAtATime,
+		"A-23": specChunkTurns, "A-24": specChunksAway, "A-25": specChunkStuck, "A-26": specChunkAskers, "A-27": specChunkGivesWay, "A-28": specChunkWait,
 	})
 }
 
@@ -83,7 +83,7 @@ func specPayloadLate(t *testing.T, _ *spectest.Spec) {
 }
 
 func specPayloadInvalid(t *testing.T, _ *spectest.Spec) {
-	a := newAlone()
+	a := specAlone(1)
 	h := a.header(9, 1, 0)
 	a.brought(1, h)
 	a.ask(1, 2, payloadRequest(h.Header.ID(a.run), 5000))
@@ -93,6 +93,27 @@ func specPayloadInvalid(t *testing.T, _ *spectest.Spec) {
 	}
 	if st := status(a.ask(2, 2, payloadRequest(h.Header.ID(a.run), 5000))); st != wire.NotFound {
 		t.Errorf("one that comes later gets %v", st)
+	}
+}
+
+func specNotExpected(t *testing.T, _ *spectest.Spec) {
+	fetched, far := newAlone().header(9, 16, 0), newAlone().header(9, 17, 0)
+	for name, c := range map[string]struct {
+		h    wire.SignedHeader
+		want wire.Status
+	}{"fetched": {fetched, 0}, "too far ahead to be fetched": {far, wire.NotFound}} {
+		id := c.h.Header.ID(newAlone().run)
+		a := specAlone(1)
+		a.brought(1, c.h)
+		if st := status(a.ask(7, 2, payloadRequest(id, 5000))); st != c.want {
+			t.Errorf("%s: answers %v", name, st)
+		}
+		a = specAlone(1)
+		a.ask(7, 2, payloadRequest(id, 5000))
+		a.brought(1, c.h)
+		if st := status(a.wait(100, 1)); st != c.want {
+			t.Errorf("%s, and asked for before its header came: answers %v", name, st)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ func TestSpecBeats(t *testing.T) {
 		"B-1": specPeriod, "B-2": specSequence, "B-3": specBeatLists, "B-4": specLag, "B-5": specObserverLag, "B-6": specNoDigest,
 		"B-7": specLeaves, "B-8": specSigns, "B-9": specSilent, "B-10": specNews, "B-11": specSurvivor, "B-12": specLive,
 		"B-13": specLearners, "B-14": specEqual, "B-15": specUnequal, "B-16": specEqualEnds, "B-17": specStateDiffers,
-		"B-18": specDeaf, "B-19": specDeafPause, "B-20": specDeafBusy,
+		"B-18": specDeaf, "B-19": specDeafPause, "B-20": specDeafBusy, "B-21": specDeafStarting,
 	})
 }
 
@@ -356,10 +356,17 @@ func specStateDiffers(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// runs begins a session with a peer that then asks for the roster, as one does that
+// is at work.
+func (a *alone) runs(id byte) {
+	a.up(id)
+	a.ask(1000+uint64(id), id, wire.Request{Kind: wire.GetRoster})
+}
+
 func specDeaf(t *testing.T, s *spectest.Spec) {
 	deaf := Time(s.Number(t, "beats", "deaf"))
 	a := newAlone()
-	a.up(1)
+	a.runs(1)
 	period := Time(a.core.BeatPeriodMs())
 	if e := a.wait(deaf*period-100, 1); count[Reconnect](e) != 0 {
 		t.Error("connects anew before the time")
@@ -368,7 +375,7 @@ func specDeaf(t *testing.T, s *spectest.Spec) {
 		t.Errorf("connects anew: %v", e)
 	}
 	a = newAlone()
-	a.up(1)
+	a.runs(1)
 	a.told(1, nil)
 	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
 		t.Error("connects anew a peer of which a beat came")
@@ -378,8 +385,15 @@ func specDeaf(t *testing.T, s *spectest.Spec) {
 		t.Error("the beat of an earlier process counts for a new one")
 	}
 	a = newAlone()
-	a.core.SetSelf(0, SelfState{})
 	a.up(1)
+	a.wait(10*period, 1)
+	a.ask(1, 1, wire.Request{Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}})
+	if early, late := count[Reconnect](a.wait(deaf*period-100, 1)), count[Reconnect](a.wait(200, 1)); early != 0 || late != 1 {
+		t.Errorf("after its first request it connects anew %d times before the time and %d then", early, late)
+	}
+	a = newAlone()
+	a.core.SetSelf(0, SelfState{})
+	a.runs(1)
 	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
 		t.Error("connects anew though it says nothing itself")
 	}
@@ -387,7 +401,7 @@ func specDeaf(t *testing.T, s *spectest.Spec) {
 
 func specDeafPause(t *testing.T, s *spectest.Spec) {
 	a := newAlone()
-	a.up(1)
+	a.runs(1)
 	period := Time(a.core.BeatPeriodMs())
 	var at []Time
 	for len(at) < 12 {
@@ -416,7 +430,7 @@ func specDeafBusy(t *testing.T, _ *spectest.Spec) {
 		"another peer gets payloads": func(a *alone, _ *peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
 	} {
 		a := newAlone()
-		a.up(1)
+		a.runs(1)
 		busy(a, a.core.peers.find(wire.PeerID{1}))
 		want := 0
 		if name == "another peer gets payloads" {
@@ -425,5 +439,14 @@ func specDeafBusy(t *testing.T, _ *spectest.Spec) {
 		if e := a.wait(5000, 1); count[Reconnect](e) != want {
 			t.Errorf("%s: connects anew %d times", name, count[Reconnect](e))
 		}
+	}
+}
+
+func specDeafStarting(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.up(1)
+	a.ask(1, 1, wire.Request{Kind: wire.GetGenesis, Run: a.run})
+	if e := a.wait(60_000, 1); count[Reconnect](e) != 0 {
+		t.Error("cuts off one that is starting")
 	}
 }

@@ -24,8 +24,25 @@ func specRosterAsked(t *testing.T, s *spectest.Spec) {
 		"pause": dialBackoffMinMs, "longest pause": dialBackoffMaxMs, "lost": lostForMs, "peers": maxPeers, "faults": maxFaults,
 	})
 	a := newAlone()
-	if q := questions(t, a.up(1)); len(q) != 1 || q[0].Kind != wire.GetRoster || q[0].to != 1 {
-		t.Errorf("asks %+v", q)
+	for _, begin := range []func(started int64) []Effect{
+		func(started int64) []Effect {
+			a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: started, Seq: uint64(started)}, hello.Session{})
+			return a.core.Effects()
+		},
+		func(started int64) []Effect { // before the old connection was seen to end
+			a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: started, Seq: uint64(started)})
+			return a.core.Effects()
+		},
+	} {
+		for range 2 {
+			started := a.core.BeatPeriodMs() + int64(len(a.core.calls))
+			if q := questions(t, begin(started)); len(q) != 1 || q[0].Kind != wire.GetRoster || q[0].to != 1 {
+				t.Errorf("asks %+v", q)
+			}
+			if q := questions(t, begin(started)); len(q) != 0 {
+				t.Errorf("asks the same process again: %+v", q)
+			}
+		}
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 func TestSpecProcesses(t *testing.T) {
 	spectest.Run(t, "T", map[string]spectest.Clause{
 		"T-1": specRecordNumber, "T-2": specListens, "T-3": specTwinAlive, "T-4": specTwinProvesNothing, "T-5": specTwinEnds,
-		"T-6": specTwinNamed, "T-7": specLinger, "T-8": specAloneAfter, "T-9": specDonated, "T-10": specDonatedAt,
+		"T-6": specTwinNamed, "T-7": specAloneAfter, "T-8": specDonated, "T-9": specDonatedAt,
 	})
 }
 
 func specRecordNumber(t *testing.T, s *spectest.Spec) {
 	for name, n := range map[string]int64{
-		"alone": defaultAloneAfter.Milliseconds(), "echo": echoMs, "listen": listenBeats, "longest listen": listenMaxMs, "linger": lingerBeats,
+		"alone": defaultAloneAfter.Milliseconds(), "echo": echoMs, "listen": listenBeats, "longest listen": listenMaxMs,
 	} {
 		if got := s.Number(t, "processes", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
@@ -143,17 +143,6 @@ func specTwinNamed(t *testing.T, _ *spectest.Spec) {
 		n := &node{cfg: Config{Peers: []string{given}}, named: peerIDs([]string{named})}
 		if n.refusedAsTwin(c.addr, c.err); (n.fatal != nil) != c.want {
 			t.Errorf("%s, %v: ends with %v", c.addr, c.err, n.fatal)
-		}
-	}
-}
-
-func specLinger(t *testing.T, s *spectest.Spec) {
-	n := &node{genesis: Genesis{BeatMs: 1000}, finished: true}
-	linger := time.Duration(s.Number(t, "processes", "linger")) * time.Second
-	for since, want := range map[time.Duration]bool{linger - 500*time.Millisecond: false, linger + time.Millisecond: true} {
-		n.view = view{finishedAt: time.Now().Add(-since)}
-		if n.mayExit() != want {
-			t.Errorf("may end %v after %v", !want, since)
 		}
 	}
 }

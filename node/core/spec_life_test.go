@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"atoll/gossip"
+	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
@@ -19,6 +20,7 @@ func TestSpecLife(t *testing.T) {
 		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specMark, "L-16": specSetDigest, "L-17": specHeadersOfRound, "L-18": specLeaves,
 		"L-19": specStays, "L-20": specStepsOnly, "L-21": specClaims, "L-22": specWord, "L-23": specDoubt, "L-24": specStopped,
 		"L-25": specOver, "L-26": specLingers, "L-27": specMiscalculated,
+		"L-28": specFarewell, "L-29": specShares,
 	})
 }
 
@@ -612,4 +614,52 @@ func specMiscalculated(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("node %d judged %+v and healed %d", n.index, n.verdicts, n.heals)
 		}
 	}
+}
+
+// endsAfter is how long a lone node stays after its run is over, where during is
+// told of each moment.
+func endsAfter(t *testing.T, seed uint64, prepare func(w *world), during func(w *world, n *node)) core.Time {
+	t.Helper()
+	w := newWorld(t, seed, worldConfig{params: budgetOf(100)})
+	w.found(1)
+	prepare(w)
+	n := w.nodes[0]
+	w.runUntil("the run is over", patience, func() bool { return n.finished })
+	over := w.now
+	for !n.machine.MayEnd(w.now) && w.now < over+2*patience {
+		during(w, n)
+		w.runFor(50)
+	}
+	return w.now - over
+}
+
+func specFarewell(t *testing.T, s *spectest.Spec) {
+	farewell := s.Number(t, "life", "farewell") * beat
+	if took := endsAfter(t, 24, func(*world) {}, func(*world, *node) {}); took < farewell || took > farewell+100 {
+		t.Errorf("stays for %d ms", took)
+	}
+}
+
+func specShares(t *testing.T, s *spectest.Spec) {
+	share, farewell := s.Number(t, "life", "share"), s.Number(t, "life", "farewell")*beat
+	silent := func(*world, *node) {}
+	if took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, silent); took < share || took > share+farewell+500 {
+		t.Errorf("beside one that never beats it stays for %d ms", took)
+	}
+	// One beats for a while, in a state, and then falls silent.
+	for state, waits := range map[wire.State]bool{wire.Joining: true, wire.Training: true, wire.Stopped: true, wire.Leaving: false} {
+		took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, func(w *world, n *node) { n.says(9, wire.Beat{State: state}) })
+		if (took > farewell+500) != waits {
+			t.Errorf("beside one that says %v it stays for %d ms", state, took)
+		}
+	}
+}
+
+// connectsKey begins a session of the first node with a key that is nobody's.
+func (w *world) connectsKey(key int) {
+	p := newNode(w, 9, nodeConfig{})
+	p.key, p.id = testKey(key), wire.PeerIDOf(testKey(key))
+	signed, record := p.record()
+	n := w.nodes[0]
+	n.do(func() { n.machine.PeerUp(w.now, p.id, signed, record, hello.Session{}) })
 }
