@@ -276,10 +276,10 @@ func specSetsAnswered(t *testing.T, _ *spectest.Spec) {
 }
 
 // headersFor asks for the headers of rounds 1 to n of a chain with so many each.
-func headersFor(t testing.TB, each int, n uint32) (got map[uint32]int, order []uint32) {
+func headersFor(t testing.TB, each func(round uint32) int, n uint32) (got map[uint32]int, order []uint32) {
 	t.Helper()
 	a := newAlone()
-	a.core.env.chain = manyHeaders{a.chain, each}
+	a.core.env.chain = sized{a.chain, each}
 	var keys []wire.RoundKey
 	for r := n; r > 0; r-- {
 		keys = append(keys, wire.RoundKey{Round: r})
@@ -299,15 +299,29 @@ func headersFor(t testing.TB, each int, n uint32) (got map[uint32]int, order []u
 }
 
 func specHeadersAnswered(t *testing.T, _ *spectest.Spec) {
-	got, order := headersFor(t, 1000, 6)
+	got, order := headersFor(t, func(uint32) int { return 1000 }, 6)
 	if !slices.Equal(order, []uint32{6, 5, 4, 3}) || got[3] != 1000 {
 		t.Errorf("rounds %v, %v", order, got)
 	}
+	got, order = headersFor(t, func(round uint32) int { return map[uint32]int{4: 2000, 3: 2000, 2: 1000, 1: 5}[round] }, 4)
+	if !slices.Equal(order, []uint32{4, 3}) {
+		t.Errorf("rounds %v, %v, though round 2 does not fit", order, got)
+	}
+}
+
+// sized is a chain whose rounds have as many headers as each says.
+type sized struct {
+	*fakeChain
+	each func(round uint32) int
+}
+
+func (c sized) Signed(f int, r uint32) []wire.SignedHeader {
+	return manyHeaders{c.fakeChain, c.each(r)}.Signed(f, r)
 }
 
 func specHeadersOfRound(t *testing.T, s *spectest.Spec) {
 	most := int(s.Number(t, "answering", "round"))
-	got, order := headersFor(t, most+5, 3)
+	got, order := headersFor(t, func(uint32) int { return most + 5 }, 3)
 	if !slices.Equal(order, []uint32{3, 2}) || got[3] != most {
 		t.Errorf("rounds %v, %v", order, got)
 	}

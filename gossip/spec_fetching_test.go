@@ -237,6 +237,7 @@ func specStrangers(t *testing.T, s *spectest.Spec) {
 }
 
 func specStrangersLast(t *testing.T, s *spectest.Spec) {
+	specContributorFirst(t)
 	a := specAlone()
 	a.holds(8, 0, 1, 100)
 	a.up(1)
@@ -254,6 +255,20 @@ func specStrangersLast(t *testing.T, s *spectest.Spec) {
 	next := questions(t, a.fails(q[0], wire.NotFound), wire.GetPayload)
 	if len(next) != 1 || a.core.pull.byID[next[0].Digest].header.Header.Author != (wire.PeerID{8}) {
 		t.Errorf("then asks %+v", next)
+	}
+}
+
+// A full disk lets one request go at a time: that for the contributor's delta, which
+// came later, is the first.
+func specContributorFirst(t *testing.T) {
+	a := specAlone(1)
+	a.holds(8, 0, 1, 100)
+	a.core.pull.disk.failed(a.now)
+	a.brought(1, a.header(9, 2, 0))
+	a.brought(1, a.header(8, 2, 0))
+	q := questions(t, a.wait(diskRetryMs, 1), wire.GetPayload)
+	if len(q) != 1 || a.core.pull.byID[q[0].Digest].header.Header.Author != (wire.PeerID{8}) {
+		t.Errorf("asks %+v first", q)
 	}
 }
 

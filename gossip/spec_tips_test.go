@@ -203,19 +203,25 @@ func fetchesChunks(t testing.TB, e []Effect) bool {
 }
 
 func specWhoVotes(t *testing.T, _ *spectest.Spec) {
-	a, ids := joins(1, 2, 3, 4, 5)
-	q := a.voted(t, ids)
-	a.vote(q[0], knowsNothing)
-	a.vote(q[1], func(r *wire.RangeAnswer) { r.Chain = wire.Digest{} })
-	a.fails(q[2], wire.Busy)
-	if e := a.vote(q[3], nil); !fetchesChunks(t, e) { // the donor and one
-		t.Errorf("%v", e)
+	for name, change := range map[string]func(r *wire.RangeAnswer){
+		"the state":       knowsNothing,
+		"the chain":       func(r *wire.RangeAnswer) { r.Chain = wire.Digest{} },
+		"what is against": against,
+	} {
+		a, ids := joins(1, 2, 3, 4, 5)
+		q := a.voted(t, ids)
+		for _, q := range q[:3] {
+			a.vote(q, change)
+		}
+		if e := a.vote(q[3], nil); fetchesChunks(t, e) != (name != "what is against") { // the donor and one, to three
+			t.Errorf("three that do not know %s: %v", name, e)
+		}
 	}
-	a, ids = joins(1, 2, 3)
-	q = a.voted(t, ids)
+	a, ids := joins(1, 2, 3)
+	q := a.voted(t, ids)
 	a.vote(q[0], against)
-	if e := a.vote(q[1], knowsNothing); fetchesChunks(t, e) { // one to one
-		t.Error("a peer that knows nothing has a vote")
+	if e := a.fails(q[1], wire.Busy); fetchesChunks(t, e) { // one to one
+		t.Error("a peer that does not answer has a vote")
 	}
 }
 
@@ -639,7 +645,12 @@ func specHistoryKept(t *testing.T, _ *spectest.Spec) {
 		"all":               {func(all []wire.SignedHeader) []wire.SignedHeader { return all }, 6},
 		"a round left out":  {func(all []wire.SignedHeader) []wire.SignedHeader { return all[1:] }, 5},
 		"another signature": {func(all []wire.SignedHeader) []wire.SignedHeader { all[2].Sig[0]++; return all }, 5},
-		"another header":    {func(all []wire.SignedHeader) []wire.SignedHeader { all[3].Header.Tokens++; return all }, 5},
+		"another header": {func(all []wire.SignedHeader) []wire.SignedHeader {
+			h := all[3].Header
+			h.Tokens++
+			all[3] = wire.SignHeader(testKey(5), newAlone().run, h)
+			return all
+		}, 5},
 	} {
 		a, chain := taken()
 		e, asked := a.asked(t, func(keys []wire.RoundKey) (out []wire.SignedHeader) {

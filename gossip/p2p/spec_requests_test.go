@@ -49,6 +49,9 @@ func specServerEnds(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("answered %x, %v", got, err)
 		}
 	})
+	if _, _, err := bulk(t, 1, 0); err != nil { // it looks for the end of a long answer
+		t.Error(err)
+	}
 }
 
 // bulkSize is ten parts less the length of the frame.
@@ -77,7 +80,13 @@ func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error
 				_, err = s.Write(bytes.Repeat([]byte{byte(got)}, back))
 			}
 		}
-		idle = time.Since(last)
+		if idle = time.Since(last); got == bulkSize+4 && (err == nil || err == io.EOF) {
+			began := time.Now()
+			if n, end := s.Read(make([]byte, 1)); n != 0 || end != io.EOF || time.Since(began) > time.Second {
+				t.Errorf("the server does not end its side: %v", end)
+			}
+			err = nil
+		}
 		s.Close()
 	})
 	return got, idle, err
