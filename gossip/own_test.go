@@ -131,9 +131,9 @@ func TestOwnDeltasAreToldRarely(t *testing.T) {
 	}
 }
 
-// told lets time pass and answers what peers are asked of own deltas: nothing is
+// answeredOwn lets time pass and answers what peers are asked of own deltas: nothing is
 // known, but of those that fail no answer comes. It reports OwnKnown.
-func (a *alone) told(ms Time, fail ...byte) (known bool) {
+func (a *alone) answeredOwn(ms Time, fail ...byte) (known bool) {
 	for range ms / 100 {
 		a.now += 100
 		for _, p := range a.core.peers.list {
@@ -171,15 +171,15 @@ func TestOwnDeltasOfAllWhoAreHere(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
 	a.core.AskOwn(a.now)
-	if a.told(60_000, 2) {
+	if a.answeredOwn(60_000, 2) {
 		t.Error("known before all who are here have answered")
 	}
 	a.core.PeerDown(a.now, wire.PeerID{2})
-	if a.told(60_000) {
+	if a.answeredOwn(60_000) {
 		t.Error("known though one of them is gone and has not answered")
 	}
 	a.connect(2)
-	if !a.told(2 * ownRetryMs) {
+	if !a.answeredOwn(2 * ownRetryMs) {
 		t.Error("not known when all have answered")
 	}
 }
@@ -205,7 +205,7 @@ func TestOwnDeltasOfSilentPeers(t *testing.T) {
 		a.connect(1)
 		c.changes(a.core.ensure(wire.PeerID{3}, false))
 		a.core.AskOwn(a.now)
-		if known := a.told(60_000); known != c.known || a.core.AwaitsOwn() == known {
+		if known := a.answeredOwn(60_000); known != c.known || a.core.AwaitsOwn() == known {
 			t.Errorf("%s: known %t, want %t", c.name, known, c.known)
 		}
 	}
@@ -216,7 +216,7 @@ func TestOwnDeltasOfSilentPeers(t *testing.T) {
 	p.beat, p.same = &wire.Beat{State: wire.Training}, true
 	a.core.AskOwn(a.now)
 	a.core.Alive(a.now, p.id)
-	if !a.told(5000) {
+	if !a.answeredOwn(5000) {
 		t.Error("waits for one that shows this node's chain")
 	}
 }

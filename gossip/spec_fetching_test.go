@@ -312,7 +312,7 @@ func specWanted(t *testing.T, s *spectest.Spec) {
 	most, one := int(s.Number(t, "fetching", "wanted")), int(s.Number(t, "fetching", "wanted of one"))
 	for i := range one + 10 {
 		h := a.header(9, 1, uint32(i))
-		a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+		a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})
 	}
 	if n := len(a.core.pull.wants); n != one {
 		t.Errorf("%d of one author", n)
@@ -321,7 +321,7 @@ func specWanted(t *testing.T, s *spectest.Spec) {
 	for i := range most {
 		h := a.header(9, 1, 0)
 		h.Header.Author = wire.PeerID{100, byte(i), byte(i >> 8)}
-		a.core.pull.want(h.Header.ID(a.run), h, wire.PeerID{1})
+		a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})
 	}
 	if n := len(a.core.pull.wants); n != most {
 		t.Errorf("%d in all", n)

@@ -35,7 +35,8 @@ func specMet(t *testing.T, s *spectest.Spec) {
 		t.Error("another signature makes another header")
 	}
 	for i := range s.Number(t, "headers", "seen") {
-		a.core.headers.meet(a.header(8, uint32(i+10), 0))
+		h := a.header(8, uint32(i+10), 0)
+		a.core.headers.meet(&h)
 	}
 	if e := a.brought(1, h); count[Offer](e) != 1 {
 		t.Error("remembers more headers than the text says")

@@ -52,7 +52,7 @@ func (s *oldStream) Read(b []byte) (int, error) {
 
 // shakesAgain has a host judge the handshake of a process, where another one with
 // its key had one on old.
-func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (err error, took time.Duration) {
+func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duration, err error) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a := w.host(newPerson(1).config())
 		defer closeHost(t, a)
@@ -71,19 +71,19 @@ func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (err error, took t
 		a.peers.remove(old, func(*link) {})
 		a.peers.remove(c, func(*link) {})
 	})
-	return err, took
+	return took, err
 }
 
 func specTwinAsked(t *testing.T, s *spectest.Spec) {
 	old := &oldConn{}
-	if _, took := shakesAgain(t, old, 2000); took != ms(t, s, "twin") {
+	if took, _ := shakesAgain(t, old, 2000); took != ms(t, s, "twin") {
 		t.Errorf("waits %v", took)
 	}
 	if old.wrote.String() != "\x13/multistream/1.0.0\n" {
 		t.Errorf("says %q", old.wrote.String())
 	}
 	old = &oldConn{}
-	if err, took := shakesAgain(t, old, 1000); err != nil || took != 0 || old.wrote.Len() > 0 {
+	if took, err := shakesAgain(t, old, 1000); err != nil || took != 0 || old.wrote.Len() > 0 {
 		t.Errorf("asks the process that it is: %v, %q", err, old.wrote.String())
 	}
 	inPair(t, rate, func(t *testing.T, a, _ *Host) {
@@ -95,7 +95,7 @@ func specTwinAsked(t *testing.T, s *spectest.Spec) {
 
 func specTwinRefused(t *testing.T, _ *spectest.Spec) {
 	old := &oldConn{lives: true}
-	if err, _ := shakesAgain(t, old, 2000); err == nil || !strings.HasPrefix(string(verdict(err)), "twin:") || old.closed {
+	if _, err := shakesAgain(t, old, 2000); err == nil || !strings.HasPrefix(string(verdict(err)), "twin:") || old.closed {
 		t.Errorf("%v, closed %v", err, old.closed)
 	}
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
@@ -116,7 +116,7 @@ func specTwinRefused(t *testing.T, _ *spectest.Spec) {
 
 func specTwinGone(t *testing.T, _ *spectest.Spec) {
 	old := &oldConn{}
-	if err, _ := shakesAgain(t, old, 2000); err != nil || !old.closed {
+	if _, err := shakesAgain(t, old, 2000); err != nil || !old.closed {
 		t.Errorf("%v, closed %v", err, old.closed)
 	}
 }

@@ -1,0 +1,428 @@
+package gossip
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// Which of two chains is followed.
+
+// parseChain reads a chain as the text writes it.
+func parseChain(t testing.TB, text string) *fakeChain {
+	t.Helper()
+	base, rounds, ok := strings.Cut(text, ":")
+	b, err := strconv.Atoi(base)
+	if !ok || err != nil {
+		t.Fatalf("chain %q", text)
+	}
+	var authors []byte
+	for _, f := range strings.Fields(rounds) {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatalf("chain %q: %v", text, err)
+		}
+		authors = append(authors, byte(n))
+	}
+	return chainOf(uint32(b), authors...)
+}
+
+var (
+	standingNames = map[standing]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
+	courseNames   = map[course]string{unite: "unite", takeTips: "take", giveTips: "give", hold: "hold"}
+)
+
+func specStandings(t *testing.T, s *spectest.Spec) {
+	met := map[string]bool{}
+	for _, row := range s.Table(t, "forks") {
+		a, b := newSide(t, parseChain(t, row[0])), newSide(t, parseChain(t, row[1]))
+		ses := a.compares(b)
+		got := standingNames[a.repair.stand(0, &ses.fragments[0])]
+		if met[got] = true; got != row[2] {
+			t.Errorf("%s with %s: stands %q", row[0], row[1], got)
+		}
+	}
+	for _, row := range s.Table(t, "standings") {
+		if !met[row[0]] {
+			t.Errorf("no example of %s", row[0])
+		}
+	}
+}
+
+// course of a against b, and why.
+func courseOf(a, b side, change func(ses *session)) string {
+	ses := a.compares(b)
+	if change != nil {
+		change(ses)
+	}
+	return courseNames[a.repair.judge(ses).course]
+}
+
+func specCourses(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "forks") {
+		a, b := newSide(t, parseChain(t, row[0])), newSide(t, parseChain(t, row[1]))
+		if got := courseOf(a, b, nil); got != row[3] {
+			t.Errorf("%s with %s: course %s", row[0], row[1], got)
+		}
+	}
+	two := func(one, other string) *fakeChain { // a chain of two fragments
+		c := newFakeChain(wire.RunID{1}, 2)
+		for f, text := range []string{one, other} {
+			x := parseChain(t, text)
+			for _, h := range x.held {
+				h.Header.Fragment = uint16(f)
+				c.store(h, []byte{1})
+			}
+			c.closed[f] = x.closed[0]
+			c.baseChain[f], _ = c.ChainDigest(f, x.base[0])
+			c.base[f] = x.base[0]
+		}
+		return c
+	}
+	one := func(text string) side { return newSide(t, parseChain(t, text)) }
+	cases := map[string]struct {
+		a, b   side
+		change func(ses *session)
+		want   string
+	}{
+		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.beat.Folded = 50 }, "take"},
+		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.beat.Closed = []uint32{2} }, "hold"},
+		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
+			func(ses *session) { ses.peer.beat.Folded = 5 }, "hold"}, // it folded 6
+		"take":         {one("2: 1 2 2"), one("0: 1 3 3"), nil, "take"},
+		"not followed": {one("5: 1 2 2 2 2 2"), one("0: 1"), nil, "take"},
+		"give":         {one("0: 1 3 3"), one("2: 1 2 2"), nil, "give"},
+		"far":          {one("0: 0"), one("0: 0 0 0 0 0 0 0 0 0 0"), nil, "take"},
+		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "unite"},
+	}
+	lone := cases["not followed"]
+	lone.a.env.chain.(*fakeChain).standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+	lone.a.hears(wire.PeerID{2}, 1)
+	lone.a.hears(wire.PeerID{3}, 1)
+	rows := s.Table(t, "courses")
+	for _, row := range rows {
+		c, ok := cases[row[0]]
+		if !ok {
+			t.Errorf("no example of %s", row[0])
+			continue
+		}
+		got := courseOf(c.a, c.b, c.change)
+		if got != c.want || row[2] != c.want && row[2] != "by tokens" {
+			t.Errorf("%s: course %s, want %s, the text says %s", row[0], got, c.want, row[2])
+		}
+	}
+	// What is crossed comes first, what is not believed before what speaks for taking.
+	crossed := cases["crossed"]
+	if got := courseOf(crossed.a, crossed.b, func(ses *session) { ses.peer.beat.Folded = 3 }); got != "give" {
+		t.Errorf("not crossed: course %s", got)
+	}
+	if got := courseOf(cases["both"].a, cases["both"].b, func(ses *session) { ses.peer.beat.Folded = 7 }); got != "take" {
+		t.Errorf("both, fewer tokens here: course %s", got)
+	}
+}
+
+func specCrossed(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		here, there string
+		folded      uint64 // that the peer's beat shows
+		want        bool
+	}{
+		{"6: 1 1 1 1 1 1 1 1", "0: 2 2 2", 9, true},
+		{"6: 1 1 1 1 1 1 1 1", "0: 2 2 2", 8, false},
+		{"0: 2 2 2", "6: 1 1 1 1 1 1 1 1", 2, true},
+		{"0: 2 2 2", "6: 1 1 1 1 1 1 1 1", 3, false},
+		{"0: 1 1 1 1", "0: 2 2 2", 99, false},
+	} {
+		a, b := newSide(t, parseChain(t, c.here)), newSide(t, parseChain(t, c.there))
+		ses := a.compares(b)
+		ses.peer.beat.Folded = c.folded
+		var at [deepFork + 1]int
+		at[a.repair.stand(0, &ses.fragments[0])]++
+		if got := a.repair.crossed(ses.peer, at[before], at[behind]); got != c.want {
+			t.Errorf("%s with %s and %d tokens: crossed %v", c.here, c.there, c.folded, got)
+		}
+	}
+}
+
+func specBelieved(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		name    string
+		claim   uint32   // that the peer's beat says it closed
+		others  []uint32 // that other live peers closed
+		trusted bool
+		want    string
+	}{
+		{"one word of one", 4, nil, false, "take"}, {"its beat says less", 2, nil, true, "hold"},
+		{"others say less", 4, []uint32{1, 1, 1}, false, "hold"}, {"half say so", 4, []uint32{4, 1, 1}, false, "hold"},
+		{"most say so", 4, []uint32{4, 4, 1}, false, "take"}, {"the link says so", 4, []uint32{1, 1, 1}, true, "take"},
+	} {
+		a, b := newSide(t, parseChain(t, "0: 1")), newSide(t, parseChain(t, "3: 1 2 2 2"))
+		standing := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
+		a.env.chain.(*fakeChain).standing = standing
+		if c.trusted {
+			a.env.cfg.Trusted = []wire.PeerID{{1}}
+		}
+		for i, closed := range c.others {
+			a.hears(wire.PeerID{byte(i + 2)}, closed)
+		}
+		if got := courseOf(a, b, func(ses *session) { ses.peer.beat.Closed = []uint32{c.claim} }); got != c.want {
+			t.Errorf("%s: course %s", c.name, got)
+		}
+	}
+}
+
+func specAttested(t *testing.T, s *spectest.Spec) {
+	votes := int(s.Number(t, "repair", "votes"))
+	for _, c := range []struct {
+		peers, standing, yes int // the first ones have standing, and the first ones show it
+		want                 bool
+	}{
+		{votes, votes, 1, false}, {votes, votes, 2, true}, {4, 4, 2, false}, {4, 4, 3, true}, {votes - 1, votes - 1, 1, true},
+		{votes - 1, votes - 1, 0, false}, {6, 2, 1, true}, {6, 3, 1, false}, {6, 0, 3, false}, {6, 0, 4, true}, {0, 0, 0, false},
+	} {
+		a := specAlone()
+		a.chain.standing = map[wire.PeerID]bool{}
+		for i := range c.peers {
+			a.up(byte(i + 1))
+			a.told(byte(i+1), nil)
+			a.chain.standing[wire.PeerID{byte(i + 1)}] = i < c.standing
+		}
+		a.told(99, nil) // without a session
+		got := a.core.repair.attested(func(p *peer) bool { return int(p.id[0]) <= c.yes || p.id[0] == 99 })
+		if got != c.want {
+			t.Errorf("%+v: attested %v", c, got)
+		}
+	}
+}
+
+func specStanding(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1, 2, 3)
+	a.core.cfg.Trusted = []wire.PeerID{{1}}
+	a.holds(2, 0, 1, 1)
+	for id, want := range map[byte]bool{1: true, 2: true, 3: false} {
+		if got := a.core.standing(a.core.peers.find(wire.PeerID{id})); got != want {
+			t.Errorf("peer %d: standing %v", id, got)
+		}
+	}
+}
+
+func specFollowed(t *testing.T, s *spectest.Spec) {
+	votes := int(s.Number(t, "repair", "votes"))
+	for _, c := range []struct {
+		there, behind int // live peers with standing
+		want          bool
+	}{{0, votes - 1, true}, {0, votes, false}, {1, 2, true}, {1, 3, false}, {2, 3, true}} {
+		a := specAlone()
+		a.holds(99, 0, 10, 1)
+		a.chain.standing = map[wire.PeerID]bool{}
+		a.chain.base[0] = 5
+		a.chain.baseChain[0] = wire.Digest{1}
+		for i := range c.there + c.behind {
+			id := byte(i + 1)
+			a.chain.standing[wire.PeerID{id}] = true
+			closed := uint32(4)
+			if i < c.there {
+				closed = 5
+			}
+			a.up(id)
+			a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
+		}
+		if got := a.core.repair.followed(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func specFar(t *testing.T, _ *spectest.Spec) {
+	zeros := func(n int) string { return "0:" + strings.Repeat(" 0", n) }
+	for name, c := range map[string]struct {
+		rounds int // of the peer, to one of the node
+		change func(a side, ses *session)
+		want   string
+	}{
+		"far":             {10, nil, "take"},
+		"not far":         {9, nil, "unite"},
+		"behind":          {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "unite"},
+		"a round differs": {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "unite"},
+		"its beat is not": {10, func(_ side, ses *session) { ses.peer.beat.Closed = []uint32{9} }, "unite"},
+		"fresh tips":      {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "unite"},
+		"others are not": {10, func(a side, _ *session) {
+			for id := byte(2); id < 5; id++ {
+				a.hears(wire.PeerID{id}, 1)
+				a.env.chain.(*fakeChain).standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
+			}
+		}, "unite"},
+	} {
+		a, b := newSide(t, parseChain(t, zeros(1))), newSide(t, parseChain(t, zeros(c.rounds)))
+		got := courseOf(a, b, func(ses *session) {
+			if c.change != nil {
+				c.change(a, ses)
+			}
+		})
+		if got != c.want {
+			t.Errorf("%s: course %s", name, got)
+		}
+	}
+}
+
+func specFresh(t *testing.T, s *spectest.Spec) {
+	took := func() *alone {
+		a := specAlone(1)
+		a.now = 1
+		a.core.at(a.now)
+		a.core.snapshot.stage = installing
+		a.core.Installed(a.now)
+		return a
+	}
+	a := took()
+	fresh := Time(s.Number(t, "repair", "fresh"))
+	for _, c := range []struct {
+		at   Time
+		want bool
+	}{{fresh, true}, {fresh + 1, false}} {
+		if a.core.at(c.at); a.core.snapshot.fresh() != c.want {
+			t.Errorf("fresh %v at %d", !c.want, c.at)
+		}
+	}
+	a = took()
+	if a.told(1, apart); !a.core.snapshot.fresh() {
+		t.Error("not fresh after an unequal beat")
+	}
+	if a.told(1, nil); a.core.snapshot.fresh() {
+		t.Error("fresh after an equal beat")
+	}
+}
+
+func specByTokens(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		mine, theirs uint64
+		chain        int // of the peer's beat to that of the node's
+		want         course
+	}{{5, 6, 0, takeTips}, {6, 5, 0, hold}, {5, 5, -1, takeTips}, {5, 5, 1, hold}} {
+		a := newSide(t, parseChain(t, "0: 1"))
+		p := a.hears(wire.PeerID{1}, 1)
+		a.repair.beats.said.Folded, p.beat.Folded = c.mine, c.theirs
+		a.repair.beats.said.Chain, p.beat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
+		if got := a.repair.byTokens(p); got.course != c.want {
+			t.Errorf("%+v: %s", c, courseNames[got.course])
+		}
+	}
+	a := newSide(t, parseChain(t, "0: 1"))
+	p := a.hears(wire.PeerID{1}, 1)
+	p.beat = nil
+	if got := a.repair.byTokens(p); got.course != hold {
+		t.Errorf("without a beat: %s", courseNames[got.course])
+	}
+}
+
+// forks has a peer show another chain than the node's, whose base is above the
+// fork, and returns what the node does.
+func (a *alone) forks(t testing.TB, id byte) []Effect {
+	t.Helper()
+	a.holds(9, 0, 6, 1)
+	a.chain.baseChain[0], _ = a.chain.ChainDigest(0, 4)
+	a.chain.base[0] = 4
+	a.wait(1000, 1, 2, 3, 4) // it has said what it folded
+	e := a.shown(a.compares(t, id, 6, 0), 6, func(i int, r *wire.RangeAnswer) {
+		if i == 0 {
+			r.Chain = wire.Digest{77}
+		}
+	})
+	if q := questions(t, e, wire.GetRounds); len(q) == 1 { // the chain at its base
+		return a.shown(q[0], 6, nil)
+	}
+	return e
+}
+
+func specVouched(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		prepare func(a *alone)
+		take    bool
+	}{
+		"a stranger beside contributors": {func(a *alone) { a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true} }, false},
+		"one with standing":              {func(a *alone) { a.chain.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true} }, true},
+		"most others left": {func(a *alone) {
+			a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+			for id := byte(2); id < 4; id++ {
+				for range 2 {
+					a.told(id, func(b *wire.Beat) { apart(b); b.Folded = 1000 })
+				}
+			}
+			a.core.repair.sessions = nil
+		}, true},
+		"they have fewer tokens": {func(a *alone) {
+			a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+			for id := byte(2); id < 4; id++ {
+				for range 2 {
+					a.told(id, apart)
+				}
+			}
+			a.core.repair.sessions = nil
+		}, false},
+	} {
+		a := specAlone(2, 3, 4)
+		c.prepare(a)
+		m := find[BaseMismatch](a.forks(t, 1))
+		if len(m) != 1 || m[0].Take != c.take {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+func specTakes(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(2, 3)
+	a.chain.standing = map[wire.PeerID]bool{{1}: true}
+	a.core.cfg.Trusted = []wire.PeerID{{2}}
+	q := questions(t, a.forks(t, 1), wire.GetManifest)
+	if len(q) != 1 || q[0].to != 1 {
+		t.Fatalf("asks %+v", q)
+	}
+	if e := append(a.fails(q[0], wire.NotFound), a.wait(20_000, 1, 2, 3)...); len(questions(t, e, wire.GetManifest)) != 0 {
+		t.Error("asks another one for other tips")
+	}
+}
+
+func specGives(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.holds(9, 0, 6, 1)
+	q := a.compares(t, 1, 6, 3)
+	e := a.shown(q, 6, func(i int, r *wire.RangeAnswer) { // its base is above the fork
+		if r.Closed = 3; i == 0 {
+			r.Base, r.Closed = 4, 6
+			r.Sets = []wire.Digest{{5}}
+		}
+	})
+	e = a.shown(questions(t, e, wire.GetRounds)[0], 6, func(_ int, r *wire.RangeAnswer) { r.Chain = wire.Digest{77} })
+	if m := find[BaseMismatch](e); len(m) != 1 || m[0].Take {
+		t.Fatalf("%+v", m)
+	}
+	h := questions(t, e, wire.GetHeaders)
+	if len(h) != 1 {
+		t.Fatalf("asks %+v", h)
+	}
+	signed := a.signed(9, 1)
+	e = a.answer(h[0], wire.EncodeHeaders([]wire.SignedHeader{signed}))
+	a.core.Stored(a.now, signed.Header.ID(a.run))
+	if e = append(e, a.core.Effects()...); count[Offer](e) != 1 || count[CatchUp](e) != 0 || len(a.core.repair.sessions) != 0 {
+		t.Errorf("%v", e)
+	}
+}
+
+func specHolds(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(2, 3, 4)
+	a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+	e := a.forks(t, 1)
+	if q := questions(t, e); len(q) != 0 || len(a.core.repair.sessions) != 0 {
+		t.Errorf("asks %+v", q)
+	}
+	if a.repairs(t, 1) {
+		t.Error("compares again at once")
+	}
+	a.wait(Time(a.core.BeatPeriodMs()), 1)
+	if !a.repairs(t, 1) {
+		t.Error("does not compare again")
+	}
+}

@@ -1,0 +1,106 @@
+package gossip
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// What is asked once the tips are there: the headers before them, and what a
+// restored key signed.
+
+func specHistoryAsked(t *testing.T, s *spectest.Spec) {
+	a, c := taken()
+	a.core.peers.find(wire.PeerID{2}).refused = "a fault"
+	batch := int(s.Number(t, "tips", "history"))
+	for f := range uint16(2) {
+		a.chain.closed[f], a.chain.base[f] = uint32(batch), uint32(batch)
+		for r := uint32(1); r <= uint32(batch); r++ {
+			h := wire.Header{Fragment: f, Round: r, Base: r - 1, Steps: 1, Tokens: 1, Size: 1}
+			c.folded[wire.RoundKey{Fragment: f, Round: r}] = []wire.SignedHeader{wire.SignHeader(testKey(5), a.run, h)}
+		}
+	}
+	var at []Time
+	asked := map[wire.RoundKey]int{}
+	for len(at) < 2 {
+		for _, q := range questions(t, a.wait(100, 1, 2), wire.GetHeaders) {
+			if q.to != 1 || len(q.Rounds) != batch {
+				t.Fatalf("asks %+v", q)
+			}
+			at = append(at, a.now)
+			var headers []wire.SignedHeader
+			for _, k := range q.Rounds {
+				asked[k]++
+				headers = append(headers, c.folded[k]...)
+			}
+			a.answer(q, wire.EncodeHeaders(headers))
+		}
+	}
+	if len(asked) != 2*batch || at[1]-at[0] < Time(a.core.BeatPeriodMs()) {
+		t.Errorf("asks for %d rounds at %v", len(asked), at)
+	}
+}
+
+func specHistoryKept(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		change func(all []wire.SignedHeader) []wire.SignedHeader
+		want   int
+	}{
+		"all":               {func(all []wire.SignedHeader) []wire.SignedHeader { return all }, 6},
+		"a round left out":  {func(all []wire.SignedHeader) []wire.SignedHeader { return all[1:] }, 5},
+		"another signature": {func(all []wire.SignedHeader) []wire.SignedHeader { all[2].Sig[0]++; return all }, 5},
+		"another header": {func(all []wire.SignedHeader) []wire.SignedHeader {
+			h := all[3].Header
+			h.Tokens++
+			all[3] = wire.SignHeader(testKey(5), newAlone().run, h)
+			return all
+		}, 5},
+	} {
+		a, chain := taken()
+		e, asked := a.asked(t, func(keys []wire.RoundKey) (out []wire.SignedHeader) {
+			for _, k := range keys {
+				out = append(out, chain.folded[k]...)
+			}
+			return c.change(out)
+		})
+		if !asked || count[StoreHeader](e) != c.want {
+			t.Errorf("%s: keeps %d", name, count[StoreHeader](e))
+		}
+	}
+}
+
+func specOwnAsked(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1, 2)
+	a.core.AskOwn(a.now)
+	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
+	if len(q) != 2 {
+		t.Fatalf("asks %+v", q)
+	}
+	a.answer(q[0], nil)
+	a.fails(q[1], wire.Busy)
+	again := Time(s.Number(t, "tips", "own"))
+	if q := questions(t, a.wait(again-1, 1, 2), wire.GetOwn); len(q) != 0 {
+		t.Errorf("asks %+v before the time", q)
+	}
+	if next := questions(t, a.wait(1, 1, 2), wire.GetOwn); len(next) != 1 || next[0].to != q[1].to {
+		t.Errorf("asks %+v", next)
+	}
+	a.up(3)
+	if q := questions(t, a.wait(100, 3), wire.GetOwn); len(q) != 1 || q[0].to != 3 {
+		t.Errorf("asks %+v, of one that comes later", q)
+	}
+}
+
+func specOwnBelieved(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(1)
+	a.core.AskOwn(a.now)
+	q := questions(t, a.wait(100, 1), wire.GetOwn)
+	own := a.signed(0, 4)
+	other, forged := a.signed(5, 4), a.signed(0, 9)
+	forged.Sig[0] ^= 1
+	e := find[OwnHeader](a.answer(q[0], wire.EncodeHeaders([]wire.SignedHeader{other, forged, own})))
+	if len(e) != 1 || e[0].Header.Header.Round != 4 {
+		t.Errorf("counts %+v", e)
+	}
+}
