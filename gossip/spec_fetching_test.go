@@ -175,10 +175,9 @@ func specWrongBytes(t *testing.T, _ *spectest.Spec) {
 func specInvalid(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2)
 	h := a.header(9, 1, 0)
-	id := h.Header.ID(a.run)
 	payload := bytes.Repeat([]byte{7}, 3000)
 	h.Header.Payload = wire.Sum(payload)
-	id = h.Header.ID(a.run)
+	id := h.Header.ID(a.run)
 	q := questions(t, a.brought(1, h))
 	if e := a.answer(q[0], payload); count[Fetched](e) != 1 {
 		t.Fatalf("%v", e)

@@ -85,7 +85,7 @@ func specDonor(t *testing.T, s *spectest.Spec) {
 
 func specGathers(t *testing.T, s *spectest.Spec) {
 	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(s.Number(t, "tips", "witnesses"))
-	a, ids := joins(1)
+	a, _ := joins(1)
 	a.core.FetchTips(a.now)
 	wait := periods * Time(a.core.BeatPeriodMs())
 	if q := questions(t, append(a.core.Effects(), a.wait(wait-100)...), wire.GetManifest); len(q) != 0 {
@@ -99,7 +99,7 @@ func specGathers(t *testing.T, s *spectest.Spec) {
 		t.Fatal("the example is of another number")
 	}
 	a.begins(t)
-	a, ids = joins(1)
+	a, ids := joins(1)
 	a.core.cfg.Trusted = ids
 	a.begins(t)
 }
