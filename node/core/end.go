@@ -49,7 +49,7 @@ func (m *Machine) Leave(now Time) {
 
 // MayLeave says that nothing is left that would be lost by leaving now.
 func (m *Machine) MayLeave() bool {
-	return m.rounds.Flushed() && m.rounds.AllHanded() && m.end.ticked-m.end.announced >= leaveMs
+	return m.rounds.Flushed() && m.rounds.AllHanded(m.end.ticked) && m.end.ticked-m.end.announced >= leaveMs
 }
 
 // tickEnd decides whether the learner goes on stepping, and whether the run is

@@ -162,6 +162,32 @@ func TestLinkBusy(t *testing.T) {
 	}
 }
 
+// A leaver stays until a peer has what it published, though it folded that itself,
+// unless nobody cared to take it.
+func TestAllHanded(t *testing.T) {
+	p := roundsParams(1)
+	p.GraceMaxMs = 5000
+	for _, handed := range []bool{true, false} {
+		g := newRig(t, p)
+		g.live(1)
+		g.step(8)
+		d := g.publish(0)
+		g.give(g.delta(Author{1}, 0, 1))
+		g.expectClosed(1)
+		if g.m.AllHanded(g.now) {
+			t.Error("nobody else has what was folded here")
+		}
+		if handed {
+			g.m.HandedOver(g.now, 0, d.ID)
+		} else {
+			g.after(p.GraceMaxMs)
+		}
+		if !g.m.AllHanded(g.now) {
+			t.Errorf("handed %v: waits for nothing", handed)
+		}
+	}
+}
+
 func TestUntakenDeltasExpire(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)

@@ -166,15 +166,17 @@ func (f *fragment) allLinked(rnd uint32) bool {
 
 func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
 
-// AllHanded says that some peer holds every own delta that is not folded, or
-// that there is nobody to hand them to.
-func (m *Rounds) AllHanded() bool {
+// AllHanded says that some peer holds every own delta that is not folded, and those
+// published of late, which others have yet to fold; or that there is nobody to hand
+// them to. What nobody took for as long as a round can stay open and is folded
+// came to the others with tips.
+func (m *Rounds) AllHanded(now Time) bool {
 	if len(m.live) <= 1 {
 		return true
 	}
 	for _, f := range m.frags {
 		for _, o := range f.own {
-			if !o.handed && !o.folded && !o.gone {
+			if !o.handed && !o.gone && (!o.folded || now-o.at < m.p.GraceMaxMs) {
 				return false
 			}
 		}
