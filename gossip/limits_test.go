@@ -364,8 +364,12 @@ func TestFinalPayloadsAreNotFetched(t *testing.T) {
 	if len(a.core.pull.wants) != 1 {
 		t.Fatal("not wanted inside of the window")
 	}
+	a.core.Effects()
 	a.chain.closed[0] = 3 + a.core.cfg.WindowUnion
 	a.core.Tick(a.now)
+	if n := count[Event](a.core.Effects()); n != 1 {
+		t.Errorf("%d events, want one that says that nobody had it", n)
+	}
 	if len(a.core.pull.wants) != 0 || len(how) != 1 || how[0] != unwanted {
 		t.Errorf("%d wants, ended %v", len(a.core.pull.wants), how)
 	}

@@ -133,7 +133,7 @@ func (p *pull) tick() {
 		case p.now > w.until:
 			p.giveUp(w, "took too long")
 		case !w.fetched && p.final(w.header.Header):
-			p.end(w.id, unwanted)
+			p.outlived(w)
 		default:
 			i++
 		}
@@ -299,9 +299,27 @@ func (p *pull) handUp(w *want, payload []byte) {
 }
 
 func (p *pull) giveUp(w *want, why string) {
+	p.tell(w, why)
+	p.end(w.id, missing)
+}
+
+// outlived ends a want whose round has become final.
+func (p *pull) outlived(w *want) {
+	if w.asked() {
+		p.tell(w, "no source had it before the round was final")
+	}
+	p.end(w.id, unwanted)
+}
+
+// tell says why a payload is not asked for any more.
+func (p *pull) tell(w *want, why string) {
 	h := w.header.Header
 	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
-	p.end(w.id, missing)
+}
+
+// asked reports whether any source was.
+func (w *want) asked() bool {
+	return w.author.tries > 0 || slices.ContainsFunc(w.sources, func(s source) bool { return s.tries > 0 })
 }
 
 // end forgets the want for id, if there is one, and tells how it ended.
