@@ -6,7 +6,9 @@ import (
 )
 
 // marks is what a key without its disk does before it signs anything: peers say
-// which rounds it has signed.
+// which rounds it has signed. It trains meanwhile, and publishes what came of it
+// when it may. No bound but their word would do: how far a chain went on the other
+// side of a cut follows from nothing that is known on this one.
 type marks struct {
 	asking bool
 	since  Time // when the first tick came
@@ -17,9 +19,10 @@ type marks struct {
 // signed when the disk was lost.
 const markMargin = 2
 
-// keyOnlyMs is how long a key without its disk waits for somebody who knows what
-// it signed: long enough for peers that are restarting, and then those that could
-// contradict are gone.
+// keyOnlyMs is how long a key without its disk waits for all who may know what it
+// signed (see gossip.Core.AwaitsOwn): long enough for peers that are restarting or
+// cut off, and then those that could contradict are gone. Should one come back after
+// all, what both sides hold of a round is evidence, and the key is barred.
 const keyOnlyMs = 600_000
 
 // askMarks holds all signing until marksKnown.
