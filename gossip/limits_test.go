@@ -350,6 +350,26 @@ func TestHoldersAreAskedFirst(t *testing.T) {
 	}
 }
 
+// Where several peers hold what is missing, they give it together.
+func TestHoldersShareTheLoad(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2, 3)
+	for salt := range uint32(3 * maxPullsPerPeer) {
+		s := a.header(byte(10+salt), 1, salt)
+		id := s.Header.ID(a.run)
+		a.core.pull.add(id, s, wantTtlMs)
+		for peer := byte(1); peer <= 3; peer++ {
+			a.core.pull.holder(id, wire.PeerID{peer})
+		}
+	}
+	a.core.Tick(a.now)
+	for peer := byte(1); peer <= 3; peer++ {
+		if n := a.core.peers.find(wire.PeerID{peer}).pulls; n != maxPullsPerPeer {
+			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
+		}
+	}
+}
+
 // What this node cannot fold any more it does not go on asking for, and a repair
 // that waited for it goes on.
 func TestFinalPayloadsAreNotFetched(t *testing.T) {

@@ -50,6 +50,7 @@ type source struct {
 	id    wire.PeerID
 	tries int
 	after Time // not before: it was busy, or could not give it
+	holds bool // it said so
 }
 
 func newPull(e *env) pull {
@@ -113,7 +114,7 @@ func (p *pull) source(id wire.Digest, from wire.PeerID) {
 // of it: it is asked before the others.
 func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 	w := p.byID[id]
-	if w == nil {
+	if w == nil || w.fetched {
 		return
 	}
 	if from == w.author.id {
@@ -121,7 +122,7 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 		return
 	}
 	w.sources = slices.DeleteFunc(w.sources, func(s source) bool { return s.id == from })
-	w.sources = slices.Insert(w.sources, 0, source{id: from})
+	w.sources = slices.Insert(w.sources, 0, source{id: from, holds: true})
 	w.sources = w.sources[:min(len(w.sources), maxSources)]
 }
 
@@ -182,11 +183,14 @@ func (p *pull) advance(w *want) {
 	}
 }
 
-// pick returns the source to ask now: the first among those asked least
-// often, the author after the others. One that already answers as many
-// requests as it may is waited for; a busy one is passed over. left is false
-// if no source that is connected will do.
+// pick returns the source to ask now: of those that hold it the one with the fewest
+// requests, else the first among those asked least often, the author after the
+// others. One that already answers as many requests as it may is waited for; a busy
+// one is passed over. left is false if no source that is connected will do.
 func (p *pull) pick(w *want) (pick *source, left bool) {
+	if s := p.idlest(w); s != nil {
+		return s, true
+	}
 	for lap := range maxTries {
 		for i := 0; i <= len(w.sources); i++ {
 			s := &w.author
@@ -207,6 +211,24 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 		}
 	}
 	return nil, left
+}
+
+// idlest is the source that answers the fewest requests, of those that hold what is
+// wanted and may be asked; nil if there is none. What one peer lists in a repair
+// others mostly list as well: the load is theirs together.
+func (p *pull) idlest(w *want) (best *source) {
+	least := maxPullsPerPeer
+	if w.probe {
+		least = maxProbesPerPeer
+	}
+	for i := range w.sources {
+		s := &w.sources[i]
+		q := p.peers.find(s.id)
+		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && q.pulls < least {
+			best, least = s, q.pulls
+		}
+	}
+	return best
 }
 
 func (p *pull) ask(w *want, s *source) {
