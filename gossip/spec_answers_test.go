@@ -115,6 +115,18 @@ func specNotExpected(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%s, and asked for before its header came: answers %v", name, st)
 		}
 	}
+	a := specAlone(1)
+	q := questions(t, a.brought(1, fetched), wire.GetPayload)
+	a.ask(7, 2, payloadRequest(fetched.Header.ID(a.run), 5000))
+	for range maxTries - 1 {
+		if st := status(a.fails(q[0], wire.NotFound)); st != 0 {
+			t.Errorf("still fetched: answers %v", st)
+		}
+		q = questions(t, a.wait(busyRetryMs, 1), wire.GetPayload)
+	}
+	if st := status(a.fails(q[0], wire.NotFound)); st != wire.NotFound {
+		t.Errorf("given up: answers %v", st)
+	}
 }
 
 func specParked(t *testing.T, s *spectest.Spec) {

@@ -83,6 +83,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		return c
 	}
 	one := func(text string) side { return newSide(t, parseChain(t, text)) }
+	spent := func(ses *session) { ses.peer.spent = spentRepairs }
 	cases := map[string]struct {
 		a, b   side
 		change func(ses *session)
@@ -92,9 +93,12 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.beat.Closed = []uint32{2} }, "hold"},
 		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
 			func(ses *session) { ses.peer.beat.Folded = 5 }, "hold"}, // it folded 6
-		"take":         {one("2: 1 2 2"), one("0: 1 3 3"), nil, "take"},
+		"behind":       {one("0: 1"), one("3: 1 2 2 2"), nil, "take"},
+		"outweighed":   {one("2: 1 2 2"), one("0: 1 3 3 3"), nil, "take"},
+		"outweighs":    {one("2: 1 2 2 2"), one("0: 1 3 3"), nil, "give"},
 		"not followed": {one("5: 1 2 2 2 2 2"), one("0: 1"), nil, "take"},
-		"give":         {one("0: 1 3 3"), one("2: 1 2 2"), nil, "give"},
+		"spent":        {one("0: 1 3 3"), one("2: 1 2 2 2"), spent, "take"},
+		"give":         {one("0: 1 3 3 3"), one("2: 1 2 2"), spent, "give"},
 		"far":          {one("0: 0"), one("0: 0 0 0 0 0 0 0 0 0 0"), nil, "take"},
 		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "unite"},
 	}
@@ -297,17 +301,12 @@ func specFresh(t *testing.T, s *spectest.Spec) {
 }
 
 func specByTokens(t *testing.T, _ *spectest.Spec) {
-	for _, c := range []struct {
-		mine, theirs uint64
-		chain        int // of the peer's beat to that of the node's
-		want         course
-	}{{5, 6, 0, takeTips}, {6, 5, 0, hold}, {5, 5, -1, takeTips}, {5, 5, 1, hold}} {
+	for folded, want := range map[uint64]course{4: hold, 6: takeTips} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
-		a.repair.beats.said.Folded, p.beat.Folded = c.mine, c.theirs
-		a.repair.beats.said.Chain, p.beat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
-		if got := a.repair.byTokens(p); got.course != c.want {
-			t.Errorf("%+v: %s", c, courseNames[got.course])
+		a.repair.beats.said.Folded, p.beat.Folded = 5, folded
+		if got := a.repair.byTokens(p); got.course != want {
+			t.Errorf("5 tokens here and %d there: %s", folded, courseNames[got.course])
 		}
 	}
 	a := newSide(t, parseChain(t, "0: 1"))
@@ -318,15 +317,92 @@ func specByTokens(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// forks has a peer show another chain than the node's, whose base is above the
-// fork, and returns what the node does.
+func specLoses(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		mine, theirs uint64
+		chain        int // of the peer's beat to that of the node's
+		want         bool
+	}{{5, 6, 1, true}, {6, 5, -1, false}, {5, 5, -1, true}, {5, 5, 1, false}, {5, 5, 0, false}} {
+		a := newSide(t, parseChain(t, "0: 1"))
+		p := a.hears(wire.PeerID{1}, 1)
+		a.repair.beats.said.Folded, p.beat.Folded = c.mine, c.theirs
+		a.repair.beats.said.Chain, p.beat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%+v: loses %v", c, got)
+		}
+	}
+}
+
+func specSpent(t *testing.T, s *spectest.Spec) {
+	for _, c := range []struct {
+		repairs string // with the peer: in vain, fruitful, ended before U-13
+		want    bool
+	}{{"", false}, {"v", false}, {"vv", true}, {"vfv", false}, {"vev", true}, {"fvv", true}, {"vvf", false}} {
+		a := specAlone(1)
+		for _, how := range c.repairs {
+			a.core.Compare(a.now, wire.PeerID{1})
+			ses := a.core.repair.sessions[0]
+			switch ses.lost = how == 'v'; how {
+			case 'e':
+				a.core.repair.end(ses, "ended")
+			default:
+				a.core.repair.finish(ses)
+			}
+		}
+		p := a.core.peers.find(wire.PeerID{1})
+		if got := p.spent >= int(s.Number(t, "repair", "spent")); got != c.want {
+			t.Errorf("%q: spent %v", c.repairs, got)
+		}
+	}
+	// What is spent decides from that number on.
+	for spent, want := range map[int]string{spentRepairs - 1: "give", spentRepairs: "take"} {
+		a, b := newSide(t, parseChain(t, "0: 1 3 3")), newSide(t, parseChain(t, "2: 1 2 2 2"))
+		if got := courseOf(a, b, func(ses *session) { ses.peer.spent = spent }); got != want {
+			t.Errorf("after %d repairs in vain: course %s", spent, got)
+		}
+	}
+}
+
+func specVain(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		closed      uint32 // by the node, where a delta of round 1 is missing; 0 where none is
+		learned     int
+		here, there uint8 // lag
+		want        bool
+	}{
+		{18, 1, 2, 2, true}, {17, 1, 2, 2, false}, {0, 0, 0, 0, true}, {0, 1, 0, 0, false}, {0, 0, 2, 0, false}, {0, 0, 0, 2, false},
+	} {
+		a := specAlone(1)
+		a.core.Compare(a.now, wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		if c.closed > 0 {
+			h := a.signed(9, 1)
+			id := h.Header.ID(a.run)
+			a.core.headers.seen.add(id, &h)
+			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
+			a.core.repair.settled(id, missing)
+		}
+		said := *p.beat
+		said.Lag, p.beat.Lag = c.here, c.there
+		a.core.beats.said, ses.learned = &said, c.learned
+		a.core.repair.finish(ses)
+		if got := p.spent == 1; got != c.want {
+			t.Errorf("%+v: in vain %v", c, got)
+		}
+	}
+}
+
+// forks has a peer show another chain than the node's, with more tokens, where the
+// node's base is above the fork, and returns what the node does.
 func (a *alone) forks(t testing.TB, id byte) []Effect {
 	t.Helper()
 	a.holds(9, 0, 6, 1)
 	a.chain.baseChain[0], _ = a.chain.ChainDigest(0, 4)
 	a.chain.base[0] = 4
 	a.wait(1000, 1, 2, 3, 4) // it has said what it folded
-	e := a.shown(a.compares(t, id, 6, 0), 6, func(i int, r *wire.RangeAnswer) {
+	q := a.compares(t, id, 6, 0)
+	a.core.peers.find(wire.PeerID{id}).beat.Folded = 1000
+	e := a.shown(q, 6, func(i int, r *wire.RangeAnswer) {
 		if i == 0 {
 			r.Chain = wire.Digest{77}
 		}

@@ -13,15 +13,28 @@ func TestSpecFetching(t *testing.T) {
 	spectest.Run(t, "D", map[string]spectest.Clause{
 		"D-1": specSourceOrder, "D-2": specOneSource, "D-3": specTries, "D-4": specBusySource, "D-5": specSources, "D-6": specWait,
 		"D-7": specDeadline, "D-8": specRate, "D-9": specWrongBytes, "D-10": specInvalid, "D-11": specPulls, "D-12": specStrangers,
-		"D-13": specStrangersLast, "D-14": specGivenUp, "D-15": specWantedAgain, "D-16": specWanted,
+		"D-13": specStrangersLast, "D-14": specGivenUp, "D-15": specWantedAgain, "D-16": specWanted, "D-17": specBusyTries,
+		"D-18": specHolderFirst, "D-19": specHolderTries, "D-20": specFinalPayload,
 	})
 }
 
-// inTurn fails each request for a payload and returns who was asked, in order.
+// sessions are the peers with a session.
+func (a *alone) sessions() (ids []byte) {
+	for _, p := range a.core.peers.linked {
+		ids = append(ids, p.id[0])
+	}
+	return ids
+}
+
+// inTurn fails each request for a payload and returns who was asked, in order, until
+// nobody is asked any more.
 func (a *alone) inTurn(t testing.TB, e []Effect) (asked []byte) {
 	t.Helper()
 	for {
 		q := questions(t, e, wire.GetPayload)
+		if len(q) == 0 {
+			q = questions(t, a.wait(busyRetryMs, a.sessions()...), wire.GetPayload)
+		}
 		if len(q) == 0 {
 			return asked
 		}
@@ -71,18 +84,99 @@ func specTries(t *testing.T, s *spectest.Spec) {
 }
 
 func specBusySource(t *testing.T, s *spectest.Spec) {
-	a := specAlone(1)
-	q := questions(t, a.brought(1, a.header(9, 1, 0)))
-	for range 5 {
-		if e := questions(t, append(a.fails(q[0], wire.Busy), a.wait(Time(s.Number(t, "fetching", "busy"))-1, 1)...), wire.GetPayload); len(e) != 0 {
-			t.Fatalf("asked at once: %+v", e)
+	pause := Time(s.Number(t, "fetching", "busy"))
+	for _, st := range []wire.Status{wire.Busy, wire.NotFound, wire.Refused} {
+		a := specAlone(1)
+		q := questions(t, a.brought(1, a.header(9, 1, 0)), wire.GetPayload)
+		if e := questions(t, append(a.fails(q[0], st), a.wait(pause-1, 1)...), wire.GetPayload); len(e) != 0 {
+			t.Errorf("%v: asked at once: %+v", st, e)
 		}
 		if q = questions(t, a.wait(1, 1), wire.GetPayload); len(q) != 1 {
+			t.Errorf("%v: not asked again: %+v", st, q)
+		}
+	}
+	a := specAlone(1, 2)
+	h := a.header(9, 1, 0)
+	q := questions(t, a.brought(1, h), wire.GetPayload)
+	a.fails(q[0], wire.NotFound)
+	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
+	if q = questions(t, a.core.Effects(), wire.GetPayload); len(q) != 1 || q[0].to != 2 {
+		t.Errorf("meanwhile asks %+v", q)
+	}
+}
+
+func specBusyTries(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1)
+	q := questions(t, a.brought(1, a.header(9, 1, 0)), wire.GetPayload)
+	for range 5 {
+		a.fails(q[0], wire.Busy)
+		if q = questions(t, a.wait(busyRetryMs, 1), wire.GetPayload); len(q) != 1 {
 			t.Fatalf("not asked again: %+v", q)
 		}
 	}
 	if got := a.inTurn(t, a.fails(q[0], wire.NotFound)); len(got) != int(s.Number(t, "fetching", "tries"))-1 {
-		t.Errorf("%d more requests: busy counted", len(got))
+		t.Errorf("%d more requests", len(got))
+	}
+}
+
+// offered has peer 2 bring a header that peer 1 lists in a repair.
+func (a *alone) offered(t testing.TB, author int) (early []question, listing question, answer []byte) {
+	t.Helper()
+	h := a.signed(author, 1)
+	early = questions(t, a.brought(2, h), wire.GetPayload)
+	return early, a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{h})
+}
+
+func specHolderFirst(t *testing.T, _ *spectest.Spec) {
+	a := specAlone(2)
+	early, listing, headers := a.offered(t, 9)
+	if len(early) != 1 || early[0].to != 2 {
+		t.Fatalf("asks %+v", early)
+	}
+	a.answer(listing, headers)
+	if got := a.inTurn(t, a.fails(early[0], wire.NotFound)); len(got) < 2 || got[0] != 1 {
+		t.Errorf("then asks %v", got)
+	}
+	// The author is the last source, and is that also when it lists the delta.
+	a = specAlone(2)
+	h := a.signed(9, 1)
+	id, author := h.Header.ID(a.run), h.Header.Author
+	a.brought(2, h)
+	a.core.pull.holder(id, author)
+	if w := a.core.pull.byID[id]; len(w.sources) != 1 || w.sources[0].id != (wire.PeerID{2}) {
+		t.Errorf("sources %+v", w.sources)
+	}
+}
+
+func specHolderTries(t *testing.T, s *spectest.Spec) {
+	tries := int(s.Number(t, "fetching", "tries"))
+	a := specAlone(1)
+	h := a.signed(9, 1)
+	q := questions(t, a.brought(1, h), wire.GetPayload)
+	for range tries - 1 {
+		a.fails(q[0], wire.NotFound)
+		q = questions(t, a.wait(busyRetryMs, 1), wire.GetPayload)
+	}
+	a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{h}))
+	if got := a.inTurn(t, a.fails(q[0], wire.NotFound)); len(got) != tries {
+		t.Errorf("asked %d times more", len(got))
+	}
+}
+
+func specFinalPayload(t *testing.T, _ *spectest.Spec) {
+	for base, wanted := range map[uint32]bool{0: true, 1: false} {
+		a := specAlone(2)
+		_, listing, headers := a.offered(t, 9)
+		a.answer(listing, headers)
+		ses := a.core.repair.sessions[0]
+		a.chain.closed[0], a.chain.base[0] = base, base
+		a.wait(100, 1, 2)
+		if got := len(a.core.pull.wants) == 1; got != wanted {
+			t.Errorf("union base %d: wanted %v", base, got)
+		}
+		if ended := len(a.core.repair.sessions) == 0; ended == wanted || ses.fragments[0].partial {
+			t.Errorf("union base %d: the repair ended %v, and misses something %v", base, ended, ses.fragments[0].partial)
+		}
 	}
 }
 

@@ -15,13 +15,14 @@ func TestSpecUniting(t *testing.T) {
 		"U-11": specNextBatch, "U-12": specCutHeaders, "U-13": specCloses, "U-14": specRepairEnds, "U-15": specStandings,
 		"U-16": specCourses, "U-17": specCrossed, "U-18": specBelieved, "U-19": specAttested, "U-20": specStanding, "U-21": specFollowed,
 		"U-22": specFar, "U-23": specFresh, "U-24": specByTokens, "U-25": specVouched, "U-26": specTakes, "U-27": specGives, "U-28": specHolds,
+		"U-29": specLoses, "U-30": specSpent, "U-31": specVain,
 	})
 }
 
 func specRepairBegins(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "repair", map[string]int64{
 		"repairs": maxRepairs, "batch": repairBatch, "longest pause": repairBackoffMaxMs, "given up": repairTtlMs, "answer": callMs,
-		"votes": minAttesters, "fresh": repairTtlMs,
+		"votes": minAttesters, "fresh": repairTtlMs, "spent": spentRepairs,
 	})
 	for name, begin := range map[string]func(a *alone) []Effect{
 		"unequal beats": func(a *alone) []Effect { return append(a.told(1, apart), a.told(1, apart)...) },
