@@ -104,3 +104,97 @@ func specOwnBelieved(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("counts %+v", e)
 	}
 }
+
+// ofBeat gives a peer a newest beat.
+func ofBeat(state wire.State, folded uint64) func(a *alone, p *peer) {
+	return func(_ *alone, p *peer) { p.beat = &wire.Beat{State: state, Folded: folded} }
+}
+
+func specMayTell(t *testing.T, _ *spectest.Spec) {
+	stands := func(a *alone, p *peer) { a.chain.standing = map[wire.PeerID]bool{p.id: true} }
+	for name, c := range map[string]struct {
+		prepare []func(a *alone, p *peer)
+		want    bool
+	}{
+		"a stranger": {nil, false},
+		"asked":      {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.core.own.asked[p.id] = false }}, true},
+		"usable":     {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.up(p.id[0]) }}, true},
+		"standing":   {[]func(a *alone, p *peer){stands}, true},
+		"told":       {[]func(a *alone, p *peer){stands, func(a *alone, p *peer) { a.core.own.told[p.id] = true }}, false},
+		"leaving":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Leaving, 9)}, false},
+		"joining":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 0)}, false},
+		"coming in":  {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 1)}, true},
+		"training":   {[]func(a *alone, p *peer){stands, ofBeat(wire.Training, 0)}, true},
+	} {
+		a := newAlone()
+		a.chain.standing = map[wire.PeerID]bool{}
+		p := a.core.ensure(wire.PeerID{3}, false)
+		for _, prepare := range c.prepare {
+			prepare(a, p)
+		}
+		if got := a.core.AwaitsOwn(); got != c.want {
+			t.Errorf("%s: may know more %v", name, got)
+		}
+	}
+}
+
+func specTold(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		session bool
+		change  func(b *wire.Beat)
+		answers bool
+		want    bool
+	}{
+		"equal through others":   {false, nil, false, true},
+		"unequal through others": {false, apart, false, false},
+		"equal and joining":      {false, func(b *wire.Beat) { b.State, b.Folded = wire.Joining, 1 }, false, false},
+		"equal with a session":   {true, nil, false, false},
+		"answers":                {true, apart, true, true},
+	} {
+		a := newAlone()
+		a.chain.standing = map[wire.PeerID]bool{{3}: true}
+		if c.session {
+			a.up(3)
+		}
+		a.told(3, c.change)
+		a.core.AskOwn(a.now)
+		for _, q := range questions(t, a.wait(100, 3), wire.GetOwn) {
+			if c.answers {
+				a.answer(q, wire.EncodeHeaders(nil))
+			}
+		}
+		if got := !a.core.AwaitsOwn(); got != c.want {
+			t.Errorf("%s: told %v", name, got)
+		}
+	}
+}
+
+func specOwnEnough(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1, 2)
+	a.core.AskOwn(a.now)
+	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
+	gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.BeatPeriodMs())
+	a.answer(q[0], wire.EncodeHeaders(nil))
+	if e := a.wait(2*gather, 1, 2); count[OwnKnown](e) != 0 {
+		t.Error("enough though one may know more")
+	}
+	a.answer(q[1], wire.EncodeHeaders(nil))
+	if e := a.wait(100, 1, 2); count[OwnKnown](e) != 1 {
+		t.Error("not enough though all have answered")
+	}
+	a = specAlone(1)
+	a.core.AskOwn(a.now)
+	q = questions(t, a.wait(100, 1), wire.GetOwn)
+	a.answer(q[0], wire.EncodeHeaders(nil))
+	if e := a.wait(gather-100, 1); count[OwnKnown](e) != 0 {
+		t.Error("enough before the time")
+	}
+	if e := a.wait(100, 1); count[OwnKnown](e) != 1 {
+		t.Error("not enough after the time")
+	}
+	a = newAlone()
+	a.core.AskOwn(a.now)
+	if e := a.wait(10*gather, 1); count[OwnKnown](e) != 0 {
+		t.Error("enough without an answer")
+	}
+}

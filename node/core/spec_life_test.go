@@ -1,11 +1,11 @@
 package core_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
 	"atoll/gossip"
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
@@ -17,10 +17,10 @@ func TestSpecLife(t *testing.T) {
 	spectest.Run(t, "L", map[string]spectest.Clause{
 		"L-1": specJoining, "L-2": specFounder, "L-3": specReachesNobody, "L-4": specFetches, "L-5": specComesBack, "L-6": specThenRepairs,
 		"L-7": specEqualDigests, "L-8": specReplay, "L-9": specBackSoon, "L-10": specNewcomers, "L-11": specHolder, "L-12": specBadDonors,
-		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specMark, "L-16": specSetDigest, "L-17": specHeadersOfRound, "L-18": specLeaves,
-		"L-19": specStays, "L-20": specStepsOnly, "L-21": specClaims, "L-22": specWord, "L-23": specDoubt, "L-24": specStopped,
-		"L-25": specOver, "L-26": specLingers, "L-27": specMiscalculated,
-		"L-28": specFarewell, "L-29": specShares,
+		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specKeyUnknown, "L-16": specMark, "L-17": specTakenBack, "L-18": specSetDigest, "L-19": specHeadersOfRound, "L-20": specLeaves,
+		"L-21": specStays, "L-22": specStepsOnly, "L-23": specDealt, "L-24": specClaims, "L-25": specWord, "L-26": specDoubt, "L-27": specStopped,
+		"L-28": specOver, "L-29": specNotBeaten, "L-30": specLingers, "L-31": specMiscalculated,
+		"L-32": specFarewell, "L-33": specLacks, "L-34": specShares,
 	})
 }
 
@@ -227,65 +227,6 @@ func specBadDonors(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// emptied is a node of a world of three that has lost its disk.
-func emptied(t *testing.T, seed uint64) (*world, *node) {
-	w := newWorld(t, seed, worldConfig{params: budgetOf(3000)})
-	w.found(3)
-	w.runFor(3000)
-	n := w.nodes[1]
-	n.crash()
-	return w, n
-}
-
-func specKeyOnly(t *testing.T, _ *spectest.Spec) {
-	w, n := emptied(t, 13)
-	for _, p := range w.nodes {
-		p.ignores = wire.GetOwn
-	}
-	n.restartEmpty()
-	before := n.steps
-	w.runUntil("it has steps to publish", 30_000, func() bool { return n.steps-before > 5*w.cfg.params.H })
-	if len(n.disk.own) > 0 || n.known {
-		t.Errorf("it signs %d deltas before peers have told what it signed", len(n.disk.own))
-	}
-	for _, p := range w.nodes {
-		p.ignores = 0
-	}
-	w.runUntil("it signs", 60_000, func() bool { return n.known && len(n.disk.own) > 0 })
-}
-
-func specKeyAlone(t *testing.T, s *spectest.Spec) {
-	w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
-	n := w.add(nodeConfig{alone: true})
-	w.runFor(30_000)
-	n.crash()
-	clear(w.signed) // what it signs again is what this is about
-	n.restartEmpty()
-	began := w.now
-	key := s.Number(t, "life", "key")
-	w.runUntil("it goes on", 2*key, func() bool { return n.known })
-	if took := w.now - began; took < key || took > key+200 {
-		t.Errorf("goes on after %d ms", took)
-	}
-}
-
-func specMark(t *testing.T, s *spectest.Spec) {
-	w := newWorld(t, 15, worldConfig{params: budgetOf(600)})
-	w.found(1)
-	w.runFor(1500)
-	n := w.nodes[0]
-	before := n.machine.Rounds().Mark(1)
-	h := wire.Header{Fragment: 1, Round: before + 9, Base: before, Steps: 1, Tokens: tokensPerStep}
-	w.rogue(n, n, h, w.payloadOf(1, 1))
-	margin := uint32(s.Number(t, "life", "margin"))
-	if got := n.machine.Rounds().Mark(1); got != before+9+margin || n.raised == 0 {
-		t.Errorf("mark %d after a header of round %d", got, before+9)
-	}
-	if got := n.machine.Rounds().Mark(0); got >= before+9 {
-		t.Errorf("mark %d of another fragment", got)
-	}
-}
-
 // asked gives a machine a request and returns the body of its answer.
 func (n *node) asked(r wire.Request) []byte {
 	n.machine.Serve(n.w.now, 1<<40, wire.PeerID{99}, r.Encode())
@@ -448,15 +389,15 @@ func (n *node) says(key int, b wire.Beat) {
 	n.do(func() { n.machine.Received(n.w.now, wire.PeerIDOf(testKey(key)), m) })
 }
 
-// workers is a lone learner that has folded something, beside a key of which it
+// worker is a lone learner that has folded something, beside a key of which it
 // holds a delta, or not.
-func worker(t *testing.T, known bool) *node {
+func worker(t *testing.T, key int, known bool) *node {
 	w := newWorld(t, 20, worldConfig{params: budgetOf(3000)})
 	w.found(1)
 	w.runFor(2000)
 	n := w.nodes[0]
 	if known {
-		other := newNode(w, 9, nodeConfig{})
+		other := newNode(w, key, nodeConfig{})
 		n.links[other] = true
 		round := n.machine.Rounds().Closed(0) + 1
 		w.rogue(other, n, wire.Header{Round: round, Base: round - 1, Steps: 1, Tokens: tokensPerStep}, w.payloadOf(0, 1))
@@ -475,8 +416,34 @@ func (n *node) all() []uint64 {
 	return all
 }
 
+func specDealt(t *testing.T, _ *spectest.Spec) {
+	met := map[bool]bool{}
+	for key := 2; key < 40 && len(met) < 2; key++ {
+		n := worker(t, key, true)
+		other := wire.PeerIDOf(testKey(key))
+		before := bytes.Compare(other[:], n.id[:]) < 0
+		if met[before] {
+			continue
+		}
+		met[before] = true
+		for missing, want := range map[uint64]bool{tokensPerStep: !before, tokensPerStep + 1: true, 0: false} {
+			claims := n.all()
+			for p := range claims {
+				claims[p] -= n.machine.Rounds().Projected(n.w.now, p) + n.machine.Rounds().Promised(p) + missing
+			}
+			n.says(key, wire.Beat{State: wire.Training, Unpublished: claims})
+			if n.do(func() { n.machine.Tick(n.w.now) }); n.may != want {
+				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
+			}
+		}
+	}
+	if len(met) < 2 {
+		t.Error("no key of both sides")
+	}
+}
+
 func specClaims(t *testing.T, _ *spectest.Spec) {
-	n := worker(t, true)
+	n := worker(t, 9, true)
 	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
 	if n.w.runFor(100); n.may {
 		t.Error("steps though what is missing is unpublished elsewhere")
@@ -500,7 +467,7 @@ func specClaims(t *testing.T, _ *spectest.Spec) {
 }
 
 func specWord(t *testing.T, _ *spectest.Spec) {
-	n := worker(t, false)
+	n := worker(t, 9, false)
 	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
 	if n.w.runFor(100); !n.may {
 		t.Error("believes one of whom no delta came")
@@ -508,7 +475,7 @@ func specWord(t *testing.T, _ *spectest.Spec) {
 }
 
 func specDoubt(t *testing.T, s *spectest.Spec) {
-	n := worker(t, true)
+	n := worker(t, 9, true)
 	still := max(s.Number(t, "life", "doubt")*beat, n.w.cfg.params.GraceMaxMs)
 	claims := func() { n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()}) }
 	claims()
@@ -545,123 +512,4 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 	if !stopped {
 		t.Error("never says stopped")
 	}
-}
-
-// quietBefore is how long no tip had changed when a node says that the run is
-// over, which during is told of each moment.
-func (w *world) quietBefore(n *node, during func()) core.Time {
-	w.t.Helper()
-	_, last := n.machine.Digests()
-	since := w.now
-	for !n.finished {
-		if w.now > start+patience {
-			w.fatalf("never over\n%s", w)
-		}
-		during()
-		w.runFor(50)
-		if _, state := n.machine.Digests(); state != last {
-			last, since = state, w.now
-		}
-	}
-	return w.now - since
-}
-
-func specOver(t *testing.T, _ *spectest.Spec) {
-	w := newWorld(t, 22, worldConfig{params: budgetOf(200)})
-	w.found(2)
-	n := w.nodes[0]
-	if quiet := w.quietBefore(n, func() {}); quiet < quietMs || quiet > quietMs+1000 {
-		t.Errorf("over after %d ms", quiet)
-	}
-	if !n.machine.Rounds().Ended() || !n.machine.Rounds().Settled() || !w.same() || n.machine.State() != wire.Stopped {
-		t.Error("over too early")
-	}
-	w.runUntil("the other is finished", 10_000, w.allFinished)
-	// A peer that is there and shows something else holds it, one that has gone or
-	// has a fault does not.
-	for state, holds := range map[wire.State]bool{wire.Training: true, wire.Stopped: true, wire.Leaving: false, wire.Joining: false} {
-		w := newWorld(t, 22, worldConfig{params: budgetOf(100)})
-		w.found(1)
-		n := w.nodes[0]
-		quiet := w.quietBefore(n, func() { n.says(9, wire.Beat{State: state}) })
-		if (quiet > quietMs+500) != holds {
-			t.Errorf("beside one that says %v it is over after %d ms", state, quiet)
-		}
-	}
-}
-
-func specLingers(t *testing.T, s *spectest.Spec) {
-	w := newWorld(t, 23, worldConfig{params: budgetOf(100)})
-	w.found(1)
-	n := w.nodes[0]
-	still := max(s.Number(t, "life", "linger")*beat, w.cfg.params.GraceMaxMs)
-	if quiet := w.quietBefore(n, func() { n.says(9, wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
-		t.Errorf("over after %d ms, want %d", quiet, still)
-	}
-}
-
-func specMiscalculated(t *testing.T, _ *spectest.Spec) {
-	w := newWorld(t, 41, worldConfig{params: budgetOf(2000)})
-	w.found(3)
-	w.runFor(5000)
-	bad := w.nodes[2]
-	w.damages, bad.miscalculates = true, true
-	w.runUntil("the wrong state is healed", 10_000, func() bool { return bad.heals > 0 })
-	w.runUntil("it has the others' state again", 10_000, func() bool { return bad.equalTo(w.nodes[0]) })
-	if len(bad.verdicts) == 0 || !bad.verdicts[0].Own {
-		t.Errorf("the node that was wrong judged %+v", bad.verdicts)
-	}
-	for _, n := range w.nodes[:2] {
-		if n.heals > 0 || slices.ContainsFunc(n.verdicts, func(v core.Verdict) bool { return v.Own || v.Peer != bad.id }) {
-			t.Errorf("node %d judged %+v and healed %d", n.index, n.verdicts, n.heals)
-		}
-	}
-}
-
-// endsAfter is how long a lone node stays after its run is over, where during is
-// told of each moment.
-func endsAfter(t *testing.T, seed uint64, prepare func(w *world), during func(w *world, n *node)) core.Time {
-	t.Helper()
-	w := newWorld(t, seed, worldConfig{params: budgetOf(100)})
-	w.found(1)
-	prepare(w)
-	n := w.nodes[0]
-	w.runUntil("the run is over", patience, func() bool { return n.finished })
-	over := w.now
-	for !n.machine.MayEnd(w.now) && w.now < over+2*patience {
-		during(w, n)
-		w.runFor(50)
-	}
-	return w.now - over
-}
-
-func specFarewell(t *testing.T, s *spectest.Spec) {
-	farewell := s.Number(t, "life", "farewell") * beat
-	if took := endsAfter(t, 24, func(*world) {}, func(*world, *node) {}); took < farewell || took > farewell+100 {
-		t.Errorf("stays for %d ms", took)
-	}
-}
-
-func specShares(t *testing.T, s *spectest.Spec) {
-	share, farewell := s.Number(t, "life", "share"), s.Number(t, "life", "farewell")*beat
-	silent := func(*world, *node) {}
-	if took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, silent); took < share || took > share+farewell+500 {
-		t.Errorf("beside one that never beats it stays for %d ms", took)
-	}
-	// One beats for a while, in a state, and then falls silent.
-	for state, waits := range map[wire.State]bool{wire.Joining: true, wire.Training: true, wire.Stopped: true, wire.Leaving: false} {
-		took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, func(w *world, n *node) { n.says(9, wire.Beat{State: state}) })
-		if (took > farewell+500) != waits {
-			t.Errorf("beside one that says %v it stays for %d ms", state, took)
-		}
-	}
-}
-
-// connectsKey begins a session of the first node with a key that is nobody's.
-func (w *world) connectsKey(key int) {
-	p := newNode(w, 9, nodeConfig{})
-	p.key, p.id = testKey(key), wire.PeerIDOf(testKey(key))
-	signed, record := p.record()
-	n := w.nodes[0]
-	n.do(func() { n.machine.PeerUp(w.now, p.id, signed, record, hello.Session{}) })
 }

@@ -1,0 +1,142 @@
+package core_test
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// emptied is a node of a world of three that has lost its disk.
+func emptied(t *testing.T, seed uint64) (*world, *node) {
+	w := newWorld(t, seed, worldConfig{params: budgetOf(3000)})
+	w.found(3)
+	w.runFor(3000)
+	n := w.nodes[1]
+	n.crash()
+	return w, n
+}
+
+func specKeyOnly(t *testing.T, _ *spectest.Spec) {
+	w, n := emptied(t, 13)
+	for _, p := range w.nodes {
+		p.ignores = wire.GetOwn
+	}
+	n.restartEmpty()
+	before := n.steps
+	w.runUntil("it has steps to publish", 30_000, func() bool { return n.steps-before > 5*w.cfg.params.H })
+	if len(n.disk.own) > 0 || n.known {
+		t.Errorf("it signs %d deltas before peers have told what it signed", len(n.disk.own))
+	}
+	for _, p := range w.nodes {
+		p.ignores = 0
+	}
+	w.runUntil("it signs", 60_000, func() bool { return n.known && len(n.disk.own) > 0 })
+}
+
+func specKeyAlone(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
+	n := w.add(nodeConfig{alone: true})
+	w.runFor(30_000)
+	n.crash()
+	clear(w.signed) // what it signs again is what this is about
+	n.restartEmpty()
+	began := w.now
+	key := s.Number(t, "life", "key")
+	w.runUntil("it goes on", 2*key, func() bool { return n.known })
+	if took := w.now - began; took < key || took > key+200 {
+		t.Errorf("goes on after %d ms", took)
+	}
+}
+
+func specMark(t *testing.T, s *spectest.Spec) {
+	w := newWorld(t, 15, worldConfig{params: budgetOf(600)})
+	w.found(1)
+	w.runFor(1500)
+	n := w.nodes[0]
+	before := n.machine.Rounds().Mark(1)
+	h := wire.Header{Fragment: 1, Round: before + 9, Base: before, Steps: 1, Tokens: tokensPerStep}
+	w.rogue(n, n, h, w.payloadOf(1, 1))
+	margin := uint32(s.Number(t, "life", "margin"))
+	if got := n.machine.Rounds().Mark(1); got != before+9+margin || n.raised == 0 {
+		t.Errorf("mark %d after a header of round %d", got, before+9)
+	}
+	if got := n.machine.Rounds().Mark(0); got >= before+9 {
+		t.Errorf("mark %d of another fragment", got)
+	}
+}
+
+func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		linked bool
+		says   wire.State // a peer; 0 for none
+		waits  bool
+	}{
+		"no link, nobody":       {false, 0, false},
+		"a link, nobody":        {true, 0, true},
+		"a link, one who joins": {true, wire.Joining, false},
+		"one who trains":        {true, wire.Training, true},
+	} {
+		w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
+		n := w.add(nodeConfig{alone: true})
+		w.runFor(1000)
+		n.crash()
+		n.restartEmpty()
+		if !c.linked {
+			n.crash()
+			n.disk, n.cfg.alone = newDisk(len(w.plan)), true
+			n.boot(nil)
+		}
+		began := w.now
+		for !n.known && w.now < began+2*aloneMs {
+			if c.says != 0 {
+				n.says(9, wire.Beat{State: c.says})
+			}
+			w.runFor(100)
+		}
+		if took := w.now - began; n.known == c.waits || n.known && (took < aloneMs || took > aloneMs+200) {
+			t.Errorf("%s: signs %v after %d ms", name, n.known, took)
+		}
+	}
+}
+
+// drafts tells what becomes of a draft of a fragment that is ready now.
+func (n *node) drafts(fragment int) (signed, back int) {
+	payload := n.w.payloadOf(fragment, 1)
+	n.machine.Drafted(n.w.now, outer.Draft{Fragment: fragment, Seq: 1 << 20, Steps: 1, Tokens: tokensPerStep, Payload: payload})
+	for _, e := range n.machine.Effects() {
+		switch e := e.(type) {
+		case core.StoreOwn:
+			signed++
+			if got, want := e.Header.Header.Round, n.machine.Rounds().Closed(fragment)+1; got != want {
+				n.w.fatalf("signs round %d where %d is open", got, want)
+			}
+		case core.TakeBack:
+			back++
+		}
+	}
+	return signed, back
+}
+
+func specTakenBack(t *testing.T, _ *spectest.Spec) {
+	for ahead, want := range map[uint32]int{0: 1, 1: 0, 9: 0} {
+		w := newWorld(t, 15, worldConfig{params: budgetOf(3000), stepMs: 100})
+		n := w.add(nodeConfig{alone: true})
+		w.runFor(1000)
+		if ahead > 0 {
+			n.machine.Rounds().RaiseMark(1, n.machine.Rounds().Closed(1)+ahead)
+		}
+		if signed, back := n.drafts(1); signed != want || back != 1-want {
+			t.Errorf("a mark %d above closed: %d signed, %d taken back", ahead, signed, back)
+		}
+	}
+	_, n := emptied(t, 15)
+	if n.restartEmpty(); n.known {
+		t.Fatal("it knows at once")
+	}
+	if signed, back := n.drafts(1); signed != 0 || back != 1 {
+		t.Errorf("before it knows what was signed: %d signed, %d taken back", signed, back)
+	}
+}
