@@ -320,15 +320,15 @@ func specLastRound(t *testing.T, _ *spectest.Spec) {
 func specSigned(t *testing.T, _ *spectest.Spec) {
 	r := newRounds(t, nil)
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
-	if n := r.m.Drafted(0); n != 1 {
-		t.Errorf("it publishes for round %d", n)
+	if n := r.m.Drafted(0); n != 1 || !r.m.MayPublish(0) {
+		t.Errorf("it publishes for round %d, may publish %v", n, r.m.MayPublish(0))
 	}
 	own := r.delta(9, 1)
 	own.Author = self
 	r.m.Published(r.now, own, 1)
 	r.carry()
-	if n := r.m.Drafted(0); n != 2 || r.m.Closed(0) != 0 {
-		t.Errorf("with round 1 signed and %d closed it publishes for round %d", r.m.Closed(0), n)
+	if r.m.MayPublish(0) || r.m.Closed(0) != 0 {
+		t.Errorf("with round 1 signed and %d closed it may publish", r.m.Closed(0))
 	}
 	for range 2 * r.p.H {
 		r.m.Stepped(r.now, 1)
@@ -336,8 +336,14 @@ func specSigned(t *testing.T, _ *spectest.Spec) {
 	if r.carry(); r.drafts != 0 {
 		t.Error("it drafts for a round that it signed")
 	}
-	if r.closeTo(5); r.m.Drafted(0) != 6 {
-		t.Errorf("with 5 closed it publishes for round %d", r.m.Drafted(0))
+	if r.closeTo(5); r.m.Drafted(0) != 6 || !r.m.MayPublish(0) {
+		t.Errorf("with 5 closed it publishes for round %d, may publish %v", r.m.Drafted(0), r.m.MayPublish(0))
+	}
+	own = r.delta(8, 5+r.p.WindowAccept+1)
+	own.Author = self
+	r.m.Published(r.now, own, 2)
+	if _, held := r.m.Known(0, own.Round, own.ID); !held {
+		t.Error("it does not hold what it published before older tips came")
 	}
 }
 
