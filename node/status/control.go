@@ -163,13 +163,14 @@ type Client struct {
 	http *http.Client
 }
 
-// Dial finds the node that runs on dir. It is ErrNotRunning if there is none.
+// Dial finds the node that runs on dir. It is ErrNotRunning if there is none, or one
+// that is just writing down where it answers.
 func Dial(dir string) (*Client, error) {
 	b, err := os.ReadFile(filepath.Join(dir, controlFile))
-	if err != nil {
+	socket, whole := strings.CutSuffix(string(b), "\n")
+	if err != nil || !whole {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
 	}
-	socket := strings.TrimSpace(string(b))
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}

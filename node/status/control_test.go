@@ -93,6 +93,20 @@ func TestControlNotRunning(t *testing.T) {
 	}
 }
 
+// What a node writes down is read whole or not at all: a client that keeps the path
+// of half a socket never finds the node.
+func TestControlIsReadWhole(t *testing.T) {
+	for _, part := range []string{"", filepath.Join(t.TempDir(), "con")} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, controlFile), []byte(part), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("of a file with %q: %v", part, err)
+		}
+	}
+}
+
 func TestControlNotReady(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Serve(dir, Handlers{
