@@ -61,13 +61,20 @@ type fragment struct {
 	common   uint32 // the last round up to which others are known to have folded the same
 	left     uint32 // up to here, the chain left last differs from that of the tip
 	called   answerers
-	memo     uint64 // rounds made so far, for their versions
+	memo     fragmentMemo
+}
+
+// fragmentMemo changes nothing but the time that things take.
+type fragmentMemo struct {
+	rounds  uint64 // made so far, for their versions
+	missing int    // place of the answerer that the open round waited for last
 }
 
 // round is what is known of one round.
 type round struct {
 	entries []entry  // sorted by author, then id
 	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
+	authors []uint64 // the first bytes of their authors, ascending as they are
 	have    int      // entries whose payload is held
 	rang    Time     // when a header rang first, 0 = not yet
 	memo    uint64   // another number after each change of the entries, see Version
@@ -409,8 +416,8 @@ func (f *fragment) touched(rnd uint32) {
 func (f *fragment) round(rnd uint32) *round {
 	r, ok := f.rounds[rnd]
 	if !ok {
-		f.memo++
-		r = &round{memo: f.memo << 32}
+		f.memo.rounds++
+		r = &round{memo: f.memo.rounds << 32}
 		f.rounds[rnd] = r
 	}
 	return r
@@ -426,11 +433,18 @@ func (r *round) find(id ID) *entry {
 	return nil
 }
 
+// keyOf and orderOf are what of an entry is looked at first: entries lie far apart
+// in memory, and a large round has a thousand.
 func keyOf(id ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
+
+func orderOf(a Author) uint64 { return binary.BigEndian.Uint64(a[:]) }
 
 // of are the entries of an author.
 func (r *round) of(a Author) []entry {
-	i, _ := slices.BinarySearchFunc(r.entries, a, func(e entry, a Author) int { return compareAuthors(e.delta.Author, a) })
+	i, _ := slices.BinarySearch(r.authors, orderOf(a))
+	for i < len(r.entries) && compareAuthors(r.entries[i].delta.Author, a) < 0 {
+		i++
+	}
 	n := i
 	for n < len(r.entries) && r.entries[n].delta.Author == a {
 		n++
@@ -457,6 +471,7 @@ func (r *round) insert(e entry) {
 	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
 	r.entries = slices.Insert(r.entries, i, e)
 	r.keys = slices.Insert(r.keys, i, keyOf(e.delta.ID))
+	r.authors = slices.Insert(r.authors, i, orderOf(e.delta.Author))
 	if e.held {
 		r.have++
 	}
@@ -490,9 +505,10 @@ func (r *round) leaveOut(pick func(entry) bool) {
 		}
 		return out
 	})
-	r.keys = r.keys[:0]
+	r.keys, r.authors = r.keys[:0], r.authors[:0]
 	for _, e := range r.entries {
 		r.keys = append(r.keys, keyOf(e.delta.ID))
+		r.authors = append(r.authors, orderOf(e.delta.Author))
 	}
 	r.memo++
 }

@@ -51,12 +51,22 @@ func (m *Rounds) answered(f *fragment, open uint32) bool {
 	if r.held() == 0 {
 		return false
 	}
-	for _, a := range m.answerers(f, open) {
-		if !m.barred[a] && !m.isIdle(a) && !r.holds(a) {
+	called := m.answerers(f, open)
+	if i := f.memo.missing; i < len(called) && m.awaits(r, called[i]) {
+		return false // whoever was missing before mostly still is
+	}
+	for i, a := range called {
+		if m.awaits(r, a) {
+			f.memo.missing = i
 			return false
 		}
 	}
 	return true
+}
+
+// awaits says whether a round waits for an author's delta.
+func (m *Rounds) awaits(r *round, a Author) bool {
+	return !m.barred[a] && !m.isIdle(a) && !r.holds(a)
 }
 
 // held counts the deltas of a round whose payload is held.
