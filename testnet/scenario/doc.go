@@ -156,5 +156,5 @@
 //	disk-full                  a full disk stops publishing only
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
 //	leave                      an ordered leave loses nothing
-//	everything                 a bad day (known to fail: it takes long to settle)
+//	everything                 a bad day
 package scenario
