@@ -454,10 +454,11 @@ func (r *round) of(a Author) []entry {
 
 func (r *round) by(a Author) bool { return len(r.of(a)) > 0 }
 
-// hollow counts the entries whose payload is not held and may never come.
+// hollow counts the entries whose payload is not held and may never come, where
+// there are so many entries that it matters.
 func (r *round) hollow() (n int) {
 	if len(r.entries) < maxHollow {
-		return 0 // too few to matter
+		return 0
 	}
 	for _, e := range r.entries {
 		if !e.held && !e.vouched {
