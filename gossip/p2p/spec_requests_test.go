@@ -205,15 +205,22 @@ func specBusy(t *testing.T, s *spectest.Spec) {
 		}
 		close(release)
 		time.Sleep(time.Second)
-		b.peers.serving = all // of other peers
+		b.serves(all) // of other peers
 		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 1, byte(wire.Busy)}) {
 			t.Errorf("one more of all: %x, %v", got, err)
 		}
-		b.peers.serving = 0
+		b.serves(0)
 		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 1, 1}) {
 			t.Errorf("afterwards: %x, %v", got, err)
 		}
 	})
+}
+
+// serves has a host take itself for one that serves n requests.
+func (h *Host) serves(n int) {
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	h.peers.serving = n
 }
 
 func specNotReady(t *testing.T, _ *spectest.Spec) {
