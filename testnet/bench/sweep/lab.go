@@ -64,6 +64,7 @@ type bench struct {
 	model  llama.Config
 	shards []shard // of each learner
 	texts  []*corpus.Corpus
+	optim  trainer.OptimConfig
 	curve  []Point
 }
 
@@ -79,7 +80,7 @@ func (l *Lab) bench(s Setting, seed uint64) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{Setting: s, seed: seed, model: c, texts: texts}
+	b := &bench{Setting: s, seed: seed, model: c, texts: texts, optim: s.optimizer()}
 	for i := range s.M {
 		b.shards = append(b.shards, b.shard(i))
 	}
@@ -134,7 +135,7 @@ func (b *bench) bits(params []float32, bytes int) (float64, error) {
 // newTrainer makes a trainer of so many rows.
 func (b *bench) newTrainer(rows int, data trainer.Source, author [32]byte) (*trainer.Builtin, error) {
 	return trainer.New(trainer.Config{
-		Model: b.model, Batch: rows, Optim: b.optim(), Seed: b.seed, Author: author, Threads: 1,
+		Model: b.model, Batch: rows, Optim: b.optim, Seed: b.seed, Author: author, Threads: 1,
 	}, data)
 }
 

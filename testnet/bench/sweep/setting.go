@@ -108,7 +108,7 @@ func (s Setting) config() (llama.Config, error) {
 // stepTokens is the batch of one learner.
 func (s Setting) stepTokens(c llama.Config) int { return s.Batch * c.Context }
 
-func (s Setting) optim() trainer.OptimConfig {
+func (s Setting) optimizer() trainer.OptimConfig {
 	o := trainer.DefaultOptim()
 	o.Name, o.Momentum, o.AdamW.WeightDecay = s.Inner, trainer.DefaultMomentum, s.Decay
 	return o

@@ -19,7 +19,7 @@ const usage = `usage, from the top of the repository:
       one row for each setting: mean, standard deviation, and the difference to the best
       setting that --ref selects among those with equal values of --same
   go run ./testnet/bench/sweep/cli curves [--where ...] [--by NAME,...] --out PLOT.svg TRIALS.jsonl...
-      bits per byte against tokens
+      bits per byte against tokens; --by names what distinguishes a line, --title what stands above
   go run ./testnet/bench/sweep/cli frontier [--where ...] [--by NAME,...] --out PLOT.svg TRIALS.jsonl...
       bits per byte against bytes per token
 `
@@ -35,7 +35,7 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return errors.New("say what to do\n" + usage)
 	}
-	verbs := map[string]func([]string) error{"run": play}
+	verbs := map[string]func([]string) error{"run": play, "table": table, "curves": curves, "frontier": frontier}
 	do, ok := verbs[args[0]]
 	if !ok {
 		return fmt.Errorf("there is no %q\n%s", args[0], usage)
@@ -72,4 +72,89 @@ func play(args []string) error {
 		plan = append(plan, entries...)
 	}
 	return sweep.NewLab().Play(plan, *out, os.Stderr)
+}
+
+// shown is what the flags that all views have in common select.
+type shown struct {
+	flags          *flag.FlagSet
+	where, by, out *string
+}
+
+func newShown(verb string) shown {
+	f := newFlags(verb)
+	return shown{f, f.String("where", "", "which settings"), f.String("by", "arm", "what names a line"), f.String("out", "", "SVG file")}
+}
+
+// groups reads the files of trials, and selects.
+func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
+	if err := s.flags.Parse(args); err != nil {
+		return nil, nil, err
+	}
+	if s.flags.NArg() == 0 {
+		return nil, nil, errors.New("name a file of trials\n" + usage)
+	}
+	where, err := sweep.ParseFilter(*s.where)
+	if err != nil {
+		return nil, nil, err
+	}
+	var trials []sweep.Trial
+	for _, name := range s.flags.Args() {
+		t, err := sweep.ReadTrials(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		trials = append(trials, t...)
+	}
+	all = sweep.Groups(trials)
+	selected = where.Select(all)
+	if len(selected) == 0 {
+		return nil, nil, fmt.Errorf("no trial has %q", *s.where)
+	}
+	return selected, all, nil
+}
+
+func table(args []string) error {
+	s := newShown("table")
+	refText := s.flags.String("ref", "", "the reference")
+	sameText := s.flags.String("same", "", "in what it equals the row")
+	selected, all, err := s.groups(args)
+	if err != nil {
+		return err
+	}
+	same, err := sweep.ParseNames(*sameText)
+	if err != nil {
+		return err
+	}
+	var ref sweep.Filter
+	if *refText != "" {
+		if ref, err = sweep.ParseFilter(*refText); err != nil {
+			return err
+		}
+	}
+	fmt.Print(sweep.Table(selected, all, ref, same))
+	return nil
+}
+
+func curves(args []string) error   { return draw("curves", sweep.Curves, args) }
+func frontier(args []string) error { return draw("frontier", sweep.Frontier, args) }
+
+func draw(verb string, plot func([]*sweep.Group, []string) sweep.Plot, args []string) error {
+	s := newShown(verb)
+	title := s.flags.String("title", "", "what stands above")
+	selected, _, err := s.groups(args)
+	if err != nil {
+		return err
+	}
+	by, err := sweep.ParseNames(*s.by)
+	if err != nil {
+		return err
+	}
+	if *s.out == "" {
+		return errors.New(verb + " needs --out")
+	}
+	p := plot(selected, by)
+	if *title != "" {
+		p.Title = *title
+	}
+	return os.WriteFile(*s.out, []byte(p.SVG()), 0o644)
 }
