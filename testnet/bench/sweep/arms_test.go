@@ -66,6 +66,19 @@ func TestArms(t *testing.T) {
 	}
 }
 
+// Learners that crash, come back, leave and join still make one model, and what a
+// crash loses is not folded.
+func TestAtollWithFaults(t *testing.T) {
+	s := micro("m=3", "tokens=6000", "faults=crash_1_@9s;restart_1_@20s;join_@15s;leave_2_@30s", "speeds=1:1:2")
+	got := play(t, s, 1)
+	if got.Folded < s.Tokens || got.Trained < got.Folded || got.ValBPB > 6 || got.Rounds == 0 {
+		t.Errorf("%+v", got)
+	}
+	if calm := play(t, micro("m=3", "tokens=6000", "speeds=1:1:2"), 1); calm.ValBPB == got.ValBPB {
+		t.Error("faults changed nothing")
+	}
+}
+
 // constant makes the rate the same at every step, whatever is folded.
 var constant = []string{"warmup=0", "final=1"}
 

@@ -66,7 +66,7 @@ type Setting struct {
 	Speeds  string  `json:"speeds"`  // of atoll's learners, as divisors: 1:1:2:4; "" = all 1
 	Latency float64 `json:"latency"` // of a link, one way, in steps
 	Rate    float64 `json:"rate"`    // of a learner's uplink, bytes per step; 0 = without limit
-	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; between; a step takes 1s
+	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; for commas and _ for spaces; a step takes 1s
 }
 
 // Default is the setting that plans start from: what a run of the mini model has
@@ -205,7 +205,7 @@ func (s Setting) slow() ([]int, error) {
 }
 
 func (s Setting) faults() ([]sim.Fault, error) {
-	f, err := sim.ParseFaults(strings.ReplaceAll(s.Faults, ";", ","))
+	f, err := sim.ParseFaults(strings.NewReplacer(";", ",", "_", " ").Replace(s.Faults))
 	if err != nil {
 		return nil, fmt.Errorf("faults: %w", err)
 	}

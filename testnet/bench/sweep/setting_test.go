@@ -15,7 +15,7 @@ func TestDefaultIsValid(t *testing.T) {
 // Every field can be set to the text that Get shows, and its name is that of JSON.
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
-	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash 1 @9s", true, 3, 1.5e6
+	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
 	var to Setting
 	for _, name := range Names() {
 		if err := to.Set(name, from.Get(name)); err != nil {
@@ -43,7 +43,7 @@ func TestSettingErrors(t *testing.T) {
 		{"warmup", "2", "WarmupFraction is 2"},
 		{"speeds", "1:2", "one for each of the 4 learners"},
 		{"speeds", "1:1:1:x", "use divisors such as"},
-		{"faults", "vanish 1 @2s", `no verb "vanish"`},
+		{"faults", "vanish_1_@2s", `no verb "vanish"`},
 		{"latency", "-1", "latency is -1"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},
