@@ -311,7 +311,7 @@ func (n *Node) step() {
 	if !n.w.s.Lean {
 		copy(n.scratch, n.trainer.Params())
 	}
-	if err := n.trainer.Step(n.folded()); err != nil {
+	if err := n.trainer.Step(n.machine.Progress(n.clock())); err != nil {
 		n.broken("learns", "%v", err)
 		return
 	}
@@ -323,11 +323,6 @@ func (n *Node) step() {
 	n.Steps++
 	n.book.trained += uint64(tokens)
 	n.machine.Stepped(n.clock(), uint64(tokens))
-}
-
-// folded is the share of the budget that is folded into the node's tips.
-func (n *Node) folded() float64 {
-	return float64(n.machine.FoldedTokens()) / float64(n.w.s.Params.Budget)
 }
 
 // command is done at the next step boundary.

@@ -29,9 +29,9 @@ type Trainer interface {
 	// Params are the parameters, always the same slice, which the world changes
 	// between steps.
 	Params() []float32
-	// Step takes one inner step when the given share of the budget is folded. After
-	// an error the run is over.
-	Step(folded float64) error
+	// Step takes one inner step when the given share of the budget is made (see
+	// core.Machine.Progress). After an error the run is over.
+	Step(progress float64) error
 }
 
 // planOf spreads the tensors of a task, nil meaning the quadratic, over fragments.

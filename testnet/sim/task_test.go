@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,10 +56,10 @@ type ramper struct {
 
 func (r *ramper) Params() []float32 { return r.theta }
 
-func (r *ramper) Step(folded float64) error {
+func (r *ramper) Step(progress float64) error {
 	r.steps++
 	if r.task != nil {
-		r.task.shares = append(r.task.shares, folded)
+		r.task.shares = append(r.task.shares, progress)
 		if r.steps == r.task.fails {
 			return errors.New("out of memory")
 		}
@@ -97,8 +96,9 @@ func TestTaskIsLearned(t *testing.T) {
 		t.Errorf("%d parameters", n)
 	}
 	last := task.shares[len(task.shares)-1]
-	if task.shares[0] != 0 || !slices.IsSorted(task.shares) || last < 0.9 || last > 1 {
-		t.Errorf("shares of the budget from %v to %v", task.shares[0], last)
+	early := task.shares[w.s.Params.H-1] // nothing is folded yet
+	if task.shares[0] != 0 || early == 0 || early > 0.1 || last < 0.9 || last > 1 {
+		t.Errorf("shares of the budget: %v, then %v, at last %v", task.shares[0], early, last)
 	}
 	c, ok := w.Chain()
 	if !ok || c.Deltas == 0 || c.Steps < float64(w.s.Params.HMin) || c.PayloadBytes < int64(c.Deltas) || c.Stale < 0 {
