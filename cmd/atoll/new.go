@@ -191,19 +191,12 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	set(&g.Inner.LR, c.LR)
 	set(&g.Outer.Fragments, c.Fragments)
 	if c.H != 0 {
-		c.setH(g, c.H)
+		g.Outer.SetH(c.H)
 	}
 	if c.Batch > 0 {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
 	}
 	set(&g.Batch, c.Batch)
-}
-
-// setH gives a run so many inner steps a round, and the fewest of an answer with
-// them.
-func (*NewCmd) setH(g *node.Genesis, h int) {
-	g.Outer.H, g.Outer.HMin = h, max(1, h/4)
-	g.Outer.MaxSteps = max(g.Outer.MaxSteps, uint32(max(h, 0)))
 }
 
 func set[T comparable](field *T, value T) {

@@ -51,7 +51,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	if err != nil {
 		return nil, err
 	}
-	c.setH(g, choice.H)
+	g.Outer.SetH(choice.H)
 	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
 	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, choice.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
