@@ -1,6 +1,10 @@
 package core_test
 
-import "testing"
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+)
 
 // The share of the budget that is made is known before it is folded, by all alike,
 // and never runs ahead of what was trained.
@@ -28,5 +32,26 @@ func TestProgressIsWhatIsMade(t *testing.T) {
 	}
 	if lagged < 0.021 {
 		t.Errorf("what is folded lags by at most %.3f: the test cannot tell it from what is made", lagged)
+	}
+}
+
+// Whoever claims to have made the whole budget moves the others' rate by a
+// twentieth of the run, and not at all if nothing ever came of it.
+func TestProgressBelievesLittle(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		n := worker(t, 9, known)
+		lead := func() float64 {
+			return n.machine.Progress(n.w.now) - float64(n.machine.FoldedTokens())/float64(n.w.cfg.params.Budget)
+		}
+		before := lead()
+		n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
+		after := lead()
+		if known && (after < 0.0499 || after > 0.0501) {
+			t.Errorf("a learner's claim moves progress from %.3f to %.3f ahead of what is folded, want 0.05", before, after)
+		}
+		if !known && after != before {
+			t.Errorf("a stranger's claim moves progress from %.3f to %.3f ahead", before, after)
+		}
 	}
 }
