@@ -27,10 +27,10 @@ const noClip = 1e6
 func (b *bench) diloco(t *Trial) error {
 	r := &barrier{bench: b}
 	var err error
-	if r.params, err = b.params(1, b.Tokens); err != nil {
+	if r.params, err = b.read().params(1, b.Tokens); err != nil {
 		return err
 	}
-	r.params.Merge, r.params.ClipFactor, r.params.MaxShare = outer.MergeMean, noClip, 1
+	r.params.MaxShare = 1
 	r.fragment = outer.NewPlan(tensor.Layout(b.specs()), 1)[0]
 	anchor := make([]float32, r.fragment.Len)
 	r.fragment.Gather(b.initial(), anchor)

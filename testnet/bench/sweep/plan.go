@@ -109,6 +109,7 @@ func (p *planner) grid(s Setting, words []string) error {
 }
 
 func (p *planner) add(s Setting) error {
+	s = s.read()
 	if err := s.Validate(); err != nil {
 		return err
 	}

@@ -35,6 +35,17 @@ trial arm=dp
 	}
 }
 
+// What DiLoCo does not read makes no other trial of it.
+func TestPlanOfWhatIsNotRead(t *testing.T) {
+	plan, err := ParsePlan("trial arm=diloco merge=rda,mean p=1,8")
+	if err != nil || len(plan) != 1 || plan[0].Setting.Merge != "mean" {
+		t.Errorf("%d trials, %v: %v", len(plan), plan, err)
+	}
+	if plan, err = ParsePlan("trial merge=rda,mean p=1,8"); err != nil || len(plan) != 4 {
+		t.Errorf("%d trials, %v", len(plan), err)
+	}
+}
+
 func TestPlanErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"\nrun h=4", `plan line 2: it begins with "run"`},

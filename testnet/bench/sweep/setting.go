@@ -184,6 +184,15 @@ func (s Setting) Validate() error {
 	return err
 }
 
+// read is the setting with what its arm does not read set to what the arm does,
+// so that equal trials have equal settings.
+func (s Setting) read() Setting {
+	if s.Arm == DiLoCo {
+		s.P, s.Merge, s.Clip = 1, outer.MergeMean, noClip
+	}
+	return s
+}
+
 // slow is the divisor of each learner's speed.
 func (s Setting) slow() ([]int, error) {
 	slow := make([]int, s.M)
