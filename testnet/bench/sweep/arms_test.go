@@ -108,7 +108,7 @@ func benchOf(t *testing.T, s Setting) *bench {
 func TestDiLoCoOfOneStepIsDataParallel(t *testing.T) {
 	set := append(slices.Clone(constant), "lr=2e3", "h=1", "eta=1", "mu=0", "codec=f32")
 	var a, b Trial
-	if err := benchOf(t, micro(set...)).diloco(&a); err != nil {
+	if err := benchOf(t, micro(append(set, "arm=diloco")...)).diloco(&a); err != nil {
 		t.Fatal(err)
 	}
 	if err := benchOf(t, micro(set...)).dp(&b); err != nil {
@@ -118,7 +118,7 @@ func TestDiLoCoOfOneStepIsDataParallel(t *testing.T) {
 		t.Errorf("diloco comes to %v bits, data parallelism to %v; want them equal and below 7", a.ValBPB, b.ValBPB)
 	}
 	var momentum Trial
-	if err := benchOf(t, micro(append(set, "mu=0.9")...)).diloco(&momentum); err == nil && math.Abs(momentum.ValBPB-b.ValBPB) < 1e-3 {
+	if err := benchOf(t, micro(append(set, "arm=diloco", "mu=0.9")...)).diloco(&momentum); err == nil && math.Abs(momentum.ValBPB-b.ValBPB) < 1e-3 {
 		t.Error("outer momentum made no difference: the test cannot fail")
 	}
 }
