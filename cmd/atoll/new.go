@@ -43,8 +43,8 @@ type NewCmd struct {
 	Tokens    amount        `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
 	Seed      uint64        `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
 	Batch     int           `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
-	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"adamw"`
-	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer; it means the same for each." placeholder:"RATE"`
+	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"muon"`
+	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it." placeholder:"RATE"`
 	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
@@ -144,10 +144,10 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 		return g, err
 	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
-	c.apply(&g)
 	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
 		return g, err
 	}
+	c.apply(&g)
 	if err := g.SetProfile(c.Profile); err != nil {
 		return g, err
 	}
