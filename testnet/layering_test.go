@@ -85,6 +85,10 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
+	{list("testnet/bench/sweep"), list("testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
+	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
+		"the command reads flags, calls and prints"},
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"atoll/testnet/bench/sweep"
@@ -24,40 +25,57 @@ const usage = `usage, from the top of the repository:
       bits per byte against bytes per token
 `
 
+// errUsage is wrapped by errors of what was typed.
+var errUsage = errors.New("it is typed otherwise")
+
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "sweep:", err)
-		os.Exit(1)
+	err := run(os.Args[1:], os.Stdout)
+	if err == nil {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "sweep:", err)
+	if errors.Is(err, errUsage) {
+		fmt.Fprint(os.Stderr, usage)
+	}
+	os.Exit(1)
 }
 
-func run(args []string) error {
+// verbs are what there is to do. Answers go to the writer.
+var verbs = map[string]func([]string, io.Writer) error{"run": play, "table": table, "curves": curves, "frontier": frontier}
+
+func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say what to do\n" + usage)
+		return fmt.Errorf("say what to do: %w", errUsage)
 	}
-	verbs := map[string]func([]string) error{"run": play, "table": table, "curves": curves, "frontier": frontier}
 	do, ok := verbs[args[0]]
 	if !ok {
-		return fmt.Errorf("there is no %q\n%s", args[0], usage)
+		return fmt.Errorf("there is no %q: %w", args[0], errUsage)
 	}
-	return do(args[1:])
+	return do(args[1:], out)
 }
 
-// newFlags returns flags that show usage where they are wrong.
+// newFlags returns flags that leave it to main to say what is wrong.
 func newFlags(verb string) *flag.FlagSet {
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
-	f.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	f.SetOutput(io.Discard)
 	return f
 }
 
-func play(args []string) error {
+func parse(f *flag.FlagSet, args []string) error {
+	if err := f.Parse(args); err != nil {
+		return fmt.Errorf("%s: %v: %w", f.Name(), err, errUsage)
+	}
+	return nil
+}
+
+func play(args []string, _ io.Writer) error {
 	f := newFlags("run")
 	out := f.String("out", "", "file of trials")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if *out == "" || f.NArg() == 0 {
-		return errors.New("run needs --out and a plan\n" + usage)
+		return fmt.Errorf("run needs --out and a plan: %w", errUsage)
 	}
 	var plan []sweep.Entry
 	for _, name := range f.Args() {
@@ -87,11 +105,11 @@ func newShown(verb string) shown {
 
 // groups reads the files of trials, and selects.
 func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
-	if err := s.flags.Parse(args); err != nil {
+	if err := parse(s.flags, args); err != nil {
 		return nil, nil, err
 	}
 	if s.flags.NArg() == 0 {
-		return nil, nil, errors.New("name a file of trials\n" + usage)
+		return nil, nil, fmt.Errorf("%s needs a file of trials: %w", s.flags.Name(), errUsage)
 	}
 	where, err := sweep.ParseFilter(*s.where)
 	if err != nil {
@@ -113,7 +131,7 @@ func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
 	return selected, all, nil
 }
 
-func table(args []string) error {
+func table(args []string, out io.Writer) error {
 	s := newShown("table")
 	refText := s.flags.String("ref", "", "the reference")
 	sameText := s.flags.String("same", "", "in what it equals the row")
@@ -131,12 +149,12 @@ func table(args []string) error {
 			return err
 		}
 	}
-	fmt.Print(sweep.Table(selected, all, ref, same))
-	return nil
+	_, err = fmt.Fprint(out, sweep.Table(selected, all, ref, same))
+	return err
 }
 
-func curves(args []string) error   { return draw("curves", sweep.Curves, args) }
-func frontier(args []string) error { return draw("frontier", sweep.Frontier, args) }
+func curves(args []string, _ io.Writer) error   { return draw("curves", sweep.Curves, args) }
+func frontier(args []string, _ io.Writer) error { return draw("frontier", sweep.Frontier, args) }
 
 func draw(verb string, plot func([]*sweep.Group, []string) sweep.Plot, args []string) error {
 	s := newShown(verb)
@@ -150,7 +168,7 @@ func draw(verb string, plot func([]*sweep.Group, []string) sweep.Plot, args []st
 		return err
 	}
 	if *s.out == "" {
-		return errors.New(verb + " needs --out")
+		return fmt.Errorf("%s needs --out: %w", verb, errUsage)
 	}
 	p := plot(selected, by)
 	if *title != "" {
