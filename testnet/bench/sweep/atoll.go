@@ -2,15 +2,22 @@ package sweep
 
 import "atoll/testnet/sim"
 
-// Times of a simulated world in ms: the wide-area profile of real runs, but for
-// ticks, which are a twentieth of a step.
+// beatMs is that of the wide-area profile of real runs.
+const beatMs = 2000
+
+// ticksPerStep is how often a machine ticks in a step, or 50 times a second where
+// steps are short: as real nodes do.
 const (
-	tickMs = stepMs / 20
-	beatMs = 2 * stepMs
+	ticksPerStep = 20
+	leastTickMs  = 20
 )
 
-// patience is how many times longer a run may take than its steps.
-const patience = 4
+// patience is how many times longer a run may take than its steps, and quietLimitMs
+// how long its end may take besides.
+const (
+	patience     = 4
+	quietLimitMs = 1_000_000
+)
 
 // atoll runs the protocol in virtual time.
 func (b *bench) atoll(t *Trial) error {
@@ -23,7 +30,7 @@ func (b *bench) atoll(t *Trial) error {
 		return err
 	}
 	var broken error
-	w.Watch(stepMs, func() {
+	w.Watch(b.stepMs(), func() {
 		if broken == nil {
 			broken = b.look(folded(w), w.Anchors)
 		}
@@ -36,7 +43,7 @@ func (b *bench) atoll(t *Trial) error {
 		return broken
 	}
 	t.Folded = folded(w)
-	t.VirtualSteps = float64(w.Now()-sim.Start) / stepMs
+	t.VirtualSteps = float64(w.Now()-sim.Start) / float64(b.stepMs())
 	b.count(t, w)
 	return b.judge(t, w.Anchors())
 }
@@ -56,15 +63,15 @@ func (b *bench) scenario() (sim.Scenario, error) {
 		return sim.Scenario{}, err
 	}
 	s := sim.Scenario{
-		Seed: b.seed, Params: p, StepMs: stepMs, TickMs: tickMs, BeatMs: beatMs, Lean: true, Faults: faults, Task: task{b},
-		Link: sim.Link{LatencyMs: ms(b.Latency), BytesMs: b.Rate / stepMs},
+		Seed: b.seed, Params: p, StepMs: b.stepMs(), TickMs: max(leastTickMs, b.stepMs()/ticksPerStep), BeatMs: beatMs, Lean: true, Faults: faults, Task: task{b},
+		Link: sim.Link{LatencyMs: b.ms(b.Latency), BytesMs: b.Rate / float64(b.stepMs())},
 	}
 	perStep := 0.0
 	for _, d := range slow {
 		s.Founders = append(s.Founders, sim.NodeSpec{Slow: d})
 		perStep += float64(b.stepTokens(b.model)) / float64(d)
 	}
-	s.LimitMs = ms(patience*float64(b.Tokens)/perStep + 1000)
+	s.LimitMs = b.ms(patience*float64(b.Tokens)/perStep) + quietLimitMs
 	for _, f := range faults {
 		s.CalmMs = max(s.CalmMs, f.At+1)
 	}

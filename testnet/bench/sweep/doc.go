@@ -11,8 +11,8 @@
 //     step of the whole model.
 //   - local: one learner takes all their batches one after the other.
 //
-// A step of a learner of speed 1 takes one second of virtual time, so latencies
-// and times of faults in seconds are steps.
+// A step of a learner of speed 1 takes one second of virtual time unless a setting
+// says otherwise, so times of faults in seconds are steps.
 //
 // A Setting is one way to train, and a Trial what became of it with one seed. A
 // plan is a text that lists settings and seeds; Play runs what of it is not yet

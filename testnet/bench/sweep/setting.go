@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -63,10 +64,11 @@ type Setting struct {
 	Grace     float64 `json:"grace"`    // least grace in steps
 	GraceMax  float64 `json:"gracemax"` // in steps
 
+	Step    int     `json:"step"`    // virtual ms of a step of speed 1; 0 means 1000. The protocol's own times are in ms
 	Speeds  string  `json:"speeds"`  // of atoll's learners, as divisors: 1:1:2:4; "" = all 1
 	Latency float64 `json:"latency"` // of a link, one way, in steps
 	Rate    float64 `json:"rate"`    // of a learner's uplink, bytes per step; 0 = without limit
-	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; for commas and _ for spaces; a step takes 1s
+	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; for commas and _ for spaces
 }
 
 // Default is the setting that plans start from: what a run of the mini model has
@@ -118,8 +120,11 @@ func (s Setting) schedule() optimizer.Schedule {
 	return optimizer.Schedule{Peak: s.LR, WarmupFraction: s.Warmup, FinalFraction: s.Final}
 }
 
-// stepMs is how much virtual time a step of a learner of speed 1 takes.
-const stepMs = 1000
+// defaultStepMs is how much virtual time a step of a learner of speed 1 takes where
+// nothing is said: so that seconds are steps.
+const defaultStepMs = 1000
+
+func (s Setting) stepMs() int64 { return int64(cmp.Or(s.Step, defaultStepMs)) }
 
 // minRoundMs is what a round takes at least: the wide-area profile's.
 const minRoundMs = 250
@@ -138,17 +143,19 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	p.MaxSteps = max(p.MaxSteps, uint32(max(s.H, 0)))
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.Codec, p.Overwrite = kind, s.Overwrite
-	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = ms(s.Grace), ms(s.GraceMax), minRoundMs
+	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	p.MaxShare, p.Quorum = 0.5, 3 // an open run's
 	return p, p.Validate()
 }
 
-func ms(steps float64) core.Time { return core.Time(steps * stepMs) }
+// ms is the virtual time of so many steps.
+func (s Setting) ms(steps float64) core.Time { return core.Time(steps * float64(s.stepMs())) }
 
 // Limits of a setting: a mistyped one would fill a machine.
 const (
 	maxLearners = 64
 	maxTokens   = 1 << 34
+	maxStepMs   = 1 << 20
 )
 
 // Validate returns an error that names the first field that cannot be.
@@ -168,6 +175,8 @@ func (s Setting) Validate() error {
 		return fmt.Errorf("tokens is %d; use at least one step of every learner, %d, and at most %d", s.Tokens, s.M*s.stepTokens(c), maxTokens)
 	case s.Shards != ShardsAll && s.Shards != ShardsSplit:
 		return fmt.Errorf("shards is %q; use %s or %s", s.Shards, ShardsAll, ShardsSplit)
+	case s.Step < 0 || s.Step > maxStepMs:
+		return fmt.Errorf("step is %d ms; use 1 to %d, or 0 for %d", s.Step, maxStepMs, defaultStepMs)
 	case !(s.Latency >= 0) || !(s.Rate >= 0):
 		return fmt.Errorf("latency is %v and rate %v; use 0 or more", s.Latency, s.Rate)
 	}

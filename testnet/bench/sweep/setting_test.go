@@ -16,6 +16,7 @@ func TestDefaultIsValid(t *testing.T) {
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
 	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
+	from.Step = 40
 	var to Setting
 	for _, name := range Names() {
 		if err := to.Set(name, from.Get(name)); err != nil {
@@ -45,6 +46,7 @@ func TestSettingErrors(t *testing.T) {
 		{"speeds", "1:1:1:x", "use divisors such as"},
 		{"faults", "vanish_1_@2s", `no verb "vanish"`},
 		{"latency", "-1", "latency is -1"},
+		{"step", "-1", "step is -1 ms"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},
 		{"mu", "1", "Mu is 1"},

@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -47,7 +48,8 @@ func (l *Lab) Run(s Setting, seed uint64) (Trial, error) {
 	t := Trial{Setting: s, Seed: seed, DataSHA256: b.sha256(), Params: b.model.Params()}
 	run := map[string]func(*Trial) error{Atoll: b.atoll, DP: b.dp, DiLoCo: b.diloco, Local: b.local}[s.Arm]
 	if err := run(&t); err != nil {
-		t.ValBPB, t.Failed = 0, err.Error()
+		t.ValBPB = 0
+		t.Failed, _, _ = strings.Cut(err.Error(), "\n") // the rest shows the whole world
 	}
 	t.Curve, t.Seconds = b.curve, math.Round(1000*time.Since(began).Seconds())/1000
 	return t, nil
