@@ -33,8 +33,9 @@ type Trial struct {
 	BytesPerToken float64 `json:"bytes_per_token,omitempty"`
 
 	Curve   []Point `json:"curve,omitempty"`
-	Seconds float64 `json:"seconds"` // that it took to compute
-	Failed  string  `json:"failed,omitempty"`
+	Seconds float64 `json:"seconds"`          // that it took to compute
+	Note    string  `json:"note,omitempty"`   // what is to be known of it
+	Failed  string  `json:"failed,omitempty"` // why it came to nothing
 }
 
 // Run plays one trial. What a setting does badly, as to diverge, is part of the
