@@ -57,8 +57,9 @@ type Setting struct {
 	Eta       float64 `json:"eta"`
 	Mu        float64 `json:"mu"`
 	Merge     string  `json:"merge"`
-	Clip      float64 `json:"clip"`  // of the norm reference, 1e6 = none
-	Stale     float64 `json:"stale"` // staleness factor
+	Clip      float64 `json:"clip"`     // of the norm reference, 1e6 = none
+	RefDecay  float64 `json:"refdecay"` // of the norm reference, a round; 0 means the default
+	Stale     float64 `json:"stale"`    // staleness factor
 	Codec     string  `json:"codec"`
 	Overwrite bool    `json:"overwrite"`
 	Grace     float64 `json:"grace"`    // least grace in steps
@@ -142,6 +143,7 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	}
 	p.MaxSteps = max(p.MaxSteps, uint32(max(s.H, 0)))
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
+	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.Codec, p.Overwrite = kind, s.Overwrite
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	p.MaxShare, p.Quorum = 0.5, 3 // an open run's

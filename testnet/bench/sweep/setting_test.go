@@ -16,7 +16,7 @@ func TestDefaultIsValid(t *testing.T) {
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
 	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
-	from.Step = 40
+	from.Step, from.RefDecay = 40, 0.5
 	var to Setting
 	for _, name := range Names() {
 		if err := to.Set(name, from.Get(name)); err != nil {
