@@ -48,7 +48,6 @@ func play(t *testing.T, s Setting, seed uint64) Trial {
 func TestArms(t *testing.T) {
 	for _, arm := range Arms {
 		t.Run(arm, func(t *testing.T) {
-			t.Parallel()
 			a, b, c := play(t, micro("arm="+arm), 1), play(t, micro("arm="+arm), 1), play(t, micro("arm="+arm), 2)
 			if a.ValBPB != b.ValBPB || !slices.Equal(a.Curve, b.Curve) || a.PayloadPerToken != b.PayloadPerToken {
 				t.Errorf("one seed came to %+v and %+v", a, b)

@@ -2,6 +2,8 @@ package sweep
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,6 +34,42 @@ trial arm=dp
 		"atoll/adamw/8/0/3 atoll/adamw/8/0/5 atoll/adamw/8/0.9/3 atoll/adamw/8/0.9/5 dp/muon/24/0/1"
 	if g := strings.Join(got, " "); g != want {
 		t.Errorf("got  %s\nwant %s", g, want)
+	}
+}
+
+// The plans that are kept can still be played.
+func TestKeptPlans(t *testing.T) {
+	names, err := filepath.Glob("plans/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan, err := ParsePlan(string(text)); err != nil || len(plan) == 0 {
+			t.Errorf("%s: %d trials, %v", name, len(plan), err)
+		}
+	}
+}
+
+// The trials that are kept can still be read, and tables made of them.
+func TestKeptTrials(t *testing.T) {
+	names, err := filepath.Glob("results/*.jsonl")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		trials, err := ReadTrials(name)
+		if err != nil || len(trials) == 0 {
+			t.Fatalf("%s: %d trials, %v", name, len(trials), err)
+		}
+		for i, trial := range trials {
+			if err := trial.Setting.Validate(); err != nil || (trial.ValBPB > 0) == (trial.Failed != "") {
+				t.Errorf("%s line %d: %v, %v bits, failed %q", name, i+1, err, trial.ValBPB, trial.Failed)
+			}
+		}
 	}
 }
 
