@@ -55,8 +55,7 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
-		n.w.forgetUnseen(n)
-		n.disk, n.keyOnly, n.book.rebased = newDisk(len(n.w.plan)), true, true
+		n.disk, n.keyOnly, n.wiped, n.book.rebased = newDisk(len(n.w.plan)), true, true, true
 	case Restart:
 		return n.restart()
 	case Pause:

@@ -32,6 +32,7 @@ type Node struct {
 	spec     NodeSpec
 	index    int
 	keyOnly  bool // what the key signed before its disk was lost is not known yet
+	wiped    bool // its disk was lost, once or more
 	founder  bool // its link names nobody: it trains from genesis
 	key      ed25519.PrivateKey
 	id       wire.PeerID
@@ -61,9 +62,10 @@ type Node struct {
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
 	closed  []uint32             // rounds of the tips that theta stands on
 
-	commands      []func()         // of the machine to the learner, at the next step boundary
-	waiting       map[uint64]asked // by handle
-	calls         int              // requests that wait for an answer
+	heard         map[wire.Digest]bool // headers that gossip brought in this life
+	commands      []func()             // of the machine to the learner, at the next step boundary
+	waiting       map[uint64]asked     // by handle
+	calls         int                  // requests that wait for an answer
 	handle        uint64
 	donated       map[wire.Digest][]byte // chunks of the last manifest given out
 	donatedBefore map[wire.Digest][]byte
@@ -147,6 +149,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
 	n.refused, n.contributed, n.ownBefore = map[int]bool{}, 0, len(n.disk.own)
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
+	n.heard = map[wire.Digest]bool{}
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
 	tips := slices.Clone(w.genesis)
 	for p := range saved {

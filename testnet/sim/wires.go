@@ -121,6 +121,9 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
+	if m.open.Header != nil && !n.w.s.Lean {
+		n.heard[m.delta] = true
+	}
 	n.flood(m, from)
 	n.machine.Received(n.clock(), from.id, m.open)
 }
