@@ -167,8 +167,8 @@ func (w *World) checkTick(n *Node) {
 	if n.ticks%checkEvery != 0 {
 		return
 	}
-	if n.calls > maxCalls+len(n.links) {
-		n.broken("bounds", "%d requests wait for an answer", n.calls)
+	if len(n.calls) > maxCalls+len(n.links) {
+		n.broken("bounds", "%d requests wait for an answer", len(n.calls))
 	}
 	if len(n.waiting) > maxWaiting {
 		n.broken("bounds", "%d requests of others wait", len(n.waiting))

@@ -64,7 +64,7 @@ func TestChecksCatch(t *testing.T) {
 			w.RunFor(3000)
 		}},
 		{"bounds", func(w *World, n *Node) {
-			n.calls += 1000
+			n.calls = append(n.calls, make([]open, 1000)...)
 			w.RunFor(1000)
 		}},
 		{"no wait", func(w *World, n *Node) {

@@ -65,7 +65,7 @@ type Node struct {
 	heard         map[wire.Digest]bool // headers that gossip brought in this life
 	commands      []func()             // of the machine to the learner, at the next step boundary
 	waiting       map[uint64]asked     // by handle
-	calls         int                  // requests that wait for an answer
+	calls         []open               // requests that wait for an answer, by id
 	handle        uint64
 	donated       map[wire.Digest][]byte // chunks of the last manifest given out
 	donatedBefore map[wire.Digest][]byte
@@ -150,7 +150,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.refused, n.contributed, n.ownBefore = map[int]bool{}, 0, len(n.disk.own)
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
 	n.heard = map[wire.Digest]bool{}
-	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
+	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
 	tips := slices.Clone(w.genesis)
 	for p := range saved {
 		tips[p] = saved[p].Tip

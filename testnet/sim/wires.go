@@ -199,6 +199,8 @@ func (w *World) disconnect(a, b *Node) {
 	b.links = slices.DeleteFunc(slices.Clone(b.links), func(p *Node) bool { return p == a })
 	a.peerDown(b)
 	b.peerDown(a)
+	a.hangUp(b)
+	b.hangUp(a)
 }
 
 func (n *Node) peerUp(p *Node) {
