@@ -344,11 +344,13 @@ func (m *Rounds) final(f *fragment, rnd uint32) bool {
 }
 
 // Lost says that the payload of a held delta turned out to be damaged: it is no
-// longer held, until repair brings it again.
+// longer held, until repair brings it again. That of a final round does not come
+// again; where a fold needs it, this node goes on without it all the same, on a
+// chain that loses to that of the others.
 func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 	f := m.frags[fragment]
 	r, ok := f.rounds[rnd]
-	if !ok || m.final(f, rnd) {
+	if !ok || rnd <= f.base || m.final(f, rnd) && !f.needs(rnd) {
 		return
 	}
 	if e := r.find(id); e != nil && e.held {
@@ -356,6 +358,12 @@ func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 		f.touched(rnd)
 		m.advance(now, f)
 	}
+}
+
+// needs says that a round is to be folded, for the first time or again.
+func (f *fragment) needs(rnd uint32) bool {
+	again := f.folding != nil && rnd > f.folding.start || f.dirty != 0 && rnd >= f.dirty
+	return rnd > f.tip.Round || again
 }
 
 // maxParked bounds the deltas of one fragment that wait ahead of the next
