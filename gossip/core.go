@@ -241,6 +241,7 @@ func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 func (c *Core) Stored(now Time, id wire.Digest) {
 	c.at(now)
 	c.serve.stored(id)
+	c.pull.disk.worked()
 	c.pull.end(id, held)
 }
 
