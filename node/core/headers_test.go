@@ -28,7 +28,7 @@ func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 		h := wire.Header{Author: wire.PeerIDOf(other), Round: r, Base: r - 1, Steps: 1, Tokens: 1, Precision: 1, Codec: uint8(p.Codec), Size: 17}
 		sh := wire.SignHeader(other, cfg.Run, h)
 		id := sh.Header.ID(cfg.Run)
-		m.offer(now, sh, true)
+		m.offer(now, id, &sh, true)
 		m.rounds.Held(now, 0, r, outer.ID(id))
 		m.rounds.CloseTo(now, 0, r)
 		m.pump(now) // nothing is ever folded
