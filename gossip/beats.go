@@ -40,8 +40,9 @@ func (b *beats) send() {
 		State: b.self.State, Steps: b.self.Steps, Tokens: b.self.Tokens,
 		Unpublished: make([]uint64, b.chain.Fragments()), Closed: b.closed(), Lag: b.lag(),
 		Capability: b.self.Capability, TokensPerSecond: b.self.TokensPerSecond,
-		Folded: b.chain.FoldedTokens(), Bits: b.self.Bits,
+		Bits: b.self.Bits,
 	}
+	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
 	b.said, b.next = &beat, b.now+Time(b.beatPeriod())

@@ -187,7 +187,21 @@ func (r *repair) loses(p *peer) bool {
 	if mine == nil || theirs == nil {
 		return false
 	}
-	return cmp.Or(cmp.Compare(mine.Folded, theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+	return cmp.Or(cmp.Compare(r.foldedAlike(p), theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+}
+
+// foldedAlike are the tokens that this node had folded when it had closed what the
+// peer's last beat shows. While both train the newer beat has more, whatever chain it
+// is of, and what two chains differ in is often less. At rest, and where this node has
+// not closed as much, its own last beat has to do.
+func (r *repair) foldedAlike(p *peer) uint64 {
+	mine, theirs := r.beats.said, p.beat
+	if mine.Lag > 0 && theirs.Lag > 0 {
+		if n, known := r.chain.TokensAt(theirs.Closed); known {
+			return n
+		}
+	}
+	return mine.Folded
 }
 
 // believed reports whether a lead of the peer's base over what this node closed

@@ -331,6 +331,29 @@ func specLoses(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%+v: loses %v", c, got)
 		}
 	}
+	for _, c := range []struct {
+		mine, theirs uint8  // lags
+		closed       uint32 // by the peer
+		folded       uint64 // there, by the peer
+		want         bool
+	}{
+		{2, 2, 1, 1, false}, // as many as this node at that round
+		{2, 2, 1, 2, true},
+		{2, 2, 3, 3, false},
+		{2, 2, 3, 4, true},
+		{2, 2, 4, 4, true}, // this node has not closed it
+		{2, 2, 4, 3, false},
+		{0, 2, 1, 2, false},
+		{2, 0, 1, 2, false},
+	} {
+		a := newSide(t, parseChain(t, "0: 1 1 1"))
+		p := a.hears(wire.PeerID{1}, c.closed)
+		a.repair.beats.said.Lag, p.beat.Lag, p.beat.Folded = c.mine, c.theirs, c.folded
+		p.beat.Chain = a.repair.beats.said.Chain
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%+v: loses %v", c, got)
+		}
+	}
 }
 
 func specSpent(t *testing.T, s *spectest.Spec) {

@@ -343,8 +343,13 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 
 func specRepairEnds(t *testing.T, s *spectest.Spec) {
 	for name, end := range map[string]func(a *alone, q question){
-		"goes on":     func(a *alone, _ question) { a.wait(1000, 1) },
-		"is gone":     func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
+		"goes on": func(a *alone, _ question) { a.wait(1000, 1) },
+		"is gone": func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
+		"outruns it": func(a *alone, _ question) {
+			a.core.repair.sessions[0].uniting = true
+			a.core.peers.find(wire.PeerID{1}).beat = &wire.Beat{Closed: []uint32{0, a.core.cfg.WindowUnion + 1}}
+			a.wait(100, 1)
+		},
 		"is silent":   func(a *alone, _ question) { a.wait(11_000) },
 		"refuses":     func(a *alone, q question) { a.fails(q, wire.Refused) },
 		"is busy":     func(a *alone, q question) { a.fails(q, wire.Busy) },
