@@ -238,7 +238,8 @@ const agreeEveryMs = 100
 
 func (w *World) lookForAgreement() {
 	if w.oneChain() {
-		w.checks.agreed, w.checks.took = w.now, w.closed()-w.checks.rounds
+		closed := w.closed() // the chain that won may be the shorter one
+		w.checks.agreed, w.checks.took = w.now, closed-min(closed, w.checks.rounds)
 		return
 	}
 	w.after(agreeEveryMs, w.lookForAgreement)
