@@ -134,9 +134,10 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 // survives tells the beat of an earlier process whose later twin, with the same
 // key, has left or fallen silent: the earlier one is still at work, and must not
 // be taken for gone. A beat that is late, or recorded and sent again, shows less than
-// the peer has shown since.
+// the peer has shown since. So does that of a process that shook hands when its clock
+// was behind that of the process before: its start seems to be the earlier one.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {
-	gone := p.beat.State == wire.Leaving || p.silent
+	gone := p.beat.State == wire.Leaving || p.silent || p.unheard && beat.Incarnation == p.started
 	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.reached
 }
 

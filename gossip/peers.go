@@ -32,7 +32,8 @@ type peer struct {
 
 	// watchdog: connected, or first known to run, since, without a beat; not before,
 	// and the last pause.
-	asked            bool // for something but genesis: it runs
+	started          int64 // of the process that shook hands, unix ms
+	asked            bool  // for something but genesis: it runs
 	unheard          bool
 	unheardFrom      Time
 	reconnectAfter   Time

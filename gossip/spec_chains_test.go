@@ -356,6 +356,43 @@ func specLoses(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+func specUnheeded(t *testing.T, s *spectest.Spec) {
+	self := newSide(t, parseChain(t, "0: 1")).env.cfg.Self
+	three := []wire.PeerID{{1}, {2}, {3}}
+	for name, c := range map[string]struct {
+		standing []wire.PeerID
+		left     int // of the three
+		want     bool
+	}{
+		"two of three left": {three, 2, true},
+		"one of three left": {three, 1, false},
+		"it has folded":     {append([]wire.PeerID{self}, three...), 3, false},
+		"strangers left":    {three[2:], 2, false},
+		"half of two left":  {three[:2], 1, false},
+	} {
+		chain := parseChain(t, "0: 1")
+		chain.standing = map[wire.PeerID]bool{self: false}
+		for _, id := range c.standing {
+			chain.standing[id] = true
+		}
+		a := newSide(t, chain)
+		for i, id := range three {
+			p := a.hears(id, 1)
+			p.beat.Folded = 0
+			if p.same = i >= c.left; !p.same {
+				p.apart = int(s.Number(t, "beats", "unequal"))
+			}
+		}
+		if got := a.repair.unheeded(); got != c.want {
+			t.Errorf("%s: unheeded %v", name, got)
+		}
+		p := a.env.peers.find(wire.PeerID{1})
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%s: loses %v to one with less", name, got)
+		}
+	}
+}
+
 func specSpent(t *testing.T, s *spectest.Spec) {
 	for _, c := range []struct {
 		repairs string // with the peer: in vain, fruitful, ended before U-13

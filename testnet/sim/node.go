@@ -31,9 +31,10 @@ type Node struct {
 	w        *World
 	spec     NodeSpec
 	index    int
-	keyOnly  bool // what the key signed before its disk was lost is not known yet
-	wiped    bool // its disk was lost, once or more
-	founder  bool // its link names nobody: it trains from genesis
+	keyOnly  bool  // what the key signed before its disk was lost is not known yet
+	wiped    bool  // its disk was lost, once or more
+	started  int64 // by its own clock
+	founder  bool  // its link names nobody: it trains from genesis
 	key      ed25519.PrivateKey
 	id       wire.PeerID
 	disk     *disk
@@ -155,6 +156,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	for p := range saved {
 		tips[p] = saved[p].Tip
 	}
+	n.started = n.clock()
 	n.machine = core.New(n.config(), tips)
 	n.trainer = newQuadratic(w.s.Seed, uint64(n.index), n.life)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.theta, tips, n.ownPayload)
@@ -179,7 +181,7 @@ func (n *Node) config() core.Config {
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.clock(), BeatMinMs: w.s.BeatMs,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
@@ -198,7 +200,7 @@ func (n *Node) config() core.Config {
 func (n *Node) introduce() {
 	n.said = hello.Record{
 		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.life), Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)},
+		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)}, StartedMs: n.started,
 	}
 	if n.spec.Observer {
 		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""
