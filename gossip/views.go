@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"slices"
 
 	"atoll/gossip/hello"
@@ -21,6 +22,21 @@ type PeerView struct {
 	Repairing      bool    // a repair with it is under way
 	BytesPerSecond float64 // measured of what it sent, before the first its guess
 	Refused        string  // why it was marked as breaking the protocol, "" if it was not
+}
+
+// Contacts returns at most so many addresses by which a later process may find the run
+// again: those of connected peers first, then of those last heard. Who is only heard of
+// may be the only one left when that process starts.
+func (c *Core) Contacts(most int) []string {
+	known := slices.DeleteFunc(slices.Clone(c.peers.list), func(p *peer) bool { return p.refused != "" })
+	slices.SortStableFunc(known, func(p, q *peer) int {
+		return cmp.Or(cmp.Compare(boolRank(q.connected), boolRank(p.connected)), cmp.Compare(q.heard, p.heard))
+	})
+	var addrs []string
+	for _, p := range known {
+		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), most-len(addrs))]...)
+	}
+	return addrs
 }
 
 // Peers returns all peers known, sorted by id.

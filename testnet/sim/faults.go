@@ -93,17 +93,26 @@ func (n *Node) crash() bool {
 		return false
 	}
 	n.settleBook()
-	for _, p := range n.links { // its contacts.json
-		if !slices.Contains(n.contacts, p.index) {
-			n.contacts = append(n.contacts, p.index)
-		}
-	}
+	n.remember()
 	n.paused, n.asleep = 0, nil
 	n.stop()
 	n.life++
 	n.gone = n.left // it was on its way out, and does not come back
 	n.disk.crash()
 	return true
+}
+
+// maxContacts is how many addresses a node remembers, as package node has it.
+const maxContacts = 32
+
+// remember is its contacts.json.
+func (n *Node) remember() {
+	for _, addr := range n.machine.Gossip().Contacts(maxContacts) {
+		i := indexOf(addr)
+		if i >= 0 && i < len(n.w.nodes) && !slices.Contains(n.contacts, i) {
+			n.contacts = append(n.contacts, i)
+		}
+	}
 }
 
 // restart boots a crashed node from its disk.
