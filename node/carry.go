@@ -173,8 +173,7 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 	}
 	res, err := n.tips.fold(ctx, w)
 	if err == nil {
-		n.check("record rounds", n.store.PutRounds(w.Fragment, w.Start+1, res.rounds))
-		n.check("drop rounds", n.store.TruncateRounds(w.Fragment, res.tip.Round))
+		n.keepRounds(w.Fragment, span{w.Start + 1, res.rounds})
 	}
 	return res, err
 }
@@ -325,6 +324,7 @@ func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) (left le
 	}
 	n.tips.restart(tips)
 	n.tips.epoch++
+	clear(n.unrecorded)
 	return left, nil
 }
 

@@ -34,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(),
+		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(), unrecorded: unrecorded{},
 	}
 	n.twins.self, n.twins.began = n.started.UnixMilli(), n.clock.now()
 	return n

@@ -23,6 +23,7 @@ type disk struct {
 	bases    []map[uint32]*outer.Tip // as in memory
 	written  []map[uint32]bool       // which of them are on disk
 	rounds   []map[uint32]outer.Link
+	missed   []map[uint32]outer.Link // in memory: what rounds should hold, and did not take
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
 	undo     []func() // takes back what was not committed, newest last
@@ -55,6 +56,7 @@ func newDisk(fragments int) *disk {
 		d.bases = append(d.bases, map[uint32]*outer.Tip{})
 		d.written = append(d.written, map[uint32]bool{})
 		d.rounds = append(d.rounds, map[uint32]outer.Link{})
+		d.missed = append(d.missed, map[uint32]outer.Link{})
 	}
 	return d
 }
@@ -192,8 +194,17 @@ func (d *disk) keepRound(p int, tip *outer.Tip, folded []outer.ID) {
 
 func (d *disk) setRound(p int, l outer.Link) {
 	if d.full {
-		return // reported, and computed again after a restart
+		d.missed[p][l.Round] = l // until there is room, or a restart folds it again
+		return
 	}
+	for _, r := range slices.Sorted(maps.Keys(d.missed[p])) {
+		d.putRound(p, d.missed[p][r])
+	}
+	clear(d.missed[p])
+	d.putRound(p, l)
+}
+
+func (d *disk) putRound(p int, l outer.Link) {
 	old, had := d.rounds[p][l.Round]
 	d.rounds[p][l.Round] = l
 	d.undo = append(d.undo, func() { d.putBack(p, l.Round, old, had) })
@@ -236,6 +247,7 @@ func (d *disk) install(tips []*outer.Tip, history [][]outer.Link) bool {
 		}
 		d.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 		d.written[p] = map[uint32]bool{tip.Round: true}
+		clear(d.missed[p])
 	}
 	d.commit()
 	return true
@@ -250,6 +262,7 @@ func (d *disk) crash() {
 	d.undo = nil
 	for p := range d.bases {
 		maps.DeleteFunc(d.bases[p], func(r uint32, _ *outer.Tip) bool { return !d.written[p][r] })
+		clear(d.missed[p])
 	}
 }
 
