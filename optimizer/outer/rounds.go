@@ -52,6 +52,7 @@ type fragment struct {
 	jobs    uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
+	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
 	drafting bool   // a draft was asked for and is not yet durable
@@ -60,7 +61,7 @@ type fragment struct {
 	own      []ownRound
 	common   uint32 // the last round up to which others are known to have folded the same
 	left     uint32 // up to here, the chain left last differs from that of the tip
-	called   answerers
+	called   called
 	memo     fragmentMemo
 }
 
@@ -115,8 +116,9 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}, late: lateness{self: self}}
 	for i, t := range tips {
 		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
-		f.since = i * p.H / p.Fragments
 		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
+		f.since = i * p.H / p.Fragments
+		f.opened = f.since
 		m.frags = append(m.frags, f)
 	}
 	return m
@@ -126,7 +128,7 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 func (f *fragment) reset(t *Tip, links []Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
-	f.folding, f.dirty, f.target = nil, 0, 0
+	f.folding, f.dirty, f.target, f.opened = nil, 0, 0, 0
 	f.check, f.reload = 0, false
 	for r := range f.rounds {
 		if r <= f.base {
