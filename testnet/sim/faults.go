@@ -23,7 +23,8 @@ func (w *World) disturb(f Fault) bool {
 		w.link = f.Link
 		return true
 	case Join:
-		if len(w.nodes) >= maxNodes || len(w.alive()) == 0 {
+		stays := func(n *Node) bool { return n.up && !n.left } // a link names who does
+		if len(w.nodes) >= maxNodes || !slices.ContainsFunc(w.nodes, stays) {
 			return false
 		}
 		w.join(f.Spec)
