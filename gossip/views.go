@@ -67,6 +67,12 @@ func (c *Core) Beats(f func(id wire.PeerID, b *wire.Beat)) {
 	}
 }
 
+// Closed reports whether more than half of the live peers with standing say that they
+// closed a round of a fragment, or one of them where they are few.
+func (c *Core) Closed(fragment int, round uint32) bool {
+	return c.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })
+}
+
 // Known is the number of peers known, connected or only heard of.
 func (c *Core) Known() int { return len(c.peers.list) }
 

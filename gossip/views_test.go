@@ -31,3 +31,18 @@ func TestContacts(t *testing.T) {
 		}
 	}
 }
+
+// A round is closed elsewhere when most of those with standing say so.
+func TestClosedElsewhere(t *testing.T) {
+	a := specAlone()
+	a.chain.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+	for id, closed := range map[byte]uint32{1: 5, 2: 7, 3: 4, 4: 90} {
+		a.up(id)
+		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
+	}
+	for round, want := range map[uint32]bool{4: true, 5: true, 6: false, 7: false, 90: false} {
+		if got := a.core.Closed(0, round); got != want {
+			t.Errorf("round %d: closed elsewhere %v", round, got)
+		}
+	}
+}

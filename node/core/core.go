@@ -139,6 +139,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
+	m.rounds.SetElsewhere(m.gossip.Closed)
 	m.askMarks()
 	return m
 }

@@ -26,7 +26,9 @@ type Rounds struct {
 	hold    bool // publish nothing
 	flush   bool // publish whatever is unpublished, H or not
 	roster  int  // counts the changes of live
-	barred  map[Author]bool
+
+	elsewhere func(fragment int, rnd uint32) bool // see SetElsewhere
+	barred    map[Author]bool
 }
 
 // fragment is the round state of one fragment.
@@ -169,6 +171,10 @@ func (m *Rounds) SetLive(live []Author) {
 	m.roster++
 	m.late.forgetAllBut(m.isLive)
 }
+
+// SetElsewhere says how to ask whether most peers have closed a round. Local
+// knowledge: a round that they closed is not too early for this node's clock.
+func (m *Rounds) SetElsewhere(closed func(fragment int, rnd uint32) bool) { m.elsewhere = closed }
 
 // SetIdle names the live learners that say they have nothing to publish: no
 // round waits for them, nor counts them in its quorum.

@@ -28,7 +28,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if f.last().ended() {
 		return false
 	}
-	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
+	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs && !m.closedElsewhere(f.index, open) {
 		return false
 	}
 	if f.target >= open || f.rounds[open+1].held() > 0 {
@@ -38,6 +38,12 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 		return false
 	}
 	return m.answered(f, open) || m.graceOver(now, f, open)
+}
+
+// closedElsewhere says whether most peers have closed a round: where this node's clock
+// is behind it would else train on alone, on tips that the others have left.
+func (m *Rounds) closedElsewhere(fragment int, rnd uint32) bool {
+	return m.elsewhere != nil && m.elsewhere(fragment, rnd)
 }
 
 // answered says whether every live learner expected to answer has its delta

@@ -162,6 +162,14 @@ func specMinRound(t *testing.T, _ *spectest.Spec) {
 	if r.pass(1); r.m.Closed(0) != 9 {
 		t.Errorf("closed %d after 500 ms", r.m.Closed(0))
 	}
+
+	// Peers that say so make round 10 not too early, and 11 is.
+	r.m.SetElsewhere(func(f int, round uint32) bool { return f == 0 && round <= 10 })
+	r.take(1, 10)
+	r.take(1, 11)
+	if r.pass(r.p.GraceMaxMs - 500); r.m.Closed(0) != 10 {
+		t.Errorf("closed %d, peers closed 10", r.m.Closed(0))
+	}
 }
 
 func specNextCloses(t *testing.T, _ *spectest.Spec) {
