@@ -134,9 +134,20 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.contributes(a.Fold)
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
+	n.book.back[a.Fragment] += n.tokensOf(a.Returned)
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a)
+}
+
+// tokensOf are those of own deltas.
+func (n *Node) tokensOf(seqs []uint64) (tokens uint64) {
+	for _, o := range n.disk.own {
+		if slices.Contains(seqs, o.seq) {
+			tokens += n.w.checks.ledger[o.id].Tokens
+		}
+	}
+	return tokens
 }
 
 // fold carries out a WantFold from the kept bases, beside training.

@@ -231,9 +231,10 @@ func (n *Node) checkBook(p int, folded uint64) {
 	if n.up {
 		discarded += n.learner.Account(p).Discarded.Tokens
 	}
-	if b.rebased && spent > b.trained && spent <= b.trained+discarded {
+	if b.rebased && spent > b.trained && spent <= b.trained+discarded+b.back[p] {
 		// It could not know the fate of deltas older than the history that came
-		// with the tips, and gave them up; they were folded all the same.
+		// with the tips, and gave them up; they were folded all the same. Or what was
+		// final and unfolded on a chain that it left was folded on the one it took.
 		n.w.counts.GivenUpAndFolded += spent - b.trained
 	} else if spent > b.trained || spent < b.trained && n.up && !b.rebased {
 		n.broken("account", "fragment %d: trained %d tokens, accounted for %d: %d folded, %d lost, %d discarded before, account %+v",
