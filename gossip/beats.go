@@ -163,7 +163,7 @@ func (b *beats) compare(p *peer) {
 		p.apart++
 		return
 	}
-	p.apart = 0
+	p.apart, p.equal = 0, rounds
 	p.unequal, p.repairPauseMs = 0, 0
 	for f, r := range rounds {
 		b.common[f] = max(b.common[f], r)

@@ -116,6 +116,31 @@ func (c *Core) Lacking(now Time) (id wire.PeerID, any bool) {
 // chain that this node had then: what both fold since may differ.
 func (c *Core) Common() []uint32 { return slices.Clone(c.common) }
 
+// CommonWith is Common as far as is known of the chain of one peer: up to where it
+// showed that of this node, or else those did that show another now. Who shows the
+// same chain as this node still, and leaves it with it, had no part in the other one.
+func (c *Core) CommonWith(id wire.PeerID) []uint32 {
+	if p := c.peers.find(id); p != nil && p.equal != nil {
+		return slices.Clone(p.equal)
+	}
+	var common []uint32
+	for _, p := range c.peers.list {
+		switch {
+		case p.equal == nil || !p.left():
+		case common == nil:
+			common = slices.Clone(p.equal)
+		default:
+			for f, r := range p.equal {
+				common[f] = min(common[f], r)
+			}
+		}
+	}
+	if common == nil {
+		return c.Common()
+	}
+	return common
+}
+
 // OtherStates returns, sorted by id, the live peers whose newest beat shows the
 // same chain as this node has and another state: memory corruption or a bug,
 // here or there. Peers marked as breaking the protocol are not looked at.

@@ -46,3 +46,29 @@ func TestClosedElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// What two chains have in common is what those of the other one have shown: not what
+// a peer shows that left with this node, nor what it shows now.
+func TestCommonWith(t *testing.T) {
+	a := specAlone()
+	show := func(id byte, closed uint32, same bool) {
+		a.core.peers.find(wire.PeerID{id}).equal = []uint32{closed}
+		a.core.peers.find(wire.PeerID{id}).apart = map[bool]int{false: beatsToRepair}[same]
+	}
+	for id := range byte(5) {
+		a.up(id + 1)
+	}
+	a.core.common = []uint32{9}
+	common := func(id byte) uint32 { return a.core.CommonWith(wire.PeerID{id})[0] }
+	if got := common(1); got != 9 {
+		t.Errorf("%d in common with one that showed nothing, 9 with all", got)
+	}
+	show(1, 4, false)
+	show(2, 9, true)
+	show(3, 6, false)
+	for id, want := range map[byte]uint32{1: 4, 2: 9, 3: 6, 4: 4, 77: 4} {
+		if got := common(id); got != want {
+			t.Errorf("%d in common with peer %d, want %d", got, id, want)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (n *Node) carry(e core.Effect) {
 	case core.StoreEvidence:
 		n.later(diskMs, func() { n.disk.putEvidence(e.Evidence) })
 	case core.InstallTips:
-		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+		n.later(diskMs+foldMs, func() { n.install(e) })
 	case core.RaiseMark:
 		n.disk.raiseMark(e.Fragment, e.Round)
 	case core.MarksKnown:

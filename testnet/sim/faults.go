@@ -95,12 +95,20 @@ func (n *Node) crash() bool {
 	}
 	n.settleBook()
 	n.remember()
+	n.keepCommon()
 	n.paused, n.asleep = 0, nil
 	n.stop()
 	n.life++
 	n.gone = n.left // it was on its way out, and does not come back
 	n.disk.crash()
 	return true
+}
+
+// keepCommon has the disk know what others are known to have folded as well.
+func (n *Node) keepCommon() {
+	if !n.disk.full {
+		copy(n.disk.common, n.machine.Gossip().Common())
+	}
 }
 
 // maxContacts is how many addresses a node remembers, as package node has it.

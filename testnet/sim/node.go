@@ -78,7 +78,7 @@ type Node struct {
 
 	ticks       int
 	contributed Time   // when a delta of this life was first folded here
-	ownBefore   int    // own deltas of earlier lives
+	firstSeq    uint64 // own deltas below it are of earlier lives
 	late        uint64 // deltas that came late, in lives that ended
 	idle        Time   // in which it stood still though the tokens of the budget were never made
 	liar        *liar  // nil for an honest node
@@ -149,7 +149,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
-	n.refused, n.contributed, n.ownBefore = map[int]bool{}, 0, len(n.disk.own)
+	n.refused, n.contributed, n.firstSeq = map[int]bool{}, 0, n.disk.nextSeq()
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
 	n.heard = map[wire.Digest]bool{}
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
@@ -182,7 +182,7 @@ func (n *Node) config() core.Config {
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
