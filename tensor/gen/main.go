@@ -38,6 +38,8 @@ func generate(dir string) error {
 		{"pack", emitPack, emitNEONPack},
 		{"vector", emitVector, emitNEONVector},
 		{"peak", emitPeak, emitNEONPeak},
+		{"wide", emitWide, emitNEONWide},
+		{"quant", emitQuant, emitNEONQuant},
 	}
 	for _, g := range groups {
 		base := filepath.Join(dir, g.name)
