@@ -31,6 +31,7 @@ type scratch struct {
 	buf     []byte   // backs streams
 	streams [][]byte // raw streams of the current segment
 	floats  []float32
+	last    lastBlock
 	packer  *huff0.Scratch
 	reader  *huff0.Scratch
 }
@@ -42,18 +43,20 @@ func newScratch() *scratch {
 	}
 }
 
-// divide makes s.streams the first n streams of the given sizes.
-func (s *scratch) divide(sizes [maxStreams]int, n int) {
-	total := 0
-	for _, size := range sizes[:n] {
-		total += size
-	}
-	if cap(s.buf) < total {
+// divide makes s.streams those of a segment of n values: in memory, or where that is nil in
+// memory of its own.
+func (s *scratch) divide(memory []byte, k Kind, n int) {
+	total := rawSegment(k, n)
+	if memory == nil && cap(s.buf) < total {
 		s.buf = make([]byte, total)
 	}
+	rest := memory
+	if memory == nil {
+		rest = s.buf[:total]
+	}
 	s.streams = s.streams[:0]
-	rest := s.buf[:total]
-	for _, size := range sizes[:n] {
+	sizes, streams := k.layout(n)
+	for _, size := range sizes[:streams] {
 		s.streams = append(s.streams, rest[:size:size])
 		rest = rest[size:]
 	}
@@ -67,14 +70,20 @@ func (s *scratch) values(n int) []float32 {
 	return s.floats[:n]
 }
 
-// maxSegment is the largest encoding in bytes of a segment of n values.
-func maxSegment(k Kind, n int) int {
+// rawSegment is the length in bytes of all streams of a segment of n values.
+func rawSegment(k Kind, n int) int {
 	sizes, streams := k.layout(n)
-	size := streams // a mode byte each
+	size := 0
 	for _, raw := range sizes[:streams] {
 		size += raw
 	}
 	return size
+}
+
+// maxSegment is the largest encoding in bytes of a segment of n values.
+func maxSegment(k Kind, n int) int {
+	_, streams := k.layout(n)
+	return streams + rawSegment(k, n) // a mode byte each
 }
 
 // appendChunk appends raw, which is not empty, in the shortest mode.
