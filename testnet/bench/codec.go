@@ -16,7 +16,7 @@ type Codec struct {
 	BytesPerParam float64 `json:"bytes_per_param"`
 	EncodePerS    float64 `json:"encode_gparam_per_s"`
 	EncodeSpread  float64 `json:"encode_spread"`
-	DecodePerS    float64 `json:"decode_add_gparam_per_s"` // decoded and added to a sum
+	DecodePerS    float64 `json:"decode_add_gparam_per_s"` // decoded, weighted and added to a sum in float64, as a fold does
 	DecodeSpread  float64 `json:"decode_add_spread"`
 }
 
@@ -54,11 +54,11 @@ func measureCodec(ctx context.Context, m Meter, k codec.Kind, v []float32) (Code
 	if err != nil {
 		return Codec{}, err
 	}
-	values, sum := make([]float32, len(v)), make([]float32, len(v))
+	sum := make([]float64, len(v))
 	decode, err := m.repeat(ctx, func() error {
-		err := codec.Decode(payload, len(values), values)
-		tensor.Add(values, sum)
-		return err
+		return codec.Walk(payload, len(v), func(at int, values []float32) {
+			tensor.AxpyWide(0.5, values, sum[at:at+len(values)])
+		})
 	})
 	giga := float64(len(v)) / 1e9
 	return Codec{
