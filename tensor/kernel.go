@@ -49,7 +49,8 @@ type kernel struct {
 	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
 	unpack8 func(x *Block, codes *Codes8, scale float32) (zero bool)
 
-	peak *peakLoop // nil where there is none; see MultiplyAdds
+	huff *huffLoops // nil where there are none; see HasHuff
+	peak *peakLoop  // nil where there is none; see MultiplyAdds
 }
 
 // plain is the judge of the other kernels.

@@ -34,6 +34,7 @@ type scratch struct {
 	last    lastBlock
 	packer  *huff0.Scratch
 	reader  *huff0.Scratch
+	fast    fastTable
 }
 
 func newScratch() *scratch {
@@ -92,7 +93,7 @@ func (s *scratch) appendChunk(dst, raw []byte) []byte {
 		return append(dst, modeRun, raw[0])
 	}
 	if len(raw) >= minHuff {
-		packed, _, err := huff0.Compress4X(raw, s.packer)
+		packed, err := s.compress(raw)
 		if n := len(packed); err == nil && huffHeader+n < 1+len(raw) {
 			dst = append(dst, modeHuff0, byte(n), byte(n>>8), byte(n>>16))
 			return append(dst, packed...)
@@ -148,6 +149,9 @@ func (s *scratch) readHuff0(b, raw []byte) (rest []byte, err error) {
 	_, parts, err := huff0.ReadTable(b[:n], s.reader)
 	if err != nil {
 		return nil, fmt.Errorf("huffman table: %w", err)
+	}
+	if s.fast.decompress(raw, b[:n]) {
+		return b[n:], nil
 	}
 	if _, err = s.reader.Decoder().Decompress4X(raw[:0:len(raw)], parts); err != nil {
 		return nil, fmt.Errorf("huffman data: %w", err)
