@@ -1,5 +1,10 @@
 package tensor
 
+import (
+	"runtime"
+	"unsafe"
+)
+
 // The loops of the Huffman coder of package codec, which says what the codes are. Only amd64 has
 // them: elsewhere, and for the plain kernel, the codec's library does the whole work.
 
@@ -17,15 +22,15 @@ type HuffCode = [2]uint32
 // in the low byte, and the symbol, in the high byte.
 type HuffTable = [1 << HuffBits]uint16
 
-// HuffState is how far four streams were read, backwards. Of each, in the first four, it has the bits
+// HuffState is how far eight streams were read, backwards. Of each, in the first half, it has the bits
 // that come next, at the top of a word, behind them a one and then zeros: as many as bits were used
-// of the 8 bytes of the source from a place on; and in the last four these places.
-type HuffState = [8]uint64
+// of the 8 bytes of the source from a place on; and in the second half these places.
+type HuffState = [16]uint64
 
 // huffLoops are the loops of a kernel.
 type huffLoops struct {
 	encode func(dst, src *byte, runs int, codes *[256]HuffCode, bits, used uint64) (rest, left uint64, n int)
-	decode func(dst *byte, quarter int, src *byte, table *HuffTable, state *HuffState, runs int)
+	decode func(dst *byte, quarter, apart int, src *byte, tables *[2]HuffTable, state *HuffState, runs int)
 }
 
 // HasHuff reports whether the kernel in use has the loops below.
@@ -57,12 +62,15 @@ func HuffEncode(dst, src []byte, codes *[256]HuffCode) int {
 	}
 }
 
-// HuffDecode decodes HuffRun symbols of each of four streams of src, runs times, to dst and every quarter
-// bytes behind it. Each stream must have 7 bytes in src before its place for each run.
-func HuffDecode(dst []byte, quarter int, src []byte, table *HuffTable, state *HuffState, runs int) {
-	_ = dst[3*quarter+runs*HuffRun-1]
-	for _, at := range state[4:] {
+// HuffDecode decodes HuffRun symbols, runs times, of each of eight streams of src: of four to a and every
+// quarter bytes behind it, of four to b likewise, each four with a table of their own. Each stream must have
+// 7 bytes in src before its place for each run.
+func HuffDecode(a, b []byte, quarter int, src []byte, tables *[2]HuffTable, state *HuffState, runs int) {
+	_, _ = a[3*quarter+runs*HuffRun-1], b[3*quarter+runs*HuffRun-1]
+	for _, at := range state[8:] {
 		_ = src[int(at)-7*runs : at+8]
 	}
-	use.huff.decode(&dst[0], quarter, &src[0], table, state, runs)
+	apart := int(uintptr(unsafe.Pointer(&b[0])) - uintptr(unsafe.Pointer(&a[0])))
+	use.huff.decode(&a[0], quarter, apart, &src[0], tables, state, runs)
+	runtime.KeepAlive(b)
 }

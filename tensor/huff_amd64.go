@@ -11,8 +11,8 @@ package tensor
 //go:noescape
 func huffEncodeBMI2(dst *byte, src *byte, runs int, codes *[256][2]uint32, bits uint64, used uint64) (rest uint64, left uint64, n int)
 
-// huffDecodeBMI2 decodes 5*runs bytes of each of 4 streams, to dst and every quarter bytes behind it. runs
-// must be positive.
+// huffDecodeBMI2 decodes 5*runs bytes of each of 8 streams: four to dst and every quarter bytes behind it, four
+// likewise to apart bytes behind it. runs must be positive.
 //
 //go:noescape
-func huffDecodeBMI2(dst *byte, quarter int, src *byte, table *[2048]uint16, state *[8]uint64, runs int)
+func huffDecodeBMI2(dst *byte, quarter int, apart int, src *byte, tables *[2][2048]uint16, state *[16]uint64, runs int)

@@ -57,167 +57,373 @@ runs:
 	MOVQ    AX, n+64(FP)
 	RET
 
-// func huffDecodeBMI2(dst *byte, quarter int, src *byte, table *[2048]uint16, state *[8]uint64, runs int)
+// func huffDecodeBMI2(dst *byte, quarter int, apart int, src *byte, tables *[2][2048]uint16, state *[16]uint64, runs int)
 // Requires: BMI, BMI2
-TEXT ·huffDecodeBMI2(SB), NOSPLIT, $0-48
+TEXT ·huffDecodeBMI2(SB), NOSPLIT, $8-56
 	MOVQ dst+0(FP), AX
-	MOVQ quarter+8(FP), CX
-	LEAQ (CX)(CX*2), DX
-	MOVQ src+16(FP), BX
-	MOVQ table+24(FP), SI
-	MOVQ state+32(FP), DI
-	MOVQ $0x00000035, R8
-	MOVQ (DI), R9
-	MOVQ 8(DI), R10
-	MOVQ 16(DI), R11
-	MOVQ 24(DI), R12
+	MOVQ apart+16(FP), CX
+	MOVQ quarter+8(FP), DX
+	ADDQ AX, CX
+	LEAQ (DX)(DX*2), BX
+	MOVQ tables+32(FP), SI
+	MOVQ state+40(FP), DI
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), R13
+	MOVQ 48(DI), R14
+	MOVQ 56(DI), R15
 
 runs:
-	SHRXQ   R8, R9, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R9, R9
-	SHRL    $0x08, R13
-	MOVB    R13, (AX)
-	SHRXQ   R8, R10, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R10, R10
-	SHRL    $0x08, R13
-	MOVB    R13, (AX)(CX*1)
-	SHRXQ   R8, R11, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R11, R11
-	SHRL    $0x08, R13
-	MOVB    R13, (AX)(CX*2)
-	SHRXQ   R8, R12, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R12, R12
-	SHRL    $0x08, R13
-	MOVB    R13, (AX)(DX*1)
-	SHRXQ   R8, R9, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R9, R9
-	SHRL    $0x08, R13
-	MOVB    R13, 1(AX)
-	SHRXQ   R8, R10, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R10, R10
-	SHRL    $0x08, R13
-	MOVB    R13, 1(AX)(CX*1)
-	SHRXQ   R8, R11, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R11, R11
-	SHRL    $0x08, R13
-	MOVB    R13, 1(AX)(CX*2)
-	SHRXQ   R8, R12, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R12, R12
-	SHRL    $0x08, R13
-	MOVB    R13, 1(AX)(DX*1)
-	SHRXQ   R8, R9, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R9, R9
-	SHRL    $0x08, R13
-	MOVB    R13, 2(AX)
-	SHRXQ   R8, R10, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R10, R10
-	SHRL    $0x08, R13
-	MOVB    R13, 2(AX)(CX*1)
-	SHRXQ   R8, R11, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R11, R11
-	SHRL    $0x08, R13
-	MOVB    R13, 2(AX)(CX*2)
-	SHRXQ   R8, R12, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R12, R12
-	SHRL    $0x08, R13
-	MOVB    R13, 2(AX)(DX*1)
-	SHRXQ   R8, R9, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R9, R9
-	SHRL    $0x08, R13
-	MOVB    R13, 3(AX)
-	SHRXQ   R8, R10, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R10, R10
-	SHRL    $0x08, R13
-	MOVB    R13, 3(AX)(CX*1)
-	SHRXQ   R8, R11, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R11, R11
-	SHRL    $0x08, R13
-	MOVB    R13, 3(AX)(CX*2)
-	SHRXQ   R8, R12, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R12, R12
-	SHRL    $0x08, R13
-	MOVB    R13, 3(AX)(DX*1)
-	SHRXQ   R8, R9, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R9, R9
-	SHRL    $0x08, R13
-	MOVB    R13, 4(AX)
-	SHRXQ   R8, R10, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R10, R10
-	SHRL    $0x08, R13
-	MOVB    R13, 4(AX)(CX*1)
-	SHRXQ   R8, R11, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R11, R11
-	SHRL    $0x08, R13
-	MOVB    R13, 4(AX)(CX*2)
-	SHRXQ   R8, R12, R13
-	MOVWLZX (SI)(R13*2), R13
-	SHLXQ   R13, R12, R12
-	SHRL    $0x08, R13
-	MOVB    R13, 4(AX)(DX*1)
+	MOVQ    R8, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R8, R8
+	SHRL    $0x08, DI
+	MOVB    DI, (AX)
+	MOVQ    R9, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R9, R9
+	SHRL    $0x08, DI
+	MOVB    DI, (AX)(DX*1)
+	MOVQ    R10, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R10, R10
+	SHRL    $0x08, DI
+	MOVB    DI, (AX)(DX*2)
+	MOVQ    R11, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R11, R11
+	SHRL    $0x08, DI
+	MOVB    DI, (AX)(BX*1)
+	MOVQ    R12, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R12, R12
+	SHRL    $0x08, DI
+	MOVB    DI, (CX)
+	MOVQ    R13, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R13, R13
+	SHRL    $0x08, DI
+	MOVB    DI, (CX)(DX*1)
+	MOVQ    R14, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R14, R14
+	SHRL    $0x08, DI
+	MOVB    DI, (CX)(DX*2)
+	MOVQ    R15, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R15, R15
+	SHRL    $0x08, DI
+	MOVB    DI, (CX)(BX*1)
+	MOVQ    R8, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R8, R8
+	SHRL    $0x08, DI
+	MOVB    DI, 1(AX)
+	MOVQ    R9, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R9, R9
+	SHRL    $0x08, DI
+	MOVB    DI, 1(AX)(DX*1)
+	MOVQ    R10, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R10, R10
+	SHRL    $0x08, DI
+	MOVB    DI, 1(AX)(DX*2)
+	MOVQ    R11, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R11, R11
+	SHRL    $0x08, DI
+	MOVB    DI, 1(AX)(BX*1)
+	MOVQ    R12, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R12, R12
+	SHRL    $0x08, DI
+	MOVB    DI, 1(CX)
+	MOVQ    R13, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R13, R13
+	SHRL    $0x08, DI
+	MOVB    DI, 1(CX)(DX*1)
+	MOVQ    R14, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R14, R14
+	SHRL    $0x08, DI
+	MOVB    DI, 1(CX)(DX*2)
+	MOVQ    R15, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R15, R15
+	SHRL    $0x08, DI
+	MOVB    DI, 1(CX)(BX*1)
+	MOVQ    R8, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R8, R8
+	SHRL    $0x08, DI
+	MOVB    DI, 2(AX)
+	MOVQ    R9, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R9, R9
+	SHRL    $0x08, DI
+	MOVB    DI, 2(AX)(DX*1)
+	MOVQ    R10, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R10, R10
+	SHRL    $0x08, DI
+	MOVB    DI, 2(AX)(DX*2)
+	MOVQ    R11, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R11, R11
+	SHRL    $0x08, DI
+	MOVB    DI, 2(AX)(BX*1)
+	MOVQ    R12, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R12, R12
+	SHRL    $0x08, DI
+	MOVB    DI, 2(CX)
+	MOVQ    R13, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R13, R13
+	SHRL    $0x08, DI
+	MOVB    DI, 2(CX)(DX*1)
+	MOVQ    R14, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R14, R14
+	SHRL    $0x08, DI
+	MOVB    DI, 2(CX)(DX*2)
+	MOVQ    R15, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R15, R15
+	SHRL    $0x08, DI
+	MOVB    DI, 2(CX)(BX*1)
+	MOVQ    R8, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R8, R8
+	SHRL    $0x08, DI
+	MOVB    DI, 3(AX)
+	MOVQ    R9, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R9, R9
+	SHRL    $0x08, DI
+	MOVB    DI, 3(AX)(DX*1)
+	MOVQ    R10, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R10, R10
+	SHRL    $0x08, DI
+	MOVB    DI, 3(AX)(DX*2)
+	MOVQ    R11, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R11, R11
+	SHRL    $0x08, DI
+	MOVB    DI, 3(AX)(BX*1)
+	MOVQ    R12, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R12, R12
+	SHRL    $0x08, DI
+	MOVB    DI, 3(CX)
+	MOVQ    R13, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R13, R13
+	SHRL    $0x08, DI
+	MOVB    DI, 3(CX)(DX*1)
+	MOVQ    R14, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R14, R14
+	SHRL    $0x08, DI
+	MOVB    DI, 3(CX)(DX*2)
+	MOVQ    R15, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R15, R15
+	SHRL    $0x08, DI
+	MOVB    DI, 3(CX)(BX*1)
+	MOVQ    R8, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R8, R8
+	SHRL    $0x08, DI
+	MOVB    DI, 4(AX)
+	MOVQ    R9, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R9, R9
+	SHRL    $0x08, DI
+	MOVB    DI, 4(AX)(DX*1)
+	MOVQ    R10, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R10, R10
+	SHRL    $0x08, DI
+	MOVB    DI, 4(AX)(DX*2)
+	MOVQ    R11, DI
+	SHRQ    $0x35, DI
+	MOVWLZX (SI)(DI*2), DI
+	SHLXQ   DI, R11, R11
+	SHRL    $0x08, DI
+	MOVB    DI, 4(AX)(BX*1)
+	MOVQ    R12, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R12, R12
+	SHRL    $0x08, DI
+	MOVB    DI, 4(CX)
+	MOVQ    R13, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R13, R13
+	SHRL    $0x08, DI
+	MOVB    DI, 4(CX)(DX*1)
+	MOVQ    R14, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R14, R14
+	SHRL    $0x08, DI
+	MOVB    DI, 4(CX)(DX*2)
+	MOVQ    R15, DI
+	SHRQ    $0x35, DI
+	MOVWLZX 4096(SI)(DI*2), DI
+	SHLXQ   DI, R15, R15
+	SHRL    $0x08, DI
+	MOVB    DI, 4(CX)(BX*1)
 	ADDQ    $0x05, AX
-	TZCNTQ  R9, R13
-	MOVQ    R13, R9
+	ADDQ    $0x05, CX
+	TZCNTQ  R8, BP
+	MOVQ    BP, R8
+	SHRQ    $0x03, R8
+	NEGQ    R8
+	MOVQ    state+40(FP), DI
+	ADDQ    64(DI), R8
+	MOVQ    R8, 64(DI)
+	ADDQ    src+24(FP), R8
+	MOVQ    (R8), R8
+	ORQ     $0x01, R8
+	ANDL    $0x07, BP
+	SHLXQ   BP, R8, R8
+	TZCNTQ  R9, BP
+	MOVQ    BP, R9
 	SHRQ    $0x03, R9
 	NEGQ    R9
-	ADDQ    32(DI), R9
-	MOVQ    R9, 32(DI)
-	MOVQ    (BX)(R9*1), R9
+	MOVQ    state+40(FP), DI
+	ADDQ    72(DI), R9
+	MOVQ    R9, 72(DI)
+	ADDQ    src+24(FP), R9
+	MOVQ    (R9), R9
 	ORQ     $0x01, R9
-	ANDL    $0x07, R13
-	SHLXQ   R13, R9, R9
-	TZCNTQ  R10, R13
-	MOVQ    R13, R10
+	ANDL    $0x07, BP
+	SHLXQ   BP, R9, R9
+	TZCNTQ  R10, BP
+	MOVQ    BP, R10
 	SHRQ    $0x03, R10
 	NEGQ    R10
-	ADDQ    40(DI), R10
-	MOVQ    R10, 40(DI)
-	MOVQ    (BX)(R10*1), R10
+	MOVQ    state+40(FP), DI
+	ADDQ    80(DI), R10
+	MOVQ    R10, 80(DI)
+	ADDQ    src+24(FP), R10
+	MOVQ    (R10), R10
 	ORQ     $0x01, R10
-	ANDL    $0x07, R13
-	SHLXQ   R13, R10, R10
-	TZCNTQ  R11, R13
-	MOVQ    R13, R11
+	ANDL    $0x07, BP
+	SHLXQ   BP, R10, R10
+	TZCNTQ  R11, BP
+	MOVQ    BP, R11
 	SHRQ    $0x03, R11
 	NEGQ    R11
-	ADDQ    48(DI), R11
-	MOVQ    R11, 48(DI)
-	MOVQ    (BX)(R11*1), R11
+	MOVQ    state+40(FP), DI
+	ADDQ    88(DI), R11
+	MOVQ    R11, 88(DI)
+	ADDQ    src+24(FP), R11
+	MOVQ    (R11), R11
 	ORQ     $0x01, R11
-	ANDL    $0x07, R13
-	SHLXQ   R13, R11, R11
-	TZCNTQ  R12, R13
-	MOVQ    R13, R12
+	ANDL    $0x07, BP
+	SHLXQ   BP, R11, R11
+	TZCNTQ  R12, BP
+	MOVQ    BP, R12
 	SHRQ    $0x03, R12
 	NEGQ    R12
-	ADDQ    56(DI), R12
-	MOVQ    R12, 56(DI)
-	MOVQ    (BX)(R12*1), R12
+	MOVQ    state+40(FP), DI
+	ADDQ    96(DI), R12
+	MOVQ    R12, 96(DI)
+	ADDQ    src+24(FP), R12
+	MOVQ    (R12), R12
 	ORQ     $0x01, R12
-	ANDL    $0x07, R13
-	SHLXQ   R13, R12, R12
-	DECQ    runs+40(FP)
+	ANDL    $0x07, BP
+	SHLXQ   BP, R12, R12
+	TZCNTQ  R13, BP
+	MOVQ    BP, R13
+	SHRQ    $0x03, R13
+	NEGQ    R13
+	MOVQ    state+40(FP), DI
+	ADDQ    104(DI), R13
+	MOVQ    R13, 104(DI)
+	ADDQ    src+24(FP), R13
+	MOVQ    (R13), R13
+	ORQ     $0x01, R13
+	ANDL    $0x07, BP
+	SHLXQ   BP, R13, R13
+	TZCNTQ  R14, BP
+	MOVQ    BP, R14
+	SHRQ    $0x03, R14
+	NEGQ    R14
+	MOVQ    state+40(FP), DI
+	ADDQ    112(DI), R14
+	MOVQ    R14, 112(DI)
+	ADDQ    src+24(FP), R14
+	MOVQ    (R14), R14
+	ORQ     $0x01, R14
+	ANDL    $0x07, BP
+	SHLXQ   BP, R14, R14
+	TZCNTQ  R15, BP
+	MOVQ    BP, R15
+	SHRQ    $0x03, R15
+	NEGQ    R15
+	MOVQ    state+40(FP), DI
+	ADDQ    120(DI), R15
+	MOVQ    R15, 120(DI)
+	ADDQ    src+24(FP), R15
+	MOVQ    (R15), R15
+	ORQ     $0x01, R15
+	ANDL    $0x07, BP
+	SHLXQ   BP, R15, R15
+	DECQ    runs+48(FP)
 	JNE     runs
-	MOVQ    R9, (DI)
-	MOVQ    R10, 8(DI)
-	MOVQ    R11, 16(DI)
-	MOVQ    R12, 24(DI)
+	MOVQ    state+40(FP), DI
+	MOVQ    R8, (DI)
+	MOVQ    R9, 8(DI)
+	MOVQ    R10, 16(DI)
+	MOVQ    R11, 24(DI)
+	MOVQ    R12, 32(DI)
+	MOVQ    R13, 40(DI)
+	MOVQ    R14, 48(DI)
+	MOVQ    R15, 56(DI)
 	RET

@@ -59,15 +59,15 @@ func quality(v []float32, span float32) (db, bits float64) {
 	size := 0
 	for at := 0; at < len(v); at += segmentLen {
 		seg := v[at:min(at+segmentLen, len(v))]
-		s.divide(nil, Int4, len(seg))
+		streams := s.segments[0].divide(nil, Int4, len(seg))
 		clipping := quant4
 		clipping.span, clipping.pack = span, packClipped
-		clipping.quantize(s.streams, seg, &s.last)
-		for _, stream := range s.streams {
+		clipping.quantize(streams, seg, &s.last)
+		for _, stream := range streams {
 			size += len(s.appendChunk(nil, stream))
 		}
 		got := make([]float32, len(seg))
-		if err := quant4.dequantize(got, s.streams, &s.last); err != nil {
+		if err := quant4.dequantize(got, streams, &s.last); err != nil {
 			panic(err)
 		}
 		for i, x := range seg {

@@ -28,13 +28,19 @@ var errShort = errors.New("it ends too early")
 
 // scratch is the working memory of one Encode, Decode or Check.
 type scratch struct {
-	buf     []byte   // backs streams
-	streams [][]byte // raw streams of the current segment
-	floats  []float32
-	last    lastBlock
-	packer  *huff0.Scratch
-	reader  *huff0.Scratch
-	fast    fastTable
+	segments [2]segment // that are decoded together; the first one encodes
+	floats   []float32
+	last     lastBlock
+	packer   *huff0.Scratch
+	reader   *huff0.Scratch
+	fast     fastTable
+	waiting  waiting
+}
+
+// segment is the raw streams of one segment.
+type segment struct {
+	buf     []byte // backs streams, if nothing else does
+	streams [][]byte
 }
 
 func newScratch() *scratch {
@@ -44,9 +50,9 @@ func newScratch() *scratch {
 	}
 }
 
-// divide makes s.streams those of a segment of n values: in memory, or where that is nil in
-// memory of its own.
-func (s *scratch) divide(memory []byte, k Kind, n int) {
+// divide makes s.streams those of n values: in memory, or where that is nil in memory of its
+// own.
+func (s *segment) divide(memory []byte, k Kind, n int) [][]byte {
 	total := rawSegment(k, n)
 	if memory == nil && cap(s.buf) < total {
 		s.buf = make([]byte, total)
@@ -61,6 +67,7 @@ func (s *scratch) divide(memory []byte, k Kind, n int) {
 		s.streams = append(s.streams, rest[:size:size])
 		rest = rest[size:]
 	}
+	return s.streams
 }
 
 // values returns n floats to write to, n at most segmentLen.
@@ -109,7 +116,7 @@ func isRun(raw []byte) bool {
 }
 
 // readChunk fills raw from the chunk that b begins with and returns what
-// follows it.
+// follows it. The filling of one may wait until settle.
 func (s *scratch) readChunk(b, raw []byte) (rest []byte, err error) {
 	if len(b) < 2 { // the shortest chunk: a mode and one byte
 		return nil, errShort
@@ -150,8 +157,8 @@ func (s *scratch) readHuff0(b, raw []byte) (rest []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("huffman table: %w", err)
 	}
-	if s.fast.decompress(raw, b[:n]) {
-		return b[n:], nil
+	if put, err := s.put(raw, b[:n]); put || err != nil {
+		return b[n:], err
 	}
 	if _, err = s.reader.Decoder().Decompress4X(raw[:0:len(raw)], parts); err != nil {
 		return nil, fmt.Errorf("huffman data: %w", err)

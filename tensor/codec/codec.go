@@ -58,7 +58,7 @@ func Encode(k Kind, v []float32) ([]byte, error) {
 		if i := encodeSegment(k, s, seg); i >= 0 {
 			return nil, fmt.Errorf("encode %v: value %d is %v: only magnitudes below 2^127 can be encoded", k, at+i, seg[i])
 		}
-		for _, stream := range s.streams {
+		for _, stream := range s.segments[0].streams {
 			out = s.appendChunk(out, stream)
 		}
 	}
@@ -96,16 +96,16 @@ func KindOf(b []byte) (Kind, error) {
 // encodeSegment fills the streams of s from v. It returns the index of the
 // first value that cannot be encoded, or -1.
 func encodeSegment(k Kind, s *scratch, v []float32) int {
-	s.divide(nil, k, len(v))
+	streams := s.segments[0].divide(nil, k, len(v))
 	switch k {
 	case F32:
-		return splitF32(s.streams, v)
+		return splitF32(streams, v)
 	case BF16:
-		return splitBF16(s.streams, v)
+		return splitBF16(streams, v)
 	case Int8:
-		return quant8.quantize(s.streams, v, &s.last)
+		return quant8.quantize(streams, v, &s.last)
 	default: // Int4
-		return quant4.quantize(s.streams, v, &s.last)
+		return quant4.quantize(streams, v, &s.last)
 	}
 }
 

@@ -14,26 +14,22 @@ func Decode(b []byte, n int, dst []float32) error {
 	if len(dst) != n {
 		return fmt.Errorf("decode: %d values do not go into a slice of %d", n, len(dst))
 	}
-	return decode(b, n, func(d *decoder, m int) error { return d.next(nil, dst[d.at:d.at+m]) })
+	d := decoder{values: func(at, n int) []float32 { return dst[at : at+n] }}
+	return d.decode(b, n)
 }
 
 // Check returns nil exactly where Decode does, without keeping the values.
 func Check(b []byte, n int) error {
-	return Walk(b, n, func(int, []float32) {})
+	d := decoder{}
+	return d.decode(b, n)
 }
 
 // Walk decodes payload b of n values and hands them to visit a segment at a time, in order: v
 // holds those from number at on, and is overwritten after visit returns. The error is that of
 // Decode; values that visit saw before it are undefined.
 func Walk(b []byte, n int, visit func(at int, v []float32)) error {
-	return decode(b, n, func(d *decoder, m int) error {
-		v := d.s.values(m)
-		err := d.next(nil, v)
-		if err == nil {
-			visit(d.at, v)
-		}
-		return err
-	})
+	d := decoder{visit: visit}
+	return d.decode(b, n)
 }
 
 // Reader reads the segments of a payload again: in any order, as often as is needed. It is
@@ -66,15 +62,13 @@ func Open(b []byte, n int, memory []byte, visit func(at int, v []float32)) (*Rea
 		return nil, fmt.Errorf("open %v: memory of %d bytes; %d values have %d", kind, len(memory), n, want)
 	}
 	r := &Reader{kind: kind, n: n, b: b, raw: memory}
-	return r, decode(b, n, func(d *decoder, m int) error {
+	var d decoder
+	d.visit = visit
+	d.memory = func(at int) []byte {
 		r.starts = append(r.starts, len(b)-len(d.rest))
-		v := d.s.values(m)
-		err := d.next(r.streams(len(r.starts)-1), v)
-		if err == nil {
-			visit(d.at, v)
-		}
-		return err
-	})
+		return r.streams(at / segmentLen)
+	}
+	return r, d.decode(b, n)
 }
 
 // streams is the memory of those of segment i, or nil.
@@ -95,13 +89,15 @@ func (r *Reader) Segment(i int, dst []float32) []float32 {
 	dst = dst[:r.length(i)]
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	s.divide(r.streams(i), r.kind, len(dst))
+	streams := s.segments[0].divide(r.streams(i), r.kind, len(dst))
 	var err error
 	if r.raw == nil {
-		_, err = s.readStreams(r.b[r.starts[i]:])
+		if _, err = s.readStreams(r.b[r.starts[i]:], streams); err == nil {
+			err = s.settle()
+		}
 	}
 	if err == nil {
-		err = s.join(r.kind, dst)
+		err = s.join(r.kind, dst, streams)
 	}
 	if err != nil {
 		panic("codec: a payload that was decoded does not decode again: " + err.Error())
@@ -112,32 +108,33 @@ func (r *Reader) Segment(i int, dst []float32) []float32 {
 // decoder is a payload under way.
 type decoder struct {
 	kind Kind
-	at   int    // values decoded
 	rest []byte // of the payload
 	s    *scratch
+
+	// Where the streams of the values from number at on are to go, and the n values themselves, and
+	// who is told of these. Each may be nil, for scratch memory and nobody.
+	memory func(at int) []byte
+	values func(at, n int) []float32
+	visit  func(at int, v []float32)
 }
 
-// decode runs through payload b: segment decodes the next m of its n values.
-func decode(b []byte, n int, segment func(d *decoder, m int) error) error {
-	k, err := KindOf(b)
-	if err != nil {
+// decode runs through payload b of n values, two segments at a time.
+func (d *decoder) decode(b []byte, n int) (err error) {
+	if d.kind, err = KindOf(b); err != nil {
 		return err
 	}
 	if n < 0 || n > MaxValues {
-		return fmt.Errorf("decode %v: %d values are outside 0..%d", k, n, MaxValues)
+		return fmt.Errorf("decode %v: %d values are outside 0..%d", d.kind, n, MaxValues)
 	}
 	if count := binary.LittleEndian.Uint32(b[2:]); uint64(count) != uint64(n) {
 		return fmt.Errorf("%w: it has %d values where %d are expected", ErrCorrupt, count, n)
 	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	d := &decoder{kind: k, rest: b[headerSize:], s: s}
-	for d.at < n {
-		m := min(segmentLen, n-d.at)
-		if err := segment(d, m); err != nil {
-			return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, k, d.at, err)
+	d.s, d.rest = scratches.Get().(*scratch), b[headerSize:]
+	defer scratches.Put(d.s)
+	for at := 0; at < n; at += len(d.s.segments) * segmentLen {
+		if err := d.next(at, n); err != nil {
+			return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, d.kind, at, err)
 		}
-		d.at += m
 	}
 	if len(d.rest) > 0 {
 		return fmt.Errorf("%w: %d bytes follow the last value", ErrCorrupt, len(d.rest))
@@ -145,20 +142,52 @@ func decode(b []byte, n int, segment func(d *decoder, m int) error) error {
 	return nil
 }
 
-// next reads a segment off the payload into dst, by way of streams in memory or, where that is
-// nil, of the scratch.
-func (d *decoder) next(memory []byte, dst []float32) (err error) {
-	d.s.divide(memory, d.kind, len(dst))
-	if d.rest, err = d.s.readStreams(d.rest); err != nil {
+// next decodes the two segments from value number at on, or the one that is left of n values.
+func (d *decoder) next(at, n int) (err error) {
+	d.s.waiting = waiting{}
+	segments := d.s.segments[:min(len(d.s.segments), (n-at+segmentLen-1)/segmentLen)]
+	for i := range segments {
+		var memory []byte
+		from := at + i*segmentLen
+		if d.memory != nil {
+			memory = d.memory(from)
+		}
+		streams := segments[i].divide(memory, d.kind, min(segmentLen, n-from))
+		if d.rest, err = d.s.readStreams(d.rest, streams); err != nil {
+			return err
+		}
+	}
+	if err := d.s.settle(); err != nil {
 		return err
 	}
-	return d.s.join(d.kind, dst)
+	for i := range segments {
+		from := at + i*segmentLen
+		if err := d.join(from, min(segmentLen, n-from), segments[i].streams); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join makes the n values from number at on of their streams.
+func (d *decoder) join(at, n int, streams [][]byte) error {
+	var v []float32
+	if d.values != nil {
+		v = d.values(at, n)
+	} else {
+		v = d.s.values(n)
+	}
+	err := d.s.join(d.kind, v, streams)
+	if err == nil && d.visit != nil {
+		d.visit(at, v)
+	}
+	return err
 }
 
 // readStreams fills the streams of a segment from the chunks that b begins with and returns what
-// follows them.
-func (s *scratch) readStreams(b []byte) (rest []byte, err error) {
-	for i, stream := range s.streams {
+// follows them. The filling of one may wait until settle.
+func (s *scratch) readStreams(b []byte, streams [][]byte) (rest []byte, err error) {
+	for i, stream := range streams {
 		if b, err = s.readChunk(b, stream); err != nil {
 			return nil, fmt.Errorf("stream %d: %w", i, err)
 		}
@@ -166,16 +195,16 @@ func (s *scratch) readStreams(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// join makes values of the streams.
-func (s *scratch) join(k Kind, dst []float32) error {
+// join makes values of streams.
+func (s *scratch) join(k Kind, dst []float32, streams [][]byte) error {
 	switch k {
 	case F32:
-		return joinF32(dst, s.streams)
+		return joinF32(dst, streams)
 	case BF16:
-		return joinBF16(dst, s.streams)
+		return joinBF16(dst, streams)
 	case Int8:
-		return quant8.dequantize(dst, s.streams, &s.last)
+		return quant8.dequantize(dst, streams, &s.last)
 	default: // Int4
-		return quant4.dequantize(dst, s.streams, &s.last)
+		return quant4.dequantize(dst, streams, &s.last)
 	}
 }

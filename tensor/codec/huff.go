@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -22,7 +23,7 @@ const fastHuff = 1 << 10
 type fastTable struct {
 	counts  [4][256]uint32
 	codes   [256]tensor.HuffCode
-	lookup  tensor.HuffTable
+	tables  [2]tensor.HuffTable
 	weights [256]byte
 	fse     fse.Scratch
 	packed  []byte
@@ -51,7 +52,7 @@ func (s *scratch) compress(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.describe(out); err != nil {
+	if _, err := t.describe(out, nil); err != nil {
 		return nil, err
 	}
 	t.packed = t.append(out, raw)
@@ -102,8 +103,8 @@ func (t *fastTable) append(out, raw []byte) []byte {
 }
 
 // describe reads the description of a table that begins b, which the library has written or
-// accepted, and returns what follows. It fills codes and lookup.
-func (t *fastTable) describe(b []byte) (rest []byte, err error) {
+// accepted, and returns what follows. It fills the table, or where that is nil the codes.
+func (t *fastTable) describe(b []byte, table *tensor.HuffTable) (rest []byte, err error) {
 	n, size, b := 0, int(b[0]), b[1:]
 	if size >= 128 { // half bytes
 		n = size - 127
@@ -120,13 +121,13 @@ func (t *fastTable) describe(b []byte) (rest []byte, err error) {
 		n = copy(t.weights[:], w)
 		t.fse.Out = nil
 	}
-	t.fill(n)
+	t.fill(n, table)
 	return b[size:], nil
 }
 
 // fill makes the table of n weights and the last one, which completes a power of two: a symbol of
 // weight w takes 2^(w-1) parts of it, in order of weight, then of value.
-func (t *fastTable) fill(n int) {
+func (t *fastTable) fill(n int, table *tensor.HuffTable) {
 	var count [tensor.HuffBits + 2]int
 	total := 0
 	for _, w := range t.weights[:n] {
@@ -142,7 +143,9 @@ func (t *fastTable) fill(n int) {
 		next[w] = at
 		at += count[w] << (w - 1)
 	}
-	clear(t.codes[:])
+	if table == nil {
+		clear(t.codes[:])
+	}
 	wider := tensor.HuffBits - log
 	for symbol, w := range t.weights[:n+1] {
 		if w == 0 {
@@ -150,76 +153,148 @@ func (t *fastTable) fill(n int) {
 		}
 		length, at := log+1-int(w), next[w]
 		next[w] += 1 << (w - 1)
-		t.codes[symbol] = tensor.HuffCode{uint32(at >> (w - 1)), uint32(length)}
-		entries := t.lookup[at<<wider : next[w]<<wider]
+		if table == nil {
+			t.codes[symbol] = tensor.HuffCode{uint32(at >> (w - 1)), uint32(length)}
+			continue
+		}
+		entries := table[at<<wider : next[w]<<wider]
 		for i := range entries {
 			entries[i] = uint16(symbol)<<8 | uint16(length)
 		}
 	}
 }
 
-// decompress fills raw from b, a table and four streams. It reports whether it could: the library
-// decides otherwise.
-func (t *fastTable) decompress(raw, b []byte) bool {
-	if len(raw) < fastHuff || !tensor.HasHuff() {
-		return false
-	}
-	b, err := t.describe(b)
-	if err != nil || len(b) < 6 {
-		return false
-	}
-	var ends [4]int
-	end := 6
-	for i := range 3 {
-		end += int(binary.LittleEndian.Uint16(b[2*i:]))
-		ends[i] = end
-	}
-	ends[3] = len(b)
-	return end <= len(b) && t.streams(raw, b, ends)
+// waiting is a stream that is not decoded yet: two of one length are decoded together.
+type waiting struct {
+	raw []byte // where it goes; nil if none waits
+	b   []byte // a table and four streams, within the payload
 }
 
-// streams decodes the streams of b, the first of which begins at 6 and each other at the end of the one
-// before.
-func (t *fastTable) streams(raw, b []byte, ends [4]int) bool {
-	var state tensor.HuffState
-	starts := [4]int{6, ends[0], ends[1], ends[2]}
-	for i, end := range ends {
-		if end < starts[i]+8 || b[end-1] == 0 {
+// put takes a stream, the table of which the library has accepted, to be decoded with the next one of the
+// same length, or by settle. It reports whether it did.
+func (s *scratch) put(raw, b []byte) (bool, error) {
+	if len(raw) < fastHuff || !tensor.HasHuff() {
+		return false, nil
+	}
+	if len(s.waiting.raw) != len(raw) {
+		err := s.settle()
+		s.waiting = waiting{raw, b}
+		return true, err
+	}
+	first := s.waiting
+	s.waiting = waiting{}
+	if s.fast.decompress(first.raw, raw, first.b, b) {
+		return true, nil
+	}
+	if err := s.decompress(first.raw, first.b); err != nil {
+		return true, err
+	}
+	return true, s.decompress(raw, b)
+}
+
+// settle decodes the stream that waits, if one does.
+func (s *scratch) settle() error {
+	w := s.waiting
+	s.waiting = waiting{}
+	if w.raw == nil {
+		return nil
+	}
+	return s.decompress(w.raw, w.b)
+}
+
+// decompress has the library fill raw from a table and four streams.
+func (s *scratch) decompress(raw, b []byte) error {
+	_, parts, err := huff0.ReadTable(b, s.reader)
+	if err != nil {
+		return fmt.Errorf("huffman table: %w", err)
+	}
+	if _, err := s.reader.Decoder().Decompress4X(raw[:0:len(raw)], parts); err != nil {
+		return fmt.Errorf("huffman data: %w", err)
+	}
+	return nil
+}
+
+// quartet is the four streams of one input: where they begin and end in the source, one where the
+// other ends.
+type quartet [5]int
+
+// split finds the streams in b, which begin at number at of the source: the lengths of three, then
+// they. It reports whether they are there.
+func split(b []byte, at int) (q quartet, ok bool) {
+	if len(b) < 6 {
+		return q, false
+	}
+	q[0] = at + 6
+	for i := range 3 {
+		q[i+1] = q[i] + int(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	q[4] = at + len(b)
+	return q, q[3] <= q[4]
+}
+
+// decompress fills x and y, which have the same length, from the tables and streams in a and b, two
+// parts of one payload, a before b. It reports whether it could: the library decides otherwise.
+func (t *fastTable) decompress(x, y, a, b []byte) bool {
+	between := cap(a) - cap(b) // of slices of one array, the ends are the same
+	src := a[:between+len(b)]
+	var parts [2]quartet
+	for i, in := range [][]byte{a, b} {
+		rest, err := t.describe(in, &t.tables[i])
+		if err != nil {
 			return false
 		}
-		used := 1 + bits.LeadingZeros8(b[end-1])
-		state[i] = (binary.LittleEndian.Uint64(b[end-8:]) | 1) << used
-		state[4+i] = uint64(end - 8)
-	}
-	quarter := (len(raw) + 3) / 4
-	shortest := len(raw) - 3*quarter // the last one
-	done := 0
-	for {
-		runs := (shortest - done) / tensor.HuffRun
-		for i, start := range starts {
-			runs = min(runs, (int(state[4+i])-start)/7) // a run takes 7 bytes at most
+		var ok bool
+		if parts[i], ok = split(rest, i*between+len(in)-len(rest)); !ok {
+			return false
 		}
-		if runs == 0 {
-			break
-		}
-		tensor.HuffDecode(raw[done:], quarter, b, &t.lookup, &state, runs)
-		done += runs * tensor.HuffRun
 	}
-	for i, start := range starts {
-		left := 8*(int(state[4+i])-start) + 64 - bits.TrailingZeros64(state[i])
-		rest := raw[i*quarter+done : min((i+1)*quarter, len(raw))]
-		if !t.finish(rest, b[start:ends[i]], left) {
+	var state tensor.HuffState
+	for i := range 8 {
+		begin, end := parts[i/4][i%4], parts[i/4][i%4+1]
+		if end < begin+8 || src[end-1] == 0 {
+			return false
+		}
+		used := 1 + bits.LeadingZeros8(src[end-1])
+		state[i] = (binary.LittleEndian.Uint64(src[end-8:]) | 1) << used
+		state[8+i] = uint64(end - 8)
+	}
+	done := t.run(x, y, src, &parts, &state)
+	quarter := (len(x) + 3) / 4
+	for i := range 8 {
+		begin, end := parts[i/4][i%4], parts[i/4][i%4+1]
+		left := 8*(int(state[8+i])-begin) + 64 - bits.TrailingZeros64(state[i])
+		raw := [2][]byte{x, y}[i/4]
+		raw = raw[i%4*quarter+done : min((i%4+1)*quarter, len(raw))]
+		if !finish(raw, src[begin:end], left, &t.tables[i/4]) {
 			return false
 		}
 	}
 	return true
 }
 
+// run decodes what is safe to decode without a look at each symbol, and returns how many of each stream
+// that is.
+func (t *fastTable) run(x, y, src []byte, parts *[2]quartet, state *tensor.HuffState) (done int) {
+	quarter := (len(x) + 3) / 4
+	shortest := len(x) - 3*quarter // the last one
+	for {
+		runs := (shortest - done) / tensor.HuffRun
+		for i := range 8 {
+			runs = min(runs, (int(state[8+i])-parts[i/4][i%4])/7) // a run takes 7 bytes at most
+		}
+		if runs <= 0 {
+			return done
+		}
+		tensor.HuffDecode(x[done:], y[done:], quarter, src, &t.tables, state, runs)
+		done += runs * tensor.HuffRun
+	}
+}
+
 // finish decodes the last symbols of a stream, of which so many bits are left. It reports whether
 // they take exactly these.
-func (t *fastTable) finish(raw, stream []byte, left int) bool {
+func finish(raw, stream []byte, left int, table *tensor.HuffTable) bool {
 	for i := range raw {
-		entry := t.lookup[peek(stream, left)]
+		entry := table[peek(stream, left)]
 		left -= int(entry & 0xff)
 		if left < 0 {
 			return false

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"atoll/tensor"
@@ -64,43 +65,63 @@ func TestHuffLikeTheLibrary(t *testing.T) {
 			t.Fatalf("%d bytes became %d that are not the library's %d", len(raw), len(got), len(want))
 		}
 		packed++
-		back := make([]byte, len(raw))
-		if ok := s.fast.decompress(back, want); ok != (tensor.HasHuff() && len(raw) >= fastHuff) || ok && !bytes.Equal(back, raw) {
-			t.Fatalf("%d bytes came back: %v, the same: %v", len(raw), ok, bytes.Equal(back, raw))
-		}
+		checkPair(t, s, raw, want, raw, want)
 	})
 	if packed == 0 {
 		t.Error("nothing was packed")
 	}
 }
 
+// checkPair has the loops decode two packed streams that follow one another, as in a payload, and
+// fails unless the library says the same of them. It returns whether the loops could.
+func checkPair(t *rapid.T, s *scratch, raw1, packed1, raw2, packed2 []byte) bool {
+	payload := slices.Concat(packed1, []byte{1, 2, 3}, packed2)
+	x, y := make([]byte, len(raw1)), make([]byte, len(raw2))
+	want := [2][]byte{}
+	for i, b := range [][]byte{packed1, packed2} {
+		library, parts, err := huff0.ReadTable(b, nil)
+		if err != nil {
+			return false // nor are the loops asked
+		}
+		if want[i], err = library.Decoder().Decompress4X(make([]byte, 0, len(raw1)), parts); err != nil {
+			want[i] = nil
+		}
+	}
+	if len(raw1) < fastHuff || !tensor.HasHuff() || !s.fast.decompress(x, y, payload[:len(packed1)], payload[len(packed1)+3:]) {
+		if bytes.Equal(want[0], raw1) && bytes.Equal(want[1], raw2) && len(raw1) >= fastHuff && tensor.HasHuff() {
+			t.Fatalf("the loops do not decode %d bytes that are whole", len(raw1))
+		}
+		return false
+	}
+	if !bytes.Equal(x, want[0]) || !bytes.Equal(y, want[1]) {
+		t.Fatal("the loops take what the library does not, or make other bytes of it")
+	}
+	return true
+}
+
 // What the loops take, the library takes, with the same bytes: however it was damaged.
 func TestDamagedHuffLikeTheLibrary(t *testing.T) {
 	taken := 0
+	s := newScratch()
 	rapid.Check(t, func(t *rapid.T) {
-		raw := drawStream(t)
-		b, _, err := huff0.Compress4X(raw, &huff0.Scratch{Reuse: huff0.ReusePolicyNone})
-		if err != nil {
-			return
+		raw1 := drawStream(t)
+		raw2 := bytes.Clone(raw1)
+		rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "shuffle"), 7)).Shuffle(len(raw2), func(i, j int) { raw2[i], raw2[j] = raw2[j]/2, raw2[i] })
+		var packed [2][]byte
+		for i, raw := range [][]byte{raw1, raw2} {
+			b, _, err := huff0.Compress4X(raw, &huff0.Scratch{Reuse: huff0.ReusePolicyNone})
+			if err != nil {
+				return
+			}
+			packed[i] = bytes.Clone(b)
 		}
-		b = bytes.Clone(b)
 		for range rapid.IntRange(0, 3).Draw(t, "flips") {
+			b := packed[rapid.IntRange(0, 1).Draw(t, "which")]
 			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
 		}
-		b = b[:len(b)-rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "cut")]
-		library, parts, err := huff0.ReadTable(b, nil)
-		if err != nil {
-			return // nor is this asked of the loops
-		}
-		want, err := library.Decoder().Decompress4X(make([]byte, 0, len(raw)), parts)
-		var fast fastTable
-		got := make([]byte, len(raw))
-		if !fast.decompress(got, b) {
-			return
-		}
-		taken++
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("the loops take what the library does not (%v), or make other bytes of it", err)
+		cut := rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "cut")
+		if checkPair(t, s, raw1, packed[0], raw2, packed[1][:len(packed[1])-cut]) {
+			taken++
 		}
 	})
 	if taken == 0 && tensor.HasHuff() {

@@ -14,9 +14,9 @@ const (
 	huffBits = 11
 	// huffRun is how many symbols fit a register of 64 bits that begins with 7 used ones.
 	huffRun = 5
-	// huffStreams are decoded at once: each step of one waits for the one before, so that a
-	// single stream would leave the processor idle for most of the time.
-	huffStreams = 4
+	// huffStreams are decoded at once, four of each of two inputs: each step of a stream waits for
+	// the one before, some 9 cycles for a symbol, and 8 keep the processor busy meanwhile.
+	huffStreams = 8
 )
 
 // emitHuff emits the loops of the Huffman coder, which need BMI2 and nothing of vectors.
@@ -81,60 +81,72 @@ func (h huff) emitEncode() {
 }
 
 // emitDecode keeps the bits of each stream at the top of a register with a one behind them: the
-// zeros below it count what was used, as zstd does it.
+// zeros below it count what was used, as zstd does it. With as many streams there is one register
+// left for everything that passes.
 func (h huff) emitDecode() {
-	h.function("huffDecodeBMI2", "func(dst *byte, quarter int, src *byte, table *[2048]uint16, state *[8]uint64, runs int)",
-		fmt.Sprintf("huffDecodeBMI2 decodes %d*runs bytes of each of %d streams, to dst and every quarter bytes behind it. runs", huffRun, huffStreams),
-		"must be positive.")
-	out := []operand.Mem{}
-	dst, quarter, third := h.arg("dst"), h.arg("quarter"), h.GP64()
+	h.function("huffDecodeBMI2", "func(dst *byte, quarter, apart int, src *byte, tables *[2][2048]uint16, state *[16]uint64, runs int)",
+		fmt.Sprintf("huffDecodeBMI2 decodes %d*runs bytes of each of %d streams: four to dst and every quarter bytes behind it, four", huffRun, huffStreams),
+		"likewise to apart bytes behind it. runs must be positive.")
+	first, second, quarter, third := h.arg("dst"), h.arg("apart"), h.arg("quarter"), h.GP64()
+	h.ADDQ(first, second)
 	h.LEAQ(operand.Mem{Base: quarter, Index: quarter, Scale: 2}, third)
-	out = append(out, operand.Mem{Base: dst}, operand.Mem{Base: dst, Index: quarter, Scale: 1},
-		operand.Mem{Base: dst, Index: quarter, Scale: 2}, operand.Mem{Base: dst, Index: third, Scale: 1})
-	src, table, state := h.arg("src"), h.arg("table"), h.arg("state")
-	runs, err := h.Param("runs").Resolve()
-	if err != nil {
-		panic(err)
+	var out []operand.Mem
+	for _, base := range []reg.GPVirtual{first, second} {
+		out = append(out, operand.Mem{Base: base}, operand.Mem{Base: base, Index: quarter, Scale: 1},
+			operand.Mem{Base: base, Index: quarter, Scale: 2}, operand.Mem{Base: base, Index: third, Scale: 1})
 	}
-	shift := h.GP64()
-	h.MOVQ(operand.U32(64-huffBits), shift)
+	tables, x := h.arg("tables"), h.GP64()
+	h.MOVQ(h.memory("state"), x)
 	windows := make([]reg.GPVirtual, huffStreams)
 	for i := range windows {
 		windows[i] = h.GP64()
-		h.MOVQ(operand.Mem{Base: state, Disp: 8 * i}, windows[i])
+		h.MOVQ(operand.Mem{Base: x, Disp: 8 * i}, windows[i])
 	}
 	h.Label("runs")
 	for k := range huffRun {
 		for i, window := range windows {
-			entry := h.GP64()
-			h.SHRXQ(shift, window, entry)
-			h.MOVWLZX(operand.Mem{Base: table, Index: entry, Scale: 2}, entry.As32())
-			h.SHLXQ(entry, window, window) // by its low 6 bits, the length
-			h.SHRL(operand.U8(8), entry.As32())
+			h.MOVQ(window, x)
+			h.SHRQ(operand.U8(64-huffBits), x)
+			h.MOVWLZX(operand.Mem{Base: tables, Index: x, Scale: 2, Disp: i / 4 * (2 << huffBits)}, x.As32())
+			h.SHLXQ(x, window, window) // by its low 6 bits, the length
+			h.SHRL(operand.U8(8), x.As32())
 			to := out[i]
 			to.Disp = k
-			h.MOVB(entry.As8(), to)
+			h.MOVB(x.As8(), to)
 		}
 	}
-	h.ADDQ(operand.U8(huffRun), dst)
+	h.ADDQ(operand.U8(huffRun), first)
+	h.ADDQ(operand.U8(huffRun), second)
+	// The pointers are read from memory again where they are needed.
 	for i, window := range windows {
-		used, place := h.GP64(), h.GP64()
+		used := h.GP64()
 		h.TZCNTQ(window, used)
-		h.MOVQ(used, place)
-		h.SHRQ(operand.U8(3), place)
-		h.NEGQ(place)
-		at := operand.Mem{Base: state, Disp: 8 * (huffStreams + i)}
-		h.ADDQ(at, place)
-		h.MOVQ(place, at)
-		h.MOVQ(operand.Mem{Base: src, Index: place, Scale: 1}, window)
+		h.MOVQ(used, window)
+		h.SHRQ(operand.U8(3), window)
+		h.NEGQ(window)
+		h.MOVQ(h.memory("state"), x)
+		h.ADDQ(operand.Mem{Base: x, Disp: 8 * (huffStreams + i)}, window)
+		h.MOVQ(window, operand.Mem{Base: x, Disp: 8 * (huffStreams + i)})
+		h.ADDQ(h.memory("src"), window)
+		h.MOVQ(operand.Mem{Base: window}, window)
 		h.ORQ(operand.U8(1), window)
 		h.ANDL(operand.U8(7), used.As32())
 		h.SHLXQ(used, window, window)
 	}
-	h.DECQ(runs.Addr)
+	h.DECQ(h.memory("runs"))
 	h.JNE(operand.LabelRef("runs"))
+	h.MOVQ(h.memory("state"), x)
 	for i, window := range windows {
-		h.MOVQ(window, operand.Mem{Base: state, Disp: 8 * i})
+		h.MOVQ(window, operand.Mem{Base: x, Disp: 8 * i})
 	}
 	h.RET()
+}
+
+// memory is where the caller put a parameter.
+func (h huff) memory(name string) operand.Mem {
+	p, err := h.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
 }
