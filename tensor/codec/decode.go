@@ -89,6 +89,7 @@ func (r *Reader) Segment(i int, dst []float32) []float32 {
 	dst = dst[:r.length(i)]
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
+	s.waiting = waiting{}
 	streams := s.segments[0].divide(r.streams(i), r.kind, len(dst))
 	var err error
 	if r.raw == nil {
