@@ -3,8 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
-	"strings"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
