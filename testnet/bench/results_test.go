@@ -51,7 +51,7 @@ func TestFieldNames(t *testing.T) {
 		{Codec{}, "bench codec bytes_per_param encode_gparam_per_s encode_best_gparam_per_s encode_spread decode_add_gparam_per_s decode_add_best_gparam_per_s decode_add_spread"},
 		{Fold{}, "bench deltas params codec ms_per_fold fold_spread ms_decode fold_over_decode fold_over_decode_spread"},
 		{Adopt{}, "bench params ms_per_adopt gparam_per_s spread"},
-		{State{}, "bench model trainer_bytes_per_param outer_bytes_per_param bytes_per_param"},
+		{State{}, "bench model params outer_momentum trainer_bytes_per_param outer_bytes_per_param bytes_per_param"},
 		{Outer{}, "bench model params threads batch h fragments deltas codec pairs tokens_per_s tokens_per_s_without ratio ratio_min ratio_max cpu_ratio cpu_ratio_min cpu_ratio_max ms_draft ms_fold ms_adopt"},
 		{Disk{}, "bench writes_per_s ms_per_write write_spread mb_per_s mb_spread delta_bytes ms_per_own_delta own_delta_spread ms_per_delta delta_spread"},
 		{Link{}, "bench transport response_bytes streams ms_per_call mb_per_s spread"},
@@ -134,12 +134,17 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// Parameters, gradients and two moments take 16 bytes, an anchor 4; buffers for the
-// largest fragment come on top, and what Go's size classes add.
+// Parameters, gradients and two moments take 16 bytes, an anchor 4, outer momentum 4; buffers for
+// the largest fragment come on top, and what Go's size classes add.
 func TestMeasureState(t *testing.T) {
-	s, err := MeasureState(t.Context(), Meter{})
-	if err != nil || s.Trainer < 15.9 || s.Trainer > 17 || s.Outer < 4 || s.Outer > 8 || s.Training != s.Trainer+s.Outer {
-		t.Errorf("%+v, %v", s, err)
+	for momentum, least := range map[bool]float64{false: 4, true: 8} {
+		s, err := MeasureState(t.Context(), Meter{}, "tiny", momentum)
+		if err != nil || s.Trainer < 15.9 || s.Trainer > 17 || s.Outer < least || s.Outer > least+4 || s.Training != s.Trainer+s.Outer {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	if _, err := MeasureState(t.Context(), Meter{}, "none", false); err == nil {
+		t.Error("a model that there is none of was measured")
 	}
 }
 
