@@ -10,9 +10,9 @@ func fastKernels() []kernel {
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
 		adamw:   adamwNEON,
-		squares: squaresGo, squaresWide: squaresWideGo, distances: distancesGo,
-		axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
-		moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
+		squares: squaresNEON, squaresWide: squaresWideNEON, distances: distancesNEON,
+		axpyWide: axpyWideNEON, scaleWide: scaleWideNEON, difference: differenceNEON,
+		moveNarrow: moveNarrowNEON, decayNarrow: decayNarrowNEON, narrow: narrowNEON,
 		maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
 		peak: &peakLoop{peakNEON, 2 * peakSums * 4},
 	}}

@@ -3,3 +3,48 @@
 //go:build !purego
 
 package tensor
+
+// squaresNEON is squaresGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func squaresNEON(sum *[16]float64, x []float32)
+
+// squaresWideNEON is squaresWideGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func squaresWideNEON(sum *[16]float64, x []float64)
+
+// distancesNEON is distancesGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func distancesNEON(sum *[16]float64, alpha float64, x []float32, y []float64)
+
+// axpyWideNEON is axpyWideGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func axpyWideNEON(alpha float64, x []float32, sum []float64)
+
+// scaleWideNEON is scaleWideGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func scaleWideNEON(alpha float64, x []float64)
+
+// differenceNEON is differenceGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func differenceNEON(dst []float64, x []float32, y []float32)
+
+// moveNarrowNEON is moveNarrowGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func moveNarrowNEON(dst []float32, x []float32, eta float64, u []float64)
+
+// decayNarrowNEON is decayNarrowGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func decayNarrowNEON(dst []float32, mu float64, x []float32, u []float64)
+
+// narrowNEON is narrowGo for a positive number of full blocks of 16 values.
+//
+//go:noescape
+func narrowNEON(dst []float32, x []float64)

@@ -3,3 +3,552 @@
 //go:build !purego
 
 #include "textflag.h"
+
+// func squaresNEON(sum *[16]float64, x []float32)
+TEXT ·squaresNEON(SB), NOSPLIT, $0-32
+	MOVD    x_len+16(FP), R0
+	MOVD    x_base+8(FP), R1
+	MOVD    sum+0(FP), R2
+	FMOVQ   0(R2), F0
+	FMOVQ   16(R2), F1
+	FMOVQ   32(R2), F2
+	FMOVQ   48(R2), F3
+	FMOVQ   64(R2), F4
+	FMOVQ   80(R2), F5
+	FMOVQ   96(R2), F6
+	FMOVQ   112(R2), F7
+blocks:
+	FMOVQ   0(R1), F8
+	WORD    $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD    $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	VFMLA   V9.D2, V9.D2, V0.D2
+	VFMLA   V10.D2, V10.D2, V1.D2
+	FMOVQ   16(R1), F8
+	WORD    $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD    $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	VFMLA   V9.D2, V9.D2, V2.D2
+	VFMLA   V10.D2, V10.D2, V3.D2
+	FMOVQ   32(R1), F8
+	WORD    $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD    $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	VFMLA   V9.D2, V9.D2, V4.D2
+	VFMLA   V10.D2, V10.D2, V5.D2
+	FMOVQ   48(R1), F8
+	WORD    $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD    $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	VFMLA   V9.D2, V9.D2, V6.D2
+	VFMLA   V10.D2, V10.D2, V7.D2
+	ADD     $64, R1
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	FMOVQ   F0, 0(R2)
+	FMOVQ   F1, 16(R2)
+	FMOVQ   F2, 32(R2)
+	FMOVQ   F3, 48(R2)
+	FMOVQ   F4, 64(R2)
+	FMOVQ   F5, 80(R2)
+	FMOVQ   F6, 96(R2)
+	FMOVQ   F7, 112(R2)
+	RET
+
+// func squaresWideNEON(sum *[16]float64, x []float64)
+TEXT ·squaresWideNEON(SB), NOSPLIT, $0-32
+	MOVD    x_len+16(FP), R0
+	MOVD    x_base+8(FP), R1
+	MOVD    sum+0(FP), R2
+	FMOVQ   0(R2), F0
+	FMOVQ   16(R2), F1
+	FMOVQ   32(R2), F2
+	FMOVQ   48(R2), F3
+	FMOVQ   64(R2), F4
+	FMOVQ   80(R2), F5
+	FMOVQ   96(R2), F6
+	FMOVQ   112(R2), F7
+blocks:
+	FMOVQ   0(R1), F8
+	FMOVQ   16(R1), F9
+	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
+	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
+	WORD    $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD    $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	FMOVQ   32(R1), F8
+	FMOVQ   48(R1), F9
+	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
+	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
+	WORD    $0x4e68d442 // fadd v2.2d, v2.2d, v8.2d
+	WORD    $0x4e69d463 // fadd v3.2d, v3.2d, v9.2d
+	FMOVQ   64(R1), F8
+	FMOVQ   80(R1), F9
+	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
+	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
+	WORD    $0x4e68d484 // fadd v4.2d, v4.2d, v8.2d
+	WORD    $0x4e69d4a5 // fadd v5.2d, v5.2d, v9.2d
+	FMOVQ   96(R1), F8
+	FMOVQ   112(R1), F9
+	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
+	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
+	WORD    $0x4e68d4c6 // fadd v6.2d, v6.2d, v8.2d
+	WORD    $0x4e69d4e7 // fadd v7.2d, v7.2d, v9.2d
+	ADD     $128, R1
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	FMOVQ   F0, 0(R2)
+	FMOVQ   F1, 16(R2)
+	FMOVQ   F2, 32(R2)
+	FMOVQ   F3, 48(R2)
+	FMOVQ   F4, 64(R2)
+	FMOVQ   F5, 80(R2)
+	FMOVQ   F6, 96(R2)
+	FMOVQ   F7, 112(R2)
+	RET
+
+// func distancesNEON(sum *[16]float64, alpha float64, x []float32, y []float64)
+TEXT ·distancesNEON(SB), NOSPLIT, $0-64
+	MOVD    x_len+24(FP), R0
+	MOVD    x_base+16(FP), R1
+	MOVD    y_base+40(FP), R2
+	MOVD    sum+0(FP), R3
+	FMOVQ   0(R3), F0
+	FMOVQ   16(R3), F1
+	FMOVQ   32(R3), F2
+	FMOVQ   48(R3), F3
+	FMOVQ   64(R3), F4
+	FMOVQ   80(R3), F5
+	FMOVQ   96(R3), F6
+	FMOVQ   112(R3), F7
+	FMOVD   alpha+8(FP), F8
+	VDUP    V8.D[0], V8.D2
+blocks:
+	FMOVQ   0(R1), F9
+	WORD    $0x0e61792a // fcvtl v10.2d, v9.2s
+	WORD    $0x4e61792b // fcvtl2 v11.2d, v9.4s
+	FMOVQ   0(R2), F12
+	FMOVQ   16(R2), F13
+	WORD    $0x6e68dd4a // fmul v10.2d, v10.2d, v8.2d
+	WORD    $0x6e68dd6b // fmul v11.2d, v11.2d, v8.2d
+	WORD    $0x4eecd54a // fsub v10.2d, v10.2d, v12.2d
+	WORD    $0x4eedd56b // fsub v11.2d, v11.2d, v13.2d
+	WORD    $0x6e6add4a // fmul v10.2d, v10.2d, v10.2d
+	WORD    $0x6e6bdd6b // fmul v11.2d, v11.2d, v11.2d
+	WORD    $0x4e6ad400 // fadd v0.2d, v0.2d, v10.2d
+	WORD    $0x4e6bd421 // fadd v1.2d, v1.2d, v11.2d
+	FMOVQ   16(R1), F9
+	WORD    $0x0e61792a // fcvtl v10.2d, v9.2s
+	WORD    $0x4e61792b // fcvtl2 v11.2d, v9.4s
+	FMOVQ   32(R2), F12
+	FMOVQ   48(R2), F13
+	WORD    $0x6e68dd4a // fmul v10.2d, v10.2d, v8.2d
+	WORD    $0x6e68dd6b // fmul v11.2d, v11.2d, v8.2d
+	WORD    $0x4eecd54a // fsub v10.2d, v10.2d, v12.2d
+	WORD    $0x4eedd56b // fsub v11.2d, v11.2d, v13.2d
+	WORD    $0x6e6add4a // fmul v10.2d, v10.2d, v10.2d
+	WORD    $0x6e6bdd6b // fmul v11.2d, v11.2d, v11.2d
+	WORD    $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD    $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	FMOVQ   32(R1), F9
+	WORD    $0x0e61792a // fcvtl v10.2d, v9.2s
+	WORD    $0x4e61792b // fcvtl2 v11.2d, v9.4s
+	FMOVQ   64(R2), F12
+	FMOVQ   80(R2), F13
+	WORD    $0x6e68dd4a // fmul v10.2d, v10.2d, v8.2d
+	WORD    $0x6e68dd6b // fmul v11.2d, v11.2d, v8.2d
+	WORD    $0x4eecd54a // fsub v10.2d, v10.2d, v12.2d
+	WORD    $0x4eedd56b // fsub v11.2d, v11.2d, v13.2d
+	WORD    $0x6e6add4a // fmul v10.2d, v10.2d, v10.2d
+	WORD    $0x6e6bdd6b // fmul v11.2d, v11.2d, v11.2d
+	WORD    $0x4e6ad484 // fadd v4.2d, v4.2d, v10.2d
+	WORD    $0x4e6bd4a5 // fadd v5.2d, v5.2d, v11.2d
+	FMOVQ   48(R1), F9
+	WORD    $0x0e61792a // fcvtl v10.2d, v9.2s
+	WORD    $0x4e61792b // fcvtl2 v11.2d, v9.4s
+	FMOVQ   96(R2), F12
+	FMOVQ   112(R2), F13
+	WORD    $0x6e68dd4a // fmul v10.2d, v10.2d, v8.2d
+	WORD    $0x6e68dd6b // fmul v11.2d, v11.2d, v8.2d
+	WORD    $0x4eecd54a // fsub v10.2d, v10.2d, v12.2d
+	WORD    $0x4eedd56b // fsub v11.2d, v11.2d, v13.2d
+	WORD    $0x6e6add4a // fmul v10.2d, v10.2d, v10.2d
+	WORD    $0x6e6bdd6b // fmul v11.2d, v11.2d, v11.2d
+	WORD    $0x4e6ad4c6 // fadd v6.2d, v6.2d, v10.2d
+	WORD    $0x4e6bd4e7 // fadd v7.2d, v7.2d, v11.2d
+	ADD     $64, R1
+	ADD     $128, R2
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	FMOVQ   F0, 0(R3)
+	FMOVQ   F1, 16(R3)
+	FMOVQ   F2, 32(R3)
+	FMOVQ   F3, 48(R3)
+	FMOVQ   F4, 64(R3)
+	FMOVQ   F5, 80(R3)
+	FMOVQ   F6, 96(R3)
+	FMOVQ   F7, 112(R3)
+	RET
+
+// func axpyWideNEON(alpha float64, x []float32, sum []float64)
+TEXT ·axpyWideNEON(SB), NOSPLIT, $0-56
+	MOVD    x_len+16(FP), R0
+	MOVD    x_base+8(FP), R1
+	MOVD    sum_base+32(FP), R2
+	FMOVD   alpha+0(FP), F0
+	VDUP    V0.D[0], V0.D2
+blocks:
+	FMOVQ   0(R1), F1
+	WORD    $0x0e617822 // fcvtl v2.2d, v1.2s
+	WORD    $0x4e617823 // fcvtl2 v3.2d, v1.4s
+	FMOVQ   0(R2), F4
+	FMOVQ   16(R2), F5
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD    $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	WORD    $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD    $0x4e63d4a5 // fadd v5.2d, v5.2d, v3.2d
+	FMOVQ   F4, 0(R2)
+	FMOVQ   F5, 16(R2)
+	FMOVQ   16(R1), F1
+	WORD    $0x0e617822 // fcvtl v2.2d, v1.2s
+	WORD    $0x4e617823 // fcvtl2 v3.2d, v1.4s
+	FMOVQ   32(R2), F4
+	FMOVQ   48(R2), F5
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD    $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	WORD    $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD    $0x4e63d4a5 // fadd v5.2d, v5.2d, v3.2d
+	FMOVQ   F4, 32(R2)
+	FMOVQ   F5, 48(R2)
+	FMOVQ   32(R1), F1
+	WORD    $0x0e617822 // fcvtl v2.2d, v1.2s
+	WORD    $0x4e617823 // fcvtl2 v3.2d, v1.4s
+	FMOVQ   64(R2), F4
+	FMOVQ   80(R2), F5
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD    $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	WORD    $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD    $0x4e63d4a5 // fadd v5.2d, v5.2d, v3.2d
+	FMOVQ   F4, 64(R2)
+	FMOVQ   F5, 80(R2)
+	FMOVQ   48(R1), F1
+	WORD    $0x0e617822 // fcvtl v2.2d, v1.2s
+	WORD    $0x4e617823 // fcvtl2 v3.2d, v1.4s
+	FMOVQ   96(R2), F4
+	FMOVQ   112(R2), F5
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD    $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	WORD    $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD    $0x4e63d4a5 // fadd v5.2d, v5.2d, v3.2d
+	FMOVQ   F4, 96(R2)
+	FMOVQ   F5, 112(R2)
+	ADD     $64, R1
+	ADD     $128, R2
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET
+
+// func scaleWideNEON(alpha float64, x []float64)
+TEXT ·scaleWideNEON(SB), NOSPLIT, $0-32
+	MOVD    x_len+16(FP), R0
+	MOVD    x_base+8(FP), R1
+	FMOVD   alpha+0(FP), F0
+	VDUP    V0.D[0], V0.D2
+blocks:
+	FMOVQ   0(R1), F1
+	FMOVQ   16(R1), F2
+	WORD    $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	FMOVQ   F1, 0(R1)
+	FMOVQ   F2, 16(R1)
+	FMOVQ   32(R1), F1
+	FMOVQ   48(R1), F2
+	WORD    $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	FMOVQ   F1, 32(R1)
+	FMOVQ   F2, 48(R1)
+	FMOVQ   64(R1), F1
+	FMOVQ   80(R1), F2
+	WORD    $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	FMOVQ   F1, 64(R1)
+	FMOVQ   F2, 80(R1)
+	FMOVQ   96(R1), F1
+	FMOVQ   112(R1), F2
+	WORD    $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
+	WORD    $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	FMOVQ   F1, 96(R1)
+	FMOVQ   F2, 112(R1)
+	ADD     $128, R1
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET
+
+// func differenceNEON(dst []float64, x []float32, y []float32)
+TEXT ·differenceNEON(SB), NOSPLIT, $0-72
+	MOVD    dst_len+8(FP), R0
+	MOVD    dst_base+0(FP), R1
+	MOVD    x_base+24(FP), R2
+	MOVD    y_base+48(FP), R3
+blocks:
+	FMOVQ   0(R2), F0
+	WORD    $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD    $0x4e617802 // fcvtl2 v2.2d, v0.4s
+	FMOVQ   0(R3), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	WORD    $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD    $0x4ee5d442 // fsub v2.2d, v2.2d, v5.2d
+	FMOVQ   F1, 0(R1)
+	FMOVQ   F2, 16(R1)
+	FMOVQ   16(R2), F0
+	WORD    $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD    $0x4e617802 // fcvtl2 v2.2d, v0.4s
+	FMOVQ   16(R3), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	WORD    $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD    $0x4ee5d442 // fsub v2.2d, v2.2d, v5.2d
+	FMOVQ   F1, 32(R1)
+	FMOVQ   F2, 48(R1)
+	FMOVQ   32(R2), F0
+	WORD    $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD    $0x4e617802 // fcvtl2 v2.2d, v0.4s
+	FMOVQ   32(R3), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	WORD    $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD    $0x4ee5d442 // fsub v2.2d, v2.2d, v5.2d
+	FMOVQ   F1, 64(R1)
+	FMOVQ   F2, 80(R1)
+	FMOVQ   48(R2), F0
+	WORD    $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD    $0x4e617802 // fcvtl2 v2.2d, v0.4s
+	FMOVQ   48(R3), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	WORD    $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD    $0x4ee5d442 // fsub v2.2d, v2.2d, v5.2d
+	FMOVQ   F1, 96(R1)
+	FMOVQ   F2, 112(R1)
+	ADD     $64, R2
+	ADD     $64, R3
+	ADD     $128, R1
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET
+
+// func moveNarrowNEON(dst []float32, x []float32, eta float64, u []float64)
+TEXT ·moveNarrowNEON(SB), NOSPLIT, $0-80
+	MOVD    dst_len+8(FP), R0
+	MOVD    dst_base+0(FP), R1
+	MOVD    x_base+24(FP), R2
+	MOVD    u_base+56(FP), R3
+	FMOVD   eta+48(FP), F0
+	VDUP    V0.D[0], V0.D2
+	MOVD    $0x47efffffe0000000, R4
+	VDUP    R4, V1.D2
+	MOVD    $0xc7efffffe0000000, R5
+	VDUP    R5, V2.D2
+blocks:
+	FMOVQ   0(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   0(R3), F6
+	FMOVQ   16(R3), F7
+	WORD    $0x6e60dcc6 // fmul v6.2d, v6.2d, v0.2d
+	WORD    $0x6e60dce7 // fmul v7.2d, v7.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 0(R1)
+	FMOVQ   16(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   32(R3), F6
+	FMOVQ   48(R3), F7
+	WORD    $0x6e60dcc6 // fmul v6.2d, v6.2d, v0.2d
+	WORD    $0x6e60dce7 // fmul v7.2d, v7.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 16(R1)
+	FMOVQ   32(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   64(R3), F6
+	FMOVQ   80(R3), F7
+	WORD    $0x6e60dcc6 // fmul v6.2d, v6.2d, v0.2d
+	WORD    $0x6e60dce7 // fmul v7.2d, v7.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 32(R1)
+	FMOVQ   48(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   96(R3), F6
+	FMOVQ   112(R3), F7
+	WORD    $0x6e60dcc6 // fmul v6.2d, v6.2d, v0.2d
+	WORD    $0x6e60dce7 // fmul v7.2d, v7.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 48(R1)
+	ADD     $64, R1
+	ADD     $64, R2
+	ADD     $128, R3
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET
+
+// func decayNarrowNEON(dst []float32, mu float64, x []float32, u []float64)
+TEXT ·decayNarrowNEON(SB), NOSPLIT, $0-80
+	MOVD    dst_len+8(FP), R0
+	MOVD    dst_base+0(FP), R1
+	MOVD    x_base+32(FP), R2
+	MOVD    u_base+56(FP), R3
+	FMOVD   mu+24(FP), F0
+	VDUP    V0.D[0], V0.D2
+	MOVD    $0x47efffffe0000000, R4
+	VDUP    R4, V1.D2
+	MOVD    $0xc7efffffe0000000, R5
+	VDUP    R5, V2.D2
+blocks:
+	FMOVQ   0(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   0(R3), F6
+	FMOVQ   16(R3), F7
+	WORD    $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
+	WORD    $0x6e60dca5 // fmul v5.2d, v5.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 0(R1)
+	FMOVQ   16(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   32(R3), F6
+	FMOVQ   48(R3), F7
+	WORD    $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
+	WORD    $0x6e60dca5 // fmul v5.2d, v5.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 16(R1)
+	FMOVQ   32(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   64(R3), F6
+	FMOVQ   80(R3), F7
+	WORD    $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
+	WORD    $0x6e60dca5 // fmul v5.2d, v5.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 32(R1)
+	FMOVQ   48(R2), F3
+	WORD    $0x0e617864 // fcvtl v4.2d, v3.2s
+	WORD    $0x4e617865 // fcvtl2 v5.2d, v3.4s
+	FMOVQ   96(R3), F6
+	FMOVQ   112(R3), F7
+	WORD    $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
+	WORD    $0x6e60dca5 // fmul v5.2d, v5.2d, v0.2d
+	WORD    $0x4e66d486 // fadd v6.2d, v4.2d, v6.2d
+	WORD    $0x4e67d4a7 // fadd v7.2d, v5.2d, v7.2d
+	WORD    $0x4ee1f4c6 // fmin v6.2d, v6.2d, v1.2d
+	WORD    $0x4ee1f4e7 // fmin v7.2d, v7.2d, v1.2d
+	WORD    $0x4e62f4c6 // fmax v6.2d, v6.2d, v2.2d
+	WORD    $0x4e62f4e7 // fmax v7.2d, v7.2d, v2.2d
+	WORD    $0x0e6168c8 // fcvtn v8.2s, v6.2d
+	WORD    $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	FMOVQ   F8, 48(R1)
+	ADD     $64, R1
+	ADD     $64, R2
+	ADD     $128, R3
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET
+
+// func narrowNEON(dst []float32, x []float64)
+TEXT ·narrowNEON(SB), NOSPLIT, $0-48
+	MOVD    dst_len+8(FP), R0
+	MOVD    dst_base+0(FP), R1
+	MOVD    x_base+24(FP), R2
+	MOVD    $0x47efffffe0000000, R3
+	VDUP    R3, V0.D2
+	MOVD    $0xc7efffffe0000000, R4
+	VDUP    R4, V1.D2
+blocks:
+	FMOVQ   0(R2), F2
+	FMOVQ   16(R2), F3
+	WORD    $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	WORD    $0x4ee0f463 // fmin v3.2d, v3.2d, v0.2d
+	WORD    $0x4e61f442 // fmax v2.2d, v2.2d, v1.2d
+	WORD    $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD    $0x0e616844 // fcvtn v4.2s, v2.2d
+	WORD    $0x4e616864 // fcvtn2 v4.4s, v3.2d
+	FMOVQ   F4, 0(R1)
+	FMOVQ   32(R2), F2
+	FMOVQ   48(R2), F3
+	WORD    $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	WORD    $0x4ee0f463 // fmin v3.2d, v3.2d, v0.2d
+	WORD    $0x4e61f442 // fmax v2.2d, v2.2d, v1.2d
+	WORD    $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD    $0x0e616844 // fcvtn v4.2s, v2.2d
+	WORD    $0x4e616864 // fcvtn2 v4.4s, v3.2d
+	FMOVQ   F4, 16(R1)
+	FMOVQ   64(R2), F2
+	FMOVQ   80(R2), F3
+	WORD    $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	WORD    $0x4ee0f463 // fmin v3.2d, v3.2d, v0.2d
+	WORD    $0x4e61f442 // fmax v2.2d, v2.2d, v1.2d
+	WORD    $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD    $0x0e616844 // fcvtn v4.2s, v2.2d
+	WORD    $0x4e616864 // fcvtn2 v4.4s, v3.2d
+	FMOVQ   F4, 32(R1)
+	FMOVQ   96(R2), F2
+	FMOVQ   112(R2), F3
+	WORD    $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	WORD    $0x4ee0f463 // fmin v3.2d, v3.2d, v0.2d
+	WORD    $0x4e61f442 // fmax v2.2d, v2.2d, v1.2d
+	WORD    $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD    $0x0e616844 // fcvtn v4.2s, v2.2d
+	WORD    $0x4e616864 // fcvtn2 v4.4s, v3.2d
+	FMOVQ   F4, 48(R1)
+	ADD     $64, R1
+	ADD     $128, R2
+	SUB     $16, R0
+	CBNZ    R0, blocks
+	RET

@@ -39,7 +39,7 @@ func generate(dir string) error {
 		{"vector", emitVector, emitNEONVector},
 		{"peak", emitPeak, emitNEONPeak},
 		{"wide", emitWide, emitNEONWide},
-		{"quant", emitQuant, emitNEONQuant},
+		{"quant", emitQuant, nil},
 		{"huff", emitHuff, nil},
 	}
 	for _, g := range groups {
