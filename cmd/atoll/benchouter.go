@@ -9,7 +9,7 @@ import (
 )
 
 const benchOuterHelp = `
-Times a learner's training steps with the outer loop and without, in turn: H steps each, in which every fragment is drafted, folded with the deltas of peers (which are there as payloads; their digests and checks count), and adopted. The ratio is the median of those of neighbours; the CPU ratio is that of their processor time, which other work on the machine hardly touches. Disk and network do not count; atoll bench disk and link have them.
+Times a learner's training steps with the outer loop and without, in turn: H steps each, in which every fragment is drafted, folded with the deltas of peers (which are there as payloads; their digests and checks count), and adopted. The ratio is the median of those of neighbours; BEST follows from the shortest step, draft, fold and adoption of all, as on a machine without other work. Disk and network do not count; atoll bench disk and link have them.
 
     atoll bench outer
     atoll bench outer --model small --threads 2 --deltas 8 --seconds 60
@@ -67,12 +67,12 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 func (r *benchRun) outer(o bench.Outer) error {
 	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %d %s deltas, %d fragments, every %d steps",
 		o.Model, threadsText(o.Threads), o.Batch, o.Deltas, o.Codec, o.Fragments, o.H)
-	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "CPU RATIO", "MIN..MAX", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
+	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "BEST", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
 	return show(r, title, header, []bench.Outer{o}, func(o bench.Outer) []string {
 		return []string{
 			fmt.Sprintf("%.0f", o.TokensPerS), fmt.Sprintf("%.0f", o.AlonePerS), fmt.Sprintf("%.3f", o.Ratio),
 			fmt.Sprintf("%.3f..%.3f", o.RatioMin, o.RatioMax),
-			fmt.Sprintf("%.3f", o.CPURatio), fmt.Sprintf("%.3f..%.3f", o.CPURatioMin, o.CPURatioMax), fmt.Sprint(o.Pairs),
+			fmt.Sprintf("%.3f", o.RatioBest), fmt.Sprint(o.Pairs),
 			fmt.Sprintf("%.2f", o.MsDraft), fmt.Sprintf("%.2f", o.MsFold), fmt.Sprintf("%.2f", o.MsAdopt), memoryText(o.RSSBytes),
 		}
 	})

@@ -26,28 +26,26 @@ import (
 // the peers' payloads, the fold, and adopting the result: what a node computes. Disk and network
 // are not.
 type Outer struct {
-	Bench       string  `json:"bench"` // "outer"
-	Model       string  `json:"model"`
-	Params      int     `json:"params"`
-	Threads     int     `json:"threads"`
-	Batch       int     `json:"batch"` // rows of a step
-	H           int     `json:"h"`     // steps between two rounds of a fragment
-	Fragments   int     `json:"fragments"`
-	Deltas      int     `json:"deltas"` // of a round, the learner's own among them
-	Codec       string  `json:"codec"`
-	Pairs       int     `json:"pairs"` // of H steps with and H steps without
-	TokensPerS  float64 `json:"tokens_per_s"`
-	AlonePerS   float64 `json:"tokens_per_s_without"`
-	Ratio       float64 `json:"ratio"` // median of those within pairs
-	RatioMin    float64 `json:"ratio_min"`
-	RatioMax    float64 `json:"ratio_max"`
-	CPURatio    float64 `json:"cpu_ratio"` // processor time without over that with, median: other work hardly touches it
-	CPURatioMin float64 `json:"cpu_ratio_min"`
-	CPURatioMax float64 `json:"cpu_ratio_max"`
-	MsDraft     float64 `json:"ms_draft"` // of a round, means
-	MsFold      float64 `json:"ms_fold"`  // beside the training thread, whose steps it slows down
-	MsAdopt     float64 `json:"ms_adopt"`
-	RSSBytes    uint64  `json:"rss_bytes,omitempty"`
+	Bench      string  `json:"bench"` // "outer"
+	Model      string  `json:"model"`
+	Params     int     `json:"params"`
+	Threads    int     `json:"threads"`
+	Batch      int     `json:"batch"` // rows of a step
+	H          int     `json:"h"`     // steps between two rounds of a fragment
+	Fragments  int     `json:"fragments"`
+	Deltas     int     `json:"deltas"` // of a round, the learner's own among them
+	Codec      string  `json:"codec"`
+	Pairs      int     `json:"pairs"` // of H steps with and H steps without
+	TokensPerS float64 `json:"tokens_per_s"`
+	AlonePerS  float64 `json:"tokens_per_s_without"`
+	Ratio      float64 `json:"ratio"` // median of those within pairs
+	RatioMin   float64 `json:"ratio_min"`
+	RatioMax   float64 `json:"ratio_max"`
+	RatioBest  float64 `json:"ratio_best"` // by the shortest steps and rounds of all: what other work on the machine hides
+	MsDraft    float64 `json:"ms_draft"`   // of a round, means
+	MsFold     float64 `json:"ms_fold"`    // beside the training thread, whose steps it slows down
+	MsAdopt    float64 `json:"ms_adopt"`
+	RSSBytes   uint64  `json:"rss_bytes,omitempty"`
 }
 
 // OuterConfig is what to measure.
@@ -82,9 +80,25 @@ type outerRig struct {
 	folded  chan foldedRound // by the fold that is under way; room for every fragment
 	folding chan struct{}    // holds the turn to fold: one at a time, as in a node
 
-	draft, fold, adopt time.Duration // spent
-	begun, rounds      int           // rounds that were drafted, and adopted
+	step, draft, fold, adopt timings
+	begun, rounds            int // rounds that were drafted, and adopted
 }
+
+// timings is what one thing took, each time.
+type timings struct {
+	sum, least time.Duration
+	times      int
+}
+
+func (t *timings) add(d time.Duration) {
+	if t.times == 0 || d < t.least {
+		t.least = d
+	}
+	t.sum, t.times = t.sum+d, t.times+1
+}
+
+// mean is in milliseconds.
+func (t *timings) mean() float64 { return 1000 * t.sum.Seconds() / float64(max(t.times, 1)) }
 
 // foldedRound is the answer of a fold.
 type foldedRound struct {
@@ -105,12 +119,12 @@ func MeasureOuter(ctx context.Context, m Meter, c OuterConfig) (Outer, error) {
 	if _, _, err := r.pair(ctx, 0); err != nil { // touches memory for the first time
 		return Outer{}, fmt.Errorf("outer: %w", err)
 	}
-	r.draft, r.fold, r.adopt, r.begun, r.rounds = 0, 0, 0, 0, 0
-	var with, without, cpu []float64
+	r.step, r.draft, r.fold, r.adopt, r.begun, r.rounds = timings{}, timings{}, timings{}, timings{}, 0, 0
+	var with, without []float64
 	pairs, err := m.collect(ctx, func() (float64, error) {
 		a, b, err := r.pair(ctx, len(with))
-		with, without, cpu = append(with, a.perS), append(without, b.perS), append(cpu, b.cpu/a.cpu)
-		return a.perS / b.perS, err
+		with, without = append(with, a), append(without, b)
+		return a / b, err
 	})
 	if err != nil {
 		return Outer{}, fmt.Errorf("outer: %w", err)
@@ -118,20 +132,24 @@ func MeasureOuter(ctx context.Context, m Meter, c OuterConfig) (Outer, error) {
 	o := r.result(c, len(with))
 	o.TokensPerS, o.AlonePerS = Summarize(with).Median, Summarize(without).Median
 	o.Ratio, o.RatioMin, o.RatioMax = pairs.Median, pairs.Min, pairs.Max
-	shares := Summarize(cpu)
-	o.CPURatio, o.CPURatioMin, o.CPURatioMax = shares.Median, shares.Min, shares.Max
 	return o, nil
 }
 
 // result is all but the rates.
 func (r *outerRig) result(c OuterConfig, pairs int) Outer {
-	o := Outer{
+	return Outer{
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
-		H: int(r.g.Outer.H), Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(), Pairs: pairs, RSSBytes: peakRSS(),
+		H: int(r.g.Outer.H), Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(), Pairs: pairs,
+		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: peakRSS(),
 	}
-	each := func(d time.Duration) float64 { return 1000 * d.Seconds() / float64(r.rounds) }
-	o.MsDraft, o.MsFold, o.MsAdopt = each(r.draft), each(r.fold), each(r.adopt)
-	return o
+}
+
+// bestRatio is that of H steps to H steps with a round of each fragment, by the shortest of each. Drafts
+// and adoptions hold up the training thread; a fold takes one of its threads away.
+func (r *outerRig) bestRatio() float64 {
+	steps := float64(r.g.Outer.H) * r.step.least.Seconds()
+	round := r.draft.least + r.adopt.least + r.fold.least/time.Duration(tensor.Threads())
+	return steps / (steps + float64(len(r.plan))*round.Seconds())
 }
 
 func newOuterRig(c OuterConfig) (*outerRig, error) {
@@ -181,15 +199,9 @@ func (r *outerRig) fill(peers int) error {
 	return nil
 }
 
-// stretch is what H steps took.
-type stretch struct {
-	perS float64 // tokens
-	cpu  float64 // seconds of processor time
-}
-
-// pair takes H steps with the outer loop and H steps without. Who begins changes from pair to
-// pair.
-func (r *outerRig) pair(ctx context.Context, i int) (with, without stretch, err error) {
+// pair returns the tokens/s of H steps with the outer loop and of H steps without. Who begins changes
+// from pair to pair.
+func (r *outerRig) pair(ctx context.Context, i int) (with, without float64, err error) {
 	runs := []func() error{
 		func() (err error) { with, err = r.steps(ctx, r.round); return },
 		func() (err error) { without, err = r.steps(ctx, func(int) error { return nil }); return },
@@ -203,26 +215,28 @@ func (r *outerRig) pair(ctx context.Context, i int) (with, without stretch, err 
 }
 
 // steps takes H steps, with what is to be done after each, waits for the folds that this began,
-// and returns what that took.
-func (r *outerRig) steps(ctx context.Context, after func(step int) error) (stretch, error) {
-	began, cpu, tokens := time.Now(), cpuSeconds(), 0
+// and returns the tokens/s.
+func (r *outerRig) steps(ctx context.Context, after func(step int) error) (float64, error) {
+	began, tokens := time.Now(), 0
 	for step := range int(r.g.Outer.H) {
+		start := time.Now()
 		res, err := r.trainer.Step(ctx, outerRate)
 		if err != nil {
-			return stretch{}, err
+			return 0, err
 		}
+		r.step.add(time.Since(start))
 		tokens += res.Tokens
 		r.learner.Stepped(res.Tokens, r.closed)
 		if err := after(step); err != nil {
-			return stretch{}, err
+			return 0, err
 		}
 	}
 	for r.rounds < r.begun {
 		if err := r.follow(<-r.folded); err != nil {
-			return stretch{}, err
+			return 0, err
 		}
 	}
-	return stretch{float64(tokens) / time.Since(began).Seconds(), cpuSeconds() - cpu}, nil
+	return float64(tokens) / time.Since(began).Seconds(), nil
 }
 
 // round is the outer loop after a step: it adopts what was folded and publishes the fragments
@@ -256,7 +270,7 @@ func (r *outerRig) publish(p int) error {
 	if err != nil {
 		return err
 	}
-	r.draft += time.Since(began)
+	r.draft.add(time.Since(began))
 	r.own[d.Seq] = d.Payload
 	set := []outer.Contribution{r.contribution(p, 0, d.Payload, d.Steps, d.Tokens)}
 	for i, payload := range r.peers[p] {
@@ -316,7 +330,8 @@ func (r *outerRig) follow(done foldedRound) error {
 	if err == nil && !loss.None() {
 		err = errors.New("memory is damaged")
 	}
-	r.adopt, r.fold = r.adopt+time.Since(began), r.fold+done.took
+	r.adopt.add(time.Since(began))
+	r.fold.add(done.took)
 	r.rounds++
 	r.closed[done.fragment], r.tips[done.fragment] = done.tip.Round, done.tip
 	delete(r.own, done.seq)

@@ -3,10 +3,14 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"atoll/optimizer/outer"
+	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
@@ -36,8 +40,8 @@ func TestOuterRig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if with.perS <= 0 || without.perS <= 0 {
-			t.Fatalf("with %+v, without %+v", with, without)
+		if with <= 0 || without <= 0 {
+			t.Fatalf("with %v, without %v", with, without)
 		}
 		for p, tip := range r.tips {
 			if int(tip.Round) != i+1 || r.closed[p] != tip.Round || tip.Tokens == 0 {
@@ -63,7 +67,7 @@ func TestMeasureOuter(t *testing.T) {
 	if o.Pairs != leastParts || o.Params != mini().Params() || o.Batch != 2 || o.H != 3 || o.Fragments != 2 || o.Deltas != 2 || o.Codec != "int8" {
 		t.Errorf("%+v", o)
 	}
-	if !(o.RatioMin <= o.Ratio && o.Ratio <= o.RatioMax && o.RatioMin > 0) || o.TokensPerS <= 0 || o.AlonePerS <= 0 || o.MsFold <= 0 {
+	if !(o.RatioMin <= o.Ratio && o.Ratio <= o.RatioMax && o.RatioMin > 0) || o.TokensPerS <= 0 || o.AlonePerS <= 0 || o.MsFold <= 0 || o.RatioBest <= 0 || o.RatioBest >= 1 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -81,5 +85,23 @@ func TestMeasureOuterRefuses(t *testing.T) {
 	cancel()
 	if _, err := MeasureOuter(ctx, Meter{}, OuterConfig{Model: miniFile(t), Threads: 1, Batch: 1, Deltas: 1, Codec: codec.Int4}); err == nil {
 		t.Error("nothing was measured, without an error")
+	}
+}
+
+// A step of 10 ms, and for each of two fragments rounds of 1 + 2 + 3 ms: in 4 steps, 12 ms.
+func TestBestRatio(t *testing.T) {
+	tensor.SetThreads(1)
+	r := outerRig{plan: make(outer.Plan, 2)}
+	r.g.Outer.H = 4
+	for _, ms := range []time.Duration{3, 1, 2} {
+		for of, least := range map[*timings]time.Duration{&r.step: 10, &r.draft: 1, &r.fold: 2, &r.adopt: 3} {
+			of.add(ms * least * time.Millisecond)
+		}
+	}
+	if got, want := r.bestRatio(), 40.0/52; math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if mean := r.fold.mean(); math.Abs(mean-4) > 1e-9 {
+		t.Errorf("the mean of 2, 4 and 6 ms is %v", mean)
 	}
 }

@@ -98,12 +98,3 @@ func peakRSS() uint64 {
 	}
 	return uint64(usage.Maxrss) // bytes there
 }
-
-// cpuSeconds is the processor time that this process has taken.
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
-}
