@@ -84,9 +84,10 @@ func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
 	}
 	fold.eachSegment(func(at, n int) {
 		for i := range fold.set {
-			v := fold.segment(i, at)
-			fold.f.overlap(at, n, func(t, first, from, to int) {
-				squares[i][t].AddDistances(first, clips[i][t], v[from:to], fold.sum[at+from:at+to])
+			fold.segment(i, at, n, func(at int, v []float32) {
+				fold.f.overlap(at, len(v), func(t, first, from, to int) {
+					squares[i][t].AddDistances(first, clips[i][t], v[from:to], fold.sum[at+from:at+to])
+				})
 			})
 		}
 	})

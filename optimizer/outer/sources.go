@@ -8,8 +8,8 @@ import (
 	"atoll/tensor/codec"
 )
 
-// A fold reads deltas a segment at a time: what a segment takes, decoded and summed, stays in the second
-// cache while all deltas are added to it.
+// A fold reads deltas a segment at a time: the sums of a segment stay in the second cache while all
+// deltas are added to it.
 
 // rawBudget is the memory that payloads without their entropy coding may take, in bytes per value
 // of the fragment: as much as the sums.
@@ -24,7 +24,6 @@ type source struct {
 // workspace is the memory of a fold.
 type workspace struct {
 	sum    []float64 // of the deltas [Len]
-	values []float32 // one decoded segment
 	raw    []byte    // what is left of rawBudget
 	memory []byte    // backs raw
 }
@@ -38,7 +37,6 @@ func (fold *folding) borrow() (giveBack func()) {
 	w := workspaces.Get().(*workspace)
 	fold.workspace = w
 	w.sum = sized(w.sum, fold.f.Len)
-	w.values = sized(w.values, min(codec.SegmentLen, fold.f.Len))
 	return func() {
 		w.raw = nil
 		workspaces.Put(w)
@@ -98,12 +96,13 @@ func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (sour
 	return source{reader: reader}, err
 }
 
-// segment returns the values of delta i in the segment from at on, until the next call.
-func (fold *folding) segment(i, at int) []float32 {
+// segment hands the n values of delta i from at on, a segment, to visit, in one piece or several.
+func (fold *folding) segment(i, at, n int, visit func(at int, v []float32)) {
 	if s := fold.sources[i]; s.values != nil {
-		return s.values[at:min(at+codec.SegmentLen, fold.f.Len)]
+		visit(at, s.values[at:at+n])
+		return
 	}
-	return fold.sources[i].reader.Segment(at/codec.SegmentLen, fold.values)
+	fold.sources[i].reader.Segment(at/codec.SegmentLen, visit)
 }
 
 // eachSegment calls do for the n values from at on of each segment.
@@ -117,16 +116,17 @@ func (fold *folding) eachSegment(do func(at, n int)) {
 // segment, in the order of the set. Tensors with factor 0 are left out.
 func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
 	for i := range fold.set {
-		var v []float32 // decoded if there is a use for it
-		fold.f.overlap(at, n, func(t, _, from, to int) {
-			a := factor(i, t)
-			if a == 0 {
-				return
-			}
-			if v == nil {
-				v = fold.segment(i, at)
-			}
-			tensor.AxpyWide(a, v[from:to], fold.sum[at+from:at+to])
+		used := false
+		fold.f.overlap(at, n, func(t, _, _, _ int) { used = used || factor(i, t) != 0 })
+		if !used {
+			continue
+		}
+		fold.segment(i, at, n, func(at int, v []float32) {
+			fold.f.overlap(at, len(v), func(t, _, from, to int) {
+				if a := factor(i, t); a != 0 {
+					tensor.AxpyWide(a, v[from:to], fold.sum[at+from:at+to])
+				}
+			})
 		})
 	}
 }

@@ -67,7 +67,7 @@ func quality(v []float32, span float32) (db, bits float64) {
 			size += len(s.appendChunk(nil, stream))
 		}
 		got := make([]float32, len(seg))
-		if err := quant4.dequantize(got, streams, &s.last); err != nil {
+		if err := quant4.dequantize(got, streams, 0, &s.last); err != nil {
 			panic(err)
 		}
 		for i, x := range seg {

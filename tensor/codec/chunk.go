@@ -70,7 +70,7 @@ func (s *segment) divide(memory []byte, k Kind, n int) [][]byte {
 	return s.streams
 }
 
-// values returns n floats to write to, n at most segmentLen.
+// values returns n floats to write to, n at most pieceLen.
 func (s *scratch) values(n int) []float32 {
 	if cap(s.floats) < n {
 		s.floats = make([]float32, n)

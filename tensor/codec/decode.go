@@ -5,8 +5,14 @@ import (
 	"fmt"
 )
 
-// SegmentLen is the most values that Walk and a Reader deliver at a time.
-const SegmentLen = segmentLen
+const (
+	// SegmentLen is the number of values that a Reader reads at a time.
+	SegmentLen = segmentLen
+
+	// pieceLen is the number of values that are handed out at a time: few enough to stay in the
+	// second cache beside what is done with them.
+	pieceLen = 1 << 14
+)
 
 // Decode writes the n values of payload b to dst, which must have length n.
 // After an error the content of dst is undefined.
@@ -14,7 +20,7 @@ func Decode(b []byte, n int, dst []float32) error {
 	if len(dst) != n {
 		return fmt.Errorf("decode: %d values do not go into a slice of %d", n, len(dst))
 	}
-	d := decoder{values: func(at, n int) []float32 { return dst[at : at+n] }}
+	d := decoder{dst: dst}
 	return d.decode(b, n)
 }
 
@@ -24,7 +30,7 @@ func Check(b []byte, n int) error {
 	return d.decode(b, n)
 }
 
-// Walk decodes payload b of n values and hands them to visit a segment at a time, in order: v
+// Walk decodes payload b of n values and hands them to visit piece by piece, in order: v
 // holds those from number at on, and is overwritten after visit returns. The error is that of
 // Decode; values that visit saw before it are undefined.
 func Walk(b []byte, n int, visit func(at int, v []float32)) error {
@@ -83,14 +89,14 @@ func (r *Reader) streams(i int) []byte {
 // length is the number of values in segment i.
 func (r *Reader) length(i int) int { return min(segmentLen, r.n-i*segmentLen) }
 
-// Segment returns the values from number i*SegmentLen on, written to dst, which has length SegmentLen.
-// The payload must not have changed since Open.
-func (r *Reader) Segment(i int, dst []float32) []float32 {
-	dst = dst[:r.length(i)]
+// Segment hands the values of segment i, from number i*SegmentLen on, to visit as Walk does. The payload
+// must not have changed since Open.
+func (r *Reader) Segment(i int, visit func(at int, v []float32)) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.waiting = waiting{}
-	streams := s.segments[0].divide(r.streams(i), r.kind, len(dst))
+	d := decoder{kind: r.kind, s: s, visit: visit}
+	streams := s.segments[0].divide(r.streams(i), r.kind, r.length(i))
 	var err error
 	if r.raw == nil {
 		if _, err = s.readStreams(r.b[r.starts[i]:], streams); err == nil {
@@ -98,12 +104,11 @@ func (r *Reader) Segment(i int, dst []float32) []float32 {
 		}
 	}
 	if err == nil {
-		err = s.join(r.kind, dst, streams)
+		err = d.join(i*segmentLen, r.length(i), streams)
 	}
 	if err != nil {
 		panic("codec: a payload that was decoded does not decode again: " + err.Error())
 	}
-	return dst
 }
 
 // decoder is a payload under way.
@@ -112,10 +117,10 @@ type decoder struct {
 	rest []byte // of the payload
 	s    *scratch
 
-	// Where the streams of the values from number at on are to go, and the n values themselves, and
-	// who is told of these. Each may be nil, for scratch memory and nobody.
+	// Where the streams of the values from number at on are to go, and all values, and who is told
+	// of these. Each may be nil, for scratch memory and nobody.
 	memory func(at int) []byte
-	values func(at, n int) []float32
+	dst    []float32
 	visit  func(at int, v []float32)
 }
 
@@ -170,19 +175,24 @@ func (d *decoder) next(at, n int) (err error) {
 	return nil
 }
 
-// join makes the n values from number at on of their streams.
+// join makes the n values from number at on, a segment, of their streams, piece by piece.
 func (d *decoder) join(at, n int, streams [][]byte) error {
-	var v []float32
-	if d.values != nil {
-		v = d.values(at, n)
-	} else {
-		v = d.s.values(n)
+	for from := 0; from < n; from += pieceLen {
+		m := min(pieceLen, n-from)
+		var v []float32
+		if d.dst != nil {
+			v = d.dst[at+from : at+from+m]
+		} else {
+			v = d.s.values(m)
+		}
+		if err := d.s.join(d.kind, v, streams, from); err != nil {
+			return err
+		}
+		if d.visit != nil {
+			d.visit(at+from, v)
+		}
 	}
-	err := d.s.join(d.kind, v, streams)
-	if err == nil && d.visit != nil {
-		d.visit(at, v)
-	}
-	return err
+	return nil
 }
 
 // readStreams fills the streams of a segment from the chunks that b begins with and returns what
@@ -196,16 +206,16 @@ func (s *scratch) readStreams(b []byte, streams [][]byte) (rest []byte, err erro
 	return b, nil
 }
 
-// join makes values of streams.
-func (s *scratch) join(k Kind, dst []float32, streams [][]byte) error {
+// join makes the values of a segment from number from on, a multiple of pieceLen, of its streams.
+func (s *scratch) join(k Kind, dst []float32, streams [][]byte, from int) error {
 	switch k {
 	case F32:
-		return joinF32(dst, streams)
+		return joinF32(dst, streams, from)
 	case BF16:
-		return joinBF16(dst, streams)
+		return joinBF16(dst, streams, from)
 	case Int8:
-		return quant8.dequantize(dst, streams, &s.last)
+		return quant8.dequantize(dst, streams, from, &s.last)
 	default: // Int4
-		return quant4.dequantize(dst, streams, &s.last)
+		return quant4.dequantize(dst, streams, from, &s.last)
 	}
 }

@@ -18,6 +18,17 @@ func sameValues(t *testing.T, got, want []float32) {
 	}
 }
 
+// segmentOf reads a segment.
+func segmentOf(r *Reader, i int) (values []float32) {
+	r.Segment(i, func(at int, v []float32) {
+		if at != i*SegmentLen+len(values) {
+			panic("a piece is out of place")
+		}
+		values = append(values, v...)
+	})
+	return values
+}
+
 // Whatever way a payload is read, its values are those of Decode: in one walk, then segment by
 // segment, the last first, with memory for the streams and without.
 func TestReadersAgreeWithDecode(t *testing.T) {
@@ -29,7 +40,7 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 				var walked []float32
 				r, err := Open(b, n, memory, func(at int, v []float32) {
 					if at != len(walked) {
-						t.Fatalf("%v: a segment begins at %d after %d values", k, at, len(walked))
+						t.Fatalf("%v: a piece begins at %d after %d values", k, at, len(walked))
 					}
 					walked = append(walked, v...)
 				})
@@ -37,9 +48,8 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 					t.Fatal(err)
 				}
 				sameValues(t, walked, want)
-				dst := make([]float32, SegmentLen)
 				for i := (n+SegmentLen-1)/SegmentLen - 1; i >= 0; i-- {
-					sameValues(t, r.Segment(i, dst), want[i*SegmentLen:min((i+1)*SegmentLen, n)])
+					sameValues(t, segmentOf(r, i), want[i*SegmentLen:min((i+1)*SegmentLen, n)])
 				}
 			}
 		}
@@ -56,7 +66,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(b)
-	sameValues(t, r.Segment(1, make([]float32, SegmentLen)), want[SegmentLen:])
+	sameValues(t, segmentOf(r, 1), want[SegmentLen:])
 }
 
 // Without memory it does, and a payload that changed under it is a mistake of the caller.
@@ -72,7 +82,7 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 			t.Error("a payload of zeros was read")
 		}
 	}()
-	r.Segment(0, make([]float32, SegmentLen))
+	segmentOf(r, 0)
 }
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {

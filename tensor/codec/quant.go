@@ -112,23 +112,24 @@ func inverse(scale uint16) float32 {
 // widen returns the float32 of bfloat16 bits.
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// dequantize is the inverse of quantize. A scale that carries the largest code
-// beyond finite numbers is an error.
-func (q *quant) dequantize(dst []float32, streams [][]byte, last *lastBlock) error {
+// dequantize is the inverse of quantize, for the values from number from on, a
+// multiple of blockLen. A scale that carries the largest code beyond finite
+// numbers is an error.
+func (q *quant) dequantize(dst []float32, streams [][]byte, from int, last *lastBlock) error {
 	codes := streams[2]
-	for i := range streams[0] {
+	for at := 0; at < len(dst); at += blockLen {
+		i := (from + at) / blockLen
 		scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
 		if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
 			return fmt.Errorf("scale %d is %v", i, scale)
 		}
-		at, from := i*blockLen, i*q.bytes
 		b, c := &last.values, last.codes[:q.bytes]
 		whole := at+blockLen <= len(dst)
 		if whole {
-			b, c = (*block)(dst[at:]), codes[from:]
+			b, c = (*block)(dst[at:]), codes[i*q.bytes:]
 		} else {
-			for i := copy(c, codes[from:]); i < len(c); i++ {
-				c[i] = q.zero
+			for j := copy(c, codes[i*q.bytes:]); j < len(c); j++ {
+				c[j] = q.zero
 			}
 		}
 		if !q.unpack(b, c, scale) {
