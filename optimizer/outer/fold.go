@@ -47,16 +47,19 @@ var ErrEnded = errors.New("outer: fragment has ended")
 // fragment.
 //
 // Memory: float64 sums, 8 bytes per value of the fragment, at most as much again for payloads without
-// their entropy coding, and the new anchor and momentum. Those payloads that find room there, 16 of
+// their entropy coding, and the new anchor and momentum. Those payloads that find room there, 15 of
 // int4, go through the entropy coding once, others once more each time they are read.
 func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*Tip, Result, error) {
 	if err := checkFold(p, f, prev, round); err != nil {
 		return nil, Result{}, err
 	}
 	fold := &folding{p: p, f: f, prev: prev, round: round}
-	defer fold.borrow()()
 	fold.admit(set)
-	fold.measure()
+	if len(fold.set) > 0 {
+		fold.borrow()
+		defer fold.memory.Return()
+		fold.measure()
+	}
 	next := &Tip{
 		Round: round, Anchor: prev.Anchor, Momentum: prev.Momentum, Ref: prev.Ref,
 		Tokens: prev.Tokens, EndRound: prev.EndRound,
@@ -92,7 +95,10 @@ type folding struct {
 	norms   [][]float64    // [delta][tensor] |v|, from measure on
 	weights []float64      // of set, from apply on
 	refused []Refusal
-	*workspace
+
+	memory *tensor.Workspace
+	sum    []float64 // of the deltas [Len], in memory
+	raw    []byte    // what is left of the memory for payloads
 }
 
 // admit sorts the set by author and id and keeps what headers allow.

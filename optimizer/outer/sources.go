@@ -2,7 +2,6 @@ package outer
 
 import (
 	"math"
-	"sync"
 
 	"atoll/tensor"
 	"atoll/tensor/codec"
@@ -21,44 +20,15 @@ type source struct {
 	reader *codec.Reader
 }
 
-// workspace is the memory of a fold.
-type workspace struct {
-	sum    []float64 // of the deltas [Len]
-	raw    []byte    // what is left of rawBudget
-	memory []byte    // backs raw
-}
-
-// workspaces lends memory to folds, which come one after the other. No result depends on what it was used
-// for before.
-var workspaces = sync.Pool{New: func() any { return new(workspace) }}
-
-// borrow gives the fold its memory, which the function that it returns takes back.
-func (fold *folding) borrow() (giveBack func()) {
-	w := workspaces.Get().(*workspace)
-	fold.workspace = w
-	w.sum = sized(w.sum, fold.f.Len)
-	return func() {
-		w.raw = nil
-		workspaces.Put(w)
-	}
-}
-
-// sized returns a slice of n values, s if it is long enough.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
+// borrow gives the fold memory for the sums of what is left of its set and, within rawBudget, its payloads.
+func (fold *folding) borrow() {
+	size := min(len(fold.set)*codec.RawSize(fold.p.Codec, fold.f.Len), rawBudget*fold.f.Len)
+	fold.memory = tensor.Borrow(fold.f.Len, size)
+	fold.sum, fold.raw = fold.memory.Wide, fold.memory.Bytes
 }
 
 // measure decodes each delta for its norms; what does not decode is refused.
 func (fold *folding) measure() {
-	if len(fold.set) == 0 {
-		return
-	}
-	size := codec.RawSize(fold.p.Codec, fold.f.Len)
-	fold.memory = sized(fold.memory, min(len(fold.set)*size, rawBudget*fold.f.Len))
-	fold.raw = fold.memory
 	fold.keep(fold.set, func(c Contribution) error {
 		squares := make([]tensor.Lanes, len(fold.f.Tensors))
 		s, err := fold.open(c, func(at int, v []float32) {
