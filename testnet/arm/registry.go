@@ -21,8 +21,8 @@ type Registry struct {
 	cfg   Rules
 	seats map[wire.PeerID]*seat
 
-	view    View // the newest; its Number is 0 before the first
-	history []Span
+	view    View      // the newest; its Number is 0 before the first
+	views   []View    // all of them: that with the number n is views[n-1]
 	began   time.Time // first report of all
 	outAt   time.Time // when the first member of the view was out; zero while it runs
 	seatAt  time.Time // the last time that somebody came or went
@@ -58,7 +58,9 @@ type Span struct {
 // seat is a node as the registry knows it.
 type seat struct {
 	addr      string
-	waits     bool // reported that it is ready, for the view after said.In
+	in        uint64 // the newest view that it has said it knows
+	invited   uint64 // the view that it was made a member of
+	waits     bool   // reported that it is ready, for the view after said.In
 	said      Report
 	at        time.Time // when it last reported
 	ready     uint64    // the question to answer with a view, 0 = none
@@ -84,13 +86,29 @@ func (r *Registry) View() View { return r.view }
 // End is the state of the run's model, nil before the end.
 func (r *Registry) End() *Label { return r.end }
 
-// History has the views whose rounds are in the newest state, oldest first, complete
-// once the run has ended.
-func (r *Registry) History() []Span { return slices.Clone(r.history) }
+// History has the views whose rounds are in the state that the newest view began with, or
+// once the run has ended in that of its model, oldest first. What other views did is lost.
+func (r *Registry) History() (out []Span) {
+	at := r.view.From
+	if r.end != nil {
+		at = *r.end
+	}
+	for at.View > 0 { // falls: a view begins with a state of an earlier one
+		v := r.views[at.View-1]
+		out = append(out, Span{v.Number, v.Members, v.From, at})
+		at = v.From
+	}
+	slices.Reverse(out)
+	return out
+}
 
 // Report takes what a node says. It is answered by Take, now or later; ask is not 0.
 func (r *Registry) Report(now time.Time, from wire.PeerID, said Report, ask uint64) {
 	s := r.seats[from]
+	if s != nil && (said.In < s.in || said.Label.before(s.said.Label)) {
+		r.Gone(now, from) // another process, which knows nothing of what this seat was told
+		s = nil
+	}
 	if s == nil {
 		if len(r.seats) >= MaxMembers {
 			r.answer(ask, Order{})
@@ -115,11 +133,14 @@ func (r *Registry) Report(now time.Time, from wire.PeerID, said Report, ask uint
 	default:
 		r.ready(now, from, s, said, ask)
 	}
+	if said.In <= r.view.Number {
+		s.in = said.In
+	}
 	r.decide(now)
 }
 
 func (r *Registry) ready(now time.Time, from wire.PeerID, s *seat, said Report, ask uint64) {
-	if r.end == nil && r.view.place(from) >= 0 && said.In < r.view.Number && !r.outOf(from, s) {
+	if r.end == nil && r.isIn(s) && said.In < r.view.Number {
 		view := r.view
 		r.answer(ask, Order{View: &view}) // it was told between two reports
 		return
@@ -133,7 +154,7 @@ func (r *Registry) ready(now time.Time, from wire.PeerID, s *seat, said Report, 
 		r.answer(ask, Order{End: r.end})
 		return
 	}
-	if r.outAt.IsZero() && r.view.place(from) >= 0 && said.In == r.view.Number {
+	if r.outAt.IsZero() && r.outOf(s) {
 		r.outAt = now
 		r.stopWatchers()
 	}
@@ -146,10 +167,12 @@ func (r *Registry) ready(now time.Time, from wire.PeerID, s *seat, said Report, 
 	}
 }
 
+// isIn says whether a process was made a member of the newest view. One that was started
+// on the folder of a member that died was not.
+func (r *Registry) isIn(s *seat) bool { return r.view.Number > 0 && s.invited == r.view.Number }
+
 // outOf says whether a member of the newest view has said that it is not in it any more.
-func (r *Registry) outOf(id wire.PeerID, s *seat) bool {
-	return s.waits && s.said.In == r.view.Number && r.view.place(id) >= 0
-}
+func (r *Registry) outOf(s *seat) bool { return r.isIn(s) && s.waits && s.said.In == r.view.Number }
 
 // Gone takes that a node has no connection any more: its process is gone, or cut off.
 func (r *Registry) Gone(now time.Time, id wire.PeerID) {
@@ -161,7 +184,7 @@ func (r *Registry) Gone(now time.Time, id wire.PeerID) {
 	r.replace(&s.watch, 0)
 	delete(r.seats, id)
 	r.seatAt = now
-	if r.view.place(id) >= 0 && r.outAt.IsZero() {
+	if r.isIn(s) && r.outAt.IsZero() {
 		r.outAt, r.stop = now, true
 		r.stopWatchers()
 	}
@@ -232,7 +255,7 @@ func (r *Registry) roster(but wire.PeerID) (out []Place) {
 func (r *Registry) candidates(now time.Time) (out []wire.PeerID) {
 	for _, id := range r.ids() {
 		s := r.seats[id]
-		if s.waits && now.Sub(s.at) < r.cfg.Standby && (r.view.place(id) < 0 || r.outOf(id, s)) {
+		if s.waits && now.Sub(s.at) < r.cfg.Standby && (!r.isIn(s) || r.outOf(s)) {
 			out = append(out, id)
 		}
 	}
@@ -244,7 +267,7 @@ func (r *Registry) candidates(now time.Time) (out []wire.PeerID) {
 func (r *Registry) stragglers() int {
 	n := 0
 	for _, id := range r.view.Members {
-		if s := r.seats[id]; s != nil && !r.outOf(id, s) {
+		if s := r.seats[id]; s != nil && r.isIn(s) && !r.outOf(s) {
 			n++
 		}
 	}
@@ -335,17 +358,16 @@ func (r *Registry) form(now time.Time, ready []wire.PeerID) {
 			v.Lacking = append(v.Lacking, id)
 		}
 	}
-	r.rewind(v.From)
 	if v.From.Tokens >= r.cfg.Budget && len(v.Lacking) == 0 {
 		r.finish(v.From)
 		return
 	}
-	r.history = append(r.history, Span{v.Number, group, v.From, v.From})
+	r.views = append(r.views, v)
 	r.view, r.outAt, r.stop = v, time.Time{}, false
 	r.calmTo = now.Add(r.cfg.Settle)
 	for _, id := range group {
 		s := r.seats[id]
-		s.waits = false
+		s.waits, s.invited = false, v.Number
 		if s.ready != 0 {
 			r.answer(s.ready, Order{View: &v})
 			s.ready = 0
@@ -363,16 +385,6 @@ func (r *Registry) finish(l Label) {
 		}
 	}
 	r.stopWatchers()
-}
-
-// rewind makes the history that of a state: what later views did is lost.
-func (r *Registry) rewind(to Label) {
-	for n := len(r.history); n > 0 && r.history[n-1].Number > to.View; n-- {
-		r.history = r.history[:n-1]
-	}
-	if n := len(r.history); n > 0 && r.history[n-1].Number == to.View {
-		r.history[n-1].Last = to
-	}
 }
 
 // best is the group that goes on: of those whose members all reach each other, one with
