@@ -43,5 +43,7 @@
 //
 // Every number from the network is checked against what is due: frames by the length
 // that their bucket and hop have, messages by limits in control.go, states by the model's
-// size. Nobody is waited for without a deadline (member.go).
+// size. Nobody is waited for without a deadline (member.go). What members send is summed
+// as it is: one that sends what is not a number ends the run, and one that lies spoils it,
+// as in any data parallel training.
 package arm

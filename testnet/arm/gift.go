@@ -27,10 +27,11 @@ const (
 
 // gifts is the state that a member gives away in a view.
 type gifts struct {
-	mu    sync.Mutex
-	view  uint64
-	state []byte
-	news  chan struct{} // closed, and made anew, when there is another
+	mu     sync.Mutex
+	view   uint64
+	state  []byte
+	closed bool
+	news   chan struct{} // closed, and made anew, when there is another, or never will be
 }
 
 // offer lets others take the state with which a view begins.
@@ -38,10 +39,23 @@ func (g *gifts) offer(view uint64, state []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.view, g.state = view, state
+	g.tell()
+}
+
+// tell wakes those that wait. The caller holds mu.
+func (g *gifts) tell() {
 	if g.news != nil {
 		close(g.news)
 		g.news = nil
 	}
+}
+
+// close lets nobody wait any more.
+func (g *gifts) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.state = true, nil
+	g.tell()
 }
 
 // withdraw forgets the state of a view.
@@ -59,7 +73,7 @@ func (g *gifts) await(view uint64, within time.Duration) []byte {
 	defer timeout.Stop()
 	for {
 		state, news := g.look(view)
-		if state != nil {
+		if state != nil || news == nil {
 			return state
 		}
 		select {
@@ -70,10 +84,11 @@ func (g *gifts) await(view uint64, within time.Duration) []byte {
 	}
 }
 
+// look returns the state of a view, or what to wait for, or neither.
 func (g *gifts) look(view uint64) ([]byte, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.view == view && g.state != nil {
+	if g.view == view && g.state != nil || g.closed {
 		return g.state, nil
 	}
 	if g.news == nil {

@@ -95,6 +95,14 @@ func TestGiftsAreOfOneView(t *testing.T) {
 		if got, err := ask(3); err == nil {
 			t.Errorf("%d bytes after it was withdrawn", len(got))
 		}
+		began := time.Now()
+		time.AfterFunc(time.Second, g.close)
+		if _, err := ask(4); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("after the end: %v, %v later", err, time.Since(began))
+		}
+		if _, err := ask(4); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("long after the end: %v, %v later", err, time.Since(began))
+		}
 	})
 }
 

@@ -123,6 +123,7 @@ func (m *Member) Run(ctx context.Context) error {
 		m.leaving.Store(true)
 		time.AfterFunc(leaveWithin, cancel) // one that is not in a round returns before
 	})()
+	defer m.gifts.close()
 	defer m.arrived.close()
 	for {
 		order, err := m.await(ctx)
@@ -212,10 +213,25 @@ func (m *Member) ask(ctx context.Context, op string) (Order, error) {
 		return Order{}, fmt.Errorf("the coordinator says %x", b[:min(len(b), 1)])
 	}
 	order, err := decode[Order](b[1:], maxAnswer)
-	if err == nil && order.View != nil && order.View.place(m.net.ID()) < 0 {
-		err = fmt.Errorf("view %d is without this member", order.View.Number)
+	if err == nil && order.View != nil {
+		err = m.suits(*order.View)
 	}
 	return order, err
+}
+
+// suits returns an error for a view that this member cannot be meant by.
+func (m *Member) suits(v View) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch self := m.net.ID(); {
+	case v.place(self) < 0:
+		return fmt.Errorf("view %d is without this member", v.Number)
+	case v.Number <= m.in:
+		return fmt.Errorf("view %d comes after view %d", v.Number, m.in)
+	case !v.lacks(self) && v.From != m.label:
+		return fmt.Errorf("view %d begins with %+v, this member holds %+v", v.Number, v.From, m.label)
+	}
+	return nil
 }
 
 func (m *Member) report(op string, coordinator wire.PeerID) Report {

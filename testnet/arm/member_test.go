@@ -245,3 +245,23 @@ func TestChurn(t *testing.T) {
 		}
 	})
 }
+
+// TestViewsThatDoNotSuit are refused, whatever the coordinator says.
+func TestViewsThatDoNotSuit(t *testing.T) {
+	self, other := idOf(1), idOf(2)
+	m := &Member{net: &memHost{id: self}, in: 3, label: Label{2, 5, 50}}
+	good := View{Number: 4, From: m.label, Members: []wire.PeerID{self, other}, Donor: self}
+	lacking := View{Number: 4, From: Label{3, 9, 90}, Members: good.Members, Donor: other, Lacking: []wire.PeerID{self}}
+	for _, v := range []View{good, lacking} {
+		if err := m.suits(v); err != nil {
+			t.Errorf("%+v: %v", v, err)
+		}
+	}
+	old, without, elsewhere := good, good, lacking
+	old.Number, without.Members, elsewhere.Lacking = 3, good.Members[1:], nil
+	for _, v := range []View{old, without, elsewhere} {
+		if err := m.suits(v); err == nil {
+			t.Errorf("%+v was taken", v)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (r *Registry) History() (out []Span) {
 // Report takes what a node says. It is answered by Take, now or later; ask is not 0.
 func (r *Registry) Report(now time.Time, from wire.PeerID, said Report, ask uint64) {
 	s := r.seats[from]
-	if s != nil && (said.In < s.in || said.Label.before(s.said.Label)) {
+	if s != nil && said.Op == opReady && (said.In < s.in || said.Label.before(s.said.Label)) {
 		r.Gone(now, from) // another process, which knows nothing of what this seat was told
 		s = nil
 	}
