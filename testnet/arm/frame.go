@@ -13,7 +13,7 @@ const (
 	// no more processes.
 	MaxMembers = 256
 	// maxBuckets is how many buckets a vector has at most: of bucketValues each, it
-	// would be of 17 thousand million values, which no member holds.
+	// would be of 4 thousand million values, which no member holds.
 	maxBuckets = 1 << 16
 )
 
