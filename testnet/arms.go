@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
@@ -200,7 +201,7 @@ func (w *world) checkArmAccount(r Report, a armAccount) Check {
 	}
 	detail := fmt.Sprintf("%s, %s", r.armAccountText(), plural(int(*r.Views), "view"))
 	if len(misfits) > 0 {
-		detail = fmt.Sprint(misfits)
+		detail = strings.Join(misfits, "; ")
 	}
 	return Check{Name: "account exact", Passed: len(misfits) == 0, Detail: detail}
 }
