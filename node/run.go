@@ -95,7 +95,7 @@ func (n *node) listen() error {
 	}
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
-		Record: n.record.latest, Agent: Agent, Log: n.log,
+		Record: n.record.latest, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
 	})
 	if err != nil {
