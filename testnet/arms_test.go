@@ -70,7 +70,7 @@ func TestArmSurvivesAKill(t *testing.T) {
 	}
 	for _, name := range []string{arm.DP, arm.DiLoCo} {
 		cfg := armWorld(t, name)
-		cfg.Tokens, cfg.Pace, cfg.Chaos = 3*12*50*64, 20*time.Millisecond, "kill 1 @4s, start 1 @6s"
+		cfg.Tokens, cfg.Pace, cfg.Chaos = 3*7*50*64, 20*time.Millisecond, "kill 1 @20%, start 1 @40%"
 		r := runWorld(t, cfg)
 		if r.Kills != 1 || *r.Views < 3 || len(r.RecoverS) != 1 || len(r.NodesReport) != 3 {
 			t.Errorf("%s: %d kills, %d views, recovered in %v, %d rows", name, r.Kills, *r.Views, r.RecoverS, len(r.NodesReport))
