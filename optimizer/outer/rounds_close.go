@@ -28,7 +28,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if f.last().ended() {
 		return false
 	}
-	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs && !m.closedElsewhere(f.index, open) {
+	if m.early(now, f) {
 		return false
 	}
 	if f.target >= open || f.rounds[open+1].held() > 0 {
@@ -38,6 +38,12 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 		return false
 	}
 	return m.answered(f, open) || m.graceOver(now, f, open)
+}
+
+// early says that min_round forbids to close the open round yet.
+func (m *Rounds) early(now Time, f *fragment) bool {
+	open := f.closed + 1
+	return now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs && !m.closedElsewhere(f.index, open)
 }
 
 // closedElsewhere says whether most peers have closed a round: where this node's clock

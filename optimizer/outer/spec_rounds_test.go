@@ -17,7 +17,7 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
-		"R-13": specCounts, "R-14": specBell, "R-15": specRings,
+		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": specStuck,
 	})
 }
 
@@ -317,6 +317,39 @@ func specRings(t *testing.T, _ *spectest.Spec) {
 		}
 		if groups := steps / want; steps%want != 0 || groups < 1 || groups > 2 || answerers == 3 && groups != 1 {
 			t.Errorf("with %d that answer it rings after %d more steps", answerers, steps)
+		}
+	}
+}
+
+// specStuck has a learner that took tips of older rounds than it has signed.
+func specStuck(t *testing.T, _ *spectest.Spec) {
+	for live, groups := range map[int]int{3: 1, 9: 3} {
+		r := newRounds(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowUnion = 5, 3, 64 })
+		r.closeTo(4)
+		r.m.RaiseMark(0, 9)
+		learners := []outer.Author{self}
+		for i := range byte(live - 1) {
+			learners = append(learners, outer.Author{i + 1})
+		}
+		r.m.SetLive(learners)
+		state := r.m.Tip(0).State
+		for range 4*5*groups - 1 {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if r.m.Closed(0) != 4 || r.drafts != 0 {
+			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Closed(0), r.drafts)
+		}
+		r.m.Stepped(r.now, 1)
+		if r.carry(); r.m.Closed(0) != 9 || r.m.Tip(0).State != state {
+			t.Errorf("of %d: closed %d, signed 9", live, r.m.Closed(0))
+		}
+		for range 5 * groups {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if n := r.m.Drafted(0); r.drafts == 0 || n != 10 {
+			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
 		}
 	}
 }
