@@ -256,4 +256,18 @@ func (w *World) mendAll() {
 		n.resume()
 		n.restart()
 	}
+	for _, n := range w.nodes {
+		n.relink()
+	}
+}
+
+// relink gives a node another link whose own names only nodes that are gone, before
+// it met anybody: without it could never find the others.
+func (n *Node) relink() {
+	stays := func(i int) bool { return !n.w.nodes[i].gone && !n.w.nodes[i].left }
+	if n.gone || n.founder || slices.ContainsFunc(n.contacts, stays) {
+		return
+	}
+	n.contacts = append(n.contacts, n.w.someOf(n.index)...)
+	n.redial()
 }
