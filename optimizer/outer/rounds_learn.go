@@ -12,6 +12,7 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 	m.steps.stepped(now)
 	for _, f := range m.frags {
 		f.since++
+		f.opened++
 		f.pending++
 		f.unsent += tokens
 		m.askDraft(now, f)
@@ -19,13 +20,13 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 }
 
 // askDraft asks the learner for a copy of its unpublished progress when this
-// fragment is due: it rings (H steps since the last own delta), answers a bell
+// fragment is due: it rings (see mayRing), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
 	if !m.learner || m.hold || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
-	rings := f.since >= m.p.H
+	rings := m.mayRing(f)
 	answers := f.bell != 0 && int(f.pending) >= m.p.HMin && m.mayAnswer(f, m.self, f.closed+1)
 	full := f.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {
