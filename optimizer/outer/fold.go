@@ -96,9 +96,10 @@ type folding struct {
 	weights []float64      // of set, from apply on
 	refused []Refusal
 
-	memory *tensor.Workspace
-	sum    []float64 // of the deltas [Len], in memory
-	raw    []byte    // what is left of the memory for payloads
+	memory  *tensor.Workspace
+	sum     []float64 // of the deltas [Len], in memory
+	raw     []byte    // what is left of the memory for payloads
+	crowded bool      // some found no room
 }
 
 // admit sorts the set by author and id and keeps what headers allow.

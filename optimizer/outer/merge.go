@@ -107,7 +107,7 @@ func (fold *folding) merge(clips [][]float64) (scales []float64) {
 		total += w
 	}
 	squares := make([]tensor.Lanes, len(fold.f.Tensors)) // of the summed directions
-	fold.eachSegment(func(at, n int) {
+	fold.eachPart(func(at, n int) {
 		clear(fold.sum[at : at+n])
 		fold.accumulate(at, n, func(i, t int) float64 {
 			if fold.byMean(t) {
@@ -123,7 +123,7 @@ func (fold *folding) merge(clips [][]float64) (scales []float64) {
 	if !slices.Contains(opposed, true) {
 		return scales
 	}
-	fold.eachSegment(func(at, n int) {
+	fold.eachPart(func(at, n int) {
 		fold.accumulate(at, n, func(i, t int) float64 {
 			if opposed[t] {
 				return fold.weights[i] * clips[i][t] / total

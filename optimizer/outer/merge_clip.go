@@ -34,7 +34,7 @@ func (fold *folding) centre(clips [][]float64) {
 			rest := 1 - fold.pullTensor(t, distances, pull, total)
 			tensor.ScaleWide(rest, fold.sum[at:at+n])
 		})
-		fold.eachSegment(func(at, n int) {
+		fold.eachPart(func(at, n int) {
 			fold.accumulate(at, n, func(i, t int) float64 { return pull[i][t] * clips[i][t] })
 		})
 	}
@@ -82,9 +82,9 @@ func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
 	for i := range squares {
 		squares[i] = make([]tensor.Lanes, len(out[i]))
 	}
-	fold.eachSegment(func(at, n int) {
+	fold.eachPart(func(at, n int) {
 		for i := range fold.set {
-			fold.segment(i, at, n, func(at int, v []float32) {
+			fold.read(i, at, n, func(at int, v []float32) {
 				fold.f.overlap(at, len(v), func(t, first, from, to int) {
 					squares[i][t].AddDistances(first, clips[i][t], v[from:to], fold.sum[at+from:at+to])
 				})

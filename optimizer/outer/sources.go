@@ -7,8 +7,11 @@ import (
 	"atoll/tensor/codec"
 )
 
-// A fold reads deltas a segment at a time: the sums of a segment stay in the second cache while all
-// deltas are added to it.
+// A fold reads deltas part by part: the sums of a part stay in the second cache while all deltas are
+// added to it.
+
+// partLen is how many values are summed at a time: 256 KiB of sums, a fraction of most second caches.
+const partLen = 4 * codec.PieceLen
 
 // rawBudget is the memory that payloads without their entropy coding may take, in bytes per value
 // of the fragment: as much as the sums.
@@ -58,6 +61,8 @@ func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (sour
 	var memory []byte
 	if size <= len(fold.raw) {
 		memory = fold.raw[:size:size]
+	} else {
+		fold.crowded = true
 	}
 	reader, err := codec.Open(c.Payload, fold.f.Len, memory, visit)
 	if err == nil {
@@ -66,24 +71,29 @@ func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (sour
 	return source{reader: reader}, err
 }
 
-// segment hands the n values of delta i from at on, a segment, to visit, in one piece or several.
-func (fold *folding) segment(i, at, n int, visit func(at int, v []float32)) {
+// read hands the n values of delta i from at on, a part, to visit, in one piece or several.
+func (fold *folding) read(i, at, n int, visit func(at int, v []float32)) {
 	if s := fold.sources[i]; s.values != nil {
 		visit(at, s.values[at:at+n])
 		return
 	}
-	fold.sources[i].reader.Segment(at/codec.SegmentLen, visit)
+	fold.sources[i].reader.Read(at, n, visit)
 }
 
-// eachSegment calls do for the n values from at on of each segment.
-func (fold *folding) eachSegment(do func(at, n int)) {
-	for at := 0; at < fold.f.Len; at += codec.SegmentLen {
-		do(at, min(codec.SegmentLen, fold.f.Len-at))
+// eachPart calls do for the n values from at on of each part. Where a payload found no room, parts are
+// segments of the codec, lest its entropy coding be undone for each.
+func (fold *folding) eachPart(do func(at, n int)) {
+	length := partLen
+	if fold.crowded {
+		length = codec.SegmentLen
+	}
+	for at := 0; at < fold.f.Len; at += length {
+		do(at, min(length, fold.f.Len-at))
 	}
 }
 
 // accumulate adds factor(i, t) times tensor t of each delta i to the n values from at on of fold.sum, a
-// segment, in the order of the set. Tensors with factor 0 are left out.
+// part, in the order of the set. Tensors with factor 0 are left out.
 func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
 	for i := range fold.set {
 		used := false
@@ -91,7 +101,7 @@ func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
 		if !used {
 			continue
 		}
-		fold.segment(i, at, n, func(at int, v []float32) {
+		fold.read(i, at, n, func(at int, v []float32) {
 			fold.f.overlap(at, len(v), func(t, _, from, to int) {
 				if a := factor(i, t); a != 0 {
 					tensor.AxpyWide(a, v[from:to], fold.sum[at+from:at+to])

@@ -70,7 +70,7 @@ func (s *segment) divide(memory []byte, k Kind, n int) [][]byte {
 	return s.streams
 }
 
-// values returns n floats to write to, n at most pieceLen.
+// values returns n floats to write to, n at most PieceLen.
 func (s *scratch) values(n int) []float32 {
 	if cap(s.floats) < n {
 		s.floats = make([]float32, n)

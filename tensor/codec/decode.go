@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// SegmentLen is the number of values that a Reader reads at a time.
+	// SegmentLen is the number of values that are coded together.
 	SegmentLen = segmentLen
 
-	// pieceLen is the number of values that are handed out at a time: few enough to stay in the
-	// second cache beside what is done with them.
-	pieceLen = 1 << 14
+	// PieceLen is the most values that are handed out at a time: few enough to stay in the first
+	// cache.
+	PieceLen = 1 << 13
 )
 
 // Decode writes the n values of payload b to dst, which must have length n.
@@ -89,9 +89,11 @@ func (r *Reader) streams(i int) []byte {
 // length is the number of values in segment i.
 func (r *Reader) length(i int) int { return min(segmentLen, r.n-i*segmentLen) }
 
-// Segment hands the values of segment i, from number i*SegmentLen on, to visit as Walk does. The payload
-// must not have changed since Open.
-func (r *Reader) Segment(i int, visit func(at int, v []float32)) {
+// Read hands the n values from number at on, which lie in one segment, to visit as Walk does. at is a multiple
+// of PieceLen. Without memory it undoes the entropy coding of the whole segment. The payload must not have
+// changed since Open.
+func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
+	i := at / segmentLen
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.waiting = waiting{}
@@ -104,7 +106,7 @@ func (r *Reader) Segment(i int, visit func(at int, v []float32)) {
 		}
 	}
 	if err == nil {
-		err = d.join(i*segmentLen, r.length(i), streams)
+		err = d.join(i*segmentLen, at-i*segmentLen, at-i*segmentLen+n, streams)
 	}
 	if err != nil {
 		panic("codec: a payload that was decoded does not decode again: " + err.Error())
@@ -168,17 +170,18 @@ func (d *decoder) next(at, n int) (err error) {
 	}
 	for i := range segments {
 		from := at + i*segmentLen
-		if err := d.join(from, min(segmentLen, n-from), segments[i].streams); err != nil {
+		if err := d.join(from, 0, min(segmentLen, n-from), segments[i].streams); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// join makes the n values from number at on, a segment, of their streams, piece by piece.
-func (d *decoder) join(at, n int, streams [][]byte) error {
-	for from := 0; from < n; from += pieceLen {
-		m := min(pieceLen, n-from)
+// join makes the values between from and to of the segment that begins with number at of their
+// streams, piece by piece.
+func (d *decoder) join(at, from, to int, streams [][]byte) error {
+	for ; from < to; from += PieceLen {
+		m := min(PieceLen, to-from)
 		var v []float32
 		if d.dst != nil {
 			v = d.dst[at+from : at+from+m]
@@ -206,7 +209,7 @@ func (s *scratch) readStreams(b []byte, streams [][]byte) (rest []byte, err erro
 	return b, nil
 }
 
-// join makes the values of a segment from number from on, a multiple of pieceLen, of its streams.
+// join makes the values of a segment from number from on, a multiple of PieceLen, of its streams.
 func (s *scratch) join(k Kind, dst []float32, streams [][]byte, from int) error {
 	switch k {
 	case F32:

@@ -18,10 +18,10 @@ func sameValues(t *testing.T, got, want []float32) {
 	}
 }
 
-// segmentOf reads a segment.
-func segmentOf(r *Reader, i int) (values []float32) {
-	r.Segment(i, func(at int, v []float32) {
-		if at != i*SegmentLen+len(values) {
+// valuesOf reads n values from number at on.
+func valuesOf(r *Reader, at, n int) (values []float32) {
+	r.Read(at, n, func(from int, v []float32) {
+		if from != at+len(values) {
 			panic("a piece is out of place")
 		}
 		values = append(values, v...)
@@ -29,8 +29,8 @@ func segmentOf(r *Reader, i int) (values []float32) {
 	return values
 }
 
-// Whatever way a payload is read, its values are those of Decode: in one walk, then segment by
-// segment, the last first, with memory for the streams and without.
+// Whatever way a payload is read, its values are those of Decode: in one walk, then in
+// parts of segments, the last first, with memory for the streams and without.
 func TestReadersAgreeWithDecode(t *testing.T) {
 	for _, k := range kinds {
 		for _, n := range lengths {
@@ -48,8 +48,11 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 					t.Fatal(err)
 				}
 				sameValues(t, walked, want)
-				for i := (n+SegmentLen-1)/SegmentLen - 1; i >= 0; i-- {
-					sameValues(t, segmentOf(r, i), want[i*SegmentLen:min((i+1)*SegmentLen, n)])
+				for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen} {
+					for at := (n - 1) / length * length; at >= 0 && n > 0; at -= length {
+						m := min(length, n-at)
+						sameValues(t, valuesOf(r, at, m), want[at:at+m])
+					}
 				}
 			}
 		}
@@ -66,7 +69,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(b)
-	sameValues(t, segmentOf(r, 1), want[SegmentLen:])
+	sameValues(t, valuesOf(r, SegmentLen, 100), want[SegmentLen:])
 }
 
 // Without memory it does, and a payload that changed under it is a mistake of the caller.
@@ -82,7 +85,7 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 			t.Error("a payload of zeros was read")
 		}
 	}()
-	segmentOf(r, 0)
+	valuesOf(r, 0, 1000)
 }
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {
