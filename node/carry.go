@@ -186,7 +186,6 @@ func (n *node) dropBase(e outer.DropBase, epoch uint64, tip uint32) {
 
 func (n *node) adopt(a outer.Adopt) {
 	if n.train != nil {
-		n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
 		n.train.adopt(a, n.healed, n.fail)
 	}
 	n.view.adopted(n, a)

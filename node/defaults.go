@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"atoll/gossip/p2p"
+	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
 )
@@ -64,7 +65,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 		Format: GenesisFormat, Name: modelLabel(model), Model: sizes, Tokenizer: "byte", Seed: seed,
 		Batch: defaultBatch(sizes),
 		Inner: Inner{
-			LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
+			Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
 			WarmupFraction: 0.03, FinalFraction: 0.1,
 		},
 		Outer: outer.Defaults(defaultFragments(sizes), tokens, createdMs),
@@ -72,6 +73,9 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 	o := &g.Outer
 	o.MaxShare, o.Quorum = openMaxShare, openQuorum
 	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
+	if err := g.Inner.SetOptimizer(optimizer.NameMuon); err != nil {
+		return Genesis{}, err
+	}
 	if err := g.SetProfile(p2p.WAN); err != nil {
 		return Genesis{}, err
 	}

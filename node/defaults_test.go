@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/optimizer"
 	"atoll/tensor/llama"
 )
 
@@ -30,6 +31,9 @@ func TestDefaultGenesis(t *testing.T) {
 		}
 		if o.Fragments != c.fragments || o.Budget != 3_000_000 || o.CreatedMs != 1_700_000_000_000 || o.MaxTokensPerStep != c.maxTokensPerStep {
 			t.Errorf("%s: outer %+v", c.model, o)
+		}
+		if in := g.Inner; in.OptimizerName() != optimizer.NameMuon || in.LR != muonRate || in.Momentum == 0 {
+			t.Errorf("%s: inner %+v", c.model, in)
 		}
 		if err := o.CheckPlan(g.Plan()); err != nil {
 			t.Errorf("%s: %v", c.model, err)

@@ -217,14 +217,20 @@ func (in Inner) validateOptimizer() error {
 	return nil
 }
 
+// Peak learning rates that measured best with four learners (testnet/bench/RESULTS.md).
+const (
+	adamWRate = 2e-3
+	muonRate  = 8e-3
+)
+
 // SetOptimizer gives the run an inner optimizer by its name, "" being AdamW, and
-// leaves the learning rate as it is: it suits both.
+// the learning rate that suits it.
 func (in *Inner) SetOptimizer(name string) error {
 	switch name {
 	case "", optimizer.NameAdamW:
-		in.Optimizer, in.Momentum = "", 0
+		in.Optimizer, in.Momentum, in.LR = "", 0, adamWRate
 	case optimizer.NameMuon:
-		in.Optimizer, in.Momentum = name, trainer.DefaultMomentum
+		in.Optimizer, in.Momentum, in.LR = name, trainer.DefaultMomentum, muonRate
 	default:
 		return fmt.Errorf("optimizer %q: use %s or %s", clip(name), optimizer.NameAdamW, optimizer.NameMuon)
 	}

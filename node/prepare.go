@@ -150,6 +150,7 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		n.steps++
 		n.trained += uint64(res.Tokens)
 		n.machine.Stepped(now, uint64(res.Tokens))
+		n.train.setFraction(n.machine.Progress(now))
 	})
 }
 

@@ -36,7 +36,7 @@ type training struct {
 	may      bool
 	stepping bool               // inside a step
 	cut      context.CancelFunc // ends that step without its result; nil outside
-	fraction float64            // of the budget folded, by the adopted tips
+	fraction float64            // of the budget that is made, see core.Machine.Progress
 	account  status.TimeAccount
 	loss     float64 // running mean
 	rate     float64 // learning rate of the last step

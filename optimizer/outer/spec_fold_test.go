@@ -177,8 +177,8 @@ func (x *textFold) clip(old []float32) (ref []float32) {
 	x.clips = make([][]float64, len(x.set))
 	for t := range x.f.Tensors {
 		limit := float64(old[t])
-		if limit == 0 {
-			limit = x.median(t, math.Inf(1))
+		if limit == 0 || x.round <= 8 && len(x.set) >= 2 {
+			limit = max(limit, x.median(t, math.Inf(1)))
 		}
 		limit *= x.p.ClipFactor
 		x.limits = append(x.limits, limit)

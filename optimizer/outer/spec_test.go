@@ -283,7 +283,9 @@ func specSet(t *testing.T, s *spectest.Spec) {
 		p.Mu, p.Eta = rapid.SampledFrom([]float64{0, 0.5, 0.9}).Draw(rt, "mu"), rapid.SampledFrom([]float64{0, 0.7, 1}).Draw(rt, "eta")
 		p.MaxShare, p.ClipFactor = rapid.Float64Range(0.01, 1).Draw(rt, "share"), rapid.Float64Range(1, 3).Draw(rt, "clip")
 		tip := outer.Genesis(f, random(9, f.Len), p)
-		for round := uint32(1); round <= 3; round++ {
+		tip.Round = rapid.SampledFrom([]uint32{0, 7}).Draw(rt, "rounds before") // F-14 ends with round 8
+		for end := tip.Round + 3; tip.Round < end; {
+			round := tip.Round + 1
 			var set []outer.Contribution
 			for author := range rapid.ByteRange(0, 6).Draw(rt, "deltas") {
 				v := random(rapid.Uint64().Draw(rt, "values"), f.Len)

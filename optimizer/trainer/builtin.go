@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"atoll/optimizer"
-	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 	"atoll/tensor/llama"
 )
@@ -20,7 +19,7 @@ var ErrDiverged = errors.New("training diverged")
 // and number of threads its steps have the same bits.
 type Builtin struct {
 	config Config
-	data   *corpus.Corpus
+	data   Source
 	model  *llama.Model
 	params *tensor.Slab
 	grads  *tensor.Slab
@@ -33,7 +32,7 @@ var _ Trainer = (*Builtin)(nil)
 // New allocates a trainer whose parameters are those of the config's seed. It
 // sets the number of threads of the process. The error names the config's field,
 // or says how much text is missing.
-func New(cfg Config, data *corpus.Corpus) (*Builtin, error) {
+func New(cfg Config, data Source) (*Builtin, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

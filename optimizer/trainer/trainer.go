@@ -36,3 +36,13 @@ type StepResult struct {
 	Tokens int     // targets in the batch: batch x context
 	Loss   float64 // mean loss over them before the step, in nats per token
 }
+
+// Source is where a trainer's batches come from. A corpus.Corpus is one.
+type Source interface {
+	// Fits returns an error if there is less text than one window of so many tokens.
+	Fits(context int) error
+	// Batch fills dst with rows x (context+1) tokens, row-major: of each row the
+	// first context are inputs and the last context their targets. It is a pure
+	// function of its arguments.
+	Batch(seed uint64, author [32]byte, step int64, rows, context int, dst []int32)
+}

@@ -104,7 +104,7 @@ func (w *World) checkTheta(n *Node, a outer.Adopt) {
 	if n.shadow != nil {
 		s := &n.shadow[a.Fragment]
 		s.adopted(a)
-		if off := s.off(n.trainer.theta); off > thetaSlack && !w.s.Params.Overwrite {
+		if off := s.off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}

@@ -50,8 +50,8 @@ func TestChecksCatch(t *testing.T) {
 			w.checkShares(0, 1, []float64{3, 1, 1})
 		}},
 		{"theta", func(w *World, n *Node) { // a step that nobody took
-			for i := range n.trainer.theta {
-				n.trainer.theta[i] += 0.01
+			for i := range n.trainer.Params() {
+				n.trainer.Params()[i] += 0.01
 			}
 			w.RunFor(3000)
 		}},

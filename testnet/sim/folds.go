@@ -21,6 +21,7 @@ type folder struct {
 	checked map[wire.Digest]checked
 	tips    map[outer.Digest]*outer.Tip // by state: what was decoded from a snapshot
 	hits    int
+	decoded decodedValues
 }
 
 // foldKey names a fold. Two sets never have one chain: it is a hash over the ids.
@@ -43,6 +44,7 @@ type folded struct {
 const (
 	maxFolds   = 1 << 14 // remembered: some rounds of each fragment of a large world
 	maxChecked = 1 << 17
+	maxValues  = 1 << 25 // of decoded payloads: 128 MiB, and likewise of tips
 	// In lean worlds one in recomputeEvery hits is computed anyway; in others, in
 	// which faults are looked for, one in recomputeOften.
 	recomputeEvery = 64
@@ -102,14 +104,34 @@ func setKey(prev outer.Digest, set []outer.Contribution) outer.Digest {
 }
 
 func (f *folder) remember(key foldKey, x folded) {
-	if len(f.order) < maxFolds {
+	if len(f.order) < min(maxFolds, max(1, maxValues/len(x.tip.Anchor))) {
 		f.order = append(f.order, key)
 	} else {
+		f.next %= len(f.order)
 		delete(f.made, f.order[f.next])
 		f.order[f.next] = key
-		f.next = (f.next + 1) % maxFolds
+		f.next++
 	}
 	f.made[key] = x
+}
+
+// decodedValues bounds what is remembered of payloads: the oldest values go
+// first, and are decoded again by a fold that needs them.
+type decodedValues struct {
+	ids   []wire.Digest
+	first int // of ids that are remembered
+	held  int // values
+}
+
+// remember keeps the values of a payload in checked.
+func (d *decodedValues) remember(all map[wire.Digest]checked, id wire.Digest, n int) {
+	d.ids, d.held = append(d.ids, id), d.held+n
+	for d.held > maxValues && d.first < len(d.ids)-1 {
+		old := all[d.ids[d.first]]
+		d.held -= len(old.values)
+		all[d.ids[d.first]] = checked{err: old.err}
+		d.first++
+	}
 }
 
 // check is Params.CheckPayload.
@@ -130,6 +152,7 @@ func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
 		x.err = codec.Decode(payload, len(x.values), x.values)
 	}
 	f.checked[wire.Digest(d.ID)] = x
+	f.decoded.remember(f.checked, wire.Digest(d.ID), len(x.values))
 	return x.err
 }
 

@@ -57,7 +57,7 @@ type Node struct {
 	said    hello.Record
 	machine *core.Machine
 	learner *outer.Learner
-	trainer *quadratic
+	trainer Trainer
 	scratch []float32
 	shadow  []shadow
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
@@ -159,9 +159,9 @@ func (n *Node) boot(saved []outer.Restored) {
 	}
 	n.started = n.clock()
 	n.machine = core.New(n.config(), tips)
-	n.trainer = newQuadratic(w.s.Seed, uint64(n.index), n.life)
-	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.theta, tips, n.ownPayload)
-	n.scratch = make([]float32, len(n.trainer.theta))
+	n.trainer = w.s.Task.Trainer(n.index, n.life)
+	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), tips, n.ownPayload)
+	n.scratch = make([]float32, len(n.trainer.Params()))
 	n.shadow, n.closed = nil, make([]uint32, len(tips))
 	for p, tip := range tips {
 		if !w.s.Lean {
@@ -280,7 +280,7 @@ func (n *Node) tick(life int) {
 		return
 	}
 	if n.paused == 0 {
-		perSecond := 1000 * TokensPerStep / float64(n.stepMs())
+		perSecond := 1000 * float64(n.w.s.Task.Tokens()) / float64(n.stepMs())
 		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
 		n.machine.Tick(n.clock())
 		n.carryOut()
@@ -315,16 +315,20 @@ func (n *Node) step() {
 		return
 	}
 	if !n.w.s.Lean {
-		copy(n.scratch, n.trainer.theta)
+		copy(n.scratch, n.trainer.Params())
 	}
-	n.trainer.step()
+	if err := n.trainer.Step(n.machine.Progress(n.clock())); err != nil {
+		n.broken("learns", "%v", err)
+		return
+	}
 	for p := range n.shadow {
-		n.shadow[p].moved(n.scratch, n.trainer.theta)
+		n.shadow[p].moved(n.scratch, n.trainer.Params())
 	}
-	n.learner.Stepped(TokensPerStep, n.closed)
+	tokens := n.w.s.Task.Tokens()
+	n.learner.Stepped(tokens, n.closed)
 	n.Steps++
-	n.book.trained += TokensPerStep
-	n.machine.Stepped(n.clock(), TokensPerStep)
+	n.book.trained += uint64(tokens)
+	n.machine.Stepped(n.clock(), uint64(tokens))
 }
 
 // command is done at the next step boundary.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"atoll/gossip/wire"
@@ -76,15 +75,15 @@ func (w *World) checkAtRest() {
 
 // checkLoss: the run came to a model that is worth something.
 func (w *World) checkLoss() {
-	if got, start := Loss(w.Anchors()), Loss(initial()); got > start/4 || math.IsNaN(got) {
-		w.broken("learns", "loss %g of %g at the start", got, start)
+	if err := w.s.Task.Learned(w.Anchors()); err != nil {
+		w.broken("learns", "%v", err)
 	}
 }
 
 // Anchors are the parameters that the run came to.
 func (w *World) Anchors() []float32 {
 	n := w.first()
-	theta := make([]float32, len(n.trainer.theta))
+	theta := make([]float32, len(n.trainer.Params()))
 	for p, f := range w.plan {
 		f.Scatter(n.machine.Rounds().Tip(p).Anchor, theta)
 	}
@@ -97,7 +96,7 @@ func (w *World) Anchors() []float32 {
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)
 	last := 2 * len(w.nodes) * w.s.Params.H
-	most := 1.01*budget + float64((last+w.atHand())*TokensPerStep)
+	most := 1.01*budget + float64((last+w.atHand())*w.s.Task.Tokens())
 	for p := range w.plan {
 		tokens := float64(w.first().machine.Rounds().Tip(p).Tokens)
 		if tokens < budget || tokens > most+w.claimed(p) {

@@ -75,7 +75,7 @@ func (w *World) leastClosed() uint32 {
 func (w *World) Result() Result {
 	r := Result{
 		Seed: w.s.Seed, Nodes: len(w.nodes), VirtualMs: w.now - Start, Rounds: w.leastClosed(),
-		Loss: Loss(w.Anchors()), LossStart: Loss(initial()), Counts: w.counts, Err: w.err,
+		Loss: w.s.Task.Loss(w.Anchors()), LossStart: w.s.Task.Loss(w.s.Task.Initial()), Counts: w.counts, Err: w.err,
 	}
 	if w.checks.agreed != 0 {
 		r.AgreedMs, r.AgreedIn = w.checks.agreed-w.checks.calmed, w.checks.took

@@ -33,6 +33,7 @@ type Scenario struct {
 	LimitMs  Time       // after the start: by then the run must have ended
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
+	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
 }
 
 // NodeSpec is what one node differs in.
@@ -137,13 +138,16 @@ func (s Scenario) Validate() error {
 	if err := s.Params.Validate(); err != nil {
 		return err
 	}
-	return s.Params.CheckPlan(planOf(s.Params))
+	return s.Params.CheckPlan(planOf(s.Task, s.Params))
 }
 
 func (s Scenario) withDefaults() Scenario {
 	s.Degree = cmp.Or(s.Degree, defaultDegree)
 	s.TickMs = cmp.Or(s.TickMs, nodeTickMs)
 	s.BeatMs = cmp.Or(s.BeatMs, defaultBeatMs)
+	if s.Task == nil {
+		s.Task = quadraticTask{s.Seed}
+	}
 	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
 	s.Faults = slices.Clone(s.Faults)
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })

@@ -1,15 +1,15 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
-	"atoll/optimizer/outer"
 	"atoll/tensor"
 )
 
-// specs is the model of every virtual node: a few tensors of unequal size, so
-// that fold, weights and clipping have real work and a node costs little.
+// specs is the model of the quadratic: a few tensors of unequal size, so that
+// fold, weights and clipping have real work and a node costs little.
 var specs = []tensor.Spec{
 	{Name: "model.embed_tokens.weight", Shape: []int{16, 8}},
 	{Name: "a.weight", Shape: []int{12, 10}},
@@ -18,11 +18,27 @@ var specs = []tensor.Spec{
 	{Name: "c.weight", Shape: []int{64}},
 }
 
-// TokensPerStep is the batch of every virtual node.
+// TokensPerStep is the batch of every virtual node that learns the quadratic.
 const TokensPerStep = 512
 
-func planOf(p outer.Params) outer.Plan {
-	return outer.NewPlan(tensor.NewSlab(specs).Views, p.Fragments)
+// quadraticTask is what nodes learn where faults are looked for, and not quality.
+type quadraticTask struct{ seed uint64 }
+
+func (quadraticTask) Specs() []tensor.Spec          { return specs }
+func (quadraticTask) Initial() []float32            { return initial() }
+func (quadraticTask) Tokens() int                   { return TokensPerStep }
+func (quadraticTask) Loss(params []float32) float64 { return Loss(params) }
+
+func (t quadraticTask) Trainer(node, life int) Trainer {
+	return newQuadratic(t.seed, uint64(node), life)
+}
+
+// Learned wants the loss to fall to a quarter at most.
+func (quadraticTask) Learned(params []float32) error {
+	if got, start := Loss(params), Loss(initial()); got > start/4 || math.IsNaN(got) {
+		return fmt.Errorf("loss %g of %g at the start", got, start)
+	}
+	return nil
 }
 
 // initial are the parameters of genesis.
@@ -56,11 +72,16 @@ const (
 func curvature(i int) float64 { return 0.02 + float64(i%50)/25 }
 func best(i int) float64      { return math.Sin(float64(i)) }
 
-func (q *quadratic) step() {
+// Params implements Trainer.
+func (q *quadratic) Params() []float32 { return q.theta }
+
+// Step implements Trainer. Its rate does not follow a schedule.
+func (q *quadratic) Step(float64) error {
 	for i, x := range q.theta {
 		g := curvature(i)*(float64(x)-best(i)) + quadraticNoise*q.rng.NormFloat64()
 		q.theta[i] = float32(float64(x) - quadraticRate*g)
 	}
+	return nil
 }
 
 // Loss is the noiseless loss of parameters.

@@ -45,10 +45,10 @@ func New(s Scenario) (*World, error) {
 	}
 	w := &World{
 		s: s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
-		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
+		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
 	}
-	w.genesis = genesisTips(s.Params, w.plan)
+	w.genesis = genesisTips(s, w.plan)
 	for _, spec := range s.Founders {
 		n := w.add(spec, true)
 		n.contacts = w.someOf(n.index)
@@ -66,13 +66,13 @@ func New(s Scenario) (*World, error) {
 }
 
 // genesisTips are those that every node can make by itself.
-func genesisTips(p outer.Params, plan outer.Plan) []*outer.Tip {
-	slab := initial()
+func genesisTips(s Scenario, plan outer.Plan) []*outer.Tip {
+	slab := s.Task.Initial()
 	tips := make([]*outer.Tip, len(plan))
 	for i, f := range plan {
 		anchor := make([]float32, f.Len)
 		f.Gather(slab, anchor)
-		tips[i] = outer.Genesis(f, anchor, p)
+		tips[i] = outer.Genesis(f, anchor, s.Params)
 	}
 	return tips
 }

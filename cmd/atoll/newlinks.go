@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"atoll/node"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+)
+
+// expected is what `atoll new --bandwidth` chose, and what a run will take.
+type expected struct {
+	H            int     `json:"h"`
+	Fragments    int     `json:"fragments"`
+	Codec        string  `json:"codec"`
+	Learners     int     `json:"learners"`
+	StepSeconds  float64 `json:"step_s"`
+	Measured     bool    `json:"step_measured"` // here, not given
+	LinkMbitPerS float64 `json:"link_mbit_per_s"`
+	MbitPerS     float64 `json:"payload_mbit_per_s"` // that a node receives, and about as much sends
+	LinkShare    float64 `json:"link_share"`
+	CoreShare    float64 `json:"core_share"` // of one core, for the outer steps
+}
+
+// How long and how often a step is timed where its time is not given.
+const (
+	stepTimes   = 3
+	stepTimeFor = time.Second
+)
+
+// chooseLinks sets H, the fragments and the codec of a run by what links carry; it
+// returns nil where nobody said what they do.
+func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, error) {
+	if c.Bandwidth == 0 {
+		return nil, nil
+	}
+	e := &expected{Learners: c.Learners, StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
+	if e.StepSeconds == 0 {
+		s, err := trainer.Measure(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, stepTimes, stepTimeFor, time.Now)
+		if err != nil {
+			return nil, err
+		}
+		e.StepSeconds, e.Measured = s.Step.Seconds(), true
+	}
+	choice, err := outer.Choose(outer.Means{
+		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
+		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Outer.SetH(choice.H)
+	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
+	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, choice.Codec.String()
+	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
+	return e, nil
+}
+
+// checkLinks refuses flags that contradict each other.
+func (c *NewCmd) checkLinks() error {
+	switch {
+	case c.Bandwidth == 0:
+		return nil
+	case c.H != 0 || c.Fragments != 0:
+		return badUsage("--bandwidth chooses H and the fragments; leave --H and --fragments out, or --bandwidth")
+	case c.Learners < 1:
+		return badUsage("--learners is %d; use 1 or more", c.Learners)
+	case c.Step < 0:
+		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
+	}
+	return nil
+}
+
+// rows say what was chosen and what is expected.
+func (e *expected) rows() [][]string {
+	if e == nil {
+		return nil
+	}
+	how := "as given"
+	if e.Measured {
+		how = "measured here"
+	}
+	step := time.Duration(e.StepSeconds * float64(time.Second)).Round(10 * time.Microsecond)
+	return [][]string{
+		{"rounds", fmt.Sprintf("every %d steps of %v (%s), %s", e.H, step, how, e.Codec)},
+		{"links", fmt.Sprintf("%d learners: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %g Mbit/s; outer steps take %.1f %% of a core",
+			e.Learners, e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
+	}
+}

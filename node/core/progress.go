@@ -1,0 +1,22 @@
+package core
+
+// maxLead is the share of the budget by which what is made may count for more than
+// what is folded: several times what honest learners have under way in a run of
+// any length, and as much as a liar can shift everybody's learning rate.
+const maxLead = 0.05
+
+// Progress is the share of the budget that is folded or known to be made and not
+// folded yet: what the learning rate follows. It is local knowledge, and the same
+// everywhere within a beat or two. By what is folded alone the rate would come a
+// round late, which over a short run is a good part of it: the first H steps would
+// be taken at the rate of the start, and none at that of the end.
+func (m *Machine) Progress(now Time) float64 {
+	claims := m.claims(now)
+	var made, params float64
+	for p, f := range m.cfg.Plan {
+		made += float64(f.Len) * float64(m.rounds.Projected(now, p)+m.rounds.Promised(p)+claims[p])
+		params += float64(f.Len)
+	}
+	folded, budget := float64(m.FoldedTokens()), float64(m.cfg.Params.Budget)
+	return (folded + max(0, min(made/params-folded, maxLead*budget))) / budget
+}

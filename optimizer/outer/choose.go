@@ -1,0 +1,100 @@
+package outer
+
+import (
+	"fmt"
+	"math"
+
+	"atoll/tensor/codec"
+)
+
+// Means is what the nodes of a run have to spend on its outer steps.
+type Means struct {
+	Params         int     // values of the model
+	Tensors        int     // of the model: more fragments than that there cannot be
+	Learners       int     // that are expected, 1 or more
+	StepSeconds    float64 // of an inner step of a usual learner
+	BytesPerSecond float64 // that each node's link carries, each way
+}
+
+// Choice is how often a run of such means can merge, and what that takes.
+type Choice struct {
+	H, Fragments   int
+	Codec          codec.Kind
+	BytesPerSecond float64 // of payloads, that a node receives and about as much sends
+	LinkShare      float64 // of the link, which that takes
+	CoreShare      float64 // of one core, which encoding, folding and adopting take
+}
+
+// What Choose goes by. Quality falls with H and hardly with the codec (DESIGN.md),
+// so it takes the cheapest codec and then the least H that links and cores allow.
+const (
+	// maxLinkShare leaves room for beats, repair, joiners, and for the owner of the link.
+	maxLinkShare = 0.5
+	// maxCoreShare is what a learner gives of a core: training loses less than it
+	// gains by merging more often.
+	maxCoreShare = 0.1
+	// MostH is the largest H that Choose takes: beyond it nothing was measured.
+	MostH = 64
+	// paperFragments is the number beyond which smaller payloads only add headers.
+	paperFragments = 24
+	// leastValues is the smallest fragment of use: below, headers of 170 bytes and
+	// signatures cost more than payloads.
+	leastValues = 4096
+	// int4Bytes is what int4 takes of each value, entropy-coded, measured on deltas.
+	int4Bytes = 0.43
+	// valueSeconds is the time of one core for one value of one delta: checking,
+	// folding, and a learner's share of encoding and adopting.
+	valueSeconds = 12e-9
+)
+
+// Choose picks H, the number of fragments and the codec for a run. The error
+// names the first of the means that cannot be, or says that even MostH is more
+// than links or cores carry, and what to do about it.
+func Choose(m Means) (Choice, error) {
+	if err := m.validate(); err != nil {
+		return Choice{}, err
+	}
+	perSweep := float64(m.Learners-1) * float64(m.Params) * int4Bytes // bytes a node receives for each H steps
+	work := float64(m.Learners) * float64(m.Params) * valueSeconds
+	byLink := perSweep / (maxLinkShare * m.BytesPerSecond * m.StepSeconds)
+	byCore := work / (maxCoreShare * m.StepSeconds)
+	h := max(1, math.Ceil(max(byLink, byCore)))
+	if h > MostH {
+		return Choice{}, m.tooLittle(byLink, byCore)
+	}
+	c := Choice{H: int(h), Codec: codec.Int4}
+	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues))
+	c.BytesPerSecond = perSweep / (h * m.StepSeconds)
+	c.LinkShare = c.BytesPerSecond / m.BytesPerSecond
+	c.CoreShare = work / (h * m.StepSeconds)
+	return c, nil
+}
+
+func (m Means) validate() error {
+	switch {
+	case m.Params < 1:
+		return fmt.Errorf("outer: a model of %d values; use at least 1", m.Params)
+	case m.Tensors < 1 || m.Tensors > m.Params:
+		return fmt.Errorf("outer: a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
+	case m.Learners < 1:
+		return fmt.Errorf("outer: %d learners; use at least 1", m.Learners)
+	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
+		return fmt.Errorf("outer: steps of %v s; use a time above 0", m.StepSeconds)
+	case !(m.BytesPerSecond > 0):
+		return fmt.Errorf("outer: links of %v bytes/s; use a rate above 0", m.BytesPerSecond)
+	}
+	return nil
+}
+
+// tooLittle says by how much the means fall short.
+func (m Means) tooLittle(byLink, byCore float64) error {
+	if byLink >= byCore {
+		need := m.BytesPerSecond * byLink / MostH
+		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model",
+			mbit(m.BytesPerSecond), math.Ceil(byLink), MostH, mbit(need))
+	}
+	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch",
+		m.StepSeconds, math.Ceil(byCore), MostH)
+}
+
+func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }

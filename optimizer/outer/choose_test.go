@@ -1,0 +1,94 @@
+package outer
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"atoll/tensor/codec"
+)
+
+// By hand: three peers' deltas of 1 M values at 0.43 bytes are 1.29 MB, of which half
+// of a 20 Mbit/s link carries 1.25 MB each second: two steps. Eight deltas of 12 ns a
+// value are 96 ms, a tenth of a core's second.
+func TestChooseByHand(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    Means
+		want Choice
+	}{
+		{"links decide", Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6},
+			Choice{H: 2, Fragments: 2, Codec: codec.Int4, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.024}},
+		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.1, BytesPerSecond: 1e9},
+			Choice{H: 10, Fragments: 10, Codec: codec.Int4, BytesPerSecond: 3.01e6, LinkShare: 0.00301, CoreShare: 0.096}},
+		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
+			Choice{H: 1, Fragments: 1, Codec: codec.Int4, CoreShare: 0.012}},
+		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
+			Choice{H: 26, Fragments: 2, Codec: codec.Int4, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.01846}},
+	} {
+		got, err := Choose(c.m)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got.H != c.want.H || got.Fragments != c.want.Fragments || got.Codec != c.want.Codec ||
+			off(got.BytesPerSecond, c.want.BytesPerSecond) || off(got.LinkShare, c.want.LinkShare) || off(got.CoreShare, c.want.CoreShare) {
+			t.Errorf("%s: %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func off(a, b float64) bool { return math.Abs(a-b) > 1e-3*math.Abs(b) }
+
+func TestChooseErrors(t *testing.T) {
+	good := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6}
+	for _, c := range []struct {
+		want   string
+		change func(*Means)
+	}{
+		{"a model of 0 values", func(m *Means) { m.Params = 0 }},
+		{"0 tensors", func(m *Means) { m.Tensors = 0 }},
+		{"0 learners", func(m *Means) { m.Learners = 0 }},
+		{"steps of NaN s", func(m *Means) { m.StepSeconds = math.NaN() }},
+		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
+		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
+	} {
+		m := good
+		c.change(&m)
+		if _, err := Choose(m); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
+
+// What is chosen fits the means, can be a run's Params, and more bandwidth never
+// makes H larger.
+func TestChooseFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Means{
+			Params: rapid.IntRange(1, 1e10).Draw(t, "params"), Learners: rapid.IntRange(1, 64).Draw(t, "learners"),
+			StepSeconds:    rapid.Float64Range(1e-3, 60).Draw(t, "seconds"),
+			BytesPerSecond: rapid.Float64Range(1e3, 1e9).Draw(t, "rate"),
+		}
+		m.Tensors = rapid.IntRange(1, min(m.Params, 500)).Draw(t, "tensors")
+		c, err := Choose(m)
+		if err != nil {
+			return
+		}
+		if c.LinkShare > maxLinkShare+1e-9 || c.CoreShare > maxCoreShare+1e-9 {
+			t.Fatalf("%+v asks for more than there is", c)
+		}
+		p := Defaults(c.Fragments, 1, 0)
+		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
+		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		m.BytesPerSecond *= 2
+		if more, err := Choose(m); err != nil || more.H > c.H {
+			t.Fatalf("twice the bandwidth: H %d, before %d; %v", more.H, c.H, err)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package sweep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestParsePlan(t *testing.T) {
+	plan, err := ParsePlan(`
+# two lines of trials
+set tokens=1e5 data=prose   # and a comment behind
+seeds 3 5
+trial h=4,8 mu=0,0.9
+seeds 1
+set inner=muon
+trial arm=dp
+trial arm=dp
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range plan {
+		s := e.Setting
+		if s.Tokens != 1e5 || s.Data != "prose" {
+			t.Errorf("set had no effect: %v", s)
+		}
+		got = append(got, fmt.Sprintf("%s/%s/%d/%v/%d", s.Arm, s.Inner, s.H, s.Mu, e.Seed))
+	}
+	want := "atoll/adamw/4/0/3 atoll/adamw/4/0/5 atoll/adamw/4/0.9/3 atoll/adamw/4/0.9/5 " +
+		"atoll/adamw/8/0/3 atoll/adamw/8/0/5 atoll/adamw/8/0.9/3 atoll/adamw/8/0.9/5 dp/muon/24/0/1"
+	if g := strings.Join(got, " "); g != want {
+		t.Errorf("got  %s\nwant %s", g, want)
+	}
+}
+
+// What DiLoCo does not read makes no other trial of it.
+func TestPlanOfWhatIsNotRead(t *testing.T) {
+	plan, err := ParsePlan("trial arm=diloco merge=rda,mean p=1,8")
+	if err != nil || len(plan) != 1 || plan[0].Setting.Merge != "mean" {
+		t.Errorf("%d trials, %v: %v", len(plan), plan, err)
+	}
+	if plan, err = ParsePlan("trial merge=rda,mean p=1,8"); err != nil || len(plan) != 4 {
+		t.Errorf("%d trials, %v", len(plan), err)
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"\nrun h=4", `plan line 2: it begins with "run"`},
+		{"set h", `plan line 1: "h" is no NAME=VALUE`},
+		{"trial arm", `"arm" is no NAME=VALUE`},
+		{"trial arm=dp,ddp", `arm is "ddp"`},
+		{"trial size=3", `no setting "size"`},
+		{"seeds", "seeds names none"},
+		{"seeds -1", `"-1" is no seed`},
+		{"seeds " + many(101) + "\ntrial m=" + numbers(64) + " batch=1,2,3,4", "more than 10000 trials"},
+	} {
+		if _, err := ParsePlan(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.30q: error %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// many is so many seeds, numbers so many values.
+func many(n int) string { return strings.ReplaceAll(numbers(n), ",", " ") }
+func numbers(n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprint(i + 1)
+	}
+	return strings.Join(words, ",")
+}

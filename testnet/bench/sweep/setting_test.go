@@ -1,0 +1,69 @@
+package sweep
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestDefaultIsValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every field can be set to the text that Get shows, and its name is that of JSON.
+func TestSetTakesWhatGetShows(t *testing.T) {
+	from := Default()
+	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
+	from.Step, from.RefDecay = 40, 0.5
+	var to Setting
+	for _, name := range Names() {
+		if err := to.Set(name, from.Get(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if to != from {
+		t.Errorf("got %v\nwant %v", to, from)
+	}
+	var read Setting
+	if err := json.Unmarshal([]byte(from.String()), &read); err != nil || read != from {
+		t.Errorf("read back %v, %v", read, err)
+	}
+}
+
+func TestSettingErrors(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"arm", "ddp", `arm is "ddp"; use one of atoll, dp, diloco, local`},
+		{"model", "huge", `model is "huge"; use tiny`},
+		{"shards", "some", `shards is "some"`},
+		{"m", "0", "m is 0; use 1 to 64"},
+		{"batch", "0", "batch is 0"},
+		{"tokens", "1000", "at least one step of every learner, 1024"},
+		{"lr", "0", "learning rate above 0"},
+		{"warmup", "2", "WarmupFraction is 2"},
+		{"speeds", "1:2", "one for each of the 4 learners"},
+		{"speeds", "1:1:1:x", "use divisors such as"},
+		{"faults", "vanish_1_@2s", `no verb "vanish"`},
+		{"latency", "-1", "latency is -1"},
+		{"step", "-1", "step is -1 ms"},
+		{"codec", "int3", "codec"},
+		{"h", "0", "H is 0"},
+		{"mu", "1", "Mu is 1"},
+	} {
+		s := Default()
+		err := s.Set(c.name, c.value)
+		if err == nil {
+			err = s.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: error %v, want %q", c.name, c.value, err, c.want)
+		}
+	}
+	for name, value := range map[string]string{"hh": "1", "h": "x", "tokens": "-1", "eta": "much", "overwrite": "perhaps"} {
+		s := Default()
+		if err := s.Set(name, value); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: error %v, want the name", name, value, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package sweep
+
+import (
+	"context"
+	"math"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer"
+	"atoll/tensor"
+	"atoll/testnet/sim"
+)
+
+// task is what the nodes of a simulated world learn: the bench's model.
+type task struct{ *bench }
+
+var _ sim.Task = task{}
+
+// Specs, Initial and Tokens implement sim.Task.
+func (k task) Specs() []tensor.Spec { return k.specs() }
+func (k task) Initial() []float32   { return k.initial() }
+func (k task) Tokens() int          { return k.stepTokens(k.model) }
+
+// Trainer implements sim.Task. A node that joins later reads what one of the
+// founders does, in its own name; one that was restarted does not draw the same
+// batches again.
+func (k task) Trainer(node, life int) sim.Trainer {
+	s := k.shard(node)
+	s.author[2], s.author[3] = byte(life-1), byte((life-1)>>8)
+	tr, err := k.newTrainer(k.Batch, s.text, s.author)
+	return learner{tr, k.schedule(), err}
+}
+
+// Loss implements sim.Task.
+func (k task) Loss(params []float32) float64 {
+	bits, err := k.bits(params, finalBytes)
+	if err != nil {
+		return math.NaN()
+	}
+	return bits
+}
+
+// Learned implements sim.Task: a trial says by itself what it is worth.
+func (k task) Learned([]float32) error { return nil }
+
+// learner is a node's trainer. What kept it from being made is the error of its
+// first step.
+type learner struct {
+	*trainer.Builtin
+	schedule optimizer.Schedule
+	err      error
+}
+
+// Step implements sim.Trainer.
+func (l learner) Step(progress float64) error {
+	if l.err != nil {
+		return l.err
+	}
+	_, err := l.Builtin.Step(context.Background(), l.schedule.At(progress))
+	return err
+}
