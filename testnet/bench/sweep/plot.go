@@ -54,13 +54,15 @@ func Frontier(groups []*Group, by []string) Plot {
 	return p
 }
 
-// label names a setting by some of its fields.
+// label names a setting by those of some fields that its arm reads.
 func (s Setting) label(by []string) string {
-	words := make([]string, len(by))
-	for i, name := range by {
-		words[i] = s.Get(name)
-		if name != "arm" {
-			words[i] = name + " " + words[i]
+	var words []string
+	for _, name := range by {
+		switch value := s.shown(name); {
+		case name == "arm":
+			words = append(words, value)
+		case value != "-":
+			words = append(words, name+" "+value)
 		}
 	}
 	return strings.Join(words, ", ")

@@ -49,10 +49,10 @@ func TestTicksAreRound(t *testing.T) {
 }
 
 func TestFrontierIsInOrder(t *testing.T) {
-	trials := []Trial{trial(1, 3, "h=4"), trial(1, 2, "h=8"), trial(1, 5, "h=8", "codec=f32"), trial(1, 1, "arm=local")}
+	trials := []Trial{trial(1, 3, "h=4"), trial(1, 2, "h=8"), trial(1, 5, "h=8", "codec=f32"), trial(1, 1, "arm=local"), trial(1, 4, "arm=dp")}
 	trials[0].PayloadPerToken, trials[1].PayloadPerToken, trials[3].PayloadPerToken = 9, 5, 0
 	p := Frontier(Groups(trials), []string{"arm", "codec"})
-	if len(p.Series) != 2 || p.Series[0].Name != "atoll, codec int4" || p.Series[1].Name != "atoll, codec f32" {
+	if len(p.Series) != 3 || p.Series[2].Name != "dp" || p.Series[0].Name != "atoll, codec int4" || p.Series[1].Name != "atoll, codec f32" {
 		t.Fatalf("series %+v", p.Series)
 	}
 	if q := p.Series[0].Points; len(q) != 2 || q[0] != (XY{5, 2}) || q[1] != (XY{9, 3}) {

@@ -195,6 +195,22 @@ func (s Setting) Validate() error {
 	return err
 }
 
+// common are the fields that every arm reads, and barriers those that DiLoCo reads
+// besides.
+var (
+	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
+	barriers = strings.Fields("h eta mu codec")
+)
+
+// shown is what Get says of a field, or a dash where the arm does not read it.
+func (s Setting) shown(name string) string {
+	reads := s.Arm == Atoll || slices.Contains(common, name) || s.Arm == DiLoCo && slices.Contains(barriers, name)
+	if !reads {
+		return "-"
+	}
+	return cmp.Or(s.Get(name), "-")
+}
+
 // read is the setting with what its arm does not read set to what the arm does,
 // so that equal trials have equal settings.
 func (s Setting) read() Setting {

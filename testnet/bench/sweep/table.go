@@ -147,7 +147,7 @@ func Table(shown, all []*Group, ref Filter, same []string) string {
 	for _, g := range shown {
 		cells := make([]string, 0, len(head))
 		for _, name := range vary {
-			cells = append(cells, cmp.Or(g.Setting.Get(name), "-"))
+			cells = append(cells, g.Setting.shown(name))
 		}
 		row(&b, append(cells, g.cells(Best(all, ref, same, g.Setting), ref != nil)...))
 	}
