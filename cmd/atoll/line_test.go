@@ -68,6 +68,8 @@ func TestCommandLines(t *testing.T) {
 		{"new --lr=11", 2, "", "--lr is 11"},
 		{"new --lr=NaN", 2, "", "--lr is NaN"},
 		{"new --fragments=-1", 2, "", "--fragments is -1"},
+		{"new --answerers=2", 2, "", "--answerers is 2; use 3 to 4096"},
+		{"new --answerers=4097", 2, "", "--answerers is 4097; use 3 to 4096"},
 		{"new --fragments=39", 2, "", "--fragments is 39; the model has only 38 tensors"},
 		{"testnet --tokens 0", 2, "", "--tokens is 0"},
 		{"testnet --h=-1", 2, "", "--h is -1"},
