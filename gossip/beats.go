@@ -40,8 +40,9 @@ func (b *beats) send() {
 		State: b.self.State, Steps: b.self.Steps, Tokens: b.self.Tokens,
 		Unpublished: make([]uint64, b.chain.Fragments()), Closed: b.closed(), Lag: b.lag(),
 		Capability: b.self.Capability, TokensPerSecond: b.self.TokensPerSecond,
-		Folded: b.chain.FoldedTokens(), Bits: b.self.Bits,
+		Bits: b.self.Bits,
 	}
+	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
 	b.said, b.next = &beat, b.now+Time(b.beatPeriod())
@@ -133,9 +134,10 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 // survives tells the beat of an earlier process whose later twin, with the same
 // key, has left or fallen silent: the earlier one is still at work, and must not
 // be taken for gone. A beat that is late, or recorded and sent again, shows less than
-// the peer has shown since.
+// the peer has shown since. So does that of a process that shook hands when its clock
+// was behind that of the process before: its start seems to be the earlier one.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {
-	gone := p.beat.State == wire.Leaving || p.silent
+	gone := p.beat.State == wire.Leaving || p.silent || p.unheard && beat.Incarnation == p.started
 	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.reached
 }
 
@@ -161,7 +163,7 @@ func (b *beats) compare(p *peer) {
 		p.apart++
 		return
 	}
-	p.apart = 0
+	p.apart, p.equal = 0, rounds
 	p.unequal, p.repairPauseMs = 0, 0
 	for f, r := range rounds {
 		b.common[f] = max(b.common[f], r)

@@ -144,15 +144,23 @@ func (c *fakeChain) Contributed(author wire.PeerID) bool {
 func (c *fakeChain) Has(id wire.Digest) bool { return c.payloads[id] != nil }
 
 func (c *fakeChain) FoldedTokens() uint64 {
-	n := c.boast
+	n, _ := c.TokensAt(c.closed)
+	return n
+}
+
+func (c *fakeChain) TokensAt(rounds []uint32) (n uint64, known bool) {
+	n = c.boast
 	for f := range c.closed {
-		for r := uint32(1); r <= c.closed[f]; r++ {
+		if rounds[f] > c.closed[f] || rounds[f] < c.base[f] {
+			return 0, false
+		}
+		for r := uint32(1); r <= rounds[f]; r++ {
 			for _, id := range c.folded(f, r) {
 				n += c.held[id].Header.Tokens
 			}
 		}
 	}
-	return n
+	return n, true
 }
 
 func (c *fakeChain) store(s wire.SignedHeader, payload []byte) {

@@ -335,9 +335,13 @@ func (s *snapshot) chunkNotStored(id wire.Digest) {
 type diskPause struct {
 	until Time // nothing is asked for before
 	slow  Time // one thing at a time until then: most likely the next will not fit either
+	fits  int  // but twice as many with each that it took
 }
 
-func (d *diskPause) failed(now Time) { d.until, d.slow = now+diskRetryMs, now+diskSlowMs }
+func (d *diskPause) failed(now Time) { d.until, d.slow, d.fits = now+diskRetryMs, now+diskSlowMs, 1 }
+
+// worked says that the disk took something again.
+func (d *diskPause) worked() { d.fits = min(2*d.fits, maxWants) }
 
 // takes is how many requests may be in flight, at most of them on a disk that is
 // well.
@@ -346,7 +350,7 @@ func (d *diskPause) takes(now Time, most int) int {
 	case now < d.until:
 		return 0
 	case now < d.slow:
-		return 1
+		return min(d.fits, most)
 	}
 	return most
 }

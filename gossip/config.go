@@ -127,6 +127,10 @@ type Chain interface {
 	Has(id wire.Digest) bool
 	// FoldedTokens counts the tokens folded by this node's tips.
 	FoldedTokens() uint64
+	// TokensAt counts those of its chain up to the given rounds, one for each
+	// fragment, folded or about to be. It does not know those of rounds that it has
+	// not closed, or that are older than its history.
+	TokensAt(rounds []uint32) (tokens uint64, known bool)
 }
 
 // SelfState is what the next beat says about this node.

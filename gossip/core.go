@@ -100,7 +100,7 @@ func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec 
 	c.at(now)
 	if p := c.peers.find(id); p != nil {
 		if rec.StartedMs != p.record.StartedMs {
-			c.awaitBeat(p) // it restarted before the old connection was seen to end
+			c.awaitBeat(p, rec.StartedMs) // it restarted before the old connection was seen to end
 			p.askedRoster = false
 			c.roster.ask(p)
 		}
@@ -241,6 +241,7 @@ func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 func (c *Core) Stored(now Time, id wire.Digest) {
 	c.at(now)
 	c.serve.stored(id)
+	c.pull.disk.worked()
 	c.pull.end(id, held)
 }
 

@@ -147,6 +147,18 @@ func (r *repair) vouched(p *peer) bool {
 	})
 }
 
+// unheeded reports whether those that this node would win over have no reason to
+// believe it, by the rule that it has for them (vouched): it has nothing folded, as
+// an observer has not, and most that have show another chain.
+func (r *repair) unheeded() bool {
+	if r.chain.Contributed(r.cfg.Self) {
+		return false
+	}
+	folded := func(p *peer) bool { return r.chain.Contributed(p.id) }
+	peers, left := r.poll(folded, (*peer).left)
+	return 2*left > peers
+}
+
 // followed reports whether others would believe that this node's base is ahead of
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // hold for ever, and it is this node that has to move.
@@ -181,13 +193,28 @@ func (r *repair) byTokens(p *peer) decision {
 }
 
 // loses reports whether the peer's last beat shows the chain that wins over the one
-// that this node's own shows. The order is one of chains, whoever holds them.
+// that this node's own shows. The order is one of chains, whoever holds them; but
+// nobody would take one that only this node holds, if nothing of it was ever folded.
 func (r *repair) loses(p *peer) bool {
 	mine, theirs := r.beats.said, p.beat
 	if mine == nil || theirs == nil {
 		return false
 	}
-	return cmp.Or(cmp.Compare(mine.Folded, theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+	return r.unheeded() || cmp.Or(cmp.Compare(r.foldedAlike(p), theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+}
+
+// foldedAlike are the tokens that this node had folded when it had closed what the
+// peer's last beat shows. While both train the newer beat has more, whatever chain it
+// is of, and what two chains differ in is often less. At rest, and where this node has
+// not closed as much, its own last beat has to do.
+func (r *repair) foldedAlike(p *peer) uint64 {
+	mine, theirs := r.beats.said, p.beat
+	if mine.Lag > 0 && theirs.Lag > 0 {
+		if n, known := r.chain.TokensAt(theirs.Closed); known {
+			return n
+		}
+	}
+	return mine.Folded
 }
 
 // believed reports whether a lead of the peer's base over what this node closed

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"maps"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -17,6 +18,13 @@ type side struct {
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 	e := &env{cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
+	if _, said := chain.standing[e.cfg.Self]; !said { // it has folded of its own
+		chain.standing = maps.Clone(chain.standing)
+		if chain.standing == nil {
+			chain.standing = map[wire.PeerID]bool{}
+		}
+		chain.standing[e.cfg.Self] = true
+	}
 	b := &beats{env: e}
 	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}}
 	b.said = &wire.Beat{Folded: chain.FoldedTokens()}

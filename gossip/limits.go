@@ -209,8 +209,8 @@ const (
 	// one is asked for them as well; a slow link gets longer, by its rate.
 	stallMs = 5_000
 	// diskRetryMs is the pause of a fetch of what the own disk could not take, and
-	// diskSlowMs for how long it asks for one chunk or payload at a time after that:
-	// a person has to make room first.
+	// diskSlowMs for how long it asks for one chunk or payload at a time after that,
+	// or more once some were kept: a person has to make room first.
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
 	// progressMs is how long nothing may come from anybody before the manifest

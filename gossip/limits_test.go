@@ -421,6 +421,59 @@ func TestWhatCannotBeHadIsCounted(t *testing.T) {
 	}
 }
 
+// A disk that failed is tried with one payload, and is soon trusted again once it
+// takes some.
+func TestDiskIsTrustedAgain(t *testing.T) {
+	var d diskPause
+	for range 2 {
+		d.failed(1000)
+		if n := d.takes(1000+diskRetryMs-1, maxPulls); n != 0 {
+			t.Errorf("%d requests in the pause", n)
+		}
+		for want := 1; want < maxPulls; want *= 2 {
+			if n := d.takes(1000+diskRetryMs, maxPulls); n != want {
+				t.Errorf("%d requests, want %d", n, want)
+			}
+			d.worked()
+		}
+		for range 100 {
+			d.worked()
+		}
+		if n := d.takes(1000+diskRetryMs, maxPulls); n != maxPulls {
+			t.Errorf("%d requests, want %d", n, maxPulls)
+		}
+	}
+	if n := d.takes(1000+diskSlowMs, maxPulls); n != maxPulls {
+		t.Errorf("%d requests after a while", n)
+	}
+}
+
+// A node that cannot keep up with a repair, as its disk is full for long, begins
+// another one once the peer is past the window: that one takes tips.
+func TestOutrunRepairEnds(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	p := a.core.peers.find(wire.PeerID{1})
+	p.beat = &wire.Beat{State: wire.Training, Closed: make([]uint32, 2)}
+	s := &session{peer: p, until: repairTtlMs, waiting: map[wire.Digest]uint16{{1}: 0}, fragments: make([]comparison, 2)}
+	a.core.repair.sessions = append(a.core.repair.sessions, s)
+	for _, c := range []struct {
+		closed  uint32
+		uniting bool
+		ends    bool
+	}{
+		{a.core.cfg.WindowUnion, true, false},
+		{a.core.cfg.WindowUnion + 1, false, false}, // it may be about to take tips
+		{a.core.cfg.WindowUnion + 1, true, true},
+	} {
+		p.beat.Closed[1], s.uniting = c.closed, c.uniting
+		a.core.Tick(a.now)
+		if ended := len(a.core.repair.sessions) == 0; ended != c.ends {
+			t.Errorf("peer at round %d of 0, uniting %t: ended %t", c.closed, c.uniting, ended)
+		}
+	}
+}
+
 // TestStrangersLeaveRoom floods a node with headers of fresh keys whose payloads
 // never come: that of a contributor is asked for at once all the same.
 func TestStrangersLeaveRoom(t *testing.T) {

@@ -27,12 +27,14 @@ type peer struct {
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int
 	stateDiffers bool
-	same         bool // its last beat showed the chain of this node
-	apart        int  // consecutive beats that did not
+	same         bool     // its last beat showed the chain of this node
+	apart        int      // consecutive beats that did not
+	equal        []uint32 // rounds, by fragment, of the last one that did
 
 	// watchdog: connected, or first known to run, since, without a beat; not before,
 	// and the last pause.
-	asked            bool // for something but genesis: it runs
+	started          int64 // of the process that shook hands, unix ms
+	asked            bool  // for something but genesis: it runs
 	unheard          bool
 	unheardFrom      Time
 	reconnectAfter   Time

@@ -31,6 +31,7 @@ type session struct {
 	ranges    []wire.Range    // still to compare
 	todo      []wire.RoundKey // rounds that differ, still to fetch
 	batch     []wire.RoundKey // rounds whose headers were asked for
+	uniting   bool            // decided to
 	waiting   map[wire.Digest]uint16
 	learned   int  // deltas that came of it
 	lost      bool // one that is too old for gossip could not be had
@@ -232,6 +233,7 @@ func (r *repair) decide(s *session) {
 
 // unite fetches the differing rounds, the oldest of all fragments first.
 func (r *repair) unite(s *session) {
+	s.uniting = true
 	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
 	r.nextBatch(s)
 }
@@ -381,6 +383,19 @@ func (r *repair) tick() {
 			r.end(s, "ended: peer is gone")
 		case r.now > s.until:
 			r.end(s, "ended: took too long")
+		case s.uniting && r.outrun(s):
+			r.end(s, "ended: the peer's window is past what this node has closed")
 		}
 	}
+}
+
+// outrun reports whether the peer has closed so much since a repair began that it
+// has nothing more to give for it: what this node needs now are tips.
+func (r *repair) outrun(s *session) bool {
+	for f := range s.fragments {
+		if uint64(s.peer.closed(f)) > uint64(r.chain.Closed(f))+uint64(r.cfg.WindowUnion) {
+			return true
+		}
+	}
+	return false
 }

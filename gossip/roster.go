@@ -43,7 +43,7 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 	}
 	p.keep(s, rec)
 	r.hear(p)
-	r.awaitBeat(p)
+	r.awaitBeat(p, rec.StartedMs)
 	r.ask(p)
 }
 

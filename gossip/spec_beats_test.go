@@ -205,14 +205,19 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 		last wire.Beat // of the later process
 		then wire.Beat // of the earlier one
 		mute bool
+		up   int64 // start of the process that shakes hands before
 		news bool
 	}{
-		"left":              {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 10}, news: true},
-		"silent":            {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, mute: true, news: true},
-		"there":             {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}},
-		"fewer tokens":      {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 9}},
-		"that leaves, too":  {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Leaving, Folded: 10}},
-		"of the same start": {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{Incarnation: 3, State: wire.Training, Folded: 10}},
+		"shook hands":                {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2, news: true},
+		"another shook hands":        {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 1},
+		"shook hands, fewer tokens":  {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 9}, up: 2},
+		"shook hands, twin is heard": {last: wire.Beat{State: wire.Training, Seq: 8}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2},
+		"left":                       {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 10}, news: true},
+		"silent":                     {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, mute: true, news: true},
+		"there":                      {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}},
+		"fewer tokens":               {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 9}},
+		"that leaves, too":           {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Leaving, Folded: 10}},
+		"of the same start":          {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{Incarnation: 3, State: wire.Training, Folded: 10}},
 	} {
 		a := specAlone()
 		say := func(incarnation int64, seq uint64, w wire.Beat) {
@@ -224,6 +229,12 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 		say(3, 6, c.last)
 		if c.mute {
 			a.wait(60_000)
+		}
+		if c.up > 0 {
+			a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: c.up}, hello.Session{})
+		}
+		if c.last.Seq > 0 {
+			say(3, c.last.Seq, c.last)
 		}
 		c.then.Author, c.then.Seq, c.then.Incarnation = wire.PeerID{1}, 1, max(2, c.then.Incarnation)
 		c.then.Closed, c.then.Unpublished = make([]uint32, 2), make([]uint64, 2)

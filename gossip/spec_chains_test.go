@@ -331,6 +331,66 @@ func specLoses(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%+v: loses %v", c, got)
 		}
 	}
+	for _, c := range []struct {
+		mine, theirs uint8  // lags
+		closed       uint32 // by the peer
+		folded       uint64 // there, by the peer
+		want         bool
+	}{
+		{2, 2, 1, 1, false}, // as many as this node at that round
+		{2, 2, 1, 2, true},
+		{2, 2, 3, 3, false},
+		{2, 2, 3, 4, true},
+		{2, 2, 4, 4, true}, // this node has not closed it
+		{2, 2, 4, 3, false},
+		{0, 2, 1, 2, false},
+		{2, 0, 1, 2, false},
+	} {
+		a := newSide(t, parseChain(t, "0: 1 1 1"))
+		p := a.hears(wire.PeerID{1}, c.closed)
+		a.repair.beats.said.Lag, p.beat.Lag, p.beat.Folded = c.mine, c.theirs, c.folded
+		p.beat.Chain = a.repair.beats.said.Chain
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%+v: loses %v", c, got)
+		}
+	}
+}
+
+func specUnheeded(t *testing.T, s *spectest.Spec) {
+	self := newSide(t, parseChain(t, "0: 1")).env.cfg.Self
+	three := []wire.PeerID{{1}, {2}, {3}}
+	for name, c := range map[string]struct {
+		standing []wire.PeerID
+		left     int // of the three
+		want     bool
+	}{
+		"two of three left": {three, 2, true},
+		"one of three left": {three, 1, false},
+		"it has folded":     {append([]wire.PeerID{self}, three...), 3, false},
+		"strangers left":    {three[2:], 2, false},
+		"half of two left":  {three[:2], 1, false},
+	} {
+		chain := parseChain(t, "0: 1")
+		chain.standing = map[wire.PeerID]bool{self: false}
+		for _, id := range c.standing {
+			chain.standing[id] = true
+		}
+		a := newSide(t, chain)
+		for i, id := range three {
+			p := a.hears(id, 1)
+			p.beat.Folded = 0
+			if p.same = i >= c.left; !p.same {
+				p.apart = int(s.Number(t, "beats", "unequal"))
+			}
+		}
+		if got := a.repair.unheeded(); got != c.want {
+			t.Errorf("%s: unheeded %v", name, got)
+		}
+		p := a.env.peers.find(wire.PeerID{1})
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%s: loses %v to one with less", name, got)
+		}
+	}
 }
 
 func specSpent(t *testing.T, s *spectest.Spec) {

@@ -15,7 +15,7 @@ func TestSpecUniting(t *testing.T) {
 		"U-11": specNextBatch, "U-12": specCutHeaders, "U-13": specCloses, "U-14": specRepairEnds, "U-15": specStandings,
 		"U-16": specCourses, "U-17": specCrossed, "U-18": specBelieved, "U-19": specAttested, "U-20": specStanding, "U-21": specFollowed,
 		"U-22": specFar, "U-23": specFresh, "U-24": specByTokens, "U-25": specVouched, "U-26": specTakes, "U-27": specGives, "U-28": specHolds,
-		"U-29": specLoses, "U-30": specSpent, "U-31": specVain,
+		"U-29": specLoses, "U-30": specSpent, "U-31": specVain, "U-32": specUnheeded,
 	})
 }
 
@@ -343,8 +343,13 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 
 func specRepairEnds(t *testing.T, s *spectest.Spec) {
 	for name, end := range map[string]func(a *alone, q question){
-		"goes on":     func(a *alone, _ question) { a.wait(1000, 1) },
-		"is gone":     func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
+		"goes on": func(a *alone, _ question) { a.wait(1000, 1) },
+		"is gone": func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
+		"outruns it": func(a *alone, _ question) {
+			a.core.repair.sessions[0].uniting = true
+			a.core.peers.find(wire.PeerID{1}).beat = &wire.Beat{Closed: []uint32{0, a.core.cfg.WindowUnion + 1}}
+			a.wait(100, 1)
+		},
 		"is silent":   func(a *alone, _ question) { a.wait(11_000) },
 		"refuses":     func(a *alone, q question) { a.fails(q, wire.Refused) },
 		"is busy":     func(a *alone, q question) { a.fails(q, wire.Busy) },

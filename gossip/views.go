@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"slices"
 
 	"atoll/gossip/hello"
@@ -21,6 +22,21 @@ type PeerView struct {
 	Repairing      bool    // a repair with it is under way
 	BytesPerSecond float64 // measured of what it sent, before the first its guess
 	Refused        string  // why it was marked as breaking the protocol, "" if it was not
+}
+
+// Contacts returns at most so many addresses by which a later process may find the run
+// again: those of connected peers first, then of those last heard. Who is only heard of
+// may be the only one left when that process starts.
+func (c *Core) Contacts(most int) []string {
+	known := slices.DeleteFunc(slices.Clone(c.peers.list), func(p *peer) bool { return p.refused != "" })
+	slices.SortStableFunc(known, func(p, q *peer) int {
+		return cmp.Or(cmp.Compare(boolRank(q.connected), boolRank(p.connected)), cmp.Compare(q.heard, p.heard))
+	})
+	var addrs []string
+	for _, p := range known {
+		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), most-len(addrs))]...)
+	}
+	return addrs
 }
 
 // Peers returns all peers known, sorted by id.
@@ -49,6 +65,12 @@ func (c *Core) Beats(f func(id wire.PeerID, b *wire.Beat)) {
 			f(p.id, p.beat)
 		}
 	}
+}
+
+// Closed reports whether more than half of the live peers with standing say that they
+// closed a round of a fragment, or one of them where they are few.
+func (c *Core) Closed(fragment int, round uint32) bool {
+	return c.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })
 }
 
 // Known is the number of peers known, connected or only heard of.
@@ -93,6 +115,31 @@ func (c *Core) Lacking(now Time) (id wire.PeerID, any bool) {
 // Common returns, of each fragment, the last round at which some peer showed the
 // chain that this node had then: what both fold since may differ.
 func (c *Core) Common() []uint32 { return slices.Clone(c.common) }
+
+// CommonWith is Common as far as is known of the chain of one peer: up to where it
+// showed that of this node, or else those did that show another now. Who shows the
+// same chain as this node still, and leaves it with it, had no part in the other one.
+func (c *Core) CommonWith(id wire.PeerID) []uint32 {
+	if p := c.peers.find(id); p != nil && p.equal != nil {
+		return slices.Clone(p.equal)
+	}
+	var common []uint32
+	for _, p := range c.peers.list {
+		switch {
+		case p.equal == nil || !p.left():
+		case common == nil:
+			common = slices.Clone(p.equal)
+		default:
+			for f, r := range p.equal {
+				common[f] = min(common[f], r)
+			}
+		}
+	}
+	if common == nil {
+		return c.Common()
+	}
+	return common
+}
 
 // OtherStates returns, sorted by id, the live peers whose newest beat shows the
 // same chain as this node has and another state: memory corruption or a bug,

@@ -26,7 +26,9 @@ func (b *beats) watchdog() {
 }
 
 // awaitBeat notes that a process of p is connected from which no beat came yet.
-func (e *env) awaitBeat(p *peer) { p.unheard, p.unheardFrom = true, e.now }
+func (e *env) awaitBeat(p *peer, started int64) {
+	p.unheard, p.unheardFrom, p.started = true, e.now, started
+}
 
 // gossips notes that a beat of p came.
 func (p *peer) gossips() { p.unheard, p.reconnectPauseMs, p.reconnectAfter = false, 0, 0 }

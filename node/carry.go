@@ -52,7 +52,7 @@ func (n *node) carry(e core.Effect) {
 		n.work.disk.put(func() { n.check("store evidence", n.store.PutEvidence(e.Evidence.A, e.Evidence.B)) })
 	case core.InstallTips:
 		// After the chunks are on disk, and after the folds that it overtakes.
-		n.work.disk.put(func() { n.work.folds.put(func() { n.install(e.Manifest) }) })
+		n.work.disk.put(func() { n.work.folds.put(func() { n.install(e) }) })
 	case core.TakeBack:
 		n.train.takeBack(e, n.fail)
 	case core.RaiseMark:
@@ -173,8 +173,7 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 	}
 	res, err := n.tips.fold(ctx, w)
 	if err == nil {
-		n.check("record rounds", n.store.PutRounds(w.Fragment, w.Start+1, res.rounds))
-		n.check("drop rounds", n.store.TruncateRounds(w.Fragment, res.tip.Round))
+		n.keepRounds(w.Fragment, span{w.Start + 1, res.rounds})
 	}
 	return res, err
 }
@@ -215,11 +214,12 @@ func (n *node) healed(fragment int, loss outer.Loss) {
 }
 
 // install puts the chunks of a manifest together.
-func (n *node) install(m wire.Manifest) {
+func (n *node) install(e core.InstallTips) {
+	m := e.Manifest
 	tips, links, err := n.assemble(m)
-	var left leftChain
+	var left core.Left
 	if err == nil {
-		left, err = n.keepInstalled(tips, links)
+		left, err = n.keepInstalled(tips, links, e.Common)
 	}
 	if err != nil {
 		n.notInstalled(m, err)
@@ -303,27 +303,23 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 //
 // A crash or an error before the commit leaves the old chain with all its
 // bases; a crash after it, the new chain. The files of old bases go last.
-func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link) (left leftChain, err error) {
-	own, err := n.store.Own()
-	if err != nil {
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link, common []uint32) (left core.Left, err error) {
+	if left, err = n.leaveChain(history, common); err != nil {
 		return left, err
 	}
-	common := n.common()
 	fragments := make([]store.Installed, len(tips))
 	for p, tip := range tips {
 		if fragments[p], err = n.installed(p, tip, history[p]); err != nil {
 			return left, err
 		}
-		if err := left.add(n, p, history[p], common[p], own); err != nil {
-			return left, err
-		}
-		fragments[p].Forget = left.forget[p]
+		fragments[p].Forget = left.Forget[p]
 	}
 	if err := n.store.Install(fragments); err != nil {
 		return left, err
 	}
 	n.tips.restart(tips)
 	n.tips.epoch++
+	clear(n.unrecorded)
 	return left, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"atoll/gossip/p2p"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -33,7 +34,8 @@ type Config struct {
 	// union window needs is kept whatever it takes. 0 = keep all.
 	KeepBytes int64
 
-	Lab bool // take laboratory controls at the control socket; see status.Lab
+	Shape p2p.Shape // what a laboratory makes of this node's link; profile local only
+	Lab   bool      // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long

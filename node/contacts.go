@@ -25,7 +25,7 @@ const contactsEvery = 10 * time.Second
 type contacts struct {
 	Listen []string // multiaddrs that this node listened on, with their ports
 	Named  []string // those of the join link of the last start that had one
-	Peers  []string // addresses of peers that were connected, ending in /p2p/ID
+	Peers  []string // addresses of peers, ending in /p2p/ID
 }
 
 // recall takes contacts of an earlier start where the configuration names none.
@@ -61,12 +61,7 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked}
-	for _, p := range n.machine.Gossip().Peers() {
-		if p.Connected && len(c.Peers) < maxLinkPeers {
-			c.Peers = append(c.Peers, p.Record.Addrs...)
-		}
-	}
+	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts(maxLinkPeers)}
 	slices.Sort(c.Peers)
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -55,7 +56,7 @@ func TestKeepInstalled(t *testing.T) {
 	defer other.close()
 	n := l.loader()
 	tips, links := other.tipsAndLinks(4)
-	l.check(second(n.keepInstalled(tips, links)))
+	l.check(second(n.keepInstalled(tips, links, n.common())))
 	if n.tips.epoch != 1 {
 		t.Errorf("epoch %d", n.tips.epoch)
 	}
@@ -73,7 +74,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	defer l.close()
 	n := l.loader()
 	tips, links := l.tipsAndLinks(3)
-	l.check(second(n.keepInstalled(tips, links)))
+	l.check(second(n.keepInstalled(tips, links, n.common())))
 	for p := range tips {
 		if got := l.recorded(p); !slices.Equal(got, []uint32{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("fragment %d: records %v", p, got)
@@ -83,7 +84,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	for p, tip := range l.g.Tips() {
 		tips[p], genesis[p] = tip, []outer.Link{{Chain: tip.Chain, State: tip.State}}
 	}
-	l.check(second(n.keepInstalled(tips, genesis)))
+	l.check(second(n.keepInstalled(tips, genesis, n.common())))
 	if got := l.recorded(0); len(got) != 0 {
 		t.Errorf("records at genesis: %v", got)
 	}
@@ -99,7 +100,7 @@ func TestKeepInstalledIsAllOrNothing(t *testing.T) {
 	tips, links := other.tipsAndLinks(4)
 	old := l.tips
 	l.check(os.RemoveAll(filepath.Join(l.dir, "tmp"))) // no file can be written
-	if second(n.keepInstalled(tips, links)) == nil {
+	if second(n.keepInstalled(tips, links, n.common())) == nil {
 		t.Fatal("installed without writing")
 	}
 	l.check(os.Mkdir(filepath.Join(l.dir, "tmp"), 0o700))
@@ -108,7 +109,7 @@ func TestKeepInstalledIsAllOrNothing(t *testing.T) {
 	}
 	got, saved, _ := l.load()
 	for p := range old {
-		if got[p].State != old[p].State || saved[p].Closed != 4 || !slices.Equal(saved[p].Bases, []uint32{2, 4}) {
+		if got[p].State != old[p].State || saved[p].Closed != 4 || !slices.Equal(saved[p].Bases, []uint32{0, 2, 4}) {
 			t.Errorf("fragment %d: tip %d, closed %d, bases %v", p, got[p].Round, saved[p].Closed, saved[p].Bases)
 		}
 		if _, err := n.tips.get(p, 2); err != nil {
@@ -141,9 +142,9 @@ func TestInstallForgetsWhatTheOtherChainLeavesOut(t *testing.T) {
 	l.check(l.store.PutRound(1, 4, store.Round{}))
 	n := l.loader()
 	n.self = wire.PeerIDOf(key)
-	left, err := n.keepInstalled(other.tipsAndLinks(3))
+	left, err := n.keepOf(other, 3)
 	l.check(err)
-	if !slices.Equal(left.own[0], []wire.Digest{mine}) || left.tokens[0] != 400 || len(left.own[1]) != 0 {
+	if !slices.Equal(left.Own[0], []wire.Digest{mine}) || left.Tokens[0] != 400 || len(left.Own[1]) != 0 {
 		t.Errorf("left behind: %+v", left)
 	}
 	own, err := l.store.Own()
@@ -163,9 +164,9 @@ func TestLeftBehindBeforeTheHistory(t *testing.T) {
 	n.self = wire.PeerIDOf(l.keys[1]) // whose deltas the other chain lacks
 	tips, links := other.tipsAndLinks(4)
 	l.check(l.store.Put(commonKey, wire.Marshal([]uint32{2, 0})))
-	left, err := n.keepInstalled(tips, links)
+	left, err := n.keepInstalled(tips, links, n.common())
 	l.check(err)
-	if got := []int{len(left.own[0]), len(left.own[1])}; !slices.Equal(got, []int{3, 5}) {
+	if got := []int{len(left.Own[0]), len(left.Own[1])}; !slices.Equal(got, []int{3, 5}) {
 		t.Errorf("%v own deltas left behind, want those of rounds 3 to 5, and of all five", got)
 	}
 	n.view.left(n, wire.PeerID{1}, left)
@@ -193,12 +194,18 @@ func TestInstallForgetsWhatWasFoldedBeforeTheHistory(t *testing.T) {
 	l.check(l.store.Put(commonKey, wire.Marshal([]uint32{2, 2})))
 	n := l.loader()
 	n.self = wire.PeerIDOf(key)
-	left, err := n.keepInstalled(other.tipsAndLinks(4))
+	left, err := n.keepOf(other, 4)
 	l.check(err)
-	if len(left.own[0]) != 0 {
-		t.Errorf("left behind: %v, though others had folded it", left.own[0])
+	if len(left.Own[0]) != 0 {
+		t.Errorf("left behind: %v, though others had folded it", left.Own[0])
 	}
 	if own, err := l.store.Own(); err != nil || len(own) != 0 {
 		t.Errorf("in flight after a restart: %+v, %v", own, err)
 	}
+}
+
+// keepOf installs the tips of another ledger, with links from a round on.
+func (n *node) keepOf(other *ledgerWriter, first uint32) (core.Left, error) {
+	tips, history := other.tipsAndLinks(first)
+	return n.keepInstalled(tips, history, n.common())
 }

@@ -19,7 +19,7 @@ func (n *node) firstRecord() hello.Record {
 		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
 		Precision: "f32", MemoryBytes: memoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
 		Codecs:  []uint8{uint8(codec.F32), uint8(codec.BF16), uint8(codec.Int8), uint8(codec.Int4)},
-		Devices: []hello.Device{{Kind: "cpu", Name: cpuName(), Count: 1, MemoryBytes: memoryBytes()}},
+		Devices: []hello.Device{{Kind: "cpu", Name: CPUName(), Count: 1, MemoryBytes: memoryBytes()}},
 	}
 	if !n.cfg.Observe {
 		r.Trainer = hello.Builtin
@@ -27,7 +27,8 @@ func (n *node) firstRecord() hello.Record {
 	return r
 }
 
-func cpuName() string {
+// CPUName is what this machine calls its processor, with the threads that Go uses of it.
+func CPUName() string {
 	name := strings.TrimSpace(cpuid.CPU.BrandName)
 	if name == "" {
 		name = runtime.GOARCH
@@ -38,16 +39,16 @@ func cpuName() string {
 // memoryBytes is the memory of this machine, 0 if the system does not say.
 func memoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
 
-// rssBytes is the memory that this process occupies, 0 if the system does not say.
-func rssBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }
+// RSSBytes is the memory that this process occupies, 0 if the system does not say.
+func RSSBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }
 
 // PeakRSSBytes is the most memory that this process has occupied, 0 if the system does not
 // say.
 func PeakRSSBytes() uint64 { return procValue("/proc/self/status", "VmHWM:") }
 
-// openFiles is how many descriptors this process has open, 0 if the system does
+// OpenFiles is how many descriptors this process has open, 0 if the system does
 // not say.
-func openFiles() int {
+func OpenFiles() int {
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0

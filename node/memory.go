@@ -20,7 +20,7 @@ func (n *node) memoryNeed() uint64 {
 	for _, f := range plan {
 		longest = max(longest, f.Len)
 	}
-	const fold = 4 + 8 + 8 // a decoded delta and two sums of a fragment, bytes per value
+	const fold = 8 + 8 + 8 + 4 // sums and payloads of a fold, sums and progress of a draft, bytes per value of a fragment
 	need := int64(processBytes) + tips + min((keptTips-1)*tips, maxTipBytes) + int64(fold*longest)
 	if !n.cfg.Observe {
 		cfg := n.trainerConfig(max(n.cfg.Batch, n.genesis.Batch))

@@ -44,6 +44,7 @@ type node struct {
 
 	owned      owned
 	disk       diskHealth
+	unrecorded unrecorded
 	retention  retention
 	donor      donor
 	control    *status.Server

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -81,7 +82,12 @@ func (n *node) loadFragment(p int, genesis *outer.Tip) (savedFragment, error) {
 	if s.Mark, err = n.store.Mark(p); err != nil {
 		return s, err
 	}
-	return s, n.loadHeld(p, &s)
+	if err := n.loadHeld(p, &s); err != nil {
+		return s, err
+	}
+	s.ReachGenesis(n.genesis.Outer, genesis)
+	maps.DeleteFunc(s.headers, func(_ wire.Digest, h wire.SignedHeader) bool { return h.Header.Round <= s.Bases[0] })
+	return s, nil
 }
 
 // loadBases returns the newest kept tip of a fragment, nil if there is none, and
@@ -161,9 +167,14 @@ func linkOf(round uint32, r store.Round) outer.Link {
 	return l
 }
 
-// loadHeld reads the deltas of rounds above the oldest base.
+// loadHeld reads the deltas of rounds above the oldest base, and of a young
+// fragment all.
 func (n *node) loadHeld(p int, s *savedFragment) error {
-	return n.store.Headers(p, s.Bases[0]+1, ^uint32(0), func(id wire.Digest, h wire.SignedHeader) error {
+	from := s.Bases[0] + 1
+	if s.Tip.Round <= n.genesis.Outer.WindowUnion {
+		from = 1
+	}
+	return n.store.Headers(p, from, ^uint32(0), func(id wire.Digest, h wire.SignedHeader) error {
 		if _, held := n.store.Has(id); held {
 			s.headers[id] = h
 			s.Held = append(s.Held, core.DeltaOf(id, h.Header))

@@ -43,10 +43,10 @@ func TestLoad(t *testing.T) {
 	l.check(l.store.RaiseMark(1, 9))
 	tips, saved, n := l.load()
 	for p, s := range saved {
-		if tips[p].Round != 4 || s.Closed != 6 || !slices.Equal(s.Bases, []uint32{4}) || len(s.Held) != 4 || len(s.headers) != 4 {
+		if tips[p].Round != 4 || s.Closed != 6 || !slices.Equal(s.Bases, []uint32{0, 4}) || len(s.Held) != 12 || len(s.headers) != 12 {
 			t.Errorf("fragment %d: tip %d, closed %d, bases %v, %d held", p, tips[p].Round, s.Closed, s.Bases, len(s.Held))
 		}
-		if last := s.History[len(s.History)-1]; len(s.History) != 4 || last.Chain != tips[p].Chain || len(last.Folded) != 2 {
+		if last := s.History[len(s.History)-1]; len(s.History) != 5 || last.Chain != tips[p].Chain || len(last.Folded) != 2 {
 			t.Errorf("fragment %d: history %+v", p, s.History)
 		}
 		if got := n.view.ledger[p]; got.deltas != 12 || got.total[wire.PeerIDOf(l.keys[1])] != 6*200 {
@@ -82,7 +82,7 @@ func TestLoadDropsBasesThatDoNotFit(t *testing.T) {
 	l.damageBase("1-4-")
 	tips, saved, _ := l.load()
 	for p := range tips {
-		if tips[p].Round != 2 || !slices.Equal(saved[p].Bases, []uint32{2}) || saved[p].Closed != 4 {
+		if tips[p].Round != 2 || !slices.Equal(saved[p].Bases, []uint32{0, 2}) || saved[p].Closed != 4 {
 			t.Errorf("fragment %d: tip %d, bases %v, closed %d", p, tips[p].Round, saved[p].Bases, saved[p].Closed)
 		}
 		if got := l.diskBases(p); !slices.Equal(got, []uint32{2}) {

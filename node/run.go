@@ -34,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(),
+		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(), unrecorded: unrecorded{},
 	}
 	n.twins.self, n.twins.began = n.started.UnixMilli(), n.clock.now()
 	return n
@@ -95,7 +95,7 @@ func (n *node) listen() error {
 	}
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
-		Record: n.record.latest, Agent: Agent, Log: n.log,
+		Record: n.record.latest, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
 	})
 	if err != nil {

@@ -62,8 +62,8 @@ func (n *node) snapshot() status.Snapshot {
 		BudgetTokens: n.genesis.Outer.Budget,
 		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
-		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: rssBytes(),
-		Goroutines: runtime.NumGoroutine(), OpenFiles: openFiles(),
+		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: RSSBytes(),
+		Goroutines: runtime.NumGoroutine(), OpenFiles: OpenFiles(),
 		Events: slices.Clone(n.view.events),
 	}
 	if n.view.valBPB > 0 {

@@ -15,6 +15,10 @@
 // and NEON versions agree to the bit, for any number of threads, but they fuse
 // multiply and add and the plain version does not.
 //
+// [Lanes], [AxpyWide] and what else computes in float64 is what peers must agree on to
+// the bit: the fold of their deltas. [Pack4], [HuffDecode] and their like are the loops of
+// package codec.
+//
 // Shapes are row-major with the last dimension contiguous. Lengths that do not
 // fit are programming errors and panic with the operation and the numbers.
 package tensor

@@ -32,7 +32,25 @@ type kernel struct {
 	swigluGrad  func(dGate, dUp, dOut, gate, up []float32)
 	adamw       func(p, g, m, v []float32, coef *[7]float32)
 
-	peak *peakLoop // nil where there is none; see MultiplyAdds
+	// Of these the operands are full blocks; see wide.go.
+	squares     func(sum *[lanes]float64, x []float32)
+	squaresWide func(sum *[lanes]float64, x []float64)
+	distances   func(sum *[lanes]float64, alpha float64, x []float32, y []float64)
+	axpyWide    func(alpha float64, x []float32, sum []float64)
+	scaleWide   func(alpha float64, x []float64)
+	difference  func(dst []float64, x, y []float32)
+	moveNarrow  func(dst, x []float32, eta float64, u []float64)
+	decayNarrow func(dst []float32, mu float64, x []float32, u []float64)
+	narrow      func(dst []float32, x []float64)
+
+	maxBits func(x *Block) uint32
+	pack4   func(codes *Codes4, x *Block, inv float32)
+	pack8   func(codes *Codes8, x *Block, inv float32)
+	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
+	unpack8 func(x *Block, codes *Codes8, scale float32) (zero bool)
+
+	huff *huffLoops // nil where there are none; see HasHuff
+	peak *peakLoop  // nil where there is none; see MultiplyAdds
 }
 
 // plain is the judge of the other kernels.
@@ -41,7 +59,11 @@ var plain = kernel{
 	dot: dotGo, axpy: axpyGo, scale: scaleGo, max: maxGo,
 	mul: mulGo, addMul: addMulGo, softmaxGrad: softmaxGradGo, rotate: rotateGo,
 	exp: expGo, expSum: expSumGo, swiglu: swigluGo, swigluGrad: swigluGradGo,
-	adamw: adamwGo,
+	adamw:   adamwGo,
+	squares: squaresGo, squaresWide: squaresWideGo, distances: distancesGo,
+	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
+	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
+	maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
 }
 
 // use is the kernel in use. It is chosen once, before main.

@@ -8,17 +8,22 @@ import "github.com/klauspost/cpuid/v2"
 // run.
 func fastKernels() []kernel {
 	var list []kernel
-	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3) {
+	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.BMI1, cpuid.BMI2) {
 		return list
 	}
-	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512DQ) {
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL) {
 		list = append(list, kernel{
 			name: "avx512", gemm: func(p product) { gemmTiled(&tileAVX512, p) },
 			dot: dotAVX512, axpy: axpyAVX512, scale: scaleAVX512, max: maxAVX512,
 			mul: mulAVX512, addMul: addMulAVX512, softmaxGrad: softmaxGradAVX512, rotate: rotateAVX512,
 			exp: expAVX512, expSum: expSumAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512,
-			adamw: adamwAVX512,
-			peak:  &peakLoop{peakAVX512, 2 * peakSums * 16},
+			adamw:   adamwAVX512,
+			squares: squaresAVX512, squaresWide: squaresWideAVX512, distances: distancesAVX512,
+			axpyWide: axpyWideAVX512, scaleWide: scaleWideAVX512, difference: differenceAVX512,
+			moveNarrow: moveNarrowAVX512, decayNarrow: decayNarrowAVX512, narrow: narrowAVX512,
+			maxBits: maxBitsAVX512, pack4: pack4AVX512, pack8: pack8AVX512, unpack4: unpack4AVX512, unpack8: unpack8AVX512,
+			huff: &huffBMI2,
+			peak: &peakLoop{peakAVX512, 2 * peakSums * 16},
 		})
 	}
 	return append(list, kernel{
@@ -26,8 +31,13 @@ func fastKernels() []kernel {
 		dot: dotAVX2, axpy: axpyAVX2, scale: scaleAVX2, max: maxAVX2,
 		mul: mulAVX2, addMul: addMulAVX2, softmaxGrad: softmaxGradAVX2, rotate: rotateAVX2,
 		exp: expAVX2, expSum: expSumAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2,
-		adamw: adamwAVX2,
-		peak:  &peakLoop{peakAVX2, 2 * peakSums * 8},
+		adamw:   adamwAVX2,
+		squares: squaresAVX2, squaresWide: squaresWideAVX2, distances: distancesAVX2,
+		axpyWide: axpyWideAVX2, scaleWide: scaleWideAVX2, difference: differenceAVX2,
+		moveNarrow: moveNarrowAVX2, decayNarrow: decayNarrowAVX2, narrow: narrowAVX2,
+		maxBits: maxBitsAVX2, pack4: pack4AVX2, pack8: pack8AVX2, unpack4: unpack4AVX2, unpack8: unpack8AVX2,
+		huff: &huffBMI2,
+		peak: &peakLoop{peakAVX2, 2 * peakSums * 8},
 	})
 }
 
@@ -36,6 +46,8 @@ var (
 	tileAVX512 = tile{rows: 14, cols: 32, multiply: gemmTileAVX512, packColumns: packColumnsAVX512}
 	tileAVX2   = tile{rows: 6, cols: 16, multiply: gemmTileAVX2, packColumns: packColumnsAVX2}
 )
+
+var huffBMI2 = huffLoops{encode: huffEncodeBMI2, decode: huffDecodeBMI2}
 
 // peakSums is how many registers the generated peak loops add to in a round.
 const peakSums = 12

@@ -9,8 +9,12 @@ func fastKernels() []kernel {
 		dot: dotNEON, axpy: axpyNEON, scale: scaleNEON, max: maxNEON,
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
-		adamw: adamwNEON,
-		peak:  &peakLoop{peakNEON, 2 * peakSums * 4},
+		adamw:   adamwNEON,
+		squares: squaresNEON, squaresWide: squaresWideNEON, distances: distancesNEON,
+		axpyWide: axpyWideNEON, scaleWide: scaleWideNEON, difference: differenceNEON,
+		moveNarrow: moveNarrowNEON, decayNarrow: decayNarrowNEON, narrow: narrowNEON,
+		maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
+		peak: &peakLoop{peakNEON, 2 * peakSums * 4},
 	}}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"atoll/testnet/arm"
 )
 
 // Verb is what chaos does.
@@ -145,6 +147,20 @@ func (c Chaos) inThisVersion() error {
 	for _, e := range c {
 		if !slices.Contains(worksHere, string(e.Verb)) {
 			return fmt.Errorf("--chaos %q: not in this version; it knows %s", e, strings.Join(worksHere, ", "))
+		}
+	}
+	return nil
+}
+
+// inArm returns an error for what makes no sense in a reference arm.
+func (c Chaos) inArm(name string) error {
+	for _, e := range c {
+		switch {
+		case name == Atoll:
+		case e.Verb == Corrupt:
+			return fmt.Errorf("--chaos %q: the arm %s does not look for damaged memory", e, name)
+		case name == arm.Local && (e.Verb == Join || e.Verb == Random || e.Verb == Partition):
+			return fmt.Errorf("--chaos %q: the arm %s is one node, and stays it", e, name)
 		}
 	}
 	return nil

@@ -28,6 +28,9 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	if err := chaos.inThisVersion(); err != nil {
 		return nil, err
 	}
+	if err := chaos.inArm(cfg.Arm); err != nil {
+		return nil, err
+	}
 	said, chance := chaos.split()
 	d := draw{nodes: cfg.Nodes, joined: said.joins(), rng: rand.New(rand.NewPCG(cfg.Seed, drawStream))}
 	plan := d.all(said, chance, cfg.Timeout)

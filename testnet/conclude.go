@@ -44,7 +44,7 @@ func (w *world) report(ctx context.Context) (Report, error) {
 func (w *world) describe() Report {
 	run := w.genesis.RunID()
 	return Report{
-		Arm: "atoll", Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
+		Arm: w.cfg.Arm, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
 		Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
 		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,
@@ -88,11 +88,16 @@ func runEnd(ref *member) time.Time {
 }
 
 func (w *world) fillTimes(r *Report, a account, end time.Time) {
+	w.fillWall(r, end)
+	r.Goodput, r.GoodputUp = w.goodput(a, end)
+}
+
+// fillWall fills in how long the run and its recoveries took.
+func (w *world) fillWall(r *Report, end time.Time) {
 	r.WallS = end.Sub(w.began).Seconds()
 	if r.WallS > 0 {
 		r.TokensPerS = float64(r.TokensFolded) / r.WallS
 	}
-	r.Goodput, r.GoodputUp = w.goodput(a, end)
 	r.RecoverS, r.HealS, r.WakeS = w.restarts(), w.took(heals), w.took(wakes)
 	for _, m := range w.members {
 		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
@@ -105,6 +110,17 @@ func (w *world) fillTimes(r *Report, a account, end time.Time) {
 // from each node's planned start to the end of the run or its ordered leave;
 // and the same over the seconds that processes lived.
 func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
+	return w.goodputOf(end, func(i int) float64 {
+		e := a.entries[i]
+		if e.trained == 0 {
+			return 0
+		}
+		return float64(a.chain.mean(func(p int) uint64 { return e.folded[p] })) / float64(e.trained)
+	})
+}
+
+// goodputOf is goodput where useful says which part of a node's steps is in the model.
+func (w *world) goodputOf(end time.Time, share func(node int) float64) (planned, up *float64) {
 	var useful, all, alive float64
 	for i, m := range w.members {
 		until := end
@@ -117,10 +133,7 @@ func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
 			stepping += l.last.Time.Step + l.last.Time.Paced
 			alive += earlier(l.ended, end).Sub(l.began).Seconds()
 		}
-		if e := a.entries[i]; e.trained > 0 {
-			folded := a.chain.mean(func(p int) uint64 { return e.folded[p] })
-			useful += stepping * float64(folded) / float64(e.trained)
-		}
+		useful += stepping * share(i)
 	}
 	if all <= 0 || alive <= 0 {
 		return nil, nil
@@ -246,6 +259,12 @@ func (w *world) fillQuality(ctx context.Context, r *Report) error {
 		r.ChainEqual = r.ChainEqual && s.ChainDigest == r.ChainDigest
 		r.DigestsEqual = r.DigestsEqual && s.StateDigest == r.StateDigest && slabSum(slab) == bits
 	}
+	r.TrainLoss = meanLoss(survivors)
+	return w.fillModel(ctx, r, model)
+}
+
+// fillModel evaluates a model on the whole held-out part.
+func (w *world) fillModel(ctx context.Context, r *Report, model *tensor.Slab) error {
 	windows := w.finalWindows()
 	val, err := trainer.BitsPerByte(ctx, w.genesis.Model, model, windows)
 	if err != nil {
@@ -255,7 +274,7 @@ func (w *world) fillQuality(ctx context.Context, r *Report) error {
 		r.ValBytes += len(text) - 1
 	}
 	baseline := corpus.WittenBell(w.data.Train(), w.data.HeldOut())
-	r.ValBPB, r.BaselineBPB, r.TrainLoss = &val, &baseline, meanLoss(survivors)
+	r.ValBPB, r.BaselineBPB = &val, &baseline
 	return nil
 }
 

@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"atoll/gossip/p2p"
 	"atoll/optimizer/outer"
+	"atoll/testnet/arm"
 )
 
 // Config is a world to run. Zero fields mean the default where one is named.
@@ -21,6 +25,10 @@ type Config struct {
 	Seed   uint64    // of the initial parameters and the batches
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
 	Chaos  string    // see ParseChaos
+
+	Arm       string // how the nodes train together: Atoll, or one of the reference arms; "" = Atoll
+	NoOverlap bool   // dp: gradients wait until all of them are there
+	Link      string // what every node's link is made, as p2p.ParseShape reads it; "" = as it is
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = DefaultTimeout
@@ -34,12 +42,20 @@ type Config struct {
 	Batch     int     // rows of an inner step; 0 = as the model suggests
 	Optimizer string  // inner: adamw or muon; "" = adamw
 	LR        float64 // peak learning rate; 0 = as the model suggests
+	Eta       float64 // outer learning rate; 0 = as every run
+	Mu        float64 // outer Nesterov momentum; 0 = none
 
 	Out      io.Writer                   // what happens, live; nil = nowhere
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
 	Abort    <-chan struct{}             // closed: kill all nodes now, without the ordered leave that the end of the context asks for
 	Log      *slog.Logger                // nil = discard
 }
+
+// Atoll is the arm that is no reference: nodes without a leader.
+const Atoll = "atoll"
+
+// Arms are all ways in which nodes train together.
+var arms = []string{Atoll, arm.DP, arm.DiLoCo, arm.Local}
 
 // Defaults of a world.
 const (
@@ -68,7 +84,11 @@ const (
 // withDefaults fills what is zero and checks the rest; the error names the flag
 // that sets it.
 func (c Config) withDefaults() (Config, error) {
+	c.Arm = orDefault(c.Arm, Atoll)
 	c.Nodes = orDefault(c.Nodes, DefaultNodes)
+	if c.Arm == arm.Local {
+		c.Nodes = 1
+	}
 	c.Model = orDefault(c.Model, "tiny")
 	c.Tokens = orDefault(c.Tokens, DefaultTokens)
 	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
@@ -115,6 +135,8 @@ func orDefault[T comparable](v, byDefault T) T {
 
 func (c Config) check() error {
 	switch {
+	case !slices.Contains(arms, c.Arm):
+		return fmt.Errorf("--arm is %.20q: use %s", c.Arm, strings.Join(arms, ", "))
 	case c.Nodes < 1 || c.Nodes > maxNodes:
 		return fmt.Errorf("--nodes is %d: use 1 to %d", c.Nodes, maxNodes)
 	case len(c.Speed) > maxNodes:
@@ -131,8 +153,15 @@ func (c Config) check() error {
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:
 		return fmt.Errorf("--batch is %d: use 1 or more, or leave it out", c.Batch)
+	case !(c.Eta >= 0 && c.Eta <= outer.MaxEta):
+		return fmt.Errorf("--eta is %v: use an outer learning rate above 0, at most %v", c.Eta, outer.MaxEta)
+	case !(c.Mu >= 0 && c.Mu < 1):
+		return fmt.Errorf("--mu is %v: use an outer momentum from 0 to below 1", c.Mu)
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
+	}
+	if _, err := p2p.ParseShape(c.Link); err != nil {
+		return fmt.Errorf("--link: %w", err)
 	}
 	for _, d := range c.Speed {
 		if !(d >= 1 && d <= maxDivisor) {

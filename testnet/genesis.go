@@ -47,6 +47,7 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 	o := &g.Outer
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
 	o.H, o.HMin = c.H, max(1, c.H/4)
+	o.Eta, o.Mu = orDefault(c.Eta, o.Eta), orDefault(c.Mu, o.Mu)
 	if c.Window > 0 {
 		o.WindowUnion = uint32(c.Window)
 		o.WindowAccept = min(o.WindowAccept, o.WindowUnion)

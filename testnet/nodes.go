@@ -49,10 +49,13 @@ func (w *world) spawn(m *member) error {
 
 // arguments are the command line of a node.
 func (w *world) arguments(m *member) []string {
+	if w.coordinator != nil {
+		return w.armArguments(m)
+	}
 	args := []string{
 		"join", "--dir", m.dir, "--profile", localProfile, "--lab",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.paceOf(m).String(), "--log-level", "info",
+		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.cfg.Link,
 	}
 	evaluated := 0
 	if m.index == 0 {

@@ -12,7 +12,8 @@ import (
 // is absent, never zero in its place.
 type Report struct {
 	Arm       string `json:"arm"`
-	Nodes     int    `json:"nodes"` // that started together
+	Link      string `json:"link,omitempty"` // what every node's link was made
+	Nodes     int    `json:"nodes"`          // that started together
 	Model     string `json:"model"`
 	Params    int    `json:"params"`
 	Optimizer string `json:"optimizer"` // of the learners
@@ -48,6 +49,10 @@ type Report struct {
 	Deltas  uint64 `json:"deltas"` // folded
 	Late    uint64 `json:"late"`   // held after their round had closed, all nodes
 	Refused uint64 `json:"refused"`
+
+	Steps   *uint64 `json:"steps,omitempty"`   // reference arms: inner steps of every member in the model
+	Views   *uint64 `json:"views,omitempty"`   // reference arms: memberships, one after the other
+	Overlap *bool   `json:"overlap,omitempty"` // dp: whether gradients were sent while others were still computed
 
 	BytesSent     uint64   `json:"bytes_sent"`
 	BytesReceived uint64   `json:"bytes_received"`

@@ -13,6 +13,7 @@ import (
 	"atoll/node"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/testnet/arm"
 )
 
 // Errors that callers decide on.
@@ -34,6 +35,7 @@ type world struct {
 	cfg         Config
 	genesis     node.Genesis
 	data        *corpus.Corpus
+	coordinator *arm.Coordinator // of a reference arm; nil in a world of atoll
 	calibration Calibration
 	chaos       []*scheduled
 	chanceOver  bool       // chance does nothing any more
@@ -65,8 +67,22 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if w.cfg.Arm == Atoll {
+		return w.run(ctx)
+	}
+	if err := w.startCoordinator(); err != nil {
+		return Report{}, err
+	}
+	r, err := w.run(ctx)
+	return r, errors.Join(err, w.coordinator.Close())
+}
+
+func (w *world) run(ctx context.Context) (Report, error) {
 	if err := w.live(ctx); err != nil {
 		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s, %s)", err, w.cfg.Dir, status.Bytes(float64(folderSize(w.cfg.Dir))))
+	}
+	if w.coordinator != nil {
+		return w.armReport(ctx)
 	}
 	return w.report(ctx)
 }
@@ -96,7 +112,7 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 		return nil, fmt.Errorf("write genesis: %w", err)
 	}
 	w.screen = newScreen(cfg.Out, cfg.Terminal)
-	w.screen.say("testnet of %s in %s", plural(cfg.Nodes, "node"), w.cfg.Dir)
+	w.screen.say("testnet of %s in %s%s", plural(cfg.Nodes, "node"), w.cfg.Dir, armText(cfg.Arm))
 	return w, w.setPace(ctx)
 }
 
@@ -251,6 +267,7 @@ func (w *world) exited(e exit) {
 		w.fail(fmt.Errorf("%s died: %w; its log ends with:\n%s", e.member.name(), e.err, logTail(e.member.dir)))
 	case !e.life.final:
 		w.fail(fmt.Errorf("%s ended without a last status; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
+	case e.life.last.State == arm.CutOff: // of a reference arm: the others ended the run without it
 	case !e.life.asked && !e.life.last.Finished:
 		w.fail(fmt.Errorf("%s ended before the run was over; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
 	}

@@ -22,7 +22,9 @@ type BenchCmd struct {
 	Gemm  BenchGemmCmd  `cmd:"" help:"Matrix products, beside the peak of the cores."`
 	Step  BenchStepCmd  `cmd:"" help:"Training steps: forward, backward, optimizer; also beside PyTorch's."`
 	Codec BenchCodecCmd `cmd:"" help:"Encoding and decoding of deltas."`
-	Fold  BenchFoldCmd  `cmd:"" help:"Folding deltas, adopting the result, memory for each parameter."`
+	Fold  BenchFoldCmd  `cmd:"" help:"Folding deltas, adopting the result."`
+	State BenchStateCmd `cmd:"" help:"Memory of training for each parameter."`
+	Outer BenchOuterCmd `cmd:"" help:"Training with the outer loop and without, in turn."`
 	Disk  BenchDiskCmd  `cmd:"" help:"Synced writes, and what keeping a delta costs."`
 	Link  BenchLinkCmd  `cmd:"" help:"Requests between two nodes on this machine."`
 	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these, for a short time each."`

@@ -7,7 +7,7 @@ import (
 )
 
 const benchAllHelp = `
-Measures products, steps of tiny and small, codecs, the fold, the disk and the link, for a short time each; the other commands of atoll bench measure one of them for longer.
+Measures products, steps of tiny and small, codecs, the fold, memory, the disk and the link, for a short time each; the other commands of atoll bench measure one of them for longer.
 
     atoll bench all
     atoll bench all --seconds 1 --json`
@@ -28,9 +28,9 @@ const stepsLonger = 5
 // Run measures everything.
 func (c *BenchAllCmd) Run(ctx context.Context, out *console) error {
 	return benchmark(ctx, out, c.JSON, c.Seconds, func(ctx context.Context, r *benchRun) error {
-		gemm, disk := BenchGemmCmd{}, BenchDiskCmd{Dir: c.Dir}
+		gemm, disk, state := BenchGemmCmd{}, BenchDiskCmd{Dir: c.Dir}, BenchStateCmd{Model: []string{"tiny"}}
 		for _, measure := range []func(context.Context, *benchRun) error{
-			gemm.measure, c.steps, measureCodecs, measureFolds, disk.measure, measureLinks,
+			gemm.measure, c.steps, measureCodecs, measureFolds, state.measure, disk.measure, measureLinks,
 		} {
 			if err := measure(ctx, r); err != nil {
 				return err

@@ -8,7 +8,7 @@ import (
 )
 
 const benchFoldHelp = `
-Times the fold of 1, 4, 8 and 16 deltas of a million parameters, which are there as encoded payloads, beside decoding each once; then how a learner adopts a tip that folded its own delta; then how many bytes training keeps for each parameter.
+Times the fold of 1, 4, 8 and 16 deltas of a million parameters, which are there as encoded payloads, beside decoding each once; then how a learner adopts a tip that folded its own delta.
 
     atoll bench fold
     atoll bench fold --json`
@@ -47,22 +47,14 @@ func measureFolds(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	state, err := bench.MeasureState(ctx, r.meter)
-	if err != nil {
-		return err
-	}
-	return r.adoption(adopt, state)
+	return r.adoption(adopt)
 }
 
-// adoption shows two results that have no table.
-func (r *benchRun) adoption(a bench.Adopt, s bench.State) error {
-	if !r.json {
-		r.out.answer("adopt: %.1f ms, %.3f Gparam/s (spread %s)", a.MsPerAdopt, a.PerS, share(a.Spread))
-		r.out.answer("state: %.1f bytes per parameter of %s: trainer %.1f, anchors and buffers %.1f", s.Training, s.Model, s.Trainer, s.Outer)
-		return nil
+// adoption shows a result that has no table.
+func (r *benchRun) adoption(a bench.Adopt) error {
+	if r.json {
+		return r.out.json(a)
 	}
-	if err := r.out.json(a); err != nil {
-		return err
-	}
-	return r.out.json(s)
+	r.out.answer("adopt: %.1f ms, %.3f Gparam/s (spread %s)", a.MsPerAdopt, a.PerS, share(a.Spread))
+	return nil
 }

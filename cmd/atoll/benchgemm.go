@@ -10,13 +10,20 @@ import (
 const benchGemmHelp = `
 Times matrix products M x K times K x N, the last of them of the sizes that training tiny multiplies, beside the peak of the same threads: multiply-adds on registers alone. In the form NT the second operand is transposed, in TN the first.
 
+--compare openblas takes turns with OpenBLAS (Debian and Ubuntu have it as libopenblas0), which a Python program calls; the ratio is the median of those of each round, BEST that of the best of all. Where the environment does not set OPENBLAS_CORETYPE and this processor has AVX-512, it is SKYLAKEX.
+
     atoll bench gemm
-    atoll bench gemm --threads 1,2,4 --json`
+    atoll bench gemm --threads 1,2,4 --json
+    atoll bench gemm --compare openblas --seconds 2`
 
 // BenchGemmCmd is `atoll bench gemm`.
 type BenchGemmCmd struct {
 	Threads []int   `help:"Threads to multiply with, commas between. Default: 1, and one per core." placeholder:"N"`
 	Seconds float64 `help:"How long to measure each product." default:"0.3"`
+	Compare string  `help:"openblas: take turns with that library." enum:"none,openblas" default:"none"`
+	Library string  `help:"That library, or another with cblas_sgemm." default:"libopenblas.so.0"`
+	Python  string  `help:"The Python that calls it." default:"python3"`
+	Rounds  int     `help:"How often to take turns." default:"5"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 
@@ -33,12 +40,36 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
+	if c.Compare != "" && c.Compare != "none" && (c.Rounds < 1 || c.Rounds > maxRounds) {
+		return badUsage("--rounds is %d; use 1 to %d", c.Rounds, maxRounds)
+	}
 	for _, threads := range counts {
-		if err := r.gemms(ctx, threads); err != nil {
+		if c.Compare == "openblas" {
+			err = r.compareGemms(ctx, bench.BLAS{Python: c.Python, Library: c.Library, Rounds: c.Rounds}, threads)
+		} else {
+			err = r.gemms(ctx, threads)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compareGemms measures and shows the products of so many threads in turn with a library.
+func (r *benchRun) compareGemms(ctx context.Context, b bench.BLAS, threads int) error {
+	results, err := bench.CompareGemms(ctx, r.meter, b, threads, bench.Products)
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %d rounds", threadsText(threads), b.Rounds)
+	header := []string{"M x K x N", "FORM", "ATOLL", "OPENBLAS", "RATIO", "MIN..MAX", "BEST"}
+	return show(r, title, header, results, func(c bench.GemmComparison) []string {
+		return []string{
+			fmt.Sprintf("%d x %d x %d", c.M, c.K, c.N), c.Form, fmt.Sprintf("%.1f", c.GFLOPPerS), fmt.Sprintf("%.1f", c.BLAS),
+			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f..%.2f", c.RatioMin, c.RatioMax), fmt.Sprintf("%.2f", c.RatioBest),
+		}
+	})
 }
 
 // gemms measures and shows the products of so many threads.

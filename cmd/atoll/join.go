@@ -43,6 +43,7 @@ type JoinCmd struct {
 	Stay      bool          `help:"Keep serving after the run has ended."`
 	Keep      size          `help:"Disk that the ledger may take, like 10GB: older payloads go, and atoll verify then begins later. Default: all of it." placeholder:"SIZE"`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
+	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like rate=100mbit,delay=40ms. For testnet." placeholder:"SHAPE"`
 	EvalBytes *int          `help:"Held-out bytes for the live bits per byte; 0 measures none. Default: 16384 on a terminal, else 0." placeholder:"N"`
 	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 	JSON      bool          `name:"json" help:"Print the status as a line of JSON every few seconds."`
@@ -100,12 +101,10 @@ func plan(cfg node.Config) string {
 
 // config checks the flags and makes the node's configuration of them.
 func (c *JoinCmd) config(out *console) (node.Config, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+	handler, err := logHandler(out, c.LogLevel)
+	if err != nil {
 		return node.Config{}, err
 	}
-	handler := slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: level})
-	p2p.LibraryLog(handler) // its connection errors are events here, not lines on stderr
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
 		Observe: c.Observe, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
@@ -115,6 +114,9 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if err := c.check(); err != nil {
 		return cfg, err
 	}
+	if cfg.Shape, err = p2p.ParseShape(c.Shape); err != nil {
+		return cfg, badUsage("--shape: %v", err)
+	}
 	if err := c.findRun(&cfg); err != nil {
 		return cfg, err
 	}
@@ -122,6 +124,18 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		cfg.Dir = defaultDir(cfg.Link.Run)
 	}
 	return cfg, nil
+}
+
+// logHandler writes log lines of a level and above to stderr, those of the network's
+// library included: its connection errors are events here.
+func logHandler(out *console, level string) (slog.Handler, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, err
+	}
+	handler := slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: least})
+	p2p.LibraryLog(handler)
+	return handler, nil
 }
 
 // maxBatch is the most rows that a node takes.

@@ -47,6 +47,7 @@ type NewCmd struct {
 	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it." placeholder:"RATE"`
 	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
+	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners --bandwidth counts on." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
@@ -136,6 +137,9 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 	if most := len(g.Model.Specs()); c.Fragments > most {
 		return g, badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
 	}
+	if least := g.Outer.Quorum; c.Answerers != 0 && (c.Answerers < least || c.Answerers > outer.MaxAnswerers) {
+		return g, badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, least, outer.MaxAnswerers)
+	}
 	data, err := corpus.Open(c.Data)
 	if err != nil {
 		return g, err
@@ -190,6 +194,7 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	set(&g.Name, c.Name)
 	set(&g.Inner.LR, c.LR)
 	set(&g.Outer.Fragments, c.Fragments)
+	set(&g.Outer.Answerers, c.Answerers)
 	if c.H != 0 {
 		g.Outer.SetH(c.H)
 	}

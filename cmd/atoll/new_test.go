@@ -22,7 +22,7 @@ func someText(t *testing.T) string {
 
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
-		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5,
+		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Answerers: 40,
 		Codec: "bf16", Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
@@ -34,7 +34,7 @@ func TestGenesisOfFlags(t *testing.T) {
 	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || len(g.Data.SHA256) != 64 {
 		t.Errorf("genesis %+v", g)
 	}
-	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 2000 || o.Fragments != 5 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
+	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
 		t.Errorf("outer %+v", o)
 	}
 	if o.MaxTokensPerStep != 64*8*128 {

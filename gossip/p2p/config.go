@@ -51,6 +51,10 @@ type Config struct {
 	// UploadBytesPerSecond limits what this node sends in answer to requests,
 	// over all peers. 0 is no limit. Gossip is small and not limited.
 	UploadBytesPerSecond int64
+	// Shape makes the node's TCP connections as slow and far as those between two
+	// places, for measurements on one machine. Only Local has it: QUIC, which the
+	// other profiles listen on as well, is not shaped.
+	Shape Shape
 	// Agent is the program and version that peers see; empty is "atoll/dev".
 	Agent string
 	// Log receives what an operator may want to see; nil discards it.
@@ -98,6 +102,10 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
+	case !c.Shape.zero() && c.Profile != Local:
+		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
+	case c.Shape.validate() != nil:
+		return nil, fmt.Errorf("config Shape: %w", c.Shape.validate())
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
 	}

@@ -9,6 +9,9 @@
 // gossipsub topic for the run (gossip.go). A request is a stream of its own
 // (rpc.go); long responses are paced so that gossip on the same connection is
 // not starved (bulk.go, pacer.go). What happens comes out of Events, in order.
+// Services that need more than a question and an answer open streams (stream.go),
+// which the reference arms of testnet do; laboratories make links slow and far
+// (shape.go).
 //
 // # Bounds
 //

@@ -47,6 +47,7 @@ type Host struct {
 	inbox      *inbox
 	handler    atomic.Pointer[Handler]
 	limit      *limiter
+	shaper     *shaper // nil = links as they are
 
 	wire    wireBytes
 	traffic *traffic
@@ -82,6 +83,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		reconnects: reconnects{last: map[peer.ID]time.Time{}},
 		inbox:      newInbox(cfg.Inbox),
 		limit:      newLimiter(cfg.UploadBytesPerSecond),
+		shaper:     newShaper(cfg.Shape),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		openUDP:    openUDP,

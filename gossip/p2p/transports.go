@@ -26,7 +26,7 @@ type wireBytes struct{ sent, received atomic.Uint64 }
 // transports are TCP and QUIC, counted.
 func (h *Host) transports() []libp2p.Option {
 	newTCP := func(u transport.Upgrader, rm network.ResourceManager) (*tcp.TcpTransport, error) {
-		return tcp.NewTCPTransport(countingUpgrader{u, &h.wire}, rm, nil)
+		return tcp.NewTCPTransport(wireUpgrader{u, h.onWire}, rm, nil)
 	}
 	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
 		if id, err := peer.IDFromPrivateKey(key); err == nil && id == h.pid {
@@ -54,32 +54,38 @@ func openUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
 	return net.ListenUDP(nw, addr)
 }
 
-// countingUpgrader counts the bytes of every connection that it upgrades, in
-// both directions.
-type countingUpgrader struct {
+// onWire is a connection of this host as it is between its socket and what secures
+// it: counted, and shaped where the configuration says so.
+func (h *Host) onWire(c manet.Conn) manet.Conn {
+	return h.shape(countingConn{c, &h.wire})
+}
+
+// wireUpgrader puts something between the socket of every connection that it
+// upgrades, in both directions, and what secures it.
+type wireUpgrader struct {
 	transport.Upgrader
-	wire *wireBytes
+	onWire func(manet.Conn) manet.Conn
 }
 
-func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
-	return u.Upgrader.Upgrade(ctx, t, countingConn{c, u.wire}, dir, p, scope)
+func (u wireUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
+	return u.Upgrader.Upgrade(ctx, t, u.onWire(c), dir, p, scope)
 }
 
-func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
-	return u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.wire})
+func (u wireUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
+	return u.Upgrader.UpgradeGatedMaListener(t, wireListener{l, u.onWire})
 }
 
-type countingListener struct {
+type wireListener struct {
 	transport.GatedMaListener
-	wire *wireBytes
+	onWire func(manet.Conn) manet.Conn
 }
 
-func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
+func (l wireListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
 	c, scope, err := l.GatedMaListener.Accept()
 	if err != nil {
 		return c, scope, err
 	}
-	return countingConn{c, l.wire}, scope, nil
+	return l.onWire(c), scope, nil
 }
 
 type countingConn struct {

@@ -46,7 +46,7 @@ type Beat struct {
 	StateDigest     Digest   // over the state digests of all fragments
 	Capability      uint64   // sequence number of the newest capability record
 	TokensPerSecond float64  // measured of late; 0 if it does not train
-	Folded          uint64   // tokens folded, by its tips
+	Folded          uint64   // tokens folded, up to Closed
 	Bits            float32  // last live bits per byte; 0 if there is none
 }
 

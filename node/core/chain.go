@@ -48,6 +48,12 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 func (c chain) Bases(f int) []uint32                { return c.m.rounds.Bases(f) }
 func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
 func (c chain) FoldedTokens() uint64                { return c.m.FoldedTokens() }
+func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
+	return c.m.tokens(func(p int) (uint64, bool) {
+		l, known := c.m.rounds.Link(p, rounds[p])
+		return l.Tokens, known
+	})
+}
 func (c chain) Has(id wire.Digest) bool {
 	h, ok := c.m.headers[id]
 	if !ok {

@@ -105,7 +105,12 @@ type (
 	StoreEvidence struct{ Evidence wire.Evidence }
 	// InstallTips assembles the chunks of a manifest and answers with
 	// Installed, InstallFailed or TipsNotStored.
-	InstallTips struct{ Manifest wire.Manifest }
+	// Common are the last rounds up to which this node's chain is known to be that of
+	// the tips, by fragment.
+	InstallTips struct {
+		Manifest wire.Manifest
+		Common   []uint32
+	}
 	// MayStep tells the training thread whether to go on stepping: not while
 	// joining, and not once the budget is spoken for.
 	MayStep struct{ Yes bool }
@@ -139,6 +144,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
+	m.rounds.SetElsewhere(m.gossip.Closed)
 	m.askMarks()
 	return m
 }

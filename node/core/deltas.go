@@ -273,19 +273,22 @@ const maxEvidence = 64
 const maxEvidenceRounds = 4096
 
 // forgetHeaders drops the headers of rounds that left the union window. They
-// stay in the ledger.
+// stay in the ledger. Those above the oldest kept base are still of use, however
+// far the window is: the rounds hold their deltas, and tips taken whole may put
+// them inside of the window again.
 func (m *Machine) forgetHeaders(fragment int) {
 	closed, union := m.rounds.Closed(fragment), m.cfg.Params.WindowUnion
 	if closed <= union || closed%forgetEvery != 0 {
 		return
 	}
+	final := min(closed-union, m.rounds.Base(fragment))
 	for id, h := range m.headers {
-		if int(h.Header.Fragment) == fragment && h.Header.Round <= closed-union {
+		if int(h.Header.Fragment) == fragment && h.Header.Round <= final {
 			delete(m.headers, id)
 		}
 	}
 	for key := range m.evidence {
-		if key.fragment == fragment && key.round <= closed-union {
+		if key.fragment == fragment && key.round <= final {
 			delete(m.evidence, key)
 		}
 	}

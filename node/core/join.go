@@ -57,8 +57,9 @@ type join struct {
 	waits    bool // for its return
 	restored bool // the disk had tips
 	donor    wire.PeerID
-	asked    Time // when a peer was last asked what is missing
-	rounds   int  // to close when replaying began, as the donor had them
+	common   []uint32 // of the tips being installed
+	asked    Time     // when a peer was last asked what is missing
+	rounds   int      // to close when replaying began, as the donor had them
 }
 
 // Phase is how far this node is on its way into the run.
@@ -255,7 +256,8 @@ func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 			if m.joins() {
 				m.enter(now, Installing)
 			}
-			m.emit(InstallTips{Manifest: e.Manifest})
+			m.join.common = m.gossip.CommonWith(e.Manifest.Author)
+			m.emit(InstallTips{Manifest: e.Manifest, Common: m.join.common})
 			return
 		}
 	}
@@ -277,7 +279,7 @@ var ErrInstall = errors.New("install tips")
 // Installed takes the tips that InstallTips came to, with the links that lead
 // to each.
 func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link) error {
-	m.rounds.SetCommon(m.gossip.Common())
+	m.rounds.SetCommon(m.join.common)
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}

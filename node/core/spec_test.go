@@ -184,7 +184,11 @@ func specFolded(t *testing.T, s *spectest.Spec) {
 	small := outer.Fragment{Tensors: []outer.Tensor{{Name: "v", Offset: 5, Len: 3}}, Len: 3}
 	two := outer.Genesis(small, make([]float32, 3), p)
 	m := core.New(core.Config{Params: p, Plan: outer.Plan{f, small}, Key: ed25519.NewKeyFromSeed(s.Hex(t, "seed"))}, []*outer.Tip{one, two})
-	if got := m.FoldedTokens(); got != 5*162/8 { // 101.25
-		t.Errorf("%d tokens folded", got)
+	want := uint64(5 * 162 / 8) // 101.25
+	if got, known := m.TokensAt(one.Round, 0); got != want || !known || m.FoldedTokens() != want {
+		t.Errorf("%d tokens folded, known %v; by the tips %d", got, known, m.FoldedTokens())
+	}
+	if _, known := m.TokensAt(one.Round+1, 0); known {
+		t.Error("knows the tokens of a round that is open")
 	}
 }

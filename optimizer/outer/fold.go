@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"atoll/tensor/codec"
+	"atoll/tensor"
 )
 
 // Contribution is a delta and its payload: the progress of a learner on a fragment,
@@ -46,15 +46,20 @@ var ErrEnded = errors.New("outer: fragment has ended")
 // The error is for a caller's mistake: a round that does not follow prev or a tip of another
 // fragment.
 //
-// Memory: float64 sums and one decoded delta, 12 bytes per value of the fragment, and the new
-// anchor and momentum. Payloads are decoded twice, or three times where deltas oppose each other.
+// Memory: float64 sums, 8 bytes per value of the fragment, at most as much again for payloads without
+// their entropy coding, and the new anchor and momentum. Those payloads that find room there, 15 of
+// int4, go through the entropy coding once, others once more each time they are read.
 func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*Tip, Result, error) {
 	if err := checkFold(p, f, prev, round); err != nil {
 		return nil, Result{}, err
 	}
 	fold := &folding{p: p, f: f, prev: prev, round: round}
 	fold.admit(set)
-	fold.measure()
+	if len(fold.set) > 0 {
+		fold.borrow()
+		defer fold.memory.Return()
+		fold.measure()
+	}
 	next := &Tip{
 		Round: round, Anchor: prev.Anchor, Momentum: prev.Momentum, Ref: prev.Ref,
 		Tokens: prev.Tokens, EndRound: prev.EndRound,
@@ -86,11 +91,15 @@ type folding struct {
 	prev    *Tip
 	round   uint32
 	set     []Contribution // what is folded, by author
+	sources []source       // the values of set, from measure on
 	norms   [][]float64    // [delta][tensor] |v|, from measure on
 	weights []float64      // of set, from apply on
 	refused []Refusal
-	values  []float32 // one decoded delta [Len]
-	scratch []float32 // where it is decoded to
+
+	memory  *tensor.Workspace
+	sum     []float64 // of the deltas [Len], in memory
+	raw     []byte    // what is left of the memory for payloads
+	crowded bool      // some found no room
 }
 
 // admit sorts the set by author and id and keeps what headers allow.
@@ -131,39 +140,6 @@ func (fold *folding) checkHeader(c Contribution) error {
 	return checkContainer(c.Delta, c.Payload)
 }
 
-// measure decodes each delta for its norms; what does not decode is refused.
-func (fold *folding) measure() {
-	if len(fold.set) == 0 {
-		return
-	}
-	fold.keep(fold.set, func(c Contribution) error {
-		if err := fold.decode(c); err != nil {
-			return err
-		}
-		fold.norms = append(fold.norms, fold.tensorNorms())
-		return nil
-	})
-}
-
-// decode leaves the delta's progress in fold.values, which is only read.
-func (fold *folding) decode(c Contribution) error {
-	if len(c.Values) == fold.f.Len {
-		fold.values = c.Values
-		return nil
-	}
-	if fold.scratch == nil {
-		fold.scratch = make([]float32, fold.f.Len)
-	}
-	fold.values = fold.scratch
-	return codec.Decode(c.Payload, fold.f.Len, fold.values)
-}
-
-func (fold *folding) tensorNorms() []float64 {
-	norms := make([]float64, len(fold.f.Tensors))
-	fold.f.each(func(i, at, n int) { norms[i] = norm32(fold.values[at : at+n]) })
-	return norms
-}
-
 // each calls do for tensor i of the fragment, the n values from at on of its vectors.
 func (f Fragment) each(do func(i, at, n int)) {
 	at := 0
@@ -184,7 +160,8 @@ func (fold *folding) apply(next *Tip) {
 	clips, ref := fold.clip()
 	next.Ref = ref
 	if fold.p.Merge == MergeClip {
-		fold.step(next, fold.centre(clips))
+		fold.centre(clips)
+		fold.step(next, nil)
 	} else {
 		fold.step(next, fold.merge(clips))
 	}
@@ -193,23 +170,40 @@ func (fold *folding) apply(next *Tip) {
 	}
 }
 
-// step is the outer Nesterov step along progress u [Len] from the anchor and momentum of prev.
-func (fold *folding) step(next *Tip, u []float64) {
-	p, prev := fold.p, fold.prev
-	next.Anchor = make([]float32, len(u))
-	if p.Mu == 0 {
-		for i, x := range u {
-			next.Anchor[i] = narrow(float64(prev.Anchor[i]) + float64(p.Eta*x))
+// stepLen is how many values are stepped before the next: few enough to stay in the first cache
+// through all of it.
+const stepLen = 1 << 11
+
+// step is the outer Nesterov step from the anchor and momentum of prev, along the progress in
+// fold.sum times the scale of each tensor; nil is 1 for all.
+func (fold *folding) step(next *Tip, scales []float64) {
+	next.Anchor = make([]float32, fold.f.Len)
+	if fold.p.Mu != 0 {
+		next.Momentum = make([]float32, fold.f.Len)
+	}
+	for at := 0; at < fold.f.Len; at += stepLen {
+		end := min(at+stepLen, fold.f.Len)
+		if scales != nil {
+			fold.f.overlap(at, end-at, func(t, _, from, to int) {
+				if scales[t] != 1 {
+					tensor.ScaleWide(scales[t], fold.sum[at+from:at+to])
+				}
+			})
 		}
-		return
+		fold.stepValues(next, at, end)
 	}
-	next.Momentum = make([]float32, len(u))
-	for i, x := range u {
-		m := narrow(float64(p.Mu*float64(prev.Momentum[i])) + x)
-		next.Momentum[i] = m
-		ahead := x + float64(p.Mu*float64(m))
-		next.Anchor[i] = narrow(float64(prev.Anchor[i]) + float64(p.Eta*ahead))
+}
+
+// stepValues is the step of the values from at to end: m = mu m + u, A += eta (u + mu m). It
+// overwrites u.
+func (fold *folding) stepValues(next *Tip, at, end int) {
+	p, u := fold.p, fold.sum[at:end]
+	if p.Mu != 0 {
+		m := next.Momentum[at:end]
+		tensor.DecayNarrow(m, p.Mu, fold.prev.Momentum[at:end], u)
+		tensor.AxpyWide(p.Mu, m, u)
 	}
+	tensor.MoveNarrow(next.Anchor[at:end], fold.prev.Anchor[at:end], p.Eta, u)
 }
 
 func (fold *folding) sortedIDs() []ID {

@@ -2,6 +2,7 @@ package outer
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -103,4 +104,11 @@ func idsOf(set []Contribution) []ID {
 	}
 	slices.SortFunc(ids, compareIDs)
 	return ids
+}
+
+// norm32 is the Euclidean norm of v.
+func norm32(v []float32) float64 {
+	var l tensor.Lanes
+	l.AddSquares(0, v)
+	return math.Sqrt(l.Sum())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
@@ -22,7 +23,7 @@ type Learner struct {
 	payload func(seq uint64) ([]byte, error)
 	frags   []learning
 	next    uint64    // Seq of the next draft
-	values  []float32 // one decoded delta, as long as the largest fragment
+	values  []float32 // what is unpublished, as long as the largest fragment
 	sum     []float64 // what goes to or from theta, likewise
 }
 
@@ -98,9 +99,7 @@ func (l *Learner) rebuild(f *learning) error {
 		return err
 	}
 	f.eachRun(l.theta, func(theta []float32, at int) {
-		for i := range theta {
-			theta[i] = float32(sum[at+i])
-		}
+		tensor.Narrow(theta, sum[at:at+len(theta)])
 	})
 	return nil
 }
@@ -159,17 +158,13 @@ func (l *Learner) Draft(p int) (Draft, error) {
 func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	sum := l.sum[:f.Len]
 	f.eachRun(l.theta, func(theta []float32, at int) {
-		for i, x := range theta {
-			sum[at+i] = float64(x) - float64(f.tip.Anchor[at+i])
-		}
+		tensor.Difference(sum[at:at+len(theta)], theta, f.tip.Anchor[at:at+len(theta)])
 	})
 	if err := l.addUnfolded(f, -1); err != nil {
 		return nil, err
 	}
 	u := l.values[:f.Len]
-	for i, x := range sum {
-		u[i] = float32(x)
-	}
+	tensor.Narrow(u, sum)
 	return u, nil
 }
 
@@ -194,10 +189,10 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
 			return &unread{o.Seq, err}
 		}
 	}
-	if err := codec.Decode(b, f.Len, l.values[:f.Len]); err != nil {
+	err := codec.Walk(b, f.Len, func(at int, q []float32) { tensor.AxpyWide(sign, q, l.sum[at:at+len(q)]) })
+	if err != nil {
 		return fmt.Errorf("own delta %d: %w", o.Seq, err)
 	}
-	addScaled(l.sum[:f.Len], sign, l.values[:f.Len])
 	return nil
 }
 
@@ -237,9 +232,7 @@ func (l *Learner) adopt(f *learning, tip *Tip, fold, unfold, returned []uint64) 
 // move adds to theta what a change of tip asks for.
 func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
 	sum := l.sum[:f.Len]
-	for i, a := range tip.Anchor {
-		sum[i] = float64(a) - float64(f.tip.Anchor[i])
-	}
+	tensor.Difference(sum, tip.Anchor, f.tip.Anchor)
 	for _, seq := range fold {
 		if err := l.addOwn(f, f.find(seq), -1); err != nil {
 			return err
@@ -251,9 +244,7 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
 		}
 	}
 	f.eachRun(l.theta, func(theta []float32, at int) {
-		for i := range theta {
-			theta[i] = float32(float64(theta[i]) + sum[at+i])
-		}
+		tensor.MoveNarrow(theta, theta, 1, sum[at:at+len(theta)])
 	})
 	return nil
 }

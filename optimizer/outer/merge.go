@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"atoll/tensor"
 )
 
 // opposition is the fraction of the random-walk length sqrt(sum w^2) below which the sum
@@ -55,9 +57,9 @@ func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
 	case median == 0:
 		return fold.prev.Ref[t]
 	case old == 0:
-		return narrow(median)
+		return saturate(median)
 	}
-	return narrow(float64(fold.p.RefDecay*old) + float64((1-fold.p.RefDecay)*median))
+	return saturate(float64(fold.p.RefDecay*old) + float64((1-fold.p.RefDecay)*median))
 }
 
 // unitNorm is the norm of delta i in tensor t, scaled to H steps.
@@ -99,35 +101,44 @@ func lowerMedian(values, weights []float64) float64 {
 	return 0
 }
 
-// merge returns the merged progress [Len] of clipped deltas. Embeddings and heads get the
-// weighted mean. The others get radial-directional averaging, a mean of lengths along a mean of
-// directions,
+// merge leaves the merged progress of clipped deltas in fold.sum, but for the scales of its tensors,
+// which it returns. Embeddings and heads get the weighted mean. The others get radial-directional
+// averaging, a mean of lengths along a mean of directions,
 //
 //	r = sum w|v| / sum w    d = unit(sum w unit(v))    u = r d
 //
 // and where the directions oppose each other the weighted mean.
-func (fold *folding) merge(clips [][]float64) []float64 {
+func (fold *folding) merge(clips [][]float64) (scales []float64) {
 	total := 0.0
 	for _, w := range fold.weights {
 		total += w
 	}
-	sum := make([]float64, fold.f.Len)
-	fold.accumulate(sum, func(i, t int) float64 {
-		if fold.byMean(t) {
-			return fold.weights[i] * clips[i][t] / total
-		}
-		return fold.directionFactor(i, t)
+	squares := make([]tensor.Lanes, len(fold.f.Tensors)) // of the summed directions
+	fold.eachPart(func(at, n int) {
+		clear(fold.sum[at : at+n])
+		fold.accumulate(at, n, func(i, t int) float64 {
+			if fold.byMean(t) {
+				return fold.weights[i] * clips[i][t] / total
+			}
+			return fold.directionFactor(i, t)
+		})
+		fold.f.overlap(at, n, func(t, first, from, to int) {
+			squares[t].AddSquaresWide(first, fold.sum[at+from:at+to])
+		})
 	})
-	opposed := fold.stretch(sum, clips, total)
-	if slices.Contains(opposed, true) {
-		fold.accumulate(sum, func(i, t int) float64 {
+	scales, opposed := fold.stretch(squares, clips, total)
+	if !slices.Contains(opposed, true) {
+		return scales
+	}
+	fold.eachPart(func(at, n int) {
+		fold.accumulate(at, n, func(i, t int) float64 {
 			if opposed[t] {
 				return fold.weights[i] * clips[i][t] / total
 			}
 			return 0
 		})
-	}
-	return sum
+	})
+	return scales
 }
 
 func (fold *folding) byMean(t int) bool {
@@ -143,45 +154,27 @@ func (fold *folding) directionFactor(i, t int) float64 {
 	return fold.weights[i] / fold.norms[i][t]
 }
 
-// accumulate adds factor(i, t) times tensor t of each delta i to sum [Len], in the order of the
-// set. Tensors with factor 0 are left out.
-func (fold *folding) accumulate(sum []float64, factor func(i, t int) float64) {
-	for i, c := range fold.set {
-		fold.mustDecode(c)
-		fold.f.each(func(t, at, n int) {
-			if a := factor(i, t); a != 0 {
-				addScaled(sum[at:at+n], a, fold.values[at:at+n])
-			}
-		})
-	}
-}
-
-// mustDecode decodes what measure decoded before.
-func (fold *folding) mustDecode(c Contribution) {
-	if err := fold.decode(c); err != nil {
-		panic("outer: a payload that decoded does not decode again: " + err.Error())
-	}
-}
-
-// stretch gives the summed directions of each tensor their length r. Where they oppose each other
-// it clears the tensor and says so.
-func (fold *folding) stretch(sum []float64, clips [][]float64, total float64) (opposed []bool) {
-	opposed = make([]bool, len(fold.f.Tensors))
+// stretch returns the scales that give the summed directions of each tensor their length r, from
+// the sums of their squares. Where they oppose each other it clears the tensor and says so.
+func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64, total float64) (scales []float64, opposed []bool) {
+	scales, opposed = make([]float64, len(squares)), make([]bool, len(squares))
 	fold.f.each(func(t, at, n int) {
+		scales[t] = 1
 		if fold.byMean(t) {
 			return
 		}
-		v := sum[at : at+n]
-		length, radius, walk := norm64(v), fold.radius(t, clips, total), fold.randomWalk(t)
-		scale := 0.0
-		if opposed[t] = length < opposition*walk; !opposed[t] && length > 0 {
-			scale = radius / length
-		}
-		for i := range v {
-			v[i] *= scale
+		length := math.Sqrt(squares[t].Sum())
+		switch {
+		case length < opposition*fold.randomWalk(t):
+			opposed[t] = true
+			clear(fold.sum[at : at+n])
+		case length > 0:
+			scales[t] = fold.radius(t, clips, total) / length
+		default:
+			scales[t] = 0
 		}
 	})
-	return opposed
+	return scales, opposed
 }
 
 // radius is the weighted mean of the clipped norms in tensor t.

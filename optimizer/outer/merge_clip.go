@@ -1,10 +1,16 @@
 package outer
 
+import (
+	"math"
+
+	"atoll/tensor"
+)
+
 // centrePasses is how often centred clipping moves its centre. From a centre of
 // zero three passes come within a few per cent of where it settles.
 const centrePasses = 3
 
-// centre returns the merged progress [Len] of clipped deltas by centred clipping
+// centre leaves the merged progress of clipped deltas in fold.sum, by centred clipping
 // (Karimireddy, He, Jaggi: Learning from History, arXiv 2012.10333), in each tensor
 //
 //	v <- v + sum w min(1, tau/|x - v|) (x - v) / sum w
@@ -14,28 +20,33 @@ const centrePasses = 3
 // smaller: those nearer than half of all weight count in full, the others as if
 // they were as near.
 //
-// Payloads are decoded once and then twice for each further pass.
-func (fold *folding) centre(clips [][]float64) []float64 {
+// Deltas are read twice in each pass but the first, where once is enough.
+func (fold *folding) centre(clips [][]float64) {
 	total := 0.0
 	for _, w := range fold.weights {
 		total += w
 	}
-	v := make([]float64, fold.f.Len)
-	pull := make([][]float64, len(fold.set)) // [delta][tensor] w min(1, tau/|x - v|) / sum w
+	clear(fold.sum)
+	pull := fold.perTensor() // w min(1, tau/|x - v|) / sum w
 	for pass := range centrePasses {
-		distances := fold.distances(v, clips, pass == 0)
-		for i := range pull {
-			pull[i] = make([]float64, len(fold.f.Tensors))
-		}
+		distances := fold.distances(clips, pass == 0)
 		fold.f.each(func(t, at, n int) {
 			rest := 1 - fold.pullTensor(t, distances, pull, total)
-			for j := range v[at : at+n] {
-				v[at+j] *= rest
-			}
+			tensor.ScaleWide(rest, fold.sum[at:at+n])
 		})
-		fold.accumulate(v, func(i, t int) float64 { return pull[i][t] * clips[i][t] })
+		fold.eachPart(func(at, n int) {
+			fold.accumulate(at, n, func(i, t int) float64 { return pull[i][t] * clips[i][t] })
+		})
 	}
-	return v
+}
+
+// perTensor returns a number for each tensor of each delta, [delta][tensor].
+func (fold *folding) perTensor() [][]float64 {
+	table := make([][]float64, len(fold.set))
+	for i := range table {
+		table[i] = make([]float64, len(fold.f.Tensors))
+	}
+	return table
 }
 
 // pullTensor fills pull[.][t] and returns its sum.
@@ -55,22 +66,35 @@ func (fold *folding) pullTensor(t int, distances, pull [][]float64, total float6
 	return sum
 }
 
-// distances are those of the clipped deltas from v, [delta][tensor]. From zero they
+// distances are those of the clipped deltas from fold.sum, [delta][tensor]. From zero they
 // are the norms.
-func (fold *folding) distances(v []float64, clips [][]float64, zero bool) [][]float64 {
-	out := make([][]float64, len(fold.set))
-	for i, c := range fold.set {
-		out[i] = make([]float64, len(fold.f.Tensors))
-		if zero {
+func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
+	out := fold.perTensor()
+	if zero {
+		for i := range out {
 			for t := range out[i] {
 				out[i][t] = fold.norms[i][t] * clips[i][t]
 			}
-			continue
 		}
-		fold.mustDecode(c)
-		fold.f.each(func(t, at, n int) {
-			out[i][t] = distance(v[at:at+n], clips[i][t], fold.values[at:at+n])
-		})
+		return out
+	}
+	squares := make([][]tensor.Lanes, len(out))
+	for i := range squares {
+		squares[i] = make([]tensor.Lanes, len(out[i]))
+	}
+	fold.eachPart(func(at, n int) {
+		for i := range fold.set {
+			fold.read(i, at, n, func(at int, v []float32) {
+				fold.f.overlap(at, len(v), func(t, first, from, to int) {
+					squares[i][t].AddDistances(first, clips[i][t], v[from:to], fold.sum[at+from:at+to])
+				})
+			})
+		}
+	})
+	for i := range out {
+		for t := range out[i] {
+			out[i][t] = math.Sqrt(squares[i][t].Sum())
+		}
 	}
 	return out
 }

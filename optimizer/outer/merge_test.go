@@ -327,20 +327,3 @@ func TestLowerMedian(t *testing.T) {
 		}
 	}
 }
-
-// The lanes are part of the specification: value j is added to lane j mod 16.
-func TestNormIsByLanes(t *testing.T) {
-	for n := range 70 {
-		v := vector(uint64(n), n)
-		wide := make([]float64, n)
-		var s [lanes]float64
-		for i, x := range v {
-			wide[i] = float64(x)
-			s[i%lanes] += float64(x) * float64(x)
-		}
-		want := math.Sqrt(sumTree(&s))
-		if norm32(v) != want || norm64(wide) != want {
-			t.Errorf("%d values: got %v and %v, want %v", n, norm32(v), norm64(wide), want)
-		}
-	}
-}

@@ -26,7 +26,9 @@ type Rounds struct {
 	hold    bool // publish nothing
 	flush   bool // publish whatever is unpublished, H or not
 	roster  int  // counts the changes of live
-	barred  map[Author]bool
+
+	elsewhere func(fragment int, rnd uint32) bool // see SetElsewhere
+	barred    map[Author]bool
 }
 
 // fragment is the round state of one fragment.
@@ -52,6 +54,7 @@ type fragment struct {
 	jobs    uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
+	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
 	drafting bool   // a draft was asked for and is not yet durable
@@ -60,7 +63,7 @@ type fragment struct {
 	own      []ownRound
 	common   uint32 // the last round up to which others are known to have folded the same
 	left     uint32 // up to here, the chain left last differs from that of the tip
-	called   answerers
+	called   called
 	memo     fragmentMemo
 }
 
@@ -115,8 +118,9 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}, late: lateness{self: self}}
 	for i, t := range tips {
 		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
-		f.since = i * p.H / p.Fragments
 		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
+		f.since = i * p.H / p.Fragments
+		f.opened = f.since
 		m.frags = append(m.frags, f)
 	}
 	return m
@@ -126,7 +130,7 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 func (f *fragment) reset(t *Tip, links []Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
-	f.folding, f.dirty, f.target = nil, 0, 0
+	f.folding, f.dirty, f.target, f.opened = nil, 0, 0, 0
 	f.check, f.reload = 0, false
 	for r := range f.rounds {
 		if r <= f.base {
@@ -167,6 +171,10 @@ func (m *Rounds) SetLive(live []Author) {
 	m.roster++
 	m.late.forgetAllBut(m.isLive)
 }
+
+// SetElsewhere says how to ask whether most peers have closed a round. Local
+// knowledge: a round that they closed is not too early for this node's clock.
+func (m *Rounds) SetElsewhere(closed func(fragment int, rnd uint32) bool) { m.elsewhere = closed }
 
 // SetIdle names the live learners that say they have nothing to publish: no
 // round waits for them, nor counts them in its quorum.
@@ -344,11 +352,13 @@ func (m *Rounds) final(f *fragment, rnd uint32) bool {
 }
 
 // Lost says that the payload of a held delta turned out to be damaged: it is no
-// longer held, until repair brings it again.
+// longer held, until repair brings it again. That of a final round does not come
+// again; where a fold needs it, this node goes on without it all the same, on a
+// chain that loses to that of the others.
 func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 	f := m.frags[fragment]
 	r, ok := f.rounds[rnd]
-	if !ok || m.final(f, rnd) {
+	if !ok || rnd <= f.base || m.final(f, rnd) && !f.needs(rnd) {
 		return
 	}
 	if e := r.find(id); e != nil && e.held {
@@ -356,6 +366,12 @@ func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 		f.touched(rnd)
 		m.advance(now, f)
 	}
+}
+
+// needs says that a round is to be folded, for the first time or again.
+func (f *fragment) needs(rnd uint32) bool {
+	again := f.folding != nil && rnd > f.folding.start || f.dirty != 0 && rnd >= f.dirty
+	return rnd > f.tip.Round || again
 }
 
 // maxParked bounds the deltas of one fragment that wait ahead of the next

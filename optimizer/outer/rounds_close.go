@@ -1,12 +1,8 @@
 package outer
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"slices"
-
-	"lukechampine.com/blake3"
 )
 
 // Time is milliseconds since the Unix epoch, less what Slept said. The machine
@@ -32,7 +28,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 	if f.last().ended() {
 		return false
 	}
-	if now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
+	if m.early(now, f) {
 		return false
 	}
 	if f.target >= open || f.rounds[open+1].held() > 0 {
@@ -42,6 +38,18 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 		return false
 	}
 	return m.answered(f, open) || m.graceOver(now, f, open)
+}
+
+// early says that min_round forbids to close the open round yet.
+func (m *Rounds) early(now Time, f *fragment) bool {
+	open := f.closed + 1
+	return now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs && !m.closedElsewhere(f.index, open)
+}
+
+// closedElsewhere says whether most peers have closed a round: where this node's clock
+// is behind it would else train on alone, on tips that the others have left.
+func (m *Rounds) closedElsewhere(fragment int, rnd uint32) bool {
+	return m.elsewhere != nil && m.elsewhere(fragment, rnd)
 }
 
 // answered says whether every live learner expected to answer has its delta
@@ -103,68 +111,11 @@ func (m *Rounds) grace() Time {
 	return min(want, m.p.GraceMaxMs)
 }
 
-// answerers are those who are called to answer one round.
-type answerers struct {
-	round  uint32
-	roster int
-	sorted []Author
-}
-
-// mayAnswer says whether the author is among the C live learners that rank
-// first for this round; ringers always may publish.
-func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
-	if len(m.live) <= m.p.Answerers {
-		return true
-	}
-	_, ok := slices.BinarySearchFunc(m.answerers(f, rnd), a, compareAuthors)
-	return ok
-}
-
-// answerers are the live learners that may answer a round, sorted by name.
-func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
-	if len(m.live) <= m.p.Answerers {
-		return m.live
-	}
-	if f.called.round != rnd || f.called.roster != m.roster {
-		f.called = answerers{rnd, m.roster, m.draw(f.index, rnd)}
-	}
-	return f.called.sorted
-}
-
-// ranked is an author in a draw.
-type ranked struct {
-	rank   Digest
-	author Author
-}
-
-// draw returns the C live learners that rank first, sorted by name.
-func (m *Rounds) draw(fragment int, rnd uint32) []Author {
-	all := make([]ranked, len(m.live))
-	for i, a := range m.live {
-		all[i] = ranked{rank(a, fragment, rnd), a}
-	}
-	slices.SortFunc(all, func(a, b ranked) int { return bytes.Compare(a.rank[:], b.rank[:]) })
-	drawn := make([]Author, m.p.Answerers)
-	for i := range drawn {
-		drawn[i] = all[i].author
-	}
-	slices.SortFunc(drawn, compareAuthors)
-	return drawn
-}
-
-// rank is BLAKE3(author, fragment, round): a draw that every node repeats.
-func rank(a Author, fragment int, rnd uint32) Digest {
-	var b [len(a) + 4 + 4]byte
-	copy(b[:], a[:])
-	binary.BigEndian.PutUint32(b[len(a):], uint32(fragment))
-	binary.BigEndian.PutUint32(b[len(a)+4:], rnd)
-	return blake3.Sum256(b[:])
-}
-
 // close closes the open round: its link is fixed by the set held now, and is
 // recomputed when a late delta arrives.
 func (m *Rounds) close(now Time, f *fragment) {
 	f.closed++
+	f.opened = 0
 	if f.bell != 0 {
 		m.late.rang(f.index, f.bell)
 	}

@@ -197,3 +197,31 @@ func TestSleepCountsForThePace(t *testing.T) {
 		t.Errorf("closed %d before the sleep and %d after, want %d and %d", before, g.m.Closed(0), earlyRounds, earlyRounds+1)
 	}
 }
+
+// A damaged payload stops no fold for ever, not even of a round that left the
+// window before it was folded: no repair brings it again.
+func TestLostPayloadOfAFinalRound(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 4, 8
+	g := newRig(t, p)
+	g.live(1)
+	g.close(2)
+	g.hold = true
+	g.close(12)
+	for round, lost := range map[uint32]bool{2: false, 4: true} { // the first is folded already
+		id := g.delta(Author{1}, 0, round).ID
+		if !g.m.final(g.m.frags[0], round) {
+			t.Fatalf("round %d is not final", round)
+		}
+		g.m.Lost(g.now, 0, round, id)
+		if _, held := g.m.Known(0, round, id); held == lost {
+			t.Errorf("the payload of round %d is held: %t", round, held)
+		}
+	}
+	g.m.FoldFailed(g.now, 0, g.wanted[0].Job)
+	g.wanted, g.hold = nil, false
+	g.after(p.GraceMaxMs)
+	if !g.m.Settled() || g.m.Tip(0).Round != 14 {
+		t.Errorf("folded up to round %d of 14", g.m.Tip(0).Round)
+	}
+}

@@ -12,20 +12,40 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 	m.steps.stepped(now)
 	for _, f := range m.frags {
 		f.since++
+		f.opened++
 		f.pending++
 		f.unsent += tokens
+		m.unstick(now, f)
 		m.askDraft(now, f)
 	}
 }
 
+// stuckAfter is after how many times the steps that a bell takes a learner stops
+// waiting for one that it could answer, where it has signed the open round already.
+const stuckAfter = 4
+
+// unstick closes rounds without deltas up to the last that this learner has signed. It
+// took tips of older rounds, so it must leave out those in between; but so may all
+// learners, and then nobody could ring for a round that all have signed, ever. Deltas of
+// these rounds that come after all are late, and folded.
+func (m *Rounds) unstick(now Time, f *fragment) {
+	groups := max(1, (len(m.live)+m.p.Answerers-1)/m.p.Answerers)
+	if !m.learner || m.hold || f.bell != 0 || f.closed >= f.mark || f.opened < stuckAfter*m.p.H*groups {
+		return
+	}
+	for f.closed < f.mark && !f.last().ended() && !m.early(now, f) {
+		m.close(now, f)
+	}
+}
+
 // askDraft asks the learner for a copy of its unpublished progress when this
-// fragment is due: it rings (H steps since the last own delta), answers a bell
+// fragment is due: it rings (see mayRing), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
 	if !m.learner || m.hold || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
-	rings := f.since >= m.p.H
+	rings := m.mayRing(f)
 	answers := f.bell != 0 && int(f.pending) >= m.p.HMin && m.mayAnswer(f, m.self, f.closed+1)
 	full := f.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {

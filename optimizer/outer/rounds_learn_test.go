@@ -92,45 +92,6 @@ func TestObserverPublishesNothing(t *testing.T) {
 	g.expectDrafts()
 }
 
-// With more live learners than C, exactly C of them answer each round, others in
-// other rounds, and ringers always may.
-func TestAnswerersByRank(t *testing.T) {
-	p := roundsParams(1)
-	p.Answerers = 3
-	g := newRig(t, p)
-	g.live(1, 2, 3, 4, 5, 6, 7)
-	turns := map[Author]int{}
-	for round := uint32(1); round <= 200; round++ {
-		n := 0
-		for _, a := range g.m.live {
-			if g.m.mayAnswer(g.m.frags[0], a, round) {
-				turns[a]++
-				n++
-			}
-		}
-		if n != 3 {
-			t.Fatalf("round %d: %d may answer", round, n)
-		}
-	}
-	for a, n := range turns {
-		if n < 40 || n > 110 { // 75 on average
-			t.Errorf("author %d answers %d of 200 rounds", a[0], n)
-		}
-	}
-	silent := uint32(1)
-	for g.m.mayAnswer(g.m.frags[0], self, silent) {
-		silent++
-	}
-	g.m.frags[0].closed = silent - 1
-	g.m.frags[0].links[0].Round, g.m.frags[0].first = silent-1, silent-1
-	d := g.delta(Author{1}, 0, silent)
-	g.want(g.offer(d), nil)
-	g.step(7)
-	g.expectDrafts()
-	g.step(1)
-	g.expectDrafts(0)
-}
-
 // Deltas that no peer took stop further ones while there are peers, not when
 // alone, and not for ever.
 func TestLinkBusy(t *testing.T) {

@@ -19,6 +19,42 @@ type Restored struct {
 	Closed  uint32     // last round closed before the restart
 }
 
+// ReachGenesis makes the tip of genesis, which no disk needs to keep, the oldest base
+// of a young fragment: one whose first round is in the union window still. Without it
+// a node that was restarted could not refold a fork that is older than the bases on its
+// disk, and would leave a chain that everybody else unites with. Held is to be the
+// deltas of all rounds; what it does not need is taken away: all up to the oldest
+// base if genesis is out of reach, as a record or a payload on the way is missing.
+func (s *Restored) ReachGenesis(p Params, genesis *Tip) {
+	oldest := s.Bases[0]
+	if oldest == 0 {
+		return
+	}
+	if s.reaches(p) {
+		s.Bases = slices.Insert(slices.Clone(s.Bases), 0, 0)
+		s.History = slices.Insert(slices.Clone(s.History), 0, Link{State: genesis.State})
+		return
+	}
+	s.Held = slices.DeleteFunc(s.Held, func(d Delta) bool { return d.Round <= oldest })
+}
+
+// reaches says whether all rounds of the fragment can be folded again.
+func (s *Restored) reaches(p Params) bool {
+	if s.Tip.Round > p.WindowUnion || s.History[0].Round != 1 {
+		return false
+	}
+	held := map[ID]bool{}
+	for _, d := range s.Held {
+		held[d.ID] = true
+	}
+	for _, l := range s.History {
+		if l.Round <= s.Bases[0] && slices.ContainsFunc(l.Folded, func(id ID) bool { return !held[id] }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Restore puts a fragment back to what the disk holds and closes again what
 // had been closed; the folds this needs are asked for as effects. It returns
 // the seqs of own deltas that the restored tip already contains.

@@ -1,9 +1,9 @@
 package outer_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -17,7 +17,7 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
-		"R-13": specCounts, "R-14": specBell,
+		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": specStuck,
 	})
 }
 
@@ -162,6 +162,14 @@ func specMinRound(t *testing.T, _ *spectest.Spec) {
 	if r.pass(1); r.m.Closed(0) != 9 {
 		t.Errorf("closed %d after 500 ms", r.m.Closed(0))
 	}
+
+	// Peers that say so make round 10 not too early, and 11 is.
+	r.m.SetElsewhere(func(f int, round uint32) bool { return f == 0 && round <= 10 })
+	r.take(1, 10)
+	r.take(1, 11)
+	if r.pass(r.p.GraceMaxMs - 500); r.m.Closed(0) != 10 {
+		t.Errorf("closed %d, peers closed 10", r.m.Closed(0))
+	}
 }
 
 func specNextCloses(t *testing.T, _ *spectest.Spec) {
@@ -250,40 +258,99 @@ func specBarred(t *testing.T, _ *spectest.Spec) {
 	r.refusedWith(nil, r.delta(2, 2), true)
 }
 
-// A bell of another's asks the own learner for a draft where it is drawn.
+// specAnswerers has an own learner among nine others and draws who is called by the
+// text: who is asked for a draft by the bell of another, and after how many steps one
+// rings that is not called.
 func specAnswerers(t *testing.T, _ *spectest.Spec) {
-	rank := func(a outer.Author, round uint32) []byte {
-		d := blake3.Sum256(binary.BigEndian.AppendUint32(append(a[:], 0, 0, 0, 0), round))
-		return d[:]
-	}
 	live := []outer.Author{self}
 	for i := range byte(9) {
 		live = append(live, outer.Author{i + 1})
 	}
-	asked := map[bool]int{}
+	byName := slices.Concat(live[1:], live[:1]) // self is the last
+	groups := map[int]int{}
 	for round := uint32(1); round <= 20; round++ {
-		order := slices.Clone(live)
-		slices.SortFunc(order, func(a, b outer.Author) int { return bytes.Compare(rank(a, round), rank(b, round)) })
-		drawn := slices.Contains(order[:3], self)
+		point := new(big.Int).SetUint64(uint64(round) * 0x9E3779B97F4A7C15) // of fragment 0
+		place := int(point.Mul(point, big.NewInt(10)).Rsh(point, 64).Int64())
+		group := slices.Index(slices.Concat(byName[place:], byName[:place]), self) / 3
+		groups[group]++
+
 		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive(live)
 		r.m.Stepped(r.now, 1)
-		if r.take(1, round); (r.drafts > 0) != drawn {
-			t.Errorf("round %d: %d drafts, drawn by the text: %v", round, r.drafts, drawn)
+		if r.take(1, round); (r.drafts > 0) != (group == 0) {
+			t.Errorf("round %d: %d drafts, of group %d by the text", round, r.drafts, group)
 		}
-		asked[drawn]++
+
+		r = newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
+		r.closeTo(round - 1)
+		r.m.SetLive(live)
+		for steps := 1; r.drafts == 0; steps++ {
+			r.m.Stepped(r.now, 1)
+			if r.carry(); (r.drafts > 0) != (steps == 10*(1+group)) {
+				t.Fatalf("round %d: %d drafts after %d steps, of group %d by the text", round, r.drafts, steps, group)
+			}
+		}
 	}
-	if asked[true] == 0 || asked[false] == 0 {
-		t.Errorf("drawn and not: %v", asked)
+	if groups[0] == 0 || groups[1] == 0 || groups[2] == 0 || groups[3] == 0 {
+		t.Errorf("groups: %v", groups)
 	}
-	r := newRounds(t, func(p *outer.Params) { p.Answerers = 1 })
-	r.m.SetLive(live)
-	for range r.p.H {
+}
+
+// specRings has a round close one step before a learner has made H: with as many live
+// as may answer it rings after that step, with more H steps later.
+func specRings(t *testing.T, _ *spectest.Spec) {
+	for answerers, want := range map[int]int{3: 1, 2: 10} {
+		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.HMin = answerers, 10, 10 })
+		r.m.SetLive([]outer.Author{self, {1}, {2}})
+		for range 9 {
+			r.m.Stepped(r.now, 1)
+		}
+		r.take(1, 1)
+		if r.pass(r.p.GraceMaxMs); r.m.Closed(0) != 1 {
+			t.Fatal("round 1 is open")
+		}
+		steps := 0
+		for ; r.drafts == 0 && steps < 100; steps++ {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if groups := steps / want; steps%want != 0 || groups < 1 || groups > 2 || answerers == 3 && groups != 1 {
+			t.Errorf("with %d that answer it rings after %d more steps", answerers, steps)
+		}
+	}
+}
+
+// specStuck has a learner that took tips of older rounds than it has signed.
+func specStuck(t *testing.T, _ *spectest.Spec) {
+	for live, groups := range map[int]int{3: 1, 9: 3} {
+		r := newRounds(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowUnion = 5, 3, 64 })
+		r.closeTo(4)
+		r.m.RaiseMark(0, 9)
+		learners := []outer.Author{self}
+		for i := range byte(live - 1) {
+			learners = append(learners, outer.Author{i + 1})
+		}
+		r.m.SetLive(learners)
+		state := r.m.Tip(0).State
+		for range 4*5*groups - 1 {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if r.m.Closed(0) != 4 || r.drafts != 0 {
+			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Closed(0), r.drafts)
+		}
 		r.m.Stepped(r.now, 1)
-	}
-	if r.carry(); r.drafts != 1 {
-		t.Errorf("%d drafts after H steps", r.drafts)
+		if r.carry(); r.m.Closed(0) != 9 || r.m.Tip(0).State != state {
+			t.Errorf("of %d: closed %d, signed 9", live, r.m.Closed(0))
+		}
+		for range 5 * groups {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if n := r.m.Drafted(0); r.drafts == 0 || n != 10 {
+			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
+		}
 	}
 }
 

@@ -65,37 +65,70 @@ func (b *Builtin) Steps() int64 { return b.inner.steps() }
 // Step takes one optimizer step on the batch that seed, author and Steps draw.
 // Cancelling ctx ends it between two layers, and changes nothing.
 func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
-	loss, err := b.gradient(ctx)
+	res, err := b.Gradient(ctx, nil)
 	if err != nil {
-		return StepResult{}, fmt.Errorf("train step %d: %w", b.Steps()+1, err)
+		return StepResult{}, err
 	}
-	norm := optimizer.ClipNorm(b.grads.Data, b.config.Optim.Clip)
-	if !finite(loss) || !finite(norm) {
-		return StepResult{}, fmt.Errorf("train step %d: loss %v, gradient norm %v: %w: restore earlier parameters or lower the learning rate of %v",
-			b.Steps()+1, loss, norm, ErrDiverged, lr)
+	if !finite(res.Loss) {
+		return StepResult{}, b.diverged(fmt.Sprintf("loss %v", res.Loss), lr)
 	}
-	b.inner.step(b.params.Data, b.grads.Data, lr)
-	return StepResult{Tokens: b.config.Batch * b.config.Model.Context, Loss: loss}, nil
+	return res, b.Update(lr)
 }
 
-// gradient leaves the mean gradient over the next batch in grads and returns
-// the mean loss.
-func (b *Builtin) gradient(ctx context.Context) (float64, error) {
+// Gradient is the first half of a Step: it leaves the mean gradient over the next
+// batch in Grads and changes nothing else. Unless ready is nil, it is told how much
+// of that is final, from the end of Grads to its start: everything at lo and beyond,
+// with lo = 0 at last. It is called on this goroutine and holds up the step.
+func (b *Builtin) Gradient(ctx context.Context, ready func(lo int)) (StepResult, error) {
 	rows, width := b.config.rows(), b.config.Model.Context+1
 	b.data.Batch(b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens)
 	clear(b.grads.Data)
 	loss, passes := 0.0, b.config.Batch/rows
 	b.model.Cut = func() bool { return ctx.Err() != nil }
 	for i := range passes {
+		if i == passes-1 {
+			b.model.Graded = b.finish(passes, ready)
+		}
 		loss += b.model.LossGrad(b.params, b.grads, b.tokens[i*rows*width:(i+1)*rows*width])
+		b.model.Graded = nil
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return StepResult{}, fmt.Errorf("train step %d: %w", b.Steps()+1, err)
 		}
 	}
-	if passes > 1 {
-		tensor.Scale(1/float32(passes), b.grads.Data)
+	return StepResult{Tokens: b.config.Batch * b.config.Model.Context, Loss: loss / float64(passes)}, nil
+}
+
+// finish makes means of the sums over passes as they become final.
+func (b *Builtin) finish(passes int, ready func(lo int)) func(lo int) {
+	end := len(b.grads.Data)
+	return func(lo int) {
+		if passes > 1 {
+			tensor.Scale(1/float32(passes), b.grads.Data[lo:end])
+		}
+		end = lo
+		if ready != nil {
+			ready(lo)
+		}
 	}
-	return loss / float64(passes), nil
+}
+
+// Grads returns the gradients, always the same slice, in the order of Params. Between
+// Gradient and Update the caller may change them in place.
+func (b *Builtin) Grads() []float32 { return b.grads.Data }
+
+// Update is the second half of a Step: it clips what is in Grads and takes the
+// optimizer's step with it. After an error nothing has changed but Grads.
+func (b *Builtin) Update(lr float64) error {
+	norm := optimizer.ClipNorm(b.grads.Data, b.config.Optim.Clip)
+	if !finite(norm) {
+		return b.diverged(fmt.Sprintf("gradient norm %v", norm), lr)
+	}
+	b.inner.step(b.params.Data, b.grads.Data, lr)
+	return nil
+}
+
+func (b *Builtin) diverged(how string, lr float64) error {
+	return fmt.Errorf("train step %d: %s: %w: restore earlier parameters or lower the learning rate of %v", b.Steps()+1, how, ErrDiverged, lr)
 }
 
 // State encodes the inner optimizer's state, the number of steps with it.

@@ -59,13 +59,15 @@ func quality(v []float32, span float32) (db, bits float64) {
 	size := 0
 	for at := 0; at < len(v); at += segmentLen {
 		seg := v[at:min(at+segmentLen, len(v))]
-		s.divide(Int4.layout(len(seg)))
-		quantize(s.streams, seg, span, packClipped)
-		for _, stream := range s.streams {
+		streams := s.segments[0].divide(nil, Int4, len(seg))
+		clipping := quant4
+		clipping.span, clipping.pack = span, packClipped
+		clipping.quantize(streams, seg, &s.last)
+		for _, stream := range streams {
 			size += len(s.appendChunk(nil, stream))
 		}
 		got := make([]float32, len(seg))
-		if err := dequantize(got, s.streams, 7, unpack4); err != nil {
+		if err := quant4.dequantize(got, streams, 0, &s.last); err != nil {
 			panic(err)
 		}
 		for i, x := range seg {
@@ -77,12 +79,12 @@ func quality(v []float32, span float32) (db, bits float64) {
 }
 
 // packClipped is pack4 for spans that let values lie beyond the largest code.
-func packClipped(codes []byte, v *block, inv float32) []byte {
+func packClipped(codes []byte, v *block, inv float32) {
 	clipped := *v
 	for i, x := range clipped {
 		clipped[i] = min(max(x, -7.49/inv), 7.49/inv)
 	}
-	return pack4(codes, &clipped, inv)
+	pack4(codes, &clipped, inv)
 }
 
 // Uniform steps followed by an entropy coder lie nearly on one curve of error

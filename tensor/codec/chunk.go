@@ -28,11 +28,19 @@ var errShort = errors.New("it ends too early")
 
 // scratch is the working memory of one Encode, Decode or Check.
 type scratch struct {
-	buf     []byte   // backs streams
-	streams [][]byte // raw streams of the current segment
-	floats  []float32
-	packer  *huff0.Scratch
-	reader  *huff0.Scratch
+	segments [2]segment // that are decoded together; the first one encodes
+	floats   []float32
+	last     lastBlock
+	packer   *huff0.Scratch
+	reader   *huff0.Scratch
+	fast     fastTable
+	waiting  waiting
+}
+
+// segment is the raw streams of one segment.
+type segment struct {
+	buf     []byte // backs streams, if nothing else does
+	streams [][]byte
 }
 
 func newScratch() *scratch {
@@ -42,24 +50,27 @@ func newScratch() *scratch {
 	}
 }
 
-// divide makes s.streams the first n streams of the given sizes.
-func (s *scratch) divide(sizes [maxStreams]int, n int) {
-	total := 0
-	for _, size := range sizes[:n] {
-		total += size
-	}
-	if cap(s.buf) < total {
+// divide makes s.streams those of n values: in memory, or where that is nil in memory of its
+// own.
+func (s *segment) divide(memory []byte, k Kind, n int) [][]byte {
+	total := rawSegment(k, n)
+	if memory == nil && cap(s.buf) < total {
 		s.buf = make([]byte, total)
 	}
+	rest := memory
+	if memory == nil {
+		rest = s.buf[:total]
+	}
 	s.streams = s.streams[:0]
-	rest := s.buf[:total]
-	for _, size := range sizes[:n] {
+	sizes, streams := k.layout(n)
+	for _, size := range sizes[:streams] {
 		s.streams = append(s.streams, rest[:size:size])
 		rest = rest[size:]
 	}
+	return s.streams
 }
 
-// values returns n floats to write to, n at most segmentLen.
+// values returns n floats to write to, n at most PieceLen.
 func (s *scratch) values(n int) []float32 {
 	if cap(s.floats) < n {
 		s.floats = make([]float32, n)
@@ -67,14 +78,20 @@ func (s *scratch) values(n int) []float32 {
 	return s.floats[:n]
 }
 
-// maxSegment is the largest encoding in bytes of a segment of n values.
-func maxSegment(k Kind, n int) int {
+// rawSegment is the length in bytes of all streams of a segment of n values.
+func rawSegment(k Kind, n int) int {
 	sizes, streams := k.layout(n)
-	size := streams // a mode byte each
+	size := 0
 	for _, raw := range sizes[:streams] {
 		size += raw
 	}
 	return size
+}
+
+// maxSegment is the largest encoding in bytes of a segment of n values.
+func maxSegment(k Kind, n int) int {
+	_, streams := k.layout(n)
+	return streams + rawSegment(k, n) // a mode byte each
 }
 
 // appendChunk appends raw, which is not empty, in the shortest mode.
@@ -83,7 +100,7 @@ func (s *scratch) appendChunk(dst, raw []byte) []byte {
 		return append(dst, modeRun, raw[0])
 	}
 	if len(raw) >= minHuff {
-		packed, _, err := huff0.Compress4X(raw, s.packer)
+		packed, err := s.compress(raw)
 		if n := len(packed); err == nil && huffHeader+n < 1+len(raw) {
 			dst = append(dst, modeHuff0, byte(n), byte(n>>8), byte(n>>16))
 			return append(dst, packed...)
@@ -99,7 +116,7 @@ func isRun(raw []byte) bool {
 }
 
 // readChunk fills raw from the chunk that b begins with and returns what
-// follows it.
+// follows it. The filling of one may wait until settle.
 func (s *scratch) readChunk(b, raw []byte) (rest []byte, err error) {
 	if len(b) < 2 { // the shortest chunk: a mode and one byte
 		return nil, errShort
@@ -139,6 +156,9 @@ func (s *scratch) readHuff0(b, raw []byte) (rest []byte, err error) {
 	_, parts, err := huff0.ReadTable(b[:n], s.reader)
 	if err != nil {
 		return nil, fmt.Errorf("huffman table: %w", err)
+	}
+	if put, err := s.put(raw, b[:n]); put || err != nil {
+		return b[n:], err
 	}
 	if _, err = s.reader.Decoder().Decompress4X(raw[:0:len(raw)], parts); err != nil {
 		return nil, fmt.Errorf("huffman data: %w", err)

@@ -58,25 +58,11 @@ func Encode(k Kind, v []float32) ([]byte, error) {
 		if i := encodeSegment(k, s, seg); i >= 0 {
 			return nil, fmt.Errorf("encode %v: value %d is %v: only magnitudes below 2^127 can be encoded", k, at+i, seg[i])
 		}
-		for _, stream := range s.streams {
+		for _, stream := range s.segments[0].streams {
 			out = s.appendChunk(out, stream)
 		}
 	}
 	return out, nil
-}
-
-// Decode writes the n values of payload b to dst, which must have length n.
-// After an error the content of dst is undefined.
-func Decode(b []byte, n int, dst []float32) error {
-	if len(dst) != n {
-		return fmt.Errorf("decode: %d values do not go into a slice of %d", n, len(dst))
-	}
-	return decode(b, n, func(at, n int, _ *scratch) []float32 { return dst[at : at+n] })
-}
-
-// Check returns nil exactly where Decode does, without keeping the values.
-func Check(b []byte, n int) error {
-	return decode(b, n, func(_, n int, s *scratch) []float32 { return s.values(n) })
 }
 
 // MaxSize is the length in bytes that no valid payload of n values in kind k
@@ -107,68 +93,19 @@ func KindOf(b []byte) (Kind, error) {
 	return 0, fmt.Errorf("%w: kind %d is unknown", ErrCorrupt, b[1])
 }
 
-// decode runs through payload b segment by segment; where says into which
-// slice the n values from index at on go.
-func decode(b []byte, n int, where func(at, n int, s *scratch) []float32) error {
-	k, err := KindOf(b)
-	if err != nil {
-		return err
-	}
-	if n < 0 || n > MaxValues {
-		return fmt.Errorf("decode %v: %d values are outside 0..%d", k, n, MaxValues)
-	}
-	if count := binary.LittleEndian.Uint32(b[2:]); uint64(count) != uint64(n) {
-		return fmt.Errorf("%w: it has %d values where %d are expected", ErrCorrupt, count, n)
-	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	b = b[headerSize:]
-	for at := 0; at < n; at += segmentLen {
-		m := min(segmentLen, n-at)
-		if b, err = decodeSegment(k, s, b, where(at, m, s)); err != nil {
-			return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, k, at, err)
-		}
-	}
-	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes follow the last value", ErrCorrupt, len(b))
-	}
-	return nil
-}
-
 // encodeSegment fills the streams of s from v. It returns the index of the
 // first value that cannot be encoded, or -1.
 func encodeSegment(k Kind, s *scratch, v []float32) int {
-	s.divide(k.layout(len(v)))
+	streams := s.segments[0].divide(nil, k, len(v))
 	switch k {
 	case F32:
-		return splitF32(s.streams, v)
+		return splitF32(streams, v)
 	case BF16:
-		return splitBF16(s.streams, v)
+		return splitBF16(streams, v)
 	case Int8:
-		return quantize(s.streams, v, span8, pack8)
+		return quant8.quantize(streams, v, &s.last)
 	default: // Int4
-		return quantize(s.streams, v, span4, pack4)
-	}
-}
-
-// decodeSegment reads the chunks of one segment off b into dst and returns
-// what follows them.
-func decodeSegment(k Kind, s *scratch, b []byte, dst []float32) (rest []byte, err error) {
-	s.divide(k.layout(len(dst)))
-	for i, stream := range s.streams {
-		if b, err = s.readChunk(b, stream); err != nil {
-			return nil, fmt.Errorf("stream %d: %w", i, err)
-		}
-	}
-	switch k {
-	case F32:
-		return b, joinF32(dst, s.streams)
-	case BF16:
-		return b, joinBF16(dst, s.streams)
-	case Int8:
-		return b, dequantize(dst, s.streams, 127, unpack8)
-	default: // Int4
-		return b, dequantize(dst, s.streams, 7, unpack4)
+		return quant4.quantize(streams, v, &s.last)
 	}
 }
 

@@ -344,8 +344,9 @@ func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 	err := Decode(b, n, v)
 	scratches.Put(newScratch())
 	err2 := Decode(b, n, fresh)
-	if (check == nil) != (err == nil) || (check == nil) != (err2 == nil) {
-		t.Fatalf("Check %v, Decode %v, again %v", check, err, err2)
+	_, err3 := Open(b, n, nil, func(int, []float32) {})
+	if (check == nil) != (err == nil) || (check == nil) != (err2 == nil) || (check == nil) != (err3 == nil) {
+		t.Fatalf("Check %v, Decode %v, again %v, Open %v", check, err, err2, err3)
 	}
 	if err != nil {
 		return

@@ -50,4 +50,17 @@
 // are added to are rounded first, and no math function but conversions is
 // used. Decode accepts exactly what Check accepts, never panics, allocates
 // nothing that depends on its input, and delivers finite values only.
+//
+// # What makes it fast
+//
+// Quantisation is done by the kernels of package tensor, block by block. Entropy
+// coding takes most of the time that is left: package huff0 makes and checks the
+// tables, loops of package tensor write and read the codes, the latter eight
+// streams at once, which are those of two segments. Where a kernel has no such
+// loops, or where they do not decode a stream to its last bit, huff0 does that as
+// well; bytes and verdicts are the same.
+//
+// Walk hands out values a segment at a time, while they are in the cache. A
+// Reader keeps the streams for further readings, which then need no entropy
+// coding.
 package codec

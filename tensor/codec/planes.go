@@ -25,10 +25,11 @@ func splitF32(planes [][]byte, v []float32) int {
 	return -1
 }
 
-// joinF32 is the inverse of splitF32; a value that is not finite is an error.
-func joinF32(dst []float32, planes [][]byte) error {
-	p0, p1 := planes[0][:len(dst)], planes[1][:len(dst)]
-	p2, p3 := planes[2][:len(dst)], planes[3][:len(dst)]
+// joinF32 is the inverse of splitF32, for the values from number from on; a value that is not finite is an error.
+func joinF32(dst []float32, planes [][]byte, from int) error {
+	to := from + len(dst)
+	p0, p1 := planes[0][from:to], planes[1][from:to]
+	p2, p3 := planes[2][from:to], planes[3][from:to]
 	top := uint32(0)
 	for i := range dst {
 		b := uint32(p0[i]) | uint32(p1[i])<<8 | uint32(p2[i])<<16 | uint32(p3[i])<<24
@@ -56,9 +57,10 @@ func splitBF16(planes [][]byte, v []float32) int {
 	return -1
 }
 
-// joinBF16 widens the values of the two planes; one that is not finite is an error.
-func joinBF16(dst []float32, planes [][]byte) error {
-	p0, p1 := planes[0][:len(dst)], planes[1][:len(dst)]
+// joinBF16 widens the values of the two planes from number from on; one that is not finite is an error.
+func joinBF16(dst []float32, planes [][]byte, from int) error {
+	to := from + len(dst)
+	p0, p1 := planes[0][from:to], planes[1][from:to]
 	top := uint32(0)
 	for i := range dst {
 		b := uint32(p0[i])<<16 | uint32(p1[i])<<24

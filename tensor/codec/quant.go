@@ -1,16 +1,16 @@
 package codec
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+
+	"atoll/tensor"
 )
 
 const (
 	// blockLen is the number of values that share a scale.
-	blockLen = 256
+	blockLen = tensor.BlockLen
 
 	// span4 and span8 are what max|x| is divided by: slightly less than half
 	// a step beyond the largest code, so that nothing rounds past it.
@@ -20,59 +20,75 @@ const (
 	// minScale keeps the reciprocal of a scale and all products far from
 	// subnormal numbers. What is smaller than half of it becomes 0.
 	minScale = 0x1p-100
-
-	// round4 and round8 added to |t| < 2^22 leave t, rounded to the nearest
-	// integer with ties to even, plus 8 or 128 in the low bits of the sum:
-	// 1.5 * 2^23 has a unit in the last place of 1.
-	round4 float32 = 0x1.8p23 + 8
-	round8 float32 = 0x1.8p23 + 128
 )
 
 var errCode = errors.New("a code is 0")
 
 // A block of values, of 8-bit codes, of 4-bit codes two to a byte.
 type (
-	block  = [blockLen]float32
-	codes8 = [blockLen]byte
-	codes4 = [blockLen / 2]byte
+	block  = tensor.Block
+	codes8 = tensor.Codes8
+	codes4 = tensor.Codes4
 )
 
+// quant is how a quantised kind turns blocks into codes and back.
+type quant struct {
+	span    float32 // what max|x| is divided by
+	largest float32 // the largest code, less its offset
+	bytes   int     // of the codes of a block
+	zero    byte    // a byte of codes of 0
+	pack    func(codes []byte, v *block, inv float32)
+	unpack  func(v *block, codes []byte, scale float32) bool
+}
+
+var (
+	quant4 = quant{span4, 7, blockLen / 2, 8<<4 | 8, pack4, unpack4}
+	quant8 = quant{span8, 127, blockLen, 128, pack8, unpack8}
+)
+
+func pack4(codes []byte, v *block, inv float32) { tensor.Pack4((*codes4)(codes), v, inv) }
+func pack8(codes []byte, v *block, inv float32) { tensor.Pack8((*codes8)(codes), v, inv) }
+
+func unpack4(v *block, codes []byte, scale float32) bool {
+	return tensor.Unpack4(v, (*codes4)(codes), scale)
+}
+
+func unpack8(v *block, codes []byte, scale float32) bool {
+	return tensor.Unpack8(v, (*codes8)(codes), scale)
+}
+
+// lastBlock is room for a block that a segment does not fill.
+type lastBlock struct {
+	values block
+	codes  [blockLen]byte
+}
+
 // quantize writes the low and high bytes of the scale of each block of v to
-// streams 0 and 1, and what pack makes of the blocks to stream 2. It returns
-// the index of the first value that cannot be encoded, or -1.
-func quantize(streams [][]byte, v []float32, span float32, pack func(codes []byte, v *block, inv float32) []byte) int {
-	var tail block
+// streams 0 and 1, and the codes to stream 2. It returns the index of the
+// first value that cannot be encoded, or -1. An odd value out of two to a byte
+// is followed by the code of 0.
+func (q *quant) quantize(streams [][]byte, v []float32, last *lastBlock) int {
 	codes := streams[2]
 	for i := range streams[0] {
-		at := i * blockLen
-		b := &tail
-		if at+blockLen <= len(v) {
-			b = (*block)(v[at:])
+		at, end := i*blockLen, (i+1)*blockLen
+		b, c := &last.values, last.codes[:q.bytes]
+		if end <= len(v) {
+			b, c = (*block)(v[at:]), codes[i*q.bytes:]
 		} else {
-			copy(tail[:], v[at:])
+			clear(b[copy(b[:], v[at:]):])
 		}
-		top := maxBits(b)
+		top := tensor.MaxBits(b)
 		if top >= limitBits {
 			return at + indexUnfit(v[at:])
 		}
-		scale := scaleFor(top, span)
+		scale := scaleFor(top, q.span)
 		streams[0][i], streams[1][i] = byte(scale), byte(scale>>8)
-		codes = pack(codes, b, inverse(scale))
+		q.pack(c, b, inverse(scale))
+		if end > len(v) {
+			copy(codes[i*q.bytes:], c)
+		}
 	}
 	return -1
-}
-
-// maxBits returns the bits of the largest magnitude in b. Four running maxima
-// keep the comparisons from waiting for one another.
-func maxBits(b *block) uint32 {
-	var m0, m1, m2, m3 uint32
-	for i := 0; i < blockLen; i += 4 {
-		m0 = max(m0, math.Float32bits(b[i])&magnitude)
-		m1 = max(m1, math.Float32bits(b[i+1])&magnitude)
-		m2 = max(m2, math.Float32bits(b[i+2])&magnitude)
-		m3 = max(m3, math.Float32bits(b[i+3])&magnitude)
-	}
-	return max(m0, m1, m2, m3)
 }
 
 // scaleFor returns the bfloat16 bits of the scale for a block whose largest
@@ -96,124 +112,34 @@ func inverse(scale uint16) float32 {
 // widen returns the float32 of bfloat16 bits.
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// pack8 writes the codes of v to the front of codes and returns the rest.
-func pack8(codes []byte, v *block, inv float32) []byte {
-	var tail codes8
-	c := &tail
-	if len(codes) >= len(c) {
-		c = (*codes8)(codes)
-	}
-	for i, x := range v {
-		c[i] = byte(math.Float32bits(float32(x*inv) + round8))
-	}
-	return codes[copyTail(codes, c[:]):]
-}
-
-// pack4 writes the codes of v, two to a byte, to the front of codes and
-// returns the rest. An odd value out is followed by the code of 0.
-func pack4(codes []byte, v *block, inv float32) []byte {
-	var tail codes4
-	c := &tail
-	if len(codes) >= len(c) {
-		c = (*codes4)(codes)
-	}
-	for i := range c {
-		lo := math.Float32bits(float32(v[2*i]*inv) + round4)
-		hi := math.Float32bits(float32(v[2*i+1]*inv) + round4)
-		c[i] = byte(lo&15 | hi<<4)
-	}
-	return codes[copyTail(codes, c[:]):]
-}
-
-// copyTail copies a shorter last block to where it belongs and returns how
-// many bytes the block takes up there.
-func copyTail(codes, block []byte) int {
-	if len(codes) >= len(block) {
-		return len(block)
-	}
-	return copy(codes, block)
-}
-
-// dequantize is the inverse of quantize. largest is the largest code less its
-// offset: a scale that carries it beyond finite numbers is an error.
-func dequantize(dst []float32, streams [][]byte, largest float32, unpack func(v *block, codes []byte, scale float32) ([]byte, error)) error {
-	var tail block
-	var err error
+// dequantize is the inverse of quantize, for the values from number from on, a
+// multiple of blockLen. A scale that carries the largest code beyond finite
+// numbers is an error.
+func (q *quant) dequantize(dst []float32, streams [][]byte, from int, last *lastBlock) error {
 	codes := streams[2]
-	for i := range streams[0] {
+	for at := 0; at < len(dst); at += blockLen {
+		i := (from + at) / blockLen
 		scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
-		if math.Float32bits(scale*largest) >= infBits { // negative ones too
+		if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
 			return fmt.Errorf("scale %d is %v", i, scale)
 		}
-		v := &tail
-		if len(dst) >= blockLen {
-			v = (*block)(dst)
+		b, c := &last.values, last.codes[:q.bytes]
+		whole := at+blockLen <= len(dst)
+		if whole {
+			b, c = (*block)(dst[at:]), codes[i*q.bytes:]
+		} else {
+			for j := copy(c, codes[i*q.bytes:]); j < len(c); j++ {
+				c[j] = q.zero
+			}
 		}
-		if codes, err = unpack(v, codes, scale); err != nil {
-			return fmt.Errorf("block %d: %w", i, err)
+		if !q.unpack(b, c, scale) {
+			return fmt.Errorf("block %d: %w", i, errCode)
 		}
-		if len(dst) < blockLen {
-			copy(dst, tail[:])
-			return checkPad(tail[len(dst):])
+		if !whole {
+			return checkPad(b[copy(dst[at:], b[:]):])
 		}
-		dst = dst[blockLen:]
 	}
 	return nil
-}
-
-// unpack8 writes the values of the codes at the front of codes to v and
-// returns the rest.
-func unpack8(v *block, codes []byte, scale float32) ([]byte, error) {
-	tail := codes8{}
-	c := &tail
-	if len(codes) >= len(c) {
-		c = (*codes8)(codes)
-	} else {
-		fill(tail[:], 128)
-		copy(tail[:], codes)
-	}
-	if bytes.IndexByte(c[:], 0) >= 0 {
-		return nil, errCode
-	}
-	for i, q := range c {
-		v[i] = float32(int32(q)-128) * scale
-	}
-	return codes[min(len(c), len(codes)):], nil
-}
-
-// unpack4 writes the values of the codes at the front of codes to v and
-// returns the rest.
-func unpack4(v *block, codes []byte, scale float32) ([]byte, error) {
-	tail := codes4{}
-	c := &tail
-	if len(codes) >= len(c) {
-		c = (*codes4)(codes)
-	} else {
-		fill(tail[:], 8<<4|8)
-		copy(tail[:], codes)
-	}
-	if hasZeroNibble(c) {
-		return nil, errCode
-	}
-	var value [16]float32
-	for q := range value {
-		value[q] = float32(q-8) * scale
-	}
-	for i, q := range c {
-		v[2*i] = value[q&15]
-		v[2*i+1] = value[q>>4]
-	}
-	return codes[min(len(c), len(codes)):], nil
-}
-
-// hasZeroNibble reports whether one of the 4-bit codes is 0.
-func hasZeroNibble(c *codes4) bool {
-	found := uint64(0)
-	for i := 0; i < len(c); i += 8 {
-		w := ^binary.LittleEndian.Uint64(c[i:])
-		found |= w & (w >> 1) & (w >> 2) & (w >> 3)
-	}
-	return found&0x1111111111111111 != 0
 }
 
 // checkPad returns an error unless the value after an odd one out is 0.

@@ -38,10 +38,17 @@ func generate(dir string) error {
 		{"pack", emitPack, emitNEONPack},
 		{"vector", emitVector, emitNEONVector},
 		{"peak", emitPeak, emitNEONPeak},
+		{"wide", emitWide, emitNEONWide},
+		{"quant", emitQuant, nil},
+		{"huff", emitHuff, nil},
 	}
 	for _, g := range groups {
 		base := filepath.Join(dir, g.name)
-		if err := errors.Join(write(base, g.amd64), writeNEON(base, g.arm64)); err != nil {
+		err := write(base, g.amd64)
+		if g.arm64 != nil {
+			err = errors.Join(err, writeNEON(base, g.arm64))
+		}
+		if err != nil {
 			return fmt.Errorf("write %s: %w", g.name, err)
 		}
 	}

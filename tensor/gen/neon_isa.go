@@ -13,17 +13,24 @@ type encoding struct {
 }
 
 var encodings = map[string]encoding{
-	"fadd":   {0x4e20d400, "fadd v%d.4s, v%d.4s, v%d.4s"},
-	"fsub":   {0x4ea0d400, "fsub v%d.4s, v%d.4s, v%d.4s"},
-	"fmul":   {0x6e20dc00, "fmul v%d.4s, v%d.4s, v%d.4s"},
-	"fdiv":   {0x6e20fc00, "fdiv v%d.4s, v%d.4s, v%d.4s"},
-	"fsqrt":  {0x6ea1f800, "fsqrt v%d.4s, v%d.4s"},
-	"fneg":   {0x6ea0f800, "fneg v%d.4s, v%d.4s"},
-	"fcmgt":  {0x6ea0e400, "fcmgt v%d.4s, v%d.4s, v%d.4s"}, // all bits set where n > m
-	"facgt":  {0x6ea0ec00, "facgt v%d.4s, v%d.4s, v%d.4s"}, // where |n| > |m|
-	"bic":    {0x4e601c00, "bic v%d.16b, v%d.16b, v%d.16b"},
-	"fcvtl":  {0x0e617800, "fcvtl v%d.2d, v%d.2s"},  // float64 of the lower two values
-	"fcvtl2": {0x4e617800, "fcvtl2 v%d.2d, v%d.4s"}, // of the upper two
+	"fadd":    {0x4e20d400, "fadd v%d.4s, v%d.4s, v%d.4s"},
+	"fsub":    {0x4ea0d400, "fsub v%d.4s, v%d.4s, v%d.4s"},
+	"fmul":    {0x6e20dc00, "fmul v%d.4s, v%d.4s, v%d.4s"},
+	"fdiv":    {0x6e20fc00, "fdiv v%d.4s, v%d.4s, v%d.4s"},
+	"fsqrt":   {0x6ea1f800, "fsqrt v%d.4s, v%d.4s"},
+	"fneg":    {0x6ea0f800, "fneg v%d.4s, v%d.4s"},
+	"fcmgt":   {0x6ea0e400, "fcmgt v%d.4s, v%d.4s, v%d.4s"}, // all bits set where n > m
+	"facgt":   {0x6ea0ec00, "facgt v%d.4s, v%d.4s, v%d.4s"}, // where |n| > |m|
+	"bic":     {0x4e601c00, "bic v%d.16b, v%d.16b, v%d.16b"},
+	"fadd.2d": {0x4e60d400, "fadd v%d.2d, v%d.2d, v%d.2d"},
+	"fsub.2d": {0x4ee0d400, "fsub v%d.2d, v%d.2d, v%d.2d"},
+	"fmul.2d": {0x6e60dc00, "fmul v%d.2d, v%d.2d, v%d.2d"},
+	"fmin.2d": {0x4ee0f400, "fmin v%d.2d, v%d.2d, v%d.2d"}, // a NaN stays one
+	"fmax.2d": {0x4e60f400, "fmax v%d.2d, v%d.2d, v%d.2d"},
+	"fcvtn":   {0x0e616800, "fcvtn v%d.2s, v%d.2d"},  // float32 of two, into the lower half
+	"fcvtn2":  {0x4e616800, "fcvtn2 v%d.4s, v%d.2d"}, // into the upper half
+	"fcvtl":   {0x0e617800, "fcvtl v%d.2d, v%d.2s"},  // float64 of the lower two values
+	"fcvtl2":  {0x4e617800, "fcvtl2 v%d.2d, v%d.4s"}, // of the upper two
 }
 
 // do emits one of the encodings: from n, and m if the instruction has one, into d.

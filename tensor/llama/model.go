@@ -15,6 +15,13 @@ type Model struct {
 	// worthless. nil is never.
 	Cut func() bool
 
+	// Graded is told during LossGrad how far the gradients are that this pass adds:
+	// those at lo of the slab and beyond are all added, but for what a tied
+	// embedding still gets, which has its place at the start of the slab. lo falls
+	// from the last layer's offset to 0, with which LossGrad ends. nil is nobody.
+	// It is not told of a pass that Cut ends.
+	Graded func(lo int)
+
 	config  Config
 	batch   int
 	rope    *nn.Rope

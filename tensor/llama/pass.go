@@ -85,8 +85,16 @@ func (m *Model) backward(p, grad *tensor.Slab, s nn.AttentionShape) {
 		w, g := layerOf(p, l), layerOf(grad, l)
 		m.mlpBackward(w, g, &m.layers[l], rows)
 		m.attentionBackward(w, g, &m.layers[l], s)
+		m.graded(grad.Views[1+l*layerTensors].Offset)
 	}
 	nn.EmbeddingBackward(embedOf(grad), m.dx, m.inputs[:rows], c.Hidden)
+	m.graded(0)
+}
+
+func (m *Model) graded(lo int) {
+	if m.Graded != nil {
+		m.Graded(lo)
+	}
 }
 
 func (m *Model) mlpBackward(w, g layerWeights, a *layerState, rows int) {

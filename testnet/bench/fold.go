@@ -20,8 +20,9 @@ type Fold struct {
 	Codec      string  `json:"codec"`
 	MsPerFold  float64 `json:"ms_per_fold"` // payloads are there, encoded
 	FoldSpread float64 `json:"fold_spread"`
-	MsDecode   float64 `json:"ms_decode"` // each payload once, and nothing else
-	OverDecode float64 `json:"fold_over_decode"`
+	MsDecode   float64 `json:"ms_decode"`        // each payload once, and nothing else
+	OverDecode float64 `json:"fold_over_decode"` // median of the ratios of neighbours
+	OverSpread float64 `json:"fold_over_decode_spread"`
 }
 
 // Adopt is what it costs a learner to move a fragment to a tip that folded its own delta.
@@ -87,18 +88,14 @@ func Folds(ctx context.Context, m Meter, sizes []int) ([]Fold, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fold: %w", err)
 		}
-		fold, err := m.repeat(ctx, r.fold)
-		if err != nil {
-			return nil, fmt.Errorf("fold: %w", err)
-		}
-		decode, err := m.repeat(ctx, r.decode())
+		fold, decode, ratio, err := m.alternate(ctx, r.fold, r.decode())
 		if err != nil {
 			return nil, fmt.Errorf("fold: %w", err)
 		}
 		results = append(results, Fold{
 			Bench: "fold", Deltas: n, Params: r.plan[0].Len, Codec: r.params.Codec.String(),
 			MsPerFold: 1000 * fold.Median, FoldSpread: fold.Spread,
-			MsDecode: 1000 * decode.Median, OverDecode: fold.Median / decode.Median,
+			MsDecode: 1000 * decode.Median, OverDecode: ratio.Median, OverSpread: ratio.Spread,
 		})
 	}
 	return results, nil

@@ -69,24 +69,53 @@ func on(threads int) string {
 	return fmt.Sprintf("%d threads", threads)
 }
 
-// repeat returns the seconds that a call of op takes. Calls before the first part warm up
-// and tell how many make a part.
+// repeat returns the seconds that a call of op takes.
 func (m Meter) repeat(ctx context.Context, op func() error) (Sample, error) {
-	calls := 1
-	for {
-		took, err := timed(calls, op)
-		if err != nil {
-			return Sample{}, err
-		}
-		if took >= partTime || calls >= maxCalls {
-			break
-		}
-		calls = grow(calls, took)
+	calls, err := callsFor(op)
+	if err != nil {
+		return Sample{}, err
 	}
 	return m.collect(ctx, func() (float64, error) {
 		took, err := timed(calls, op)
 		return took.Seconds() / float64(calls), err
 	})
+}
+
+// alternate returns the seconds that calls of two operations take, in turn, and the ratio of neighbours:
+// other work on the machine meets both.
+func (m Meter) alternate(ctx context.Context, first, second func() error) (a, b, ratio Sample, err error) {
+	var each [2][]float64
+	var calls [2]int
+	ops := []func() error{first, second}
+	for i, op := range ops {
+		if calls[i], err = callsFor(op); err != nil {
+			return a, b, ratio, err
+		}
+	}
+	ratio, err = m.collect(ctx, func() (float64, error) {
+		for i, op := range ops {
+			took, err := timed(calls[i], op)
+			if err != nil {
+				return 0, err
+			}
+			each[i] = append(each[i], took.Seconds()/float64(calls[i]))
+		}
+		n := len(each[0]) - 1
+		return each[0][n] / each[1][n], nil
+	})
+	return Summarize(each[0]), Summarize(each[1]), ratio, err
+}
+
+// callsFor warms up and finds out how many calls of op make a part.
+func callsFor(op func() error) (calls int, err error) {
+	calls = 1
+	for {
+		took, err := timed(calls, op)
+		if err != nil || took >= partTime || calls >= maxCalls {
+			return calls, err
+		}
+		calls = grow(calls, took)
+	}
 }
 
 // grow is the number of calls to try after one that took too short a time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -64,6 +65,30 @@ func TestCollect(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := (Meter{}).repeat(t.Context(), func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What is alternated is called in turn, and each ratio is that of neighbours.
+func TestAlternate(t *testing.T) {
+	order := ""
+	op := func(name string) func() error {
+		return func() error {
+			if !strings.HasSuffix(order, name) {
+				order += name
+			}
+			return nil
+		}
+	}
+	a, b, ratio, err := Meter{}.alternate(t.Context(), op("a"), op("b"))
+	if want := "ab" + "ababab"; err != nil || order != want { // to warm up, then the parts
+		t.Errorf("called %s, want %s, %v", order, want, err)
+	}
+	if a.Min <= 0 || b.Min <= 0 || ratio.Min <= 0 {
+		t.Errorf("%+v, %+v, ratio %+v", a, b, ratio)
+	}
+	broken := errors.New("broken")
+	if _, _, _, err := (Meter{}).alternate(t.Context(), func() error { return nil }, func() error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -5,51 +5,61 @@ import (
 	"fmt"
 	"runtime"
 
+	"atoll/node"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
-	"atoll/tensor/llama"
 )
 
 // State is the memory that training takes for each parameter, found by allocating it.
 type State struct {
 	Bench    string  `json:"bench"` // "state"
 	Model    string  `json:"model"`
+	Params   int     `json:"params"`
+	Momentum bool    `json:"outer_momentum"`          // whether the outer optimizer keeps one
 	Trainer  float64 `json:"trainer_bytes_per_param"` // parameters, gradients, two moments
-	Outer    float64 `json:"outer_bytes_per_param"`   // anchors of the newest tips, a learner's buffers
+	Outer    float64 `json:"outer_bytes_per_param"`   // the newest tips, a learner's buffers
 	Training float64 `json:"bytes_per_param"`         // both; activations come on top
 }
 
-// stateFragments is P of the tiny model.
-const stateFragments = 8
+// usualMomentum stands for any: it is there or not.
+const usualMomentum = 0.9
 
-// MeasureState allocates a trainer and a learner of tiny.
-func MeasureState(ctx context.Context, m Meter) (State, error) {
-	m.note("training state")
-	cfg := trainer.Config{Model: llama.Tiny, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
-	data := corpus.New("noise", make([]byte, 1<<16))
+// MeasureState allocates a trainer and a learner of a model, as node.ModelConfig knows it.
+func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (State, error) {
+	m.note("training state of " + model)
+	g, err := node.DefaultGenesis(model, 1<<40, 1, 0)
+	if err != nil {
+		return State{}, fmt.Errorf("state: %w", err)
+	}
+	if momentum {
+		g.Outer.Mu = usualMomentum
+	}
+	cfg := trainer.Config{Model: g.Model, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
+	data := corpus.New("noise", make([]byte, max(1<<16, 10*(g.Model.Context+1))))
 	var (
 		built   *trainer.Builtin
 		learner *outer.Learner
-		err     error
 	)
 	inner := grown(func() { built, err = trainer.New(cfg, data) }) - cfg.Model.WorkspaceBytes(1)
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
-	around := grown(func() { learner = learnerOf(built) })
+	around := grown(func() { learner = learnerOf(built, g.Outer) })
 	runtime.KeepAlive(built)
 	runtime.KeepAlive(learner)
-	params := float64(cfg.Model.Params())
-	s := State{Bench: "state", Model: "tiny", Trainer: float64(inner) / params, Outer: float64(around) / params}
+	params := float64(g.Model.Params())
+	s := State{
+		Bench: "state", Model: model, Params: g.Model.Params(), Momentum: momentum,
+		Trainer: float64(inner) / params, Outer: float64(around) / params,
+	}
 	s.Training = s.Trainer + s.Outer
 	return s, ctx.Err()
 }
 
 // learnerOf makes a learner at the genesis tips of a trainer's parameters.
-func learnerOf(built *trainer.Builtin) *outer.Learner {
-	p := outer.Defaults(stateFragments, 1<<40, 0)
-	plan := outer.NewPlan(built.Slab().Views, stateFragments)
+func learnerOf(built *trainer.Builtin, p outer.Params) *outer.Learner {
+	plan := outer.NewPlan(built.Slab().Views, p.Fragments)
 	tips := make([]*outer.Tip, len(plan))
 	for i, f := range plan {
 		anchor := make([]float32, f.Len)

@@ -43,10 +43,11 @@ func newChecks() checks {
 	}
 }
 
-// checkSigned: no author signs a round twice, whatever happened to it.
+// checkSigned: no author signs a round twice, whatever happened to it. A key that
+// lost its disk may, where nobody is left who knows of the first delta.
 func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	k := slot{sh.Header.Author, sh.Header.Fragment, sh.Header.Round}
-	if old, ok := w.checks.signed[k]; ok && old != id {
+	if old, ok := w.checks.signed[k]; ok && old != id && !(n.wiped && w.forgotten(old)) {
 		n.broken("signs once", "signed round %d of fragment %d twice", k.round, k.fragment)
 	}
 	h := sh.Header
@@ -57,16 +58,15 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	w.history.bytes(id[:])
 }
 
-// forgetUnseen lets a key that loses its disk sign again what nobody else has:
-// no one can know of it, and no one can be misled.
-func (w *World) forgetUnseen(n *Node) {
-	for _, o := range n.disk.own {
-		seen := slices.ContainsFunc(w.nodes, func(p *Node) bool { return p != n && p.disk.deltas[o.id] != nil })
-		if !seen {
-			h := w.checks.ledger[o.id]
-			delete(w.checks.signed, slot{h.Author, h.Fragment, h.Round})
-		}
-	}
+// forgotten says that no node knows of a delta, but for those that are gone for
+// good: nobody can tell its author, and nobody can be misled.
+func (w *World) forgotten(id wire.Digest) bool {
+	return !slices.ContainsFunc(w.nodes, func(p *Node) bool { return !p.gone && p.knowsOf(id) })
+}
+
+// knowsOf says that the node has a delta on its disk, or has heard of it.
+func (n *Node) knowsOf(id wire.Digest) bool {
+	return n.disk.deltas[id] != nil || n.up && n.heard[id]
 }
 
 // checkFold: what is folded was published by its author for this round, with the
@@ -167,8 +167,8 @@ func (w *World) checkTick(n *Node) {
 	if n.ticks%checkEvery != 0 {
 		return
 	}
-	if n.calls > maxCalls+len(n.links) {
-		n.broken("bounds", "%d requests wait for an answer", n.calls)
+	if len(n.calls) > maxCalls+len(n.links) {
+		n.broken("bounds", "%d requests wait for an answer", len(n.calls))
 	}
 	if len(n.waiting) > maxWaiting {
 		n.broken("bounds", "%d requests of others wait", len(n.waiting))
@@ -238,7 +238,8 @@ const agreeEveryMs = 100
 
 func (w *World) lookForAgreement() {
 	if w.oneChain() {
-		w.checks.agreed, w.checks.took = w.now, w.closed()-w.checks.rounds
+		closed := w.closed() // the chain that won may be the shorter one
+		w.checks.agreed, w.checks.took = w.now, closed-min(closed, w.checks.rounds)
 		return
 	}
 	w.after(agreeEveryMs, w.lookForAgreement)

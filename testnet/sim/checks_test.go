@@ -64,7 +64,7 @@ func TestChecksCatch(t *testing.T) {
 			w.RunFor(3000)
 		}},
 		{"bounds", func(w *World, n *Node) {
-			n.calls += 1000
+			n.calls = append(n.calls, make([]open, 1000)...)
 			w.RunFor(1000)
 		}},
 		{"no wait", func(w *World, n *Node) {
@@ -117,4 +117,42 @@ func (w *World) someDelta() (wire.Digest, *wire.Header) {
 		}
 	}
 	panic("nothing was published")
+}
+
+// A key whose disk was wiped may sign a round again only where nobody is left who
+// knows of the first delta: not where somebody is merely down.
+func TestWhoMaySignAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		wiped  bool
+		others func(*Node)
+		may    bool
+	}{
+		{"others are up", true, func(*Node) {}, false},
+		{"others are down", true, func(p *Node) { p.crash() }, false},
+		{"others are lost", true, func(p *Node) { p.disturb(Fault{Kind: Lose}) }, true},
+		{"others are wiped", true, func(p *Node) { p.disturb(Fault{Kind: Wipe}) }, true},
+		{"others are lost and the own disk is not", false, func(p *Node) { p.disturb(Fault{Kind: Lose}) }, false},
+	} {
+		w, err := New(calmScenario(3, 1200))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.RunFor(5000)
+		_, h := w.someDelta()
+		author := w.byID[h.Author]
+		if author.crash(); c.wiped {
+			author.disturb(Fault{Kind: Restart})
+			author.disturb(Fault{Kind: Wipe})
+		}
+		for _, p := range w.nodes {
+			if p != author {
+				c.others(p)
+			}
+		}
+		if w.checkSigned(author, wire.Digest{1}, wire.SignedHeader{Header: *h}); (w.Err() == nil) != c.may {
+			t.Errorf("%s: %v", c.name, w.Err())
+		}
+	}
 }

@@ -23,6 +23,8 @@ type disk struct {
 	bases    []map[uint32]*outer.Tip // as in memory
 	written  []map[uint32]bool       // which of them are on disk
 	rounds   []map[uint32]outer.Link
+	missed   []map[uint32]outer.Link // in memory: what rounds should hold, and did not take
+	common   []uint32                // rounds up to which others are known to have folded the same
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
 	undo     []func() // takes back what was not committed, newest last
@@ -49,12 +51,13 @@ const diskSpacing = 4
 func newDisk(fragments int) *disk {
 	d := &disk{
 		deltas: map[wire.Digest]*file{},
-		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments),
+		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments), common: make([]uint32, fragments),
 	}
 	for range fragments {
 		d.bases = append(d.bases, map[uint32]*outer.Tip{})
 		d.written = append(d.written, map[uint32]bool{})
 		d.rounds = append(d.rounds, map[uint32]outer.Link{})
+		d.missed = append(d.missed, map[uint32]outer.Link{})
 	}
 	return d
 }
@@ -192,8 +195,17 @@ func (d *disk) keepRound(p int, tip *outer.Tip, folded []outer.ID) {
 
 func (d *disk) setRound(p int, l outer.Link) {
 	if d.full {
-		return // reported, and computed again after a restart
+		d.missed[p][l.Round] = l // until there is room, or a restart folds it again
+		return
 	}
+	for _, r := range slices.Sorted(maps.Keys(d.missed[p])) {
+		d.putRound(p, d.missed[p][r])
+	}
+	clear(d.missed[p])
+	d.putRound(p, l)
+}
+
+func (d *disk) putRound(p int, l outer.Link) {
 	old, had := d.rounds[p][l.Round]
 	d.rounds[p][l.Round] = l
 	d.undo = append(d.undo, func() { d.putBack(p, l.Round, old, had) })
@@ -221,7 +233,7 @@ func (d *disk) truncate(p int, last uint32) {
 
 // install replaces every fragment in one commit. Older records stay where the
 // links continue them.
-func (d *disk) install(tips []*outer.Tip, history [][]outer.Link) bool {
+func (d *disk) install(tips []*outer.Tip, history [][]outer.Link, forget [][]wire.Digest) bool {
 	if d.full {
 		return false
 	}
@@ -236,9 +248,61 @@ func (d *disk) install(tips []*outer.Tip, history [][]outer.Link) bool {
 		}
 		d.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 		d.written[p] = map[uint32]bool{tip.Round: true}
+		clear(d.missed[p])
+		d.own = slices.DeleteFunc(d.own, func(o ownRecord) bool { return slices.Contains(forget[p], o.id) })
 	}
 	d.commit()
 	return true
+}
+
+// LastRound, Rounds and Header make a disk a core.Ledger.
+func (d *disk) LastRound(p int) (last uint32, err error) {
+	for r := range d.rounds[p] {
+		last = max(last, r)
+	}
+	return last, nil
+}
+
+func (d *disk) Rounds(p int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error {
+	for _, r := range slices.Sorted(maps.Keys(d.rounds[p])) {
+		if r < from || r > to {
+			continue
+		}
+		l := d.rounds[p][r]
+		folded := make([]wire.Digest, len(l.Folded))
+		for i, id := range l.Folded {
+			folded[i] = wire.Digest(id)
+		}
+		if err := f(r, l.Chain, folded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *disk) Header(id wire.Digest) (h wire.Header, known bool, err error) {
+	f, known := d.deltas[id]
+	if known {
+		h = f.header.Header
+	}
+	return h, known, nil
+}
+
+// nextSeq is above the numbers of all own deltas.
+func (d *disk) nextSeq() (next uint64) {
+	for _, o := range d.own {
+		next = max(next, o.seq+1)
+	}
+	return next
+}
+
+// ownRecords are the own deltas that a restart would find.
+func (d *disk) ownRecords() []core.OwnRecord {
+	records := make([]core.OwnRecord, len(d.own))
+	for i, o := range d.own {
+		records[i] = core.OwnRecord{ID: o.id, Header: d.deltas[o.id].header.Header}
+	}
+	return records
 }
 
 // crash leaves what a kill leaves: the index up to its last commit, and bases in
@@ -250,6 +314,7 @@ func (d *disk) crash() {
 	d.undo = nil
 	for p := range d.bases {
 		maps.DeleteFunc(d.bases[p], func(r uint32, _ *outer.Tip) bool { return !d.written[p][r] })
+		clear(d.missed[p])
 	}
 }
 

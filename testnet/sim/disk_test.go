@@ -79,7 +79,7 @@ func TestDiskFull(t *testing.T) {
 	d := newDisk(1)
 	d.put(wire.Digest{1}, headerOf(1), []byte("a"))
 	d.full = true
-	if d.put(wire.Digest{2}, headerOf(2), nil) || d.putOwn(core.StoreOwn{}) || d.keepBase(0, &outer.Tip{Round: 4}) || d.install(nil, nil) {
+	if d.put(wire.Digest{2}, headerOf(2), nil) || d.putOwn(core.StoreOwn{}) || d.keepBase(0, &outer.Tip{Round: 4}) || d.install(nil, nil, nil) {
 		t.Error("a full disk took something")
 	}
 	if !d.keepBase(0, &outer.Tip{Round: 5}) {

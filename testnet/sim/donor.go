@@ -83,7 +83,8 @@ func (n *Node) storeChunk(e gossip.StoreChunk) {
 }
 
 // install puts the chunks of a manifest together.
-func (n *Node) install(m wire.Manifest) {
+func (n *Node) install(e core.InstallTips) {
+	m := e.Manifest
 	var tips []*outer.Tip
 	var history [][]outer.Link
 	for p, f := range m.Fragments {
@@ -105,9 +106,16 @@ func (n *Node) install(m wire.Manifest) {
 		}
 		tips, history = append(tips, n.w.folder.intern(tip)), append(history, links)
 	}
-	if !n.disk.install(tips, history) {
+	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, n.disk.ownRecords())
+	if err != nil {
+		n.broken("core", "leave the chain: %v", err)
+	}
+	if !n.disk.install(tips, history, left.Forget) {
 		n.machine.TipsNotStored(n.clock())
 		return
+	}
+	for p, tokens := range left.Final {
+		n.book.gone[p] += tokens
 	}
 	n.Installs++
 	n.epoch++

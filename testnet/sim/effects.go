@@ -39,7 +39,7 @@ func (n *Node) carry(e core.Effect) {
 	case core.StoreEvidence:
 		n.later(diskMs, func() { n.disk.putEvidence(e.Evidence) })
 	case core.InstallTips:
-		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+		n.later(diskMs+foldMs, func() { n.install(e) })
 	case core.RaiseMark:
 		n.disk.raiseMark(e.Fragment, e.Round)
 	case core.MarksKnown:
@@ -134,9 +134,20 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.contributes(a.Fold)
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
+	n.book.back[a.Fragment] += n.tokensOf(a.Returned)
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a)
+}
+
+// tokensOf are those of own deltas.
+func (n *Node) tokensOf(seqs []uint64) (tokens uint64) {
+	for _, o := range n.disk.own {
+		if slices.Contains(seqs, o.seq) {
+			tokens += n.w.checks.ledger[o.id].Tokens
+		}
+	}
+	return tokens
 }
 
 // fold carries out a WantFold from the kept bases, beside training.

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// How many schedules are explored. ATOLL_SIM_SEEDS says so (CI: 50-149; or 1000-1200
+// How many schedules are explored. ATOLL_SIM_SEEDS says so (CI: 50-499; or 1000-1200
 // for a range); ATOLL_LONG=1 means longSeeds.
 const (
 	shortSeeds = 50

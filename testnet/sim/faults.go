@@ -23,7 +23,8 @@ func (w *World) disturb(f Fault) bool {
 		w.link = f.Link
 		return true
 	case Join:
-		if len(w.nodes) >= maxNodes || len(w.alive()) == 0 {
+		stays := func(n *Node) bool { return n.up && !n.left } // a link names who does
+		if len(w.nodes) >= maxNodes || !slices.ContainsFunc(w.nodes, stays) {
 			return false
 		}
 		w.join(f.Spec)
@@ -55,8 +56,7 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
-		n.w.forgetUnseen(n)
-		n.disk, n.keyOnly, n.book.rebased = newDisk(len(n.w.plan)), true, true
+		n.disk, n.keyOnly, n.wiped, n.book.rebased = newDisk(len(n.w.plan)), true, true, true
 	case Restart:
 		return n.restart()
 	case Pause:
@@ -94,17 +94,34 @@ func (n *Node) crash() bool {
 		return false
 	}
 	n.settleBook()
-	for _, p := range n.links { // its contacts.json
-		if !slices.Contains(n.contacts, p.index) {
-			n.contacts = append(n.contacts, p.index)
-		}
-	}
+	n.remember()
+	n.keepCommon()
 	n.paused, n.asleep = 0, nil
 	n.stop()
 	n.life++
 	n.gone = n.left // it was on its way out, and does not come back
 	n.disk.crash()
 	return true
+}
+
+// keepCommon has the disk know what others are known to have folded as well.
+func (n *Node) keepCommon() {
+	if !n.disk.full {
+		copy(n.disk.common, n.machine.Gossip().Common())
+	}
+}
+
+// maxContacts is how many addresses a node remembers, as package node has it.
+const maxContacts = 32
+
+// remember is its contacts.json.
+func (n *Node) remember() {
+	for _, addr := range n.machine.Gossip().Contacts(maxContacts) {
+		i := indexOf(addr)
+		if i >= 0 && i < len(n.w.nodes) && !slices.Contains(n.contacts, i) {
+			n.contacts = append(n.contacts, i)
+		}
+	}
 }
 
 // restart boots a crashed node from its disk.
@@ -239,4 +256,18 @@ func (w *World) mendAll() {
 		n.resume()
 		n.restart()
 	}
+	for _, n := range w.nodes {
+		n.relink()
+	}
+}
+
+// relink gives a node another link whose own names only nodes that are gone, before
+// it met anybody: without it could never find the others.
+func (n *Node) relink() {
+	stays := func(i int) bool { return !n.w.nodes[i].gone && !n.w.nodes[i].left }
+	if n.gone || n.founder || slices.ContainsFunc(n.contacts, stays) {
+		return
+	}
+	n.contacts = append(n.contacts, n.w.someOf(n.index)...)
+	n.redial()
 }

@@ -31,8 +31,10 @@ type Node struct {
 	w        *World
 	spec     NodeSpec
 	index    int
-	keyOnly  bool // what the key signed before its disk was lost is not known yet
-	founder  bool // its link names nobody: it trains from genesis
+	keyOnly  bool  // what the key signed before its disk was lost is not known yet
+	wiped    bool  // its disk was lost, once or more
+	started  int64 // by its own clock
+	founder  bool  // its link names nobody: it trains from genesis
 	key      ed25519.PrivateKey
 	id       wire.PeerID
 	disk     *disk
@@ -61,9 +63,10 @@ type Node struct {
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
 	closed  []uint32             // rounds of the tips that theta stands on
 
-	commands      []func()         // of the machine to the learner, at the next step boundary
-	waiting       map[uint64]asked // by handle
-	calls         int              // requests that wait for an answer
+	heard         map[wire.Digest]bool // headers that gossip brought in this life
+	commands      []func()             // of the machine to the learner, at the next step boundary
+	waiting       map[uint64]asked     // by handle
+	calls         []open               // requests that wait for an answer, by id
 	handle        uint64
 	donated       map[wire.Digest][]byte // chunks of the last manifest given out
 	donatedBefore map[wire.Digest][]byte
@@ -75,7 +78,7 @@ type Node struct {
 
 	ticks       int
 	contributed Time   // when a delta of this life was first folded here
-	ownBefore   int    // own deltas of earlier lives
+	firstSeq    uint64 // own deltas below it are of earlier lives
 	late        uint64 // deltas that came late, in lives that ended
 	idle        Time   // in which it stood still though the tokens of the budget were never made
 	liar        *liar  // nil for an honest node
@@ -101,6 +104,7 @@ type book struct {
 	trained uint64   // by each fragment
 	lost    []uint64 // by fragment: unpublished at a crash
 	gone    []uint64 // discarded or overwritten in earlier lives
+	back    []uint64 // by fragment: returned, to be published once more
 	rebased bool     // it took tips whole while it had work of its own
 	base    []uint64 // what this life began with, in the learner's account
 	before  uint64   // trained when this life began
@@ -118,7 +122,7 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	key := ed25519.NewKeyFromSeed(seed[:])
 	n := &Node{
 		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
-		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan))},
+		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan)), back: make([]uint64, len(w.plan))},
 	}
 	n.liar = newLiar(n)
 	return n
@@ -145,13 +149,15 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
-	n.refused, n.contributed, n.ownBefore = map[int]bool{}, 0, len(n.disk.own)
+	n.refused, n.contributed, n.firstSeq = map[int]bool{}, 0, n.disk.nextSeq()
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
-	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, 0, w.now
+	n.heard = map[wire.Digest]bool{}
+	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
 	tips := slices.Clone(w.genesis)
 	for p := range saved {
 		tips[p] = saved[p].Tip
 	}
+	n.started = n.clock()
 	n.machine = core.New(n.config(), tips)
 	n.trainer = w.s.Task.Trainer(n.index, n.life)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), tips, n.ownPayload)
@@ -176,7 +182,7 @@ func (n *Node) config() core.Config {
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.clock(), BeatMinMs: w.s.BeatMs,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
@@ -195,7 +201,7 @@ func (n *Node) config() core.Config {
 func (n *Node) introduce() {
 	n.said = hello.Record{
 		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.life), Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)},
+		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)}, StartedMs: n.started,
 	}
 	if n.spec.Observer {
 		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""

@@ -163,8 +163,7 @@ func (n *Node) contributes(folded []uint64) {
 	if n.contributed != 0 {
 		return
 	}
-	fresh := func(o ownRecord) bool { return slices.Contains(folded, o.seq) }
-	if slices.ContainsFunc(n.disk.own[n.ownBefore:], fresh) {
+	if slices.ContainsFunc(folded, func(seq uint64) bool { return seq >= n.firstSeq }) {
 		n.contributed = n.w.now - Start
 	}
 }

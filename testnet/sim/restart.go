@@ -18,14 +18,16 @@ func (n *Node) load() []outer.Restored {
 		s.Tip, s.Bases = d.fitting(p)
 		if s.Tip == nil {
 			s.Tip, s.Bases = n.w.genesis[p], []uint32{0}
-			d.bases[p][0] = s.Tip
 		}
 		s.History = d.history(p, s.Tip, s.Bases[0], union)
 		s.Mark = d.marks[p]
 		for r := range d.rounds[p] {
 			s.Closed = max(s.Closed, r)
 		}
-		s.Held, s.Own = d.held(p, s.Bases[0]), d.ownOf(p, s.Closed, union)
+		s.Held, s.Own = d.held(p), d.ownOf(p, s.Closed, union)
+		if s.ReachGenesis(n.w.s.Params, n.w.genesis[p]); s.Bases[0] == 0 {
+			d.bases[p][0] = n.w.genesis[p]
+		}
 	}
 	return saved
 }
@@ -75,11 +77,11 @@ func (d *disk) history(p int, tip *outer.Tip, oldest, union uint32) []outer.Link
 	return links
 }
 
-func (d *disk) held(p int, base uint32) []outer.Delta {
+func (d *disk) held(p int) []outer.Delta {
 	var held []outer.Delta
 	for id, f := range d.deltas {
 		h := f.header
-		if int(h.Header.Fragment) == p && h.Header.Round > base {
+		if int(h.Header.Fragment) == p {
 			held = append(held, core.DeltaOf(id, h.Header))
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -18,17 +19,33 @@ type asked struct {
 	once    func([]byte, error)
 }
 
+// open is a request that waits for its answer.
+type open struct {
+	id   uint64
+	to   *Node
+	once func([]byte, error)
+}
+
+// hangUp ends the requests to a peer: streams end with their connection.
+func (n *Node) hangUp(p *Node) {
+	for _, o := range slices.Clone(n.calls) {
+		if o.to == p {
+			o.once(nil, errDown)
+		}
+	}
+}
+
 // call sends a stream request; it is answered, once, also where nobody is.
 func (n *Node) call(e gossip.Call) {
-	w, p, life, done := n.w, n.w.byID[e.To], n.life, false
-	n.calls++
+	w, p, life := n.w, n.w.byID[e.To], n.life
 	once := func(b []byte, err error) {
-		if !done && n.life == life {
-			done = true
-			n.calls--
+		i := slices.IndexFunc(n.calls, func(o open) bool { return o.id == e.ID })
+		if i >= 0 && n.life == life {
+			n.calls = slices.Delete(n.calls, i, i+1)
 			n.do(func() { n.machine.Answered(n.clock(), e.ID, b, err) })
 		}
 	}
+	n.calls = append(n.calls, open{e.ID, p, once})
 	if p == nil || !n.linked(p) {
 		w.after(1, func() { once(nil, errDown) })
 		return

@@ -121,6 +121,9 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
+	if m.open.Header != nil && !n.w.s.Lean {
+		n.heard[m.delta] = true
+	}
 	n.flood(m, from)
 	n.machine.Received(n.clock(), from.id, m.open)
 }
@@ -196,6 +199,8 @@ func (w *World) disconnect(a, b *Node) {
 	b.links = slices.DeleteFunc(slices.Clone(b.links), func(p *Node) bool { return p == a })
 	a.peerDown(b)
 	b.peerDown(a)
+	a.hangUp(b)
+	b.hangUp(a)
 }
 
 func (n *Node) peerUp(p *Node) {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/testnet/arm"
+)
+
+// ArmCmd is `atoll arm`, a member of a reference arm. It is hidden: `atoll testnet --arm`
+// starts such processes, and the coordinator that they need.
+type ArmCmd struct {
+	Arm         string        `help:"Which one: ${enum}." enum:"dp,diloco,local" required:""`
+	Genesis     string        `help:"Genesis file." required:"" placeholder:"FILE"`
+	Dir         string        `help:"The member's folder." required:"" placeholder:"DIR"`
+	Coordinator string        `help:"Address of the coordinator, with /p2p/ID." required:"" placeholder:"MULTIADDR"`
+	Data        string        `help:"Text to train on: a file, a folder or goroot." placeholder:"PATH"`
+	Threads     int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
+	Pace        time.Duration `help:"Least time of a step." placeholder:"DURATION"`
+	Overlap     bool          `help:"Send gradients while others are still being computed." negatable:"" default:"true"`
+	Shape       string        `help:"Make the member's link as slow and far as this, like rate=100mbit,delay=40ms." placeholder:"SHAPE"`
+	LogLevel    string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
+}
+
+// Run takes part until the run is over, or until it is interrupted: then the member ends
+// its round with the others.
+func (cmd ArmCmd) Run(ctx context.Context, c *console) error {
+	shape, err := p2p.ParseShape(cmd.Shape)
+	if err != nil {
+		return badUsage("--shape: %v", err)
+	}
+	handler, err := logHandler(c, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	genesis, err := os.ReadFile(cmd.Genesis)
+	if err != nil {
+		return fmt.Errorf("genesis: %w", err)
+	}
+	return arm.Run(ctx, arm.Config{
+		Arm: cmd.Arm, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
+		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: shape, Log: slog.New(handler),
+	})
+}

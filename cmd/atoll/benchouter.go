@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/tensor/codec"
+	"atoll/testnet/bench"
+)
+
+const benchOuterHelp = `
+Times a learner's training steps with the outer loop and without, in turn: H steps each, in which every fragment is drafted, folded with the deltas of peers (which are there as payloads; their digests and checks count), and adopted. The ratio is the median of those of neighbours; BEST follows from the shortest step, draft, fold and adoption of all, as on a machine without other work. Disk and network do not count; atoll bench disk and link have them.
+
+    atoll bench outer
+    atoll bench outer --model small --threads 2 --deltas 8 --seconds 60
+    atoll bench outer --json`
+
+// BenchOuterCmd is `atoll bench outer`.
+type BenchOuterCmd struct {
+	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Threads   int     `help:"Threads to train with. Default: one per core." placeholder:"N"`
+	Batch     int     `help:"Rows of a step. Default: that of a run of the model." placeholder:"ROWS"`
+	H         int     `name:"H" help:"Steps between two rounds of a fragment. Default: that of a run." placeholder:"STEPS"`
+	Fragments int     `help:"Parts of the model. Default: those of a run of the model." placeholder:"N"`
+	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
+	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
+	Seconds   float64 `help:"How long to measure." default:"10"`
+	JSON      bool    `name:"json" help:"Answer with one JSON object."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BenchOuterCmd) Help() string { return benchOuterHelp }
+
+// maxDeltas bounds the payloads that are made.
+const maxDeltas = 1024
+
+// Run times the steps.
+func (c *BenchOuterCmd) Run(ctx context.Context, out *console) error {
+	return benchmark(ctx, out, c.JSON, c.Seconds, c.measure)
+}
+
+func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
+	for _, flag := range []struct {
+		name        string
+		value, most int
+	}{{"threads", c.Threads, maxDeltas}, {"batch", c.Batch, 1 << 20}, {"H", c.H, 1 << 20}, {"fragments", c.Fragments, 1 << 20}} {
+		if flag.value < 0 || flag.value > flag.most {
+			return badUsage("--%s is %d; use 1 to %d, or leave it out", flag.name, flag.value, flag.most)
+		}
+	}
+	if c.Deltas < 1 || c.Deltas > maxDeltas {
+		return badUsage("--deltas is %d; use 1 to %d", c.Deltas, maxDeltas)
+	}
+	kind, err := codec.Parse(c.Codec)
+	if err != nil {
+		return err
+	}
+	o, err := bench.MeasureOuter(ctx, r.meter, bench.OuterConfig{
+		Model: c.Model, Threads: c.Threads, Batch: c.Batch, H: c.H, Fragments: c.Fragments, Deltas: c.Deltas, Codec: kind,
+	})
+	if err != nil {
+		return err
+	}
+	return r.outer(o)
+}
+
+func (r *benchRun) outer(o bench.Outer) error {
+	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %d %s deltas, %d fragments, every %d steps",
+		o.Model, threadsText(o.Threads), o.Batch, o.Deltas, o.Codec, o.Fragments, o.H)
+	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "BEST", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
+	return show(r, title, header, []bench.Outer{o}, func(o bench.Outer) []string {
+		return []string{
+			fmt.Sprintf("%.0f", o.TokensPerS), fmt.Sprintf("%.0f", o.AlonePerS), fmt.Sprintf("%.3f", o.Ratio),
+			fmt.Sprintf("%.3f..%.3f", o.RatioMin, o.RatioMax),
+			fmt.Sprintf("%.3f", o.RatioBest), fmt.Sprint(o.Pairs),
+			fmt.Sprintf("%.2f", o.MsDraft), fmt.Sprintf("%.2f", o.MsFold), fmt.Sprintf("%.2f", o.MsAdopt), memoryText(o.RSSBytes),
+		}
+	})
+}

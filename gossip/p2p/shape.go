@@ -1,0 +1,260 @@
+package p2p
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Shape is what a laboratory makes of a node's link: TCP connections on one
+// machine as slow and as far apart as those between two places. It is what both
+// ends do to the bytes of a socket; packets are not lost, and TCP itself sees the
+// loopback.
+type Shape struct {
+	BytesPerSecond int64         // each way, over all connections of the node; 0 = as fast as it goes
+	Delay          time.Duration // of what leaves, one way; the way back is the peer's
+}
+
+// Limits on a Shape.
+const (
+	maxShapeRate  = 125e9            // bytes/s: a terabit
+	maxShapeDelay = 10 * time.Second // handshakes time out beyond it
+	// shapeQueue is how long bytes may wait for the link before a writer does: the
+	// buffer of a home router.
+	shapeQueue = 50 * time.Millisecond
+	// shapeFlight is how many writes may be on their way: at 64 KiB each, 1 GiB.
+	// Beyond it the link has to be slower.
+	shapeFlight = 1 << 14
+)
+
+// zero says that links stay as they are.
+func (s Shape) zero() bool { return s == Shape{} }
+
+// String is the shape as ParseShape reads it, "" if links stay as they are.
+func (s Shape) String() string {
+	var parts []string
+	if s.BytesPerSecond > 0 {
+		parts = append(parts, "rate="+strconv.FormatInt(8*s.BytesPerSecond, 10)+"bit")
+	}
+	if s.Delay > 0 {
+		parts = append(parts, "delay="+s.Delay.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+// rateUnits are those of a rate, the longer before those that they end with.
+var rateUnits = []struct {
+	name string
+	bits float64
+}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+const shapeExample = "rate=100mbit,delay=40ms"
+
+// ParseShape reads a shape such as rate=100mbit,delay=40ms; "" leaves links as
+// they are.
+func ParseShape(text string) (s Shape, err error) {
+	if text == "" {
+		return s, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch key {
+		case "rate":
+			s.BytesPerSecond, err = parseRate(value)
+		case "delay":
+			s.Delay, err = time.ParseDuration(value)
+		default:
+			err = fmt.Errorf("%q is not known here", key)
+		}
+		if err != nil {
+			return Shape{}, fmt.Errorf("link %q: %w; use something like %s", text, err, shapeExample)
+		}
+	}
+	if err := s.validate(); err != nil {
+		return Shape{}, fmt.Errorf("link %q: %w; use something like %s", text, err, shapeExample)
+	}
+	return s, nil
+}
+
+func parseRate(text string) (int64, error) {
+	for _, unit := range rateUnits {
+		number, ok := strings.CutSuffix(text, unit.name)
+		if !ok {
+			continue
+		}
+		x, err := strconv.ParseFloat(number, 64)
+		if bytes := x * unit.bits / 8; err == nil && bytes >= 1 && bytes <= maxShapeRate {
+			return int64(bytes), nil
+		}
+	}
+	return 0, fmt.Errorf("rate %q is none of 8bit to 1000gbit", text)
+}
+
+func (s Shape) validate() error {
+	switch {
+	case s.BytesPerSecond < 0 || s.BytesPerSecond > maxShapeRate:
+		return fmt.Errorf("rate of %d bytes/s: use 1 to %.0f, or 0 for none", s.BytesPerSecond, float64(maxShapeRate))
+	case s.Delay < 0 || s.Delay > maxShapeDelay:
+		return fmt.Errorf("delay of %v: use 0 to %v", s.Delay, maxShapeDelay)
+	}
+	return nil
+}
+
+// shaper is one node's link.
+type shaper struct {
+	Shape
+	up, down *limiter // nil lets all pass
+}
+
+func newShaper(s Shape) *shaper {
+	if s.zero() {
+		return nil
+	}
+	return &shaper{Shape: s, up: newLimiter(s.BytesPerSecond), down: newLimiter(s.BytesPerSecond)}
+}
+
+// wait is how long it takes until n more bytes have passed a limiter.
+func (l *limiter) wait(n int) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return max(0, l.reserve(n, time.Now()))
+}
+
+// shapedConn is a connection over a shaped link. What is written waits for its
+// turn on the link, then travels; pump hands it over when it has arrived.
+type shapedConn struct {
+	manet.Conn
+	link   *shaper
+	flight chan cargo
+	closed chan struct{} // by Close
+	once   sync.Once
+	mu     sync.Mutex
+	failed error // how handing over failed
+}
+
+// cargo is bytes on their way.
+type cargo struct {
+	bytes []byte
+	due   time.Time
+}
+
+// shape makes a connection pass the host's shaped link, if it has one. One that
+// comes while the host closes is left as it is: it is closed at once.
+func (h *Host) shape(c manet.Conn) manet.Conn {
+	if h.shaper == nil || !h.tasks.enter() {
+		return c
+	}
+	s := newShapedConn(c, h.shaper)
+	go func() {
+		defer h.tasks.leave()
+		s.pump()
+	}()
+	return s
+}
+
+func newShapedConn(c manet.Conn, link *shaper) *shapedConn {
+	return &shapedConn{Conn: c, link: link, flight: make(chan cargo, shapeFlight), closed: make(chan struct{})}
+}
+
+// Write implements net.Conn: it returns when the bytes are no further from
+// leaving than the link's queue is long.
+func (c *shapedConn) Write(b []byte) (int, error) {
+	if err := c.failure(); err != nil {
+		return 0, err
+	}
+	leaves := c.link.up.wait(len(b))
+	due := time.Now().Add(leaves + c.link.Delay)
+	if err := c.sleep(leaves - shapeQueue); err != nil {
+		return 0, err
+	}
+	select {
+	case c.flight <- cargo{append([]byte(nil), b...), due}:
+		return len(b), nil
+	case <-c.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+// sleep waits, unless the connection is closed.
+func (c *shapedConn) sleep(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.closed:
+		return net.ErrClosed
+	}
+}
+
+// Read implements net.Conn. What has been read came as slowly as the link lets it.
+func (c *shapedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.sleep(c.link.down.wait(n)) != nil && err == nil {
+		err = net.ErrClosed
+	}
+	return n, err
+}
+
+// pump hands over what has arrived until the connection is closed, and then what
+// had left before.
+func (c *shapedConn) pump() {
+	defer c.Conn.Close() // ends the peer's wait; its error would tell nobody anything
+	for {
+		select {
+		case p := <-c.flight:
+			c.deliver(p)
+		case <-c.closed:
+			for len(c.flight) > 0 {
+				c.deliver(<-c.flight)
+			}
+			return
+		}
+	}
+}
+
+func (c *shapedConn) deliver(p cargo) {
+	if c.failure() != nil {
+		return
+	}
+	time.Sleep(time.Until(p.due)) // at most the queue and the delay
+	err := c.Conn.SetWriteDeadline(time.Now().Add(stallTimeout))
+	if err == nil {
+		_, err = c.Conn.Write(p.bytes)
+	}
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.failed = err
+	}
+}
+
+func (c *shapedConn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed
+}
+
+// Close implements net.Conn: nothing can be written or read any more, and what has left
+// still arrives.
+func (c *shapedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.SetReadDeadline(time.Now()) // ends a Read at once
+}
+
+// SetDeadline implements net.Conn: see SetWriteDeadline.
+func (c *shapedConn) SetDeadline(t time.Time) error { return c.Conn.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn. It does nothing: what is written here is
+// handed over later, when the writer's deadline says nothing of the peer.
+func (c *shapedConn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,74 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Who is connected is remembered first, then who was heard last, and nobody who broke
+// the protocol.
+func TestContacts(t *testing.T) {
+	a := newAlone()
+	for i, addr := range []string{"", "first", "second", "refused", "connected"} {
+		if addr == "" {
+			continue
+		}
+		id := wire.PeerID{byte(i)}
+		a.now += 100
+		a.core.PeerUp(a.now, id, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: []string{addr, addr + " too"}}, hello.Session{})
+		if addr != "connected" {
+			a.core.PeerDown(a.now, id)
+		}
+	}
+	a.core.peers.find(wire.PeerID{3}).refused = "lies"
+	all := []string{"connected", "connected too", "second", "second too", "first", "first too"}
+	for most := range len(all) + 2 {
+		if got := a.core.Contacts(most); !slices.Equal(got, all[:min(most, len(all))]) {
+			t.Errorf("at most %d: %q", most, got)
+		}
+	}
+}
+
+// A round is closed elsewhere when most of those with standing say so.
+func TestClosedElsewhere(t *testing.T) {
+	a := specAlone()
+	a.chain.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+	for id, closed := range map[byte]uint32{1: 5, 2: 7, 3: 4, 4: 90} {
+		a.up(id)
+		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
+	}
+	for round, want := range map[uint32]bool{4: true, 5: true, 6: false, 7: false, 90: false} {
+		if got := a.core.Closed(0, round); got != want {
+			t.Errorf("round %d: closed elsewhere %v", round, got)
+		}
+	}
+}
+
+// What two chains have in common is what those of the other one have shown: not what
+// a peer shows that left with this node, nor what it shows now.
+func TestCommonWith(t *testing.T) {
+	a := specAlone()
+	show := func(id byte, closed uint32, same bool) {
+		a.core.peers.find(wire.PeerID{id}).equal = []uint32{closed}
+		a.core.peers.find(wire.PeerID{id}).apart = map[bool]int{false: beatsToRepair}[same]
+	}
+	for id := range byte(5) {
+		a.up(id + 1)
+	}
+	a.core.common = []uint32{9}
+	common := func(id byte) uint32 { return a.core.CommonWith(wire.PeerID{id})[0] }
+	if got := common(1); got != 9 {
+		t.Errorf("%d in common with one that showed nothing, 9 with all", got)
+	}
+	show(1, 4, false)
+	show(2, 9, true)
+	show(3, 6, false)
+	for id, want := range map[byte]uint32{1: 4, 2: 9, 3: 6, 4: 4, 77: 4} {
+		if got := common(id); got != want {
+			t.Errorf("%d in common with peer %d, want %d", got, id, want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package core
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// Left is what of a node's own work was folded on a chain that it leaves for
+// another, and is not folded there. Repair may still bring some of it in. All is by
+// fragment.
+type Left struct {
+	Own    [][]wire.Digest // ids
+	Forget [][]wire.Digest // those and others that a restart must not take for in flight
+	Tokens []uint64        // of Own
+	Final  []uint64        // of those that the machine has forgotten: older than its window
+}
+
+// Ledger is what a node's disk knows of the chain that it leaves.
+type Ledger interface {
+	// LastRound is the last round of a fragment with a record, 0 if there is none.
+	LastRound(fragment int) (uint32, error)
+	// Rounds calls f with each record from..to of a fragment, both included, in order.
+	Rounds(fragment int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error
+	// Header is that of a delta, if it is known.
+	Header(id wire.Digest) (h wire.Header, known bool, err error)
+}
+
+// OwnRecord is an own delta as the disk has it.
+type OwnRecord struct {
+	ID     wire.Digest
+	Header wire.Header
+}
+
+// leaving is the work of LeaveChain.
+type leaving struct {
+	Left
+	ledger Ledger
+	self   wire.PeerID
+	union  uint32
+}
+
+// LeaveChain compares the records of a disk with the links that lead to the tips which
+// take the place of its own. What the links do not reach is of the chain that is left
+// from the last round on that others are known to have had in common.
+func LeaveChain(ledger Ledger, self wire.PeerID, union uint32, history [][]outer.Link, common []uint32, own []OwnRecord) (Left, error) {
+	n := len(history)
+	l := leaving{ledger: ledger, self: self, union: union, Left: Left{
+		Own: make([][]wire.Digest, n), Forget: make([][]wire.Digest, n), Tokens: make([]uint64, n), Final: make([]uint64, n),
+	}}
+	for p, links := range history {
+		if err := l.add(p, links, common[p], own); err != nil {
+			return Left{}, err
+		}
+	}
+	return l.Left, nil
+}
+
+func (l *leaving) add(p int, links []outer.Link, common uint32, own []OwnRecord) error {
+	from, err := l.from(p, links[0], common)
+	if err != nil {
+		return err
+	}
+	closed, err := l.ledger.LastRound(p)
+	if err != nil {
+		return err
+	}
+	if from <= links[0].Round {
+		if err := l.addOlder(p, links[0].Round, own); err != nil {
+			return err
+		}
+	}
+	last := links[len(links)-1].Round
+	return l.ledger.Rounds(p, from, last, func(round uint32, _ outer.Digest, folded []wire.Digest) error {
+		for _, id := range folded {
+			h, known, err := l.ledger.Header(id)
+			if err != nil {
+				return err
+			}
+			if !known || h.Author != l.self || folds(links, round, id) {
+				continue
+			}
+			l.lose(p, id, h.Tokens)
+			if round+l.union <= closed {
+				l.Final[p] += h.Tokens
+			}
+		}
+		return nil
+	})
+}
+
+func (l *leaving) lose(p int, id wire.Digest, tokens uint64) {
+	l.Own[p], l.Forget[p] = append(l.Own[p], id), append(l.Forget[p], id)
+	l.Tokens[p] += tokens
+}
+
+// addOlder adds the own deltas of a fragment that are older than the links. Those
+// in flight are given up: nobody here can say whether the other chain folds them.
+// Those that were folded left the parameters then, and their records go with the
+// chain, so that a restart could not know it.
+func (l *leaving) addOlder(p int, before uint32, own []OwnRecord) error {
+	for _, o := range own {
+		if int(o.Header.Fragment) != p || o.Header.Round >= before {
+			continue
+		}
+		was := false
+		err := l.ledger.Rounds(p, o.Header.Round, o.Header.Round, func(_ uint32, _ outer.Digest, folded []wire.Digest) error {
+			was = slices.Contains(folded, o.ID)
+			return nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case was:
+			l.Forget[p] = append(l.Forget[p], o.ID)
+		default:
+			l.lose(p, o.ID, o.Header.Tokens)
+		}
+	}
+	return nil
+}
+
+// from is the first round of the records that may not be on the new chain.
+func (l *leaving) from(p int, first outer.Link, common uint32) (uint32, error) {
+	if first.Round == 0 {
+		return 1, nil
+	}
+	from := min(common, first.Round) + 1
+	err := l.ledger.Rounds(p, first.Round, first.Round, func(_ uint32, chain outer.Digest, _ []wire.Digest) error {
+		if chain == first.Chain {
+			from = first.Round + 1
+		}
+		return nil
+	})
+	return from, err
+}
+
+// folds says whether one of the links names a delta.
+func folds(links []outer.Link, round uint32, id wire.Digest) bool {
+	first := links[0].Round
+	return round >= first && round-first < uint32(len(links)) && slices.Contains(links[round-first].Folded, outer.ID(id))
+}

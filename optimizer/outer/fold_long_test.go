@@ -1,0 +1,130 @@
+package outer_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+	"atoll/tensor/codec"
+	"lukechampine.com/blake3"
+)
+
+// longFragment has tensors that begin and end anywhere in the segments which a fold reads, and
+// anywhere in the blocks which share a scale; one holds a segment whole.
+func longFragment() outer.Fragment {
+	sizes := []int{3, codec.SegmentLen - 7, 11, 17, 2*codec.SegmentLen + 301, 1, 40_003}
+	specs := make([]tensor.Spec, len(sizes))
+	for i, n := range sizes {
+		specs[i] = tensor.Spec{Name: fmt.Sprintf("t%d", i), Shape: []int{n}}
+	}
+	specs[3].Name = "model.embed_tokens.weight"
+	return outer.NewPlan(tensor.Layout(specs), 1)[0]
+}
+
+// longSet is deltas of one round, of unequal length and work. Where opposed, two
+// of them send the opposite of one another.
+func longSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, deltas int, opposed bool) []outer.Contribution {
+	var set []outer.Contribution
+	for i := range deltas {
+		seed, sign := uint64(i), 1.0
+		if opposed {
+			seed, sign = uint64(i/2), 1-2*float64(i%2)
+		}
+		rng := rand.New(rand.NewPCG(seed, uint64(round)))
+		v := make([]float32, f.Len)
+		for j := range v {
+			v[j] = float32(sign * 0.01 * float64(1+seed) * rng.NormFloat64())
+		}
+		payload, err := codec.Encode(p.Codec, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := uint32(p.H) + uint32(i%2)
+		if opposed {
+			steps = uint32(p.H)
+		}
+		d := outer.Delta{
+			Author: outer.Author{byte(i)}, Round: round, Base: round - 1, Steps: steps, Tokens: uint64(steps) * 512,
+			Precision: outer.PrecisionF32, Codec: p.Codec, Size: len(payload),
+		}
+		d.ID = blake3.Sum256(binary.LittleEndian.AppendUint32([]byte{byte(i)}, round))
+		set = append(set, outer.Contribution{Delta: d, Payload: payload})
+	}
+	return set
+}
+
+// A fold reads its deltas in segments and, beyond a budget of memory, decodes them again: the
+// bits are those of the text all the same, in every codec and merge.
+func TestLongFold(t *testing.T) {
+	f := longFragment()
+	anchor := make([]float32, f.Len)
+	for i := range anchor {
+		anchor[i] = float32(i%19) - 9
+	}
+	for _, c := range []struct {
+		codec   codec.Kind
+		merge   string
+		mu      float64
+		deltas  int
+		opposed bool
+	}{
+		{codec.Int4, outer.MergeRDA, 0, 5, false},
+		{codec.Int4, outer.MergeRDA, 0.9, 2, true},
+		{codec.F32, outer.MergeRDA, 0, 5, false}, // two are kept without entropy coding, three are not
+		{codec.F32, outer.MergeClip, 0.9, 5, false},
+		{codec.Int8, outer.MergeMean, 0.5, 3, false},
+		{codec.BF16, outer.MergeClip, 0, 6, true},
+	} {
+		t.Run(fmt.Sprintf("%v/%s/%d", c.codec, c.merge, c.deltas), func(t *testing.T) {
+			p := outer.Defaults(1, 1<<40, 0)
+			p.Codec, p.Merge, p.Mu, p.Eta = c.codec, c.merge, c.mu, 0.7
+			tip := outer.Genesis(f, slices.Clone(anchor), p)
+			for round := uint32(1); round <= 2; round++ {
+				set := longSet(t, p, f, round, c.deltas, c.opposed)
+				want, _ := foldByText(t, p, f, tip, set)
+				got, r, err := outer.Fold(p, f, tip, round, set)
+				if err != nil || len(r.Refused) > 0 {
+					t.Fatal(err, r.Refused)
+				}
+				if got.State != want.State {
+					t.Fatalf("round %d: the tip differs from that of the text, first at value %d", round, firstUnequal(got.Anchor, want.Anchor))
+				}
+				tip = got
+			}
+		})
+	}
+}
+
+func firstUnequal(a, b []float32) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// A payload that is damaged in a late segment is refused, and leaves no trace in what
+// the others come to.
+func TestLongFoldRefusesDamage(t *testing.T) {
+	f := longFragment()
+	p := outer.Defaults(1, 1<<40, 0)
+	set := longSet(t, p, f, 1, 3, false)
+	start := outer.Genesis(f, make([]float32, f.Len), p)
+	want, _, err := outer.Fold(p, f, start, 1, []outer.Contribution{set[0], set[2]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set[1].Payload[len(set[1].Payload)-1] ^= 0xff
+	got, r, err := outer.Fold(p, f, start, 1, set)
+	if err != nil || len(r.Refused) != 1 || r.Refused[0].ID != set[1].Delta.ID {
+		t.Fatalf("%v, refused %v", err, r.Refused)
+	}
+	if got.State != want.State {
+		t.Error("a damaged delta changes what the others come to")
+	}
+}

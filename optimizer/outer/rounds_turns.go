@@ -1,0 +1,83 @@
+package outer
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Where more than C learners are live they take turns, or the cost of a run would
+// grow with all of them for each: everybody receives and folds every delta. They sit
+// in a circle, in the order of their names, and a round begins at a point of it: the C
+// learners that follow are called, the next C are the next group, and so on. The points
+// of a fragment's rounds are multiples of the golden ratio, of which any few in a row
+// are spread evenly. So nobody waits for much more than N/C rounds whoever comes and
+// goes meanwhile, and nodes that know of slightly different learners call nearly the
+// same.
+
+// goldenStep is 2^64 over the golden ratio: from one round's point to the next.
+const goldenStep = 0x9E3779B97F4A7C15
+
+// fragmentStep is a number without a pattern: from one fragment's first point to the next.
+const fragmentStep = 0xC2B2AE3D27D4EB4F
+
+// called are the learners called to answer one round, sorted by name.
+type called struct {
+	round  uint32
+	roster int
+	sorted []Author
+	group  int // of this node: 0 is called
+}
+
+// everybody says that there are no more live learners than may answer.
+func (m *Rounds) everybody() bool { return len(m.live) <= m.p.Answerers }
+
+// mayAnswer says whether the author is called to answer a round.
+func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
+	if m.everybody() {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(m.turn(f, rnd).sorted, a, compareAuthors)
+	return ok
+}
+
+// answerers are the live learners that may answer a round, sorted by name.
+func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
+	if m.everybody() {
+		return m.live
+	}
+	return m.turn(f, rnd).sorted
+}
+
+// mayRing says whether this learner rings for the open round: when it has made H
+// steps since its last delta, and, where learners take turns, H steps in the round for
+// each group up to its own. So one of the called does; one of the next group if
+// none of them is well; or one so fast that it has made as many steps meanwhile.
+func (m *Rounds) mayRing(f *fragment) bool {
+	if f.since < m.p.H || m.everybody() {
+		return f.since >= m.p.H
+	}
+	return f.opened >= m.p.H && f.opened >= m.p.H*(1+m.turn(f, f.closed+1).group)
+}
+
+// turn draws who is called to a round, unless that is known.
+func (m *Rounds) turn(f *fragment, rnd uint32) *called {
+	if f.called.round != rnd || f.called.roster != m.roster {
+		f.called = m.draw(f.index, rnd)
+	}
+	return &f.called
+}
+
+func (m *Rounds) draw(fragment int, rnd uint32) called {
+	n, most := len(m.live), m.p.Answerers
+	point := uint64(rnd)*goldenStep + uint64(fragment)*fragmentStep
+	place, _ := bits.Mul64(point, uint64(n)) // point / 2^64 of the way round
+	c := called{round: rnd, roster: m.roster, sorted: make([]Author, most), group: n / most}
+	for i := range c.sorted {
+		c.sorted[i] = m.live[(int(place)+i)%n]
+	}
+	slices.SortFunc(c.sorted, compareAuthors)
+	if own, ok := slices.BinarySearchFunc(m.live, m.self, compareAuthors); ok {
+		c.group = (own - int(place) + n) % n / most
+	}
+	return c
+}

@@ -1,0 +1,49 @@
+package outer
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// With more live learners than C exactly C of them are called to each round, each
+// every N/C rounds on average, and none has to wait for much longer, also where the
+// learners change meanwhile.
+func TestTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, c := rapid.IntRange(5, 80).Draw(t, "live"), rapid.IntRange(2, 5).Draw(t, "C")
+		churn := rapid.SampledFrom([]uint32{0, 7, 1}).Draw(t, "rounds to a change of the roster")
+		f := &fragment{index: rapid.IntRange(0, 40).Draw(t, "fragment")}
+		m := &Rounds{p: Params{Answerers: min(c, n-1), H: 8}, self: Author{1}}
+		var live []Author
+		for i := range n {
+			live = append(live, Author{byte(i + 1)})
+		}
+		m.SetLive(live)
+		// Gaps between visits of the golden ratio to an arc are at most 2.62 times their
+		// mean, and change by Fibonacci numbers; one more comer shifts a seat by less than one.
+		longest := uint32(4*n/m.p.Answerers + 2)
+		last := map[Author]uint32{}
+		for round := uint32(1); round <= 400; round++ {
+			if churn > 0 && round%churn == 0 { // one comes or goes
+				m.SetLive(live[:n-int(round/churn)%2])
+			}
+			called := m.answerers(f, round)
+			if len(called) != m.p.Answerers || !slices.IsSortedFunc(called, compareAuthors) {
+				t.Fatalf("round %d calls %v", round, called)
+			}
+			for _, a := range called {
+				if !m.mayAnswer(f, a, round) {
+					t.Fatalf("author %d is called to round %d and may not answer", a[0], round)
+				}
+				last[a] = round
+			}
+			for _, a := range m.live[:min(n-1, len(m.live))] {
+				if round-last[a] > longest {
+					t.Fatalf("author %d was not called for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.Answerers)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package outer
+
+import (
+	"math"
+
+	"atoll/tensor"
+	"atoll/tensor/codec"
+)
+
+// A fold reads deltas part by part: the sums of a part stay in the second cache while all deltas are
+// added to it.
+
+// partLen is how many values are summed at a time: 256 KiB of sums, a fraction of most second caches.
+const partLen = 4 * codec.PieceLen
+
+// rawBudget is the memory that payloads without their entropy coding may take, in bytes per value
+// of the fragment: as much as the sums.
+const rawBudget = 8
+
+// source gives the values of a delta.
+type source struct {
+	values []float32 // all of them, or nil
+	reader *codec.Reader
+}
+
+// borrow gives the fold memory for the sums of what is left of its set and, within rawBudget, its payloads.
+func (fold *folding) borrow() {
+	size := min(len(fold.set)*codec.RawSize(fold.p.Codec, fold.f.Len), rawBudget*fold.f.Len)
+	fold.memory = tensor.Borrow(fold.f.Len, size)
+	fold.sum, fold.raw = fold.memory.Wide, fold.memory.Bytes
+}
+
+// measure decodes each delta for its norms; what does not decode is refused.
+func (fold *folding) measure() {
+	fold.keep(fold.set, func(c Contribution) error {
+		squares := make([]tensor.Lanes, len(fold.f.Tensors))
+		s, err := fold.open(c, func(at int, v []float32) {
+			fold.f.overlap(at, len(v), func(t, first, from, to int) {
+				squares[t].AddSquares(first, v[from:to])
+			})
+		})
+		if err != nil {
+			return err
+		}
+		norms := make([]float64, len(squares))
+		for t := range norms {
+			norms[t] = math.Sqrt(squares[t].Sum())
+		}
+		fold.sources, fold.norms = append(fold.sources, s), append(fold.norms, norms)
+		return nil
+	})
+}
+
+// open finds out whether a delta decodes, and shows its values to visit.
+func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (source, error) {
+	if len(c.Values) == fold.f.Len {
+		visit(0, c.Values)
+		return source{values: c.Values}, nil
+	}
+	size := codec.RawSize(fold.p.Codec, fold.f.Len)
+	var memory []byte
+	if size <= len(fold.raw) {
+		memory = fold.raw[:size:size]
+	} else {
+		fold.crowded = true
+	}
+	reader, err := codec.Open(c.Payload, fold.f.Len, memory, visit)
+	if err == nil {
+		fold.raw = fold.raw[len(memory):]
+	}
+	return source{reader: reader}, err
+}
+
+// read hands the n values of delta i from at on, a part, to visit, in one piece or several.
+func (fold *folding) read(i, at, n int, visit func(at int, v []float32)) {
+	if s := fold.sources[i]; s.values != nil {
+		visit(at, s.values[at:at+n])
+		return
+	}
+	fold.sources[i].reader.Read(at, n, visit)
+}
+
+// eachPart calls do for the n values from at on of each part. Where a payload found no room, parts are
+// segments of the codec, lest its entropy coding be undone for each.
+func (fold *folding) eachPart(do func(at, n int)) {
+	length := partLen
+	if fold.crowded {
+		length = codec.SegmentLen
+	}
+	for at := 0; at < fold.f.Len; at += length {
+		do(at, min(length, fold.f.Len-at))
+	}
+}
+
+// accumulate adds factor(i, t) times tensor t of each delta i to the n values from at on of fold.sum, a
+// part, in the order of the set. Tensors with factor 0 are left out.
+func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
+	for i := range fold.set {
+		used := false
+		fold.f.overlap(at, n, func(t, _, _, _ int) { used = used || factor(i, t) != 0 })
+		if !used {
+			continue
+		}
+		fold.read(i, at, n, func(at int, v []float32) {
+			fold.f.overlap(at, len(v), func(t, _, from, to int) {
+				if a := factor(i, t); a != 0 {
+					tensor.AxpyWide(a, v[from:to], fold.sum[at+from:at+to])
+				}
+			})
+		})
+	}
+}
+
+// overlap calls do for each tensor that holds some of the n values from at on of the fragment's
+// vectors: those between from and to, counted from at, the first of which is number first of tensor t.
+func (f Fragment) overlap(at, n int, do func(t, first, from, to int)) {
+	start := 0
+	for t, tensor := range f.Tensors {
+		end := start + tensor.Len
+		if from, to := max(start, at), min(end, at+n); from < to {
+			do(t, from-start, from-at, to-at)
+		}
+		start = end
+	}
+}
+
+// saturate rounds to float32. What does not fit saturates, as in tensor.Narrow.
+func saturate(x float64) float32 {
+	return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
+}

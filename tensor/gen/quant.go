@@ -1,0 +1,270 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// quantBlock is how many values share a scale: one call of these kernels.
+const quantBlock = 256
+
+// emitQuant emits the loops of the quantised codecs, on blocks of quantBlock values.
+func emitQuant(c *build.Context) {
+	known := map[uint32]operand.Mem{}
+	tables := map[string]operand.Mem{}
+	for _, s := range []isa{avx512(c), avx2(c)} {
+		s.known = known
+		q := quant{s, tables}
+		q.emitMaxBits()
+		q.emitPack4()
+		q.emitPack8()
+		q.emitUnpack4()
+		q.emitUnpack8()
+	}
+}
+
+// quant is an instruction set and tables of words emitted so far.
+type quant struct {
+	isa
+	tables map[string]operand.Mem
+}
+
+// table returns words in read-only memory.
+func (s quant) words32(name string, words ...int32) operand.Mem {
+	if m, ok := s.tables[name]; ok {
+		return m
+	}
+	m := s.StaticGlobal(name)
+	s.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i, w := range words {
+		s.AddDatum(4*i, operand.U32(w))
+	}
+	s.tables[name] = m
+	return m
+}
+
+// quantFunction starts the fast version of the plain Go function name+"Go".
+func (s quant) quantFunction(name, signature string) {
+	s.function(name, signature, "is "+name+"Go.")
+}
+
+// held returns a register with the words at m.
+func (s quant) held(m operand.Mem) reg.VecVirtual {
+	v := s.vec()
+	s.VMOVUPS(m, v)
+	return v
+}
+
+// values is how many registers a block of values takes; at is where register i lies.
+func (s quant) values() int { return quantBlock / s.width }
+
+func (s quant) at(base reg.GPVirtual, i int) operand.Mem {
+	return operand.Mem{Base: base, Disp: 4 * s.width * i}
+}
+
+// and emits v &= mask.
+func (s quant) and(mask, v reg.VecVirtual) {
+	if s.width == 16 {
+		s.VPANDD(mask, v, v)
+		return
+	}
+	s.VPAND(mask, v, v)
+}
+
+func (s quant) emitMaxBits() {
+	s.quantFunction("maxBits", "func(x *[256]float32) uint32")
+	x, mask := s.arg("x"), s.held(s.words(1<<31-1))
+	largest := make([]reg.VecVirtual, 4) // so that comparisons need not wait for one another
+	for i := range s.values() {
+		v := s.vec()
+		s.VMOVUPS(s.at(x, i), v)
+		s.and(mask, v)
+		if i < len(largest) {
+			largest[i] = v
+			continue
+		}
+		s.VPMAXUD(v, largest[i%len(largest)], largest[i%len(largest)])
+	}
+	result := s.fold(largest, 4, func(x, y, most reg.Register) { s.VPMAXUD(x, y, most) })
+	bits := s.GP32()
+	s.VMOVD(result, bits)
+	s.Store(bits, s.ReturnIndex(0))
+	s.finish()
+}
+
+// codes returns the codes of 4 registers of values as bytes, in order.
+func (s quant) codes(x reg.GPVirtual, first int, inv, magic, mask, order reg.VecVirtual) reg.VecVirtual {
+	v := make([]reg.VecVirtual, 4)
+	for i := range v {
+		v[i] = s.vec()
+		s.VMULPS(s.at(x, first+i), inv, v[i])
+		s.VADDPS(magic, v[i], v[i])
+		s.and(mask, v[i])
+	}
+	// Packing works within 16 bytes: each of these ends with 4 bytes of every register.
+	s.VPACKUSDW(v[1], v[0], v[0])
+	s.VPACKUSDW(v[3], v[2], v[2])
+	s.VPACKUSWB(v[2], v[0], v[0])
+	s.VPERMD(v[0], order, v[0])
+	return v[0]
+}
+
+// byteOrder returns the places of the words that packing 4 registers has mixed.
+func (s quant) byteOrder() operand.Mem {
+	lanes := s.width / 4
+	var order []int32
+	for source := range 4 {
+		for lane := range lanes {
+			order = append(order, int32(4*lane+source))
+		}
+	}
+	return s.words32("packOrder"+s.suffix, order...)
+}
+
+func (s quant) emitPack4() {
+	s.quantFunction("pack4", "func(codes *[128]byte, x *[256]float32, inv float32)")
+	codes, x, inv := s.arg("codes"), s.arg("x"), s.scalar("inv")
+	magic, mask := s.held(s.constant(0x1.8p23+8)), s.held(s.words(15))
+	order, weights := s.held(s.byteOrder()), s.held(s.words(0x10011001)) // 1 and 16 in turn
+	for i := 0; i < s.values(); i += 8 {
+		low := s.codes(x, i, inv, magic, mask, order)
+		high := s.codes(x, i+4, inv, magic, mask, order)
+		// Two codes make a byte: low + 16 high, in a word each.
+		s.VPMADDUBSW(weights, low, low)
+		s.VPMADDUBSW(weights, high, high)
+		s.VPACKUSWB(high, low, low)
+		s.mendHalves(low)
+		s.VMOVUPS(low, operand.Mem{Base: codes, Disp: s.width * i / 2})
+	}
+	s.finish()
+}
+
+// mendHalves puts what packing two registers has mixed in order: 8 bytes of each in turn.
+func (s quant) mendHalves(v reg.VecVirtual) {
+	if s.width == 8 {
+		s.VPERMQ(operand.U8(0xd8), v, v)
+		return
+	}
+	var order []int32
+	for source := range 2 {
+		for lane := range s.width / 4 {
+			order = append(order, int32(2*lane+source), 0)
+		}
+	}
+	s.VPERMQ(v, s.held(s.words32("halvesOrder"+s.suffix, order...)), v)
+}
+
+func (s quant) emitPack8() {
+	s.quantFunction("pack8", "func(codes *[256]byte, x *[256]float32, inv float32)")
+	codes, x, inv := s.arg("codes"), s.arg("x"), s.scalar("inv")
+	magic, mask := s.held(s.constant(0x1.8p23+128)), s.held(s.words(255))
+	order := s.held(s.byteOrder())
+	for i := 0; i < s.values(); i += 4 {
+		v := s.codes(x, i, inv, magic, mask, order)
+		s.VMOVUPS(v, operand.Mem{Base: codes, Disp: s.width * i})
+	}
+	s.finish()
+}
+
+// zeroBytes says which of the bytes at base have no bit of mask set: the result is 0 if none.
+// It looks at size bytes and adds to the findings of before.
+func (s quant) anyZero(base reg.GPVirtual, size int, masks ...reg.VecVirtual) reg.GPVirtual {
+	found, zero := s.GP64(), s.vec()
+	s.XORQ(found, found)
+	if s.width == 8 {
+		s.zero(zero)
+	}
+	for at := 0; at < size; at += 4 * s.width {
+		v := s.vec()
+		s.VMOVUPS(operand.Mem{Base: base, Disp: at}, v)
+		for _, mask := range masks {
+			here := s.GP64()
+			if s.width == 16 {
+				k := s.K()
+				s.VPTESTNMB(mask, v, k)
+				s.KMOVQ(k, here)
+			} else {
+				part := s.vec()
+				s.VPAND(mask, v, part)
+				s.VPCMPEQB(zero, part, part)
+				s.VPMOVMSKB(part, here.As32())
+			}
+			s.ORQ(here, found)
+		}
+	}
+	return found
+}
+
+// answer stores whether found is not 0.
+func (s quant) answer(found reg.GPVirtual) {
+	yes := s.GP8()
+	s.TESTQ(found, found)
+	s.SETNE(yes)
+	s.Store(yes, s.ReturnIndex(0))
+}
+
+func (s quant) emitUnpack4() {
+	s.quantFunction("unpack4", "func(x *[256]float32, codes *[128]byte, scale float32) (zero bool)")
+	x, codes, scale := s.arg("x"), s.arg("codes"), s.scalar("scale")
+	s.answer(s.anyZero(codes, quantBlock/2, s.held(s.words(0x0f0f0f0f)), s.held(s.words(0xf0f0f0f0))))
+	if s.width == 16 {
+		s.lookUp4(x, codes, scale)
+	} else {
+		s.shift4(x, codes, scale)
+	}
+	s.finish()
+}
+
+// lookUp4 takes values from a register of all 16: one byte becomes the two words of a quadword,
+// of which a look-up sees the low 4 bits.
+func (s quant) lookUp4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
+	var steps []int32
+	for q := range int32(16) {
+		steps = append(steps, q-8)
+	}
+	values := s.held(s.words32("steps4", steps...))
+	s.VCVTDQ2PS(values, values)
+	s.VMULPS(scale, values, values)
+	for i := range s.values() {
+		v, high := s.vec(), s.vec()
+		s.VPMOVZXBQ(operand.Mem{Base: codes, Disp: s.width * i / 2}, v)
+		s.VPSLLQ(operand.U8(28), v, high)
+		s.VPORQ(high, v, v)
+		s.VPERMPS(values, v, v)
+		s.VMOVUPS(v, s.at(x, i))
+	}
+}
+
+// shift4 shifts each of 8 copies of 4 bytes by another code.
+func (s quant) shift4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
+	shifts := s.held(s.words32("shifts4", 0, 4, 8, 12, 16, 20, 24, 28))
+	mask, middle := s.held(s.words(15)), s.held(s.words(8))
+	for i := range s.values() {
+		v := s.vec()
+		s.VPBROADCASTD(operand.Mem{Base: codes, Disp: s.width * i / 2}, v)
+		s.VPSRLVD(shifts, v, v)
+		s.and(mask, v)
+		s.VPSUBD(middle, v, v)
+		s.VCVTDQ2PS(v, v)
+		s.VMULPS(scale, v, v)
+		s.VMOVUPS(v, s.at(x, i))
+	}
+}
+
+func (s quant) emitUnpack8() {
+	s.quantFunction("unpack8", "func(x *[256]float32, codes *[256]byte, scale float32) (zero bool)")
+	x, codes, scale := s.arg("x"), s.arg("codes"), s.scalar("scale")
+	s.answer(s.anyZero(codes, quantBlock, s.held(s.words(0xffffffff))))
+	middle := s.held(s.words(128))
+	for i := range s.values() {
+		v := s.vec()
+		s.VPMOVZXBD(operand.Mem{Base: codes, Disp: s.width * i}, v)
+		s.VPSUBD(middle, v, v)
+		s.VCVTDQ2PS(v, v)
+		s.VMULPS(scale, v, v)
+		s.VMOVUPS(v, s.at(x, i))
+	}
+	s.finish()
+}

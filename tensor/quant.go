@@ -1,0 +1,104 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// BlockLen is the number of values that share a scale in the quantised codecs: package codec
+// says what the codes mean, these are its loops.
+const BlockLen = 256
+
+// A block of values, of 8-bit codes, of 4-bit codes two to a byte, the earlier one in the low
+// nibble.
+type (
+	Block  = [BlockLen]float32
+	Codes8 = [BlockLen]byte
+	Codes4 = [BlockLen / 2]byte
+)
+
+const (
+	// magnitudeBits masks the sign off the bits of a float32.
+	magnitudeBits = 1<<31 - 1
+
+	// round4 and round8 added to |t| < 2^22 leave t, rounded to the nearest integer with ties to
+	// even, plus 8 or 128 in the low bits of the sum: 1.5 * 2^23 has a unit in the last place of 1.
+	round4 float32 = roundMagic + 8
+	round8 float32 = roundMagic + 128
+)
+
+// MaxBits returns the bits of the largest magnitude in x. Those of infinity and NaN are larger
+// than those of finite values.
+func MaxBits(x *Block) uint32 { return use.maxBits(x) }
+
+// Pack4 writes the codes x[i]*inv + 8, rounded to nearest, ties to even. Those of products
+// that round beyond -8..7 are meaningless.
+func Pack4(codes *Codes4, x *Block, inv float32) { use.pack4(codes, x, inv) }
+
+// Pack8 writes the codes x[i]*inv + 128, rounded to nearest, ties to even. Those of products
+// that round beyond -128..127 are meaningless.
+func Pack8(codes *Codes8, x *Block, inv float32) { use.pack8(codes, x, inv) }
+
+// Unpack4 sets x[i] to (code - 8)*scale. It reports whether no code is 0; if one is, x is
+// undefined.
+func Unpack4(x *Block, codes *Codes4, scale float32) bool { return !use.unpack4(x, codes, scale) }
+
+// Unpack8 sets x[i] to (code - 128)*scale. It reports whether no code is 0; if one is, x is
+// undefined.
+func Unpack8(x *Block, codes *Codes8, scale float32) bool { return !use.unpack8(x, codes, scale) }
+
+// maxBitsGo keeps four running maxima, so that comparisons need not wait for one another.
+func maxBitsGo(x *Block) uint32 {
+	var m0, m1, m2, m3 uint32
+	for i := 0; i < BlockLen; i += 4 {
+		m0 = max(m0, math.Float32bits(x[i])&magnitudeBits)
+		m1 = max(m1, math.Float32bits(x[i+1])&magnitudeBits)
+		m2 = max(m2, math.Float32bits(x[i+2])&magnitudeBits)
+		m3 = max(m3, math.Float32bits(x[i+3])&magnitudeBits)
+	}
+	return max(m0, m1, m2, m3)
+}
+
+func pack4Go(codes *Codes4, x *Block, inv float32) {
+	for i := range codes {
+		low := math.Float32bits(float32(x[2*i]*inv) + round4)
+		high := math.Float32bits(float32(x[2*i+1]*inv) + round4)
+		codes[i] = byte(low&15 | high<<4)
+	}
+}
+
+func pack8Go(codes *Codes8, x *Block, inv float32) {
+	for i, v := range x {
+		codes[i] = byte(math.Float32bits(float32(v*inv) + round8))
+	}
+}
+
+func unpack4Go(x *Block, codes *Codes4, scale float32) (zero bool) {
+	var value [16]float32
+	for q := range value {
+		value[q] = float32(q-8) * scale
+	}
+	for i, q := range codes {
+		x[2*i] = value[q&15]
+		x[2*i+1] = value[q>>4]
+	}
+	return zeroNibble(codes)
+}
+
+// zeroNibble reports whether one of the 4-bit codes is 0.
+func zeroNibble(codes *Codes4) bool {
+	found := uint64(0)
+	for i := 0; i < len(codes); i += 8 {
+		w := ^binary.LittleEndian.Uint64(codes[i:])
+		found |= w & (w >> 1) & (w >> 2) & (w >> 3)
+	}
+	return found&0x1111111111111111 != 0
+}
+
+func unpack8Go(x *Block, codes *Codes8, scale float32) (zero bool) {
+	for i, q := range codes {
+		x[i] = float32(int32(q)-128) * scale
+		zero = zero || q == 0
+	}
+	return zero
+}

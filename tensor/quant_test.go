@@ -1,0 +1,145 @@
+package tensor
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawBlock returns a block of values within spread, with special ones here and there.
+func drawBlock(t *rapid.T) *Block {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
+	spread := rapid.SampledFrom([]float32{1, 7.49, 127.49, 1e-38, 1e38}).Draw(t, "spread")
+	specials := rapid.Bool().Draw(t, "specials")
+	b := new(Block)
+	for i := range b {
+		b[i] = (2*rng.Float32() - 1) * spread
+		if specials && rng.IntN(16) == 0 {
+			b[i] = special[rng.IntN(len(special))]
+		}
+	}
+	return b
+}
+
+// finite says whether packing b with inv gives codes that mean something: those of NaN have
+// bits that depend on the kernel.
+func finite(b *Block, inv float32) bool {
+	for _, x := range b {
+		if y := x * inv; y != y {
+			return false
+		}
+	}
+	return true
+}
+
+func TestPackLikePlain(t *testing.T) {
+	for _, k := range fastKernels() {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				b := drawBlock(t)
+				inv := rapid.SampledFrom([]float32{1, 0.5, 0, 1e-38, 2.25, 1e30}).Draw(t, "inv")
+				if got, want := k.maxBits(b), maxBitsGo(b); got != want {
+					t.Fatalf("largest bits %#x, want %#x", got, want)
+				}
+				if !finite(b, inv) {
+					return
+				}
+				// Codes lie amid others, which must stay.
+				var want4, got4 [3]Codes4
+				var want8, got8 [3]Codes8
+				pack4Go(&want4[1], b, inv)
+				pack8Go(&want8[1], b, inv)
+				k.pack4(&got4[1], b, inv)
+				k.pack8(&got8[1], b, inv)
+				if got4 != want4 || got8 != want8 {
+					t.Fatalf("codes\n%x\n%x, want\n%x\n%x", got4, got8, want4, want8)
+				}
+			})
+		})
+	}
+}
+
+func TestUnpackLikePlain(t *testing.T) {
+	for _, k := range fastKernels() {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+				scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1p-100, 0x1p127, 1e-45}).Draw(t, "scale")
+				zeros := rapid.IntRange(0, 2).Draw(t, "zeros")
+				var codes4 Codes4
+				var codes8 Codes8
+				for i := range codes8 {
+					codes8[i] = byte(1 + rng.IntN(255))
+				}
+				for i := range codes4 {
+					codes4[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
+				}
+				for range zeros {
+					codes8[rng.IntN(len(codes8))] = 0
+					codes4[rng.IntN(len(codes4))] &= [2]byte{0x0f, 0xf0}[rng.IntN(2)]
+				}
+				var want, got [3]Block
+				if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) {
+					t.Fatalf("a code of 4 bits is 0: %v, and %d are", z, zeros)
+				}
+				sameBlocks(t, &got, &want)
+				if z := k.unpack8(&got[1], &codes8, scale); z != unpack8Go(&want[1], &codes8, scale) || z != (zeros > 0) {
+					t.Fatalf("a code of 8 bits is 0: %v, and %d are", z, zeros)
+				}
+				sameBlocks(t, &got, &want)
+			})
+		})
+	}
+}
+
+func sameBlocks(t *rapid.T, got, want *[3]Block) {
+	for i := range want {
+		for j, w := range want[i] {
+			if g := got[i][j]; math.Float32bits(g) != math.Float32bits(w) {
+				t.Fatalf("block %d value %d is %v, want %v", i, j, g, w)
+			}
+		}
+	}
+}
+
+// Each place of a block must be looked at.
+func TestEveryPlaceOfABlock(t *testing.T) {
+	for _, k := range available() {
+		for i := range BlockLen {
+			var b Block
+			b[i] = -3
+			var codes4 Codes4
+			var codes8 Codes8
+			k.pack4(&codes4, &b, 1)
+			k.pack8(&codes8, &b, 1)
+			for j := range BlockLen {
+				want := 0
+				if j == i {
+					want = -3
+				}
+				if q := int(codes4[j/2]>>(4*(j%2))&15) - 8; q != want {
+					t.Fatalf("%s: with -3 at %d the code of 4 bits at %d is %d, want %d", k.name, i, j, q, want)
+				}
+				if q := int(codes8[j]) - 128; q != want {
+					t.Fatalf("%s: with -3 at %d the code of 8 bits at %d is %d, want %d", k.name, i, j, q, want)
+				}
+			}
+			if got := k.maxBits(&b); got != math.Float32bits(3) {
+				t.Fatalf("%s: with -3 at %d the largest bits are %#x", k.name, i, got)
+			}
+			var back Block
+			if k.unpack4(&back, &codes4, 1) || back != b {
+				t.Fatalf("%s: -3 at %d of 4 bits did not come back", k.name, i)
+			}
+			if k.unpack8(&back, &codes8, 1) || back != b {
+				t.Fatalf("%s: -3 at %d of 8 bits did not come back", k.name, i)
+			}
+			codes4[i/2], codes8[i] = codes4[i/2]&^(15<<(4*(i%2))), 0
+			if !k.unpack4(&back, &codes4, 1) || !k.unpack8(&back, &codes8, 1) {
+				t.Fatalf("%s: a code of 0 at %d was not seen", k.name, i)
+			}
+		}
+	}
+}

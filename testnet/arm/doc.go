@@ -1,0 +1,49 @@
+// Package arm has the reference arms that atoll is compared with: data parallel
+// training and DiLoCo, by the same trainer on the same data, between real processes. A
+// world of package testnet starts them with --arm.
+//
+// # Kinds
+//
+//	dp      gradients are averaged in every step: one learner with as many times the batch
+//	diloco  every H inner steps, behind a barrier, the members' progress is averaged, and
+//	        an outer Nesterov step taken with the genesis' Eta and Mu
+//	local   dp with one member: one node with all the tokens
+//
+// Parameters, batches (by seed, member and step), schedule, clipping and budget are those
+// of a run of atoll with the same genesis.
+//
+// # Rounds
+//
+// The members of a view sum a vector, gradient or progress, by a ring all-reduce over
+// streams of libp2p (ring.go, conn.go): bfloat16 on the wire, float32 sums. The vector
+// goes in buckets of whole tensors, all on their way at once. In dp with overlap, a bucket
+// leaves as soon as the backward pass has made its gradients, from the last layer on;
+// a pace spreads the readiness over the step as on a slow machine. A last bucket of one
+// value says how many members want the view to end after the round.
+//
+// # Elastic membership
+//
+// Who takes part is decided by a coordinator (registry.go without clock and network,
+// coordinator.go with them), which runs in the world's own process and which no chaos
+// reaches: where it would fail, so would the arm. Members ask it for a view, a fixed set
+// of members and the state that they begin with. When a member dies, is cut off or sends
+// nothing for some seconds, the others break off the round, report what state they hold,
+// and are given a view without it; the round is made again. Who comes (back) connects to
+// all others, the view ends after a round, and the next one begins with its taking the
+// state from a donor (gift.go). Where members are cut off from each other, the largest
+// group that is connected goes on.
+//
+// A state is named by its Label: the view and the number of its last round. As a round
+// needs the contributions of all members of its view, members with equal labels hold equal
+// bits (on machines of one kind: the arithmetic of a step may differ between kinds), and
+// no two members of a view are more than a round apart. Nothing is kept on disk but the
+// log of steps: when all members are dead, the run begins anew.
+//
+// # Bounds
+//
+// Every number from the network is checked against what is due: frames by the length
+// that their bucket and hop have, messages by limits in control.go, states by the model's
+// size. Nobody is waited for without a deadline (member.go). What members send is summed
+// as it is: one that sends what is not a number ends the run, and one that lies spoils it,
+// as in any data parallel training.
+package arm

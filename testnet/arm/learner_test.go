@@ -1,0 +1,371 @@
+package arm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/node"
+	"atoll/node/store"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// toy is a genesis whose steps take a millisecond.
+func toy(t *testing.T, tokens uint64) node.Genesis {
+	t.Helper()
+	g, err := node.DefaultGenesis("tiny", tokens, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Model = llama.Config{Vocab: 256, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 1e4, NormEps: 1e-5, Tied: true}
+	g.Outer.Fragments, g.Outer.H, g.Outer.HMin = 2, 4, 1
+	if err := g.SetProfile("local"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// fox is a text to learn.
+var fox = strings.Repeat("the quick brown fox jumps over the lazy dog. ", 200)
+
+// newTrainerOf is the trainer of the learner with a number.
+func newTrainerOf(t *testing.T, g node.Genesis, n byte) *trainer.Builtin {
+	t.Helper()
+	b, err := trainer.New(trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: idOf(n), Threads: 1, Optim: g.Inner.Optim()}, corpus.New("fox", []byte(fox)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func commonOf(t *testing.T, g node.Genesis, n byte) common {
+	t.Helper()
+	s, err := store.Open(t.TempDir(), g.RunID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.OpenStepLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(log.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	a := &account{began: time.Now()}
+	a.joined()
+	c, err := newCommon(g, newTrainerOf(t, g, n), new(atomic.Int64), a, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// roundOf has learners make a round together, through rings.
+func roundOf(t *testing.T, from Label, learners ...Learner) Label {
+	t.Helper()
+	n := len(learners)
+	var vectors [][]float32
+	for _, l := range learners {
+		last := len(l.Vector()) + 1
+		err := l.Round(context.Background(), from, n, func(lo int) {
+			if lo >= last {
+				t.Errorf("told %d after %d", lo, last)
+			}
+			last = lo
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != 0 {
+			t.Errorf("the whole vector was never said to be final, but at %d and beyond", last)
+		}
+		vectors = append(vectors, l.Vector())
+	}
+	c := newCircle(n, []int{len(vectors[0])}, vectors)
+	if err := c.run(func(int) int { return 0 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range learners {
+		if err := l.Apply(from, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Label{1, from.Round + 1, from.Tokens + learners[0].Tokens(from, n)}
+}
+
+// TestDPIsOneLearnerWithAllBatches: three members make the steps of one optimizer that
+// is given the mean of their gradients, but for the rounding of what travels, and end
+// with equal bits.
+func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
+	g := toy(t, 1e4)
+	var learners []Learner
+	var plain []*trainer.Builtin
+	for n := byte(1); n <= 3; n++ {
+		learners = append(learners, &dp{commonOf(t, g, n)})
+		plain = append(plain, newTrainerOf(t, g, n))
+	}
+	one := newTrainerOf(t, g, 9)
+	at := Label{}
+	for range 5 {
+		rate := learners[0].(*dp).rate(at.Tokens)
+		if at = roundOf(t, at, learners...); at.Tokens != at.Round*3*64 {
+			t.Fatalf("%+v", at)
+		}
+		if _, err := one.Gradient(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		clear(one.Grads())
+		for _, p := range plain {
+			copy(p.Params(), one.Params())
+			if _, err := p.Gradient(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range p.Grads() {
+				one.Grads()[i] += x / 3
+			}
+			if err := p.Update(rate); err != nil { // so that its next batch is the next one
+				t.Fatal(err)
+			}
+		}
+		if err := one.Update(rate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := learners[0].(*dp).builtin.Params()
+	for _, l := range learners[1:] {
+		if !slices.Equal(l.(*dp).builtin.Params(), first) {
+			t.Error("two members hold other bits")
+		}
+	}
+	var far, moved float64
+	start := newTrainerOf(t, g, 9).Params()
+	for i, x := range one.Params() {
+		far += math.Pow(float64(x-first[i]), 2)
+		moved += math.Pow(float64(x-start[i]), 2)
+	}
+	if r := math.Sqrt(far / moved); r > 0.05 { // bfloat16, and the sign of gradients near zero in Adam's first steps
+		t.Errorf("off by %.3f of the way that the parameters went", r)
+	}
+}
+
+// TestDiLoCoAloneIsTheInnerOptimizer: with eta 1 and without momentum, a lone member's
+// anchor is where its inner steps lead.
+func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
+	g := toy(t, 1e5)
+	g.Outer.Eta, g.Outer.Mu = 1, 0
+	d, plain := newDiLoCo(commonOf(t, g, 1)), newTrainerOf(t, g, 1)
+	at := Label{}
+	for range 3 {
+		before := at.Tokens
+		at = roundOf(t, at, d)
+		for i := range uint64(g.Outer.H) {
+			if _, err := plain.Step(context.Background(), d.rate(before+i*64)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, x := range plain.Params() {
+		if diff := math.Abs(float64(x - d.anchor[i])); diff > 1e-5 {
+			t.Fatalf("parameter %d is %v, without rounds %v", i, d.anchor[i], x)
+		}
+	}
+	if !slices.Equal(d.anchor, d.builtin.Params()) {
+		t.Error("after a round, the parameters are not the anchor")
+	}
+}
+
+// TestNesterov compares outer steps with the formula, written out.
+func TestNesterov(t *testing.T) {
+	g := toy(t, 1e5)
+	g.Outer.Eta, g.Outer.Mu = 0.7, 0.9
+	d := newDiLoCo(commonOf(t, g, 1))
+	a, m := float64(d.anchor[5]), 0.0
+	for _, u := range []float32{0.5, -0.25, 1} {
+		d.progress[5] = 2 * u // the sum of two members
+		if err := d.Apply(Label{}, 2); err != nil {
+			t.Fatal(err)
+		}
+		m = 0.9*m + float64(u)
+		a += 0.7 * (float64(u) + 0.9*m)
+		if math.Abs(float64(d.anchor[5])-a) > 1e-6 || math.Abs(float64(d.momentum[5])-m) > 1e-6 {
+			t.Fatalf("anchor %v, momentum %v; want %v, %v", d.anchor[5], d.momentum[5], a, m)
+		}
+	}
+	d.progress[5] = float32(math.NaN())
+	if err := d.Apply(Label{}, 2); !errors.Is(err, trainer.ErrDiverged) {
+		t.Errorf("NaN: %v", err)
+	}
+}
+
+// TestDiLoCoEndsAtTheBudget: the last round is as short as it needs to be.
+func TestDiLoCoEndsAtTheBudget(t *testing.T) {
+	g := toy(t, 1000)
+	d := newDiLoCo(commonOf(t, g, 1))
+	for _, c := range []struct{ from, want uint64 }{{0, 4}, {500, 4}, {512, 4}, {600, 4}, {616, 3}, {999, 1}, {1000, 1}, {5000, 1}} {
+		if got := d.steps(Label{Tokens: c.from}, 2); got != c.want {
+			t.Errorf("%d steps after %d of 1000 tokens, want %d", got, c.from, c.want)
+		}
+	}
+}
+
+// TestStateGoesToAnotherMember: who takes a state makes the same next step as its donor
+// on the same batch.
+func TestStateGoesToAnotherMember(t *testing.T) {
+	g := toy(t, 1e5)
+	for name, make := range map[string]func(n byte) Learner{
+		DP:     func(n byte) Learner { return &dp{commonOf(t, g, n)} },
+		DiLoCo: func(n byte) Learner { return newDiLoCo(commonOf(t, g, n)) },
+	} {
+		donor, taker := make(1), make(1)
+		at := roundOf(t, roundOf(t, Label{}, donor), donor)
+		b, err := donor.State()
+		if err != nil || len(b) > donor.StateLimit() {
+			t.Fatalf("%s: %d bytes of %d, %v", name, len(b), donor.StateLimit(), err)
+		}
+		before, _ := taker.State()
+		for _, bad := range [][]byte{nil, b[:len(b)-4], append(slices.Clone(b), 0, 0, 0, 0)} {
+			if err := taker.SetState(bad); err == nil {
+				t.Errorf("%s: a state of %d bytes was taken", name, len(bad))
+			}
+		}
+		if after, _ := taker.State(); !slices.Equal(before, after) {
+			t.Errorf("%s: a refused state changed something", name)
+		}
+		if err := taker.SetState(b); err != nil {
+			t.Fatal(err)
+		}
+		roundOf(t, at, donor)
+		roundOf(t, at, taker)
+		x, _ := donor.State()
+		if y, _ := taker.State(); !slices.Equal(x, y) {
+			t.Errorf("%s: the taker's next round leads elsewhere", name)
+		}
+	}
+}
+
+// TestBuckets: whole tensors, all of them, from the end on, and not too small.
+func TestBuckets(t *testing.T) {
+	for _, c := range []llama.Config{llama.Tiny, llama.Small} {
+		views := llama.NewParams(c).Views
+		ends := buckets(views)
+		if len(ends) < 2 || ends[len(ends)-1] != c.Params() {
+			t.Fatalf("%d parameters in buckets that end at %v", c.Params(), ends)
+		}
+		begin := 0
+		for i, end := range ends {
+			if !slices.ContainsFunc(views, func(v tensor.View) bool { return v.Offset+v.Len == end }) {
+				t.Errorf("bucket %d ends within a tensor, at %d", i, end)
+			}
+			if i > 0 && end-begin < bucketValues {
+				t.Errorf("bucket %d has %d values", i, end-begin)
+			}
+			begin = end
+		}
+	}
+}
+
+// TestRunInOneProcess runs a coordinator and three members over real connections, kills
+// nobody, and compares the models that they leave.
+func TestRunInOneProcess(t *testing.T) {
+	shape := p2p.Shape{Delay: time.Millisecond}
+	for _, arm := range []string{DP, DiLoCo} {
+		g := toy(t, 20_000)
+		text := filepath.Join(t.TempDir(), "fox.txt")
+		if err := os.WriteFile(text, []byte(fox), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		coordinator, err := NewCoordinator(g.RunID(), DefaultRules(3, g.Outer.Budget), shape, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs, ended := []string{t.TempDir(), t.TempDir(), t.TempDir()}, make(chan error)
+		for _, dir := range dirs {
+			go func() {
+				ended <- Run(context.Background(), Config{
+					Arm: arm, Genesis: g.Encode(), Dir: dir, Coordinator: coordinator.Addr(), Data: text, Threads: 1, Overlap: true, Shape: shape,
+				})
+			}()
+		}
+		for range dirs {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		compareModels(t, g, dirs)
+		history := coordinator.History()
+		if len(history) != 1 || history[0].Last.Tokens < g.Outer.Budget || coordinator.Views() != 1 {
+			t.Errorf("%s: history %+v", arm, history)
+		}
+		for _, dir := range dirs {
+			sum, err := store.SumSteps(dir)
+			if want := history[0].Last.Tokens / 3; err != nil || sum.Tokens != want {
+				t.Errorf("%s: %d tokens in the step log of a member, %d in the model, %v", arm, sum.Tokens, want, err)
+			}
+		}
+		if sent, received := coordinator.Traffic(); sent == 0 || received == 0 {
+			t.Errorf("%s: the coordinator sent %d bytes, received %d", arm, sent, received)
+		}
+		if err := coordinator.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func compareModels(t *testing.T, g node.Genesis, dirs []string) {
+	t.Helper()
+	first := llama.NewParams(g.Model)
+	for i, dir := range dirs {
+		slab := llama.NewParams(g.Model)
+		if err := ReadModel(dir, slab); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = slab
+		} else if !slices.Equal(slab.Data, first.Data) {
+			t.Errorf("members 0 and %d left other models", i)
+		}
+	}
+	if bits, err := trainer.BitsPerByte(context.Background(), g.Model, first, corpus.Windows([]byte(fox)[:500], g.Model.Context)); err != nil || bits > 7 {
+		t.Errorf("%v bits per byte after training, %v: it has learnt nothing", bits, err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	good := Config{Arm: DP, Dir: "x", Coordinator: "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEZXjE41uU4EL2gpkAQeDXYok6wghN7wwNVPF5bwkaNfS"}
+	if err := good.validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config){
+		"arm":         func(c *Config) { c.Arm = "atoll" },
+		"folder":      func(c *Config) { c.Dir = "" },
+		"threads":     func(c *Config) { c.Threads = -1 },
+		"pace":        func(c *Config) { c.Pace = -1 },
+		"coordinator": func(c *Config) { c.Coordinator = "/ip4/127.0.0.1/tcp/1" },
+	} {
+		c := good
+		change(&c)
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	if err := Run(context.Background(), good); err == nil {
+		t.Error("an empty genesis was taken")
+	}
+}

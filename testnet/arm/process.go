@@ -1,0 +1,270 @@
+package arm
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node"
+	"atoll/node/status"
+	"atoll/node/store"
+	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
+)
+
+// ModelFile has the parameters of the run's model, float32, little-endian, in the order
+// of the slab; a member writes it into its folder when the run is over.
+const ModelFile = "model.f32"
+
+// Config is what a member's process is told.
+type Config struct {
+	Arm         string // DP, DiLoCo or Local
+	Genesis     []byte // canonical bytes
+	Dir         string // key, step log, last status, model
+	Coordinator string // address
+	Data        string // as corpus.Open takes it
+	Threads     int    // 0 = one per core
+	Pace        time.Duration
+	Overlap     bool // dp: send gradients while others are still being computed
+	Shape       p2p.Shape
+	Log         *slog.Logger
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Arm != DP && c.Arm != DiLoCo && c.Arm != Local:
+		return fmt.Errorf("arm %.20q: use %s, %s or %s", c.Arm, DP, DiLoCo, Local)
+	case c.Dir == "":
+		return errors.New("the folder is missing: name one")
+	case c.Threads < 0:
+		return fmt.Errorf("threads is %d: use 1 or more, or 0 for one per core", c.Threads)
+	case c.Pace < 0:
+		return fmt.Errorf("pace is %v: use a duration, or 0 for as fast as it goes", c.Pace)
+	}
+	if _, err := p2p.PeerIDOf(c.Coordinator); err != nil {
+		return fmt.Errorf("coordinator %q is not an address that ends in /p2p/ID: %w", c.Coordinator, err)
+	}
+	return nil
+}
+
+// process is a member with what it needs of its machine.
+type process struct {
+	cfg     Config
+	genesis node.Genesis
+	started time.Time
+	key     ed25519.PrivateKey
+	store   *store.Store
+	steps   *store.StepLog
+	host    *p2p.Host
+	events  sync.WaitGroup // reads those of host
+	builtin *trainer.Builtin
+	pace    atomic.Int64
+	member  *Member
+	leave   context.CancelFunc
+	digest  string // of the model, once the run is over
+}
+
+// Run is a member's process: it takes part until the run is over or ctx ends, and
+// writes its last status. An error means that it could not go on.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	g, err := node.DecodeGenesis(cfg.Genesis)
+	if err != nil {
+		return err
+	}
+	p := &process{cfg: cfg, genesis: g, started: time.Now()}
+	p.pace.Store(int64(cfg.Pace))
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	ctx, p.leave = context.WithCancel(ctx)
+	defer p.leave()
+	return errors.Join(p.run(ctx), p.close())
+}
+
+func (p *process) run(ctx context.Context) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	if err := p.listen(); err != nil {
+		return err
+	}
+	learner, err := p.learner()
+	if err != nil {
+		return err
+	}
+	p.member.learner = learner
+	control, err := status.Serve(p.cfg.Dir, status.Handlers{
+		Snapshot: func() (status.Snapshot, bool) { return p.snapshot(), true },
+		Tips:     func() (io.WriterTo, bool) { return nil, false },
+		Leave:    p.leave,
+		Lab:      &status.Lab{Block: p.block, Pace: p.setPace, Corrupt: refuseCorrupt},
+	})
+	if err != nil {
+		return err
+	}
+	err = p.member.Run(ctx)
+	if err == nil {
+		err = p.conclude()
+	}
+	return errors.Join(err, control.Close())
+}
+
+// open opens what the folder has.
+func (p *process) open() (err error) {
+	if p.key, _, err = store.LoadKey(p.cfg.Dir); err != nil {
+		return store.Explain(err, p.cfg.Dir)
+	}
+	if p.store, err = store.Open(p.cfg.Dir, p.genesis.RunID()); err != nil {
+		return store.Explain(err, p.cfg.Dir)
+	}
+	if err = store.SaveGenesis(p.cfg.Dir, p.cfg.Genesis); err != nil {
+		return store.Explain(err, p.cfg.Dir)
+	}
+	p.steps, err = p.store.OpenStepLog()
+	return err
+}
+
+// listen starts the network.
+func (p *process) listen() (err error) {
+	if p.host, err = newHost(p.key, p.genesis.RunID(), hello.Learner, p.cfg.Shape, p.cfg.Log); err != nil {
+		return err
+	}
+	p.events.Go(func() {
+		for range p.host.Events() { // ends with the host; what happens shows in calls and streams
+		}
+	})
+	p.member = NewMember(p.host, p.cfg.Coordinator, nil, p.genesis.Outer.Budget, p.cfg.Overlap, p.cfg.Log)
+	p.member.account.prior = p.steps.Sum().Tokens
+	return nil
+}
+
+// learner makes the same trainer that a node of the run would have.
+func (p *process) learner() (Learner, error) {
+	data, err := corpus.Open(p.cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	g := p.genesis
+	p.builtin, err = trainer.New(trainer.Config{
+		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: wire.PeerIDOf(p.key), Threads: p.cfg.Threads, Optim: g.Inner.Optim(),
+	}, data)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCommon(g, p.builtin, &p.pace, &p.member.account, p.steps)
+	if err != nil {
+		return nil, err
+	}
+	if p.cfg.Arm == DiLoCo {
+		return newDiLoCo(c), nil
+	}
+	return &dp{c}, nil
+}
+
+// block cuts this member off from some others.
+func (p *process) block(peers []string) error {
+	var ids []wire.PeerID
+	for _, text := range peers {
+		var id wire.PeerID
+		if err := id.UnmarshalText([]byte(text)); err != nil {
+			return fmt.Errorf("block: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return p.host.Block(ids)
+}
+
+func (p *process) setPace(least time.Duration) error {
+	if least < 0 {
+		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
+	}
+	p.pace.Store(int64(least))
+	return nil
+}
+
+func refuseCorrupt(status.BitFlip) error {
+	return errors.New("corrupt: a reference arm does not look for damaged memory")
+}
+
+// conclude keeps the model if the run is over and this member has it.
+func (p *process) conclude() error {
+	if _, final := p.member.state(); !final {
+		return nil
+	}
+	b := modelBytes(p.builtin.Params())
+	sum := sha256.Sum256(b)
+	p.digest = hex.EncodeToString(sum[:])
+	if err := os.WriteFile(filepath.Join(p.cfg.Dir, ModelFile), b, 0o644); err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	return nil
+}
+
+func modelBytes(values []float32) []byte {
+	b := make([]byte, 0, 4*len(values))
+	for _, x := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// ReadModel reads the model that a member has left in its folder.
+func ReadModel(dir string, into *tensor.Slab) error {
+	b, err := os.ReadFile(filepath.Join(dir, ModelFile))
+	if err != nil {
+		return fmt.Errorf("model of a reference arm: %w", err)
+	}
+	if len(b) != 4*len(into.Data) {
+		return fmt.Errorf("model in %s has %d bytes: %d are %d parameters", dir, len(b), 4*len(into.Data), len(into.Data))
+	}
+	for i := range into.Data {
+		into.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return nil
+}
+
+// close ends what was opened, and writes the last status before the network goes.
+func (p *process) close() error {
+	var err error
+	if p.member != nil {
+		b, failed := json.MarshalIndent(p.snapshot(), "", "  ")
+		if failed == nil {
+			failed = os.WriteFile(filepath.Join(p.cfg.Dir, node.FinalStatusFile), append(b, '\n'), 0o644)
+		}
+		err = errors.Join(err, failed)
+	}
+	if p.host != nil {
+		err = errors.Join(err, p.host.Close())
+		p.events.Wait()
+	}
+	if p.steps != nil {
+		err = errors.Join(err, p.steps.Close())
+	}
+	if p.store != nil {
+		err = errors.Join(err, p.store.Close())
+	}
+	return err
+}

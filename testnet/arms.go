@@ -1,0 +1,261 @@
+package testnet
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/store"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+	"atoll/testnet/arm"
+)
+
+// This file holds what is different in a world of a reference arm: the processes are
+// members instead of nodes, this process is their coordinator, and the report is made of
+// the coordinator's history of views instead of ledgers.
+
+func armText(name string) string {
+	if name == Atoll || name == "" {
+		return ""
+	}
+	return ", a reference arm: " + name
+}
+
+func (w *world) startCoordinator() error {
+	shape, err := p2p.ParseShape(w.cfg.Link)
+	if err != nil {
+		return err
+	}
+	p2p.LibraryLog(slog.DiscardHandler) // its connection errors are what chaos is for
+	rules := arm.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
+	w.coordinator, err = arm.NewCoordinator(w.genesis.RunID(), rules, shape, w.cfg.Log)
+	return err
+}
+
+// armArguments are the command line of a member of a reference arm.
+func (w *world) armArguments(m *member) []string {
+	args := []string{
+		"arm", "--arm", w.cfg.Arm, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
+		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
+		"--log-level", "info", "--shape", w.cfg.Link,
+	}
+	if w.cfg.NoOverlap {
+		args = append(args, "--no-overlap")
+	}
+	return args
+}
+
+// armAccount is where the work of the members went.
+type armAccount struct {
+	trained, folded []uint64 // by member
+	steps           uint64   // of every member, in the model
+	tokens          uint64   // in the model
+}
+
+func (a armAccount) lost(i int) uint64 { return a.trained[i] - min(a.trained[i], a.folded[i]) }
+
+// armAccount adds up the history of views. All members of a view contribute equally.
+func (w *world) armAccount(history []arm.Span) (armAccount, error) {
+	a := armAccount{trained: make([]uint64, len(w.members)), folded: make([]uint64, len(w.members))}
+	perStep := uint64(w.genesis.Batch * w.genesis.Model.Context)
+	for i, m := range w.members {
+		key, _, err := store.LoadKey(m.dir)
+		if err != nil {
+			return a, fmt.Errorf("account of %s: %w", m.name(), err)
+		}
+		sum, err := store.SumSteps(m.dir)
+		if err != nil {
+			return a, fmt.Errorf("account of %s: %w", m.name(), err)
+		}
+		a.trained[i] = sum.Tokens
+		for _, s := range history {
+			if slices.Contains(s.Members, wire.PeerIDOf(key)) {
+				a.folded[i] += (s.Last.Tokens - s.First.Tokens) / uint64(len(s.Members))
+			}
+		}
+	}
+	for _, s := range history {
+		tokens := s.Last.Tokens - s.First.Tokens
+		a.tokens += tokens
+		a.steps += tokens / uint64(len(s.Members)) / perStep
+	}
+	return a, nil
+}
+
+// armReport makes the report of a world of a reference arm whose members have ended.
+func (w *world) armReport(ctx context.Context) (Report, error) {
+	w.screen.say("the run is over; evaluating")
+	survivors := w.survivors()
+	if len(survivors) == 0 {
+		return Report{}, fmt.Errorf("no member was there at the end of the run (the world is in %s)", w.cfg.Dir)
+	}
+	a, err := w.armAccount(w.coordinator.History())
+	if err != nil {
+		return Report{}, err
+	}
+	r := w.describe()
+	w.fillArm(&r, a)
+	w.ended = runEnd(survivors[0])
+	w.fillWall(&r, w.ended)
+	r.Goodput, r.GoodputUp = w.goodputOf(w.ended, func(i int) float64 {
+		return float64(a.folded[i]) / float64(max(a.trained[i], 1))
+	})
+	w.fillTraffic(&r)
+	if r.NodesReport, err = w.armRows(a); err != nil {
+		return Report{}, err
+	}
+	if err := w.fillArmModel(ctx, &r, survivors); err != nil {
+		return Report{}, err
+	}
+	r.Checks = w.armChecks(r, a)
+	r.DirBytes, r.Temporary = folderSize(w.cfg.Dir), w.temporary
+	return r, r.save(w.path(reportFile))
+}
+
+func (w *world) fillArm(r *Report, a armAccount) {
+	views := w.coordinator.Views()
+	r.Steps, r.Views, r.TokensFolded = &a.steps, &views, a.tokens
+	for i := range w.members {
+		r.TokensTrained += a.trained[i]
+		r.TokensLost += a.lost(i)
+	}
+	if w.cfg.Arm == arm.DP {
+		overlap := !w.cfg.NoOverlap
+		r.Overlap = &overlap
+	}
+}
+
+func (w *world) armRows(a armAccount) (rows []NodeReport, err error) {
+	for i, m := range w.members {
+		key, _, err := store.LoadKey(m.dir)
+		if err != nil {
+			return nil, fmt.Errorf("report of %s: %w", m.name(), err)
+		}
+		id := wire.PeerIDOf(key)
+		row := NodeReport{Name: m.name(), ID: hex.EncodeToString(id[:]), Role: "learner"}
+		row.Tokens, row.TokensFolded, row.TokensLost = a.trained[i], a.folded[i], a.lost(i)
+		if a.tokens > 0 {
+			row.Share = float64(a.folded[i]) / float64(a.tokens)
+		}
+		m.describe(&row)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// fillArmModel compares the models that the members left, bit by bit, and evaluates the
+// first.
+func (w *world) fillArmModel(ctx context.Context, r *Report, survivors []*member) error {
+	var model *tensor.Slab
+	r.DigestsEqual = true
+	for i, m := range survivors {
+		slab := llama.NewParams(w.genesis.Model)
+		if err := arm.ReadModel(m.dir, slab); err != nil {
+			return err
+		}
+		if sum := slabSum(slab); i == 0 {
+			model, r.StateDigest = slab, hex.EncodeToString(sum[:])
+		} else {
+			r.DigestsEqual = r.DigestsEqual && hex.EncodeToString(sum[:]) == r.StateDigest
+		}
+	}
+	r.TrainLoss = meanLoss(survivors)
+	return w.fillModel(ctx, r, model)
+}
+
+// armChecks compares what came of the run with what a reference arm promises.
+func (w *world) armChecks(r Report, a armAccount) []Check {
+	list := []Check{
+		w.checkEqual("one digest", r.DigestsEqual, r.StateDigest),
+		w.checkArmAccount(r, a),
+		w.checkArmBudget(r),
+		w.checkChaos(),
+	}
+	for _, c := range []*Check{w.checkRecoveries(), w.checkUsage(), w.checkJoiners(r)} {
+		if c != nil {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// checkArmAccount fails where the model has tokens that no member trained, or where tokens
+// are lost although the membership never changed.
+func (w *world) checkArmAccount(r Report, a armAccount) Check {
+	var misfits []string
+	for i, m := range w.members {
+		if a.folded[i] > a.trained[i] {
+			misfits = append(misfits, fmt.Sprintf("%s: %d in the model, %d trained", m.name(), a.folded[i], a.trained[i]))
+		}
+	}
+	if *r.Views == 1 && r.TokensLost > 0 {
+		misfits = append(misfits, fmt.Sprintf("%d tokens lost in a run of one view", r.TokensLost))
+	}
+	detail := fmt.Sprintf("%s, %s", r.armAccountText(), plural(int(*r.Views), "view"))
+	if len(misfits) > 0 {
+		detail = strings.Join(misfits, "; ")
+	}
+	return Check{Name: "account exact", Passed: len(misfits) == 0, Detail: detail}
+}
+
+// checkArmBudget compares what the model was trained on with the budget: the last step of
+// all members may go beyond it.
+func (w *world) checkArmBudget(r Report) Check {
+	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
+	ok := r.TokensFolded >= r.TokensBudget && r.TokensFolded-r.TokensBudget <= slack
+	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
+		"%d tokens of %d: %+.2f %%, allowed are %d more", r.TokensFolded, r.TokensBudget,
+		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), slack)}
+}
+
+// armAccountText is where all tokens of a reference arm went.
+func (r Report) armAccountText() string {
+	return fmt.Sprintf("%d tokens trained = %d in the model + %d lost in rounds that failed", r.TokensTrained, r.TokensFolded, r.TokensLost)
+}
+
+// MarshalJSON leaves out what a reference arm does not have: rounds of fragments, deltas
+// and a chain.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report
+	if r.Arm == Atoll || r.Arm == "" {
+		return json.Marshal(plain(r))
+	}
+	type absent *struct{} // nil: a field of this name and not of the report's
+	return json.Marshal(struct {
+		plain
+		TokensReturned    absent   `json:"tokens_returned,omitempty"`
+		TokensDiscarded   absent   `json:"tokens_discarded,omitempty"`
+		TokensDropped     absent   `json:"tokens_dropped,omitempty"`
+		TokensUnpublished absent   `json:"tokens_unpublished,omitempty"`
+		Rounds            absent   `json:"rounds,omitempty"`
+		Deltas            absent   `json:"deltas,omitempty"`
+		Late              absent   `json:"late,omitempty"`
+		Refused           absent   `json:"refused,omitempty"`
+		Corruptions       absent   `json:"corruptions,omitempty"`
+		ChainDigest       absent   `json:"chain_digest,omitempty"`
+		ChainEqual        absent   `json:"chain_equal,omitempty"`
+		NodesReport       []armRow `json:"nodes_report"`
+	}{plain: plain(r), NodesReport: armRowsOf(r.NodesReport)})
+}
+
+// armRow is a row of a report without what only deltas have.
+type armRow struct {
+	NodeReport
+	TokensReturned  *struct{} `json:"tokens_returned,omitempty"`
+	TokensDiscarded *struct{} `json:"tokens_discarded,omitempty"`
+}
+
+func armRowsOf(rows []NodeReport) (out []armRow) {
+	for _, row := range rows {
+		out = append(out, armRow{NodeReport: row})
+	}
+	return out
+}

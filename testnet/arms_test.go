@@ -1,0 +1,177 @@
+package testnet
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/testnet/arm"
+)
+
+// armWorld is a small world of a reference arm, of real processes.
+func armWorld(t *testing.T, name string) Config {
+	t.Helper()
+	cfg := toyWorld(t)
+	cfg.Binary = buildAtoll(t)
+	cfg.Arm, cfg.Nodes, cfg.Tokens, cfg.Pace = name, 3, 20_000, 5*time.Millisecond
+	return cfg
+}
+
+// TestArms runs each reference arm from start to end.
+func TestArms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes that train for some seconds")
+	}
+	for _, name := range []string{arm.DP, arm.DiLoCo, arm.Local} {
+		cfg := armWorld(t, name)
+		cfg.Eta, cfg.Mu = 0.7, 0.9
+		if name == arm.DP {
+			cfg.Link = "rate=1gbit,delay=1ms"
+		}
+		r := runWorld(t, cfg)
+		nodes := 3
+		if name == arm.Local {
+			nodes = 1
+		}
+		if r.Arm != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != cfg.Link {
+			t.Errorf("%s: arm %s, %d nodes, %d rows, link %q", name, r.Arm, r.Nodes, len(r.NodesReport), r.Link)
+		}
+		if r.ValBPB == nil || *r.ValBPB > 7 || r.TrainLoss == nil || r.Goodput == nil || !r.DigestsEqual || *r.Views != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if want := r.TokensFolded / uint64(nodes) / 64; *r.Steps != want || r.TokensLost != 0 || r.TokensTrained != r.TokensFolded {
+			t.Errorf("%s: %d steps of %d, %d tokens trained, %d in the model, %d lost", name, *r.Steps, want, r.TokensTrained, r.TokensFolded, r.TokensLost)
+		}
+		checkArmBytes(t, name, r)
+	}
+}
+
+// checkArmBytes compares what the members received with what the ring takes: 2(n-1)/n of
+// the vector in bfloat16, for each member and round, and something for all else.
+func checkArmBytes(t *testing.T, name string, r Report) {
+	t.Helper()
+	rounds := float64(*r.Steps)
+	if name == arm.DiLoCo {
+		rounds = (rounds + 3) / 4 // H of toyWorld
+	}
+	vector := rounds * 2 * float64(r.Nodes-1) * float64(r.Params) * 2
+	if got := float64(r.BytesReceived); got < vector || got > 1.5*vector+100_000 {
+		t.Errorf("%s: %.0f bytes received, the vectors take %.0f", name, got, vector)
+	}
+}
+
+// TestArmSurvivesAKill: a member is killed and comes back, with real processes.
+func TestArmSurvivesAKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes that train for some seconds")
+	}
+	for _, name := range []string{arm.DP, arm.DiLoCo} {
+		cfg := armWorld(t, name)
+		cfg.Tokens, cfg.Pace, cfg.Chaos = 3*7*50*64, 20*time.Millisecond, "kill 1 @20%, start 1 @40%"
+		r := runWorld(t, cfg)
+		if r.Kills != 1 || *r.Views < 3 || len(r.RecoverS) != 1 || len(r.NodesReport) != 3 {
+			t.Errorf("%s: %d kills, %d views, recovered in %v, %d rows", name, r.Kills, *r.Views, r.RecoverS, len(r.NodesReport))
+		}
+		if r.TokensTrained != r.TokensFolded+r.TokensLost {
+			t.Errorf("%s: %s", name, r.armAccountText())
+		}
+	}
+}
+
+// TestShapedWorld: atoll itself runs over shaped links.
+func TestShapedWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes that train for some seconds")
+	}
+	cfg := armWorld(t, Atoll)
+	cfg.Link, cfg.Pace = "rate=1gbit,delay=1ms", 15*time.Millisecond
+	if r := runWorld(t, cfg); r.Link != cfg.Link || r.Views != nil {
+		t.Errorf("link %q, views %v", r.Link, r.Views)
+	}
+}
+
+func TestArmConfigErrors(t *testing.T) {
+	for want, c := range map[string]Config{
+		`--arm is "ring": use atoll, dp, diloco, local`: {Arm: "ring"},
+		"--eta is -1":       {Eta: -1},
+		"--eta is 5":        {Eta: 5},
+		"--mu is 1":         {Mu: 1},
+		"--mu is NaN":       {Mu: nan()},
+		"--link: link":      {Link: "loss=1%"},
+		"damaged memory":    {Arm: arm.DP, Chaos: "corrupt 1 @1s"},
+		"stays it":          {Arm: arm.Local, Chaos: "join @1s"},
+		"only nodes 0 to 0": {Arm: arm.Local, Chaos: "kill 1 @1s, start 1 @2s"},
+	} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if err := (Config{Arm: arm.Local, Nodes: 7, Chaos: "kill 0 @1s, start 0 @2s"}).Validate(); err != nil {
+		t.Errorf("local: %v", err)
+	}
+}
+
+func TestOuterSettingsReachTheGenesis(t *testing.T) {
+	c, err := Config{Eta: 0.7, Mu: 0.9}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := settings(c, time.UnixMilli(0))
+	if err != nil || g.Outer.Eta != 0.7 || g.Outer.Mu != 0.9 {
+		t.Errorf("eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
+	}
+	c.Eta, c.Mu = 0, 0
+	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 1 || g.Outer.Mu != 0 {
+		t.Errorf("without: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
+	}
+}
+
+// TestArmReportHasNoDeltas: what a reference arm does not have is absent, never zero, and
+// all else is there and can be read back.
+func TestArmReportHasNoDeltas(t *testing.T) {
+	r := someReport()
+	steps, views := uint64(7), uint64(1)
+	r.Arm, r.Steps, r.Views = arm.DP, &steps, &views
+	absent := []string{"tokens_returned", "tokens_discarded", "tokens_dropped", "tokens_unpublished", "rounds", "deltas", "late", "refused", "corruptions", "chain_digest", "chain_equal"}
+	have := fields(t, r)
+	for _, name := range absent {
+		if slices.Contains(have, name) {
+			t.Errorf("the report of a reference arm has %q", name)
+		}
+	}
+	r.Amplification = nil
+	for _, name := range append(slices.Clone(documented), "steps", "views") {
+		if !slices.Contains(absent, name) && !slices.Contains(have, name) {
+			t.Errorf("the report of a reference arm has no %q", name)
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Report
+	if err := json.Unmarshal(b, &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.TokensFolded != r.TokensFolded || again.Arm != r.Arm || !reflect.DeepEqual(again.NodesReport[0].Time, r.NodesReport[0].Time) {
+		t.Errorf("read back: %+v", again)
+	}
+	var rows struct {
+		NodesReport []map[string]any `json:"nodes_report"`
+	}
+	if err := json.Unmarshal(b, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tokens_returned", "tokens_discarded"} {
+		if _, ok := rows.NodesReport[0][name]; ok {
+			t.Errorf("a row of a reference arm has %q", name)
+		}
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "7 of every member, in 1 view") || strings.Contains(text.String(), "deltas") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
