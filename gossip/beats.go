@@ -171,6 +171,24 @@ func (b *beats) compare(p *peer) {
 	b.compareState(p, state, rounds)
 }
 
+// rebase says that this node took another chain, which has these rounds in common with
+// the one before: what others had of that one above them they do not have of this.
+func (b *beats) rebase(common []uint32) {
+	lower := func(rounds []uint32) []uint32 {
+		low := slices.Clone(rounds)
+		for f := range low {
+			low[f] = min(low[f], common[f])
+		}
+		return low
+	}
+	b.common = lower(b.common)
+	for _, p := range b.peers.list {
+		if p.equal != nil {
+			p.equal = lower(p.equal)
+		}
+	}
+}
+
 // compareState tells once of a peer with the same chain and another state.
 func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 	if state.IsZero() || p.beat.StateDigest.IsZero() {

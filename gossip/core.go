@@ -302,9 +302,11 @@ func (c *Core) CancelFetch(now Time) {
 
 // Installed says that the tips of the last Snapshot are in place. Until then the
 // rounds of this node are about to change as a whole, and no repair begins. If
-// they could not be installed: TipsRefused or TipsNotStored.
-func (c *Core) Installed(now Time) {
+// they could not be installed: TipsRefused or TipsNotStored. Common are the rounds up
+// to which they are of the chain that this node had, by fragment.
+func (c *Core) Installed(now Time, common []uint32) {
 	c.at(now)
+	c.beats.rebase(common)
 	c.snapshot.installed()
 	c.history.taken()
 }

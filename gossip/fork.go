@@ -156,7 +156,8 @@ func (r *repair) unheeded() bool {
 	}
 	folded := func(p *peer) bool { return r.chain.Contributed(p.id) }
 	peers, left := r.poll(folded, (*peer).left)
-	return 2*left > peers
+	// Where one is live it has nobody else to ask, and would take this node's word.
+	return peers > 1 && 2*left > peers
 }
 
 // followed reports whether others would believe that this node's base is ahead of

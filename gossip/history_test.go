@@ -134,7 +134,7 @@ func TestHistoryGivesUp(t *testing.T) {
 	if _, asked := a.asked(t, nothing); asked {
 		t.Error("asks on after the pause")
 	}
-	a.core.Installed(a.now)
+	a.core.Installed(a.now, []uint32{0, 0, 0, 0})
 	if _, asked := a.asked(t, nothing); !asked {
 		t.Error("does not ask for what leads to other tips")
 	}

@@ -364,7 +364,7 @@ func (n *node) install(e Snapshot) {
 		}
 	}
 	n.chain.install(e.Manifest)
-	n.core.Installed(Time(n.w.now))
+	n.core.Installed(Time(n.w.now), make([]uint32, 64))
 	if n.state == wire.Joining {
 		n.state = wire.Training
 	}

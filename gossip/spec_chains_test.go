@@ -278,7 +278,7 @@ func specFresh(t *testing.T, s *spectest.Spec) {
 		a.now = 1
 		a.core.at(a.now)
 		a.core.snapshot.stage = installing
-		a.core.Installed(a.now)
+		a.core.Installed(a.now, []uint32{0, 0, 0, 0})
 		return a
 	}
 	a := took()
@@ -369,6 +369,7 @@ func specUnheeded(t *testing.T, s *spectest.Spec) {
 		"it has folded":     {append([]wire.PeerID{self}, three...), 3, false},
 		"strangers left":    {three[2:], 2, false},
 		"half of two left":  {three[:2], 1, false},
+		"the only one left": {three[:1], 1, false},
 	} {
 		chain := parseChain(t, "0: 1")
 		chain.standing = map[wire.PeerID]bool{self: false}

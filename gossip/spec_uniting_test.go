@@ -69,7 +69,7 @@ func specRepairWaits(t *testing.T, s *spectest.Spec) {
 	if a.repairs(t, 1) {
 		t.Error("begins while it puts tips in place")
 	}
-	if a.core.Installed(a.now); !a.repairs(t, 1) {
+	if a.core.Installed(a.now, []uint32{0, 0, 0, 0}); !a.repairs(t, 1) {
 		t.Error("does not begin afterwards")
 	}
 }

@@ -24,6 +24,10 @@ type PeerView struct {
 	Refused        string  // why it was marked as breaking the protocol, "" if it was not
 }
 
+// maxContactAddrs is how many addresses of one peer are remembered, so that a few peers
+// with many do not leave out all others.
+const maxContactAddrs = 4
+
 // Contacts returns at most so many addresses by which a later process may find the run
 // again: those of connected peers first, then of those last heard. Who is only heard of
 // may be the only one left when that process starts.
@@ -34,7 +38,7 @@ func (c *Core) Contacts(most int) []string {
 	})
 	var addrs []string
 	for _, p := range known {
-		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), most-len(addrs))]...)
+		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), maxContactAddrs, most-len(addrs))]...)
 	}
 	return addrs
 }

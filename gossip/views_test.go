@@ -72,3 +72,22 @@ func TestCommonWith(t *testing.T) {
 		}
 	}
 }
+
+// Tips of another chain leave nothing in common with those of the one before but what
+// both had.
+func TestCommonAfterTips(t *testing.T) {
+	a := specAlone(1, 2)
+	for id, closed := range map[byte]uint32{1: 900, 2: 400} {
+		a.core.peers.find(wire.PeerID{id}).equal = []uint32{closed, closed}
+	}
+	a.core.common = []uint32{900, 900}
+	a.core.Installed(a.now, []uint32{500, 1000})
+	for id, want := range map[byte][]uint32{1: {500, 900}, 2: {400, 400}} {
+		if got := a.core.CommonWith(wire.PeerID{id}); !slices.Equal(got, want) {
+			t.Errorf("%d in common with peer %d, want %d", got, id, want)
+		}
+	}
+	if got := a.core.Common(); !slices.Equal(got, []uint32{500, 900}) {
+		t.Errorf("%d in common with some", got)
+	}
+}

@@ -283,7 +283,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	m.gossip.Installed(gossip.Time(now))
+	m.gossip.Installed(gossip.Time(now), m.join.common)
 	m.replay(now)
 	m.pump(now)
 	return nil

@@ -33,25 +33,26 @@ type Rounds struct {
 
 // fragment is the round state of one fragment.
 type fragment struct {
-	index   int
-	closed  uint32              // last closed round
-	base    uint32              // oldest round with a kept tip: nothing at or below it can be refolded
-	links   []Link              // links[i] is round first+i; the last one is round closed
-	first   uint32              // round of links[0]
-	rounds  map[uint32]*round   // deltas known for rounds above base
-	barred  map[Author][]uint32 // rounds for which there is evidence against an author
-	bell    Time                // when the open round rang; 0 = not yet
-	target  uint32              // a peer closed this far and its deltas are held
-	bases   []uint32            // rounds with kept tips, ascending
-	tip     *Tip                // newest folded tip
-	folding *foldJob
-	dirty   uint32 // lowest closed round whose set changed since it was folded; 0 = none
-	foldAt  Time   // when the last fold was asked for
-	retryAt Time   // no fold before: one failed
-	check   uint32 // the first round to be folded again and compared with the state recorded; 0 = none
-	reload  bool   // the tip is damaged and there is no older base to fold it from
-	heal    bool   // the tip that was adopted last is damaged
-	jobs    uint64 // folds asked for
+	index    int
+	closed   uint32              // last closed round
+	base     uint32              // oldest round with a kept tip: nothing at or below it can be refolded
+	links    []Link              // links[i] is round first+i; the last one is round closed
+	first    uint32              // round of links[0]
+	rounds   map[uint32]*round   // deltas known for rounds above base
+	barred   map[Author][]uint32 // rounds for which there is evidence against an author
+	bell     Time                // when the open round rang; 0 = not yet
+	closedAt Time                // when the last round was closed here
+	target   uint32              // a peer closed this far and its deltas are held
+	bases    []uint32            // rounds with kept tips, ascending
+	tip      *Tip                // newest folded tip
+	folding  *foldJob
+	dirty    uint32 // lowest closed round whose set changed since it was folded; 0 = none
+	foldAt   Time   // when the last fold was asked for
+	retryAt  Time   // no fold before: one failed
+	check    uint32 // the first round to be folded again and compared with the state recorded; 0 = none
+	reload   bool   // the tip is damaged and there is no older base to fold it from
+	heal     bool   // the tip that was adopted last is damaged
+	jobs     uint64 // folds asked for
 
 	since    int    // steps since the last own delta, staggered at the start
 	opened   int    // own steps since the open round was, likewise

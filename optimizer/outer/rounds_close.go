@@ -43,7 +43,11 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 // early says that min_round forbids to close the open round yet.
 func (m *Rounds) early(now Time, f *fragment) bool {
 	open := f.closed + 1
-	return now+m.slept < m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs && !m.closedElsewhere(f.index, open)
+	if now+m.slept >= m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
+		return false
+	}
+	// Whoever overrules the clock does not overrule the rate: peers may lie.
+	return !m.closedElsewhere(f.index, open) || now < f.closedAt+m.p.MinRoundMs
 }
 
 // closedElsewhere says whether most peers have closed a round: where this node's clock
@@ -115,7 +119,7 @@ func (m *Rounds) grace() Time {
 // recomputed when a late delta arrives.
 func (m *Rounds) close(now Time, f *fragment) {
 	f.closed++
-	f.opened = 0
+	f.opened, f.closedAt = 0, now
 	if f.bell != 0 {
 		m.late.rang(f.index, f.bell)
 	}

@@ -21,8 +21,9 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 }
 
 // stuckAfter is after how many times the steps that a bell takes a learner stops
-// waiting for one that it could answer, where it has signed the open round already.
-const stuckAfter = 4
+// waiting for one that it could answer, where it has signed the open round already: ten
+// times slower learners have rung by then.
+const stuckAfter = 16
 
 // unstick closes rounds without deltas up to the last that this learner has signed. It
 // took tips of older rounds, so it must leave out those in between; but so may all
@@ -33,7 +34,10 @@ func (m *Rounds) unstick(now Time, f *fragment) {
 	if !m.learner || m.hold || f.bell != 0 || f.closed >= f.mark || f.opened < stuckAfter*m.p.H*groups {
 		return
 	}
-	for f.closed < f.mark && !f.last().ended() && !m.early(now, f) {
+	// No more at a time than others take by gossip: whoever is slow, and not stuck, is
+	// not to find its rounds final here.
+	last := min(f.mark, f.closed+m.p.WindowAccept)
+	for f.closed < last && !f.last().ended() && !m.early(now, f) {
 		m.close(now, f)
 	}
 }

@@ -165,9 +165,13 @@ func specMinRound(t *testing.T, _ *spectest.Spec) {
 
 	// Peers that say so make round 10 not too early, and 11 is.
 	r.m.SetElsewhere(func(f int, round uint32) bool { return f == 0 && round <= 10 })
+	// They do not make two rounds close in less than it takes one.
 	r.take(1, 10)
 	r.take(1, 11)
-	if r.pass(r.p.GraceMaxMs - 500); r.m.Closed(0) != 10 {
+	if r.pass(r.p.MinRoundMs - 1); r.m.Closed(0) != 9 {
+		t.Errorf("closed %d at once, peers closed 10", r.m.Closed(0))
+	}
+	if r.pass(1); r.m.Closed(0) != 10 {
 		t.Errorf("closed %d, peers closed 10", r.m.Closed(0))
 	}
 }
@@ -324,7 +328,7 @@ func specRings(t *testing.T, _ *spectest.Spec) {
 // specStuck has a learner that took tips of older rounds than it has signed.
 func specStuck(t *testing.T, _ *spectest.Spec) {
 	for live, groups := range map[int]int{3: 1, 9: 3} {
-		r := newRounds(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowUnion = 5, 3, 64 })
+		r := newRounds(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })
 		r.closeTo(4)
 		r.m.RaiseMark(0, 9)
 		learners := []outer.Author{self}
@@ -333,7 +337,7 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 		}
 		r.m.SetLive(learners)
 		state := r.m.Tip(0).State
-		for range 4*5*groups - 1 {
+		for range 16*5*groups - 1 {
 			r.m.Stepped(r.now, 1)
 			r.carry()
 		}
@@ -341,7 +345,14 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Closed(0), r.drafts)
 		}
 		r.m.Stepped(r.now, 1)
-		if r.carry(); r.m.Closed(0) != 9 || r.m.Tip(0).State != state {
+		if r.carry(); r.m.Closed(0) != 7 {
+			t.Errorf("of %d: closed %d, want as many more as gossip brings: 3", live, r.m.Closed(0))
+		}
+		for range 16 * 5 * groups {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		if r.m.Closed(0) != 9 || r.m.Tip(0).State != state {
 			t.Errorf("of %d: closed %d, signed 9", live, r.m.Closed(0))
 		}
 		for range 5 * groups {
