@@ -245,7 +245,14 @@ func wait(t *testing.T, done <-chan struct{}, what string) {
 // The second interrupt ends the command while the node still runs.
 func TestSecondInterruptEndsJoin(t *testing.T) {
 	text := someText(t)
-	dir := filepath.Join(t.TempDir(), "a")
+	// Not t.TempDir, which fails where a file is still being written: nobody waits for
+	// what the node does after the last file that is looked for below.
+	root, err := os.MkdirTemp("", "interrupted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	dir := filepath.Join(root, "a")
 	j := startNode(t, "--genesis", newRun(t, text), "--dir", dir, "--listen", anyPort, "--data", text)
 	close(j.abort)
 	if code := <-j.ended; code != exitFailed || !strings.Contains(j.stderr.String(), "interrupted twice") {
