@@ -317,7 +317,7 @@ func (n *Node) step() {
 	if !n.w.s.Lean {
 		copy(n.scratch, n.trainer.Params())
 	}
-	if err := n.trainer.Step(n.machine.Progress(n.clock())); err != nil {
+	if err := n.trainer.Step(func() float64 { return n.machine.Progress(n.clock()) }); err != nil {
 		n.broken("learns", "%v", err)
 		return
 	}

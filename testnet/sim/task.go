@@ -29,9 +29,10 @@ type Trainer interface {
 	// Params are the parameters, always the same slice, which the world changes
 	// between steps.
 	Params() []float32
-	// Step takes one inner step when the given share of the budget is made (see
+	// Step takes one inner step. Progress is the share of the budget that is made, for those
+	// whose learning rate follows it: it costs a look at all peers (see
 	// core.Machine.Progress). After an error the run is over.
-	Step(progress float64) error
+	Step(progress func() float64) error
 }
 
 // planOf spreads the tensors of a task, nil meaning the quadratic, over fragments.

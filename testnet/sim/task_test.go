@@ -56,7 +56,8 @@ type ramper struct {
 
 func (r *ramper) Params() []float32 { return r.theta }
 
-func (r *ramper) Step(progress float64) error {
+func (r *ramper) Step(made func() float64) error {
+	progress := made()
 	r.steps++
 	if r.task != nil {
 		r.task.shares = append(r.task.shares, progress)

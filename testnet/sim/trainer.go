@@ -76,7 +76,7 @@ func best(i int) float64      { return math.Sin(float64(i)) }
 func (q *quadratic) Params() []float32 { return q.theta }
 
 // Step implements Trainer. Its rate does not follow a schedule.
-func (q *quadratic) Step(float64) error {
+func (q *quadratic) Step(func() float64) error {
 	for i, x := range q.theta {
 		g := curvature(i)*(float64(x)-best(i)) + quadraticNoise*q.rng.NormFloat64()
 		q.theta[i] = float32(float64(x) - quadraticRate*g)

@@ -51,10 +51,10 @@ type learner struct {
 }
 
 // Step implements sim.Trainer.
-func (l learner) Step(progress float64) error {
+func (l learner) Step(progress func() float64) error {
 	if l.err != nil {
 		return l.err
 	}
-	_, err := l.Builtin.Step(context.Background(), l.schedule.At(progress))
+	_, err := l.Builtin.Step(context.Background(), l.schedule.At(progress()))
 	return err
 }
