@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -23,7 +22,7 @@ type Shape struct {
 
 // Limits on a Shape.
 const (
-	maxShapeRate  = 125e9            // bytes/s: a terabit
+	maxShapeRate  = MaxRate / 8      // bytes/s
 	maxShapeDelay = 10 * time.Second // handshakes time out beyond it
 	// shapeQueue is how long bytes may wait for the link before a writer does: the
 	// buffer of a home router.
@@ -48,12 +47,6 @@ func (s Shape) String() string {
 	return strings.Join(parts, ",")
 }
 
-// rateUnits are those of a rate, the longer before those that they end with.
-var rateUnits = []struct {
-	name string
-	bits float64
-}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
-
 const shapeExample = "rate=100mbit,delay=40ms"
 
 // ParseShape reads a shape such as rate=100mbit,delay=40ms; "" leaves links as
@@ -66,7 +59,9 @@ func ParseShape(text string) (s Shape, err error) {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch key {
 		case "rate":
-			s.BytesPerSecond, err = parseRate(value)
+			var bits float64
+			bits, err = ParseRate(value)
+			s.BytesPerSecond = int64(bits / 8)
 		case "delay":
 			s.Delay, err = time.ParseDuration(value)
 		default:
@@ -82,24 +77,10 @@ func ParseShape(text string) (s Shape, err error) {
 	return s, nil
 }
 
-func parseRate(text string) (int64, error) {
-	for _, unit := range rateUnits {
-		number, ok := strings.CutSuffix(text, unit.name)
-		if !ok {
-			continue
-		}
-		x, err := strconv.ParseFloat(number, 64)
-		if bytes := x * unit.bits / 8; err == nil && bytes >= 1 && bytes <= maxShapeRate {
-			return int64(bytes), nil
-		}
-	}
-	return 0, fmt.Errorf("rate %q is none of 8bit to 1000gbit", text)
-}
-
 func (s Shape) validate() error {
 	switch {
 	case s.BytesPerSecond < 0 || s.BytesPerSecond > maxShapeRate:
-		return fmt.Errorf("rate of %d bytes/s: use 1 to %.0f, or 0 for none", s.BytesPerSecond, float64(maxShapeRate))
+		return fmt.Errorf("rate of %d bytes/s: use 1 to %.0f, or 0 for none", s.BytesPerSecond, maxShapeRate)
 	case s.Delay < 0 || s.Delay > maxShapeDelay:
 		return fmt.Errorf("delay of %v: use 0 to %v", s.Delay, maxShapeDelay)
 	}
@@ -187,10 +168,10 @@ func (c *shapedConn) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-ctx.Done():
+	case <-timer.C:
 		return nil
 	case <-c.closed:
 		return net.ErrClosed
