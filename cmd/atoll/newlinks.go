@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,6 +25,9 @@ type expected struct {
 	CoreShare    float64 `json:"core_share"` // of one core, for the outer steps
 }
 
+// usualLearners are those that --bandwidth counts on where nobody says how many.
+const usualLearners = 4
+
 // How long and how often a step is timed where its time is not given.
 const (
 	stepTimes   = 3
@@ -36,7 +40,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	if c.Bandwidth == 0 {
 		return nil, nil
 	}
-	e := &expected{Learners: c.Learners, StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
+	e := &expected{Learners: cmp.Or(c.Learners, usualLearners), StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
 	if e.StepSeconds == 0 {
 		s, err := trainer.Measure(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, stepTimes, stepTimeFor, time.Now)
 		if err != nil {
@@ -45,11 +49,14 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
 	choice, err := outer.Choose(outer.Means{
-		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
+		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: e.Learners,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(),
 	})
 	if err != nil {
 		return nil, err
+	}
+	if chosen := choice.Codec.String(); c.Codec != chosen {
+		return nil, badUsage("--bandwidth chooses the codec, %s; leave --codec out, or --bandwidth", chosen)
 	}
 	g.Outer.SetH(choice.H)
 	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
@@ -61,12 +68,14 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 // checkLinks refuses flags that contradict each other.
 func (c *NewCmd) checkLinks() error {
 	switch {
+	case c.Bandwidth == 0 && (c.Step != 0 || c.Learners != 0):
+		return badUsage("--step and --learners tell --bandwidth what to expect; pass it as well, or leave them out")
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
 		return badUsage("--bandwidth chooses H and the fragments; leave --H and --fragments out, or --bandwidth")
-	case c.Learners < 1:
-		return badUsage("--learners is %d; use 1 or more", c.Learners)
+	case c.Learners < 0:
+		return badUsage("--learners is %d; use 1 or more, or leave it out", c.Learners)
 	case c.Step < 0:
 		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}
@@ -84,8 +93,8 @@ func (e *expected) rows() [][]string {
 	}
 	step := time.Duration(e.StepSeconds * float64(time.Second)).Round(10 * time.Microsecond)
 	return [][]string{
-		{"rounds", fmt.Sprintf("every %d steps of %v (%s), %s", e.H, step, how, e.Codec)},
-		{"links", fmt.Sprintf("%d learners: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %g Mbit/s; outer steps take %.1f %% of a core",
-			e.Learners, e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
+		{"rounds", fmt.Sprintf("every %s of %v (%s), %s", plural(e.H, "step", "steps"), step, how, e.Codec)},
+		{"links", fmt.Sprintf("%s: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %g Mbit/s; outer steps take %.1f %% of a core",
+			plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
 	}
 }
