@@ -56,23 +56,24 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// fail prints an error, unless it is nil, and returns its exit code.
-func (c *console) fail(err error) int {
+// fail prints an error, unless it is nil, and returns its exit code. A wrong command line
+// is pointed to help.
+func (c *console) fail(err error, help string) int {
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
 		c.say("atoll: %v", err)
 	}
 	if code == exitUsage {
-		c.say("Run `%s` to see what there is.", helpFor(err))
+		c.say("Run `%s` to see what there is.", help)
 	}
 	return code
 }
 
-// helpFor is the help command that suits a wrong command line.
-func helpFor(err error) string {
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if selected := parse.Context.Selected(); selected != nil {
+// helpFor is the command that shows the help of what was typed; nil is of nothing that was
+// understood.
+func helpFor(typed *kong.Context) string {
+	if typed != nil {
+		if selected := typed.Selected(); selected != nil {
 			return selected.FullPath() + " --help"
 		}
 	}

@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -121,10 +122,14 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	if exited >= 0 { // help was asked for and shown
 		return exited
 	}
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) {
+		parsed = wrong.Context
+	}
 	if err == nil {
 		err = parsed.Run()
 	}
-	return c.fail(err)
+	return c.fail(err, helpFor(parsed))
 }
 
 // console is what a command talks to.

@@ -60,17 +60,33 @@ func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 		}
 		return c.playScript(out)
 	}
-	for i := range max(c.Seeds, 1) {
+	if err := c.check(); err != nil {
+		return err
+	}
+	for i := range c.Seeds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		s, err := c.scenario(c.Seed + uint64(i))
 		if err != nil {
-			return badUsage("%v", err)
+			return err
 		}
 		if err := c.play(s, out); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// check refuses flags that describe no world.
+func (c *SimProtocolCmd) check() error {
+	switch {
+	case c.Seeds < 1:
+		return badUsage("--seeds is %d; use 1 or more", c.Seeds)
+	case c.Nodes < 0:
+		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
+	case c.Rounds < 1:
+		return badUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}
 	return nil
 }
@@ -80,14 +96,17 @@ func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 	switch {
 	case c.Scenario != "":
 		var b []byte
-		if b, err = os.ReadFile(c.Scenario); err == nil {
-			err = json.Unmarshal(b, &s)
+		if b, err = os.ReadFile(c.Scenario); err != nil {
+			return s, fmt.Errorf("read the scenario: %w", err)
 		}
-		return s, err
+		if err = json.Unmarshal(b, &s); err != nil {
+			return s, fmt.Errorf("read the scenario: %s: %w", c.Scenario, err)
+		}
+		return s, nil
 	case c.Nodes > 0:
 		return c.named(seed)
 	case c.Faults != "":
-		return s, fmt.Errorf("--faults needs --nodes: without it the seed draws the faults")
+		return s, badUsage("--faults needs --nodes: without it the seed draws the faults")
 	}
 	return sim.Explore(seed), nil
 }
@@ -99,7 +118,10 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
 	faults, err := sim.ParseFaults(c.Faults)
-	return sim.Small(c.Nodes, c.Rounds, faults, seed), err
+	if err != nil {
+		return sim.Scenario{}, badUsage("--faults: %v", err)
+	}
+	return sim.Small(c.Nodes, c.Rounds, faults, seed), nil
 }
 
 func (c *SimProtocolCmd) play(s sim.Scenario, out *console) error {

@@ -33,7 +33,7 @@ type expectation struct {
 func (c *SimProtocolCmd) playScript(out *console) error {
 	text, err := os.ReadFile(c.Script)
 	if err != nil {
-		return badUsage("read the script: %v", err)
+		return fmt.Errorf("read the script: %w", err)
 	}
 	s, err := scenario.Parse(filepath.ToSlash(c.Script), text)
 	if err != nil {
