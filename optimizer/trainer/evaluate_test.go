@@ -40,7 +40,7 @@ func TestBitsPerByteAgainstNaive(t *testing.T) {
 	llama.Init(mini, p, 3)
 	tensor.Scale(8, p.Data) // away from uniform guesses
 	for _, size := range []int{2, 17, 18, 40, 140*16 + 1, 140*16 + 9} {
-		text := noise(mini.Context).Train()[:size]
+		text := Noise(mini.Context).Train()[:size]
 		windows := corpus.Windows(text, mini.Context)
 		got, err := BitsPerByte(context.Background(), mini, p, windows)
 		if want := naiveBits(p, windows); err != nil || math.Abs(got-want) > 1e-4 {

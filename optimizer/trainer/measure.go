@@ -25,7 +25,7 @@ const measureRate = 1e-4
 // step goes before, because it touches memory for the first time. The clock
 // is now.
 func Measure(ctx context.Context, cfg Config, steps int, atLeast time.Duration, now func() time.Time) (Speed, error) {
-	trainer, err := New(cfg, noise(cfg.Model.Context))
+	trainer, err := New(cfg, Noise(cfg.Model.Context))
 	if err != nil {
 		return Speed{}, fmt.Errorf("measure speed: %w", err)
 	}
@@ -52,9 +52,9 @@ func speedOf(times []time.Duration, tokens int) Speed {
 	return Speed{Steps: len(times), Step: median, TokensPerSecond: float64(tokens) / median.Seconds()}
 }
 
-// noise is a corpus of random bytes that fits the context. Speed does not
+// Noise is a corpus of random bytes that fits the context. Speed does not
 // depend on what the text says.
-func noise(context int) *corpus.Corpus {
+func Noise(context int) *corpus.Corpus {
 	b := make([]byte, max(1<<16, 10*(context+1)))
 	rand.NewChaCha8([32]byte{}).Read(b)
 	return corpus.New("noise", b)

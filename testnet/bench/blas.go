@@ -43,8 +43,7 @@ type BLAS struct {
 //go:embed blas.py
 var blasScript string
 
-// coreType is what OpenBLAS calls processors with AVX-512: versions that are older than a processor take
-// it for less than it is.
+// coreType tells OpenBLAS what the processor is: versions that are older than it take it for less.
 const coreType = "OPENBLAS_CORETYPE"
 
 // blasTime is what the program answers.
@@ -107,8 +106,8 @@ func (p *blasProcess) ask(q Product, seconds float64) (t blasTime, err error) {
 	return t, nil
 }
 
-// CompareGemms measures products at a number of threads, which it leaves set, in turn with the library:
-// who begins changes from round to round. Each product takes m.For twice, spread over the rounds.
+// CompareGemms measures products at a number of threads, which it leaves set, in turn with the library.
+// Each product takes m.For twice, spread over the rounds.
 func CompareGemms(ctx context.Context, m Meter, b BLAS, threads int, products []Product) ([]GemmComparison, error) {
 	tensor.SetThreads(threads)
 	p, err := b.start(ctx, threads)
@@ -136,18 +135,16 @@ func (b BLAS) compare(ctx context.Context, part Meter, p *blasProcess, q Product
 	var rates, blas, ratios []float64
 	best, blasBest := 0.0, 0.0
 	for i := range b.Rounds {
-		measure := []func() error{
-			func() (err error) { ours, err = part.repeat(ctx, multiply); return },
-			func() error {
-				t, err := p.ask(q, part.For.Seconds())
-				theirs = Sample{Median: t.Seconds, Min: t.Best}
-				return err
-			},
-		}
-		for j := range measure {
-			if err := measure[(i+j)%2](); err != nil {
-				return GemmComparison{}, err
-			}
+		err := inTurn(i, func() (err error) {
+			ours, err = part.repeat(ctx, multiply)
+			return err
+		}, func() error {
+			t, err := p.ask(q, part.For.Seconds())
+			theirs = Sample{Median: t.Seconds, Min: t.Best}
+			return err
+		})
+		if err != nil {
+			return GemmComparison{}, err
 		}
 		giga := q.FLOPs() / 1e9
 		rates, blas = append(rates, giga/ours.Median), append(blas, giga/theirs.Median)

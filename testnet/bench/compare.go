@@ -93,8 +93,7 @@ type CompareConfig struct {
 	Ours    Child // measures atoll's steps in a process of its own, and answers with a Step
 }
 
-// Compare measures both in turn. Who begins a round changes with it: neither always has
-// the machine as the other left it.
+// Compare measures both in turn.
 func Compare(ctx context.Context, m Meter, c CompareConfig) (Comparison, error) {
 	sizes, known := llama.Named(c.Model)
 	if !known {
@@ -121,23 +120,15 @@ func Compare(ctx context.Context, m Meter, c CompareConfig) (Comparison, error) 
 // round measures both once, torch first in even rounds.
 func (c CompareConfig) round(ctx context.Context, m Meter, i int) (ours Step, torch torchStep, err error) {
 	what := fmt.Sprintf("%s, %s, round %d of %d", c.Model, on(c.Threads), i+1, c.Rounds)
-	measure := []func() error{
-		func() error {
-			m.note("torch: " + what)
-			torch, err = c.Torch.ask(ctx, c.Model, c.Threads, c.Seconds)
-			return err
-		},
-		func() error {
-			m.note("atoll: " + what)
-			return c.Ours.Ask(ctx, &ours)
-		},
-	}
-	for j := range measure {
-		if err := measure[(i+j)%2](); err != nil {
-			return ours, torch, err
-		}
-	}
-	return ours, torch, nil
+	err = inTurn(i, func() (err error) {
+		m.note("torch: " + what)
+		torch, err = c.Torch.ask(ctx, c.Model, c.Threads, c.Seconds)
+		return err
+	}, func() error {
+		m.note("atoll: " + what)
+		return c.Ours.Ask(ctx, &ours)
+	})
+	return ours, torch, err
 }
 
 // rounds is what was measured so far.

@@ -65,17 +65,18 @@ func newFoldRig(deltas int) (*foldRig, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.set = append(r.set, r.contribution(i, payload))
+		r.set = append(r.set, contribution(r.params, 0, r.tip, i, payload, 24, 24*512))
 	}
 	return r, nil
 }
 
-// contribution is the delta of author i for the round after the tip.
-func (r *foldRig) contribution(i int, payload []byte) outer.Contribution {
-	author := outer.Author(wire.Sum(binary.LittleEndian.AppendUint64(nil, uint64(i))))
+// contribution is a delta of some author to the round of a fragment after a tip.
+func contribution(p outer.Params, fragment int, prev *outer.Tip, author int, payload []byte, steps uint32, tokens uint64) outer.Contribution {
+	name := outer.Author(wire.Sum(binary.LittleEndian.AppendUint64(nil, uint64(author))))
+	id := outer.ID(wire.Sum(binary.LittleEndian.AppendUint32(name[:], prev.Round)))
 	return outer.Contribution{Payload: payload, Delta: outer.Delta{
-		ID: author, Author: author, Round: r.tip.Round + 1, Base: r.tip.Round, Steps: 24, Tokens: 24 * 512,
-		Precision: outer.PrecisionF32, Codec: r.params.Codec, Size: len(payload),
+		ID: id, Author: name, Fragment: fragment, Round: prev.Round + 1, Base: prev.Round, Steps: steps, Tokens: tokens,
+		Precision: outer.PrecisionF32, Codec: p.Codec, Size: len(payload),
 	}}
 }
 

@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,10 +10,8 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node"
-	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
@@ -139,7 +136,7 @@ func MeasureOuter(ctx context.Context, m Meter, c OuterConfig) (Outer, error) {
 func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 	return Outer{
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
-		H: int(r.g.Outer.H), Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(), Pairs: pairs,
+		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(), Pairs: pairs,
 		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: peakRSS(),
 	}
 }
@@ -158,21 +155,18 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 		return nil, err
 	}
 	g.Batch = cmp.Or(c.Batch, g.Batch)
-	g.Outer.H, g.Outer.Fragments = cmp.Or(c.H, g.Outer.H), cmp.Or(c.Fragments, g.Outer.Fragments)
-	g.Outer.HMin, g.Outer.Codec = min(g.Outer.HMin, g.Outer.H), c.Codec
-	if err := g.Outer.Validate(); err != nil {
+	g.Outer.Fragments, g.Outer.Codec = cmp.Or(c.Fragments, g.Outer.Fragments), c.Codec
+	g.Outer.SetH(cmp.Or(c.H, g.Outer.H))
+	if err := errors.Join(g.Outer.Validate(), g.Outer.CheckPlan(g.Plan())); err != nil {
 		return nil, err
 	}
-	text := make([]byte, max(1<<16, 10*(g.Model.Context+1)))
-	rand.NewChaCha8([32]byte{}).Read(text)
 	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}
-	cfg.Optim.Name = optimizer.NameAdamW
-	built, err := trainer.New(cfg, corpus.New("noise", text))
+	built, err := trainer.New(cfg, trainer.Noise(g.Model.Context))
 	if err != nil {
 		return nil, err
 	}
 	r := &outerRig{g: g, trainer: built, own: map[uint64][]byte{}, folding: make(chan struct{}, 1)}
-	r.plan = outer.NewPlan(built.Slab().Views, g.Outer.Fragments)
+	r.plan = g.Plan()
 	r.closed, r.folded = make([]uint32, len(r.plan)), make(chan foldedRound, len(r.plan))
 	return r, r.fill(c.Deltas - 1)
 }
@@ -180,10 +174,8 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 // fill makes the tips of genesis and the payloads of peers.
 func (r *outerRig) fill(peers int) error {
 	rng := rand.New(rand.NewPCG(1, 1))
+	r.tips = genesisTips(r.trainer.Params(), r.g.Outer, r.plan)
 	for _, f := range r.plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(r.trainer.Params(), anchor)
-		r.tips = append(r.tips, outer.Genesis(f, anchor, r.g.Outer))
 		payloads := make([][]byte, peers)
 		for i := range payloads {
 			payload, err := codec.Encode(r.g.Outer.Codec, normal(rng, f.Len, outerProgress))
@@ -199,26 +191,23 @@ func (r *outerRig) fill(peers int) error {
 	return nil
 }
 
-// pair returns the tokens/s of H steps with the outer loop and of H steps without. Who begins changes
-// from pair to pair.
+// pair returns the tokens/s of H steps with the outer loop and of H steps without, in turn.
 func (r *outerRig) pair(ctx context.Context, i int) (with, without float64, err error) {
-	runs := []func() error{
-		func() (err error) { with, err = r.steps(ctx, r.round); return },
-		func() (err error) { without, err = r.steps(ctx, func(int) error { return nil }); return },
-	}
-	for j := range runs {
-		if err := runs[(i+j)%2](); err != nil {
-			return with, without, err
-		}
-	}
-	return with, without, nil
+	err = inTurn(i, func() (err error) {
+		with, err = r.steps(ctx, r.round)
+		return err
+	}, func() (err error) {
+		without, err = r.steps(ctx, func(int) error { return nil })
+		return err
+	})
+	return with, without, err
 }
 
 // steps takes H steps, with what is to be done after each, waits for the folds that this began,
 // and returns the tokens/s.
 func (r *outerRig) steps(ctx context.Context, after func(step int) error) (float64, error) {
 	began, tokens := time.Now(), 0
-	for step := range int(r.g.Outer.H) {
+	for step := range r.g.Outer.H {
 		start := time.Now()
 		res, err := r.trainer.Step(ctx, outerRate)
 		if err != nil {
@@ -242,19 +231,13 @@ func (r *outerRig) steps(ctx context.Context, after func(step int) error) (float
 // round is the outer loop after a step: it adopts what was folded and publishes the fragments
 // whose turn it is. Each has one in H steps.
 func (r *outerRig) round(step int) error {
-	for {
-		select {
-		case done := <-r.folded:
-			if err := r.follow(done); err != nil {
-				return err
-			}
-			continue
-		default:
+	for len(r.folded) > 0 { // nobody else takes from it
+		if err := r.follow(<-r.folded); err != nil {
+			return err
 		}
-		break
 	}
 	for p := range r.plan {
-		if p*int(r.g.Outer.H)/len(r.plan) == step {
+		if p*r.g.Outer.H/len(r.plan) == step {
 			if err := r.publish(p); err != nil {
 				return err
 			}
@@ -272,11 +255,11 @@ func (r *outerRig) publish(p int) error {
 	}
 	r.draft.add(time.Since(began))
 	r.own[d.Seq] = d.Payload
-	set := []outer.Contribution{r.contribution(p, 0, d.Payload, d.Steps, d.Tokens)}
-	for i, payload := range r.peers[p] {
-		set = append(set, r.contribution(p, i+1, payload, d.Steps, d.Tokens))
-	}
 	prev := r.tips[p]
+	set := []outer.Contribution{contribution(r.g.Outer, p, prev, 0, d.Payload, d.Steps, d.Tokens)}
+	for i, payload := range r.peers[p] {
+		set = append(set, contribution(r.g.Outer, p, prev, i+1, payload, d.Steps, d.Tokens))
+	}
 	r.begun++
 	go func() {
 		r.folding <- struct{}{}
@@ -286,17 +269,6 @@ func (r *outerRig) publish(p int) error {
 		r.folded <- foldedRound{p, d.Seq, tip, time.Since(began), err}
 	}()
 	return nil
-}
-
-// contribution is a delta of an author to the open round of a fragment.
-func (r *outerRig) contribution(p, author int, payload []byte, steps uint32, tokens uint64) outer.Contribution {
-	prev := r.tips[p]
-	name := outer.Author(wire.Sum(binary.LittleEndian.AppendUint64(nil, uint64(author))))
-	id := outer.ID(wire.Sum(binary.LittleEndian.AppendUint32(name[:], prev.Round)))
-	return outer.Contribution{Payload: payload, Delta: outer.Delta{
-		ID: id, Author: name, Fragment: p, Round: prev.Round + 1, Base: prev.Round, Steps: steps, Tokens: tokens,
-		Precision: outer.PrecisionF32, Codec: r.g.Outer.Codec, Size: len(payload),
-	}}
 }
 
 // foldRound does what a node does for a round: peers' payloads are hashed and checked when they

@@ -106,6 +106,18 @@ func (m Meter) alternate(ctx context.Context, first, second func() error) (a, b,
 	return Summarize(each[0]), Summarize(each[1]), ratio, err
 }
 
+// inTurn makes both measurements of round i. Who begins changes with it: neither always has the
+// machine as the other left it.
+func inTurn(i int, first, second func() error) error {
+	if i%2 == 1 {
+		first, second = second, first
+	}
+	if err := first(); err != nil {
+		return err
+	}
+	return second()
+}
+
 // callsFor warms up and finds out how many calls of op make a part.
 func callsFor(op func() error) (calls int, err error) {
 	calls = 1

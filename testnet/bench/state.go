@@ -8,7 +8,6 @@ import (
 	"atoll/node"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 )
 
 // State is the memory that training takes for each parameter, found by allocating it.
@@ -36,7 +35,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 		g.Outer.Mu = usualMomentum
 	}
 	cfg := trainer.Config{Model: g.Model, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
-	data := corpus.New("noise", make([]byte, max(1<<16, 10*(g.Model.Context+1))))
+	data := trainer.Noise(g.Model.Context)
 	var (
 		built   *trainer.Builtin
 		learner *outer.Learner
@@ -60,13 +59,18 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 // learnerOf makes a learner at the genesis tips of a trainer's parameters.
 func learnerOf(built *trainer.Builtin, p outer.Params) *outer.Learner {
 	plan := outer.NewPlan(built.Slab().Views, p.Fragments)
+	return outer.NewLearner(p, plan, built.Params(), genesisTips(built.Params(), p, plan), nil)
+}
+
+// genesisTips are the tips of round 0 at some parameters.
+func genesisTips(params []float32, p outer.Params, plan outer.Plan) []*outer.Tip {
 	tips := make([]*outer.Tip, len(plan))
 	for i, f := range plan {
 		anchor := make([]float32, f.Len)
-		f.Gather(built.Params(), anchor)
+		f.Gather(params, anchor)
 		tips[i] = outer.Genesis(f, anchor, p)
 	}
-	return outer.NewLearner(p, plan, built.Params(), tips, nil)
+	return tips
 }
 
 // grown is by how many bytes the heap grows for what f leaves behind.
