@@ -27,7 +27,7 @@ type BenchCmd struct {
 	Outer BenchOuterCmd `cmd:"" help:"Training with the outer loop and without, in turn."`
 	Disk  BenchDiskCmd  `cmd:"" help:"Synced writes, and what keeping a delta costs."`
 	Link  BenchLinkCmd  `cmd:"" help:"Requests between two nodes on this machine."`
-	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these, for a short time each."`
+	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these but outer, for a short time each."`
 }
 
 // Help implements kong.HelpProvider.

@@ -7,7 +7,7 @@ import (
 )
 
 const benchAllHelp = `
-Measures products, steps of tiny and small, codecs, the fold, memory, the disk and the link, for a short time each; the other commands of atoll bench measure one of them for longer.
+Measures products, steps of tiny and small, codecs, the fold, memory, the disk and the link, for a short time each; the other commands of atoll bench measure one of them for longer, and atoll bench outer what the outer loop costs.
 
     atoll bench all
     atoll bench all --seconds 1 --json`

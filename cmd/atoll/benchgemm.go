@@ -40,11 +40,12 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	if c.Compare != "" && c.Compare != "none" && (c.Rounds < 1 || c.Rounds > maxRounds) {
+	compares := c.Compare == "openblas"
+	if compares && (c.Rounds < 1 || c.Rounds > maxRounds) {
 		return badUsage("--rounds is %d; use 1 to %d", c.Rounds, maxRounds)
 	}
 	for _, threads := range counts {
-		if c.Compare == "openblas" {
+		if compares {
 			err = r.compareGemms(ctx, bench.BLAS{Python: c.Python, Library: c.Library, Rounds: c.Rounds}, threads)
 		} else {
 			err = r.gemms(ctx, threads)
@@ -62,7 +63,7 @@ func (r *benchRun) compareGemms(ctx context.Context, b bench.BLAS, threads int) 
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %d rounds", threadsText(threads), b.Rounds)
+	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %s", threadsText(threads), plural(b.Rounds, "round", "rounds"))
 	header := []string{"M x K x N", "FORM", "ATOLL", "OPENBLAS", "RATIO", "MIN..MAX", "BEST"}
 	return show(r, title, header, results, func(c bench.GemmComparison) []string {
 		return []string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/testnet/bench"
 )
@@ -40,16 +41,8 @@ func (c *BenchOuterCmd) Run(ctx context.Context, out *console) error {
 }
 
 func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
-	for _, flag := range []struct {
-		name        string
-		value, most int
-	}{{"threads", c.Threads, maxDeltas}, {"batch", c.Batch, 1 << 20}, {"H", c.H, 1 << 20}, {"fragments", c.Fragments, 1 << 20}} {
-		if flag.value < 0 || flag.value > flag.most {
-			return badUsage("--%s is %d; use 1 to %d, or leave it out", flag.name, flag.value, flag.most)
-		}
-	}
-	if c.Deltas < 1 || c.Deltas > maxDeltas {
-		return badUsage("--deltas is %d; use 1 to %d", c.Deltas, maxDeltas)
+	if err := c.check(); err != nil {
+		return err
 	}
 	kind, err := codec.Parse(c.Codec)
 	if err != nil {
@@ -64,9 +57,26 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 	return r.outer(o)
 }
 
+// check refuses flags that no learner can have.
+func (c *BenchOuterCmd) check() error {
+	switch {
+	case c.Threads < 0:
+		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", c.Threads)
+	case c.Batch < 0 || c.Batch > maxBatch:
+		return badUsage("--batch is %d; use 1 to %d, or leave it out", c.Batch, maxBatch)
+	case c.H < 0 || c.H > outer.MaxH:
+		return badUsage("--H is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
+	case c.Fragments < 0:
+		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
+	case c.Deltas < 1 || c.Deltas > maxDeltas:
+		return badUsage("--deltas is %d; use 1 to %d", c.Deltas, maxDeltas)
+	}
+	return nil
+}
+
 func (r *benchRun) outer(o bench.Outer) error {
-	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %d %s deltas, %d fragments, every %d steps",
-		o.Model, threadsText(o.Threads), o.Batch, o.Deltas, o.Codec, o.Fragments, o.H)
+	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %s in %s, %s, every %s",
+		o.Model, threadsText(o.Threads), o.Batch, plural(o.Deltas, "delta", "deltas"), o.Codec, plural(o.Fragments, "fragment", "fragments"), plural(o.H, "step", "steps"))
 	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "BEST", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
 	return show(r, title, header, []bench.Outer{o}, func(o bench.Outer) []string {
 		return []string{
