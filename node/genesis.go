@@ -255,6 +255,11 @@ func (in Inner) Optim() trainer.OptimConfig {
 	}
 }
 
+// Schedule is the learning rate over the run.
+func (in Inner) Schedule() optimizer.Schedule {
+	return optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction}
+}
+
 // Encode returns the canonical bytes.
 func (g Genesis) Encode() []byte {
 	b, err := json.Marshal(g)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
 	"time"
@@ -22,15 +21,22 @@ func (n *node) lab() *status.Lab {
 
 // block cuts this node off from some peers, and from no others.
 func (n *node) block(peers []string) error {
-	ids := make([]wire.PeerID, len(peers))
-	for i, text := range peers {
-		b, err := hex.DecodeString(text)
-		if err != nil || len(b) != len(ids[i]) {
-			return fmt.Errorf("block: %q is no peer id; use the %d hex digits that status shows", clip(text), 2*len(ids[i]))
-		}
-		ids[i] = wire.PeerID(b)
+	ids, err := PeerIDs(peers)
+	if err != nil {
+		return fmt.Errorf("block: %w", err)
 	}
 	return n.host.Block(ids)
+}
+
+// PeerIDs reads peer ids as status shows them.
+func PeerIDs(texts []string) ([]wire.PeerID, error) {
+	ids := make([]wire.PeerID, len(texts))
+	for i, text := range texts {
+		if err := ids[i].UnmarshalText([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%q is no peer id; use the %d hex digits that status shows", clip(text), 2*len(ids[i]))
+		}
+	}
+	return ids, nil
 }
 
 // setPace changes the least time of an inner step.

@@ -10,7 +10,6 @@ import (
 	"atoll/gossip/hello"
 	"atoll/node/core"
 	"atoll/node/store"
-	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -121,10 +120,9 @@ func (n *node) resumeOptimizer() error {
 }
 
 func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
-	in := n.genesis.Inner
 	n.train = &training{
 		trainer: n.built, learner: l, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[learnerCommand](),
-		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
+		schedule: n.genesis.Inner.Schedule(),
 		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
 	}
 	for p, tip := range tips {

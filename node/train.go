@@ -65,6 +65,14 @@ func (t *training) since(at timestamp) time.Duration { return t.clock.awake() - 
 // the last fifty steps count.
 const lossDecay = 0.98
 
+// MeanLoss is the running mean of the loss after one more step; 0 is that of none.
+func MeanLoss(mean, loss float64) float64 {
+	if mean == 0 {
+		mean = loss
+	}
+	return lossDecay*mean + (1-lossDecay)*loss
+}
+
 // checkpointEvery is how often the inner optimizer's state goes to disk: what
 // is lost at a kill is momentum of a few seconds, never tokens.
 const checkpointEvery = 10 * time.Second
@@ -221,10 +229,7 @@ func (t *training) note(res trainer.StepResult, lr float64) {
 	t.steps++
 	t.tokens += uint64(res.Tokens)
 	t.rate = lr
-	if t.loss == 0 {
-		t.loss = res.Loss
-	}
-	t.loss = lossDecay*t.loss + (1-lossDecay)*res.Loss
+	t.loss = MeanLoss(t.loss, res.Loss)
 }
 
 // keepPace waits for what is left of the least time of a step, but does at once

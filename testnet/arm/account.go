@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"atoll/node"
 	"atoll/node/status"
 )
 
@@ -52,20 +53,13 @@ func (a *account) joined() {
 	}
 }
 
-// lossDecay is the weight of the past in the running mean of the loss: about the last
-// fifty steps count.
-const lossDecay = 0.98
-
 // stepped notes a step of the learner.
 func (a *account) stepped(tokens int, loss float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.steps++
 	a.tokens += uint64(tokens)
-	if a.loss == 0 {
-		a.loss = loss
-	}
-	a.loss = lossDecay*a.loss + (1-lossDecay)*loss
+	a.loss = node.MeanLoss(a.loss, loss)
 }
 
 // contributed notes that tokens of this member's are in the new state.

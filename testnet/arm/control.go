@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"atoll/gossip/wire"
 )
@@ -76,24 +77,10 @@ type View struct {
 }
 
 // place is a member's place in the ring, -1 if it has none.
-func (v View) place(id wire.PeerID) int {
-	for i, m := range v.Members {
-		if m == id {
-			return i
-		}
-	}
-	return -1
-}
+func (v View) place(id wire.PeerID) int { return slices.Index(v.Members, id) }
 
 // lacks says whether a member needs the state.
-func (v View) lacks(id wire.PeerID) bool {
-	for _, m := range v.Lacking {
-		if m == id {
-			return true
-		}
-	}
-	return false
-}
+func (v View) lacks(id wire.PeerID) bool { return slices.Contains(v.Lacking, id) }
 
 // maxCount bounds numbers of views, rounds and tokens, so that sums of them fit.
 const maxCount = math.MaxInt64 / 4

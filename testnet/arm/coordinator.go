@@ -104,12 +104,6 @@ func (c *Coordinator) Views() uint64 {
 	return c.desk.registry.View().Number
 }
 
-// Traffic is how many bytes the coordinator has sent and received.
-func (c *Coordinator) Traffic() (sent, received uint64) {
-	s := c.host.Stats()
-	return s.Sent, s.Received
-}
-
 // Close ends the coordinator.
 func (c *Coordinator) Close() error {
 	close(c.desk.done)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -191,11 +192,24 @@ func encodeState(inner []byte, vectors ...[]float32) []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, size), uint64(len(inner)))
 	b = append(b, inner...)
 	for _, v := range vectors {
-		for _, x := range v {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		}
+		b = appendFloats(b, v)
 	}
 	return b
+}
+
+// appendFloats writes values little-endian, readFloats reads as many as it has room for.
+func appendFloats(b []byte, values []float32) []byte {
+	b = slices.Grow(b, 4*len(values))
+	for _, x := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+func readFloats(values []float32, b []byte) {
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
 }
 
 // decodeState returns the inner optimizer's state and vectors of these lengths.
@@ -210,8 +224,8 @@ func decodeState(b []byte, lengths ...int) (inner []byte, vectors [][]float32, e
 	inner, b = b[8:len(b)-rest], b[len(b)-rest:]
 	for _, n := range lengths {
 		v := make([]float32, n)
+		readFloats(v, b)
 		for i := range v {
-			v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 			if x := float64(v[i]); math.IsNaN(x) || math.IsInf(x, 0) {
 				return nil, nil, fmt.Errorf("state: value %d is %v", i, x)
 			}

@@ -3,6 +3,7 @@ package arm
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -60,10 +61,9 @@ func newCommon(g node.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *accoun
 	if err != nil {
 		return common{}, err
 	}
-	in := g.Inner
 	c := common{
 		builtin: b, genesis: g, pace: pace, account: a, log: log, ends: buckets(b.Slab().Views), inner: len(state),
-		schedule: optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction},
+		schedule: g.Inner.Schedule(),
 	}
 	if n := len(c.ends) + 1; n > maxBuckets {
 		return c, fmt.Errorf("the model has %d buckets: at most %d", n, maxBuckets)
@@ -87,7 +87,7 @@ func (c *common) note(res trainer.StepResult, took time.Duration) error {
 	c.account.stepped(res.Tokens, res.Loss)
 	err := c.log.Append(store.Step{
 		Number: uint64(c.builtin.Steps()), Tokens: uint64(res.Tokens), EndMs: time.Now().UnixMilli(),
-		Micros: uint32(min(took.Microseconds(), 1<<32-1)),
+		Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
 	})
 	if err != nil {
 		return fmt.Errorf("step log: %w", err)

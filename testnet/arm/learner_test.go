@@ -319,8 +319,8 @@ func TestRunInOneProcess(t *testing.T) {
 				t.Errorf("%s: %d tokens in the step log of a member, %d in the model, %v", arm, sum.Tokens, want, err)
 			}
 		}
-		if sent, received := coordinator.Traffic(); sent == 0 || received == 0 {
-			t.Errorf("%s: the coordinator sent %d bytes, received %d", arm, sent, received)
+		if s := coordinator.host.Stats(); s.Sent == 0 || s.Received == 0 {
+			t.Errorf("%s: the coordinator sent %d bytes, received %d", arm, s.Sent, s.Received)
 		}
 		if err := coordinator.Close(); err != nil {
 			t.Error(err)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -186,13 +184,9 @@ func (p *process) learner() (Learner, error) {
 
 // block cuts this member off from some others.
 func (p *process) block(peers []string) error {
-	var ids []wire.PeerID
-	for _, text := range peers {
-		var id wire.PeerID
-		if err := id.UnmarshalText([]byte(text)); err != nil {
-			return fmt.Errorf("block: %w", err)
-		}
-		ids = append(ids, id)
+	ids, err := node.PeerIDs(peers)
+	if err != nil {
+		return fmt.Errorf("block: %w", err)
 	}
 	return p.host.Block(ids)
 }
@@ -214,21 +208,13 @@ func (p *process) conclude() error {
 	if _, final := p.member.state(); !final {
 		return nil
 	}
-	b := modelBytes(p.builtin.Params())
+	b := appendFloats(nil, p.builtin.Params())
 	sum := sha256.Sum256(b)
 	p.digest = hex.EncodeToString(sum[:])
 	if err := os.WriteFile(filepath.Join(p.cfg.Dir, ModelFile), b, 0o644); err != nil {
 		return fmt.Errorf("write model: %w", err)
 	}
 	return nil
-}
-
-func modelBytes(values []float32) []byte {
-	b := make([]byte, 0, 4*len(values))
-	for _, x := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	return b
 }
 
 // ReadModel reads the model that a member has left in its folder.
@@ -240,9 +226,7 @@ func ReadModel(dir string, into *tensor.Slab) error {
 	if len(b) != 4*len(into.Data) {
 		return fmt.Errorf("model in %s has %d bytes: %d are %d parameters", dir, len(b), 4*len(into.Data), len(into.Data))
 	}
-	for i := range into.Data {
-		into.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
+	readFloats(into.Data, b)
 	return nil
 }
 
