@@ -55,16 +55,18 @@ func (w *world) armArguments(m *member) []string {
 
 // armAccount is where the work of the members went.
 type armAccount struct {
-	trained, folded []uint64 // by member
-	steps           uint64   // of every member, in the model
-	tokens          uint64   // in the model
+	ids             []wire.PeerID // of the members
+	trained, folded []uint64      // by member
+	steps           uint64        // of every member, in the model
+	tokens          uint64        // in the model
 }
 
 func (a armAccount) lost(i int) uint64 { return a.trained[i] - min(a.trained[i], a.folded[i]) }
 
 // armAccount adds up the history of views. All members of a view contribute equally.
 func (w *world) armAccount(history []arm.Span) (armAccount, error) {
-	a := armAccount{trained: make([]uint64, len(w.members)), folded: make([]uint64, len(w.members))}
+	n := len(w.members)
+	a := armAccount{ids: make([]wire.PeerID, n), trained: make([]uint64, n), folded: make([]uint64, n)}
 	perStep := uint64(w.genesis.Batch * w.genesis.Model.Context)
 	for i, m := range w.members {
 		key, _, err := store.LoadKey(m.dir)
@@ -75,9 +77,9 @@ func (w *world) armAccount(history []arm.Span) (armAccount, error) {
 		if err != nil {
 			return a, fmt.Errorf("account of %s: %w", m.name(), err)
 		}
-		a.trained[i] = sum.Tokens
+		a.ids[i], a.trained[i] = wire.PeerIDOf(key), sum.Tokens
 		for _, s := range history {
-			if slices.Contains(s.Members, wire.PeerIDOf(key)) {
+			if slices.Contains(s.Members, a.ids[i]) {
 				a.folded[i] += (s.Last.Tokens - s.First.Tokens) / uint64(len(s.Members))
 			}
 		}
@@ -109,9 +111,7 @@ func (w *world) armReport(ctx context.Context) (Report, error) {
 		return float64(a.folded[i]) / float64(max(a.trained[i], 1))
 	})
 	w.fillTraffic(&r)
-	if r.NodesReport, err = w.armRows(a); err != nil {
-		return Report{}, err
-	}
+	r.NodesReport = w.armRows(a)
 	if err := w.fillArmModel(ctx, &r, survivors); err != nil {
 		return Report{}, err
 	}
@@ -133,14 +133,9 @@ func (w *world) fillArm(r *Report, a armAccount) {
 	}
 }
 
-func (w *world) armRows(a armAccount) (rows []NodeReport, err error) {
+func (w *world) armRows(a armAccount) (rows []NodeReport) {
 	for i, m := range w.members {
-		key, _, err := store.LoadKey(m.dir)
-		if err != nil {
-			return nil, fmt.Errorf("report of %s: %w", m.name(), err)
-		}
-		id := wire.PeerIDOf(key)
-		row := NodeReport{Name: m.name(), ID: hex.EncodeToString(id[:]), Role: "learner"}
+		row := NodeReport{Name: m.name(), ID: hex.EncodeToString(a.ids[i][:]), Role: "learner"}
 		row.Tokens, row.TokensFolded, row.TokensLost = a.trained[i], a.folded[i], a.lost(i)
 		if a.tokens > 0 {
 			row.Share = float64(a.folded[i]) / float64(a.tokens)
@@ -148,7 +143,7 @@ func (w *world) armRows(a armAccount) (rows []NodeReport, err error) {
 		m.describe(&row)
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows
 }
 
 // fillArmModel compares the models that the members left, bit by bit, and evaluates the
@@ -228,7 +223,6 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	if r.Arm == Atoll || r.Arm == "" {
 		return json.Marshal(plain(r))
 	}
-	type absent *struct{} // nil: a field of this name and not of the report's
 	return json.Marshal(struct {
 		plain
 		TokensReturned    absent   `json:"tokens_returned,omitempty"`
@@ -246,11 +240,14 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	}{plain: plain(r), NodesReport: armRowsOf(r.NodesReport)})
 }
 
+// absent is nil: it stands for a field of an embedded struct, which is left out then.
+type absent *struct{}
+
 // armRow is a row of a report without what only deltas have.
 type armRow struct {
 	NodeReport
-	TokensReturned  *struct{} `json:"tokens_returned,omitempty"`
-	TokensDiscarded *struct{} `json:"tokens_discarded,omitempty"`
+	TokensReturned  absent `json:"tokens_returned,omitempty"`
+	TokensDiscarded absent `json:"tokens_discarded,omitempty"`
 }
 
 func armRowsOf(rows []NodeReport) (out []armRow) {

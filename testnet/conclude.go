@@ -119,7 +119,7 @@ func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
 	})
 }
 
-// goodputOf is goodput where useful says which part of a node's steps is in the model.
+// goodputOf is goodput where share says which part of a node's steps is in the model.
 func (w *world) goodputOf(end time.Time, share func(node int) float64) (planned, up *float64) {
 	var useful, all, alive float64
 	for i, m := range w.members {

@@ -54,7 +54,7 @@ type Config struct {
 // Atoll is the arm that is no reference: nodes without a leader.
 const Atoll = "atoll"
 
-// Arms are all ways in which nodes train together.
+// arms are all ways in which nodes train together.
 var arms = []string{Atoll, arm.DP, arm.DiLoCo, arm.Local}
 
 // Defaults of a world.
