@@ -137,11 +137,8 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 		return outer.Params{}, fmt.Errorf("codec: %w", err)
 	}
 	p := outer.Defaults(fragments, tokens, sim.Start)
-	p.H, p.HMin = s.H, s.HMin
-	if s.HMin == 0 {
-		p.HMin = max(1, s.H/4)
-	}
-	p.MaxSteps = max(p.MaxSteps, uint32(max(s.H, 0)))
+	p.SetH(s.H)
+	p.HMin = cmp.Or(s.HMin, p.HMin)
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.Codec, p.Overwrite = kind, s.Overwrite

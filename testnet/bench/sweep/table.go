@@ -100,7 +100,7 @@ func (f Filter) Match(s Setting) bool {
 	return true
 }
 
-// Select are the groups that pass and have trials or failures.
+// Select are the groups that pass.
 func (f Filter) Select(groups []*Group) []*Group {
 	return slices.DeleteFunc(slices.Clone(groups), func(g *Group) bool { return !f.Match(g.Setting) })
 }
@@ -149,7 +149,11 @@ func Table(shown, all []*Group, ref Filter, same []string) string {
 		for _, name := range vary {
 			cells = append(cells, g.Setting.shown(name))
 		}
-		row(&b, append(cells, g.cells(Best(all, ref, same, g.Setting), ref != nil)...))
+		var best *Group
+		if ref != nil {
+			best = Best(all, ref, same, g.Setting)
+		}
+		row(&b, append(cells, g.cells(best)...))
 	}
 	return b.String()
 }
@@ -158,8 +162,8 @@ func row(b *strings.Builder, cells []string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// cells are the figures of a row.
-func (g *Group) cells(ref *Group, compare bool) []string {
+// cells are the figures of a row, and the difference to ref unless that is nil.
+func (g *Group) cells(ref *Group) []string {
 	n := fmt.Sprint(len(g.Trials))
 	if g.Failed > 0 {
 		n += fmt.Sprintf(", %d failed", g.Failed)
@@ -173,18 +177,18 @@ func (g *Group) cells(ref *Group, compare bool) []string {
 		mark = fmt.Sprintf(" (%+.1f %% tokens)", 100*over)
 	}
 	return []string{
-		n, fmt.Sprintf("%.4f%s", q.Mean, mark), fmt.Sprintf("%.4f", q.SD), difference(g, ref, compare),
+		n, fmt.Sprintf("%.4f%s", q.Mean, mark), fmt.Sprintf("%.4f", q.SD), difference(g, ref),
 		fmt.Sprintf("%.1f", g.mean(payload)), fmt.Sprintf("%.0f", g.mean(func(t Trial) float64 { return float64(t.Rounds) })),
 		fmt.Sprintf("%.2f", g.mean(func(t Trial) float64 { return t.Stale })),
 	}
 }
 
 // difference is that of the seeds that both groups have, with its interval.
-func difference(g, ref *Group, compare bool) string {
-	if !compare || ref == nil {
+func difference(g, ref *Group) string {
+	switch ref {
+	case nil:
 		return "-"
-	}
-	if g == ref {
+	case g:
 		return "reference"
 	}
 	d := Paired(g.bySeed(), ref.bySeed())

@@ -19,9 +19,9 @@ const usage = `usage, from the top of the repository:
   go run ./testnet/bench/sweep/cli table [--where NAME=VALUE,...] [--ref NAME=VALUE,...] [--same NAME,...] TRIALS.jsonl...
       one row for each setting: mean, standard deviation, and the difference to the best
       setting that --ref selects among those with equal values of --same
-  go run ./testnet/bench/sweep/cli curves [--where ...] [--by NAME,...] --out PLOT.svg TRIALS.jsonl...
+  go run ./testnet/bench/sweep/cli curves [--where ...] [--by NAME,...] [--title TEXT] --out PLOT.svg TRIALS.jsonl...
       bits per byte against tokens; --by names what distinguishes a line, --title what stands above
-  go run ./testnet/bench/sweep/cli frontier [--where ...] [--by NAME,...] --out PLOT.svg TRIALS.jsonl...
+  go run ./testnet/bench/sweep/cli frontier [--where ...] [--by NAME,...] [--title TEXT] --out PLOT.svg TRIALS.jsonl...
       bits per byte against bytes per token
 `
 
@@ -94,13 +94,13 @@ func play(args []string, _ io.Writer) error {
 
 // shown is what the flags that all views have in common select.
 type shown struct {
-	flags          *flag.FlagSet
-	where, by, out *string
+	flags *flag.FlagSet
+	where *string
 }
 
 func newShown(verb string) shown {
 	f := newFlags(verb)
-	return shown{f, f.String("where", "", "which settings"), f.String("by", "arm", "what names a line"), f.String("out", "", "SVG file")}
+	return shown{f, f.String("where", "", "which settings")}
 }
 
 // groups reads the files of trials, and selects.
@@ -158,21 +158,23 @@ func frontier(args []string, _ io.Writer) error { return draw("frontier", sweep.
 
 func draw(verb string, plot func([]*sweep.Group, []string) sweep.Plot, args []string) error {
 	s := newShown(verb)
+	byText := s.flags.String("by", "arm", "what names a line")
+	out := s.flags.String("out", "", "SVG file")
 	title := s.flags.String("title", "", "what stands above")
 	selected, _, err := s.groups(args)
 	if err != nil {
 		return err
 	}
-	by, err := sweep.ParseNames(*s.by)
+	by, err := sweep.ParseNames(*byText)
 	if err != nil {
 		return err
 	}
-	if *s.out == "" {
+	if *out == "" {
 		return fmt.Errorf("%s needs --out: %w", verb, errUsage)
 	}
 	p := plot(selected, by)
 	if *title != "" {
 		p.Title = *title
 	}
-	return os.WriteFile(*s.out, []byte(p.SVG()), 0o644)
+	return os.WriteFile(*out, []byte(p.SVG()), 0o644)
 }
