@@ -31,7 +31,7 @@ type quant struct {
 	tables map[string]operand.Mem
 }
 
-// table returns words in read-only memory.
+// words32 returns words in read-only memory.
 func (s quant) words32(name string, words ...int32) operand.Mem {
 	if m, ok := s.tables[name]; ok {
 		return m
@@ -168,8 +168,8 @@ func (s quant) emitPack8() {
 	s.finish()
 }
 
-// zeroBytes says which of the bytes at base have no bit of mask set: the result is 0 if none.
-// It looks at size bytes and adds to the findings of before.
+// anyZero looks for bytes among the size ones at base that have no bit of one of the masks set:
+// the result is 0 if there is none.
 func (s quant) anyZero(base reg.GPVirtual, size int, masks ...reg.VecVirtual) reg.GPVirtual {
 	found, zero := s.GP64(), s.vec()
 	s.XORQ(found, found)
