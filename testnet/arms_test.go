@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/optimizer/outer"
 	"atoll/testnet/arm"
 )
 
@@ -126,6 +127,12 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 	c.Eta, c.Mu = 0, 0
 	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 1 || g.Outer.Mu != 0 {
 		t.Errorf("without: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
+	}
+	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeRDA, 2000: outer.MergeRDA} {
+		c.H = h
+		if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.H != h || g.Outer.HMin != h/4 || g.Outer.Merge != merge {
+			t.Errorf("H = %d: %d, at least %d, %s, %v", h, g.Outer.H, g.Outer.HMin, g.Outer.Merge, err)
+		}
 	}
 }
 

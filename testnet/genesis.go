@@ -46,7 +46,7 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	o := &g.Outer
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
-	o.H, o.HMin = c.H, max(1, c.H/4)
+	o.SetH(c.H)
 	o.Eta, o.Mu = orDefault(c.Eta, o.Eta), orDefault(c.Mu, o.Mu)
 	if c.Window > 0 {
 		o.WindowUnion = uint32(c.Window)
