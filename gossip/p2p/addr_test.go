@@ -158,6 +158,11 @@ func TestProfilesStart(t *testing.T) {
 		if n := len(h.Addrs()); n < 2 {
 			t.Errorf("%s: addresses %v", profile, h.Addrs())
 		}
+		for _, a := range h.Addrs() {
+			if strings.HasPrefix(a, "/p2p-circuit") {
+				t.Errorf("%s: %s names no relay", profile, a)
+			}
+		}
 		closeHost(t, h)
 	}
 }

@@ -141,6 +141,9 @@ func (h *Host) Addrs() []string {
 	}
 	addrs := make([]string, 0, len(all))
 	for _, a := range all {
+		if first, _ := ma.SplitFirst(a); first != nil && first.Protocol().Code == ma.P_CIRCUIT {
+			continue // the listener for what relays bring: it names none
+		}
 		addrs = append(addrs, a.String()+"/p2p/"+h.host.ID().String())
 	}
 	return addrs
