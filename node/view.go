@@ -2,7 +2,9 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/gossip"
@@ -207,7 +209,11 @@ func (v *view) tick(n *node, now core.Time) {
 	}
 	if n.machine.Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
 		v.aloneSaid = true
-		v.event(n, "alone", "", fmt.Sprintf("no peer of the link answers, training alone and dialling on: %v", v.dials))
+		text := "no peer of the link answers, training alone and dialling on"
+		if len(v.dials) > 0 {
+			text += ": " + strings.Join(slices.Sorted(maps.Values(v.dials)), "; ")
+		}
+		v.event(n, "alone", "", text)
 	}
 	v.evaluate(n)
 }

@@ -93,7 +93,7 @@ func plan(cfg node.Config) string {
 	case n == 0 && cfg.Genesis != nil:
 		return "as its first node"
 	case n == 0:
-		return "from its folder, with no peer to dial"
+		return "from its folder, with the peers that it remembers"
 	default:
 		return "dialling " + plural(n, "address", "addresses")
 	}
