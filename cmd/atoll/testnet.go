@@ -23,11 +23,11 @@ type TestnetCmd struct {
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
 	Timeout   time.Duration `help:"Kill everything and exit with 4 then." default:"30m"`
-	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
+	H         int           `name:"h" help:"Inner steps of a round, and the merge that goes with them. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	LR        float64       `name:"lr" help:"Peak learning rate. Default: as the model suggests." placeholder:"RATE"`
+	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
 	Eta       float64       `help:"Outer learning rate. Default: 1." placeholder:"RATE"`
 	Mu        float64       `help:"Outer Nesterov momentum. Default: none." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
