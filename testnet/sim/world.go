@@ -134,7 +134,10 @@ func (w *World) Err() error { return w.err }
 // RunFor lets time pass, until something breaks.
 func (w *World) RunFor(ms Time) {
 	end := w.now + ms
-	for w.err == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= end {
+	for w.err == nil {
+		if at, any := w.queue.next(); !any || at > end {
+			break
+		}
 		e := w.queue.pop()
 		w.lookUpTo(e.at)
 		w.now = e.at
