@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -61,19 +62,22 @@ func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 		return c.playScript(out)
 	}
 	for i := range max(c.Seeds, 1) {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return errUnfinished
 		}
 		s, err := c.scenario(c.Seed + uint64(i))
 		if err != nil {
 			return badUsage("%v", err)
 		}
-		if err := c.play(s, out); err != nil {
+		if err := c.play(ctx, s, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errUnfinished ends worlds that somebody interrupts.
+var errUnfinished = errors.New("interrupted: a world that is not at its end has no result; the same command plays the same history")
 
 // scenario is what the flags describe.
 func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
@@ -99,12 +103,18 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
 	faults, err := sim.ParseFaults(c.Faults)
+	if err == nil {
+		err = sim.CheckTargets(c.Nodes, faults)
+	}
 	return sim.Small(c.Nodes, c.Rounds, faults, seed), err
 }
 
-func (c *SimProtocolCmd) play(s sim.Scenario, out *console) error {
+func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
 	began := time.Now()
-	r, err := sim.Run(s)
+	r, err := sim.RunContext(ctx, s)
+	if ctx.Err() != nil {
+		return errUnfinished
+	}
 	if err != nil {
 		return badUsage("%v", err)
 	}
