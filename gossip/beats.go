@@ -18,7 +18,16 @@ type beats struct {
 	agreed      bool // as of the last tick, see agree
 	agreedSince Time
 	agreedChain wire.Digest
+
+	digests []byte          // reused by digestsAt
+	sums    map[string]sums // what hashing them came to, of late
 }
+
+// sums are the chain and the state digest over all fragments.
+type sums struct{ chain, state wire.Digest }
+
+// maxSums bounds how many are remembered: beats of one moment name few rounds.
+const maxSums = 64
 
 func (b *beats) tick() {
 	if b.self.State != 0 && (b.said == nil || b.now >= b.next) {
@@ -86,22 +95,43 @@ func lagged(closed []uint32, lag uint8) []uint32 {
 // as the node is behind or took tips that are newer. The state is zero if a
 // state digest is not known.
 func (b *beats) digestsAt(rounds []uint32) (chain, state wire.Digest, ok bool) {
-	chains := make([]byte, 0, len(rounds)*len(chain))
-	states := make([]byte, 0, len(rounds)*len(state))
+	d := b.digests[:0]
 	for f, r := range rounds {
 		c, known := b.chain.ChainDigest(f, r)
 		if !known {
 			return wire.Digest{}, wire.Digest{}, false
 		}
-		chains = append(chains, c[:]...)
-		if h, known := b.chain.StateDigest(f, r); known {
-			states = append(states, h[:]...)
+		d = append(d, c[:]...)
+	}
+	chains := len(d)
+	for f, r := range rounds {
+		h, known := b.chain.StateDigest(f, r)
+		if !known {
+			d = d[:chains]
+			break
 		}
+		d = append(d, h[:]...)
 	}
-	if len(states) == len(chains) {
-		state = wire.Sum(states)
+	b.digests = d
+	s := b.sum(d, chains)
+	return s.chain, s.state, true
+}
+
+// sum hashes chain digests, and the state digests that follow them if all are known.
+// Most beats name the rounds that others named a moment ago.
+func (b *beats) sum(digests []byte, chains int) sums {
+	if s, known := b.sums[string(digests)]; known {
+		return s
 	}
-	return wire.Sum(chains), state, true
+	s := sums{chain: wire.Sum(digests[:chains])}
+	if len(digests) > chains {
+		s.state = wire.Sum(digests[chains:])
+	}
+	if b.sums == nil || len(b.sums) >= maxSums {
+		b.sums = map[string]sums{}
+	}
+	b.sums[string(digests)] = s
+	return s
 }
 
 // receive keeps a verified beat, which nobody changes, and compares it. It returns the author's

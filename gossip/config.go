@@ -42,7 +42,7 @@ type Config struct {
 	// simulator, in which thousands of nodes check the same bytes, remembers
 	// what these came to.
 	VerifyHeader func(wire.SignedHeader) error
-	OpenRecord   func(hello.Signed) (hello.Record, error)
+	OpenRecord   func(hello.Signed) (*hello.Record, error)
 }
 
 // Validate reports the first field that makes no sense, by name.
@@ -86,9 +86,15 @@ func (c Config) withDefaults() Config {
 		c.VerifyHeader = func(h wire.SignedHeader) error { return h.Verify(c.Run) }
 	}
 	if c.OpenRecord == nil {
-		c.OpenRecord = hello.Signed.Open
+		c.OpenRecord = openRecord
 	}
 	return c
+}
+
+// openRecord is Signed.Open.
+func openRecord(s hello.Signed) (*hello.Record, error) {
+	record, err := s.Open()
+	return &record, err
 }
 
 func (c Config) trusts(id wire.PeerID) bool { return slices.Contains(c.Trusted, id) }

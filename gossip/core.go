@@ -104,7 +104,7 @@ func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec 
 			p.askedRoster = false
 			c.roster.ask(p)
 		}
-		p.keep(signed, rec)
+		p.keep(signed, &rec)
 	}
 }
 

@@ -8,34 +8,35 @@ import (
 )
 
 // peer is what this node knows of another one, connected or only heard of.
+//
+// What a beat touches comes first: a large run is a beat of everybody, all the time.
 type peer struct {
 	id        wire.PeerID
 	connected bool
-	signed    hello.Signed // newest capability record
-	record    hello.Record // signed, opened; Seq and Addrs are zero if unknown
-	session   hello.Session
-
 	everHeard bool
-	heard     Time // last sign of life
-	silent    bool // heard nothing for silentBeats periods; set by watch
-	beat      *wire.Beat
-	beatAt    Time   // when beat arrived
-	reached   uint64 // most folded tokens that a beat of any of its processes showed
-	refused   string // why it was marked, "" if it was not
-	faults    int    // breaches of the protocol since it was last dropped
+	silent    bool       // heard nothing for silentBeats periods; set by watch
+	heard     Time       // last sign of life
+	beat      *wire.Beat // the newest
+	beatAt    Time       // when beat arrived
+	reached   uint64     // most folded tokens that a beat of any of its processes showed
 
 	// beats: consecutive unequal ones, and whether a state mismatch was told.
 	unequal      int
 	stateDiffers bool
 	same         bool     // its last beat showed the chain of this node
-	apart        int      // consecutive beats that did not
+	asked        bool     // watchdog: for something but genesis, so it runs
+	unheard      bool     // watchdog: connected and without a beat, see below
+	apart        int      // consecutive beats that did not show the chain of this node
 	equal        []uint32 // rounds, by fragment, of the last one that did
+	refused      string   // why it was marked, "" if it was not
+	faults       int      // breaches of the protocol since it was last dropped
+
+	signed hello.Signed  // newest capability record
+	record *hello.Record // signed, opened, never changed; noRecord if unknown
 
 	// watchdog: connected, or first known to run, since, without a beat; not before,
 	// and the last pause.
 	started          int64 // of the process that shook hands, unix ms
-	asked            bool  // for something but genesis: it runs
-	unheard          bool
 	unheardFrom      Time
 	reconnectAfter   Time
 	reconnectPauseMs int64
@@ -70,6 +71,9 @@ type peer struct {
 	spent         int // repairs in a row after which nothing more is to be had of it
 }
 
+// noRecord is that of a peer of whom none is known.
+var noRecord = &hello.Record{}
+
 // quota counts what a peer asks for, a span of time after the other.
 type quota struct {
 	from Time
@@ -99,7 +103,7 @@ func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
 func byPeerID(p *peer, id wire.PeerID) int { return p.id.Compare(id) }
 
 func (t *peers) add(id wire.PeerID) *peer {
-	p := &peer{id: id, rate: firstRate}
+	p := &peer{id: id, rate: firstRate, record: noRecord}
 	i, _ := slices.BinarySearchFunc(t.list, id, byPeerID)
 	t.list = slices.Insert(t.list, i, p)
 	t.byID[id] = p

@@ -36,12 +36,12 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 		r.event(EventJoined, id, "connected")
 	}
 	r.peers.link(p, true)
-	p.session, p.dial = sess, dialling{}
+	p.dial = dialling{}
 	p.askedRoster = p.askedRoster && rec.StartedMs == p.record.StartedMs
 	if sess.BytesPerSecond > 0 {
 		p.rate = max(p.rate, sess.BytesPerSecond/1000)
 	}
-	p.keep(s, rec)
+	p.keep(s, &rec)
 	r.hear(p)
 	r.awaitBeat(p, rec.StartedMs)
 	r.ask(p)
@@ -55,7 +55,7 @@ func (r *roster) down(id wire.PeerID) {
 }
 
 // keep takes a record unless a newer one is known.
-func (p *peer) keep(s hello.Signed, rec hello.Record) {
+func (p *peer) keep(s hello.Signed, rec *hello.Record) {
 	if len(p.signed.Bytes) == 0 || rec.Seq > p.record.Seq {
 		p.signed, p.record = s, rec
 	}

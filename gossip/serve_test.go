@@ -313,7 +313,7 @@ func TestNewerRecordIsFetched(t *testing.T) {
 func TestDiallingBacksOff(t *testing.T) {
 	a := newAlone()
 	p := a.core.ensure(wire.PeerID{5}, false)
-	p.keep(hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: []string{"a", "b"}})
+	p.keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: []string{"a", "b"}})
 	var at []Time
 	for a.now = 0; a.now < 200_000; a.now += 1000 {
 		a.core.Tick(a.now)

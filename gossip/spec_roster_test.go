@@ -188,7 +188,7 @@ func specRosterNewest(t *testing.T, _ *spectest.Spec) {
 func (a *alone) hasAddrs(ids []byte, addrs ...string) {
 	for _, id := range ids {
 		p := a.core.ensure(wire.PeerID{id}, false)
-		p.keep(hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: addrs})
+		p.keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: addrs})
 		for i := range p.record.Addrs {
 			p.record.Addrs[i] = fmt.Sprint(id, p.record.Addrs[i])
 		}

@@ -48,7 +48,7 @@ func (c *Core) Peers() []PeerView {
 	views := make([]PeerView, 0, len(c.peers.list))
 	for _, p := range c.peers.list {
 		v := PeerView{
-			ID: p.id, Connected: p.connected, Record: p.record, Beat: p.beat, LastBeat: p.beatAt,
+			ID: p.id, Connected: p.connected, Record: *p.record, Beat: p.beat, LastBeat: p.beatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Silent: p.silent,
 			Repairing: c.repair.find(p) != nil, BytesPerSecond: p.rate * 1000, Refused: p.refused,
 		}
@@ -61,14 +61,22 @@ func (c *Core) Peers() []PeerView {
 }
 
 // Beats calls f with the newest beat of each peer that is not silent, in order of
-// id. It is what the outer side looks at several times a second, so nothing is
+// id, and when it came. It is what the outer side looks at several times a second, so nothing is
 // copied; f must not change the beat.
-func (c *Core) Beats(f func(id wire.PeerID, b *wire.Beat)) {
+func (c *Core) Beats(f func(id wire.PeerID, b *wire.Beat, at Time)) {
 	for _, p := range c.peers.list {
 		if p.beat != nil && !p.silent {
-			f(p.id, p.beat)
+			f(p.id, p.beat, p.beatAt)
 		}
 	}
+}
+
+// BeatOf is the newest beat of a peer, nil if none came. It must not be changed.
+func (c *Core) BeatOf(id wire.PeerID) *wire.Beat {
+	if p := c.peers.find(id); p != nil {
+		return p.beat
+	}
+	return nil
 }
 
 // Closed reports whether more than half of the live peers with standing say that they

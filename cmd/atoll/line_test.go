@@ -55,7 +55,7 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
 		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
 		{"join --dir absent --shape loss=1%", 2, "", "--shape: link"},
-		{"sim protocol --seeds 0", 2, "", "--seeds is 0"},
+		{"sim protocol --seeds=-1", 2, "", "--seeds is -1"},
 		{"sim protocol --nodes=-1", 2, "", "--nodes is -1"},
 		{"sim protocol --nodes 3 --rounds 0", 2, "", "--rounds is 0; use 1 or more\nRun `atoll sim protocol --help`"},
 		{"sim protocol --faults x", 2, "", "--faults needs --nodes"},

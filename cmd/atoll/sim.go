@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -63,29 +64,32 @@ func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	for i := range c.Seeds {
-		if err := ctx.Err(); err != nil {
-			return err
+	for i := range max(c.Seeds, 1) {
+		if ctx.Err() != nil {
+			return errUnfinished
 		}
 		s, err := c.scenario(c.Seed + uint64(i))
 		if err != nil {
 			return err
 		}
-		if err := c.play(s, out); err != nil {
+		if err := c.play(ctx, s, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// errUnfinished ends worlds that somebody interrupts.
+var errUnfinished = errors.New("interrupted: a world that is not at its end has no result; the same command plays the same history")
+
 // check refuses flags that describe no world.
 func (c *SimProtocolCmd) check() error {
 	switch {
-	case c.Seeds < 1:
+	case c.Seeds < 0:
 		return badUsage("--seeds is %d; use 1 or more", c.Seeds)
 	case c.Nodes < 0:
 		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
-	case c.Rounds < 1:
+	case c.Nodes > 0 && c.Rounds < 1:
 		return badUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}
 	return nil
@@ -118,15 +122,21 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
 	faults, err := sim.ParseFaults(c.Faults)
+	if err == nil {
+		err = sim.CheckTargets(c.Nodes, faults)
+	}
 	if err != nil {
 		return sim.Scenario{}, badUsage("--faults: %v", err)
 	}
 	return sim.Small(c.Nodes, c.Rounds, faults, seed), nil
 }
 
-func (c *SimProtocolCmd) play(s sim.Scenario, out *console) error {
+func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
 	began := time.Now()
-	r, err := sim.Run(s)
+	r, err := sim.RunContext(ctx, s)
+	if ctx.Err() != nil {
+		return errUnfinished
+	}
 	if err != nil {
 		return badUsage("%v", err)
 	}

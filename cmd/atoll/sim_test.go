@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,6 +66,18 @@ func TestSimResultAsJSON(t *testing.T) {
 	for _, name := range []string{"seed", "rounds", "wall_s", "history_digest", "state_digest", "counts"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("no %s in %s", name, b)
+		}
+	}
+}
+
+// An interrupt ends a world at once, and is not taken for a broken promise.
+func TestSimIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []SimProtocolCmd{{Seed: 1, Seeds: 2}, {Seed: 1, Nodes: 3, Rounds: 5}} {
+		if err := c.Run(ctx, nil); !errors.Is(err, errUnfinished) {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

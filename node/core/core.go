@@ -208,9 +208,6 @@ func (m *Machine) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, r
 
 // Received takes an opened and verified gossip message.
 func (m *Machine) Received(now Time, from wire.PeerID, msg wire.Message) {
-	if msg.Beat != nil {
-		m.heard.beat(now, msg.Beat.Author)
-	}
 	m.gossip.Received(gossip.Time(now), from, msg)
 	m.pump(now)
 }

@@ -44,7 +44,7 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 	}
 	if _, known := m.headers[id]; !known {
 		m.headers[id] = sh
-		m.heard.delta(sh.Header)
+		m.heard.delta(sh.Header, m.gossip.BeatOf(sh.Header.Author))
 	}
 }
 

@@ -7,21 +7,27 @@ import "atoll/gossip/wire"
 const maxHeard = 4096
 
 // heard is what was heard of authors: deltas since their last beats, and whether
-// their word counts. Each of the three is of at most maxHeard authors.
+// their word counts. Each of the two is of at most maxHeard authors.
 type heard struct {
 	fragments int
 	authors   map[wire.PeerID]heardAuthor
-	beaten    int // authors of whom a beat came
-	since     int // of whom a delta came since
+	counted   int // authors whose deltas are counted
 	believed  int
 }
 
 // heardAuthor is what was heard of one author.
 type heardAuthor struct {
-	beaten   bool
-	at       Time     // of the last beat
-	since    []uint64 // tokens by fragment in deltas since then; nil = none came
-	believed bool     // a delta came since peers were last doubted
+	after    *wire.Beat // the newest when deltas were last counted
+	tokens   []uint64   // by fragment, in deltas that came after it; nil = none
+	believed bool       // a delta came since peers were last doubted
+}
+
+// since are the tokens by fragment in the deltas that came after a beat.
+func (x heardAuthor) since(b *wire.Beat) []uint64 {
+	if x.after != b {
+		return nil
+	}
+	return x.tokens
 }
 
 func newHeard(fragments int) heard {
@@ -32,22 +38,11 @@ func (h *heard) of(a wire.PeerID) heardAuthor { return h.authors[a] }
 
 // set keeps what is worth keeping.
 func (h *heard) set(a wire.PeerID, x heardAuthor) {
-	if x.beaten || x.believed || x.since != nil {
+	if x.believed || x.tokens != nil {
 		h.authors[a] = x
 	} else {
 		delete(h.authors, a)
 	}
-}
-
-func (h *heard) beat(now Time, a wire.PeerID) {
-	x := h.authors[a]
-	if x.beaten || h.beaten < maxHeard {
-		h.beaten += one(!x.beaten)
-		x.beaten, x.at = true, now
-	}
-	h.since -= one(x.since != nil)
-	x.since = nil
-	h.set(a, x)
 }
 
 func (h *heard) believe(a wire.PeerID) {
@@ -71,17 +66,31 @@ func (h *heard) doubt() {
 	}
 }
 
-func (h *heard) delta(d wire.Header) {
+// delta counts the tokens of a delta that came after its author's beat. A beat of
+// which none came says nothing that they would have to be taken from.
+func (h *heard) delta(d wire.Header, after *wire.Beat) {
+	if after == nil {
+		return
+	}
 	x := h.authors[d.Author]
-	if x.since == nil {
-		if h.since >= maxHeard {
-			return
+	if x.since(after) == nil {
+		if x.tokens == nil && h.counted >= maxHeard {
+			h.forget()
 		}
-		h.since++
-		x.since = make([]uint64, h.fragments)
+		h.counted += one(x.tokens == nil)
+		x.after, x.tokens = after, make([]uint64, h.fragments)
 		h.set(d.Author, x)
 	}
-	x.since[d.Fragment] += d.Tokens
+	x.tokens[d.Fragment] += d.Tokens
+}
+
+// forget counts anew: claims are too high by what is forgotten until the next beats.
+func (h *heard) forget() {
+	h.counted = 0
+	for a, x := range h.authors {
+		x.after, x.tokens = nil, nil
+		h.set(a, x)
+	}
 }
 
 // one counts what holds.

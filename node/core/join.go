@@ -201,14 +201,16 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 // that know only each other begin the run from genesis.
 func (m *Machine) donorInSight() bool {
 	seen := false
-	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat) { seen = seen || b.State != wire.Joining })
+	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State != wire.Joining })
 	return seen
 }
 
 // holderInSight says whether some live peer has folded anything.
 func (m *Machine) holderInSight() bool {
 	seen := false
-	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat) { seen = seen || b.State != wire.Joining && b.Folded > 0 })
+	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		seen = seen || b.State != wire.Joining && b.Folded > 0
+	})
 	return seen
 }
 

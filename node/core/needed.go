@@ -52,9 +52,9 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 // are in no delta yet.
 func (m *Machine) claims(now Time) []uint64 {
 	claims := make([]uint64, m.rounds.Fragments())
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
-			m.addClaims(claims, h, b, now)
+			m.addClaims(claims, h, b, now-Time(at))
 		}
 	})
 	return claims
@@ -87,17 +87,18 @@ func (m *Machine) mostClaimed() uint64 {
 // addClaims adds, per fragment, an estimate of the tokens of a live learner that
 // are in no delta yet: what its last beat said, plus the steps since at the speed
 // it said, minus the deltas heard since. It never counts for more than one delta
-// can carry.
-func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, now Time) {
+// can carry. The beat is of this age, in ms.
+func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, age Time) {
 	most := m.mostClaimed()
 	var stepped uint64
 	if b.State == wire.Training {
-		stepped = uint64(min(b.TokensPerSecond*float64(now-h.at)/1000, float64(most)))
+		stepped = uint64(min(b.TokensPerSecond*float64(age)/1000, float64(most)))
 	}
+	since := h.since(b)
 	for p := range min(len(claims), len(b.Unpublished)) {
 		u := min(b.Unpublished[p], most) + stepped
-		if h.since != nil {
-			u -= min(u, h.since[p])
+		if since != nil {
+			u -= min(u, since[p])
 		}
 		claims[p] += min(u, most, m.cfg.Params.Budget)
 	}

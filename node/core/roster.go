@@ -36,7 +36,7 @@ func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 // idleLearners are the live ones that have stopped: all they had is published.
 func (m *Machine) idleLearners() []outer.Author {
 	var idle []outer.Author
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat) {
+	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if b.State == wire.Stopped {
 			idle = append(idle, outer.Author(id))
 		}

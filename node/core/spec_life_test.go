@@ -199,7 +199,7 @@ func specHolder(t *testing.T, s *spectest.Spec) {
 	n := w.add(nodeConfig{})
 	w.runUntil("a donor is in sight", 10_000, func() bool {
 		seen := false
-		n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat) { seen = true })
+		n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
 		return seen
 	})
 	w.nodes[0].crash()
@@ -294,7 +294,7 @@ func specHeadersOfRound(t *testing.T, _ *spectest.Spec) {
 
 // stateAt is what a node's peer last heard of it.
 func (n *node) stateAt(p *node) (state wire.State) {
-	p.machine.Gossip().Beats(func(id wire.PeerID, b *wire.Beat) {
+	p.machine.Gossip().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if id == n.id {
 			state = b.State
 		}

@@ -19,6 +19,7 @@ import (
 type disk struct {
 	deltas   map[wire.Digest]*file
 	own      []ownRecord
+	left     []ownRecord // off that list since the start: adoptions on their way may need them
 	marks    []uint32
 	bases    []map[uint32]*outer.Tip // as in memory
 	written  []map[uint32]bool       // which of them are on disk
@@ -145,9 +146,11 @@ func (d *disk) drop(id wire.Digest) {
 
 // ownPayload reads an own delta back for the learner: the newest of that seq.
 func (d *disk) ownPayload(seq uint64) ([]byte, error) {
-	for _, o := range slices.Backward(d.own) {
-		if o.seq == seq {
-			return d.deltas[o.id].bytes, nil
+	for _, list := range [][]ownRecord{d.own, d.left} {
+		for _, o := range slices.Backward(list) {
+			if f := d.deltas[o.id]; f != nil && o.seq == seq {
+				return f.bytes, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("own delta %d is not on disk", seq)
@@ -249,10 +252,21 @@ func (d *disk) install(tips []*outer.Tip, history [][]outer.Link, forget [][]wir
 		d.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 		d.written[p] = map[uint32]bool{tip.Round: true}
 		clear(d.missed[p])
-		d.own = slices.DeleteFunc(d.own, func(o ownRecord) bool { return slices.Contains(forget[p], o.id) })
+		d.forgetOwn(forget[p])
 	}
 	d.commit()
 	return true
+}
+
+// forgetOwn takes own deltas off the list that a restart reads.
+func (d *disk) forgetOwn(ids []wire.Digest) {
+	d.own = slices.DeleteFunc(d.own, func(o ownRecord) bool {
+		forget := slices.Contains(ids, o.id)
+		if forget {
+			d.left = append(d.left, o)
+		}
+		return forget
+	})
 }
 
 // LastRound, Rounds and Header make a disk a core.Ledger.
@@ -311,7 +325,7 @@ func (d *disk) crash() {
 	for _, undo := range slices.Backward(d.undo) {
 		undo()
 	}
-	d.undo = nil
+	d.undo, d.left = nil, nil
 	for p := range d.bases {
 		maps.DeleteFunc(d.bases[p], func(r uint32, _ *outer.Tip) bool { return !d.written[p][r] })
 		clear(d.missed[p])

@@ -52,6 +52,21 @@ func TestDiskOwnDeltaIsDurable(t *testing.T) {
 	}
 }
 
+// Off the list an own delta is not found by a restart, but is still read by adoptions
+// that are on their way to the learner.
+func TestDiskForgottenOwnDelta(t *testing.T) {
+	d := newDisk(1)
+	d.putOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7})
+	d.forgetOwn([]wire.Digest{{2}})
+	if b, err := d.ownPayload(7); err != nil || string(b) != "b" || len(d.ownRecords()) != 0 {
+		t.Errorf("own %q, %v, %d records", b, err, len(d.ownRecords()))
+	}
+	d.crash()
+	if b, err := d.ownPayload(7); err == nil {
+		t.Errorf("a later process reads %q", b)
+	}
+}
+
 // A power cut damages some files that were never synced, and no own delta.
 func TestDiskPowerCut(t *testing.T) {
 	d := newDisk(1)

@@ -92,7 +92,7 @@ func (w *World) Anchors() []float32 {
 
 // checkBudget: every fragment reached the budget. Beyond it is at most what the
 // last two rounds hold: each learner's round, and what it had at hand when it was
-// parted, paused or out of disk.
+// parted, paused, out of disk, or without its disk.
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)
 	last := 2 * len(w.nodes) * w.s.Params.H
@@ -107,13 +107,20 @@ func (w *World) checkBudget() {
 
 // atHand are steps that learners may make while they do not hear of each other:
 // those of the links' latency, and in a world with faults those of the time until
-// silence is noticed.
-func (w *World) atHand() int {
+// silence is noticed. One whose disk was lost trains on while it may not sign, and then
+// publishes what one delta may carry.
+func (w *World) atHand() (steps int) {
 	per := w.s.Link.LatencyMs + w.s.Link.JitterMs
 	if len(w.s.Faults) > 0 {
 		per += noticeMs + w.s.Params.GraceMaxMs
 	}
-	return len(w.nodes) * int(per/w.s.StepMs+1)
+	for _, n := range w.nodes {
+		steps += int(per/w.s.StepMs + 1)
+		if n.wiped {
+			steps += int(w.s.Params.MaxSteps)
+		}
+	}
+	return steps
 }
 
 // checkAgreement: after the faults one chain came within so many rounds.

@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"context"
+
+	"fmt"
+)
 
 // Counts are totals over a world.
 type Counts struct {
@@ -40,15 +44,22 @@ type Result struct {
 
 // Run plays a scenario to its end. The error of the result is a broken promise;
 // the error returned is a scenario that cannot be.
-func Run(s Scenario) (Result, error) {
+func Run(s Scenario) (Result, error) { return RunContext(context.Background(), s) }
+
+// RunContext is Run that ends early, with the context's error, when ctx is done.
+func RunContext(ctx context.Context, s Scenario) (Result, error) {
 	w, err := New(s)
 	if err != nil {
 		return Result{}, err
 	}
+	w.ctx = ctx
 	if s.Rounds > 0 {
 		w.runRounds(s.Rounds)
 	} else {
 		w.Finish()
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
 	}
 	return w.Result(), nil
 }

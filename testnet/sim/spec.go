@@ -8,6 +8,26 @@ import (
 	"time"
 )
 
+// spoken are the kinds that can be written as VERB [NODE] @TIME.
+var spoken = slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return k == Weather || k == Upgrade })
+
+// CheckTargets names the first fault that befalls a node which a world of so many
+// founders never has: its joiners are numbered on from there.
+func CheckTargets(founders int, faults []Fault) error {
+	nodes := founders
+	for _, f := range faults {
+		if f.Kind == Join {
+			nodes++
+		}
+	}
+	for _, f := range faults {
+		if last := max(f.Node, slices.Max(append(f.Others, 0))); last >= nodes {
+			return fmt.Errorf("fault %s: there is no node %d; use 0 to %d", f.Kind, last, nodes-1)
+		}
+	}
+	return nil
+}
+
 // ParseFaults reads faults as people write them, with commas between:
 //
 //	crash 1 @2s, restart 1 @4s, partition 0+1 @3s, heal @6s, cut 0>1+2 @1s,
@@ -31,8 +51,8 @@ func ParseFaults(text string) ([]Fault, error) {
 
 func parseFault(words []string) (Fault, error) {
 	f := Fault{Kind: Kind(words[0]), At: -1}
-	if !slices.Contains(Kinds, f.Kind) || f.Kind == Weather || f.Kind == Upgrade {
-		return f, fmt.Errorf("there is no verb %q; use one of %v", words[0], Kinds)
+	if !slices.Contains(spoken, f.Kind) {
+		return f, fmt.Errorf("there is no verb %q; use one of %v", words[0], spoken)
 	}
 	targets := ""
 	for _, word := range words[1:] {

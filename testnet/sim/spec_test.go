@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 )
@@ -29,5 +31,38 @@ func TestParseFaultsRefuses(t *testing.T) {
 		if got, err := ParseFaults(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}
+	}
+}
+
+// A fault that befalls a node which the world never has is a slip of whoever wrote it.
+func TestCheckTargets(t *testing.T) {
+	for text, want := range map[string]string{
+		"crash 3 @2s":                 "",
+		"join @1s, crash 4 @2s":       "",
+		"heal @2s":                    "",
+		"crash 4 @2s":                 "fault crash: there is no node 4; use 0 to 3",
+		"join @1s, partition 0+5 @2s": "fault partition: there is no node 5; use 0 to 4",
+		"cut 0>7 @2s":                 "fault cut: there is no node 7; use 0 to 3",
+	} {
+		faults, err := ParseFaults(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := CheckTargets(4, faults); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Who interrupts a world gets no result of half of it.
+func TestRunIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r, err := RunContext(ctx, Explore(1)); !errors.Is(err, context.Canceled) || r.Rounds != 0 {
+		t.Errorf("%v and %d rounds", err, r.Rounds)
 	}
 }

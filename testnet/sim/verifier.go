@@ -14,7 +14,7 @@ type verifier struct {
 }
 
 type opened struct {
-	record hello.Record
+	record *hello.Record
 	err    error
 }
 
@@ -51,14 +51,15 @@ func (v *verifier) header(run wire.RunID, h wire.SignedHeader) error {
 	return err
 }
 
-func (v *verifier) open(s hello.Signed) (hello.Record, error) {
+func (v *verifier) open(s hello.Signed) (*hello.Record, error) {
 	key := string(s.Encode())
 	o, known := v.records[key]
 	if !known {
 		if len(v.records) >= maxVerified {
 			clear(v.records)
 		}
-		o.record, o.err = s.Open()
+		record, err := s.Open()
+		o = opened{&record, err}
 		v.records[key] = o
 	}
 	return o.record, o.err

@@ -14,12 +14,19 @@ type message struct {
 	size  int
 	open  wire.Message
 	delta wire.Digest // the id, if it is a header
-	heard []bool      // by node
-	due   []Time      // lean: when the earliest copy on its way arrives, 0 = none
+	born  Time
+	nodes []int32 // by node: copies, or when the earliest on its way arrives, see met
 }
 
+// What is known of a message and a node, if not the time after the message's birth
+// at which, in a lean world, its earliest copy arrives: nothing, or that it has it.
+const (
+	nothing = 0
+	has     = -1
+)
+
 func (w *World) newMessage(b []byte, open func(wire.RunID, []byte) (wire.Message, error)) *message {
-	m := &message{key: keyOf(b), size: len(b), heard: make([]bool, len(w.nodes))}
+	m := &message{key: keyOf(b), size: len(b), born: w.now, nodes: make([]int32, len(w.nodes))}
 	var err error
 	if m.open, err = open(w.run, b); err != nil {
 		w.broken("sim", "an honest node published a bad message: %v", err)
@@ -27,27 +34,21 @@ func (w *World) newMessage(b []byte, open func(wire.RunID, []byte) (wire.Message
 	if m.open.Header != nil {
 		m.delta = m.open.Header.Header.ID(w.run)
 	}
-	if w.s.Lean {
-		m.due = make([]Time, len(w.nodes))
-	}
 	return m
 }
 
 // met notes that a node has the message, and reports whether it had it before.
 func (m *message) met(index int) (again bool) {
 	m.grow(index)
-	again = m.heard[index]
-	m.heard[index] = true
+	again = m.nodes[index] == has
+	m.nodes[index] = has
 	return again
 }
 
 // grow makes room for a node that joined meanwhile.
 func (m *message) grow(index int) {
-	for len(m.heard) <= index {
-		m.heard = append(m.heard, false)
-		if m.due != nil {
-			m.due = append(m.due, 0)
-		}
+	for len(m.nodes) <= index {
+		m.nodes = append(m.nodes, nothing)
 	}
 }
 
@@ -85,10 +86,11 @@ func (n *Node) send(p *Node, m *message) {
 	at := n.departs(m.size) + w.delay()
 	if w.s.Lean {
 		m.grow(p.index)
-		if m.heard[p.index] || m.due[p.index] != 0 && m.due[p.index] <= at {
+		due, earliest := int32(at-m.born), m.nodes[p.index]
+		if earliest == has || earliest != nothing && earliest <= due {
 			return
 		}
-		m.due[p.index] = at
+		m.nodes[p.index] = due
 	}
 	n.BytesOut += int64(m.size)
 	if w.blocked(n, p) || w.link.Loss > 0 && w.rng.Float64() < w.link.Loss {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 // worlds share nothing, so many may run side by side.
 type World struct {
 	s        Scenario
+	ctx      context.Context
 	rng      *rand.Rand // of the wires and of damage
 	now      Time
 	queue    queue
@@ -44,7 +46,8 @@ func New(s Scenario) (*World, error) {
 		return nil, err
 	}
 	w := &World{
-		s: s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
+		ctx: context.Background(),
+		s:   s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
 	}
@@ -134,7 +137,10 @@ func (w *World) Err() error { return w.err }
 // RunFor lets time pass, until something breaks.
 func (w *World) RunFor(ms Time) {
 	end := w.now + ms
-	for w.err == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= end {
+	for w.err == nil {
+		if at, any := w.queue.next(); !any || at > end {
+			break
+		}
 		e := w.queue.pop()
 		w.lookUpTo(e.at)
 		w.now = e.at
@@ -143,12 +149,12 @@ func (w *World) RunFor(ms Time) {
 	w.now = end
 }
 
-// RunUntil runs until cond holds; it reports false if something broke or the
-// time is over before.
+// RunUntil runs until cond holds; it reports false if something broke, the time is
+// over or somebody interrupts before.
 func (w *World) RunUntil(limit Time, cond func() bool) bool {
 	const look = 50 // ms between two looks
 	for w.err == nil && !cond() {
-		if w.now >= limit {
+		if w.now >= limit || w.ctx.Err() != nil {
 			return false
 		}
 		w.RunFor(look)
