@@ -30,7 +30,7 @@ const stuckAfter = 16
 // learners, and then nobody could ring for a round that all have signed, ever. Deltas of
 // these rounds that come after all are late, and folded.
 func (m *Rounds) unstick(now Time, f *fragment) {
-	groups := max(1, (len(m.live)+m.p.Answerers-1)/m.p.Answerers)
+	groups := max(1, (len(m.seats)+m.p.Answerers-1)/m.p.Answerers)
 	if !m.learner || m.hold || f.bell != 0 || f.closed >= f.mark || f.opened < stuckAfter*m.p.H*groups {
 		return
 	}

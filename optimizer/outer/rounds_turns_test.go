@@ -47,3 +47,39 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// Who is called follows from who trains, whichever node draws: also one that has
+// stopped itself.
+func TestTurnsOfThoseThatTrain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, c := rapid.IntRange(6, 40).Draw(t, "live"), rapid.IntRange(1, 5).Draw(t, "C")
+		var live, idle []Author
+		for i := range n {
+			live = append(live, Author{byte(i + 1)})
+			if rapid.Bool().Draw(t, "stopped") {
+				idle = append(idle, live[i])
+			}
+		}
+		trains := slices.DeleteFunc(slices.Clone(live), func(a Author) bool { return slices.Contains(idle, a) })
+		f := &fragment{}
+		for round := uint32(1); round <= 20; round++ {
+			var first []Author
+			for i, self := range live {
+				m := &Rounds{p: Params{Answerers: c, H: 8}, self: self}
+				m.SetLive(live)
+				m.SetIdle(idle)
+				f.called = called{}
+				got := slices.Clone(m.answerers(f, round))
+				if i == 0 {
+					first = got
+				}
+				if !slices.Equal(got, first) {
+					t.Fatalf("round %d: author %d calls %v, author %d %v", round, self[0], got, live[0][0], first)
+				}
+			}
+			if len(first) != min(c, len(trains)) || slices.ContainsFunc(first, func(a Author) bool { return !slices.Contains(trains, a) }) {
+				t.Fatalf("round %d calls %v, and %v train", round, first, trains)
+			}
+		}
+	})
+}

@@ -270,6 +270,10 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 	for i := range byte(9) {
 		live = append(live, outer.Author{i + 1})
 	}
+	var stopped []outer.Author // they are among the others by name
+	for i := range byte(30) {
+		stopped = append(stopped, outer.Author{1 + i/6, 1 + i})
+	}
 	byName := slices.Concat(live[1:], live[:1]) // self is the last
 	groups := map[int]int{}
 	for round := uint32(1); round <= 20; round++ {
@@ -280,7 +284,8 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 
 		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
-		r.m.SetLive(live)
+		r.m.SetLive(slices.Concat(live, stopped))
+		r.m.SetIdle(stopped)
 		r.m.Stepped(r.now, 1)
 		if r.take(1, round); (r.drafts > 0) != (group == 0) {
 			t.Errorf("round %d: %d drafts, of group %d by the text", round, r.drafts, group)
@@ -288,7 +293,8 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 
 		r = newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
 		r.closeTo(round - 1)
-		r.m.SetLive(live)
+		r.m.SetLive(slices.Concat(live, stopped))
+		r.m.SetIdle(stopped)
 		for steps := 1; r.drafts == 0; steps++ {
 			r.m.Stepped(r.now, 1)
 			if r.carry(); (r.drafts > 0) != (steps == 10*(1+group)) {
