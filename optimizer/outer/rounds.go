@@ -59,6 +59,7 @@ type fragment struct {
 	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
+	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
 	drafting bool   // a draft was asked for and is not yet durable
 	draftAt  Time   // no draft before: one could not be made durable
 	mark     uint32 // highest round ever signed
@@ -242,6 +243,7 @@ func (m *Rounds) advance(now Time, f *fragment) {
 	for m.mayClose(now, f) {
 		m.close(now, f)
 	}
+	m.unstickAtRest(now, f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
 }

@@ -17,7 +17,7 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
-		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": specStuck,
+		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 	})
 }
 
@@ -368,6 +368,37 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 		if n := r.m.Drafted(0); r.drafts == 0 || n != 10 {
 			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
 		}
+	}
+}
+
+// specStuckAtRest has such a learner step no more.
+func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
+	stuck := func() *rounds {
+		r := newRounds(t, func(p *outer.Params) { p.H, p.WindowAccept, p.WindowUnion = 5, 3, 64 })
+		r.closeTo(4)
+		r.m.RaiseMark(0, 9)
+		r.m.SetLive([]outer.Author{self, {1}})
+		return r
+	}
+	r := stuck()
+	r.m.Stepped(r.now, 1)
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d while it trains", r.m.Closed(0))
+	}
+	r.m.SetFlush(r.now, true)
+	if r.pass(r.p.GraceMaxMs - 1); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d before GraceMaxMs is over", r.m.Closed(0))
+	}
+	if r.pass(1); r.m.Closed(0) != 7 {
+		t.Errorf("closed %d, want as many more as gossip brings: 3", r.m.Closed(0))
+	}
+	if r.pass(r.p.GraceMaxMs); r.m.Closed(0) != 9 || r.drafts == 0 || r.m.Drafted(0) != 10 {
+		t.Errorf("closed %d, signed 9; %d drafts", r.m.Closed(0), r.drafts)
+	}
+	r = stuck()
+	r.m.SetFlush(r.now, true)
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d, with nothing to publish", r.m.Closed(0))
 	}
 }
 
