@@ -52,6 +52,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		return nil, err
 	}
 	g.Outer.SetH(choice.H)
+	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
 	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, choice.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
@@ -61,12 +62,12 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 // checkLinks refuses flags that contradict each other.
 func (c *NewCmd) checkLinks() error {
 	switch {
+	case c.Learners < 1:
+		return badUsage("--learners is %d; use 1 or more", c.Learners)
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
 		return badUsage("--bandwidth chooses H and the fragments; leave --H and --fragments out, or --bandwidth")
-	case c.Learners < 1:
-		return badUsage("--learners is %d; use 1 or more", c.Learners)
 	case c.Step < 0:
 		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}

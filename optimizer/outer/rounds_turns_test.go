@@ -83,3 +83,31 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 		}
 	})
 }
+
+// A learner of a run that was made for so many is called before its delta is full, as
+// rounds of H steps follow each other.
+func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Defaults(1, 1, 0)
+		p.Answerers = rapid.IntRange(1, 64).Draw(t, "C")
+		p.SetH(rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"))
+		n := rapid.IntRange(1, 4096).Draw(t, "live")
+		p.SetLearners(n)
+		m := NewRounds(p, Author{}, true, []*Tip{{}})
+		live := make([]Author, n)
+		for i := range live {
+			live[i] = Author{byte(i >> 8), byte(i)}
+		}
+		m.SetLive(live)
+		self, last := live[rapid.IntRange(0, n-1).Draw(t, "author")], uint32(0)
+		first := rapid.Uint32Range(0, 1<<20).Draw(t, "round")
+		for round := uint32(1); round <= 2*uint32(longestTurn*n/p.Answerers+2); round++ {
+			if steps := (round - last) * uint32(p.H); steps > p.MaxSteps {
+				t.Fatalf("a delta of author %d would have %d steps, and %d have room", self[:2], steps, p.MaxSteps)
+			}
+			if m.mayAnswer(m.frags[0], self, first+round) {
+				last = round
+			}
+		}
+	})
+}

@@ -18,6 +18,7 @@ func TestSpecRounds(t *testing.T) {
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
 		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
+		"R-17": specFull,
 	})
 }
 
@@ -399,6 +400,25 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 	r.m.SetFlush(r.now, true)
 	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
 		t.Errorf("closed %d, with nothing to publish", r.m.Closed(0))
+	}
+}
+
+// specFull has a learner that is seldom called make as many steps as a delta may have.
+func specFull(t *testing.T, _ *spectest.Spec) {
+	drafts := map[int]int{} // by steps
+	for round := uint32(1); round <= 20; round++ {
+		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
+		r.closeTo(round - 1)
+		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}})
+		steps := 0
+		for ; r.drafts == 0 && steps < 50; steps++ {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		drafts[steps]++
+	}
+	if drafts[20] == 0 || drafts[30] < drafts[20] || drafts[20]+drafts[30] != 20 {
+		t.Errorf("drafts after so many steps: %v; the learner called first makes 20, others 30", drafts)
 	}
 }
 
