@@ -1,6 +1,7 @@
 package core
 
 import (
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 )
@@ -32,7 +33,6 @@ func (m *Machine) askMarks() {
 	}
 	m.marks.asking = true
 	m.rounds.Hold(true)
-	m.gossip.AskOwn(0)
 }
 
 // tickMarks gives up asking where nobody can answer: peers that begin the run
@@ -43,15 +43,24 @@ func (m *Machine) tickMarks(now Time) {
 	}
 	if m.marks.since == 0 {
 		m.marks.since = now
+		m.gossip.AskOwn(gossip.Time(now), m.foundsNow())
 	}
-	wait := m.cfg.AloneMs
-	if !m.cfg.Alone && m.gossip.Known() == 0 {
-		wait = keyOnlyMs
+	wait := int64(keyOnlyMs)
+	if m.foundsNow() {
+		wait = m.cfg.AloneMs
 	}
 	waited := now - m.marks.since
 	if waited >= wait && !m.donorInSight() && !m.gossip.AwaitsOwn() || waited >= keyOnlyMs {
 		m.marksKnown()
 	}
+}
+
+// foundsNow says that this node was started to begin the run: its link names nobody,
+// and the run is young. Then nobody need know of deltas of this key. A founder that
+// comes back to a run which went on without it, or one whose link names peers, was
+// there before, or those it named were: who was not can tell it nothing.
+func (m *Machine) foundsNow() bool {
+	return m.cfg.Alone && m.marks.since-m.cfg.Params.CreatedMs < keyOnlyMs
 }
 
 func (m *Machine) marksKnown() {

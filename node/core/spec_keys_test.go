@@ -74,10 +74,11 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 		says   wire.State // a peer; 0 for none
 		waits  bool
 	}{
-		"no link, nobody":       {false, 0, false},
-		"a link, nobody":        {true, 0, true},
-		"a link, one who joins": {true, wire.Joining, false},
-		"one who trains":        {true, wire.Training, true},
+		"no link, nobody":        {false, 0, false},
+		"a link, nobody":         {true, 0, true},
+		"a link, one who joins":  {true, wire.Joining, true},
+		"no link, one who joins": {false, wire.Joining, false},
+		"one who trains":         {true, wire.Training, true},
 	} {
 		w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
 		n := w.add(nodeConfig{alone: true})
@@ -98,6 +99,24 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 		}
 		if took := w.now - began; n.known == c.waits || n.known && (took < aloneMs || took > aloneMs+200) {
 			t.Errorf("%s: signs %v after %d ms", name, n.known, took)
+		}
+	}
+}
+
+// specBegins has a node without a link, a peer beside it that knows nothing of the run.
+func specBegins(t *testing.T, s *spectest.Spec) {
+	key := s.Number(t, "life", "key")
+	for age, begins := range map[int64]bool{key - 10_000: true, key + 10_000: false} {
+		w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
+		w.now += age
+		n := w.add(nodeConfig{alone: true, keyOnly: true})
+		began := w.now
+		for !n.known && w.now < began+2*aloneMs {
+			n.says(9, wire.Beat{State: wire.Joining})
+			w.runFor(100)
+		}
+		if n.known != begins {
+			t.Errorf("%d ms after the run was made it signs %v", age, n.known)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestSpecLife(t *testing.T) {
 		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specKeyUnknown, "L-16": specMark, "L-17": specTakenBack, "L-18": specSetDigest, "L-19": specHeadersOfRound, "L-20": specLeaves,
 		"L-21": specStays, "L-22": specStepsOnly, "L-23": specDealt, "L-24": specClaims, "L-25": specWord, "L-26": specDoubt, "L-27": specStopped,
 		"L-28": specOver, "L-29": specNotBeaten, "L-30": specLingers, "L-31": specMiscalculated,
-		"L-32": specFarewell, "L-33": specLacks, "L-34": specShares,
+		"L-32": specFarewell, "L-33": specLacks, "L-34": specShares, "L-35": specBegins,
 	})
 }
 
