@@ -72,7 +72,7 @@ func (r *repair) judge(s *session) decision {
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
 	case take > 0:
-		return decision{giveTips, "this node cannot refold the fork, and has more tokens folded than the peer, which can"}
+		return decision{giveTips, "this node cannot refold the fork, and does not lose to the peer, which can"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
 	case at[before] == 0 && give > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
