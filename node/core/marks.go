@@ -41,10 +41,7 @@ func (m *Machine) tickMarks(now Time) {
 	if !m.marks.asking {
 		return
 	}
-	if m.marks.since == 0 {
-		m.marks.since = now
-		m.gossip.AskOwn(gossip.Time(now), m.foundsNow())
-	}
+	m.beginMarks(now)
 	wait := int64(keyOnlyMs)
 	if m.foundsNow() {
 		wait = m.cfg.AloneMs
@@ -54,6 +51,18 @@ func (m *Machine) tickMarks(now Time) {
 		m.marksKnown()
 	}
 }
+
+// beginMarks notes when this process began, and asks.
+func (m *Machine) beginMarks(now Time) {
+	if m.marks.asking && m.marks.since == 0 {
+		m.marks.since = now
+		m.gossip.AskOwn(gossip.Time(now), m.foundsNow())
+	}
+}
+
+// comesBack says that this node took part in the run, as far as it can tell, and has
+// nothing of it. What it would make of genesis, whoever has more would undo.
+func (m *Machine) comesBack() bool { return m.marks.asking && !m.foundsNow() && !m.join.restored }
 
 // foundsNow says that this node was started to begin the run: its link names nobody,
 // and the run is young. Then nobody need know of deltas of this key. A founder that
