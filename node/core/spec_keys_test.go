@@ -103,6 +103,58 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// both are two tests of one clause.
+func both(a, b spectest.Clause) spectest.Clause {
+	return func(t *testing.T, s *spectest.Spec) { a(t, s); b(t, s) }
+}
+
+// comesBack has nodes with their keys and nothing else be ready when they have waited
+// for somebody who has more for the time that a key waits.
+func comesBack(t *testing.T, s *spectest.Spec, w *world, nodes ...nodeConfig) {
+	t.Helper()
+	began, key := w.now, s.Number(t, "life", "key")
+	var back []*node
+	for _, c := range nodes {
+		back = append(back, w.add(c))
+	}
+	for _, n := range back {
+		w.readyAfter(n, 2*key)
+		if took := w.now - began; took < key || took > key+20*beat || n.installs > 0 {
+			t.Errorf("ready after %d ms, with %d installs", took, n.installs)
+		}
+	}
+}
+
+// specFounderBack has a founder come back to a run that began long ago: alone it waits,
+// with others it takes what they have.
+func specFounderBack(t *testing.T, s *spectest.Spec) {
+	old := func() *world {
+		w := newWorld(t, 2, worldConfig{params: budgetOf(3000)})
+		w.now += s.Number(t, "life", "key") + 10_000
+		return w
+	}
+	founder := nodeConfig{alone: true, keyOnly: true}
+	comesBack(t, s, old(), founder)
+	w := old()
+	w.found(2)
+	w.runFor(3000)
+	n := newNode(w, 20, founder)
+	w.nodes = append(w.nodes, n)
+	n.boot(nil)
+	w.connectAll()
+	if took := w.readyAfter(n, 60_000); took > 20*beat || n.installs != 1 {
+		t.Errorf("ready after %d ms beside others, with %d installs", took, n.installs)
+	}
+}
+
+func specNobodyBack(t *testing.T, s *spectest.Spec) {
+	comesBack(t, s, newWorld(t, 3, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true})
+}
+
+func specAllBack(t *testing.T, s *spectest.Spec) {
+	comesBack(t, s, newWorld(t, 10, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true}, nodeConfig{keyOnly: true})
+}
+
 // specBegins has a node without a link, a peer beside it that knows nothing of the run.
 func specBegins(t *testing.T, s *spectest.Spec) {
 	key := s.Number(t, "life", "key")
