@@ -36,9 +36,9 @@ func New(cfg Config, chain Chain) *Core {
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.pull = newPull(e)
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot}
+	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
-	c.own = own{env: e, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}}
+	c.own = own{env: e, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}
@@ -334,10 +334,11 @@ func (c *Core) TipsRefused(now Time) {
 }
 
 // AskOwn asks every peer for the newest own deltas that it knows of, and goes on
-// with those that come up until OwnKnown.
-func (c *Core) AskOwn(now Time) {
+// with those that come up until OwnKnown. any says that the answer of peers will do
+// that hold nothing of the run, as where it has hardly begun.
+func (c *Core) AskOwn(now Time, any bool) {
 	c.at(now)
-	c.own.wanted = true
+	c.own.wanted, c.own.any = true, any
 }
 
 // AwaitsOwn reports whether a peer that is here, or that is silent and took part in

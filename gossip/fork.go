@@ -72,7 +72,7 @@ func (r *repair) judge(s *session) decision {
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
 	case take > 0:
-		return decision{giveTips, "this node cannot refold the fork, and has more tokens folded than the peer, which can"}
+		return decision{giveTips, "this node cannot refold the fork, and does not lose to the peer, which can"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
 	case at[before] == 0 && give > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
@@ -201,21 +201,80 @@ func (r *repair) loses(p *peer) bool {
 	if mine == nil || theirs == nil {
 		return false
 	}
-	return r.unheeded() || cmp.Or(cmp.Compare(r.foldedAlike(p), theirs.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+	if r.unheeded() {
+		return true
+	}
+	if cmp.Or(cmp.Compare(mine.Folded, theirs.Folded), theirs.Chain.Compare(mine.Chain)) >= 0 {
+		return false
+	}
+	return mine.Lag == 0 || theirs.Lag == 0 || r.outdone(p)
 }
 
-// foldedAlike are the tokens that this node had folded when it had closed what the
-// peer's last beat shows. While both train the newer beat has more, whatever chain it
-// is of, and what two chains differ in is often less. At rest, and where this node has
-// not closed as much, its own last beat has to do.
-func (r *repair) foldedAlike(p *peer) uint64 {
+// outdone reports, of a peer that trains as this node does and shows more tokens,
+// whether its chain is more than a later one: while both train the newer beat has
+// more, whatever chain it is of, and two that went by that alone would take tips of
+// each other. It is if this node lags behind it by more tokens than those of its last
+// rounds, which two can never say of each other at a time; or, as what two chains
+// differ in is often less than that, if this node had fewer when it had closed
+// what a beat of the peer shows. Where this node has yet to close that, it remembers
+// the beat: of two that go on side by side each may always be the later somewhere.
+func (r *repair) outdone(p *peer) bool {
 	mine, theirs := r.beats.said, p.beat
-	if mine.Lag > 0 && theirs.Lag > 0 {
-		if n, known := r.chain.TokensAt(theirs.Closed); known {
-			return n
+	if r.soon() < theirs.Folded {
+		return true
+	}
+	then := r.weighed[p.id]
+	if then == nil || !follows(theirs, then) {
+		then = theirs
+	}
+	if !r.reached(then) {
+		r.weighed[p.id] = then
+		return false
+	}
+	delete(r.weighed, p.id)
+	tokens, known := r.chain.TokensAt(then.Closed)
+	return !known || cmp.Or(cmp.Compare(tokens, then.Folded), theirs.Chain.Compare(mine.Chain)) < 0
+}
+
+// soon are the tokens that this node will have folded when it has closed as many more
+// rounds as a beat lags behind, if they are like the last ones.
+func (r *repair) soon() uint64 {
+	closed := r.beats.closed()
+	now, _ := r.chain.TokensAt(closed)
+	if before, known := r.chain.TokensAt(lagged(closed, r.beats.said.Lag)); known {
+		return now + now - before
+	}
+	return now
+}
+
+// reached reports whether this node has closed all that a beat shows.
+func (r *repair) reached(b *wire.Beat) bool {
+	for f, closed := range b.Closed {
+		if closed > r.chain.Closed(f) {
+			return false
 		}
 	}
-	return mine.Folded
+	return true
+}
+
+// follows reports whether a beat may be of the chain of an earlier one: no round of
+// that is open again.
+func follows(b, earlier *wire.Beat) bool {
+	for f, closed := range earlier.Closed {
+		if b.Closed[f] < closed {
+			return false
+		}
+	}
+	return b.Folded >= earlier.Folded
+}
+
+// forgetWeighed forgets the beats of peers that are gone, or show this node's chain.
+func (r *repair) forgetWeighed() {
+	for id := range r.weighed {
+		if p := r.peers.find(id); p == nil || p.apart == 0 {
+			delete(r.weighed, id)
+		}
+	}
 }
 
 // believed reports whether a lead of the peer's base over what this node closed

@@ -1,7 +1,9 @@
 package gossip
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -26,7 +28,7 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 		chain.standing[e.cfg.Self] = true
 	}
 	b := &beats{env: e}
-	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}}
+	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Beat{}}
 	b.said = &wire.Beat{Folded: chain.FoldedTokens()}
 	rounds := make([]uint32, chain.Fragments())
 	for f := range rounds {
@@ -106,6 +108,154 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		}
 		if da.course == unite && db.course != unite && db.course != takeTips {
 			t.Fatalf("one unites, the other waits: %v and %v", da, db)
+		}
+	})
+}
+
+// race is two nodes that train on side by side, on chains that no union mends: each
+// goes on at a pace of its own, and beats when it likes.
+type race struct {
+	t     *rapid.T
+	sides [2]side
+	known [2]*peer  // of each, the other one as it knows it
+	sent  [2]uint32 // beats
+}
+
+func newRace(t *rapid.T) *race {
+	r := &race{t: t}
+	for i := range r.sides {
+		c := newFakeChain(wire.RunID{1}, 3)
+		r.sides[i] = newSide(t, c)
+	}
+	for i := range r.sides {
+		r.known[i] = r.sides[i].hears(wire.PeerID{byte(2 - i)}, 0)
+		r.known[i].shows(false)
+		r.closes(i, []uint64{1, 1, 1})
+		r.beats(i)
+	}
+	for i := range r.sides {
+		r.hears(i)
+	}
+	return r
+}
+
+// closes has a side close a round of each fragment that gets any tokens.
+func (r *race) closes(i int, tokens []uint64) {
+	c := r.sides[i].env.chain.(*fakeChain)
+	for f, n := range tokens {
+		if n > 0 {
+			c.closed[f]++
+			h := wire.Header{Author: wire.PeerID{byte(i + 1)}, Fragment: uint16(f), Round: c.closed[f], Tokens: n}
+			c.store(wire.SignedHeader{Header: h}, []byte{1})
+		}
+	}
+}
+
+func (r *race) beats(i int) {
+	b := r.sides[i].repair.beats
+	r.sent[i]++
+	beat := wire.Beat{State: wire.Training, Seq: uint64(r.sent[i]), Lag: 2, Closed: b.closed()}
+	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
+	beat.Chain, _, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
+	b.said = &beat
+}
+
+// hears has a side hear the last beat of the other.
+func (r *race) hears(i int) { r.known[i].beat = r.sides[1-i].repair.beats.said }
+
+// TestTwoThatTrainNeverBothLose has two forks go on side by side, that beat, hear
+// each other and compare whenever they like: at no time do both lose.
+func TestTwoThatTrainNeverBothLose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRace(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			i := rapid.IntRange(0, 1).Draw(t, "side")
+			switch rapid.IntRange(0, 2).Draw(t, "event") {
+			case 0:
+				r.closes(i, rapid.SliceOfN(rapid.Uint64Range(0, 3), 3, 3).Draw(t, "tokens"))
+			case 1:
+				r.beats(i)
+			case 2:
+				r.hears(i)
+			}
+			a, b := r.sides[0].repair.loses(r.known[0]), r.sides[1].repair.loses(r.known[1])
+			if a && b {
+				t.Fatalf("both lose: %+v and %+v", r.known[0].beat, r.known[1].beat)
+			}
+		}
+	})
+}
+
+// pace is how one side of a race trains, in ticks and tokens.
+type pace struct {
+	every, phase int    // ticks to a round, and from one fragment's to the next one's
+	tokens       uint64 // of a round
+	beat, offset int    // ticks to a beat, and to the first
+}
+
+func drawPace(t *rapid.T) pace {
+	p := pace{every: rapid.IntRange(1, 3).Draw(t, "ticks to a round"), phase: rapid.IntRange(0, 2).Draw(t, "phase")}
+	p.tokens = uint64(p.every) * rapid.Uint64Range(20, 24).Draw(t, "tokens of a tick")
+	p.beat = rapid.IntRange(1, 6).Draw(t, "ticks to a beat")
+	p.offset = rapid.IntRange(0, p.beat-1).Draw(t, "first beat")
+	return p
+}
+
+// goOn lets a tick pass: a node compares when it has heard the other one. It returns
+// who loses.
+func (r *race) goOn(now int, paces [2]pace) (losers []int) {
+	for i, p := range paces {
+		made := make([]uint64, 3)
+		for f := range made {
+			if (now+f*p.phase)%p.every == 0 {
+				made[f] = p.tokens
+			}
+		}
+		r.closes(i, made)
+	}
+	for i, p := range paces {
+		if now%p.beat == p.offset {
+			r.beats(i)
+		}
+	}
+	for i := range paces {
+		if other := paces[1-i]; now%other.beat == other.offset {
+			if r.hears(i); r.sides[i].repair.loses(r.known[i]) {
+				losers = append(losers, i)
+			}
+		}
+	}
+	return losers
+}
+
+// TestOneOfTwoThatTrainLoses has two forks train side by side, at paces and phases of
+// rounds and beats that may favour either: one of them loses soon, and the other one
+// does not while it takes tips.
+func TestOneOfTwoThatTrainLoses(t *testing.T) {
+	const patience, transfer = 300, 100 // ticks
+	rapid.Check(t, func(t *rapid.T) {
+		paces := [2]pace{drawPace(t), drawPace(t)}
+		a, b := paces[0], paces[1]
+		byTime := cmp.Compare(a.tokens*uint64(b.every), b.tokens*uint64(a.every))
+		if byTime == 0 || byTime != cmp.Compare(a.tokens, b.tokens) {
+			t.Skip("neither has more both of a tick and of a round")
+		}
+		r := newRace(t)
+		now, losers := 0, []int(nil)
+		for ; now < 9; now++ { // what the last rounds bring is to be known
+			r.goOn(now, paces)
+		}
+		for ; len(losers) == 0 && now < patience; now++ {
+			losers = r.goOn(now, paces)
+		}
+		if len(losers) == 0 {
+			t.Fatalf("nobody has lost after %d ticks", patience)
+		}
+		for until := now + transfer; now < until; now++ {
+			losers = append(losers, r.goOn(now, paces)...)
+		}
+		if slices.Contains(losers, 0) && slices.Contains(losers, 1) {
+			t.Fatalf("one loses while the other takes its tips: %v", losers)
 		}
 	})
 }

@@ -15,7 +15,9 @@ type own struct {
 	known  bool                 // OwnKnown was said
 	asked  map[wire.PeerID]bool // who was; false if it has to be asked again
 	told   map[wire.PeerID]bool // who has nothing more to tell
-	first  Time                 // when the first answer came
+	came   map[wire.PeerID]bool // who was seen to join without tips
+	any    bool                 // the word of those who know nothing of the run will do
+	first  Time                 // when the first answer that counts had come
 }
 
 // tick asks those that can be asked and were not, those that connect later as
@@ -25,6 +27,9 @@ func (o *own) tick() {
 		return
 	}
 	for _, p := range o.peers.list {
+		if p.beat != nil && joinsEmpty(p.beat) && len(o.came) < maxPeers {
+			o.came[p.id] = true
+		}
 		switch {
 		case o.usable(p):
 			o.askOnce(p)
@@ -32,6 +37,7 @@ func (o *own) tick() {
 			o.told[p.id] = true
 		}
 	}
+	o.note()
 	if !o.known && o.enough() {
 		o.known = true
 		o.emit(OwnKnown{})
@@ -43,6 +49,21 @@ func (o *own) tick() {
 // may know of one.
 func (o *own) enough() bool {
 	return o.first > 0 && int64(o.now-o.first) >= gatherBeats*o.beatPeriod() && !o.awaits()
+}
+
+// counts reports whether p has answered, and as one that may have met what this key
+// signed: it holds something of the run, and did not come without since this node asks.
+// Newcomers that know only each other begin the run anew, and whoever knew what was
+// signed is perhaps asleep.
+func (o *own) counts(p *peer) bool {
+	return o.told[p.id] && o.asked[p.id] && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
+}
+
+// note notes when the first answer that counts had come.
+func (o *own) note() {
+	if o.first == 0 && slices.ContainsFunc(o.peers.list, o.counts) {
+		o.first = o.now
+	}
 }
 
 // awaits reports whether somebody may still know of a delta that nobody has told.
@@ -79,9 +100,7 @@ func (o *own) askOnce(p *peer) {
 			return
 		}
 		o.told[p.id] = true
-		if o.first == 0 {
-			o.first = o.now
-		}
+		o.note()
 	})
 }
 

@@ -35,7 +35,7 @@ func TestOwnDeltasAreRemembered(t *testing.T) {
 	n.chain, n.state = newFakeChain(w.run, 3), wire.Joining
 	n.up = true
 	n.boot()
-	n.core.AskOwn(w.now)
+	n.core.AskOwn(w.now, true)
 	w.connect(1, 0)
 	w.connect(1, 2)
 	w.runUntil(w.now + 3000)
@@ -63,7 +63,7 @@ func TestOwnDeltasAreNotOnePeersWord(t *testing.T) {
 		n := w.nodes[1]
 		n.chain, n.state, n.up = newFakeChain(w.run, 3), wire.Joining, true
 		n.boot()
-		n.core.AskOwn(w.now)
+		n.core.AskOwn(w.now, true)
 		w.connect(1, 0)
 		w.runUntil(w.now + late)
 		if _, known := n.ownHeaders(); known != (late == 5000) {
@@ -81,7 +81,7 @@ func TestOwnDeltasAreNotOnePeersWord(t *testing.T) {
 func TestOwnDeltasOfJoinersDoNotCount(t *testing.T) {
 	w := newWorld(t, 4, 2, options{})
 	w.nodes[0].state = wire.Joining
-	w.nodes[1].core.AskOwn(0)
+	w.nodes[1].core.AskOwn(0, true)
 	w.runUntil(10_000)
 	if _, known := w.nodes[1].ownHeaders(); known {
 		t.Error("a joiner's word counted")
@@ -106,7 +106,7 @@ func TestOwnDeltasCannotBeInvented(t *testing.T) {
 		}
 		return answer
 	}
-	w.nodes[1].core.AskOwn(0)
+	w.nodes[1].core.AskOwn(0, true)
 	w.runUntil(5000)
 	if rounds, known := w.nodes[1].ownHeaders(); !known || len(rounds) != 0 {
 		t.Errorf("believed %v, done %t", rounds, known)
@@ -170,7 +170,7 @@ func (a *alone) answerOwn(c Call, fails bool) {
 func TestOwnDeltasOfAllWhoAreHere(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	if a.answeredOwn(60_000, 2) {
 		t.Error("known before all who are here have answered")
 	}
@@ -204,7 +204,7 @@ func TestOwnDeltasOfSilentPeers(t *testing.T) {
 		a.chain.standing = map[wire.PeerID]bool{{3}: c.stands}
 		a.connect(1)
 		c.changes(a.core.ensure(wire.PeerID{3}, false))
-		a.core.AskOwn(a.now)
+		a.core.AskOwn(a.now, true)
 		if known := a.answeredOwn(60_000); known != c.known || a.core.AwaitsOwn() == known {
 			t.Errorf("%s: known %t, want %t", c.name, known, c.known)
 		}
@@ -214,7 +214,7 @@ func TestOwnDeltasOfSilentPeers(t *testing.T) {
 	a.connect(1)
 	p := a.core.ensure(wire.PeerID{3}, false)
 	p.beat, p.same = &wire.Beat{State: wire.Training}, true
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	a.core.Alive(a.now, p.id)
 	if !a.answeredOwn(5000) {
 		t.Error("waits for one that shows this node's chain")

@@ -19,6 +19,10 @@ type repair struct {
 	beats    *beats
 	snapshot *snapshot
 	sessions []*session // at most maxRepairs, in order of beginning
+
+	// Of peers that show another chain, what this node weighs its own against once it
+	// has closed as much; see outdone.
+	weighed map[wire.PeerID]*wire.Beat
 }
 
 // session is one repair with one peer: ranges are compared, then the headers
@@ -377,6 +381,7 @@ func (r *repair) end(s *session, text string) {
 
 // tick ends sessions whose peer is gone or that do not get on.
 func (r *repair) tick() {
+	r.forgetWeighed()
 	for _, s := range slices.Clone(r.sessions) {
 		switch {
 		case !r.usable(s.peer):

@@ -331,27 +331,102 @@ func specLoses(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%+v: loses %v", c, got)
 		}
 	}
-	for _, c := range []struct {
-		mine, theirs uint8  // lags
-		closed       uint32 // by the peer
-		folded       uint64 // there, by the peer
-		want         bool
-	}{
-		{2, 2, 1, 1, false}, // as many as this node at that round
-		{2, 2, 1, 2, true},
-		{2, 2, 3, 3, false},
-		{2, 2, 3, 4, true},
-		{2, 2, 4, 4, true}, // this node has not closed it
-		{2, 2, 4, 3, false},
-		{0, 2, 1, 2, false},
-		{2, 0, 1, 2, false},
-	} {
+	// A peer with more tokens in its last beat, but not more than this node has by now,
+	// nor had at that round.
+	for _, lags := range [][2]uint8{{2, 2}, {0, 2}, {2, 0}, {0, 0}} {
 		a := newSide(t, parseChain(t, "0: 1 1 1"))
-		p := a.hears(wire.PeerID{1}, c.closed)
-		a.repair.beats.said.Lag, p.beat.Lag, p.beat.Folded = c.mine, c.theirs, c.folded
-		p.beat.Chain = a.repair.beats.said.Chain
+		a.repair.beats.said.Folded, a.repair.beats.said.Lag = 1, lags[0]
+		p := a.hears(wire.PeerID{1}, 3)
+		p.beat.Folded, p.beat.Lag = 2, lags[1]
+		if got, want := a.repair.loses(p), lags[0] == 0 || lags[1] == 0; got != want {
+			t.Errorf("lags %v: loses %v", lags, got)
+		}
+	}
+}
+
+// trains makes a side that trains beside a peer: its last beat is of one round, and
+// has the digest 5.
+func trains(t *testing.T, chain string) (side, *peer) {
+	a := newSide(t, parseChain(t, chain))
+	said := a.repair.beats.said
+	said.Lag, said.Closed, said.Folded, said.Chain = 2, []uint32{1}, 1, wire.Digest{5}
+	p := a.hears(wire.PeerID{1}, 0)
+	p.shows(false)
+	return a, p
+}
+
+// beats has the peer show so many tokens at a round.
+func (p *peer) beats(closed uint32, folded uint64, chain byte) {
+	beat := *p.beat
+	beat.Lag, beat.Closed, beat.Folded, beat.Chain = 2, []uint32{closed}, folded, wire.Digest{chain}
+	p.beat = &beat
+}
+
+func specOutdone(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		name   string
+		here   string
+		closed uint32
+		folded uint64
+		chain  byte
+		want   bool
+	}{
+		{"fewer by more than its last two rounds", "0: 1 1 1", 9, 6, 6, true},
+		{"fewer by as much", "0: 1 1 1", 9, 5, 6, false},
+		{"as many by now, fewer then", "0: 1 1 1", 2, 3, 6, true},
+		{"as many then, the smaller digest", "0: 1 1 1", 3, 3, 6, false},
+		{"as many then, the greater digest", "0: 1 1 1", 3, 3, 4, true},
+		{"more then", "0: 1 1 1", 3, 2, 4, false},
+		{"not known any more", "2: 1 1 1", 1, 3, 6, true},
+	} {
+		a, p := trains(t, c.here)
+		p.beats(c.closed, c.folded, c.chain)
 		if got := a.repair.loses(p); got != c.want {
-			t.Errorf("%+v: loses %v", c, got)
+			t.Errorf("%s: loses %v", c.name, got)
+		}
+	}
+}
+
+func specWeighed(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct {
+		name  string
+		made  uint64   // by this node in rounds 4 and 5 of fragment 0
+		later []uint32 // what the peer says it closed when this node has closed these
+		equal bool     // its beats were meanwhile
+		want  bool
+	}{
+		{"fewer then", 0, []uint32{7, 4}, false, true},
+		{"more then", 2, []uint32{7, 4}, false, false},
+		{"a round is open again", 0, []uint32{4, 6}, false, false},
+		{"its beats were equal meanwhile", 0, []uint32{6, 6}, true, false},
+	} {
+		chain := newFakeChain(wire.RunID{1}, 2)
+		close := func(f int, tokens ...uint64) {
+			for _, n := range tokens {
+				chain.closed[f]++
+				h := wire.Header{Author: wire.PeerID{9}, Fragment: uint16(f), Round: chain.closed[f], Tokens: n}
+				chain.store(wire.SignedHeader{Header: h}, []byte{1})
+			}
+		}
+		close(0, 1, 1, 1)
+		close(1, 1, 1, 1, 1, 9)
+		a := newSide(t, chain)
+		*a.repair.beats.said = wire.Beat{Closed: []uint32{3, 4}, Lag: 2, Folded: 7, Chain: wire.Digest{5}}
+		p := a.hears(wire.PeerID{1}, 0)
+		p.shows(false)
+		p.beat = &wire.Beat{Author: p.id, State: wire.Training, Closed: []uint32{5, 3}, Lag: 2, Folded: 8, Chain: wire.Digest{6}}
+		if a.repair.loses(p) {
+			t.Errorf("%s: loses before it closed as much", c.name)
+		}
+		if p.apart = 2; c.equal {
+			p.apart = 0
+		}
+		a.repair.tick()
+		p.apart = 2
+		close(0, c.made, c.made)
+		p.beat = &wire.Beat{Author: p.id, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
+		if got := a.repair.loses(p); got != c.want {
+			t.Errorf("%s: loses %v", c.name, got)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func specHistoryKept(t *testing.T, _ *spectest.Spec) {
 
 func specOwnAsked(t *testing.T, s *spectest.Spec) {
 	a := specAlone(1, 2)
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
 	if len(q) != 2 {
 		t.Fatalf("asks %+v", q)
@@ -94,7 +94,7 @@ func specOwnAsked(t *testing.T, s *spectest.Spec) {
 
 func specOwnBelieved(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1)
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1), wire.GetOwn)
 	own := a.signed(0, 4)
 	other, forged := a.signed(5, 4), a.signed(0, 9)
@@ -157,7 +157,7 @@ func specTold(t *testing.T, _ *spectest.Spec) {
 			a.up(3)
 		}
 		a.told(3, c.change)
-		a.core.AskOwn(a.now)
+		a.core.AskOwn(a.now, true)
 		for _, q := range questions(t, a.wait(100, 3), wire.GetOwn) {
 			if c.answers {
 				a.answer(q, wire.EncodeHeaders(nil))
@@ -171,7 +171,7 @@ func specTold(t *testing.T, _ *spectest.Spec) {
 
 func specOwnEnough(t *testing.T, s *spectest.Spec) {
 	a := specAlone(1, 2)
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
 	gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.BeatPeriodMs())
 	a.answer(q[0], wire.EncodeHeaders(nil))
@@ -183,7 +183,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 		t.Error("not enough though all have answered")
 	}
 	a = specAlone(1)
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	q = questions(t, a.wait(100, 1), wire.GetOwn)
 	a.answer(q[0], wire.EncodeHeaders(nil))
 	if e := a.wait(gather-100, 1); count[OwnKnown](e) != 0 {
@@ -193,8 +193,41 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 		t.Error("not enough after the time")
 	}
 	a = newAlone()
-	a.core.AskOwn(a.now)
+	a.core.AskOwn(a.now, true)
 	if e := a.wait(10*gather, 1); count[OwnKnown](e) != 0 {
 		t.Error("enough without an answer")
+	}
+}
+
+func specOwnCounts(t *testing.T, s *spectest.Spec) {
+	trains, joins := ofBeat(wire.Training, 5), ofBeat(wire.Joining, 0)
+	for name, c := range map[string]struct {
+		any  bool // it begins the run
+		says []func(a *alone, p *peer)
+		want bool
+	}{
+		"folded tokens":                {false, []func(a *alone, p *peer){trains}, true},
+		"none":                         {false, []func(a *alone, p *peer){ofBeat(wire.Training, 0)}, false},
+		"nothing yet":                  {false, nil, false},
+		"those of what it began":       {false, []func(a *alone, p *peer){joins, trains}, false},
+		"comes back":                   {false, []func(a *alone, p *peer){ofBeat(wire.Joining, 5), trains}, true},
+		"none, where the run begins":   {true, []func(a *alone, p *peer){ofBeat(wire.Training, 0)}, true},
+		"joined, where the run begins": {true, []func(a *alone, p *peer){joins, trains}, true},
+	} {
+		a := newAlone()
+		a.up(1)
+		p := a.core.peers.find(wire.PeerID{1})
+		p.beat = nil
+		a.core.AskOwn(a.now, c.any)
+		for _, says := range c.says {
+			says(a, p)
+			for _, q := range questions(t, a.wait(100, 1), wire.GetOwn) {
+				a.answer(q, wire.EncodeHeaders(nil))
+			}
+		}
+		gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.BeatPeriodMs())
+		if e := a.wait(10*gather, 1); (count[OwnKnown](e) == 1) != c.want {
+			t.Errorf("%s: enough %v", name, count[OwnKnown](e))
+		}
 	}
 }

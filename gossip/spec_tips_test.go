@@ -17,7 +17,7 @@ func TestSpecTips(t *testing.T) {
 		"N-13": specDisputes, "N-14": specTried, "N-15": specRecruits, "N-16": specPrefix, "N-17": specChunksFlying, "N-18": specWrongChunk,
 		"N-19": specChunkBusy, "N-20": specChunkStalls, "N-21": specManifestGivenUp, "N-22": specChunksStored, "N-23": specBegun,
 		"N-24": specHistoryAsked, "N-25": specHistoryKept, "N-26": specOwnAsked, "N-27": specOwnBelieved,
-		"N-28": specMayTell, "N-29": specTold, "N-30": specOwnEnough,
+		"N-28": specMayTell, "N-29": specTold, "N-30": specOwnEnough, "N-31": specOwnCounts,
 	})
 }
 

@@ -16,6 +16,7 @@ func TestSpecUniting(t *testing.T) {
 		"U-16": specCourses, "U-17": specCrossed, "U-18": specBelieved, "U-19": specAttested, "U-20": specStanding, "U-21": specFollowed,
 		"U-22": specFar, "U-23": specFresh, "U-24": specByTokens, "U-25": specVouched, "U-26": specTakes, "U-27": specGives, "U-28": specHolds,
 		"U-29": specLoses, "U-30": specSpent, "U-31": specVain, "U-32": specUnheeded,
+		"U-33": specOutdone, "U-34": specWeighed,
 	})
 }
 

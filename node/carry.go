@@ -173,7 +173,7 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 	}
 	res, err := n.tips.fold(ctx, w)
 	if err == nil {
-		n.keepRounds(w.Fragment, span{w.Start + 1, res.rounds})
+		n.keepRounds(w.Fragment, span{first: w.Start + 1, rounds: res.rounds})
 	}
 	return res, err
 }

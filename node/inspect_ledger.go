@@ -33,6 +33,7 @@ type LedgerFragment struct {
 	Closed   uint32 `json:"closed"`              // last recorded round
 	EndRound uint32 `json:"end_round,omitempty"` // first round at which the budget was reached
 	Tokens   uint64 `json:"tokens"`              // folded, by the last record
+	Missing  uint32 `json:"missing_rounds"`      // up to Closed without a record: older than tips that were taken whole, or the disk took none for too long
 	Deltas   int    `json:"deltas"`              // folded
 	Open     int    `json:"open_deltas"`         // known and not folded
 	Unknown  int    `json:"unknown_deltas"`      // folded before this node joined, header not held
@@ -105,8 +106,13 @@ type ledgerBuilder struct {
 func (b *ledgerBuilder) fragment(p int) error {
 	fragment := LedgerFragment{Fragment: p, Params: b.plan[p].Len}
 	folded := map[wire.Digest]bool{}
+	recorded := map[uint32]bool{}
 	fragment.HeldFrom = 1
 	err := b.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
+		if round != fragment.Closed+1 {
+			fragment.HeldFrom = round
+		}
+		recorded[round] = true
 		fragment.Closed, fragment.EndRound, fragment.Tokens = round, r.EndRound, r.Tokens
 		for _, id := range r.Folded {
 			folded[id] = true
@@ -119,21 +125,24 @@ func (b *ledgerBuilder) fragment(p int) error {
 	if err != nil {
 		return err
 	}
+	fragment.Missing = fragment.Closed - uint32(len(recorded))
 	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
 	err = b.store.Headers(p, 1, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+		// Of a round without a record nobody here can say what it folded.
+		open := !folded[id] && (recorded[h.Header.Round] || h.Header.Round > fragment.Closed)
 		if folded[id] {
 			fragment.Unknown--
-		} else {
+		} else if open {
 			fragment.Open++
 		}
-		b.delta(p, id, h.Header, folded[id])
+		b.delta(p, id, h.Header, folded[id], open)
 		return nil
 	})
 	b.view.Fragments = append(b.view.Fragments, fragment)
 	return err
 }
 
-func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded bool) {
+func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded, open bool) {
 	_, held := b.store.Has(id)
 	b.view.Deltas = append(b.view.Deltas, LedgerDelta{
 		ID: hex.EncodeToString(id[:]), Fragment: p, Round: h.Round, Base: h.Base, Author: hex.EncodeToString(h.Author[:]),
@@ -144,8 +153,10 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded bool)
 		a = &LedgerAuthor{Author: hex.EncodeToString(h.Author[:]), Self: h.Author == b.self}
 		b.authors[h.Author] = a
 	}
-	if !folded {
+	if open {
 		a.Open++
+	}
+	if !folded {
 		return
 	}
 	a.Deltas++

@@ -33,7 +33,7 @@ func TestRoundsOfAFullDisk(t *testing.T) {
 			if full {
 				sick.errno.Store(int32(syscall.ENOSPC))
 			}
-			n.keepRounds(1, span{uint32(start) + 1, want[start:]})
+			n.keepRounds(1, span{first: uint32(start) + 1, rounds: want[start:]})
 			if !full {
 				expectRounds(t, n, want)
 			}
@@ -57,18 +57,53 @@ func expectRounds(t *rapid.T, n *node, want []store.Round) {
 	}
 }
 
-// Of more rounds than a node keeps waiting the newest wait.
+// Of more rounds than a node keeps waiting the newest wait, until all are folded anew.
 func TestRoundsThatWaitAreBounded(t *testing.T) {
-	u := unrecorded{}
+	u, gaps := unrecorded{}, 0
 	for i := range uint32(maxUnrecorded + 5) {
-		u.keep(0, u.join(0, span{i + 1, []store.Round{{Tokens: uint64(i)}}}))
+		if u.keep(0, u.join(0, span{first: 3 + i, rounds: []store.Round{{Tokens: uint64(i)}}})) {
+			gaps++
+		}
 	}
-	if s := u[0]; s.first != 6 || len(s.rounds) != maxUnrecorded || s.rounds[0].Tokens != 5 {
-		t.Errorf("from round %d on %d rounds wait, the first with %d tokens", s.first, len(s.rounds), s.rounds[0].Tokens)
+	if s := u[0]; s.first != 8 || s.givenUp != 3 || len(s.rounds) != maxUnrecorded || s.rounds[0].Tokens != 5 || gaps != 1 {
+		t.Errorf("from round %d on %d rounds wait, the first with %d tokens, given up from %d on, told %d times",
+			s.first, len(s.rounds), s.rounds[0].Tokens, s.givenUp, gaps)
 	}
-	if s := u.join(0, span{3, []store.Round{{Tokens: 9}}}); s.first != 3 || len(s.rounds) != 1 {
+	if s := u.join(0, span{first: 5, rounds: []store.Round{{Tokens: 9}}}); s.first != 5 || len(s.rounds) != 1 || s.givenUp != 3 {
+		t.Errorf("a fold from among those given up: %+v", s)
+	}
+	if s := u.join(0, span{first: 3, rounds: []store.Round{{Tokens: 9}}}); s.first != 3 || len(s.rounds) != 1 || s.givenUp != 0 {
 		t.Errorf("a fold from before them: %+v", s)
 	}
+}
+
+// Rounds that were given up leave a gap, and nothing of what they were before.
+func TestRoundsGivenUpLeaveAGap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := recorder(t, &sickDisk{})
+		n.keepRounds(1, span{first: 1, rounds: make([]store.Round, 5)})
+		given := rapid.Uint32Range(1, 6).Draw(t, "the first round that a late delta changes")
+		more := rapid.Uint32Range(1, 9).Draw(t, "rounds too many")
+		for r := given; r < given+maxUnrecorded+more; r++ {
+			n.unrecorded.keep(1, n.unrecorded.join(1, span{first: r, rounds: []store.Round{{Tokens: uint64(r)}}}))
+		}
+		last := given + maxUnrecorded + more
+		n.keepRounds(1, span{first: last, rounds: []store.Round{{Tokens: uint64(last)}}})
+		for r := uint32(1); r <= last; r++ {
+			got, err := n.store.Round(1, r)
+			switch has := err == nil; {
+			case r < given && (!has || got.Tokens != 0):
+				t.Fatalf("round %d, before all that changed: %+v, %v", r, got, err)
+			case r >= given && r < given+more && !errors.Is(err, store.ErrNotFound):
+				t.Fatalf("round %d was given up and has a record: %+v, %v", r, got, err)
+			case r >= given+more && (!has || got.Tokens != uint64(r)):
+				t.Fatalf("round %d, of those that waited: %+v, %v", r, got, err)
+			}
+		}
+		if len(n.unrecorded) != 0 {
+			t.Fatalf("%d fragments wait", len(n.unrecorded))
+		}
+	})
 }
 
 // recorder is a node as far as records of rounds need it.
@@ -87,4 +122,28 @@ func recorder(t *rapid.T, sick *sickDisk) *node {
 		_ = os.RemoveAll(dir)
 	})
 	return &node{store: s, log: slog.New(slog.DiscardHandler), inbox: newMailbox[func(core.Time)](), unrecorded: unrecorded{}}
+}
+
+// What the ledger lacks it says, and a replay begins after it.
+func TestLedgerTellsOfRoundsWithoutARecord(t *testing.T) {
+	l := newLedger(t).rounds(6).bases()
+	last, err := l.store.Round(0, 6)
+	l.check(err)
+	l.check(l.store.TruncateRounds(0, 3))
+	l.check(l.store.PutRound(0, 6, last))
+	dir := l.close()
+	view, err := Ledger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, whole := view.Fragments[0], view.Fragments[1]
+	if f.Missing != 2 || f.Closed != 6 || f.Deltas != 4*2 || f.Open != 0 || f.HeldFrom != 6 {
+		t.Errorf("rounds 4 and 5 have no record: %+v", f)
+	}
+	if whole.Missing != 0 || whole.Deltas != 6*2 || whole.HeldFrom != 1 {
+		t.Errorf("all rounds have one: %+v", whole)
+	}
+	if v, err := Verify(t.Context(), dir); err != nil || v.From[0] != 6 || v.From[1] != 0 {
+		t.Errorf("replay: %+v, %v", v, err)
+	}
 }

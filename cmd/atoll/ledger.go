@@ -70,7 +70,7 @@ func authorRows(authors []node.LedgerAuthor) [][]string {
 }
 
 func fragmentRows(fragments []node.LedgerFragment) [][]string {
-	rows := [][]string{{"FRAGMENT", "PARAMS", "CLOSED", "END", "TOKENS", "FOLDED", "OPEN", "UNKNOWN", "HELD FROM"}}
+	rows := [][]string{{"FRAGMENT", "PARAMS", "CLOSED", "END", "TOKENS", "FOLDED", "OPEN", "UNKNOWN", "HELD FROM", "NO RECORD"}}
 	for _, f := range fragments {
 		end := unknown
 		if f.EndRound > 0 {
@@ -79,7 +79,7 @@ func fragmentRows(fragments []node.LedgerFragment) [][]string {
 		rows = append(rows, []string{
 			fmt.Sprint(f.Fragment), fmt.Sprint(f.Params), fmt.Sprint(f.Closed), end,
 			fmt.Sprint(f.Tokens), fmt.Sprint(f.Deltas), fmt.Sprint(f.Open), fmt.Sprint(f.Unknown),
-			fmt.Sprintf("round %d", f.HeldFrom),
+			fmt.Sprintf("round %d", f.HeldFrom), fmt.Sprint(f.Missing),
 		})
 	}
 	return rows

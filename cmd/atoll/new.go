@@ -49,7 +49,7 @@ type NewCmd struct {
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
-	Learners  int           `help:"How many learners --bandwidth counts on. Default: 4." placeholder:"N"`
+	Learners  int           `help:"How many learners the run expects: --bandwidth counts on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
 	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
@@ -198,6 +198,7 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	if c.H != 0 {
 		g.Outer.SetH(c.H)
 	}
+	g.Outer.SetLearners(c.Learners)
 	if c.Batch > 0 {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
 	}

@@ -22,7 +22,7 @@ func someText(t *testing.T) string {
 
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
-		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Answerers: 40,
+		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Answerers: 40, Learners: 1000,
 		Codec: "bf16", Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
@@ -34,7 +34,7 @@ func TestGenesisOfFlags(t *testing.T) {
 	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || len(g.Data.SHA256) != 64 {
 		t.Errorf("genesis %+v", g)
 	}
-	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
+	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
 		t.Errorf("outer %+v", o)
 	}
 	if o.MaxTokensPerStep != 64*8*128 {
@@ -46,13 +46,14 @@ func TestGenesisOfFlags(t *testing.T) {
 }
 
 func TestGenesisRefusesFlags(t *testing.T) {
-	base := NewCmd{Model: "tiny", Tokens: 1000, Codec: "int4", Profile: "local", Data: someText(t)}
+	base := NewCmd{Model: "tiny", Tokens: 1000, Learners: 4, Codec: "int4", Profile: "local", Data: someText(t)}
 	for _, c := range []struct {
 		change func(*NewCmd)
 		want   string
 	}{
 		{func(c *NewCmd) { c.Tokens = 0 }, "--tokens is 0"},
 		{func(c *NewCmd) { c.Batch = -1 }, "--batch is -1"},
+		{func(c *NewCmd) { c.Learners = 0 }, "--learners is 0"},
 		{func(c *NewCmd) { c.H = -1 }, "--H is -1"},
 		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -25,9 +24,6 @@ type expected struct {
 	CoreShare    float64 `json:"core_share"` // of one core, for the outer steps
 }
 
-// usualLearners are those that --bandwidth counts on where nobody says how many.
-const usualLearners = 4
-
 // How long and how often a step is timed where its time is not given.
 const (
 	stepTimes   = 3
@@ -40,7 +36,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	if c.Bandwidth == 0 {
 		return nil, nil
 	}
-	e := &expected{Learners: cmp.Or(c.Learners, usualLearners), StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
+	e := &expected{Learners: c.Learners, StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
 	if e.StepSeconds == 0 {
 		s, err := trainer.Measure(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, stepTimes, stepTimeFor, time.Now)
 		if err != nil {
@@ -59,6 +55,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		return nil, badUsage("--bandwidth chooses the codec, %s; leave --codec out, or --bandwidth", chosen)
 	}
 	g.Outer.SetH(choice.H)
+	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
 	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, choice.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
@@ -68,14 +65,14 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 // checkLinks refuses flags that contradict each other.
 func (c *NewCmd) checkLinks() error {
 	switch {
-	case c.Bandwidth == 0 && (c.Step != 0 || c.Learners != 0):
-		return badUsage("--step and --learners tell --bandwidth what to expect; pass it as well, or leave them out")
+	case c.Learners < 1:
+		return badUsage("--learners is %d; use 1 or more", c.Learners)
+	case c.Bandwidth == 0 && c.Step != 0:
+		return badUsage("--step tells --bandwidth what to expect; pass it as well, or leave it out")
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
 		return badUsage("--bandwidth chooses H and the fragments; leave --H and --fragments out, or --bandwidth")
-	case c.Learners < 0:
-		return badUsage("--learners is %d; use 1 or more, or leave it out", c.Learners)
 	case c.Step < 0:
 		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}

@@ -170,8 +170,8 @@ func (m *Machine) Tick(now Time) {
 	m.tellRoster(now)
 	m.rounds.Tick(now)
 	m.gossip.Tick(gossip.Time(now))
-	m.tickJoin(now)
 	m.tickMarks(now)
+	m.tickJoin(now)
 	m.tickEnd(now)
 	m.pump(now)
 }
@@ -190,6 +190,7 @@ func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gos
 // PeerUp takes a peer that passed the handshake.
 func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
 	m.gossip.PeerUp(gossip.Time(now), id, signed, rec, sess)
+	m.beginMarks(now)
 	m.joinPeerUp(now)
 	m.pump(now)
 }

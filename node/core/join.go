@@ -80,7 +80,7 @@ func (m *Machine) joins() bool { return m.join.phase != Ready && !m.join.restore
 
 // joinPeerUp begins to fetch tips from the first peer that shows up.
 func (m *Machine) joinPeerUp(now Time) {
-	if m.join.phase != Dialling || m.cfg.Alone {
+	if m.join.phase != Dialling || m.cfg.Alone && !m.comesBack() {
 		return
 	}
 	if m.join.restored {
@@ -113,6 +113,8 @@ func (m *Machine) tickJoin(now Time) {
 // only make what is thrown away.
 func (m *Machine) dialMs() int64 {
 	switch {
+	case m.comesBack():
+		return keyOnlyMs
 	case m.cfg.Alone:
 		return 0
 	case m.join.restored:
@@ -132,7 +134,7 @@ func (m *Machine) tickFetch(now Time) {
 	}
 	failed := m.gossip.FailedDonors()
 	switch {
-	case !m.donorInSight() && m.mayReturn(now):
+	case !m.donorInSight() && (m.comesBack() || m.mayReturn(now)):
 		m.waitForHolder()
 		return
 	case !m.donorInSight():
@@ -153,7 +155,7 @@ func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.j
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
 		m.join.waits = true
-		m.tell(m.join.donor, fmt.Sprintf("every peer that holds more than genesis is silent: waits up to %d minutes for one", holderMs/60_000))
+		m.tell(m.join.donor, fmt.Sprintf("no peer in sight holds more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
 	}
 }
 

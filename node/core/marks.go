@@ -1,6 +1,7 @@
 package core
 
 import (
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 )
@@ -32,7 +33,6 @@ func (m *Machine) askMarks() {
 	}
 	m.marks.asking = true
 	m.rounds.Hold(true)
-	m.gossip.AskOwn(0)
 }
 
 // tickMarks gives up asking where nobody can answer: peers that begin the run
@@ -41,17 +41,35 @@ func (m *Machine) tickMarks(now Time) {
 	if !m.marks.asking {
 		return
 	}
-	if m.marks.since == 0 {
-		m.marks.since = now
-	}
-	wait := m.cfg.AloneMs
-	if !m.cfg.Alone && m.gossip.Known() == 0 {
-		wait = keyOnlyMs
+	m.beginMarks(now)
+	wait := int64(keyOnlyMs)
+	if m.foundsNow() {
+		wait = m.cfg.AloneMs
 	}
 	waited := now - m.marks.since
 	if waited >= wait && !m.donorInSight() && !m.gossip.AwaitsOwn() || waited >= keyOnlyMs {
 		m.marksKnown()
 	}
+}
+
+// beginMarks notes when this process began, and asks.
+func (m *Machine) beginMarks(now Time) {
+	if m.marks.asking && m.marks.since == 0 {
+		m.marks.since = now
+		m.gossip.AskOwn(gossip.Time(now), m.foundsNow())
+	}
+}
+
+// comesBack says that this node took part in the run, as far as it can tell, and has
+// nothing of it. What it would make of genesis, whoever has more would undo.
+func (m *Machine) comesBack() bool { return m.marks.asking && !m.foundsNow() && !m.join.restored }
+
+// foundsNow says that this node was started to begin the run: its link names nobody,
+// and the run is young. Then nobody need know of deltas of this key. A founder that
+// comes back to a run which went on without it, or one whose link names peers, was
+// there before, or those it named were: who was not can tell it nothing.
+func (m *Machine) foundsNow() bool {
+	return m.cfg.Alone && m.marks.since-m.cfg.Params.CreatedMs < keyOnlyMs
 }
 
 func (m *Machine) marksKnown() {

@@ -15,6 +15,7 @@ type rosterSeen struct {
 	told  bool
 	live  uint64 // gossip.Core.LearnersVersion
 	turns uint64 // gossip.Core.Turns
+	idle  bool   // this node has stopped itself
 }
 
 // setSeen is the digest of a set. A repair asks for those of all rounds of the

@@ -10,13 +10,18 @@ const maxLead = 0.05
 // everywhere within a beat or two. By what is folded alone the rate would come a
 // round late, which over a short run is a good part of it: the first H steps would
 // be taken at the rate of the start, and none at that of the end.
+//
+// What others only say that they made counts for no more than what this node has
+// seen of all: one claim at the start would else end the warm-up of everybody's rate.
 func (m *Machine) Progress(now Time) float64 {
 	claims := m.claims(now)
-	var made, params float64
+	var seen, said, params float64
 	for p, f := range m.cfg.Plan {
-		made += float64(f.Len) * float64(m.rounds.Projected(now, p)+m.rounds.Promised(p)+claims[p])
+		seen += float64(f.Len) * float64(m.rounds.Projected(now, p)+m.rounds.Promised(p))
+		said += float64(f.Len) * float64(claims[p])
 		params += float64(f.Len)
 	}
+	made := (seen + min(said, seen)) / params
 	folded, budget := float64(m.FoldedTokens()), float64(m.cfg.Params.Budget)
-	return (folded + max(0, min(made/params-folded, maxLead*budget))) / budget
+	return (folded + max(0, min(made-folded, maxLead*budget))) / budget
 }

@@ -44,6 +44,7 @@ func TestProgressBelievesLittle(t *testing.T) {
 		lead := func() float64 {
 			return n.machine.Progress(n.w.now) - float64(n.machine.FoldedTokens())/float64(n.w.cfg.params.Budget)
 		}
+		n.w.runUntil("more than the share that claims may move", patience, func() bool { return n.machine.Progress(n.w.now) > 0.06 })
 		before := lead()
 		n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
 		after := lead()
@@ -53,5 +54,19 @@ func TestProgressBelievesLittle(t *testing.T) {
 		if !known && after != before {
 			t.Errorf("a stranger's claim moves progress from %.3f to %.3f ahead", before, after)
 		}
+	}
+}
+
+// At the start of a run, when the rate is warmed up, such a claim counts for what is
+// seen of all, once more.
+func TestProgressBelievesNoMoreThanItSees(t *testing.T) {
+	t.Parallel()
+	const warmUp = 0.03 // of a new run
+	n := worker(t, 9, true)
+	n.says(9, wire.Beat{State: wire.Training, Unpublished: make([]uint64, len(n.w.plan))})
+	seen := n.machine.Progress(n.w.now)
+	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
+	if got := n.machine.Progress(n.w.now); seen <= 0 || got > 2*seen || got > warmUp {
+		t.Errorf("progress is %.4f with a claim of the whole budget, and %.4f without it", got, seen)
 	}
 }

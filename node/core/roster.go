@@ -11,12 +11,12 @@ import (
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.LiveLearners(gossip.Time(now))
-	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns()}
+	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns(), m.State() == wire.Stopped}
 	if !m.memo.roster.told || seen.live != m.memo.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
-	if !m.memo.roster.told || seen.turns != m.memo.roster.turns {
-		m.rounds.SetIdle(m.idleLearners())
+	if !m.memo.roster.told || seen.turns != m.memo.roster.turns || seen.idle != m.memo.roster.idle {
+		m.rounds.SetIdle(m.idleLearners(seen.idle))
 	}
 	m.memo.roster = seen
 }
@@ -33,9 +33,13 @@ func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 	return live
 }
 
-// idleLearners are the live ones that have stopped: all they had is published.
-func (m *Machine) idleLearners() []outer.Author {
+// idleLearners are those that have stopped, as all they had is published; this node
+// among them if it is.
+func (m *Machine) idleLearners(self bool) []outer.Author {
 	var idle []outer.Author
+	if self {
+		idle = append(idle, m.self)
+	}
 	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if b.State == wire.Stopped {
 			idle = append(idle, outer.Author(id))

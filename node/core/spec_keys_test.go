@@ -74,10 +74,11 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 		says   wire.State // a peer; 0 for none
 		waits  bool
 	}{
-		"no link, nobody":       {false, 0, false},
-		"a link, nobody":        {true, 0, true},
-		"a link, one who joins": {true, wire.Joining, false},
-		"one who trains":        {true, wire.Training, true},
+		"no link, nobody":        {false, 0, false},
+		"a link, nobody":         {true, 0, true},
+		"a link, one who joins":  {true, wire.Joining, true},
+		"no link, one who joins": {false, wire.Joining, false},
+		"one who trains":         {true, wire.Training, true},
 	} {
 		w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
 		n := w.add(nodeConfig{alone: true})
@@ -98,6 +99,76 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 		}
 		if took := w.now - began; n.known == c.waits || n.known && (took < aloneMs || took > aloneMs+200) {
 			t.Errorf("%s: signs %v after %d ms", name, n.known, took)
+		}
+	}
+}
+
+// both are two tests of one clause.
+func both(a, b spectest.Clause) spectest.Clause {
+	return func(t *testing.T, s *spectest.Spec) { a(t, s); b(t, s) }
+}
+
+// comesBack has nodes with their keys and nothing else be ready when they have waited
+// for somebody who has more for the time that a key waits.
+func comesBack(t *testing.T, s *spectest.Spec, w *world, nodes ...nodeConfig) {
+	t.Helper()
+	began, key := w.now, s.Number(t, "life", "key")
+	var back []*node
+	for _, c := range nodes {
+		back = append(back, w.add(c))
+	}
+	for _, n := range back {
+		w.readyAfter(n, 2*key)
+		if took := w.now - began; took < key || took > key+20*beat || n.installs > 0 {
+			t.Errorf("ready after %d ms, with %d installs", took, n.installs)
+		}
+	}
+}
+
+// specFounderBack has a founder come back to a run that began long ago: alone it waits,
+// with others it takes what they have.
+func specFounderBack(t *testing.T, s *spectest.Spec) {
+	old := func() *world {
+		w := newWorld(t, 2, worldConfig{params: budgetOf(3000)})
+		w.now += s.Number(t, "life", "key") + 10_000
+		return w
+	}
+	founder := nodeConfig{alone: true, keyOnly: true}
+	comesBack(t, s, old(), founder)
+	w := old()
+	w.found(2)
+	w.runFor(3000)
+	n := newNode(w, 20, founder)
+	w.nodes = append(w.nodes, n)
+	n.boot(nil)
+	w.connectAll()
+	if took := w.readyAfter(n, 60_000); took > 20*beat || n.installs != 1 {
+		t.Errorf("ready after %d ms beside others, with %d installs", took, n.installs)
+	}
+}
+
+func specNobodyBack(t *testing.T, s *spectest.Spec) {
+	comesBack(t, s, newWorld(t, 3, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true})
+}
+
+func specAllBack(t *testing.T, s *spectest.Spec) {
+	comesBack(t, s, newWorld(t, 10, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true}, nodeConfig{keyOnly: true})
+}
+
+// specBegins has a node without a link, a peer beside it that knows nothing of the run.
+func specBegins(t *testing.T, s *spectest.Spec) {
+	key := s.Number(t, "life", "key")
+	for age, begins := range map[int64]bool{key - 10_000: true, key + 10_000: false} {
+		w := newWorld(t, 14, worldConfig{params: budgetOf(3000), stepMs: 1000})
+		w.now += age
+		n := w.add(nodeConfig{alone: true, keyOnly: true})
+		began := w.now
+		for !n.known && w.now < began+2*aloneMs {
+			n.says(9, wire.Beat{State: wire.Joining})
+			w.runFor(100)
+		}
+		if n.known != begins {
+			t.Errorf("%d ms after the run was made it signs %v", age, n.known)
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 // out of it, in worlds of whole nodes in virtual time.
 func TestSpecLife(t *testing.T) {
 	spectest.Run(t, "L", map[string]spectest.Clause{
-		"L-1": specJoining, "L-2": specFounder, "L-3": specReachesNobody, "L-4": specFetches, "L-5": specComesBack, "L-6": specThenRepairs,
-		"L-7": specEqualDigests, "L-8": specReplay, "L-9": specBackSoon, "L-10": specNewcomers, "L-11": specHolder, "L-12": specBadDonors,
-		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": specKeyUnknown, "L-16": specMark, "L-17": specTakenBack, "L-18": specSetDigest, "L-19": specHeadersOfRound, "L-20": specLeaves,
+		"L-1": specJoining, "L-2": both(specFounder, specFounderBack), "L-3": both(specReachesNobody, specNobodyBack), "L-4": specFetches, "L-5": specComesBack, "L-6": specThenRepairs,
+		"L-7": specEqualDigests, "L-8": specReplay, "L-9": specBackSoon, "L-10": both(specNewcomers, specAllBack), "L-11": specHolder, "L-12": specBadDonors,
+		"L-13": specKeyOnly, "L-14": specKeyAlone, "L-15": both(specKeyUnknown, specBegins), "L-16": specMark, "L-17": specTakenBack, "L-18": specSetDigest, "L-19": specHeadersOfRound, "L-20": specLeaves,
 		"L-21": specStays, "L-22": specStepsOnly, "L-23": specDealt, "L-24": specClaims, "L-25": specWord, "L-26": specDoubt, "L-27": specStopped,
 		"L-28": specOver, "L-29": specNotBeaten, "L-30": specLingers, "L-31": specMiscalculated,
 		"L-32": specFarewell, "L-33": specLacks, "L-34": specShares,

@@ -18,11 +18,17 @@ const opposition = 0.5
 // to 1.7 % fewer bits per byte without that, and no round after the eighth was clipped.
 const youngRounds = 8
 
+// youngGrowth is how many times the reference the median of a young round counts for at
+// most: with ClipFactor 3, progress may be twelve times what the reference tells, and the
+// tenth that it begins at is not clipped. Where liars have half of a round's weight the
+// median is theirs: without a bound they would allow themselves any norm.
+const youngGrowth = 4
+
 // clip decides how far each delta's tensors are scaled down and returns the factors
 // [delta][tensor] and the new norm reference. Both are in units of H steps: a delta of s
 // steps is held to c ref sqrt(s/H), since noise grows with the square root of the steps. A tensor
 // without a reference takes that of this round; in a fragment's first rounds it takes the
-// larger of both, unless the round has one delta only, which would allow itself anything.
+// larger of both, the median as far as it is believed, unless it is of one delta only.
 func (fold *folding) clip() (factors [][]float64, ref []float32) {
 	tensors := len(fold.f.Tensors)
 	factors = make([][]float64, len(fold.set))
@@ -42,8 +48,11 @@ func (fold *folding) clip() (factors [][]float64, ref []float32) {
 func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
 	old := float64(fold.prev.Ref[t])
 	limit := old
-	if old == 0 || fold.round <= youngRounds && len(fold.set) > 1 {
-		limit = max(old, fold.medianNorm(t, math.MaxFloat64))
+	switch {
+	case old == 0:
+		limit = fold.medianNorm(t, math.MaxFloat64)
+	case fold.round <= youngRounds && fold.moving(t) > 1:
+		limit = max(old, fold.medianNorm(t, float64(youngGrowth*old)))
 	}
 	limit *= fold.p.ClipFactor
 	for i := range fold.set {
@@ -66,6 +75,17 @@ func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
 func (fold *folding) unitNorm(i, t int) float64 {
 	steps := float64(fold.set[i].Delta.Steps)
 	return fold.norms[i][t] * math.Sqrt(float64(fold.p.H)/steps)
+}
+
+// moving counts the deltas that are not zero in tensor t. Each is of another author.
+func (fold *folding) moving(t int) int {
+	n := 0
+	for i := range fold.set {
+		if fold.norms[i][t] > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // medianNorm is the weighted lower median of the norms in tensor t that are not zero, each

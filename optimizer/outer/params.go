@@ -110,14 +110,39 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 // many it is mostly signal, in directions that differ, whose length RDA keeps (DESIGN.md).
 const averageUpTo = 8
 
+// roomInH is how many times H steps a delta may claim at least: as many as with the
+// default H, so that its norm is held to as many times that of a usual one whatever H is.
+const roomInH = 42
+
+// longestTurn is for how many times the usual number of rounds a learner waits for its
+// turn at most, as learners come and go, one is fast, and rounds get longer than H steps.
+const longestTurn = 4
+
 // SetH gives a run so many inner steps a round and what goes with them: the fewest steps
 // of an answer, room for the steps of a delta, and the merge that measured best.
 func (p *Params) SetH(h int) {
 	p.H, p.HMin, p.Merge = h, max(1, h/4), MergeRDA
-	p.MaxSteps = max(p.MaxSteps, uint32(max(h, 0)))
+	p.makeRoom(roomInH)
 	if h <= averageUpTo {
 		p.Merge = MergeMean
 	}
+}
+
+// SetLearners gives the deltas of a run that expects so many learners room for the steps
+// between two turns, with the H and Answerers that it has. Where more of them join, whose
+// deltas are full before their turn, they publish out of turn, and what each node receives
+// begins to grow with their number. More room lets a liar claim more, so it is not made
+// for nobody.
+func (p *Params) SetLearners(n int) {
+	if n > p.Answerers {
+		p.makeRoom(longestTurn * ((min(n, MaxStepsLimit) + p.Answerers - 1) / p.Answerers))
+	}
+}
+
+// makeRoom lets a delta have so many times H steps.
+func (p *Params) makeRoom(inH int) {
+	room := min(int64(inH)*int64(max(p.H, 0)), MaxStepsLimit)
+	p.MaxSteps = max(p.MaxSteps, uint32(room))
 }
 
 // Validate returns an error that names the first field out of range, its value and what

@@ -87,7 +87,8 @@ func TestSetH(t *testing.T) {
 		maxSteps uint32
 		merge    string
 	}{
-		{1, 1, 1024, MergeMean}, {8, 2, 1024, MergeMean}, {9, 2, 1024, MergeRDA}, {24, 6, 1024, MergeRDA}, {5000, 1250, 5000, MergeRDA},
+		{1, 1, 1024, MergeMean}, {8, 2, 1024, MergeMean}, {9, 2, 1024, MergeRDA}, {24, 6, 1024, MergeRDA}, {25, 6, 1050, MergeRDA}, {5000, 1250, 210_000, MergeRDA},
+		{MaxH, MaxH / 4, MaxStepsLimit, MergeRDA},
 	} {
 		p := Defaults(4, 1, 0)
 		p.SetH(c.h)
@@ -102,5 +103,26 @@ func TestSetH(t *testing.T) {
 	before := p
 	if p.SetH(p.H); p != before {
 		t.Errorf("the default H with SetH: %+v, without: %+v", p, before)
+	}
+}
+
+// SetLearners makes room for as many steps as learners make between two turns, and
+// leaves alone what has it.
+func TestSetLearners(t *testing.T) {
+	for _, c := range []struct {
+		h, answerers, learners int
+		want                   uint32
+	}{
+		{24, 16, 1, 1024}, {24, 16, 16, 1024}, {24, 16, 100, 1024}, {24, 16, 1000, 4 * 63 * 24},
+		{4, 16, 1000, 1024}, {100, 16, 1000, 4 * 63 * 100}, {24, 64, 1000, 4 * 16 * 24}, {24, 16, 1 << 60, MaxStepsLimit},
+	} {
+		p := Defaults(4, 1, 0)
+		p.H, p.HMin, p.Answerers = c.h, 1, c.answerers
+		if p.SetLearners(c.learners); p.MaxSteps != c.want {
+			t.Errorf("%+v: MaxSteps is %d", c, p.MaxSteps)
+		}
+		if err := p.Validate(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type Rounds struct {
 	learner bool
 	live    []Author // learners that can be heard, sorted
 	idle    []Author // those of them that have nothing to publish, sorted
+	seats   []Author // the others, sorted: they answer bells, in turns
 	frags   []*fragment
 	out     []RoundEffect
 	late    lateness
@@ -25,7 +26,7 @@ type Rounds struct {
 	slept   Time // what the clock left out
 	hold    bool // publish nothing
 	flush   bool // publish whatever is unpublished, H or not
-	roster  int  // counts the changes of live
+	roster  int  // counts the changes of seats
 
 	elsewhere func(fragment int, rnd uint32) bool // see SetElsewhere
 	barred    map[Author]bool
@@ -58,6 +59,7 @@ type fragment struct {
 	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
+	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
 	drafting bool   // a draft was asked for and is not yet durable
 	draftAt  Time   // no draft before: one could not be made durable
 	mark     uint32 // highest round ever signed
@@ -169,19 +171,30 @@ func (m *Rounds) SetLive(live []Author) {
 		return
 	}
 	m.live = sorted
-	m.roster++
 	m.late.forgetAllBut(m.isLive)
+	m.seat()
 }
 
 // SetElsewhere says how to ask whether most peers have closed a round. Local
 // knowledge: a round that they closed is not too early for this node's clock.
 func (m *Rounds) SetElsewhere(closed func(fragment int, rnd uint32) bool) { m.elsewhere = closed }
 
-// SetIdle names the live learners that say they have nothing to publish: no
-// round waits for them, nor counts them in its quorum.
+// SetIdle names the learners that say they have nothing to publish: no round waits
+// for them, calls them, nor counts them in its quorum. This node is one of them from
+// when it says so, or it would call others than they call themselves.
 func (m *Rounds) SetIdle(idle []Author) {
 	m.idle = slices.Clone(idle)
 	slices.SortFunc(m.idle, compareAuthors)
+	m.seat()
+}
+
+// seat works out who answers bells.
+func (m *Rounds) seat() {
+	seats := slices.DeleteFunc(slices.Clone(m.live), m.isIdle)
+	if !slices.Equal(seats, m.seats) {
+		m.seats = seats
+		m.roster++
+	}
 }
 
 func (m *Rounds) isIdle(a Author) bool {
@@ -230,6 +243,7 @@ func (m *Rounds) advance(now Time, f *fragment) {
 	for m.mayClose(now, f) {
 		m.close(now, f)
 	}
+	m.unstickAtRest(now, f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
 }

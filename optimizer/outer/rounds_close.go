@@ -78,7 +78,7 @@ func (m *Rounds) answered(f *fragment, open uint32) bool {
 
 // awaits says whether a round waits for an author's delta.
 func (m *Rounds) awaits(r *round, a Author) bool {
-	return !m.barred[a] && !m.isIdle(a) && !r.holds(a)
+	return !m.barred[a] && !r.holds(a)
 }
 
 // held counts the deltas of a round whose payload is held.
@@ -100,7 +100,7 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 	if waited >= m.p.GraceMaxMs {
 		return true
 	}
-	quorum := max(1, min(m.p.Quorum, len(m.live)-len(m.idle)))
+	quorum := max(1, min(m.p.Quorum, len(m.seats)))
 	return waited >= m.p.GraceMinMs && f.rounds[open].held() >= quorum && waited >= m.grace()
 }
 

@@ -25,15 +25,39 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 // times slower learners have rung by then.
 const stuckAfter = 16
 
-// unstick closes rounds without deltas up to the last that this learner has signed. It
-// took tips of older rounds, so it must leave out those in between; but so may all
-// learners, and then nobody could ring for a round that all have signed, ever. Deltas of
-// these rounds that come after all are late, and folded.
+// stuck says that this learner waits for a bell of a round that it has signed already:
+// it took tips of older rounds.
+func (m *Rounds) stuck(f *fragment) bool {
+	return m.learner && !m.hold && f.bell == 0 && f.closed < f.mark
+}
+
+// unstick has a stuck learner wait no longer than for so many steps.
 func (m *Rounds) unstick(now Time, f *fragment) {
-	groups := max(1, (len(m.live)+m.p.Answerers-1)/m.p.Answerers)
-	if !m.learner || m.hold || f.bell != 0 || f.closed >= f.mark || f.opened < stuckAfter*m.p.H*groups {
-		return
+	groups := max(1, (len(m.seats)+m.p.Answerers-1)/m.p.Answerers)
+	if m.stuck(f) && f.opened >= stuckAfter*m.p.H*groups {
+		m.leaveOut(now, f)
 	}
+}
+
+// unstickAtRest does so for one that steps no more and has something to publish, as at
+// the end of its budget: it waits for as long as a round may stay open.
+func (m *Rounds) unstickAtRest(now Time, f *fragment) {
+	switch {
+	case !m.flush || f.pending == 0 || !m.stuck(f):
+		f.stuckAt = 0
+	case f.stuckAt == 0:
+		f.stuckAt = now
+	case now-f.stuckAt >= m.p.GraceMaxMs:
+		f.stuckAt = now
+		m.leaveOut(now, f)
+	}
+}
+
+// leaveOut closes rounds without deltas up to the last that this learner has signed, as
+// it must leave out those in between; but so may all learners, and then nobody could ring
+// for a round that all have signed, ever. Deltas of these rounds that come after all are
+// late, and folded.
+func (m *Rounds) leaveOut(now Time, f *fragment) {
 	// No more at a time than others take by gossip: whoever is slow, and not stuck, is
 	// not to find its rounds final here.
 	last := min(f.mark, f.closed+m.p.WindowAccept)

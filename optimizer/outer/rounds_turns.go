@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Where more than C learners are live they take turns, or the cost of a run would
+// Where more than C learners train they take turns, or the cost of a run would
 // grow with all of them for each: everybody receives and folds every delta. They sit
 // in a circle, in the order of their names, and a round begins at a point of it: the C
 // learners that follow are called, the next C are the next group, and so on. The points
@@ -28,8 +28,8 @@ type called struct {
 	group  int // of this node: 0 is called
 }
 
-// everybody says that there are no more live learners than may answer.
-func (m *Rounds) everybody() bool { return len(m.live) <= m.p.Answerers }
+// everybody says that no more learners train than may answer.
+func (m *Rounds) everybody() bool { return len(m.seats) <= m.p.Answerers }
 
 // mayAnswer says whether the author is called to answer a round.
 func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
@@ -40,10 +40,10 @@ func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
 	return ok
 }
 
-// answerers are the live learners that may answer a round, sorted by name.
+// answerers are the learners that are called to answer a round, sorted by name.
 func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
 	if m.everybody() {
-		return m.live
+		return m.seats
 	}
 	return m.turn(f, rnd).sorted
 }
@@ -68,15 +68,15 @@ func (m *Rounds) turn(f *fragment, rnd uint32) *called {
 }
 
 func (m *Rounds) draw(fragment int, rnd uint32) called {
-	n, most := len(m.live), m.p.Answerers
+	n, most := len(m.seats), m.p.Answerers
 	point := uint64(rnd)*goldenStep + uint64(fragment)*fragmentStep
 	place, _ := bits.Mul64(point, uint64(n)) // point / 2^64 of the way round
 	c := called{round: rnd, roster: m.roster, sorted: make([]Author, most), group: n / most}
 	for i := range c.sorted {
-		c.sorted[i] = m.live[(int(place)+i)%n]
+		c.sorted[i] = m.seats[(int(place)+i)%n]
 	}
 	slices.SortFunc(c.sorted, compareAuthors)
-	if own, ok := slices.BinarySearchFunc(m.live, m.self, compareAuthors); ok {
+	if own, ok := slices.BinarySearchFunc(m.seats, m.self, compareAuthors); ok {
 		c.group = (own - int(place) + n) % n / most
 	}
 	return c

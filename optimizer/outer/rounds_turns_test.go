@@ -47,3 +47,67 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// Who is called follows from who trains, whichever node draws: also one that has
+// stopped itself.
+func TestTurnsOfThoseThatTrain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, c := rapid.IntRange(6, 40).Draw(t, "live"), rapid.IntRange(1, 5).Draw(t, "C")
+		var live, idle []Author
+		for i := range n {
+			live = append(live, Author{byte(i + 1)})
+			if rapid.Bool().Draw(t, "stopped") {
+				idle = append(idle, live[i])
+			}
+		}
+		trains := slices.DeleteFunc(slices.Clone(live), func(a Author) bool { return slices.Contains(idle, a) })
+		f := &fragment{}
+		for round := uint32(1); round <= 20; round++ {
+			var first []Author
+			for i, self := range live {
+				m := &Rounds{p: Params{Answerers: c, H: 8}, self: self}
+				m.SetLive(live)
+				m.SetIdle(idle)
+				f.called = called{}
+				got := slices.Clone(m.answerers(f, round))
+				if i == 0 {
+					first = got
+				}
+				if !slices.Equal(got, first) {
+					t.Fatalf("round %d: author %d calls %v, author %d %v", round, self[0], got, live[0][0], first)
+				}
+			}
+			if len(first) != min(c, len(trains)) || slices.ContainsFunc(first, func(a Author) bool { return !slices.Contains(trains, a) }) {
+				t.Fatalf("round %d calls %v, and %v train", round, first, trains)
+			}
+		}
+	})
+}
+
+// A learner of a run that was made for so many is called before its delta is full, as
+// rounds of H steps follow each other.
+func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Defaults(1, 1, 0)
+		p.Answerers = rapid.IntRange(1, 64).Draw(t, "C")
+		p.SetH(rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"))
+		n := rapid.IntRange(1, 4096).Draw(t, "live")
+		p.SetLearners(n)
+		m := NewRounds(p, Author{}, true, []*Tip{{}})
+		live := make([]Author, n)
+		for i := range live {
+			live[i] = Author{byte(i >> 8), byte(i)}
+		}
+		m.SetLive(live)
+		self, last := live[rapid.IntRange(0, n-1).Draw(t, "author")], uint32(0)
+		first := rapid.Uint32Range(0, 1<<20).Draw(t, "round")
+		for round := uint32(1); round <= 2*uint32(longestTurn*n/p.Answerers+2); round++ {
+			if steps := (round - last) * uint32(p.H); steps > p.MaxSteps {
+				t.Fatalf("a delta of author %d would have %d steps, and %d have room", self[:2], steps, p.MaxSteps)
+			}
+			if m.mayAnswer(m.frags[0], self, first+round) {
+				last = round
+			}
+		}
+	})
+}

@@ -177,8 +177,16 @@ func (x *textFold) clip(old []float32) (ref []float32) {
 	x.clips = make([][]float64, len(x.set))
 	for t := range x.f.Tensors {
 		limit := float64(old[t])
-		if limit == 0 || x.round <= 8 && len(x.set) >= 2 {
-			limit = max(limit, x.median(t, math.Inf(1)))
+		more := 0
+		for i := range x.set {
+			if x.scaled(i, t) != 0 {
+				more++
+			}
+		}
+		if median := x.median(t, math.Inf(1)); limit == 0 {
+			limit = median
+		} else if x.round <= 8 && more >= 2 {
+			limit = max(limit, min(median, 4*limit))
 		}
 		limit *= x.p.ClipFactor
 		x.limits = append(x.limits, limit)

@@ -17,7 +17,8 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
-		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": specStuck,
+		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
+		"R-17": specFull,
 	})
 }
 
@@ -270,6 +271,10 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 	for i := range byte(9) {
 		live = append(live, outer.Author{i + 1})
 	}
+	var stopped []outer.Author // they are among the others by name
+	for i := range byte(30) {
+		stopped = append(stopped, outer.Author{1 + i/6, 1 + i})
+	}
 	byName := slices.Concat(live[1:], live[:1]) // self is the last
 	groups := map[int]int{}
 	for round := uint32(1); round <= 20; round++ {
@@ -280,7 +285,8 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 
 		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
-		r.m.SetLive(live)
+		r.m.SetLive(slices.Concat(live, stopped))
+		r.m.SetIdle(stopped)
 		r.m.Stepped(r.now, 1)
 		if r.take(1, round); (r.drafts > 0) != (group == 0) {
 			t.Errorf("round %d: %d drafts, of group %d by the text", round, r.drafts, group)
@@ -288,7 +294,8 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 
 		r = newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
 		r.closeTo(round - 1)
-		r.m.SetLive(live)
+		r.m.SetLive(slices.Concat(live, stopped))
+		r.m.SetIdle(stopped)
 		for steps := 1; r.drafts == 0; steps++ {
 			r.m.Stepped(r.now, 1)
 			if r.carry(); (r.drafts > 0) != (steps == 10*(1+group)) {
@@ -362,6 +369,56 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 		if n := r.m.Drafted(0); r.drafts == 0 || n != 10 {
 			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
 		}
+	}
+}
+
+// specStuckAtRest has such a learner step no more.
+func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
+	stuck := func() *rounds {
+		r := newRounds(t, func(p *outer.Params) { p.H, p.WindowAccept, p.WindowUnion = 5, 3, 64 })
+		r.closeTo(4)
+		r.m.RaiseMark(0, 9)
+		r.m.SetLive([]outer.Author{self, {1}})
+		return r
+	}
+	r := stuck()
+	r.m.Stepped(r.now, 1)
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d while it trains", r.m.Closed(0))
+	}
+	r.m.SetFlush(r.now, true)
+	if r.pass(r.p.GraceMaxMs - 1); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d before GraceMaxMs is over", r.m.Closed(0))
+	}
+	if r.pass(1); r.m.Closed(0) != 7 {
+		t.Errorf("closed %d, want as many more as gossip brings: 3", r.m.Closed(0))
+	}
+	if r.pass(r.p.GraceMaxMs); r.m.Closed(0) != 9 || r.drafts == 0 || r.m.Drafted(0) != 10 {
+		t.Errorf("closed %d, signed 9; %d drafts", r.m.Closed(0), r.drafts)
+	}
+	r = stuck()
+	r.m.SetFlush(r.now, true)
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
+		t.Errorf("closed %d, with nothing to publish", r.m.Closed(0))
+	}
+}
+
+// specFull has a learner that is seldom called make as many steps as a delta may have.
+func specFull(t *testing.T, _ *spectest.Spec) {
+	drafts := map[int]int{} // by steps
+	for round := uint32(1); round <= 20; round++ {
+		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
+		r.closeTo(round - 1)
+		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}})
+		steps := 0
+		for ; r.drafts == 0 && steps < 50; steps++ {
+			r.m.Stepped(r.now, 1)
+			r.carry()
+		}
+		drafts[steps]++
+	}
+	if drafts[20] == 0 || drafts[30] < drafts[20] || drafts[20]+drafts[30] != 20 {
+		t.Errorf("drafts after so many steps: %v; the learner called first makes 20, others 30", drafts)
 	}
 }
 
