@@ -12,7 +12,7 @@ import (
 // side of a cut follows from nothing that is known on this one.
 type marks struct {
 	asking bool
-	since  Time // when the first tick came
+	since  Time // when this process began
 }
 
 // markMargin is how many rounds above the highest known own one are left out too:
@@ -35,19 +35,16 @@ func (m *Machine) askMarks() {
 	m.rounds.Hold(true)
 }
 
-// tickMarks gives up asking where nobody can answer: peers that begin the run
-// themselves, or none at all. Peers that could and do not keep nobody for ever.
+// tickMarks gives up asking where nobody can answer: a founder that begins the run is
+// alone, or with newcomers. Peers that could and do not keep nobody for ever.
 func (m *Machine) tickMarks(now Time) {
 	if !m.marks.asking {
 		return
 	}
 	m.beginMarks(now)
-	wait := int64(keyOnlyMs)
-	if m.foundsNow() {
-		wait = m.cfg.AloneMs
-	}
 	waited := now - m.marks.since
-	if waited >= wait && !m.donorInSight() && !m.gossip.AwaitsOwn() || waited >= keyOnlyMs {
+	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.donorInSight() && !m.gossip.AwaitsOwn()
+	if nobody || waited >= keyOnlyMs {
 		m.marksKnown()
 	}
 }
