@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var kinds = []Kind{F32, BF16, Int8, Int4}
+var kinds = Kinds()
 
 // lengths are those where a block, a byte or a segment is just full or not.
 var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, segmentLen - 1, segmentLen, segmentLen + 1, 2*segmentLen + 511}
