@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 const (
@@ -29,7 +28,6 @@ const (
 	codeLarge    = 1 << 1
 	codeSign     = codeNegative | codeLarge // the index of the value among four
 	codeGap      = 2                        // the shift of the gap's bits
-	codeEnd      = sparseLen >> 8 << codeGap
 )
 
 var (
@@ -37,7 +35,6 @@ var (
 	errUnused = errors.New("a level is not in use")
 	errGap    = errors.New("a value lies beyond it")
 	errZero   = errors.New("a value of 0 is negative, or follows one that does not travel")
-	errBits   = errors.New("a code has bits without a meaning")
 )
 
 // sparseBlocks is the number of blocks that n values have.
@@ -124,8 +121,6 @@ func scatterBlock(block []float32, streams [][]byte, i int) error {
 func checkSparse(gaps, codes []byte, low, high uint16, used byte) error {
 	const small, large = 1 << 0, 1 << codeLarge
 	switch {
-	case slices.Max(codes) >= codeEnd:
-		return errBits
 	case low == high && used != small, low < high && used != small|large:
 		return errUnused
 	case low == 0:
