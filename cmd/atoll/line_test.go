@@ -39,7 +39,7 @@ func TestCommandLines(t *testing.T) {
 		{"version extra", 2, "", "unexpected argument extra"},
 		{"version --colour", 2, "", "unknown flag --colour"},
 		{"key", 2, "", "expected one of"},
-		{"new --codec sparse", 2, "", "--codec must be one of"},
+		{"new --codec int3", 2, "", "--codec must be one of"},
 		{"new --profile moon", 2, "", "--profile must be one of"},
 		{"new --tokens many", 2, "", "is not a whole number"},
 		{"new --seed=-1", 2, "", "--seed"},

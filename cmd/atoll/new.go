@@ -51,7 +51,7 @@ type NewCmd struct {
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners --bandwidth counts on." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
+	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
 	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`

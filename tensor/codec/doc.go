@@ -65,8 +65,8 @@
 // entropy coding charges a tenth of a bit for them. See TestSparsePositions for what positions
 // take in other forms.
 //
-// The streams follow from the values: Decode refuses others. So does not the mode of a
-// chunk, for any kind.
+// The streams follow from the values: Decode refuses others. Modes of chunks are an
+// encoder's choice, as for all kinds.
 //
 // # What is promised
 //
