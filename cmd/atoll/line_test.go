@@ -55,6 +55,7 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
 		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
 		{"join --dir absent --shape loss=1%", 2, "", "--shape: link"},
+		{"testnet --codec int3", 2, "", "--codec must be one of"},
 		{"testnet --arm ring", 2, "", "--arm must be one of"},
 		{"testnet --link 100mbit", 2, "", `--link: link "100mbit"`},
 		{"testnet --mu 1", 2, "", "--mu is 1"},

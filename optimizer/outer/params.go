@@ -108,14 +108,15 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
 // Over few steps it is mostly noise, which averaging shortens and RDA would restore; over
 // many it is mostly signal, in directions that differ, whose length RDA keeps (DESIGN.md).
+// Sparse deltas differ in where they have values at all, whatever H is.
 const averageUpTo = 8
 
 // SetH gives a run so many inner steps a round and what goes with them: the fewest steps
-// of an answer, room for the steps of a delta, and the merge that measured best.
+// of an answer, room for the steps of a delta, and the merge that measured best with its codec.
 func (p *Params) SetH(h int) {
 	p.H, p.HMin, p.Merge = h, max(1, h/4), MergeRDA
 	p.MaxSteps = max(p.MaxSteps, uint32(max(h, 0)))
-	if h <= averageUpTo {
+	if h <= averageUpTo && p.Codec != codec.Sparse {
 		p.Merge = MergeMean
 	}
 }
