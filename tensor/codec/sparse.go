@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"atoll/tensor"
 )
 
 const (
 	// sparseLen is the number of values of a block, of which those of greatest magnitude travel. A
 	// piece has a whole number of blocks.
-	sparseLen = 4096
+	sparseLen = tensor.TopBlockLen
 
 	// sparseOf says how many: one of so many, rounded up.
 	sparseOf = 64
@@ -49,7 +51,7 @@ func sparseSent(n int) int { return (n + sparseOf - 1) / sparseOf }
 func (s *selection) sparsify(streams [][]byte, v []float32) int {
 	for i := range sparseBlocks(len(v)) {
 		block := v[i*sparseLen : min((i+1)*sparseLen, len(v))]
-		keys, fit := s.largest(block)
+		keys, fit := s.largest(s.whole(block), sparseSent(len(block)))
 		if !fit {
 			return indexUnfit(v)
 		}

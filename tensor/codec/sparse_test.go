@@ -39,6 +39,9 @@ func sentBySorting(block []float32) []int {
 	return order[:sparseSent(len(block))]
 }
 
+// bitsOf are those of the magnitude of x, and 0 if it is too small to travel.
+func bitsOf(x float32) uint32 { return travelling(math.Float32bits(x) & magnitude) }
+
 // blocks draws values that make selection hard: bell-shaped, few different ones, all large ones in one
 // place, ascending, zeros.
 func blocks() *rapid.Generator[[]float32] {
@@ -69,7 +72,7 @@ func TestLargestLikeSorting(t *testing.T) {
 	s := &selection{}
 	rapid.Check(t, func(t *rapid.T) {
 		block := blocks().Draw(t, "block")
-		keys, fit := s.largest(block)
+		keys, fit := s.largest(s.whole(block), sparseSent(len(block)))
 		if !fit {
 			t.Fatal("finite values do not fit")
 		}
@@ -92,7 +95,8 @@ func TestLargestLikeSorting(t *testing.T) {
 func TestLevelsAreBest(t *testing.T) {
 	s := &selection{}
 	rapid.Check(t, func(t *rapid.T) {
-		keys, _ := s.largest(blocks().Draw(t, "block"))
+		block := blocks().Draw(t, "block")
+		keys, _ := s.largest(s.whole(block), sparseSent(len(block)))
 		low, high, split := s.levels(keys)
 		if low > high || low == high && split != limitBits {
 			t.Fatalf("levels %x and %x, parted at %x", low, high, split)
@@ -159,6 +163,19 @@ func TestSparseFeedbackConverges(t *testing.T) {
 	if last := power(); last > first/1e3 {
 		t.Errorf("%g of %g is left", last, first)
 	}
+}
+
+func TestSortLikeTheLibrary(t *testing.T) {
+	s := &selection{}
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.SampledFrom([]uint32{0, 1, 63, 64, 1 << 20, limitBits - 1}).Draw(t, "most")
+		m := rapid.SliceOfN(rapid.Uint32Range(0, most), 1, sparseMost).Draw(t, "magnitudes")
+		got := s.sort(m)
+		slices.Sort(m)
+		if !slices.Equal(got, m) {
+			t.Fatalf("%v, want %v", got, m)
+		}
+	})
 }
 
 // Selection must not take long on any values: kth halves a range of 43 bits at most as often as that.

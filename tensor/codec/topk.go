@@ -2,18 +2,21 @@ package codec
 
 import (
 	"math"
+	"math/bits"
 	"slices"
-)
 
-// groupLen is the number of values that are looked at together for the largest; see largest.
-const groupLen = 32
+	"atoll/tensor"
+)
 
 // selection finds the values of a block that travel, and their levels. It is working memory: no result
 // depends on what it was used for before.
 type selection struct {
+	last   tensor.TopBlock // room for a block that is not whole
+	tops   [tensor.TopLanes]uint32
+	set    tensor.TopSet
 	keys   [sparseLen]uint64
 	rest   [sparseLen]uint64
-	tops   [sparseLen / groupLen]uint32
+	sent   [sparseMost]uint32 // magnitudes
 	sorted [sparseMost]uint32
 }
 
@@ -26,72 +29,49 @@ func keyOf(bits uint32, i int) uint64 { return uint64(bits)<<indexBits | uint64(
 func keyBits(k uint64) uint32         { return uint32(k >> indexBits) }
 func keyIndex(k uint64) int           { return sparseLen - 1 - int(k%sparseLen) }
 
-// bitsOf are those of the magnitude of x, and 0 if it is too small to travel.
-func bitsOf(x float32) uint32 {
-	b := math.Float32bits(x) & magnitude
-	if b < sparseLeast {
-		b = 0
+// travelling are the bits of a magnitude, and 0 if it is too small to travel.
+func travelling(bits uint32) uint32 {
+	if bits < sparseLeast {
+		return 0
 	}
-	return b
+	return bits
 }
 
-// largest returns the keys of the values that travel, in the order of the block, and whether all can be
-// encoded. The time is proportional to the length of the block: it first takes the largest of each group,
-// and of these the one that as many reach as travel. What travels reaches it too. Where values are bell-shaped half
-// of the groups have none that does, and all together half as many again as travel.
-func (s *selection) largest(block []float32) (keys []uint64, fit bool) {
-	k := sparseSent(len(block))
-	groups := s.tops[:(len(block)+groupLen-1)/groupLen]
-	rest := s.rest[:len(groups)]
+// whole returns the values of block as those of a whole block, with zeros behind: these do not travel, as
+// there are enough before them.
+func (s *selection) whole(block []float32) *tensor.TopBlock {
+	if len(block) == sparseLen {
+		return (*tensor.TopBlock)(block)
+	}
+	clear(s.last[copy(s.last[:], block):])
+	return &s.last
+}
+
+// largest returns the keys of the k values of greatest magnitude, in the order of the block, and whether all values can be
+// encoded. The time is proportional to the length of the block: it first takes the largest of each lane,
+// and of these the one that k reach. The values sought reach it too, and of bell-shaped ones half as many
+// again.
+func (s *selection) largest(block *tensor.TopBlock, k int) (keys []uint64, fit bool) {
+	tensor.LaneTops(&s.tops, block)
+	rest := s.rest[:len(s.tops)]
 	top := uint32(0)
-	for g := range groups {
-		groups[g] = topBits(block[g*groupLen : min((g+1)*groupLen, len(block))])
-		top = max(top, groups[g])
-		rest[g] = keyOf(groups[g], g)
+	for lane, t := range s.tops {
+		top = max(top, t)
+		rest[lane] = keyOf(travelling(t), lane)
 	}
 	if top >= limitBits {
 		return nil, false
 	}
-	least := keyBits(kth(rest, k))
+	tensor.Reach(&s.set, block, keyBits(kth(rest, k)))
 	n := 0
-	for g, t := range groups {
-		if t >= least {
-			from, to := g*groupLen, min((g+1)*groupLen, len(block))
-			n += appendFrom(s.keys[n:], block[from:to], from, least)
+	for i, word := range s.set {
+		for ; word != 0; word &= word - 1 {
+			at := 64*i + bits.TrailingZeros64(word)
+			s.keys[n] = keyOf(travelling(math.Float32bits(block[at])&magnitude), at)
+			n++
 		}
 	}
 	return s.cut(s.keys[:n], k), true
-}
-
-// topBits is the largest bitsOf of v.
-func topBits(v []float32) uint32 {
-	var m0, m1, m2, m3 uint32
-	for ; len(v) >= 4; v = v[4:] {
-		m0 = max(m0, math.Float32bits(v[0])&magnitude)
-		m1 = max(m1, math.Float32bits(v[1])&magnitude)
-		m2 = max(m2, math.Float32bits(v[2])&magnitude)
-		m3 = max(m3, math.Float32bits(v[3])&magnitude)
-	}
-	for _, x := range v {
-		m0 = max(m0, math.Float32bits(x)&magnitude)
-	}
-	if m := max(m0, m1, m2, m3); m >= sparseLeast {
-		return m
-	}
-	return 0
-}
-
-// appendFrom writes the keys of the values of v with at least that magnitude to keys, and returns their
-// number. v begins at number from of the block. keys may hold all of v.
-func appendFrom(keys []uint64, v []float32, from int, least uint32) int {
-	keys = keys[:len(v)]
-	n := 0
-	for i, x := range v {
-		b := bitsOf(x)
-		keys[n] = keyOf(b, from+i) // a branch here would be mispredicted
-		n += int((least - 1 - b) >> 31)
-	}
-	return n
 }
 
 // cut returns the k largest of keys, in their order.
@@ -112,7 +92,7 @@ func kth(keys []uint64, k int) uint64 {
 		n := 0
 		for i, x := range keys {
 			keys[i], keys[n] = keys[n], x
-			n += int((middle - 1 - x) >> 63) // 1 from middle on
+			n += int((middle - 1 - x) >> 63) // 1 from middle on; a branch would be mispredicted
 		}
 		if n >= k {
 			keys, low = keys[:n], middle
@@ -127,13 +107,13 @@ func kth(keys []uint64, k int) uint64 {
 // numbers, and the bits of the least magnitude that takes the larger one. Where both come out equal, or
 // all magnitudes are, the split is above all. 0 is a level of its own.
 func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
-	m := s.sorted[:len(keys)]
+	sent := s.sent[:len(keys)]
 	sum := 0.0
 	for j, k := range keys {
-		m[j] = keyBits(k)
-		sum += widest(m[j])
+		sent[j] = keyBits(k)
+		sum += widest(sent[j])
 	}
-	slices.Sort(m)
+	m := s.sort(sent)
 	at := splitOf(m, sum)
 	if at == 0 {
 		low = nearest(sum, len(m))
@@ -148,6 +128,32 @@ func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
 		return low, low, limitBits
 	}
 	return low, high, m[at]
+}
+
+// sort returns m in ascending order. It puts each where it belongs if they are spread evenly, and moves
+// them from there: bell-shaped ones not far.
+func (s *selection) sort(m []uint32) []uint32 {
+	low, high := slices.Min(m), slices.Max(m)
+	shift := max(0, bits.Len32(high-low)-bits.Len(sparseMost-1))
+	var ends [sparseMost + 1]int
+	for _, b := range m {
+		ends[(b-low)>>shift+1]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	sorted := s.sorted[:len(m)]
+	for _, b := range m {
+		place := &ends[(b-low)>>shift]
+		sorted[*place] = b
+		*place++
+	}
+	for i := 1; i < len(sorted); i++ {
+		for j := i; j > 0 && sorted[j] < sorted[j-1]; j-- {
+			sorted[j], sorted[j-1] = sorted[j-1], sorted[j]
+		}
+	}
+	return sorted
 }
 
 // widest is the magnitude of those bits.
