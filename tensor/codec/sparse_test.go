@@ -178,6 +178,38 @@ func TestSortLikeTheLibrary(t *testing.T) {
 	})
 }
 
+// Positions as gaps in two streams of known length take within a fiftieth of what gaps in one would, with 255 to
+// lengthen them, which has no length that follows from the number of values; and three quarters of 12 bits each.
+func TestSparsePositions(t *testing.T) {
+	s := newScratch()
+	for _, src := range sources {
+		v := bell(segmentLen, 1, 8)
+		for i, x := range v {
+			v[i] = float32(src.draw(float64(x)))
+		}
+		streams := s.segments[0].divide(nil, Sparse, len(v))
+		if i := s.sparse.sparsify(streams, v); i >= 0 {
+			t.Fatalf("value %d does not fit", i)
+		}
+		size := func(b []byte) int { return len(s.appendChunk(nil, b)) }
+		gaps, codes := streams[2], streams[3]
+		var one, signs []byte
+		for j, code := range codes {
+			gap := int(code>>codeGap)<<8 | int(gaps[j])
+			for ; gap >= 255; gap -= 255 {
+				one = append(one, 255)
+			}
+			one, signs = append(one, byte(gap)), append(signs, code&codeSign)
+		}
+		chosen, lengthened, plain := size(gaps)+size(codes), size(one)+size(signs), len(gaps)*3/2+size(signs)
+		t.Logf("%s: bits for each value that travels: %.2f, in one stream %.2f, with 12 bits %.2f", src.name,
+			8*float64(chosen)/float64(len(gaps)), 8*float64(lengthened)/float64(len(gaps)), 8*float64(plain)/float64(len(gaps)))
+		if chosen > lengthened*51/50 || chosen > plain*3/4 {
+			t.Errorf("%s: %d bytes, in one stream %d, with 12 bits %d", src.name, chosen, lengthened, plain)
+		}
+	}
+}
+
 // Selection must not take long on any values: kth halves a range of 43 bits at most as often as that.
 func TestKthByHand(t *testing.T) {
 	for k, want := range []uint64{9, 7, 4, 1, 0} {
