@@ -66,8 +66,8 @@ func bytesOf(k codec.Kind) float64 {
 // names the first of the means that cannot be, or says that even MostH is more
 // than links or cores carry, and what to do about it.
 //
-// It leaves the codec to the caller: int4 is as good as any (DESIGN.md), and what sparse
-// saves costs more quality than a larger H with int4 does, for as long as one fits the links.
+// It leaves the codec to the caller: int4 is as good as any, and at equal bytes, with a
+// larger H, better than sparse up to MostH (DESIGN.md). Where that is not enough the error names sparse.
 func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err

@@ -63,7 +63,8 @@ type Params struct {
 	// MaxTokensPerStep is the most tokens per step that a delta may claim, which is the
 	// largest batch a strong learner may bring. It bounds a liar's weight.
 	MaxTokensPerStep uint64
-	// Codec encodes every payload of the run.
+	// Codec encodes every payload of the run. With codec.Sparse learners hold back
+	// what does not travel; see Learner.
 	Codec codec.Kind
 
 	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
