@@ -6,9 +6,11 @@ import (
 )
 
 // heldDecay is what is left, at each delta of a fragment, of the progress that the sparse codec has not
-// sent: it was made at an anchor that has moved on since. It is that of SparseLoCo (arXiv 2508.15706), and of 0, 0.5, 0.8,
-// 0.95 and 1 the best over a hundred rounds; over twenty 0.8 was (testnet/bench/RESULTS.md).
-const heldDecay = 0.95
+// sent. It is made again from the anchor in each round until it is, so up to 1/(1-heldDecay) times as much as
+// a value needs may add up before it travels: 0.95, which SparseLoCo (arXiv 2508.15706) has, and 0.9 make
+// simulated runs diverge whose learners come near their optimum within a round, 0.8 none. Measured on text 0.8 was
+// the best with few rounds, and 0.95 2 % better with many (testnet/bench/RESULTS.md).
+const heldDecay = 0.8
 
 // hold parts what of U, which l.sum has, does not travel with the payload from theta, and keeps it for the next U:
 // theta = A + sum(q_k : own k not folded) but for rounding, this payload among them.

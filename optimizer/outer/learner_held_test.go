@@ -34,7 +34,7 @@ func sent(t *testing.T, l *Learner, n int) (Draft, []float32) {
 	return d, q
 }
 
-// What a sparse delta leaves behind leaves theta with it, and travels with the next one, a twentieth less.
+// What a sparse delta leaves behind leaves theta with it, and travels with the next one, a fifth less.
 func TestWhatIsNotSentIsHeld(t *testing.T) {
 	l, theta, _ := sparseLearner(t, false)
 	_, q := sent(t, l, len(theta))
@@ -44,7 +44,7 @@ func TestWhatIsNotSentIsHeld(t *testing.T) {
 	theta[1]-- // the next step makes the same progress in one place
 	l.Stepped(512, []uint32{0})
 	_, q = sent(t, l, len(theta))
-	if math.Abs(float64(q[1]+1.95)) > 0.01 || math.Abs(float64(q[11]+0.95)) > 0.01 || q[0] != 0 {
+	if math.Abs(float64(q[1]+1.8)) > 0.01 || math.Abs(float64(q[11]+0.8)) > 0.01 || q[0] != 0 {
 		t.Errorf("sent %v", q)
 	}
 	if theta[0] != 8 || theta[1] != q[1] || theta[11] != q[11] {
@@ -64,7 +64,7 @@ func TestTakenBackWhileMoreIsHeld(t *testing.T) {
 		t.Errorf("sent %v for %d tokens", q, again.Tokens)
 	}
 	l.Stepped(1, []uint32{0})
-	if _, q = sent(t, l, len(theta)); math.Abs(float64(q[1]+0.95*0.95)) > 0.01 {
+	if _, q = sent(t, l, len(theta)); math.Abs(float64(q[1]+0.8*0.8)) > 0.01 {
 		t.Errorf("what was held twice came as %v", q[1])
 	}
 }
@@ -82,7 +82,7 @@ func TestOverwritingLeavesWhatIsHeld(t *testing.T) {
 		t.Errorf("theta is %v", theta)
 	}
 	l.Stepped(512, []uint32{1})
-	if _, q := sent(t, l, len(theta)); q[5] != 0 || math.Abs(float64(q[1]+0.95)) > 0.01 {
+	if _, q := sent(t, l, len(theta)); q[5] != 0 || math.Abs(float64(q[1]+0.8)) > 0.01 {
 		t.Errorf("sent %v", q)
 	}
 }

@@ -124,7 +124,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 // hold moves what a sparse draft has not sent from theta to what is held, less what fades of it.
 func (m *learnerModel) hold(p int) {
 	for i, x := range m.u[p] {
-		m.held[p][i] = 0.95 * (m.held[p][i] + x)
+		m.held[p][i] = 0.8 * (m.held[p][i] + x)
 	}
 	clear(m.u[p])
 }

@@ -17,3 +17,12 @@ func TestSparseDeltas(t *testing.T) {
 		t.Errorf("loss %v, at first %v", r.Loss, r.LossStart)
 	}
 }
+
+// What is held is progress towards an optimum near which a learner comes in each round, from the anchor again,
+// until it is sent. Little enough of it adds up that the run does not diverge.
+func TestHeldProgressDoesNotAddUp(t *testing.T) {
+	t.Parallel()
+	s := Explore(8)
+	s.Params.Codec = codec.Sparse
+	play(t, s) // which fails where a run learns less than it must
+}
