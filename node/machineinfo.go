@@ -18,13 +18,21 @@ func (n *node) firstRecord() hello.Record {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
 		Precision: "f32", MemoryBytes: memoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
-		Codecs:  []uint8{uint8(codec.F32), uint8(codec.BF16), uint8(codec.Int8), uint8(codec.Int4)},
+		Codecs:  codecs(),
 		Devices: []hello.Device{{Kind: "cpu", Name: CPUName(), Count: 1, MemoryBytes: memoryBytes()}},
 	}
 	if !n.cfg.Observe {
 		r.Trainer = hello.Builtin
 	}
 	return r
+}
+
+// codecs are the kinds of payloads that this program decodes.
+func codecs() (numbers []uint8) {
+	for _, k := range codec.Kinds() {
+		numbers = append(numbers, uint8(k))
+	}
+	return numbers
 }
 
 // CPUName is what this machine calls its processor, with the threads that Go uses of it.

@@ -1,6 +1,10 @@
 package node
 
-import "fmt"
+import (
+	"fmt"
+
+	"atoll/tensor/codec"
+)
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
 // handful of peers, queues, a small corpus. Measured some 90 MiB with a model of
@@ -26,6 +30,9 @@ func (n *node) memoryNeed() uint64 {
 		cfg := n.trainerConfig(max(n.cfg.Batch, n.genesis.Batch))
 		const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
 		need += cfg.MemoryBytes() + copies*cfg.StateBytes()
+		if n.genesis.Outer.Codec == codec.Sparse {
+			need += 4 * int64(n.genesis.Model.Params()) // of progress that is held
+		}
 	}
 	return uint64(need)
 }

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 )
 
 func TestConfigNamesTheField(t *testing.T) {
@@ -54,6 +55,11 @@ func TestModelFitsMemory(t *testing.T) {
 		if err := c.n.fits(c.have); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("observer %v with %d bytes: %v", c.n.cfg.Observe, c.have, err)
 		}
+	}
+	sparse := &node{genesis: fixedGenesis()}
+	sparse.genesis.Outer.Codec = codec.Sparse
+	if more := sparse.memoryNeed() - learner.memoryNeed(); more != 4*uint64(learner.genesis.Model.Params()) {
+		t.Errorf("the sparse codec needs %d bytes more", more)
 	}
 	larger := &node{genesis: fixedGenesis(), cfg: Config{Batch: 64}}
 	if larger.memoryNeed() <= learner.memoryNeed() {

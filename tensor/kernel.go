@@ -49,6 +49,9 @@ type kernel struct {
 	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
 	unpack8 func(x *Block, codes *Codes8, scale float32) (zero bool)
 
+	laneTops func(tops *[TopLanes]uint32, x *TopBlock)
+	reach    func(set *TopSet, x *TopBlock, least uint32)
+
 	huff *huffLoops // nil where there are none; see HasHuff
 	peak *peakLoop  // nil where there is none; see MultiplyAdds
 }
@@ -64,6 +67,7 @@ var plain = kernel{
 	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
 	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
 	maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
+	laneTops: laneTopsGo, reach: reachGo,
 }
 
 // use is the kernel in use. It is chosen once, before main.

@@ -22,6 +22,7 @@ func fastKernels() []kernel {
 			axpyWide: axpyWideAVX512, scaleWide: scaleWideAVX512, difference: differenceAVX512,
 			moveNarrow: moveNarrowAVX512, decayNarrow: decayNarrowAVX512, narrow: narrowAVX512,
 			maxBits: maxBitsAVX512, pack4: pack4AVX512, pack8: pack8AVX512, unpack4: unpack4AVX512, unpack8: unpack8AVX512,
+			laneTops: laneTopsAVX512, reach: reachAVX512,
 			huff: &huffBMI2,
 			peak: &peakLoop{peakAVX512, 2 * peakSums * 16},
 		})
@@ -36,6 +37,7 @@ func fastKernels() []kernel {
 		axpyWide: axpyWideAVX2, scaleWide: scaleWideAVX2, difference: differenceAVX2,
 		moveNarrow: moveNarrowAVX2, decayNarrow: decayNarrowAVX2, narrow: narrowAVX2,
 		maxBits: maxBitsAVX2, pack4: pack4AVX2, pack8: pack8AVX2, unpack4: unpack4AVX2, unpack8: unpack8AVX2,
+		laneTops: laneTopsAVX2, reach: reachAVX2,
 		huff: &huffBMI2,
 		peak: &peakLoop{peakAVX2, 2 * peakSums * 8},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor/codec"
 )
 
 func TestConfigErrorsNameTheFlag(t *testing.T) {
@@ -29,6 +30,7 @@ func TestConfigErrorsNameTheFlag(t *testing.T) {
 		"--lr is NaN":                  {LR: nan()},
 		`model "huge"`:                 {Model: "huge"},
 		`--optimizer: optimizer "sgd"`: {Optimizer: "sgd"},
+		`--codec: codec "int3"`:        {Codec: "int3"},
 		`unknown verb "explode"`:       {Chaos: "explode 1 @1s"},
 		"there are only nodes 0 to 3,": {Chaos: "leave 4 @1s"},
 	} {
@@ -68,7 +70,7 @@ func TestMakeDirRefusesAnEarlierWorld(t *testing.T) {
 }
 
 func TestGenesisOfAWorld(t *testing.T) {
-	c, err := Config{Tokens: 5000, Seed: 3, H: 8, Fragments: 4, Batch: 2, Optimizer: "muon", LR: 1e-3}.withDefaults()
+	c, err := Config{Tokens: 5000, Seed: 3, H: 8, Fragments: 4, Batch: 2, Optimizer: "muon", Codec: "sparse", LR: 1e-3}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestGenesisOfAWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := g.Outer
-	if o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Seed != 3 {
+	if o.Codec != codec.Sparse || o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Seed != 3 {
 		t.Errorf("%+v", g)
 	}
 	if g.BeatMs != 500 || g.Data.SHA256 != data.SHA256() {

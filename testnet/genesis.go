@@ -7,6 +7,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor/codec"
 )
 
 // Genesis returns the genesis of a world on this machine, created now, for
@@ -46,6 +47,11 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	o := &g.Outer
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
+	if c.Codec != "" {
+		if o.Codec, err = codec.Parse(c.Codec); err != nil {
+			return g, fmt.Errorf("--codec: %w", err)
+		}
+	}
 	o.SetH(c.H)
 	o.Eta, o.Mu = orDefault(c.Eta, o.Eta), orDefault(c.Mu, o.Mu)
 	if c.Window > 0 {

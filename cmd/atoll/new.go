@@ -48,10 +48,10 @@ type NewCmd struct {
 	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
-	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
+	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H and the fragments by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners the run expects: --bandwidth counts on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4" default:"int4"`
+	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
 	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
@@ -151,11 +151,11 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
 		return g, err
 	}
-	c.apply(&g)
-	if err := g.SetProfile(c.Profile); err != nil {
+	if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
 		return g, err
 	}
-	if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
+	c.apply(&g) // SetH goes by the codec
+	if err := g.SetProfile(c.Profile); err != nil {
 		return g, err
 	}
 	if err := g.Validate(); err != nil {

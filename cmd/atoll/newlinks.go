@@ -30,7 +30,7 @@ const (
 	stepTimeFor = time.Second
 )
 
-// chooseLinks sets H, the fragments and the codec of a run by what links carry; it
+// chooseLinks sets H and the fragments of a run of that codec by what links carry; it
 // returns nil where nobody said what they do.
 func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, error) {
 	if c.Bandwidth == 0 {
@@ -45,19 +45,16 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
 	choice, err := outer.Choose(outer.Means{
-		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: e.Learners,
-		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(),
+		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
+		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if chosen := choice.Codec.String(); c.Codec != chosen {
-		return nil, badUsage("--bandwidth chooses the codec, %s; leave --codec out, or --bandwidth", chosen)
-	}
 	g.Outer.SetH(choice.H)
 	g.Outer.SetLearners(c.Learners)
-	g.Outer.Fragments, g.Outer.Codec = choice.Fragments, choice.Codec
-	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, choice.Codec.String()
+	g.Outer.Fragments = choice.Fragments
+	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, g.Outer.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
 	return e, nil
 }

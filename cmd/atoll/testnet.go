@@ -26,6 +26,7 @@ type TestnetCmd struct {
 	H         int           `name:"h" help:"Inner steps of a round, and the merge that goes with them. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
+	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
 	Eta       float64       `help:"Outer learning rate. Default: 1." placeholder:"RATE"`
@@ -58,7 +59,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Arm: cmd.Arm, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}

@@ -9,8 +9,9 @@ import (
 )
 
 // benchSet is the deltas of a round of one fragment of a million values.
-func benchSet(b *testing.B, deltas int) (Params, Fragment, []Contribution) {
+func benchSet(b *testing.B, deltas int, k codec.Kind) (Params, Fragment, []Contribution) {
 	p := Defaults(1, 1<<40, 0)
+	p.Codec = k
 	specs := make([]tensor.Spec, 16)
 	for i := range specs {
 		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{256, 256}}
@@ -24,25 +25,27 @@ func benchSet(b *testing.B, deltas int) (Params, Fragment, []Contribution) {
 	return p, f, set
 }
 
-// BenchmarkFold folds rounds of int4 deltas; compare with BenchmarkDecode, which only decodes
-// them once. Bytes are those of decoded values.
+// BenchmarkFold folds rounds of int4 and of sparse deltas; compare with BenchmarkDecode, which only
+// decodes those of int4 once. Bytes are those of decoded values.
 func BenchmarkFold(b *testing.B) {
-	for _, deltas := range []int{1, 4, 16} {
-		b.Run(fmt.Sprint("deltas=", deltas), func(b *testing.B) {
-			p, f, set := benchSet(b, deltas)
-			tip := Genesis(f, vector(99, f.Len), p)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, r, err := Fold(p, f, tip, 1, set); err != nil || len(r.Folded) != deltas {
-					b.Fatal(err, r.Refused)
+	for _, k := range []codec.Kind{codec.Int4, codec.Sparse} {
+		for _, deltas := range []int{1, 4, 16} {
+			b.Run(fmt.Sprint(k, "/deltas=", deltas), func(b *testing.B) {
+				p, f, set := benchSet(b, deltas, k)
+				tip := Genesis(f, vector(99, f.Len), p)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, r, err := Fold(p, f, tip, 1, set); err != nil || len(r.Folded) != deltas {
+						b.Fatal(err, r.Refused)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	_, f, set := benchSet(b, 4)
+	_, f, set := benchSet(b, 4, codec.Int4)
 	v := make([]float32, f.Len)
 	for b.Loop() {
 		for _, c := range set {
@@ -54,7 +57,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkSeal(b *testing.B) {
-	_, f, _ := benchSet(b, 1)
+	_, f, _ := benchSet(b, 1, codec.Int4)
 	tip := Genesis(f, vector(99, f.Len), Params{})
 	for b.Loop() {
 		tip.seal()

@@ -14,19 +14,19 @@ type Means struct {
 	Learners       int     // that are expected, 1 or more
 	StepSeconds    float64 // of an inner step of a usual learner
 	BytesPerSecond float64 // that each node's link carries, each way
+	Codec          codec.Kind
 }
 
 // Choice is how often a run of such means can merge, and what that takes.
 type Choice struct {
 	H, Fragments   int
-	Codec          codec.Kind
 	BytesPerSecond float64 // of payloads, that a node receives and about as much sends
 	LinkShare      float64 // of the link, which that takes
 	CoreShare      float64 // of one core, which encoding, folding and adopting take
 }
 
-// What Choose goes by. Quality falls with H and hardly with the codec (DESIGN.md),
-// so it takes the cheapest codec and then the least H that links and cores allow.
+// What Choose goes by. Quality falls with H (DESIGN.md), so it takes the least H that
+// links and cores allow.
 const (
 	// maxLinkShare leaves room for beats, repair, joiners, and for the owner of the link.
 	maxLinkShare = 0.5
@@ -37,41 +37,71 @@ const (
 	MostH = 64
 	// paperFragments is the number beyond which smaller payloads only add headers.
 	paperFragments = 24
-	// leastValues is the smallest fragment of use: below, headers of 170 bytes and
-	// signatures cost more than payloads.
-	leastValues = 4096
-	// int4Bytes is what int4 takes of each value, entropy-coded, measured on deltas.
-	int4Bytes = 0.43
+	// leastValues is the smallest fragment of use, and leastPayload its bytes in int4: below,
+	// headers of 170 bytes and signatures cost as much as payloads do.
+	leastValues  = 4096
+	leastPayload = leastValues * int4Bytes
 	// valueSeconds is the time of one core for one value of one delta: checking,
 	// folding, and a learner's share of encoding and adopting.
 	valueSeconds = 12e-9
 )
 
-// Choose picks H, the number of fragments and the codec for a run. The error
+// What a value takes of a payload, entropy-coded, measured on deltas.
+const (
+	f32Bytes    = 3.2
+	bf16Bytes   = 1.4
+	int8Bytes   = 0.92
+	int4Bytes   = 0.43
+	sparseBytes = 0.021
+)
+
+// bytesOf is what a value takes in kind k, and 0 where that is none.
+func bytesOf(k codec.Kind) float64 {
+	return map[codec.Kind]float64{
+		codec.F32: f32Bytes, codec.BF16: bf16Bytes, codec.Int8: int8Bytes, codec.Int4: int4Bytes, codec.Sparse: sparseBytes,
+	}[k]
+}
+
+// Choose picks H and the number of fragments for a run of that codec. The error
 // names the first of the means that cannot be, or says that even MostH is more
 // than links or cores carry, and what to do about it.
+//
+// It leaves the codec to the caller: int4 is as good as any, and at equal bytes, with a
+// larger H, better than sparse up to MostH (DESIGN.md). Where that is not enough the error names sparse.
 func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err
 	}
-	perSweep := float64(m.Learners-1) * float64(m.Params) * int4Bytes // bytes a node receives for each H steps
+	perSweep := m.perSweep()
 	work := float64(m.Learners) * float64(m.Params) * valueSeconds
-	byLink := perSweep / (maxLinkShare * m.BytesPerSecond * m.StepSeconds)
+	byLink := m.byLink()
 	byCore := work / (maxCoreShare * m.StepSeconds)
 	h := max(1, math.Ceil(max(byLink, byCore)))
 	if h > MostH {
 		return Choice{}, m.tooLittle(byLink, byCore)
 	}
-	c := Choice{H: int(h), Codec: codec.Int4}
-	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues))
+	c := Choice{H: int(h)}
+	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*bytesOf(m.Codec)/leastPayload)))
 	c.BytesPerSecond = perSweep / (h * m.StepSeconds)
 	c.LinkShare = c.BytesPerSecond / m.BytesPerSecond
 	c.CoreShare = work / (h * m.StepSeconds)
 	return c, nil
 }
 
+// perSweep is the bytes of payloads that a node receives for each H steps.
+func (m Means) perSweep() float64 {
+	return float64(m.Learners-1) * float64(m.Params) * bytesOf(m.Codec)
+}
+
+// byLink is the H at which payloads take as much of the link as they may.
+func (m Means) byLink() float64 {
+	return m.perSweep() / (maxLinkShare * m.BytesPerSecond * m.StepSeconds)
+}
+
 func (m Means) validate() error {
 	switch {
+	case !m.Codec.Valid():
+		return fmt.Errorf("outer: codec %d is unknown", m.Codec)
 	case m.Params < 1:
 		return fmt.Errorf("outer: a model of %d values; use at least 1", m.Params)
 	case m.Tensors < 1 || m.Tensors > m.Params:
@@ -90,8 +120,12 @@ func (m Means) validate() error {
 func (m Means) tooLittle(byLink, byCore float64) error {
 	if byLink >= byCore {
 		need := m.BytesPerSecond * byLink / MostH
-		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model",
-			mbit(m.BytesPerSecond), math.Ceil(byLink), MostH, mbit(need))
+		hint := ""
+		if m.Codec = codec.Sparse; m.byLink() <= MostH && m.byLink() < byLink {
+			hint = ", or the codec sparse, which learns less of each token"
+		}
+		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
+			mbit(m.BytesPerSecond), math.Ceil(byLink), MostH, mbit(need), hint)
 	}
 	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch",
 		m.StepSeconds, math.Ceil(byCore), MostH)

@@ -20,20 +20,27 @@ func TestChooseByHand(t *testing.T) {
 		want Choice
 	}{
 		{"links decide", Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6},
-			Choice{H: 2, Fragments: 2, Codec: codec.Int4, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.024}},
+			Choice{H: 2, Fragments: 2, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.024}},
 		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.1, BytesPerSecond: 1e9},
-			Choice{H: 10, Fragments: 10, Codec: codec.Int4, BytesPerSecond: 3.01e6, LinkShare: 0.00301, CoreShare: 0.096}},
+			Choice{H: 10, Fragments: 10, BytesPerSecond: 3.01e6, LinkShare: 0.00301, CoreShare: 0.096}},
 		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
-			Choice{H: 1, Fragments: 1, Codec: codec.Int4, CoreShare: 0.012}},
+			Choice{H: 1, Fragments: 1, CoreShare: 0.012}},
 		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
-			Choice{H: 26, Fragments: 2, Codec: codec.Int4, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.01846}},
+			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.01846}},
+		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 210_000, Codec: codec.Sparse},
+			Choice{H: 20, Fragments: 20, BytesPerSecond: 105_000, LinkShare: 0.5, CoreShare: 0.066}},
+		{"few values in sparse", Means{Params: 200_000, Tensors: 20, Learners: 2, StepSeconds: 1, BytesPerSecond: 1050, Codec: codec.Sparse},
+			Choice{H: 8, Fragments: 2, BytesPerSecond: 525, LinkShare: 0.5, CoreShare: 0.0006}},
 	} {
+		if c.m.Codec == 0 {
+			c.m.Codec = codec.Int4
+		}
 		got, err := Choose(c.m)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got.H != c.want.H || got.Fragments != c.want.Fragments || got.Codec != c.want.Codec ||
+		if got.H != c.want.H || got.Fragments != c.want.Fragments ||
 			off(got.BytesPerSecond, c.want.BytesPerSecond) || off(got.LinkShare, c.want.LinkShare) || off(got.CoreShare, c.want.CoreShare) {
 			t.Errorf("%s: %+v\nwant %+v", c.name, got, c.want)
 		}
@@ -43,7 +50,7 @@ func TestChooseByHand(t *testing.T) {
 func off(a, b float64) bool { return math.Abs(a-b) > 1e-3*math.Abs(b) }
 
 func TestChooseErrors(t *testing.T) {
-	good := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6}
+	good := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6, Codec: codec.Int4}
 	for _, c := range []struct {
 		want   string
 		change func(*Means)
@@ -53,6 +60,9 @@ func TestChooseErrors(t *testing.T) {
 		{"0 learners", func(m *Means) { m.Learners = 0 }},
 		{"steps of NaN s", func(m *Means) { m.StepSeconds = math.NaN() }},
 		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
+		{"codec 0 is unknown", func(m *Means) { m.Codec = 0 }},
+		{"smaller model, or the codec sparse", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"at most 64 was measured", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 1000 }},
 		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
 	} {
@@ -72,6 +82,7 @@ func TestChooseFits(t *testing.T) {
 			Params: rapid.IntRange(1, 1e10).Draw(t, "params"), Learners: rapid.IntRange(1, 64).Draw(t, "learners"),
 			StepSeconds:    rapid.Float64Range(1e-3, 60).Draw(t, "seconds"),
 			BytesPerSecond: rapid.Float64Range(1e3, 1e9).Draw(t, "rate"),
+			Codec:          rapid.SampledFrom(codec.Kinds()).Draw(t, "codec"),
 		}
 		m.Tensors = rapid.IntRange(1, min(m.Params, 500)).Draw(t, "tensors")
 		c, err := Choose(m)
@@ -82,7 +93,7 @@ func TestChooseFits(t *testing.T) {
 			t.Fatalf("%+v asks for more than there is", c)
 		}
 		p := Defaults(c.Fragments, 1, 0)
-		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
+		p.H, p.HMin, p.Codec = c.H, 1, m.Codec
 		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
 			t.Fatalf("%+v: %v", c, err)
 		}

@@ -12,11 +12,11 @@ import (
 // Learner keeps theta, the parameters that a trainer steps, in step with the tips of all
 // fragments. What is unpublished is defined, not stored:
 //
-//	U = theta - A - sum(q_k : own k not folded)
+//	U = theta - A - sum(q_k : own k not folded) + held
 //
 // with q_k the decoded progress of own delta k. So whatever a lossy codec or rounding loses stays in
-// theta and is published with the next U. The methods must not run while the trainer steps; a Learner
-// is not for concurrent use.
+// theta and is published with the next U. What the sparse codec does not send is held instead; of the other
+// codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
@@ -34,7 +34,8 @@ type learning struct {
 	pending Work
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
-	account Account // but for Pending and InFlight
+	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codec
+	account Account   // but for Pending and InFlight
 }
 
 // ownDelta is a delta of this learner that is not final.
@@ -70,6 +71,9 @@ func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(
 	longest := 0
 	for i, f := range plan {
 		l.frags[i] = learning{Fragment: f, tip: tips[i]}
+		if p.Codec == codec.Sparse {
+			l.frags[i].held = make([]float32, f.Len)
+		}
 		f.Scatter(tips[i].Anchor, theta)
 		longest = max(longest, f.Len)
 	}
@@ -127,7 +131,7 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 var ErrDamaged = errors.New("the anchor in memory does not match its digest")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
-// steps and tokens it declares off the counters; theta is untouched. Steps beyond Params.MaxSteps stay
+// steps and tokens it declares off the counters; theta moves only with the sparse codec. Steps beyond Params.MaxSteps stay
 // pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
 // is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
@@ -147,6 +151,11 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	if err != nil {
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
 	}
+	if f.held != nil {
+		if err := l.hold(f, payload); err != nil {
+			return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+		}
+	}
 	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
 	l.next++
 	f.pending.sub(work)
@@ -154,7 +163,7 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	return d, nil
 }
 
-// unpublished computes U into l.values.
+// unpublished computes U into l.sum, and rounded into l.values.
 func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	sum := l.sum[:f.Len]
 	f.eachRun(l.theta, func(theta []float32, at int) {
@@ -162,6 +171,9 @@ func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	})
 	if err := l.addUnfolded(f, -1); err != nil {
 		return nil, err
+	}
+	if f.held != nil {
+		tensor.AxpyWide(1, f.held, sum)
 	}
 	u := l.values[:f.Len]
 	tensor.Narrow(u, sum)

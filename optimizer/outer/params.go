@@ -63,7 +63,8 @@ type Params struct {
 	// MaxTokensPerStep is the most tokens per step that a delta may claim, which is the
 	// largest batch a strong learner may bring. It bounds a liar's weight.
 	MaxTokensPerStep uint64
-	// Codec encodes every payload of the run.
+	// Codec encodes every payload of the run. With codec.Sparse learners hold back
+	// what does not travel; see Learner.
 	Codec codec.Kind
 
 	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
@@ -108,6 +109,7 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
 // Over few steps it is mostly noise, which averaging shortens and RDA would restore; over
 // many it is mostly signal, in directions that differ, whose length RDA keeps (DESIGN.md).
+// Sparse deltas differ in where they have values at all, whatever H is.
 const averageUpTo = 8
 
 // roomInH is how many times H steps a delta may claim at least: as many as with the
@@ -119,11 +121,11 @@ const roomInH = 42
 const longestTurn = 4
 
 // SetH gives a run so many inner steps a round and what goes with them: the fewest steps
-// of an answer, room for the steps of a delta, and the merge that measured best.
+// of an answer, room for the steps of a delta, and the merge that measured best with its codec.
 func (p *Params) SetH(h int) {
 	p.H, p.HMin, p.Merge = h, max(1, h/4), MergeRDA
 	p.makeRoom(roomInH)
-	if h <= averageUpTo {
+	if h <= averageUpTo && p.Codec != codec.Sparse {
 		p.Merge = MergeMean
 	}
 }

@@ -101,6 +101,12 @@ func TestSetH(t *testing.T) {
 	}
 	p := Defaults(4, 1, 0)
 	before := p
+	sparse := before
+	sparse.Codec = codec.Sparse
+	sparse.SetH(4)
+	if sparse.Merge != MergeRDA || sparse.HMin != 1 {
+		t.Errorf("sparse: merge %s, HMin %d", sparse.Merge, sparse.HMin)
+	}
 	if p.SetH(p.H); p != before {
 		t.Errorf("the default H with SetH: %+v, without: %+v", p, before)
 	}

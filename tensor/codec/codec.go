@@ -43,7 +43,7 @@ var ErrCorrupt = errors.New("corrupt payload")
 // whose magnitude is 2^127 or more, is an error that names its index.
 func Encode(k Kind, v []float32) ([]byte, error) {
 	if !k.Valid() {
-		return nil, fmt.Errorf("encode %v: unknown kind: use f32, bf16, int8 or int4", k)
+		return nil, fmt.Errorf("encode %v: unknown kind: use %s", k, alternatives())
 	}
 	if len(v) > MaxValues {
 		return nil, fmt.Errorf("encode %v: %d values exceed %d: use smaller fragments", k, len(v), MaxValues)
@@ -104,8 +104,10 @@ func encodeSegment(k Kind, s *scratch, v []float32) int {
 		return splitBF16(streams, v)
 	case Int8:
 		return quant8.quantize(streams, v, &s.last)
-	default: // Int4
+	case Int4:
 		return quant4.quantize(streams, v, &s.last)
+	default: // Sparse
+		return s.sparse.sparsify(streams, v)
 	}
 }
 

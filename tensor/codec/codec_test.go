@@ -9,16 +9,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-var kinds = []Kind{F32, BF16, Int8, Int4}
+var kinds = Kinds()
 
 // lengths are those where a block, a byte or a segment is just full or not.
-var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, segmentLen - 1, segmentLen, segmentLen + 1, 2*segmentLen + 511}
+var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, sparseLen - 1, sparseLen, sparseLen + 1, segmentLen - 1, segmentLen, segmentLen + 1, 2*segmentLen + 511}
 
 // bell returns n normal values of deviation sd.
 func bell(n int, sd float64, seed uint64) []float32 {
@@ -50,6 +51,9 @@ func mustDecode(t testing.TB, b []byte, n int) []float32 {
 
 // tolerance is the largest |decoded - x| that kind k permits for each value.
 func tolerance(k Kind, v []float32) []float64 {
+	if k == Sparse {
+		return sparseTolerance(v)
+	}
 	tol := make([]float64, len(v))
 	for at := 0; at < len(v); at += blockLen {
 		block := v[at:min(at+blockLen, len(v))]
@@ -155,7 +159,7 @@ func TestArguments(t *testing.T) {
 	if _, err := Encode(0, nil); err == nil {
 		t.Error("Encode took kind 0")
 	}
-	if _, err := Encode(Int4+1, nil); err == nil {
+	if _, err := Encode(Sparse+1, nil); err == nil {
 		t.Error("Encode took an unknown kind")
 	}
 	b := mustEncode(t, Int4, make([]float32, 5))
@@ -195,6 +199,9 @@ func TestDecodeRefuses(t *testing.T) {
 	header := func(k Kind, n byte) []byte { return []byte{version, byte(k), n, 0, 0, 0} }
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	run := func(c byte) []byte { return []byte{modeRun, c} }
+	sparse := func(b0, b1, b2, b3 byte, code ...byte) []byte {
+		return join(header(Sparse, 130), []byte{modeStored, b0, b2, modeStored, b1, b3}, run(0), []byte{modeStored}, code)
+	}
 	packed := mustEncode(t, Int4, bell(segmentLen, 1, 1))
 	good := join(header(Int4, 3), run(0x80), run(0x3f), run(0x88))
 	if err := Check(good, 3); err != nil {
@@ -226,6 +233,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{"int4 code low", "code is 0", 3, patch(good, headerSize+5, 0x80)},
 		{"int4 code high", "code is 0", 3, patch(good, headerSize+5, 0x08)},
 		{"int8 code", "code is 0", 3, join(header(Int8, 3), run(0x80), run(0x3f), run(0))},
+		{"sparse levels", "block 0: its levels are not", 130, sparse(0xc0, 0x3f, 0x80, 0x3f, 0, 0, 3)},
+		{"sparse level NaN", "block 0: its levels are not", 130, sparse(0x80, 0x3f, 0xc0, 0x7f, 0, 0, 3)},
+		{"sparse level unused", "block 0: a level is not in use", 130, sparse(0x80, 0x3f, 0xc0, 0x3f, 1, 0, 1)},
+		{"sparse gap", "block 0: a value lies beyond it", 130, sparse(0x80, 0x3f, 0xc0, 0x3f, 1, 0x20, 3)},
+		{"sparse code", "block 0: a value lies beyond it", 130, sparse(0x80, 0x3f, 0xc0, 0x3f, 1, 0, 0x83)},
+		{"sparse zero", "block 0: a value of 0 is negative", 130, sparse(0, 0, 0xc0, 0x3f, 1, 0, 3)},
 		{"pad", "after the last value", 3, patch(good, headerSize+5, 0x98)},
 		{"f32 Inf", "a value is +Inf", 3, join(header(F32, 3), run(0), run(0), run(0x80), run(0x7f))},
 		{"f32 -NaN", "a value is NaN", 3, join(header(F32, 3), run(1), run(0), run(0x80), run(0xff))},
@@ -275,6 +288,9 @@ func TestGolden(t *testing.T) {
 		{Int8, ramp, "a10309000000" + "0171" + "013d" + "008091" + "6f84b345f70182"},
 		{Int4, ramp, "a10409000000" + "0180" + "013f" + "0098874b1f88"},
 		{Int4, run, "a1042c010000" + "0100" + "0100" + "0188"},
+		{Sparse, ramp, "a10509000000" + "01f0" + "0140" + "0107" + "0101"},
+		{Sparse, run, "a1052c010000" + "0100" + "0100" + "0100" + "0100"},
+		{Sparse, slices.Concat(ramp, run, ramp[1:]), "a1053d010000" + "0060e8" + "0140" + "000500003200" + "000102030603"},
 	}
 	for _, g := range golden {
 		b := mustEncode(t, g.k, g.v)
@@ -365,13 +381,30 @@ func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 // and a plain one (-tags noasm, other architectures) must accept the same
 // payloads with the same values. Their verdicts on many are pinned by a hash.
 func TestVerdictsGolden(t *testing.T) {
+	for _, c := range []struct {
+		kinds []Kind
+		want  string
+	}{
+		{[]Kind{F32, BF16, Int8, Int4}, "1739 e9a7ef7053ec7b88"},
+		{[]Kind{Sparse}, "1283 a095ddafd9c33d7a"},
+	} {
+		if got := verdicts(t, c.kinds); got != c.want {
+			t.Errorf("verdicts on %v hash to %q, want %q", c.kinds, got, c.want)
+		}
+	}
+}
+
+// verdicts tells how many of 2,000 damaged payloads of these kinds are accepted, and hashes their values.
+func verdicts(t *testing.T, kinds []Kind) string {
 	r := rand.New(rand.NewPCG(11, 2))
 	h := sha256.New()
 	accepted := 0
 	for trial := range 2000 {
 		n := 1000 + 37*(trial%100)
-		k := kinds[trial%len(kinds)]
-		b := mustEncode(t, k, intBell(n, r))
+		if kinds[0] == Sparse {
+			n *= 8 // so that streams are packed
+		}
+		b := mustEncode(t, kinds[trial%len(kinds)], intBell(n, r))
 		b[headerSize+r.IntN(len(b)-headerSize)] ^= 1 << r.IntN(8)
 		v := make([]float32, n)
 		if Decode(b, n, v) != nil {
@@ -380,13 +413,12 @@ func TestVerdictsGolden(t *testing.T) {
 		}
 		accepted++
 		for _, x := range v {
-			h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+			if x != 0 || kinds[0] != Sparse {
+				h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+			}
 		}
 	}
-	const want = "1739 e9a7ef7053ec7b88"
-	if got := fmt.Sprintf("%d %x", accepted, h.Sum(nil)[:8]); got != want {
-		t.Errorf("verdicts hash to %q, want %q", got, want)
-	}
+	return fmt.Sprintf("%d %x", accepted, h.Sum(nil)[:8])
 }
 
 // intBell returns n bell-shaped values made without math functions, so that
@@ -401,7 +433,7 @@ func intBell(n int, r *rand.Rand) []float32 {
 
 func FuzzDecode(f *testing.F) {
 	for _, k := range kinds {
-		for _, n := range []int{0, 1, 255, 600} {
+		for _, n := range []int{0, 1, 255, 600, 5000} {
 			b, err := Encode(k, bell(n, 0.1, 7))
 			if err != nil {
 				f.Fatal(err)

@@ -218,7 +218,9 @@ func (s *scratch) join(k Kind, dst []float32, streams [][]byte, from int) error 
 		return joinBF16(dst, streams, from)
 	case Int8:
 		return quant8.dequantize(dst, streams, from, &s.last)
-	default: // Int4
+	case Int4:
 		return quant4.dequantize(dst, streams, from, &s.last)
+	default: // Sparse
+		return scatter(dst, streams, from)
 	}
 }

@@ -19,6 +19,8 @@
 //	int8   low and high bytes of the scales (one a block), then n codes
 //	int4   low and high bytes of the scales (one a block), then n codes in
 //	       ceil(n/2) bytes, the earlier value in the low nibble
+//	sparse low and high bytes of the levels (two a block of 4096), then low bytes
+//	       of the gaps and codes, ceil(n/64) bytes each
 //
 // Each stream is one chunk: a mode byte, then
 //
@@ -43,6 +45,29 @@
 // has a step 7 % coarser at int4 and gains nothing by it. Clipping to the
 // step of least squared error gains accuracy and pays it back in bytes,
 // because the step decides the entropy of the codes: see TestScaleChoice.
+//
+// # Sparse
+//
+// A block is 4096 consecutive values (the last of a segment may be shorter), of which
+// the 64th part of greatest magnitude travels, rounded up; the others decode as 0. The
+// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). A caller
+// must give what does not travel to a later Encode: a delta without the rest of those
+// before it is worth little.
+//
+// What travels is a sign and one of two levels of the block, in bfloat16: the means of
+// the smaller and of the larger magnitudes, parted where the squared error is least.
+// Their number does not depend on the levels, so there is nothing to pay for the least error,
+// unlike in int4; and the less is left of a delta in the squared norm, the sooner
+// feeding it back ends.
+//
+// Positions are gaps, the number of values skipped. Their low bytes are one stream; the
+// other bits, 0 for all but 2 % of evenly spread values, ride on the codes. A normal value that
+// travels takes 9.7 bits in all. With gaps in one stream, where 255 lengthens, it
+// would take as many, but no length would follow from n; with positions of 12 bits 13.9
+// (TestSparsePositions).
+//
+// The streams follow from the values: Decode refuses others. Modes of chunks are an
+// encoder's choice, as for all kinds.
 //
 // # What is promised
 //

@@ -1,6 +1,9 @@
 package codec
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind says how a value is represented. Numbers are part of the wire format.
 type Kind uint8
@@ -10,22 +13,34 @@ const (
 	BF16 Kind = 2 // bfloat16, rounded to nearest even
 	Int8 Kind = 3 // 8 bits and a scale per block of 256
 	Int4 Kind = 4 // 4 bits and a scale per block of 256
+
+	// Sparse is the largest 64th of each block of 4096: a sign and one of two magnitudes each.
+	Sparse Kind = 5
 )
 
-var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4"}
+var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4", Sparse: "sparse"}
 
-// Parse returns the kind called name: f32, bf16, int8 or int4.
+// Kinds returns all of them, by number.
+func Kinds() []Kind { return []Kind{F32, BF16, Int8, Int4, Sparse} }
+
+// Parse returns the kind called name: f32, bf16, int8, int4 or sparse.
 func Parse(name string) (Kind, error) {
-	for k := F32; k <= Int4; k++ {
+	for _, k := range Kinds() {
 		if names[k] == name {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("codec %q is unknown: use f32, bf16, int8 or int4", name)
+	return 0, fmt.Errorf("codec %q is unknown: use %s", name, alternatives())
+}
+
+// alternatives lists the names for messages that say what to use.
+func alternatives() string {
+	last := len(names) - 1
+	return strings.Join(names[F32:last], ", ") + " or " + names[last]
 }
 
 // Valid reports whether k is one of the kinds above.
-func (k Kind) Valid() bool { return k >= F32 && k <= Int4 }
+func (k Kind) Valid() bool { return k >= F32 && k <= Sparse }
 
 // String is the name that Parse takes.
 func (k Kind) String() string {
@@ -49,7 +64,10 @@ func (k Kind) layout(n int) (sizes [maxStreams]int, streams int) {
 		return [maxStreams]int{n, n}, 2
 	case Int8:
 		return [maxStreams]int{blocks, blocks, n}, 3
-	default: // Int4
+	case Int4:
 		return [maxStreams]int{blocks, blocks, (n + 1) / 2}, 3
+	default: // Sparse
+		levels, sent := 2*sparseBlocks(n), sparseSent(n)
+		return [maxStreams]int{levels, levels, sent, sent}, 4
 	}
 }

@@ -18,11 +18,11 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "C", map[string]spectest.Clause{
 		"C-1": specHead, "C-2": specKinds, "C-3": specSegments, "C-4": specModes, "C-5": specPlanes, "C-6": specBlocks,
 		"C-7": specCodes, "C-8": specPad, "C-9": specHuff0, "C-10": specTree, "C-11": specHuff0Length, "C-12": specLongest,
-		"C-13": specEncoder, "C-14": specRange,
+		"C-13": specEncoder, "C-14": specRange, "C-15": specSparse, "C-16": specSparseRefused, "C-17": specSparseEncoder,
 	})
 }
 
-var kinds = map[string]codec.Kind{"f32": codec.F32, "bf16": codec.BF16, "int8": codec.Int8, "int4": codec.Int4}
+var kinds = map[string]codec.Kind{"f32": codec.F32, "bf16": codec.BF16, "int8": codec.Int8, "int4": codec.Int4, "sparse": codec.Sparse}
 
 // three are the values of the short examples.
 var three = []float32{0.75, -0.5, 0.125}
@@ -87,7 +87,7 @@ func specHead(t *testing.T, s *spectest.Spec) {
 	taken(t, "the example", b, 3)
 	refuse(t, "another version", changed(b, 0, 0xa2), 3)
 	refuse(t, "kind 0", changed(b, 1, 0), 3)
-	refuse(t, "kind 5", changed(b, 1, 5), 3)
+	refuse(t, "kind 6", changed(b, 1, 6), 3)
 	refuse(t, "a value more than the fragment", b, 2)
 	refuse(t, "a value fewer", b, 4)
 	refuse(t, "no whole head", b[:5], 3)
@@ -356,7 +356,7 @@ func specRange(t *testing.T, s *spectest.Spec) {
 // FuzzSpec looks for payloads on which the package and the text disagree.
 func FuzzSpec(f *testing.F) {
 	s := spectest.Load(f)
-	for _, name := range []string{"f32", "bf16", "int8", "int4", "huff0"} {
+	for _, name := range []string{"f32", "bf16", "int8", "int4", "huff0", "sparse"} {
 		f.Add(s.Hex(f, "payload "+name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -40,6 +40,7 @@ func generate(dir string) error {
 		{"peak", emitPeak, emitNEONPeak},
 		{"wide", emitWide, emitNEONWide},
 		{"quant", emitQuant, nil},
+		{"topk", emitTopK, nil},
 		{"huff", emitHuff, nil},
 	}
 	for _, g := range groups {

@@ -33,7 +33,7 @@ const (
 func Codecs(ctx context.Context, m Meter) ([]Codec, error) {
 	v := normal(rand.New(rand.NewPCG(1, 1)), codecValues, progress)
 	var results []Codec
-	for k := codec.F32; k.Valid(); k++ {
+	for _, k := range codec.Kinds() {
 		m.note(fmt.Sprintf("codec %v", k))
 		r, err := measureCodec(ctx, m, k, v)
 		if err != nil {

@@ -165,7 +165,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	n.shadow, n.closed = nil, make([]uint32, len(tips))
 	for p, tip := range tips {
 		if !w.s.Lean {
-			n.shadow = append(n.shadow, newShadow(w.plan[p], tip))
+			n.shadow = append(n.shadow, newShadow(w.plan[p], w.s.Params.Codec, tip))
 		}
 		n.closed[p] = tip.Round
 		n.disk.bases[p][tip.Round] = tip

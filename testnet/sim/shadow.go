@@ -5,13 +5,16 @@ import (
 	"slices"
 
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 )
 
 // shadow keeps by other means what a learner's theta must be for one fragment:
 // theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
-// less what was published, plus what came back.
+// less what was published, plus what came back. With the sparse codec a learner
+// moves all of U out of theta when it publishes.
 type shadow struct {
 	fragment outer.Fragment
+	sparse   bool // the codec
 	anchor   []float32
 	u        []float64
 	own      map[uint64][]float32 // q of deltas in flight, by seq
@@ -20,9 +23,9 @@ type shadow struct {
 	largest  float64   // value that took part so far: what it left of rounding stays
 }
 
-func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
+func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
 	return shadow{
-		fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len),
+		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len),
 		own: map[uint64][]float32{}, folded: map[uint64][]float32{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
@@ -39,6 +42,10 @@ func (s *shadow) moved(before, after []float32) {
 
 func (s *shadow) published(seq uint64, q []float32) {
 	s.own[seq] = q
+	if s.sparse {
+		clear(s.u)
+		return
+	}
 	for i, x := range q {
 		s.u[i] -= float64(x)
 	}

@@ -1,0 +1,104 @@
+package outer
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/tensor/codec"
+)
+
+// sparseLearner has 12 values ahead of the anchor, six of which a delta of its fragment has room for.
+func sparseLearner(t *testing.T, overwrite bool) (l *Learner, theta []float32, tip *Tip) {
+	p := toyParams()
+	p.Codec, p.Overwrite = codec.Sparse, overwrite
+	l, theta, tip, _ = oneFragment(p)
+	for i := range 6 {
+		theta[10*i], theta[10*i+1] = 8, -1
+	}
+	l.Stepped(512, []uint32{0})
+	return l, theta, tip
+}
+
+// sent drafts, and returns the draft and what its payload holds.
+func sent(t *testing.T, l *Learner, n int) (Draft, []float32) {
+	t.Helper()
+	d, err := l.Draft(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := make([]float32, n)
+	if err := codec.Decode(d.Payload, n, q); err != nil {
+		t.Fatal(err)
+	}
+	return d, q
+}
+
+// What a sparse delta leaves behind leaves theta with it, and travels with the next one, a fifth less.
+func TestWhatIsNotSentIsHeld(t *testing.T) {
+	l, theta, _ := sparseLearner(t, false)
+	_, q := sent(t, l, len(theta))
+	if !slices.Equal(q, theta) || q[0] != 8 || q[1] != 0 {
+		t.Fatalf("sent %v, theta is %v", q, theta)
+	}
+	theta[1]-- // the next step makes the same progress in one place
+	l.Stepped(512, []uint32{0})
+	_, q = sent(t, l, len(theta))
+	if math.Abs(float64(q[1]+1.8)) > 0.01 || math.Abs(float64(q[11]+0.8)) > 0.01 || q[0] != 0 {
+		t.Errorf("sent %v", q)
+	}
+	if theta[0] != 8 || theta[1] != q[1] || theta[11] != q[11] {
+		t.Errorf("theta is %v", theta)
+	}
+}
+
+// A draft that cannot be published is part of U again, beside what is held.
+func TestTakenBackWhileMoreIsHeld(t *testing.T) {
+	l, theta, _ := sparseLearner(t, false)
+	d, _ := sent(t, l, len(theta))
+	if err := l.TakeBack(0, d.Seq); err != nil {
+		t.Fatal(err)
+	}
+	again, q := sent(t, l, len(theta))
+	if q[0] != 8 || q[1] != 0 || again.Tokens != 512 {
+		t.Errorf("sent %v for %d tokens", q, again.Tokens)
+	}
+	l.Stepped(1, []uint32{0})
+	if _, q = sent(t, l, len(theta)); math.Abs(float64(q[1]+0.8*0.8)) > 0.01 {
+		t.Errorf("what was held twice came as %v", q[1])
+	}
+}
+
+// Overwriting discards steps, not what earlier deltas had no room for.
+func TestOverwritingLeavesWhatIsHeld(t *testing.T) {
+	l, theta, tip := sparseLearner(t, true)
+	d, q := sent(t, l, len(theta))
+	theta[5] = 100
+	next := (&Tip{Round: 1, Anchor: q, Ref: tip.Ref, Tokens: d.Tokens}).seal()
+	if err := l.Adopt(0, next, []uint64{d.Seq}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(theta, q) {
+		t.Errorf("theta is %v", theta)
+	}
+	l.Stepped(512, []uint32{1})
+	if _, q := sent(t, l, len(theta)); q[5] != 0 || math.Abs(float64(q[1]+0.8)) > 0.01 {
+		t.Errorf("sent %v", q)
+	}
+}
+
+// A learner that cannot encode its progress has not moved.
+func TestFailedSparseDraftChangesNothing(t *testing.T) {
+	l, theta, _ := sparseLearner(t, false)
+	sent(t, l, len(theta))
+	theta[3] = float32(math.Inf(1))
+	l.Stepped(512, []uint32{0})
+	before := slices.Clone(theta)
+	held := slices.Clone(l.frags[0].held)
+	if _, err := l.Draft(0); err == nil {
+		t.Fatal("infinite progress was encoded")
+	}
+	if !slices.Equal(before, theta) || !slices.Equal(held, l.frags[0].held) {
+		t.Error("theta or what is held has moved")
+	}
+}

@@ -1,0 +1,189 @@
+package codec
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"atoll/tensor"
+)
+
+// selection finds the values of a block that travel, and their levels. It is working memory: no result
+// depends on what it was used for before.
+type selection struct {
+	last   tensor.TopBlock // room for a block that is not whole
+	tops   [tensor.TopLanes]uint32
+	set    tensor.TopSet
+	keys   [sparseLen]uint64
+	rest   [sparseLen]uint64
+	sent   [sparseMost]uint32 // magnitudes
+	sorted [sparseMost]uint32
+}
+
+// A key orders the values of a block: by magnitude, and among equal ones the earlier first. So all keys of
+// a block differ.
+
+const indexBits = 12 // of sparseLen
+
+func keyOf(bits uint32, i int) uint64 { return uint64(bits)<<indexBits | uint64(sparseLen-1-i) }
+func keyBits(k uint64) uint32         { return uint32(k >> indexBits) }
+func keyIndex(k uint64) int           { return sparseLen - 1 - int(k%sparseLen) }
+
+// travelling are the bits of a magnitude, and 0 if it is too small to travel.
+func travelling(bits uint32) uint32 {
+	if bits < sparseLeast {
+		return 0
+	}
+	return bits
+}
+
+// whole returns the values of block as those of a whole block, with zeros behind: these do not travel, as
+// there are enough before them.
+func (s *selection) whole(block []float32) *tensor.TopBlock {
+	if len(block) == sparseLen {
+		return (*tensor.TopBlock)(block)
+	}
+	clear(s.last[copy(s.last[:], block):])
+	return &s.last
+}
+
+// largest returns the keys of the k values of greatest magnitude, in the order of the block, and whether all values can be
+// encoded. The time is proportional to the length of the block: it first takes the largest of each lane,
+// and of these the one that k reach. The values sought reach it too, and of bell-shaped ones half as many
+// again.
+func (s *selection) largest(block *tensor.TopBlock, k int) (keys []uint64, fit bool) {
+	tensor.LaneTops(&s.tops, block)
+	rest := s.rest[:len(s.tops)]
+	top := uint32(0)
+	for lane, t := range s.tops {
+		top = max(top, t)
+		rest[lane] = keyOf(travelling(t), lane)
+	}
+	if top >= limitBits {
+		return nil, false
+	}
+	tensor.Reach(&s.set, block, keyBits(kth(rest, k)))
+	n := 0
+	for i, word := range s.set {
+		for ; word != 0; word &= word - 1 {
+			at := 64*i + bits.TrailingZeros64(word)
+			s.keys[n] = keyOf(travelling(math.Float32bits(block[at])&magnitude), at)
+			n++
+		}
+	}
+	return s.cut(s.keys[:n], k), true
+}
+
+// cut returns the k largest of keys, in their order.
+func (s *selection) cut(keys []uint64, k int) []uint64 {
+	if len(keys) == k {
+		return keys
+	}
+	least := kth(s.rest[:copy(s.rest[:], keys)], k)
+	return slices.DeleteFunc(keys, func(x uint64) bool { return x < least })
+}
+
+// kth returns the k-th largest of keys, which are below 2^63 and differ, and changes their order. It
+// halves the range that the sought one lies in, so that no order of the keys takes long.
+func kth(keys []uint64, k int) uint64 {
+	low, high := slices.Min(keys), slices.Max(keys)
+	for len(keys) > 1 {
+		middle := low + (high-low+1)/2
+		n := 0
+		for i, x := range keys {
+			keys[i], keys[n] = keys[n], x
+			n += int((middle - 1 - x) >> 63) // 1 from middle on; a branch would be mispredicted
+		}
+		if n >= k {
+			keys, low = keys[:n], middle
+		} else {
+			keys, k, high = keys[n:], k-n, middle-1
+		}
+	}
+	return keys[0]
+}
+
+// levels returns the two magnitudes of least squared error for the values with these keys, as the bits of bfloat16
+// numbers, and the bits of the least magnitude that takes the larger one. Where both come out equal, or
+// all magnitudes are, the split is above all. 0 is a level of its own.
+func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
+	sent := s.sent[:len(keys)]
+	sum := 0.0
+	for j, k := range keys {
+		sent[j] = keyBits(k)
+		sum += widest(sent[j])
+	}
+	m := s.sort(sent)
+	at := splitOf(m, sum)
+	if at == 0 {
+		low = nearest(sum, len(m))
+		return low, low, limitBits
+	}
+	below := 0.0
+	for _, b := range m[:at] {
+		below += widest(b)
+	}
+	low, high = nearest(below, at), nearest(sum-below, len(m)-at)
+	if low == high {
+		return low, low, limitBits
+	}
+	return low, high, m[at]
+}
+
+// sort returns m in ascending order. It puts each where it belongs if they are spread evenly, and moves
+// them from there: bell-shaped ones not far.
+func (s *selection) sort(m []uint32) []uint32 {
+	low, high := slices.Min(m), slices.Max(m)
+	shift := max(0, bits.Len32(high-low)-bits.Len(sparseMost-1))
+	var ends [sparseMost + 1]int
+	for _, b := range m {
+		ends[(b-low)>>shift+1]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	sorted := s.sorted[:len(m)]
+	for _, b := range m {
+		place := &ends[(b-low)>>shift]
+		sorted[*place] = b
+		*place++
+	}
+	for i := 1; i < len(sorted); i++ {
+		for j := i; j > 0 && sorted[j] < sorted[j-1]; j-- {
+			sorted[j], sorted[j-1] = sorted[j-1], sorted[j]
+		}
+	}
+	return sorted
+}
+
+// widest is the magnitude of those bits.
+func widest(b uint32) float64 { return float64(math.Float32frombits(b)) }
+
+// nearest is the bfloat16 bits nearest to the mean of n magnitudes of that sum, ties to even.
+func nearest(sum float64, n int) uint16 {
+	b := math.Float32bits(float32(sum / float64(n)))
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// splitOf returns where sorted magnitudes m of that sum are best parted in two, 0 if all are equal. With
+// means for levels the squared error is least where sum^2/n of both parts, added up, is largest. Zeros, if
+// there are any, are the one part.
+func splitOf(m []uint32, sum float64) int {
+	if m[0] == 0 {
+		at, _ := slices.BinarySearch(m, 1)
+		return at % len(m)
+	}
+	best, most, below := 0, 0.0, 0.0
+	for at := 1; at < len(m); at++ {
+		below += widest(m[at-1])
+		if m[at] == m[at-1] {
+			continue
+		}
+		above := sum - below
+		gain := float64(below*below)/float64(at) + float64(above*above)/float64(len(m)-at)
+		if gain > most {
+			best, most = at, gain
+		}
+	}
+	return best
+}
