@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -76,22 +75,24 @@ func (p python) train(ctx context.Context, file string, threads, steps int, tell
 		return 0, fmt.Errorf("start %s: %w", p, err)
 	}
 	bits, heard := listen(bufio.NewScanner(out), steps, tell)
-	if heard != nil {
-		io.Copy(io.Discard, out) // it must not wait for a reader
+	wrong := heard != nil && !errors.Is(heard, errEnded)
+	if wrong {
+		cmd.Process.Kill() // it might go on for long
 	}
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
-	case err != nil && stderr.Len() > 0:
+	case err != nil && !wrong:
 		return 0, fmt.Errorf("PyTorch: %w: %s", err, lastLine(stderr.Bytes()))
 	case heard != nil:
 		return 0, fmt.Errorf("PyTorch: %w", heard)
-	case err != nil:
-		return 0, fmt.Errorf("PyTorch: %w", err)
 	}
 	return bits, nil
 }
+
+// errEnded says that the program ended too early; its exit status may say more.
+var errEnded = errors.New("it ends without bits per byte")
 
 // listen reads what the program says until it ends: the losses of all steps in order, then bits per byte.
 func listen(lines *bufio.Scanner, steps int, tell func(step int, loss float64)) (bits float64, err error) {
@@ -109,7 +110,7 @@ func listen(lines *bufio.Scanner, steps int, tell func(step int, loss float64)) 
 			return 0, fmt.Errorf("it says %.100q after %d steps of %d", lines.Text(), next, steps)
 		}
 	}
-	return 0, cmp.Or(lines.Err(), errors.New("it ends without bits per byte"))
+	return 0, cmp.Or(lines.Err(), errEnded)
 }
 
 // lastLine is where programs say what went wrong.
