@@ -93,6 +93,8 @@ var layers = []rule{
 		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
 	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
 		"the command reads flags, calls and prints"},
+	{list("testnet/bench/torch"), list("optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),
+		"the command trains with the trainer alone, beside a program in Python"},
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 

@@ -25,6 +25,13 @@ type tile struct {
 	k, a, aRow, aStep, b, c, ldc reg.GPVirtual
 }
 
+const (
+	// line is how many values a cache line has.
+	line = 16
+	// stepsAhead is how many steps before its use a row of B is asked for: some 200 cycles.
+	stepsAhead = 16
+)
+
 const tileSignature = "func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)"
 
 func newTile(s isa) *tile {
@@ -53,7 +60,9 @@ func (t *tile) emit() {
 
 // emitRows emits the kernel for a number of rows.
 func (t *tile) emitRows(rows int) {
-	t.prefetch(rows)
+	if !t.spread(rows) {
+		t.prefetch(rows)
+	}
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range t.nr / t.width {
@@ -72,7 +81,7 @@ func (t *tile) prefetch(rows int) {
 	c := t.GP64()
 	t.MOVQ(t.c, c)
 	for i := range rows {
-		for j := 0; j < t.nr; j += 16 {
+		for j := 0; j < t.nr; j += line {
 			t.PREFETCHT0(operand.Mem{Base: c, Disp: 4 * j})
 		}
 		if i < rows-1 {
@@ -81,20 +90,59 @@ func (t *tile) prefetch(rows int) {
 	}
 }
 
-// multiply adds k products to each sum. Each value of A is broadcast once and used
-// for all columns; two registers take turns, so that the next broadcast does not
-// wait for the products of the one before.
+// multiply adds k products to each sum.
 func (t *tile) multiply(sums [][]reg.VecVirtual) {
 	rows := len(sums)
-	loop, done := fmt.Sprintf("loop%d", rows), fmt.Sprintf("done%d", rows)
 	odd := t.oddMultiples(rows)
+	done := fmt.Sprintf("done%d", rows)
 	t.TESTQ(t.k, t.k)
 	t.JE(operand.LabelRef(done))
+	if t.spread(rows) {
+		t.first(sums, odd, done)
+	}
+	loop := fmt.Sprintf("loop%d", rows)
 	t.Label(loop)
+	t.step(sums, odd)
+	t.DECQ(t.k)
+	t.JNE(operand.LabelRef(loop))
+	t.Label(done)
+}
+
+// large tells a tile whose panel of B hardly fits the first cache beside the rows of A that stream through
+// it, and whose rows of C are more lines than a core can have on their way at a time. Asking for both ahead of
+// their use brings it 2 to 7 %; smaller tiles gain nothing.
+func (t *tile) large() bool { return t.width == 16 }
+
+// spread tells whether rows of C are asked for one by one.
+func (t *tile) spread(rows int) bool { return t.large() && rows == t.mr }
+
+// first takes a step for each row of the tile and asks meanwhile for that row of C: behind all at once the operands
+// had to wait.
+func (t *tile) first(sums [][]reg.VecVirtual, odd map[int]reg.GPVirtual, done string) {
+	c, left := t.GP64(), t.GP64()
+	t.MOVQ(t.c, c)
+	t.MOVQ(operand.U32(len(sums)), left)
+	t.Label("first")
+	for j := 0; j < t.nr; j += line {
+		t.PREFETCHT0(operand.Mem{Base: c, Disp: 4 * j})
+	}
+	t.step(sums, odd)
+	t.DECQ(t.k)
+	t.JE(operand.LabelRef(done))
+	t.ADDQ(t.ldc, c)
+	t.DECQ(left)
+	t.JNE(operand.LabelRef("first"))
+}
+
+// step adds one product to each sum. Each value of A is broadcast once and used for all columns.
+func (t *tile) step(sums [][]reg.VecVirtual, odd map[int]reg.GPVirtual) {
 	columns := make([]reg.VecVirtual, t.nr/t.width)
 	for j := range columns {
 		columns[j] = t.vec()
 		t.VMOVUPS(operand.Mem{Base: t.b, Disp: 4 * t.width * j}, columns[j])
+	}
+	for j := 0; j < t.nr && t.large(); j += line {
+		t.PREFETCHT0(operand.Mem{Base: t.b, Disp: 4 * (t.nr*stepsAhead + j)})
 	}
 	for i := range sums {
 		x := t.vec()
@@ -105,9 +153,6 @@ func (t *tile) multiply(sums [][]reg.VecVirtual) {
 	}
 	t.ADDQ(t.aStep, t.a)
 	t.ADDQ(operand.U32(4*t.nr), t.b)
-	t.DECQ(t.k)
-	t.JNE(operand.LabelRef(loop))
-	t.Label(done)
 }
 
 // oddMultiples returns the odd multiples of A's row stride below rows: with the

@@ -81,65 +81,83 @@ func (h huff) emitEncode() {
 }
 
 // emitDecode keeps the bits of each stream at the top of a register with a one behind them: the
-// zeros below it count what was used, as zstd does it. With as many streams there is one register
-// left for everything that passes.
+// zeros below it count what was used, as zstd does it. A symbol takes four instructions: index, look-up,
+// shift, and a store from the second byte of a register, which only the first four have and which
+// no address with one of the last eight goes with. So registers are chosen here: with as many streams
+// every one has its task. Two of the four are shifts, which two ports of a processor take: a cycle for a symbol,
+// and with the shifts of refilling 1.2. Look-ups of two symbols would have to have more than the 11 bits
+// of a code to find two: codes of two int4 values take 6.8 bits in the mean.
 func (h huff) emitDecode() {
 	h.function("huffDecodeBMI2", "func(dst *byte, quarter, apart int, src *byte, tables *[2][2048]uint16, state *[16]uint64, runs int)",
 		fmt.Sprintf("huffDecodeBMI2 decodes %d*runs bytes of each of %d streams: four to dst and every quarter bytes behind it, four", huffRun, huffStreams),
 		"likewise to apart bytes behind it. runs must be positive.")
-	first, second, quarter, third := h.arg("dst"), h.arg("apart"), h.arg("quarter"), h.GP64()
+	x, symbol, first, second, quarter, third, tables, toIndex := reg.RAX, reg.AH, reg.RBX, reg.RCX, reg.RDX, reg.RSI, reg.RDI, reg.RBP
+	windows := []reg.GPPhysical{reg.R8, reg.R9, reg.R10, reg.R11, reg.R12, reg.R13, reg.R14, reg.R15}
+	places := h.AllocLocal(8 * huffStreams) // where each stream was read last
+	h.begin(x, third, windows, places)
+	h.Load(h.Param("dst"), first)
+	h.Load(h.Param("apart"), second)
+	h.Load(h.Param("quarter"), quarter)
+	h.Load(h.Param("tables"), tables)
 	h.ADDQ(first, second)
 	h.LEAQ(operand.Mem{Base: quarter, Index: quarter, Scale: 2}, third)
+	h.MOVQ(operand.U32(64-huffBits), toIndex)
 	var out []operand.Mem
-	for _, base := range []reg.GPVirtual{first, second} {
+	for _, base := range []reg.Register{first, second} {
 		out = append(out, operand.Mem{Base: base}, operand.Mem{Base: base, Index: quarter, Scale: 1},
 			operand.Mem{Base: base, Index: quarter, Scale: 2}, operand.Mem{Base: base, Index: third, Scale: 1})
-	}
-	tables, x := h.arg("tables"), h.GP64()
-	h.MOVQ(h.memory("state"), x)
-	windows := make([]reg.GPVirtual, huffStreams)
-	for i := range windows {
-		windows[i] = h.GP64()
-		h.MOVQ(operand.Mem{Base: x, Disp: 8 * i}, windows[i])
 	}
 	h.Label("runs")
 	for k := range huffRun {
 		for i, window := range windows {
-			h.MOVQ(window, x)
-			h.SHRQ(operand.U8(64-huffBits), x)
-			h.MOVWLZX(operand.Mem{Base: tables, Index: x, Scale: 2, Disp: i / 4 * (2 << huffBits)}, x.As32())
+			h.SHRXQ(toIndex, window, x)
+			h.MOVWLZX(operand.Mem{Base: tables, Index: x, Scale: 2, Disp: i / 4 * (2 << huffBits)}, reg.EAX)
 			h.SHLXQ(x, window, window) // by its low 6 bits, the length
-			h.SHRL(operand.U8(8), x.As32())
 			to := out[i]
 			to.Disp = k
-			h.MOVB(x.As8(), to)
+			h.MOVB(symbol, to)
 		}
 	}
 	h.ADDQ(operand.U8(huffRun), first)
 	h.ADDQ(operand.U8(huffRun), second)
-	// The pointers are read from memory again where they are needed.
 	for i, window := range windows {
-		used := h.GP64()
-		h.TZCNTQ(window, used)
-		h.MOVQ(used, window)
+		h.TZCNTQ(window, x)
+		h.MOVQ(x, window)
 		h.SHRQ(operand.U8(3), window)
 		h.NEGQ(window)
-		h.MOVQ(h.memory("state"), x)
-		h.ADDQ(operand.Mem{Base: x, Disp: 8 * (huffStreams + i)}, window)
-		h.MOVQ(window, operand.Mem{Base: x, Disp: 8 * (huffStreams + i)})
-		h.ADDQ(h.memory("src"), window)
+		h.ADDQ(places.Offset(8*i), window)
+		h.MOVQ(window, places.Offset(8*i))
 		h.MOVQ(operand.Mem{Base: window}, window)
 		h.ORQ(operand.U8(1), window)
-		h.ANDL(operand.U8(7), used.As32())
-		h.SHLXQ(used, window, window)
+		h.ANDL(operand.U8(7), reg.EAX)
+		h.SHLXQ(x, window, window)
 	}
 	h.DECQ(h.memory("runs"))
 	h.JNE(operand.LabelRef("runs"))
-	h.MOVQ(h.memory("state"), x)
-	for i, window := range windows {
-		h.MOVQ(window, operand.Mem{Base: x, Disp: 8 * i})
-	}
+	h.end(x, third, windows, places)
 	h.RET()
+}
+
+// begin loads the state: windows, and places as addresses.
+func (h huff) begin(x, state reg.GPPhysical, windows []reg.GPPhysical, places operand.Mem) {
+	h.Load(h.Param("state"), state)
+	for i, window := range windows {
+		h.MOVQ(operand.Mem{Base: state, Disp: 8 * (huffStreams + i)}, x)
+		h.ADDQ(h.memory("src"), x)
+		h.MOVQ(x, places.Offset(8*i))
+		h.MOVQ(operand.Mem{Base: state, Disp: 8 * i}, window)
+	}
+}
+
+// end is the inverse of begin.
+func (h huff) end(x, state reg.GPPhysical, windows []reg.GPPhysical, places operand.Mem) {
+	h.Load(h.Param("state"), state)
+	for i, window := range windows {
+		h.MOVQ(places.Offset(8*i), x)
+		h.SUBQ(h.memory("src"), x)
+		h.MOVQ(x, operand.Mem{Base: state, Disp: 8 * (huffStreams + i)})
+		h.MOVQ(window, operand.Mem{Base: state, Disp: 8 * i})
+	}
 }
 
 // memory is where the caller put a parameter.
