@@ -38,7 +38,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
-	c.own = own{env: e, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
+	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}

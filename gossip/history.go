@@ -26,6 +26,18 @@ type history struct {
 	beside    Time // not before, while payloads are on their way
 }
 
+// complete reports whether this node is in, and of all rounds up to its tips knows who
+// made what was folded, as far as others do.
+func (h *history) complete() bool {
+	if h.joining() || h.asking || h.snapshot.busy() {
+		return false // nor is anything planned while an answer to the plan before is due
+	}
+	if !h.planned {
+		h.plan()
+	}
+	return len(h.todo) == 0
+}
+
 // taken says that tips were taken whole.
 func (h *history) taken() { h.planned, h.after = false, 0 }
 

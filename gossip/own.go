@@ -11,13 +11,14 @@ import (
 // does not: signing one of those rounds again would bar it from the run.
 type own struct {
 	*env
-	wanted bool
-	known  bool                 // OwnKnown was said
-	asked  map[wire.PeerID]bool // who was; false if it has to be asked again
-	told   map[wire.PeerID]bool // who has nothing more to tell
-	came   map[wire.PeerID]bool // who was seen to join without tips
-	any    bool                 // the word of those who know nothing of the run will do
-	first  Time                 // when the first answer that counts had come
+	history *history
+	wanted  bool
+	known   bool                 // OwnKnown was said
+	asked   map[wire.PeerID]bool // who was; false if it has to be asked again
+	told    map[wire.PeerID]bool // who has nothing more to tell
+	came    map[wire.PeerID]bool // who was seen to join without tips
+	any     bool                 // the word of those who know nothing of the run will do
+	first   Time                 // when the first answer that counts had come
 }
 
 // tick asks those that can be asked and were not, those that connect later as
@@ -46,9 +47,10 @@ func (o *own) tick() {
 
 // enough reports whether the answers so far will do: some beats after the first, as
 // the peer that held the newest delta may be the last to connect, those of all that
-// may know of one.
+// may know of one. Who that is follows from the chain, so that is there before, with
+// the headers that say who made it.
 func (o *own) enough() bool {
-	return o.first > 0 && int64(o.now-o.first) >= gatherBeats*o.beatPeriod() && !o.awaits()
+	return (o.any || o.history.complete()) && o.first > 0 && int64(o.now-o.first) >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
 // counts reports whether p has answered, and as one that may have met what this key

@@ -197,6 +197,29 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 	if e := a.wait(10*gather, 1); count[OwnKnown](e) != 0 {
 		t.Error("enough without an answer")
 	}
+	for name, c := range map[string]struct {
+		begins  bool
+		unready func(a *alone)
+		want    int
+	}{
+		"ready":                           {false, func(*alone) {}, 1},
+		"joining":                         {false, func(a *alone) { a.core.SetSelf(a.now, SelfState{State: wire.Joining}) }, 0},
+		"joining, where the run begins":   {true, func(a *alone) { a.core.SetSelf(a.now, SelfState{State: wire.Joining}) }, 1},
+		"without headers":                 {false, func(a *alone) { a.core.history.planned, a.core.history.todo = true, []wire.RoundKey{{Round: 1}} }, 0},
+		"without, where the run begins":   {true, func(a *alone) { a.core.history.planned, a.core.history.todo = true, []wire.RoundKey{{Round: 1}} }, 1},
+		"with a request for some of them": {false, func(a *alone) { a.core.history.asking = true }, 0},
+	} {
+		a := specAlone(1)
+		a.core.peers.find(wire.PeerID{1}).beat = &wire.Beat{State: wire.Training, Folded: 5}
+		c.unready(a)
+		a.core.AskOwn(a.now, c.begins)
+		for _, q := range questions(t, a.wait(100, 1), wire.GetOwn) {
+			a.answer(q, wire.EncodeHeaders(nil))
+		}
+		if e := a.wait(2*gather, 1); count[OwnKnown](e) != c.want {
+			t.Errorf("%s: enough %d", name, count[OwnKnown](e))
+		}
+	}
 }
 
 func specOwnCounts(t *testing.T, s *spectest.Spec) {
