@@ -24,14 +24,7 @@ func (g Genesis) Plan() outer.Plan {
 func (g Genesis) Tips() []*outer.Tip {
 	slab := llama.NewParams(g.Model)
 	llama.Init(g.Model, slab, g.Seed)
-	plan := outer.NewPlan(slab.Views, g.Outer.Fragments)
-	tips := make([]*outer.Tip, len(plan))
-	for p, f := range plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(slab.Data, anchor)
-		tips[p] = outer.Genesis(f, anchor, g.Outer)
-	}
-	return tips
+	return outer.NewPlan(slab.Views, g.Outer.Fragments).Genesis(slab.Data, g.Outer)
 }
 
 // savedFragment is what the disk holds of one fragment.

@@ -52,6 +52,18 @@ func Genesis(f Fragment, anchor []float32, p Params) *Tip {
 	return t.seal()
 }
 
+// Genesis returns the tips of all fragments before the first round, at the initial
+// parameters [all tensors of the plan], of which they keep copies.
+func (plan Plan) Genesis(params []float32, p Params) []*Tip {
+	tips := make([]*Tip, len(plan))
+	for i, f := range plan {
+		anchor := make([]float32, f.Len)
+		f.Gather(params, anchor)
+		tips[i] = Genesis(f, anchor, p)
+	}
+	return tips
+}
+
 // Takes tells whether the fragment still folds deltas in a round after the tip's: it does up
 // to the round after EndRound.
 func (t *Tip) Takes(round uint32) bool {

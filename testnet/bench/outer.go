@@ -174,7 +174,7 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 // fill makes the tips of genesis and the payloads of peers.
 func (r *outerRig) fill(peers int) error {
 	rng := rand.New(rand.NewPCG(1, 1))
-	r.tips = genesisTips(r.trainer.Params(), r.g.Outer, r.plan)
+	r.tips = r.plan.Genesis(r.trainer.Params(), r.g.Outer)
 	for _, f := range r.plan {
 		payloads := make([][]byte, peers)
 		for i := range payloads {

@@ -59,18 +59,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 // learnerOf makes a learner at the genesis tips of a trainer's parameters.
 func learnerOf(built *trainer.Builtin, p outer.Params) *outer.Learner {
 	plan := outer.NewPlan(built.Slab().Views, p.Fragments)
-	return outer.NewLearner(p, plan, built.Params(), genesisTips(built.Params(), p, plan), nil)
-}
-
-// genesisTips are the tips of round 0 at some parameters.
-func genesisTips(params []float32, p outer.Params, plan outer.Plan) []*outer.Tip {
-	tips := make([]*outer.Tip, len(plan))
-	for i, f := range plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(params, anchor)
-		tips[i] = outer.Genesis(f, anchor, p)
-	}
-	return tips
+	return outer.NewLearner(p, plan, built.Params(), plan.Genesis(built.Params(), p), nil)
 }
 
 // grown is by how many bytes the heap grows for what f leaves behind.

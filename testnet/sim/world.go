@@ -51,7 +51,7 @@ func New(s Scenario) (*World, error) {
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
 	}
-	w.genesis = genesisTips(s, w.plan)
+	w.genesis = w.plan.Genesis(s.Task.Initial(), s.Params)
 	for _, spec := range s.Founders {
 		n := w.add(spec, true)
 		n.contacts = w.someOf(n.index)
@@ -66,18 +66,6 @@ func New(s Scenario) (*World, error) {
 		w.at(Start+s.CalmMs, w.calm)
 	}
 	return w, nil
-}
-
-// genesisTips are those that every node can make by itself.
-func genesisTips(s Scenario, plan outer.Plan) []*outer.Tip {
-	slab := s.Task.Initial()
-	tips := make([]*outer.Tip, len(plan))
-	for i, f := range plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(slab, anchor)
-		tips[i] = outer.Genesis(f, anchor, s.Params)
-	}
-	return tips
 }
 
 // add makes a node and starts it, with nobody to talk to yet.
