@@ -310,9 +310,6 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
-		if int(e.delta.Steps) > m.p.HMin { // else its learner may have had to step first
-			m.late.observeWay(e.delta.Author, now-r.rang)
-		}
 	}
 	f.touched(rnd)
 	m.advance(now, f)

@@ -106,13 +106,11 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 
 // grace follows how late live peers' deltas arrive, is at least the time of
 // two steps (the overlap that costs no goodput) and at most a fixed part of
-// the time between two bells, or what most links take.
+// the time between two bells.
 func (m *Rounds) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if between := m.late.between(); between > 0 {
-		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
-			want = min(want, max(most, m.late.way()))
-		}
+		want = min(want, max(m.p.GraceMinMs, between*graceShareNum/graceShareDen))
 	}
 	return min(want, m.p.GraceMaxMs)
 }
