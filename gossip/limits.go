@@ -80,6 +80,12 @@ const (
 	// cover parked ones, few enough that each gets a share of the link.
 	maxPulls        = 64
 	maxPullsPerPeer = 8
+	// maxSmallPulls is that bound where all that a peer is asked for comes to no more
+	// than smallPullBytes, an eighth of a second at firstRate: then round trips are
+	// what it takes, and eight at a time may bring less than a run makes. No more are
+	// parked for one peer (maxParkedPerPeer).
+	maxSmallPulls  = 32
+	smallPullBytes = 16 << 10
 	// maxProbes and maxProbesPerPeer are those for deltas of strangers: keys are
 	// free, and headers whose payload never comes must leave room for the others.
 	maxProbes        = maxPulls / 4

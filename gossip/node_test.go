@@ -438,8 +438,8 @@ func (c *Core) overLimit() (what string, is, most int) {
 		}
 	}
 	for _, p := range c.peers.list {
-		if p.pulls > maxPullsPerPeer || p.chunks > maxChunkAhead || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
-			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxPullsPerPeer
+		if p.pulls > maxSmallPulls || p.pulls > maxPullsPerPeer && p.pulling > smallPullBytes || p.chunks > maxChunkAhead || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
+			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxSmallPulls
 		}
 	}
 	return "", 0, 0

@@ -48,6 +48,7 @@ type peer struct {
 
 	// pull, snapshot, serve: calls and bytes in flight, measured rate.
 	pulls, chunks int
+	pulling       int  // bytes of payloads that it was asked for
 	chunkAt       Time // when its last chunk came, or the first was asked for
 	chunkAfter    Time // no chunk before: it was busy
 	badTips       int  // how often its tips were refused or spoken against

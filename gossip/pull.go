@@ -3,6 +3,7 @@ package gossip
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -202,7 +203,7 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 				continue
 			}
 			left = true
-			if q.pulls >= maxPullsPerPeer || w.probe && q.pulls >= maxProbesPerPeer {
+			if !w.room(q) {
 				return nil, true
 			}
 			if p.now >= s.after {
@@ -217,18 +218,26 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 // wanted and may be asked; nil if there is none. What one peer lists in a repair
 // others mostly list as well: the load is theirs together.
 func (p *pull) idlest(w *want) (best *source) {
-	least := maxPullsPerPeer
-	if w.probe {
-		least = maxProbesPerPeer
-	}
+	least := math.MaxInt
 	for i := range w.sources {
 		s := &w.sources[i]
 		q := p.peers.find(s.id)
-		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && q.pulls < least {
+		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && w.room(q) && q.pulls < least {
 			best, least = s, q.pulls
 		}
 	}
 	return best
+}
+
+// room reports whether a peer may be asked for w as well.
+func (w *want) room(q *peer) bool {
+	switch {
+	case w.probe:
+		return q.pulls < maxProbesPerPeer
+	case q.pulls < maxPullsPerPeer:
+		return true
+	}
+	return q.pulls < maxSmallPulls && q.pulling+int(w.header.Header.Size) <= smallPullBytes
 }
 
 func (p *pull) ask(w *want, s *source) {
@@ -239,6 +248,7 @@ func (p *pull) ask(w *want, s *source) {
 	w.asking = true
 	s.tries++
 	q.pulls++
+	q.pulling += size
 	p.count(w, 1)
 	asked, from := p.now, s.id
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
@@ -246,6 +256,7 @@ func (p *pull) ask(w *want, s *source) {
 	p.call(from, request, limit, wait+transfer, func(b []byte, err error) {
 		p.count(w, -1)
 		q.pulls--
+		q.pulling -= size
 		w.asking = false
 		if err == nil {
 			q.sampled(len(b), int64(p.now-asked))

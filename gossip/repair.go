@@ -365,7 +365,8 @@ func (r *repair) atRest(p *peer) bool {
 }
 
 // end closes a session. One that brought nothing doubles the pause before the
-// next with this peer.
+// next with this peer. One that brought anything may be followed at once: where rounds
+// are short the peer has closed more by now than gossip brings to who is behind.
 func (r *repair) end(s *session, text string) {
 	i := slices.Index(r.sessions, s)
 	r.sessions = slices.Delete(r.sessions, i, i+1)
@@ -373,8 +374,9 @@ func (r *repair) end(s *session, text string) {
 	p.unequal = 0
 	if s.learned > 0 {
 		p.repairPauseMs = 0
+	} else {
+		p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
 	}
-	p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
 	p.repairAfter = r.now + Time(p.repairPauseMs)
 	r.event(EventRepair, p.id, text)
 }

@@ -71,7 +71,7 @@ func specOneSource(t *testing.T, _ *spectest.Spec) {
 
 func specTries(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "fetching", map[string]int64{
-		"tries": maxTries, "sources": maxSources, "at once": maxPulls, "at once of one": maxPullsPerPeer, "strangers at once": maxProbes,
+		"tries": maxTries, "sources": maxSources, "at once": maxPulls, "at once of one": maxPullsPerPeer, "small at once of one": maxSmallPulls, "small": smallPullBytes, "strangers at once": maxProbes,
 		"strangers at once of one": maxProbesPerPeer, "busy": busyRetryMs, "least wait": waitMinMs, "longest wait": waitMaxMs,
 		"least transfer": deadlineMinMs, "longest transfer": deadlineMaxMs, "slack": rateSlack, "rate": firstRate,
 		"given up": wantTtlMs, "wanted": maxWants, "wanted of one": maxWantsPerAuthor,
@@ -289,9 +289,19 @@ func specInvalid(t *testing.T, _ *spectest.Spec) {
 // floods has a peer bring headers of as many authors, and returns the requests.
 func (a *alone) floods(t testing.TB, from byte, round uint32, headers int) []question {
 	t.Helper()
+	return a.floodsOf(t, from, round, headers, largeBytes)
+}
+
+// largeBytes is the size of a payload of which eight are no small ones together.
+const largeBytes = 3000
+
+// floodsOf has payloads of so many bytes.
+func (a *alone) floodsOf(t testing.TB, from byte, round uint32, headers int, size uint32) []question {
+	t.Helper()
 	var e []Effect
 	for i := range headers {
 		h := a.header(200, round, 0)
+		h.Header.Size = size
 		h.Header.Author[1], h.Header.Author[2] = byte(i), from
 		e = append(e, a.brought(from, h)...)
 	}
@@ -310,6 +320,13 @@ func specPulls(t *testing.T, s *spectest.Spec) {
 	}
 	if all != int(s.Number(t, "fetching", "at once")) {
 		t.Errorf("%d requests at once", all)
+	}
+	few, many, small := s.Number(t, "fetching", "at once of one"), s.Number(t, "fetching", "small at once of one"), s.Number(t, "fetching", "small")
+	for size, want := range map[int64]int64{1: many, small / many: many, small / 20: 20, small / few: few, small: few} {
+		a := specAlone(1)
+		if n := len(a.floodsOf(t, 1, 1, 2*int(many), uint32(size))); n != int(want) {
+			t.Errorf("%d requests to one peer for payloads of %d bytes, want %d", n, size, want)
+		}
 	}
 }
 

@@ -99,8 +99,11 @@ func specRepairPause(t *testing.T, s *spectest.Spec) {
 			t.Errorf("pause %d is %d, want %d", i, got, want)
 		}
 	}
-	if got := a.pauseAfter(t, 1); got != period {
+	if got := a.pauseAfter(t, 1); got != 0 {
 		t.Errorf("pause after one that brought something is %d", got)
+	}
+	if got := a.pauseAfter(t, 0); got != period {
+		t.Errorf("the next pause is %d, want %d", got, period)
 	}
 	a.core.repair.end(a.core.repair.sessions[0], "ended")
 	a.core.Compare(a.now, wire.PeerID{1})

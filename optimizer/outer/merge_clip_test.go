@@ -7,14 +7,14 @@ import (
 )
 
 // judgeClip is centred clipping as its formula reads.
-func judgeClip(vs [][]float64, weights []float64) []float64 {
+func judgeClip(m *medians, vs [][]float64, weights []float64) []float64 {
 	u := make([]float64, len(vs[0]))
 	for range centrePasses {
 		var distances []float64
 		for _, v := range vs {
 			distances = append(distances, length(minus(v, u)))
 		}
-		tau := lowerMedian(distances, weights)
+		tau := m.of(distances, weights)
 		moved, total := make([]float64, len(u)), 0.0
 		for i, v := range vs {
 			total += weights[i]

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 // judge is the specification of a fold's arithmetic, written for reading: every delta
 // decoded at once, one tensor at a time, no lanes. It returns anchor and reference.
-func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, weights []float64) (anchor, ref []float64) {
+func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, weights []float64) (anchor, ref []float64) {
 	f.each(func(k, at, n int) {
 		var vs [][]float64
 		for _, c := range set {
@@ -26,7 +27,7 @@ func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, we
 			}
 			vs = append(vs, v)
 		}
-		r, u := judgeTensor(p, f.Tensors[k].Mean, float64(prev.Ref[k]), set, vs, weights, prev.Round+1)
+		r, u := judgeTensor(m, p, f.Tensors[k].Mean, float64(prev.Ref[k]), set, vs, weights, prev.Round+1)
 		ref = append(ref, r)
 		for i := range u {
 			m := u[i]
@@ -39,7 +40,7 @@ func judge(t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, we
 	return anchor, ref
 }
 
-func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64, round uint32) (float64, []float64) {
+func judgeTensor(m *medians, p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64, round uint32) (float64, []float64) {
 	perH := func(i int) float64 { return math.Sqrt(float64(p.H) / float64(set[i].Delta.Steps)) }
 	median := func() float64 {
 		var norms, ws []float64
@@ -48,7 +49,7 @@ func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]fl
 				norms, ws = append(norms, n*perH(i)), append(ws, weights[i])
 			}
 		}
-		return lowerMedian(norms, ws)
+		return m.of(norms, ws)
 	}
 	limit, moving := ref, 0
 	for _, v := range vs {
@@ -75,7 +76,7 @@ func judgeTensor(p Params, mean bool, ref float64, set []Contribution, vs [][]fl
 	}
 	switch {
 	case p.Merge == MergeClip:
-		return ref, judgeClip(vs, weights)
+		return ref, judgeClip(m, vs, weights)
 	case mean || p.Merge == MergeMean:
 		return ref, judgeMean(vs, weights)
 	}
@@ -146,13 +147,37 @@ func TestFoldAgreesWithTheJudge(t *testing.T) {
 				rt.Fatal(err, r.Refused)
 			}
 			if len(set) > 0 {
-				anchor, ref := judge(t, p, f, tip, set, r.Weights)
-				near(rt, "anchor", next.Anchor, anchor, 1e-4)
-				near(rt, "ref", next.Ref, ref, 1e-4)
+				var m medians
+				anchor, ref := judge(&m, t, p, f, tip, set, r.Weights)
+				if !m.torn {
+					near(rt, "anchor", next.Anchor, anchor, 1e-4)
+					near(rt, "ref", next.Ref, ref, 1e-4)
+				}
 			}
 			tip = next
 		}
 	})
+}
+
+// medians are weighted lower medians. Where some values have half of all weight, the
+// last bit of a sum says which is the median: no judge can foresee it.
+type medians struct{ torn bool }
+
+func (m *medians) of(values, weights []float64) float64 {
+	order, half := make([]int, len(values)), 0.0
+	for i := range order {
+		order[i], half = i, half+weights[i]/2
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	rest := half
+	for _, i := range order {
+		rest -= weights[i]
+		m.torn = m.torn || math.Abs(rest) < 1e-9*half
+		if rest <= 0 {
+			return values[i]
+		}
+	}
+	return 0
 }
 
 func near(t *rapid.T, what string, got []float32, want []float64, tolerance float64) {

@@ -88,9 +88,10 @@ type round struct {
 
 // entry is one delta of a round.
 type entry struct {
-	delta   Delta
-	held    bool // its payload is verified and stored
-	vouched bool // its header is believed before that
+	delta    Delta
+	held     bool // its payload is verified and stored
+	vouched  bool // its header is believed before that
+	repaired bool // its header came by repair
 }
 
 // ownRound is an own delta that is not final.
@@ -271,7 +272,7 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 	if d.Author != m.self && (len(r.entries) >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
 		return ErrFull
 	}
-	r.insert(entry{delta: d, vouched: vouched})
+	r.insert(entry{delta: d, vouched: vouched, repaired: repair})
 	if vouched {
 		m.ring(now, f, d.Round)
 	}
@@ -310,9 +311,19 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
+		if m.showsWay(f, e) {
+			m.late.observeWay(e.delta.Author, now-r.rang)
+		}
 	}
 	f.touched(rnd)
 	m.advance(now, f)
+}
+
+// showsWay says whether how late a delta comes is what the links take: where its
+// learner had to step first it took longer, and so it did where it comes by repair, or
+// where this node catches up with the others.
+func (m *Rounds) showsWay(f *fragment, e *entry) bool {
+	return int(e.delta.Steps) > m.p.HMin && !e.repaired && !m.closedElsewhere(f.index, f.closed+1)
 }
 
 // Invalid forgets a delta whose payload does not decode: it is refused by
@@ -393,8 +404,9 @@ func (f *fragment) needs(rnd uint32) bool {
 // round: more than any honest run has, and a page of memory.
 const maxParked = 256
 
-// admits is the window: a final delta cannot be folded here, and each author
-// may park one delta ahead of the next round, not far, and not everybody.
+// admits is the window: a final delta cannot be folded here, and each author may park
+// deltas ahead of the next round, the next one when the payload of the one before is
+// held, not far, and not everybody.
 func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
@@ -414,7 +426,7 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 			continue
 		}
 		parked += len(known.entries)
-		if r != d.Round && known.by(d.Author) && !repair || parked >= maxParked {
+		if r != d.Round && known.waits(d.Author) && !repair || parked >= maxParked {
 			return ErrParked
 		}
 	}
@@ -484,6 +496,11 @@ func (r *round) of(a Author) []entry {
 }
 
 func (r *round) by(a Author) bool { return len(r.of(a)) > 0 }
+
+// waits says whether a payload of an author is yet to come.
+func (r *round) waits(a Author) bool {
+	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held })
+}
 
 // hollow counts the entries whose payload is not held and may never come, where
 // there are so many entries that it matters.

@@ -1,9 +1,13 @@
 package outer
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Grace is at most graceShareNum/graceShareDen of the time between two bells
-// of a fragment: a round must be over well before the next one rings.
+// of a fragment: a round must be over well before the next one rings. Unless links
+// take longer: see lateness.way.
 const (
 	graceShareNum = 1
 	graceShareDen = 2
@@ -27,6 +31,7 @@ const (
 type lateness struct {
 	self     Author
 	byAuthor map[Author]Time // live ones only
+	ways     map[Author]Time // of the deltas for which nobody had to step first
 	lastBell map[int]Time
 	interval Time
 	memo     latest
@@ -54,8 +59,34 @@ func (l *lateness) observe(a Author, late Time) {
 	}
 }
 
+// observeWay takes the lateness of a delta that was ready when the bell rang: what it
+// took is the way of the bell and its own.
+func (l *lateness) observeWay(a Author, late Time) {
+	if l.ways == nil {
+		l.ways = map[Author]Time{}
+	}
+	if a != l.self {
+		l.ways[a] = ema(l.ways[a], max(late, 1))
+	}
+}
+
+// way is the time, with its margin, within which deltas of half of the others come
+// that are ready at the bell; 0 if there are none. Where rounds are shorter than
+// that, links do not let anybody fold what the others fold, and each goes on by
+// itself: a round has to take as long. A learner that is merely slow, or one bad
+// link, lengthens no round.
+func (l *lateness) way() Time {
+	if len(l.ways) == 0 {
+		return 0
+	}
+	ways := slices.Sorted(maps.Values(l.ways))
+	return ways[(len(ways)-1)/2] * lateMarginNum / lateMarginDen
+}
+
 func (l *lateness) forgetAllBut(live func(Author) bool) {
-	maps.DeleteFunc(l.byAuthor, func(a Author, _ Time) bool { return !live(a) })
+	gone := func(a Author, _ Time) bool { return !live(a) }
+	maps.DeleteFunc(l.byAuthor, gone)
+	maps.DeleteFunc(l.ways, gone)
 	l.memo = latest{}
 }
 

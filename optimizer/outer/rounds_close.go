@@ -15,7 +15,7 @@ var (
 	ErrBarred = errors.New("the author signed two deltas for one round")
 	ErrTwice  = errors.New("the author already has another delta in this round")
 	ErrFull   = errors.New("the round already has the most deltas it can hold")
-	ErrParked = errors.New("the author already has a delta parked ahead of the open round")
+	ErrParked = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
 // earlyRounds is how many rounds may close before min_round paces them: a run
@@ -106,11 +106,13 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 
 // grace follows how late live peers' deltas arrive, is at least the time of
 // two steps (the overlap that costs no goodput) and at most a fixed part of
-// the time between two bells.
+// the time between two bells, or what most links take.
 func (m *Rounds) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if between := m.late.between(); between > 0 {
-		want = min(want, max(m.p.GraceMinMs, between*graceShareNum/graceShareDen))
+		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
+			want = min(want, max(most, m.late.way()))
+		}
 	}
 	return min(want, m.p.GraceMaxMs)
 }

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 )
@@ -82,6 +83,46 @@ func TestGraceWithinBells(t *testing.T) {
 	}
 }
 
+// Where the deltas of half of the others take longer than half of the time between two
+// bells, though they were ready, grace covers that: such a round is too short for the
+// links. One bad link and learners that have to step first lengthen none.
+func TestGraceCoversTheLinks(t *testing.T) {
+	for name, c := range map[string]struct {
+		late  []Time // of the others
+		steps uint32 // of their deltas
+		want  Time   // 0 = half of the time between bells
+	}{
+		"most links are long":       {[]Time{500, 500, 20}, 9, 750},
+		"one link is long":          {[]Time{500, 20, 20}, 9, 0},
+		"one of two":                {[]Time{500, 20}, 9, 0},
+		"the only one":              {[]Time{500}, 9, 750},
+		"longer than any round":     {[]Time{5000, 5000}, 9, 1000},
+		"they had to step first":    {[]Time{500, 500, 500}, 2, 0},
+		"shorter than half a round": {[]Time{60, 60, 60}, 9, 100},
+	} {
+		g := newRig(t, roundsParams(1))
+		g.p.HMin, g.m.p.HMin = 2, 2
+		g.close(1)
+		g.live(1, 2, 3, 4)
+		g.m.late.rang(0, 1000)
+		g.m.late.rang(0, 1300)
+		began := g.now
+		for i, late := range c.late {
+			d := g.delta(Author{byte(i + 1)}, 0, 2)
+			d.Steps = c.steps
+			g.now = began
+			g.want(g.offer(d), nil)
+			g.m.frags[0].rounds[2].rang = began
+			g.now = began + late
+			g.held(d)
+		}
+		want := cmp.Or(c.want, g.m.late.between()/2)
+		if got := g.m.grace(); got != want {
+			t.Errorf("%s: grace %d, want %d", name, got, want)
+		}
+	}
+}
+
 // Fewer deltas than the quorum stretch grace to GraceMaxMs and no further.
 func TestQuorumStretchesGrace(t *testing.T) {
 	p := roundsParams(1)
@@ -160,8 +201,9 @@ func TestTwoAheadCloses(t *testing.T) {
 	g.expectClosed(3)
 }
 
-// Each author may park one delta beyond closed+2.
-func TestParksOnePerAuthor(t *testing.T) {
+// Each author may park deltas beyond closed+2, each once the payload of the one before
+// is held.
+func TestParksOneAfterTheOther(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil)
 	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil) // the same again
@@ -170,6 +212,9 @@ func TestParksOnePerAuthor(t *testing.T) {
 	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
 	g.want(g.offer(g.delta(Author{3}, 0, 3)), nil) // the nearest that is parked
 	g.want(g.offer(g.delta(Author{3}, 0, 4)), ErrParked)
+	g.held(g.delta(Author{1}, 0, 5))
+	g.want(g.offer(g.delta(Author{1}, 0, 6)), nil)
+	g.want(g.offer(g.delta(Author{1}, 0, 4)), ErrParked)
 	if g.m.Closed(0) != 0 {
 		t.Fatal("a parked delta closed a round")
 	}

@@ -218,14 +218,18 @@ func specOpen(t *testing.T, _ *spectest.Spec) {
 
 func specParked(t *testing.T, _ *spectest.Spec) {
 	r := newRounds(t, nil)
-	r.refusedWith(nil, r.delta(1, 4), false)
+	if err := r.m.Offer(r.now, r.delta(1, 4), false); err != nil {
+		t.Error(err)
+	}
 	r.refusedWith(outer.ErrParked, r.delta(1, 3), false) // a second one of the author
+	r.m.Held(r.now, 0, 4, r.delta(1, 4).ID)
+	r.refusedWith(nil, r.delta(1, 3), false)
 	r.refusedWith(nil, r.delta(2, 4), false)
 	r.refusedWith(outer.ErrParked, r.delta(3, 5), false) // above the accept window
 	r.refusedWith(nil, r.delta(3, 8), true)
 	r.refusedWith(nil, r.delta(3, 7), true)
 	r.refusedWith(outer.ErrParked, r.delta(3, 9), true) // above the union window
-	taken := 4
+	taken := 5
 	for author := byte(4); author != 0; author++ {
 		for _, round := range []uint32{5, 6} {
 			if r.give(r.delta(author, round), true) == nil {
