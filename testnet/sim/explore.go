@@ -23,6 +23,9 @@ func Explore(seed uint64) Scenario {
 		s.Degree = 4 + x.IntN(3)
 	}
 	x.fill(&s)
+	if s.Link.BytesMs == slowLink && len(founders) >= crowd {
+		s.Params.Budget *= crowdedRounds
+	}
 	return s
 }
 
@@ -32,6 +35,12 @@ const (
 	exploreRounds  = 40      // of the budget, so that at least 20 close
 	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
 	recoverMs      = 4_000   // the faults end so long before the budget could be reached
+
+	// From so many learners on, slow links are what rounds wait for, while
+	// the learners step on: these runs have a budget for so many times the rounds.
+	slowLink      = 100 // bytes per millisecond
+	crowd         = 9
+	crowdedRounds = 4
 )
 
 type explorer struct{ *rand.Rand }
@@ -98,7 +107,7 @@ func (x explorer) weather() Link {
 	latency := []Time{2, 10, 40, 150}[x.IntN(4)]
 	return Link{
 		LatencyMs: latency, JitterMs: x.Int64N(2*latency + 1),
-		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 1000, 100}[x.IntN(4)],
+		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 1000, slowLink}[x.IntN(4)],
 	}
 }
 

@@ -37,10 +37,12 @@ func compareAuthors`},
 `, ""},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{"optimizer/outer/rounds.go", `		m.late.observe(e.delta.Author, now-r.rang)
+			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, now-r.rang)
+		}
 	}
 	f.touched(rnd)
-`, `		m.late.observe(e.delta.Author, now-r.rang)
+`, `			m.late.observeWay(e.delta.Author, now-r.rang)
+		}
 	}
 `},
 		}},
