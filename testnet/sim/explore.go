@@ -9,41 +9,43 @@ import (
 )
 
 // Explore draws a scenario from a seed: 3 to 40 nodes, faults of every kind, and
-// a budget for at least exploreRounds rounds. The same seed gives the same
+// a budget for exploreRounds rounds, or more where fewer than exploreLeast close. The same seed gives the same
 // scenario for as long as this function is not changed; seeds that failed once
 // are kept in testdata with what they found.
 func Explore(seed uint64) Scenario {
-	x := explorer{rand.New(rand.NewPCG(seed, 3))}
+	x := explorer{Rand: rand.New(rand.NewPCG(seed, 3))}
 	founders := x.founders()
+	x.slowLink = max(slowLink, slowLinkEach*float64(len(founders)))
 	s := Scenario{
 		Seed: seed, Founders: founders, Link: x.weather(), StepMs: 100,
-		Params: x.params(len(founders)),
+		Params: x.params(len(founders)), AtLeast: exploreLeast,
 	}
 	if len(founders) > defaultDegree || x.IntN(4) == 0 {
 		s.Degree = 4 + x.IntN(3)
 	}
 	x.fill(&s)
-	if s.Link.BytesMs == slowLink && len(founders) >= crowd {
-		s.Params.Budget *= crowdedRounds
-	}
 	return s
 }
 
 // Bounds of what Explore draws.
 const (
 	exploreMost    = 40
-	exploreRounds  = 40      // of the budget, so that at least 20 close
+	exploreRounds  = 40      // of the budget
+	exploreLeast   = 20      // that close, or the schedule tests too little
 	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
 	recoverMs      = 4_000   // the faults end so long before the budget could be reached
 
-	// From so many learners on, slow links are what rounds wait for, while
-	// the learners step on: these runs have a budget for so many times the rounds.
-	slowLink      = 100 // bytes per millisecond
-	crowd         = 9
-	crowdedRounds = 4
+	// A slow link carries so many bytes per millisecond, or so many for each founder:
+	// beats, ten times as frequent as those of a real run, are that many by themselves
+	// where there are many nodes.
+	slowLink     = 100
+	slowLinkEach = 16
 )
 
-type explorer struct{ *rand.Rand }
+type explorer struct {
+	*rand.Rand
+	slowLink float64
+}
 
 // founders are few most of the time: what goes wrong between forty nodes mostly
 // goes wrong between four, at a tenth of the cost.
@@ -107,7 +109,7 @@ func (x explorer) weather() Link {
 	latency := []Time{2, 10, 40, 150}[x.IntN(4)]
 	return Link{
 		LatencyMs: latency, JitterMs: x.Int64N(2*latency + 1),
-		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 1000, slowLink}[x.IntN(4)],
+		Loss: 0.1 * x.Float64(), Duplicate: 0.2 * x.Float64(), BytesMs: []float64{0, 0, 1000, x.slowLink}[x.IntN(4)],
 	}
 }
 

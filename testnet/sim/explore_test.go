@@ -20,8 +20,6 @@ const (
 	shortSeeds = 50
 	longSeeds  = 10_000
 	wildSeeds  = 500 // in so many every kind of fault has its turn
-
-	leastRounds = 20 // that a schedule has to reach, or it tests too little
 )
 
 // seedRange is which seeds TestAnySchedule runs.
@@ -104,7 +102,7 @@ func explored(t *testing.T, seed uint64) Result {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	if r.Err == nil && r.Rounds < leastRounds {
+	if r.Err == nil && r.Rounds < exploreLeast {
 		r.Check, r.Err = "rounds", fmt.Errorf("seed %d reached only %d rounds", seed, r.Rounds)
 	}
 	return r

@@ -32,6 +32,7 @@ type Scenario struct {
 	Unmended bool       `json:",omitempty"` // at CalmMs nothing is mended: what is down stays down
 	LimitMs  Time       // after the start: by then the run must have ended
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
+	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
 }
