@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"time"
 
 	"atoll/tensor"
+	"atoll/testnet/bench/python"
 )
 
 // GemmComparison is a matrix product of atoll beside that of a BLAS library, measured in turn.
@@ -43,9 +43,6 @@ type BLAS struct {
 //go:embed blas.py
 var blasScript string
 
-// coreType tells OpenBLAS what the processor is: versions that are older than it take it for less.
-const coreType = "OPENBLAS_CORETYPE"
-
 // blasTime is what the program answers.
 type blasTime struct {
 	Seconds float64 `json:"seconds"`
@@ -64,10 +61,7 @@ type blasProcess struct {
 // start runs the program. The caller must end it.
 func (b BLAS) start(ctx context.Context, threads int) (*blasProcess, error) {
 	p := &blasProcess{cmd: exec.CommandContext(ctx, b.Python, "-c", blasScript, b.Library, fmt.Sprint(threads)), name: b.Library}
-	p.cmd.Env, p.cmd.WaitDelay, p.cmd.Stderr = append(os.Environ(), fmt.Sprintf("OPENBLAS_NUM_THREADS=%d", threads)), pipeWait, &p.stderr
-	if os.Getenv(coreType) == "" && tensor.Kernel() == "avx512" {
-		p.cmd.Env = append(p.cmd.Env, coreType+"=SKYLAKEX")
-	}
+	p.cmd.Env, p.cmd.WaitDelay, p.cmd.Stderr = python.Env(threads), python.PipeWait, &p.stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -94,7 +88,7 @@ func (p *blasProcess) ask(q Product, seconds float64) (t blasTime, err error) {
 	err = json.NewEncoder(p.in).Encode(map[string]any{"form": q.Form, "m": q.M, "k": q.K, "n": q.N, "seconds": seconds})
 	if err != nil || !p.out.Scan() {
 		err = p.end()
-		return t, fmt.Errorf("%s: its program ended without an answer (%v): %s", p.name, err, lastLine(p.stderr.String()))
+		return t, fmt.Errorf("%s: its program ended without an answer (%v): %s", p.name, err, python.LastLine(p.stderr.String()))
 	}
 	err = json.Unmarshal(p.out.Bytes(), &t)
 	if err == nil && (t.Seconds <= 0 || t.Best <= 0) {

@@ -11,7 +11,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"time"
+
+	"atoll/testnet/bench/python"
 )
 
 // Child is a command that measures in a process of its own and answers with one JSON
@@ -21,23 +22,20 @@ type Child struct {
 	Args []string // the program first
 }
 
-// pipeWait bounds the wait for what a killed child has itself started.
-const pipeWait = time.Second
-
 // Ask runs the command and decodes its answer. The error holds the last line of its
 // stderr, where programs say what went wrong.
 func (c Child) Ask(ctx context.Context, answer any) error {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env, cmd.WaitDelay = childEnv(os.Environ()), pipeWait
+	cmd.Env, cmd.WaitDelay = childEnv(os.Environ()), python.PipeWait
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return c.explain(err, lastLine(stderr.String()))
+		return c.explain(err, python.LastLine(stderr.String()))
 	}
-	line := lastLine(stdout.String())
+	line := python.LastLine(stdout.String())
 	if err := json.Unmarshal([]byte(line), answer); err != nil {
 		return fmt.Errorf("%s: its last line is %.100q, not a JSON object: %w", c.Name, line, err)
 	}
@@ -60,10 +58,4 @@ func childEnv(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		return strings.HasPrefix(v, "ATOLL_") && !strings.HasPrefix(v, "ATOLL_KERNEL=")
 	})
-}
-
-// lastLine is the last line that is not empty.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

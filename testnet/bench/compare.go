@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strings"
 
 	"atoll/tensor/llama"
+	"atoll/testnet/bench/python"
 )
 
 // Comparison is atoll's training steps beside PyTorch's, measured in turn so that whatever
@@ -48,13 +48,10 @@ type torchStep struct {
 	TokensPerS float64 `json:"tokens_per_s"`
 }
 
-// torchRemedy says how to get what is missing.
-const torchRemedy = "Debian and Ubuntu have it as python3-torch (apt-get install python3-torch, then --python /usr/bin/python3)"
-
 // Check names what is missing before anything is measured, as far as that shows.
 func (t Torch) Check() error {
-	if _, err := exec.LookPath(t.Python); err != nil {
-		return fmt.Errorf("compare with torch: there is no Python at %s: pass one that has PyTorch with --python; %s", t.Python, torchRemedy)
+	if err := python.Installed(t.Python); err != nil {
+		return fmt.Errorf("compare with torch: %w", err)
 	}
 	if info, err := os.Stat(t.Script); errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
 		return fmt.Errorf("compare with torch: %s is no file: pass the path of torch_ref.py with --torch", t.Script)
@@ -73,8 +70,8 @@ func (t Torch) ask(ctx context.Context, model string, threads int, seconds float
 	var s torchStep
 	err := t.child(model, threads, seconds).Ask(ctx, &s)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "No module named 'torch'"):
-		return s, fmt.Errorf("compare with torch: %s has no PyTorch: %s", t.Python, torchRemedy)
+	case err != nil && strings.Contains(err.Error(), python.NoTorch):
+		return s, fmt.Errorf("compare with torch: %s has no PyTorch: %s", t.Python, python.TorchRemedy)
 	case err != nil:
 		return s, fmt.Errorf("compare with %w", err)
 	case s.TokensPerS <= 0:

@@ -46,7 +46,7 @@ func main() {
 type settings struct {
 	plan
 	data, keep string
-	python     python
+	python     interpreter
 	threads    int
 	every      int
 	json       bool

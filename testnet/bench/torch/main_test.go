@@ -42,7 +42,7 @@ func TestTrainIsATrainersRun(t *testing.T) {
 }
 
 // compared trains micro with PyTorch, or with a program in its place.
-func compared(t *testing.T, p python, pl plan) (answer, string, error) {
+func compared(t *testing.T, p interpreter, pl plan) (answer, string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "exchange")
 	e, err := handOver(microExchange(t, pl), file)
@@ -56,7 +56,7 @@ func compared(t *testing.T, p python, pl plan) (answer, string, error) {
 
 // PyTorch goes the same way, step by step.
 func TestPyTorchAgrees(t *testing.T) {
-	const with = python("/usr/bin/python3")
+	const with = interpreter("/usr/bin/python3")
 	if version, err := with.version(t.Context()); err != nil {
 		t.Skip(err)
 	} else {
@@ -76,7 +76,7 @@ func TestPyTorchAgrees(t *testing.T) {
 }
 
 // stub is a program in the place of Python that says the lines.
-func stub(t *testing.T, status int, lines ...string) python {
+func stub(t *testing.T, status int, lines ...string) interpreter {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("it takes a shell")
@@ -89,7 +89,7 @@ func stub(t *testing.T, status int, lines ...string) python {
 	if err := os.WriteFile(path, []byte(text+fmt.Sprintf("echo trace >&2\necho why >&2\nexit %d\n", status)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return python(path)
+	return interpreter(path)
 }
 
 func losses(n int) []string {
@@ -128,8 +128,8 @@ func TestWhatPythonSays(t *testing.T) {
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for want, p := range map[string]python{
-		"there is no Python at " + none + ": pass one that has PyTorch with --python": python(none),
+	for want, p := range map[string]interpreter{
+		"there is no Python at " + none + ": pass one that has PyTorch with --python": interpreter(none),
 		"there is no Python at no-such-python":                                        "no-such-python",
 		"cannot load PyTorch: exit status 1: why":                                     stub(t, 1),
 	} {

@@ -2,49 +2,36 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
 	"strings"
-	"time"
 
-	"atoll/tensor"
+	"atoll/testnet/bench/python"
 )
 
 //go:embed trainer.py
 var script string
 
-// python is the interpreter that has PyTorch.
-type python string
-
-// remedy says how to get what is missing.
-const remedy = "Debian and Ubuntu have it as python3-torch (apt-get install python3-torch, then --python /usr/bin/python3)"
-
-// pipeWait bounds the wait for what a killed program has itself started.
-const pipeWait = time.Second
-
-// coreType is what OpenBLAS, which PyTorch multiplies with on Debian, calls processors with AVX-512: it
-// takes those that are newer than itself for less.
-const coreType = "OPENBLAS_CORETYPE"
+// interpreter is the Python that has PyTorch.
+type interpreter string
 
 // version returns that of PyTorch, or an error that says what is missing.
-func (p python) version(ctx context.Context) (string, error) {
+func (p interpreter) version(ctx context.Context) (string, error) {
+	if err := python.Installed(string(p)); err != nil {
+		return "", err
+	}
 	out, err := exec.CommandContext(ctx, string(p), "-c", "import torch; print(torch.__version__)").Output()
 	var exit *exec.ExitError
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("there is no Python at %s: pass one that has PyTorch with --python; %s", p, remedy)
-	case errors.As(err, &exit) && bytes.Contains(exit.Stderr, []byte("No module named 'torch'")):
-		return "", fmt.Errorf("%s has no PyTorch: %s", p, remedy)
+	case errors.As(err, &exit) && strings.Contains(string(exit.Stderr), python.NoTorch):
+		return "", fmt.Errorf("%s has no PyTorch: %s", p, python.TorchRemedy)
 	case errors.As(err, &exit):
-		return "", fmt.Errorf("%s cannot load PyTorch: %w: %s", p, err, lastLine(exit.Stderr))
+		return "", fmt.Errorf("%s cannot load PyTorch: %w: %s", p, err, python.LastLine(string(exit.Stderr)))
 	case err != nil:
 		return "", fmt.Errorf("ask %s for PyTorch: %w", p, err)
 	}
@@ -59,14 +46,10 @@ type said struct {
 }
 
 // train is the function of that name in PyTorch, on the exchange in a file, of so many steps.
-func (p python) train(ctx context.Context, file string, threads, steps int, tell func(step int, loss float64)) (float64, error) {
+func (p interpreter) train(ctx context.Context, file string, threads, steps int, tell func(step int, loss float64)) (float64, error) {
 	cmd := exec.CommandContext(ctx, string(p), "-c", script, file, fmt.Sprint(threads))
-	var stderr bytes.Buffer
-	cmd.Stderr, cmd.WaitDelay = &stderr, pipeWait
-	cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", threads), fmt.Sprintf("OPENBLAS_NUM_THREADS=%d", threads))
-	if os.Getenv(coreType) == "" && tensor.Kernel() == "avx512" {
-		cmd.Env = append(cmd.Env, coreType+"=SKYLAKEX")
-	}
+	var stderr strings.Builder
+	cmd.Stderr, cmd.WaitDelay, cmd.Env = &stderr, python.PipeWait, python.Env(threads)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, err
@@ -84,7 +67,7 @@ func (p python) train(ctx context.Context, file string, threads, steps int, tell
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil && !wrong:
-		return 0, fmt.Errorf("PyTorch: %w: %s", err, lastLine(stderr.Bytes()))
+		return 0, fmt.Errorf("PyTorch: %w: %s", err, python.LastLine(stderr.String()))
 	case heard != nil:
 		return 0, fmt.Errorf("PyTorch: %w", heard)
 	}
@@ -111,10 +94,4 @@ func listen(lines *bufio.Scanner, steps int, tell func(step int, loss float64)) 
 		}
 	}
 	return 0, cmp.Or(lines.Err(), errEnded)
-}
-
-// lastLine is where programs say what went wrong.
-func lastLine(stderr []byte) []byte {
-	text := bytes.TrimSpace(stderr)
-	return text[bytes.LastIndexByte(text, '\n')+1:]
 }
