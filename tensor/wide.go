@@ -177,24 +177,25 @@ func differenceGo(dst []float64, x, y []float32) {
 
 func moveNarrowGo(dst, x []float32, eta float64, u []float64) {
 	for i, v := range u {
-		dst[i] = saturate(float64(x[i]) + float64(eta*v))
+		dst[i] = Saturate(float64(x[i]) + float64(eta*v))
 	}
 }
 
 func decayNarrowGo(dst []float32, mu float64, x []float32, u []float64) {
 	for i, v := range u {
-		dst[i] = saturate(float64(mu*float64(x[i])) + v)
+		dst[i] = Saturate(float64(mu*float64(x[i])) + v)
 	}
 }
 
 func narrowGo(dst []float32, x []float64) {
 	for i, v := range x {
-		dst[i] = saturate(v)
+		dst[i] = Saturate(v)
 	}
 }
 
-// saturate rounds to float32. An infinity would make a NaN sooner or later, whose bits differ
+// Saturate returns x rounded to float32; what does not fit is the largest finite value
+// of its sign. An infinity would make a NaN sooner or later, whose bits differ
 // between architectures.
-func saturate(x float64) float32 {
+func Saturate(x float64) float32 {
 	return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
 }

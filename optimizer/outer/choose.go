@@ -33,8 +33,8 @@ const (
 	// maxCoreShare is what a learner gives of a core: training loses less than it
 	// gains by merging more often.
 	maxCoreShare = 0.1
-	// MostH is the largest H that Choose takes: beyond it nothing was measured.
-	MostH = 64
+	// mostH is the largest H that Choose takes: beyond it nothing was measured.
+	mostH = 64
 	// paperFragments is the number beyond which smaller payloads only add headers.
 	paperFragments = 24
 	// leastValues is the smallest fragment of use, and leastPayload its bytes in int4: below,
@@ -63,11 +63,11 @@ func bytesOf(k codec.Kind) float64 {
 }
 
 // Choose picks H and the number of fragments for a run of that codec. The error
-// names the first of the means that cannot be, or says that even MostH is more
+// names the first of the means that cannot be, or says that even mostH is more
 // than links or cores carry, and what to do about it.
 //
 // It leaves the codec to the caller: int4 is as good as any, and at equal bytes, with a
-// larger H, better than sparse up to MostH (DESIGN.md). Where that is not enough the error names sparse.
+// larger H, better than sparse up to mostH (DESIGN.md). Where that is not enough the error names sparse.
 func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err
@@ -77,7 +77,7 @@ func Choose(m Means) (Choice, error) {
 	byLink := m.byLink()
 	byCore := work / (maxCoreShare * m.StepSeconds)
 	h := max(1, math.Ceil(max(byLink, byCore)))
-	if h > MostH {
+	if h > mostH {
 		return Choice{}, m.tooLittle(byLink, byCore)
 	}
 	c := Choice{H: int(h)}
@@ -119,16 +119,16 @@ func (m Means) validate() error {
 // tooLittle says by how much the means fall short.
 func (m Means) tooLittle(byLink, byCore float64) error {
 	if byLink >= byCore {
-		need := m.BytesPerSecond * byLink / MostH
+		need := m.BytesPerSecond * byLink / mostH
 		hint := ""
-		if m.Codec = codec.Sparse; m.byLink() <= MostH && m.byLink() < byLink {
+		if m.Codec = codec.Sparse; m.byLink() <= mostH && m.byLink() < byLink {
 			hint = ", or the codec sparse, which learns less of each token"
 		}
 		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
-			mbit(m.BytesPerSecond), math.Ceil(byLink), MostH, mbit(need), hint)
+			mbit(m.BytesPerSecond), math.Ceil(byLink), mostH, mbit(need), hint)
 	}
 	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch",
-		m.StepSeconds, math.Ceil(byCore), MostH)
+		m.StepSeconds, math.Ceil(byCore), mostH)
 }
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }

@@ -94,6 +94,7 @@ type folding struct {
 	sources []source       // the values of set, from measure on
 	norms   [][]float64    // [delta][tensor] |v|, from measure on
 	weights []float64      // of set, from apply on
+	total   float64        // of weights
 	refused []Refusal
 
 	memory  *tensor.Workspace
@@ -157,6 +158,9 @@ func (fold *folding) apply(next *Tip) {
 		next.Tokens += c.Delta.Tokens
 	}
 	fold.weights = Weights(fold.p, deltas, fold.round)
+	for _, w := range fold.weights {
+		fold.total += w
+	}
 	clips, ref := fold.clip()
 	next.Ref = ref
 	if fold.p.Merge == MergeClip {

@@ -30,12 +30,8 @@ const youngGrowth = 4
 // without a reference takes that of this round; in a fragment's first rounds it takes the
 // larger of both, the median as far as it is believed, unless it is of one delta only.
 func (fold *folding) clip() (factors [][]float64, ref []float32) {
-	tensors := len(fold.f.Tensors)
-	factors = make([][]float64, len(fold.set))
-	for i := range factors {
-		factors[i] = make([]float64, tensors)
-	}
-	ref = make([]float32, tensors)
+	factors = fold.perTensor()
+	ref = make([]float32, len(fold.f.Tensors))
 	for t := range ref {
 		ref[t] = fold.clipTensor(t, factors)
 	}
@@ -66,9 +62,9 @@ func (fold *folding) clipTensor(t int, factors [][]float64) float32 {
 	case median == 0:
 		return fold.prev.Ref[t]
 	case old == 0:
-		return saturate(median)
+		return tensor.Saturate(median)
 	}
-	return saturate(float64(fold.p.RefDecay*old) + float64((1-fold.p.RefDecay)*median))
+	return tensor.Saturate(float64(fold.p.RefDecay*old) + float64((1-fold.p.RefDecay)*median))
 }
 
 // unitNorm is the norm of delta i in tensor t, scaled to H steps.
@@ -129,16 +125,12 @@ func lowerMedian(values, weights []float64) float64 {
 //
 // and where the directions oppose each other the weighted mean.
 func (fold *folding) merge(clips [][]float64) (scales []float64) {
-	total := 0.0
-	for _, w := range fold.weights {
-		total += w
-	}
 	squares := make([]tensor.Lanes, len(fold.f.Tensors)) // of the summed directions
 	fold.eachPart(func(at, n int) {
 		clear(fold.sum[at : at+n])
 		fold.accumulate(at, n, func(i, t int) float64 {
 			if fold.byMean(t) {
-				return fold.weights[i] * clips[i][t] / total
+				return fold.weights[i] * clips[i][t] / fold.total
 			}
 			return fold.directionFactor(i, t)
 		})
@@ -146,14 +138,14 @@ func (fold *folding) merge(clips [][]float64) (scales []float64) {
 			squares[t].AddSquaresWide(first, fold.sum[at+from:at+to])
 		})
 	})
-	scales, opposed := fold.stretch(squares, clips, total)
+	scales, opposed := fold.stretch(squares, clips)
 	if !slices.Contains(opposed, true) {
 		return scales
 	}
 	fold.eachPart(func(at, n int) {
 		fold.accumulate(at, n, func(i, t int) float64 {
 			if opposed[t] {
-				return fold.weights[i] * clips[i][t] / total
+				return fold.weights[i] * clips[i][t] / fold.total
 			}
 			return 0
 		})
@@ -176,7 +168,7 @@ func (fold *folding) directionFactor(i, t int) float64 {
 
 // stretch returns the scales that give the summed directions of each tensor their length r, from
 // the sums of their squares. Where they oppose each other it clears the tensor and says so.
-func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64, total float64) (scales []float64, opposed []bool) {
+func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64) (scales []float64, opposed []bool) {
 	scales, opposed = make([]float64, len(squares)), make([]bool, len(squares))
 	fold.f.each(func(t, at, n int) {
 		scales[t] = 1
@@ -189,7 +181,7 @@ func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64, total fl
 			opposed[t] = true
 			clear(fold.sum[at : at+n])
 		case length > 0:
-			scales[t] = fold.radius(t, clips, total) / length
+			scales[t] = fold.radius(t, clips) / length
 		default:
 			scales[t] = 0
 		}
@@ -198,12 +190,12 @@ func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64, total fl
 }
 
 // radius is the weighted mean of the clipped norms in tensor t.
-func (fold *folding) radius(t int, clips [][]float64, total float64) float64 {
+func (fold *folding) radius(t int, clips [][]float64) float64 {
 	r := 0.0
 	for i, w := range fold.weights {
 		r += float64(w * float64(fold.norms[i][t]*clips[i][t]))
 	}
-	return r / total
+	return r / fold.total
 }
 
 // randomWalk is the expected length of the sum of directions that have nothing in common.

@@ -22,16 +22,12 @@ const centrePasses = 3
 //
 // Deltas are read twice in each pass but the first, where once is enough.
 func (fold *folding) centre(clips [][]float64) {
-	total := 0.0
-	for _, w := range fold.weights {
-		total += w
-	}
 	clear(fold.sum)
 	pull := fold.perTensor() // w min(1, tau/|x - v|) / sum w
 	for pass := range centrePasses {
 		distances := fold.distances(clips, pass == 0)
 		fold.f.each(func(t, at, n int) {
-			rest := 1 - fold.pullTensor(t, distances, pull, total)
+			rest := 1 - fold.pullTensor(t, distances, pull)
 			tensor.ScaleWide(rest, fold.sum[at:at+n])
 		})
 		fold.eachPart(func(at, n int) {
@@ -50,14 +46,14 @@ func (fold *folding) perTensor() [][]float64 {
 }
 
 // pullTensor fills pull[.][t] and returns its sum.
-func (fold *folding) pullTensor(t int, distances, pull [][]float64, total float64) (sum float64) {
+func (fold *folding) pullTensor(t int, distances, pull [][]float64) (sum float64) {
 	of := make([]float64, len(distances))
 	for i := range distances {
 		of[i] = distances[i][t]
 	}
 	tau := lowerMedian(of, fold.weights)
 	for i, d := range of {
-		pull[i][t] = fold.weights[i] / total
+		pull[i][t] = fold.weights[i] / fold.total
 		if d > tau {
 			pull[i][t] = float64(pull[i][t]*tau) / d
 		}

@@ -123,8 +123,3 @@ func (f Fragment) overlap(at, n int, do func(t, first, from, to int)) {
 		start = end
 	}
 }
-
-// saturate rounds to float32. What does not fit saturates, as in tensor.Narrow.
-func saturate(x float64) float32 {
-	return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
-}

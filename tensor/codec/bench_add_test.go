@@ -39,9 +39,9 @@ func BenchmarkDecodeAdd(b *testing.B) {
 // storedInt4 encodes v, of whole segments, with every stream stored.
 func storedInt4(tb testing.TB, v []float32) []byte {
 	s, payload := newScratch(), slices.Clone(mustEncode(tb, Int4, v)[:headerSize])
-	for at := 0; at < len(v); at += segmentLen {
-		streams := s.segments[0].divide(nil, Int4, segmentLen)
-		if i := quant4.quantize(streams, v[at:at+segmentLen], &s.last); i >= 0 {
+	for at := 0; at < len(v); at += SegmentLen {
+		streams := s.segments[0].divide(nil, Int4, SegmentLen)
+		if i := quant4.quantize(streams, v[at:at+SegmentLen], &s.last); i >= 0 {
 			tb.Fatalf("value %d does not fit", i)
 		}
 		for _, raw := range streams {

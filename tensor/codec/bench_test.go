@@ -57,8 +57,8 @@ func quality(v []float32, span float32) (db, bits float64) {
 	s := newScratch()
 	var noise, signal float64
 	size := 0
-	for at := 0; at < len(v); at += segmentLen {
-		seg := v[at:min(at+segmentLen, len(v))]
+	for at := 0; at < len(v); at += SegmentLen {
+		seg := v[at:min(at+SegmentLen, len(v))]
 		streams := s.segments[0].divide(nil, Int4, len(seg))
 		clipping := quant4
 		clipping.span, clipping.pack = span, packClipped

@@ -15,10 +15,10 @@ const (
 	// headerSize is version, kind and count.
 	headerSize = 1 + 1 + 4
 
-	// segmentLen is the number of values that are coded together. It bounds
+	// SegmentLen is the number of values that are coded together. It bounds
 	// the scratch memory, and no stream of a segment exceeds the 128 KiB that
 	// keep each of huff0's four parts within its 16-bit length.
-	segmentLen = 1 << 17
+	SegmentLen = 1 << 17
 
 	// MaxValues bounds the count, so that every size fits an int of 32 bits.
 	MaxValues = 1 << 28
@@ -53,8 +53,8 @@ func Encode(k Kind, v []float32) ([]byte, error) {
 	out := make([]byte, 0, MaxSize(k, len(v)))
 	out = append(out, version, byte(k))
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(v)))
-	for at := 0; at < len(v); at += segmentLen {
-		seg := v[at:min(at+segmentLen, len(v))]
+	for at := 0; at < len(v); at += SegmentLen {
+		seg := v[at:min(at+SegmentLen, len(v))]
 		if i := encodeSegment(k, s, seg); i >= 0 {
 			return nil, fmt.Errorf("encode %v: value %d is %v: only magnitudes below 2^127 can be encoded", k, at+i, seg[i])
 		}
@@ -72,8 +72,8 @@ func MaxSize(k Kind, n int) int {
 	if !k.Valid() || n < 0 || n > MaxValues {
 		return 0
 	}
-	size := headerSize + (n/segmentLen)*maxSegment(k, segmentLen)
-	if rest := n % segmentLen; rest > 0 {
+	size := headerSize + (n/SegmentLen)*maxSegment(k, SegmentLen)
+	if rest := n % SegmentLen; rest > 0 {
 		size += maxSegment(k, rest)
 	}
 	return size

@@ -19,7 +19,7 @@ import (
 var kinds = Kinds()
 
 // lengths are those where a block, a byte or a segment is just full or not.
-var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, sparseLen - 1, sparseLen, sparseLen + 1, segmentLen - 1, segmentLen, segmentLen + 1, 2*segmentLen + 511}
+var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, sparseLen - 1, sparseLen, sparseLen + 1, SegmentLen - 1, SegmentLen, SegmentLen + 1, 2*SegmentLen + 511}
 
 // bell returns n normal values of deviation sd.
 func bell(n int, sd float64, seed uint64) []float32 {
@@ -144,8 +144,8 @@ func TestEncodeNamesTheUnfitValue(t *testing.T) {
 	for _, k := range kinds {
 		for _, at := range []string{"0", "299", "131075"} {
 			for _, x := range unfit {
-				v := make([]float32, segmentLen+4)
-				v[map[string]int{"0": 0, "299": 299, "131075": segmentLen + 3}[at]] = x
+				v := make([]float32, SegmentLen+4)
+				v[map[string]int{"0": 0, "299": 299, "131075": SegmentLen + 3}[at]] = x
 				_, err := Encode(k, v)
 				if err == nil || !strings.Contains(err.Error(), "value "+at+" is") {
 					t.Errorf("%v with %v at %s: %v", k, x, at, err)
@@ -202,7 +202,7 @@ func TestDecodeRefuses(t *testing.T) {
 	sparse := func(b0, b1, b2, b3 byte, code ...byte) []byte {
 		return join(header(Sparse, 130), []byte{modeStored, b0, b2, modeStored, b1, b3}, run(0), []byte{modeStored}, code)
 	}
-	packed := mustEncode(t, Int4, bell(segmentLen, 1, 1))
+	packed := mustEncode(t, Int4, bell(SegmentLen, 1, 1))
 	good := join(header(Int4, 3), run(0x80), run(0x3f), run(0x88))
 	if err := Check(good, 3); err != nil {
 		t.Fatal(err)
@@ -245,8 +245,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"bf16 -Inf", "a value is +Inf", 3, join(header(BF16, 3), run(0x80), run(0xff))},
 		{"huff0 in a short stream", "more than stored", 3, join(header(Int4, 3), []byte{modeHuff0, 1, 0, 0, 0})},
 		{"huff0 header cut", "ends too early", 3, join(header(Int4, 3), []byte{modeHuff0, 1})},
-		{"huff0 data cut", "ends too early", segmentLen, packed[:len(packed)-1]},
-		{"huff0 table", "huffman", segmentLen, patch(packed, headerSize+huffHeader, 0)},
+		{"huff0 data cut", "ends too early", SegmentLen, packed[:len(packed)-1]},
+		{"huff0 table", "huffman", SegmentLen, patch(packed, headerSize+huffHeader, 0)},
 	}
 	for _, c := range cases {
 		err := Check(c.b, c.n)

@@ -5,14 +5,9 @@ import (
 	"fmt"
 )
 
-const (
-	// SegmentLen is the number of values that are coded together.
-	SegmentLen = segmentLen
-
-	// PieceLen is the most values that are handed out at a time: few enough to stay in the first
-	// cache.
-	PieceLen = 1 << 13
-)
+// PieceLen is the most values that are handed out at a time: few enough to stay in the first
+// cache.
+const PieceLen = 1 << 13
 
 // Decode writes the n values of payload b to dst, which must have length n.
 // After an error the content of dst is undefined.
@@ -54,7 +49,7 @@ func RawSize(k Kind, n int) int {
 	if !k.Valid() || n < 0 || n > MaxValues {
 		return 0
 	}
-	return (n/segmentLen)*rawSegment(k, segmentLen) + rawSegment(k, n%segmentLen)
+	return (n/SegmentLen)*rawSegment(k, SegmentLen) + rawSegment(k, n%SegmentLen)
 }
 
 // Open is Walk, and returns a Reader of the payload, which keeps b and memory. memory has RawSize
@@ -72,7 +67,7 @@ func Open(b []byte, n int, memory []byte, visit func(at int, v []float32)) (*Rea
 	d.visit = visit
 	d.memory = func(at int) []byte {
 		r.starts = append(r.starts, len(b)-len(d.rest))
-		return r.streams(at / segmentLen)
+		return r.streams(at / SegmentLen)
 	}
 	return r, d.decode(b, n)
 }
@@ -82,18 +77,18 @@ func (r *Reader) streams(i int) []byte {
 	if r.raw == nil {
 		return nil
 	}
-	at := i * rawSegment(r.kind, segmentLen)
+	at := i * rawSegment(r.kind, SegmentLen)
 	return r.raw[at : at+rawSegment(r.kind, r.length(i))]
 }
 
 // length is the number of values in segment i.
-func (r *Reader) length(i int) int { return min(segmentLen, r.n-i*segmentLen) }
+func (r *Reader) length(i int) int { return min(SegmentLen, r.n-i*SegmentLen) }
 
 // Read hands the n values from number at on, which lie in one segment, to visit as Walk does. at is a multiple
 // of PieceLen. Without memory it undoes the entropy coding of the whole segment. The payload must not have
 // changed since Open.
 func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
-	i := at / segmentLen
+	i := at / SegmentLen
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.waiting = waiting{}
@@ -106,7 +101,7 @@ func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
 		}
 	}
 	if err == nil {
-		err = d.join(i*segmentLen, at-i*segmentLen, at-i*segmentLen+n, streams)
+		err = d.join(i*SegmentLen, at-i*SegmentLen, at-i*SegmentLen+n, streams)
 	}
 	if err != nil {
 		panic("codec: a payload that was decoded does not decode again: " + err.Error())
@@ -139,7 +134,7 @@ func (d *decoder) decode(b []byte, n int) (err error) {
 	}
 	d.s, d.rest = scratches.Get().(*scratch), b[headerSize:]
 	defer scratches.Put(d.s)
-	for at := 0; at < n; at += len(d.s.segments) * segmentLen {
+	for at := 0; at < n; at += len(d.s.segments) * SegmentLen {
 		if err := d.next(at, n); err != nil {
 			return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, d.kind, at, err)
 		}
@@ -153,14 +148,14 @@ func (d *decoder) decode(b []byte, n int) (err error) {
 // next decodes the two segments from value number at on, or the one that is left of n values.
 func (d *decoder) next(at, n int) (err error) {
 	d.s.waiting = waiting{}
-	segments := d.s.segments[:min(len(d.s.segments), (n-at+segmentLen-1)/segmentLen)]
+	segments := d.s.segments[:min(len(d.s.segments), (n-at+SegmentLen-1)/SegmentLen)]
 	for i := range segments {
 		var memory []byte
-		from := at + i*segmentLen
+		from := at + i*SegmentLen
 		if d.memory != nil {
 			memory = d.memory(from)
 		}
-		streams := segments[i].divide(memory, d.kind, min(segmentLen, n-from))
+		streams := segments[i].divide(memory, d.kind, min(SegmentLen, n-from))
 		if d.rest, err = d.s.readStreams(d.rest, streams); err != nil {
 			return err
 		}
@@ -169,8 +164,8 @@ func (d *decoder) next(at, n int) (err error) {
 		return err
 	}
 	for i := range segments {
-		from := at + i*segmentLen
-		if err := d.join(from, 0, min(segmentLen, n-from), segments[i].streams); err != nil {
+		from := at + i*SegmentLen
+		if err := d.join(from, 0, min(SegmentLen, n-from), segments[i].streams); err != nil {
 			return err
 		}
 	}

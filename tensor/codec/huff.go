@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"atoll/tensor"
+
 	"github.com/klauspost/compress/fse"
 	"github.com/klauspost/compress/huff0"
 )

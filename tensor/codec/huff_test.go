@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"atoll/tensor"
+
 	"github.com/klauspost/compress/huff0"
 	"pgregory.net/rapid"
 )
@@ -17,7 +18,7 @@ import (
 func drawStream(t *rapid.T) []byte {
 	n := rapid.IntRange(minHuff, 9000).Draw(t, "length")
 	if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
-		n = rapid.IntRange(1<<15, segmentLen).Draw(t, "long length")
+		n = rapid.IntRange(1<<15, SegmentLen).Draw(t, "long length")
 	}
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 	kind := rapid.IntRange(0, 4).Draw(t, "distribution")

@@ -183,7 +183,7 @@ func TestSortLikeTheLibrary(t *testing.T) {
 func TestSparsePositions(t *testing.T) {
 	s := newScratch()
 	for _, src := range sources {
-		v := bell(segmentLen, 1, 8)
+		v := bell(SegmentLen, 1, 8)
 		for i, x := range v {
 			v[i] = float32(src.draw(float64(x)))
 		}
