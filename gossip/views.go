@@ -28,17 +28,21 @@ type PeerView struct {
 // with many do not leave out all others.
 const maxContactAddrs = 4
 
-// Contacts returns at most so many addresses by which a later process may find the run
+// MaxContacts bounds the addresses that are remembered of all peers: a few are enough to
+// get in, and no more fit a join link.
+const MaxContacts = 32
+
+// Contacts returns at most MaxContacts addresses by which a later process may find the run
 // again: those of connected peers first, then of those last heard. Who is only heard of
 // may be the only one left when that process starts.
-func (c *Core) Contacts(most int) []string {
+func (c *Core) Contacts() []string {
 	known := slices.DeleteFunc(slices.Clone(c.peers.list), func(p *peer) bool { return p.refused != "" })
 	slices.SortStableFunc(known, func(p, q *peer) int {
 		return cmp.Or(cmp.Compare(boolRank(q.connected), boolRank(p.connected)), cmp.Compare(q.heard, p.heard))
 	})
 	var addrs []string
 	for _, p := range known {
-		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), maxContactAddrs, most-len(addrs))]...)
+		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
 	}
 	return addrs
 }
@@ -79,9 +83,9 @@ func (c *Core) BeatOf(id wire.PeerID) *wire.Beat {
 	return nil
 }
 
-// Closed reports whether more than half of the live peers with standing say that they
+// ClosedByMost reports whether more than half of the live peers with standing say that they
 // closed a round of a fragment, or one of them where they are few.
-func (c *Core) Closed(fragment int, round uint32) bool {
+func (c *Core) ClosedByMost(fragment int, round uint32) bool {
 	return c.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })
 }
 

@@ -24,11 +24,15 @@ func TestContacts(t *testing.T) {
 		}
 	}
 	a.core.peers.find(wire.PeerID{3}).refused = "lies"
-	all := []string{"connected", "connected too", "second", "second too", "first", "first too"}
-	for most := range len(all) + 2 {
-		if got := a.core.Contacts(most); !slices.Equal(got, all[:min(most, len(all))]) {
-			t.Errorf("at most %d: %q", most, got)
-		}
+	want := []string{"connected", "connected too", "second", "second too", "first", "first too"}
+	if got := a.core.Contacts(); !slices.Equal(got, want) {
+		t.Errorf("remembers %q, want %q", got, want)
+	}
+	for i := range byte(MaxContacts) {
+		a.core.PeerUp(a.now, wire.PeerID{9, i}, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: []string{"1", "2", "3", "4", "5"}}, hello.Session{})
+	}
+	if got := a.core.Contacts(); len(got) != MaxContacts || slices.Contains(got, "5") {
+		t.Errorf("remembers %d addresses, want %d of which none is the fifth of a peer: %q", len(got), MaxContacts, got)
 	}
 }
 
@@ -41,7 +45,7 @@ func TestClosedElsewhere(t *testing.T) {
 		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
 	}
 	for round, want := range map[uint32]bool{4: true, 5: true, 6: false, 7: false, 90: false} {
-		if got := a.core.Closed(0, round); got != want {
+		if got := a.core.ClosedByMost(0, round); got != want {
 			t.Errorf("round %d: closed elsewhere %v", round, got)
 		}
 	}

@@ -61,7 +61,7 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts(maxLinkPeers)}
+	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts()}
 	slices.Sort(c.Peers)
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {

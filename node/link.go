@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"atoll/gossip"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 )
@@ -12,8 +13,8 @@ import (
 // linkScheme begins every join link.
 const linkScheme = "atoll:"
 
-// maxLinkPeers bounds the addresses in one link; a few are enough to get in.
-const maxLinkPeers = 32
+// maxLinkPeers bounds the addresses in one link: those that a node remembers fit.
+const maxLinkPeers = gossip.MaxContacts
 
 // Link is what a newcomer needs to join: the run and some peers' addresses.
 // As text: atoll:RUNID,ADDR,ADDR with RunID in hex and multiaddrs that end in

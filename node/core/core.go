@@ -144,7 +144,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
-	m.rounds.SetElsewhere(m.gossip.Closed)
+	m.rounds.SetElsewhere(m.gossip.ClosedByMost)
 	m.askMarks()
 	return m
 }

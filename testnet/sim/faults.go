@@ -111,12 +111,9 @@ func (n *Node) keepCommon() {
 	}
 }
 
-// maxContacts is how many addresses a node remembers, as package node has it.
-const maxContacts = 32
-
 // remember is its contacts.json.
 func (n *Node) remember() {
-	for _, addr := range n.machine.Gossip().Contacts(maxContacts) {
+	for _, addr := range n.machine.Gossip().Contacts() {
 		i := indexOf(addr)
 		if i >= 0 && i < len(n.w.nodes) && !slices.Contains(n.contacts, i) {
 			n.contacts = append(n.contacts, i)

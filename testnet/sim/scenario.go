@@ -116,6 +116,7 @@ type Fault struct {
 
 // Validate returns an error that names the first field that cannot be.
 func (s Scenario) Validate() error {
+	s = s.withDefaults()
 	switch {
 	case len(s.Founders) == 0 || len(s.Founders) > maxNodes:
 		return fmt.Errorf("scenario: %d founders; use 1 to %d", len(s.Founders), maxNodes)

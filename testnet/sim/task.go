@@ -35,10 +35,7 @@ type Trainer interface {
 	Step(progress func() float64) error
 }
 
-// planOf spreads the tensors of a task, nil meaning the quadratic, over fragments.
+// planOf spreads the tensors of a task over fragments.
 func planOf(t Task, p outer.Params) outer.Plan {
-	if t == nil {
-		t = quadraticTask{}
-	}
 	return outer.NewPlan(tensor.Layout(t.Specs()), p.Fragments)
 }
