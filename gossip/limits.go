@@ -141,6 +141,9 @@ const (
 	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
 	// with one peer.
 	repairBackoffMaxMs = 60_000
+	// fruitfulParts of a beat period are the pause after a repair that brought deltas:
+	// each is work that a peer has done, so that nobody keeps a node at it for nothing.
+	fruitfulParts = 8
 	// repairTtlMs ends a repair that does not get on.
 	repairTtlMs = 600_000
 	// callMs is the time for a small answer (roster, rounds, headers, manifest).

@@ -203,7 +203,7 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 				continue
 			}
 			left = true
-			if !w.room(q) {
+			if !p.room(w, q) {
 				return nil, true
 			}
 			if p.now >= s.after {
@@ -222,22 +222,24 @@ func (p *pull) idlest(w *want) (best *source) {
 	for i := range w.sources {
 		s := &w.sources[i]
 		q := p.peers.find(s.id)
-		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && w.room(q) && q.pulls < least {
+		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && p.room(w, q) && q.pulls < least {
 			best, least = s, q.pulls
 		}
 	}
 	return best
 }
 
-// room reports whether a peer may be asked for w as well.
-func (w *want) room(q *peer) bool {
+// room reports whether a peer may be asked for w as well. More than a few small ones are
+// asked of one only while half of the places are free: two that do not answer must not
+// take all.
+func (p *pull) room(w *want, q *peer) bool {
 	switch {
 	case w.probe:
 		return q.pulls < maxProbesPerPeer
 	case q.pulls < maxPullsPerPeer:
 		return true
 	}
-	return q.pulls < maxSmallPulls && q.pulling+int(w.header.Header.Size) <= smallPullBytes
+	return p.flying < maxPulls/2 && q.pulls < maxSmallPulls && q.pulling+int(w.header.Header.Size) <= smallPullBytes
 }
 
 func (p *pull) ask(w *want, s *source) {

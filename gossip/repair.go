@@ -37,7 +37,8 @@ type session struct {
 	batch     []wire.RoundKey // rounds whose headers were asked for
 	uniting   bool            // decided to
 	waiting   map[wire.Digest]uint16
-	learned   int  // deltas that came of it
+	learned   int  // deltas that came of it, and closings
+	brought   int  // of these, deltas
 	lost      bool // one that is too old for gossip could not be had
 }
 
@@ -325,6 +326,7 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 		switch how {
 		case held:
 			s.learned++
+			s.brought++
 		case missing:
 			s.fragments[f].partial = true
 			s.lost = s.lost || r.tooOld(id)
@@ -365,7 +367,7 @@ func (r *repair) atRest(p *peer) bool {
 }
 
 // end closes a session. One that brought nothing doubles the pause before the
-// next with this peer. One that brought anything may be followed at once: where rounds
+// next with this peer. One that brought deltas is soon followed by another: where rounds
 // are short the peer has closed more by now than gossip brings to who is behind.
 func (r *repair) end(s *session, text string) {
 	i := slices.Index(r.sessions, s)
@@ -374,10 +376,12 @@ func (r *repair) end(s *session, text string) {
 	p.unequal = 0
 	if s.learned > 0 {
 		p.repairPauseMs = 0
-	} else {
-		p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
 	}
+	p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
 	p.repairAfter = r.now + Time(p.repairPauseMs)
+	if s.brought > 0 {
+		p.repairAfter = r.now + Time(r.beatPeriod()/fruitfulParts)
+	}
 	r.event(EventRepair, p.id, text)
 }
 

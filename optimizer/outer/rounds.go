@@ -83,6 +83,7 @@ type round struct {
 	authors []uint64 // the first bytes of their authors, ascending as they are
 	have    int      // entries whose payload is held
 	rang    Time     // when a header rang first, 0 = not yet
+	parked  bool     // that was ahead of the open round
 	memo    uint64   // another number after each change of the entries, see Version
 }
 
@@ -91,7 +92,7 @@ type entry struct {
 	delta    Delta
 	held     bool // its payload is verified and stored
 	vouched  bool // its header is believed before that
-	repaired bool // its header came by repair
+	repaired bool // its header came by repair, or its payload by one
 }
 
 // ownRound is an own delta that is not final.
@@ -174,6 +175,14 @@ func (m *Rounds) SetLive(live []Author) {
 	m.live = sorted
 	m.late.forgetAllBut(m.isLive)
 	m.seat()
+}
+
+// others is the number of learners that can be expected to answer beside this one.
+func (m *Rounds) others() int {
+	if m.isLive(m.self) {
+		return len(m.live) - 1
+	}
+	return len(m.live)
 }
 
 // SetElsewhere says how to ask whether most peers have closed a round. Local
@@ -262,7 +271,8 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 		return err
 	}
 	r := f.round(d.Round)
-	if r.find(d.ID) != nil {
+	if e := r.find(d.ID); e != nil {
+		e.repaired = e.repaired || repair && !e.held
 		return nil
 	}
 	if r.by(d.Author) {
@@ -311,8 +321,8 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
-		if m.showsWay(f, e) {
-			m.late.observeWay(e.delta.Author, now-r.rang)
+		if m.showsWay(f, r, e) {
+			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
@@ -320,10 +330,10 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 }
 
 // showsWay says whether how late a delta comes is what the links take: where its
-// learner had to step first it took longer, and so it did where it comes by repair, or
-// where this node catches up with the others.
-func (m *Rounds) showsWay(f *fragment, e *entry) bool {
-	return int(e.delta.Steps) > m.p.HMin && !e.repaired && !m.closedElsewhere(f.index, f.closed+1)
+// learner had to step first it took longer, and so it did where it comes by repair, where
+// somebody rang before the round was open, or where this node catches up with the others.
+func (m *Rounds) showsWay(f *fragment, r *round, e *entry) bool {
+	return int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked && !m.closedElsewhere(f.index, f.closed+1)
 }
 
 // Invalid forgets a delta whose payload does not decode: it is refused by
@@ -364,7 +374,7 @@ func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
 // of the next ring too.
 func (m *Rounds) ring(now Time, f *fragment, rnd uint32) {
 	if r := f.round(rnd); r.rang == 0 {
-		r.rang = now
+		r.rang, r.parked = now, rnd > f.closed+2
 	}
 	if f.bell == 0 && (rnd == f.closed+1 || rnd == f.closed+2) {
 		f.bell = now
@@ -389,6 +399,7 @@ func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
 	}
 	if e := r.find(id); e != nil && e.held {
 		r.hold(e, false)
+		e.repaired = true
 		f.touched(rnd)
 		m.advance(now, f)
 	}
@@ -400,9 +411,13 @@ func (f *fragment) needs(rnd uint32) bool {
 	return rnd > f.tip.Round || again
 }
 
-// maxParked bounds the deltas of one fragment that wait ahead of the next
-// round: more than any honest run has, and a page of memory.
-const maxParked = 256
+// maxParked bounds the deltas of one fragment that wait ahead of the next round, and
+// maxParkedByGossip those of them that gossip brings, so that repair finds room for what
+// lies between.
+const (
+	maxParked         = 256
+	maxParkedByGossip = maxParked / 2
+)
 
 // admits is the window: a final delta cannot be folded here, and each author may park
 // deltas ahead of the next round, the next one when the payload of the one before is
@@ -420,13 +435,16 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 	if !repair && d.Round > f.closed+m.p.WindowAccept || d.Round > f.closed+m.p.WindowUnion {
 		return ErrParked
 	}
-	parked := 0
+	parked, most := 0, maxParked
+	if !repair {
+		most = maxParkedByGossip
+	}
 	for r, known := range f.rounds {
 		if r <= f.closed+2 {
 			continue
 		}
 		parked += len(known.entries)
-		if r != d.Round && known.waits(d.Author) && !repair || parked >= maxParked {
+		if r != d.Round && known.waits(d.Author) && !repair || parked >= most {
 			return ErrParked
 		}
 	}

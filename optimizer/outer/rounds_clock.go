@@ -35,6 +35,7 @@ type lateness struct {
 	lastBell map[int]Time
 	interval Time
 	memo     latest
+	half     halfWay
 }
 
 // latest is whose average is largest, as long as that is known.
@@ -67,27 +68,38 @@ func (l *lateness) observeWay(a Author, late Time) {
 	}
 	if a != l.self {
 		l.ways[a] = ema(l.ways[a], max(late, 1))
+		l.half = halfWay{}
 	}
 }
 
+// halfWay is what way returned for so many others, as long as that holds.
+type halfWay struct {
+	others int
+	way    Time
+}
+
 // way is the time, with its margin, within which deltas of half of the others come
-// that are ready at the bell; 0 if there are none. Where rounds are shorter than
-// that, links do not let anybody fold what the others fold, and each goes on by
-// itself: a round has to take as long. A learner that is merely slow, or one bad
-// link, lengthens no round.
-func (l *lateness) way() Time {
-	if len(l.ways) == 0 {
+// that are ready at the bell; those of whom that is not known count as near. Where
+// rounds are shorter than that, links do not let anybody fold what the others fold, and
+// each goes on by itself: a round has to take as long. Learners that are merely slow, bad
+// links and liars lengthen none where they are fewer than the others.
+func (l *lateness) way(others int) Time {
+	if others <= 0 || 2*len(l.ways) <= others {
 		return 0
 	}
-	ways := slices.Sorted(maps.Values(l.ways))
-	return ways[(len(ways)-1)/2] * lateMarginNum / lateMarginDen
+	if l.half.others != others {
+		ways := slices.Sorted(maps.Values(l.ways))
+		near := max(others-len(ways), 0)
+		l.half = halfWay{others, ways[max((others-1)/2-near, 0)] * lateMarginNum / lateMarginDen}
+	}
+	return l.half.way
 }
 
 func (l *lateness) forgetAllBut(live func(Author) bool) {
 	gone := func(a Author, _ Time) bool { return !live(a) }
 	maps.DeleteFunc(l.byAuthor, gone)
 	maps.DeleteFunc(l.ways, gone)
-	l.memo = latest{}
+	l.memo, l.half = latest{}, halfWay{}
 }
 
 // worst is the largest average lateness among live peers, with its margin.

@@ -111,7 +111,7 @@ func (m *Rounds) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if between := m.late.between(); between > 0 {
 		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
-			want = min(want, max(most, m.late.way()))
+			want = min(want, max(most, m.late.way(m.others())))
 		}
 	}
 	return min(want, m.p.GraceMaxMs)
