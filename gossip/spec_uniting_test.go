@@ -23,7 +23,7 @@ func TestSpecUniting(t *testing.T) {
 func specRepairBegins(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "repair", map[string]int64{
 		"repairs": maxRepairs, "batch": repairBatch, "longest pause": repairBackoffMaxMs, "given up": repairTtlMs, "answer": callMs,
-		"votes": minAttesters, "fresh": repairTtlMs, "spent": spentRepairs,
+		"votes": minAttesters, "fresh": repairTtlMs, "spent": spentRepairs, "fruitful": fruitfulParts,
 	})
 	for name, begin := range map[string]func(a *alone) []Effect{
 		"unequal beats": func(a *alone) []Effect { return append(a.told(1, apart), a.told(1, apart)...) },
@@ -75,14 +75,22 @@ func specRepairWaits(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// pauseAfter is how long the core waits after a repair with peer 1 that ends now,
-// until it begins another one; learned says that it brought something.
-func (a *alone) pauseAfter(t testing.TB, learned int) Time {
+// pauseAfterVain is how long the core waits after a repair with peer 1 that ends now
+// and brought nothing.
+func (a *alone) pauseAfterVain(t testing.TB) Time {
 	t.Helper()
-	a.core.repair.sessions[0].learned = learned
 	a.core.repair.end(a.core.repair.sessions[0], "ended")
+	return a.pause(t)
+}
+
+// pause is how long the core waits from now until it begins a repair with peer 1.
+func (a *alone) pause(t testing.TB) Time {
+	t.Helper()
+	if n := len(a.core.repair.sessions); n != 0 {
+		t.Fatalf("%d repairs go on", n)
+	}
 	a.core.Effects()
-	for from := a.now; ; a.wait(100, 1) {
+	for from := a.now; ; a.wait(50, 1) {
 		if a.repairs(t, 1) {
 			return a.now - from
 		}
@@ -95,15 +103,38 @@ func specRepairPause(t *testing.T, s *spectest.Spec) {
 	a.repairs(t, 1)
 	period, longest := Time(a.core.BeatPeriodMs()), Time(s.Number(t, "repair", "longest pause"))
 	for i, want := 0, period; i < 9; i, want = i+1, min(2*want, longest) {
-		if got := a.pauseAfter(t, 0); got != want {
+		if got := a.pauseAfterVain(t); got != want {
 			t.Errorf("pause %d is %d, want %d", i, got, want)
 		}
 	}
-	if got := a.pauseAfter(t, 1); got != 0 {
-		t.Errorf("pause after one that brought something is %d", got)
-	}
-	if got := a.pauseAfter(t, 0); got != period {
-		t.Errorf("the next pause is %d, want %d", got, period)
+	// What a peer says of its rounds costs it nothing: deltas do.
+	parts := Time(s.Number(t, "repair", "fruitful"))
+	for name, want := range map[string]Time{"a delta": (period/parts + 49) / 50 * 50, "a round without": period} {
+		a := specAlone(1)
+		a.repairs(t, 1)
+		a.pauseAfterVain(t) // the next one would be longer
+		a.core.repair.end(a.core.repair.sessions[0], "ended")
+		a.chain.closed[0] = 0
+		e := a.shown(a.compares(t, 1, 4, 0), 4, func(i int, r *wire.RangeAnswer) {
+			if i == 0 && name == "a delta" {
+				r.Sets = []wire.Digest{{5}}
+			}
+		})
+		if name == "a delta" {
+			h := a.signed(9, 1)
+			a.answer(questions(t, e, wire.GetHeaders)[0], wire.EncodeHeaders([]wire.SignedHeader{h}))
+			a.core.Stored(a.now, h.Header.ID(a.run))
+			e = a.core.Effects()
+		}
+		if len(find[CatchUp](e)) == 0 {
+			t.Fatalf("%s: closes nothing", name)
+		}
+		if got := a.pause(t); got != want {
+			t.Errorf("pause after one that brought %s is %d, want %d", name, got, want)
+		}
+		if got := a.pauseAfterVain(t); got != 2*period {
+			t.Errorf("the next pause after %s is %d, want %d", name, got, 2*period)
+		}
 	}
 	a.core.repair.end(a.core.repair.sessions[0], "ended")
 	a.core.Compare(a.now, wire.PeerID{1})

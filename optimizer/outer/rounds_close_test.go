@@ -83,43 +83,125 @@ func TestGraceWithinBells(t *testing.T) {
 	}
 }
 
-// Where the deltas of half of the others take longer than half of the time between two
-// bells, though they were ready, grace covers that: such a round is too short for the
-// links. One bad link and learners that have to step first lengthen none.
+// arrives has a delta of round 2 or later ring and its payload come so much later.
+func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) Delta {
+	d := g.delta(Author{author}, 0, round)
+	d.Steps = steps
+	began := g.now
+	g.want(g.m.Offer(g.now, d, repair), nil)
+	g.m.ring(g.now, g.m.frags[0], round)
+	g.m.frags[0].rounds[round].rang = began
+	g.now += late
+	g.held(d)
+	g.now = began
+	return d
+}
+
+// Where the deltas of more than half of the others take longer than half of the time
+// between two bells, though they were ready, grace covers that: such a round is too short
+// for the links. One bad link and learners that have to step first lengthen none.
 func TestGraceCoversTheLinks(t *testing.T) {
 	for name, c := range map[string]struct {
-		late  []Time // of the others
-		steps uint32 // of their deltas
-		want  Time   // 0 = half of the time between bells
+		late   []Time // of the others
+		silent int    // others of whom nothing is known
+		steps  uint32 // of their deltas
+		want   Time   // 0 = half of the time between bells
 	}{
-		"most links are long":       {[]Time{500, 500, 20}, 9, 750},
-		"one link is long":          {[]Time{500, 20, 20}, 9, 0},
-		"one of two":                {[]Time{500, 20}, 9, 0},
-		"the only one":              {[]Time{500}, 9, 750},
-		"longer than any round":     {[]Time{5000, 5000}, 9, 1000},
-		"they had to step first":    {[]Time{500, 500, 500}, 2, 0},
-		"shorter than half a round": {[]Time{60, 60, 60}, 9, 100},
+		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 750},
+		"one link is long":          {[]Time{500, 20, 20}, 0, 9, 0},
+		"one of two":                {[]Time{500, 20}, 0, 9, 0},
+		"the only one":              {[]Time{500}, 0, 9, 750},
+		"longer than any round":     {[]Time{5000, 5000}, 0, 9, 1000},
+		"known of most":             {[]Time{500, 500, 500}, 2, 9, 750},
+		"known of half":             {[]Time{5000, 5000}, 2, 9, 0},
+		"known of one":              {[]Time{5000}, 5, 9, 0},
+		"they had to step first":    {[]Time{500, 500, 500}, 0, 2, 0},
+		"shorter than half a round": {[]Time{60, 60, 60}, 0, 9, 100},
 	} {
-		g := newRig(t, roundsParams(1))
-		g.p.HMin, g.m.p.HMin = 2, 2
-		g.close(1)
-		g.live(1, 2, 3, 4)
-		g.m.late.rang(0, 1000)
-		g.m.late.rang(0, 1300)
-		began := g.now
+		g := linkRig(t, len(c.late)+c.silent)
 		for i, late := range c.late {
-			d := g.delta(Author{byte(i + 1)}, 0, 2)
-			d.Steps = c.steps
-			g.now = began
-			g.want(g.offer(d), nil)
-			g.m.frags[0].rounds[2].rang = began
-			g.now = began + late
-			g.held(d)
+			g.arrives(byte(i+1), 2, c.steps, late, false)
 		}
 		want := cmp.Or(c.want, g.m.late.between()/2)
 		if got := g.m.grace(); got != want {
 			t.Errorf("%s: grace %d, want %d", name, got, want)
 		}
+		if g.m.late.forgetAllBut(func(Author) bool { return false }); g.m.late.way(1) != 0 {
+			t.Errorf("%s: who is gone is still counted", name)
+		}
+	}
+}
+
+// linkRig has so many others, and 350 ms between two bells.
+func linkRig(t *testing.T, others int) *rig {
+	p := roundsParams(1)
+	p.HMin = 2
+	g := newRig(t, p)
+	g.close(1)
+	live := []Author{self}
+	for i := range others {
+		live = append(live, Author{byte(i + 1)})
+	}
+	g.m.SetLive(live)
+	g.m.late.rang(0, 1000)
+	g.m.late.rang(0, 1350)
+	return g
+}
+
+// Of what comes late for another reason than the links' nothing is learned of them.
+func TestGraceKnowsWhatIsLate(t *testing.T) {
+	const late = 5000
+	for name, come := range map[string]func(g *rig){
+		"in time but for the link": func(g *rig) { g.arrives(1, 2, 9, late, false) },
+		"by repair":                func(g *rig) { g.arrives(1, 2, 9, late, true) },
+		"its payload by repair": func(g *rig) {
+			d := g.delta(Author{1}, 0, 2)
+			d.Steps = 9
+			g.want(g.offer(d), nil)
+			g.arrives(1, 2, 9, late, true)
+		},
+		"again after it was lost": func(g *rig) {
+			d := g.arrives(1, 2, 9, 1, false)
+			g.m.Lost(g.now, 0, 2, d.ID)
+			g.now += late
+			g.held(d)
+		},
+		"catching up": func(g *rig) {
+			g.m.SetElsewhere(func(int, uint32) bool { return true })
+			g.arrives(1, 2, 9, late, false)
+		},
+		"rung ahead of the open round": func(g *rig) { g.arrives(1, 4, 9, late, false) },
+		"its own":                      func(g *rig) { g.arrives(self[0], 2, 9, late, false) },
+	} {
+		g := linkRig(t, 1)
+		come(g)
+		want := Time(0)
+		if name == "in time but for the link" {
+			want = g.p.GraceMaxMs * lateMarginNum / lateMarginDen
+		}
+		if got := g.m.late.way(1); got != want {
+			t.Errorf("%s: a way of %d, want %d", name, got, want)
+		}
+	}
+}
+
+// What gossip parks leaves room for what repair brings.
+func TestParkedByGossipLeavesRoom(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	taken := 0
+	for author := byte(1); author < 100; author++ {
+		for round := uint32(4); round <= g.p.WindowAccept; round++ {
+			if d := g.delta(Author{author}, 0, round); g.offer(d) == nil {
+				taken++
+				g.held(d)
+			}
+		}
+	}
+	if taken != maxParkedByGossip {
+		t.Errorf("%d parked by gossip, want %d", taken, maxParkedByGossip)
+	}
+	for author := byte(100); author < 200; author++ {
+		g.want(g.m.Offer(g.now, g.delta(Author{author}, 0, 3), true), nil)
 	}
 }
 

@@ -102,9 +102,6 @@ func explored(t *testing.T, seed uint64) Result {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	if r.Err == nil && r.Rounds < exploreLeast {
-		r.Check, r.Err = "rounds", fmt.Errorf("seed %d reached only %d rounds", seed, r.Rounds)
-	}
 	return r
 }
 
@@ -141,6 +138,7 @@ func TestAnySchedule(t *testing.T) {
 type exploration struct {
 	mu     sync.Mutex
 	runs   int
+	longer int    // that were run again with a larger budget
 	least  uint32 // rounds
 	slow   uint32 // most rounds from the end of the faults to one chain
 	faults map[Kind]int
@@ -155,6 +153,9 @@ func (x *exploration) add(r Result) {
 		x.faults, x.least = map[Kind]int{}, math.MaxUint32
 	}
 	x.runs++
+	if r.Longer > 0 {
+		x.longer++
+	}
 	if r.Err == nil {
 		x.least, x.slow = min(x.least, r.Rounds), max(x.slow, r.AgreedIn)
 	}
@@ -170,8 +171,8 @@ func (x *exploration) add(r Result) {
 
 func (x *exploration) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d schedules, %d events, at least %d rounds, one chain at most %d rounds after the faults; %d gossip messages lost, %d files damaged, %d ledgers not to be checked; %+v; faults:",
-		x.runs, x.counts.Events, x.least, x.slow, x.counts.MessagesLost, x.counts.FilesDamaged, x.counts.LedgersUnchecked, x.did)
+	fmt.Fprintf(&b, "%d schedules, %d of them with a larger budget, %d events, at least %d rounds, one chain at most %d rounds after the faults; %d gossip messages lost, %d files damaged, %d ledgers not to be checked; %+v; faults:",
+		x.runs, x.longer, x.counts.Events, x.least, x.slow, x.counts.MessagesLost, x.counts.FilesDamaged, x.counts.LedgersUnchecked, x.did)
 	for _, kind := range Kinds {
 		fmt.Fprintf(&b, " %s %d", kind, x.faults[kind])
 	}
@@ -184,6 +185,9 @@ func (x *exploration) checkWild(t *testing.T) {
 		if x.faults[kind] == 0 {
 			t.Errorf("no schedule had a %s", kind)
 		}
+	}
+	if 10*x.longer > x.runs {
+		t.Errorf("%d of %d schedules came to fewer than %d rounds at first: rounds take longer than they should", x.longer, x.runs, exploreLeast)
 	}
 	if x.did.Refolds == 0 || x.did.Installs == 0 || x.did.Unfolds == 0 {
 		t.Errorf("too tame: %+v", x.did)
@@ -201,5 +205,22 @@ func TestOneSeedOneHistory(t *testing.T) {
 	}
 	if explored(t, 0).History == explored(t, 3).History {
 		t.Error("two seeds have one history")
+	}
+}
+
+// A run that ends before so many rounds is run again with a larger budget, and at last is
+// a failure like any other.
+func TestShortRunsAreRunAgain(t *testing.T) {
+	t.Parallel()
+	s := Small(2, 3, nil, 1)
+	for atLeast, want := range map[uint32]int{1: 0, 8: 1, 30: 2, 1e6: longerRuns} {
+		s.AtLeast = atLeast
+		r, err := Run(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := r.Check == "rounds" && r.Err != nil; r.Longer != want || failed != (r.Rounds < atLeast) {
+			t.Errorf("at least %d rounds: %d after %d longer runs, %v", atLeast, r.Rounds, r.Longer, r.Err)
+		}
 	}
 }

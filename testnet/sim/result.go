@@ -35,8 +35,9 @@ type Result struct {
 	Did       tally   `json:"did"` // by all nodes
 	Chain     string  `json:"chain_digest"`
 	State     string  `json:"state_digest"`
-	History   string  `json:"history_digest"`  // equal for equal histories
-	Check     string  `json:"check,omitempty"` // the checker that found a broken promise
+	Longer    int     `json:"longer,omitempty"` // how often it was run again with a larger budget, see Scenario.AtLeast
+	History   string  `json:"history_digest"`   // equal for equal histories
+	Check     string  `json:"check,omitempty"`  // the checker that found a broken promise
 	Error     string  `json:"error,omitempty"`
 	Err       error   `json:"-"`
 }
@@ -47,14 +48,18 @@ func Run(s Scenario) (Result, error) { return RunContext(context.Background(), s
 
 // RunContext is Run that ends early, with the context's error, when ctx is done.
 func RunContext(ctx context.Context, s Scenario) (Result, error) {
-	for range longerRuns {
+	for longer := 0; ; longer++ {
 		r, err := runOnce(ctx, s)
-		if err != nil || r.Err != nil || r.Rounds >= s.AtLeast {
+		r.Longer = longer
+		switch {
+		case err != nil || r.Err != nil || r.Rounds >= s.AtLeast:
 			return r, err
+		case longer == longerRuns:
+			r.fail(&Broken{Check: "rounds", Seed: s.Seed, At: r.VirtualMs, Text: fmt.Sprintf("only %d of %d rounds", r.Rounds, s.AtLeast)})
+			return r, nil
 		}
 		s.Params.Budget *= longerBudget
 	}
-	return runOnce(ctx, s)
 }
 
 // A run in which fewer rounds close than it asks for is run again with so many times
@@ -122,12 +127,16 @@ func (w *World) Result() Result {
 	w.history.bytes(state[:])
 	r.History = fmt.Sprintf("%016x", w.history.sum)
 	if w.err != nil {
-		r.Error = w.err.Error()
-		if b, ok := w.err.(*Broken); ok {
-			r.Check = b.Check
-		}
+		r.fail(w.err)
 	}
 	return r
+}
+
+func (r *Result) fail(err error) {
+	r.Err, r.Error = err, err.Error()
+	if b, ok := err.(*Broken); ok {
+		r.Check = b.Check
+	}
 }
 
 func (t *tally) add(o tally) {
