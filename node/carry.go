@@ -206,10 +206,10 @@ func (n *node) draftDamaged(now core.Time, fragment int, err error) {
 
 // healed runs on the training thread, when it has got over a damaged tip or own
 // delta.
-func (n *node) healed(fragment int, loss outer.Loss) {
+func (n *node) healed(a outer.Adopt, loss outer.Loss) {
 	n.post(func(now core.Time) {
-		n.view.healed(n, fragment, loss)
-		n.machine.Healed(now, fragment, loss)
+		n.view.healed(n, a, loss)
+		n.machine.Healed(now, a.Fragment, loss)
 	})
 }
 

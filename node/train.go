@@ -277,7 +277,7 @@ func (t *training) takeBack(e core.TakeBack, failed func(error)) {
 
 // adopt moves theta to a new tip, or heals it: then healed is told what was
 // dropped.
-func (t *training) adopt(a outer.Adopt, healed func(fragment int, loss outer.Loss), failed func(error)) {
+func (t *training) adopt(a outer.Adopt, healed func(a outer.Adopt, loss outer.Loss), failed func(error)) {
 	t.commands.put(func(l *outer.Learner) {
 		began := t.now()
 		if err := move(l, a, healed); err != nil {
@@ -289,10 +289,10 @@ func (t *training) adopt(a outer.Adopt, healed func(fragment int, loss outer.Los
 	})
 }
 
-func move(l *outer.Learner, a outer.Adopt, healed func(fragment int, loss outer.Loss)) error {
+func move(l *outer.Learner, a outer.Adopt, healed func(a outer.Adopt, loss outer.Loss)) error {
 	loss, err := l.Follow(a)
-	if err == nil && (a.Heal || !loss.None()) {
-		healed(a.Fragment, loss)
+	if err == nil && (a.Discards() || !loss.None()) {
+		healed(a, loss)
 	}
 	return err
 }

@@ -95,9 +95,15 @@ func (v *view) damaged(n *node, err error) {
 	v.event(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on; if it happens again, test this machine's memory", err))
 }
 
-// healed tells that a sound tip has taken the place of a damaged one.
-func (v *view) healed(n *node, fragment int, loss outer.Loss) {
+// healed tells that a sound tip has taken the place of a damaged one, or what was given
+// up as the run has gone on without it.
+func (v *view) healed(n *node, a outer.Adopt, loss outer.Loss) {
+	fragment := a.Fragment
 	v.dropped[fragment] += loss.Dropped.Tokens
+	if a.GiveUp && loss.Gone == nil {
+		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: %d unpublished steps are dropped: the run has gone on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
+		return
+	}
 	v.event(n, "healed", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped, and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 

@@ -348,7 +348,7 @@ func (n *node) decode(p int, payload []byte) []float32 {
 
 func (n *node) adopt(a outer.Adopt) {
 	loss, err := n.learner.Follow(a)
-	if a.Heal || !loss.None() {
+	if a.Discards() || !loss.None() {
 		n.machine.Healed(n.w.now, a.Fragment, loss)
 		n.heals++
 	}

@@ -53,7 +53,7 @@ func (s *shadow) restored(seq uint64, q []float32) { s.own[seq] = q }
 
 func (s *shadow) adopted(a outer.Adopt) {
 	s.anchor = a.Tip.Anchor
-	if a.Heal {
+	if a.Discards() {
 		clear(s.u)
 		defer clear(s.u) // of what is returned, too
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Loss is what a damaged anchor or own delta cost a learner: unpublished work, and own deltas of
+// Loss is what a damaged anchor or own delta, or GiveUp, cost a learner: unpublished work, and own deltas of
 // which nothing is left here. Others may hold and fold them all the same.
 type Loss struct {
 	Dropped Work
@@ -35,7 +35,7 @@ func (u *unread) Unwrap() error { return u.err }
 // Loss, which Rounds.Healed wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
-	a.Heal = a.Heal || !f.tip.Sound() // nothing must be told from an anchor that memory has damaged
+	a.Heal = a.Discards() || !f.tip.Sound() // nothing must be told from an anchor that memory has damaged
 	f.sort(&a)
 	if err := l.discard(p, a.Discarded); err != nil {
 		return loss, err

@@ -90,6 +90,21 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	}
 }
 
+// A learner that is told to gives up what is unpublished, and nothing else.
+func TestGiveUpDropsTheUnpublished(t *testing.T) {
+	l, theta, tip, _ := drafted(t)
+	loss := follow(t, l, Adopt{Tip: tip, GiveUp: true})
+	if loss.Dropped != (Work{1, 256}) || loss.Gone != nil {
+		t.Errorf("lost %+v", loss)
+	}
+	if theta[0] == tip.Anchor[0] || theta[1] != tip.Anchor[1] {
+		t.Errorf("theta is %v, the anchor %v: want what is in flight and nothing else", theta[:2], tip.Anchor[:2])
+	}
+	if a := l.Account(0); a.Pending != (Work{}) || a.Discarded.Tokens != 256 || a.InFlight.Tokens != 512 {
+		t.Errorf("account %+v", a)
+	}
+}
+
 func TestRenewAsksForTheTip(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)

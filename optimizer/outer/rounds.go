@@ -59,6 +59,8 @@ type fragment struct {
 	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
+	stepped  uint32 // rounds closed when the last of them was made
+	givenUp  bool   // the learner was told to give them up
 	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
 	drafting bool   // a draft was asked for and is not yet durable
 	draftAt  Time   // no draft before: one could not be made durable
@@ -136,6 +138,7 @@ func (f *fragment) reset(t *Tip, links []Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
 	f.folding, f.dirty, f.target, f.opened = nil, 0, 0, 0
+	f.stepped, f.givenUp = min(f.stepped, t.Round), false
 	f.check, f.reload = 0, false
 	for r := range f.rounds {
 		if r <= f.base {
@@ -254,6 +257,7 @@ func (m *Rounds) advance(now Time, f *fragment) {
 		m.close(now, f)
 	}
 	m.unstickAtRest(now, f)
+	m.giveUpLate(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
 }

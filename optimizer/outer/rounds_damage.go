@@ -63,6 +63,7 @@ func (m *Rounds) Healed(now Time, fragment int, loss Loss) {
 	f := m.frags[fragment]
 	f.pending -= min(f.pending, uint32(loss.Dropped.Steps))
 	f.unsent -= min(f.unsent, loss.Dropped.Tokens)
+	f.givenUp = false
 	for i := range f.own {
 		f.own[i].gone = f.own[i].gone || slices.Contains(loss.Gone, f.own[i].seq)
 	}

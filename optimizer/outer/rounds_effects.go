@@ -33,7 +33,8 @@ type WantFold struct {
 // Dropped are in flight and older than what is known of that chain, so that they
 // are discarded, too. Regained are those of either that this chain folds after
 // all. Forgotten are folded or discarded for good. Heal says that the tip before
-// it was damaged. Learner.Follow carries it out.
+// it was damaged, GiveUp that the run has gone on too long without what is
+// unpublished: it is discarded either way. Learner.Follow carries it out.
 type Adopt struct {
 	Fragment               int
 	Tip                    *Tip
@@ -41,8 +42,11 @@ type Adopt struct {
 	Discarded, Regained    []uint64
 	Dropped                []uint64
 	Forgotten              []uint64
-	Heal                   bool
+	Heal, GiveUp           bool
 }
+
+// Discards says that nothing unpublished is left after it.
+func (a Adopt) Discards() bool { return a.Heal || a.GiveUp }
 
 // Checked says what came of Recheck: whether the states of this node were Wrong,
 // and then from which round on.

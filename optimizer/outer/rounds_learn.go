@@ -14,6 +14,7 @@ func (m *Rounds) Stepped(now Time, tokens uint64) {
 		f.since++
 		f.opened++
 		f.pending++
+		f.stepped = f.closed
 		f.unsent += tokens
 		m.unstick(now, f)
 		m.askDraft(now, f)
@@ -53,6 +54,19 @@ func (m *Rounds) unstickAtRest(now Time, f *fragment) {
 	}
 }
 
+// giveUpLate has a learner that steps no more drop what is unpublished when the run has
+// left it far behind: who was asleep, or might not sign, until the others came to the end. What
+// it made goes on from tips of that time; added to a model that went on without, often
+// as the only delta of its round, it would undo some of what others have learned since.
+func (m *Rounds) giveUpLate(f *fragment) {
+	late := f.pending > 0 && uint64(f.closed) > uint64(f.stepped)+uint64(m.p.WindowAccept)
+	if !m.learner || !m.flush || f.drafting || f.givenUp || !late || f.tip.Round <= f.stepped {
+		return
+	}
+	f.givenUp = true
+	m.emit(Adopt{Fragment: f.index, Tip: f.tip, GiveUp: true})
+}
+
 // leaveOut closes rounds without deltas up to the last that this learner has signed, as
 // it must leave out those in between; but so may all learners, and then nobody could ring
 // for a round that all have signed, ever. Deltas of these rounds that come after all are
@@ -63,6 +77,7 @@ func (m *Rounds) leaveOut(now Time, f *fragment) {
 	last := min(f.mark, f.closed+m.p.WindowAccept)
 	for f.closed < last && !f.last().ended() && !m.early(now, f) {
 		m.close(now, f)
+		f.stepped++ // nobody has gone on in such a round
 	}
 }
 
@@ -70,7 +85,7 @@ func (m *Rounds) leaveOut(now Time, f *fragment) {
 // fragment is due: it rings (see mayRing), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Rounds) askDraft(now Time, f *fragment) {
-	if !m.learner || m.hold || f.drafting || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
+	if !m.learner || m.hold || f.drafting || f.givenUp || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := m.mayRing(f)

@@ -78,8 +78,13 @@ func (c *pair) draft(fragment int) {
 }
 
 func (c *pair) adopt(a Adopt) {
-	if _, err := c.l.Follow(a); err != nil {
+	loss, err := c.l.Follow(a)
+	if err != nil {
 		c.rt.Fatal(err)
+	}
+	if a.Discards() {
+		c.m.Healed(c.now, a.Fragment, loss)
+		c.drain()
 	}
 	c.closed[a.Fragment] = a.Tip.Round
 }

@@ -18,7 +18,7 @@ func TestSpecRounds(t *testing.T) {
 		"R-1": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-4": specFinal, "R-5": specOpen, "R-6": specParked,
 		"R-7": specOnce, "R-8": specBarred, "R-9": specAnswerers, "R-10": specLink, "R-11": specLastRound, "R-12": specSigned,
 		"R-13": specCounts, "R-14": specBell, "R-15": specRings, "R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
-		"R-17": specFull,
+		"R-17": specFull, "R-18": specGivesUp,
 	})
 }
 
@@ -33,6 +33,7 @@ type rounds struct {
 	bases    map[uint32]*outer.Tip
 	payloads map[outer.ID][]byte
 	drafts   int
+	givenUp  int
 }
 
 // self is the author of the machine under test.
@@ -104,6 +105,10 @@ func (r *rounds) carry() {
 				r.fold(e)
 			case outer.WantDraft:
 				r.drafts++
+			case outer.Adopt:
+				if e.GiveUp {
+					r.givenUp++
+				}
 			}
 		}
 	}
@@ -423,6 +428,45 @@ func specFull(t *testing.T, _ *spectest.Spec) {
 	}
 	if drafts[20] == 0 || drafts[30] < drafts[20] || drafts[20]+drafts[30] != 20 {
 		t.Errorf("drafts after so many steps: %v; the learner called first makes 20, others 30", drafts)
+	}
+}
+
+// specGivesUp has rounds close after a learner has made its last step.
+func specGivesUp(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		rounds uint32 // after the last step
+		rests  bool
+		more   bool // a step after them
+		want   bool
+	}{
+		"few rounds":         {4, true, false, false},
+		"more than accept":   {5, true, false, true},
+		"it goes on":         {5, false, false, false},
+		"it has gone on":     {5, true, true, false},
+		"nothing to give up": {0, true, false, false},
+	} {
+		r := newRounds(t, func(p *outer.Params) { p.H, p.WindowUnion = 50, 64 })
+		r.m.RaiseMark(0, 100) // so that it may not publish
+		r.closeTo(2)
+		if c.rounds > 0 {
+			r.m.Stepped(r.now, 7)
+		}
+		r.closeTo(2 + c.rounds)
+		if c.more {
+			r.m.Stepped(r.now, 7)
+		}
+		r.m.SetFlush(r.now, c.rests)
+		r.pass(1)
+		if r.givenUp > 0 != c.want || r.givenUp > 1 {
+			t.Errorf("%s: gives up %d times", name, r.givenUp)
+		}
+		if r.pass(1); c.want && r.givenUp != 1 {
+			t.Errorf("%s: gives up %d times before it is told that it has", name, r.givenUp)
+		}
+		r.m.Healed(r.now, 0, outer.Loss{Dropped: outer.Work{Steps: 1, Tokens: 7}})
+		if r.pass(1); c.want && r.givenUp != 1 {
+			t.Errorf("%s: gives up %d times, though nothing is left", name, r.givenUp)
+		}
 	}
 }
 

@@ -71,6 +71,10 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 
 func (s *shadow) adopted(a outer.Adopt) {
 	s.anchor = a.Tip.Anchor
+	if a.Discards() {
+		clear(s.u)
+		defer clear(s.u) // of what is returned, too
+	}
 	for _, seq := range a.Fold {
 		s.folded[seq] = s.own[seq]
 		delete(s.own, seq)

@@ -380,9 +380,13 @@ func (n *node) fold(e outer.WantFold) {
 }
 
 func (n *node) adopt(a outer.Adopt) {
-	if _, err := n.learner.Follow(a); err != nil {
+	loss, err := n.learner.Follow(a)
+	if err != nil {
 		n.broken("%v", err)
 		return
+	}
+	if a.Discards() || !loss.None() {
+		n.machine.Healed(n.clock, a.Fragment, loss)
 	}
 	n.closed = a.Tip.Round
 }
