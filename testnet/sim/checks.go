@@ -198,6 +198,7 @@ func (w *World) checkIdle(n *Node) {
 	}
 	made := w.made()
 	if made >= w.s.Params.Budget {
+		n.idleFrom = w.now // whoever gives up what it made has the others step again from then on
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs
