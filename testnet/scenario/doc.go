@@ -69,7 +69,6 @@
 //	                       in two parts is a bridge; heal
 //	cut NODES > NODES      nothing gets through in this direction; mend [NODES > NODES]
 //	disk-full NODES        writes fail; disk-free
-//	disk-full-behind           a disk fills in the middle of a repair (known to fail: repair hangs)
 //	slow NODES times N     steps take longer from now on
 //	weather LINK           all links become so
 //	skew NODES by TIME     the clock is off from the next start on
@@ -101,7 +100,8 @@
 // that were closed; tips taken counts how often a node took the state whole. idle
 // is how long a learner stood still though tokens were missing, of the worst one.
 // one chain is the longest time from the end of a disturbance, or the coming of a
-// node, until all nodes had one chain with nobody behind; contributing that from
+// node, until all nodes had one chain with nobody behind; settled that from the last
+// event of all; contributing that from
 // the start of a node until a delta that it made since was folded. received are
 // bytes of all kinds, of honest nodes on average.
 //
@@ -129,19 +129,19 @@
 //	partition-bridge           two halves that both see one node never fork
 //	partition-ring             each sees its two neighbours only, and nobody forks
 //	partition-again            three partitions of different shapes in a row
-//	partition-restart          one node restarts before the heal (known to fail: it takes tips for half a minute)
-//	partition-restarts         a whole side restarts before the heal (known to fail: its work is discarded)
+//	partition-restart          one node restarts before the heal, and takes no tips
+//	partition-restarts         a whole side restarts before the heal, and nothing of its work is discarded
 //	slow-minority              two of six ten times slower: nobody waits, and their work counts
 //	giant                      one a hundred times faster than four
 //	sole-survivor              all but one die for good; the last one loses no step
 //	all-but-one-return         all but one die and come back far behind
 //	power-loss                 all lose power at once, with files damaged
 //	power-loss-twice           and again before they had settled
-//	old-fork                   three and two parted for longer than W_u: one chain wins whole (known to fail: the account)
+//	old-fork                   three and two parted for longer than W_u: one chain wins whole, and the account is 0.8 % too long
 //	old-fork-one               one parted for longer than W_u
 //	versions-newer             newer programs of the same protocol go on with the old
 //	versions-refused           joiners of another protocol, codec or run are refused by name and disturb nobody
-//	versions-upgrade           a rolling upgrade to a program that the old one refuses (known to fail: folded work is discarded)
+//	versions-upgrade           a rolling upgrade to a program that the old one refuses: two runs, and one again
 //	equivocator                two deltas for a round are found and the key is barred
 //	late-proof                 the proof comes twelve rounds later
 //	lying-donor                wrong chunks of tips are found by their digests, and their donor is marked
@@ -151,9 +151,10 @@
 //	far-behind-two             two down for longer than W_u
 //	clocks-wrong               clocks ahead, some seconds behind, and drifting
 //	clock-jumps                restarts find their clocks ahead, back, and right again
-//	clock-back-a-minute        a clock that is back before the run was made (known to break: converges)
-//	clock-behind-two-minutes   a founder that can close no round for as long as the run (known to break: learns)
+//	clock-back-a-minute        a clock that is back before the run was made: no round of its own until then, and one chain
+//	clock-behind-two-minutes   a founder that could close no round for as long as the run closes those of the others
 //	disk-full                  a full disk stops publishing only
+//	disk-full-behind           a disk fills in the middle of a repair, which goes on when there is room
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
 //	leave                      an ordered leave loses nothing
 //	everything                 a bad day

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -117,3 +119,35 @@ func without(text, other string) (lines []string) {
 	}
 	return lines
 }
+
+// The package documentation lists the scripts of testdata, and says of one that it is
+// known to fail only if it has such a mark.
+func TestDocumentationListsScripts(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "// # Scripts\n")
+	listed := map[string]string{}
+	for _, line := range scriptLine.FindAllStringSubmatch(list, -1) {
+		listed[line[1]] = line[2]
+	}
+	for _, file := range scripts(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		what, found := listed[name]
+		if !found {
+			t.Errorf("doc.go does not list %s", name)
+		}
+		s, _ := read(t, file)
+		marked := s.Breaks != "" || slices.ContainsFunc(s.Expects, func(e Expectation) bool { return e.Fails != "" })
+		if marked != strings.Contains(what, "known to") {
+			t.Errorf("%s has a mark: %v, but doc.go: %s", name, marked, what)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("doc.go lists %s, which is no script of testdata", name)
+	}
+}
+
+var scriptLine = regexp.MustCompile(`(?m)^//\t(\S+) +(.+)$`)

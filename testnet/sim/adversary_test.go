@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +21,14 @@ type siege struct {
 	seed  uint64            // 0 means siegeSeed
 	spoil func(s *Scenario) // what the scenario needs besides
 	says  string            // what some honest node says of a liar; "" = nothing need be said
-	wins  string            // why it is known to win; the test is skipped
+	wins  string            // why it is known to win; "" = it does not
 }
 
 // honestNodes stand against one liar, which is the last founder.
 const honestNodes = 5
+
+// siegeLimitMs is more than twice what the longest siege takes that ends.
+const siegeLimitMs = 300_000
 
 // scenario has an open admission's rules and ends after about so many rounds.
 // Payloads are pulled, not carried inside headers.
@@ -38,6 +40,7 @@ func (a siege) scenario(seed uint64) Scenario {
 	p.MaxShare, p.Quorum = 0.5, 3
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
+	s.LimitMs = siegeLimitMs
 	s.Founders[honestNodes].Attack = Attack{Kind: a.kind, Times: a.times, From: a.from, Ahead: a.ahead}
 	if a.spoil != nil {
 		a.spoil(&s)
@@ -101,7 +104,7 @@ var sieges = []siege{
 	{name: "not finite int4", kind: Unfinite, from: 5000, spoil: inline, says: "scale"},
 	{name: "garbage payloads", kind: Garbage, from: 5000, says: "payload"},
 	{name: "inflated", kind: Inflate, times: -1, wins: "a liar of the largest weight cancels all others: its share is half, whatever it claims"},
-	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "one delta may claim more tokens than the budget"},
+	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual},
 	{name: "equivocation", kind: Equivocate, from: 5000, says: "signed two deltas"},
 	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, says: "signed two deltas"},
 	{name: "late proof", kind: LateProof, times: 12, says: "signed two deltas"},
@@ -111,10 +114,11 @@ var sieges = []siege{
 	{name: "stale rounds inline", kind: StaleRounds, spoil: inline},
 	{name: "far rounds", kind: FarRounds},
 	{name: "hollow bells", kind: HollowBells, times: 3, says: "no source had it"},
-	{name: "hollow bells, storm", kind: HollowBells, times: 3, seed: 3, spoil: stormy, wins: "an honest node ends on a chain of its own"},
+	{name: "hollow bells, storm", kind: HollowBells, times: 3, seed: 3, spoil: stormy},
 	{name: "windows edge", kind: WindowsEdge, spoil: narrow},
 	{name: "windows edge for ever", kind: WindowsEdge, times: 1, spoil: narrow},
-	{name: "windows edge for ever, storm", kind: WindowsEdge, times: 1, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
+	{name: "windows edge for ever, storm", kind: WindowsEdge, times: 1, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) }},
+	{name: "windows edge for ever, storm 5", kind: WindowsEdge, times: 1, seed: 5, spoil: func(s *Scenario) { narrow(s); stormy(s) },
 		wins: "deltas of fresh keys for old rounds keep a run from its end"},
 	{name: "false beats", kind: FalseBeats, from: 5000},
 	{name: "false beats, usual limits", kind: FalseBeats, from: 5000, spoil: usual, wins: "a claim is bounded by what one delta may carry: more than the budget"},
@@ -131,8 +135,8 @@ var sieges = []siege{
 	{name: "invented stranger joiners", kind: InventedRun, from: 5000, ahead: 200, spoil: func(s *Scenario) { strange(s); joining(s) }, wins: "joiners that believed one liar of their link never leave its chain"},
 	{name: "invented crowd", kind: InventedRun, times: 20, from: 15_000, spoil: strange},
 	{name: "invented crowd ahead", kind: InventedRun, times: 20, from: 5000, ahead: 200, spoil: strange},
-	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow, wins: "one that contributed may claim more tokens on a fork older than the windows"},
-	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "claimed tokens decide a fork"},
+	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow},
+	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought},
 	{name: "invented insider ahead", kind: InventedRun, from: 15_000, ahead: 200, spoil: narrow},
 	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
 		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
@@ -140,21 +144,15 @@ var sieges = []siege{
 
 // Honest nodes end with one chain and one digest of a model that learned, whatever
 // one of six does. Nobody honest is marked or barred, and nobody stands still for
-// longer than a word may be doubted. ATOLL_SIEGE=1 also plays those that are known to
-// win.
+// longer than a word may be doubted. An attack that is known to win does, so that nobody
+// forgets to take the mark away once it does not.
 func TestSieges(t *testing.T) {
 	var table strings.Builder
 	calm := map[string]cost{} // by scenario: most sieges share one
 	for _, a := range sieges {
 		t.Run(a.name, func(t *testing.T) {
-			if a.wins != "" && os.Getenv("ATOLL_SIEGE") == "" {
-				t.Skip(a.wins)
-			}
 			w := a.play(t, false)
-			if w.Err() != nil {
-				t.Error(w.Err())
-			}
-			a.check(t, w)
+			a.judge(t, w)
 			key := fmt.Sprintf("%+v", a.peaceful())
 			if _, known := calm[key]; !known {
 				calm[key] = costOf(a.play(t, true))
@@ -197,37 +195,56 @@ func (a siege) play(t *testing.T, calm bool) *World {
 // does not keep: the time after which it is doubted, and some ticks.
 const mostIdleMs = 6000
 
-func (a siege) check(t *testing.T, w *World) {
+// judge fails the test if an attack wins, or does not although it is known to.
+func (a siege) judge(t *testing.T, w *World) {
 	t.Helper()
-	said := a.says == ""
 	for _, reason := range slices.Sorted(maps.Keys(w.checks.caught)) {
-		said = said || strings.Contains(reason, a.says)
 		t.Logf("%5d x %s", w.checks.caught[reason], reason)
 	}
-	if !said {
-		t.Errorf("nobody says %q", a.says)
+	broken := a.broken(w)
+	if a.wins != "" && len(broken) == 0 {
+		t.Errorf("does not win any more: take away `wins: %q`", a.wins)
 	}
-	for _, n := range w.alive() {
-		if n.idle > mostIdleMs {
-			t.Errorf("node %d stood still for %d ms", n.index, n.idle)
+	for _, what := range broken {
+		if a.wins != "" {
+			t.Logf("%v, as is known: %s", what, a.wins)
+		} else {
+			t.Error(what)
 		}
-		n.checkHonour(t)
 	}
 }
 
-// checkHonour: no honest node is barred or marked here.
-func (n *Node) checkHonour(t *testing.T) {
-	t.Helper()
+// broken is what an attack brought about.
+func (a siege) broken(w *World) (what []error) {
+	if w.Err() != nil {
+		what = append(what, w.Err())
+	}
+	said := func(reason string) bool { return strings.Contains(reason, a.says) }
+	if a.says != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(w.checks.caught)), said) {
+		what = append(what, fmt.Errorf("nobody says %q", a.says))
+	}
+	for _, n := range w.alive() {
+		if n.idle > mostIdleMs {
+			what = append(what, fmt.Errorf("node %d stood still for %d ms", n.index, n.idle))
+		}
+		what = append(what, n.dishonoured()...)
+	}
+	return what
+}
+
+// dishonoured are the honest nodes that this one bars or marks.
+func (n *Node) dishonoured() (what []error) {
 	for _, other := range n.w.alive() {
 		if n.machine.Rounds().Barred(other.id) {
-			t.Errorf("node %d bars node %d", n.index, other.index)
+			what = append(what, fmt.Errorf("node %d bars node %d", n.index, other.index))
 		}
 	}
 	for _, v := range n.machine.Gossip().Peers() {
 		if p := n.w.byID[v.ID]; v.Refused != "" && p != nil && p.liar == nil {
-			t.Errorf("node %d marks node %d: %s", n.index, p.index, v.Refused)
+			what = append(what, fmt.Errorf("node %d marks node %d: %s", n.index, p.index, v.Refused))
 		}
 	}
+	return what
 }
 
 // cost is what a run cost its honest nodes, on average.
@@ -278,10 +295,8 @@ func TestSybilsBelowHalf(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Finish()
-			if w.Err() != nil {
-				t.Errorf("%d of 9, %d rounds ahead: %v", liars, ahead, w.Err())
-			}
-			siege{}.check(t, w)
+			t.Logf("%d of 9, %d rounds ahead", liars, ahead)
+			siege{}.judge(t, w)
 		}
 	}
 }
@@ -303,10 +318,7 @@ func TestTwoOfEight(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Finish()
-			if w.Err() != nil {
-				t.Error(w.Err())
-			}
-			a.check(t, w)
+			a.judge(t, w)
 		})
 	}
 }

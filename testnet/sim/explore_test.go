@@ -2,9 +2,13 @@ package sim
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,12 +18,12 @@ import (
 	"testing"
 )
 
-// How many schedules are explored. ATOLL_SIM_SEEDS says so (CI: 50-499; or 1000-1200
-// for a range); ATOLL_LONG=1 means longSeeds.
+// How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
+// 0-500 are; CI: 50-500, after the first 50); ATOLL_LONG=1 means longSeeds.
 const (
 	shortSeeds = 50
 	longSeeds  = 10_000
-	wildSeeds  = 500 // in so many every kind of fault has its turn
+	wildSeeds  = 400 // in so many every kind of fault has its turn; fewer than CI plays at once
 )
 
 // seedRange is which seeds TestAnySchedule runs.
@@ -45,15 +49,15 @@ func seedRange(t *testing.T) (from, to uint64) {
 	return from, to
 }
 
-// oldSeed is a seed that failed once, or fails still.
-type oldSeed struct {
-	seed  uint64
+// failedOnce is a schedule that failed once, or fails still.
+type failedOnce struct {
+	name  string // a seed of Explore, or a file of testdata with the scenario
 	check string // of a fault that is known and not mended yet; "" = mended
 }
 
-// oldSeeds reads testdata/seeds.txt: one seed a line, then the checker that is
+// failed reads testdata/seeds.txt: one schedule a line, then the checker that is
 // known to fail, or "mended", then what it was.
-func oldSeeds(t *testing.T) (seeds []oldSeed) {
+func failed(t *testing.T) (all []failedOnce) {
 	t.Helper()
 	f, err := os.Open("testdata/seeds.txt")
 	if err != nil {
@@ -62,45 +66,121 @@ func oldSeeds(t *testing.T) (seeds []oldSeed) {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.SplitN(strings.TrimSpace(line), " ", 2)
-		if fields[0] == "" {
+		name, check, found := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "" {
 			continue
 		}
-		seed, err := strconv.ParseUint(fields[0], 10, 64)
-		if err != nil || len(fields) != 2 {
-			t.Fatalf("testdata/seeds.txt: %q: want a seed and a checker or mended", lines.Text())
+		if !found {
+			t.Fatalf("testdata/seeds.txt: %q: want a seed or a file, and a checker or mended", lines.Text())
 		}
-		s := oldSeed{seed: seed}
-		if check := strings.TrimSpace(fields[1]); check != "mended" {
-			s.check = check
+		if check = strings.TrimSpace(check); check == "mended" {
+			check = ""
 		}
-		seeds = append(seeds, s)
+		all = append(all, failedOnce{name, check})
 	}
-	return seeds
+	return all
 }
 
-// The seeds that failed once come first: those that are mended pass.
+// scenario is the stored one, or what Explore draws today from the seed.
+func (f failedOnce) scenario(t *testing.T) Scenario {
+	t.Helper()
+	if strings.HasSuffix(f.name, ".json") {
+		return stored(t, filepath.Join("testdata", f.name))
+	}
+	seed, err := strconv.ParseUint(f.name, 10, 64)
+	if err != nil {
+		t.Fatalf("testdata/seeds.txt: %q is neither a seed nor a file.json", f.name)
+	}
+	return Explore(seed)
+}
+
+// stored reads what `atoll sim protocol --save` wrote. A field that the scenario has no
+// more fails the test: without it the file would be another world.
+func stored(t *testing.T, file string) (s Scenario) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return s
+}
+
+// replay is the command that plays it.
+func (f failedOnce) replay() string {
+	if strings.HasSuffix(f.name, ".json") {
+		return "replay: go run ./cmd/atoll sim protocol --scenario testnet/sim/testdata/" + f.name
+	}
+	return replay(f.name)
+}
+
+// The schedules that failed once come first: those that are mended pass, and those
+// that are not fail by the checker that is known to.
 func TestSeedsThatFailedOnce(t *testing.T) {
-	for _, old := range oldSeeds(t) {
-		r := explored(t, old.seed)
-		switch {
-		case r.Check != old.check && r.Err != nil:
-			t.Errorf("%v\n%s", r.Err, replay(old.seed))
-		case old.check != "" && r.Err == nil:
-			t.Logf("seed %d does not fail any more by %q: mark it mended", old.seed, old.check)
+	for _, old := range failed(t) {
+		t.Run(old.name, func(t *testing.T) {
+			t.Parallel()
+			r := played(t, old.scenario(t))
+			switch {
+			case r.Err != nil && r.Check != old.check:
+				t.Errorf("%v\n%s", r.Err, old.replay())
+			case r.Err == nil && old.check != "":
+				t.Errorf("does not fail any more by %q: mark it mended", old.check)
+			}
+		})
+	}
+}
+
+// Every stored scenario is listed, so that none is played by nobody.
+func TestStoredScenariosAreListed(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	all := failed(t)
+	for _, file := range files {
+		if !slices.ContainsFunc(all, func(f failedOnce) bool { return f.name == filepath.Base(file) }) {
+			t.Errorf("testdata/seeds.txt does not list %s", filepath.Base(file))
 		}
 	}
 }
 
-func replay(seed uint64) string {
-	return fmt.Sprintf("replay: go run ./cmd/atoll sim protocol --seed %d --shrink 100 --save small.json", seed)
+// A scenario that is stored and read is the one that was drawn.
+func TestStoredScenarioIsTheOneDrawn(t *testing.T) {
+	for seed := range uint64(shortSeeds) {
+		drawn := Explore(seed)
+		text, err := json.Marshal(drawn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "scenario.json")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := stored(t, file); !reflect.DeepEqual(got, drawn) {
+			t.Fatalf("seed %d: drew\n%+v\nread\n%+v", seed, drawn, got)
+		}
+	}
+}
+
+func replay(seed string) string {
+	return "replay: go run ./cmd/atoll sim protocol --seed " + seed + " --shrink 100 --save small.json"
 }
 
 func explored(t *testing.T, seed uint64) Result {
 	t.Helper()
-	r, err := Run(Explore(seed))
+	return played(t, Explore(seed))
+}
+
+func played(t *testing.T, s Scenario) Result {
+	t.Helper()
+	r, err := Run(s)
 	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
+		t.Fatalf("seed %d: %v", s.Seed, err)
 	}
 	return r
 }
@@ -110,7 +190,7 @@ func explored(t *testing.T, seed uint64) Result {
 // checkers stand for holds, and all nodes come to one chain and one state.
 func TestAnySchedule(t *testing.T) {
 	from, to := seedRange(t)
-	known := oldSeeds(t)
+	known := failed(t)
 	var total exploration
 	var next atomic.Uint64
 	next.Store(from)
@@ -118,10 +198,11 @@ func TestAnySchedule(t *testing.T) {
 	for range min(runtime.GOMAXPROCS(0), int(to-from)) {
 		workers.Go(func() {
 			for seed := next.Add(1) - 1; seed < to; seed = next.Add(1) - 1 {
-				i := slices.IndexFunc(known, func(o oldSeed) bool { return o.seed == seed })
+				name := strconv.FormatUint(seed, 10)
+				i := slices.IndexFunc(known, func(f failedOnce) bool { return f.name == name })
 				r := explored(t, seed)
 				if r.Err != nil && (i < 0 || known[i].check != r.Check) {
-					t.Errorf("%v\n%s", r.Err, replay(seed))
+					t.Errorf("%v\n%s", r.Err, replay(name))
 				}
 				total.add(r)
 			}
