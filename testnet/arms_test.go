@@ -136,6 +136,21 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 	}
 }
 
+// A merge that was asked for stays whatever H is.
+func TestMergeReachesTheGenesis(t *testing.T) {
+	for _, h := range []int{4, 24} {
+		for _, merge := range []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip} {
+			c, err := Config{H: h, Merge: merge}.withDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g, err := settings(c, time.UnixMilli(0)); err != nil || g.Outer.Merge != merge || g.Outer.H != h {
+				t.Errorf("H = %d, %s: H = %d, %s, %v", h, merge, g.Outer.H, g.Outer.Merge, err)
+			}
+		}
+	}
+}
+
 // TestArmReportHasNoDeltas: what a reference arm does not have is absent, never zero, and
 // all else is there and can be read back.
 func TestArmReportHasNoDeltas(t *testing.T) {

@@ -42,6 +42,7 @@ type Config struct {
 	Batch     int     // rows of an inner step; 0 = as the model suggests
 	Optimizer string  // inner: adamw or muon; "" = adamw
 	Codec     string  // of the deltas of the arm atoll; "" = as every run
+	Merge     string  // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
 	LR        float64 // peak learning rate; 0 = what measured best with the optimizer
 	Eta       float64 // outer learning rate; 0 = as every run
 	Mu        float64 // outer Nesterov momentum; 0 = none

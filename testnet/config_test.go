@@ -31,6 +31,7 @@ func TestConfigErrorsNameTheFlag(t *testing.T) {
 		`model "huge"`:                 {Model: "huge"},
 		`--optimizer: optimizer "sgd"`: {Optimizer: "sgd"},
 		`--codec: codec "int3"`:        {Codec: "int3"},
+		`Merge is "median"; use "rda"`: {Merge: "median"},
 		`unknown verb "explode"`:       {Chaos: "explode 1 @1s"},
 		"there are only nodes 0 to 3,": {Chaos: "leave 4 @1s"},
 	} {

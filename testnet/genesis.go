@@ -53,6 +53,7 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 		}
 	}
 	o.SetH(c.H)
+	o.Merge = orDefault(c.Merge, o.Merge)
 	o.Eta, o.Mu = orDefault(c.Eta, o.Eta), orDefault(c.Mu, o.Mu)
 	if c.Window > 0 {
 		o.WindowUnion = uint32(c.Window)

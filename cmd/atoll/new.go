@@ -52,6 +52,7 @@ type NewCmd struct {
 	Learners  int           `help:"How many learners the run expects: --bandwidth counts on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
 	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
+	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and rda above it. clip withstands liars that the others do not, for three times the work: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
 	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
@@ -70,6 +71,7 @@ type created struct {
 	Fragments int       `json:"fragments"`
 	Optimizer string    `json:"optimizer"`
 	LR        float64   `json:"learning_rate"` // peak
+	Merge     string    `json:"merge"`
 	Budget    uint64    `json:"budget_tokens"`
 	Data      string    `json:"data"`
 	SHA256    string    `json:"data_sha256"`
@@ -100,7 +102,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	run := g.RunID()
 	answer := created{
 		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
-		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR,
+		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, Merge: g.Outer.Merge,
 		Expected: e, Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
 	}
@@ -110,6 +112,13 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	return answer.print(out)
 }
 
+// robustness says what each merge makes of liars (optimizer/outer/DESIGN.md).
+var robustness = map[string]string{
+	outer.MergeRDA:  "which withstands one liar of eight and not two",
+	outer.MergeMean: "which does not withstand liars; --merge clip does",
+	outer.MergeClip: "which withstands two liars of eight",
+}
+
 func (a created) print(out *console) error {
 	rows := [][]string{
 		{"run", a.Run},
@@ -117,6 +126,7 @@ func (a created) print(out *console) error {
 		{"genesis", a.Genesis},
 		{"model", fmt.Sprintf("%s parameters in %s", big(float64(a.Params)), plural(a.Fragments, "fragment", "fragments"))},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
+		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
 		{"budget", big(float64(a.Budget)) + " tokens"},
 		{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
 	}
@@ -198,11 +208,22 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	if c.H != 0 {
 		g.Outer.SetH(c.H)
 	}
+	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)
 	if c.Batch > 0 {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
 	}
 	set(&g.Batch, c.Batch)
+}
+
+// autoMerge leaves the merge to H and the codec, as outer.Params.SetH chooses it.
+const autoMerge = "auto"
+
+// applyMerge sets the merge that was asked for by name; it goes after SetH.
+func (c *NewCmd) applyMerge(g *node.Genesis) {
+	if c.Merge != autoMerge {
+		set(&g.Outer.Merge, c.Merge)
+	}
 }
 
 func set[T comparable](field *T, value T) {

@@ -47,11 +47,13 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	choice, err := outer.Choose(outer.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
+		Clip: c.Merge == outer.MergeClip,
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.Outer.SetH(choice.H)
+	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments = choice.Fragments
 	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, g.Outer.Codec.String()

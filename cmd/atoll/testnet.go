@@ -23,10 +23,11 @@ type TestnetCmd struct {
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
 	Timeout   time.Duration `help:"Kill everything and exit with 4 then." default:"30m"`
-	H         int           `name:"h" help:"Inner steps of a round, and the merge that goes with them. Default: as said above." placeholder:"STEPS"`
+	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
+	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and rda above it." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
 	Eta       float64       `help:"Outer learning rate. Default: 1." placeholder:"RATE"`
@@ -62,6 +63,9 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Arm: cmd.Arm, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
+	}
+	if cmd.Merge != autoMerge {
+		cfg.Merge = cmd.Merge
 	}
 	switch {
 	case cmd.Nodes < 1:

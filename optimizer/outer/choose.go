@@ -15,6 +15,7 @@ type Means struct {
 	StepSeconds    float64 // of an inner step of a usual learner
 	BytesPerSecond float64 // that each node's link carries, each way
 	Codec          codec.Kind
+	Clip           bool // the merge is MergeClip, which takes more of a core
 }
 
 // Choice is how often a run of such means can merge, and what that takes.
@@ -44,6 +45,8 @@ const (
 	// valueSeconds is the time of one core for one value of one delta: checking,
 	// folding, and a learner's share of encoding and adopting.
 	valueSeconds = 12e-9
+	// clipSeconds is what MergeClip adds to it: the distances and moves of three passes.
+	clipSeconds = 12e-9
 )
 
 // What a value takes of a payload, entropy-coded, measured on deltas.
@@ -73,7 +76,7 @@ func Choose(m Means) (Choice, error) {
 		return Choice{}, err
 	}
 	perSweep := m.perSweep()
-	work := float64(m.Learners) * float64(m.Params) * valueSeconds
+	work := float64(m.Learners) * float64(m.Params) * m.valueSeconds()
 	byLink := m.byLink()
 	byCore := work / (maxCoreShare * m.StepSeconds)
 	h := max(1, math.Ceil(max(byLink, byCore)))
@@ -91,6 +94,14 @@ func Choose(m Means) (Choice, error) {
 // perSweep is the bytes of payloads that a node receives for each H steps.
 func (m Means) perSweep() float64 {
 	return float64(m.Learners-1) * float64(m.Params) * bytesOf(m.Codec)
+}
+
+// valueSeconds is the time of one core for one value of one delta.
+func (m Means) valueSeconds() float64 {
+	if m.Clip {
+		return valueSeconds + clipSeconds
+	}
+	return valueSeconds
 }
 
 // byLink is the H at which payloads take as much of the link as they may.

@@ -23,6 +23,8 @@ func TestChooseByHand(t *testing.T) {
 			Choice{H: 2, Fragments: 2, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.024}},
 		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.1, BytesPerSecond: 1e9},
 			Choice{H: 10, Fragments: 10, BytesPerSecond: 3.01e6, LinkShare: 0.00301, CoreShare: 0.096}},
+		{"clipping takes twice that", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.1, BytesPerSecond: 1e9, Clip: true},
+			Choice{H: 20, Fragments: 20, BytesPerSecond: 1.505e6, LinkShare: 0.001505, CoreShare: 0.096}},
 		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
 			Choice{H: 1, Fragments: 1, CoreShare: 0.012}},
 		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
