@@ -281,7 +281,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 }
 
 func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
-	good := err == nil && len(b) == c.size && wire.Sum(b) == c.digest
+	good := err == nil && wire.CheckChunk(c.size, c.digest, b) == nil
 	switch {
 	case good && c.state != chunkStored:
 		s.keep(c, p, b)

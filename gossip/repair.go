@@ -165,10 +165,7 @@ func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
 	}
 	for i := range asked.Rounds() {
 		round := asked.From + uint32(i)
-		var theirs wire.Digest
-		if i < len(a.Sets) {
-			theirs = a.Sets[i]
-		}
+		theirs := a.Set(i)
 		mine, _ := r.chain.SetDigest(f, round)
 		if mine == theirs {
 			continue

@@ -107,8 +107,8 @@ func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
 	}
-	if got := wire.RunID(wire.Sum(res.Body)); got != n.run {
-		return nil, fmt.Errorf("ask %s for the genesis: what it serves is of run %v", addr, got)
+	if err := wire.CheckGenesis(n.run, res.Body); err != nil {
+		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
 	}
 	return res.Body, nil
 }

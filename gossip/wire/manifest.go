@@ -87,6 +87,17 @@ func (f FragmentManifest) ChunkLen(i int) int {
 	return int(min(ChunkSize, f.Size-uint64(i)*ChunkSize))
 }
 
+// CheckChunk refuses what is not the chunk of that length and digest.
+func CheckChunk(size int, digest Digest, b []byte) error {
+	if len(b) != size {
+		return fmt.Errorf("chunk %v: %w: %d bytes, the manifest says %d", digest, ErrSize, len(b), size)
+	}
+	if d := Sum(b); d != digest {
+		return fmt.Errorf("chunk %v: %w: digest %v", digest, ErrInvalid, d)
+	}
+	return nil
+}
+
 // ChunkDigests returns the digest of each ChunkSize bytes of an encoded tip.
 func ChunkDigests(tip []byte) []Digest {
 	digests := make([]Digest, 0, chunkCount(uint64(len(tip))))

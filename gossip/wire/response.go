@@ -72,6 +72,14 @@ func (r Response) Err() error {
 	return ErrRefused
 }
 
+// CheckGenesis refuses a genesis document that is not the run's.
+func CheckGenesis(run RunID, doc []byte) error {
+	if of := RunID(Sum(doc)); of != run {
+		return fmt.Errorf("genesis: %w: it is of run %v, not %v", ErrInvalid, of, run)
+	}
+	return nil
+}
+
 // EncodeRoster returns the body that carries signed capability records, each
 // as hello.Signed.Encode made it, at most MaxRoster of them.
 func EncodeRoster(records [][]byte) []byte { return Marshal(records) }
@@ -110,6 +118,15 @@ type RangeAnswer struct {
 // EncodeRounds returns the body that answers GetRounds, an answer for each
 // range in the order in which they were asked.
 func EncodeRounds(answers []RangeAnswer) []byte { return Marshal(answers) }
+
+// Set is the peer's set digest of the round that is i after the first asked for; none
+// where the answer ends before it.
+func (a RangeAnswer) Set(i int) Digest {
+	if i < len(a.Sets) {
+		return a.Sets[i]
+	}
+	return Digest{}
+}
 
 // DecodeRounds decodes the answers to the ranges that were asked: as many, and
 // none with more sets than its range has rounds.
