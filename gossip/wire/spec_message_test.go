@@ -24,12 +24,22 @@ func specMessage(t *testing.T, s *spectest.Spec) {
 		must[wire.Message](t)(wire.Open(run, raw))
 	}
 	header := s.Hex(t, "message header")
+	_, err := wire.Open(run, header[:1])
+	refused(t, "one byte", err, wire.ErrSize)
+	_, err = wire.Open(run, append(header, make([]byte, s.Number(t, "limits", "MaxMessage"))...))
+	refused(t, "too many", err, wire.ErrSize)
+}
+
+func specOtherMessage(t *testing.T, s *spectest.Spec) {
+	run, header := runOf(t, s), s.Hex(t, "message header")
+	for _, version := range []byte{0, 2, 255} {
+		_, err := wire.Open(run, changed(header, 0, version))
+		refused(t, "version", err, wire.ErrVersion)
+	}
 	for _, kind := range []byte{0, byte(len(s.Table(t, "kinds")) + 1), 255} {
 		_, err := wire.Open(run, changed(header, 1, kind))
 		refused(t, "kind", err, wire.ErrKind)
 	}
-	_, err := wire.Open(run, header[:1])
-	refused(t, "one byte", err, wire.ErrSize)
 }
 
 func specInline(t *testing.T, s *spectest.Spec) {
@@ -42,12 +52,16 @@ func specInline(t *testing.T, s *spectest.Spec) {
 	}
 	same(t, "payload", m.Inline, raw[2+156:])
 	same(t, "payload", m.Inline, []byte(s.Text(t, "payload")))
+	_, err := wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))))
+	refused(t, "the longest", err, nil)
+}
+
+func specOtherInline(t *testing.T, s *spectest.Spec) {
+	run, raw := runOf(t, s), s.Hex(t, "message inline")
 	_, err := wire.Open(run, changed(raw, len(raw)-1, 'f'))
 	refused(t, "another payload", err, wire.ErrInvalid)
 	_, err = wire.Open(run, raw[:len(raw)-1])
 	refused(t, "part of it", err, wire.ErrSize)
-	_, err = wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))))
-	refused(t, "the longest", err, nil)
 	_, err = wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))+1))
 	refused(t, "a longer one", err, wire.ErrSize)
 }
@@ -166,10 +180,22 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 	same(t, "second", m.Evidence.B.Append(nil), b)
 	swapped := wire.Evidence{A: m.Evidence.B, B: m.Evidence.A}
 	same(t, "sorted when encoded", wire.EncodeEvidence(swapped), raw)
-	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{1, 3}, b, a))
-	refused(t, "the other order", err, wire.ErrInvalid)
+	invalid := m.Evidence.B.Header
+	invalid.Steps = 0
+	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{1, 3}, wire.SignHeader(keyOf(t, s), runOf(t, s), invalid).Append(nil), b))
+	refused(t, "a header that is not valid", err, wire.ErrInvalid)
+	for _, at := range []int{2 + 155, len(raw) - 1} {
+		_, err := wire.Open(runOf(t, s), changed(raw, at, raw[at]^1))
+		refused(t, "another signature", err, wire.ErrSignature)
+	}
 	_, err = wire.Open(runOf(t, s), raw[:len(raw)-1])
 	refused(t, "cut off", err, wire.ErrSize)
+}
+
+func specEvidenceOrder(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message evidence")
+	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+156:], raw[2:2+156]))
+	refused(t, "the other order", err, wire.ErrInvalid)
 }
 
 func specNoEvidence(t *testing.T, s *spectest.Spec) {

@@ -34,6 +34,19 @@ func requested(t testing.TB, s *spectest.Spec, kind string) (r wire.Request, fie
 }
 
 func specRequest(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "requests") {
+		raw := s.Hex(t, "request "+row[0])
+		if _, fields := requested(t, s, row[0]); raw[0] != 1 || (len(fields) == 0) != (row[2] == "") {
+			t.Errorf("%s has fields %v, by the text %s", row[0], fields, row[2])
+		}
+	}
+	_, err := wire.DecodeRequest([]byte{1})
+	refused(t, "one byte", err, wire.ErrSize)
+	_, err = wire.DecodeRequest(make([]byte, s.Number(t, "limits", "MaxRequest")+1))
+	refused(t, "too many", err, wire.ErrSize)
+}
+
+func specOtherRequest(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "request roster")
 	for _, kind := range []byte{0, byte(len(s.Table(t, "requests")) + 1), 255} {
 		_, err := wire.DecodeRequest([]byte{1, kind})
@@ -41,8 +54,8 @@ func specRequest(t *testing.T, s *spectest.Spec) {
 	}
 	_, err := wire.DecodeRequest(append(raw, 0x80))
 	refused(t, "bytes where there are no fields", err, wire.ErrSize)
-	_, err = wire.DecodeRequest(raw[:1])
-	refused(t, "one byte", err, wire.ErrSize)
+	_, err = wire.DecodeRequest(changed(raw, 0, 2))
+	refused(t, "another version", err, wire.ErrVersion)
 }
 
 func specRequestKinds(t *testing.T, s *spectest.Spec) {
@@ -60,11 +73,23 @@ func specGetGenesis(t *testing.T, s *spectest.Spec) {
 	same(t, "run", r.Run[:], s.Hex(t, "run"))
 }
 
-func specGetRoster(t *testing.T, s *spectest.Spec) {
-	for _, kind := range []string{"roster", "own"} {
-		if _, fields := requested(t, s, kind); fields != nil {
-			t.Errorf("%s has fields", kind)
-		}
+func specOtherGenesis(t *testing.T, s *spectest.Spec) {
+	doc := []byte(s.Text(t, "genesis"))
+	run := wire.RunID(s.Hex(t, "genesis run"))
+	refused(t, "the run's", wire.CheckGenesis(run, doc), nil)
+	refused(t, "of another run", wire.CheckGenesis(runOf(t, s), doc), wire.ErrInvalid)
+	refused(t, "with another byte", wire.CheckGenesis(run, changed(doc, 1, 'f')), wire.ErrInvalid)
+	refused(t, "cut off", wire.CheckGenesis(run, doc[:len(doc)-1]), wire.ErrInvalid)
+}
+
+func specGetRoster(t *testing.T, s *spectest.Spec) { asksAlone(t, s, "roster", wire.GetRoster) }
+
+func specGetOwn(t *testing.T, s *spectest.Spec) { asksAlone(t, s, "own", wire.GetOwn) }
+
+// asksAlone fails unless the example is a request of that kind, without fields.
+func asksAlone(t *testing.T, s *spectest.Spec, name string, kind wire.RequestKind) {
+	if r, fields := requested(t, s, name); fields != nil || r.Kind != kind {
+		t.Errorf("%s is %v with fields %v", name, r.Kind, fields)
 	}
 }
 
@@ -88,6 +113,10 @@ func specGetTips(t *testing.T, s *spectest.Spec) {
 func specGetPayload(t *testing.T, s *spectest.Spec) {
 	r, fields := requested(t, s, "payload")
 	same(t, "id", r.Digest[:], fields[0].([]byte))
+}
+
+func specWait(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "payload")
 	if uint64(r.WaitMs) != fields[1].(uint64) || r.WaitMs != 5000 {
 		t.Errorf("wait %d, by the text %v", r.WaitMs, fields[1])
 	}
@@ -107,7 +136,13 @@ func specGetRounds(t *testing.T, s *spectest.Spec) {
 		if r.Ranges[i] != want {
 			t.Errorf("range %d is %v, by the text %v", i, r.Ranges[i], want)
 		}
+		if n := int(want.To-want.From) + 1; want.Rounds() != n {
+			t.Errorf("range %d has %d rounds, both ends included %d", i, want.Rounds(), n)
+		}
 	}
+}
+
+func specOtherRanges(t *testing.T, s *spectest.Spec) {
 	most, all := uint32(s.Number(t, "limits", "MaxRangeRounds")), int(s.Number(t, "limits", "MaxRangesRounds"))
 	many := int(s.Number(t, "limits", "MaxRanges"))
 	whole := slices.Repeat([]wire.Range{{From: 1, To: most}}, all/int(most))
@@ -140,6 +175,9 @@ func specGetHeaders(t *testing.T, s *spectest.Spec) {
 			t.Errorf("key %d is %v, by the text %v", i, r.Rounds[i], want)
 		}
 	}
+}
+
+func specOtherKeys(t *testing.T, s *spectest.Spec) {
 	most := int(s.Number(t, "limits", "MaxRoundKeys"))
 	for name, c := range map[string]struct {
 		keys []wire.RoundKey
@@ -166,6 +204,13 @@ func specStatus(t *testing.T, s *spectest.Spec) {
 		}
 		same(t, row[0], r.Encode(), raw)
 		same(t, "body", r.Body, raw[1:])
+	}
+}
+
+func specOtherStatus(t *testing.T, s *spectest.Spec) {
+	for _, row := range s.Table(t, "statuses") {
+		raw := s.Hex(t, "response "+row[0])
+		r := must[wire.Response](t)(wire.DecodeResponse(raw, len(raw)))
 		_, err := wire.DecodeResponse(append(raw, 0), len(raw)+1)
 		if r.Status == wire.OK {
 			refused(t, "a body", err, nil)
@@ -208,10 +253,31 @@ func specRoster(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// The records of the example are no records.
+func specRosterUnopened(t *testing.T, s *spectest.Spec) {
+	for _, record := range must[[][]byte](t)(wire.DecodeRoster(s.Hex(t, "body roster"))) {
+		if len(record) > 64 {
+			t.Errorf("a record of %d bytes could be one", len(record))
+		}
+	}
+}
+
+// askedRounds are the ranges that the example answers.
+var askedRounds = []wire.Range{{From: 1, To: 2}, {From: 1, To: 1}}
+
 func specRounds(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "body rounds")
-	asked := []wire.Range{{From: 1, To: 2}, {From: 1, To: 1}}
-	answers := must[[]wire.RangeAnswer](t)(wire.DecodeRounds(raw, asked))
+	answers := must[[]wire.RangeAnswer](t)(wire.DecodeRounds(raw, askedRounds))
+	item, rest := decodeCBOR(t, raw)
+	if n := len(item.([]any)); n != len(askedRounds) || len(answers) != n || len(rest) != 0 {
+		t.Errorf("%d answers, by the text %d, and %x follows", len(answers), n, rest)
+	}
+	same(t, "encoded", wire.EncodeRounds(answers), raw)
+}
+
+func specRoundsFields(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body rounds")
+	answers := must[[]wire.RangeAnswer](t)(wire.DecodeRounds(raw, askedRounds))
 	item, _ := decodeCBOR(t, raw)
 	for i, one := range item.([]any) {
 		f := one.([]any)
@@ -225,13 +291,31 @@ func specRounds(t *testing.T, s *spectest.Spec) {
 			same(t, "set", a.Sets[j][:], set.([]byte))
 		}
 	}
-	same(t, "encoded", wire.EncodeRounds(answers), raw)
-	_, err := wire.DecodeRounds(raw, asked[:1])
+}
+
+func specOtherRounds(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body rounds")
+	_, err := wire.DecodeRounds(raw, askedRounds[:1])
 	refused(t, "more answers", err, wire.ErrSize)
-	_, err = wire.DecodeRounds(raw, append(asked, wire.Range{From: 1, To: 1}))
+	_, err = wire.DecodeRounds(raw, append(slices.Clone(askedRounds), wire.Range{From: 1, To: 1}))
 	refused(t, "fewer answers", err, wire.ErrSize)
 	_, err = wire.DecodeRounds(raw, []wire.Range{{From: 1, To: 1}, {From: 1, To: 1}})
 	refused(t, "more sets than rounds", err, wire.ErrSize)
+}
+
+func specSetsLeftOut(t *testing.T, s *spectest.Spec) {
+	long := []wire.Range{{From: 1, To: 4}, {From: 1, To: 1}}
+	answers := must[[]wire.RangeAnswer](t)(wire.DecodeRounds(s.Hex(t, "body rounds"), long))
+	first := answers[0].Set(0)
+	same(t, "the first", first[:], answers[0].Sets[0][:])
+	for i := 1; i < long[0].Rounds(); i++ {
+		if !answers[0].Set(i).IsZero() {
+			t.Errorf("the set of round %d is %v", 1+i, answers[0].Set(i))
+		}
+	}
+	if len(answers[1].Sets) != 0 || !answers[1].Set(0).IsZero() {
+		t.Error("with no sets there is one")
+	}
 }
 
 func specSetDigest(t *testing.T, s *spectest.Spec) {
@@ -256,15 +340,19 @@ func specHeaders(t *testing.T, s *spectest.Spec) {
 	headers := must[[]wire.SignedHeader](t)(wire.DecodeHeaders(two))
 	same(t, "second", headers[1].Append(nil), two[156:])
 	same(t, "encoded", wire.EncodeHeaders(headers), two)
-	_, err := wire.DecodeHeaders(two[1:])
-	refused(t, "cut off", err, wire.ErrSize)
-	_, err = wire.DecodeHeaders(slices.Concat(one, changed(one, at(t, s, "fragment"), 1, 0)))
-	refused(t, "one that is not valid", err, wire.ErrInvalid)
 	most := int(s.Number(t, "limits", "MaxHeaders"))
-	_, err = wire.DecodeHeaders(bytes.Repeat(one, most))
+	_, err := wire.DecodeHeaders(bytes.Repeat(one, most))
 	refused(t, "the most", err, nil)
 	_, err = wire.DecodeHeaders(bytes.Repeat(one, most+1))
 	refused(t, "more", err, wire.ErrSize)
+}
+
+func specOtherHeaders(t *testing.T, s *spectest.Spec) {
+	one := s.Hex(t, "message header")[2:]
+	_, err := wire.DecodeHeaders(slices.Concat(one, one[1:]))
+	refused(t, "cut off", err, wire.ErrSize)
+	_, err = wire.DecodeHeaders(slices.Concat(one, changed(one, at(t, s, "fragment"), 1, 0)))
+	refused(t, "one that is not valid", err, wire.ErrInvalid)
 }
 
 func specManifest(t *testing.T, s *spectest.Spec) {
@@ -273,6 +361,20 @@ func specManifest(t *testing.T, s *spectest.Spec) {
 	item, sig := decodeCBOR(t, raw)
 	top := item.([]any)
 	same(t, "author", m.Author[:], top[0].([]byte))
+	signed := raw[:len(raw)-len(sig)]
+	if err := wire.Verify(m.Author, domain(t, s, domainManifest), runOf(t, s), signed, wire.Signature(sig)); err != nil {
+		t.Error(err)
+	}
+	same(t, "encoded", wire.EncodeManifest(keyOf(t, s), runOf(t, s), m), raw)
+	_, err := wire.OpenManifest(runOf(t, s), changed(raw, len(raw)-1, raw[len(raw)-1]^1))
+	refused(t, "another signature", err, wire.ErrSignature)
+}
+
+func specManifestFragment(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body manifest")
+	m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), raw))
+	item, _ := decodeCBOR(t, raw)
+	top := item.([]any)
 	for i, one := range top[1].([]any) {
 		f, got := one.([]any), m.Fragments[i]
 		if uint64(got.Round) != f[0].(uint64) || uint64(got.Closed) != f[1].(uint64) || got.Size != f[4].(uint64) {
@@ -284,22 +386,26 @@ func specManifest(t *testing.T, s *spectest.Spec) {
 			same(t, "chunk", got.Chunks[j][:], c.([]byte))
 		}
 	}
-	signed := raw[:len(raw)-len(sig)]
-	if err := wire.Verify(m.Author, domain(t, s, domainManifest), runOf(t, s), signed, wire.Signature(sig)); err != nil {
-		t.Error(err)
+}
+
+// opensChanged opens the example's manifest with a change, signed again.
+func opensChanged(t *testing.T, s *spectest.Spec, change func(m *wire.Manifest)) error {
+	m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), s.Hex(t, "body manifest")))
+	change(&m)
+	_, err := wire.OpenManifest(runOf(t, s), sealed(t, s, domainManifest, m))
+	return err
+}
+
+func specEmptyFragment(t *testing.T, s *spectest.Spec) {
+	for round, want := range map[uint32]error{0: nil, 1: wire.ErrInvalid} {
+		refused(t, "size 0", opensChanged(t, s, func(m *wire.Manifest) {
+			m.Fragments[1] = wire.FragmentManifest{Round: round, Closed: round}
+		}), want)
 	}
-	same(t, "encoded", wire.EncodeManifest(keyOf(t, s), runOf(t, s), m), raw)
-	_, err := wire.OpenManifest(runOf(t, s), changed(raw, len(raw)-1, raw[len(raw)-1]^1))
-	refused(t, "another signature", err, wire.ErrSignature)
 }
 
 func specManifestFields(t *testing.T, s *spectest.Spec) {
-	open := func(change func(m *wire.Manifest)) error {
-		m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), s.Hex(t, "body manifest")))
-		change(&m)
-		_, err := wire.OpenManifest(runOf(t, s), sealed(t, s, domainManifest, m))
-		return err
-	}
+	open := func(change func(m *wire.Manifest)) error { return opensChanged(t, s, change) }
 	chunk, most := uint64(s.Number(t, "limits", "ChunkSize")), int(s.Number(t, "limits", "MaxChunks"))
 	many := int(s.Number(t, "limits", "MaxFragments"))
 	refused(t, "the most fragments", open(func(m *wire.Manifest) { m.Fragments = slices.Repeat(m.Fragments[1:], many) }), nil)
@@ -332,5 +438,18 @@ func specChunks(t *testing.T, s *spectest.Spec) {
 			t.Errorf("chunk %d has %d bytes, by the text %d", i, n, len(part))
 		}
 		same(t, "digest", want[:], digest(part))
+	}
+}
+
+func specOtherChunk(t *testing.T, s *spectest.Spec) {
+	size := int(s.Number(t, "limits", "ChunkSize"))
+	blob := bytes.Repeat([]byte{7}, size+5)
+	f := wire.FragmentManifest{Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob)}
+	for i, part := range [][]byte{blob[:size], blob[size:]} {
+		check := func(b []byte) error { return wire.CheckChunk(f.ChunkLen(i), f.Chunks[i], b) }
+		refused(t, "the chunk", check(part), nil)
+		refused(t, "another", check(changed(part, len(part)-1, 8)), wire.ErrInvalid)
+		refused(t, "a shorter one", check(part[1:]), wire.ErrSize)
+		refused(t, "a longer one", check(append(part[:len(part):len(part)], 7)), wire.ErrSize)
 	}
 }

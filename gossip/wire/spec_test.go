@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,15 +22,21 @@ import (
 // by the text, and hold the package to it.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "W", map[string]spectest.Clause{
-		"W-1": specHash, "W-2": specPeerID, "W-3": specStatement, "W-4": specSignature, "W-5": specDomains,
-		"W-6": specMalleable, "W-7": specCanonical, "W-8": specFloats, "W-9": specNesting, "W-10": specLimits,
+		"W-1": specHash, "W-1.2": specNone, "W-2": specPeerID, "W-2.2": specOrder, "W-3": specStatement, "W-4": specSignature,
+		"W-4.2": specForged, "W-5": specDomains, "W-6": specMalleable, "W-7": specArrays, "W-7.2": specCanonical, "W-8": specFloats,
+		"W-9": specNesting, "W-10": specLimits, "W-10.2": specOverLimits, "W-10.3": specAnnounced,
 		"W-11": specHeader, "W-12": specHeaderFields, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
-		"W-16": specMessage, "W-17": specInline, "W-18": specInlineChoice, "W-19": specBeat, "W-20": specBeatFields,
-		"W-21": specStates, "W-22": specEvidence, "W-23": specNoEvidence,
-		"W-24": specRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-27": specGetRoster, "W-28": specGetTips,
-		"W-29": specGetPayload, "W-30": specGetRounds, "W-31": specGetHeaders,
-		"W-32": specStatus, "W-33": specRoster, "W-34": specRounds, "W-35": specSetDigest, "W-36": specHeaders,
-		"W-37": specManifest, "W-38": specManifestFields, "W-39": specChunks, "W-40": specFrame, "W-41": specVersions,
+		"W-15.2": specOtherPayload,
+		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice,
+		"W-19": specBeat, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence,
+		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
+		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips,
+		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys,
+		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
+		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders,
+		"W-37": specManifest, "W-37.2": specManifestFragment, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
+		"W-39": specChunks, "W-39.2": specOtherChunk, "W-40": specFrame, "W-40.2": specLongFrame, "W-40.3": specCutFrame,
+		"W-41": specVersions, "W-41.2": specHelloDomain, "W-41.3": specOtherVersion,
 	})
 }
 
@@ -108,6 +115,9 @@ func specHash(t *testing.T, s *spectest.Spec) {
 	same(t, "digest", digest(text), s.Hex(t, "payload digest"))
 	d := wire.Sum(text)
 	same(t, "Sum", d[:], s.Hex(t, "payload digest"))
+}
+
+func specNone(t *testing.T, _ *spectest.Spec) {
 	if !(wire.Digest{}).IsZero() || (wire.Digest{31: 1}).IsZero() {
 		t.Error("none is not the digest of zero bytes alone")
 	}
@@ -118,6 +128,9 @@ func specPeerID(t *testing.T, s *spectest.Spec) {
 	same(t, "public key", public, s.Hex(t, "author"))
 	id := wire.PeerIDOf(keyOf(t, s))
 	same(t, "peer id", id[:], public)
+}
+
+func specOrder(t *testing.T, _ *spectest.Spec) {
 	if (wire.PeerID{1}).Compare(wire.PeerID{0, 255}) <= 0 || (wire.Digest{1}).Compare(wire.Digest{0, 255}) <= 0 {
 		t.Error("not ordered as byte strings")
 	}
@@ -131,12 +144,18 @@ func specStatement(t *testing.T, s *spectest.Spec) {
 func specSignature(t *testing.T, s *spectest.Spec) {
 	stated := statement(domain(t, s, domainHeader), runOf(t, s), s.Hex(t, "header"))
 	same(t, "signature", ed25519.Sign(keyOf(t, s), stated), s.Hex(t, "header signature"))
+}
+
+func specForged(t *testing.T, s *spectest.Spec) {
 	for name, size := range map[string]int{"message header": 0, "message beat": 0, "message evidence": 156} {
 		b := s.Hex(t, name)
 		b[len(b)-size-1] ^= 1
 		_, err := wire.Open(runOf(t, s), b)
 		refused(t, name, err, wire.ErrSignature)
 	}
+	manifest := s.Hex(t, "body manifest")
+	_, err := wire.OpenManifest(runOf(t, s), changed(manifest, len(manifest)-1, manifest[len(manifest)-1]^1))
+	refused(t, "manifest", err, wire.ErrSignature)
 }
 
 func specDomains(t *testing.T, s *spectest.Spec) {
@@ -171,6 +190,28 @@ func specMalleable(t *testing.T, s *spectest.Spec) {
 }
 
 // Encodings and limits.
+
+func specArrays(t *testing.T, s *spectest.Spec) {
+	type structure struct {
+		_      struct{} `cbor:",toarray"`
+		Number uint64
+		Name   wire.PeerID
+		List   []uint32
+	}
+	v := structure{Number: 24, Name: wire.PeerID(s.Hex(t, "author")), List: []uint32{}}
+	want := slices.Concat([]byte{0x83, 0x18, 24, 0x58, 32}, v.Name[:], []byte{0x80})
+	same(t, "encoded", wire.Marshal(v), want)
+	item, rest := decodeCBOR(t, want)
+	fields := item.([]any)
+	if fields[0] != v.Number || len(fields[2].([]any)) != 0 || len(rest) != 0 {
+		t.Errorf("by the text %v, and %x follows", fields, rest)
+	}
+	same(t, "peer id", fields[1].([]byte), v.Name[:])
+	var got structure
+	if err := wire.Unmarshal(want, &got); err != nil || got.Number != v.Number || got.Name != v.Name || len(got.List) != 0 {
+		t.Errorf("decoded %+v, %v", got, err)
+	}
+}
 
 func specCanonical(t *testing.T, s *spectest.Spec) {
 	good := s.Hex(t, "request rounds")
@@ -243,12 +284,78 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 	if n := len(s.Table(t, "limits")); n != len(have) {
 		t.Errorf("%d limits in the text, %d here", n, len(have))
 	}
-	_, err := wire.Open(runOf(t, s), make([]byte, wire.MaxMessage+1))
-	refused(t, "message", err, wire.ErrSize)
-	_, err = wire.DecodeRequest(make([]byte, wire.MaxRequest+1))
-	refused(t, "request", err, wire.ErrSize)
-	_, err = wire.OpenManifest(runOf(t, s), make([]byte, wire.MaxManifest+1))
-	refused(t, "manifest", err, wire.ErrSize)
+}
+
+// specOverLimits has a thing that is over each limit by one. Records are H-2.
+func specOverLimits(t *testing.T, s *spectest.Spec) {
+	run, over := runOf(t, s), func(limit string) int { return int(s.Number(t, "limits", limit)) + 1 }
+	open := func(b []byte) error { _, err := wire.Open(run, b); return err }
+	asks := func(r wire.Request) error { _, err := wire.DecodeRequest(r.Encode()); return err }
+	header := func(change func(h *wire.Header)) error {
+		h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
+		change(&h)
+		_, err := wire.ParseHeader(h.Append(nil))
+		return err
+	}
+	manifest := func(f wire.FragmentManifest) error {
+		_, err := wire.OpenManifest(run, sealed(t, s, domainManifest, wire.Manifest{Author: wire.PeerID(s.Hex(t, "author")), Fragments: []wire.FragmentManifest{f}}))
+		return err
+	}
+	beat := func(change func(b *wire.Beat)) error {
+		b := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message beat"))).Beat
+		change(b)
+		return open(append([]byte{1, 2}, sealed(t, s, domainBeat, b)...))
+	}
+	roster := func(records [][]byte) error { _, err := wire.DecodeRoster(wire.EncodeRoster(records)); return err }
+	span := wire.Range{From: 1, To: uint32(s.Number(t, "limits", "MaxRangeRounds"))}
+	_, request := wire.DecodeRequest(make([]byte, over("MaxRequest")))
+	_, headers := wire.DecodeHeaders(bytes.Repeat(s.Hex(t, "message header")[2:], over("MaxHeaders")))
+	_, genesis := wire.DecodeResponse(append([]byte{1}, make([]byte, over("MaxGenesis"))...), wire.GetGenesis.MaxResponse())
+	_, signed := wire.OpenManifest(run, make([]byte, over("MaxManifest")))
+	for limit, err := range map[string]error{
+		"MaxMessage":      open(make([]byte, over("MaxMessage"))),
+		"MaxInline":       open(inlined(t, s, over("MaxInline"))),
+		"MaxFragments":    asks(wire.Request{Kind: wire.GetTips, At: make([]uint32, over("MaxFragments"))}),
+		"MaxLag":          beat(func(b *wire.Beat) { b.Lag = uint8(over("MaxLag")) }),
+		"MaxRequest":      request,
+		"MaxWaitMs":       asks(wire.Request{Kind: wire.GetPayload, WaitMs: uint32(over("MaxWaitMs"))}),
+		"MaxRanges":       asks(wire.Request{Kind: wire.GetRounds, Ranges: slices.Repeat([]wire.Range{{From: 1, To: 1}}, over("MaxRanges"))}),
+		"MaxRangeRounds":  asks(wire.Request{Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: span.To + 1}}}),
+		"MaxRangesRounds": asks(wire.Request{Kind: wire.GetRounds, Ranges: slices.Repeat([]wire.Range{span}, over("MaxRangesRounds")/int(span.To)+1)}),
+		"MaxRoundKeys":    asks(wire.Request{Kind: wire.GetHeaders, Rounds: slices.Repeat([]wire.RoundKey{{Round: 1}}, over("MaxRoundKeys"))}),
+		"MaxGenesis":      genesis,
+		"MaxRecord":       roster([][]byte{make([]byte, over("MaxRecord"))}),
+		"MaxRoster":       roster(slices.Repeat([][]byte{{1}}, over("MaxRoster"))),
+		"MaxHeaders":      headers,
+		"MaxPayload":      header(func(h *wire.Header) { h.Size = uint32(over("MaxPayload")) }),
+		"ChunkSize":       wire.CheckChunk(int(s.Number(t, "limits", "ChunkSize")), wire.Digest{}, make([]byte, over("ChunkSize"))),
+		"MaxChunks": manifest(wire.FragmentManifest{
+			Size: uint64(over("MaxChunks")) * uint64(s.Number(t, "limits", "ChunkSize")), Chunks: make([]wire.Digest, over("MaxChunks"))}),
+		"MaxManifest": signed,
+	} {
+		if !errors.Is(err, wire.ErrSize) && !errors.Is(err, wire.ErrInvalid) && !errors.Is(err, wire.ErrEncoding) {
+			t.Errorf("over %s: %v", limit, err)
+		}
+	}
+}
+
+// specAnnounced announces what never comes: 64 MiB in a frame, 2^40 elements of an array,
+// 2^40 bytes of a string.
+func specAnnounced(t *testing.T, s *spectest.Spec) {
+	limit := int(s.Number(t, "limits", "MaxPayload"))
+	for name, read := range map[string]func() error{
+		"frame":  func() error { _, err := wire.ReadFrame(bytes.NewReader([]byte{4, 0, 0, 1, 7}), limit); return err },
+		"array":  func() error { var v [][]byte; return wire.Unmarshal([]byte{0x9b, 0, 0, 1, 0, 0, 0, 0, 0, 0x80}, &v) },
+		"string": func() error { var v []byte; return wire.Unmarshal([]byte{0x5b, 0, 0, 1, 0, 0, 0, 0, 0, 7}, &v) },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 1<<18 {
+			t.Errorf("%s: %v, for which %d bytes were set aside", name, err, n)
+		}
+	}
 }
 
 // Headers.
@@ -309,6 +416,10 @@ func specHeaderID(t *testing.T, s *spectest.Spec) {
 	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
 	id := h.ID(runOf(t, s))
 	same(t, "ID", id[:], want)
+	signed := must[wire.SignedHeader](t)(wire.ParseSignedHeader(s.Hex(t, "message header")[2:]))
+	signed.Sig[0] ^= 1
+	other := signed.Header.ID(runOf(t, s))
+	same(t, "with another signature", other[:], want)
 }
 
 func specSignedHeader(t *testing.T, s *spectest.Spec) {
@@ -330,6 +441,10 @@ func specPayload(t *testing.T, s *spectest.Spec) {
 	if err := h.CheckPayload([]byte(s.Text(t, "payload"))); err != nil {
 		t.Error(err)
 	}
+}
+
+func specOtherPayload(t *testing.T, s *spectest.Spec) {
+	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
 	refused(t, "another", h.CheckPayload([]byte("payloaf")), wire.ErrInvalid)
 	refused(t, "a longer one", h.CheckPayload([]byte("payload ")), wire.ErrSize)
 }
@@ -348,23 +463,48 @@ func specFrame(t *testing.T, s *spectest.Spec) {
 	var b bytes.Buffer
 	refused(t, "write", wire.WriteFrame(&b, body, len(body)), nil)
 	same(t, "written", b.Bytes(), raw)
+}
+
+func specLongFrame(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "frame")
+	body := raw[4:]
 	head := bytes.NewReader(raw)
-	_, err = wire.ReadFrame(head, len(body)-1)
+	_, err := wire.ReadFrame(head, len(body)-1)
 	refused(t, "too long", err, wire.ErrSize)
 	if head.Len() != len(body) {
 		t.Error("it read on behind the length")
 	}
-	_, err = wire.ReadFrame(bytes.NewReader(raw[:6]), len(body))
-	refused(t, "cut off", err, io.ErrUnexpectedEOF)
+}
+
+func specCutFrame(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "frame")
+	for n := 1; n < len(raw); n++ {
+		_, err := wire.ReadFrame(bytes.NewReader(raw[:n]), len(raw)-4)
+		refused(t, fmt.Sprintf("%d bytes", n), err, io.ErrUnexpectedEOF)
+	}
 }
 
 func specVersions(t *testing.T, s *spectest.Spec) {
 	digit := fmt.Sprintf(" %d", wire.Version)
 	for i, row := range s.Table(t, "domains") {
-		if versioned := strings.HasSuffix(row[0], digit); versioned == (i == domainHello) {
+		if i != domainHello && !strings.HasSuffix(row[0], digit) {
 			t.Errorf("domain %q", row[0])
 		}
 	}
+	for _, name := range []string{"message header", "message beat", "message evidence", "request genesis"} {
+		if b := s.Hex(t, name); b[0] != wire.Version {
+			t.Errorf("%s begins with %d", name, b[0])
+		}
+	}
+}
+
+func specHelloDomain(t *testing.T, s *spectest.Spec) {
+	if name := domain(t, s, domainHello); strings.ContainsAny(name, "0123456789") {
+		t.Errorf("domain %q", name)
+	}
+}
+
+func specOtherVersion(t *testing.T, s *spectest.Spec) {
 	_, err := wire.Open(runOf(t, s), changed(s.Hex(t, "message header"), 0, wire.Version+1))
 	refused(t, "message", err, wire.ErrVersion)
 	_, err = wire.DecodeRequest(changed(s.Hex(t, "request roster"), 0, wire.Version+1))

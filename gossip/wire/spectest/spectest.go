@@ -158,7 +158,7 @@ func (s *Spec) Layout(t testing.TB, table string, b []byte) map[string][]byte {
 }
 
 var (
-	clauseLine = regexp.MustCompile(`^\*\*([A-Z]-[0-9]+)\*\* (.+)$`)
+	clauseLine = regexp.MustCompile(`^\*\*([A-Z]-[0-9]+(?:\.[0-9]+)?)\*\* (.+)$`)
 	tableLine  = regexp.MustCompile("^Table `([^`]+)`")
 	fenceLine  = regexp.MustCompile("^```(?:hex|text) (\\S.*)$")
 )
