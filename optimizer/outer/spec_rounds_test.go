@@ -15,7 +15,8 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specInTurn, "R-1.2": specLate, "R-2": specMinRound, "R-3": specNextCloses, "R-3.2": specClosesNothing,
 		"R-4": specFinal, "R-4.2": specFinalRefused, "R-5": specOpen, "R-6": specParked, "R-6.2": specParkedByRepair, "R-6.3": specParkedMost,
-		"R-7": specOnce, "R-7.2": specSecond, "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
+		"R-6.4": specParkedByGossip,
+		"R-7":   specOnce, "R-7.2": specSecond, "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
 		"R-10": specLink, "R-11": specLastRound, "R-11.2": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": specCounts, "R-13.2": specCountsUnheld, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
@@ -294,16 +295,31 @@ func specParkedByRepair(t *testing.T, _ *spectest.Spec) {
 
 func specParkedMost(t *testing.T, _ *spectest.Spec) {
 	r := newRounds(t, nil)
-	for repair, most := range []int{128, 256} {
-		for author := byte(1); author != 0; author++ {
-			for _, round := range []uint32{3, 4} {
-				r.give(r.delta(author, round), repair == 1)
+	taken := 0
+	for author := byte(1); author != 0; author++ {
+		for _, round := range []uint32{5, 6} {
+			if r.give(r.delta(author, round), true) == nil {
+				taken++
 			}
 		}
-		if taken := len(r.m.Set(0, 3)) + len(r.m.Set(0, 4)); taken != most {
-			t.Errorf("%d deltas are parked, want %d", taken, most)
+	}
+	if taken != 256 {
+		t.Errorf("%d deltas are parked", taken)
+	}
+}
+
+func specParkedByGossip(t *testing.T, _ *spectest.Spec) {
+	r := newRounds(t, nil)
+	taken := 0
+	for author := byte(1); author != 0; author++ {
+		if author != self[0] && r.give(r.delta(author, 4), false) == nil {
+			taken++
 		}
 	}
+	if taken != 128 {
+		t.Errorf("%d deltas are parked by gossip", taken)
+	}
+	r.refusedWith(nil, r.delta(255, 3), true)
 }
 
 func specOnce(t *testing.T, _ *spectest.Spec) {
