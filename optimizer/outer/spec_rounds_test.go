@@ -507,6 +507,24 @@ func specCounts(t *testing.T, _ *spectest.Spec) {
 	if n != 1024 {
 		t.Errorf("%d deltas in one round", n)
 	}
+	specBarredCount(t, author)
+}
+
+// Keys that sign twice leave no room for others.
+func specBarredCount(t *testing.T, author func(int) outer.Delta) {
+	r, n := newRounds(t, nil), 0
+	for ; r.m.Offer(r.now, author(n), false) == nil && n < 2000; n++ {
+		r.m.Bar(r.now, 0, 1, author(n).Author)
+	}
+	if n != 512 {
+		t.Errorf("%d headers of keys that signed twice by gossip", n)
+	}
+	for ; r.m.Offer(r.now, author(n), true) == nil && n < 2000; n++ {
+		r.m.Bar(r.now, 0, 1, author(n).Author)
+	}
+	if n != 1024 {
+		t.Errorf("%d deltas of keys that signed twice", n)
+	}
 }
 
 func specBell(t *testing.T, _ *spectest.Spec) {
