@@ -140,6 +140,20 @@ func TestHollowBells(t *testing.T) {
 	}
 }
 
+// holds wants all that the machine holds to be within its bounds, and one count.
+func (n *node) holds(what string, want int) {
+	n.w.t.Helper()
+	found := false
+	n.machine.Sizes(func(name string, count, most int) {
+		if found = found || name == what; count > most || name == what && count != want {
+			n.w.t.Errorf("%d %s, at most %d are allowed; want %d %s", count, name, most, want, what)
+		}
+	})
+	if !found {
+		n.w.t.Errorf("nobody counts %s", what)
+	}
+}
+
 // Fresh keys flood the open round, the rounds ahead and the evidence. What is
 // kept of it is bounded, and the run goes on to its budget.
 func TestFloodOfFreshKeys(t *testing.T) {
@@ -161,6 +175,8 @@ func TestFloodOfFreshKeys(t *testing.T) {
 			}
 		}
 	}
+	n.holds("headers met", 4096)
+	n.holds("deltas of one round", int(kept[0]))
 	parked := 0
 	for ahead, count := range kept {
 		if ahead >= 2 {
@@ -190,6 +206,7 @@ func TestFloodOfEvidence(t *testing.T) {
 			t.Fatal("a proof about a round far ahead is kept")
 		}
 	}
+	w.nodes[0].holds("headers of evidence for one round", 64)
 	barred := 0
 	for i := range 150 {
 		if w.nodes[0].machine.Rounds().Barred(outer.Author(w.stranger(1000 + i).id)) {

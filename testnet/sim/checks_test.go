@@ -90,6 +90,12 @@ func TestChecksCatch(t *testing.T) {
 			n.calls = append(n.calls, make([]open, 1000)...)
 			w.RunFor(1000)
 		}},
+		{"bounds", func(w *World, n *Node) { // of a core, by its own count
+			n.machine.Sizes(func(what string, _, most int) { n.checkSize(what, most, most) })
+			if w.Err() == nil {
+				n.machine.Sizes(func(what string, _, most int) { n.checkSize(what, most+1, most) })
+			}
+		}},
 		{"no wait", func(w *World, n *Node) {
 			n.may = false
 			w.RunFor(2 * idleMs)
