@@ -292,8 +292,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.CatchUp:
 		m.rounds.CloseTo(now, e.Fragment, e.Round)
 	case gossip.EvidenceFound:
-		m.bar(now, e.Evidence)
-		m.emit(StoreEvidence{Evidence: e.Evidence})
+		if m.bar(now, e.Evidence, false) {
+			m.emit(StoreEvidence{Evidence: e.Evidence})
+		}
 	case gossip.Snapshot:
 		m.snapshot(now, e)
 	case gossip.OwnHeader:

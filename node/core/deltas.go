@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -230,25 +231,29 @@ func (m *Machine) Healed(now Time, fragment int, loss outer.Loss) {
 
 // Evidence takes proof that this node kept from before a restart.
 func (m *Machine) Evidence(now Time, e wire.Evidence) {
-	m.bar(now, e)
+	m.bar(now, e, true)
 	m.pump(now)
 }
 
 // bar leaves both deltas of an equivocator out. Where no more evidence is kept,
-// a key that nothing is known of is let be: there is nothing to leave out.
-func (m *Machine) bar(now Time, e wire.Evidence) {
+// a key that nothing is known of is let be: there is nothing to leave out. What was
+// stored was of use. It reports whether this evidence is, and was not known: then it
+// is to be stored.
+func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
 	if p >= m.rounds.Fragments() {
-		return
+		return false
 	}
 	key := roundKey{p, r}
 	a, b := e.A.Header.ID(m.cfg.Run), e.B.Header.ID(m.cfg.Run)
 	kept := m.evidence[key]
 	switch {
+	case slices.ContainsFunc(kept, func(h wire.SignedHeader) bool { return h.Header.Author == e.A.Header.Author }):
+		return false // handed up once more, after a restart or a flood
 	case len(kept) < maxEvidence && (kept != nil || len(m.evidence) < maxEvidenceRounds):
 		m.evidence[key] = append(kept, e.A, e.B)
-	case !m.knows(a) && !m.knows(b):
-		return
+	case !stored && !m.knows(a) && !m.knows(b):
+		return false
 	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
 	for _, id := range []wire.Digest{a, b} {
@@ -257,6 +262,7 @@ func (m *Machine) bar(now Time, e wire.Evidence) {
 			m.gossip.Unwanted(gossip.Time(now), id)
 		}
 	}
+	return true
 }
 
 func (m *Machine) knows(id wire.Digest) bool {

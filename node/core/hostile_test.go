@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -139,6 +140,20 @@ func TestHollowBells(t *testing.T) {
 	}
 }
 
+// holds wants all that the machine holds to be within its bounds, and one count.
+func (n *node) holds(what string, want int) {
+	n.w.t.Helper()
+	found := false
+	n.machine.Sizes(func(name string, count, most int) {
+		if found = found || name == what; count > most || name == what && count != want {
+			n.w.t.Errorf("%d %s, at most %d are allowed; want %d %s", count, name, most, want, what)
+		}
+	})
+	if !found {
+		n.w.t.Errorf("nobody counts %s", what)
+	}
+}
+
 // Fresh keys flood the open round, the rounds ahead and the evidence. What is
 // kept of it is bounded, and the run goes on to its budget.
 func TestFloodOfFreshKeys(t *testing.T) {
@@ -160,6 +175,8 @@ func TestFloodOfFreshKeys(t *testing.T) {
 			}
 		}
 	}
+	n.holds("headers met", 4096)
+	n.holds("deltas of one round", int(kept[0]))
 	parked := 0
 	for ahead, count := range kept {
 		if ahead >= 2 {
@@ -189,6 +206,7 @@ func TestFloodOfEvidence(t *testing.T) {
 			t.Fatal("a proof about a round far ahead is kept")
 		}
 	}
+	w.nodes[0].holds("headers of evidence for one round", 64)
 	barred := 0
 	for i := range 150 {
 		if w.nodes[0].machine.Rounds().Barred(outer.Author(w.stranger(1000 + i).id)) {
@@ -199,6 +217,47 @@ func TestFloodOfEvidence(t *testing.T) {
 		t.Errorf("%d keys are barred for one round, want at most 32", barred)
 	}
 	w.finish(patience)
+}
+
+// Where no more evidence is kept, that against a delta that the node holds is used all
+// the same, and stored, once: after a restart its author is out of the round as well.
+func TestEvidenceThatIsUsedIsStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 38, worldConfig{params: budgetOf(600)})
+	w.found(1)
+	w.runFor(2000)
+	n := w.nodes[0]
+	round := n.machine.Rounds().Closed(0) + 1
+	var stored []wire.Evidence
+	says := func(e wire.Evidence) {
+		n.machine.Received(w.now, n.id, wire.Message{Evidence: &e})
+		for _, e := range n.machine.Effects() {
+			if s, ok := e.(core.StoreEvidence); ok {
+				stored = append(stored, s.Evidence)
+			}
+		}
+	}
+	for i := range 40 {
+		says(w.stranger(1000+i).proof(0, round))
+	}
+	liar := w.stranger(90)
+	proof := liar.proof(0, round)
+	n.machine.Received(w.now, n.id, wire.Message{Header: &proof.A})
+	for range 2 {
+		says(proof)
+	}
+	if len(stored) != 33 || stored[32] != proof {
+		t.Fatalf("%d proofs are stored, want the 32 that are kept and the one that is used", len(stored))
+	}
+	n.crash()
+	n.boot(n.load(4))
+	for _, e := range stored {
+		n.machine.Evidence(w.now, e)
+	}
+	d := core.DeltaOf(proof.A.Header.ID(w.run), proof.A.Header)
+	if err := n.machine.Rounds().Offer(w.now, d, true); !errors.Is(err, outer.ErrBarred) {
+		t.Errorf("after a restart a delta of its author is taken: %v", err)
+	}
 }
 
 // The first of two deltas for one round has no payload, the second one has: none

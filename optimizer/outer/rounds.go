@@ -84,6 +84,7 @@ type round struct {
 	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
 	authors []uint64 // the first bytes of their authors, ascending as they are
 	have    int      // entries whose payload is held
+	out     int      // left out, as there is evidence against their authors
 	rang    Time     // when a header rang first, 0 = not yet
 	parked  bool     // that was ahead of the open round
 	memo    uint64   // another number after each change of the entries, see Version
@@ -283,7 +284,7 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 		return ErrTwice
 	}
 	vouched := m.vouched(f, d)
-	if d.Author != m.self && (len(r.entries) >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
+	if d.Author != m.self && (r.size() >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
 		return ErrFull
 	}
 	r.insert(entry{delta: d, vouched: vouched, repaired: repair})
@@ -360,7 +361,7 @@ func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 		f.barred[author] = append(f.barred[author], rnd)
 	}
 	if r, ok := f.rounds[rnd]; ok && !m.final(f, rnd) {
-		r.leaveOut(func(e entry) bool { return e.delta.Author == author })
+		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author })
 		f.touched(rnd)
 	}
 	m.advance(now, f)
@@ -447,7 +448,7 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 		if r <= f.closed+2 {
 			continue
 		}
-		parked += len(known.entries)
+		parked += known.size()
 		if r != d.Round && known.waits(d.Author) && !repair || parked >= most {
 			return ErrParked
 		}
@@ -460,8 +461,12 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 func (m *Rounds) Barred(a Author) bool { return m.barred[a] }
 
 // maxEntries bounds what one round may hold in memory: C answer a round, and
-// ringers beyond them are few; a thousand is far above both.
+// ringers beyond them are few; a thousand is far above both. What evidence left out
+// counts, or keys that sign twice would make room for others without end.
 const maxEntries = 1024
+
+// size is what counts towards maxEntries.
+func (r *round) size() int { return len(r.entries) + r.out }
 
 // maxHollow bounds how many of them may be headers of authors that nothing came
 // of yet, so that a flood of fresh keys leaves room for the others. All learners
@@ -524,12 +529,13 @@ func (r *round) waits(a Author) bool {
 	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held })
 }
 
-// hollow counts the entries whose payload is not held and may never come, where
-// there are so many entries that it matters.
+// hollow counts the entries whose payload is not held and may never come, and what
+// evidence left out, where there is so much of both that it matters.
 func (r *round) hollow() (n int) {
-	if len(r.entries) < maxHollow {
+	if r.size() < maxHollow {
 		return 0
 	}
+	n = r.out
 	for _, e := range r.entries {
 		if !e.held && !e.vouched {
 			n++
@@ -567,8 +573,9 @@ func (r *round) hold(e *entry, held bool) {
 	r.memo++
 }
 
-// leaveOut forgets the entries that pick selects.
-func (r *round) leaveOut(pick func(entry) bool) {
+// leaveOut forgets the entries that pick selects and returns how many these are.
+func (r *round) leaveOut(pick func(entry) bool) (count int) {
+	count = len(r.entries)
 	r.entries = slices.DeleteFunc(r.entries, func(e entry) bool {
 		out := pick(e)
 		if out && e.held {
@@ -582,6 +589,7 @@ func (r *round) leaveOut(pick func(entry) bool) {
 		r.authors = append(r.authors, orderOf(e.delta.Author))
 	}
 	r.memo++
+	return count - len(r.entries)
 }
 
 // set is what a fold of the round sees: the deltas whose payload is held.

@@ -18,7 +18,7 @@ func TestSpecRounds(t *testing.T) {
 		"R-6.4": specParkedByGossip,
 		"R-7":   specOnce, "R-7.2": specSecond, "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
 		"R-10": specLink, "R-11": specLastRound, "R-11.2": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
-		"R-13": specCounts, "R-13.2": specCountsUnheld, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13": specCounts, "R-13.2": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 		"R-17": specFull, "R-18": specGivesUp,
 	})
@@ -468,15 +468,18 @@ func specOwn(t *testing.T, _ *spectest.Spec) {
 // offerMany offers headers of round 1 of so many authors more, until one is not taken.
 func (r *rounds) offerMany(from int, repair bool) int {
 	n := from
-	for {
-		d := r.delta(1, 1)
-		binary.BigEndian.PutUint16(d.Author[1:], uint16(n))
-		d.ID = outer.ID(d.Author)
-		if r.m.Offer(r.now, d, repair) != nil || n == 1<<15 {
-			return n
-		}
+	for r.m.Offer(r.now, r.manyth(n), repair) == nil && n < 1<<15 {
 		n++
 	}
+	return n
+}
+
+// manyth is the header of round 1 of one of many authors.
+func (r *rounds) manyth(n int) outer.Delta {
+	d := r.delta(1, 1)
+	binary.BigEndian.PutUint16(d.Author[1:], uint16(n))
+	d.ID = outer.ID(d.Author)
+	return d
 }
 
 func specCounts(t *testing.T, _ *spectest.Spec) {
@@ -494,6 +497,23 @@ func specCountsUnheld(t *testing.T, _ *spectest.Spec) {
 	}
 	if n = r.offerMany(n, true); n != 1024 {
 		t.Errorf("%d deltas in one round", n)
+	}
+}
+
+// Keys that sign twice leave no room for others.
+func specBarredCount(t *testing.T, _ *spectest.Spec) {
+	r, n := newRounds(t, nil), 0
+	for ; r.m.Offer(r.now, r.manyth(n), false) == nil && n < 2000; n++ {
+		r.m.Bar(r.now, 0, 1, r.manyth(n).Author)
+	}
+	if n != 512 {
+		t.Errorf("%d headers of keys that signed twice by gossip", n)
+	}
+	for ; r.m.Offer(r.now, r.manyth(n), true) == nil && n < 2000; n++ {
+		r.m.Bar(r.now, 0, 1, r.manyth(n).Author)
+	}
+	if n != 1024 {
+		t.Errorf("%d deltas of keys that signed twice", n)
 	}
 }
 

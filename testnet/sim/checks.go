@@ -157,8 +157,13 @@ const (
 	maxWaiting = 2048 // parked 1024, and answers on their way
 )
 
-// checkEvery is how many ticks pass between two looks at a node's queues.
-const checkEvery = 8
+// checkEvery is how many ticks pass between two looks at a node's queues, and sizesEvery
+// how many between two at those that its cores count, which takes longer and which
+// do not empty within a tick.
+const (
+	checkEvery = 8
+	sizesEvery = 4 * checkEvery
+)
 
 // checkTick: queues are within their constants, and a learner that is in steps,
 // unless the tokens for the whole budget exist.
@@ -173,6 +178,9 @@ func (w *World) checkTick(n *Node) {
 	if len(n.waiting) > maxWaiting {
 		n.broken("bounds", "%d requests of others wait", len(n.waiting))
 	}
+	if n.ticks%sizesEvery == 0 {
+		n.machine.Sizes(n.checkSize)
+	}
 	bases := 2*bits.Len32(w.s.Params.WindowUnion) + 8 // two for each doubling of the window, and those of a fold under way
 	for p := range w.plan {
 		if got := len(n.disk.bases[p]); got > bases {
@@ -180,6 +188,12 @@ func (w *World) checkTick(n *Node) {
 		}
 	}
 	w.checkIdle(n)
+}
+
+func (n *Node) checkSize(what string, count, most int) {
+	if count > most {
+		n.broken("bounds", "%d %s, at most %d are allowed", count, what, most)
+	}
 }
 
 // idleMs is how long a learner may stand still on the word of others that then

@@ -63,9 +63,38 @@ func TestChecksCatch(t *testing.T) {
 			n.book.trained += TokensPerStep
 			w.RunFor(3000)
 		}},
+		{"account", func(w *World, n *Node) { // tokens that vanish where tips were taken whole
+			n.book.rebased = true
+			n.checkBook(0, w.folds(n)[0])
+			if w.Err() == nil {
+				n.book.trained += TokensPerStep
+				n.checkBook(0, w.folds(n)[0])
+			}
+		}},
+		{"account", func(w *World, n *Node) { // a delta that vanishes there
+			n.book.rebased = true
+			n.book.trained += TokensPerStep
+			n.book.publishes(wire.Digest{1}, wire.Header{Tokens: TokensPerStep})
+			n.checkWork(0)
+			if w.Err() == nil {
+				n.checkBook(0, w.folds(n)[0])
+			}
+		}},
+		{"account", func(w *World, n *Node) { // a delta that came back and is folded
+			id, h := w.someDelta()
+			author := w.byID[h.Author]
+			author.book.own[id].fate = returned
+			author.checkFates(0, map[wire.Digest]bool{id: true})
+		}},
 		{"bounds", func(w *World, n *Node) {
 			n.calls = append(n.calls, make([]open, 1000)...)
 			w.RunFor(1000)
+		}},
+		{"bounds", func(w *World, n *Node) { // of a core, by its own count
+			n.machine.Sizes(func(what string, _, most int) { n.checkSize(what, most, most) })
+			if w.Err() == nil {
+				n.machine.Sizes(func(what string, _, most int) { n.checkSize(what, most+1, most) })
+			}
 		}},
 		{"no wait", func(w *World, n *Node) {
 			n.may = false
@@ -106,6 +135,29 @@ func TestChecksCatch(t *testing.T) {
 		if !errors.As(w.Err(), &b) || b.Check != c.check {
 			t.Errorf("want %q, got %v", c.check, w.Err())
 		}
+	}
+}
+
+// A disk that is lost is no reason to lose count: of what the node trained before and
+// since, all is published, pending or lost, and what vanishes is found.
+func TestAccountOfLostDisk(t *testing.T) {
+	t.Parallel()
+	w, err := New(calmScenario(3, 1200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.RunFor(5000)
+	n := w.nodes[1]
+	n.disturb(Fault{Kind: Wipe})
+	w.RunFor(1000)
+	n.disturb(Fault{Kind: Restart})
+	w.Finish()
+	if w.Err() != nil || !n.book.rebased || w.complete() == nil {
+		t.Fatal(w.Err(), n.book.rebased)
+	}
+	n.book.lost[1] -= TokensPerStep
+	if w.checkLedger(); w.Err() == nil {
+		t.Error("tokens that vanish with the disk are not missed")
 	}
 }
 

@@ -144,14 +144,31 @@ func (d *disk) drop(id wire.Digest) {
 	delete(d.deltas, id)
 }
 
-// ownPayload reads an own delta back for the learner: the newest of that seq.
-func (d *disk) ownPayload(seq uint64) ([]byte, error) {
+// ownID is the newest own delta of a seq.
+func (d *disk) ownID(seq uint64) (id wire.Digest, known bool) {
 	for _, list := range [][]ownRecord{d.own, d.left} {
 		for _, o := range slices.Backward(list) {
-			if f := d.deltas[o.id]; f != nil && o.seq == seq {
-				return f.bytes, nil
+			if o.seq == seq {
+				return o.id, true
 			}
 		}
+	}
+	return id, false
+}
+
+func (d *disk) ownIDs(seqs []uint64) (ids []wire.Digest) {
+	for _, seq := range seqs {
+		if id, known := d.ownID(seq); known {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// ownPayload reads an own delta back for the learner.
+func (d *disk) ownPayload(seq uint64) ([]byte, error) {
+	if id, known := d.ownID(seq); known && d.deltas[id] != nil {
+		return d.deltas[id].bytes, nil
 	}
 	return nil, fmt.Errorf("own delta %d is not on disk", seq)
 }

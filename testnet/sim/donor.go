@@ -110,12 +110,16 @@ func (n *Node) install(e core.InstallTips) {
 	if err != nil {
 		n.broken("core", "leave the chain: %v", err)
 	}
+	if !n.disk.full {
+		n.settleUnseen(history)
+	}
 	if !n.disk.install(tips, history, left.Forget) {
 		n.machine.TipsNotStored(n.clock())
 		return
 	}
 	for p, tokens := range left.Final {
 		n.book.gone[p] += tokens
+		n.book.settles(forgotten, left.Own[p])
 	}
 	n.Installs++
 	n.epoch++

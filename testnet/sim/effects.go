@@ -133,20 +133,12 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.contributes(a.Fold)
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
-	n.book.back[a.Fragment] += n.tokensOf(a.Returned)
+	n.book.settles(givenUp, n.disk.ownIDs(slices.Concat(a.Discarded, a.Dropped, loss.Gone)))
+	n.book.settles(standing, n.disk.ownIDs(a.Regained))
+	n.book.returns(n.disk.ownIDs(a.Returned))
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a)
-}
-
-// tokensOf are those of own deltas.
-func (n *Node) tokensOf(seqs []uint64) (tokens uint64) {
-	for _, o := range n.disk.own {
-		if slices.Contains(seqs, o.seq) {
-			tokens += n.w.checks.ledger[o.id].Tokens
-		}
-	}
-	return tokens
 }
 
 // fold carries out a WantFold from the kept bases, beside training.
@@ -233,6 +225,7 @@ func (n *Node) storeOwn(e core.StoreOwn) {
 	}
 	delete(n.drafts, e.Seq)
 	n.w.checkSigned(n, e.ID, e.Header)
+	n.book.publishes(e.ID, e.Header.Header)
 	n.w.counts.Deltas++
 	n.later(1, func() { n.machine.StoredOwn(n.clock(), e) })
 }

@@ -56,7 +56,8 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
-		n.disk, n.keyOnly, n.wiped, n.book.rebased = newDisk(len(n.w.plan)), true, true, true
+		n.disk, n.keyOnly, n.wiped = newDisk(len(n.w.plan)), true, true
+		n.book.losesDisk()
 	case Restart:
 		return n.restart()
 	case Pause:

@@ -99,17 +99,6 @@ type tally struct {
 	BytesIn   int64 `json:"bytes_in"`
 }
 
-// book is what the world knows of a node's tokens, by means of its own.
-type book struct {
-	trained uint64   // by each fragment
-	lost    []uint64 // by fragment: unpublished at a crash
-	gone    []uint64 // discarded or overwritten in earlier lives
-	back    []uint64 // by fragment: returned, to be published once more
-	rebased bool     // it took tips whole while it had work of its own
-	base    []uint64 // what this life began with, in the learner's account
-	before  uint64   // trained when this life began
-}
-
 // draftWork is a draft on its way to the disk.
 type draftWork struct {
 	fragment int
@@ -122,7 +111,7 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	key := ed25519.NewKeyFromSeed(seed[:])
 	n := &Node{
 		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
-		disk: newDisk(len(w.plan)), book: book{lost: make([]uint64, len(w.plan)), gone: make([]uint64, len(w.plan)), back: make([]uint64, len(w.plan))},
+		disk: newDisk(len(w.plan)), book: newBook(len(w.plan)),
 	}
 	n.liar = newLiar(n)
 	return n

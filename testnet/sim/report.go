@@ -50,6 +50,21 @@ func (w *World) Reports() (reports []Report, wholeChain bool) {
 	return reports, from != nil
 }
 
+// foldedTokens are the tokens of each author and fragment in the final chain.
+func (w *World) foldedTokens(from *Node) map[*Node][]uint64 {
+	out := map[*Node][]uint64{}
+	for _, n := range append([]*Node{nil}, w.nodes...) { // nil: keys without a node
+		out[n] = make([]uint64, len(w.plan))
+	}
+	for p, folds := range w.folds(from) {
+		for id := range folds {
+			h := w.checks.ledger[id]
+			out[w.byID[h.Author]][p] += h.Tokens
+		}
+	}
+	return out
+}
+
 func (n *Node) report(folded []uint64) Report {
 	r := Report{
 		Index: n.index, Liar: n.liar != nil, Observer: n.spec.Observer, Up: n.up, Gone: n.gone, Phase: n.machine.Phase(),

@@ -151,17 +151,14 @@ func (n *Node) wholeChain() bool {
 	return true
 }
 
-// foldedTokens are the tokens of each author and fragment in the final chain.
-func (w *World) foldedTokens(from *Node) map[*Node][]uint64 {
-	out := map[*Node][]uint64{}
-	for _, n := range append([]*Node{nil}, w.nodes...) { // nil: keys without a node
-		out[n] = make([]uint64, len(w.plan))
-	}
-	for p := range w.plan {
+// folds are the deltas in the final chain, by fragment.
+func (w *World) folds(from *Node) []map[wire.Digest]bool {
+	out := make([]map[wire.Digest]bool, len(w.plan))
+	for p := range out {
+		out[p] = map[wire.Digest]bool{}
 		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
 			for _, id := range from.disk.rounds[p][r].Folded {
-				h := w.checks.ledger[wire.Digest(id)]
-				out[w.byID[h.Author]][p] += h.Tokens
+				out[p][wire.Digest(id)] = true
 			}
 		}
 	}
@@ -176,15 +173,16 @@ func (w *World) checkLedger() {
 		w.counts.LedgersUnchecked++
 		return
 	}
-	folded := w.foldedTokens(from)
-	for p := range w.plan {
-		sum := folded[nil][p]
-		for _, n := range w.nodes {
-			sum += folded[n][p]
-			n.checkBook(p, folded[n][p])
+	for p, folds := range w.folds(from) {
+		var sum uint64
+		for id := range folds {
+			sum += w.checks.ledger[id].Tokens
 		}
 		if want := from.machine.Rounds().Tip(p).Tokens; sum != want {
 			w.broken("account", "fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
+		}
+		for _, n := range w.nodes {
+			n.checkBook(p, folds)
 		}
 		from.replay(p)
 	}
@@ -219,63 +217,6 @@ func (n *Node) damagedLedger() bool {
 		}
 	}
 	return false
-}
-
-// checkBook holds what a node trained against where it went. A node that is gone or
-// down knows no more of its last deltas, and one that left a chain may have had tokens
-// there that it had ceased to keep: their columns may add up to less, never to
-// more.
-func (n *Node) checkBook(p int, folded uint64) {
-	b := n.book
-	spent := folded + b.lost[p] + b.gone[p]
-	if n.up {
-		a := n.learner.Account(p)
-		spent += a.Pending.Tokens + a.InFlight.Tokens + a.Discarded.Tokens + a.Overwritten.Tokens
-		n.checkMachine(p)
-	}
-	discarded := b.gone[p]
-	if n.up {
-		discarded += n.learner.Account(p).Discarded.Tokens
-	}
-	if b.rebased && spent > b.trained && spent <= b.trained+discarded+b.back[p] {
-		// It could not know the fate of deltas older than the history that came
-		// with the tips, and gave them up; they were folded all the same. Or what was
-		// final and unfolded on a chain that it left was folded on the one it took.
-		n.w.counts.GivenUpAndFolded += spent - b.trained
-	} else if spent > b.trained || spent < b.trained && n.up && !b.rebased {
-		n.broken("account", "fragment %d: trained %d tokens, accounted for %d: %d folded, %d lost, %d discarded before, account %+v",
-			p, b.trained, spent, folded, b.lost[p], b.gone[p], n.learner.Account(p))
-	}
-}
-
-// checkMachine: the machine counts as the learner does.
-func (n *Node) checkMachine(p int) {
-	a, r := n.learner.Account(p), n.machine.Rounds()
-	if _, pending := r.Pending(p); pending != a.Pending.Tokens || r.InFlight(p) != a.InFlight.Tokens {
-		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.InFlight(p), a)
-	}
-}
-
-// settleBook closes the account of a life that a crash ends: what was not
-// published is lost, and so are drafts that were not on disk.
-func (n *Node) settleBook() {
-	for p := range n.w.plan {
-		a := n.learner.Account(p)
-		n.book.lost[p] += a.Pending.Tokens
-		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
-	}
-	for _, d := range n.drafts {
-		n.book.lost[d.fragment] += d.tokens
-	}
-}
-
-// openBook begins the account of a life, with what the disk brought back.
-func (n *Node) openBook() {
-	n.book.before = n.book.trained
-	n.book.base = make([]uint64, len(n.w.plan))
-	for p := range n.book.base {
-		n.book.base[p] = n.learner.Account(p).Total().Tokens
-	}
 }
 
 // String shows a world in a failure.

@@ -15,6 +15,7 @@ type Counts struct {
 	FilesDamaged     int          `json:"files_damaged"`
 	LedgersUnchecked int          `json:"ledgers_unchecked"`   // no node had the whole chain
 	GivenUpAndFolded uint64       `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others
+	FoldedUnseen     uint64       `json:"folded_unseen"`       // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
 	Faults           map[Kind]int `json:"faults"`
 }
 

@@ -17,4 +17,5 @@
 //  13. signed twice: the durable mark is not honoured after a restart, a round is signed again
 //  14. end ignored: deltas past the last round of the budget are still made and folded
 //  15. return forgotten: a delta that becomes final unfolded is dropped, its tokens are counted nowhere
+//  16. unbounded round: what a round holds of deltas that others signed has no limit
 package mutants

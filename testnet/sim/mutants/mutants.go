@@ -37,11 +37,11 @@ func compareAuthors`},
 `, ""},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, now-r.rang)
+			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
-`, `			m.late.observeWay(e.delta.Author, now-r.rang)
+`, `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
 		}
 	}
 `},
@@ -130,6 +130,12 @@ func compareAuthors`},
 }`, `	f.drop(returned, nil)
 	return nil
 }`},
+		}},
+		{"unbounded round", "flood", []Edit{
+			{"optimizer/outer/rounds.go", `	if d.Author != m.self && (r.size() >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
+		return ErrFull
+	}
+`, ""},
 		}},
 	}
 }

@@ -61,6 +61,7 @@ func worlds() []trialWorld {
 		{"share", shared()},
 		{"alone", world(4, 200, "crash 1 @4s, crash 2 @4s, crash 3 @4s, restart 1 @60s")},
 		{"equivocator", besieged(sim.Equivocate)},
+		{"flood", flooded()},
 		{"wrong-payloads", besieged(sim.WrongPayloads)},
 		{"backlog", world(6, 90, "partition 0+1+2 @3s, heal @50s")},
 		{"partition", world(4, 60, "partition 0+1 @3s, heal @14s")},
@@ -99,6 +100,16 @@ func narrow(faults string) sim.Scenario {
 	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
 	s.Params.Codec = codec.F32
 	s.Params.Fragments = 3
+	return s
+}
+
+// flooded has a liar that shows headers without payloads, of more fresh keys than a
+// round has room for. It is of a few rounds: how much of the budget is trained beside such a
+// flood is not looked at.
+func flooded() sim.Scenario {
+	s := besieged(sim.HollowBells)
+	s.Rounds = 8
+	s.Founders[len(s.Founders)-1].Attack.Times = 1500
 	return s
 }
 

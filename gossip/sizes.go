@@ -1,0 +1,24 @@
+package gossip
+
+// Sizes calls each with how much is held of what others may cause, and the constant that
+// bounds it. The bytes of answers count where there are several: one alone may be larger.
+func (c *Core) Sizes(each func(what string, count, most int)) {
+	each("peers", len(c.peers.list), maxPeers)
+	each("headers met", len(c.headers.seen.ring), maxSeen)
+	each("evidence", len(c.evidence.ring), maxEvidence)
+	each("payloads wanted", len(c.pull.wants), maxWants)
+	ofOne := 0
+	for _, n := range c.pull.counts {
+		ofOne = max(ofOne, n)
+	}
+	each("payloads wanted of one author", ofOne, maxWantsPerAuthor)
+	each("pulls", c.pull.flying, maxPulls)
+	each("pulls of strangers' deltas", c.pull.probes, maxProbes)
+	each("parked requests", len(c.serve.parked), maxParked)
+	if len(c.serve.replies) > 1 {
+		each("bytes of answers", c.serve.bytesAway, maxServing)
+	}
+	each("askers of chunks", len(c.serve.donate.askers), maxChunkAskers)
+	each("repairs", len(c.repair.sessions), maxRepairs)
+	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), maxPeers)
+}

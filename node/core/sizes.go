@@ -1,0 +1,14 @@
+package core
+
+// Sizes calls each with how much is held of what others may cause, here and in both
+// cores, and the constant that bounds it.
+func (m *Machine) Sizes(each func(what string, count, most int)) {
+	m.gossip.Sizes(each)
+	m.rounds.Sizes(each)
+	largest := 0
+	for _, kept := range m.evidence {
+		largest = max(largest, len(kept))
+	}
+	each("rounds with evidence", len(m.evidence), maxEvidenceRounds)
+	each("headers of evidence for one round", largest, maxEvidence)
+}

@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// book is what the world knows of a node's tokens, by means of its own. Each token
+// trained, and each that came back with a delta that was final and unfolded, is of an
+// own delta, or it is not published: pending, overwritten, or lost. And each own delta
+// is folded, or the book says why not.
+type book struct {
+	trained     uint64                    // by each fragment
+	lost        []uint64                  // by fragment: unpublished at a crash
+	gone        []uint64                  // discarded or overwritten in earlier lives
+	overwritten []uint64                  // that part of gone
+	back        []uint64                  // by fragment: returned, to be published once more
+	own         map[wire.Digest]*ownDelta // all that were durable once
+	closed      bool                      // the account of the last life is in the columns above
+	rebased     bool                      // it took tips whole, or lost its disk, while it had work of its own
+	base        []uint64                  // what this life began with, in the learner's account
+	before      uint64                    // trained when this life began
+}
+
+// ownDelta is an own delta and what became of it on this node.
+type ownDelta struct {
+	fragment int
+	tokens   uint64
+	fate     fate
+}
+
+// fate is why an own delta need not be in the final chain.
+type fate uint8
+
+const (
+	standing  fate = iota // it is in flight, or folded
+	returned              // its tokens are pending again
+	givenUp               // it was folded on a chain that was left, or nobody can say
+	forgotten             // likewise, by the disk alone: in this life it may be in flight
+	unseen                // it was folded, and is older than the history of the chain that was taken
+	diskLost              // the disk was lost, and who wrote it knows of nothing
+)
+
+// settled says that the tokens are in another column than those of folded deltas.
+func (f fate) settled() bool { return f == returned || f == givenUp || f == forgotten }
+
+func newBook(fragments int) book {
+	column := func() []uint64 { return make([]uint64, fragments) }
+	return book{lost: column(), gone: column(), overwritten: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+}
+
+// publishes notes an own delta that is durable.
+func (b *book) publishes(id wire.Digest, h wire.Header) {
+	b.own[id] = &ownDelta{fragment: int(h.Fragment), tokens: h.Tokens}
+}
+
+// settles notes what became of own deltas.
+func (b *book) settles(what fate, ids []wire.Digest) {
+	for _, id := range ids {
+		if o := b.own[id]; o != nil {
+			o.fate = what
+		}
+	}
+}
+
+// returns notes own deltas whose tokens are pending again. Those that were given up
+// before are not.
+func (b *book) returns(ids []wire.Digest) {
+	for _, id := range ids {
+		if o := b.own[id]; o.fate != givenUp {
+			b.back[o.fragment] += o.tokens
+			o.fate = returned
+		}
+	}
+}
+
+// settleUnseen notes own deltas that are older than the history which came with the tips of
+// another chain. Whether that folds them nobody here can say.
+func (n *Node) settleUnseen(history [][]outer.Link) {
+	for id, o := range n.book.own {
+		first := history[o.fragment][0]
+		another := n.disk.rounds[o.fragment][first.Round].Chain != first.Chain
+		if o.fate == standing && another && n.w.checks.ledger[id].Round < first.Round {
+			o.fate = unseen
+		}
+	}
+}
+
+// losesDisk notes that the records of all own deltas are gone.
+func (b *book) losesDisk() {
+	b.rebased = true
+	for _, o := range b.own {
+		if o.fate == standing {
+			o.fate = diskLost
+		}
+	}
+}
+
+// settleBook closes the account of a life that a crash ends: what was not
+// published is lost, and so are drafts that were not on disk.
+func (n *Node) settleBook() {
+	for p := range n.w.plan {
+		a := n.learner.Account(p)
+		n.book.lost[p] += a.Pending.Tokens
+		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
+		n.book.overwritten[p] += a.Overwritten.Tokens
+	}
+	for _, d := range n.drafts {
+		n.book.lost[d.fragment] += d.tokens
+	}
+	n.book.closed = true
+}
+
+// openBook begins the account of a life, with what the disk brought back.
+func (n *Node) openBook() {
+	n.book.closed = false
+	n.book.before = n.book.trained
+	n.book.base = make([]uint64, len(n.w.plan))
+	for p := range n.book.base {
+		n.book.base[p] = n.learner.Account(p).Total().Tokens
+	}
+}
+
+// checkBook holds what a node trained against where it went, on both sides, whatever
+// befell it. folds are the deltas in the final chain.
+func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
+	n.checkWork(p)
+	n.checkFates(p, folds)
+	if n.up {
+		n.checkMachine(p)
+	}
+}
+
+// checkWork: what was trained or came back was published, or is in a column of what was not.
+func (n *Node) checkWork(p int) {
+	b := n.book
+	made := b.trained + b.back[p]
+	spent := b.lost[p] + b.overwritten[p]
+	for _, o := range b.own {
+		if o.fragment == p {
+			spent += o.tokens
+		}
+	}
+	if !b.closed {
+		a := n.learner.Account(p)
+		spent += a.Pending.Tokens + a.Overwritten.Tokens
+		for _, d := range n.drafts {
+			if d.fragment == p {
+				spent += d.tokens
+			}
+		}
+	}
+	if made != spent {
+		n.broken("account", "fragment %d: trained %d tokens and %d came back, %d are published, pending, or lost with %d at crashes; account %+v",
+			p, b.trained, b.back[p], spent, b.lost[p], n.learner.Account(p))
+	}
+}
+
+// checkFates: an own delta that the final chain does not fold is in flight, or it is known
+// why not; one that it folds was not returned. Of a node that is gone or down nobody
+// knows what it still had in flight. And one that left a chain could not know the fate
+// of deltas older than the history that came with the tips, and gave them up, or had
+// back what was final and unfolded there: they may be folded all the same. Those that
+// others showed to have folded it takes for folded, and the chain may not fold them.
+func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
+	b := n.book
+	var flying, may, twice, unknown uint64
+	for id, o := range b.own {
+		switch {
+		case o.fragment != p:
+		case folds[id] && o.fate.settled():
+			twice += o.tokens
+		case !folds[id] && o.fate == standing:
+			flying += o.tokens
+		case !folds[id] && o.fate == forgotten:
+			may += o.tokens
+		case !folds[id] && o.fate == unseen:
+			unknown += o.tokens
+		}
+	}
+	if twice > 0 && !b.rebased {
+		n.broken("account", "fragment %d: %d tokens came back or were given up, and are folded as well", p, twice)
+	}
+	n.w.counts.GivenUpAndFolded += twice
+	n.w.counts.FoldedUnseen += unknown
+	if !n.up {
+		return
+	}
+	if a := n.learner.Account(p); a.InFlight.Tokens < flying || a.InFlight.Tokens > flying+may {
+		n.broken("account", "fragment %d: own deltas of %d tokens are not folded, nor are %d that the disk forgot; account %+v", p, flying, may, a)
+	}
+}
+
+// checkMachine: the machine counts as the learner does.
+func (n *Node) checkMachine(p int) {
+	a, r := n.learner.Account(p), n.machine.Rounds()
+	if _, pending := r.Pending(p); pending != a.Pending.Tokens || r.InFlight(p) != a.InFlight.Tokens {
+		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.InFlight(p), a)
+	}
+}
