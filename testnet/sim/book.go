@@ -12,6 +12,7 @@ import (
 type book struct {
 	trained     uint64                    // by each fragment
 	lost        []uint64                  // by fragment: unpublished at a crash
+	dropped     []uint64                  // by fragment: unpublished, and given up; discarded in the learner's account
 	gone        []uint64                  // discarded or overwritten in earlier lives
 	overwritten []uint64                  // that part of gone
 	back        []uint64                  // by fragment: returned, to be published once more
@@ -46,7 +47,7 @@ func (f fate) settled() bool { return f == returned || f == givenUp || f == forg
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
-	return book{lost: column(), gone: column(), overwritten: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+	return book{lost: column(), dropped: column(), gone: column(), overwritten: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
 // publishes notes an own delta that is durable.
@@ -135,7 +136,7 @@ func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
 func (n *Node) checkWork(p int) {
 	b := n.book
 	made := b.trained + b.back[p]
-	spent := b.lost[p] + b.overwritten[p]
+	spent := b.lost[p] + b.dropped[p] + b.overwritten[p]
 	for _, o := range b.own {
 		if o.fragment == p {
 			spent += o.tokens

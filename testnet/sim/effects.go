@@ -123,6 +123,7 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 func (n *Node) adopt(a outer.Adopt) {
 	loss, err := n.learner.Follow(a)
 	if a.Discards() || !loss.None() {
+		n.book.dropped[a.Fragment] += loss.Dropped.Tokens
 		n.machine.Healed(n.clock(), a.Fragment, loss)
 	}
 	if err != nil {
