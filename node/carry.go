@@ -87,6 +87,10 @@ func (n *node) carryOuter(e core.Effect) {
 		agreed, _ := n.machine.Gossip().Agreement(now)
 		n.view.finished(n, agreed, n.machine.Gossip().OtherStates(now))
 	default:
+		if !core.News(e) {
+			n.fatal = fmt.Errorf("nothing carries out a %T of the machine: this program is wrong", e)
+			return
+		}
 		n.view.note(n, e)
 	}
 }

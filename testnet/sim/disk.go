@@ -18,6 +18,7 @@ import (
 // base, may be found damaged after a power cut, as it is not synced.
 type disk struct {
 	deltas   map[wire.Digest]*file
+	headers  map[wire.Digest]wire.Header // of deltas without payload
 	own      []ownRecord
 	left     []ownRecord // off that list since the start: adoptions on their way may need them
 	marks    []uint32
@@ -27,6 +28,7 @@ type disk struct {
 	missed   []map[uint32]outer.Link // in memory: what rounds should hold, and did not take
 	common   []uint32                // rounds up to which others are known to have folded the same
 	chunks   map[wire.Digest][]byte
+	fetching []uint32 // rounds of the tips of which there are chunks
 	evidence []wire.Evidence
 	undo     []func() // takes back what was not committed, newest last
 	unsynced []*file  // payloads written since the last power cut that could hurt
@@ -51,7 +53,7 @@ const diskSpacing = 4
 
 func newDisk(fragments int) *disk {
 	d := &disk{
-		deltas: map[wire.Digest]*file{},
+		deltas: map[wire.Digest]*file{}, headers: map[wire.Digest]wire.Header{},
 		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments), common: make([]uint32, fragments),
 	}
 	for range fragments {
@@ -82,6 +84,23 @@ func (d *disk) put(id wire.Digest, h *wire.SignedHeader, payload []byte) bool {
 	return true
 }
 
+// putHeader keeps the header of a delta that was folded before this node came.
+func (d *disk) putHeader(id wire.Digest, h wire.Header) {
+	if _, known, _ := d.Header(id); !known && !d.full {
+		d.headers[id] = h
+		d.undo = append(d.undo, func() { delete(d.headers, id) })
+	}
+}
+
+// putFetching keeps which tips the chunks are of.
+func (d *disk) putFetching(at []uint32) {
+	if !d.full {
+		old := d.fetching
+		d.fetching = at
+		d.undo = append(d.undo, func() { d.fetching = old })
+	}
+}
+
 // putOwn is durable when it returns, with all that was put before.
 func (d *disk) putOwn(e core.StoreOwn) bool {
 	if d.full {
@@ -109,6 +128,13 @@ func (d *disk) putChunk(id wire.Digest, b []byte) bool {
 		d.chunks[id] = b
 	}
 	return !d.full
+}
+
+// dropChunks is durable when it returns, as the chunks are files.
+func (d *disk) dropChunks() {
+	if !d.full {
+		clear(d.chunks)
+	}
 }
 
 func (d *disk) putEvidence(e wire.Evidence) {
@@ -269,6 +295,22 @@ func (d *disk) forgetOwn(ids []wire.Digest) {
 	})
 }
 
+// forgetFinal takes own deltas that are final off that list, once it is committed.
+func (d *disk) forgetFinal(seqs []uint64) {
+	var ids []wire.Digest
+	for _, o := range d.own {
+		if slices.Contains(seqs, o.seq) {
+			ids = append(ids, o.id)
+		}
+	}
+	if d.full || len(ids) == 0 {
+		return
+	}
+	old := slices.Clone(d.own)
+	d.undo = append(d.undo, func() { d.own = old })
+	d.forgetOwn(ids)
+}
+
 // LastRound, Rounds and Header make a disk a core.Ledger.
 func (d *disk) LastRound(p int) (last uint32, err error) {
 	for r := range d.rounds[p] {
@@ -295,10 +337,10 @@ func (d *disk) Rounds(p int, from, to uint32, f func(round uint32, chain outer.D
 }
 
 func (d *disk) Header(id wire.Digest) (h wire.Header, known bool, err error) {
-	f, known := d.deltas[id]
-	if known {
-		h = f.header.Header
+	if f, held := d.deltas[id]; held {
+		return f.header.Header, true, nil
 	}
+	h, known = d.headers[id]
 	return h, known, nil
 }
 

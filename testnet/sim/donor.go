@@ -77,8 +77,37 @@ func (n *Node) cutChunks(p int, round uint32, f *wire.FragmentManifest) {
 }
 
 func (n *Node) storeChunk(e gossip.StoreChunk) {
+	n.chunksAt = n.w.now
 	if !n.disk.putChunk(e.Digest, e.Bytes) {
 		n.machine.ChunkNotStored(n.clock(), e.Digest)
+	}
+}
+
+// chunksStay is how long the chunks of tips stay after the last one came, ten times
+// shorter than in package node.
+const chunksStay = 6000
+
+// dropChunks drops them when they are of no use any more.
+func (n *Node) dropChunks() {
+	text, _ := n.machine.Gossip().JoinPhase()
+	if n.chunksAt == 0 || n.w.now-n.chunksAt < chunksStay || n.machine.Phase() != core.Ready || text != "" {
+		return
+	}
+	n.chunksAt = 0
+	n.disk.dropChunks()
+	n.disk.putFetching(nil)
+}
+
+// credit tells the machine who has contributed, as the ledger has it.
+func (n *Node) credit() {
+	for p := range n.w.plan {
+		for _, l := range n.disk.rounds[p] {
+			for _, id := range l.Folded {
+				if h, known, _ := n.disk.Header(wire.Digest(id)); known {
+					n.machine.Credit(h.Author)
+				}
+			}
+		}
 	}
 }
 
@@ -101,6 +130,7 @@ func (n *Node) install(e core.InstallTips) {
 			if n.w.liars() == 0 {
 				n.broken("core", "fragment %d: %v", p, err)
 			}
+			n.disk.dropChunks()
 			n.machine.InstallFailed(n.clock())
 			return
 		}
@@ -120,6 +150,7 @@ func (n *Node) install(e core.InstallTips) {
 	n.Installs++
 	n.epoch++
 	n.book.rebased = n.book.rebased || n.book.trained > 0
+	n.credit()
 	if err := n.machine.Installed(n.clock(), tips, history); err != nil {
 		n.broken("core", "%v", err)
 	}

@@ -292,8 +292,12 @@ func (n *node) carry(e core.Effect) {
 		n.adopt(e)
 	case outer.DropBase:
 		delete(n.disk.bases, e.Round)
-	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips, outer.WantTips:
+	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips:
 		n.broken("%T among honest nodes inside of the window: %+v", e, e)
+	default:
+		if !core.News(e) {
+			n.broken("nothing carries out a %T: %+v", e, e)
+		}
 	}
 }
 
