@@ -311,7 +311,8 @@ func (d *disk) forgetFinal(seqs []uint64) {
 	d.forgetOwn(ids)
 }
 
-// LastRound, Rounds and Header make a disk a core.Ledger.
+// LastRound, Rounds and Header make a disk a core.Ledger; with Mark and the others
+// it is a core.Disk.
 func (d *disk) LastRound(p int) (last uint32, err error) {
 	for r := range d.rounds[p] {
 		last = max(last, r)
@@ -319,17 +320,12 @@ func (d *disk) LastRound(p int) (last uint32, err error) {
 	return last, nil
 }
 
-func (d *disk) Rounds(p int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error {
+func (d *disk) Rounds(p int, from, to uint32, f func(outer.Link) error) error {
 	for _, r := range slices.Sorted(maps.Keys(d.rounds[p])) {
 		if r < from || r > to {
 			continue
 		}
-		l := d.rounds[p][r]
-		folded := make([]wire.Digest, len(l.Folded))
-		for i, id := range l.Folded {
-			folded[i] = wire.Digest(id)
-		}
-		if err := f(r, l.Chain, folded); err != nil {
+		if err := f(d.rounds[p][r]); err != nil {
 			return err
 		}
 	}
@@ -352,13 +348,46 @@ func (d *disk) nextSeq() (next uint64) {
 	return next
 }
 
-// ownRecords are the own deltas that a restart would find.
-func (d *disk) ownRecords() []core.OwnRecord {
+// Own are the own deltas that a restart would find.
+func (d *disk) Own() ([]core.OwnRecord, error) {
 	records := make([]core.OwnRecord, len(d.own))
 	for i, o := range d.own {
-		records[i] = core.OwnRecord{ID: o.id, Header: d.deltas[o.id].header.Header}
+		records[i] = core.OwnRecord{Seq: o.seq, ID: o.id, Header: d.deltas[o.id].header.Header}
 	}
-	return records
+	return records, nil
+}
+
+// LostOwn says whether a payload is damaged.
+func (d *disk) LostOwn(o core.OwnRecord) (bool, error) {
+	if d.payload(o.ID) != nil {
+		return false, nil
+	}
+	d.forgetOwn([]wire.Digest{o.ID})
+	d.drop(o.ID)
+	return true, nil
+}
+
+func (d *disk) Mark(p int) (uint32, error) { return d.marks[p], nil }
+
+func (d *disk) Bases(p int) ([]uint32, error) { return slices.Sorted(maps.Keys(d.bases[p])), nil }
+
+func (d *disk) BaseState(p int, r uint32) (outer.Digest, error) { return d.bases[p][r].State, nil }
+
+func (d *disk) Base(p int, r uint32) *outer.Tip { return d.bases[p][r] }
+
+func (d *disk) DropBase(p int, r uint32) error {
+	delete(d.bases[p], r)
+	delete(d.written[p], r)
+	return nil
+}
+
+func (d *disk) Held(p int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
+	for id, file := range d.deltas {
+		if h := file.header.Header; int(h.Fragment) == p && h.Round >= from {
+			f(id, *file.header)
+		}
+	}
+	return nil
 }
 
 // crash leaves what a kill leaves: the index up to its last commit, and bases in

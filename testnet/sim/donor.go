@@ -123,7 +123,8 @@ func (n *Node) install(e core.InstallTips) {
 		}
 		tips, history = append(tips, n.w.folder.intern(tip)), append(history, links)
 	}
-	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, n.disk.ownRecords())
+	own, _ := n.disk.Own() // which has no errors
+	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, own)
 	if err != nil {
 		n.broken("core", "leave the chain: %v", err)
 	}

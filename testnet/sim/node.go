@@ -145,7 +145,7 @@ func (n *Node) clock() Time {
 }
 
 // boot makes the machine over what the disk holds: saved, or nothing.
-func (n *Node) boot(saved []outer.Restored) {
+func (n *Node) boot(saved []core.Saved) {
 	w := n.w
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
