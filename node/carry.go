@@ -87,6 +87,10 @@ func (n *node) carryOuter(e core.Effect) {
 		agreed, _ := n.machine.Gossip().Agreement(now)
 		n.view.finished(n, agreed, n.machine.Gossip().OtherStates(now))
 	default:
+		if !core.News(e) {
+			n.fatal = fmt.Errorf("nothing carries out a %T of the machine: this program is wrong", e)
+			return
+		}
 		n.view.note(n, e)
 	}
 }
@@ -162,14 +166,11 @@ func (n *node) fold(ctx context.Context, w outer.WantFold, epoch uint64) {
 	})
 }
 
-// errOvertaken: tips of another chain were installed after the machine asked.
-var errOvertaken = errors.New("overtaken by the tips of another node")
-
 // foldAndKeep folds and writes the rounds to the ledger. Rounds after them are
 // those that a late delta put past the end of the fragment.
 func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) (foldResult, error) {
 	if epoch != n.tips.epoch {
-		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, errOvertaken)
+		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, core.ErrOvertaken)
 	}
 	res, err := n.tips.fold(ctx, w)
 	if err == nil {

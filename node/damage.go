@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -107,20 +106,13 @@ func (n *node) tellDamage() {
 	}
 }
 
-// lostOwn says whether the payload of an own delta that is in flight cannot be
-// read, and then forgets that the delta is an own one: if peers hold it, it is
-// folded like another's; if none does, its work is lost.
-func (n *node) lostOwn(o store.OwnDelta, s *savedFragment) (bool, error) {
-	for _, l := range s.History {
-		if l.Round == o.Header.Header.Round && slices.Contains(l.Folded, outer.ID(o.ID)) {
-			return false, nil
-		}
-	}
+// lostOwn says whether the payload of an own delta cannot be read, and then
+// forgets that the delta is an own one.
+func (n *node) lostOwn(o core.OwnRecord) (bool, error) {
 	_, err := n.store.Payload(o.ID)
 	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	n.view.event(n, "damaged", "", fmt.Sprintf("own %v: %d tokens are lost unless a peer holds it; check the disk of %s", err, o.Header.Header.Tokens, n.cfg.Dir))
-	s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.ID == outer.ID(o.ID) })
+	n.view.event(n, "damaged", "", fmt.Sprintf("own %v: %d tokens are lost unless a peer holds it; check the disk of %s", err, o.Header.Tokens, n.cfg.Dir))
 	return true, errors.Join(n.store.DropPayload(o.ID), n.store.ForgetOwn(o.ID))
 }

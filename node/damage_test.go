@@ -107,7 +107,7 @@ func TestPassingErrorLosesNothing(t *testing.T) {
 	id := l.firstDelta(0, 1)
 	n.inbox = newMailbox[func(core.Time)]()
 	n.lost(&lostPayload{id, errors.New("too many open files")})
-	n.lost(errOvertaken)
+	n.lost(core.ErrOvertaken)
 	n.lost(nil)
 	if _, held := l.store.Has(id); !held || !n.inbox.empty() {
 		t.Error("a payload was dropped")

@@ -14,6 +14,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/node/store"
+	"atoll/optimizer/outer"
 )
 
 // sickDisk fails every change with an errno while it has one.
@@ -182,6 +183,15 @@ func TestInconsistenciesAreFatal(t *testing.T) {
 	n.takeInbox()
 	if !errors.Is(n.fatal, store.ErrMark) {
 		t.Errorf("a round signed twice: %v", n.fatal)
+	}
+
+	n.fatal = nil
+	n.carry(outer.Closed{})
+	if n.fatal != nil {
+		t.Errorf("news: %v", n.fatal)
+	}
+	if n.carry(struct{ newKindOfEffect int }{}); n.fatal == nil {
+		t.Error("an effect that nothing carries out is passed over")
 	}
 }
 

@@ -1,10 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -35,14 +35,7 @@ func (n *node) giveManifest(handle uint64, at []uint32, tries int) {
 		n.answerBulk(handle, wire.Digest{}, m, nil)
 		return
 	}
-	wants := make([]donation, rounds.Fragments())
-	for p := range wants {
-		if at == nil {
-			wants[p] = donate(n.genesis.Outer, rounds, p)
-		} else {
-			wants[p] = donateAt(n.genesis.Outer, rounds, p, at[p])
-		}
-	}
+	wants := core.Donations(n.genesis.Outer, rounds, at)
 	n.work.goRun(func(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -58,75 +51,23 @@ func (n *node) giveManifest(handle uint64, at []uint32, tries int) {
 
 // outdated reports whether what was to be given is not there any more.
 func outdated(err error) bool {
-	return errors.Is(err, store.ErrNotFound) || errors.Is(err, errOvertaken)
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, core.ErrOvertaken) || errors.Is(err, core.ErrNothingToGive)
 }
 
-// donatedLag is how many rounds behind its own tip a donor gives: the deltas
-// of the last rounds may still be on their way and have to be folded by the
-// joiner itself.
-const donatedLag = 2
-
-// donate chooses among the kept bases that are inside the union window, where
-// the links that lead to them are known. The tip itself always is.
-func donate(params outer.Params, rounds *outer.Rounds, p int) (d donation) {
-	tip := rounds.Tip(p).Round
-	for _, base := range rounds.Bases(p) {
-		links := core.History(params, rounds, p, base)
-		if len(links) > 0 && (len(d.links) == 0 || base+donatedLag <= tip) {
-			d = donation{round: base, closed: rounds.Closed(p), start: base, links: links}
+// donated is the tip of a donation, from the base and what was folded since.
+func (t *tips) donated(p int, d core.Donation) (*outer.Tip, error) {
+	base, err := t.get(p, d.Start)
+	if err != nil {
+		return nil, err
+	}
+	return d.Tip(base, func(tip *outer.Tip, deltas []outer.Delta) (*outer.Tip, error) {
+		set, err := t.read(deltas)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return d
-}
-
-// maxDonatedFolds is how many rounds a donor folds again for the tip of a round
-// whose base it has dropped already: bases of odd rounds stay for two, and two
-// donors are seldom further apart.
-const maxDonatedFolds = 4
-
-// donateAt is the tip of a given round: a kept base, or folded again from the
-// one below it. A round that this node cannot make is left without links.
-func donateAt(params outer.Params, rounds *outer.Rounds, p int, round uint32) donation {
-	d := donation{closed: rounds.Closed(p)}
-	base, found := uint32(0), false
-	for _, b := range rounds.Bases(p) {
-		if b <= round {
-			base, found = b, true
-		}
-	}
-	if !found || round > rounds.Tip(p).Round || round-base > maxDonatedFolds {
-		return d
-	}
-	d.round, d.start, d.links = round, base, core.History(params, rounds, p, round)
-	for r := base + 1; r <= round; r++ {
-		d.sets = append(d.sets, rounds.Set(p, r))
-	}
-	return d
-}
-
-// donation is what a manifest says of one fragment.
-type donation struct {
-	round, closed uint32
-	links         []outer.Link    // up to round; none: nothing to give
-	start         uint32          // the kept base from which the tip is made
-	sets          [][]outer.Delta // of the rounds from there to round
-}
-
-func (d donation) link() outer.Link { return d.links[len(d.links)-1] }
-
-// tip is that of the round, from the base and what was folded since.
-func (d donation) tip(t *tips, p int) (*outer.Tip, error) {
-	tip, err := t.get(p, d.start)
-	for i := 0; err == nil && i < len(d.sets); i++ {
-		var set []outer.Contribution
-		if set, err = t.read(d.sets[i]); err == nil {
-			tip, _, err = outer.Fold(t.params, t.plan[p], tip, d.start+uint32(i)+1, set)
-		}
-	}
-	if err == nil && tip.Chain != d.link().Chain {
-		err = fmt.Errorf("tip of fragment %d round %d to give away: %w", p, d.round, errOvertaken)
-	}
-	return tip, err
+		tip, _, err = outer.Fold(t.params, t.plan[p], tip, tip.Round+1, set)
+		return tip, err
+	})
 }
 
 // donor keeps the chunks of the tips that it handed out of late.
@@ -137,10 +78,10 @@ type donor struct {
 	mu       sync.Mutex
 	manifest []byte // the last of the node's own choice
 	made     time.Time
-	wants    []donation // what it was made of
-	blobs    []*blob    // the last used last
-	bytes    int        // of all of them
-	set      int        // of the largest manifest
+	wants    []core.Donation // what it was made of
+	blobs    []*blob         // the last used last
+	bytes    int             // of all of them
+	set      int             // of the largest manifest
 }
 
 // blob is one fragment's tip as joiners take it.
@@ -174,8 +115,8 @@ func (d *donor) fresh(rounds *outer.Rounds) ([]byte, bool) {
 		return nil, false
 	}
 	for p, w := range d.wants {
-		l, ok := rounds.Link(p, w.round)
-		if !ok || l.Chain != w.link().Chain || rounds.Closed(p) > w.closed+manifestRounds {
+		l, ok := rounds.Link(p, w.Round)
+		if !ok || l.Chain != w.Link().Chain || rounds.Closed(p) > w.Closed+manifestRounds {
 			return nil, false
 		}
 	}
@@ -201,9 +142,6 @@ func (d *donor) touch(i int) {
 	d.blobs = append(slices.Delete(d.blobs, i, i+1), b)
 }
 
-// errNothingHeld says that none of the rounds asked for can be given.
-var errNothingHeld = errors.New("no tip of the rounds asked for is held")
-
 // madeSince returns the last manifest of the node's own choice, if it was made
 // while its asker waited.
 func (d *donor) madeSince(asked time.Time) ([]byte, bool) {
@@ -215,7 +153,7 @@ func (d *donor) madeSince(asked time.Time) ([]byte, bool) {
 // make cuts the tips into chunks and signs their manifest, unless ctx ends, which
 // is that of the asker. A manifest of the node's own choice is for everybody who
 // asks soon.
-func (d *donor) make(ctx context.Context, key ed25519.PrivateKey, run wire.RunID, t *tips, wants []donation, own bool) ([]byte, error) {
+func (d *donor) make(ctx context.Context, key ed25519.PrivateKey, run wire.RunID, t *tips, wants []core.Donation, own bool) ([]byte, error) {
 	asked := time.Now()
 	d.making.Lock()
 	defer d.making.Unlock()
@@ -245,14 +183,14 @@ func (d *donor) make(ctx context.Context, key ed25519.PrivateKey, run wire.RunID
 const donorRest = 4
 
 // afford leaves out, while the donor rests, what would have to be folded.
-func (d *donor) afford(wants []donation) []donation {
+func (d *donor) afford(wants []core.Donation) []core.Donation {
 	if time.Now().After(d.rested) {
 		return wants
 	}
 	wants = slices.Clone(wants)
 	for p, w := range wants {
-		if len(w.sets) > 0 && (len(w.links) == 0 || d.find(p, w) == nil) {
-			wants[p] = donation{closed: w.closed}
+		if len(w.Sets) > 0 && (len(w.Links) == 0 || d.find(p, w) == nil) {
+			wants[p] = core.Donation{Closed: w.Closed}
 		}
 	}
 	return wants
@@ -267,51 +205,42 @@ func (d *donor) rest(began time.Time) {
 
 // cut cuts the tips that can be given into chunks, and returns their size in
 // bytes. Of the node's own choice all must be there.
-func (d *donor) cut(ctx context.Context, t *tips, wants []donation, own bool) (m wire.Manifest, size int, err error) {
+func (d *donor) cut(ctx context.Context, t *tips, wants []core.Donation, own bool) (m wire.Manifest, size int, err error) {
 	if !own {
 		defer d.rest(time.Now())
 	}
-	for p, w := range wants {
+	m, err = core.ManifestOf(wants, own, func(p int, w core.Donation) (wire.FragmentManifest, error) {
 		if err := ctx.Err(); err != nil {
-			return m, 0, err
+			return wire.FragmentManifest{}, err
 		}
-		f := wire.FragmentManifest{Closed: w.closed}
-		if len(w.links) > 0 && (!own || !allGenesis(wants)) {
-			b, err := d.blob(t, p, w)
-			if err != nil && own {
-				return m, 0, err
-			}
-			if err == nil {
-				size += b.size
-				f = b.manifest(w.closed)
-			}
+		b, err := d.blob(t, p, w)
+		if err != nil {
+			return wire.FragmentManifest{}, err
 		}
-		m.Fragments = append(m.Fragments, f)
-	}
-	if !own && size == 0 {
-		return m, 0, errNothingHeld
-	}
-	return m, size, nil
+		size += b.size
+		return b.manifest(), nil
+	})
+	return m, size, cmp.Or(ctx.Err(), err)
 }
 
-func (b *blob) manifest(closed uint32) wire.FragmentManifest {
+func (b *blob) manifest() wire.FragmentManifest {
 	return wire.FragmentManifest{
-		Round: b.round, Closed: max(closed, b.round), Chain: b.chain, State: b.state, Size: uint64(b.size), Chunks: b.digests,
+		Round: b.round, Chain: b.chain, State: b.state, Size: uint64(b.size), Chunks: b.digests,
 	}
 }
 
 // blob returns the chunks of a donation, cut now if they are not at hand.
-func (d *donor) blob(t *tips, p int, w donation) (*blob, error) {
+func (d *donor) blob(t *tips, p int, w core.Donation) (*blob, error) {
 	if b := d.find(p, w); b != nil {
 		return b, nil
 	}
-	tip, err := w.tip(t, p)
+	tip, err := t.donated(p, w)
 	if err != nil {
 		return nil, err
 	}
-	raw := core.EncodeSnapshot(tip.Encode(), w.links)
+	raw := core.EncodeSnapshot(tip.Encode(), w.Links)
 	b := &blob{
-		fragment: p, round: w.round, chain: wire.Digest(tip.Chain), state: wire.Digest(tip.State), first: w.links[0].Round,
+		fragment: p, round: w.Round, chain: wire.Digest(tip.Chain), state: wire.Digest(tip.State), first: w.Links[0].Round,
 		size: len(raw), digests: wire.ChunkDigests(raw), chunks: map[wire.Digest][]byte{},
 	}
 	for i, id := range b.digests {
@@ -325,11 +254,11 @@ func (d *donor) blob(t *tips, p int, w donation) (*blob, error) {
 }
 
 // find returns the blob of the same tip and links.
-func (d *donor) find(p int, w donation) *blob {
+func (d *donor) find(p int, w core.Donation) *blob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, b := range d.blobs {
-		if b.fragment == p && b.round == w.round && b.chain == wire.Digest(w.link().Chain) && b.first == w.links[0].Round {
+		if b.fragment == p && b.round == w.Round && b.chain == wire.Digest(w.Link().Chain) && b.first == w.Links[0].Round {
 			d.touch(i)
 			return b
 		}
@@ -345,15 +274,4 @@ func (d *donor) shrink(set int) {
 		d.bytes -= d.blobs[0].size
 		d.blobs = slices.Delete(d.blobs, 0, 1)
 	}
-}
-
-// allGenesis says that the run has not folded anything that a joiner could
-// not make from genesis.
-func allGenesis(wants []donation) bool {
-	for _, w := range wants {
-		if w.round > 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -39,9 +39,9 @@ func (l *ledgerWriter) donations(bases *tips, closed uint32) *outer.Rounds {
 // offer makes the manifest of what the rounds have.
 func (l *ledgerWriter) offer(d *donor, bases *tips, rounds *outer.Rounds) wire.Manifest {
 	l.t.Helper()
-	var wants []donation
+	var wants []core.Donation
 	for p := range l.plan {
-		wants = append(wants, donate(l.g.Outer, rounds, p))
+		wants = append(wants, core.Donate(l.g.Outer, rounds, p))
 	}
 	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, true)
 	l.check(err)
@@ -107,11 +107,11 @@ func TestDonorSharesAndRenewsManifests(t *testing.T) {
 	if _, ok := d.fresh(later); ok {
 		t.Error("not renewed after many rounds")
 	}
-	d.wants[0].links[3].Chain[0] ^= 1
+	d.wants[0].Links[3].Chain[0] ^= 1
 	if _, ok := d.fresh(rounds); ok {
 		t.Error("not renewed when a late delta has changed the chain")
 	}
-	d.wants[0].links[3].Chain[0] ^= 1
+	d.wants[0].Links[3].Chain[0] ^= 1
 	d.made = d.made.Add(-2 * manifestFresh)
 	if _, ok := d.fresh(rounds); ok {
 		t.Error("not renewed when it is old")
@@ -222,9 +222,9 @@ func (l *ledgerWriter) restored(base, closed uint32) *outer.Rounds {
 // at asks a donor for the tips of given rounds.
 func (l *ledgerWriter) at(d *donor, bases *tips, rounds *outer.Rounds, at ...uint32) (wire.Manifest, error) {
 	l.t.Helper()
-	var wants []donation
+	var wants []core.Donation
 	for p := range l.plan {
-		wants = append(wants, donateAt(l.g.Outer, rounds, p, at[p]))
+		wants = append(wants, core.DonateAt(l.g.Outer, rounds, p, at[p]))
 	}
 	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, false)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestDonorsOfOneRoundAgree(t *testing.T) {
 		t.Errorf("%+v, %v", part.Fragments, err)
 	}
 	for _, rounds := range [][]uint32{{3, 3}, {7, 7}, {60, 60}} {
-		if _, err := l.at(&e, bases, l.restored(4, 6), rounds...); !errors.Is(err, errNothingHeld) {
+		if _, err := l.at(&e, bases, l.restored(4, 6), rounds...); !errors.Is(err, core.ErrNothingToGive) {
 			t.Errorf("rounds %v: %v", rounds, err)
 		}
 	}
@@ -306,7 +306,7 @@ func TestDonorRestsBetweenFolds(t *testing.T) {
 		t.Errorf("what was folded for another, while it rests: %+v, %v", m.Fragments, err)
 	}
 	d.blobs = nil
-	if _, err := l.at(&d, bases, rounds, 5, 5); !errors.Is(err, errNothingHeld) {
+	if _, err := l.at(&d, bases, rounds, 5, 5); !errors.Is(err, core.ErrNothingToGive) {
 		t.Errorf("while it rests: %v", err)
 	}
 	if m, err := l.at(&d, bases, rounds, 4, 5); err != nil || m.Fragments[0].Round != 4 || len(m.Fragments[1].Chunks) != 0 {
@@ -324,7 +324,7 @@ func TestDonorMakesNothingInVain(t *testing.T) {
 	rounds := l.donations(bases, 4)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	wants := []donation{donate(l.g.Outer, rounds, 0), donate(l.g.Outer, rounds, 1)}
+	wants := []core.Donation{core.Donate(l.g.Outer, rounds, 0), core.Donate(l.g.Outer, rounds, 1)}
 	if _, err := d.make(gone, l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, context.Canceled) || len(d.blobs) != 0 {
 		t.Errorf("for an asker that is gone: %v, %d blobs", err, len(d.blobs))
 	}
@@ -345,7 +345,7 @@ func TestDonorInASmallWindow(t *testing.T) {
 	for closed := uint32(1); closed < 7; closed++ {
 		rounds := l.donations(bases, closed)
 		for p := range l.plan {
-			if d := donate(l.g.Outer, rounds, p); len(d.links) == 0 || d.links[len(d.links)-1].Round != d.round {
+			if d := core.Donate(l.g.Outer, rounds, p); len(d.Links) == 0 || d.Links[len(d.Links)-1].Round != d.Round {
 				t.Errorf("closed %d: %+v", closed, d)
 			}
 		}
@@ -358,7 +358,7 @@ func TestDonorWithoutBase(t *testing.T) {
 	var d donor
 	bases := l.newTips()
 	rounds := l.donations(bases, 3)
-	wants := []donation{donate(l.g.Outer, rounds, 0), donate(l.g.Outer, rounds, 1)}
+	wants := []core.Donation{core.Donate(l.g.Outer, rounds, 0), core.Donate(l.g.Outer, rounds, 1)}
 	l.check(bases.drop(1, 3))
 	if _, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, true); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("error %v", err)

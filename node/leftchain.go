@@ -14,13 +14,9 @@ import (
 // leaveChain says what of this node's own work stays behind with the chain on its disk
 // when the links of others take the place of its own.
 func (n *node) leaveChain(history [][]outer.Link, common []uint32) (core.Left, error) {
-	own, err := n.store.Own()
+	records, err := ledger{n.store}.Own()
 	if err != nil {
 		return core.Left{}, err
-	}
-	records := make([]core.OwnRecord, len(own))
-	for i, o := range own {
-		records[i] = core.OwnRecord{ID: o.ID, Header: o.Header.Header}
 	}
 	return core.LeaveChain(ledger{n.store}, n.self, n.genesis.Outer.WindowUnion, history, common, records)
 }
@@ -28,11 +24,19 @@ func (n *node) leaveChain(history [][]outer.Link, common []uint32) (core.Left, e
 // ledger is a store as core reads it.
 type ledger struct{ *store.Store }
 
-// Rounds is Store.Rounds without what core has no use for.
-func (l ledger) Rounds(fragment int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error {
-	return l.Store.Rounds(fragment, from, to, func(round uint32, r store.Round) error {
-		return f(round, outer.Digest(r.Chain), r.Folded)
-	})
+// Rounds is Store.Rounds with records as links.
+func (l ledger) Rounds(fragment int, from, to uint32, f func(outer.Link) error) error {
+	return l.Store.Rounds(fragment, from, to, func(round uint32, r store.Round) error { return f(linkOf(round, r)) })
+}
+
+// Own is Store.Own as core wants it.
+func (l ledger) Own() ([]core.OwnRecord, error) {
+	own, err := l.Store.Own()
+	records := make([]core.OwnRecord, len(own))
+	for i, o := range own {
+		records[i] = core.OwnRecord{Seq: o.Seq, ID: o.ID, Header: o.Header.Header}
+	}
+	return records, err
 }
 
 // Header is Store.Header, where not to know one is no error.

@@ -15,7 +15,7 @@ const marksKey = "marks"
 // keyOnly says whether the key is older than what the folder knows of it: it was
 // restored from a backup, or the ledger was set aside. It may have signed rounds
 // that only peers know of, and signing one again would bar it from the run.
-func (n *node) keyOnly(saved []savedFragment) (bool, error) {
+func (n *node) keyOnly(saved []core.Saved) (bool, error) {
 	_, err := n.store.Get(marksKey)
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return false, err

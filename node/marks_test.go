@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -74,11 +75,11 @@ func TestKeyOnly(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		made  bool
-		saved []savedFragment
+		saved []core.Saved
 		want  bool
 	}{
 		{what: "an old key, an empty ledger", want: true},
-		{what: "an old key that signed nothing here", saved: make([]savedFragment, 2), want: true},
+		{what: "an old key that signed nothing here", saved: make([]core.Saved, 2), want: true},
 		{what: "a new key", made: true},
 		{what: "the same later", want: false},
 	} {

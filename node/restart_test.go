@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/optimizer/outer"
 )
 
@@ -20,7 +21,7 @@ func (l *ledgerWriter) loader() *node {
 	}
 }
 
-func (l *ledgerWriter) load() ([]*outer.Tip, []savedFragment, *node) {
+func (l *ledgerWriter) load() ([]*outer.Tip, []core.Saved, *node) {
 	l.t.Helper()
 	n := l.loader()
 	tips, saved, err := n.load()
@@ -43,7 +44,7 @@ func TestLoad(t *testing.T) {
 	l.check(l.store.RaiseMark(1, 9))
 	tips, saved, n := l.load()
 	for p, s := range saved {
-		if tips[p].Round != 4 || s.Closed != 6 || !slices.Equal(s.Bases, []uint32{0, 4}) || len(s.Held) != 12 || len(s.headers) != 12 {
+		if tips[p].Round != 4 || s.Closed != 6 || !slices.Equal(s.Bases, []uint32{0, 4}) || len(s.Held) != 12 || len(s.Headers) != 12 {
 			t.Errorf("fragment %d: tip %d, closed %d, bases %v, %d held", p, tips[p].Round, s.Closed, s.Bases, len(s.Held))
 		}
 		if last := s.History[len(s.History)-1]; len(s.History) != 5 || last.Chain != tips[p].Chain || len(last.Folded) != 2 {
@@ -55,6 +56,23 @@ func TestLoad(t *testing.T) {
 	}
 	if saved[0].Mark != 0 || saved[1].Mark != 9 {
 		t.Errorf("marks %d %d", saved[0].Mark, saved[1].Mark)
+	}
+}
+
+// A node that was stopped before it had folded anything keeps genesis as a base. A
+// later start needs the link of it, too, to fold the first rounds again.
+func TestLoadWithGenesisOnDisk(t *testing.T) {
+	l := newLedger(t)
+	for p, tip := range l.tips {
+		l.check(l.store.PutBase(p, 0, tip.Encode()))
+	}
+	l.rounds(4).bases().rounds(2)
+	defer l.close()
+	_, saved, _ := l.load()
+	for p, s := range saved {
+		if !slices.Equal(s.Bases, []uint32{0, 4}) || s.History[0].Round != 0 || len(s.History) != 5 {
+			t.Errorf("fragment %d: bases %v, %d links from round %d on", p, s.Bases, len(s.History), s.History[0].Round)
+		}
 	}
 }
 

@@ -165,8 +165,8 @@ func specDonated(t *testing.T, _ *spectest.Spec) {
 		l.donations(bases, closed)
 	}
 	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
-		if d := donate(l.g.Outer, l.restored(c.bases, 6), 0); d.round != c.want {
-			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.round)
+		if d := core.Donate(l.g.Outer, l.restored(c.bases, 6), 0); d.Round != c.want {
+			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.Round)
 		}
 	}
 }
@@ -180,9 +180,9 @@ func specDonatedAt(t *testing.T, _ *spectest.Spec) {
 	}
 	rounds := l.restored(2, 8)
 	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
-		d := donateAt(l.g.Outer, rounds, 0, round)
-		if given := len(d.links) > 0; given != want || given && d.round != round {
-			t.Errorf("round %d: given %v, %+v", round, given, d.round)
+		d := core.DonateAt(l.g.Outer, rounds, 0, round)
+		if given := len(d.Links) > 0; given != want || given && d.Round != round {
+			t.Errorf("round %d: given %v, %+v", round, given, d.Round)
 		}
 	}
 }

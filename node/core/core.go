@@ -3,7 +3,8 @@
 // Events go in as method calls that carry the time, effects come out as
 // values, and nothing here has a clock, socket, goroutine or random source.
 // A node carries the effects out on disks and networks; the simulator does so
-// in virtual time. Neither adds protocol logic of its own.
+// in virtual time. What a node decides besides, as it hangs on files or real time,
+// is listed in testnet/sim/DESIGN.md.
 package core
 
 import (

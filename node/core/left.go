@@ -22,13 +22,14 @@ type Ledger interface {
 	// LastRound is the last round of a fragment with a record, 0 if there is none.
 	LastRound(fragment int) (uint32, error)
 	// Rounds calls f with each record from..to of a fragment, both included, in order.
-	Rounds(fragment int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error
+	Rounds(fragment int, from, to uint32, f func(outer.Link) error) error
 	// Header is that of a delta, if it is known.
 	Header(id wire.Digest) (h wire.Header, known bool, err error)
 }
 
 // OwnRecord is an own delta as the disk has it.
 type OwnRecord struct {
+	Seq    uint64
 	ID     wire.Digest
 	Header wire.Header
 }
@@ -72,8 +73,9 @@ func (l *leaving) add(p int, links []outer.Link, common uint32, own []OwnRecord)
 		}
 	}
 	last := links[len(links)-1].Round
-	return l.ledger.Rounds(p, from, last, func(round uint32, _ outer.Digest, folded []wire.Digest) error {
-		for _, id := range folded {
+	return l.ledger.Rounds(p, from, last, func(at outer.Link) error {
+		for _, folded := range at.Folded {
+			id, round := wire.Digest(folded), at.Round
 			h, known, err := l.ledger.Header(id)
 			if err != nil {
 				return err
@@ -105,8 +107,8 @@ func (l *leaving) addOlder(p int, before uint32, own []OwnRecord) error {
 			continue
 		}
 		was := false
-		err := l.ledger.Rounds(p, o.Header.Round, o.Header.Round, func(_ uint32, _ outer.Digest, folded []wire.Digest) error {
-			was = slices.Contains(folded, o.ID)
+		err := l.ledger.Rounds(p, o.Header.Round, o.Header.Round, func(l outer.Link) error {
+			was = slices.Contains(l.Folded, outer.ID(o.ID))
 			return nil
 		})
 		switch {
@@ -127,8 +129,8 @@ func (l *leaving) from(p int, first outer.Link, common uint32) (uint32, error) {
 		return 1, nil
 	}
 	from := min(common, first.Round) + 1
-	err := l.ledger.Rounds(p, first.Round, first.Round, func(_ uint32, chain outer.Digest, _ []wire.Digest) error {
-		if chain == first.Chain {
+	err := l.ledger.Rounds(p, first.Round, first.Round, func(l outer.Link) error {
+		if l.Chain == first.Chain {
 			from = first.Round + 1
 		}
 		return nil

@@ -3,7 +3,6 @@ package core_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
@@ -106,7 +105,7 @@ func (n *node) reply(e core.Effect) {
 	case gossip.ReplyPayload:
 		n.answer(e.Handle, found(n.disk.payloads[e.ID]), e.ID)
 	case gossip.ReplyManifest:
-		n.answer(e.Handle, found(wire.EncodeManifest(n.key, n.w.run, n.manifest(e.At))), wire.Digest{})
+		n.answer(e.Handle, found(n.manifest(e.At)), wire.Digest{})
 	case gossip.ReplyChunk:
 		n.answer(e.Handle, found(n.donated[e.Digest]), wire.Digest{})
 	}
@@ -153,53 +152,40 @@ func (n *node) dial(addr string) {
 	})
 }
 
-// donatedLag is how many rounds a donor stays behind its own tip, so that the
-// joiner folds itself what may still change.
-const donatedLag = 2
-
-// manifest lists tips of one moment, or of given rounds, and keeps their chunks.
-func (n *node) manifest(at []uint32) wire.Manifest {
-	var m wire.Manifest
-	r := n.machine.Rounds()
-	for p := range n.w.plan {
-		round := n.donates(p)
-		if at != nil {
-			round = at[p]
-		}
-		f := wire.FragmentManifest{Closed: r.Closed(p)}
-		if at == nil || slices.Contains(r.Bases(p), round) {
-			n.describe(p, round, &f)
-		}
-		m.Fragments = append(m.Fragments, f)
+// manifest lists tips of one moment, or of given rounds, and keeps their chunks. It
+// is nil where there is nothing to give.
+func (n *node) manifest(at []uint32) []byte {
+	m, err := core.ManifestOf(core.Donations(n.w.cfg.params, n.machine.Rounds(), at), at == nil, n.describe)
+	if err != nil {
+		return nil
 	}
-	return m
+	return wire.EncodeManifest(n.key, n.w.run, m)
 }
 
-// donates is the newest base that still lets a joiner fold deltas on their way.
-func (n *node) donates(p int) uint32 {
-	r := n.machine.Rounds()
-	round := r.Bases(p)[0]
-	for _, b := range r.Bases(p) {
-		if b+donatedLag <= r.Tip(p).Round {
-			round = b
+// describe cuts a fragment's tip into chunks to be served.
+func (n *node) describe(p int, d core.Donation) (f wire.FragmentManifest, err error) {
+	tip, err := d.Tip(n.disk.bases[p][d.Start], func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) {
+		var contributions []outer.Contribution
+		for _, d := range set {
+			contributions = append(contributions, outer.Contribution{Delta: d, Payload: n.disk.payloads[wire.Digest(d.ID)]})
 		}
+		next, _, err := outer.Fold(n.w.cfg.params, n.w.plan[p], tip, tip.Round+1, contributions)
+		return next, err
+	})
+	if err != nil {
+		return f, err
 	}
-	return round
-}
-
-// describe cuts the tip of a round into chunks to be served.
-func (n *node) describe(p int, round uint32, f *wire.FragmentManifest) {
-	tip := n.disk.bases[p][round]
-	blob := core.EncodeSnapshot(tip.Encode(), core.History(n.w.cfg.params, n.machine.Rounds(), p, round))
+	blob := core.EncodeSnapshot(tip.Encode(), d.Links)
 	if n.spoils {
 		blob[len(blob)/2] ^= 1
 	}
-	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
+	f.Round, f.Chain, f.State = d.Round, wire.Digest(tip.Chain), wire.Digest(tip.State)
 	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
-	for i, d := range f.Chunks {
+	for i, id := range f.Chunks {
 		at := i * wire.ChunkSize
-		n.donated[d] = blob[at : at+f.ChunkLen(i)]
+		n.donated[id] = blob[at : at+f.ChunkLen(i)]
 	}
+	return f, nil
 }
 
 // install puts the chunks of a manifest together.

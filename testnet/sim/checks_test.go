@@ -117,6 +117,9 @@ func TestChecksCatch(t *testing.T) {
 			tip.State[0]++
 			n.replay(0)
 		}},
+		{"sim", func(w *World, n *Node) {
+			n.carry(struct{ newKindOfEffect int }{})
+		}},
 		{"panic", func(w *World, n *Node) {
 			w.after(1, func() { panic("test") })
 			w.RunFor(10)

@@ -18,6 +18,7 @@ import (
 // base, may be found damaged after a power cut, as it is not synced.
 type disk struct {
 	deltas   map[wire.Digest]*file
+	headers  map[wire.Digest]wire.Header // of deltas without payload
 	own      []ownRecord
 	left     []ownRecord // off that list since the start: adoptions on their way may need them
 	marks    []uint32
@@ -27,6 +28,7 @@ type disk struct {
 	missed   []map[uint32]outer.Link // in memory: what rounds should hold, and did not take
 	common   []uint32                // rounds up to which others are known to have folded the same
 	chunks   map[wire.Digest][]byte
+	fetching []uint32 // rounds of the tips of which there are chunks
 	evidence []wire.Evidence
 	undo     []func() // takes back what was not committed, newest last
 	unsynced []*file  // payloads written since the last power cut that could hurt
@@ -51,7 +53,7 @@ const diskSpacing = 4
 
 func newDisk(fragments int) *disk {
 	d := &disk{
-		deltas: map[wire.Digest]*file{},
+		deltas: map[wire.Digest]*file{}, headers: map[wire.Digest]wire.Header{},
 		chunks: map[wire.Digest][]byte{}, marks: make([]uint32, fragments), common: make([]uint32, fragments),
 	}
 	for range fragments {
@@ -82,6 +84,23 @@ func (d *disk) put(id wire.Digest, h *wire.SignedHeader, payload []byte) bool {
 	return true
 }
 
+// putHeader keeps the header of a delta that was folded before this node came.
+func (d *disk) putHeader(id wire.Digest, h wire.Header) {
+	if _, known, _ := d.Header(id); !known && !d.full {
+		d.headers[id] = h
+		d.undo = append(d.undo, func() { delete(d.headers, id) })
+	}
+}
+
+// putFetching keeps which tips the chunks are of.
+func (d *disk) putFetching(at []uint32) {
+	if !d.full {
+		old := d.fetching
+		d.fetching = at
+		d.undo = append(d.undo, func() { d.fetching = old })
+	}
+}
+
 // putOwn is durable when it returns, with all that was put before.
 func (d *disk) putOwn(e core.StoreOwn) bool {
 	if d.full {
@@ -109,6 +128,13 @@ func (d *disk) putChunk(id wire.Digest, b []byte) bool {
 		d.chunks[id] = b
 	}
 	return !d.full
+}
+
+// dropChunks is durable when it returns, as the chunks are files.
+func (d *disk) dropChunks() {
+	if !d.full {
+		clear(d.chunks)
+	}
 }
 
 func (d *disk) putEvidence(e wire.Evidence) {
@@ -286,7 +312,24 @@ func (d *disk) forgetOwn(ids []wire.Digest) {
 	})
 }
 
-// LastRound, Rounds and Header make a disk a core.Ledger.
+// forgetFinal takes own deltas that are final off that list, once it is committed.
+func (d *disk) forgetFinal(seqs []uint64) {
+	var ids []wire.Digest
+	for _, o := range d.own {
+		if slices.Contains(seqs, o.seq) {
+			ids = append(ids, o.id)
+		}
+	}
+	if d.full || len(ids) == 0 {
+		return
+	}
+	old := slices.Clone(d.own)
+	d.undo = append(d.undo, func() { d.own = old })
+	d.forgetOwn(ids)
+}
+
+// LastRound, Rounds and Header make a disk a core.Ledger; with Mark and the others
+// it is a core.Disk.
 func (d *disk) LastRound(p int) (last uint32, err error) {
 	for r := range d.rounds[p] {
 		last = max(last, r)
@@ -294,17 +337,12 @@ func (d *disk) LastRound(p int) (last uint32, err error) {
 	return last, nil
 }
 
-func (d *disk) Rounds(p int, from, to uint32, f func(round uint32, chain outer.Digest, folded []wire.Digest) error) error {
+func (d *disk) Rounds(p int, from, to uint32, f func(outer.Link) error) error {
 	for _, r := range slices.Sorted(maps.Keys(d.rounds[p])) {
 		if r < from || r > to {
 			continue
 		}
-		l := d.rounds[p][r]
-		folded := make([]wire.Digest, len(l.Folded))
-		for i, id := range l.Folded {
-			folded[i] = wire.Digest(id)
-		}
-		if err := f(r, l.Chain, folded); err != nil {
+		if err := f(d.rounds[p][r]); err != nil {
 			return err
 		}
 	}
@@ -312,10 +350,10 @@ func (d *disk) Rounds(p int, from, to uint32, f func(round uint32, chain outer.D
 }
 
 func (d *disk) Header(id wire.Digest) (h wire.Header, known bool, err error) {
-	f, known := d.deltas[id]
-	if known {
-		h = f.header.Header
+	if f, held := d.deltas[id]; held {
+		return f.header.Header, true, nil
 	}
+	h, known = d.headers[id]
 	return h, known, nil
 }
 
@@ -327,13 +365,46 @@ func (d *disk) nextSeq() (next uint64) {
 	return next
 }
 
-// ownRecords are the own deltas that a restart would find.
-func (d *disk) ownRecords() []core.OwnRecord {
+// Own are the own deltas that a restart would find.
+func (d *disk) Own() ([]core.OwnRecord, error) {
 	records := make([]core.OwnRecord, len(d.own))
 	for i, o := range d.own {
-		records[i] = core.OwnRecord{ID: o.id, Header: d.deltas[o.id].header.Header}
+		records[i] = core.OwnRecord{Seq: o.seq, ID: o.id, Header: d.deltas[o.id].header.Header}
 	}
-	return records
+	return records, nil
+}
+
+// LostOwn says whether a payload is damaged.
+func (d *disk) LostOwn(o core.OwnRecord) (bool, error) {
+	if d.payload(o.ID) != nil {
+		return false, nil
+	}
+	d.forgetOwn([]wire.Digest{o.ID})
+	d.drop(o.ID)
+	return true, nil
+}
+
+func (d *disk) Mark(p int) (uint32, error) { return d.marks[p], nil }
+
+func (d *disk) Bases(p int) ([]uint32, error) { return slices.Sorted(maps.Keys(d.bases[p])), nil }
+
+func (d *disk) BaseState(p int, r uint32) (outer.Digest, error) { return d.bases[p][r].State, nil }
+
+func (d *disk) Base(p int, r uint32) *outer.Tip { return d.bases[p][r] }
+
+func (d *disk) DropBase(p int, r uint32) error {
+	delete(d.bases[p], r)
+	delete(d.written[p], r)
+	return nil
+}
+
+func (d *disk) Held(p int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
+	for id, file := range d.deltas {
+		if h := file.header.Header; int(h.Fragment) == p && h.Round >= from {
+			f(id, *file.header)
+		}
+	}
+	return nil
 }
 
 // crash leaves what a kill leaves: the index up to its last commit, and bases in

@@ -13,6 +13,12 @@ func headerOf(round uint32) *wire.SignedHeader {
 	return &wire.SignedHeader{Header: wire.Header{Round: round}}
 }
 
+// ownOf are the own deltas that a restart of this disk finds.
+func ownOf(d *disk) []core.OwnRecord {
+	own, _ := d.Own() // which has no errors
+	return own
+}
+
 // A kill takes back what was not committed, in all parts, and nothing else.
 func TestDiskCrash(t *testing.T) {
 	d := newDisk(1)
@@ -58,12 +64,54 @@ func TestDiskForgottenOwnDelta(t *testing.T) {
 	d := newDisk(1)
 	d.putOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7})
 	d.forgetOwn([]wire.Digest{{2}})
-	if b, err := d.ownPayload(7); err != nil || string(b) != "b" || len(d.ownRecords()) != 0 {
-		t.Errorf("own %q, %v, %d records", b, err, len(d.ownRecords()))
+	if b, err := d.ownPayload(7); err != nil || string(b) != "b" || len(ownOf(d)) != 0 {
+		t.Errorf("own %q, %v, %d records", b, err, len(ownOf(d)))
 	}
 	d.crash()
 	if b, err := d.ownPayload(7); err == nil {
 		t.Errorf("a later process reads %q", b)
+	}
+}
+
+// That an own delta is final is no news to lose anything for: a kill before the next
+// commit finds the delta again, and one after it does not.
+func TestDiskFinalOwnDelta(t *testing.T) {
+	d := newDisk(1)
+	for seq := range uint64(3) {
+		d.putOwn(core.StoreOwn{ID: wire.Digest{byte(seq)}, Header: *headerOf(uint32(seq) + 1), Seq: seq})
+	}
+	d.forgetFinal([]uint64{0, 1})
+	d.crash()
+	if n := len(ownOf(d)); n != 3 {
+		t.Errorf("%d own deltas, not committed", n)
+	}
+	d.forgetFinal([]uint64{0, 1})
+	d.commit()
+	d.crash()
+	if own := ownOf(d); len(own) != 1 || own[0].ID != (wire.Digest{2}) {
+		t.Errorf("own deltas %v, committed", own)
+	}
+}
+
+// The header of a delta that is not here, and which tips the chunks are of, are in the
+// index; a header never takes the place of a delta that is here.
+func TestDiskHeadersAndFetch(t *testing.T) {
+	d := newDisk(1)
+	d.put(wire.Digest{1}, headerOf(1), []byte("a"))
+	d.putHeader(wire.Digest{1}, wire.Header{Round: 9})
+	d.putHeader(wire.Digest{2}, wire.Header{Round: 2})
+	d.putFetching([]uint32{4})
+	d.commit()
+	d.putHeader(wire.Digest{3}, wire.Header{Round: 3})
+	d.putFetching(nil)
+	d.crash()
+	for id, want := range map[wire.Digest]uint32{{1}: 1, {2}: 2, {3}: 0} {
+		if h, known, _ := d.Header(id); h.Round != want || known != (want > 0) {
+			t.Errorf("header %v: round %d, %v", id, h.Round, known)
+		}
+	}
+	if len(d.fetching) != 1 || d.fetching[0] != 4 {
+		t.Errorf("fetching %v", d.fetching)
 	}
 }
 

@@ -1,37 +1,20 @@
 package sim
 
 import (
-	"slices"
-
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 )
 
-// donatedLag is how many rounds a donor stays behind its own tip, as a real one
-// does, so that the joiner folds itself what may still change.
-const donatedLag = 2
-
-// manifest lists tips, and keeps their chunks and those of the manifest before, so
-// that a slow joiner can finish: the tips of given rounds, one for each fragment,
-// or of one moment.
+// manifest is what this node gives away, and keeps its chunks and those of the
+// manifest before, so that a slow joiner can finish. It is nil where that is nothing:
+// the asker tries another donor.
 func (n *Node) manifest(at []uint32) []byte {
-	var m wire.Manifest
 	n.donated, n.donatedBefore = map[wire.Digest][]byte{}, n.donated
-	for p := range n.w.plan {
-		round, known := n.donates(p)
-		if at != nil {
-			round, known = at[p], slices.Contains(n.machine.Rounds().Bases(p), at[p])
-		}
-		f := wire.FragmentManifest{Closed: n.machine.Rounds().Closed(p)}
-		if !known && at == nil {
-			return nil // a refold is under way: the asker tries another donor
-		}
-		if known {
-			n.cutChunks(p, round, &f)
-		}
-		m.Fragments = append(m.Fragments, f)
+	m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), at), at == nil, n.cutChunks)
+	if err != nil {
+		return nil
 	}
 	return wire.EncodeManifest(n.key, n.w.run, m)
 }
@@ -44,41 +27,74 @@ func (n *Node) chunk(d wire.Digest) []byte {
 	return n.donatedBefore[d]
 }
 
-// donates chooses the newest base that still lets a joiner fold deltas on their
-// way, among those for which the links that lead there are known.
-func (n *Node) donates(p int) (round uint32, known bool) {
-	r := n.machine.Rounds()
-	for _, b := range r.Bases(p) {
-		if len(n.linksTo(p, b)) > 0 && (!known || b+donatedLag <= r.Tip(p).Round) {
-			round, known = b, true
-		}
+// cutChunks describes a fragment's tip and keeps its chunks.
+func (n *Node) cutChunks(p int, d core.Donation) (f wire.FragmentManifest, err error) {
+	base := n.disk.bases[p][d.Start]
+	if base == nil {
+		n.broken("core", "base %d of fragment %d was not kept", d.Start, p)
+		return f, core.ErrNothingToGive
 	}
-	return round, known
-}
-
-func (n *Node) linksTo(p int, round uint32) []outer.Link {
-	return core.History(n.w.s.Params, n.machine.Rounds(), p, round)
-}
-
-// cutChunks describes the tip of a round and keeps its chunks.
-func (n *Node) cutChunks(p int, round uint32, f *wire.FragmentManifest) {
-	tip := n.disk.bases[p][round]
-	if tip == nil {
-		n.broken("core", "base %d of fragment %d was not kept", round, p)
-		return
+	tip, err := d.Tip(base, func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) { return n.foldAgain(p, tip, set) })
+	if err != nil {
+		return f, err
 	}
-	blob := core.EncodeSnapshot(tip.Encode(), n.linksTo(p, round))
-	f.Round, f.Chain, f.State = round, wire.Digest(tip.Chain), wire.Digest(tip.State)
+	blob := core.EncodeSnapshot(tip.Encode(), d.Links)
+	f.Round, f.Chain, f.State = d.Round, wire.Digest(tip.Chain), wire.Digest(tip.State)
 	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
 	for i, d := range f.Chunks {
 		at := i * wire.ChunkSize
 		n.donated[d] = blob[at : at+f.ChunkLen(i)]
 	}
+	return f, nil
+}
+
+// foldAgain folds a round once more, for another node.
+func (n *Node) foldAgain(p int, tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) {
+	var contributions []outer.Contribution
+	for _, d := range set {
+		payload := n.disk.payload(wire.Digest(d.ID))
+		if payload == nil {
+			return nil, core.ErrNothingToGive // damaged; this node's own folds will say so
+		}
+		contributions = append(contributions, outer.Contribution{Delta: d, Payload: payload})
+	}
+	n.w.counts.FoldedForOthers++
+	next, _, err := n.w.folder.fold(n.w, p, tip, contributions)
+	return next, err
 }
 
 func (n *Node) storeChunk(e gossip.StoreChunk) {
+	n.chunksAt = n.w.now
 	if !n.disk.putChunk(e.Digest, e.Bytes) {
 		n.machine.ChunkNotStored(n.clock(), e.Digest)
+	}
+}
+
+// chunksStay is how long the chunks of tips stay after the last one came, ten times
+// shorter than in package node.
+const chunksStay = 6000
+
+// dropChunks drops them when they are of no use any more.
+func (n *Node) dropChunks() {
+	text, _ := n.machine.Gossip().JoinPhase()
+	if n.chunksAt == 0 || n.w.now-n.chunksAt < chunksStay || n.machine.Phase() != core.Ready || text != "" {
+		return
+	}
+	n.chunksAt = 0
+	n.disk.dropChunks()
+	n.disk.putFetching(nil)
+}
+
+// credit tells the machine who has contributed, as the ledger has it.
+func (n *Node) credit() {
+	for p := range n.w.plan {
+		for _, l := range n.disk.rounds[p] {
+			for _, id := range l.Folded {
+				if h, known, _ := n.disk.Header(wire.Digest(id)); known {
+					n.machine.Credit(h.Author)
+				}
+			}
+		}
 	}
 }
 
@@ -101,12 +117,14 @@ func (n *Node) install(e core.InstallTips) {
 			if n.w.liars() == 0 {
 				n.broken("core", "fragment %d: %v", p, err)
 			}
+			n.disk.dropChunks()
 			n.machine.InstallFailed(n.clock())
 			return
 		}
 		tips, history = append(tips, n.w.folder.intern(tip)), append(history, links)
 	}
-	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, n.disk.ownRecords())
+	own, _ := n.disk.Own() // which has no errors
+	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, own)
 	if err != nil {
 		n.broken("core", "leave the chain: %v", err)
 	}
@@ -124,6 +142,7 @@ func (n *Node) install(e core.InstallTips) {
 	n.Installs++
 	n.epoch++
 	n.book.rebased = n.book.rebased || n.book.trained > 0
+	n.credit()
 	if err := n.machine.Installed(n.clock(), tips, history); err != nil {
 		n.broken("core", "%v", err)
 	}

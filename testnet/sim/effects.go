@@ -30,6 +30,10 @@ func (n *Node) carry(e core.Effect) {
 		n.w.disconnect(n, n.w.byID[e.Peer])
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.reply(e)
+	case gossip.Fetching:
+		n.later(diskMs, func() { n.disk.putFetching(e.At) })
+	case gossip.StoreHeader:
+		n.later(diskMs, func() { n.disk.putHeader(e.Header.Header.ID(n.w.run), e.Header.Header) })
 	case gossip.StoreChunk:
 		n.later(diskMs, func() { n.storeChunk(e) })
 	case core.StoreOwn:
@@ -63,6 +67,8 @@ func (n *Node) carryOuter(e core.Effect) {
 		n.command(func() { n.draft(e.Fragment) })
 	case outer.Adopt:
 		n.command(func() { n.adopt(e) })
+		final := slices.Concat(e.Forgotten, e.Returned, e.Discarded)
+		n.later(diskMs, func() { n.disk.forgetFinal(final) })
 	case outer.WantFold:
 		epoch := n.epoch
 		n.later(foldMs, func() { n.fold(e, epoch) })
@@ -73,6 +79,10 @@ func (n *Node) carryOuter(e core.Effect) {
 				n.disk.dropBase(e.Fragment, e.Round)
 			}
 		})
+	default:
+		if !core.News(e) {
+			n.broken("sim", "nothing carries out a %T: %+v", e, e)
+		}
 	}
 }
 

@@ -127,11 +127,7 @@ func (n *Node) restart() bool {
 	if n.up || n.gone || n.left {
 		return false
 	}
-	if n.disk.empty() { // it joins anew
-		n.boot(nil)
-	} else {
-		n.boot(n.load())
-	}
+	n.boot(n.load())
 	n.redial()
 	return true
 }

@@ -70,6 +70,7 @@ type Node struct {
 	handle        uint64
 	donated       map[wire.Digest][]byte // chunks of the last manifest given out
 	donatedBefore map[wire.Digest][]byte
+	chunksAt      Time // when a chunk of others' tips was last stored, or this life began; 0 = there are none
 	linkFree      Time // when the uplink is free again
 	epoch         int  // counts installs; ends folds of the chain before
 	may           bool
@@ -133,7 +134,7 @@ func (n *Node) clock() Time {
 }
 
 // boot makes the machine over what the disk holds: saved, or nothing.
-func (n *Node) boot(saved []outer.Restored) {
+func (n *Node) boot(saved []core.Saved) {
 	w := n.w
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
@@ -146,7 +147,7 @@ func (n *Node) boot(saved []outer.Restored) {
 	for p := range saved {
 		tips[p] = saved[p].Tip
 	}
-	n.started = n.clock()
+	n.started, n.chunksAt = n.clock(), w.now
 	n.machine = core.New(n.config(), tips)
 	n.trainer = w.s.Task.Trainer(n.index, n.life)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), tips, n.ownPayload)
@@ -159,6 +160,7 @@ func (n *Node) boot(saved []outer.Restored) {
 		n.closed[p] = tip.Round
 		n.disk.bases[p][tip.Round] = tip
 	}
+	n.credit()
 	n.restore(saved)
 	n.openBook()
 	n.introduce()
@@ -171,7 +173,7 @@ func (n *Node) config() core.Config {
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common, Resume: n.disk.fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
@@ -213,6 +215,7 @@ func (n *Node) startTimers() {
 	}
 	n.every(flushMs, n.disk.commit)
 	n.every(redialMs, n.redial)
+	n.every(flushMs, n.dropChunks)
 	if n.liar != nil {
 		n.every(n.liar.everyMs(), n.liar.acts)
 	}

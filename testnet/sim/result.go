@@ -8,10 +8,11 @@ import (
 // Counts are totals over a world.
 type Counts struct {
 	Events           int          `json:"events"`
-	Messages         int          `json:"messages"`      // hops of gossip messages
-	MessagesLost     int          `json:"messages_lost"` // hops that did not arrive
-	Deltas           int          `json:"deltas"`        // published
-	Folds            int          `json:"folds"`         // computed, not remembered
+	Messages         int          `json:"messages"`          // hops of gossip messages
+	MessagesLost     int          `json:"messages_lost"`     // hops that did not arrive
+	Deltas           int          `json:"deltas"`            // published
+	Folds            int          `json:"folds"`             // computed, not remembered
+	FoldedForOthers  int          `json:"folded_for_others"` // rounds that donors folded again
 	FilesDamaged     int          `json:"files_damaged"`
 	LedgersUnchecked int          `json:"ledgers_unchecked"`   // no node had the whole chain
 	GivenUpAndFolded uint64       `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others

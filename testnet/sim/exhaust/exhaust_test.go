@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"atoll/optimizer/outer"
 )
 
 // TestEveryInterleaving searches each of some bounds to the end. ATOLL_LONG=1 adds
@@ -39,6 +41,18 @@ func TestEveryInterleaving(t *testing.T) {
 
 // mostStates bounds the memory of a search: about a KiB for each.
 const mostStates = 8_000_000
+
+// An effect that a node does not know breaks the search, and news do not.
+func TestUnknownEffect(t *testing.T) {
+	n := newNode(0, newLocals())
+	n.carry(outer.Closed{})
+	if n.err != nil {
+		t.Error(n.err)
+	}
+	if n.carry(struct{ newKindOfEffect int }{}); n.err == nil {
+		t.Error("an effect that nothing carries out is passed over")
+	}
+}
 
 // A search that is cut short says so.
 func TestSearchSaysThatItWasCutShort(t *testing.T) {

@@ -70,22 +70,6 @@ type medium struct {
 	err error // the first promise that this node broke
 }
 
-// disk is what a crash leaves. The bases of even rounds are kept in memory only,
-// but for genesis: some restarts begin at a tip, some have to fold again.
-type disk struct {
-	payloads map[wire.Digest][]byte
-	headers  map[wire.Digest]wire.SignedHeader
-	own      []ownRecord
-	mark     uint32
-	bases    map[uint32]*outer.Tip
-	rounds   map[uint32]outer.Link
-}
-
-type ownRecord struct {
-	seq uint64
-	id  wire.Digest
-}
-
 // request is who waits for an answer, and the call that it answers.
 type request struct {
 	from int
@@ -129,7 +113,15 @@ func newNode(index int, ls *locals) *node {
 
 // boot starts the process over what the disk holds.
 func (n *node) boot() {
-	n.up, n.life, n.may, n.done, n.closed = true, n.life+1, false, false, n.disk.saved().Tip.Round
+	tips := []*outer.Tip{genesis}
+	saved, err := core.Load(&n.disk, ids[n.index], params, tips)
+	if err != nil {
+		n.broken("load: %v", err)
+	}
+	if saved != nil {
+		tips[0] = saved[0].Tip
+	}
+	n.up, n.life, n.may, n.done, n.closed = true, n.life+1, false, false, tips[0].Round
 	n.asked, n.calls = map[uint64]request{}, map[uint64]string{}
 	cfg := core.Config{
 		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true, Precision: outer.PrecisionF32,
@@ -140,14 +132,12 @@ func (n *node) boot() {
 			OpenRecord: openRecord, VerifyHeader: n.verify,
 		},
 	}
-	saved := n.disk.saved()
-	tips := []*outer.Tip{saved.Tip}
 	n.machine = core.New(cfg, tips)
 	n.machine.SetRecord(n.clock, signed[n.index])
 	n.theta = make([]float32, plan[0].Len)
 	n.learner = outer.NewLearner(params, plan, n.theta, tips, n.ownPayload)
-	if n.life > 1 {
-		n.restore(saved)
+	if saved != nil {
+		n.restore(saved[0])
 	}
 	n.made = n.learner.Account(0).Total().Tokens
 	n.carryOut()
@@ -178,46 +168,16 @@ func (n *node) verify(h wire.SignedHeader) error {
 func (n *node) crash() {
 	n.lost += n.learner.Account(0).Pending.Tokens
 	n.up, n.machine, n.learner, n.theta = false, nil, nil, nil
-	maps.DeleteFunc(n.disk.bases, func(round uint32, tip *outer.Tip) bool {
-		return round > 0 && (round%2 == 0 || n.disk.rounds[round].State != tip.State)
-	})
+	maps.DeleteFunc(n.disk.bases, func(round uint32, _ *outer.Tip) bool { return round > 0 && round%2 == 0 })
 }
 
-// saved is what a restart finds of the chain.
-func (d *disk) saved() outer.Restored {
-	s := outer.Restored{Bases: slices.Sorted(maps.Keys(d.bases)), History: []outer.Link{{State: genesis.State}}, Mark: d.mark}
-	s.Tip = d.bases[s.Bases[len(s.Bases)-1]]
-	for r := uint32(1); r <= s.Tip.Round; r++ {
-		s.History = append(s.History, d.rounds[r])
-	}
-	for r := range d.rounds {
-		s.Closed = max(s.Closed, r)
-	}
-	return s
-}
-
-func (n *node) restore(s outer.Restored) {
-	headers := map[wire.Digest]wire.SignedHeader{}
-	for id, h := range n.disk.headers {
-		headers[id] = h
-		s.Held = append(s.Held, core.DeltaOf(id, h.Header))
-	}
-	slices.SortFunc(s.Held, func(a, b outer.Delta) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	for _, o := range n.disk.own {
-		s.Own = append(s.Own, outer.OwnDelta{Seq: o.seq, Delta: core.DeltaOf(o.id, n.disk.headers[o.id].Header)})
-	}
-	folded, err := n.machine.Restore(n.clock, 0, s, headers)
+func (n *node) restore(s core.Saved) {
+	folded, err := n.machine.Restore(n.clock, 0, s.Restored, s.Headers)
 	if err != nil {
 		n.broken("restore: %v", err)
 		return
 	}
-	var work []outer.Own
-	for _, o := range s.Own {
-		work = append(work, outer.Own{
-			Seq: o.Seq, Base: o.Delta.Base, Steps: o.Delta.Steps, Tokens: o.Delta.Tokens, Folded: slices.Contains(folded, o.Seq),
-		})
-	}
-	if err := n.learner.Restore(0, work); err != nil {
+	if err := n.learner.Restore(0, core.OwnWork(s.Own, folded)); err != nil {
 		n.broken("restore: %v", err)
 	}
 }
@@ -292,8 +252,12 @@ func (n *node) carry(e core.Effect) {
 		n.adopt(e)
 	case outer.DropBase:
 		delete(n.disk.bases, e.Round)
-	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips, outer.WantTips:
+	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips:
 		n.broken("%T among honest nodes inside of the window: %+v", e, e)
+	default:
+		if !core.News(e) {
+			n.broken("nothing carries out a %T: %+v", e, e)
+		}
 	}
 }
 

@@ -1,0 +1,146 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
+// donatedLag is how many rounds behind its own tip a donor gives: the deltas
+// of the last rounds may still be on their way and have to be folded by the
+// joiner itself.
+const donatedLag = 2
+
+// maxDonatedFolds is how many rounds a donor folds again for the tip of a round
+// whose base it has dropped already: bases of odd rounds stay for two, and two
+// donors are seldom further apart.
+const maxDonatedFolds = 4
+
+// Donation is what a manifest says of one fragment.
+type Donation struct {
+	Round, Closed uint32
+	Links         []outer.Link    // up to Round, see History; none: nothing to give
+	Start         uint32          // the kept base from which the tip is made
+	Sets          [][]outer.Delta // of the rounds from there to Round
+}
+
+// Donations chooses what a donor gives of each fragment: the tips of given rounds,
+// or, without any, those that suit a joiner.
+func Donations(params outer.Params, rounds *outer.Rounds, at []uint32) []Donation {
+	all := make([]Donation, rounds.Fragments())
+	for p := range all {
+		if at == nil {
+			all[p] = Donate(params, rounds, p)
+		} else {
+			all[p] = DonateAt(params, rounds, p, at[p])
+		}
+	}
+	return all
+}
+
+// Donate chooses the newest of the kept bases that still lets a joiner fold deltas
+// on their way, among those for which the links that lead to them are known. Where
+// folds are so far behind that none is, there is nothing to give.
+func Donate(params outer.Params, rounds *outer.Rounds, p int) (d Donation) {
+	tip := rounds.Tip(p).Round
+	d.Closed = rounds.Closed(p)
+	for _, base := range rounds.Bases(p) {
+		links := History(params, rounds, p, base)
+		if len(links) > 0 && (len(d.Links) == 0 || base+donatedLag <= tip) {
+			d.Round, d.Start, d.Links = base, base, links
+		}
+	}
+	return d
+}
+
+// DonateAt is the tip of a given round: a kept base, or folded again from the
+// one below it. A round that this node cannot make is left without links.
+func DonateAt(params outer.Params, rounds *outer.Rounds, p int, round uint32) Donation {
+	d := Donation{Closed: rounds.Closed(p)}
+	base, found := uint32(0), false
+	for _, b := range rounds.Bases(p) {
+		if b <= round {
+			base, found = b, true
+		}
+	}
+	if !found || round > rounds.Tip(p).Round || round-base > maxDonatedFolds {
+		return d
+	}
+	d.Round, d.Start, d.Links = round, base, History(params, rounds, p, round)
+	for r := base + 1; r <= round; r++ {
+		d.Sets = append(d.Sets, rounds.Set(p, r))
+	}
+	return d
+}
+
+// Link is that of the tip. There must be Links.
+func (d Donation) Link() outer.Link { return d.Links[len(d.Links)-1] }
+
+// ErrOvertaken: tips of another chain were installed, or rounds folded again, after
+// the machine asked.
+var ErrOvertaken = errors.New("overtaken by other tips")
+
+// Tip is the tip to give, from the base of round Start; fold makes the tip of the
+// round after that of the one it is given.
+func (d Donation) Tip(base *outer.Tip, fold func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error)) (*outer.Tip, error) {
+	tip := base
+	for _, set := range d.Sets {
+		var err error
+		if tip, err = fold(tip, set); err != nil {
+			return nil, err
+		}
+	}
+	if tip.Chain != d.Link().Chain {
+		return nil, fmt.Errorf("tip of round %d to give away: %w", d.Round, ErrOvertaken)
+	}
+	return tip, nil
+}
+
+// ErrNothingToGive says that none of the tips asked for can be given, or, of tips of
+// the donor's own choice, not all.
+var ErrNothingToGive = errors.New("the tips asked for are not held")
+
+// ManifestOf is the manifest of donations; own says that they are the donor's own
+// choice. describe cuts one fragment's tip into chunks and says what they are. Of
+// given rounds those are left out that cannot be made; of the own choice all must be
+// there, but a run that has folded nothing yet needs no chunks, as every joiner can
+// make genesis.
+func ManifestOf(all []Donation, own bool, describe func(fragment int, d Donation) (wire.FragmentManifest, error)) (m wire.Manifest, err error) {
+	empty := own && allGenesis(all)
+	given := empty
+	for p, d := range all {
+		f := wire.FragmentManifest{}
+		err = ErrNothingToGive
+		if len(d.Links) > 0 && !empty {
+			f, err = describe(p, d)
+		}
+		switch {
+		case empty:
+		case err != nil && own:
+			return wire.Manifest{}, fmt.Errorf("fragment %d: %w", p, err)
+		case err != nil:
+			f = wire.FragmentManifest{}
+		default:
+			given = true
+		}
+		f.Closed = max(d.Closed, f.Round)
+		m.Fragments = append(m.Fragments, f)
+	}
+	if !given {
+		return wire.Manifest{}, ErrNothingToGive
+	}
+	return m, nil
+}
+
+// allGenesis says that the run has not folded anything that a joiner could
+// not make from genesis.
+func allGenesis(all []Donation) bool {
+	for _, d := range all {
+		if d.Round > 0 || len(d.Links) == 0 {
+			return false
+		}
+	}
+	return true
+}

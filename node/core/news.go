@@ -1,0 +1,17 @@
+package core
+
+import (
+	"atoll/gossip"
+	"atoll/optimizer/outer"
+)
+
+// News reports whether an effect only tells something: whoever carries effects out
+// may leave it be. One that is no news and that nobody carries out is a bug, and not
+// to be passed over: the promises rest on all of them.
+func News(e Effect) bool {
+	switch e.(type) {
+	case gossip.Event, gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, outer.Closed, Refused, Verdict:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/node/core"
+)
+
+// A joiner that is killed between two chunks goes on with the same tips after its
+// restart (N-3, N-4): donors that have gone on fold them again (T-9), and the chunks
+// that it has are not fetched once more.
+func TestJoinGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := withFaults(t, 3, 80, "")
+	s.Link.BytesMs = 20
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.RunFor(12_000)
+	n := w.join(NodeSpec{})
+	some := func() bool { return len(n.disk.chunks) > 0 && n.disk.fetching != nil }
+	for !some() && w.err == nil {
+		w.RunFor(1)
+	}
+	n.disk.commit()
+	at, had := slices.Clone(n.disk.fetching), len(n.disk.chunks)
+	if n.Installs > 0 || had >= len(w.plan) {
+		t.Fatalf("%d chunks, %d installs: there is nothing to go on with", had, n.Installs)
+	}
+	w.RunFor(10)
+	n.crash()
+	closed := w.first().machine.Rounds().Tip(0).Round
+	w.RunUntil(w.now+10_000, func() bool { return w.first().machine.Rounds().Tip(0).Round > closed })
+	n.restart()
+	if !slices.Equal(n.config().Gossip.Resume, at) {
+		t.Fatalf("goes on with %v, it was fetching %v", n.config().Gossip.Resume, at)
+	}
+	w.RunUntil(w.now+20_000, func() bool { return n.Installs > 0 })
+	if !slices.Equal(n.disk.fetching, at) || n.Installs != 1 {
+		t.Errorf("took tips of rounds %v in place of %v, %d times", n.disk.fetching, at, n.Installs)
+	}
+	if w.counts.FoldedForOthers == 0 {
+		t.Error("no donor had gone on: nothing was folded again")
+	}
+	w.Finish()
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	if n.machine.Phase() != core.Ready || len(n.disk.chunks) > 0 || n.disk.fetching != nil {
+		t.Errorf("phase %v, %d chunks stay, of rounds %v", n.machine.Phase(), len(n.disk.chunks), n.disk.fetching)
+	}
+}
