@@ -37,11 +37,11 @@ func compareAuthors`},
 `, ""},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, now-r.rang)
+			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
-`, `			m.late.observeWay(e.delta.Author, now-r.rang)
+`, `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
 		}
 	}
 `},
