@@ -163,7 +163,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 	if r <= m.rounds.Closed(p) {
 		m.late++
 	}
-	m.heard.believe(h.Header.Author)
+	m.heard.delivered(h.Header.Author, h.Header.Tokens)
 	m.rounds.Held(now, p, r, outer.ID(id))
 	m.gossip.Stored(gossip.Time(now), id)
 	m.pump(now)
@@ -316,7 +316,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
 		m.headers[id] = &h
-		m.heard.believe(h.Header.Author)
+		m.heard.had(h.Header.Author, h.Header.Tokens)
 		m.gossip.Stored(gossip.Time(now), id)
 	}
 	for _, l := range s.History {

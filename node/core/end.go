@@ -115,9 +115,16 @@ const doubtBeats = 10
 
 // doubt stops believing what peers say they will publish when the budget is not
 // reached, nobody steps for it, and nothing has come of their word. A peer is
-// believed again when a delta of it comes.
+// believed again when a delta of it comes. Where something came, and so little that
+// this node has stood still all the same, words are weighed from then on by what comes.
 func (m *Machine) doubt(now Time) {
-	if !m.rounds.Ended() && m.stoodStill(now, doubtBeats) {
+	if m.rounds.Ended() {
+		return
+	}
+	if m.long(now-m.end.stepped, doubtBeats) {
+		m.heard.weighed = true
+	}
+	if m.stoodStill(now, doubtBeats) {
 		m.heard.doubt()
 	}
 }
@@ -125,7 +132,11 @@ func (m *Machine) doubt(now Time) {
 // stoodStill says that for so many beat periods, and as long as a round may stay
 // open, no tip changed and the own learner did not step.
 func (m *Machine) stoodStill(now Time, periods int64) bool {
-	still := now - max(m.end.moved, m.end.stepped)
+	return m.long(now-max(m.end.moved, m.end.stepped), periods)
+}
+
+// long says that a time is as long as so many beat periods, and as a round may stay open.
+func (m *Machine) long(still Time, periods int64) bool {
 	return still >= max(periods*m.gossip.BeatPeriodMs(), m.cfg.Params.GraceMaxMs)
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "atoll/gossip/wire"
+import (
+	"math"
+
+	"atoll/gossip/wire"
+)
 
 // maxHeard bounds how many authors' deltas are counted between two beats; a
 // roster is smaller.
@@ -13,6 +17,7 @@ type heard struct {
 	authors   map[wire.PeerID]heardAuthor
 	counted   int // authors whose deltas are counted
 	believed  int
+	weighed   bool // words count for what deltas bear out only
 }
 
 // heardAuthor is what was heard of one author.
@@ -20,6 +25,7 @@ type heardAuthor struct {
 	after    *wire.Beat // the newest when deltas were last counted
 	tokens   []uint64   // by fragment, in deltas that came after it; nil = none
 	believed bool       // a delta came since peers were last doubted
+	worth    uint64     // tokens of its largest delta, halved with each later one
 }
 
 // since are the tokens by fragment in the deltas that came after a beat.
@@ -45,13 +51,39 @@ func (h *heard) set(a wire.PeerID, x heardAuthor) {
 	}
 }
 
-func (h *heard) believe(a wire.PeerID) {
+// delivered says that a delta of so many tokens came.
+func (h *heard) delivered(a wire.PeerID, tokens uint64) {
+	h.believe(a, max(tokens, h.authors[a].worth/2))
+}
+
+// had says that such a delta was there at the start: in which order they came is not
+// known.
+func (h *heard) had(a wire.PeerID, tokens uint64) {
+	h.believe(a, max(tokens, h.authors[a].worth))
+}
+
+func (h *heard) believe(a wire.PeerID, worth uint64) {
 	x := h.authors[a]
-	if h.believed < maxHeard && !x.believed {
-		h.believed++
-		x.believed = true
-		h.set(a, x)
+	if !x.believed && h.believed >= maxHeard {
+		return
 	}
+	h.believed += one(!x.believed)
+	x.believed, x.worth = true, worth
+	h.set(a, x)
+}
+
+// trustTimes is how many times the tokens that an author last put into a delta its word
+// counts for once words are weighed. An honest one mostly has about as many unpublished as
+// it publishes next; who stops stepping for a claim without work behind it gets
+// a few deltas of the claimant's in its place, which each make the claim worth less.
+const trustTimes = 2
+
+// most are the tokens that an author's word counts for at most.
+func (h *heard) most(x heardAuthor) uint64 {
+	if !h.weighed {
+		return math.MaxUint64
+	}
+	return trustTimes * x.worth
 }
 
 // doubt believes nobody any more.

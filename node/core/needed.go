@@ -87,9 +87,9 @@ func (m *Machine) mostClaimed() uint64 {
 // addClaims adds, per fragment, an estimate of the tokens of a live learner that
 // are in no delta yet: what its last beat said, plus the steps since at the speed
 // it said, minus the deltas heard since. It never counts for more than one delta
-// can carry. The beat is of this age, in ms.
+// can carry, nor, once words are weighed, than its deltas bear out. The beat is of this age, in ms.
 func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, age Time) {
-	most := m.mostClaimed()
+	most := min(m.mostClaimed(), m.heard.most(h))
 	var stepped uint64
 	if b.State == wire.Training {
 		stepped = uint64(min(b.TokensPerSecond*float64(age)/1000, float64(most)))

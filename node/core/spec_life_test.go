@@ -442,7 +442,7 @@ func specDealt(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specClaims(t *testing.T, _ *spectest.Spec) {
+func specClaims(t *testing.T, s *spectest.Spec) {
 	n := worker(t, 9, true)
 	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
 	if n.w.runFor(100); n.may {
@@ -463,6 +463,29 @@ func specClaims(t *testing.T, _ *spectest.Spec) {
 	n.says(9, wire.Beat{State: wire.Stopped, TokensPerSecond: 2 * float64(n.w.cfg.params.Budget)})
 	if n.w.runFor(700); !n.may {
 		t.Error("counts the speed of one that does not step")
+	}
+	specWeighed(t, s)
+}
+
+// specWeighed: who claims the budget, and publishes a step now and then so that it is not
+// doubted, is waited for once.
+func specWeighed(t *testing.T, s *spectest.Spec) {
+	n := worker(t, 9, true)
+	liar := newNode(n.w, 10, nodeConfig{})
+	n.links[liar] = true
+	n.w.every(500, func() {
+		r := n.machine.Rounds().Closed(0) + 1
+		n.w.rogue(liar, n, wire.Header{Round: r, Base: r - 1, Steps: 1, Tokens: tokensPerStep}, n.w.payloadOf(0, 1))
+		n.says(10, wire.Beat{State: wire.Training, Unpublished: n.all()})
+	})
+	if n.w.runFor(2000); n.may {
+		t.Error("steps though what is missing is unpublished elsewhere")
+	}
+	n.w.runFor(max(s.Number(t, "life", "doubt")*beat, n.w.cfg.params.GraceMaxMs))
+	before := n.steps
+	n.w.runFor(10_000)
+	if got, want := core.Time(n.steps-before), 10_000/n.stepMs(); got < want-1 {
+		t.Errorf("takes %d steps beside one that goes on claiming, want %d", got, want)
 	}
 }
 
