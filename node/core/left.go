@@ -130,8 +130,11 @@ func (l *leaving) from(p int, first outer.Link, common uint32) (uint32, error) {
 	}
 	from := min(common, first.Round) + 1
 	err := l.ledger.Rounds(p, first.Round, first.Round, func(l outer.Link) error {
-		if l.Chain == first.Chain {
+		switch {
+		case l.Chain == first.Chain:
 			from = first.Round + 1
+		case common >= first.Round: // that was of a third chain, and says nothing
+			from = 1
 		}
 		return nil
 	})

@@ -356,12 +356,13 @@ func TestRestoreWithShortHistory(t *testing.T) {
 }
 
 // A history that begins after the fork does not tell what of the chain before it
-// is lost: all that was folded since others last showed the same.
+// is lost: all that was folded since others last showed the same, unless that was of a
+// chain that differs from the one that is taken.
 func TestInstallAfterALongFork(t *testing.T) {
 	for _, c := range []struct {
-		common uint32
-		want   []uint64
-	}{{0, []uint64{1, 2, 3}}, {1, []uint64{2, 3}}, {3, nil}} {
+		common, first uint32
+		want          []uint64
+	}{{0, 5, []uint64{1, 2, 3}}, {1, 5, []uint64{2, 3}}, {3, 5, nil}, {1, 2, []uint64{2, 3}}, {2, 2, []uint64{1, 2, 3}}, {3, 2, []uint64{1, 2, 3}}} {
 		g := newRig(t, roundsParams(1))
 		for range 3 {
 			g.step(8)
@@ -373,10 +374,10 @@ func TestInstallAfterALongFork(t *testing.T) {
 		tips, history := donor.donate()
 		g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
 		g.m.SetCommon([]uint32{c.common})
-		g.want(g.m.Install(g.now, tips, [][]Link{history[0][5:]}), nil)
+		g.want(g.m.Install(g.now, tips, [][]Link{history[0][c.first:]}), nil)
 		g.drain()
 		if a := g.lastAdopt(); !slices.Equal(a.Discarded, c.want) {
-			t.Errorf("common up to %d: discarded %v, want %v", c.common, a.Discarded, c.want)
+			t.Errorf("common up to %d, history from %d on: discarded %v, want %v", c.common, c.first, a.Discarded, c.want)
 		}
 	}
 }

@@ -239,11 +239,17 @@ func (a *Adopt) lose(o *ownRound, common bool) {
 func (o *ownRound) mayBeOut() bool { return o.handed || o.at == 0 }
 
 // leave notes up to which round the chain that is left differs from the one that
-// is taken, whose history begins with a link: nowhere below it if both have it.
+// is taken, whose history begins with a link: nowhere below it if both have it. Where they
+// differ there, what others showed of later rounds was of a third chain, and says nothing.
 func (f *fragment) leave(first Link) {
 	f.left = 0
-	if l, known := f.link(first.Round); !known || l.Chain != first.Chain {
-		f.left = first.Round
+	l, known := f.link(first.Round)
+	if known && l.Chain == first.Chain {
+		return
+	}
+	f.left = first.Round
+	if known && f.common >= first.Round {
+		f.common = 0
 	}
 }
 
