@@ -193,14 +193,15 @@ func (h *Host) refuse(s network.Stream, reason error) {
 	h.disconnect(c.RemotePeer())
 }
 
-// refuseConn ends one connection of a peer whose others stay, and says so.
+// refuseConn ends one connection of a peer whose others stay, and then says so: a call
+// of who hears of it takes one of the others.
 func (h *Host) refuseConn(s network.Stream, reason error) {
 	c := s.Conn()
+	awaitEnd(s)
+	c.Close()
 	if id, err := wireID(c.RemotePeer()); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
-	awaitEnd(s)
-	c.Close()
 }
 
 // verdict is the frame that tells the peer what was decided.
