@@ -61,6 +61,7 @@ func RunContext(ctx context.Context, s Scenario) (Result, error) {
 			return r, nil
 		}
 		s.Params.Budget *= longerBudget
+		s.LimitMs *= longerBudget
 	}
 }
 
