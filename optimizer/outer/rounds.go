@@ -326,8 +326,8 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 	m.ring(now, f, rnd)
 	if m.isLive(e.delta.Author) {
 		m.late.observe(e.delta.Author, now-r.rang)
-		if m.showsWay(f, r, e) {
-			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
+		if late := now - r.rang; m.showsWay(f, r, e, late) {
+			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
@@ -336,9 +336,11 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 
 // showsWay says whether how late a delta comes is what the links take: where its
 // learner had to step first it took longer, and so it did where it comes by repair, where
-// somebody rang before the round was open, or where this node catches up with the others.
-func (m *Rounds) showsWay(f *fragment, r *round, e *entry) bool {
-	return int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked && !m.closedElsewhere(f.index, f.closed+1)
+// somebody rang before the round was open, or where this node catches up with the others,
+// which takes a look at all peers: one that is not late needs none.
+func (m *Rounds) showsWay(f *fragment, r *round, e *entry, late Time) bool {
+	ready := int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked
+	return ready && (2*late <= m.late.between() || !m.closedElsewhere(f.index, f.closed+1))
 }
 
 // Invalid forgets a delta whose payload does not decode: it is refused by

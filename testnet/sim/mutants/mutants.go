@@ -37,11 +37,11 @@ func compareAuthors`},
 `, ""},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
+			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
-`, `			m.late.observeWay(e.delta.Author, min(now-r.rang, m.p.GraceMaxMs))
+`, `			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
 		}
 	}
 `},
