@@ -37,6 +37,7 @@ const (
 	// Headers.
 	Equivocate  AttackKind = "equivocate"    // two deltas for one round, each shown to one half
 	LateProof   AttackKind = "late-proof"    // likewise, but the second one Times rounds later
+	OneProof    AttackKind = "one-proof"     // likewise, but for one round, until that is known: deltas of later ones are honest
 	ShownToHalf AttackKind = "shown-to-half" // headers leave over every other connection only
 	StaleRounds AttackKind = "stale-rounds"  // fresh keys sign for rounds that are closed
 	FarRounds   AttackKind = "far-rounds"    // fresh keys sign for rounds far ahead
@@ -73,6 +74,7 @@ var behaviours = map[AttackKind]behaviour{
 
 	Equivocate:  {say: sayTwo, answer: answerForged},
 	LateProof:   {say: saveProof, act: actProofs},
+	OneProof:    {say: saveOneProof, act: actProofs},
 	ShownToHalf: {say: sayToHalf},
 	StaleRounds: {act: actStale},
 	FarRounds:   {act: actFar},

@@ -109,6 +109,7 @@ var sieges = []siege{
 	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, says: "signed two deltas"},
 	{name: "late proof", kind: LateProof, times: 12, says: "signed two deltas"},
 	{name: "proof at the edge", kind: LateProof, times: 9, spoil: narrow, says: "signed two deltas"},
+	{name: "one proof", kind: OneProof, times: 4, says: "signed two deltas"},
 	{name: "headers to half", kind: ShownToHalf},
 	{name: "stale rounds", kind: StaleRounds},
 	{name: "stale rounds inline", kind: StaleRounds, spoil: inline},

@@ -27,6 +27,8 @@ type book struct {
 type ownDelta struct {
 	fragment int
 	tokens   uint64
+	at       Time // when it was published, by the node's own clock; 0 in an earlier life
+	handed   bool // to some peer
 	fate     fate
 }
 
@@ -51,8 +53,15 @@ func newBook(fragments int) book {
 }
 
 // publishes notes an own delta that is durable.
-func (b *book) publishes(id wire.Digest, h wire.Header) {
-	b.own[id] = &ownDelta{fragment: int(h.Fragment), tokens: h.Tokens}
+func (b *book) publishes(id wire.Digest, h wire.Header, at Time) {
+	b.own[id] = &ownDelta{fragment: int(h.Fragment), tokens: h.Tokens, at: at, handed: h.Size <= wire.MaxInline}
+}
+
+// hands notes that a peer has the whole payload of a delta, which may be an own one.
+func (b *book) hands(id wire.Digest) {
+	if o := b.own[id]; o != nil {
+		o.handed = true
+	}
 }
 
 // settles notes what became of own deltas.
@@ -119,6 +128,9 @@ func (n *Node) openBook() {
 	n.book.base = make([]uint64, len(n.w.plan))
 	for p := range n.book.base {
 		n.book.base[p] = n.learner.Account(p).Total().Tokens
+	}
+	for _, o := range n.book.own {
+		o.at = 0
 	}
 }
 

@@ -124,6 +124,42 @@ func (w *World) checkWhole(n *Node, tips []*outer.Tip) {
 	}
 }
 
+// checkTaken: own deltas folded on a chain that is left for another do not come back with
+// the tips of that one, up to their rounds: the winners made something else of these.
+func (w *World) checkTaken(n *Node, a outer.Adopt) {
+	if n.taken == nil || a.Tip != n.taken[a.Fragment] {
+		return
+	}
+	n.taken[a.Fragment] = nil
+	for _, id := range n.disk.ownIDs(a.Unfold) {
+		if h := w.checks.ledger[id]; h.Round <= a.Tip.Round {
+			n.broken("whole", "has the delta of fragment %d round %d back from a chain that lost, with tips of round %d", a.Fragment, h.Round, a.Tip.Round)
+		}
+	}
+}
+
+// checkLeft: whoever leaves others that train has handed over what it published: what
+// nobody else has is gone with it. What it folded long ago, or in an earlier life, came to
+// others with tips.
+func (w *World) checkLeft(n *Node) {
+	r, kept := n.machine.Rounds(), 0
+	for id, o := range n.book.own {
+		if o.handed || o.fate != standing {
+			continue
+		}
+		round := w.checks.ledger[id].Round
+		l, known := r.Link(o.fragment, round)
+		folded := round <= r.Closed(o.fragment) && (!known || slices.Contains(l.Folded, outer.ID(id)))
+		if !folded || n.clock()-o.at < w.s.Params.GraceMaxMs {
+			kept++
+		}
+	}
+	// What is yet to be adopted may have given them up.
+	if kept > 0 && len(n.commands) == 0 && len(n.machine.Gossip().LiveLearners(gossip.Time(n.clock()))) > 0 {
+		n.broken("leaves", "goes with %d own deltas that nobody took", kept)
+	}
+}
+
 // checkBlame: honest nodes refuse nothing of each other and find no fault.
 func (w *World) checkBlame(n *Node, e core.Effect) {
 	switch e := e.(type) {

@@ -45,6 +45,24 @@ func TestChecksCatch(t *testing.T) {
 		{"whole", func(w *World, n *Node) {
 			w.checkWhole(n, w.genesis)
 		}},
+		{"whole", func(w *World, n *Node) { // work of a chain that lost comes back
+			tip := n.machine.Rounds().Tip(0)
+			a := outer.Adopt{Tip: tip, Unfold: []uint64{n.disk.own[0].seq}}
+			w.checkTaken(n, a)
+			if n.taken = []*outer.Tip{tip}; w.Err() == nil {
+				w.checkTaken(n, a)
+			}
+		}},
+		{"leaves", func(w *World, n *Node) { // with a delta that nobody has
+			id, h := wire.Digest{1}, wire.Header{Round: n.machine.Rounds().Closed(0) + 1, Size: wire.MaxInline + 1}
+			w.checks.ledger[id] = &h
+			n.book.publishes(id, h, n.clock())
+			n.book.hands(id)
+			w.checkLeft(n)
+			if n.book.own[id].handed = false; w.Err() == nil {
+				w.checkLeft(n)
+			}
+		}},
 		{"share", func(w *World, n *Node) {
 			w.s.Params.MaxShare = 0.5
 			w.checkShares(0, 1, []float64{3, 1, 1})
@@ -74,7 +92,7 @@ func TestChecksCatch(t *testing.T) {
 		{"account", func(w *World, n *Node) { // a delta that vanishes there
 			n.book.rebased = true
 			n.book.trained += TokensPerStep
-			n.book.publishes(wire.Digest{1}, wire.Header{Tokens: TokensPerStep})
+			n.book.publishes(wire.Digest{1}, wire.Header{Tokens: TokensPerStep}, w.now)
 			n.checkWork(0)
 			if w.Err() == nil {
 				n.checkBook(0, w.folds(n)[0])

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -143,6 +145,7 @@ func (n *Node) install(e core.InstallTips) {
 	n.epoch++
 	n.book.rebased = n.book.rebased || n.book.trained > 0
 	n.credit()
+	n.taken = slices.Clone(tips)
 	if err := n.machine.Installed(n.clock(), tips, history); err != nil {
 		n.broken("core", "%v", err)
 	}

@@ -150,6 +150,7 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a)
+	n.w.checkTaken(n, a)
 }
 
 // fold carries out a WantFold from the kept bases, beside training.
@@ -236,7 +237,7 @@ func (n *Node) storeOwn(e core.StoreOwn) {
 	}
 	delete(n.drafts, e.Seq)
 	n.w.checkSigned(n, e.ID, e.Header)
-	n.book.publishes(e.ID, e.Header.Header)
+	n.book.publishes(e.ID, e.Header.Header, n.clock())
 	n.w.counts.Deltas++
 	n.later(1, func() { n.machine.StoredOwn(n.clock(), e) })
 }

@@ -70,9 +70,10 @@ type Node struct {
 	handle        uint64
 	donated       map[wire.Digest][]byte // chunks of the last manifest given out
 	donatedBefore map[wire.Digest][]byte
-	chunksAt      Time // when a chunk of others' tips was last stored, or this life began; 0 = there are none
-	linkFree      Time // when the uplink is free again
-	epoch         int  // counts installs; ends folds of the chain before
+	chunksAt      Time         // when a chunk of others' tips was last stored, or this life began; 0 = there are none
+	linkFree      Time         // when the uplink is free again
+	epoch         int          // counts installs; ends folds of the chain before
+	taken         []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
 	may           bool
 	idleFrom      Time // since when it does not step though it is in; 0 = it steps
 	finished      bool
@@ -141,7 +142,7 @@ func (n *Node) boot(saved []core.Saved) {
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
 	n.refused, n.contributed, n.firstSeq = map[int]bool{}, 0, n.disk.nextSeq()
 	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
-	n.heard = map[wire.Digest]bool{}
+	n.heard, n.taken = map[wire.Digest]bool{}, nil
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
 	tips := slices.Clone(w.genesis)
 	for p := range saved {
@@ -277,6 +278,7 @@ func (n *Node) tick(life int) {
 		n.machine.Tick(n.clock())
 		n.carryOut()
 		if n.up && n.left && n.machine.MayLeave() {
+			n.w.checkLeft(n)
 			n.stop()
 			n.gone = true
 			return

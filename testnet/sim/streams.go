@@ -145,6 +145,7 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 			return
 		}
 		q.by.BytesIn += int64(len(b))
+		n.book.hands(payload)
 		n.machine.Replied(n.clock(), handle, payload)
 		q.once(b, nil)
 	})

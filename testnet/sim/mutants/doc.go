@@ -18,4 +18,14 @@
 //  14. end ignored: deltas past the last round of the budget are still made and folded
 //  15. return forgotten: a delta that becomes final unfolded is dropped, its tokens are counted nowhere
 //  16. unbounded round: what a round holds of deltas that others signed has no limit
+//
+// These five were chosen, from what the ones above hardly touch, without looking at the checkers:
+//
+//  17. repair by the rules of gossip: what a repair brings is judged as if gossip did, so that deltas which others hold
+//     in their sets (of a barred author, or far ahead) are not taken
+//  18. lost work put back: own deltas folded on a chain that lost go back to the parameters and count as in flight, where
+//     they are to be discarded
+//  19. forgotten while tips travelled: tips that are put in place take away the deltas of later rounds, too
+//  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
+//  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
 package mutants

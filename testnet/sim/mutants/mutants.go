@@ -137,5 +137,28 @@ func compareAuthors`},
 	}
 `, ""},
 		}},
+		{"repair by the rules of gossip", "one-proof", []Edit{
+			{"gossip/repair.go", `From: s.peer.id, Repair: true})`, `From: s.peer.id})`},
+		}},
+		{"lost work put back", "fork", []Edit{
+			{"optimizer/outer/rounds_learn.go", `	case o.gone || whole:
+		o.gone = true`, `	case o.gone:`},
+		}},
+		{"forgotten while tips travelled", "far-fork", []Edit{
+			{"optimizer/outer/rounds.go", `	for r := range f.rounds {
+		if r <= f.base {
+			delete(f.rounds, r)
+		}
+	}
+`, `	clear(f.rounds)
+`},
+		}},
+		{"left too early", "leave", []Edit{
+			{"node/core/end.go", `m.rounds.Flushed() && m.rounds.AllHanded(m.end.ticked) &&`, `m.rounds.Flushed() &&`},
+		}},
+		{"late delta lost at a restart", "restart", []Edit{
+			{"optimizer/outer/rounds_restore.go", `	f.touchUnfolded(m.p)
+`, ""},
+		}},
 	}
 }

@@ -67,6 +67,10 @@ func worlds() []trialWorld {
 		{"partition", world(4, 60, "partition 0+1 @3s, heal @14s")},
 		{"narrow", narrow("partition 0+1 @3s, heal @9s")},
 		{"fork", narrow("partition 0+1 @3s, heal @40s")},
+		{"far-fork", farFork()},
+		{"restart", world(2, 20, "partition 0 @3s, heal @5s, crash 1 @5720ms, restart 1 @6020ms")},
+		{"leave", far("leave 1 @5s, leave 2 @9s")},
+		{"one-proof", proved()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
@@ -100,6 +104,31 @@ func narrow(faults string) sim.Scenario {
 	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
 	s.Params.Codec = codec.F32
 	s.Params.Fragments = 3
+	return s
+}
+
+// farFork has long links, so that much comes while tips travel.
+func farFork() sim.Scenario {
+	s := narrow("partition 0+1 @3s, heal @32s")
+	s.Link.LatencyMs, s.Link.JitterMs = 300, 300
+	return s
+}
+
+// far has payloads that are pulled, over long links.
+func far(faults string) sim.Scenario {
+	s := world(4, 30, faults)
+	s.Params.Fragments, s.Params.Codec = 1, codec.F32
+	s.Link.LatencyMs = 400
+	return s
+}
+
+// proved has a liar that signs one round twice. It shows so when it has signed some rounds
+// more, while one node is parted from the others.
+func proved() sim.Scenario {
+	s := besieged(sim.OneProof)
+	f := world(4, 30, "partition 1 @3s, heal @12s")
+	s.Faults, s.CalmMs, s.LimitMs, s.Params.Budget = f.Faults, f.CalmMs, f.LimitMs, f.Params.Budget
+	s.Founders[len(s.Founders)-1].Attack.Times = 4
 	return s
 }
 
