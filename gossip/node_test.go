@@ -414,28 +414,21 @@ func (n *node) checkBounds() {
 // overLimit names a machine that holds more than its limits say, "" if none
 // does.
 func (c *Core) overLimit() (what string, is, most int) {
-	for _, s := range []struct {
-		what     string
-		is, most int
-	}{
-		{"peers", len(c.peers.list), maxPeers},
-		{"seen", len(c.headers.seen.ring), maxSeen},
-		{"seen by id", len(c.headers.seen.byID), maxSeen},
-		{"seen by slot", len(c.headers.seen.bySlot), maxSeen},
-		{"pieces of evidence", len(c.evidence.known), maxEvidence},
-		{"wants", len(c.pull.wants), maxWants},
-		{"pulls", c.pull.flying, maxPulls},
-		{"repairs", len(c.repair.sessions), maxRepairs},
-		{"chunk calls", c.snapshot.transfer.flying, maxChunkCalls},
-		{"chunk askers", len(c.serve.donate.askers), maxChunkAskers},
-		{"manifests", len(c.serve.manifests.making), len(c.peers.list)},
-		{"parked", len(c.serve.parked), maxParked},
-		{"bytes under way", c.serve.bytesAway, maxServing},
-		{"calls", len(c.calls), maxPulls + maxRepairs + maxAttesters + (maxChunkAhead+3)*(len(c.peers.list)+1)},
-	} {
-		if s.is > s.most || s.is < 0 {
-			return s.what, s.is, s.most
+	check := func(of string, count, limit int) {
+		if count > limit || count < 0 {
+			what, is, most = of, count, limit
 		}
+	}
+	c.Sizes(check)
+	check("seen by id", len(c.headers.seen.byID), maxSeen)
+	check("seen by slot", len(c.headers.seen.bySlot), maxSeen)
+	check("pieces of evidence", len(c.evidence.known), maxEvidence)
+	check("chunk calls", c.snapshot.transfer.flying, maxChunkCalls)
+	check("manifests", len(c.serve.manifests.making), len(c.peers.list))
+	check("bytes under way", c.serve.bytesAway, maxServing)
+	check("calls", len(c.calls), maxPulls+maxRepairs+maxAttesters+(maxChunkAhead+3)*(len(c.peers.list)+1))
+	if what != "" {
+		return what, is, most
 	}
 	for _, p := range c.peers.list {
 		if p.pulls > maxSmallPulls || p.pulls > maxPullsPerPeer && p.pulling > smallPullBytes || p.chunks > maxChunkAhead || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -77,8 +78,8 @@ func (s *Saved) load(d Disk, params outer.Params, p int, genesis *outer.Tip) err
 		return err
 	}
 	s.ReachGenesis(params, genesis)
-	s.Headers = map[wire.Digest]wire.SignedHeader{}
-	return d.Held(p, s.Bases[0]+1, func(id wire.Digest, h wire.SignedHeader) { s.Headers[id] = h })
+	maps.DeleteFunc(s.Headers, func(_ wire.Digest, h wire.SignedHeader) bool { return h.Header.Round <= s.Bases[0] })
+	return nil
 }
 
 // loadBases finds the newest kept tip of a fragment, and the rounds of all. Those
@@ -157,7 +158,11 @@ func (s *Saved) loadHeld(d Disk, params outer.Params, p int) error {
 	if s.Tip.Round <= params.WindowUnion {
 		from = 1
 	}
-	err := d.Held(p, from, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, DeltaOf(id, h.Header)) })
+	s.Headers = map[wire.Digest]wire.SignedHeader{}
+	err := d.Held(p, from, func(id wire.Digest, h wire.SignedHeader) {
+		s.Headers[id] = h
+		s.Held = append(s.Held, DeltaOf(id, h.Header))
+	})
 	slices.SortFunc(s.Held, func(a, b outer.Delta) int {
 		return cmp.Or(cmp.Compare(a.Round, b.Round), bytes.Compare(a.ID[:], b.ID[:]))
 	})
