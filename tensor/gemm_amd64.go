@@ -7,9 +7,9 @@ package tensor
 // gemmTileAVX512 computes rows x cols values of C, at most 14 x 32, as tile.multiply says.
 //
 //go:noescape
-func gemmTileAVX512(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool)
+func gemmTileAVX512(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool, ahead *float32, aheadStep int)
 
 // gemmTileAVX2 computes rows x cols values of C, at most 6 x 16, as tile.multiply says.
 //
 //go:noescape
-func gemmTileAVX2(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool)
+func gemmTileAVX2(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool, ahead *float32, aheadStep int)

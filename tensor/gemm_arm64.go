@@ -7,4 +7,4 @@ package tensor
 // gemmTileNEON computes rows x cols values of C, at most 6 x 16, as tile.multiply says. aStep must be 1, k positive.
 //
 //go:noescape
-func gemmTileNEON(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool)
+func gemmTileNEON(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool, ahead *float32, aheadStep int)

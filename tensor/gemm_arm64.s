@@ -4,8 +4,8 @@
 
 #include "textflag.h"
 
-// func gemmTileNEON(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool)
-TEXT ·gemmTileNEON(SB), NOSPLIT, $384-73
+// func gemmTileNEON(rows int, cols int, k int, a *float32, aRow int, aStep int, b *float32, c *float32, ldc int, acc bool, ahead *float32, aheadStep int)
+TEXT ·gemmTileNEON(SB), NOSPLIT, $384-96
 	MOVD    rows+0(FP), R0
 	MOVD    cols+8(FP), R1
 	MOVD    k+16(FP), R2

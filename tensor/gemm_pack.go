@@ -11,6 +11,10 @@ func (t *tiler) rowsOfA(row int) (a []float32, aRow, aStep int) {
 	return t.a[row*t.lda+t.depth:], t.lda, 1
 }
 
+// gatherRows is how many rows of a transposed A are gathered at a time: one tile ends amid the
+// line that the next one begins with, which is still in the first cache then.
+const gatherRows = 32
+
 // packRows copies rows of op(A) to dst as they are stored: rows stay rows, but columns
 // of a transposed A are gathered by tiles, or become rows if the tile wants them. It returns
 // the strides, and how far apart tiles begin.
@@ -27,9 +31,12 @@ func (t *tiler) packRows(dst []float32, row, rows int) (aRow, aStep, tileStep in
 		packTransposed(dst, aRow, a, t.lda, t.inner, rows)
 		return aRow, 1, t.rows * aRow
 	}
-	tileStep = t.rows * t.inner
-	for i := 0; i < rows; i += t.rows {
-		t.packColumns(&dst[i*t.inner], t.rows, false, &a[i], t.lda, min(t.rows, rows-i), t.inner)
+	tileStep = t.rows * (t.inner + rowGap) // columns are filled up beyond the last row of a tile
+	for k := 0; k < t.inner; k += gatherRows {
+		for i := 0; i < rows; i += t.rows {
+			to := i/t.rows*tileStep + k*t.rows
+			t.packColumns(&dst[to], t.rows, false, &a[k*t.lda+i], t.lda, min(t.rows, rows-i), min(gatherRows, t.inner-k))
+		}
 	}
 	return 1, t.rows, tileStep
 }

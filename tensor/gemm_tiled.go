@@ -29,12 +29,14 @@ const serialFlops = 4 << 20
 // the tile's), each the sum of k products: value (i, p) of op(A) is at a + i*aRow +
 // p*aStep, b is a packed panel of op(B) with the tile's columns in each of k rows, and
 // c has the leading dimension ldc. Strides count values; aStep is 1 if byRows.
-// packColumns copies k rows of some columns and fills each up with zeros to half the tile's
+// If asksAhead, a full tile also asks for linesAhead(k) lines of memory that later tiles need,
+// aheadStep bytes apart from ahead on; they may lie anywhere. packColumns copies k rows of some columns and fills each up with zeros to half the tile's
 // columns, or to all if wide; if byRows, it is only asked for wide ones.
 type tile struct {
 	rows, cols  int
 	byRows      bool
-	multiply    func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool)
+	asksAhead   bool
+	multiply    func(rows, cols, k int, a *float32, aRow, aStep int, b, c *float32, ldc int, acc bool, ahead *float32, aheadStep int)
 	packColumns func(dst *float32, dstRow int, wide bool, src *float32, srcRow, cols, k int)
 }
 
@@ -79,7 +81,7 @@ func gemmTiled(shape *tile, p product) {
 		for t.depth = 0; t.depth < p.k; t.depth += depthBlock {
 			t.inner = min(depthBlock, p.k-t.depth)
 			t.each(t.panels(), t.packTask)
-			t.each(t.rowTasks*ceilDiv(t.panels(), t.strips), t.runTask)
+			t.each(t.tasks(), t.runTask)
 		}
 	}
 	t.product = product{} // holds no caller's memory
@@ -100,15 +102,19 @@ func (t *tiler) each(n int, task func(i int)) {
 // panels is how many panels of op(B) the block has.
 func (t *tiler) panels() int { return ceilDiv(t.width, t.cols) }
 
+// tasks is how many tasks the block has.
+func (t *tiler) tasks() int { return t.rowTasks * ceilDiv(t.panels(), t.strips) }
+
 // plan divides a block into tasks, each a range of rows times a range of panels. Rows
-// are divided first, since a task packs its own; two tasks per thread even out
-// threads of different speed.
+// are divided first, and evenly, since a task packs its own; two tasks or more per thread
+// even out threads of different speed.
 func (t *tiler) plan() {
-	tiles, tasks := ceilDiv(t.m, t.rows), 1
+	tiles := ceilDiv(t.m, t.rows)
+	tasks := ceilDiv(tiles, rowBlock/t.rows)
 	if !t.serial {
-		tasks = 2 * Threads()
+		tasks = max(2, ceilDiv(tasks, Threads())) * Threads()
 	}
-	t.taskRows = min(ceilDiv(tiles, tasks)*t.rows, rowBlock/t.rows*t.rows)
+	t.taskRows = ceilDiv(tiles, tasks) * t.rows
 	t.rowTasks = ceilDiv(t.m, t.taskRows)
 	t.strips = ceilDiv(t.panels(), ceilDiv(tasks, t.rowTasks))
 	t.packA = t.panels() > directPanels || t.transA && (t.byRows || t.panels() > 1)
@@ -126,26 +132,31 @@ func (t *tiler) run(i int) {
 	last := min(first+t.strips, t.panels())
 	if !t.packA {
 		a, aRow, aStep := t.rowsOfA(row)
-		t.tiles(row, rows, first, last, a, aRow, aStep, t.rows*aRow)
+		t.tiles(i, row, rows, first, last, a, aRow, aStep, t.rows*aRow)
 		return
 	}
 	pack := rowPacks.Get().(*rowPack)
 	aRow, aStep, tileStep := t.packRows(pack[:], row, rows)
-	t.tiles(row, rows, first, last, pack[:], aRow, aStep, tileStep)
+	t.tiles(i, row, rows, first, last, pack[:], aRow, aStep, tileStep)
 	rowPacks.Put(pack)
 }
 
-// tiles computes C for rows and panels [first, last) tile by tile. a begins with the
-// value of the first row; the next tile of rows begins tileStep values later.
-func (t *tiler) tiles(row, rows, first, last int, a []float32, aRow, aStep, tileStep int) {
+// tiles computes C for rows and panels [first, last) of a task tile by tile. a begins with
+// the value of the first row; the next tile of rows begins tileStep values later.
+func (t *tiler) tiles(task, row, rows, first, last int, a []float32, aRow, aStep, tileStep int) {
 	acc := t.acc || t.depth > 0
+	w := t.after(task, rows/t.rows*(last-first))
 	for panel := first; panel < last; panel++ {
 		b := &t.packed[panel*t.cols*t.inner]
 		left := panel * t.cols
 		cols := min(t.cols, t.width-left)
 		for i := 0; i < rows; i += t.rows {
 			c := &t.c[(row+i)*t.ldc+t.col+left]
-			t.multiply(min(t.rows, rows-i), cols, t.inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc)
+			ahead, aheadStep := c, 4*t.ldc
+			if rows-i >= t.rows {
+				ahead, aheadStep = w.next(c, t.ldc)
+			}
+			t.multiply(min(t.rows, rows-i), cols, t.inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
 		}
 	}
 }

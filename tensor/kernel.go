@@ -49,6 +49,11 @@ type kernel struct {
 	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
 	unpack8 func(x *Block, codes *Codes8, scale float32) (zero bool)
 
+	// Of these the operands are whole blocks, one or more; see quant.go.
+	anyZero4     func(codes []byte) (zero bool)
+	squareCodes4 func(sum *[lanes]float64, codes []byte, scales []float32) (zero bool)
+	addCodes4    func(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool)
+
 	laneTops func(tops *[TopLanes]uint32, x *TopBlock)
 	reach    func(set *TopSet, x *TopBlock, least uint32)
 
@@ -67,6 +72,7 @@ var plain = kernel{
 	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
 	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
 	maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
+	anyZero4: anyZero4Go, addCodes4: addCodes4Go, squareCodes4: squareCodes4Go,
 	laneTops: laneTopsGo, reach: reachGo,
 }
 

@@ -22,6 +22,7 @@ func fastKernels() []kernel {
 			axpyWide: axpyWideAVX512, scaleWide: scaleWideAVX512, difference: differenceAVX512,
 			moveNarrow: moveNarrowAVX512, decayNarrow: decayNarrowAVX512, narrow: narrowAVX512,
 			maxBits: maxBitsAVX512, pack4: pack4AVX512, pack8: pack8AVX512, unpack4: unpack4AVX512, unpack8: unpack8AVX512,
+			anyZero4: anyZero4AVX512, addCodes4: addCodes4AVX512, squareCodes4: squareCodes4AVX512,
 			laneTops: laneTopsAVX512, reach: reachAVX512,
 			huff: &huffBMI2,
 			peak: &peakLoop{peakAVX512, 2 * peakSums * 16},
@@ -37,6 +38,7 @@ func fastKernels() []kernel {
 		axpyWide: axpyWideAVX2, scaleWide: scaleWideAVX2, difference: differenceAVX2,
 		moveNarrow: moveNarrowAVX2, decayNarrow: decayNarrowAVX2, narrow: narrowAVX2,
 		maxBits: maxBitsAVX2, pack4: pack4AVX2, pack8: pack8AVX2, unpack4: unpack4AVX2, unpack8: unpack8AVX2,
+		anyZero4: anyZero4AVX2, addCodes4: addCodes4AVX2, squareCodes4: squareCodes4AVX2,
 		laneTops: laneTopsAVX2, reach: reachAVX2,
 		huff: &huffBMI2,
 		peak: &peakLoop{peakAVX2, 2 * peakSums * 8},
@@ -45,7 +47,7 @@ func fastKernels() []kernel {
 
 // The tiles fill the vector registers with sums: 28 of 32 and 12 of 16.
 var (
-	tileAVX512 = tile{rows: 14, cols: 32, multiply: gemmTileAVX512, packColumns: packColumnsAVX512}
+	tileAVX512 = tile{rows: 14, cols: 32, asksAhead: true, multiply: gemmTileAVX512, packColumns: packColumnsAVX512}
 	tileAVX2   = tile{rows: 6, cols: 16, multiply: gemmTileAVX2, packColumns: packColumnsAVX2}
 )
 

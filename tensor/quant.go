@@ -43,6 +43,23 @@ func Pack8(codes *Codes8, x *Block, inv float32) { use.pack8(codes, x, inv) }
 // undefined.
 func Unpack4(x *Block, codes *Codes4, scale float32) bool { return !use.unpack4(x, codes, scale) }
 
+// AnyZero4 reports whether one of the codes, of whole blocks and at least one, is 0.
+func AnyZero4(codes []byte) bool { return use.anyZero4(codes) }
+
+// AddCodes4 adds alpha times the values that Unpack4 makes of blocks of codes, one or more, each with its scale, to
+// sum, as AxpyWide does. It reports whether no code is 0; if one is, sum is undefined.
+func AddCodes4(sum []float64, alpha float64, codes []byte, scales []float32) bool {
+	n := len(scales) * BlockLen
+	return !use.addCodes4(sum[:n], alpha, codes[:n/2], scales)
+}
+
+// SquareCodes4 adds the squares of the values that Unpack4 makes of blocks of codes, one or more, each with its scale, to
+// sum, as AddSquares does for a piece whose first value belongs to the first lane. It reports whether no code is 0;
+// if one is, sum is undefined.
+func SquareCodes4(sum *Lanes, codes []byte, scales []float32) bool {
+	return !use.squareCodes4((*[lanes]float64)(sum), codes[:len(scales)*BlockLen/2], scales)
+}
+
 // Unpack8 sets x[i] to (code - 128)*scale. It reports whether no code is 0; if one is, x is
 // undefined.
 func Unpack8(x *Block, codes *Codes8, scale float32) bool { return !use.unpack8(x, codes, scale) }
@@ -82,11 +99,40 @@ func unpack4Go(x *Block, codes *Codes4, scale float32) (zero bool) {
 		x[2*i] = value[q&15]
 		x[2*i+1] = value[q>>4]
 	}
-	return zeroNibble(codes)
+	return anyZero4Go(codes[:])
 }
 
-// zeroNibble reports whether one of the 4-bit codes is 0.
-func zeroNibble(codes *Codes4) bool {
+func addCodes4Go(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool) {
+	for b, scale := range scales {
+		var product [16]float64
+		for q := range product {
+			product[q] = alpha * float64(float32(q-8)*scale)
+		}
+		to := sum[b*BlockLen:][:BlockLen]
+		for i, q := range codes[b*BlockLen/2:][:BlockLen/2] {
+			to[2*i] += product[q&15]
+			to[2*i+1] += product[q>>4]
+		}
+	}
+	return anyZero4Go(codes)
+}
+
+func squareCodes4Go(sum *[lanes]float64, codes []byte, scales []float32) (zero bool) {
+	for b, scale := range scales {
+		var square [16]float64
+		for q := range square {
+			x := float64(float32(q-8) * scale)
+			square[q] = x * x
+		}
+		for i, q := range codes[b*BlockLen/2:][:BlockLen/2] {
+			sum[2*i%lanes] += square[q&15]
+			sum[(2*i+1)%lanes] += square[q>>4]
+		}
+	}
+	return anyZero4Go(codes)
+}
+
+func anyZero4Go(codes []byte) bool {
 	found := uint64(0)
 	for i := 0; i < len(codes); i += 8 {
 		w := ^binary.LittleEndian.Uint64(codes[i:])

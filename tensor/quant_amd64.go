@@ -24,6 +24,21 @@ func pack8AVX512(codes *[256]byte, x *[256]float32, inv float32)
 //go:noescape
 func unpack4AVX512(x *[256]float32, codes *[128]byte, scale float32) (zero bool)
 
+// addCodes4AVX512 is addCodes4Go.
+//
+//go:noescape
+func addCodes4AVX512(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool)
+
+// squareCodes4AVX512 is squareCodes4Go.
+//
+//go:noescape
+func squareCodes4AVX512(sum *[16]float64, codes []byte, scales []float32) (zero bool)
+
+// anyZero4AVX512 is anyZero4Go.
+//
+//go:noescape
+func anyZero4AVX512(codes []byte) (zero bool)
+
 // unpack8AVX512 is unpack8Go.
 //
 //go:noescape
@@ -48,6 +63,21 @@ func pack8AVX2(codes *[256]byte, x *[256]float32, inv float32)
 //
 //go:noescape
 func unpack4AVX2(x *[256]float32, codes *[128]byte, scale float32) (zero bool)
+
+// addCodes4AVX2 is addCodes4Go.
+//
+//go:noescape
+func addCodes4AVX2(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool)
+
+// squareCodes4AVX2 is squareCodes4Go.
+//
+//go:noescape
+func squareCodes4AVX2(sum *[16]float64, codes []byte, scales []float32) (zero bool)
+
+// anyZero4AVX2 is anyZero4Go.
+//
+//go:noescape
+func anyZero4AVX2(codes []byte) (zero bool)
 
 // unpack8AVX2 is unpack8Go.
 //

@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -81,7 +82,7 @@ func TestUnpackLikePlain(t *testing.T) {
 					codes4[rng.IntN(len(codes4))] &= [2]byte{0x0f, 0xf0}[rng.IntN(2)]
 				}
 				var want, got [3]Block
-				if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) {
+				if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) || k.anyZero4(codes4[:]) != z || anyZero4Go(codes4[:]) != z {
 					t.Fatalf("a code of 4 bits is 0: %v, and %d are", z, zeros)
 				}
 				sameBlocks(t, &got, &want)
@@ -89,6 +90,53 @@ func TestUnpackLikePlain(t *testing.T) {
 					t.Fatalf("a code of 8 bits is 0: %v, and %d are", z, zeros)
 				}
 				sameBlocks(t, &got, &want)
+			})
+		})
+	}
+}
+
+// TestAddCodesLikeUnpacked holds each kernel against unpacking and adding.
+func TestAddCodesLikeUnpacked(t *testing.T) {
+	for _, k := range available() {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+				scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1.02p-100, 0x1.fep120}).Draw(t, "scale")
+				alpha := rapid.SampledFrom([]float64{1, -1, 0, 1.0 / 3, 1e30, 1e-300}).Draw(t, "alpha")
+				codes := make([]byte, rapid.IntRange(1, 4).Draw(t, "blocks")*BlockLen/2)
+				for i := range codes {
+					codes[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
+				}
+				scales := make([]float32, len(codes)/len(Codes4{}))
+				x := make([]float32, 2*len(codes))
+				for i := range scales {
+					scales[i] = scale * float32(i+1)
+					unpack4Go((*Block)(x[i*BlockLen:]), (*Codes4)(codes[i*BlockLen/2:]), scales[i])
+				}
+				want := make([]float64, len(x)+2*BlockLen) // a block before and behind, which must stay
+				for i := range want {
+					want[i] = rng.NormFloat64() * float64(scale)
+				}
+				got := slices.Clone(want)
+				axpyWideGo(alpha, x, want[BlockLen:][:len(x)])
+				if k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || k.anyZero4(codes) {
+					t.Fatal("a code is said to be 0")
+				}
+				for i, w := range want {
+					if g := got[i]; math.Float64bits(g) != math.Float64bits(w) {
+						t.Fatalf("value %d is %v, want %v", i, g, w)
+					}
+				}
+				squares := [2][lanes]float64{{1, 2, 3}, {1, 2, 3}}
+				squaresGo(&squares[0], x)
+				if k.squareCodes4(&squares[1], codes, scales) || squares[0] != squares[1] {
+					t.Fatalf("squares add to %v, want %v", squares[1], squares[0])
+				}
+				at := rng.IntN(len(x))
+				codes[at/2] &^= 15 << (4 * (at % 2))
+				if !k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || !k.squareCodes4(&squares[0], codes, scales) || !k.anyZero4(codes) {
+					t.Fatalf("a code of 0 at %d was not seen", at)
+				}
 			})
 		})
 	}
@@ -137,7 +185,7 @@ func TestEveryPlaceOfABlock(t *testing.T) {
 				t.Fatalf("%s: -3 at %d of 8 bits did not come back", k.name, i)
 			}
 			codes4[i/2], codes8[i] = codes4[i/2]&^(15<<(4*(i%2))), 0
-			if !k.unpack4(&back, &codes4, 1) || !k.unpack8(&back, &codes8, 1) {
+			if !k.unpack4(&back, &codes4, 1) || !k.unpack8(&back, &codes8, 1) || !k.anyZero4(codes4[:]) {
 				t.Fatalf("%s: a code of 0 at %d was not seen", k.name, i)
 			}
 		}

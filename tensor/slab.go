@@ -37,7 +37,7 @@ func NewSlab(specs []Spec) *Slab {
 		s.index[v.Name] = i
 		end = v.Offset + v.Len
 	}
-	s.Data = make([]float32, end)
+	s.Data = Floats(end)
 	return s
 }
 
@@ -70,7 +70,7 @@ func elements(spec Spec) int {
 // Like allocates a zeroed slab with the views of s: gradients or optimizer state
 // for the parameters in s.
 func (s *Slab) Like() *Slab {
-	return &Slab{Data: make([]float32, len(s.Data)), Views: s.Views, index: s.index}
+	return &Slab{Data: Floats(len(s.Data)), Views: s.Views, index: s.index}
 }
 
 // View finds a view by its tensor's name.

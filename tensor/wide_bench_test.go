@@ -59,6 +59,7 @@ func BenchmarkWide(b *testing.B) {
 // BenchmarkQuant measures the loops of the quantised codecs on blocks within the first cache.
 func BenchmarkQuant(b *testing.B) {
 	var x Block
+	sum, scales := make([]float64, BlockLen), []float32{1}
 	var codes4 Codes4
 	var codes8 Codes8
 	for i := range x {
@@ -79,6 +80,7 @@ func BenchmarkQuant(b *testing.B) {
 		{"pack4", 4*BlockLen + len(codes4), func() { Pack4(&codes4, &x, 1) }},
 		{"pack8", 4*BlockLen + len(codes8), func() { Pack8(&codes8, &x, 1) }},
 		{"unpack4", 4*BlockLen + len(codes4), func() { Unpack4(&x, &codes4, 1) }},
+		{"addCodes4", 16*BlockLen + len(codes4), func() { AddCodes4(sum, 0.5, codes4[:], scales) }},
 		{"unpack8", 4*BlockLen + len(codes8), func() { Unpack8(&x, &codes8, 1) }},
 	}
 	for _, k := range available() {

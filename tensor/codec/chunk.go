@@ -31,6 +31,7 @@ type scratch struct {
 	segments [2]segment // that are decoded together; the first one encodes
 	floats   []float32
 	last     lastBlock
+	scales   [PieceLen / blockLen]float32
 	sparse   selection
 	packer   *huff0.Scratch
 	reader   *huff0.Scratch

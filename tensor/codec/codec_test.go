@@ -352,7 +352,7 @@ func TestCheckAgreesOnDamage(t *testing.T) {
 	})
 }
 
-// agree fails unless Check, Decode, and Decode with memory never used before
+// agree fails unless Check, Decode, Decode with memory never used before, Open and Add
 // say the same about b, and values, where there are any, are finite and equal.
 func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 	check := Check(b, n)
@@ -360,9 +360,13 @@ func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 	err := Decode(b, n, v)
 	scratches.Put(newScratch())
 	err2 := Decode(b, n, fresh)
-	_, err3 := Open(b, n, nil, func(int, []float32) {})
-	if (check == nil) != (err == nil) || (check == nil) != (err2 == nil) || (check == nil) != (err3 == nil) {
-		t.Fatalf("Check %v, Decode %v, again %v, Open %v", check, err, err2, err3)
+	_, err3 := Open(b, n, nil, []Squares{{To: n / 3}, {From: n / 3, To: n}})
+	sum := make([]float64, n)
+	err4 := Add(b, n, 1, sum)
+	for _, e := range []error{err, err2, err3, err4} {
+		if (check == nil) != (e == nil) {
+			t.Fatalf("Check %v, Decode %v, again %v, Open %v, Add %v", check, err, err2, err3, err4)
+		}
 	}
 	if err != nil {
 		return
@@ -373,6 +377,9 @@ func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 		}
 		if math.Float32bits(x) != math.Float32bits(fresh[i]) {
 			t.Fatalf("value %d is %v, then %v", i, x, fresh[i])
+		}
+		if sum[i] != float64(x) {
+			t.Fatalf("value %d is %v, and adds %v", i, x, sum[i])
 		}
 	}
 }

@@ -25,14 +25,6 @@ func Check(b []byte, n int) error {
 	return d.decode(b, n)
 }
 
-// Walk decodes payload b of n values and hands them to visit piece by piece, in order: v
-// holds those from number at on, and is overwritten after visit returns. The error is that of
-// Decode; values that visit saw before it are undefined.
-func Walk(b []byte, n int, visit func(at int, v []float32)) error {
-	d := decoder{visit: visit}
-	return d.decode(b, n)
-}
-
 // Reader reads the segments of a payload again: in any order, as often as is needed. It is
 // not for concurrent use.
 type Reader struct {
@@ -52,9 +44,10 @@ func RawSize(k Kind, n int) int {
 	return (n/SegmentLen)*rawSegment(k, SegmentLen) + rawSegment(k, n%SegmentLen)
 }
 
-// Open is Walk, and returns a Reader of the payload, which keeps b and memory. memory has RawSize
-// bytes, or is nil.
-func Open(b []byte, n int, memory []byte, visit func(at int, v []float32)) (*Reader, error) {
+// Open finds out whether b is a payload of n values, adds their squares to those of parts, and returns a Reader of
+// it, which keeps b and memory. memory has RawSize bytes, or is nil. parts follow one another and have all
+// values, or there are none. After an error the sums of parts are undefined.
+func Open(b []byte, n int, memory []byte, parts []Squares) (*Reader, error) {
 	kind, err := KindOf(b)
 	if err != nil {
 		return nil, err
@@ -62,9 +55,11 @@ func Open(b []byte, n int, memory []byte, visit func(at int, v []float32)) (*Rea
 	if want := RawSize(kind, n); memory != nil && len(memory) != want {
 		return nil, fmt.Errorf("open %v: memory of %d bytes; %d values have %d", kind, len(memory), n, want)
 	}
+	if err := checkParts(parts, n); err != nil {
+		return nil, fmt.Errorf("open %v: %w", kind, err)
+	}
 	r := &Reader{kind: kind, n: n, b: b, raw: memory}
-	var d decoder
-	d.visit = visit
+	d := decoder{parts: parts}
 	d.memory = func(at int) []byte {
 		r.starts = append(r.starts, len(b)-len(d.rest))
 		return r.streams(at / SegmentLen)
@@ -84,15 +79,22 @@ func (r *Reader) streams(i int) []byte {
 // length is the number of values in segment i.
 func (r *Reader) length(i int) int { return min(SegmentLen, r.n-i*SegmentLen) }
 
-// Read hands the n values from number at on, which lie in one segment, to visit as Walk does. at is a multiple
-// of PieceLen. Without memory it undoes the entropy coding of the whole segment. The payload must not have
-// changed since Open.
+// Read hands the n values from number at on, which lie in one segment, to visit piece by piece, in order: v holds
+// those from its number at on, and is overwritten after visit returns. at is a multiple of PieceLen. Without memory
+// it undoes the entropy coding of the whole segment. The payload must not have changed since Open.
 func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
-	i := at / SegmentLen
+	d := decoder{visit: visit}
+	r.segment(&d, at/SegmentLen, func(i int, streams [][]byte) error {
+		return d.join(i*SegmentLen, at-i*SegmentLen, at-i*SegmentLen+n, streams)
+	})
+}
+
+// segment has do work with the streams of segment i again.
+func (r *Reader) segment(d *decoder, i int, do func(i int, streams [][]byte) error) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.waiting = waiting{}
-	d := decoder{kind: r.kind, s: s, visit: visit}
+	d.kind, d.s = r.kind, s
 	streams := s.segments[0].divide(r.streams(i), r.kind, r.length(i))
 	var err error
 	if r.raw == nil {
@@ -101,7 +103,7 @@ func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
 		}
 	}
 	if err == nil {
-		err = d.join(i*SegmentLen, at-i*SegmentLen, at-i*SegmentLen+n, streams)
+		err = do(i, streams)
 	}
 	if err != nil {
 		panic("codec: a payload that was decoded does not decode again: " + err.Error())
@@ -115,10 +117,13 @@ type decoder struct {
 	s    *scratch
 
 	// Where the streams of the values from number at on are to go, and all values, and who is told
-	// of these. Each may be nil, for scratch memory and nobody.
+	// of these. Each may be nil, for scratch memory and nobody. With sums or parts values are only added,
+	// or their squares; with none of all that they are only checked.
 	memory func(at int) []byte
 	dst    []float32
 	visit  func(at int, v []float32)
+	sums   *sums
+	parts  []Squares
 }
 
 // decode runs through payload b of n values, two segments at a time.
@@ -165,7 +170,18 @@ func (d *decoder) next(at, n int) (err error) {
 	}
 	for i := range segments {
 		from := at + i*SegmentLen
-		if err := d.join(from, 0, min(SegmentLen, n-from), segments[i].streams); err != nil {
+		length, streams := min(SegmentLen, n-from), segments[i].streams
+		switch {
+		case d.sums != nil:
+			err = d.add(from, length, streams)
+		case d.parts != nil:
+			err = d.square(from, length, streams)
+		case d.dst == nil && d.visit == nil:
+			err = d.s.check(d.kind, streams, length)
+		default:
+			err = d.join(from, 0, length, streams)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,10 @@ package codec
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
+
+	"atoll/tensor"
 )
 
 // sameValues fails unless two vectors have the same bits.
@@ -16,6 +19,12 @@ func sameValues(t *testing.T, got, want []float32) {
 			t.Fatalf("value %d is %v, want %v", i, got[i], w)
 		}
 	}
+}
+
+// walk hands all values of a payload to visit, piece by piece.
+func walk(b []byte, n int, visit func(at int, v []float32)) error {
+	d := decoder{visit: visit}
+	return d.decode(b, n)
 }
 
 // valuesOf reads n values from number at on.
@@ -36,18 +45,22 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 		for _, n := range lengths {
 			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
 			want := mustDecode(t, b, n)
+			var walked []float32
+			err := walk(b, n, func(at int, v []float32) {
+				if at != len(walked) {
+					t.Fatalf("%v: a piece begins at %d after %d values", k, at, len(walked))
+				}
+				walked = append(walked, v...)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameValues(t, walked, want)
 			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
-				var walked []float32
-				r, err := Open(b, n, memory, func(at int, v []float32) {
-					if at != len(walked) {
-						t.Fatalf("%v: a piece begins at %d after %d values", k, at, len(walked))
-					}
-					walked = append(walked, v...)
-				})
+				r, err := Open(b, n, memory, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				sameValues(t, walked, want)
 				for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen} {
 					for at := (n - 1) / length * length; at >= 0 && n > 0; at -= length {
 						m := min(length, n-at)
@@ -59,12 +72,125 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 	}
 }
 
+// TestAddAgreesWithDecode adds payloads whole, and spans of segments with a factor each.
+func TestAddAgreesWithDecode(t *testing.T) {
+	for _, k := range kinds {
+		for _, n := range lengths {
+			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
+			values := mustDecode(t, b, n)
+			got, want := make([]float64, n), make([]float64, n)
+			for i := range got {
+				got[i], want[i] = float64(i), float64(i)
+			}
+			tensor.AxpyWide(-0.3, values, want)
+			if err := Add(b, n, -0.3, got); err != nil {
+				t.Fatalf("%v, %d values: %v", k, n, err)
+			}
+			sameSums(t, got, want)
+			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
+				r, err := Open(b, n, memory, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rng := rand.New(rand.NewPCG(uint64(n), 8))
+				for at := 0; at < n; at += SegmentLen {
+					m := min(SegmentLen, n-at)
+					first := rng.IntN(m)
+					m = 1 + rng.IntN(m-first)
+					addSpans(rng, at+first, got[at+first:][:m], want[at+first:][:m], values, r)
+				}
+				sameSums(t, got, want)
+			}
+		}
+	}
+}
+
+// addSpans adds some of the values from number at on in both ways.
+func addSpans(rng *rand.Rand, at int, got, want []float64, values []float32, r *Reader) {
+	var spans []Span
+	for from := 0; from < len(got); {
+		s := Span{from, min(len(got), from+1+rng.IntN(1<<rng.IntN(16))), rng.NormFloat64()}
+		if from = s.To; rng.IntN(4) == 0 {
+			continue // some are left out
+		}
+		spans = append(spans, s)
+		tensor.AxpyWide(s.Factor, values[at+s.From:at+s.To], want[s.From:s.To])
+	}
+	r.Add(at, spans, got)
+}
+
+// sameSums fails unless two vectors have the same bits.
+func sameSums(t *testing.T, got, want []float64) {
+	t.Helper()
+	for i, w := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(w) {
+			t.Fatalf("sum %d is %v, want %v", i, got[i], w)
+		}
+	}
+}
+
+func TestAddRefusesSumsOfAnotherLength(t *testing.T) {
+	if err := Add(mustEncode(t, Int4, bell(10, 1, 1)), 10, 1, make([]float64, 11)); err == nil {
+		t.Error("11 sums were taken for 10 values")
+	}
+}
+
+// TestOpenAddsSquares cuts vectors at places of all kinds: on the borders of blocks and lanes and beside them.
+func TestOpenAddsSquares(t *testing.T) {
+	for _, k := range kinds {
+		for _, n := range lengths {
+			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
+			values := mustDecode(t, b, n)
+			rng := rand.New(rand.NewPCG(uint64(n), 9))
+			for _, step := range []int{1, 16, 256} {
+				parts := cut(rng, n, step)
+				if _, err := Open(b, n, nil, parts); err != nil {
+					t.Fatalf("%v, %d values: %v", k, n, err)
+				}
+				for _, part := range parts {
+					var want tensor.Lanes
+					want.AddSquares(0, values[part.From:part.To])
+					if part.Sum != want {
+						t.Fatalf("%v: squares of %d to %d are %v, want %v", k, part.From, part.To, part.Sum, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// cut parts n values at multiples of step.
+func cut(rng *rand.Rand, n, step int) (parts []Squares) {
+	for from := 0; from < n; {
+		to := min(n, from+step*(1+rng.IntN(1<<rng.IntN(10))))
+		parts = append(parts, Squares{From: from, To: to})
+		from = to
+	}
+	return parts
+}
+
+func TestOpenRefusesParts(t *testing.T) {
+	b := mustEncode(t, Int4, bell(10, 1, 3))
+	for name, parts := range map[string][]Squares{
+		"none":      {},
+		"too few":   {{From: 0, To: 9}},
+		"too many":  {{From: 0, To: 11}},
+		"a gap":     {{From: 0, To: 4}, {From: 5, To: 10}},
+		"no start":  {{From: 1, To: 10}},
+		"backwards": {{From: 0, To: 10}, {From: 10, To: 4}, {From: 4, To: 10}},
+	} {
+		if _, err := Open(b, 10, nil, parts); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
 // A Reader with memory does not look at the payload again.
 func TestReaderKeepsWhatWasRead(t *testing.T) {
 	n := SegmentLen + 100
 	b := mustEncode(t, Int4, bell(n, 1, 3))
 	want := mustDecode(t, b, n)
-	r, err := Open(b, n, make([]byte, RawSize(Int4, n)), func(int, []float32) {})
+	r, err := Open(b, n, make([]byte, RawSize(Int4, n)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +201,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 // Without memory it does, and a payload that changed under it is a mistake of the caller.
 func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 	b := mustEncode(t, Int4, bell(1000, 1, 3))
-	r, err := Open(b, 1000, nil, func(int, []float32) {})
+	r, err := Open(b, 1000, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +216,7 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {
 	b := mustEncode(t, Int8, bell(1000, 1, 3))
-	if _, err := Open(b, 1000, make([]byte, RawSize(Int4, 1000)), func(int, []float32) {}); err == nil {
+	if _, err := Open(b, 1000, make([]byte, RawSize(Int4, 1000)), nil); err == nil {
 		t.Error("memory for int4 was taken for int8")
 	}
 }

@@ -85,7 +85,7 @@
 // loops, or where they do not decode a stream to its last bit, huff0 does that as
 // well; bytes and verdicts are the same.
 //
-// Walk decodes two segments at a time, and hands out their values in pieces of
-// PieceLen while they are in the cache. A Reader keeps the streams for further readings, which then need no entropy
+// Two segments are decoded at a time, and used in pieces of PieceLen values while these
+// are in the cache. A Reader keeps the streams for further readings, which then need no entropy
 // coding.
 package codec

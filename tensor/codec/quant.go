@@ -112,16 +112,36 @@ func inverse(scale uint16) float32 {
 // widen returns the float32 of bfloat16 bits.
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// dequantize is the inverse of quantize, for the values from number from on, a
-// multiple of blockLen. A scale that carries the largest code beyond finite
+// scale reads that of block i. One that carries the largest code beyond finite
 // numbers is an error.
+func (q *quant) scale(streams [][]byte, i int) (float32, error) {
+	scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
+	if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
+		return 0, fmt.Errorf("scale %d is %v", i, scale)
+	}
+	return scale, nil
+}
+
+// scales reads those of the blocks from number first on into dst, which it returns.
+func (q *quant) scales(dst []float32, streams [][]byte, first int) ([]float32, error) {
+	for i := range dst {
+		var err error
+		if dst[i], err = q.scale(streams, first+i); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+// dequantize is the inverse of quantize, for the values from number from on, a
+// multiple of blockLen.
 func (q *quant) dequantize(dst []float32, streams [][]byte, from int, last *lastBlock) error {
 	codes := streams[2]
 	for at := 0; at < len(dst); at += blockLen {
 		i := (from + at) / blockLen
-		scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
-		if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
-			return fmt.Errorf("scale %d is %v", i, scale)
+		scale, err := q.scale(streams, i)
+		if err != nil {
+			return err
 		}
 		b, c := &last.values, last.codes[:q.bytes]
 		whole := at+blockLen <= len(dst)

@@ -1,6 +1,9 @@
 package codec_test
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // FSE after RFC 8878, section 4.1, for the weights of a Huffman tree.
 
@@ -12,37 +15,67 @@ type state struct {
 	base   int
 }
 
-// fseWeights is section 4.2.1.2: two states take turns, until no bit is left and
+// Why the text refuses weights.
+var (
+	errBits = fmt.Errorf("%w: a state needs more bits than are left", errText)
+	errMany = fmt.Errorf("%w: more than 255 weights", errText)
+)
+
+// fseRun is what came of a tree's weights: those read, where a state needs more bits than are left
+// with the symbol of the other state, and how often a state needed none.
+type fseRun struct {
+	weights []byte
+	idle    int
+	err     error
+}
+
+func fseWeights(b []byte) ([]byte, error) {
+	run := readFSE(b)
+	return run.weights, run.err
+}
+
+// readFSE is section 4.2.1.2: two states take turns, until no bit is left and
 // one needs some (C-10).
-func fseWeights(b []byte) (weights []byte, err error) {
+func readFSE(b []byte) (run fseRun) {
 	if len(b) < 4 {
-		return nil, errText
+		return fseRun{err: errText}
 	}
 	counts, width, b, err := fseCounts(b)
 	if err != nil {
-		return nil, err
+		return fseRun{err: err}
 	}
 	table, err := fseTable(counts, width)
 	if err != nil {
-		return nil, err
+		return fseRun{err: err}
 	}
 	r, err := newBackward(b)
 	if err != nil || r.left < 2*width {
-		return nil, errText
+		return fseRun{err: errText}
 	}
 	one, two := r.read(width), r.read(width)
-	for len(weights) <= 255 {
-		weights = append(weights, table[one].symbol)
+	for len(run.weights) < 255 {
+		run.weights = append(run.weights, table[one].symbol)
 		need := table[one].bits
-		if r.left == 0 && need > 0 {
-			return append(weights, table[two].symbol), nil
-		}
 		if r.left < need {
-			return nil, errText
+			if run.weights = append(run.weights, table[two].symbol); r.left > 0 {
+				run.err = errBits
+			}
+			return run.checkMany()
+		}
+		if need == 0 {
+			run.idle++
 		}
 		one, two = two, table[one].base+r.read(need)
 	}
-	return nil, errText
+	run.err = errMany
+	return run
+}
+
+func (run fseRun) checkMany() fseRun {
+	if len(run.weights) > 255 {
+		run.err = errMany
+	}
+	return run
 }
 
 // forward reads bits from the front of b, the lowest of each byte first.

@@ -6,19 +6,27 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"atoll/gossip/wire/spectest"
 	"atoll/tensor/codec"
-	"pgregory.net/rapid"
 )
 
 // One test for each clause of gossip/wire/SPEC.md that is about payloads.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "C", map[string]spectest.Clause{
-		"C-1": specHead, "C-2": specKinds, "C-3": specSegments, "C-4": specModes, "C-5": specPlanes, "C-6": specBlocks,
-		"C-7": specCodes, "C-8": specPad, "C-9": specHuff0, "C-10": specTree, "C-11": specHuff0Length, "C-12": specLongest,
-		"C-13": specEncoder, "C-14": specRange, "C-15": specSparse, "C-16": specSparseRefused, "C-17": specSparseEncoder,
+		"C-1": specHead, "C-1.2": specHeadRefused, "C-2": specKinds, "C-3": specSegments, "C-3.2": specStreams, "C-3.3": specBehind,
+		"C-3.4": specNoValues, "C-4": specModes, "C-4.2": specModesRefused, "C-5": specF32, "C-5.2": specBF16, "C-5.3": specFinite,
+		"C-6": specScales, "C-6.2": specBlocks, "C-6.3": specCodes, "C-6.4": specValues, "C-7": specCodesRefused, "C-8": specPad,
+		"C-9": specHuff0, "C-9.2": specParts, "C-9.3": specCodeBits, "C-9.4": specLeftOver, "C-10": specTree, "C-10.2": specTurns,
+		"C-10.3": specIdle, "C-10.4": specOverrun, "C-10.5": specManyWeights, "C-11": specHuff0Length, "C-12": specLongest,
+		"C-13": specEncoderScale, "C-13.2": specEncoderCodes, "C-13.3": specEncoderModes, "C-13.4": specEncoderBF16, "C-14": specRange,
+		"C-15": specSparse, "C-15.2": specSparseBlocks, "C-15.3": specLevels, "C-15.4": specTravelling, "C-15.5": specGaps,
+		"C-15.6": specFarGaps, "C-15.7": specSparseCodes, "C-15.8": specSparseZeros, "C-16": specCases("C-16"), "C-16.2": specCases("C-16.2"),
+		"C-16.3": specCases("C-16.3"), "C-16.4": specCases("C-16.4"), "C-16.5": specOneEncoding, "C-17": specGreatest, "C-17.2": specLeastError,
+		"C-17.3": specMean, "C-17.4": specZeroPart, "C-17.5": specOneLevel,
 	})
 }
 
@@ -82,7 +90,26 @@ func changed(b []byte, at int, with ...byte) []byte {
 	return c
 }
 
+// stored is a payload of one segment with stored streams.
+func stored(k codec.Kind, n int, streams ...[]byte) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte{0xa1, byte(k)}, uint32(n))
+	for _, stream := range streams {
+		b = append(append(b, 0), stream...)
+	}
+	return b
+}
+
 func specHead(t *testing.T, s *spectest.Spec) {
+	for name, k := range kinds {
+		for _, n := range []int{0, 3, 0x12345} {
+			if b := encode(t, k, make([]float32, n)); !bytes.Equal(b[:6], []byte{0xa1, byte(k), byte(n), byte(n >> 8), byte(n >> 16), 0}) {
+				t.Errorf("%d values of %s begin with %x", n, name, b[:6])
+			}
+		}
+	}
+}
+
+func specHeadRefused(t *testing.T, s *spectest.Spec) {
 	b := s.Hex(t, "payload f32")
 	taken(t, "the example", b, 3)
 	refuse(t, "another version", changed(b, 0, 0xa2), 3)
@@ -91,9 +118,25 @@ func specHead(t *testing.T, s *spectest.Spec) {
 	refuse(t, "a value more than the fragment", b, 2)
 	refuse(t, "a value fewer", b, 4)
 	refuse(t, "no whole head", b[:5], 3)
-	if codec.MaxValues != 268435456 {
-		t.Errorf("MaxValues is %d", codec.MaxValues)
+	const most = 268435456
+	zeros := bytes.Repeat([]byte{1, 0, 1, 0, 1, 0x88}, most/131072)
+	head := []byte{0xa1, 4, 0, 0, 0, 0x10}
+	if err := codec.Check(slices.Concat(head, zeros), most); err != nil {
+		t.Errorf("%d values: %v", most, err)
 	}
+	if codec.Check(slices.Concat(changed(head, 2, 1), zeros, []byte{1, 0, 1, 0, 0, 0x88}), most+1) == nil {
+		t.Errorf("%d values are taken", most+1)
+	}
+}
+
+// sizeOf evaluates a cell of the table of kinds.
+func sizeOf(t *testing.T, cell string, n int) int {
+	of := map[string]int{"n": n, "b": (n + 255) / 256, "ceil(n/2)": (n + 1) / 2, "2B": 2 * ((n + 4095) / 4096), "k": (n + 63) / 64}
+	size, ok := of[cell]
+	if !ok {
+		t.Fatalf("the table of kinds has %q", cell)
+	}
+	return size
 }
 
 func specKinds(t *testing.T, s *spectest.Spec) {
@@ -102,12 +145,32 @@ func specKinds(t *testing.T, s *spectest.Spec) {
 		if int64(k) != s.Number(t, "codecs", row[0]) || k.String() != row[0] {
 			t.Errorf("%s is %d", row[0], k)
 		}
-		raw := s.Hex(t, "payload "+row[0])
-		if raw[1] != byte(k) {
-			t.Errorf("the example of %s is of kind %d", row[0], raw[1])
+		offset, err := strconv.Atoi(row[3])
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := codec.Parse(row[0]); err != nil {
-			t.Error(err)
+		for _, n := range []int{1, 2, 63, 65, 255, 257, 4095, 4097, 131072} {
+			var streams [][]byte
+			for cell := range strings.SplitSeq(row[2], ", ") {
+				streams = append(streams, make([]byte, sizeOf(t, cell, n)))
+			}
+			codes := streams[len(streams)-1]
+			for i := range codes { // scales are 0
+				codes[i] = byte(offset)
+				if k == codec.Int4 {
+					codes[i] |= byte(offset) << 4
+				}
+			}
+			if v := taken(t, row[0], stored(k, n, streams...), n); slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) {
+				t.Errorf("%s: a code of the offset is not 0", row[0])
+			}
+			for i, stream := range streams {
+				streams[i] = append(stream, stream[0])
+				refuse(t, row[0]+" with a stream that is longer", stored(k, n, streams...), n)
+				streams[i] = stream[1:]
+				refuse(t, row[0]+" with a stream that is shorter", stored(k, n, streams...), n)
+				streams[i] = stream
+			}
 		}
 	}
 	if len(s.Table(t, "codecs")) != len(kinds) {
@@ -115,52 +178,184 @@ func specKinds(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// runs are the streams of so many segments of f32 whose values are all alike.
+func runs(segments ...float32) (b []byte) {
+	for _, x := range segments {
+		for plane := range 4 {
+			b = append(b, 1, byte(math.Float32bits(x)>>(8*plane)))
+		}
+	}
+	return b
+}
+
 func specSegments(t *testing.T, s *spectest.Spec) {
-	for _, n := range []int{0, 1, 131071, 131072, 131073, 262145} {
+	for _, n := range []int{1, 131071, 131072, 131073, 262145} {
 		v := make([]float32, n)
 		for i := range v {
 			v[i] = float32(i%7) - 3
 		}
 		for name, k := range kinds {
-			b := encode(t, k, v)
-			taken(t, name, b, n)
-			refuse(t, name+" with a byte behind", append(b, 0), n)
+			taken(t, name, encode(t, k, v), n)
 		}
 	}
-	if b := encode(t, codec.Int4, nil); len(b) != 6 {
-		t.Errorf("no values take %d bytes", len(b))
+	head := []byte{0xa1, 1, 1, 0, 2, 0} // 131073 values
+	v := taken(t, "two segments", slices.Concat(head, runs(1, 2)), 131073)
+	if v[0] != 1 || v[131071] != 1 || v[131072] != 2 {
+		t.Errorf("the second segment does not begin with value 131072")
+	}
+	refuse(t, "one segment", slices.Concat(head, runs(1)), 131073)
+	refuse(t, "three segments", slices.Concat(head, runs(1, 2, 3)), 131073)
+	refuse(t, "two segments of as many", slices.Concat(changed(head, 2, 0), runs(1, 2)), 131072)
+}
+
+// With 1 in the first segment and 2 in the second, whose bytes differ in two streams.
+func specStreams(t *testing.T, s *spectest.Spec) {
+	b := slices.Concat([]byte{0xa1, 1, 0, 0, 4, 0}, []byte{1, 0, 1, 0, 1, 0x80, 1, 0x3f}, []byte{1, 0, 1, 0, 1, 0, 1, 0x40})
+	v := taken(t, "two segments", b, 262144)
+	if v[0] != 1 || v[131071] != 1 || v[131072] != 2 || v[262143] != 2 {
+		t.Errorf("decoded %v, %v, %v, %v", v[0], v[131071], v[131072], v[262143])
 	}
 }
 
+func specBehind(t *testing.T, s *spectest.Spec) {
+	for _, n := range []int{0, 1, 100, 131073} {
+		for name, k := range kinds {
+			b := encode(t, k, make([]float32, n))
+			refuse(t, name+" with a byte behind", append(b, 0), n)
+			refuse(t, name+" with a chunk behind", append(b, 1, 0), n)
+		}
+	}
+}
+
+func specNoValues(t *testing.T, s *spectest.Spec) {
+	for name, k := range kinds {
+		b := encode(t, k, nil)
+		taken(t, name, b, 0)
+		if len(b) != 6 {
+			t.Errorf("no values of %s take %d bytes", name, len(b))
+		}
+	}
+}
+
+// The same streams in each mode that they can have are the same values.
 func specModes(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload f32")
-	stored := slices.Concat(b[:6], []byte{0, 0, 0, 0}, b[8:])
-	if v := taken(t, "a run that is stored", stored, 3); !slices.Equal(v, three) {
+	for i, row := range s.Table(t, "modes") {
+		if row[0] != strconv.Itoa(i) {
+			t.Errorf("row %d is of mode %s", i, row[0])
+		}
+	}
+	packed := s.Hex(t, "payload huff0")
+	stream, rest, err := readChunk(packed[10:], 128)
+	if err != nil || packed[6] != 1 || packed[10] != 2 || len(rest) > 0 {
+		t.Fatalf("the example has no run and huff0 chunk: %v", err)
+	}
+	want := taken(t, "packed", packed, 256)
+	plain := stored(codec.Int4, 256, packed[7:8], packed[9:10], stream)
+	if got := taken(t, "stored", plain, 256); !slices.Equal(got, want) {
+		t.Errorf("stored %v, packed %v", got, want)
+	}
+	run := slices.Concat(packed[:10], []byte{1, 0x9a})
+	plain = stored(codec.Int4, 256, packed[7:8], packed[9:10], bytes.Repeat([]byte{0x9a}, 128))
+	if got := taken(t, "a run", run, 256); !slices.Equal(got, taken(t, "a stored run", plain, 256)) {
+		t.Errorf("a run is %v", got)
+	}
+}
+
+func specModesRefused(t *testing.T, s *spectest.Spec) {
+	for name, n := range map[string]int{"f32": 3, "bf16": 3, "int8": 3, "int4": 3, "huff0": 256, "sparse": 130} {
+		b := s.Hex(t, "payload "+name)
+		refuse(t, "mode 3", changed(b, 6, 3), n)
+		refuse(t, "mode 255", changed(b, 6, 255), n)
+		for cut := 6; cut < len(b); cut++ {
+			refuse(t, "cut off", b[:cut], n)
+		}
+	}
+}
+
+// example decodes and encodes an example of three values.
+func example(t *testing.T, s *spectest.Spec, name string) {
+	b := s.Hex(t, "payload "+name)
+	if v := taken(t, name, b, 3); !slices.Equal(v, three) {
+		t.Errorf("%s: %v", name, v)
+	}
+	if !bytes.Equal(encode(t, kinds[name], three), b) {
+		t.Errorf("%s: encoded %x", name, encode(t, kinds[name], three))
+	}
+}
+
+func specF32(t *testing.T, s *spectest.Spec) {
+	example(t, s, "f32")
+	x := math.Float32frombits(0x12345678)
+	if v := taken(t, "four bytes", stored(codec.F32, 2, []byte{0x78, 0}, []byte{0x56, 0}, []byte{0x34, 0}, []byte{0x12, 0x80}), 2); v[0] != x || !sameBits(v[1], float32(math.Copysign(0, -1))) {
 		t.Errorf("decoded %v", v)
 	}
-	refuse(t, "mode 3", changed(b, 6, 3), 3)
-	for n := 6; n < len(b); n++ {
-		refuse(t, "cut off", b[:n], 3)
+}
+
+func specBF16(t *testing.T, s *spectest.Spec) {
+	example(t, s, "bf16")
+	if v := taken(t, "two bytes", stored(codec.BF16, 2, []byte{0x34, 1}, []byte{0x12, 0}), 2); math.Float32bits(v[0]) != 0x12340000 || math.Float32bits(v[1]) != 0x10000 {
+		t.Errorf("decoded %v", v)
 	}
 }
 
-func specPlanes(t *testing.T, s *spectest.Spec) {
-	for _, name := range []string{"f32", "bf16"} {
-		b := s.Hex(t, "payload "+name)
-		if v := taken(t, name, b, 3); !slices.Equal(v, three) {
-			t.Errorf("%s: %v", name, v)
-		}
-		if !bytes.Equal(encode(t, kinds[name], three), b) {
-			t.Errorf("%s: encoded %x", name, encode(t, kinds[name], three))
+func specFinite(t *testing.T, s *spectest.Spec) {
+	for _, c := range []struct {
+		bits uint32
+		ok   bool
+	}{{0x7f800000, false}, {0xff800000, false}, {0x7f810000, false}, {0xffff0000, false}, {0x7f7f0000, true}, {0xff7f0000, true}, {0x00010000, true}} {
+		b := binary.LittleEndian.AppendUint32(nil, c.bits)
+		for at := range 3 { // of three values
+			planes := make([][]byte, 4)
+			for i := range planes {
+				planes[i] = make([]byte, 3)
+				planes[i][at] = b[i]
+			}
+			for k, streams := range map[codec.Kind][][]byte{codec.F32: planes, codec.BF16: planes[2:]} {
+				if _, err := decode(t, stored(k, 3, streams...), 3); (err == nil) != c.ok {
+					t.Errorf("%v with the bits %08x: %v", k, c.bits, err)
+				}
+			}
 		}
 	}
-	infinite := changed(changed(s.Hex(t, "payload bf16"), -3, 0x7f), 7, 0x80)
-	refuse(t, "an infinity", infinite, 3)
-	refuse(t, "no number", changed(infinite, 7, 0x81), 3)
-	taken(t, "the largest number", changed(infinite, 7, 0x7f), 3)
+	if _, err := decode(t, stored(codec.F32, 1, []byte{1}, []byte{0}, []byte{0x80}, []byte{0x7f}), 1); err == nil {
+		t.Error("a number that is none by its lowest bit is taken")
+	}
 }
 
+// The low byte 80 and the high byte 3f are the scale 1.
+func specScales(t *testing.T, s *spectest.Spec) {
+	for k, codes := range map[codec.Kind][]byte{codec.Int8: {129, 126}, codec.Int4: {0x69}} {
+		if v := taken(t, "scale 1", stored(k, 2, []byte{0x80}, []byte{0x3f}, codes), 2); !slices.Equal(v, []float32{1, -2}) {
+			t.Errorf("%v: %v", k, v)
+		}
+	}
+}
+
+// Each block has another scale, its number as a power of 2; all codes are 1 above the
+// offset.
 func specBlocks(t *testing.T, s *spectest.Spec) {
+	for _, n := range []int{255, 256, 257, 1000} {
+		blocks := (n + 255) / 256
+		low, high := make([]byte, blocks), make([]byte, blocks)
+		for i := range blocks {
+			bits := math.Float32bits(float32(int(1) << i))
+			low[i], high[i] = byte(bits>>16), byte(bits>>24)
+		}
+		half := bytes.Repeat([]byte{0x99}, n/2)
+		if n%2 > 0 {
+			half = append(half, 0x89)
+		}
+		for k, codes := range map[codec.Kind][]byte{codec.Int8: bytes.Repeat([]byte{129}, n), codec.Int4: half} {
+			for i, x := range taken(t, "blocks", stored(k, n, low, high, codes), n) {
+				if x != float32(int(1)<<(i/256)) {
+					t.Fatalf("%v: value %d of %d is %v", k, i, n, x)
+				}
+			}
+		}
+	}
+}
+
+func specCodes(t *testing.T, s *spectest.Spec) {
 	for name, want := range map[string][]float32{"int8": {127, -85, 21}, "int4": {7, -5, 1}} {
 		b := s.Hex(t, "payload "+name)
 		scale := math.Float32frombits(uint32(b[9])<<24 | uint32(b[7])<<16)
@@ -170,17 +365,34 @@ func specBlocks(t *testing.T, s *spectest.Spec) {
 			}
 		}
 	}
-	for _, n := range []int{255, 256, 257, 1000} {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(math.Sin(float64(i))) * float32(1+i/256)
+}
+
+// All codes, with scales from the smallest to the largest.
+func specValues(t *testing.T, s *spectest.Spec) {
+	for _, scale := range []uint16{0, 1, 0x7f, 0x80, 0x3f80, 0x3fff, 0x4049, 0x7bff, 0x7c01} {
+		wide := float64(math.Float32frombits(uint32(scale) << 16))
+		low, high := []byte{byte(scale)}, []byte{byte(scale >> 8)}
+		var codes, half []byte
+		for code := 1; code < 256; code++ {
+			codes = append(codes, byte(code))
 		}
-		taken(t, "int8", encode(t, codec.Int8, v), n)
-		taken(t, "int4", encode(t, codec.Int4, v), n)
+		for code := byte(1); code < 16; code++ {
+			half = append(half, code<<4|code)
+		}
+		for i, x := range taken(t, "int8", stored(codec.Int8, 255, low, high, codes), 255) {
+			if float64(x) != float64(i+1-128)*wide {
+				t.Errorf("int8 code %d x %v is %v", i+1, wide, x)
+			}
+		}
+		for i, x := range taken(t, "int4", stored(codec.Int4, 30, low, high, half), 30) {
+			if float64(x) != float64(i/2+1-8)*wide {
+				t.Errorf("int4 code %d x %v is %v", i/2+1, wide, x)
+			}
+		}
 	}
 }
 
-func specCodes(t *testing.T, s *spectest.Spec) {
+func specCodesRefused(t *testing.T, s *spectest.Spec) {
 	b8, b4 := s.Hex(t, "payload int8"), s.Hex(t, "payload int4")
 	refuse(t, "code 0 of int8", changed(b8, -1, 0), 3)
 	refuse(t, "code 0 of int4, low", changed(b4, -2, 0xf0), 3)
@@ -208,82 +420,6 @@ func specPad(t *testing.T, s *spectest.Spec) {
 	refuse(t, "code 0 with scale 0", changed(zero, -1, 0x09), 3)
 }
 
-// exampleValues are those of the example of huff0, as the text says.
-func exampleValues() []float32 {
-	v := make([]float32, 256)
-	for i := range v {
-		switch {
-		case i%29 == 3:
-			v[i] = 0.4
-		case i%17 == 0:
-			v[i] = -1
-		case i%5 == 0:
-			v[i] = 1
-		}
-	}
-	return v
-}
-
-func specHuff0(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload huff0")
-	scale := math.Float32frombits(0x3e090000)
-	for i, v := range taken(t, "the example", b, 256) {
-		if x := exampleValues()[i]; math.Abs(float64(v-x)) > float64(scale)/2 {
-			t.Fatalf("value %d is %v, encoded of %v", i, v, x)
-		}
-	}
-	if !bytes.Equal(encode(t, codec.Int4, exampleValues()), b) {
-		t.Error("the example is encoded differently")
-	}
-	bell := make([]float32, 70000)
-	for i := range bell {
-		x := math.Sin(float64(i) * float64(i))
-		bell[i] = float32(x * x * x)
-	}
-	for name, k := range kinds {
-		packed := encode(t, k, bell)
-		if len(packed) >= codec.MaxSize(k, len(bell)) {
-			t.Errorf("%s: no stream is packed", name)
-		}
-		taken(t, name, packed, len(bell))
-	}
-	jump := 6 + 2 + 2 + 4 + 17
-	refuse(t, "streams of other lengths", changed(b, jump, b[jump]+1), 256)
-	refuse(t, "no last bit", changed(b, -1, 0), 256)
-}
-
-// Trees with a byte or three changed reach each refusal, and now and then
-// another valid tree: package and text agree on all.
-func specTree(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload huff0")
-	const tree, end = 14, 14 + 17 // its first byte is the length of the FSE
-	refuse(t, "3 bytes", changed(b, tree, 3), 256)
-	refuse(t, "accuracy 7", changed(b, tree+1, b[tree+1]&0xf0|2), 256)
-	rapid.Check(t, func(rt *rapid.T) {
-		c := bytes.Clone(b)
-		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
-			c[rapid.IntRange(tree, end+6).Draw(rt, "at")] = rapid.Byte().Draw(rt, "byte")
-		}
-		if rapid.Bool().Draw(rt, "small accuracy") {
-			c[tree+1] &= 0xf1
-		}
-		_, _ = decode(t, c, 256)
-	})
-}
-
-func specHuff0Length(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload huff0")
-	chunk := b[10:]
-	long := slices.Concat(b[:10], []byte{2, 125, 0, 0}, chunk[4:], make([]byte, 125-62))
-	if 4+125 > 1+128 {
-		t.Fatal("this is not the longest chunk")
-	}
-	refuse(t, "bytes after the streams", long, 256)
-	refuse(t, "longer than stored", changed(long, 11, 126), 256)
-	short := slices.Concat(b[:2], []byte{126, 0, 0, 0}, b[6:10], chunk)
-	refuse(t, "a stream of 63 bytes", short, 126)
-}
-
 func specLongest(t *testing.T, s *spectest.Spec) {
 	for _, n := range []int{0, 1, 2, 257, 131072, 131073} {
 		for _, k := range kinds {
@@ -297,34 +433,50 @@ func specLongest(t *testing.T, s *spectest.Spec) {
 			if got := codec.MaxSize(k, n); got != want {
 				t.Errorf("%v of %d values: at most %d, by the text %d", k, n, got, want)
 			}
+			noise := make([]float32, n)
+			for i := range noise {
+				x := uint32(i+1) * 2654435761
+				noise[i] = math.Float32frombits(x&0x807fffff | x>>4&0x07000000 | 0x3c000000)
+			}
+			if b := encode(t, k, noise); len(b) > want {
+				t.Errorf("%v: %d values took %d bytes, by the text at most %d", k, n, len(b), want)
+			}
 		}
 	}
 }
 
-func specEncoder(t *testing.T, s *spectest.Spec) {
-	v := make([]float32, 1000)
+// waves are values of very different sizes by block, one of them zeros.
+func waves() []float32 {
+	v := make([]float32, 1500)
 	for i := range v {
-		v[i] = float32(math.Sin(float64(i))) * float32(math.Exp2(float64(i/256*40-80)))
+		v[i] = float32(math.Sin(float64(i))) * float32(math.Exp2(float64(i/256*60-200)))
 	}
-	clear(v[256:512])
-	for k, c := range map[codec.Kind]struct{ span, largest float32 }{codec.Int4: {7.49, 7}, codec.Int8: {127.49, 127}} {
-		got := taken(t, "encoded", encode(t, k, v), len(v))
-		for at := 0; at < len(v); at += 256 {
-			block := v[at:min(at+256, len(v))]
-			scale := scaleByText(block, c.span)
-			for i, x := range block {
-				q := float32(0)
-				if scale > 0 {
-					q = float32(math.RoundToEven(float64(x * (1 / scale))))
-				}
-				if want := q * scale; got[at+i] != want || q > c.largest || q < -c.largest {
-					t.Fatalf("%v value %d: %v of %v, by the text %v", k, at+i, got[at+i], x, want)
-				}
+	clear(v[512:768])
+	return v
+}
+
+// spans are what C-13 divides by.
+var spans = map[codec.Kind]float32{codec.Int4: 7.49, codec.Int8: 127.49}
+
+func specEncoderScale(t *testing.T, s *spectest.Spec) {
+	v := waves()
+	for k, span := range spans {
+		b := encode(t, k, v)
+		blocks := (len(v) + 255) / 256
+		low, rest, err := readChunk(b[6:], blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		high, _, err := readChunk(rest, blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range blocks {
+			want := scaleByText(v[256*i:min(256*i+256, len(v))], span)
+			if got := math.Float32frombits(uint32(low[i])<<16 | uint32(high[i])<<24); got != want {
+				t.Errorf("%v: block %d has scale %v, by the text %v", k, i, got, want)
 			}
 		}
-	}
-	if b := encode(t, codec.BF16, []float32{math.Float32frombits(0x3f808000), math.Float32frombits(0x3f818000)}); !bytes.Equal(b[6:], []byte{0, 0x80, 0x82, 1, 0x3f}) {
-		t.Errorf("ties go elsewhere: %x", b)
 	}
 }
 
@@ -339,6 +491,73 @@ func scaleByText(block []float32, span float32) float32 {
 	}
 	scale := max(top/span, 0x1p-100)
 	return math.Float32frombits((math.Float32bits(scale) + 0xffff) &^ 0xffff)
+}
+
+func specEncoderCodes(t *testing.T, s *spectest.Spec) {
+	v := waves()
+	copy(v[1024:], []float32{7.49, 0.5, 1.5, 2.5, -0.5, -1.5}) // scale 1 of int4, and ties
+	clear(v[1030:1280])
+	for k, span := range spans {
+		got := taken(t, "encoded", encode(t, k, v), len(v))
+		for at := 0; at < len(v); at += 256 {
+			block := v[at:min(at+256, len(v))]
+			scale := scaleByText(block, span)
+			for i, x := range block {
+				q := float32(0)
+				if scale > 0 {
+					q = float32(math.RoundToEven(float64(x * (1 / scale))))
+				}
+				if want := q * scale; got[at+i] != want || q > span || q < -span {
+					t.Fatalf("%v value %d: %v of %v, by the text %v", k, at+i, got[at+i], x, want)
+				}
+			}
+		}
+	}
+}
+
+func specEncoderModes(t *testing.T, s *spectest.Spec) {
+	noise, bell := make([]float32, 4096), make([]float32, 4096)
+	for i := range noise {
+		noise[i] = math.Float32frombits(0x3f800000 | uint32(i+1)*2654435761>>9)
+		x := math.Sin(float64(i) * float64(i))
+		bell[i] = float32(x * x * x)
+	}
+	for _, c := range []struct {
+		name  string
+		k     codec.Kind
+		v     []float32
+		modes []byte
+	}{
+		{"alike", codec.F32, slices.Repeat([]float32{1.5}, 100), []byte{1, 1, 1, 1}},
+		{"one", codec.F32, []float32{1.5}, []byte{1, 1, 1, 1}},
+		{"noise", codec.F32, noise, []byte{0, 0, 2, 1}},
+		{"a bell", codec.Int8, bell, []byte{1, 1, 2}},
+		{"a few of it", codec.Int8, bell[:63], []byte{1, 1, 0}},
+	} {
+		var modes []byte
+		rest := encode(t, c.k, c.v)[6:]
+		for _, size := range streamsOf(c.k, len(c.v)) {
+			modes = append(modes, rest[0])
+			before := len(rest)
+			var err error
+			if _, rest, err = readChunk(rest, size); err != nil || modes[len(modes)-1] == 2 && before-len(rest) >= 1+size {
+				t.Fatalf("%s: a chunk of %d bytes for %d, %v", c.name, before-len(rest), size, err)
+			}
+		}
+		if !bytes.Equal(modes, c.modes) {
+			t.Errorf("%s: modes %d, want %d", c.name, modes, c.modes)
+		}
+	}
+}
+
+func specEncoderBF16(t *testing.T, s *spectest.Spec) {
+	for bits, want := range map[uint32]uint32{
+		0x3f808000: 0x3f800000, 0x3f818000: 0x3f820000, 0x3f808001: 0x3f810000, 0x3f817fff: 0x3f810000, 0xbf818000: 0xbf820000, 0x3fffffff: 0x40000000,
+	} {
+		if v := taken(t, "rounded", encode(t, codec.BF16, []float32{math.Float32frombits(bits)}), 1); math.Float32bits(v[0]) != want {
+			t.Errorf("%08x becomes %08x, want %08x", bits, math.Float32bits(v[0]), want)
+		}
+	}
 }
 
 func specRange(t *testing.T, s *spectest.Spec) {

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"math/bits"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// quantBlock is how many values share a scale: one call of these kernels.
+// quantBlock is how many values share a scale: one call of these kernels, or each of the blocks of a call.
 const quantBlock = 256
 
 // emitQuant emits the loops of the quantised codecs, on blocks of quantBlock values.
@@ -21,6 +23,9 @@ func emitQuant(c *build.Context) {
 		q.emitPack4()
 		q.emitPack8()
 		q.emitUnpack4()
+		q.emitAddCodes4()
+		q.emitSquareCodes4()
+		q.emitAnyZero4()
 		q.emitUnpack8()
 	}
 }
@@ -171,8 +176,15 @@ func (s quant) emitPack8() {
 // anyZero looks for bytes among the size ones at base that have no bit of one of the masks set:
 // the result is 0 if there is none.
 func (s quant) anyZero(base reg.GPVirtual, size int, masks ...reg.VecVirtual) reg.GPVirtual {
-	found, zero := s.GP64(), s.vec()
+	found := s.GP64()
 	s.XORQ(found, found)
+	s.findZero(found, base, size, masks...)
+	return found
+}
+
+// findZero sets bits of found if anyZero would.
+func (s quant) findZero(found, base reg.GPVirtual, size int, masks ...reg.VecVirtual) {
+	zero := s.vec()
 	if s.width == 8 {
 		s.zero(zero)
 	}
@@ -194,7 +206,6 @@ func (s quant) anyZero(base reg.GPVirtual, size int, masks ...reg.VecVirtual) re
 			s.ORQ(here, found)
 		}
 	}
-	return found
 }
 
 // answer stores whether found is not 0.
@@ -208,7 +219,7 @@ func (s quant) answer(found reg.GPVirtual) {
 func (s quant) emitUnpack4() {
 	s.quantFunction("unpack4", "func(x *[256]float32, codes *[128]byte, scale float32) (zero bool)")
 	x, codes, scale := s.arg("x"), s.arg("codes"), s.scalar("scale")
-	s.answer(s.anyZero(codes, quantBlock/2, s.held(s.words(0x0f0f0f0f)), s.held(s.words(0xf0f0f0f0))))
+	s.answer(s.anyZero4(codes))
 	if s.width == 16 {
 		s.lookUp4(x, codes, scale)
 	} else {
@@ -217,9 +228,41 @@ func (s quant) emitUnpack4() {
 	s.finish()
 }
 
-// lookUp4 takes values from a register of all 16: one byte becomes the two words of a quadword,
-// of which a look-up sees the low 4 bits.
-func (s quant) lookUp4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
+// anyZero4 looks for 4-bit codes of 0.
+func (s quant) anyZero4(codes reg.GPVirtual) reg.GPVirtual {
+	return s.anyZero(codes, quantBlock/2, s.halves()...)
+}
+
+// halves are the masks of the 4-bit codes of a byte.
+func (s quant) halves() []reg.VecVirtual {
+	return []reg.VecVirtual{s.held(s.words(0x0f0f0f0f)), s.held(s.words(0xf0f0f0f0))}
+}
+
+// stride is a pointer and how far it moves with each block.
+type stride struct {
+	pointer reg.GPVirtual
+	bytes   uint32
+}
+
+// blocks4 emits body for each block of the 4-bit codes there, of which there are left blocks, one or more, and answers
+// whether one is 0. The pointers move along, others too.
+func (s quant) blocks4(codes, left reg.GPVirtual, body func(), others ...stride) {
+	found, masks := s.GP64(), s.halves()
+	s.XORQ(found, found)
+	s.Label("blocks")
+	s.findZero(found, codes, quantBlock/2, masks...)
+	body()
+	s.ADDQ(operand.U32(quantBlock/2), codes)
+	for _, p := range others {
+		s.ADDQ(operand.U32(p.bytes), p.pointer)
+	}
+	s.DECQ(left)
+	s.JNE(operand.LabelRef("blocks"))
+	s.answer(found)
+}
+
+// values4 returns a register of what all 16 codes mean.
+func (s quant) values4(scale reg.VecVirtual) reg.VecVirtual {
 	var steps []int32
 	for q := range int32(16) {
 		steps = append(steps, q-8)
@@ -227,6 +270,13 @@ func (s quant) lookUp4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
 	values := s.held(s.words32("steps4", steps...))
 	s.VCVTDQ2PS(values, values)
 	s.VMULPS(scale, values, values)
+	return values
+}
+
+// lookUp4 takes values from a register of all 16: one byte becomes the two words of a quadword,
+// of which a look-up sees the low 4 bits.
+func (s quant) lookUp4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
+	values := s.values4(scale)
 	for i := range s.values() {
 		v, high := s.vec(), s.vec()
 		s.VPMOVZXBQ(operand.Mem{Base: codes, Disp: s.width * i / 2}, v)
@@ -239,6 +289,10 @@ func (s quant) lookUp4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
 
 // shift4 shifts each of 8 copies of 4 bytes by another code.
 func (s quant) shift4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
+	s.eachShifted4(codes, scale, func(i int, v reg.VecVirtual) { s.VMOVUPS(v, s.at(x, i)) })
+}
+
+func (s quant) eachShifted4(codes reg.GPVirtual, scale reg.VecVirtual, do func(i int, v reg.VecVirtual)) {
 	shifts := s.held(s.words32("shifts4", 0, 4, 8, 12, 16, 20, 24, 28))
 	mask, middle := s.held(s.words(15)), s.held(s.words(8))
 	for i := range s.values() {
@@ -249,8 +303,131 @@ func (s quant) shift4(x, codes reg.GPVirtual, scale reg.VecVirtual) {
 		s.VPSUBD(middle, v, v)
 		s.VCVTDQ2PS(v, v)
 		s.VMULPS(scale, v, v)
-		s.VMOVUPS(v, s.at(x, i))
+		do(i, v)
 	}
+}
+
+func (s quant) emitAnyZero4() {
+	s.quantFunction("anyZero4", "func(codes []byte) (zero bool)")
+	w := wide{isa: s.isa}
+	codes, left := w.base("codes"), w.size("codes")
+	s.SHRQ(operand.U8(bits.TrailingZeros(quantBlock/2)), left)
+	s.blocks4(codes, left, func() {})
+	s.finish()
+}
+
+// scaleAt returns the float32 at scales in each lane of a register.
+func (s quant) scaleAt(scales reg.GPVirtual) reg.VecVirtual {
+	v := s.vec()
+	s.VBROADCASTSS(operand.Mem{Base: scales}, v)
+	return v
+}
+
+func (s quant) emitAddCodes4() {
+	s.quantFunction("addCodes4", "func(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool)")
+	w := wide{isa: s.isa}
+	sum, alpha, codes, scales := w.base("sum"), w.scalar64("alpha"), w.base("codes"), w.base("scales")
+	add := func(i int, u reg.VecVirtual) { s.addTo(w.wideAt(sum, i), u) }
+	var body func()
+	if s.width == 16 {
+		// Products are taken from two registers of all 16.
+		shifts := s.lookUpShifts4()
+		body = func() {
+			low, high := s.wideValues4(s.scaleAt(scales))
+			s.VMULPD(alpha, low, low)
+			s.VMULPD(alpha, high, high)
+			s.eachLookedUp4(codes, shifts, low, high, add)
+		}
+	} else {
+		body = func() {
+			s.eachWide4(codes, s.scaleAt(scales), func(i int, u reg.VecVirtual) {
+				s.VMULPD(alpha, u, u)
+				add(i, u)
+			})
+		}
+	}
+	s.blocks4(codes, w.size("scales"), body, stride{sum, 8 * quantBlock}, stride{scales, 4})
+	s.finish()
+}
+
+// wideValues4 returns two registers of what all 16 codes mean in float64.
+func (s quant) wideValues4(scale reg.VecVirtual) (low, high reg.VecVirtual) {
+	values, upper := s.values4(scale), s.YMM()
+	low, high = s.vec(), s.vec()
+	s.VEXTRACTF64X4(operand.U8(1), values, upper)
+	s.VCVTPS2PD(values.AsY(), low)
+	s.VCVTPS2PD(upper, high)
+	return low, high
+}
+
+// lookUpShifts4 are the shifts after which the low 4 bits of each lane of 8 bytes are another code: of the first
+// 8 codes, and of the last.
+func (s quant) lookUpShifts4() (shifts [2]reg.VecVirtual) {
+	for half, name := range []string{"lowShifts4", "highShifts4"} {
+		var counts []int32
+		for lane := range int32(8) {
+			counts = append(counts, 32*int32(half)+4*lane, 0)
+		}
+		shifts[half] = s.held(s.words32(name, counts...))
+	}
+	return shifts
+}
+
+// eachLookedUp4 calls do for each register of what low and high have for the codes: a look-up sees the low 4 bits
+// of a lane.
+func (s quant) eachLookedUp4(codes reg.GPVirtual, shifts [2]reg.VecVirtual, low, high reg.VecVirtual, do func(i int, u reg.VecVirtual)) {
+	for i := range s.values() {
+		v := s.vec()
+		s.VPBROADCASTQ(operand.Mem{Base: codes, Disp: s.width * i / 2}, v)
+		for half, shift := range shifts {
+			u := s.vec()
+			s.VPSRLVQ(shift, v, u)
+			s.VPERMI2PD(high, low, u)
+			do(2*i+half, u)
+		}
+	}
+}
+
+// eachWide4 is eachShifted4 with values in float64.
+func (s quant) eachWide4(codes reg.GPVirtual, scale reg.VecVirtual, do func(i int, u reg.VecVirtual)) {
+	s.eachShifted4(codes, scale, func(i int, v reg.VecVirtual) {
+		upper, low, high := s.XMM(), s.vec(), s.vec()
+		s.VEXTRACTF128(operand.U8(1), v, upper)
+		s.VCVTPS2PD(v.AsX(), low)
+		s.VCVTPS2PD(upper, high)
+		do(2*i, low)
+		do(2*i+1, high)
+	})
+}
+
+func (s quant) emitSquareCodes4() {
+	s.quantFunction("squareCodes4", "func(sum *[16]float64, codes []byte, scales []float32) (zero bool)")
+	w := wide{isa: s.isa}
+	sums, save := w.lanes()
+	codes, scales := w.base("codes"), w.base("scales")
+	var body func()
+	if s.width == 16 {
+		shifts := s.lookUpShifts4()
+		body = func() {
+			low, high := s.wideValues4(s.scaleAt(scales))
+			s.VMULPD(low, low, low)
+			s.VMULPD(high, high, high)
+			s.eachLookedUp4(codes, shifts, low, high, func(i int, u reg.VecVirtual) { s.VADDPD(u, sums[i%len(sums)], sums[i%len(sums)]) })
+		}
+	} else {
+		body = func() {
+			s.eachWide4(codes, s.scaleAt(scales), func(i int, u reg.VecVirtual) { s.VFMADD231PD(u, u, sums[i%len(sums)]) })
+		}
+	}
+	s.blocks4(codes, w.size("scales"), body, stride{scales, 4})
+	save()
+	s.finish()
+}
+
+// addTo adds float64 values to those at m.
+func (s quant) addTo(m operand.Mem, v reg.VecVirtual) {
+	s.VADDPD(m, v, v)
+	s.VMOVUPD(v, m)
 }
 
 func (s quant) emitUnpack8() {

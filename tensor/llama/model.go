@@ -36,7 +36,7 @@ type Model struct {
 func NewModel(c Config, batch int) *Model {
 	var size arena
 	size.workspace(c, batch)
-	a := arena{memory: make([]float32, size.used)}
+	a := arena{memory: tensor.Floats(size.used)}
 	rows := batch * c.Context
 	return &Model{
 		config:    c,

@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -53,6 +54,25 @@ func TestRMSNorm(t *testing.T) {
 		same(t, "dweight", dweight, derivative(weight, f), tolerance)
 		same(t, "dx", dx, rowDerivative(x, dout, weight, rows, dim, eps), tolerance)
 	})
+}
+
+// TestRMSNormBackwardOnOneThread: it goes through memory in another order there, and comes to the same bits.
+func TestRMSNormBackwardOnOneThread(t *testing.T) {
+	const rows, dim = 70, 2*columnBlock + 5
+	rng := rand.New(rand.NewPCG(7, 7))
+	x, weight, dout, rstd := random(rng, rows*dim), random(rng, dim), random(rng, rows*dim), random(rng, rows)
+	defer tensor.SetThreads(0)
+	var want [2][]float32
+	for _, threads := range []int{3, 1} {
+		tensor.SetThreads(threads)
+		got := [2][]float32{narrow(x), narrow(weight)} // dx and dweight, which are added to
+		RMSNormBackward(got[0], got[1], narrow(dout), narrow(x), narrow(weight), narrow(rstd), rows, dim)
+		if threads == 3 {
+			want = got
+		} else if !slices.Equal(got[0], want[0]) || !slices.Equal(got[1], want[1]) {
+			t.Error("one thread gives other bits than three")
+		}
+	}
 }
 
 // rowDerivative differentiates RMSNorm row by row: rows do not meet.

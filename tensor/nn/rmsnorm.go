@@ -42,6 +42,14 @@ func RMSNorm(out, rstd, x, weight []float32, rows, dim int, eps float64) {
 //	dweight [dim], added to
 //	dout    [rows, dim], overwritten by g
 func RMSNormBackward(dx, dweight, dout, x, weight, rstd []float32, rows, dim int) {
+	if tensor.Threads() == 1 { // a row is fetched once for both
+		for r := range rows {
+			a, b := r*dim, (r+1)*dim
+			tensor.AddMul(dweight, rstd[r], dout[a:b], x[a:b])
+			normRowBackward(dx[a:b], dout[a:b], x[a:b], weight, rstd[r])
+		}
+		return
+	}
 	overBlocks(dim, columnBlock, func(lo, hi int) {
 		for r := range rows {
 			a, b := r*dim+lo, r*dim+hi

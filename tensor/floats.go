@@ -1,0 +1,29 @@
+package tensor
+
+import "unsafe"
+
+// Floats allocates n values of 0, as make does, and asks for large pages behind them where
+// the system has them: a pass over parameters or activations, or down a column of them,
+// meets a new small page so often that looking pages up takes a good share of its time.
+func Floats(n int) []float32 {
+	x := make([]float32, n)
+	if inner := wholePages(x, largePage); len(inner) > 0 {
+		adviseLarge(inner)
+	}
+	return x
+}
+
+// wholePages returns the pages of a size, a power of two in bytes, that belong to x alone.
+func wholePages(x []float32, size uintptr) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
+	begin := uintptr(unsafe.Pointer(&bytes[0]))
+	skip := -begin & (size - 1)
+	if skip >= uintptr(len(bytes)) {
+		return nil
+	}
+	rest := bytes[skip:]
+	return rest[:uintptr(len(rest))&^(size-1)]
+}
