@@ -14,6 +14,7 @@ require (
 	github.com/multiformats/go-multiaddr v0.16.1
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/zeebo/blake3 v0.2.4
 	go.etcd.io/bbolt v1.5.0
 	lukechampine.com/blake3 v1.4.1
 	pgregory.net/rapid v1.3.0

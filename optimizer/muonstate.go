@@ -3,6 +3,8 @@ package optimizer
 import (
 	"encoding/binary"
 	"fmt"
+
+	"atoll/tensor"
 )
 
 // MuonState is what Muon remembers between steps: for a hidden matrix its
@@ -17,7 +19,7 @@ type MuonState struct {
 // NewMuonState returns the state of the blocks before the first step.
 func NewMuonState(blocks []Block) *MuonState {
 	all, second := moments(blocks)
-	return &MuonState{M: make([]float32, all), V: make([]float32, second)}
+	return &MuonState{M: tensor.Floats(all), V: tensor.Floats(second)}
 }
 
 // MuonStateBytes is the memory that NewMuonState allocates.

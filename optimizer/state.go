@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"atoll/tensor"
 )
 
 // AdamState is what AdamW remembers between steps. It belongs to one learner
@@ -15,7 +17,7 @@ type AdamState struct {
 
 // NewAdamState returns the state of n parameters before the first step.
 func NewAdamState(n int) *AdamState {
-	return &AdamState{M: make([]float32, n), V: make([]float32, n)}
+	return &AdamState{M: tensor.Floats(n), V: tensor.Floats(n)}
 }
 
 // The first byte of an encoded state is its version, which also says whose it

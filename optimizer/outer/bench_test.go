@@ -25,6 +25,16 @@ func benchSet(b *testing.B, deltas int, k codec.Kind) (Params, Fragment, []Contr
 	return p, f, set
 }
 
+// benchFold folds a set again and again.
+func benchFold(b *testing.B, p Params, f Fragment, set []Contribution) {
+	tip := Genesis(f, vector(99, f.Len), p)
+	for b.Loop() {
+		if _, r, err := Fold(p, f, tip, 1, set); err != nil || len(r.Folded) != len(set) {
+			b.Fatal(err, r.Refused)
+		}
+	}
+}
+
 // BenchmarkFold folds rounds of int4 and of sparse deltas; compare with BenchmarkDecode, which only
 // decodes those of int4 once. Bytes are those of decoded values.
 func BenchmarkFold(b *testing.B) {
@@ -32,13 +42,22 @@ func BenchmarkFold(b *testing.B) {
 		for _, deltas := range []int{1, 4, 16} {
 			b.Run(fmt.Sprint(k, "/deltas=", deltas), func(b *testing.B) {
 				p, f, set := benchSet(b, deltas, k)
-				tip := Genesis(f, vector(99, f.Len), p)
 				b.ReportAllocs()
-				for b.Loop() {
-					if _, r, err := Fold(p, f, tip, 1, set); err != nil || len(r.Folded) != deltas {
-						b.Fatal(err, r.Refused)
-					}
-				}
+				benchFold(b, p, f, set)
+			})
+		}
+	}
+}
+
+// BenchmarkMerge folds rounds of int4 by each merge; Choose goes by what they take of a core.
+func BenchmarkMerge(b *testing.B) {
+	for _, merge := range []string{MergeMean, MergeRDA, MergeClip} {
+		for _, deltas := range []int{1, 4, 16} {
+			b.Run(fmt.Sprint(merge, "/deltas=", deltas), func(b *testing.B) {
+				p, f, set := benchSet(b, deltas, codec.Int4)
+				p.Merge = merge
+				benchFold(b, p, f, set)
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*deltas*f.Len), "ns/value")
 			})
 		}
 	}

@@ -42,11 +42,14 @@ const (
 	// headers of 170 bytes and signatures cost as much as payloads do.
 	leastValues  = 4096
 	leastPayload = leastValues * int4Bytes
-	// valueSeconds is the time of one core for one value of one delta: checking,
-	// folding, and a learner's share of encoding and adopting.
-	valueSeconds = 12e-9
-	// clipSeconds is what MergeClip adds to it: the distances and moves of three passes.
-	clipSeconds = 12e-9
+	// What outer steps take of a core, measured, of which CPUs without AVX-512 take half as much again.
+	//
+	// roundSeconds is the time for one value of a round: encoding the own delta, folding, hashing and adopting.
+	roundSeconds = 16e-9
+	// valueSeconds is that for one value of each delta of it: checking and adding.
+	valueSeconds = 3e-9
+	// clipSeconds is what MergeClip adds to that: the distances and moves of three passes.
+	clipSeconds = 2e-9
 )
 
 // What a value takes of a payload, entropy-coded, measured on deltas.
@@ -76,7 +79,7 @@ func Choose(m Means) (Choice, error) {
 		return Choice{}, err
 	}
 	perSweep := m.perSweep()
-	work := float64(m.Learners) * float64(m.Params) * m.valueSeconds()
+	work := m.work()
 	byLink := m.byLink()
 	byCore := work / (maxCoreShare * m.StepSeconds)
 	h := max(1, math.Ceil(max(byLink, byCore)))
@@ -96,12 +99,13 @@ func (m Means) perSweep() float64 {
 	return float64(m.Learners-1) * float64(m.Params) * bytesOf(m.Codec)
 }
 
-// valueSeconds is the time of one core for one value of one delta.
-func (m Means) valueSeconds() float64 {
+// work is the time of one core for a round of all fragments.
+func (m Means) work() float64 {
+	value := valueSeconds
 	if m.Clip {
-		return valueSeconds + clipSeconds
+		value += clipSeconds
 	}
-	return valueSeconds
+	return float64(m.Params) * (roundSeconds + float64(m.Learners)*value)
 }
 
 // byLink is the H at which payloads take as much of the link as they may.

@@ -201,8 +201,7 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
 			return &unread{o.Seq, err}
 		}
 	}
-	err := codec.Walk(b, f.Len, func(at int, q []float32) { tensor.AxpyWide(sign, q, l.sum[at:at+len(q)]) })
-	if err != nil {
+	if err := codec.Add(b, f.Len, sign, l.sum[:f.Len]); err != nil {
 		return fmt.Errorf("own delta %d: %w", o.Seq, err)
 	}
 	return nil

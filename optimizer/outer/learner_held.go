@@ -1,7 +1,6 @@
 package outer
 
 import (
-	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
@@ -20,8 +19,7 @@ const heldDecay = 0.8
 // at the end of the run.
 func (l *Learner) hold(f *learning, payload []byte) error {
 	rest := l.sum[:f.Len]
-	err := codec.Walk(payload, f.Len, func(at int, q []float32) { tensor.AxpyWide(-1, q, rest[at:at+len(q)]) })
-	if err != nil {
+	if err := codec.Add(payload, f.Len, -1, rest); err != nil {
 		return err
 	}
 	f.eachRun(l.theta, func(theta []float32, at int) {

@@ -23,6 +23,7 @@ const (
 	MaxEta         = 4.0     // Nesterov with a larger rate diverges at any momentum
 	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
 	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
+	maxBudget      = 1 << 62 // far from overflow of sums
 	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64
 )
 
@@ -186,7 +187,7 @@ func (p Params) validateNumbers() error {
 		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
 		{"Answerers", float64(p.Answerers), 1, MaxAnswerers},
 		{"Quorum", float64(p.Quorum), 1, float64(p.Answerers)},
-		{"Budget", float64(p.Budget), 1, 1 << 62},
+		{"Budget", float64(p.Budget), 1, maxBudget},
 		{"MinRoundMs", float64(p.MinRoundMs), 0, MaxMs},
 		{"CreatedMs", float64(p.CreatedMs), 0, 1 << 50},
 		{"GraceMinMs", float64(p.GraceMinMs), 0, MaxMs},
@@ -195,6 +196,9 @@ func (p Params) validateNumbers() error {
 		if !(f.value >= f.lo && f.value <= f.hi) { // false for NaN
 			return fmt.Errorf("outer: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
 		}
+	}
+	if p.Budget > maxBudget { // a float64 does not tell those next to it apart
+		return fmt.Errorf("outer: Budget is %d; use 1 to %d", p.Budget, uint64(maxBudget))
 	}
 	return nil
 }

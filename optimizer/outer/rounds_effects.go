@@ -1,5 +1,7 @@
 package outer
 
+import "slices"
+
 // RoundEffect is something the round machine wants done. Effects are carried
 // out in the order in which they were drained.
 type RoundEffect interface{ roundEffect() }
@@ -27,6 +29,12 @@ type WantFold struct {
 	Keep     []uint32
 }
 
+// Keeps says that the tip of a round is to be kept as a base: that of the last round
+// always is.
+func (w WantFold) Keeps(round uint32) bool {
+	return round == w.Start+uint32(len(w.Sets)) || slices.Contains(w.Keep, round)
+}
+
 // Adopt hands the learner a new tip, with the seqs of own deltas that entered
 // its chain, left it, became final outside of it, or final inside of it.
 // Discarded are those that were folded on a chain that was left for another;
@@ -47,6 +55,9 @@ type Adopt struct {
 
 // Discards says that nothing unpublished is left after it.
 func (a Adopt) Discards() bool { return a.Heal || a.GiveUp }
+
+// Final are the seqs of own deltas that a restart must not take for in flight any more.
+func (a Adopt) Final() []uint64 { return slices.Concat(a.Forgotten, a.Returned, a.Discarded) }
 
 // Checked says what came of Recheck: whether the states of this node were Wrong,
 // and then from which round on.

@@ -33,28 +33,30 @@ func (fold *folding) borrow() {
 // measure decodes each delta for its norms; what does not decode is refused.
 func (fold *folding) measure() {
 	fold.keep(fold.set, func(c Contribution) error {
-		squares := make([]tensor.Lanes, len(fold.f.Tensors))
-		s, err := fold.open(c, func(at int, v []float32) {
-			fold.f.overlap(at, len(v), func(t, first, from, to int) {
-				squares[t].AddSquares(first, v[from:to])
-			})
-		})
+		parts, start := make([]codec.Squares, len(fold.f.Tensors)), 0
+		for t, tensor := range fold.f.Tensors {
+			parts[t] = codec.Squares{From: start, To: start + tensor.Len}
+			start += tensor.Len
+		}
+		s, err := fold.open(c, parts)
 		if err != nil {
 			return err
 		}
-		norms := make([]float64, len(squares))
+		norms := make([]float64, len(parts))
 		for t := range norms {
-			norms[t] = math.Sqrt(squares[t].Sum())
+			norms[t] = math.Sqrt(parts[t].Sum.Sum())
 		}
 		fold.sources, fold.norms = append(fold.sources, s), append(fold.norms, norms)
 		return nil
 	})
 }
 
-// open finds out whether a delta decodes, and shows its values to visit.
-func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (source, error) {
+// open finds out whether a delta decodes, and adds the squares of its values.
+func (fold *folding) open(c Contribution, parts []codec.Squares) (source, error) {
 	if len(c.Values) == fold.f.Len {
-		visit(0, c.Values)
+		for t := range parts {
+			parts[t].Sum.AddSquares(0, c.Values[parts[t].From:parts[t].To])
+		}
 		return source{values: c.Values}, nil
 	}
 	size := codec.RawSize(fold.p.Codec, fold.f.Len)
@@ -64,7 +66,7 @@ func (fold *folding) open(c Contribution, visit func(at int, v []float32)) (sour
 	} else {
 		fold.crowded = true
 	}
-	reader, err := codec.Open(c.Payload, fold.f.Len, memory, visit)
+	reader, err := codec.Open(c.Payload, fold.f.Len, memory, parts)
 	if err == nil {
 		fold.raw = fold.raw[len(memory):]
 	}
@@ -95,19 +97,29 @@ func (fold *folding) eachPart(do func(at, n int)) {
 // accumulate adds factor(i, t) times tensor t of each delta i to the n values from at on of fold.sum, a
 // part, in the order of the set. Tensors with factor 0 are left out.
 func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
+	spans := make([]codec.Span, 0, len(fold.f.Tensors))
 	for i := range fold.set {
-		used := false
-		fold.f.overlap(at, n, func(t, _, _, _ int) { used = used || factor(i, t) != 0 })
-		if !used {
-			continue
-		}
-		fold.read(i, at, n, func(at int, v []float32) {
-			fold.f.overlap(at, len(v), func(t, _, from, to int) {
-				if a := factor(i, t); a != 0 {
-					tensor.AxpyWide(a, v[from:to], fold.sum[at+from:at+to])
-				}
-			})
+		spans = spans[:0]
+		fold.f.overlap(at, n, func(t, _, from, to int) {
+			if a := factor(i, t); a != 0 {
+				spans = append(spans, codec.Span{From: from, To: to, Factor: a})
+			}
 		})
+		if len(spans) > 0 {
+			fold.add(i, at, spans, fold.sum[at:at+n])
+		}
+	}
+}
+
+// add adds spans of delta i, counted from value number at, to sum.
+func (fold *folding) add(i, at int, spans []codec.Span, sum []float64) {
+	s := fold.sources[i]
+	if s.values == nil {
+		s.reader.Add(at, spans, sum)
+		return
+	}
+	for _, span := range spans {
+		tensor.AxpyWide(span.Factor, s.values[at+span.From:at+span.To], sum[span.From:span.To])
 	}
 }
 

@@ -1,0 +1,494 @@
+package outer_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+)
+
+// Clauses of F whose arithmetic a few numbers show, worked out by hand.
+
+// meanRun is a run of plain means over one value: no momentum, no caps below a half.
+func meanRun() (outer.Params, outer.Fragment) {
+	p := plain()
+	p.Merge, p.Eta, p.Mu, p.ClipFactor = outer.MergeMean, 1, 0, 2
+	return p, fragment("w", 1)
+}
+
+// after is the tip after a round of deltas of one value each, by authors 1, 2, ... From a tip of that round
+// and reference, with the anchor 0.
+func after(t testing.TB, p outer.Params, round uint32, ref float32, values ...float32) *outer.Tip {
+	t.Helper()
+	f := fragment("w", 1)
+	tip := zeroTip(p, f)
+	tip.Round, tip.Ref = round-1, []float32{ref}
+	var set []outer.Contribution
+	for i, v := range values {
+		set = append(set, delta(t, p, byte(i+1), round, v))
+	}
+	tip, _ = agree(t, p, f, tip, set...)
+	return tip
+}
+
+// near fails unless x is y but for the rounding of a few sums.
+func near(t testing.TB, what string, x float32, y float64) {
+	t.Helper()
+	if math.Abs(float64(x)-y) > 1e-6*math.Abs(y) {
+		t.Errorf("%s: %v, want %v", what, x, y)
+	}
+}
+
+func specInvalidOffered(t *testing.T, s *spectest.Spec) {
+	for name, change := range invalid {
+		r := newRounds(t, func(p *outer.Params) { p.Codec = 1; p.MaxSteps = 16; p.H = 16; p.HMin = 1; p.MaxTokensPerStep = 100 })
+		d := r.delta(1, 1)
+		d.Steps, d.Tokens = 16, 16*100
+		if err := r.p.Check(d); err != nil {
+			t.Fatal(err)
+		}
+		if change(&d); r.m.Offer(r.now, d, false) == nil || r.m.Offer(r.now, d, true) == nil {
+			t.Errorf("%s: the payload is fetched", name)
+		}
+	}
+}
+
+func specSetOf(t *testing.T, s *spectest.Spec) {
+	r := newRounds(t, nil)
+	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
+	r.take(1, 1)
+	r.take(3, 1)
+	r.take(1, 2)
+	_ = r.m.Offer(r.now, r.delta(1, 1), true) // again
+	_ = r.m.Offer(r.now, r.delta(2, 1), true) // its payload never comes
+	authors := func() (of []byte) {
+		for _, d := range r.m.Set(0, 1) {
+			of = append(of, d.Author[0])
+		}
+		return of
+	}
+	if got := authors(); !slices.Equal(got, []byte{1, 3}) {
+		t.Errorf("the set has authors %d", got)
+	}
+	r.m.Bar(r.now, 0, 1, outer.Author{3})
+	r.carry()
+	if got := authors(); !slices.Equal(got, []byte{1}) {
+		t.Errorf("with evidence against 3 the set has authors %d", got)
+	}
+}
+
+// Of 1e30, -1e30 and 1 a sum in this order leaves 1, and in others 0.
+func specOrder(t *testing.T, s *spectest.Spec) {
+	p, f := meanRun()
+	fold := func(authors [3]byte, ids [3]byte) float32 {
+		var set []outer.Contribution
+		for i, v := range []float32{1e30, -1e30, 1} {
+			c := delta(t, p, authors[i], 1, v)
+			c.Delta.ID = outer.ID{ids[i]}
+			set = append(set, c)
+		}
+		slices.Reverse(set)
+		tip, _ := agree(t, p, f, zeroTip(p, f), set...)
+		return tip.Anchor[0]
+	}
+	near(t, "by author", fold([3]byte{1, 2, 3}, [3]byte{3, 2, 1}), 1.0/3)
+	near(t, "by id", fold([3]byte{1, 1, 1}, [3]byte{1, 2, 3}), 1.0/3)
+	for _, other := range [][3]byte{{1, 3, 2}, {2, 3, 1}, {3, 1, 2}} {
+		if x, y := fold(other, [3]byte{1, 2, 3}), fold([3]byte{1, 1, 1}, other); x != 0 || y != 0 {
+			t.Errorf("in the order %d: %v by author, %v by id", other, x, y)
+		}
+	}
+}
+
+// In binary32 nothing of the smallest would be left.
+func specWide(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	p.ClipFactor = 1e6
+	near(t, "a sum of 1, 2^-30 and -1", after(t, p, 9, 1, 1, 0x1p-30, -1).Anchor[0], 0x1p-30/3)
+}
+
+func specSumsInOrder(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	p.ClipFactor = 1e6
+	near(t, "1, -1 and 2^-60", after(t, p, 9, 1, 1, -1, 0x1p-60).Anchor[0], 0x1p-60/3)
+	if x := after(t, p, 9, 1, 1, 0x1p-60, -1).Anchor[0]; x != 0 {
+		t.Errorf("1, 2^-60 and -1: %v", x)
+	}
+}
+
+// The root that package and text take is that of 200 bits, rounded once.
+func specRoot(t *testing.T, s *spectest.Spec) {
+	r := rand.New(rand.NewPCG(4, 5))
+	for range 1000 {
+		x := r.Float64() * math.Ldexp(1, r.IntN(600)-300)
+		if want, _ := new(big.Float).Sqrt(new(big.Float).SetPrec(200).SetFloat64(x)).Float64(); math.Sqrt(x) != want {
+			t.Fatalf("the root of %v is %v, want %v", x, math.Sqrt(x), want)
+		}
+	}
+	p, _ := meanRun()
+	f := fragment("w", 2)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, 3, 4)); tip.Ref[0] != 5 {
+		t.Errorf("the norm of 3 and 4 is %v", tip.Ref[0])
+	}
+}
+
+// specLanes holds the lanes that the package sums in to the text.
+func specLanes(t *testing.T, s *spectest.Spec) {
+	differ := false
+	for _, n := range []int{1, 16, 17, 500} {
+		v := random(uint64(n), n)
+		var got tensor.Lanes
+		got.AddSquares(0, v[:n/2])
+		got.AddSquares(n/2, v[n/2:])
+		for lane := range 16 {
+			sum, backward := 0.0, 0.0
+			for i, x := range v {
+				if i%16 == lane {
+					sum += float64(float64(x) * float64(x))
+				}
+				if j := len(v) - 1 - i; j%16 == lane {
+					backward += float64(float64(v[j]) * float64(v[j]))
+				}
+			}
+			if differ = differ || backward != sum; got[lane] != sum {
+				t.Errorf("lane %d of %d values is %v, by the text %v", lane, n, got[lane], sum)
+			}
+		}
+	}
+	if !differ {
+		t.Error("no lane of this test tells an order")
+	}
+}
+
+func specNorm(t *testing.T, s *spectest.Spec) {
+	differ := false
+	for _, n := range []int{0, 1, 15, 16, 17, 31, 33, 100, 1000} {
+		v := random(uint64(n), n)
+		var lanes tensor.Lanes
+		lanes.AddSquares(0, v)
+		inTurn := 0.0
+		for _, x := range lanes {
+			inTurn += x
+		}
+		want := norm(widen(v))
+		differ = differ || math.Sqrt(inTurn) != want
+		if got := math.Sqrt(lanes.Sum()); got != want || math.Abs(got-math.Sqrt(inTurn)) > 1e-12*got {
+			t.Errorf("the norm of %d values is %v, by the text %v", n, got, want)
+		}
+		p, f := plain(), fragment("w", max(n, 1))
+		agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, random(uint64(n), max(n, 1))...))
+	}
+	if !differ {
+		t.Error("no norm of this test tells how lanes are added")
+	}
+}
+
+func specCapped(t *testing.T, s *spectest.Spec) {
+	p := plain()
+	p.MaxShare = 0.5
+	var set []outer.Delta
+	for _, tokens := range []uint64{1, 100, 2, 1} {
+		set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
+	}
+	if got := outer.Weights(p, set, 1); !slices.Equal(got, []float64{1, 6, 4, 1}) { // of 1, 10000, 4 and 1
+		t.Errorf("weights %v", got)
+	}
+}
+
+// Where each may have no more than its even share, rounding hides now and then that all become as the
+// smallest.
+func specNoShare(t *testing.T, s *spectest.Spec) {
+	r := rand.New(rand.NewPCG(6, 7))
+	none := 0
+	for range 2000 {
+		p := plain()
+		p.MaxShare = 1e-6
+		var set []outer.Delta
+		var weights []float64
+		for range 2 + r.IntN(11) {
+			tokens := 1 + r.Uint64N(1<<16)
+			set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
+			weights = append(weights, float64(tokens)*float64(tokens))
+		}
+		if shared(weights) {
+			continue
+		}
+		none++
+		for _, got := range outer.Weights(p, set, 1) {
+			if got != slices.Min(weights) {
+				t.Fatalf("of %v one becomes %v", weights, got)
+			}
+		}
+	}
+	if none == 0 {
+		t.Error("there is such a k for all weights")
+	}
+}
+
+// shared tells whether F-13.2 has a k for these weights and even shares.
+func shared(weights []float64) bool {
+	w, n := slices.Sorted(slices.Values(weights)), len(weights)
+	share, below, sums := 1/float64(n), 0.0, make([]float64, n)
+	for i, x := range w {
+		below = x + below
+		sums[i] = below
+	}
+	for k := range n {
+		taken := float64(k) * share
+		if room := 1 - float64(taken); room > 0 && w[n-1-k] <= share*sums[n-1-k]/room {
+			return true
+		}
+	}
+	return false
+}
+
+func specTotal(t *testing.T, s *spectest.Spec) {
+	_, _, x := round1(t, s)
+	if x.total != 60+100 {
+		t.Errorf("Total is %v", x.total)
+	}
+	p, f := meanRun()
+	p.MaxShare = 0.5
+	heavy := delta(t, p, 1, 1, 9)
+	heavy.Delta.Tokens *= 3 // 9 times the weight, of which a share of a half counts
+	tip, _ := agree(t, p, f, zeroTip(p, f), heavy, delta(t, p, 2, 1, 6), delta(t, p, 3, 1, 6))
+	near(t, "half of it is of the first", tip.Anchor[0], 7.5)
+}
+
+func specScaled(t *testing.T, s *spectest.Spec) {
+	_, _, x := round1(t, s)
+	quantities(t, s, "scaled ", perTensor("scaled", x.scaled))
+	p, f := meanRun()
+	for steps, want := range map[uint32]float32{6: 8, 24: 4, 96: 2} {
+		c := delta(t, p, 1, 1, 4)
+		p.H, c.Delta.Steps = 24, steps
+		if tip, _ := agree(t, p, f, zeroTip(p, f), c); tip.Ref[0] != want {
+			t.Errorf("4 in %d steps is %v in 24, want %v", steps, tip.Ref[0], want)
+		}
+	}
+}
+
+// With ClipFactor 2 a limit shows as what is left of a large delta.
+func specOldLimit(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	for _, round := range []uint32{2, 9, 100} {
+		if x := after(t, p, round, 3, 100).Anchor[0]; x != 6 {
+			t.Errorf("round %d: 100 counts for %v, the reference is 3", round, x)
+		}
+	}
+	near(t, "two of them", after(t, p, 9, 3, 100, 5).Anchor[0], (6+5)/2.0)
+}
+
+func specFirstLimit(t *testing.T, s *spectest.Spec) {
+	_, _, x := round1(t, s)
+	quantities(t, s, "limit ", map[string]float64{"limit embed": x.limits[0], "limit w": x.limits[1]})
+	p, _ := meanRun()
+	for _, round := range []uint32{1, 5, 50} {
+		near(t, "of 3, 3 and 100", after(t, p, round, 0, 3, 3, 100).Anchor[0], (3+3+6)/3.0)
+	}
+}
+
+func specYoungLimit(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	for _, c := range []struct {
+		round  uint32
+		values []float32
+		want   float64
+	}{
+		{2, []float32{3, 3, 100}, (3 + 3 + 6) / 3.0},         // the median 3
+		{8, []float32{3, 3, 100}, (3 + 3 + 6) / 3.0},         // until then
+		{9, []float32{3, 3, 100}, (2 + 2 + 2) / 3.0},         // the reference 1
+		{2, []float32{0.5, 0.5, 100}, (0.5 + 0.5 + 2) / 3.0}, // it is larger
+		{2, []float32{50, 50, 100}, 8},                       // four times it
+		{2, []float32{50, 0, 0}, 2.0 / 3},                    // one only is not 0
+		{2, []float32{50, 50, 0}, (8 + 8) / 3.0},             // two are
+		{8, []float32{3.9, 3.9, 7}, (3.9 + 3.9 + 7) / 3.0},   // below four times it
+		{8, []float32{4.5, 4.5, 100}, (4.5 + 4.5 + 8) / 3.0}, // above
+	} {
+		near(t, "a young round", after(t, p, c.round, 1, c.values...).Anchor[0], c.want)
+	}
+}
+
+func specClip(t *testing.T, s *spectest.Spec) {
+	_, _, x := round1(t, s)
+	quantities(t, s, "clip ", perTensor("clip", func(i, t int) float64 { return x.clips[i][t] }))
+	p, _ := meanRun()
+	for v, want := range map[float32]float32{1.5: 1.5, -2: -2, 2.5: 2, -100: -2} {
+		if x := after(t, p, 9, 1, v).Anchor[0]; x != want {
+			t.Errorf("with the limit 2 %v counts for %v, want %v", v, x, want)
+		}
+	}
+}
+
+func specMedianOf(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	for _, c := range []struct {
+		values []float32
+		want   float32
+	}{{[]float32{0, 0, 7}, 7}, {[]float32{0, 0}, 0}, {[]float32{0, 5, 0, 9, 0}, 5}} {
+		if x := after(t, p, 1, 0, c.values...).Ref[0]; x != c.want {
+			t.Errorf("of %v the median is %v, want %v", c.values, x, c.want)
+		}
+	}
+}
+
+func specHeldNorms(t *testing.T, s *spectest.Spec) {
+	p, _ := meanRun()
+	p.RefDecay = 0.75
+	near(t, "100s at a limit of 2", after(t, p, 9, 1, 100, 100).Ref[0], 0.75+0.25*2)
+	near(t, "one of them", after(t, p, 9, 1, 1.5, 1.5, 100).Ref[0], 0.75+0.25*1.5)
+	near(t, "below it", after(t, p, 9, 1, 0.5, 0.5, 0.5).Ref[0], 0.75+0.25*0.5)
+}
+
+// across folds deltas of two values with merge rda, of equal weights, and returns the move.
+func across(t testing.TB, v ...[2]float32) (x, y, length float64) {
+	t.Helper()
+	p, f := plain(), fragment("w", 2)
+	p.ClipFactor, p.MaxShare, p.Eta = 1e6, 1, 1
+	var set []outer.Contribution
+	for i, v := range v {
+		set = append(set, delta(t, p, byte(i+1), 1, v[0], v[1]))
+	}
+	tip, _ := agree(t, p, f, zeroTip(p, f), set...)
+	x, y = float64(tip.Anchor[0]), float64(tip.Anchor[1])
+	return x, y, math.Hypot(x, y)
+}
+
+func specDirections(t *testing.T, s *spectest.Spec) {
+	if x, y, _ := across(t, [2]float32{1, 0}, [2]float32{0, 100}); math.Abs(x-y) > 1e-5 || x < 1 {
+		t.Errorf("directions of 1 and 100 across give %v, %v", x, y)
+	}
+	if x, y, _ := across(t, [2]float32{1, 0}, [2]float32{0, 100}, [2]float32{0, 0}); math.Abs(x-y) > 1e-5 || x < 1 {
+		t.Errorf("with zeros beside them %v, %v", x, y)
+	}
+}
+
+func specLength(t *testing.T, s *spectest.Spec) {
+	for _, c := range []struct {
+		v    [][2]float32
+		want float64
+	}{{[][2]float32{{2, 0}, {0, 4}}, 3}, {[][2]float32{{2, 0}, {0, 0}}, 1}, {[][2]float32{{3, 4}}, 5}, {[][2]float32{{3, 4}, {0, 1}, {0, 0}}, 2}} {
+		_, _, length := across(t, c.v...)
+		near(t, "a mean of lengths", float32(length), c.want)
+	}
+}
+
+// turned are two deltas of length 1 at so many degrees from the first axis on both sides: their directions
+// add up to twice the cosine, and oppose each other where that is below half the root of 2.
+func turned(degrees float64) [][2]float32 {
+	y, x := math.Sincos(degrees * math.Pi / 180)
+	return [][2]float32{{float32(x), float32(y)}, {float32(x), float32(-y)}}
+}
+
+func specOpposition(t *testing.T, s *spectest.Spec) {
+	_, _, length := across(t, turned(69)...)
+	near(t, "a direction", float32(length), 1)
+	_, _, length = across(t, turned(70)...)
+	near(t, "the mean", float32(length), math.Cos(70*math.Pi/180))
+	p, f := plain(), fragment("w", 2)
+	p.ClipFactor = 1e6
+	if tip, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, 6, 0), delta(t, p, 2, 1, -2, 0)); tip.Anchor[0] != 2 {
+		t.Errorf("6 against -2 gives %v, the mean is 2", tip.Anchor[0])
+	}
+}
+
+// Deltas of zeros would make the root larger.
+func specWalk(t *testing.T, s *spectest.Spec) {
+	_, _, length := across(t, append(turned(69), [2]float32{}, [2]float32{})...)
+	near(t, "a direction beside zeros", float32(length), 0.5)
+	_, _, length = across(t, append(turned(70), [2]float32{}, [2]float32{})...)
+	near(t, "the mean beside zeros", float32(length), math.Cos(70*math.Pi/180)/2)
+}
+
+// centredRun is a run of centred clipping over one value.
+func centredRun() outer.Params {
+	p, _ := meanRun()
+	p.Merge, p.ClipFactor = outer.MergeClip, 1e6
+	return p
+}
+
+// centred makes moves of F-29 over values of equal weights, none of them clipped.
+func centred(moves int, values ...float64) (u float64) {
+	for range moves {
+		distances := make([]float64, len(values))
+		for i, v := range values {
+			distances[i] = math.Abs(v - u)
+		}
+		sorted := slices.Sorted(slices.Values(distances))
+		tau, pulled, next := sorted[(len(sorted)-1)/2], 0.0, 0.0
+		for i, v := range values {
+			pull := 1 / float64(len(values))
+			if distances[i] > tau {
+				pull *= tau / distances[i]
+			}
+			pulled += pull
+			next += pull * v
+		}
+		u = u*(1-pulled) + next
+	}
+	return u
+}
+
+func specCentred(t *testing.T, s *spectest.Spec) {
+	p, f := plain(), fragment("lm_head.weight", 3, "w", 20)
+	p.Merge, p.ClipFactor = outer.MergeClip, 1e6
+	tip := zeroTip(p, f)
+	for round := uint32(1); round <= 4; round++ {
+		var set []outer.Contribution
+		for author := range byte(5) {
+			v := random(uint64(round)*8+uint64(author), f.Len)
+			tensor.Scale(float32(author), v)
+			set = append(set, delta(t, p, author, round, v...))
+		}
+		tip, _ = agree(t, p, f, tip, set...)
+	}
+	for _, name := range []string{"w", "lm_head.weight"} {
+		p, f := centredRun(), fragment(name, 1)
+		tip, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, 2), delta(t, p, 2, 1, 5), delta(t, p, 3, 1, 30))
+		near(t, name+" in three moves", tip.Anchor[0], centred(3, 2, 5, 30))
+	}
+	for _, moves := range []int{2, 4} {
+		if x := centred(moves, 2, 5, 30); math.Abs(x-centred(3, 2, 5, 30)) < 1e-3 {
+			t.Errorf("%d moves come to %v as well", moves, x)
+		}
+	}
+}
+
+// The distance from what is left of a clipped delta, not from all of it: of 1, 1 and 1000 at
+// ClipFactor 3 the last one counts for 3.
+func specDistances(t *testing.T, s *spectest.Spec) {
+	p := centredRun()
+	p.ClipFactor = 3
+	near(t, "a delta that is clipped", after(t, p, 9, 1, 1, 2, 1000).Anchor[0], centred(3, 1, 2, 3))
+	near(t, "others on both sides", after(t, p, 9, 1, -1, 2, 1.5).Anchor[0], centred(3, -1, 2, 1.5))
+}
+
+// After the first move two are at distance 0: with tau 0 the third has no pull any more.
+func specTau(t *testing.T, s *spectest.Spec) {
+	near(t, "1, 1 and 1000", after(t, centredRun(), 9, 1, 1, 1, 1000).Anchor[0], 1)
+	near(t, "an even number", after(t, centredRun(), 9, 1, 1, 2, 4, 9).Anchor[0], centred(3, 1, 2, 4, 9))
+}
+
+func specPulls(t *testing.T, s *spectest.Spec) {
+	for _, v := range [][]float32{{1, 2, 3}, {1, 10, 100}, {-4, 1, 20, 3, 2}, {7}} {
+		var wide []float64
+		for _, x := range v {
+			wide = append(wide, float64(x))
+		}
+		near(t, "pulls", after(t, centredRun(), 9, 1, v...).Anchor[0], centred(3, wide...))
+	}
+}
+
+// Where the pulls add up to less than 1 some of u stays; a delta of zeros pulls as others do.
+func specMove(t *testing.T, s *spectest.Spec) {
+	near(t, "0, 4 and 8", after(t, centredRun(), 9, 1, 0, 4, 8).Anchor[0], centred(3, 0, 4, 8))
+	near(t, "two alike", after(t, centredRun(), 9, 1, 6, 6).Anchor[0], 6)
+	if x := after(t, centredRun(), 9, 1, 0, 0, 5).Anchor[0]; x != 0 {
+		t.Errorf("two zeros and 5 give %v", x)
+	}
+}
