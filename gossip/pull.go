@@ -131,7 +131,9 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 // be asked for now.
 func (p *pull) tick() {
 	for i := 0; i < len(p.wants); { // an end moves the next want to i
-		switch w := p.wants[i]; {
+		w := p.wants[i]
+		p.acquaint(w)
+		switch {
 		case p.now > w.until:
 			p.giveUp(w, "took too long")
 		case !w.fetched && p.final(w.header.Header):
@@ -150,6 +152,14 @@ func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.F
 // has begun.
 func (p *pull) stranger(author wire.PeerID) bool {
 	return !p.chain.Contributed(author) && p.chain.FoldedTokens() > 0
+}
+
+// acquaint makes a probe an ordinary want once its author is no stranger any more: to a
+// node that was stopped early in a run all authors are strangers at first.
+func (p *pull) acquaint(w *want) {
+	if w.probe && !w.asking { // a request in flight is counted as what it was
+		w.probe = !p.chain.Contributed(w.author.id)
+	}
 }
 
 // pump asks for as much as there is room for, the oldest wants first, and those of

@@ -344,6 +344,29 @@ func specStrangers(t *testing.T, s *spectest.Spec) {
 	if all != int(s.Number(t, "fetching", "strangers at once")) {
 		t.Errorf("%d requests at once", all)
 	}
+	specAcquainted(t, s)
+}
+
+// specAcquainted has authors become contributors while their payloads are waited for.
+func specAcquainted(t *testing.T, s *spectest.Spec) {
+	a := specAlone()
+	a.holds(8, 0, 1, 100)
+	a.up(1)
+	asked := a.floods(t, 1, 2, 30)
+	a.chain.standing = map[wire.PeerID]bool{}
+	for id := range a.core.pull.counts {
+		a.chain.standing[id] = true
+	}
+	more := questions(t, a.wait(100, 1), wire.GetPayload)
+	if n := len(asked) + len(more); n != int(s.Number(t, "fetching", "at once of one")) {
+		t.Errorf("%d requests, %d of them before", n, len(asked))
+	}
+	for _, q := range append(asked, more...) {
+		a.fails(q, wire.NotFound)
+	}
+	if p := a.core.pull.probes; p != 0 {
+		t.Errorf("%d requests for strangers are counted still", p)
+	}
 }
 
 func specStrangersLast(t *testing.T, s *spectest.Spec) {

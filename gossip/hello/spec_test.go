@@ -6,19 +6,23 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
+	"github.com/fxamacker/cbor/v2"
 )
 
 // One test for each clause of gossip/wire/SPEC.md that is about records.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "H", map[string]spectest.Clause{
-		"H-1": specRecord, "H-2": specSigned, "H-3": specForged, "H-4": specOpen, "H-5": specStrings, "H-6": specNumbers,
-		"H-7": specDevices, "H-8": specAddrs, "H-9": specWords, "H-10": specPrecision, "H-11": specRefusals, "H-12": specSession,
+		"H-1": specRecord, "H-1.2": specDeterministic, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
+		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
+		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
+		"H-9.4": specOtherWords, "H-10": specPrecision, "H-11": specSessions, "H-11.2": specRefusals, "H-12": specCodecs, "H-12.2": specRate,
 	})
 }
 
@@ -69,19 +73,62 @@ func verdicts(t *testing.T, s *spectest.Spec, want error, changes map[string]fun
 	}
 }
 
+// majors are the major types of CBOR that a type of the table of records has.
+var majors = map[string]byte{"uint32": 0, "uint64": 0, "int64": 0, "bytes": 2, "text": 3, "array": 4, "float": 7}
+
 func specRecord(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "record")
-	signed := raw[:len(raw)-64]
-	r := record(t, s)
-	if !bytes.Equal(wire.Marshal(r), signed) {
-		t.Errorf("encoded %x", wire.Marshal(r))
-	}
+	rest := raw[:len(raw)-64]
 	rows := s.Table(t, "record")
-	if signed[0] != 0xa0|byte(len(rows)) {
-		t.Errorf("a map of %x, the text has %d keys", signed[0], len(rows))
+	if rest[0] != 0xa0|byte(len(rows)) {
+		t.Errorf("a map of %x, the text has %d keys", rest[0], len(rows))
 	}
-	if r.Protocol != 1 || r.Seq != 2 || r.TokensPerSecond != 12000 || r.Author != wire.PeerID(s.Hex(t, "author")) || len(r.Addrs) != 2 {
+	rest = rest[1:]
+	for i, row := range rows {
+		var key int
+		var value cbor.RawMessage
+		var err error
+		for _, v := range []any{&key, &value} {
+			if rest, err = cbor.UnmarshalFirst(rest, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		word := strings.FieldsFunc(row[2], func(c rune) bool { return c == ' ' || c == ',' })[0]
+		if major, known := majors[word]; strconv.Itoa(key) != row[0] || key != i+1 || !known || value[0]>>5 != major {
+			t.Errorf("key %d has %x, by the text %v", key, []byte(value), row)
+		}
+	}
+	r := record(t, s)
+	device := hello.Device{Kind: "cpu", Name: "Xeon (AVX-512)", Count: 2, MemoryBytes: 8 << 30}
+	if r.Protocol != 1 || r.Seq != 2 || r.TokensPerSecond != 12000 || r.Author != wire.PeerID(s.Hex(t, "author")) || len(r.Addrs) != 2 || r.Devices[0] != device {
 		t.Errorf("decoded %+v", r)
+	}
+}
+
+// The encoder of another hand, in its mode of that name, gives the same bytes.
+func specDeterministic(t *testing.T, s *spectest.Spec) {
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := record(t, s)
+	signed := s.Hex(t, "record")
+	if got := wire.Marshal(r); !bytes.Equal(got, signed[:len(signed)-64]) {
+		t.Errorf("encoded %x", got)
+	}
+	for _, rate := range []float64{0, 0.5, 65504, 65505, 0.1, 1e15} {
+		r.TokensPerSecond, r.Seq = rate, uint64(rate)
+		var loose map[int]any
+		if err := cbor.Unmarshal(wire.Marshal(r), &loose); err != nil {
+			t.Fatal(err)
+		}
+		want, err := mode.Marshal(loose)
+		if got := wire.Marshal(r); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("encoded %x, by the standard %x, %v", got, want, err)
+		}
+	}
+	if b := wire.Marshal(hello.Record{}); !bytes.Contains(b, []byte{7, 0x80, 8}) {
+		t.Errorf("no devices are not an empty array: %x", b)
 	}
 }
 
@@ -95,10 +142,32 @@ func specSigned(t *testing.T, s *spectest.Spec) {
 	if err != nil || !bytes.Equal(signed.Encode(), raw) {
 		t.Errorf("signed %x, %v", signed.Encode(), err)
 	}
-	for _, n := range []int{64, int(s.Number(t, "limits", "MaxRecord")) + 1} {
-		if _, err := hello.Parse(make([]byte, n)); !errors.Is(err, wire.ErrSize) {
+}
+
+func specSignedSize(t *testing.T, s *spectest.Spec) {
+	most := int(s.Number(t, "limits", "MaxRecord"))
+	for n, want := range map[int]error{0: wire.ErrSize, 64: wire.ErrSize, 65: nil, most: nil, most + 1: wire.ErrSize} {
+		if _, err := hello.Parse(make([]byte, n)); !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
+	}
+	signed := hello.Signed{Bytes: make([]byte, most-63)}
+	if _, err := signed.Open(); !errors.Is(err, wire.ErrSize) {
+		t.Errorf("a byte more, opened: %v", err)
+	}
+}
+
+// With a key that this version does not know, and a longer integer than needed.
+func specKept(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "record")
+	b := raw[:len(raw)-64]
+	more := sign(t, s, record(t, s).Run, slices.Concat([]byte{b[0] + 1}, b[1:2], []byte{0x18, 1}, b[3:], []byte{0x18, 99, 0}))
+	signed, err := hello.Parse(more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signed.Open(); err != nil || !bytes.Equal(signed.Encode(), more) {
+		t.Errorf("%v; passed on as %x", err, signed.Encode())
 	}
 }
 
@@ -119,46 +188,116 @@ func specForged(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specOpen(t *testing.T, s *spectest.Spec) {
+// changedMap signs the example's map with other bytes, and opens it.
+func changedMap(t testing.TB, s *spectest.Spec, change func(b []byte) []byte) error {
 	raw := s.Hex(t, "record")
-	r, signed := record(t, s), raw[:len(raw)-64]
-	more := slices.Concat([]byte{signed[0] + 1}, signed[1:], []byte{0x18, 99, 0})
-	if err := open(sign(t, s, r.Run, more)); err != nil {
-		t.Errorf("a key of a newer protocol: %v", err)
-	}
-	longer := slices.Concat(signed[:2], []byte{0x18, 1}, signed[3:])
-	if err := open(sign(t, s, r.Run, longer)); err != nil {
-		t.Errorf("a longer integer: %v", err)
-	}
-	for name, b := range map[string][]byte{
-		"a key twice":          slices.Concat([]byte{signed[0] + 1}, signed[1:], []byte{1, 1}),
-		"an indefinite length": slices.Concat([]byte{0xbf}, signed[1:], []byte{0xff}),
-		"bytes that follow":    append(slices.Clone(signed), 0),
-		"a tag":                slices.Concat(signed[:2], []byte{0xc1}, signed[2:]),
-	} {
-		if err := open(sign(t, s, r.Run, b)); !errors.Is(err, wire.ErrEncoding) {
+	return open(sign(t, s, record(t, s).Run, change(raw[:len(raw)-64:len(raw)-64])))
+}
+
+// withKey is the map b with one more key and value.
+func withKey(b []byte, more ...byte) []byte {
+	return slices.Concat([]byte{b[0] + 1}, b[1:], more)
+}
+
+func specUnknownKeys(t *testing.T, s *spectest.Spec) {
+	for name, more := range map[string][]byte{"a number": {0x18, 99, 0}, "a list": {0x18, 99, 0x82, 1, 0x61, 'x'}, "of text": {0x61, 'x', 0xf6}} {
+		if err := changedMap(t, s, func(b []byte) []byte { return withKey(b, more...) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func specStrings(t *testing.T, s *spectest.Spec) {
-	set := func(text string) map[string]func(r *hello.Record) {
-		return map[string]func(r *hello.Record){
-			"agent":       func(r *hello.Record) { r.Agent = text },
-			"device kind": func(r *hello.Record) { r.Devices[0].Kind = text },
-			"device name": func(r *hello.Record) { r.Devices[0].Name = text },
+func specOtherEncodings(t *testing.T, s *spectest.Spec) {
+	for name, change := range map[string]func(b []byte) []byte{
+		"a longer integer": func(b []byte) []byte { return slices.Concat(b[:2], []byte{0x18, 1}, b[3:]) },
+		"a longer length":  func(b []byte) []byte { return slices.Concat([]byte{0xb8, b[0] & 31}, b[1:]) },
+		"a longer float": func(b []byte) []byte {
+			return bytes.Replace(b, []byte{8, 0xf9, 0x71, 0xdc}, []byte{8, 0xfa, 0x46, 0x3b, 0x80, 0}, 1)
+		},
+		"another order": func(b []byte) []byte { return slices.Concat(b[:1], b[3:], b[1:3]) },
+	} {
+		plain := s.Hex(t, "record")
+		err := changedMap(t, s, func(b []byte) []byte {
+			if b = change(b); bytes.Equal(b, plain[:len(plain)-64]) {
+				t.Fatalf("%s: nothing is changed", name)
+			}
+			return b
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	verdicts(t, s, nil, set(strings.Repeat("x", 64)))
-	verdicts(t, s, nil, set("Ä 漢"))
-	verdicts(t, s, hello.ErrInvalid, set(strings.Repeat("x", 65)))
-	verdicts(t, s, hello.ErrInvalid, set("a\x1b[2J"))
-	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){
-		"role":      func(r *hello.Record) { r.Role = strings.Repeat("x", 65) },
-		"trainer":   func(r *hello.Record) { r.Trainer = "\n" },
-		"precision": func(r *hello.Record) { r.Precision = "\t" },
-	})
+}
+
+func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
+	const free = 18 // the first key that the table does not have
+	keys := func(b []byte, n int) []byte {
+		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
+		for key := free; key <= n; key++ {
+			b = append(b, wire.Marshal(key)...)
+			b = append(b, 0)
+		}
+		return b
+	}
+	nested := func(n int) []byte { // in the map, which is one level
+		return append(append([]byte{0x18, 99}, bytes.Repeat([]byte{0x81}, n-1)...), 0)
+	}
+	depth := int(s.Number(t, "cbor", "nesting")) // an array over the limit makes no record of MaxRecord
+	for name, change := range map[string]func(b []byte) []byte{
+		"a key twice":          func(b []byte) []byte { return withKey(b, 1, 1) },
+		"an unknown key twice": func(b []byte) []byte { return withKey(withKey(b, 0x18, 99, 0), 0x18, 99, 0) },
+		"an indefinite length": func(b []byte) []byte { return slices.Concat([]byte{0xbf}, b[1:], []byte{0xff}) },
+		"bytes that follow":    func(b []byte) []byte { return append(b, 0) },
+		"a tag":                func(b []byte) []byte { return slices.Concat(b[:2], []byte{0xc1}, b[2:]) },
+		"65 keys":              func(b []byte) []byte { return keys(b, 65) },
+		"deeper nesting":       func(b []byte) []byte { return withKey(b, nested(depth+1)...) },
+	} {
+		if err := changedMap(t, s, change); !errors.Is(err, wire.ErrEncoding) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(b []byte) []byte{
+		"64 keys":         func(b []byte) []byte { return keys(b, 64) },
+		"the most levels": func(b []byte) []byte { return withKey(b, nested(depth)...) },
+	} {
+		if err := changedMap(t, s, change); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// texts are changes that put the text into each field of H-5.
+func texts(text string) map[string]func(r *hello.Record) {
+	return map[string]func(r *hello.Record){
+		"role":        func(r *hello.Record) { r.Protocol, r.Role = 2, text }, // of another protocol any word will do
+		"trainer":     func(r *hello.Record) { r.Protocol, r.Trainer = 2, text },
+		"precision":   func(r *hello.Record) { r.Protocol, r.Precision = 2, text },
+		"agent":       func(r *hello.Record) { r.Agent = text },
+		"device kind": func(r *hello.Record) { r.Devices[0].Kind = text },
+		"device name": func(r *hello.Record) { r.Devices[0].Name = text },
+	}
+}
+
+func specLongStrings(t *testing.T, s *spectest.Spec) {
+	verdicts(t, s, nil, texts(strings.Repeat("x", 64)))
+	verdicts(t, s, nil, texts(strings.Repeat("ä", 32)))
+	verdicts(t, s, hello.ErrInvalid, texts(strings.Repeat("x", 65)))
+	verdicts(t, s, hello.ErrInvalid, texts(strings.Repeat("ä", 32)+"x"))
+}
+
+func specPrintable(t *testing.T, s *spectest.Spec) {
+	verdicts(t, s, nil, texts("Ä 漢 e\u0301 ½ — € 😀"))
+	for _, text := range []string{"a\x1b[2J", "\n", "\t", "\x7f", "\u00a0", "\u2028", "\u200b", "\ue000", "\U000e0041"} {
+		verdicts(t, s, hello.ErrInvalid, texts(text))
+	}
+	for at := range 256 { // of an example in ASCII each byte in turn is none of UTF-8
+		err := changedMap(t, s, func(b []byte) []byte {
+			return bytes.Replace(b, []byte("atoll/"), []byte{'a', byte(at), 'o', 'l', 'l', '/'}, 1)
+		})
+		if want := at >= 0x20 && at < 0x7f; (err == nil) != want {
+			t.Errorf("byte %02x: %v", at, err)
+		}
+	}
 }
 
 func specNumbers(t *testing.T, s *spectest.Spec) {
@@ -198,20 +337,52 @@ func specAddrs(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){"16": addrs(good, 16), "192 bytes": addrs("/dns4/"+name+".org/tcp/4001", 1)})
 	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){
 		"17": addrs(good, 17), "193 bytes": addrs("/dns4/x"+name+".org/tcp/4001", 1), "text": addrs("192.0.2.1:4001", 1),
+		"not printable": addrs("/dns4/\u200b.org/tcp/4001", 1),
 	})
 }
 
-func specWords(t *testing.T, s *spectest.Spec) {
+func specRole(t *testing.T, s *spectest.Spec) {
+	role := func(word string) func(r *hello.Record) {
+		return func(r *hello.Record) { r.Role, r.Trainer = word, map[string]string{"learner": "builtin"}[word] }
+	}
+	verdicts(t, s, nil, map[string]func(r *hello.Record){"learner": role("learner"), "observer": role("observer")})
+	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){"judge": role("judge"), "none": role(""), "Learner": role("Learner")})
+}
+
+func specObserver(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){
-		"external": func(r *hello.Record) { r.Trainer = "external" },
-		"observer": func(r *hello.Record) { r.Role, r.Trainer, r.Precision = "observer", "", "" },
-		"newer":    func(r *hello.Record) { r.Protocol, r.Role = 2, "judge" },
+		"none":                  func(r *hello.Record) { r.Role, r.Trainer = "observer", "" },
+		"none and no precision": func(r *hello.Record) { r.Role, r.Trainer, r.Precision = "observer", "", "" },
 	})
 	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){
-		"role":                 func(r *hello.Record) { r.Role = "judge" },
-		"trainer":              func(r *hello.Record) { r.Trainer = "" },
-		"precision":            func(r *hello.Record) { r.Precision = "f64" },
-		"observer that trains": func(r *hello.Record) { r.Role = "observer" },
+		"builtin": func(r *hello.Record) { r.Role = "observer" },
+	})
+}
+
+func specLearner(t *testing.T, s *spectest.Spec) {
+	good, bad := map[string]func(r *hello.Record){}, map[string]func(r *hello.Record){}
+	for _, word := range []string{"builtin", "external"} {
+		good[word] = func(r *hello.Record) { r.Trainer = word }
+	}
+	for _, row := range s.Table(t, "precisions") {
+		good[row[0]] = func(r *hello.Record) { r.Precision = row[0] }
+	}
+	for _, word := range []string{"", "python"} {
+		bad["trainer "+word] = func(r *hello.Record) { r.Trainer = word }
+	}
+	for _, word := range []string{"", "f64", "F32"} {
+		bad["precision "+word] = func(r *hello.Record) { r.Precision = word }
+	}
+	verdicts(t, s, nil, good)
+	verdicts(t, s, hello.ErrInvalid, bad)
+}
+
+func specOtherWords(t *testing.T, s *spectest.Spec) {
+	verdicts(t, s, nil, map[string]func(r *hello.Record){
+		"role":      func(r *hello.Record) { r.Protocol, r.Role = 2, "judge" },
+		"trainer":   func(r *hello.Record) { r.Protocol, r.Trainer = 2, "python" },
+		"precision": func(r *hello.Record) { r.Protocol, r.Precision = 0, "f64" },
+		"observer":  func(r *hello.Record) { r.Protocol, r.Role = 2, "observer" },
 	})
 }
 
@@ -223,13 +394,37 @@ func specPrecision(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+func specSessions(t *testing.T, s *spectest.Spec) {
+	a := record(t, s)
+	b := a
+	b.Author[0] ^= 1
+	for name, c := range map[string]struct {
+		ok     bool
+		change func(r *hello.Record)
+	}{
+		"nothing else": {true, func(*hello.Record) {}},
+		"all else": {true, func(r *hello.Record) {
+			*r = hello.Record{Protocol: r.Protocol, Run: r.Run, Author: r.Author, Codecs: r.Codecs[:1], Seq: 99, Role: "observer", StartedMs: 7}
+		}},
+		"protocol": {false, func(r *hello.Record) { r.Protocol++ }},
+		"run":      {false, func(r *hello.Record) { r.Run[31] ^= 1 }},
+		"author":   {false, func(r *hello.Record) { r.Author = a.Author }},
+		"codecs":   {false, func(r *hello.Record) { r.Codecs = []byte{9} }},
+	} {
+		other := b
+		c.change(&other)
+		for _, pair := range [][2]hello.Record{{a, other}, {other, a}} {
+			if _, err := hello.Negotiate(pair[0], pair[1]); (err == nil) != c.ok {
+				t.Errorf("%s differs: %v", name, err)
+			}
+		}
+	}
+}
+
 func specRefusals(t *testing.T, s *spectest.Spec) {
 	a := record(t, s)
 	other := a
 	other.Author[0] ^= 1
-	if _, err := hello.Negotiate(a, other); err != nil {
-		t.Error(err)
-	}
 	b := other
 	for _, c := range []struct {
 		field  string
@@ -250,16 +445,30 @@ func specRefusals(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specSession(t *testing.T, s *spectest.Spec) {
+func specCodecs(t *testing.T, s *spectest.Spec) {
 	a := record(t, s)
 	b := a
 	b.Author[0] ^= 1
 	a.Codecs, b.Codecs = []byte{4, 1, 2, 4}, []byte{3, 4, 2}
-	a.UpBytesPerSecond, a.DownBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond = 0, 50, 30, 40
 	for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
-		got, err := hello.Negotiate(pair[0], pair[1])
-		if err != nil || !bytes.Equal(got.Codecs, []byte{2, 4}) || got.BytesPerSecond != 30 {
+		if got, err := hello.Negotiate(pair[0], pair[1]); err != nil || !bytes.Equal(got.Codecs, []byte{2, 4}) {
 			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
+func specRate(t *testing.T, s *spectest.Spec) {
+	for _, c := range []struct{ up, down, theirUp, theirDown, want float64 }{
+		{0, 50, 30, 40, 30}, {10, 50, 30, 40, 10}, {60, 50, 0, 0, 50}, {60, 70, 80, 40, 40}, {0, 0, 0, 0, 0},
+	} {
+		a := record(t, s)
+		b := a
+		b.Author[0] ^= 1
+		a.UpBytesPerSecond, a.DownBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond = c.up, c.down, c.theirUp, c.theirDown
+		for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
+			if got, err := hello.Negotiate(pair[0], pair[1]); err != nil || got.BytesPerSecond != c.want {
+				t.Errorf("%+v gives %v, %v", c, got.BytesPerSecond, err)
+			}
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"crypto/ed25519"
 	"slices"
 
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 )
 
 // Domains keep what is signed or hashed for one purpose from passing for

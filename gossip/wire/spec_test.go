@@ -15,7 +15,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 )
 
 // One test for each clause of SPEC.md that is about this package. They decode
@@ -27,7 +27,7 @@ func TestSpec(t *testing.T) {
 		"W-9": specNesting, "W-10": specLimits, "W-10.2": specOverLimits, "W-10.3": specAnnounced,
 		"W-11": specHeader, "W-12": specHeaderFields, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
 		"W-15.2": specOtherPayload,
-		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice,
+		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice, "W-18.2": specLeftOut,
 		"W-19": specBeat, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
 		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips,
