@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"atoll/gossip"
@@ -190,7 +189,7 @@ func (n *node) adopt(a outer.Adopt) {
 		n.train.adopt(a, n.healed, n.fail)
 	}
 	n.view.adopted(n, a)
-	n.forgetFinal(slices.Concat(a.Forgotten, a.Returned, a.Discarded))
+	n.forgetFinal(a)
 }
 
 // draftDamaged does what a draft needs that damage stopped.
@@ -220,7 +219,7 @@ func (n *node) install(e core.InstallTips) {
 	tips, links, err := n.assemble(m)
 	var left core.Left
 	if err == nil {
-		left, err = n.keepInstalled(tips, links, e.Common)
+		left, err = n.keepInstalled(tips, links, e.Common, e.Closed)
 	}
 	if err != nil {
 		n.notInstalled(m, err)
@@ -243,14 +242,11 @@ func (n *node) install(e core.InstallTips) {
 	})
 }
 
-// errUnfit: tips are not what the run's can be, so their donor is to blame.
-var errUnfit = errors.New("the tips do not fit this run")
-
 // notInstalled has other tips fetched where these do not fit. Whatever else went
 // wrong is this disk's doing: the chunks stay, and what it lacks of them is
 // fetched again when it may have room.
 func (n *node) notInstalled(m wire.Manifest, err error) {
-	unfit := errors.Is(err, errUnfit)
+	unfit := errors.Is(err, core.ErrUnfit)
 	if unfit {
 		n.log.Error("install tips", "from", m.Author, "err", err)
 		n.check("drop chunks", n.store.DropChunks())
@@ -267,30 +263,13 @@ func (n *node) notInstalled(m wire.Manifest, err error) {
 }
 
 func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
-	if len(m.Fragments) != len(n.plan) {
-		return nil, nil, fmt.Errorf("%w: manifest of %v with %d fragments, the run has %d", errUnfit, m.Author, len(m.Fragments), len(n.plan))
-	}
-	var tips []*outer.Tip
-	var history [][]outer.Link
-	for p, f := range m.Fragments {
-		var blob []byte
-		for _, d := range f.Chunks {
-			chunk, err := n.store.Chunk(d)
-			if errors.Is(err, store.ErrCorrupt) {
-				n.check("drop damaged chunk", n.store.DropChunk(d))
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			blob = append(blob, chunk...)
+	return core.Assemble(m, n.plan, n.genesis.Outer, func(d wire.Digest) ([]byte, error) {
+		chunk, err := n.store.Chunk(d)
+		if errors.Is(err, store.ErrCorrupt) {
+			n.check("drop damaged chunk", n.store.DropChunk(d))
 		}
-		tip, links, err := core.DecodeSnapshot(blob, f, n.plan[p], n.genesis.Outer)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: fragment %d: %w", errUnfit, p, err)
-		}
-		tips, history = append(tips, tip), append(history, links)
-	}
-	return tips, history, nil
+		return chunk, err
+	})
 }
 
 // keepInstalled writes tips taken whole, and the links that lead to them, to
@@ -304,8 +283,8 @@ func (n *node) assemble(m wire.Manifest) ([]*outer.Tip, [][]outer.Link, error) {
 //
 // A crash or an error before the commit leaves the old chain with all its
 // bases; a crash after it, the new chain. The files of old bases go last.
-func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link, common []uint32) (left core.Left, err error) {
-	if left, err = n.leaveChain(history, common); err != nil {
+func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link, common, closed []uint32) (left core.Left, err error) {
+	if left, err = n.leaveChain(history, common, closed); err != nil {
 		return left, err
 	}
 	fragments := make([]store.Installed, len(tips))
@@ -328,11 +307,11 @@ func (n *node) keepInstalled(tips []*outer.Tip, history [][]outer.Link, common [
 // links continue them.
 func (n *node) installed(p int, tip *outer.Tip, links []outer.Link) (store.Installed, error) {
 	in := store.Installed{Round: tip.Round, Tip: tip.Encode(), First: links[0].Round}
-	old, err := n.store.Round(p, in.First)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	same, err := core.Continues(ledger{n.store}, p, links)
+	if err != nil {
 		return in, err
 	}
-	if err == nil && outer.Digest(old.Chain) == links[0].Chain {
+	if same {
 		in.Keep = in.First
 	}
 	if in.First == 0 { // genesis has no record

@@ -47,6 +47,7 @@ type Config struct {
 
 	disk store.Disk        // what tests make of the disk
 	send func(what string) // told before anything is sent, unless nil: tests stop the node there
+	calm int               // how many times its time an ordered leave may take besides: tests share a machine
 }
 
 // addrs are the addresses to dial: those of the link, then further ones.

@@ -117,15 +117,15 @@ func TestWhoseTipsDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Fragments[0].State[0] ^= 1
-	if _, _, err := n.assemble(m); !errors.Is(err, errUnfit) {
+	if _, _, err := n.assemble(m); !errors.Is(err, core.ErrUnfit) {
 		t.Errorf("tips with another state: %v", err)
 	}
 	m.Fragments[0].State[0] ^= 1
 	l.check(os.WriteFile(filepath.Join(l.dir, "chunks", hex.EncodeToString(last[:])), []byte("damaged"), 0o600))
-	if _, _, err := n.assemble(m); err == nil || errors.Is(err, errUnfit) || l.store.HasChunk(last) || !l.store.HasChunk(m.Fragments[0].Chunks[0]) {
+	if _, _, err := n.assemble(m); err == nil || errors.Is(err, core.ErrUnfit) || l.store.HasChunk(last) || !l.store.HasChunk(m.Fragments[0].Chunks[0]) {
 		t.Errorf("a damaged chunk: %v, kept %v", err, l.store.HasChunk(last))
 	}
-	if _, _, err := n.assemble(m); err == nil || errors.Is(err, errUnfit) {
+	if _, _, err := n.assemble(m); err == nil || errors.Is(err, core.ErrUnfit) {
 		t.Errorf("a chunk that is missing: %v", err)
 	}
 }

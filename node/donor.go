@@ -87,12 +87,8 @@ type donor struct {
 // blob is one fragment's tip as joiners take it.
 type blob struct {
 	fragment int
-	round    uint32
-	chain    wire.Digest
-	state    wire.Digest
 	first    uint32 // round of its first link
-	size     int
-	digests  []wire.Digest
+	manifest wire.FragmentManifest
 	chunks   map[wire.Digest][]byte
 }
 
@@ -217,17 +213,14 @@ func (d *donor) cut(ctx context.Context, t *tips, wants []core.Donation, own boo
 		if err != nil {
 			return wire.FragmentManifest{}, err
 		}
-		size += b.size
-		return b.manifest(), nil
+		size += b.size()
+		return b.manifest, nil
 	})
 	return m, size, cmp.Or(ctx.Err(), err)
 }
 
-func (b *blob) manifest() wire.FragmentManifest {
-	return wire.FragmentManifest{
-		Round: b.round, Chain: b.chain, State: b.state, Size: uint64(b.size), Chunks: b.digests,
-	}
-}
+// size is what it takes of memory, in bytes.
+func (b *blob) size() int { return int(b.manifest.Size) }
 
 // blob returns the chunks of a donation, cut now if they are not at hand.
 func (d *donor) blob(t *tips, p int, w core.Donation) (*blob, error) {
@@ -238,18 +231,12 @@ func (d *donor) blob(t *tips, p int, w core.Donation) (*blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := core.EncodeSnapshot(tip.Encode(), w.Links)
-	b := &blob{
-		fragment: p, round: w.Round, chain: wire.Digest(tip.Chain), state: wire.Digest(tip.State), first: w.Links[0].Round,
-		size: len(raw), digests: wire.ChunkDigests(raw), chunks: map[wire.Digest][]byte{},
-	}
-	for i, id := range b.digests {
-		b.chunks[id] = raw[i*wire.ChunkSize : min(len(raw), (i+1)*wire.ChunkSize)]
-	}
+	b := &blob{fragment: p, first: w.Links[0].Round}
+	b.manifest, b.chunks = core.CutSnapshot(tip, w.Links)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.blobs = append(d.blobs, b)
-	d.bytes += b.size
+	d.bytes += b.size()
 	return b, nil
 }
 
@@ -258,7 +245,7 @@ func (d *donor) find(p int, w core.Donation) *blob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, b := range d.blobs {
-		if b.fragment == p && b.round == w.Round && b.chain == wire.Digest(w.Link().Chain) && b.first == w.Links[0].Round {
+		if b.fragment == p && b.manifest.Round == w.Round && b.manifest.Chain == wire.Digest(w.Link().Chain) && b.first == w.Links[0].Round {
 			d.touch(i)
 			return b
 		}
@@ -271,7 +258,7 @@ func (d *donor) find(p int, w core.Donation) *blob {
 func (d *donor) shrink(set int) {
 	d.set = max(d.set, set)
 	for len(d.blobs) > 0 && d.bytes > donatedSets*d.set {
-		d.bytes -= d.blobs[0].size
+		d.bytes -= d.blobs[0].size()
 		d.blobs = slices.Delete(d.blobs, 0, 1)
 	}
 }

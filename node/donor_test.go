@@ -192,7 +192,7 @@ func TestDonorForgetsWhatNobodyTakes(t *testing.T) {
 	}
 	held := 0
 	for _, b := range d.blobs {
-		held += b.size
+		held += b.size()
 	}
 	if held != d.bytes || held > donatedSets*d.set {
 		t.Errorf("%d bytes held, %d counted, at most %d", held, d.bytes, donatedSets*d.set)

@@ -271,24 +271,12 @@ func (t *tips) fold(ctx context.Context, w outer.WantFold) (foldResult, error) {
 		res.states = append(res.states, tip.State)
 		res.rounds = append(res.rounds, roundRecord(tip, out))
 		res.weights = shares(set, out)
-		if keeps(w, round) {
+		if w.Keeps(round) {
 			t.put(w.Fragment, tip)
 		}
 	}
 	res.tip = tip
 	return res, nil
-}
-
-func keeps(w outer.WantFold, round uint32) bool {
-	if round == w.Start+uint32(len(w.Sets)) {
-		return true
-	}
-	for _, k := range w.Keep {
-		if k == round {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *tips) read(set []outer.Delta) ([]outer.Contribution, error) {

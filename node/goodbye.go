@@ -22,6 +22,9 @@ const (
 	goneWithin = 4500 * time.Millisecond
 )
 
+// within is one of these times, or what a test gives instead.
+func (c Config) within(d time.Duration) time.Duration { return d * time.Duration(1+c.calm) }
+
 // ErrHung says that an ordered leave did not come to its end in time. What the
 // folder holds is as good as after a power cut.
 var ErrHung = errors.New("the node did not end in order")
@@ -55,9 +58,9 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 		return true, err
 	case <-ctx.Done():
 	}
-	defer time.AfterFunc(leaveWithin, n.work.cutFolds).Stop()
-	begun := n.clock.awake()
-	for left := goneWithin; left > 0; left = goneWithin - (n.clock.awake() - begun) {
+	defer time.AfterFunc(n.cfg.within(leaveWithin), n.work.cutFolds).Stop()
+	begun, gone := n.clock.awake(), n.cfg.within(goneWithin)
+	for left := gone; left > 0; left = gone - (n.clock.awake() - begun) {
 		select {
 		case err := <-ended:
 			return true, err
@@ -77,7 +80,7 @@ func (n *node) abandoned() (status.Snapshot, error) {
 	if n.safe.Load() {
 		return *s, nil
 	}
-	return *s, fmt.Errorf("%w within %v: its disk hangs or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, goneWithin, n.cfg.Dir)
+	return *s, fmt.Errorf("%w within %v: its disk hangs or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, n.cfg.within(goneWithin), n.cfg.Dir)
 }
 
 // leave begins an ordered leave.
@@ -94,7 +97,7 @@ func (n *node) leave() {
 // this node any more, or an ordered leave has handed over what it had to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
-		return n.allTold() && n.machine.MayLeave() || n.clock.awake()-n.leftAt > leaveWithin
+		return n.allTold() && n.machine.MayLeave() || n.clock.awake()-n.leftAt > n.cfg.within(leaveWithin)
 	}
 	return !n.cfg.Stay && n.machine.MayEnd(n.clock.now())
 }
@@ -106,7 +109,7 @@ func (n *node) allTold() bool {
 
 // endStep cuts a step that keeps a leaver from publishing what came before it.
 func (n *node) endStep() {
-	if n.leaving.IsZero() || n.cut || n.train == nil || n.clock.awake()-n.leftAt < stepWithin {
+	if n.leaving.IsZero() || n.cut || n.train == nil || n.clock.awake()-n.leftAt < n.cfg.within(stepWithin) {
 		return
 	}
 	n.cut = true

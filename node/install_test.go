@@ -48,6 +48,18 @@ func (l *ledgerWriter) recorded(fragment int) (rounds []uint32) {
 	return rounds
 }
 
+// lastRounds are those of the records on disk.
+func (n *node) lastRounds() []uint32 {
+	last := make([]uint32, len(n.plan))
+	for p := range last {
+		var err error
+		if last[p], err = n.store.LastRound(p); err != nil {
+			panic(err)
+		}
+	}
+	return last
+}
+
 // Tips of another chain replace bases and records of all fragments; a restart
 // begins with them.
 func TestKeepInstalled(t *testing.T) {
@@ -56,7 +68,7 @@ func TestKeepInstalled(t *testing.T) {
 	defer other.close()
 	n := l.loader()
 	tips, links := other.tipsAndLinks(4)
-	l.check(second(n.keepInstalled(tips, links, n.common())))
+	l.check(second(n.keepInstalled(tips, links, n.common(), n.lastRounds())))
 	if n.tips.epoch != 1 {
 		t.Errorf("epoch %d", n.tips.epoch)
 	}
@@ -74,7 +86,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	defer l.close()
 	n := l.loader()
 	tips, links := l.tipsAndLinks(3)
-	l.check(second(n.keepInstalled(tips, links, n.common())))
+	l.check(second(n.keepInstalled(tips, links, n.common(), n.lastRounds())))
 	for p := range tips {
 		if got := l.recorded(p); !slices.Equal(got, []uint32{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("fragment %d: records %v", p, got)
@@ -84,7 +96,7 @@ func TestKeepInstalledOfTheOwnChain(t *testing.T) {
 	for p, tip := range l.g.Tips() {
 		tips[p], genesis[p] = tip, []outer.Link{{Chain: tip.Chain, State: tip.State}}
 	}
-	l.check(second(n.keepInstalled(tips, genesis, n.common())))
+	l.check(second(n.keepInstalled(tips, genesis, n.common(), n.lastRounds())))
 	if got := l.recorded(0); len(got) != 0 {
 		t.Errorf("records at genesis: %v", got)
 	}
@@ -100,7 +112,7 @@ func TestKeepInstalledIsAllOrNothing(t *testing.T) {
 	tips, links := other.tipsAndLinks(4)
 	old := l.tips
 	l.check(os.RemoveAll(filepath.Join(l.dir, "tmp"))) // no file can be written
-	if second(n.keepInstalled(tips, links, n.common())) == nil {
+	if second(n.keepInstalled(tips, links, n.common(), n.lastRounds())) == nil {
 		t.Fatal("installed without writing")
 	}
 	l.check(os.Mkdir(filepath.Join(l.dir, "tmp"), 0o700))
@@ -164,7 +176,7 @@ func TestLeftBehindBeforeTheHistory(t *testing.T) {
 	n.self = wire.PeerIDOf(l.keys[1]) // whose deltas the other chain lacks
 	tips, links := other.tipsAndLinks(4)
 	l.check(l.store.Put(commonKey, wire.Marshal([]uint32{2, 0})))
-	left, err := n.keepInstalled(tips, links, n.common())
+	left, err := n.keepInstalled(tips, links, n.common(), n.lastRounds())
 	l.check(err)
 	if got := []int{len(left.Own[0]), len(left.Own[1])}; !slices.Equal(got, []int{3, 5}) {
 		t.Errorf("%v own deltas left behind, want those of rounds 3 to 5, and of all five", got)
@@ -207,5 +219,5 @@ func TestInstallForgetsWhatWasFoldedBeforeTheHistory(t *testing.T) {
 // keepOf installs the tips of another ledger, with links from a round on.
 func (n *node) keepOf(other *ledgerWriter, first uint32) (core.Left, error) {
 	tips, history := other.tipsAndLinks(first)
-	return n.keepInstalled(tips, history, n.common())
+	return n.keepInstalled(tips, history, n.common(), n.lastRounds())
 }

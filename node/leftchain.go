@@ -13,12 +13,12 @@ import (
 
 // leaveChain says what of this node's own work stays behind with the chain on its disk
 // when the links of others take the place of its own.
-func (n *node) leaveChain(history [][]outer.Link, common []uint32) (core.Left, error) {
+func (n *node) leaveChain(history [][]outer.Link, common, closed []uint32) (core.Left, error) {
 	records, err := ledger{n.store}.Own()
 	if err != nil {
 		return core.Left{}, err
 	}
-	return core.LeaveChain(ledger{n.store}, n.self, n.genesis.Outer.WindowUnion, history, common, records)
+	return core.LeaveChain(ledger{n.store}, n.self, n.genesis.Outer.WindowUnion, history, common, closed, records)
 }
 
 // ledger is a store as core reads it.

@@ -161,10 +161,7 @@ func (n *node) tick() {
 const chunksStay = time.Minute
 
 func (n *node) dropChunks() {
-	if n.chunksAt.IsZero() || time.Since(n.chunksAt) < chunksStay || n.machine.Phase() != core.Ready {
-		return
-	}
-	if text, _ := n.machine.Gossip().JoinPhase(); text != "" {
+	if n.chunksAt.IsZero() || time.Since(n.chunksAt) < chunksStay || n.machine.NeedsChunks() {
 		return
 	}
 	n.chunksAt = time.Time{}

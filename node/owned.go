@@ -36,6 +36,17 @@ func (o *owned) get(seq uint64) (ownRef, bool) {
 	return ref, ok
 }
 
+// ids are those of all own deltas that somebody may ask for.
+func (o *owned) ids() map[wire.Digest]bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ids := make(map[wire.Digest]bool, len(o.ref))
+	for _, ref := range o.ref {
+		ids[ref.id] = true
+	}
+	return ids
+}
+
 // drop forgets own deltas that nobody asks for any more.
 func (o *owned) drop(seqs []uint64) {
 	o.mu.Lock()

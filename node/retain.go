@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/node/core"
@@ -39,32 +40,30 @@ func (n *node) retain() {
 	})
 }
 
-// droppable is, per fragment, the last round whose payloads no refold, repair or
-// joiner needs.
+// droppable is Machine.Droppable of each fragment.
 func (n *node) droppable() []uint32 {
 	limit := make([]uint32, len(n.plan))
-	rounds := n.machine.Rounds()
 	for p := range limit {
-		closed := rounds.Closed(p)
-		limit[p] = min(rounds.Base(p), closed-min(closed, n.genesis.Outer.WindowUnion))
+		limit[p] = n.machine.Droppable(p)
 	}
 	return limit
 }
 
-// keepVerifiable is Retain within what leaves a base on disk to replay from.
+// keepVerifiable is Retain within what leaves bases on disk to replay from: all of those that are
+// there, as a restart takes the oldest. Own deltas that an adoption under way may read stay.
 func (n *node) keepVerifiable(limit []uint32) (store.Kept, error) {
 	for p := range limit {
 		bases, err := n.store.Bases(p)
 		if err != nil {
 			return store.Kept{}, err
 		}
-		newest := uint32(0)
-		for _, b := range bases {
-			newest = max(newest, b)
+		oldest := uint32(0)
+		if len(bases) > 0 {
+			oldest = slices.Min(bases)
 		}
-		limit[p] = min(limit[p], newest)
+		limit[p] = min(limit[p], oldest)
 	}
-	return n.store.Retain(n.cfg.KeepBytes, limit)
+	return n.store.Retain(n.cfg.KeepBytes, limit, n.owned.ids())
 }
 
 func (n *node) retained(kept store.Kept, err error) {
@@ -82,8 +81,10 @@ func (n *node) retained(kept store.Kept, err error) {
 	}
 }
 
-// forgetFinal takes own deltas that are final off the list that a restart reads.
-func (n *node) forgetFinal(seqs []uint64) {
+// forgetFinal takes own deltas that are final off the list that a restart reads. Those that were
+// discarded may be regained until they are forgotten.
+func (n *node) forgetFinal(a outer.Adopt) {
+	seqs, gone := a.Final(), slices.Concat(a.Forgotten, a.Returned)
 	if len(seqs) == 0 || n.train == nil {
 		return
 	}
@@ -97,6 +98,6 @@ func (n *node) forgetFinal(seqs []uint64) {
 				n.check("forget a final own delta", err)
 			}
 		}
-		n.train.commands.put(func(*outer.Learner) { n.owned.drop(seqs) }) // after the adoption that needs them
+		n.train.commands.put(func(*outer.Learner) { n.owned.drop(gone) }) // after the adoption that needs them
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/store"
+	"atoll/optimizer/outer"
 )
 
 // Over its budget a node drops payloads of final rounds up to its oldest base:
@@ -65,20 +66,31 @@ func TestFinalOwnDeltasAreForgotten(t *testing.T) {
 	n.work = newWorkers()
 	n.train = &training{commands: newMailbox[learnerCommand]()}
 	payload := []byte("progress")
-	for seq := range uint64(3) {
+	for seq := range uint64(4) {
 		h := wire.SignHeader(l.keys[0], n.run, wire.Header{Fragment: 0, Round: uint32(seq) + 1, Base: uint32(seq), Steps: 4, Tokens: 100, Precision: 1, Codec: uint8(l.g.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload)})
 		id := h.Header.ID(n.run)
 		l.check(l.store.PutOwn(id, h, payload, store.OwnMeta{Seq: seq}))
 		n.owned.put(seq, ownRef{id, 100})
 	}
-	n.forgetFinal([]uint64{0, 2, 9})
+	n.forgetFinal(outer.Adopt{Forgotten: []uint64{0, 9}, Returned: []uint64{2}, Discarded: []uint64{3}})
+	l.check(l.store.PutBase(0, 4, []byte("base")))
+	n.cfg.KeepBytes = 1
+	if kept, err := n.keepVerifiable([]uint32{4}); err != nil || kept.Dropped != 0 {
+		t.Errorf("%+v, %v: the adoption under way may read what was dropped", kept, err)
+	}
 	n.work.stop()
 	for _, do := range n.train.commands.take() {
 		do(nil)
 	}
 	own, err := l.store.Own()
 	l.check(err)
-	if len(own) != 1 || own[0].Seq != 1 || n.owned.tokens([]uint64{0, 1, 2}) != 100 {
-		t.Errorf("own deltas %+v, %d tokens", own, n.owned.tokens([]uint64{0, 1, 2}))
+	if len(own) != 1 || own[0].Seq != 1 || n.owned.tokens([]uint64{0, 2}) != 0 {
+		t.Errorf("own deltas %+v, %d tokens", own, n.owned.tokens([]uint64{0, 2}))
+	}
+	if kept, err := n.keepVerifiable([]uint32{4}); err != nil || kept.Dropped != 2 {
+		t.Errorf("%+v, %v: both that are final may go then", kept, err)
+	}
+	if n.owned.tokens([]uint64{1, 3}) != 200 {
+		t.Error("one in flight or one that may be regained is not known any more")
 	}
 }

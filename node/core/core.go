@@ -107,10 +107,10 @@ type (
 	// InstallTips assembles the chunks of a manifest and answers with
 	// Installed, InstallFailed or TipsNotStored.
 	// Common are the last rounds up to which this node's chain is known to be that of
-	// the tips, by fragment.
+	// the tips, by fragment, and Closed the last ones it has closed.
 	InstallTips struct {
-		Manifest wire.Manifest
-		Common   []uint32
+		Manifest       wire.Manifest
+		Common, Closed []uint32
 	}
 	// MayStep tells the training thread whether to go on stepping: not while
 	// joining, and not once the budget is spoken for.
@@ -270,8 +270,9 @@ func (m *Machine) pump(now Time) {
 func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 	switch e := e.(type) {
 	case outer.Closed:
-		m.credit(e.Link)
 		m.forgetHeaders(e.Fragment)
+	case outer.WantFold:
+		m.creditFold(e)
 	case outer.Adopt:
 		m.end.moved = now
 	case outer.Checked:

@@ -17,6 +17,16 @@ func (m *Machine) Credit(author wire.PeerID) {
 	}
 }
 
+// creditFold notes the authors of what is about to be folded, in a round that closed or
+// late in an older one: whoever is always late contributes as well.
+func (m *Machine) creditFold(e outer.WantFold) {
+	for i := range e.Sets {
+		if l, known := m.rounds.Link(e.Fragment, e.Start+1+uint32(i)); known {
+			m.credit(l)
+		}
+	}
+}
+
 // credit notes the authors of what a round folded.
 func (m *Machine) credit(l outer.Link) {
 	for _, id := range l.Folded {

@@ -201,7 +201,7 @@ func (m *Machine) tokens(of func(p int) (uint64, bool)) (n uint64, known bool) {
 		if !ok {
 			return 0, false
 		}
-		tokens += float64(f.Len) * float64(t)
+		tokens += float64(float64(f.Len) * float64(t)) // rounded, lest some machines fuse it
 		params += float64(f.Len)
 	}
 	return uint64(tokens / params), true

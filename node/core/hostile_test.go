@@ -228,32 +228,25 @@ func TestEvidenceThatIsUsedIsStored(t *testing.T) {
 	w.runFor(2000)
 	n := w.nodes[0]
 	round := n.machine.Rounds().Closed(0) + 1
-	var stored []wire.Evidence
-	says := func(e wire.Evidence) {
-		n.machine.Received(w.now, n.id, wire.Message{Evidence: &e})
-		for _, e := range n.machine.Effects() {
-			if s, ok := e.(core.StoreEvidence); ok {
-				stored = append(stored, s.Evidence)
-			}
-		}
+	says := func(m wire.Message) {
+		n.do(func() { n.machine.Received(w.now, n.id, m) })
+		w.runFor(diskMs)
 	}
 	for i := range 40 {
-		says(w.stranger(1000+i).proof(0, round))
+		proof := w.stranger(1000+i).proof(0, round)
+		says(wire.Message{Evidence: &proof})
 	}
 	liar := w.stranger(90)
 	proof := liar.proof(0, round)
-	n.machine.Received(w.now, n.id, wire.Message{Header: &proof.A})
+	says(wire.Message{Header: &proof.A})
 	for range 2 {
-		says(proof)
+		says(wire.Message{Evidence: &proof})
 	}
-	if len(stored) != 33 || stored[32] != proof {
+	if stored := n.disk.evidence; len(stored) != 33 || stored[32] != proof {
 		t.Fatalf("%d proofs are stored, want the 32 that are kept and the one that is used", len(stored))
 	}
 	n.crash()
-	n.boot(n.load(4))
-	for _, e := range stored {
-		n.machine.Evidence(w.now, e)
-	}
+	n.boot(n.load())
 	d := core.DeltaOf(proof.A.Header.ID(w.run), proof.A.Header)
 	if err := n.machine.Rounds().Offer(w.now, d, true); !errors.Is(err, outer.ErrBarred) {
 		t.Errorf("after a restart a delta of its author is taken: %v", err)

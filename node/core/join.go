@@ -47,6 +47,13 @@ const (
 	holderMs = 600_000
 )
 
+// NeedsChunks says that chunks of others' tips are, or may soon be, asked for or put
+// together: whoever stores them drops none.
+func (m *Machine) NeedsChunks() bool {
+	text, _ := m.gossip.JoinPhase()
+	return m.join.phase != Ready || text != ""
+}
+
 // join is the way into the run.
 type join struct {
 	phase    Phase
@@ -251,6 +258,15 @@ func (m *Machine) behind() (rounds int) {
 	return rounds
 }
 
+// closed are the last rounds that closed here, by fragment.
+func (m *Machine) closed() []uint32 {
+	closed := make([]uint32, m.rounds.Fragments())
+	for p := range closed {
+		closed[p] = m.rounds.Closed(p)
+	}
+	return closed
+}
+
 // snapshot takes a manifest whose chunks are all stored. One that says round 0
 // everywhere is a run that has not begun: genesis is the tip.
 func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
@@ -261,7 +277,7 @@ func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 				m.enter(now, Installing)
 			}
 			m.join.common = m.gossip.CommonWith(e.Manifest.Author)
-			m.emit(InstallTips{Manifest: e.Manifest, Common: m.join.common})
+			m.emit(InstallTips{Manifest: e.Manifest, Common: m.join.common, Closed: m.closed()})
 			return
 		}
 	}

@@ -295,7 +295,7 @@ func TestHeadersBeforeTheTips(t *testing.T) {
 	}
 	missing := func() (ids int) {
 		for _, id := range before {
-			if !n.history[id] {
+			if _, known := n.disk.history[id]; !known {
 				ids++
 			}
 		}

@@ -19,8 +19,6 @@ type Left struct {
 
 // Ledger is what a node's disk knows of the chain that it leaves.
 type Ledger interface {
-	// LastRound is the last round of a fragment with a record, 0 if there is none.
-	LastRound(fragment int) (uint32, error)
 	// Rounds calls f with each record from..to of a fragment, both included, in order.
 	Rounds(fragment int, from, to uint32, f func(outer.Link) error) error
 	// Header is that of a delta, if it is known.
@@ -44,26 +42,23 @@ type leaving struct {
 
 // LeaveChain compares the records of a disk with the links that lead to the tips which
 // take the place of its own. What the links do not reach is of the chain that is left
-// from the last round on that others are known to have had in common.
-func LeaveChain(ledger Ledger, self wire.PeerID, union uint32, history [][]outer.Link, common []uint32, own []OwnRecord) (Left, error) {
+// from the last round on that others are known to have had in common. closed are the last
+// rounds of that chain, by which the machine forgets what is final: disks come behind.
+func LeaveChain(ledger Ledger, self wire.PeerID, union uint32, history [][]outer.Link, common, closed []uint32, own []OwnRecord) (Left, error) {
 	n := len(history)
 	l := leaving{ledger: ledger, self: self, union: union, Left: Left{
 		Own: make([][]wire.Digest, n), Forget: make([][]wire.Digest, n), Tokens: make([]uint64, n), Final: make([]uint64, n),
 	}}
 	for p, links := range history {
-		if err := l.add(p, links, common[p], own); err != nil {
+		if err := l.add(p, links, common[p], closed[p], own); err != nil {
 			return Left{}, err
 		}
 	}
 	return l.Left, nil
 }
 
-func (l *leaving) add(p int, links []outer.Link, common uint32, own []OwnRecord) error {
+func (l *leaving) add(p int, links []outer.Link, common, closed uint32, own []OwnRecord) error {
 	from, err := l.from(p, links[0], common)
-	if err != nil {
-		return err
-	}
-	closed, err := l.ledger.LastRound(p)
 	if err != nil {
 		return err
 	}
@@ -72,8 +67,9 @@ func (l *leaving) add(p int, links []outer.Link, common uint32, own []OwnRecord)
 			return err
 		}
 	}
-	last := links[len(links)-1].Round
-	return l.ledger.Rounds(p, from, last, func(at outer.Link) error {
+	// What was folded beyond the tips is in flight again, but for what the machine has forgotten.
+	last, final := links[len(links)-1].Round, closed-min(closed, l.union)
+	return l.ledger.Rounds(p, from, max(last, final), func(at outer.Link) error {
 		for _, folded := range at.Folded {
 			id, round := wire.Digest(folded), at.Round
 			h, known, err := l.ledger.Header(id)
@@ -84,7 +80,7 @@ func (l *leaving) add(p int, links []outer.Link, common uint32, own []OwnRecord)
 				continue
 			}
 			l.lose(p, id, h.Tokens)
-			if round+l.union <= closed {
+			if round <= final {
 				l.Final[p] += h.Tokens
 			}
 		}
@@ -106,15 +102,11 @@ func (l *leaving) addOlder(p int, before uint32, own []OwnRecord) error {
 		if int(o.Header.Fragment) != p || o.Header.Round >= before {
 			continue
 		}
-		was := false
-		err := l.ledger.Rounds(p, o.Header.Round, o.Header.Round, func(l outer.Link) error {
-			was = slices.Contains(l.Folded, outer.ID(o.ID))
-			return nil
-		})
+		at, _, err := recordOf(l.ledger, p, o.Header.Round)
 		switch {
 		case err != nil:
 			return err
-		case was:
+		case slices.Contains(at.Folded, outer.ID(o.ID)):
 			l.Forget[p] = append(l.Forget[p], o.ID)
 		default:
 			l.lose(p, o.ID, o.Header.Tokens)
@@ -128,17 +120,30 @@ func (l *leaving) from(p int, first outer.Link, common uint32) (uint32, error) {
 	if first.Round == 0 {
 		return 1, nil
 	}
-	from := min(common, first.Round) + 1
-	err := l.ledger.Rounds(p, first.Round, first.Round, func(l outer.Link) error {
-		switch {
-		case l.Chain == first.Chain:
-			from = first.Round + 1
-		case common >= first.Round: // that was of a third chain, and says nothing
-			from = 1
-		}
+	at, known, err := recordOf(l.ledger, p, first.Round)
+	switch {
+	case known && at.Chain == first.Chain:
+		return first.Round + 1, err
+	case known && common >= first.Round: // that was of a third chain, and says nothing
+		return 1, err
+	}
+	return min(common, first.Round) + 1, err
+}
+
+// recordOf is the record of one round, if there is one.
+func recordOf(ledger Ledger, p int, round uint32) (at outer.Link, known bool, err error) {
+	err = ledger.Rounds(p, round, round, func(l outer.Link) error {
+		at, known = l, true
 		return nil
 	})
-	return from, err
+	return at, known, err
+}
+
+// Continues says whether links that lead to tips begin at a round that the disk has
+// on the same chain: then its records up to there stay, else none does.
+func Continues(ledger Ledger, p int, links []outer.Link) (same bool, err error) {
+	at, known, err := recordOf(ledger, p, links[0].Round)
+	return known && at.Chain == links[0].Chain, err
 }
 
 // folds says whether one of the links names a delta.

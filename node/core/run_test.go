@@ -211,3 +211,37 @@ func TestOnlyNewcomersMeet(t *testing.T) {
 	}
 	w.finish(patience)
 }
+
+// Nodes that drop every payload as soon as they may lack none of them afterwards: not
+// for a refold, a repair, a joiner, or a restart.
+func TestPayloadsThatMayGo(t *testing.T) {
+	t.Parallel()
+	dropped, refolds := 0, 0
+	for seed := range uint64(6) {
+		p := budgetOf(1500)
+		p.WindowAccept, p.WindowUnion = 4, 10
+		w := newWorld(t, 100+seed, worldConfig{params: p, loss: 0.1, latencyMs: 60})
+		for range 4 {
+			w.add(nodeConfig{alone: true, spare: true})
+		}
+		w.runFor(4000)
+		w.partition(w.nodes[0])
+		w.runFor(core.Time(1500 + 700*seed))
+		w.partition()
+		w.nodes[1].crash()
+		w.runFor(2000)
+		w.nodes[1].restartNode()
+		w.add(nodeConfig{spare: true})
+		w.slack = 2 * p.H * len(w.nodes)
+		w.finish(patience)
+		for _, n := range w.nodes {
+			dropped, refolds = dropped+n.disk.dropped, refolds+n.refolds
+			if n.heals > 0 {
+				t.Errorf("seed %d: node %d cannot read own deltas back", 100+seed, n.index)
+			}
+		}
+	}
+	if dropped == 0 || refolds == 0 {
+		t.Errorf("%d payloads were dropped, %d refolds might miss them", dropped, refolds)
+	}
+}

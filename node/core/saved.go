@@ -14,6 +14,8 @@ import (
 // Disk is what a restart reads.
 type Disk interface {
 	Ledger
+	// LastRound is the last round of a fragment with a record, 0 if there is none.
+	LastRound(fragment int) (uint32, error)
 	// Mark is the highest round of a fragment that was ever signed.
 	Mark(fragment int) (uint32, error)
 	// Bases are the rounds of the kept tips of a fragment, ascending.
@@ -119,18 +121,15 @@ func baseFits(d Disk, p int, round uint32) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = d.Rounds(p, round, round, func(l outer.Link) error {
-		fits = l.State == state
-		return nil
-	})
-	return fits, err
+	at, known, err := recordOf(d, p, round)
+	return known && at.State == state, err
 }
 
 // loadHistory reads the links that lead to the tip, oldest first: those of the union
 // window, and further back to the oldest base, from which that window is refolded.
 func (s *Saved) loadHistory(d Disk, params outer.Params, p int) error {
 	tip := s.Tip
-	end := outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound}
+	end := LinkOf(tip, nil)
 	from := min(s.Bases[0], tip.Round-min(tip.Round, params.WindowUnion))
 	var links []outer.Link
 	err := d.Rounds(p, from, tip.Round, func(l outer.Link) error {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,6 +25,57 @@ func History(p outer.Params, rounds *outer.Rounds, fragment int, round uint32) [
 	return slices.DeleteFunc(rounds.Links(fragment, round), func(l outer.Link) bool {
 		return l.Round+length < round
 	})
+}
+
+// LinkOf is the link to a tip, given the deltas that its round folded, in any order.
+func LinkOf(tip *outer.Tip, folded []outer.ID) outer.Link {
+	l := outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound, Folded: slices.Clone(folded)}
+	slices.SortFunc(l.Folded, func(a, b outer.ID) int { return bytes.Compare(a[:], b[:]) })
+	return l
+}
+
+// CutSnapshot describes a tip and the links that lead to it in chunks, for a manifest.
+// Which round is closed is left to the manifest's maker.
+func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, chunks map[wire.Digest][]byte) {
+	blob := EncodeSnapshot(tip.Encode(), links)
+	f = wire.FragmentManifest{
+		Round: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
+		Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
+	}
+	chunks = map[wire.Digest][]byte{}
+	for i, id := range f.Chunks {
+		at := i * wire.ChunkSize
+		chunks[id] = blob[at : at+f.ChunkLen(i)]
+	}
+	return f, chunks
+}
+
+// ErrUnfit: tips are not what the run's can be, so their donor is to blame.
+var ErrUnfit = errors.New("the tips do not fit this run")
+
+// Assemble puts the chunks of a manifest together: the tip of each fragment, and the
+// links that lead to it. What chunk returns is an error of the disk; tips that do
+// not fit are ErrUnfit.
+func Assemble(m wire.Manifest, plan outer.Plan, params outer.Params, chunk func(wire.Digest) ([]byte, error)) (tips []*outer.Tip, history [][]outer.Link, err error) {
+	if len(m.Fragments) != len(plan) {
+		return nil, nil, fmt.Errorf("%w: manifest of %v with %d fragments, the run has %d", ErrUnfit, m.Author, len(m.Fragments), len(plan))
+	}
+	for p, f := range m.Fragments {
+		var blob []byte
+		for _, id := range f.Chunks {
+			b, err := chunk(id)
+			if err != nil {
+				return nil, nil, err
+			}
+			blob = append(blob, b...)
+		}
+		tip, links, err := DecodeSnapshot(blob, f, plan[p], params)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: fragment %d: %w", ErrUnfit, p, err)
+		}
+		tips, history = append(tips, tip), append(history, links)
+	}
+	return tips, history, nil
 }
 
 // EncodeSnapshot returns the blob of a fragment.

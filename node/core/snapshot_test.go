@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -64,6 +66,43 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Fatalf("round %d with %d links came back as round %d with %d", m.Round, len(links), tip.Round, len(got))
 		}
 	})
+}
+
+// What is cut into chunks is put together again. What the disk lacks is no fault of the
+// donor; what does not fit the run is.
+func TestAssemble(t *testing.T) {
+	p, f := tiny()
+	b, m, links := blob(t, 12, func(int) int { return 2 })
+	tip, _, err := core.DecodeSnapshot(b, m, f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, chunks := core.CutSnapshot(tip, links)
+	errDisk := errors.New("not on disk")
+	assemble := func(fragments ...wire.FragmentManifest) ([]*outer.Tip, [][]outer.Link, error) {
+		return core.Assemble(wire.Manifest{Fragments: fragments}, outer.Plan{f}, p, func(id wire.Digest) ([]byte, error) {
+			if c, ok := chunks[id]; ok {
+				return c, nil
+			}
+			return nil, errDisk
+		})
+	}
+	tips, history, err := assemble(cut)
+	if err != nil || tips[0].State != tip.State || !reflect.DeepEqual(history, [][]outer.Link{links}) {
+		t.Fatalf("came back as %v with %v, %v", tips, history, err)
+	}
+	if _, _, err := assemble(cut, cut); !errors.Is(err, core.ErrUnfit) {
+		t.Errorf("two fragments in a run of one: %v", err)
+	}
+	other := cut
+	other.State[0] ^= 1
+	if _, _, err := assemble(other); !errors.Is(err, core.ErrUnfit) {
+		t.Errorf("tips of another state: %v", err)
+	}
+	clear(chunks)
+	if _, _, err := assemble(cut); !errors.Is(err, errDisk) || errors.Is(err, core.ErrUnfit) {
+		t.Errorf("without chunks: %v", err)
+	}
 }
 
 // goldenSnapshot is the encoding of blob(2, oneID): it must never change.

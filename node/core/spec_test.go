@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/binary"
+	"encoding/hex"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -17,8 +20,9 @@ import (
 // One test for each clause of gossip/wire/SPEC.md that is about snapshots.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "S", map[string]spectest.Clause{
-		"S-1": specBlob, "S-2": specLink, "S-3": specBlobLength, "S-4": specLinks, "S-5": specLast, "S-6": specManifest,
-		"S-7": specHistory, "S-8": specFolded,
+		"S-1": specBlob, "S-1.2": specLinksInOrder, "S-2": specLink, "S-2.2": specLinkTip, "S-2.3": specUnknownState, "S-3": specBlobLength,
+		"S-4": specLinks, "S-4.2": specFirstLink, "S-5": specLast, "S-6": specManifest, "S-7": specHistory, "S-8": specFolded,
+		"S-8.2": specTokensAhead,
 	})
 }
 
@@ -82,6 +86,26 @@ func specBlob(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+func specLinksInOrder(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "snapshot")
+	p, f := specRun()
+	tip, links, err := core.DecodeSnapshot(raw, manifestOf(t, s), f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	donated, _ := tenRounds(t, 4)
+	for _, got := range [][]outer.Link{links, donated} {
+		for i, l := range got {
+			if l.Round != got[0].Round+uint32(i) {
+				t.Errorf("link %d is of round %d, the first of %d", i, l.Round, got[0].Round)
+			}
+		}
+	}
+	if links[1].Round != tip.Round || donated[len(donated)-1].Round != 10 {
+		t.Error("the last link is not of the tip's round")
+	}
+}
+
 func specLink(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "snapshot")
 	f := s.Layout(t, "link", raw[linksAt:linksAt+84])
@@ -102,6 +126,39 @@ func specLink(t *testing.T, s *spectest.Spec) {
 		if at := linksAt + 84 + 32*i; !bytes.Equal(id[:], raw[at:at+32]) {
 			t.Errorf("id %d is %x", i, id)
 		}
+	}
+	sent := core.EncodeSnapshot(nil, []outer.Link{outer.NextLink(p, outer.Link{}, []outer.Delta{{ID: outer.ID{2}}, {ID: outer.ID{3}}, {ID: outer.ID{1}}})})
+	for i := range 3 {
+		if at := 8 + 4 + 84 + 32*i; sent[at] != byte(i+1) {
+			t.Errorf("id %d of a round that met them in another order is %x", i, sent[at:at+32])
+		}
+	}
+}
+
+func specLinkTip(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	_, links, err := core.DecodeSnapshot(s.Hex(t, "snapshot"), manifestOf(t, s), f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"tip 1", "tip 2"} {
+		tip, err := outer.DecodeTip(s.Hex(t, name), f, p)
+		if l := links[i]; err != nil || l.Round != tip.Round || l.Tokens != tip.Tokens || l.EndRound != tip.EndRound {
+			t.Errorf("%s, %v: the link is %+v", name, err, l)
+		}
+	}
+}
+
+func specUnknownState(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	sent := core.EncodeSnapshot(nil, []outer.Link{outer.NextLink(p, outer.Link{State: outer.Digest{7}}, nil)})
+	if state := sent[8+4+36 : 8+4+68]; !bytes.Equal(state, make([]byte, 32)) {
+		t.Errorf("a round that was not folded has state %x", state)
+	}
+	raw := s.Hex(t, "snapshot")
+	clear(raw[linksAt+36 : linksAt+68])
+	if _, links, err := core.DecodeSnapshot(raw, manifestOf(t, s), f, p); err != nil || links[0].State != (outer.Digest{}) {
+		t.Errorf("a link without a state: %v", err)
 	}
 }
 
@@ -126,16 +183,35 @@ func specLinks(t *testing.T, s *spectest.Spec) {
 		"another first round": flip(linksAt + 3), "another second round": flip(second + 3), "another first chain": flip(linksAt + 4),
 		"another id": flip(second + 84),
 	})
+}
+
+// lastAlone is the example with its last link only.
+func lastAlone(b []byte) []byte {
+	b = slices.Concat(b[:linksAt], b[linksAt+84+64:])
+	b[linksAt-1] = 1
+	return b
+}
+
+func specFirstLink(t *testing.T, s *spectest.Spec) {
 	if err := decode(t, s, flip(linksAt+84)); err != nil {
-		t.Errorf("ids of the first link: %v", err)
+		t.Errorf("another id in the first link: %v", err)
+	}
+	if err := decode(t, s, func(b []byte) []byte { return flip(linksAt + 84)(lastAlone(b)) }); err != nil {
+		t.Errorf("another id in the only link: %v", err)
 	}
 }
 
 func specLast(t *testing.T, s *spectest.Spec) {
-	last, fields := linksAt+84+64, map[string]func(b []byte) []byte{}
-	for _, row := range s.Table(t, "link")[1:5] {
-		offset := map[string]int{"chain": 4, "state": 36, "tokens": 68, "end round": 76}[row[2]]
-		fields[row[2]] = flip(last + offset)
+	if err := decode(t, s, lastAlone); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]func(b []byte) []byte{}
+	for _, row := range s.Table(t, "link")[:5] {
+		offset, err := strconv.Atoi(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields[row[2]] = func(b []byte) []byte { return flip(linksAt + offset)(lastAlone(b)) }
 	}
 	refuses(t, s, fields)
 }
@@ -154,11 +230,13 @@ func specManifest(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specHistory(t *testing.T, _ *spectest.Spec) {
+// tenRounds are the links that a donor with windows of 10 and that many rounds sends with
+// the tip of round 10, and all that it has.
+func tenRounds(t testing.TB, accept uint32) (sent, history []outer.Link) {
 	p, f := tiny()
-	p.WindowUnion, p.WindowAccept = 10, 4
+	p.WindowUnion, p.WindowAccept = 10, accept
 	tip := outer.Genesis(f, make([]float32, f.Len), p)
-	history := []outer.Link{{Chain: tip.Chain, State: tip.State}}
+	history = []outer.Link{{Chain: tip.Chain, State: tip.State}}
 	for round := uint32(1); round <= 10; round++ {
 		history = append(history, outer.NextLink(p, history[round-1], nil))
 	}
@@ -167,10 +245,16 @@ func specHistory(t *testing.T, _ *spectest.Spec) {
 	if err := rounds.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}); err != nil {
 		t.Fatal(err)
 	}
-	got := core.History(p, rounds, 0, 10)
-	first := slices.IndexFunc(history, func(l outer.Link) bool { return l.Round == 4 })
-	if len(got) != len(history)-first || got[0].Round != 4 {
-		t.Errorf("%d links from round %d on", len(got), got[0].Round)
+	return core.History(p, rounds, 0, 10), history
+}
+
+func specHistory(t *testing.T, _ *spectest.Spec) {
+	for accept, first := range map[uint32]uint32{1: 1, 4: 4, 5: 5, 10: 5} {
+		got, history := tenRounds(t, accept)
+		at := slices.IndexFunc(history, func(l outer.Link) bool { return l.Round == first })
+		if len(got) != len(history)-at || got[0].Round != first {
+			t.Errorf("WindowAccept %d: %d links from round %d on", accept, len(got), got[0].Round)
+		}
 	}
 }
 
@@ -190,5 +274,34 @@ func specFolded(t *testing.T, s *spectest.Spec) {
 	}
 	if _, known := m.TokensAt(one.Round+1, 0); known {
 		t.Error("knows the tokens of a round that is open")
+	}
+}
+
+func specTokensAhead(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	var link outer.Link
+	for round, name := range []string{"tip 1", "tip 2"} {
+		tip, err := outer.DecodeTip(s.Hex(t, name), f, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set []outer.Delta
+		for _, row := range s.Table(t, "deltas") {
+			if row[2] != strconv.Itoa(round+1) {
+				continue
+			}
+			tokens, err := strconv.ParseUint(row[5], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := hex.DecodeString(strings.Repeat(row[1], 32))
+			if err != nil {
+				t.Fatal(err)
+			}
+			set = append(set, outer.Delta{ID: outer.ID(id), Tokens: tokens})
+		}
+		if link = outer.NextLink(p, link, set); link.Tokens != tip.Tokens || link.EndRound != tip.EndRound || link.Chain != tip.Chain {
+			t.Errorf("round %d: %+v from the headers, the tip has %d tokens", round+1, link, tip.Tokens)
+		}
 	}
 }

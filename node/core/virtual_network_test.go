@@ -3,6 +3,8 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
@@ -27,6 +29,14 @@ func (n *node) peerUp(p *node) {
 
 func (n *node) peerDown(p *node) {
 	n.do(func() { n.machine.PeerDown(n.w.now, p.id) })
+}
+
+// reconnect closes a connection and dials again; nobody dials a stranger.
+func (n *node) reconnect(p *node) {
+	if p != nil {
+		n.w.disconnect(n, p)
+		n.w.after(n.w.delay(), func() { n.w.connect(n, p) })
+	}
 }
 
 func (n *node) publish(b []byte) {
@@ -175,43 +185,35 @@ func (n *node) describe(p int, d core.Donation) (f wire.FragmentManifest, err er
 	if err != nil {
 		return f, err
 	}
-	blob := core.EncodeSnapshot(tip.Encode(), d.Links)
 	if n.spoils {
-		blob[len(blob)/2] ^= 1
+		spoiled := *tip
+		spoiled.Anchor = slices.Clone(tip.Anchor)
+		spoiled.Anchor[0]++
+		tip = &spoiled
 	}
-	f.Round, f.Chain, f.State = d.Round, wire.Digest(tip.Chain), wire.Digest(tip.State)
-	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
-	for i, id := range f.Chunks {
-		at := i * wire.ChunkSize
-		n.donated[id] = blob[at : at+f.ChunkLen(i)]
-	}
+	f, chunks := core.CutSnapshot(tip, d.Links)
+	maps.Copy(n.donated, chunks)
 	return f, nil
 }
 
 // install puts the chunks of a manifest together.
-func (n *node) install(m wire.Manifest) {
-	var tips []*outer.Tip
-	var history [][]outer.Link
-	for p, f := range m.Fragments {
-		var blob []byte
-		for _, d := range f.Chunks {
-			blob = append(blob, n.disk.chunks[d]...)
-		}
-		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.cfg.params)
-		if err != nil && n.w.faulty[m.Author] {
-			clear(n.disk.chunks)
-			n.machine.InstallFailed(n.w.now)
-			return
-		}
-		if err != nil {
-			n.w.fatalf("node %d: fragment %d: %v", n.index, p, err)
-		}
-		tips, history = append(tips, tip), append(history, links)
+func (n *node) install(e core.InstallTips) {
+	tips, history, err := core.Assemble(e.Manifest, n.w.plan, n.w.cfg.params, n.disk.chunk)
+	if errors.Is(err, core.ErrUnfit) && n.w.faulty[e.Manifest.Author] {
+		clear(n.disk.chunks)
+		n.machine.InstallFailed(n.w.now)
+		return
+	}
+	if err != nil {
+		n.w.fatalf("node %d: %v", n.index, err)
 	}
 	n.installs++
-	for p, tip := range tips {
-		n.disk.restart(p, tip, history[p])
+	own, _ := n.disk.Own() // which has no errors
+	left, err := core.LeaveChain(n.disk, n.id, n.w.cfg.params.WindowUnion, history, e.Common, e.Closed, own)
+	if err != nil {
+		n.w.fatalf("node %d: leave the chain: %v", n.index, err)
 	}
+	n.disk.install(tips, history, left)
 	if err := n.machine.Installed(n.w.now, tips, history); err != nil {
 		n.w.fatalf("node %d: %v", n.index, err)
 	}

@@ -21,6 +21,7 @@ type nodeConfig struct {
 	divisor  core.Time // so many times slower than others; 0 = 1
 	observer bool
 	keyOnly  bool          // restarted with nothing but its key
+	spare    bool          // drops every payload that it may
 	trusted  []wire.PeerID // peers that its link names
 }
 
@@ -66,11 +67,10 @@ type node struct {
 	verdicts []core.Verdict
 	raised   int // marks, for deltas that the disk does not know of
 	known    bool
-	spoils   bool                 // gives away tips with a bit flipped
-	ignores  wire.RequestKind     // never answers those
-	ready    core.Time            // when this life first could train
-	said     []string             // of its way in
-	history  map[wire.Digest]bool // headers of rounds before its tips
+	spoils   bool             // gives away tips with a bit flipped
+	ignores  wire.RequestKind // never answers those
+	ready    core.Time        // when this life first could train
+	said     []string         // of its way in
 
 	miscalculates bool // the next fold
 }
@@ -85,10 +85,10 @@ func newNode(w *world, index int, cfg nodeConfig) *node {
 }
 
 // boot makes the machine over what the disk holds.
-func (n *node) boot(saved []outer.Restored) {
+func (n *node) boot(saved []core.Saved) {
 	w := n.w
 	n.up, n.life, n.may, n.finished = true, n.life+1, false, false
-	n.ready, n.said, n.history = 0, nil, map[wire.Digest]bool{}
+	n.ready, n.said = 0, nil
 	n.commands, n.heard, n.waiting, n.donated = nil, map[string]bool{}, map[uint64]asked{}, map[wire.Digest][]byte{}
 	tips := w.genesis()
 	for p := range saved {
@@ -99,6 +99,7 @@ func (n *node) boot(saved []outer.Restored) {
 		QuietMs: quietMs, Alone: n.cfg.alone, AloneMs: 3000, KeyOnly: n.cfg.keyOnly,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Trusted: n.cfg.trusted, Incarnation: w.now, BeatMinMs: 200,
+			Common: n.disk.common, Resume: n.disk.fetching,
 			WindowAccept: w.cfg.params.WindowAccept, WindowUnion: w.cfg.params.WindowUnion,
 			HasChunk: func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
 		},
@@ -179,11 +180,21 @@ func (n *node) tick(life int) {
 		perSecond := 1000 * tokensPerStep / float64(n.stepMs())
 		n.machine.SetLearning(uint64(n.steps), n.trained, perSecond, 0, 1)
 		n.machine.Tick(n.w.now)
+		n.dropOld()
 		if n.left && n.machine.MayLeave() || n.goes && n.machine.MayEnd(n.w.now) {
 			n.stop()
 		}
 	})
 	n.w.after(tickMs, func() { n.tick(life) })
+}
+
+// dropOld drops the payloads that nobody can need any more.
+func (n *node) dropOld() {
+	for p := range n.w.plan {
+		if n.cfg.spare {
+			n.disk.dropPayloads(p, n.machine.Droppable(p))
+		}
+	}
 }
 
 // carry does what the machine wants done.
@@ -195,24 +206,33 @@ func (n *node) carry(e core.Effect) {
 		n.call(e)
 	case gossip.Dial:
 		n.dial(e.Addr)
+	case gossip.Drop:
+		n.w.disconnect(n, n.w.node(e.Peer))
+	case gossip.Reconnect:
+		n.reconnect(n.w.node(e.Peer))
 	case gossip.Reply, gossip.ReplyPayload, gossip.ReplyGenesis, gossip.ReplyManifest, gossip.ReplyChunk:
 		n.reply(e)
 	case gossip.StoreHeader:
-		n.history[e.Header.Header.ID(n.w.run)] = true
+		n.disk.history[e.Header.Header.ID(n.w.run)] = e.Header.Header
+	case gossip.Fetching:
+		n.later(diskMs, func() { n.disk.fetching = e.At })
 	case gossip.StoreChunk:
 		n.later(diskMs, func() { n.disk.chunks[e.Digest] = e.Bytes })
 	case core.StoreOwn:
 		n.later(diskMs, func() { n.storeOwn(e) })
 	case core.StoreDelta:
 		n.later(diskMs, func() { n.storeDelta(e) })
+	case core.StoreEvidence:
+		n.later(diskMs, func() { n.disk.evidence = append(n.disk.evidence, e.Evidence) })
 	case core.InstallTips:
-		n.later(diskMs+foldMs, func() { n.install(e.Manifest) })
+		n.later(diskMs+foldMs, func() { n.install(e) })
 	case core.TakeBack:
 		n.command(func() { n.takeBack(e) })
 	case core.RaiseMark:
+		n.disk.raiseMark(e.Fragment, e.Round)
 		n.raised++
 	case core.MarksKnown:
-		n.known = true
+		n.known, n.cfg.keyOnly = true, false
 	case core.MayStep:
 		n.may = e.Yes
 		n.firstMay()
@@ -247,10 +267,17 @@ func (n *node) carryOuter(e core.Effect) {
 		n.command(func() { n.draft(e.Fragment) })
 	case outer.Adopt:
 		n.command(func() { n.adopt(e) })
+		n.later(diskMs, func() {
+			n.disk.forgetOwn(func(o ownRecord) bool { return slices.Contains(e.Final(), o.seq) })
+		})
 	case outer.WantFold:
 		n.later(foldMs, func() { n.fold(e) })
 	case outer.DropBase:
 		n.later(foldMs, func() { delete(n.disk.bases[e.Fragment], e.Round) })
+	default:
+		if !core.News(e) {
+			n.w.fatalf("node %d: nothing carries out a %T: %+v", n.index, e, e)
+		}
 	}
 }
 
@@ -401,10 +428,11 @@ func (n *node) fold(e outer.WantFold) {
 		}
 		states = append(states, tip.State)
 		n.disk.keepRound(e.Fragment, tip, result.Folded)
-		if i == len(e.Sets)-1 || slices.Contains(e.Keep, round) {
+		if e.Keeps(round) {
 			n.disk.bases[e.Fragment][round] = tip
 		}
 	}
+	n.disk.truncate(e.Fragment, tip.Round)
 	if err := n.machine.Folded(n.w.now, e.Fragment, e.Job, tip, states); err != nil {
 		n.w.fatalf("node %d: %v", n.index, err)
 	}
@@ -412,10 +440,7 @@ func (n *node) fold(e outer.WantFold) {
 
 func (n *node) storeOwn(e core.StoreOwn) {
 	n.w.witness(e.Header)
-	n.disk.put(e.ID, e.Header, e.Payload)
-	n.disk.own = append(n.disk.own, ownRecord{seq: e.Seq, id: e.ID, life: n.life})
-	p := e.Header.Header.Fragment
-	n.disk.marks[p] = max(n.disk.marks[p], e.Header.Header.Round)
+	n.disk.putOwn(e)
 	n.later(1, func() { n.machine.StoredOwn(n.w.now, e) })
 }
 

@@ -49,7 +49,13 @@ func (s *shadow) returned(seqs []uint64) {
 	}
 }
 
-func (s *shadow) restored(seq uint64, q []float32) { s.own[seq] = q }
+func (s *shadow) restored(seq uint64, q []float32, folded bool) {
+	if folded {
+		s.folded[seq] = q
+		return
+	}
+	s.own[seq] = q
+}
 
 func (s *shadow) adopted(a outer.Adopt) {
 	s.anchor = a.Tip.Anchor

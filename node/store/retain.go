@@ -28,9 +28,10 @@ type oldPayload struct {
 
 // Retain drops payloads of rounds up to limit[fragment], oldest first, until
 // payloads and bases together take at most keep bytes, and returns what they
-// take then. Headers, records and marks stay. keep 0 drops nothing.
-func (s *Store) Retain(keep int64, limit []uint32) (Kept, error) {
-	kept, old, err := s.usage(limit)
+// take then. Headers, records and marks stay, and the payloads that are needed all the same.
+// keep 0 drops nothing.
+func (s *Store) Retain(keep int64, limit []uint32, needed map[wire.Digest]bool) (Kept, error) {
+	kept, old, err := s.usage(limit, needed)
 	if err != nil || keep == 0 {
 		return kept, err
 	}
@@ -49,7 +50,7 @@ func (s *Store) Retain(keep int64, limit []uint32) (Kept, error) {
 }
 
 // usage adds up what is kept, and lists the payloads that may go.
-func (s *Store) usage(limit []uint32) (kept Kept, old []oldPayload, err error) {
+func (s *Store) usage(limit []uint32, needed map[wire.Digest]bool) (kept Kept, old []oldPayload, err error) {
 	for fragment := range limit {
 		err := s.scan(bucketHeaders, fragmentKey(fragment), fragmentKey(fragment+1), func(k, v []byte) error {
 			id := wire.Digest(k[len(k)-len(wire.Digest{}):])
@@ -58,7 +59,7 @@ func (s *Store) usage(limit []uint32) (kept Kept, old []oldPayload, err error) {
 				return err
 			}
 			kept.Payloads += int64(h.Header.Size)
-			if round := h.Header.Round; round <= limit[fragment] {
+			if round := h.Header.Round; round <= limit[fragment] && !needed[id] {
 				old = append(old, oldPayload{id, round, int64(h.Header.Size)})
 			}
 			return nil

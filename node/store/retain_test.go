@@ -1,6 +1,10 @@
 package store
 
-import "testing"
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+)
 
 // Payloads of rounds that may go are dropped oldest first, until what is left
 // fits; headers stay.
@@ -18,7 +22,7 @@ func TestRetain(t *testing.T) {
 	must(t, s.PutBase(0, 4, make([]byte, 50)))
 	check := func(keep int64, limit []uint32, want Kept) {
 		t.Helper()
-		if got, err := s.Retain(keep, limit); err != nil || got != want {
+		if got, err := s.Retain(keep, limit, map[wire.Digest]bool{all[5].id: true}); err != nil || got != want {
 			t.Errorf("keep %d up to %v: %+v, %v, want %+v", keep, limit, got, err, want)
 		}
 	}

@@ -149,6 +149,7 @@
 //	far-behind                 a lid closed for longer than W_a/2
 //	far-behind-unions          a lid closed for longer than W_u
 //	far-behind-two             two down for longer than W_u
+//	killed-early               one killed in its first second, and back when the others are far
 //	clocks-wrong               clocks ahead, some seconds behind, and drifting
 //	clock-jumps                restarts find their clocks ahead, back, and right again
 //	clock-back-a-minute        a clock that is back before the run was made: no round of its own until then, and one chain

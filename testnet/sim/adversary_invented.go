@@ -2,6 +2,7 @@ package sim
 
 import (
 	"crypto/ed25519"
+	"maps"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -27,9 +28,7 @@ func (l *liar) invent(rounds uint32) *invention {
 		links := []outer.Link{{}}
 		for tip.Round < rounds {
 			next, folded := l.inventRound(p, tip, rounds)
-			links = append(links, outer.Link{
-				Round: next.Round, Chain: next.Chain, State: next.State, Tokens: next.Tokens, EndRound: next.EndRound, Folded: folded,
-			})
+			links = append(links, core.LinkOf(next, folded))
 			tip = next
 		}
 		links[0].State = w.genesis[p].State
@@ -65,15 +64,9 @@ func (l *liar) inventRound(p int, tip *outer.Tip, rounds uint32) (*outer.Tip, []
 }
 
 func (v *invention) cut(tip *outer.Tip, links []outer.Link) wire.FragmentManifest {
-	blob := core.EncodeSnapshot(tip.Encode(), links)
-	f := wire.FragmentManifest{
-		Round: tip.Round, Closed: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
-		Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
-	}
-	for i, d := range f.Chunks {
-		at := i * wire.ChunkSize
-		v.blobs[d] = blob[at : at+f.ChunkLen(i)]
-	}
+	f, chunks := core.CutSnapshot(tip, links)
+	f.Closed = tip.Round
+	maps.Copy(v.blobs, chunks)
 	return f
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +164,33 @@ func TestSieges(t *testing.T) {
 		})
 	}
 	t.Logf("what it costs an honest node\n| attack | %s |\n%s", costColumns, table.String())
+}
+
+// The design document says of each kind of attack what it costs, and each is played.
+func TestEveryAttackIsMeasured(t *testing.T) {
+	design, err := os.ReadFile("DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(design), "\n| attack | what honest nodes do |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows, played []AttackKind
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		names, _, _ := strings.Cut(cells[min(1, len(cells)-1)], ":")
+		for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(names, -1) {
+			rows = append(rows, AttackKind(quoted[1]))
+		}
+	}
+	for _, a := range sieges {
+		played = append(played, a.kind)
+	}
+	for what, kinds := range map[string][]AttackKind{"table of DESIGN.md": rows, "sieges": played} {
+		slices.Sort(kinds)
+		if kinds = slices.Compact(kinds); !slices.Equal(kinds, AttackKinds()) {
+			t.Errorf("the %s has %q, the kinds are %q", what, kinds, AttackKinds())
+		}
+	}
 }
 
 // siegeSeed is of all sieges and of the calm worlds that they are held against.

@@ -130,6 +130,14 @@ func (d *disk) putChunk(id wire.Digest, b []byte) bool {
 	return !d.full
 }
 
+// chunk reads one. The disk was full when those came that are not there.
+func (d *disk) chunk(id wire.Digest) ([]byte, error) {
+	if b, ok := d.chunks[id]; ok {
+		return b, nil
+	}
+	return nil, fmt.Errorf("chunk %v is not on disk", id)
+}
+
 // dropChunks is durable when it returns, as the chunks are files.
 func (d *disk) dropChunks() {
 	if !d.full {
@@ -232,11 +240,7 @@ func (d *disk) dropBase(p int, r uint32) {
 }
 
 func (d *disk) keepRound(p int, tip *outer.Tip, folded []outer.ID) {
-	ids := slices.Clone(folded)
-	slices.SortFunc(ids, func(a, b outer.ID) int { return slices.Compare(a[:], b[:]) })
-	d.setRound(p, outer.Link{
-		Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound, Folded: ids,
-	})
+	d.setRound(p, core.LinkOf(tip, folded))
 }
 
 func (d *disk) setRound(p int, l outer.Link) {
@@ -285,7 +289,7 @@ func (d *disk) install(tips []*outer.Tip, history [][]outer.Link, forget [][]wir
 	}
 	for p, tip := range tips {
 		first := history[p][0]
-		keep := d.rounds[p][first.Round].Chain == first.Chain
+		keep, _ := core.Continues(d, p, history[p]) // which has no errors
 		maps.DeleteFunc(d.rounds[p], func(r uint32, _ outer.Link) bool { return !keep || r > first.Round })
 		for _, l := range history[p] {
 			if l.Round > 0 && !(keep && l.Round == first.Round) {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"maps"
 	"slices"
 
 	"atoll/gossip"
@@ -40,13 +42,8 @@ func (n *Node) cutChunks(p int, d core.Donation) (f wire.FragmentManifest, err e
 	if err != nil {
 		return f, err
 	}
-	blob := core.EncodeSnapshot(tip.Encode(), d.Links)
-	f.Round, f.Chain, f.State = d.Round, wire.Digest(tip.Chain), wire.Digest(tip.State)
-	f.Size, f.Chunks = uint64(len(blob)), wire.ChunkDigests(blob)
-	for i, d := range f.Chunks {
-		at := i * wire.ChunkSize
-		n.donated[d] = blob[at : at+f.ChunkLen(i)]
-	}
+	f, chunks := core.CutSnapshot(tip, d.Links)
+	maps.Copy(n.donated, chunks)
 	return f, nil
 }
 
@@ -78,8 +75,7 @@ const chunksStay = 6000
 
 // dropChunks drops them when they are of no use any more.
 func (n *Node) dropChunks() {
-	text, _ := n.machine.Gossip().JoinPhase()
-	if n.chunksAt == 0 || n.w.now-n.chunksAt < chunksStay || n.machine.Phase() != core.Ready || text != "" {
+	if n.chunksAt == 0 || n.w.now-n.chunksAt < chunksStay || n.machine.NeedsChunks() {
 		return
 	}
 	n.chunksAt = 0
@@ -102,31 +98,16 @@ func (n *Node) credit() {
 
 // install puts the chunks of a manifest together.
 func (n *Node) install(e core.InstallTips) {
-	m := e.Manifest
-	var tips []*outer.Tip
-	var history [][]outer.Link
-	for p, f := range m.Fragments {
-		var blob []byte
-		for _, d := range f.Chunks {
-			blob = append(blob, n.disk.chunks[d]...)
-		}
-		if uint64(len(blob)) < f.Size { // the disk was full when some came
-			n.machine.TipsNotStored(n.clock())
-			return
-		}
-		tip, links, err := core.DecodeSnapshot(blob, f, n.w.plan[p], n.w.s.Params)
-		if err != nil {
-			if n.w.liars() == 0 {
-				n.broken("core", "fragment %d: %v", p, err)
-			}
-			n.disk.dropChunks()
-			n.machine.InstallFailed(n.clock())
-			return
-		}
-		tips, history = append(tips, n.w.folder.intern(tip)), append(history, links)
+	tips, history, err := core.Assemble(e.Manifest, n.w.plan, n.w.s.Params, n.disk.chunk)
+	if err != nil {
+		n.notInstalled(err)
+		return
+	}
+	for p, tip := range tips {
+		tips[p] = n.w.folder.intern(tip)
 	}
 	own, _ := n.disk.Own() // which has no errors
-	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, own)
+	left, err := core.LeaveChain(n.disk, n.id, n.w.s.Params.WindowUnion, history, e.Common, e.Closed, own)
 	if err != nil {
 		n.broken("core", "leave the chain: %v", err)
 	}
@@ -150,4 +131,17 @@ func (n *Node) install(e core.InstallTips) {
 		n.broken("core", "%v", err)
 	}
 	n.w.checkWhole(n, tips)
+}
+
+// notInstalled has other tips fetched where these do not fit, as package node does.
+func (n *Node) notInstalled(err error) {
+	if !errors.Is(err, core.ErrUnfit) {
+		n.machine.TipsNotStored(n.clock())
+		return
+	}
+	if n.w.liars() == 0 {
+		n.broken("core", "%v", err)
+	}
+	n.disk.dropChunks()
+	n.machine.InstallFailed(n.clock())
 }

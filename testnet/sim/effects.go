@@ -67,8 +67,7 @@ func (n *Node) carryOuter(e core.Effect) {
 		n.command(func() { n.draft(e.Fragment) })
 	case outer.Adopt:
 		n.command(func() { n.adopt(e) })
-		final := slices.Concat(e.Forgotten, e.Returned, e.Discarded)
-		n.later(diskMs, func() { n.disk.forgetFinal(final) })
+		n.later(diskMs, func() { n.disk.forgetFinal(e.Final()) })
 	case outer.WantFold:
 		epoch := n.epoch
 		n.later(foldMs, func() { n.fold(e, epoch) })
@@ -205,8 +204,7 @@ func (n *Node) foldAll(e outer.WantFold, tip *outer.Tip) (made []*outer.Tip, ok 
 		tip = next
 		made = append(made, tip)
 		n.w.checkFold(n, e.Fragment, tip, set, folded)
-		last := i == len(e.Sets)-1
-		if (last || slices.Contains(e.Keep, round)) && !n.disk.keepBase(e.Fragment, tip) {
+		if e.Keeps(round) && !n.disk.keepBase(e.Fragment, tip) {
 			return nil, false
 		}
 		n.disk.keepRound(e.Fragment, tip, folded)

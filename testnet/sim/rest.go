@@ -108,7 +108,7 @@ func (w *World) checkBudget() {
 // atHand are steps that learners may make while they do not hear of each other:
 // those of the links' latency, and in a world with faults those of the time until
 // silence is noticed. One whose disk was lost trains on while it may not sign, and then
-// publishes what one delta may carry.
+// publishes in each round what one delta may carry.
 func (w *World) atHand() (steps int) {
 	per := w.s.Link.LatencyMs + w.s.Link.JitterMs
 	if len(w.s.Faults) > 0 {
@@ -117,7 +117,7 @@ func (w *World) atHand() (steps int) {
 	for _, n := range w.nodes {
 		steps += int(per/w.s.StepMs + 1)
 		if n.wiped {
-			steps += int(w.s.Params.MaxSteps)
+			steps += 2 * int(w.s.Params.MaxSteps)
 		}
 	}
 	return steps

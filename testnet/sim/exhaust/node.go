@@ -330,12 +330,10 @@ func (n *node) fold(e outer.WantFold) {
 		}
 		tip = next
 		states = append(states, tip.State)
-		if i == len(e.Sets)-1 || slices.Contains(e.Keep, tip.Round) {
+		if e.Keeps(tip.Round) {
 			n.disk.bases[tip.Round] = tip
 		}
-		l := outer.Link{Round: tip.Round, Chain: tip.Chain, State: tip.State, Tokens: tip.Tokens, EndRound: tip.EndRound, Folded: result.Folded}
-		slices.SortFunc(l.Folded, func(a, b outer.ID) int { return slices.Compare(a[:], b[:]) })
-		n.disk.rounds[tip.Round] = l
+		n.disk.rounds[tip.Round] = core.LinkOf(tip, result.Folded)
 	}
 	maps.DeleteFunc(n.disk.rounds, func(round uint32, _ outer.Link) bool { return round > tip.Round })
 	if err := n.machine.Folded(n.clock, 0, e.Job, tip, states); err != nil {
