@@ -175,7 +175,7 @@ func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 	ctx, cancel := h.within(ctx)
 	defer cancel()
 	if err := h.dial(ctx, info); err != nil {
-		return id, fmt.Errorf("dial %s: %w", addr, err)
+		return id, fmt.Errorf("dial %s: %w", addr, h.whyEnded(ctx, err))
 	}
 	return id, nil
 }
@@ -183,9 +183,6 @@ func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 	h.forgetBackoff(info.ID)
 	if err := h.host.Connect(ctx, info); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		return oneLine{err}
 	}
 	if h.host.Network().Connectedness(info.ID) == network.Limited {

@@ -72,11 +72,8 @@ func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResp
 	ctx, cancel := h.within(ctx)
 	defer cancel()
 	response, err := h.call(ctx, pid, request, maxResponse)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx) // rather than how the stream took it
-	}
 	if err != nil {
-		return nil, fmt.Errorf("call %v: %w", to, err)
+		return nil, fmt.Errorf("call %v: %w", to, h.whyEnded(ctx, err))
 	}
 	return response, nil
 }
@@ -86,6 +83,19 @@ func (h *Host) within(ctx context.Context) (context.Context, context.CancelFunc)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(h.ctx, func() { cancel(ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+// whyEnded is why ctx, which is of within, has ended, rather than err, which is
+// how a stream or a dial took that; it is err if ctx has not ended. A host that
+// closes may break connections before ctx has heard of it.
+func (h *Host) whyEnded(ctx context.Context, err error) error {
+	switch {
+	case h.ctx.Err() != nil:
+		return ErrClosed
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxResponse int) ([]byte, error) {

@@ -47,7 +47,7 @@ func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream
 	}
 	s, err := h.host.NewStream(network.WithNoDial(ctx, service), pid, streamPrefix+protocol.ID(service))
 	if err != nil {
-		return nil, fmt.Errorf("open stream to %v: %w", to, oneLine{err})
+		return nil, fmt.Errorf("open stream to %v: %w", to, h.whyEnded(ctx, oneLine{err}))
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -185,13 +186,15 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestBF16OnTheWire: what is written is read as the nearest value.
+// TestBF16OnTheWire: what is written is read as the nearest value, which is
+// within half a unit of the last of its 8 bits, or of the smallest of all.
 func TestBF16OnTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float32Range(-1e30, 1e30).Draw(t, "x")
 		var got [1]float32
 		readBF16(got[:], appendBF16(nil, []float32{x}))
-		if d := float64(got[0] - x); d*d > float64(x)*float64(x)/256/256*1.0001 {
+		half := max(math.Abs(float64(x))/256, math.Ldexp(1, -134))
+		if math.Abs(float64(got[0])-float64(x)) > half {
 			t.Fatalf("%v became %v", x, got[0])
 		}
 	})
