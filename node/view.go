@@ -98,6 +98,9 @@ func (v *view) damaged(n *node, err error) {
 // healed tells that a sound tip has taken the place of a damaged one, or what was given
 // up as the run has gone on without it.
 func (v *view) healed(n *node, a outer.Adopt, loss outer.Loss) {
+	if loss.Found != nil {
+		v.damaged(n, loss.Found)
+	}
 	fragment := a.Fragment
 	v.dropped[fragment] += loss.Dropped.Tokens
 	if a.GiveUp && loss.Gone == nil {

@@ -22,8 +22,12 @@ func (g gatedHost) SetStreamHandler(id protocol.ID, f network.StreamHandler) {
 }
 
 // NewStream opens a stream to a peer that passes the handshake in time. Gossip
-// tries once for each connection and never again.
+// tries once for each connection and never again. Close waits for it.
 func (g gatedHost) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
+	if !g.h.tasks.enter() {
+		return nil, ErrClosed
+	}
+	defer g.h.tasks.leave()
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	if err := g.h.peers.expect(ctx, p, g.h.host.Network()); err != nil {

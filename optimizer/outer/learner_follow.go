@@ -11,10 +11,11 @@ import (
 type Loss struct {
 	Dropped Work
 	Gone    []uint64 // seqs
+	Found   error    // an ErrDamaged: the anchor that was left, of which the Adopt did not say so
 }
 
-// None says that nothing was lost.
-func (l Loss) None() bool { return l.Dropped == Work{} && len(l.Gone) == 0 }
+// None says that nothing was lost, and nothing found.
+func (l Loss) None() bool { return l.Dropped == Work{} && len(l.Gone) == 0 && l.Found == nil }
 
 // ErrUnread says that the payload of an own delta cannot be read back: the disk is damaged.
 var ErrUnread = errors.New("an own delta cannot be read back")
@@ -35,7 +36,10 @@ func (u *unread) Unwrap() error { return u.err }
 // Loss, which Rounds.Healed wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
-	a.Heal = a.Discards() || !f.tip.Sound() // nothing must be told from an anchor that memory has damaged
+	a.Heal = a.Discards()
+	if !a.Heal && !f.tip.Sound() { // nothing must be told from an anchor that memory has damaged
+		a.Heal, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
+	}
 	f.sort(&a)
 	if err := l.discard(p, a.Discarded); err != nil {
 		return loss, err

@@ -226,6 +226,9 @@ func (m *learnerModel) heal(t *rapid.T) {
 	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
 		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}
+	if errors.Is(loss.Found, ErrDamaged) == told {
+		t.Fatalf("the round machine knows: %t; the learner found %v", told, loss.Found)
+	}
 	m.moved(p, &tip, fold, unfold)
 	clear(m.u[p])
 	m.fork[p] += m.pending[p]
