@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"math"
 	"unsafe"
@@ -24,6 +25,7 @@ type Tip struct {
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
+	check    uint32    // see checksum
 }
 
 // An encoded tip is, with integers and floats little-endian,
@@ -95,19 +97,33 @@ func hasher(size int) hash.Hash {
 	return blake3.New(len(Digest{}), nil)
 }
 
-// seal computes the state digest.
+// seal computes the state digest and the checksum. The values are summed first: what changes before
+// they are hashed too is found by Sound.
 func (t *Tip) seal() *Tip {
+	values := t.checksum()
 	h := hasher(4 * (len(t.Ref) + len(t.Anchor) + len(t.Momentum)))
 	t.writeTo(h)
 	t.State = Digest(h.Sum(nil))
+	t.check = crc32.Update(values, castagnoli, t.State[:])
 	return t
 }
 
-// Sound says whether the tip still is what its state digest was computed from: memory that flips a
-// bit changes one without the other. It costs a hash over all values.
+// Sound says whether the tip still is what it was sealed as: memory that flips bits changes it, or its state
+// digest, but not the checksum of both. It reads all values, some eight times as fast as it could hash them.
 func (t *Tip) Sound() bool {
-	again := *t
-	return again.seal().State == t.State
+	return crc32.Update(t.checksum(), castagnoli, t.State[:]) == t.check
+}
+
+// castagnoli is the polynomial for which processors have an instruction. It misses no one, two or three flipped
+// bits of a tip of up to 2^31 bits, and none within 32 in a row; of others one in 2^32 (Koopman, 32-Bit Cyclic
+// Redundancy Codes for Internet Applications, 2002).
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is a CRC of Encode.
+func (t *Tip) checksum() uint32 {
+	h := crc32.New(castagnoli)
+	t.writeTo(h)
+	return h.Sum32()
 }
 
 // TipSize is the length of an encoded tip of fragment f.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 
 	blake3small "github.com/zeebo/blake3"
 	"lukechampine.com/blake3"
@@ -128,6 +129,29 @@ func TestFloatsInMemory(t *testing.T) {
 		writeFloats(&b, v)
 		if !bytes.Equal(b.Bytes(), inMemory(v)) {
 			t.Fatalf("%d values are other bytes in memory", len(v))
+		}
+	})
+}
+
+// A bit that flips anywhere in a tip, in its digest or in the checksum itself, is found.
+func TestSoundFindsAnyFlippedBit(t *testing.T) {
+	f := Fragment{Tensors: []Tensor{{Name: "v", Len: 30}, {Name: "w", Len: 20}}, Len: 50}
+	rapid.Check(t, func(t *rapid.T) {
+		tip := Genesis(f, vector(1, f.Len), Params{Mu: 0.9})
+		if !tip.Sound() {
+			t.Fatal("a new tip is damaged")
+		}
+		floats := func(v []float32) *byte { return &inMemory(v)[rapid.IntRange(0, 4*len(v)-1).Draw(t, "byte")] }
+		number := func(v *uint32) *byte { return &(*[4]byte)(unsafe.Pointer(v))[rapid.IntRange(0, 3).Draw(t, "byte")] }
+		digest := func(d *Digest) *byte { return &d[rapid.IntRange(0, len(d)-1).Draw(t, "byte")] }
+		places := []*byte{
+			floats(tip.Anchor), floats(tip.Momentum), floats(tip.Ref), digest(&tip.Chain), digest(&tip.State),
+			number(&tip.Round), number(&tip.EndRound), number(&tip.check), &(*[8]byte)(unsafe.Pointer(&tip.Tokens))[0],
+		}
+		at := rapid.IntRange(0, len(places)-1).Draw(t, "place")
+		*places[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		if tip.Sound() {
+			t.Fatalf("nothing is found at place %d", at)
 		}
 	})
 }
