@@ -10,7 +10,7 @@ import (
 const benchGemmHelp = `
 Times matrix products M x K times K x N, the last of them of the sizes that training tiny multiplies, beside the peak of the same threads: multiply-adds on registers alone. In the form NT the second operand is transposed, in TN the first.
 
---compare openblas takes turns with OpenBLAS (Debian and Ubuntu have it as libopenblas0), which a Python program calls; the ratio is the median of those of each round, BEST that of the best of all. Where the environment does not set OPENBLAS_CORETYPE and this processor has AVX-512, it is SKYLAKEX.
+--compare openblas takes turns with OpenBLAS (Debian and Ubuntu have it as libopenblas0), which a Python program calls; the ratio is the median of those of each round, BEST that of the best of all. Where the environment does not set OPENBLAS_CORETYPE and this processor has AVX-512, it is SKYLAKEX; the title says what it was.
 
     atoll bench gemm
     atoll bench gemm --threads 1,2,4 --json
@@ -63,7 +63,7 @@ func (r *benchRun) compareGemms(ctx context.Context, b bench.BLAS, threads int) 
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %s", threadsText(threads), plural(b.Rounds, "round", "rounds"))
+	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %s%s", threadsText(threads), plural(b.Rounds, "round", "rounds"), coreText(results[0].CoreType))
 	header := []string{"M x K x N", "FORM", "ATOLL", "OPENBLAS", "RATIO", "MIN..MAX", "BEST"}
 	return show(r, title, header, results, func(c bench.GemmComparison) []string {
 		return []string{

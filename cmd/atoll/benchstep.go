@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -159,7 +160,7 @@ func (c *BenchStepCmd) compare(ctx context.Context, r *benchRun, runs []bench.St
 			Ours:  stepChild(own, run, c.Seconds),
 		})
 		if err != nil {
-			return err
+			return errors.Join(r.comparisons(results), err) // minutes went into those before
 		}
 		results = append(results, result)
 	}
@@ -187,8 +188,19 @@ func (c *BenchStepCmd) comparable() error {
 	return nil
 }
 
+// coreText says what OpenBLAS was told: with another type it may be half as fast.
+func coreText(core string) string {
+	if core == "" {
+		return ""
+	}
+	return "; OPENBLAS_CORETYPE=" + core
+}
+
 func (r *benchRun) comparisons(results []bench.Comparison) error {
-	title := "Tokens/s, medians; the ratio is the median of those within a round"
+	if len(results) == 0 {
+		return nil
+	}
+	title := "Tokens/s, medians; the ratio is the median of those within a round" + coreText(results[0].CoreType)
 	header := []string{"MODEL", "THREADS", "ROUNDS", "ATOLL", "PYTORCH", "RATIO", "MIN..MAX", "OF PEAK"}
 	return show(r, title, header, results, func(c bench.Comparison) []string {
 		return []string{

@@ -25,9 +25,10 @@ type GemmComparison struct {
 	N         int     `json:"n"`
 	Threads   int     `json:"threads"`
 	Rounds    int     `json:"rounds"`
-	GFLOPPerS float64 `json:"gflop_per_s"`      // median of the rounds
-	BLAS      float64 `json:"blas_gflop_per_s"` // likewise
-	Ratio     float64 `json:"ratio"`            // median of the ratios within rounds
+	CoreType  string  `json:"openblas_coretype,omitempty"` // see python.CoreType
+	GFLOPPerS float64 `json:"gflop_per_s"`                 // median of the rounds
+	BLAS      float64 `json:"blas_gflop_per_s"`            // likewise
+	Ratio     float64 `json:"ratio"`                       // median of the ratios within rounds
 	RatioMin  float64 `json:"ratio_min"`
 	RatioMax  float64 `json:"ratio_max"`
 	RatioBest float64 `json:"ratio_best"` // of the best of all rounds: what other work on the machine hides
@@ -147,7 +148,7 @@ func (b BLAS) compare(ctx context.Context, part Meter, p *blasProcess, q Product
 	}
 	ratio := Summarize(ratios)
 	return GemmComparison{
-		Bench: "gemm-compare", With: b.Library, Form: q.Form, M: q.M, K: q.K, N: q.N, Rounds: b.Rounds,
+		Bench: "gemm-compare", With: b.Library, Form: q.Form, M: q.M, K: q.K, N: q.N, Rounds: b.Rounds, CoreType: python.CoreType(),
 		GFLOPPerS: Summarize(rates).Median, BLAS: Summarize(blas).Median,
 		Ratio: ratio.Median, RatioMin: ratio.Min, RatioMax: ratio.Max, RatioBest: best / blasBest,
 	}, nil

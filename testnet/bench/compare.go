@@ -21,9 +21,10 @@ type Comparison struct {
 	Threads         int       `json:"threads"`
 	Params          int       `json:"params"`
 	Rounds          int       `json:"rounds"`
-	TokensPerS      float64   `json:"tokens_per_s"`       // median of the rounds
-	TorchTokensPerS float64   `json:"torch_tokens_per_s"` // likewise
-	Ratio           float64   `json:"ratio"`              // median of the ratios within rounds
+	CoreType        string    `json:"openblas_coretype,omitempty"` // see python.CoreType
+	TokensPerS      float64   `json:"tokens_per_s"`                // median of the rounds
+	TorchTokensPerS float64   `json:"torch_tokens_per_s"`          // likewise
+	Ratio           float64   `json:"ratio"`                       // median of the ratios within rounds
 	RatioMin        float64   `json:"ratio_min"`
 	RatioMax        float64   `json:"ratio_max"`
 	Ratios          []float64 `json:"ratios"`
@@ -147,7 +148,7 @@ func (r *rounds) sum(c CompareConfig) Comparison {
 	ratio := Summarize(r.ratios)
 	return Comparison{
 		Bench: "compare", With: "torch", Model: c.Model, Threads: c.Threads, Params: sizes.Params(), Rounds: c.Rounds,
-		TokensPerS: Summarize(r.ours).Median, TorchTokensPerS: Summarize(r.torch).Median,
+		CoreType: python.CoreType(), TokensPerS: Summarize(r.ours).Median, TorchTokensPerS: Summarize(r.torch).Median,
 		Ratio: ratio.Median, RatioMin: ratio.Min, RatioMax: ratio.Max, Ratios: r.ratios,
 		FLOPsFraction: Summarize(r.fractions).Median, RSSBytes: r.rss,
 	}

@@ -37,10 +37,20 @@ func Installed(interpreter string) error {
 // set already stays.
 func Env(threads int) []string {
 	env := append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", threads), fmt.Sprintf("OPENBLAS_NUM_THREADS=%d", threads))
-	if os.Getenv(coreType) == "" && tensor.Kernel() == "avx512" {
-		env = append(env, coreType+"=SKYLAKEX")
+	if core := CoreType(); core != "" {
+		env = append(env, coreType+"="+core)
 	}
 	return env
+}
+
+// CoreType is the processor that OpenBLAS is told it runs on, in programs with Env: what the environment says, which
+// may be slower than need be, so show it beside figures; else SKYLAKEX where there is AVX-512; else "", and it finds out.
+func CoreType() string {
+	core := os.Getenv(coreType)
+	if core == "" && tensor.Kernel() == "avx512" {
+		return "SKYLAKEX"
+	}
+	return core
 }
 
 // LastLine is the last line that is not empty: where programs say what went wrong.

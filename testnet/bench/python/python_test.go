@@ -33,6 +33,9 @@ func TestEnv(t *testing.T) {
 		if chosen == "" && tensor.Kernel() == "avx512" {
 			want[coreType] = "SKYLAKEX"
 		}
+		if got := CoreType(); got != want[coreType] {
+			t.Errorf("core type %q: OpenBLAS is said to be told %q, want %q", chosen, got, want[coreType])
+		}
 		for name, value := range want {
 			if got := last(env, name); got != value {
 				t.Errorf("core type %q: %s is %q, want %q", chosen, name, got, value)
