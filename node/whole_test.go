@@ -122,8 +122,9 @@ func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 		}
 	}
 	for p, n := range tokens {
-		if rest := s.Account.OwnUnpublished[p]; n+rest != s.TokensTrained {
-			t.Errorf("node %.8s trained %d tokens; fragment %d has %d in deltas and %d unpublished", s.Self, s.TokensTrained, p, n, rest)
+		rest, dropped := s.Account.OwnUnpublished[p], s.Account.OwnDropped[p]
+		if n+rest+dropped != s.TokensTrained || dropped > 0 && !happened("given up")(s) {
+			t.Errorf("node %.8s trained %d tokens; fragment %d has %d in deltas, %d unpublished and %d dropped: %v", s.Self, s.TokensTrained, p, n, rest, dropped, s.Events)
 		}
 	}
 }
