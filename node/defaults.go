@@ -75,6 +75,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 		Outer: outer.Defaults(defaultFragments(sizes), tokens, createdMs),
 	}
 	o := &g.Outer
+	o.SetH(o.H)
 	o.MaxShare, o.Quorum = openMaxShare, openQuorum
 	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
 	if err := g.Inner.SetOptimizer(optimizer.NameMuon); err != nil {

@@ -124,11 +124,15 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 	if err != nil || g.Outer.Eta != 0.7 || g.Outer.Mu != 0.9 {
 		t.Errorf("eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
 	}
-	c.Eta, c.Mu = 0, 0
+	c.Eta, c.Mu = 1, 0
 	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 1 || g.Outer.Mu != 0 {
+		t.Errorf("a rate alone: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
+	}
+	c.Eta, c.Mu = 0, 0
+	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 0.8 || g.Outer.Mu != 0.6 {
 		t.Errorf("without: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
 	}
-	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeRDA, 2000: outer.MergeRDA} {
+	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeClip, 2000: outer.MergeClip} {
 		c.H = h
 		if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.H != h || g.Outer.HMin != h/4 || g.Outer.Merge != merge {
 			t.Errorf("H = %d: %d, at least %d, %s, %v", h, g.Outer.H, g.Outer.HMin, g.Outer.Merge, err)

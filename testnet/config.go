@@ -44,8 +44,8 @@ type Config struct {
 	Codec     string  // of the deltas of the arm atoll; "" = as every run
 	Merge     string  // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
 	LR        float64 // peak learning rate; 0 = what measured best with the optimizer
-	Eta       float64 // outer learning rate; 0 = as every run
-	Mu        float64 // outer Nesterov momentum; 0 = none
+	Eta       float64 // outer learning rate; 0 = 1 with a Mu, and else what goes with the merge
+	Mu        float64 // outer Nesterov momentum; 0 = none with an Eta, and else likewise
 
 	Out      io.Writer                   // what happens, live; nil = nowhere
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added

@@ -53,8 +53,12 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 		}
 	}
 	o.SetH(c.H)
-	o.Merge = orDefault(c.Merge, o.Merge)
-	o.Eta, o.Mu = orDefault(c.Eta, o.Eta), orDefault(c.Mu, o.Mu)
+	if c.Merge != "" {
+		o.SetMerge(c.Merge)
+	}
+	if c.Eta != 0 || c.Mu != 0 {
+		o.Eta, o.Mu = orDefault(c.Eta, 1), c.Mu
+	}
 	if c.Window > 0 {
 		o.WindowUnion = uint32(c.Window)
 		o.WindowAccept = min(o.WindowAccept, o.WindowUnion)

@@ -44,10 +44,14 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		}
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
+	merge := c.Merge
+	if merge == autoMerge {
+		merge = ""
+	}
 	choice, err := outer.Choose(outer.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
-		Clip: c.Merge == outer.MergeClip,
+		Merge: merge,
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type Means struct {
 	StepSeconds    float64 // of an inner step of a usual learner
 	BytesPerSecond float64 // that each node's link carries, each way
 	Codec          codec.Kind
-	Clip           bool // the merge is MergeClip, which takes more of a core
+	Merge          string // "" = what SetH chooses; MergeClip takes more of a core
 }
 
 // Choice is how often a run of such means can merge, and what that takes.
@@ -78,13 +78,12 @@ func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err
 	}
-	perSweep := m.perSweep()
-	work := m.work()
-	byLink := m.byLink()
-	byCore := work / (maxCoreShare * m.StepSeconds)
-	h := max(1, math.Ceil(max(byLink, byCore)))
+	if m.Merge == "" {
+		m.Merge = bestMerge(int(min(m.least(), mostH)), m.Codec)
+	}
+	perSweep, work, h := m.perSweep(), m.work(), m.least()
 	if h > mostH {
-		return Choice{}, m.tooLittle(byLink, byCore)
+		return Choice{}, m.tooLittle(m.byLink(), m.byCore())
 	}
 	c := Choice{H: int(h)}
 	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*bytesOf(m.Codec)/leastPayload)))
@@ -102,7 +101,7 @@ func (m Means) perSweep() float64 {
 // work is the time of one core for a round of all fragments.
 func (m Means) work() float64 {
 	value := valueSeconds
-	if m.Clip {
+	if m.Merge == MergeClip {
 		value += clipSeconds
 	}
 	return float64(m.Params) * (roundSeconds + float64(m.Learners)*value)
@@ -112,6 +111,12 @@ func (m Means) work() float64 {
 func (m Means) byLink() float64 {
 	return m.perSweep() / (maxLinkShare * m.BytesPerSecond * m.StepSeconds)
 }
+
+// byCore is the H at which outer steps take as much of a core as they may.
+func (m Means) byCore() float64 { return m.work() / (maxCoreShare * m.StepSeconds) }
+
+// least is the H that links and cores allow.
+func (m Means) least() float64 { return max(1, math.Ceil(max(m.byLink(), m.byCore()))) }
 
 func (m Means) validate() error {
 	switch {

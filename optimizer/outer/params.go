@@ -94,7 +94,8 @@ type Params struct {
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a
-// budget in tokens and a creation time in Unix milliseconds.
+// budget in tokens and a creation time in Unix milliseconds. They are the plainest; what
+// measured best with an H is what SetH sets.
 func Defaults(fragments int, budget uint64, createdMs int64) Params {
 	return Params{
 		Fragments: fragments, H: 24, HMin: 6,
@@ -108,10 +109,17 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 }
 
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
-// Over few steps it is mostly noise, which averaging shortens and RDA would restore; over
-// many it is mostly signal, in directions that differ, whose length RDA keeps (DESIGN.md).
-// Sparse deltas differ in where they have values at all, whatever H is.
+// Over few steps it is mostly noise, which averaging shortens; over many it is mostly
+// signal, in directions that differ, and the average falls short: momentum, a little over
+// what keeps its length, makes up for that (DESIGN.md). Sparse deltas differ in where they have values
+// at all, whatever H is, and RDA keeps their length.
 const averageUpTo = 8
+
+// What goes with MergeMean and MergeClip above averageUpTo.
+const (
+	longEta = 0.8
+	longMu  = 0.6
+)
 
 // roomInH is how many times H steps a delta may claim at least: as many as with the
 // default H, so that its norm is held to as many times that of a usual one whatever H is.
@@ -124,10 +132,28 @@ const longestTurn = 4
 // SetH gives a run so many inner steps a round and what goes with them: the fewest steps
 // of an answer, room for the steps of a delta, and the merge that measured best with its codec.
 func (p *Params) SetH(h int) {
-	p.H, p.HMin, p.Merge = h, max(1, h/4), MergeRDA
+	p.H, p.HMin = h, max(1, h/4)
 	p.makeRoom(roomInH)
-	if h <= averageUpTo && p.Codec != codec.Sparse {
-		p.Merge = MergeMean
+	p.SetMerge(bestMerge(h, p.Codec))
+}
+
+// bestMerge is the merge that measured best, and withstands liars where that costs nothing.
+func bestMerge(h int, k codec.Kind) string {
+	switch {
+	case k == codec.Sparse:
+		return MergeRDA
+	case h <= averageUpTo:
+		return MergeMean
+	}
+	return MergeClip
+}
+
+// SetMerge gives a run a merge, and the outer rate and momentum that measured best with it
+// at the run's H.
+func (p *Params) SetMerge(merge string) {
+	p.Merge, p.Eta, p.Mu = merge, 1, 0
+	if merge != MergeRDA && p.H > averageUpTo {
+		p.Eta, p.Mu = longEta, longMu
 	}
 }
 

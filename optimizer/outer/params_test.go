@@ -86,29 +86,32 @@ func TestSetH(t *testing.T) {
 		h, hmin  int
 		maxSteps uint32
 		merge    string
+		eta, mu  float64
 	}{
-		{1, 1, 1024, MergeMean}, {8, 2, 1024, MergeMean}, {9, 2, 1024, MergeRDA}, {24, 6, 1024, MergeRDA}, {25, 6, 1050, MergeRDA}, {5000, 1250, 210_000, MergeRDA},
-		{MaxH, MaxH / 4, MaxStepsLimit, MergeRDA},
+		{1, 1, 1024, MergeMean, 1, 0}, {8, 2, 1024, MergeMean, 1, 0}, {9, 2, 1024, MergeClip, 0.8, 0.6}, {24, 6, 1024, MergeClip, 0.8, 0.6}, {25, 6, 1050, MergeClip, 0.8, 0.6},
+		{5000, 1250, 210_000, MergeClip, 0.8, 0.6}, {MaxH, MaxH / 4, MaxStepsLimit, MergeClip, 0.8, 0.6},
 	} {
 		p := Defaults(4, 1, 0)
 		p.SetH(c.h)
-		if p.H != c.h || p.HMin != c.hmin || p.MaxSteps != c.maxSteps || p.Merge != c.merge {
+		if p.H != c.h || p.HMin != c.hmin || p.MaxSteps != c.maxSteps || p.Merge != c.merge || p.Eta != c.eta || p.Mu != c.mu {
 			t.Errorf("H %d: %+v", c.h, p)
 		}
 		if err := p.Validate(); err != nil {
 			t.Error(err)
 		}
 	}
+	sparse := Defaults(4, 1, 0)
+	sparse.Codec = codec.Sparse
+	for _, h := range []int{4, 24} {
+		if sparse.SetH(h); sparse.Merge != MergeRDA || sparse.HMin != h/4 || sparse.Eta != 1 || sparse.Mu != 0 {
+			t.Errorf("sparse: %+v", sparse)
+		}
+	}
 	p := Defaults(4, 1, 0)
 	before := p
-	sparse := before
-	sparse.Codec = codec.Sparse
-	sparse.SetH(4)
-	if sparse.Merge != MergeRDA || sparse.HMin != 1 {
-		t.Errorf("sparse: merge %s, HMin %d", sparse.Merge, sparse.HMin)
-	}
-	if p.SetH(p.H); p != before {
-		t.Errorf("the default H with SetH: %+v, without: %+v", p, before)
+	p.SetH(p.H)
+	if p.SetMerge(before.Merge); p != before {
+		t.Errorf("the default H and merge set again: %+v, as they were: %+v", p, before)
 	}
 }
 

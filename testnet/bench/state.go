@@ -31,6 +31,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
+	g.Outer.Mu = 0
 	if momentum {
 		g.Outer.Mu = usualMomentum
 	}

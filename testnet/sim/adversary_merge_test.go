@@ -23,6 +23,7 @@ var merges = []mergeOf{
 	{"RDA (default)", func(p *outer.Params) { p.Merge = outer.MergeRDA }},
 	{"RDA, clip factor 1.5", func(p *outer.Params) { p.Merge, p.ClipFactor = outer.MergeRDA, 1.5 }},
 	{"centred clipping", func(p *outer.Params) { p.Merge = outer.MergeClip }},
+	{"centred clipping, momentum (default of H = 24)", func(p *outer.Params) { p.SetH(p.H) }},
 }
 
 // mergeWorld is a run of eight learners, so many of which lie.

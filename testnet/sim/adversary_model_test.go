@@ -171,13 +171,15 @@ func TestMergesOfAModel(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, m := range merges {
-		row := ""
-		for seed := range uint64(3) {
-			row += fmt.Sprintf(" %.3f", modelBits(t, data, m, 0, seed+1))
-		}
-		for liars := 1; liars <= 2; liars++ {
-			row += fmt.Sprintf(" | %.3f", modelBits(t, data, m, liars, 1))
-		}
-		t.Logf("| %s |%s |", m.name, row)
+		t.Run(m.name, func(t *testing.T) {
+			row := ""
+			for seed := range uint64(3) {
+				row += fmt.Sprintf(" %.3f", modelBits(t, data, m, 0, seed+1))
+			}
+			for liars := 1; liars <= 2; liars++ {
+				row += fmt.Sprintf(" | %.3f", modelBits(t, data, m, liars, 1))
+			}
+			t.Logf("| %s |%s |", m.name, row)
+		})
 	}
 }
