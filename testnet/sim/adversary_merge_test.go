@@ -20,10 +20,10 @@ var merges = []mergeOf{
 	{"mean, no norm reference", func(p *outer.Params) { p.Merge, p.ClipFactor = outer.MergeMean, 1e6 }},
 	{"mean", func(p *outer.Params) { p.Merge = outer.MergeMean }},
 	{"RDA, no norm reference", func(p *outer.Params) { p.Merge, p.ClipFactor = outer.MergeRDA, 1e6 }},
-	{"RDA (default)", func(p *outer.Params) { p.Merge = outer.MergeRDA }},
+	{"RDA (of these worlds)", func(p *outer.Params) { p.Merge = outer.MergeRDA }},
 	{"RDA, clip factor 1.5", func(p *outer.Params) { p.Merge, p.ClipFactor = outer.MergeRDA, 1.5 }},
 	{"centred clipping", func(p *outer.Params) { p.Merge = outer.MergeClip }},
-	{"centred clipping, momentum (default of H = 24)", func(p *outer.Params) { p.SetH(p.H) }},
+	{"centred clipping, momentum (as runs with H above 8)", func(p *outer.Params) { p.Merge, p.Eta, p.Mu = outer.MergeClip, 0.8, 0.6 }},
 }
 
 // mergeWorld is a run of eight learners, so many of which lie.
@@ -87,7 +87,7 @@ func TestMergesUnderLiars(t *testing.T) {
 	}
 	t.Logf("final loss of %.0f at the start\n| merge | no liar | 1 of 8, x-1 | 2 of 8, x-1 | 1 of 8, x-10 | 2 of 8, x-10 |\n%s", Loss(initial()), table.String())
 	calm := func(name string) float64 { return losses[name][0] }
-	for name, bound := range map[string]float64{"RDA (default)": 20, "centred clipping": 2} {
+	for name, bound := range map[string]float64{"RDA (of these worlds)": 20, "centred clipping": 2} {
 		if got := losses[name][3]; got > bound*calm(name) {
 			t.Errorf("%s: loss %.3g with one liar, %.3g without; at most %g times as much", name, got, calm(name), bound)
 		}
@@ -107,7 +107,7 @@ func TestSharesUnderInflation(t *testing.T) {
 	for _, share := range []float64{0.5, 0.34, 0.25, 0.15} {
 		row := ""
 		for _, m := range merges {
-			if m.name != "RDA (default)" && m.name != "centred clipping" {
+			if m.name != "RDA (of these worlds)" && m.name != "centred clipping" {
 				continue
 			}
 			capped := mergeOf{m.name, func(p *outer.Params) {
