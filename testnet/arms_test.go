@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node"
 	"atoll/optimizer/outer"
 	"atoll/testnet/arm"
 )
@@ -28,7 +29,7 @@ func TestArms(t *testing.T) {
 	}
 	for _, name := range []string{arm.DP, arm.DiLoCo, arm.Local} {
 		cfg := armWorld(t, name)
-		cfg.Eta, cfg.Mu = 0.7, 0.9
+		cfg.Eta, cfg.Mu = new(0.7), new(0.9)
 		if name == arm.DP {
 			cfg.Link = "rate=1gbit,delay=1ms"
 		}
@@ -97,10 +98,11 @@ func TestShapedWorld(t *testing.T) {
 func TestArmConfigErrors(t *testing.T) {
 	for want, c := range map[string]Config{
 		`--arm is "ring": use atoll, dp, diloco, local`: {Arm: "ring"},
-		"--eta is -1":       {Eta: -1},
-		"--eta is 5":        {Eta: 5},
-		"--mu is 1":         {Mu: 1},
-		"--mu is NaN":       {Mu: nan()},
+		"--eta is -1":       {Eta: new(-1.0)},
+		"--eta is 0":        {Eta: new(0.0)},
+		"--eta is 5":        {Eta: new(5.0)},
+		"--mu is 1":         {Mu: new(1.0)},
+		"--mu is NaN":       {Mu: new(nan())},
 		"--link: link":      {Link: "loss=1%"},
 		"damaged memory":    {Arm: arm.DP, Chaos: "corrupt 1 @1s"},
 		"stays it":          {Arm: arm.Local, Chaos: "join @1s"},
@@ -116,40 +118,55 @@ func TestArmConfigErrors(t *testing.T) {
 }
 
 func TestOuterSettingsReachTheGenesis(t *testing.T) {
-	c, err := Config{Eta: 0.7, Mu: 0.9}.withDefaults()
+	for name, c := range map[string]struct {
+		cfg     Config
+		eta, mu float64
+	}{
+		"both":                      {Config{Eta: new(0.7), Mu: new(0.9)}, 0.7, 0.9},
+		"a rate alone":              {Config{Eta: new(1.2)}, 1.2, 0},
+		"a momentum alone":          {Config{Mu: new(0.5)}, 1, 0.5},
+		"no momentum":               {Config{Mu: new(0.0)}, 1, 0},
+		"neither":                   {Config{}, 0.8, 0.6},
+		"neither, RDA":              {Config{Merge: outer.MergeRDA}, 1, 0},
+		"neither, H = 4":            {Config{H: 4}, 1, 0},
+		"neither, sparse":           {Config{Codec: "sparse"}, 1, 0},
+		"diloco":                    {Config{Arm: arm.DiLoCo}, 0.8, 0.6},
+		"diloco, atoll's RDA":       {Config{Arm: arm.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
+		"diloco, atoll's sparse":    {Config{Arm: arm.DiLoCo, Codec: "sparse"}, 0.8, 0.6},
+		"diloco, H = 4":             {Config{Arm: arm.DiLoCo, H: 4}, 1, 0},
+		"diloco, a momentum of its": {Config{Arm: arm.DiLoCo, Mu: new(0.9)}, 1, 0.9},
+	} {
+		if g := settingsOf(t, c.cfg); g.Outer.Eta != c.eta || g.Outer.Mu != c.mu {
+			t.Errorf("%s: eta %v, mu %v, want %v, %v", name, g.Outer.Eta, g.Outer.Mu, c.eta, c.mu)
+		}
+	}
+	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeClip, 2000: outer.MergeClip} {
+		if o := settingsOf(t, Config{H: h}).Outer; o.H != h || o.HMin != h/4 || o.Merge != merge {
+			t.Errorf("H = %d: %d, at least %d, %s", h, o.H, o.HMin, o.Merge)
+		}
+	}
+}
+
+// settingsOf is the genesis of a world, but for its data.
+func settingsOf(t *testing.T, c Config) node.Genesis {
+	t.Helper()
+	c, err := c.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, err := settings(c, time.UnixMilli(0))
-	if err != nil || g.Outer.Eta != 0.7 || g.Outer.Mu != 0.9 {
-		t.Errorf("eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.Eta, c.Mu = 1, 0
-	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 1 || g.Outer.Mu != 0 {
-		t.Errorf("a rate alone: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
-	}
-	c.Eta, c.Mu = 0, 0
-	if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.Eta != 0.8 || g.Outer.Mu != 0.6 {
-		t.Errorf("without: eta %v, mu %v, %v", g.Outer.Eta, g.Outer.Mu, err)
-	}
-	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeClip, 2000: outer.MergeClip} {
-		c.H = h
-		if g, err = settings(c, time.UnixMilli(0)); err != nil || g.Outer.H != h || g.Outer.HMin != h/4 || g.Outer.Merge != merge {
-			t.Errorf("H = %d: %d, at least %d, %s, %v", h, g.Outer.H, g.Outer.HMin, g.Outer.Merge, err)
-		}
-	}
+	return g
 }
 
 // A merge that was asked for stays whatever H is.
 func TestMergeReachesTheGenesis(t *testing.T) {
 	for _, h := range []int{4, 24} {
 		for _, merge := range []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip} {
-			c, err := Config{H: h, Merge: merge}.withDefaults()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if g, err := settings(c, time.UnixMilli(0)); err != nil || g.Outer.Merge != merge || g.Outer.H != h {
-				t.Errorf("H = %d, %s: H = %d, %s, %v", h, merge, g.Outer.H, g.Outer.Merge, err)
+			if o := settingsOf(t, Config{H: h, Merge: merge}).Outer; o.Merge != merge || o.H != h {
+				t.Errorf("H = %d, %s: H = %d, %s", h, merge, o.H, o.Merge)
 			}
 		}
 	}

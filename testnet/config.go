@@ -36,16 +36,16 @@ type Config struct {
 	Dir    string // where everything is kept; "" = a fresh folder for temporary files
 	Binary string // this program; "" = the running executable
 
-	Window    int     // rounds within which repair unites what nodes hold; 0 = as usual
-	H         int     // inner steps of a round; 0 = DefaultH
-	Fragments int     // 0 = as the model suggests
-	Batch     int     // rows of an inner step; 0 = as the model suggests
-	Optimizer string  // inner: adamw or muon; "" = adamw
-	Codec     string  // of the deltas of the arm atoll; "" = as every run
-	Merge     string  // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
-	LR        float64 // peak learning rate; 0 = what measured best with the optimizer
-	Eta       float64 // outer learning rate; 0 = 1 with a Mu, and else what goes with the merge
-	Mu        float64 // outer Nesterov momentum; 0 = none with an Eta, and else likewise
+	Window    int      // rounds within which repair unites what nodes hold; 0 = as usual
+	H         int      // inner steps of a round; 0 = DefaultH
+	Fragments int      // 0 = as the model suggests
+	Batch     int      // rows of an inner step; 0 = as the model suggests
+	Optimizer string   // inner: adamw or muon; "" = adamw
+	Codec     string   // of the deltas of the arm atoll; "" = as every run
+	Merge     string   // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
+	LR        float64  // peak learning rate; 0 = what measured best with the optimizer
+	Eta       *float64 // outer learning rate of Atoll and diloco; nil = 1 with a Mu, and else what goes with the merge
+	Mu        *float64 // outer Nesterov momentum of them; nil = none with an Eta, and else likewise
 
 	Out      io.Writer                   // what happens, live; nil = nowhere
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
@@ -155,10 +155,10 @@ func (c Config) check() error {
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:
 		return fmt.Errorf("--batch is %d: use 1 or more, or leave it out", c.Batch)
-	case !(c.Eta >= 0 && c.Eta <= outer.MaxEta):
-		return fmt.Errorf("--eta is %v: use an outer learning rate above 0, at most %v", c.Eta, outer.MaxEta)
-	case !(c.Mu >= 0 && c.Mu < 1):
-		return fmt.Errorf("--mu is %v: use an outer momentum from 0 to below 1", c.Mu)
+	case c.Eta != nil && !(*c.Eta > 0 && *c.Eta <= outer.MaxEta):
+		return fmt.Errorf("--eta is %v: use an outer learning rate above 0, at most %v", *c.Eta, outer.MaxEta)
+	case c.Mu != nil && !(*c.Mu >= 0 && *c.Mu < 1):
+		return fmt.Errorf("--mu is %v: use an outer momentum from 0 to below 1", *c.Mu)
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}

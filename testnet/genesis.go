@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/node"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 )
@@ -45,23 +46,43 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 		return g, fmt.Errorf("--optimizer: %w", err)
 	}
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
-	o := &g.Outer
+	if err := setOuter(&g.Outer, c); err != nil {
+		return g, err
+	}
+	return g, g.Validate()
+}
+
+// setOuter sets the outer step. Of the reference arms diloco has one, a mean in f32 whatever codec
+// and merge atoll would have, with the rate and momentum that go with a mean.
+func setOuter(o *outer.Params, c Config) (err error) {
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
 	if c.Codec != "" {
 		if o.Codec, err = codec.Parse(c.Codec); err != nil {
-			return g, fmt.Errorf("--codec: %w", err)
+			return fmt.Errorf("--codec: %w", err)
 		}
 	}
 	o.SetH(c.H)
-	if c.Merge != "" {
-		o.SetMerge(c.Merge)
+	merge := c.Merge
+	if c.Arm != Atoll {
+		merge = outer.MergeMean
 	}
-	if c.Eta != 0 || c.Mu != 0 {
-		o.Eta, o.Mu = orDefault(c.Eta, 1), c.Mu
+	if merge != "" {
+		o.SetMerge(merge)
+	}
+	if c.Eta != nil || c.Mu != nil {
+		o.Eta, o.Mu = valueOr(c.Eta, 1), valueOr(c.Mu, 0)
 	}
 	if c.Window > 0 {
 		o.WindowUnion = uint32(c.Window)
 		o.WindowAccept = min(o.WindowAccept, o.WindowUnion)
 	}
-	return g, g.Validate()
+	return nil
+}
+
+// valueOr is *p, or v where there is none.
+func valueOr(p *float64, v float64) float64 {
+	if p != nil {
+		return *p
+	}
+	return v
 }

@@ -30,8 +30,8 @@ type TestnetCmd struct {
 	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
-	Eta       float64       `help:"Outer learning rate. Default: 1 with --mu, and else what goes with the merge." placeholder:"RATE"`
-	Mu        float64       `help:"Outer Nesterov momentum. Default: none with --eta, and else what goes with the merge." placeholder:"MOMENTUM"`
+	Eta       *float64      `help:"Outer learning rate of --arm atoll and diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
+	Mu        *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
 	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
