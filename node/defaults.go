@@ -59,7 +59,8 @@ const finalRate = 0.02
 // DefaultGenesis is the genesis of a new run with the values that fit the
 // model, for callers to change before they use it. model is tiny, small, base
 // or a JSON file (see ModelConfig); tokens is the budget; createdMs is the
-// present in Unix milliseconds.
+// present in Unix milliseconds. The error names what no change of other fields mends: a large
+// model may need a Merge without momentum yet, so callers end with Validate.
 func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
 	sizes, err := ModelConfig(model)
 	if err != nil {
@@ -84,7 +85,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 	if err := g.SetProfile(p2p.WAN); err != nil {
 		return Genesis{}, err
 	}
-	return g, g.Validate()
+	return g, g.validateFields()
 }
 
 func defaultBatch(c llama.Config) int {

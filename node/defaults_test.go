@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/optimizer"
+	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
 )
 
@@ -58,6 +59,27 @@ func TestModelConfigFile(t *testing.T) {
 	}
 	if g.Name != "nano" || g.Outer.Fragments != 11 {
 		t.Errorf("name %q, %d fragments: want nano and one per tensor", g.Name, g.Outer.Fragments)
+	}
+}
+
+// A model whose tips are too large with momentum and not without it has a default genesis,
+// which says so when it is used as it is.
+func TestDefaultGenesisOfALargeModel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large.json")
+	const sizes = `{"vocab":256,"hidden":2048,"layers":24,"heads":16,"kvheads":16,"intermediate":5632,"context":1024}`
+	if err := os.WriteFile(path, []byte(sizes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := DefaultGenesis(path, 1000, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "use a smaller model, or no outer momentum, as with the merge rda"
+	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if g.Outer.SetMerge(outer.MergeRDA); g.Validate() != nil {
+		t.Errorf("without momentum: %v", g.Validate())
 	}
 }
 

@@ -90,6 +90,14 @@ const sha256Hex = 64
 // Validate returns an error that names the first field out of range. It costs
 // no more than milliseconds and megabytes, whatever the genesis asks for.
 func (g Genesis) Validate() error {
+	if err := g.validateFields(); err != nil {
+		return err
+	}
+	return g.validatePlan()
+}
+
+// validateFields is Validate but for what the fields make of the model together.
+func (g Genesis) validateFields() error {
 	if g.Format != GenesisFormat {
 		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, GenesisFormat)
 	}
@@ -108,10 +116,7 @@ func (g Genesis) Validate() error {
 	if err := g.validateNumbers(); err != nil {
 		return err
 	}
-	if err := g.Inner.validateOptimizer(); err != nil {
-		return err
-	}
-	return g.validatePlan()
+	return g.Inner.validateOptimizer()
 }
 
 // validateTexts refuses what would not print on one line.
@@ -155,7 +160,7 @@ func (g Genesis) validatePlan() error {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
 	if all := g.tipsSize(plan); all > maxTips {
-		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Model.Params(), all, maxTips)
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Model.Params(), all, maxTips, g.withoutMomentum(plan))
 	}
 	for p, f := range plan {
 		size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
@@ -165,6 +170,14 @@ func (g Genesis) validatePlan() error {
 		}
 	}
 	return nil
+}
+
+// withoutMomentum is what helps tips that are too large, if it does.
+func (g Genesis) withoutMomentum(plan outer.Plan) string {
+	if g.Outer.Mu = 0; g.tipsSize(plan) > maxTips {
+		return ""
+	}
+	return ", or no outer momentum, as with the merge rda"
 }
 
 // tipsSize is the size of the encoded tips of all fragments.

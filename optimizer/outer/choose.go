@@ -78,12 +78,13 @@ func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err
 	}
-	if m.Merge == "" {
+	auto := m.Merge == ""
+	if auto {
 		m.Merge = bestMerge(int(min(m.least(), mostH)), m.Codec)
 	}
 	perSweep, work, h := m.perSweep(), m.work(), m.least()
 	if h > mostH {
-		return Choice{}, m.tooLittle(m.byLink(), m.byCore())
+		return Choice{}, m.tooLittle(auto)
 	}
 	c := Choice{H: int(h)}
 	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*bytesOf(m.Codec)/leastPayload)))
@@ -136,8 +137,9 @@ func (m Means) validate() error {
 	return nil
 }
 
-// tooLittle says by how much the means fall short.
-func (m Means) tooLittle(byLink, byCore float64) error {
+// tooLittle says by how much the means fall short; auto is that the merge is SetH's choice.
+func (m Means) tooLittle(auto bool) error {
+	byLink, byCore := m.byLink(), m.byCore()
 	if byLink >= byCore {
 		need := m.BytesPerSecond * byLink / mostH
 		hint := ""
@@ -147,8 +149,12 @@ func (m Means) tooLittle(byLink, byCore float64) error {
 		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
 			mbit(m.BytesPerSecond), math.Ceil(byLink), mostH, mbit(need), hint)
 	}
-	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch",
-		m.StepSeconds, math.Ceil(byCore), mostH)
+	hint := ""
+	if m.Merge = MergeMean; auto && m.least() <= mostH {
+		hint = ", or the merge mean, which takes less but does not withstand liars"
+	}
+	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch%s",
+		m.StepSeconds, math.Ceil(byCore), mostH, hint)
 }
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }

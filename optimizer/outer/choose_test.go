@@ -69,6 +69,8 @@ func TestChooseErrors(t *testing.T) {
 		{"at most 64 was measured", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 1000 }},
 		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
+		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 8 more.
+		{"H = 67, and at most 64 was measured: take a larger batch, or the merge mean", func(m *Means) { m.StepSeconds = 0.0054; m.BytesPerSecond = 1e12 }},
 	} {
 		m := good
 		c.change(&m)
