@@ -56,7 +56,8 @@ func (h *Host) Handle(f Handler) { h.handler.Store(&f) }
 
 // Call sends a request and returns the response, at most maxResponse bytes.
 // The peer must be connected; Call never dials. When ctx ends the stream is
-// reset, which the peer's handler sees as the end of its own.
+// reset, which the peer's handler sees as the end of its own; a response that was
+// here by then is returned all the same.
 func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResponse int) ([]byte, error) {
 	if len(request) > wire.MaxRequest {
 		return nil, fmt.Errorf("call %v: request: %w: %d bytes, at most %d", to, wire.ErrSize, len(request), wire.MaxRequest)
@@ -86,13 +87,14 @@ func (h *Host) within(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // whyEnded is why ctx, which is of within, has ended, rather than err, which is
-// how a stream or a dial took that; it is err if ctx has not ended. A host that
-// closes may break connections before ctx has heard of it.
+// how a stream or a dial took that; it is err if ctx has not ended, or if the peer
+// was refused, which no other try would change. A host that closes may break
+// connections before ctx has heard of it.
 func (h *Host) whyEnded(ctx context.Context, err error) error {
 	switch {
 	case h.ctx.Err() != nil:
 		return ErrClosed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !isRefusal(err):
 		return context.Cause(ctx)
 	}
 	return err

@@ -43,7 +43,7 @@ func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream
 	ctx, cancel := h.within(ctx)
 	defer cancel()
 	if h.peers.up(pid) == nil {
-		return nil, fmt.Errorf("open stream to %v: %w", to, h.whyNot(pid))
+		return nil, fmt.Errorf("open stream to %v: %w", to, h.whyEnded(ctx, h.whyNot(pid)))
 	}
 	s, err := h.host.NewStream(network.WithNoDial(ctx, service), pid, streamPrefix+protocol.ID(service))
 	if err != nil {
