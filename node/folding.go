@@ -149,7 +149,7 @@ func (t *tips) shrink(fragment int) {
 	}
 }
 
-// get returns a kept base, from memory or disk. One that is not what its digest
+// get returns a kept base, from memory or disk. One that is not what its checksum
 // says is forgotten in memory and an error: the next call reads it from the disk.
 func (t *tips) get(fragment int, round uint32) (*outer.Tip, error) {
 	k := tipKey{fragment, round}

@@ -20,7 +20,7 @@ func (m *Rounds) LostBase(now Time, fragment int, rnd uint32) {
 	m.advance(now, f)
 }
 
-// Damaged says that the tip which the learner stands on is not what its digest
+// Damaged says that the tip which the learner stands on is not what its checksum
 // says: memory is corrupt. It is folded again from the base below it, or read
 // again, unless a sound one is on its way to the learner already.
 func (m *Rounds) Damaged(now Time, fragment int) {

@@ -72,8 +72,8 @@ type Setting struct {
 	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; for commas and _ for spaces
 }
 
-// Default is the setting that plans start from: a small model, AdamW, and the outer
-// step of a run that nobody told anything.
+// Default is the setting that plans start from: a small model, AdamW, and outer.Defaults, whose
+// merge is RDA without momentum at any H. Plans say what differs from that.
 func Default() Setting {
 	o := outer.Defaults(1, 1, 0)
 	in := trainer.DefaultOptim()
