@@ -240,7 +240,7 @@ func (x *textFold) merge() {
 	x.u = make([]float64, x.f.Len)
 	if x.p.Merge == outer.MergeClip {
 		x.each(func(t, at, n int) {
-			for move := range 3 {
+			for move := range 2 {
 				x.move(t, at, x.u[at:at+n], move == 0)
 			}
 		})
