@@ -62,15 +62,29 @@ func HuffEncode(dst, src []byte, codes *[256]HuffCode) int {
 	}
 }
 
-// HuffDecode decodes HuffRun symbols, runs times, of each of eight streams of src: of four to a and every
-// quarter bytes behind it, of four to b likewise, each four with a table of their own. Each stream must have
-// 7 bytes in src before its place for each run.
-func HuffDecode(a, b []byte, quarter int, src []byte, tables *[2]HuffTable, state *HuffState, runs int) {
-	_, _ = a[3*quarter+runs*HuffRun-1], b[3*quarter+runs*HuffRun-1]
-	for _, at := range state[8:] {
-		_ = src[int(at)-7*runs : at+8]
+// HuffDecode decodes HuffRun symbols, runs times, of each of eight streams: of four of src[0] to dst[0] and every
+// quarter bytes behind it, of four of src[1] to dst[1] likewise, each four with a table of their own. Each stream
+// must have 7 bytes in its source before its place for each run.
+func HuffDecode(dst, src *[2][]byte, quarter int, tables *[2]HuffTable, state *HuffState, runs int) {
+	for i := range dst {
+		_ = dst[i][3*quarter+runs*HuffRun-1]
+		for _, at := range state[8+4*i : 12+4*i] {
+			_ = src[i][int(at)-7*runs : at+8]
+		}
 	}
-	apart := int(uintptr(unsafe.Pointer(&b[0])) - uintptr(unsafe.Pointer(&a[0])))
-	use.huff.decode(&a[0], quarter, apart, &src[0], tables, state, runs)
-	runtime.KeepAlive(b)
+	// The loop counts places of both from the first source. None of the four moves: they are of slices that live
+	// until the end.
+	behind := uint64(apart(&src[0][0], &src[1][0]))
+	for i := range 4 {
+		state[12+i] += behind
+	}
+	use.huff.decode(&dst[0][0], quarter, int(apart(&dst[0][0], &dst[1][0])), &src[0][0], tables, state, runs)
+	for i := range 4 {
+		state[12+i] -= behind
+	}
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
 }
+
+// apart is by how much b lies behind a, modulo 2^64.
+func apart(a, b *byte) uintptr { return uintptr(unsafe.Pointer(b)) - uintptr(unsafe.Pointer(a)) }

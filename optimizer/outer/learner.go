@@ -136,7 +136,7 @@ var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 // is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
-	if !f.tip.Sound() {
+	if !f.tip.AnchorSound() {
 		return Draft{}, fmt.Errorf("draft fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
 	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)

@@ -37,7 +37,7 @@ func (u *unread) Unwrap() error { return u.err }
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
 	a.Heal = a.Discards()
-	if !a.Heal && !f.tip.Sound() { // nothing must be told from an anchor that memory has damaged
+	if !a.Heal && !f.tip.AnchorSound() { // nothing must be told from an anchor that memory has damaged
 		a.Heal, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
 	f.sort(&a)

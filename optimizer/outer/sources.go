@@ -2,6 +2,7 @@ package outer
 
 import (
 	"math"
+	"slices"
 
 	"atoll/tensor"
 	"atoll/tensor/codec"
@@ -30,47 +31,93 @@ func (fold *folding) borrow() {
 	fold.sum, fold.raw = fold.memory.Wide, fold.memory.Bytes
 }
 
+// opened is a delta that decodes: its values, and their norm in each tensor.
+type opened struct {
+	source
+	norms []float64
+}
+
 // measure decodes each delta for its norms; what does not decode is refused.
 func (fold *folding) measure() {
-	fold.keep(fold.set, func(c Contribution) error {
-		parts, start := make([]codec.Squares, len(fold.f.Tensors)), 0
-		for t, tensor := range fold.f.Tensors {
-			parts[t] = codec.Squares{From: start, To: start + tensor.Len}
-			start += tensor.Len
+	pairs := fold.openPairs()
+	fold.keep(fold.set, func(c Contribution) (err error) {
+		o, done := pairs[c.Delta.ID]
+		if !done {
+			if o, err = fold.open(c); err != nil {
+				return err
+			}
 		}
-		s, err := fold.open(c, parts)
-		if err != nil {
-			return err
-		}
-		norms := make([]float64, len(parts))
-		for t := range norms {
-			norms[t] = math.Sqrt(parts[t].Sum.Sum())
-		}
-		fold.sources, fold.norms = append(fold.sources, s), append(fold.norms, norms)
+		fold.sources, fold.norms = append(fold.sources, o.source), append(fold.norms, o.norms)
 		return nil
 	})
 }
 
-// open finds out whether a delta decodes, and adds the squares of its values.
-func (fold *folding) open(c Contribution, parts []codec.Squares) (source, error) {
-	if len(c.Values) == fold.f.Len {
+// openPairs opens payloads two by two, which takes less time, but for those of pairs of which one does not decode.
+func (fold *folding) openPairs() map[ID]opened {
+	done := make(map[ID]opened, len(fold.set))
+	payloads := slices.DeleteFunc(slices.Clone(fold.set), fold.hasValues)
+	for ; len(payloads) >= 2; payloads = payloads[2:] {
+		room := fold.raw
+		a, b := fold.payload(payloads[0]), fold.payload(payloads[1])
+		readers, err := codec.OpenPair(a, b, fold.f.Len)
+		if err != nil {
+			fold.raw = room
+			continue
+		}
+		done[payloads[0].Delta.ID] = opened{source{reader: readers[0]}, norms(a.Parts)}
+		done[payloads[1].Delta.ID] = opened{source{reader: readers[1]}, norms(b.Parts)}
+	}
+	return done
+}
+
+func (fold *folding) hasValues(c Contribution) bool { return len(c.Values) == fold.f.Len }
+
+// open finds out whether a delta decodes.
+func (fold *folding) open(c Contribution) (opened, error) {
+	if fold.hasValues(c) {
+		parts := fold.squares()
 		for t := range parts {
 			parts[t].Sum.AddSquares(0, c.Values[parts[t].From:parts[t].To])
 		}
-		return source{values: c.Values}, nil
+		return opened{source{values: c.Values}, norms(parts)}, nil
 	}
-	size := codec.RawSize(fold.p.Codec, fold.f.Len)
-	var memory []byte
-	if size <= len(fold.raw) {
-		memory = fold.raw[:size:size]
+	room, src := fold.raw, fold.payload(c)
+	reader, err := codec.Open(src, fold.f.Len)
+	if err != nil {
+		fold.raw = room
+		return opened{}, err
+	}
+	return opened{source{reader: reader}, norms(src.Parts)}, nil
+}
+
+// payload is what codec is to open of a delta, with memory if there still is room.
+func (fold *folding) payload(c Contribution) codec.Source {
+	src := codec.Source{Payload: c.Payload, Parts: fold.squares()}
+	if size := codec.RawSize(fold.p.Codec, fold.f.Len); size <= len(fold.raw) {
+		src.Memory, fold.raw = fold.raw[:size:size], fold.raw[size:]
 	} else {
 		fold.crowded = true
 	}
-	reader, err := codec.Open(c.Payload, fold.f.Len, memory, parts)
-	if err == nil {
-		fold.raw = fold.raw[len(memory):]
+	return src
+}
+
+// squares are sums of zero for the tensors of the fragment.
+func (fold *folding) squares() []codec.Squares {
+	parts, start := make([]codec.Squares, len(fold.f.Tensors)), 0
+	for t, tensor := range fold.f.Tensors {
+		parts[t] = codec.Squares{From: start, To: start + tensor.Len}
+		start += tensor.Len
 	}
-	return source{reader: reader}, err
+	return parts
+}
+
+// norms are the roots of sums of squares.
+func norms(parts []codec.Squares) []float64 {
+	norms := make([]float64, len(parts))
+	for t := range norms {
+		norms[t] = math.Sqrt(parts[t].Sum.Sum())
+	}
+	return norms
 }
 
 // read hands the n values of delta i from at on, a part, to visit, in one piece or several.

@@ -25,7 +25,8 @@ type Tip struct {
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
-	check    uint32    // see checksum
+
+	anchorCheck, check uint32 // checksums of Anchor, and of all the rest and anchorCheck
 }
 
 // An encoded tip is, with integers and floats little-endian,
@@ -97,10 +98,11 @@ func hasher(size int) hash.Hash {
 	return blake3.New(len(Digest{}), nil)
 }
 
-// seal computes the state digest and the checksum. The values are summed first: what changes before
+// seal computes the state digest and the checksums. The values are summed first: what changes before
 // they are hashed too is found by Sound.
 func (t *Tip) seal() *Tip {
-	values := t.checksum()
+	t.anchorCheck = checksum(t.Anchor)
+	values := t.restChecksum()
 	h := hasher(4 * (len(t.Ref) + len(t.Anchor) + len(t.Momentum)))
 	t.writeTo(h)
 	t.State = Digest(h.Sum(nil))
@@ -109,20 +111,33 @@ func (t *Tip) seal() *Tip {
 }
 
 // Sound says whether the tip still is what it was sealed as: memory that flips bits changes it, or its state
-// digest, but not the checksum of both. It reads all values, some eight times as fast as it could hash them.
+// digest, but not the checksums of both. It reads all values, some eight times as fast as it could hash them.
 func (t *Tip) Sound() bool {
-	return crc32.Update(t.checksum(), castagnoli, t.State[:]) == t.check
+	return t.AnchorSound() && crc32.Update(t.restChecksum(), castagnoli, t.State[:]) == t.check
 }
+
+// AnchorSound says the same of the anchor alone, which is all that a learner takes of a tip.
+func (t *Tip) AnchorSound() bool { return checksum(t.Anchor) == t.anchorCheck }
 
 // castagnoli is the polynomial for which processors have an instruction. It misses no one, two or three flipped
 // bits of a tip of up to 2^31 bits, and none within 32 in a row; of others one in 2^32 (Koopman, 32-Bit Cyclic
 // Redundancy Codes for Internet Applications, 2002).
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is a CRC of Encode.
-func (t *Tip) checksum() uint32 {
+// checksum is a CRC of v.
+func checksum(v []float32) uint32 {
 	h := crc32.New(castagnoli)
-	t.writeTo(h)
+	writeValues(h, v)
+	return h.Sum32()
+}
+
+// restChecksum is a CRC of all but the anchor, of which it has anchorCheck, and State.
+func (t *Tip) restChecksum() uint32 {
+	h := crc32.New(castagnoli)
+	t.writeHead(h)
+	writeValues(h, t.Ref)
+	h.Write(binary.LittleEndian.AppendUint32(nil, t.anchorCheck))
+	writeValues(h, t.Momentum)
 	return h.Sum32()
 }
 
@@ -146,17 +161,26 @@ func (t *Tip) Encode() []byte {
 
 // writeTo writes the encoding to a hash or a buffer, neither of which can fail.
 func (t *Tip) writeTo(w io.Writer) {
+	t.writeHead(w)
+	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
+		writeValues(w, v)
+	}
+}
+
+func (t *Tip) writeHead(w io.Writer) {
 	b := append(make([]byte, 0, tipHeadSize), tipMagic...)
 	b = binary.LittleEndian.AppendUint32(b, t.Round)
 	b = binary.LittleEndian.AppendUint32(b, t.EndRound)
 	b = binary.LittleEndian.AppendUint64(b, t.Tokens)
 	w.Write(append(b, t.Chain[:]...))
-	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
-		if littleEndian {
-			w.Write(inMemory(v))
-		} else {
-			writeFloats(w, v)
-		}
+}
+
+// writeValues writes v as an encoded tip has it.
+func writeValues(w io.Writer, v []float32) {
+	if littleEndian {
+		w.Write(inMemory(v))
+	} else {
+		writeFloats(w, v)
 	}
 }
 

@@ -133,7 +133,8 @@ func TestFloatsInMemory(t *testing.T) {
 	})
 }
 
-// A bit that flips anywhere in a tip, in its digest or in the checksum itself, is found.
+// A bit that flips anywhere in a tip, in its digest or in the checksums themselves, is found; a learner finds
+// those of the anchor.
 func TestSoundFindsAnyFlippedBit(t *testing.T) {
 	f := Fragment{Tensors: []Tensor{{Name: "v", Len: 30}, {Name: "w", Len: 20}}, Len: 50}
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,13 +146,16 @@ func TestSoundFindsAnyFlippedBit(t *testing.T) {
 		number := func(v *uint32) *byte { return &(*[4]byte)(unsafe.Pointer(v))[rapid.IntRange(0, 3).Draw(t, "byte")] }
 		digest := func(d *Digest) *byte { return &d[rapid.IntRange(0, len(d)-1).Draw(t, "byte")] }
 		places := []*byte{
-			floats(tip.Anchor), floats(tip.Momentum), floats(tip.Ref), digest(&tip.Chain), digest(&tip.State),
+			floats(tip.Anchor), number(&tip.anchorCheck), floats(tip.Momentum), floats(tip.Ref), digest(&tip.Chain), digest(&tip.State),
 			number(&tip.Round), number(&tip.EndRound), number(&tip.check), &(*[8]byte)(unsafe.Pointer(&tip.Tokens))[0],
 		}
 		at := rapid.IntRange(0, len(places)-1).Draw(t, "place")
 		*places[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		if tip.Sound() {
 			t.Fatalf("nothing is found at place %d", at)
+		}
+		if ofAnchor := at < 2; tip.AnchorSound() == ofAnchor {
+			t.Fatalf("place %d: the anchor is sound: %v", at, tip.AnchorSound())
 		}
 	})
 }

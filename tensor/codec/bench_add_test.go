@@ -28,7 +28,7 @@ func BenchmarkDecodeAdd(b *testing.B) {
 			const part = 4 * PieceLen
 			memory, spans := make([]byte, RawSize(Int4, len(v))), []Span{{0, part, 0.5}}
 			for b.Loop() {
-				r, err := Open(payloads[payload], len(v), memory, nil)
+				r, err := Open(Source{Payload: payloads[payload], Memory: memory}, len(v))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -352,15 +352,44 @@ func TestCheckAgreesOnDamage(t *testing.T) {
 	})
 }
 
-// agree fails unless Check, Decode, Decode with memory never used before, Open and Add
-// say the same about b, and values, where there are any, are finite and equal.
+// agreePair fails unless OpenPair says the same of b as check does, before and behind a payload that is whole and of the
+// same kind, and takes the values v from it.
+func agreePair(t interface{ Fatalf(string, ...any) }, b []byte, v []float32, check error) {
+	kind, err := KindOf(b)
+	if err != nil {
+		kind = Int4
+	}
+	whole, err := Encode(kind, bell(len(v), 0.01, 3))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for i := range 2 {
+		var src [2]Source
+		src[i].Payload, src[1-i].Payload = b, whole
+		readers, err := OpenPair(src[0], src[1], len(v))
+		if (check == nil) != (err == nil) {
+			t.Fatalf("Check %v, OpenPair at place %d %v", check, i, err)
+		}
+		for at := 0; at < len(v) && err == nil; at += SegmentLen {
+			m := min(SegmentLen, len(v)-at)
+			for j, x := range valuesOf(readers[i], at, m) {
+				if math.Float32bits(x) != math.Float32bits(v[at+j]) {
+					t.Fatalf("value %d is %v, in a pair %v", at+j, v[at+j], x)
+				}
+			}
+		}
+	}
+}
+
+// agree fails unless Check, Decode, Decode with memory never used before, Open, Add and
+// OpenPair say the same about b, and values, where there are any, are finite and equal.
 func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 	check := Check(b, n)
 	v, fresh := make([]float32, n), make([]float32, n)
 	err := Decode(b, n, v)
 	scratches.Put(newScratch())
 	err2 := Decode(b, n, fresh)
-	_, err3 := Open(b, n, nil, []Squares{{To: n / 3}, {From: n / 3, To: n}})
+	_, err3 := Open(Source{Payload: b, Parts: []Squares{{To: n / 3}, {From: n / 3, To: n}}}, n)
 	sum := make([]float64, n)
 	err4 := Add(b, n, 1, sum)
 	for _, e := range []error{err, err2, err3, err4} {
@@ -368,6 +397,7 @@ func agree(t interface{ Fatalf(string, ...any) }, b []byte, n int) {
 			t.Fatalf("Check %v, Decode %v, again %v, Open %v, Add %v", check, err, err2, err3, err4)
 		}
 	}
+	agreePair(t, b, v, check)
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -44,27 +45,66 @@ func RawSize(k Kind, n int) int {
 	return (n/SegmentLen)*rawSegment(k, SegmentLen) + rawSegment(k, n%SegmentLen)
 }
 
-// Open finds out whether b is a payload of n values, adds their squares to those of parts, and returns a Reader of
-// it, which keeps b and memory. memory has RawSize bytes, or is nil. parts follow one another and have all
-// values, or there are none. After an error the sums of parts are undefined.
-func Open(b []byte, n int, memory []byte, parts []Squares) (*Reader, error) {
-	kind, err := KindOf(b)
+// Source is a payload to open.
+type Source struct {
+	Payload []byte
+	// Memory has RawSize bytes, or is nil.
+	Memory []byte
+	// Parts follow one another and have all values, or there are none. The squares of the values are added
+	// to them; after an error their sums are undefined.
+	Parts []Squares
+}
+
+// Open finds out whether src is a payload of n values, and returns a Reader of it, which keeps payload and memory.
+func Open(src Source, n int) (*Reader, error) {
+	r, d, err := src.reader(n)
 	if err != nil {
 		return nil, err
 	}
-	if want := RawSize(kind, n); memory != nil && len(memory) != want {
-		return nil, fmt.Errorf("open %v: memory of %d bytes; %d values have %d", kind, len(memory), n, want)
+	return r, d.decode(src.Payload, n)
+}
+
+// OpenPair opens two payloads of n values in less time than one after the other. An error is of either of them:
+// Open tells of which.
+func OpenPair(a, b Source, n int) (readers [2]*Reader, err error) {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	var decoders [2]*decoder
+	for i, src := range []Source{a, b} {
+		if readers[i], decoders[i], err = src.reader(n); err == nil {
+			err = decoders[i].begin(s, src.Payload, n)
+		}
+		if err != nil {
+			return readers, err
+		}
 	}
-	if err := checkParts(parts, n); err != nil {
-		return nil, fmt.Errorf("open %v: %w", kind, err)
+	for at := 0; at < n; at += SegmentLen {
+		if err := s.decode(job{decoders[0], at}, job{decoders[1], at}); err != nil {
+			return readers, err
+		}
 	}
-	r := &Reader{kind: kind, n: n, b: b, raw: memory}
-	d := decoder{parts: parts}
+	return readers, errors.Join(decoders[0].end(), decoders[1].end())
+}
+
+// reader returns a Reader of src and the decoder that prepares it.
+func (src Source) reader(n int) (*Reader, *decoder, error) {
+	kind, err := KindOf(src.Payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	if want := RawSize(kind, n); src.Memory != nil && len(src.Memory) != want {
+		return nil, nil, fmt.Errorf("open %v: memory of %d bytes; %d values have %d", kind, len(src.Memory), n, want)
+	}
+	if err := checkParts(src.Parts, n); err != nil {
+		return nil, nil, fmt.Errorf("open %v: %w", kind, err)
+	}
+	r := &Reader{kind: kind, n: n, b: src.Payload, raw: src.Memory}
+	d := &decoder{parts: src.Parts}
 	d.memory = func(at int) []byte {
-		r.starts = append(r.starts, len(b)-len(d.rest))
+		r.starts = append(r.starts, len(r.b)-len(d.rest))
 		return r.streams(at / SegmentLen)
 	}
-	return r, d.decode(b, n)
+	return r, d, nil
 }
 
 // streams is the memory of those of segment i, or nil.
@@ -113,6 +153,7 @@ func (r *Reader) segment(d *decoder, i int, do func(i int, streams [][]byte) err
 // decoder is a payload under way.
 type decoder struct {
 	kind Kind
+	n    int    // values
 	rest []byte // of the payload
 	s    *scratch
 
@@ -127,7 +168,26 @@ type decoder struct {
 }
 
 // decode runs through payload b of n values, two segments at a time.
-func (d *decoder) decode(b []byte, n int) (err error) {
+func (d *decoder) decode(b []byte, n int) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	if err := d.begin(s, b, n); err != nil {
+		return err
+	}
+	for at := 0; at < n; at += 2 * SegmentLen {
+		jobs := []job{{d, at}, {d, at + SegmentLen}}
+		if jobs[1].at >= n {
+			jobs = jobs[:1]
+		}
+		if err := s.decode(jobs...); err != nil {
+			return err
+		}
+	}
+	return d.end()
+}
+
+// begin reads the head of payload b of n values.
+func (d *decoder) begin(s *scratch, b []byte, n int) (err error) {
 	if d.kind, err = KindOf(b); err != nil {
 		return err
 	}
@@ -137,55 +197,66 @@ func (d *decoder) decode(b []byte, n int) (err error) {
 	if count := binary.LittleEndian.Uint32(b[2:]); uint64(count) != uint64(n) {
 		return fmt.Errorf("%w: it has %d values where %d are expected", ErrCorrupt, count, n)
 	}
-	d.s, d.rest = scratches.Get().(*scratch), b[headerSize:]
-	defer scratches.Put(d.s)
-	for at := 0; at < n; at += len(d.s.segments) * SegmentLen {
-		if err := d.next(at, n); err != nil {
-			return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, d.kind, at, err)
-		}
-	}
+	d.s, d.n, d.rest = s, n, b[headerSize:]
+	return nil
+}
+
+// end makes sure that the payload ends with its last segment.
+func (d *decoder) end() error {
 	if len(d.rest) > 0 {
 		return fmt.Errorf("%w: %d bytes follow the last value", ErrCorrupt, len(d.rest))
 	}
 	return nil
 }
 
-// next decodes the two segments from value number at on, or the one that is left of n values.
-func (d *decoder) next(at, n int) (err error) {
-	d.s.waiting = waiting{}
-	segments := d.s.segments[:min(len(d.s.segments), (n-at+SegmentLen-1)/SegmentLen)]
-	for i := range segments {
+// job is to decode the segment that begins with value number at.
+type job struct {
+	d  *decoder
+	at int
+}
+
+// length is the number of values of the segment.
+func (j job) length() int { return min(SegmentLen, j.d.n-j.at) }
+
+func (j job) corrupt(err error) error {
+	return fmt.Errorf("%w: %v values from %d on: %w", ErrCorrupt, j.d.kind, j.at, err)
+}
+
+// decode does one job or two at once, whose streams are decoded together where they have the same lengths.
+func (s *scratch) decode(jobs ...job) error {
+	s.waiting = waiting{}
+	for i, j := range jobs {
 		var memory []byte
-		from := at + i*SegmentLen
-		if d.memory != nil {
-			memory = d.memory(from)
+		if j.d.memory != nil {
+			memory = j.d.memory(j.at)
 		}
-		streams := segments[i].divide(memory, d.kind, min(SegmentLen, n-from))
-		if d.rest, err = d.s.readStreams(d.rest, streams); err != nil {
-			return err
+		streams, err := s.segments[i].divide(memory, j.d.kind, j.length()), error(nil)
+		if j.d.rest, err = s.readStreams(j.d.rest, streams); err != nil {
+			return j.corrupt(err)
 		}
 	}
-	if err := d.s.settle(); err != nil {
-		return err
+	if err := s.settle(); err != nil {
+		return jobs[len(jobs)-1].corrupt(err)
 	}
-	for i := range segments {
-		from := at + i*SegmentLen
-		length, streams := min(SegmentLen, n-from), segments[i].streams
-		switch {
-		case d.sums != nil:
-			err = d.add(from, length, streams)
-		case d.parts != nil:
-			err = d.square(from, length, streams)
-		case d.dst == nil && d.visit == nil:
-			err = d.s.check(d.kind, streams, length)
-		default:
-			err = d.join(from, 0, length, streams)
-		}
-		if err != nil {
-			return err
+	for i, j := range jobs {
+		if err := j.d.take(j.at, j.length(), s.segments[i].streams); err != nil {
+			return j.corrupt(err)
 		}
 	}
 	return nil
+}
+
+// take does with the values of a segment what the decoder is for.
+func (d *decoder) take(at, length int, streams [][]byte) error {
+	switch {
+	case d.sums != nil:
+		return d.add(at, length, streams)
+	case d.parts != nil:
+		return d.square(at, length, streams)
+	case d.dst == nil && d.visit == nil:
+		return d.s.check(d.kind, streams, length)
+	}
+	return d.join(at, 0, length, streams)
 }
 
 // join makes the values between from and to of the segment that begins with number at of their

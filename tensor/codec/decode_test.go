@@ -3,6 +3,7 @@ package codec
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"atoll/tensor"
@@ -57,7 +58,7 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 			}
 			sameValues(t, walked, want)
 			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
-				r, err := Open(b, n, memory, nil)
+				r, err := Open(Source{Payload: b, Memory: memory}, n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -88,7 +89,7 @@ func TestAddAgreesWithDecode(t *testing.T) {
 			}
 			sameSums(t, got, want)
 			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
-				r, err := Open(b, n, memory, nil)
+				r, err := Open(Source{Payload: b, Memory: memory}, n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -129,6 +130,40 @@ func sameSums(t *testing.T, got, want []float64) {
 	}
 }
 
+// TestPairsAgreeWithOpen opens payloads of every two kinds together: values and squares are those of each alone.
+func TestPairsAgreeWithOpen(t *testing.T) {
+	for i, k := range kinds {
+		for j, other := range kinds {
+			for _, n := range lengths {
+				payloads := [2][]byte{mustEncode(t, k, bell(n, 0.01, uint64(n+i))), mustEncode(t, other, bell(n, 0.3, uint64(n+j)+1))}
+				var src [2]Source
+				for i, b := range payloads {
+					src[i] = Source{Payload: b, Parts: []Squares{{To: n / 2}, {From: n / 2, To: n}}}
+				}
+				src[i%2].Memory = make([]byte, RawSize([]Kind{k, other}[i%2], n))
+				readers, err := OpenPair(src[0], src[1], n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, b := range payloads {
+					parts := []Squares{{To: n / 2}, {From: n / 2, To: n}}
+					r, err := Open(Source{Payload: b, Parts: parts}, n)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(src[i].Parts, parts) {
+						t.Fatalf("%v and %v, %d values: squares %v, alone %v", k, other, n, src[i].Parts, parts)
+					}
+					for at := 0; at < n; at += SegmentLen {
+						m := min(SegmentLen, n-at)
+						sameValues(t, valuesOf(readers[i], at, m), valuesOf(r, at, m))
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestAddRefusesSumsOfAnotherLength(t *testing.T) {
 	if err := Add(mustEncode(t, Int4, bell(10, 1, 1)), 10, 1, make([]float64, 11)); err == nil {
 		t.Error("11 sums were taken for 10 values")
@@ -144,7 +179,7 @@ func TestOpenAddsSquares(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(n), 9))
 			for _, step := range []int{1, 16, 256} {
 				parts := cut(rng, n, step)
-				if _, err := Open(b, n, nil, parts); err != nil {
+				if _, err := Open(Source{Payload: b, Parts: parts}, n); err != nil {
 					t.Fatalf("%v, %d values: %v", k, n, err)
 				}
 				for _, part := range parts {
@@ -179,7 +214,7 @@ func TestOpenRefusesParts(t *testing.T) {
 		"no start":  {{From: 1, To: 10}},
 		"backwards": {{From: 0, To: 10}, {From: 10, To: 4}, {From: 4, To: 10}},
 	} {
-		if _, err := Open(b, 10, nil, parts); err == nil {
+		if _, err := Open(Source{Payload: b, Parts: parts}, 10); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -190,7 +225,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 	n := SegmentLen + 100
 	b := mustEncode(t, Int4, bell(n, 1, 3))
 	want := mustDecode(t, b, n)
-	r, err := Open(b, n, make([]byte, RawSize(Int4, n)), nil)
+	r, err := Open(Source{Payload: b, Memory: make([]byte, RawSize(Int4, n))}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +236,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 // Without memory it does, and a payload that changed under it is a mistake of the caller.
 func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 	b := mustEncode(t, Int4, bell(1000, 1, 3))
-	r, err := Open(b, 1000, nil, nil)
+	r, err := Open(Source{Payload: b}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +251,7 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {
 	b := mustEncode(t, Int8, bell(1000, 1, 3))
-	if _, err := Open(b, 1000, make([]byte, RawSize(Int4, 1000)), nil); err == nil {
+	if _, err := Open(Source{Payload: b, Memory: make([]byte, RawSize(Int4, 1000))}, 1000); err == nil {
 		t.Error("memory for int4 was taken for int8")
 	}
 }

@@ -168,7 +168,7 @@ func (t *fastTable) fill(n int, table *tensor.HuffTable) {
 // waiting is a stream that is not decoded yet: two of one length are decoded together.
 type waiting struct {
 	raw []byte // where it goes; nil if none waits
-	b   []byte // a table and four streams, within the payload
+	b   []byte // a table and four streams
 }
 
 // put takes a stream, the table of which the library has accepted, to be decoded with the next one of the
@@ -182,15 +182,15 @@ func (s *scratch) put(raw, b []byte) (bool, error) {
 		s.waiting = waiting{raw, b}
 		return true, err
 	}
-	first := s.waiting
+	pair := [2]waiting{s.waiting, {raw, b}}
 	s.waiting = waiting{}
-	if s.fast.decompress(first.raw, raw, first.b, b) {
+	if s.fast.decompress(&pair) {
 		return true, nil
 	}
-	if err := s.decompress(first.raw, first.b); err != nil {
+	if err := s.decompress(pair[0]); err != nil {
 		return true, err
 	}
-	return true, s.decompress(raw, b)
+	return true, s.decompress(pair[1])
 }
 
 // settle decodes the stream that waits, if one does.
@@ -200,58 +200,55 @@ func (s *scratch) settle() error {
 	if w.raw == nil {
 		return nil
 	}
-	return s.decompress(w.raw, w.b)
+	return s.decompress(w)
 }
 
-// decompress has the library fill raw from a table and four streams.
-func (s *scratch) decompress(raw, b []byte) error {
-	_, parts, err := huff0.ReadTable(b, s.reader)
+// decompress has the library decode a stream.
+func (s *scratch) decompress(w waiting) error {
+	_, parts, err := huff0.ReadTable(w.b, s.reader)
 	if err != nil {
 		return fmt.Errorf("huffman table: %w", err)
 	}
-	if _, err := s.reader.Decoder().Decompress4X(raw[:0:len(raw)], parts); err != nil {
+	if _, err := s.reader.Decoder().Decompress4X(w.raw[:0:len(w.raw)], parts); err != nil {
 		return fmt.Errorf("huffman data: %w", err)
 	}
 	return nil
 }
 
-// quartet is the four streams of one input: where they begin and end in the source, one where the
-// other ends.
+// quartet is the four streams of one input: where they begin and end in it, one where the other ends.
 type quartet [5]int
 
-// split finds the streams in b, which begin at number at of the source: the lengths of three, then
-// they. It reports whether they are there.
+// split finds the streams in b from number at on: the lengths of three, then they. It reports whether
+// they are there.
 func split(b []byte, at int) (q quartet, ok bool) {
-	if len(b) < 6 {
+	if len(b) < at+6 {
 		return q, false
 	}
 	q[0] = at + 6
 	for i := range 3 {
-		q[i+1] = q[i] + int(binary.LittleEndian.Uint16(b[2*i:]))
+		q[i+1] = q[i] + int(binary.LittleEndian.Uint16(b[at+2*i:]))
 	}
-	q[4] = at + len(b)
+	q[4] = len(b)
 	return q, q[3] <= q[4]
 }
 
-// decompress fills x and y, which have the same length, from the tables and streams in a and b, two
-// parts of one payload, a before b. It reports whether it could: the library decides otherwise.
-func (t *fastTable) decompress(x, y, a, b []byte) bool {
-	between := cap(a) - cap(b) // of slices of one array, the ends are the same
-	src := a[:between+len(b)]
+// decompress decodes two streams of the same length. It reports whether it could: the library decides
+// otherwise.
+func (t *fastTable) decompress(in *[2]waiting) bool {
 	var parts [2]quartet
-	for i, in := range [][]byte{a, b} {
-		rest, err := t.describe(in, &t.tables[i])
+	for i, w := range in {
+		rest, err := t.describe(w.b, &t.tables[i])
 		if err != nil {
 			return false
 		}
 		var ok bool
-		if parts[i], ok = split(rest, i*between+len(in)-len(rest)); !ok {
+		if parts[i], ok = split(w.b, len(w.b)-len(rest)); !ok {
 			return false
 		}
 	}
 	var state tensor.HuffState
 	for i := range 8 {
-		begin, end := parts[i/4][i%4], parts[i/4][i%4+1]
+		src, begin, end := in[i/4].b, parts[i/4][i%4], parts[i/4][i%4+1]
 		if end < begin+8 || src[end-1] == 0 {
 			return false
 		}
@@ -259,14 +256,14 @@ func (t *fastTable) decompress(x, y, a, b []byte) bool {
 		state[i] = (binary.LittleEndian.Uint64(src[end-8:]) | 1) << used
 		state[8+i] = uint64(end - 8)
 	}
-	done := t.run(x, y, src, &parts, &state)
-	quarter := (len(x) + 3) / 4
+	done := t.run(in, &parts, &state)
 	for i := range 8 {
+		raw := in[i/4].raw
+		quarter := (len(raw) + 3) / 4
 		begin, end := parts[i/4][i%4], parts[i/4][i%4+1]
 		left := 8*(int(state[8+i])-begin) + 64 - bits.TrailingZeros64(state[i])
-		raw := [2][]byte{x, y}[i/4]
 		raw = raw[i%4*quarter+done : min((i%4+1)*quarter, len(raw))]
-		if !finish(raw, src[begin:end], left, &t.tables[i/4]) {
+		if !finish(raw, in[i/4].b[begin:end], left, &t.tables[i/4]) {
 			return false
 		}
 	}
@@ -275,9 +272,11 @@ func (t *fastTable) decompress(x, y, a, b []byte) bool {
 
 // run decodes what is safe to decode without a look at each symbol, and returns how many of each stream
 // that is.
-func (t *fastTable) run(x, y, src []byte, parts *[2]quartet, state *tensor.HuffState) (done int) {
-	quarter := (len(x) + 3) / 4
-	shortest := len(x) - 3*quarter // the last one
+func (t *fastTable) run(in *[2]waiting, parts *[2]quartet, state *tensor.HuffState) (done int) {
+	length := len(in[0].raw)
+	quarter := (length + 3) / 4
+	shortest := length - 3*quarter // the last one
+	src := [2][]byte{in[0].b, in[1].b}
 	for {
 		runs := (shortest - done) / tensor.HuffRun
 		for i := range 8 {
@@ -286,7 +285,8 @@ func (t *fastTable) run(x, y, src []byte, parts *[2]quartet, state *tensor.HuffS
 		if runs <= 0 {
 			return done
 		}
-		tensor.HuffDecode(x[done:], y[done:], quarter, src, &t.tables, state, runs)
+		dst := [2][]byte{in[0].raw[done:], in[1].raw[done:]}
+		tensor.HuffDecode(&dst, &src, quarter, &t.tables, state, runs)
 		done += runs * tensor.HuffRun
 	}
 }
