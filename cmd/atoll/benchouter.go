@@ -25,6 +25,7 @@ type BenchOuterCmd struct {
 	Fragments int     `help:"Parts of the model. Default: those of a run of the model." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
 	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
+	Merge     string  `help:"How the deltas of a round are merged: ${enum}. auto is that of a run with such an H." enum:"auto,rda,mean,clip" default:"auto"`
 	Seconds   float64 `help:"How long to measure." default:"10"`
 	JSON      bool    `name:"json" help:"Answer with one JSON object."`
 }
@@ -48,9 +49,13 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	o, err := bench.MeasureOuter(ctx, r.meter, bench.OuterConfig{
+	cfg := bench.OuterConfig{
 		Model: c.Model, Threads: c.Threads, Batch: c.Batch, H: c.H, Fragments: c.Fragments, Deltas: c.Deltas, Codec: kind,
-	})
+	}
+	if c.Merge != autoMerge {
+		cfg.Merge = c.Merge
+	}
+	o, err := bench.MeasureOuter(ctx, r.meter, cfg)
 	if err != nil {
 		return err
 	}
@@ -75,8 +80,8 @@ func (c *BenchOuterCmd) check() error {
 }
 
 func (r *benchRun) outer(o bench.Outer) error {
-	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %s in %s, %s, every %s",
-		o.Model, threadsText(o.Threads), o.Batch, plural(o.Deltas, "delta", "deltas"), o.Codec, plural(o.Fragments, "fragment", "fragments"), plural(o.H, "step", "steps"))
+	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %s in %s, merged by %s, %s, every %s",
+		o.Model, threadsText(o.Threads), o.Batch, plural(o.Deltas, "delta", "deltas"), o.Codec, o.Merge, plural(o.Fragments, "fragment", "fragments"), plural(o.H, "step", "steps"))
 	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "BEST", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
 	return show(r, title, header, []bench.Outer{o}, func(o bench.Outer) []string {
 		return []string{

@@ -53,7 +53,7 @@ type NewCmd struct {
 	Learners  int           `help:"How many learners the run expects: --bandwidth counts on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
 	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
-	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it. clip withstands liars that the others do not, for three times the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
+	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
 	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`

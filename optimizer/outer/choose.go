@@ -48,8 +48,8 @@ const (
 	roundSeconds = 16e-9
 	// valueSeconds is that for one value of each delta of it: checking and adding.
 	valueSeconds = 3e-9
-	// clipSeconds is what MergeClip adds to that: the distances and moves of three passes.
-	clipSeconds = 2e-9
+	// clipSeconds is what MergeClip adds to that: the distances and moves of a second pass.
+	clipSeconds = 1e-9
 )
 
 // What a value takes of a payload, entropy-coded, measured on deltas.

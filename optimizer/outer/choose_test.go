@@ -24,11 +24,11 @@ func TestChooseByHand(t *testing.T) {
 		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9},
 			Choice{H: 4, Fragments: 4, BytesPerSecond: 6.84091e6, LinkShare: 0.00684091, CoreShare: 0.090909}},
 		{"clipping takes more", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9, Merge: MergeClip},
-			Choice{H: 6, Fragments: 6, BytesPerSecond: 4.56061e6, LinkShare: 0.00456061, CoreShare: 0.084848}},
+			Choice{H: 5, Fragments: 5, BytesPerSecond: 5.47273e6, LinkShare: 0.00547273, CoreShare: 0.087273}},
 		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
 			Choice{H: 1, Fragments: 1, CoreShare: 0.019}},
 		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
-			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.013846}},
+			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.012308}},
 		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: MergeMean},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.010769}},
 		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 210_000, Codec: codec.Sparse},
@@ -69,8 +69,8 @@ func TestChooseErrors(t *testing.T) {
 		{"at most 64 was measured", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 1000 }},
 		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
-		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 8 more.
-		{"H = 67, and at most 64 was measured: take a larger batch, or the merge mean", func(m *Means) { m.StepSeconds = 0.0054; m.BytesPerSecond = 1e12 }},
+		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 4 more.
+		{"H = 72, and at most 64 was measured: take a larger batch, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
 	} {
 		m := good
 		c.change(&m)

@@ -32,7 +32,9 @@ type Outer struct {
 	Fragments  int     `json:"fragments"`
 	Deltas     int     `json:"deltas"` // of a round, the learner's own among them
 	Codec      string  `json:"codec"`
-	Pairs      int     `json:"pairs"` // of H steps with and H steps without
+	Merge      string  `json:"merge"`
+	Momentum   float64 `json:"momentum"` // outer
+	Pairs      int     `json:"pairs"`    // of H steps with and H steps without
 	TokensPerS float64 `json:"tokens_per_s"`
 	AlonePerS  float64 `json:"tokens_per_s_without"`
 	Ratio      float64 `json:"ratio"` // median of those within pairs
@@ -54,6 +56,7 @@ type OuterConfig struct {
 	Fragments int    // likewise
 	Deltas    int    // of a round
 	Codec     codec.Kind
+	Merge     string // "" = that of a run with such an H and codec
 }
 
 const (
@@ -136,7 +139,8 @@ func MeasureOuter(ctx context.Context, m Meter, c OuterConfig) (Outer, error) {
 func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 	return Outer{
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
-		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(), Pairs: pairs,
+		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(),
+		Merge: r.g.Outer.Merge, Momentum: r.g.Outer.Mu, Pairs: pairs,
 		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: peakRSS(),
 	}
 }
@@ -157,6 +161,9 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 	g.Batch = cmp.Or(c.Batch, g.Batch)
 	g.Outer.Fragments, g.Outer.Codec = cmp.Or(c.Fragments, g.Outer.Fragments), c.Codec
 	g.Outer.SetH(cmp.Or(c.H, g.Outer.H))
+	if c.Merge != "" {
+		g.Outer.SetMerge(c.Merge)
+	}
 	if err := errors.Join(g.Outer.Validate(), g.Outer.CheckPlan(g.Plan())); err != nil {
 		return nil, err
 	}

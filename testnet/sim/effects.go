@@ -246,7 +246,7 @@ func (n *Node) storeDelta(e core.StoreDelta) {
 		n.machine.Invalid(n.clock(), e.ID, err)
 		return
 	}
-	if !n.disk.put(e.ID, e.Header, e.Payload) {
+	if !n.disk.put(e.ID, e.Header, n.w.folder.shared(e.ID, e.Payload)) {
 		n.machine.NotStored(n.clock(), e.ID)
 		return
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"bytes"
+
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -30,10 +32,11 @@ type foldKey struct {
 	chain outer.Digest
 }
 
-// checked is what looking at a payload came to: an error, or its values.
+// checked is what looking at a payload came to: an error, or its values, and itself.
 type checked struct {
-	err    error
-	values []float32
+	err     error
+	values  []float32
+	payload []byte
 }
 
 type folded struct {
@@ -150,10 +153,20 @@ func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
 	if x.err == nil {
 		x.values = make([]float32, w.plan[d.Fragment].Len)
 		x.err = codec.Decode(payload, len(x.values), x.values)
+		x.payload = payload
 	}
 	f.checked[wire.Digest(d.ID)] = x
 	f.decoded.remember(f.checked, wire.Digest(d.ID), len(x.values))
 	return x.err
+}
+
+// shared returns one copy of a payload for all nodes that receive it at about the same time: each has its own disk, and
+// the payloads on many of them take gigabytes.
+func (f *folder) shared(id wire.Digest, payload []byte) []byte {
+	if x := f.checked[id]; bytes.Equal(x.payload, payload) {
+		return x.payload
+	}
+	return payload
 }
 
 // intern returns one tip for all that were decoded from the same bytes, so that
