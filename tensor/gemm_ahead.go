@@ -26,14 +26,18 @@ type walk struct {
 	row, line   int // what is next
 }
 
-// after is the walk through the part of A that comes after a task, whose rows have so many full
-// tiles. It is asked for as late as possible.
-func (t *tiler) after(task, tiles int) walk {
+// after is the walk through the part of A that comes after a layer of a task, whose rows have so many full
+// tiles: the next layer, or the next task. It is asked for as late as possible.
+func (t *tiler) after(task, l, tiles int) walk {
 	if !t.asksAhead {
 		return walk{}
 	}
-	w := t.walkTo(task + t.stride())
-	if w.batch = linesAhead(t.inner); w.batch == 0 {
+	_, inner := t.layer(l)
+	if l++; l == t.layers {
+		task, l = task+t.stride(), 0
+	}
+	w := t.walkTo(task, l)
+	if w.batch = linesAhead(inner); w.batch == 0 {
 		return walk{}
 	}
 	w.wait = max(0, tiles-ceilDiv(w.rows, w.batch)*w.lines)
@@ -49,19 +53,17 @@ func (t *tiler) stride() int {
 	return Threads()
 }
 
-// walkTo walks through the part of A that a task packs. Those beyond the last stand for the
+// walkTo walks through the part of A that a task packs for a layer. Tasks beyond the last stand for the
 // first ones of the next block.
-func (t *tiler) walkTo(task int) walk {
-	depth, inner := t.depth, t.inner
+func (t *tiler) walkTo(task, l int) walk {
 	if task >= t.tasks() {
-		depth += t.inner
-		inner = min(depthBlock, t.k-depth)
+		l += t.layers
 	}
+	depth, inner := t.layer(l)
 	if inner <= 0 {
 		return walk{}
 	}
-	row := task % t.rowTasks * t.taskRows
-	rows := min(t.taskRows, t.m-row)
+	row, rows := t.rowsOf(task)
 	if t.transA {
 		return walk{from: t.a[depth*t.lda+row:], ld: t.lda, rows: inner, lines: ceilDiv(rows, lineValues)}
 	}

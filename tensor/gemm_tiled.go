@@ -15,6 +15,10 @@ const (
 	depthBlock  = 256
 	columnBlock = 1024
 	rowBlock    = 336
+
+	// packedLayers is how many layers of depthBlock rows, of a block of full width, threads pack before they
+	// multiply: they wait for one another after each packing. Of a narrow block as many fit as have that size.
+	packedLayers = 3
 )
 
 // rowGap is put between packed rows of op(A). Being odd, it lets the rows of a tile
@@ -48,9 +52,8 @@ type tiler struct {
 	*tile
 	packed            []float32 // panels of op(B)
 	col, width        int       // columns of the block
-	depth, inner      int       // first row of op(B) in the block, and number of rows
-	taskRows, strips  int       // rows of one task; panels of one task
-	rowTasks          int
+	depth, layers     int       // first row of op(B) in the block, and how many times depthBlock rows
+	rowTasks, strips  int       // tasks that share the rows; panels of one task
 	packA, serial     bool
 	packTask, runTask func(i int)
 }
@@ -65,7 +68,7 @@ var (
 type rowPack [rowBlock * (depthBlock + rowGap)]float32
 
 func newTiler() *tiler {
-	t := &tiler{packed: make([]float32, depthBlock*columnBlock)}
+	t := &tiler{packed: make([]float32, packedLayers*depthBlock*columnBlock)}
 	t.packTask, t.runTask = t.packPanel, t.run
 	return t
 }
@@ -78,9 +81,9 @@ func gemmTiled(shape *tile, p product) {
 	for t.col = 0; t.col < p.n; t.col += columnBlock {
 		t.width = min(columnBlock, p.n-t.col)
 		t.plan()
-		for t.depth = 0; t.depth < p.k; t.depth += depthBlock {
-			t.inner = min(depthBlock, p.k-t.depth)
-			t.each(t.panels(), t.packTask)
+		for t.depth = 0; t.depth < p.k; t.depth += t.layers * depthBlock {
+			t.layers = min(t.layers, ceilDiv(p.k-t.depth, depthBlock))
+			t.each(t.layers*t.panels(), t.packTask)
 			t.each(t.tasks(), t.runTask)
 		}
 	}
@@ -99,8 +102,20 @@ func (t *tiler) each(n int, task func(i int)) {
 	}
 }
 
-// panels is how many panels of op(B) the block has.
+// layer is depthBlock rows of op(B), or what is left of them: the first one, and their number.
+func (t *tiler) layer(l int) (depth, inner int) {
+	depth = t.depth + l*depthBlock
+	return depth, min(depthBlock, t.k-depth)
+}
+
+// panels is how many panels of op(B) a layer has.
 func (t *tiler) panels() int { return ceilDiv(t.width, t.cols) }
+
+// panel is where a panel of a layer, of inner rows, is packed.
+func (t *tiler) panel(l, panel, inner int) []float32 {
+	at := l*t.panels()*t.cols*depthBlock + panel*t.cols*inner
+	return t.packed[at:][:t.cols*inner]
+}
 
 // tasks is how many tasks the block has.
 func (t *tiler) tasks() int { return t.rowTasks * ceilDiv(t.panels(), t.strips) }
@@ -114,40 +129,55 @@ func (t *tiler) plan() {
 	if !t.serial {
 		tasks = max(2, ceilDiv(tasks, Threads())) * Threads()
 	}
-	t.taskRows = ceilDiv(tiles, tasks) * t.rows
-	t.rowTasks = ceilDiv(t.m, t.taskRows)
+	t.rowTasks = min(tasks, tiles)
 	t.strips = ceilDiv(t.panels(), ceilDiv(tasks, t.rowTasks))
 	t.packA = t.panels() > directPanels || t.transA && (t.byRows || t.panels() > 1)
+	t.layers = 1
+	if !t.serial {
+		t.layers = max(1, len(t.packed)/(t.panels()*t.cols*depthBlock))
+	}
+}
+
+// rowsOf is the first row of a task and their number: tiles are divided evenly, and what is left goes to the first.
+func (t *tiler) rowsOf(task int) (row, rows int) {
+	tiles, i := ceilDiv(t.m, t.rows), task%t.rowTasks
+	begin := func(i int) int { return i*(tiles/t.rowTasks) + min(i, tiles%t.rowTasks) }
+	row = begin(i) * t.rows
+	return row, min(begin(i+1)*t.rows, t.m) - row
 }
 
 // directPanels is up to how many panels rows of A are read where they are: packing
 // them costs as much as a few passes over them.
 const directPanels = 8
 
-// run computes task i of the block.
+// run computes task i of the block, layer by layer.
 func (t *tiler) run(i int) {
-	row := i % t.rowTasks * t.taskRows
-	rows := min(t.taskRows, t.m-row)
-	first := i / t.rowTasks * t.strips
-	last := min(first+t.strips, t.panels())
+	row, rows := t.rowsOf(i)
 	if !t.packA {
-		a, aRow, aStep := t.rowsOfA(row)
-		t.tiles(i, row, rows, first, last, a, aRow, aStep, t.rows*aRow)
+		for l := range t.layers {
+			a, aRow, aStep := t.rowsOfA(l, row)
+			t.tiles(i, l, row, rows, a, aRow, aStep, t.rows*aRow)
+		}
 		return
 	}
 	pack := rowPacks.Get().(*rowPack)
-	aRow, aStep, tileStep := t.packRows(pack[:], row, rows)
-	t.tiles(i, row, rows, first, last, pack[:], aRow, aStep, tileStep)
+	for l := range t.layers {
+		aRow, aStep, tileStep := t.packRows(pack[:], l, row, rows)
+		t.tiles(i, l, row, rows, pack[:], aRow, aStep, tileStep)
+	}
 	rowPacks.Put(pack)
 }
 
-// tiles computes C for rows and panels [first, last) of a task tile by tile. a begins with
+// tiles adds a layer to the rows of a task, or begins with it, tile by tile. a begins with
 // the value of the first row; the next tile of rows begins tileStep values later.
-func (t *tiler) tiles(task, row, rows, first, last int, a []float32, aRow, aStep, tileStep int) {
-	acc := t.acc || t.depth > 0
-	w := t.after(task, rows/t.rows*(last-first))
+func (t *tiler) tiles(task, l, row, rows int, a []float32, aRow, aStep, tileStep int) {
+	depth, inner := t.layer(l)
+	acc := t.acc || depth > 0
+	first := task / t.rowTasks * t.strips
+	last := min(first+t.strips, t.panels())
+	w := t.after(task, l, rows/t.rows*(last-first))
 	for panel := first; panel < last; panel++ {
-		b := &t.packed[panel*t.cols*t.inner]
+		b := &t.panel(l, panel, inner)[0]
 		left := panel * t.cols
 		cols := min(t.cols, t.width-left)
 		for i := 0; i < rows; i += t.rows {
@@ -156,7 +186,7 @@ func (t *tiler) tiles(task, row, rows, first, last int, a []float32, aRow, aStep
 			if rows-i >= t.rows {
 				ahead, aheadStep = w.next(c, t.ldc)
 			}
-			t.multiply(min(t.rows, rows-i), cols, t.inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
+			t.multiply(min(t.rows, rows-i), cols, inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
 		}
 	}
 }
