@@ -23,15 +23,19 @@ const centrePasses = 2
 //
 // Deltas are read twice in each pass but the first, where once is enough.
 func (fold *folding) centre(clips [][]float64) {
-	clear(fold.sum)
 	pull := fold.perTensor() // w min(1, tau/|x - v|) / sum w
+	rest := make([]float64, len(fold.f.Tensors))
 	for pass := range centrePasses {
 		distances := fold.distances(clips, pass == 0)
-		fold.f.each(func(t, at, n int) {
-			rest := 1 - fold.pullTensor(t, distances, pull)
-			tensor.ScaleWide(rest, fold.sum[at:at+n])
-		})
+		for t := range rest {
+			rest[t] = 1 - fold.pullTensor(t, distances, pull)
+		}
 		fold.eachPart(func(at, n int) {
+			if pass == 0 {
+				clear(fold.sum[at : at+n])
+			} else {
+				fold.f.overlap(at, n, func(t, _, from, to int) { tensor.ScaleWide(rest[t], fold.sum[at+from:at+to]) })
+			}
 			fold.accumulate(at, n, func(i, t int) float64 { return pull[i][t] * clips[i][t] })
 		})
 	}

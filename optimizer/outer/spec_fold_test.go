@@ -279,7 +279,9 @@ func (x *textFold) move(t, at int, u []float64, first bool) {
 		pulled += pulls[i]
 	}
 	for j := range u {
-		u[j] *= 1 - pulled
+		if !first {
+			u[j] *= 1 - pulled
+		}
 	}
 	x.sum(u, at, func(i int) float64 { return pulls[i] * x.clips[i][t] })
 }

@@ -484,7 +484,13 @@ func specPulls(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// Where the pulls add up to less than 1 some of u stays; a delta of zeros pulls as others do.
+// Where the pulls add up to less than 1 some of u stays. Of 1, 4 and 10 u is (1 + 4 + 4) / 3 = 3 after the first move;
+// then tau is 2, of 1 and 4 at distances 2 and 1, and 10 pulls with 2/7 of a third: 3 * (1 - 16/21) + (1 + 4 + 20/7) / 3.
+func specStays(t *testing.T, s *spectest.Spec) {
+	near(t, "1, 4 and 10", after(t, centredRun(), 9, 1, 1, 4, 10).Anchor[0], 10.0/3)
+}
+
+// A delta of zeros pulls as others do.
 func specMove(t *testing.T, s *spectest.Spec) {
 	near(t, "0, 4 and 8", after(t, centredRun(), 9, 1, 0, 4, 8).Anchor[0], centred(2, 0, 4, 8))
 	near(t, "two alike", after(t, centredRun(), 9, 1, 6, 6).Anchor[0], 6)

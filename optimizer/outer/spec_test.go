@@ -35,7 +35,7 @@ func TestSpecFold(t *testing.T) {
 		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound,
 		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd,
 		"F-26": specState, "F-27": specTipRefused, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
-		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specMove,
+		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
 	})
 }
 
