@@ -58,6 +58,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	collectEarly()
 	p := newProgress(out, c.JSON)
 	cfg.OnStatus = p.offer
 	out.say("joining run %v in %s: %s", cfg.Link.Run, cfg.Dir, plan(cfg))

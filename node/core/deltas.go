@@ -142,7 +142,8 @@ func (m *Machine) NotStored(now Time, id wire.Digest) {
 
 // StoredOwn says that an own delta is durable: now it may be seen.
 func (m *Machine) StoredOwn(now Time, e StoreOwn) {
-	m.headers[e.ID] = &e.Header
+	h := e.Header // a pointer into e would hold the payload as long as the header
+	m.headers[e.ID] = &h
 	m.end.announced = now
 	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
 	m.gossip.Announce(gossip.Time(now), e.Header, e.Payload)
