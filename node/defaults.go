@@ -60,7 +60,7 @@ const finalRate = 0.02
 // model, for callers to change before they use it. model is tiny, small, base
 // or a JSON file (see ModelConfig); tokens is the budget; createdMs is the
 // present in Unix milliseconds. The error names what no change of other fields mends: a large
-// model may need a Merge without momentum yet, so callers end with Validate.
+// model may need a Merge without momentum yet, so who makes a run of it ends with Validate.
 func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
 	sizes, err := ModelConfig(model)
 	if err != nil {

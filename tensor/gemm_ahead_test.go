@@ -14,12 +14,15 @@ import (
 // of the first task of the next block.
 func TestWalkCoversTheNextRows(t *testing.T) {
 	shape := &tile{rows: 14, cols: 32, asksAhead: true}
-	deep := 0
+	deep, later := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "threads")
 		defer threads(n)()
 		g := drawCase(t)
 		g.k = max(g.k, stepsPerLine)
+		if n > 1 && rapid.Bool().Draw(t, "deep and wide") {
+			g.m, g.n, g.k = min(g.m, 100), 1000+g.n%100, 760+g.k
+		}
 		a, b, c := g.operands(1)
 		w := newTiler()
 		w.tile, w.serial = shape, n == 1
@@ -29,6 +32,9 @@ func TestWalkCoversTheNextRows(t *testing.T) {
 		w.layers = min(w.layers, ceilDiv(g.k, depthBlock))
 		task := rapid.IntRange(0, w.tasks()-1).Draw(t, "task")
 		l := rapid.IntRange(0, w.layers-1).Draw(t, "layer")
+		if rapid.Bool().Draw(t, "the last") {
+			task, l = w.tasks()-1, w.layers-1
+		}
 		tiles := rapid.IntRange(0, 1000).Draw(t, "tiles")
 		asked := linesAsked(t, w, task, l, tiles)
 		if l > 0 {
@@ -42,6 +48,9 @@ func TestWalkCoversTheNextRows(t *testing.T) {
 			row, rows = w.rowsOf(task + n)
 			if depth = 0; task+n >= w.tasks() {
 				depth = w.layers * depthBlock
+			}
+			if n > 1 && depth > 0 && depth < g.k {
+				later++
 			}
 		}
 		inner := min(depthBlock, g.k-depth)
@@ -60,8 +69,8 @@ func TestWalkCoversTheNextRows(t *testing.T) {
 			}
 		}
 	})
-	if deep == 0 {
-		t.Error("no block has two layers")
+	if deep == 0 || later == 0 {
+		t.Errorf("%d layers of a block but the first, %d times the next block, of threads", deep, later)
 	}
 }
 

@@ -154,6 +154,39 @@ func TestGemmBitsDoNotDependOnThreadsOrVectors(t *testing.T) {
 	})
 }
 
+// TestDeepGemm has products so deep that threads pack op(B) more than once, with layers that are not full: the fast kernels
+// give the same bits on any number of threads, near the exact product.
+func TestDeepGemm(t *testing.T) {
+	for _, g := range []gemmCase{
+		{m: 45, n: 1100, k: 1700},
+		{transA: true, m: 45, n: 1024, k: 1025},
+		{transB: true, acc: true, m: 371, n: 1030, k: 1541, gapA: 3, gapC: 1},
+		{transA: true, transB: true, acc: true, m: 20, n: 1000, k: 769},
+	} {
+		a, b, c := g.operands(5)
+		exact, tolerance := g.exact(a, b, c), 2.5e-7*float64(g.k+4)
+		var want []float32
+		for _, k := range fastKernels() {
+			for _, n := range []int{1, 2, 3} {
+				back := threads(n)
+				got := g.with(k, a, b, c)
+				back()
+				if want == nil {
+					want = got
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("%+v: %s with %d threads gives other bits", g, k.name, n)
+				}
+			}
+		}
+		for i := range want {
+			if math.Abs(float64(want[i])-exact[i]) > tolerance {
+				t.Fatalf("%+v: C's value %d is %v, want %v", g, i, want[i], exact[i])
+			}
+		}
+	}
+}
+
 // TestGemmOfNothing covers dimensions of 0, where operands may be empty.
 func TestGemmOfNothing(t *testing.T) {
 	c := []float32{1, 2, 3, 4}

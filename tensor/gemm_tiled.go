@@ -6,7 +6,7 @@ import "sync"
 
 // The product is cut into blocks (K. Goto and R. van de Geijn, Anatomy of
 // high-performance matrix multiplication, 2008): depthBlock rows by columnBlock columns of
-// op(B) are packed and shared by all threads; rowBlock rows of op(A) at a time are
+// op(B), a layer, are packed and shared by all threads, who take several layers at a time; rowBlock rows of op(A) at a time are
 // multiplied with them, tile by tile. A panel of op(B), depthBlock by one tile's
 // columns, takes 32 KiB and stays in the first cache while it meets each tile of rows;
 // the rows of op(A) take some 350 KiB and stay in the second. depthBlock decides where

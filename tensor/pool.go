@@ -141,16 +141,22 @@ func (p *Pool) serve() {
 // processes.
 const watchTime = 20 * time.Microsecond
 
-// watchFor looks for a while whether c has something to receive, if there is a processor for each thread of p.
+// mostLooks ends that where the clock stands still, as in a test of virtual time; within watchTime there are fewer.
+const mostLooks = 2000
+
+// watchFor looks for a while whether c has something to receive, if there is a processor for each thread of p. Other
+// goroutines go first.
 func watchFor[T any](p *Pool, c chan T) {
-	if p.Threads() > cpus {
+	if p.Threads() > processors {
 		return
 	}
-	for began := time.Now(); len(c) == 0 && time.Since(began) < watchTime; {
+	for began, looks := time.Now(), 0; len(c) == 0 && looks < mostLooks && time.Since(began) < watchTime; looks++ {
+		runtime.Gosched()
 	}
 }
 
-var cpus = runtime.NumCPU()
+// processors is how many Go may use.
+var processors = runtime.GOMAXPROCS(0)
 
 // work takes indices until none is left. It reports whether it finished the last
 // one outstanding; exactly one participant of a loop gets true.

@@ -29,6 +29,7 @@ type ArmCmd struct {
 // Run takes part until the run is over, or until it is interrupted: then the member ends
 // its round with the others.
 func (cmd ArmCmd) Run(ctx context.Context, c *console) error {
+	collectEarly()
 	shape, err := p2p.ParseShape(cmd.Shape)
 	if err != nil {
 		return badUsage("--shape: %v", err)

@@ -100,6 +100,7 @@ func TestCloseWaitsForGossip(t *testing.T) {
 			close(closed)
 		}()
 		<-closed
+		synctest.Wait() // NewStream has left, and is about to say so
 		select {
 		case err := <-opened:
 			if err == nil {

@@ -143,14 +143,18 @@ func (m Means) tooLittle(auto bool) error {
 	if byLink >= byCore {
 		need := m.BytesPerSecond * byLink / mostH
 		hint := ""
-		if m.Codec = codec.Sparse; m.byLink() <= mostH && m.byLink() < byLink {
+		sparse := m
+		sparse.Codec = codec.Sparse
+		if need := sparse.byLink(); need <= mostH && need < byLink {
 			hint = ", or the codec sparse, which learns less of each token"
 		}
 		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
 			mbit(m.BytesPerSecond), math.Ceil(byLink), mostH, mbit(need), hint)
 	}
 	hint := ""
-	if m.Merge = MergeMean; auto && m.least() <= mostH {
+	mean := m
+	mean.Merge = MergeMean
+	if auto && mean.least() <= mostH {
 		hint = ", or the merge mean, which takes less but does not withstand liars"
 	}
 	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch%s",

@@ -57,11 +57,11 @@ func (fold *folding) openPairs() map[ID]opened {
 	done := make(map[ID]opened, len(fold.set))
 	payloads := slices.DeleteFunc(slices.Clone(fold.set), fold.hasValues)
 	for ; len(payloads) >= 2; payloads = payloads[2:] {
-		room := fold.raw
+		room, crowded := fold.raw, fold.crowded
 		a, b := fold.payload(payloads[0]), fold.payload(payloads[1])
 		readers, err := codec.OpenPair(a, b, fold.f.Len)
 		if err != nil {
-			fold.raw = room
+			fold.raw, fold.crowded = room, crowded
 			continue
 		}
 		done[payloads[0].Delta.ID] = opened{source{reader: readers[0]}, norms(a.Parts)}
@@ -113,11 +113,11 @@ func (fold *folding) squares() []codec.Squares {
 
 // norms are the roots of sums of squares.
 func norms(parts []codec.Squares) []float64 {
-	norms := make([]float64, len(parts))
-	for t := range norms {
-		norms[t] = math.Sqrt(parts[t].Sum.Sum())
+	roots := make([]float64, len(parts))
+	for t := range roots {
+		roots[t] = math.Sqrt(parts[t].Sum.Sum())
 	}
-	return norms
+	return roots
 }
 
 // read hands the n values of delta i from at on, a part, to visit, in one piece or several.

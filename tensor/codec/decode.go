@@ -230,13 +230,14 @@ func (s *scratch) decode(jobs ...job) error {
 		if j.d.memory != nil {
 			memory = j.d.memory(j.at)
 		}
-		streams, err := s.segments[i].divide(memory, j.d.kind, j.length()), error(nil)
+		streams := s.segments[i].divide(memory, j.d.kind, j.length())
+		var err error
 		if j.d.rest, err = s.readStreams(j.d.rest, streams); err != nil {
-			return j.corrupt(err)
+			return jobs[0].corrupt(err) // of a stream of this job, or of one before that waited for it
 		}
 	}
 	if err := s.settle(); err != nil {
-		return jobs[len(jobs)-1].corrupt(err)
+		return jobs[0].corrupt(err)
 	}
 	for i, j := range jobs {
 		if err := j.d.take(j.at, j.length(), s.segments[i].streams); err != nil {
