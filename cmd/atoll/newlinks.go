@@ -60,7 +60,10 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments = choice.Fragments
-	e.H, e.Fragments, e.Codec = choice.H, choice.Fragments, g.Outer.Codec.String()
+	for g.Validate() != nil && g.Outer.Fragments < len(g.Model.Specs()) { // a large model needs more, lest payloads be too large
+		g.Outer.Fragments = min(2*g.Outer.Fragments, len(g.Model.Specs()))
+	}
+	e.H, e.Fragments, e.Codec = choice.H, g.Outer.Fragments, g.Outer.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
 	return e, nil
 }
