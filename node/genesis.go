@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -163,13 +164,27 @@ func (g Genesis) validatePlan() error {
 		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Model.Params(), all, maxTips, g.withoutMomentum(plan))
 	}
 	for p, f := range plan {
-		size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
-		if size == 0 || size > wire.MaxPayload || outer.TipSize(f, g.Outer) > maxTip {
+		if !g.travels(f) {
 			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and where a fragment is one tensor a smaller model",
 				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
 		}
 	}
 	return nil
+}
+
+// travels tells whether a delta and a tip of the fragment are within the limits of what peers exchange.
+func (g Genesis) travels(f outer.Fragment) bool {
+	size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
+	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
+}
+
+// SplitToFit doubles the fragments until deltas and tips of each can travel, or each is one tensor. Outer.Fragments
+// must be 1 to the tensors of the model.
+func (g *Genesis) SplitToFit() {
+	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
+	for most := len(g.Model.Specs()); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
+		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
+	}
 }
 
 // withoutMomentum is what helps tips that are too large, if it does.

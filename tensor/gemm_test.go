@@ -119,13 +119,7 @@ func TestGemmIsTheProduct(t *testing.T) {
 				g := drawCase(t)
 				defer threads(rapid.IntRange(1, 4).Draw(t, "threads"))()
 				a, b, c := g.operands(rapid.Uint64().Draw(t, "seed"))
-				want, got := g.exact(a, b, c), g.with(k, a, b, c)
-				tolerance := 2.5e-7 * float64(g.k+4) // a few roundings of a sum of k values below 1
-				for i := range got {
-					if math.Abs(float64(got[i])-want[i]) > tolerance {
-						t.Fatalf("%+v: C's value %d is %v, want %v", g, i, got[i], want[i])
-					}
-				}
+				g.near(t, g.with(k, a, b, c), g.exact(a, b, c))
 			})
 		})
 	}
@@ -133,24 +127,10 @@ func TestGemmIsTheProduct(t *testing.T) {
 
 // TestGemmBitsDoNotDependOnThreadsOrVectors compares the fast kernels with each other.
 func TestGemmBitsDoNotDependOnThreadsOrVectors(t *testing.T) {
-	fast := fastKernels()
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawCase(t)
 		a, b, c := g.operands(rapid.Uint64().Draw(t, "seed"))
-		var want []float32
-		for _, k := range fast {
-			for _, n := range []int{1, 3} {
-				back := threads(n)
-				got := g.with(k, a, b, c)
-				back()
-				if want == nil {
-					want = got
-				}
-				if !slices.Equal(got, want) {
-					t.Fatalf("%+v: %s with %d threads gives other bits than %s with 1", g, k.name, n, fast[0].name)
-				}
-			}
-		}
+		g.sameBits(t, []int{1, 3}, a, b, c)
 	})
 }
 
@@ -164,25 +144,38 @@ func TestDeepGemm(t *testing.T) {
 		{transA: true, transB: true, acc: true, m: 20, n: 1000, k: 769},
 	} {
 		a, b, c := g.operands(5)
-		exact, tolerance := g.exact(a, b, c), 2.5e-7*float64(g.k+4)
-		var want []float32
-		for _, k := range fastKernels() {
-			for _, n := range []int{1, 2, 3} {
-				back := threads(n)
-				got := g.with(k, a, b, c)
-				back()
-				if want == nil {
-					want = got
-				}
-				if !slices.Equal(got, want) {
-					t.Fatalf("%+v: %s with %d threads gives other bits", g, k.name, n)
-				}
+		if got := g.sameBits(t, []int{1, 2, 3}, a, b, c); got != nil {
+			g.near(t, got, g.exact(a, b, c))
+		}
+	}
+}
+
+// sameBits fails unless all fast kernels give the same bits with each number of threads, and returns these; nil where
+// there is no fast kernel.
+func (g gemmCase) sameBits(t fataler, counts []int, a, b, c matrix) (want []float32) {
+	fast := fastKernels()
+	for _, k := range fast {
+		for _, n := range counts {
+			back := threads(n)
+			got := g.with(k, a, b, c)
+			back()
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%+v: %s with %d threads gives other bits than %s with %d", g, k.name, n, fast[0].name, counts[0])
 			}
 		}
-		for i := range want {
-			if math.Abs(float64(want[i])-exact[i]) > tolerance {
-				t.Fatalf("%+v: C's value %d is %v, want %v", g, i, want[i], exact[i])
-			}
+	}
+	return want
+}
+
+// near fails unless got is the exact product but for rounding.
+func (g gemmCase) near(t fataler, got []float32, exact []float64) {
+	tolerance := 2.5e-7 * float64(g.k+4) // a few roundings of a sum of k values below 1
+	for i := range got {
+		if math.Abs(float64(got[i])-exact[i]) > tolerance {
+			t.Fatalf("%+v: C's value %d is %v, want %v", g, i, got[i], exact[i])
 		}
 	}
 }

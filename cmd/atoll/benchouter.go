@@ -49,13 +49,10 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	cfg := bench.OuterConfig{
+	o, err := bench.MeasureOuter(ctx, r.meter, bench.OuterConfig{
 		Model: c.Model, Threads: c.Threads, Batch: c.Batch, H: c.H, Fragments: c.Fragments, Deltas: c.Deltas, Codec: kind,
-	}
-	if c.Merge != autoMerge {
-		cfg.Merge = c.Merge
-	}
-	o, err := bench.MeasureOuter(ctx, r.meter, cfg)
+		Merge: askedMerge(c.Merge),
+	})
 	if err != nil {
 		return err
 	}

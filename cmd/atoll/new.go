@@ -212,10 +212,18 @@ func (c *NewCmd) apply(g *node.Genesis) {
 // autoMerge leaves the merge to H and the codec, as outer.Params.SetH chooses it.
 const autoMerge = "auto"
 
+// askedMerge is the merge that a flag asks for by name, and "" where it does not.
+func askedMerge(flag string) string {
+	if flag == autoMerge {
+		return ""
+	}
+	return flag
+}
+
 // applyMerge sets the merge that was asked for by name; it goes after SetH.
 func (c *NewCmd) applyMerge(g *node.Genesis) {
-	if c.Merge != "" && c.Merge != autoMerge {
-		g.Outer.SetMerge(c.Merge)
+	if merge := askedMerge(c.Merge); merge != "" {
+		g.Outer.SetMerge(merge)
 	}
 }
 

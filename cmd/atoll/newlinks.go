@@ -44,14 +44,10 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		}
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
-	merge := c.Merge
-	if merge == autoMerge {
-		merge = ""
-	}
 	choice, err := outer.Choose(outer.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
-		Merge: merge,
+		Merge: askedMerge(c.Merge),
 	})
 	if err != nil {
 		return nil, err
@@ -60,9 +56,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments = choice.Fragments
-	for g.Validate() != nil && g.Outer.Fragments < len(g.Model.Specs()) { // a large model needs more, lest payloads be too large
-		g.Outer.Fragments = min(2*g.Outer.Fragments, len(g.Model.Specs()))
-	}
+	g.SplitToFit()
 	e.H, e.Fragments, e.Codec = choice.H, g.Outer.Fragments, g.Outer.Codec.String()
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
 	return e, nil

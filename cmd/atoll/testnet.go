@@ -60,12 +60,9 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Merge: askedMerge(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Arm: cmd.Arm, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
-	}
-	if cmd.Merge != autoMerge {
-		cfg.Merge = cmd.Merge
 	}
 	switch {
 	case cmd.Nodes < 1:

@@ -86,15 +86,8 @@ func TestCloseWaitsForGossip(t *testing.T) {
 		a, b := hosts[0], hosts[1]
 		join(t, b, a)
 		synctest.Wait()
-		a.peers.mu.Lock()
-		delete(a.peers.links, b.pid) // as before its notice: NewStream waits for it
-		a.peers.mu.Unlock()
-		opened, closed := make(chan error, 1), make(chan struct{})
-		go func() {
-			_, err := gatedHost{a.host, a}.NewStream(context.Background(), b.pid, rpcProtocol)
-			opened <- err
-		}()
-		synctest.Wait()
+		_, opened := openBeforeNotice(a, b)
+		closed := make(chan struct{})
 		go func() {
 			closeHost(t, a)
 			close(closed)

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,25 @@ func TestReconnectsAreBounded(t *testing.T) {
 	}
 }
 
+// openBeforeNotice has a's gossip open a stream to b as if a had not heard of their connection yet, and returns when
+// that waits for the notice: with the link that a had, and where the outcome will be told.
+func openBeforeNotice(a, b *Host) (l *link, opened <-chan error) {
+	a.peers.mu.Lock()
+	l = a.peers.links[b.pid]
+	delete(a.peers.links, b.pid)
+	a.peers.mu.Unlock()
+	outcome := make(chan error, 1)
+	go func() {
+		s, err := gatedHost{a.host, a}.NewStream(context.Background(), b.pid, rpcProtocol)
+		if err == nil {
+			s.Reset()
+		}
+		outcome <- err
+	}()
+	synctest.Wait()
+	return l, outcome
+}
+
 // What libp2p does on a new connection may come before its notice of it: gossip,
 // which tries only once, must not be told that there is no such peer.
 func TestGossipBeforeTheNoticeOfItsConnection(t *testing.T) {
@@ -72,19 +92,7 @@ func TestGossipBeforeTheNoticeOfItsConnection(t *testing.T) {
 		a, b := hosts[0], hosts[1]
 		join(t, b, a)
 		synctest.Wait()
-		a.peers.mu.Lock()
-		l := a.peers.links[b.pid]
-		delete(a.peers.links, b.pid)
-		a.peers.mu.Unlock()
-		opened := make(chan error, 1)
-		go func() {
-			s, err := gatedHost{a.host, a}.NewStream(t.Context(), b.pid, rpcProtocol)
-			if err == nil {
-				s.Reset()
-			}
-			opened <- err
-		}()
-		synctest.Wait()
+		l, opened := openBeforeNotice(a, b)
 		for c := range l.conns {
 			a.peers.add(c)
 		}
