@@ -9,17 +9,20 @@ import (
 
 // shadow keeps by other means what a learner's theta must be for one fragment:
 // theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
-// less what was published, plus what came back.
+// less what was published, plus what came back. Where folds come late, theta has
+// less of what is in flight.
 type shadow struct {
 	fragment outer.Fragment
 	anchor   []float32
 	u        []float64
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
+	lag      uint64             // steps that the last fold of an own delta took
+	pulled   map[uint64]float64 // of q, that theta is without
 }
 
 func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
-	return shadow{fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len), own: map[uint64][]float32{}, folded: map[uint64][]float32{}}
+	return shadow{fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len), own: map[uint64][]float32{}, folded: map[uint64][]float32{}, pulled: map[uint64]float64{}}
 }
 
 // moved takes one step of the trainer.
@@ -32,8 +35,8 @@ func (s *shadow) moved(before, after []float32) {
 	}
 }
 
-func (s *shadow) published(seq uint64, q []float32) {
-	s.own[seq] = q
+func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
+	s.own[seq], s.pulled[seq] = q, p.Pull(s.lag)
 	for i, x := range q {
 		s.u[i] -= float64(x)
 	}
@@ -57,7 +60,11 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 	s.own[seq] = q
 }
 
-func (s *shadow) adopted(a outer.Adopt) {
+// adopted takes what a learner did that had so many steps pending.
+func (s *shadow) adopted(a outer.Adopt, pending uint32, healed bool) {
+	if !healed && len(a.Fold)+len(a.Dropped) > 0 {
+		s.lag = uint64(pending)
+	}
 	s.anchor = a.Tip.Anchor
 	if a.Discards() {
 		clear(s.u)
@@ -87,8 +94,8 @@ func (s *shadow) off(theta []float32) float64 {
 	var worst float64
 	for i := range is {
 		want := float64(s.anchor[i]) + s.u[i]
-		for _, q := range s.own {
-			want += float64(q[i])
+		for seq, q := range s.own {
+			want += (1 - s.pulled[seq]) * float64(q[i])
 		}
 		worst = max(worst, math.Abs(want-float64(is[i])))
 	}

@@ -14,9 +14,9 @@ import (
 //
 //	U = theta - A - sum(q_k : own k not folded) + held
 //
-// with q_k the decoded progress of own delta k. So whatever a lossy codec or rounding loses stays in
-// theta and is published with the next U. What the sparse codec does not send is held instead; of the other
-// codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
+// with q_k the decoded progress of own delta k, or a part of it where folds come late (see Params.Pull). So whatever
+// a lossy codec or rounding loses stays in theta and is published with the next U. What the sparse codec does not send
+// is held instead; of the other codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
@@ -35,14 +35,16 @@ type learning struct {
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
 	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codec
+	lag     uint64    // steps that the last fold of an own delta took
 	account Account   // but for Pending and InFlight
 }
 
 // ownDelta is a delta of this learner that is not final.
 type ownDelta struct {
 	Own
-	gone    bool   // from theta, though it may not be folded; see discard
-	payload []byte // nil once folded: then it is read back where needed
+	gone    bool    // from theta, though it may not be folded; see discard
+	pulled  float64 // the part of q that theta is without while it is in flight; see pullBack
+	payload []byte  // nil once folded: then it is read back where needed
 }
 
 // Draft is unpublished progress on its way to become a delta.
@@ -130,9 +132,9 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 // would come out of it must not be published: Rounds.Damaged brings a sound one.
 var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 
-// Draft encodes U of fragment p as a delta that is in flight from now on, and takes the
-// steps and tokens it declares off the counters; theta moves only with the sparse codec. Steps beyond Params.MaxSteps stay
-// pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
+// Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
+// declares off the counters; theta moves only with the sparse codec, and where folds come late. Steps beyond
+// Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
 // is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
@@ -157,9 +159,13 @@ func (l *Learner) Draft(p int) (Draft, error) {
 		}
 	}
 	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
+	own := ownDelta{payload: payload, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}}
+	if err := l.pullBack(f, &own); err != nil {
+		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+	}
 	l.next++
 	f.pending.sub(work)
-	f.own = append(f.own, ownDelta{payload: payload, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}})
+	f.own = append(f.own, own)
 	return d, nil
 }
 
@@ -180,11 +186,11 @@ func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	return u, nil
 }
 
-// addUnfolded adds sign times q of every own delta that is in flight to l.sum.
+// addUnfolded adds sign times what theta has of every own delta that is in flight to l.sum.
 func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	for i := range f.own {
 		if f.own[i].inFlight() {
-			if err := l.addOwn(f, &f.own[i], sign); err != nil {
+			if err := l.addOwn(f, &f.own[i], sign*f.own[i].inTheta()); err != nil {
 				return err
 			}
 		}
@@ -192,8 +198,8 @@ func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	return nil
 }
 
-// addOwn adds sign times q of one own delta to l.sum.
-func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
+// addOwn adds so many times q of one own delta to l.sum.
+func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 	b := o.payload
 	if b == nil {
 		var err error
@@ -201,7 +207,7 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, sign float64) error {
 			return &unread{o.Seq, err}
 		}
 	}
-	if err := codec.Add(b, f.Len, sign, l.sum[:f.Len]); err != nil {
+	if err := codec.Add(b, f.Len, times, l.sum[:f.Len]); err != nil {
 		return fmt.Errorf("own delta %d: %w", o.Seq, err)
 	}
 	return nil
@@ -220,6 +226,9 @@ func (l *Learner) Adopt(p int, tip *Tip, fold, unfold, returned []uint64) error 
 		return fmt.Errorf("adopt fragment %d round %d: %w", p, tip.Round, err)
 	}
 	f.tip = tip
+	if len(fold) > 0 {
+		f.lag = f.pending.Steps
+	}
 	f.mark(fold, true)
 	f.mark(unfold, false)
 	f.takeBack(returned)
@@ -237,21 +246,28 @@ func (l *Learner) adopt(f *learning, tip *Tip, fold, unfold, returned []uint64) 
 			return err
 		}
 	}
-	return l.move(f, tip, fold, unfold)
+	return l.move(f, tip, fold, unfold, returned)
 }
 
 // move adds to theta what a change of tip asks for.
-func (l *Learner) move(f *learning, tip *Tip, fold, unfold []uint64) error {
+func (l *Learner) move(f *learning, tip *Tip, fold, unfold, returned []uint64) error {
 	sum := l.sum[:f.Len]
 	tensor.Difference(sum, tip.Anchor, f.tip.Anchor)
 	for _, seq := range fold {
-		if err := l.addOwn(f, f.find(seq), -1); err != nil {
+		if err := l.addOwn(f, f.find(seq), -f.find(seq).inTheta()); err != nil {
 			return err
 		}
 	}
 	for _, seq := range unfold {
-		if err := l.addOwn(f, f.find(seq), 1); err != nil {
+		if err := l.addOwn(f, f.find(seq), f.find(seq).inTheta()); err != nil {
 			return err
+		}
+	}
+	for _, seq := range returned {
+		if o := f.find(seq); o.pulled > 0 {
+			if err := l.addOwn(f, o, o.pulled); err != nil {
+				return err
+			}
 		}
 	}
 	f.eachRun(l.theta, func(theta []float32, at int) {
@@ -271,11 +287,16 @@ func (l *Learner) overwrite(f *learning) error {
 }
 
 // TakeBack undoes the draft of that seq, which could not be made durable: its steps and tokens are
-// pending again, and its progress, which never left theta, is part of U.
+// pending again, and its progress is part of U.
 func (l *Learner) TakeBack(p int, seq uint64) error {
 	f := &l.frags[p]
 	if err := f.checkMove("take back", []uint64{seq}, false); err != nil {
 		return fmt.Errorf("fragment %d: %w", p, err)
+	}
+	if o := f.find(seq); o.pulled > 0 {
+		if err := l.addToTheta(f, o, o.pulled); err != nil {
+			return fmt.Errorf("fragment %d: %w", p, err)
+		}
 	}
 	f.takeBack([]uint64{seq})
 	return nil
@@ -327,6 +348,9 @@ func (l *Learner) regain(p int, seqs []uint64) error {
 }
 
 func (o *ownDelta) inFlight() bool { return !o.Folded && !o.gone }
+
+// inTheta is the part of q that theta has while the delta is in flight.
+func (o *ownDelta) inTheta() float64 { return 1 - o.pulled }
 
 func (f *learning) find(seq uint64) *ownDelta {
 	i := slices.IndexFunc(f.own, func(o ownDelta) bool { return o.Seq == seq })

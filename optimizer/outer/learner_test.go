@@ -25,6 +25,7 @@ type learnerModel struct {
 	u       [][]float64 // but for what is held
 	held    [][]float64 // with the sparse codec
 	pending []uint64
+	lag     []uint32 // steps that the last fold of an own delta took
 	lost    []uint64 // overwritten
 	gone    []uint64 // folded and forgotten
 	fork    []uint64 // discarded
@@ -38,13 +39,14 @@ type modelOwn struct {
 	base   uint32
 	folded bool
 	gone   bool
+	pulled float64 // of q, that theta is without
 }
 
 func newLearnerModel(t *rapid.T) *learnerModel {
 	p := toyParams()
 	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse}).Draw(t, "codec")
 	p.Overwrite = rapid.Bool().Draw(t, "overwrite")
-	p.Fragments, p.MaxSteps = 2, 40
+	p.Fragments, p.MaxSteps, p.H = 2, 40, 4 // of which one step is lag
 	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}
 	m.theta = make([]float32, 353)
 	m.closed = make([]uint32, 2)
@@ -53,6 +55,7 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 		m.own = append(m.own, map[uint64]*modelOwn{})
 		m.u, m.held = append(m.u, make([]float64, f.Len)), append(m.held, make([]float64, f.Len))
 	}
+	m.lag = make([]uint32, 2)
 	m.pending, m.lost, m.gone, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
 	m.l = NewLearner(p, m.plan, m.theta, m.tips, m.read)
 	return m
@@ -102,7 +105,10 @@ func (m *learnerModel) draft(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.p.Codec != codec.Sparse && !slices.Equal(before, m.theta) {
+	pulled := 0.0
+	if 8*int(m.lag[p]) >= m.p.H {
+		pulled = 0.3
+	} else if m.p.Codec != codec.Sparse && !slices.Equal(before, m.theta) {
 		t.Fatal("a draft changed theta")
 	}
 	if d.Steps != min(steps, m.p.MaxSteps) || d.Tokens > tokens || d.Steps == steps && d.Tokens != tokens {
@@ -113,7 +119,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.disk[d.Seq] = d.Payload
-	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base}
+	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base, pulled: pulled}
 	m.addU(p, q, -1)
 	m.pending[p] -= d.Tokens
 	if m.p.Codec == codec.Sparse {
@@ -164,10 +170,18 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	}
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
+	steps, _ := m.l.Pending(p)
 	if err := m.l.Adopt(p, tip.seal(), fold, unfold, returned); err != nil {
 		t.Fatal(err)
 	}
-	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
+	closed := tip.Round > old.Round && tip.Tokens != old.Tokens
+	if m.p.Overwrite && closed {
+		steps = 0
+	}
+	if len(fold) > 0 {
+		m.lag[p] = steps
+	}
+	if m.p.Overwrite && closed {
 		clear(m.u[p])
 		m.lost[p] += m.pending[p]
 		m.pending[p] = 0
@@ -286,13 +300,14 @@ func (m *learnerModel) restart(t *rapid.T) {
 	for p := range m.plan {
 		clear(m.u[p])
 		clear(m.held[p])
-		m.pending[p] = 0
+		m.pending[p], m.lag[p] = 0, 0
 		var own []Own
 		for seq, o := range m.own[p] {
 			if o.gone { // the ledger has forgotten it
 				delete(m.own[p], seq)
 				continue
 			}
+			o.pulled = 0
 			own = append(own, Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens, Folded: o.folded})
 		}
 		if err := m.l.Restore(p, own); err != nil {
@@ -311,7 +326,7 @@ func (m *learnerModel) check(t *rapid.T) {
 			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
 			for _, o := range m.own[p] {
 				if !o.folded && !o.gone {
-					want += float64(o.q[i])
+					want += (1 - o.pulled) * float64(o.q[i])
 				}
 			}
 			if math.Abs(float64(got[i])-want) > 1e-4 {

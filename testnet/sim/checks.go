@@ -100,10 +100,10 @@ const thetaSlack = 1e-3
 
 // checkTheta: theta is A + sum q + U after each adoption, and the learner's
 // account has every token of this life.
-func (w *World) checkTheta(n *Node, a outer.Adopt) {
+func (w *World) checkTheta(n *Node, a outer.Adopt, pending uint32, healed bool) {
 	if n.shadow != nil {
 		s := &n.shadow[a.Fragment]
-		s.adopted(a)
+		s.adopted(a, pending, healed)
 		if off := s.off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}

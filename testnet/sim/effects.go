@@ -101,7 +101,7 @@ func (n *Node) draft(p int) {
 	}
 	n.drafts[d.Seq] = draftWork{p, d.Tokens}
 	if n.shadow != nil {
-		n.shadow[p].published(d.Seq, n.decode(p, d.Payload))
+		n.shadow[p].published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
 	}
 	if n.lies() {
 		d = n.liar.spoils(p, d)
@@ -130,8 +130,10 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *Node) adopt(a outer.Adopt) {
+	pending, _ := n.learner.Pending(a.Fragment)
 	loss, err := n.learner.Follow(a)
-	if a.Discards() || !loss.None() {
+	healed := a.Discards() || !loss.None()
+	if healed {
 		n.book.dropped[a.Fragment] += loss.Dropped.Tokens
 		n.machine.Healed(n.clock(), a.Fragment, loss)
 	}
@@ -148,7 +150,7 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.book.returns(n.disk.ownIDs(a.Returned))
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
-	n.w.checkTheta(n, a)
+	n.w.checkTheta(n, a, pending, healed)
 	n.w.checkTaken(n, a)
 }
 

@@ -10,7 +10,8 @@ import (
 
 // shadow keeps by other means what a learner's theta must be for one fragment:
 // theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
-// less what was published, plus what came back. With the sparse codec a learner
+// less what was published, plus what came back. Where folds come late, theta has
+// less of what is in flight. With the sparse codec a learner
 // moves all of U out of theta when it publishes.
 type shadow struct {
 	fragment outer.Fragment
@@ -19,14 +20,16 @@ type shadow struct {
 	u        []float64
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
-	was, is  []float32 // scratch
-	largest  float64   // value that took part so far: what it left of rounding stays
+	lag      uint64             // steps that the last fold of an own delta took
+	pulled   map[uint64]float64 // of q, that theta is without
+	was, is  []float32          // scratch
+	largest  float64            // value that took part so far: what it left of rounding stays
 }
 
 func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
 	return shadow{
 		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len),
-		own: map[uint64][]float32{}, folded: map[uint64][]float32{},
+		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, pulled: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
 }
@@ -40,8 +43,8 @@ func (s *shadow) moved(before, after []float32) {
 	}
 }
 
-func (s *shadow) published(seq uint64, q []float32) {
-	s.own[seq] = q
+func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
+	s.own[seq], s.pulled[seq] = q, p.Pull(s.lag)
 	if s.sparse {
 		clear(s.u)
 		return
@@ -69,7 +72,11 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 	s.own[seq] = q
 }
 
-func (s *shadow) adopted(a outer.Adopt) {
+// adopted takes what a learner did that had so many steps pending.
+func (s *shadow) adopted(a outer.Adopt, pending uint32, healed bool) {
+	if !healed && len(a.Fold)+len(a.Dropped) > 0 {
+		s.lag = uint64(pending)
+	}
 	s.anchor = a.Tip.Anchor
 	if a.Discards() {
 		clear(s.u)
@@ -101,8 +108,8 @@ func (s *shadow) off(theta []float32) float64 {
 	for i := range s.is {
 		want := float64(s.anchor[i]) + s.u[i]
 		largest = max(largest, s.largest, math.Abs(float64(s.anchor[i])), math.Abs(s.u[i]))
-		for _, q := range s.own {
-			want += float64(q[i])
+		for seq, q := range s.own {
+			want += (1 - s.pulled[seq]) * float64(q[i])
 		}
 		worst = max(worst, math.Abs(want-float64(s.is[i])))
 	}
