@@ -138,12 +138,11 @@ func (t *tiler) plan() {
 	}
 }
 
-// rowsOf is the first row of a task and their number: tiles are divided evenly, and what is left goes to the first.
+// rowsOf is the first row of a task and their number: tasks have equally many, but for one.
 func (t *tiler) rowsOf(task int) (row, rows int) {
-	tiles, i := ceilDiv(t.m, t.rows), task%t.rowTasks
-	begin := func(i int) int { return i*(tiles/t.rowTasks) + min(i, tiles%t.rowTasks) }
-	row = begin(i) * t.rows
-	return row, min(begin(i+1)*t.rows, t.m) - row
+	i := task % t.rowTasks
+	row = i * t.m / t.rowTasks
+	return row, (i+1)*t.m/t.rowTasks - row
 }
 
 // directPanels is up to how many panels rows of A are read where they are: packing
@@ -154,23 +153,24 @@ const directPanels = 8
 func (t *tiler) run(i int) {
 	row, rows := t.rowsOf(i)
 	if !t.packA {
+		step := ceilDiv(rows, ceilDiv(rows, t.rows)) // tiles alike: one of few rows would wait for each sum
 		for l := range t.layers {
 			a, aRow, aStep := t.rowsOfA(l, row)
-			t.tiles(i, l, row, rows, a, aRow, aStep, t.rows*aRow)
+			t.tiles(i, l, row, rows, step, a, aRow, aStep, step*aRow)
 		}
 		return
 	}
 	pack := rowPacks.Get().(*rowPack)
 	for l := range t.layers {
 		aRow, aStep, tileStep := t.packRows(pack[:], l, row, rows)
-		t.tiles(i, l, row, rows, pack[:], aRow, aStep, tileStep)
+		t.tiles(i, l, row, rows, t.rows, pack[:], aRow, aStep, tileStep)
 	}
 	rowPacks.Put(pack)
 }
 
-// tiles adds a layer to the rows of a task, or begins with it, tile by tile. a begins with
+// tiles adds a layer to the rows of a task, or begins with it, by tiles of so many rows. a begins with
 // the value of the first row; the next tile of rows begins tileStep values later.
-func (t *tiler) tiles(task, l, row, rows int, a []float32, aRow, aStep, tileStep int) {
+func (t *tiler) tiles(task, l, row, rows, step int, a []float32, aRow, aStep, tileStep int) {
 	depth, inner := t.layer(l)
 	acc := t.acc || depth > 0
 	first := task / t.rowTasks * t.strips
@@ -180,13 +180,13 @@ func (t *tiler) tiles(task, l, row, rows int, a []float32, aRow, aStep, tileStep
 		b := &t.panel(l, panel, inner)[0]
 		left := panel * t.cols
 		cols := min(t.cols, t.width-left)
-		for i := 0; i < rows; i += t.rows {
+		for i := 0; i < rows; i += step {
 			c := &t.c[(row+i)*t.ldc+t.col+left]
 			ahead, aheadStep := c, 4*t.ldc
-			if rows-i >= t.rows {
+			if min(step, rows-i) == t.rows {
 				ahead, aheadStep = w.next(c, t.ldc)
 			}
-			t.multiply(min(t.rows, rows-i), cols, inner, &a[i/t.rows*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
+			t.multiply(min(step, rows-i), cols, inner, &a[i/step*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
 		}
 	}
 }
