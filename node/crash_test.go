@@ -115,7 +115,7 @@ func lineAfter(text, prefix string) (string, bool) {
 }
 
 // crashGenesis is a run of about a second. Its beats are slow enough that the peer
-// does not take the node for gone, and end the run, before it is back.
+// seldom takes the node for gone, and ends the run, before it is back.
 func crashGenesis() Genesis {
 	g := toyGenesis(12_000)
 	g.BeatMs, g.QuietMs = 250, 750

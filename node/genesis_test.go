@@ -194,3 +194,29 @@ func FuzzDecodeGenesis(f *testing.F) {
 		}
 	})
 }
+
+// Fragments are doubled until what travels of each fits, and no further than to one tensor each.
+func TestSplitToFit(t *testing.T) {
+	for _, c := range []struct {
+		hidden, intermediate, want int
+	}{
+		{16, 32, 2},          // fits as it is
+		{4096, 16_384, 4},    // doubled
+		{65_536, 1 << 18, 0}, // a tensor of 2^34 values fits nothing
+	} {
+		g := toyGenesis(1000)
+		g.Model.Hidden, g.Model.Intermediate, g.Outer.Fragments = c.hidden, c.intermediate, 2
+		if c.want == 0 {
+			c.want = len(g.Model.Specs())
+		}
+		g.SplitToFit()
+		if g.Outer.Fragments != c.want {
+			t.Errorf("%d x %d: %d fragments, want %d", c.hidden, c.intermediate, g.Outer.Fragments, c.want)
+		}
+		for _, f := range g.Plan() {
+			if !g.travels(f) && len(f.Tensors) > 1 {
+				t.Errorf("%d x %d: a fragment of %d tensors with %d values does not travel", c.hidden, c.intermediate, len(f.Tensors), f.Len)
+			}
+		}
+	}
+}

@@ -13,7 +13,7 @@ const chaosSeeds = 12
 
 // After any schedule of crashes, restarts, losses, delays, hangs, joins, leaves
 // and partitions ends, all live nodes come to one chain and one state, nobody
-// signed a round twice, theta is A + sum q + U throughout, and the account adds
+// signed a round twice, theta is A + sum s q + U throughout, and the account adds
 // up to the token.
 func TestAnyScheduleConverges(t *testing.T) {
 	t.Parallel()

@@ -374,7 +374,6 @@ func (n *node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *node) adopt(a outer.Adopt) {
-	pending, _ := n.learner.Pending(a.Fragment)
 	loss, err := n.learner.Follow(a)
 	if a.Discards() || !loss.None() {
 		n.machine.Healed(n.w.now, a.Fragment, loss)
@@ -388,7 +387,7 @@ func (n *node) adopt(a outer.Adopt) {
 	n.returns += len(a.Returned)
 	n.discards += len(a.Discarded) + len(a.Dropped)
 	s := &n.shadow[a.Fragment]
-	s.adopted(a, pending, a.Discards() || !loss.None())
+	s.adopted(a, a.Discards() || loss.Found != nil)
 	if off := s.off(n.trainer.theta); off > 1e-3 && !n.w.cfg.params.Overwrite {
 		n.w.fatalf("node %d: theta is %g off A + sum q + U after round %d", n.index, off, a.Tip.Round)
 	}

@@ -8,25 +8,28 @@ import (
 )
 
 // shadow keeps by other means what a learner's theta must be for one fragment:
-// theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
+// theta = A + sum(s q of own deltas not folded) + U, where U is what steps changed,
 // less what was published, plus what came back. Where folds come late, theta has
-// less of what is in flight.
+// a smaller share s of what is in flight.
 type shadow struct {
 	fragment outer.Fragment
 	anchor   []float32
 	u        []float64
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
-	lag      uint64             // steps that the last fold of an own delta took
-	pulled   map[uint64]float64 // of q, that theta is without
+	steps    uint64             // taken
+	left     map[uint64]uint64  // how many when a delta left
+	lag      uint64             // steps from when the last delta left that was folded until then
+	share    map[uint64]float64 // of q, that theta has while it is in flight
 }
 
 func newShadow(f outer.Fragment, tip *outer.Tip) shadow {
-	return shadow{fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len), own: map[uint64][]float32{}, folded: map[uint64][]float32{}, pulled: map[uint64]float64{}}
+	return shadow{fragment: f, anchor: tip.Anchor, u: make([]float64, f.Len), own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{}}
 }
 
 // moved takes one step of the trainer.
 func (s *shadow) moved(before, after []float32) {
+	s.steps++
 	was, is := make([]float32, s.fragment.Len), make([]float32, s.fragment.Len)
 	s.fragment.Gather(before, was)
 	s.fragment.Gather(after, is)
@@ -35,8 +38,12 @@ func (s *shadow) moved(before, after []float32) {
 	}
 }
 
+// published takes a delta that left. Theta has 0.7 of it where the last fold came two steps and an eighth of H late.
 func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
-	s.own[seq], s.pulled[seq] = q, p.Pull(s.lag)
+	s.own[seq], s.left[seq], s.share[seq] = q, s.steps, 1
+	if !p.Overwrite && 8*int(s.lag) >= 16+p.H {
+		s.share[seq] = 0.7
+	}
 	for i, x := range q {
 		s.u[i] -= float64(x)
 	}
@@ -53,6 +60,7 @@ func (s *shadow) returned(seqs []uint64) {
 }
 
 func (s *shadow) restored(seq uint64, q []float32, folded bool) {
+	s.share[seq] = 1
 	if folded {
 		s.folded[seq] = q
 		return
@@ -60,10 +68,12 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 	s.own[seq] = q
 }
 
-// adopted takes what a learner did that had so many steps pending.
-func (s *shadow) adopted(a outer.Adopt, pending uint32, healed bool) {
-	if !healed && len(a.Fold)+len(a.Dropped) > 0 {
-		s.lag = uint64(pending)
+// adopted takes an adoption, in which the learner healed a damaged anchor or not.
+func (s *shadow) adopted(a outer.Adopt, healed bool) {
+	for i, seq := range slices.Concat(a.Fold, a.Dropped) { // the newest counts
+		if lag := s.steps - s.left[seq]; !healed && (i == 0 || lag < s.lag) {
+			s.lag = lag
+		}
 	}
 	s.anchor = a.Tip.Anchor
 	if a.Discards() {
@@ -95,7 +105,7 @@ func (s *shadow) off(theta []float32) float64 {
 	for i := range is {
 		want := float64(s.anchor[i]) + s.u[i]
 		for seq, q := range s.own {
-			want += (1 - s.pulled[seq]) * float64(q[i])
+			want += s.share[seq] * float64(q[i])
 		}
 		worst = max(worst, math.Abs(want-float64(is[i])))
 	}

@@ -88,9 +88,9 @@ func (f *learning) checkMoves(tip *Tip, fold, unfold, returned []uint64) error {
 	if err := f.checkMove("return", stay, false); err != nil {
 		return err
 	}
-	for _, seq := range returned {
-		if slices.Contains(fold, seq) {
-			return fmt.Errorf("own delta %d is both folded and returned", seq)
+	for i, seq := range returned {
+		if slices.Contains(fold, seq) || slices.Contains(returned[:i], seq) {
+			return fmt.Errorf("own delta %d is returned twice, or folded too", seq)
 		}
 	}
 	return nil

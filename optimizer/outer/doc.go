@@ -21,7 +21,8 @@
 //   - [Fold] makes the next tip from a tip and a set of contributions.
 //   - A [Learner] keeps theta, the parameters that are trained, in step with the
 //     tips: own deltas are its deltas that are not final yet, and
-//     U = theta - A - sum(q_k : own k not folded) is what it has not published. With
+//     U = theta - A - sum(s_k q_k : own k not folded) is what it has not published,
+//     with shares s_k of 1 but where folds come late. With
 //     the sparse codec most of U does not travel; it is held outside theta and
 //     added to the next U.
 //

@@ -12,17 +12,18 @@ import (
 // Learner keeps theta, the parameters that a trainer steps, in step with the tips of all
 // fragments. What is unpublished is defined, not stored:
 //
-//	U = theta - A - sum(q_k : own k not folded) + held
+//	U = theta - A - sum(s_k q_k : own k not folded) + held
 //
-// with q_k the decoded progress of own delta k, or a part of it where folds come late (see Params.Pull). So whatever
-// a lossy codec or rounding loses stays in theta and is published with the next U. What the sparse codec does not send
-// is held instead; of the other codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
+// with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
+// (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U. What the
+// sparse codec does not send is held instead; of the other codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
 	payload func(seq uint64) ([]byte, error)
 	frags   []learning
 	next    uint64    // Seq of the next draft
+	steps   uint64    // taken
 	values  []float32 // what is unpublished, as long as the largest fragment
 	sum     []float64 // what goes to or from theta, likewise
 }
@@ -35,7 +36,7 @@ type learning struct {
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
 	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codec
-	lag     uint64    // steps that the last fold of an own delta took
+	lag     uint64    // steps from the draft of the last own delta that was folded until then
 	account Account   // but for Pending and InFlight
 }
 
@@ -43,7 +44,8 @@ type learning struct {
 type ownDelta struct {
 	Own
 	gone    bool    // from theta, though it may not be folded; see discard
-	pulled  float64 // the part of q that theta is without while it is in flight; see pullBack
+	share   float64 // of q, that theta has while it is in flight
+	left    uint64  // steps that were taken when it was drafted
 	payload []byte  // nil once folded: then it is read back where needed
 }
 
@@ -85,17 +87,17 @@ func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(
 }
 
 // Restore takes back the own deltas of fragment p after a restart: theta = A + sum(q_k : own k not
-// folded). It follows NewLearner, before the first step. What was unpublished at the crash is lost.
+// folded), with shares of 1. It follows NewLearner, before the first step. What was unpublished at the crash is lost.
 func (l *Learner) Restore(p int, own []Own) error {
 	f := &l.frags[p]
 	for _, o := range own {
-		f.own = append(f.own, ownDelta{Own: o})
+		f.own = append(f.own, ownDelta{Own: o, share: 1})
 		l.next = max(l.next, o.Seq+1)
 	}
 	return l.rebuild(f)
 }
 
-// rebuild sets theta of the fragment to A + sum(q_k : own k not folded), so U to zero.
+// rebuild sets theta of the fragment to A + sum(s_k q_k : own k not folded), so U to zero.
 func (l *Learner) rebuild(f *learning) error {
 	sum := l.sum[:f.Len]
 	for i, a := range f.tip.Anchor {
@@ -113,6 +115,7 @@ func (l *Learner) rebuild(f *learning) error {
 // Stepped counts one inner step of so many tokens for every fragment. closed is the last closed
 // round of each, from which the base of a delta follows.
 func (l *Learner) Stepped(tokens int, closed []uint32) {
+	l.steps++
 	for i := range l.frags {
 		f := &l.frags[i]
 		if f.pending.Steps == 0 {
@@ -159,8 +162,10 @@ func (l *Learner) Draft(p int) (Draft, error) {
 		}
 	}
 	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
-	own := ownDelta{payload: payload, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}}
-	if err := l.pullBack(f, &own); err != nil {
+	own := ownDelta{
+		payload: payload, share: l.share(f), left: l.steps, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens},
+	}
+	if err := l.addToTheta(f, &own, own.share-1); err != nil { // not of a payload that was encoded just now
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
 	}
 	l.next++
@@ -186,11 +191,11 @@ func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	return u, nil
 }
 
-// addUnfolded adds sign times what theta has of every own delta that is in flight to l.sum.
+// addUnfolded adds sign times s q of every own delta that is in flight to l.sum.
 func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	for i := range f.own {
 		if f.own[i].inFlight() {
-			if err := l.addOwn(f, &f.own[i], sign*f.own[i].inTheta()); err != nil {
+			if err := l.addOwn(f, &f.own[i], sign*f.own[i].share); err != nil {
 				return err
 			}
 		}
@@ -213,22 +218,20 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 	return nil
 }
 
-// Adopt moves fragment p to a tip: theta += (A' - A) - sum(q of fold) + sum(q of unfold), where fold
-// names own deltas that the tip contains and the old one did not, unfold those it no longer
-// contains. returned names own deltas that became final outside the chain: they leave own, their steps and
-// tokens are pending again and their progress, which is still in theta, is part of U.
+// Adopt moves fragment p to a tip: theta += (A' - A) - sum(s q of fold) + sum(s q of unfold) + sum((1-s) q of
+// returned), where fold names own deltas that the tip contains and the old one did not, unfold those it no
+// longer contains. returned names own deltas that became final outside the chain: they leave own, their steps and
+// tokens are pending again and all of their progress is part of U.
 //
-// With Params.Overwrite a close that folded something first discards U and what is pending. After an
-// error theta and tip have not moved.
+// With Params.Overwrite a close that folded something first discards U and what is pending, and has done so even if
+// what follows fails. But for that theta and tip have not moved after an error.
 func (l *Learner) Adopt(p int, tip *Tip, fold, unfold, returned []uint64) error {
 	f := &l.frags[p]
 	if err := l.adopt(f, tip, fold, unfold, returned); err != nil {
 		return fmt.Errorf("adopt fragment %d round %d: %w", p, tip.Round, err)
 	}
 	f.tip = tip
-	if len(fold) > 0 {
-		f.lag = f.pending.Steps
-	}
+	l.noteLag(f, fold)
 	f.mark(fold, true)
 	f.mark(unfold, false)
 	f.takeBack(returned)
@@ -254,25 +257,27 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold, returned []uint64) e
 	sum := l.sum[:f.Len]
 	tensor.Difference(sum, tip.Anchor, f.tip.Anchor)
 	for _, seq := range fold {
-		if err := l.addOwn(f, f.find(seq), -f.find(seq).inTheta()); err != nil {
+		o := f.find(seq)
+		if err := l.addOwn(f, o, -o.share); err != nil {
 			return err
 		}
 	}
 	for _, seq := range unfold {
-		if err := l.addOwn(f, f.find(seq), f.find(seq).inTheta()); err != nil {
+		o := f.find(seq)
+		if err := l.addOwn(f, o, o.share); err != nil {
 			return err
 		}
 	}
 	for _, seq := range returned {
-		if o := f.find(seq); o.pulled > 0 {
-			if err := l.addOwn(f, o, o.pulled); err != nil {
-				return err
-			}
+		o := f.find(seq)
+		if o.share == 1 {
+			continue
+		}
+		if err := l.addOwn(f, o, 1-o.share); err != nil {
+			return err
 		}
 	}
-	f.eachRun(l.theta, func(theta []float32, at int) {
-		tensor.MoveNarrow(theta, theta, 1, sum[at:at+len(theta)])
-	})
+	l.addSum(f)
 	return nil
 }
 
@@ -293,10 +298,9 @@ func (l *Learner) TakeBack(p int, seq uint64) error {
 	if err := f.checkMove("take back", []uint64{seq}, false); err != nil {
 		return fmt.Errorf("fragment %d: %w", p, err)
 	}
-	if o := f.find(seq); o.pulled > 0 {
-		if err := l.addToTheta(f, o, o.pulled); err != nil {
-			return fmt.Errorf("fragment %d: %w", p, err)
-		}
+	o := f.find(seq)
+	if err := l.addToTheta(f, o, 1-o.share); err != nil {
+		return fmt.Errorf("fragment %d: %w", p, err)
 	}
 	f.takeBack([]uint64{seq})
 	return nil
@@ -348,9 +352,6 @@ func (l *Learner) regain(p int, seqs []uint64) error {
 }
 
 func (o *ownDelta) inFlight() bool { return !o.Folded && !o.gone }
-
-// inTheta is the part of q that theta has while the delta is in flight.
-func (o *ownDelta) inTheta() float64 { return 1 - o.pulled }
 
 func (f *learning) find(seq uint64) *ownDelta {
 	i := slices.IndexFunc(f.own, func(o ownDelta) bool { return o.Seq == seq })

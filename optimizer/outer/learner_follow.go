@@ -48,7 +48,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 		return loss, err
 	}
 	a.Unfold = l.readable(f, a.Unfold, &loss)
-	fold := slices.Concat(a.Fold, a.Dropped) // all of q leaves theta either way
+	fold := slices.Concat(a.Fold, a.Dropped) // what theta has of q leaves it either way
 	if !a.Heal {
 		err = l.Adopt(p, a.Tip, fold, a.Unfold, a.Returned)
 	}
@@ -108,7 +108,7 @@ func (f *learning) giveUp(o *ownDelta, loss *Loss) {
 }
 
 // heal moves fragment p to a tip that replaces a damaged one, or from own deltas that cannot be read. The moves
-// are those of Adopt, but what theta got from the damage cannot be told from work: theta = A + sum(q_k : own k
+// are those of Adopt, but what theta got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k
 // in flight), and what was unpublished or is returned is discarded. What is held was told from a sound anchor, and stays.
 func (l *Learner) heal(p int, tip *Tip, fold, unfold, returned []uint64, loss *Loss) error {
 	f := &l.frags[p]

@@ -12,7 +12,7 @@ import (
 const heldDecay = 0.8
 
 // hold parts what of U, which l.sum has, does not travel with the payload from theta, and keeps it for the next U:
-// theta = A + sum(q_k : own k not folded) but for rounding, this payload among them.
+// theta = A + sum(s_k q_k : own k not folded) but for rounding, this payload among them.
 //
 // A sparse delta leaves nine tenths of U's square behind. With that in theta, as with other codecs, a learner
 // would train on a model that no other has and that the anchor does not follow. What is held is lost in a crash, and

@@ -25,7 +25,8 @@ type learnerModel struct {
 	u       [][]float64 // but for what is held
 	held    [][]float64 // with the sparse codec
 	pending []uint64
-	lag     []uint32 // steps that the last fold of an own delta took
+	steps   uint64
+	lag     []uint64 // steps from the draft of the last own delta that was folded until then
 	lost    []uint64 // overwritten
 	gone    []uint64 // folded and forgotten
 	fork    []uint64 // discarded
@@ -39,14 +40,15 @@ type modelOwn struct {
 	base   uint32
 	folded bool
 	gone   bool
-	pulled float64 // of q, that theta is without
+	share  float64 // of q, that theta has while it is in flight
+	left   uint64  // steps taken when it was drafted
 }
 
 func newLearnerModel(t *rapid.T) *learnerModel {
 	p := toyParams()
 	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse}).Draw(t, "codec")
 	p.Overwrite = rapid.Bool().Draw(t, "overwrite")
-	p.Fragments, p.MaxSteps, p.H = 2, 40, 4 // of which one step is lag
+	p.Fragments, p.MaxSteps, p.H = 2, 40, 8
 	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}
 	m.theta = make([]float32, 353)
 	m.closed = make([]uint32, 2)
@@ -55,9 +57,12 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 		m.own = append(m.own, map[uint64]*modelOwn{})
 		m.u, m.held = append(m.u, make([]float64, f.Len)), append(m.held, make([]float64, f.Len))
 	}
-	m.lag = make([]uint32, 2)
 	m.pending, m.lost, m.gone, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
 	m.l = NewLearner(p, m.plan, m.theta, m.tips, m.read)
+	for i := range m.plan { // as after folds that came late, or at once
+		m.lag = append(m.lag, rapid.Uint64Range(0, 5).Draw(t, "lag"))
+		m.l.frags[i].lag = m.lag[i]
+	}
 	return m
 }
 
@@ -88,6 +93,7 @@ func (m *learnerModel) step(t *rapid.T) {
 		m.pending[p] += uint64(tokens)
 	}
 	m.trained += uint64(tokens)
+	m.steps++
 	m.l.Stepped(tokens, m.closed)
 }
 
@@ -105,9 +111,9 @@ func (m *learnerModel) draft(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulled := 0.0
-	if 8*int(m.lag[p]) >= m.p.H {
-		pulled = 0.3
+	share := 1.0
+	if m.lag[p] >= 3 && !m.p.Overwrite {
+		share = 0.7
 	} else if m.p.Codec != codec.Sparse && !slices.Equal(before, m.theta) {
 		t.Fatal("a draft changed theta")
 	}
@@ -119,7 +125,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.disk[d.Seq] = d.Payload
-	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base, pulled: pulled}
+	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base, share: share, left: m.steps}
 	m.addU(p, q, -1)
 	m.pending[p] -= d.Tokens
 	if m.p.Codec == codec.Sparse {
@@ -170,21 +176,20 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	}
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
-	steps, _ := m.l.Pending(p)
+	returned = append(returned, slices.DeleteFunc(slices.Clone(unfold), func(uint64) bool { return rapid.Bool().Draw(t, "unfolded stays") })...)
 	if err := m.l.Adopt(p, tip.seal(), fold, unfold, returned); err != nil {
 		t.Fatal(err)
 	}
-	closed := tip.Round > old.Round && tip.Tokens != old.Tokens
-	if m.p.Overwrite && closed {
-		steps = 0
-	}
-	if len(fold) > 0 {
-		m.lag[p] = steps
-	}
-	if m.p.Overwrite && closed {
+	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
 		clear(m.u[p])
 		m.lost[p] += m.pending[p]
 		m.pending[p] = 0
+	}
+	if len(fold) > 0 {
+		m.lag[p] = m.steps
+	}
+	for _, seq := range fold {
+		m.lag[p] = min(m.lag[p], m.steps-m.own[p][seq].left)
 	}
 	m.moved(p, tip, fold, unfold)
 	for _, seq := range returned {
@@ -300,14 +305,14 @@ func (m *learnerModel) restart(t *rapid.T) {
 	for p := range m.plan {
 		clear(m.u[p])
 		clear(m.held[p])
-		m.pending[p], m.lag[p] = 0, 0
+		m.pending[p], m.lag[p], m.steps = 0, 0, 0
 		var own []Own
 		for seq, o := range m.own[p] {
 			if o.gone { // the ledger has forgotten it
 				delete(m.own[p], seq)
 				continue
 			}
-			o.pulled = 0
+			o.share, o.left = 1, 0
 			own = append(own, Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens, Folded: o.folded})
 		}
 		if err := m.l.Restore(p, own); err != nil {
@@ -326,7 +331,7 @@ func (m *learnerModel) check(t *rapid.T) {
 			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
 			for _, o := range m.own[p] {
 				if !o.folded && !o.gone {
-					want += (1 - o.pulled) * float64(o.q[i])
+					want += o.share * float64(o.q[i])
 				}
 			}
 			if math.Abs(float64(got[i])-want) > 1e-4 {

@@ -98,12 +98,12 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, fol
 // counted twice or never is a thousand times that.
 const thetaSlack = 1e-3
 
-// checkTheta: theta is A + sum q + U after each adoption, and the learner's
+// checkTheta: theta is A + sum s q + U after each adoption, and the learner's
 // account has every token of this life.
-func (w *World) checkTheta(n *Node, a outer.Adopt, pending uint32, healed bool) {
+func (w *World) checkTheta(n *Node, a outer.Adopt, healed bool) {
 	if n.shadow != nil {
 		s := &n.shadow[a.Fragment]
-		s.adopted(a, pending, healed)
+		s.adopted(a, healed)
 		if off := s.off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}

@@ -130,10 +130,8 @@ func (n *Node) decode(p int, payload []byte) []float32 {
 }
 
 func (n *Node) adopt(a outer.Adopt) {
-	pending, _ := n.learner.Pending(a.Fragment)
 	loss, err := n.learner.Follow(a)
-	healed := a.Discards() || !loss.None()
-	if healed {
+	if a.Discards() || !loss.None() {
 		n.book.dropped[a.Fragment] += loss.Dropped.Tokens
 		n.machine.Healed(n.clock(), a.Fragment, loss)
 	}
@@ -150,7 +148,7 @@ func (n *Node) adopt(a outer.Adopt) {
 	n.book.returns(n.disk.ownIDs(a.Returned))
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
-	n.w.checkTheta(n, a, pending, healed)
+	n.w.checkTheta(n, a, a.Discards() || loss.Found != nil)
 	n.w.checkTaken(n, a)
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // shadow keeps by other means what a learner's theta must be for one fragment:
-// theta = A + sum(q of own deltas not folded) + U, where U is what steps changed,
+// theta = A + sum(s q of own deltas not folded) + U, where U is what steps changed,
 // less what was published, plus what came back. Where folds come late, theta has
-// less of what is in flight. With the sparse codec a learner
+// a smaller share s of what is in flight. With the sparse codec a learner
 // moves all of U out of theta when it publishes.
 type shadow struct {
 	fragment outer.Fragment
@@ -20,8 +20,10 @@ type shadow struct {
 	u        []float64
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
-	lag      uint64             // steps that the last fold of an own delta took
-	pulled   map[uint64]float64 // of q, that theta is without
+	steps    uint64             // taken
+	left     map[uint64]uint64  // how many when a delta left
+	lag      uint64             // steps from when the last delta left that was folded until then
+	share    map[uint64]float64 // of q, that theta has while it is in flight
 	was, is  []float32          // scratch
 	largest  float64            // value that took part so far: what it left of rounding stays
 }
@@ -29,13 +31,14 @@ type shadow struct {
 func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
 	return shadow{
 		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len),
-		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, pulled: map[uint64]float64{},
+		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
 }
 
 // moved takes one step of the trainer.
 func (s *shadow) moved(before, after []float32) {
+	s.steps++
 	s.fragment.Gather(before, s.was)
 	s.fragment.Gather(after, s.is)
 	for i := range s.was {
@@ -43,8 +46,12 @@ func (s *shadow) moved(before, after []float32) {
 	}
 }
 
+// published takes a delta that left. Theta has 0.7 of it where the last fold came two steps and an eighth of H late.
 func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
-	s.own[seq], s.pulled[seq] = q, p.Pull(s.lag)
+	s.own[seq], s.left[seq], s.share[seq] = q, s.steps, 1
+	if !p.Overwrite && 8*int(s.lag) >= 16+p.H {
+		s.share[seq] = 0.7
+	}
 	if s.sparse {
 		clear(s.u)
 		return
@@ -65,6 +72,7 @@ func (s *shadow) returned(seqs []uint64) {
 }
 
 func (s *shadow) restored(seq uint64, q []float32, folded bool) {
+	s.share[seq] = 1
 	if folded {
 		s.folded[seq] = q
 		return
@@ -72,10 +80,12 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 	s.own[seq] = q
 }
 
-// adopted takes what a learner did that had so many steps pending.
-func (s *shadow) adopted(a outer.Adopt, pending uint32, healed bool) {
-	if !healed && len(a.Fold)+len(a.Dropped) > 0 {
-		s.lag = uint64(pending)
+// adopted takes an adoption, in which the learner healed a damaged anchor or not.
+func (s *shadow) adopted(a outer.Adopt, healed bool) {
+	for i, seq := range slices.Concat(a.Fold, a.Dropped) { // the newest counts
+		if lag := s.steps - s.left[seq]; !healed && (i == 0 || lag < s.lag) {
+			s.lag = lag
+		}
 	}
 	s.anchor = a.Tip.Anchor
 	if a.Discards() {
@@ -109,7 +119,7 @@ func (s *shadow) off(theta []float32) float64 {
 		want := float64(s.anchor[i]) + s.u[i]
 		largest = max(largest, s.largest, math.Abs(float64(s.anchor[i])), math.Abs(s.u[i]))
 		for seq, q := range s.own {
-			want += (1 - s.pulled[seq]) * float64(q[i])
+			want += s.share[seq] * float64(q[i])
 		}
 		worst = max(worst, math.Abs(want-float64(s.is[i])))
 	}

@@ -55,9 +55,9 @@ func compareAuthors`},
 `},
 		}},
 		{"double count on restart", "crash", []Edit{
-			{"optimizer/outer/learner.go", `		f.own = append(f.own, ownDelta{Own: o})
+			{"optimizer/outer/learner.go", `		f.own = append(f.own, ownDelta{Own: o, share: 1})
 `, `		o.Folded = false
-		f.own = append(f.own, ownDelta{Own: o})
+		f.own = append(f.own, ownDelta{Own: o, share: 1})
 `},
 		}},
 		{"unbounded queue", "backlog", []Edit{

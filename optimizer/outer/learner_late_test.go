@@ -1,0 +1,202 @@
+package outer
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+)
+
+// lateRig is a learner of one fragment, H = 8, whose own delta of round 1 was folded so many steps after it was
+// drafted. Each step adds 1 to each value of theta, and all values of an anchor are the number of its round.
+type lateRig struct {
+	*testing.T
+	l     *Learner
+	theta []float32
+	tip   *Tip
+	disk  map[uint64][]byte
+}
+
+func newLateRig(t *testing.T, overwrite bool, lag int) *lateRig {
+	p := toyParams()
+	p.H, p.Overwrite = 8, overwrite
+	r := &lateRig{T: t}
+	r.l, r.theta, r.tip, r.disk = oneFragment(p)
+	r.steps(8)
+	d := r.draft()
+	r.steps(lag)
+	r.adopt([]uint64{d.Seq}, nil, nil)
+	return r
+}
+
+func (r *lateRig) steps(n int) {
+	for range n {
+		for i := range r.theta {
+			r.theta[i]++
+		}
+		r.l.Stepped(512, []uint32{r.tip.Round})
+	}
+}
+
+func (r *lateRig) draft() Draft {
+	r.Helper()
+	d, err := r.l.Draft(0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.disk[d.Seq] = d.Payload
+	return d
+}
+
+// adopt closes a round.
+func (r *lateRig) adopt(fold, unfold, returned []uint64) {
+	r.Helper()
+	next := &Tip{Round: r.tip.Round + 1, Anchor: make([]float32, len(r.theta)), Ref: r.tip.Ref, Tokens: r.tip.Tokens + 1}
+	for i := range next.Anchor {
+		next.Anchor[i] = float32(next.Round)
+	}
+	r.move(next.seal(), fold, unfold, returned)
+}
+
+func (r *lateRig) move(tip *Tip, fold, unfold, returned []uint64) {
+	r.Helper()
+	if err := r.l.Adopt(0, tip, fold, unfold, returned); err != nil {
+		r.Fatal(err)
+	}
+	r.tip = tip
+}
+
+func (r *lateRig) thetaIs(when string, want float64) {
+	r.Helper()
+	for i, x := range r.theta {
+		if math.Abs(float64(x)-want) > 1e-4 {
+			r.Fatalf("%s: value %d of theta is %v, want %v", when, i, x, want)
+		}
+	}
+}
+
+// Theta has 0.7 of what is in flight where the last fold came two steps and an eighth of H late, and all of it
+// elsewhere.
+func TestLateFoldsLowerTheShare(t *testing.T) {
+	for lag, share := range map[int]float64{0: 1, 1: 1, 2: 1, 3: 0.7, 8: 0.7, 16: 0.7} {
+		r := newLateRig(t, false, lag)
+		r.thetaIs("after the fold", 1+float64(lag))
+		r.steps(4)
+		r.draft()
+		r.thetaIs("drafted", 1+share*float64(lag+4))
+	}
+}
+
+// Small H does not make every fold late: one step passes until any is adopted.
+func TestFoldsInTimeAtSmallH(t *testing.T) {
+	for _, h := range []int{1, 2, 4, 8} {
+		r := newLateRig(t, false, 1)
+		r.l.p.H = h
+		r.steps(1)
+		r.draft()
+		r.thetaIs("drafted", 1+2)
+	}
+}
+
+// All of a delta's progress is part of U again when it is not folded.
+func TestShareComesBackWhole(t *testing.T) {
+	const u = 4 + 4
+	r := newLateRig(t, false, 4)
+	r.steps(4)
+	d := r.draft()
+	r.thetaIs("drafted", 1+0.7*u)
+	if err := r.l.TakeBack(0, d.Seq); err != nil {
+		t.Fatal(err)
+	}
+	r.thetaIs("taken back", 1+u)
+	d = r.draft()
+	r.adopt(nil, nil, []uint64{d.Seq})
+	r.thetaIs("returned", 2+u)
+	d = r.draft()
+	r.adopt([]uint64{d.Seq}, nil, nil)
+	r.thetaIs("folded", 3)
+	r.steps(1)
+	r.draft()
+	r.thetaIs("drafted after a fold that came at once", 4)
+}
+
+// An own delta that is unfolded is in flight as it was before, or returned whole.
+func TestUnfoldedHasItsShare(t *testing.T) {
+	for _, atOnce := range []bool{true, false} {
+		r := newLateRig(t, false, 8)
+		d := r.draft()
+		r.adopt([]uint64{d.Seq}, nil, nil)
+		r.thetaIs("folded", 2)
+		if atOnce {
+			r.adopt(nil, []uint64{d.Seq}, []uint64{d.Seq})
+		} else {
+			r.adopt(nil, []uint64{d.Seq}, nil)
+			r.thetaIs("unfolded", 3+0.7*8)
+			r.move(r.tip, nil, nil, []uint64{d.Seq})
+		}
+		r.thetaIs("returned", 3+8)
+	}
+}
+
+// A second delta has what was made since the first, whatever of that theta has, and how late folds are is told by the
+// newest that is folded.
+func TestDraftBesideOneInFlight(t *testing.T) {
+	r := newLateRig(t, false, 4)
+	first := r.draft()
+	r.steps(2)
+	second := r.draft()
+	r.thetaIs("drafted twice", 1+0.7*4+0.7*2)
+	if err := r.l.rebuild(&r.l.frags[0]); err != nil {
+		t.Fatal(err)
+	}
+	r.thetaIs("built from its definition", 1+0.7*4+0.7*2)
+	r.adopt([]uint64{first.Seq, second.Seq}, nil, nil)
+	r.thetaIs("folded", 2)
+	if lag := r.l.frags[0].lag; lag != 0 {
+		t.Errorf("the fold came %d steps after the newest delta, want 0", lag)
+	}
+}
+
+// A first delta's fold is as late as it is though a second was drafted meanwhile.
+func TestLagIsCountedFromItsOwnDelta(t *testing.T) {
+	r := newLateRig(t, false, 0)
+	first := r.draftAfter(1)
+	r.draftAfter(8)
+	r.adopt([]uint64{first.Seq}, nil, nil)
+	if lag := r.l.frags[0].lag; lag != 8 {
+		t.Errorf("the fold came %d steps after the delta, want 8", lag)
+	}
+}
+
+func (r *lateRig) draftAfter(steps int) Draft {
+	r.Helper()
+	r.steps(steps)
+	return r.draft()
+}
+
+// A payload that cannot be read keeps theta, tip and account as they were.
+func TestUnreadableReturnChangesNothing(t *testing.T) {
+	r := newLateRig(t, false, 4)
+	d := r.draft()
+	r.l.frags[0].own[1].payload = nil
+	delete(r.disk, d.Seq)
+	before, account := slices.Clone(r.theta), r.l.Account(0)
+	if err := r.l.Adopt(0, r.tip, nil, nil, []uint64{d.Seq}); !errors.Is(err, ErrUnread) {
+		t.Errorf("a missing payload: %v", err)
+	}
+	if !slices.Equal(before, r.theta) || account != r.l.Account(0) {
+		t.Error("something changed")
+	}
+}
+
+// Who overwrites trains from the fold anyway.
+func TestOverwritingHasAllOfItsProgress(t *testing.T) {
+	r := newLateRig(t, true, 0)
+	d := r.draftAfter(2)
+	r.adopt(nil, nil, nil)
+	r.steps(5)
+	r.move(r.tip, []uint64{d.Seq}, nil, nil) // folded late, into a round that is closed
+	r.thetaIs("folded", 2+5)
+	r.draft()
+	r.thetaIs("drafted", 2+5)
+}
