@@ -15,8 +15,9 @@ import (
 //	U = theta - A - sum(s_k q_k : own k not folded) + held
 //
 // with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
-// (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U. What the
-// sparse codec does not send is held instead; of the other codecs nothing is (see hold). The methods must not run while the trainer steps; a Learner is not for concurrent use.
+// (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U.
+// What the sparse codec does not send is held instead; of the other codecs nothing is (see hold). The methods
+// must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
