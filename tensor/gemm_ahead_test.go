@@ -69,7 +69,7 @@ func TestWalkCoversTheNextRows(t *testing.T) {
 			}
 		}
 	})
-	if deep == 0 || later == 0 {
+	if !testing.Short() && (deep == 0 || later == 0) { // else there are few cases
 		t.Errorf("%d layers of a block but the first, %d times the next block, of threads", deep, later)
 	}
 }
