@@ -183,10 +183,11 @@ func (t *tiler) tiles(task, l, row, rows, step int, a []float32, aRow, aStep, ti
 		for i := 0; i < rows; i += step {
 			c := &t.c[(row+i)*t.ldc+t.col+left]
 			ahead, aheadStep := c, 4*t.ldc
-			if min(step, rows-i) == t.rows {
+			high := min(step, rows-i)
+			if high == t.rows {
 				ahead, aheadStep = w.next(c, t.ldc)
 			}
-			t.multiply(min(step, rows-i), cols, inner, &a[i/step*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
+			t.multiply(high, cols, inner, &a[i/step*tileStep], aRow, aStep, b, c, t.ldc, acc, ahead, aheadStep)
 		}
 	}
 }

@@ -204,6 +204,21 @@ func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	return nil
 }
 
+// addEach adds so many times q of each of some own deltas to l.sum, and reads none of which that is nothing.
+func (l *Learner) addEach(f *learning, seqs []uint64, times func(*ownDelta) float64) error {
+	for _, seq := range seqs {
+		o := f.find(seq)
+		n := times(o)
+		if n == 0 {
+			continue
+		}
+		if err := l.addOwn(f, o, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // addOwn adds so many times q of one own delta to l.sum.
 func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 	b := o.payload
@@ -257,26 +272,14 @@ func (l *Learner) adopt(f *learning, tip *Tip, fold, unfold, returned []uint64) 
 func (l *Learner) move(f *learning, tip *Tip, fold, unfold, returned []uint64) error {
 	sum := l.sum[:f.Len]
 	tensor.Difference(sum, tip.Anchor, f.tip.Anchor)
-	for _, seq := range fold {
-		o := f.find(seq)
-		if err := l.addOwn(f, o, -o.share); err != nil {
-			return err
-		}
+	if err := l.addEach(f, fold, func(o *ownDelta) float64 { return -o.share }); err != nil {
+		return err
 	}
-	for _, seq := range unfold {
-		o := f.find(seq)
-		if err := l.addOwn(f, o, o.share); err != nil {
-			return err
-		}
+	if err := l.addEach(f, unfold, func(o *ownDelta) float64 { return o.share }); err != nil {
+		return err
 	}
-	for _, seq := range returned {
-		o := f.find(seq)
-		if o.share == 1 {
-			continue
-		}
-		if err := l.addOwn(f, o, 1-o.share); err != nil {
-			return err
-		}
+	if err := l.addEach(f, returned, func(o *ownDelta) float64 { return 1 - o.share }); err != nil {
+		return err
 	}
 	l.addSum(f)
 	return nil
