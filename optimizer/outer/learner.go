@@ -16,7 +16,7 @@ import (
 //
 // with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
 // (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U.
-// What the sparse codec does not send is held instead; of the other codecs nothing is (see hold). The methods
+// Of what the sparse codec does not send a part is held outside theta until then (see hold). The methods
 // must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
@@ -98,12 +98,14 @@ func (l *Learner) Restore(p int, own []Own) error {
 	return l.rebuild(f)
 }
 
-// rebuild sets theta of the fragment to A + sum(s_k q_k : own k not folded), so U to zero.
+// rebuild sets theta of the fragment to A + sum(s_k q_k : own k not folded), so U to zero, but for what no delta had room
+// for.
 func (l *Learner) rebuild(f *learning) error {
 	sum := l.sum[:f.Len]
 	for i, a := range f.tip.Anchor {
 		sum[i] = float64(a)
 	}
+	f.addKept(sum)
 	if err := l.addUnfolded(f, 1); err != nil {
 		return err
 	}

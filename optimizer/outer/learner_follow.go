@@ -109,7 +109,8 @@ func (f *learning) giveUp(o *ownDelta, loss *Loss) {
 
 // heal moves fragment p to a tip that replaces a damaged one, or from own deltas that cannot be read. The moves
 // are those of Adopt, but what theta got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k
-// in flight), and what was unpublished or is returned is discarded. What is held was told from a sound anchor, and stays.
+// in flight), and what was unpublished or is returned is discarded, but for what earlier deltas had no room for: that was told
+// from a sound anchor.
 func (l *Learner) heal(p int, tip *Tip, fold, unfold, returned []uint64, loss *Loss) error {
 	f := &l.frags[p]
 	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {

@@ -1,22 +1,20 @@
 package outer
 
 import (
+	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
-// heldDecay is what is left, at each delta of a fragment, of the progress that the sparse codec has not
-// sent. It is made again from the anchor in each round until it is, so up to 1/(1-heldDecay) times as much as
-// a value needs may add up before it travels: 0.95, which SparseLoCo (arXiv 2508.15706) has, and 0.9 make
-// simulated runs diverge whose learners come near their optimum within a round, 0.8 none. Measured on text 0.8 was
-// the best with few rounds, and 0.95 2 % better with many (testnet/bench/RESULTS.md).
-const heldDecay = 0.8
+// heldShare is the part of what no delta had room for that theta is without until a delta has. All of it comes to
+// the others in the end; nothing fades. Outside theta it is made again from the anchor in each round, so that up to
+// 1/(1-heldShare) times as much as a value needs adds up before it travels; with 0.7 simulated runs diverge whose
+// learners come near their optimum within a round, with 0.6 none. In theta a learner would train on a model
+// that no other has and that the anchor does not follow. Measured on text 0.3 to 0.7 are alike, and holding all of it with a fifth
+// fading at each delta is 4 % worse (testnet/bench/RESULTS.md).
+const heldShare = 0.5
 
-// hold parts what of U, which l.sum has, does not travel with the payload from theta, and keeps it for the next U:
-// theta = A + sum(s_k q_k : own k not folded) but for rounding, this payload among them.
-//
-// A sparse delta leaves nine tenths of U's square behind. With that in theta, as with other codecs, a learner
-// would train on a model that no other has and that the anchor does not follow. What is held is lost in a crash, and
-// at the end of the run.
+// hold parts what of U, which l.sum has, does not travel with the payload: heldShare of it leaves theta until the next U,
+// the rest stays. It is lost in a crash, and at the end of the run.
 func (l *Learner) hold(f *learning, payload []byte) error {
 	rest := l.sum[:f.Len]
 	if err := codec.Add(payload, f.Len, -1, rest); err != nil {
@@ -25,9 +23,17 @@ func (l *Learner) hold(f *learning, payload []byte) error {
 	f.eachRun(l.theta, func(theta []float32, at int) {
 		held := f.held[at : at+len(theta)]
 		for i, x := range rest[at : at+len(theta)] {
-			theta[i] = float32(float64(theta[i]) + (float64(held[i]) - x))
-			held[i] = float32(heldDecay * x)
+			was := held[i]
+			held[i] = float32(heldShare * x)
+			theta[i] = float32(float64(theta[i]) + (float64(was) - float64(held[i])))
 		}
 	})
 	return nil
+}
+
+// addKept adds to l.sum what theta has of the progress that no delta had room for.
+func (f *learning) addKept(sum []float64) {
+	if f.held != nil {
+		tensor.AxpyWide((1-heldShare)/heldShare, f.held, sum)
+	}
 }

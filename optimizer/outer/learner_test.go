@@ -133,12 +133,12 @@ func (m *learnerModel) draft(t *rapid.T) {
 	}
 }
 
-// hold moves what a sparse draft has not sent from theta to what is held, less what fades of it.
+// hold parts what a sparse draft has not sent in halves: theta has one, the other is held.
 func (m *learnerModel) hold(p int) {
 	for i, x := range m.u[p] {
-		m.held[p][i] = 0.8 * (m.held[p][i] + x)
+		m.held[p][i] = (m.held[p][i] + x) / 2
+		m.u[p][i] = m.held[p][i]
 	}
-	clear(m.u[p])
 }
 
 func (m *learnerModel) addU(p int, q []float32, sign float64) {
@@ -181,7 +181,7 @@ func (m *learnerModel) adopt(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
-		clear(m.u[p])
+		copy(m.u[p], m.held[p])
 		m.lost[p] += m.pending[p]
 		m.pending[p] = 0
 	}
@@ -249,7 +249,7 @@ func (m *learnerModel) heal(t *rapid.T) {
 		t.Fatalf("the round machine knows: %t; the learner found %v", told, loss.Found)
 	}
 	m.moved(p, &tip, fold, unfold)
-	clear(m.u[p])
+	copy(m.u[p], m.held[p])
 	m.fork[p] += m.pending[p]
 	m.pending[p] = 0
 }

@@ -12,12 +12,13 @@ import (
 // theta = A + sum(s q of own deltas not folded) + U, where U is what steps changed,
 // less what was published, plus what came back. Where folds come late, theta has
 // a smaller share s of what is in flight. With the sparse codec a learner
-// moves all of U out of theta when it publishes.
+// moves half of what it could not publish out of theta until the next delta.
 type shadow struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
 	anchor   []float32
-	u        []float64
+	u        []float64            // that theta has
+	held     []float64            // and does not; 0 but with the sparse codec
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
 	steps    uint64             // taken
@@ -30,7 +31,7 @@ type shadow struct {
 
 func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
 	return shadow{
-		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len),
+		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len), held: make([]float64, f.Len),
 		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
@@ -52,12 +53,12 @@ func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
 	if !p.Overwrite && 8*int(s.lag) >= 16+p.H {
 		s.share[seq] = 0.7
 	}
-	if s.sparse {
-		clear(s.u)
-		return
-	}
 	for i, x := range q {
 		s.u[i] -= float64(x)
+		if s.sparse {
+			s.held[i] = (s.u[i] + s.held[i]) / 2
+			s.u[i] = s.held[i]
+		}
 	}
 }
 
@@ -89,8 +90,8 @@ func (s *shadow) adopted(a outer.Adopt, healed bool) {
 	}
 	s.anchor = a.Tip.Anchor
 	if a.Discards() {
-		clear(s.u)
-		defer clear(s.u) // of what is returned, too
+		copy(s.u, s.held)
+		defer copy(s.u, s.held) // of what is returned, too
 	}
 	for _, seq := range a.Fold {
 		s.folded[seq] = s.own[seq]
