@@ -167,6 +167,46 @@ func TestDataParallelOfTwoIsTwiceTheBatch(t *testing.T) {
 	}
 }
 
+// Learners that join data parallelism after half of the steps make its batch larger from then on: a budget for 40
+// steps of two takes 20 of two and 10 of four.
+func TestDataParallelJoins(t *testing.T) {
+	calm := play(t, micro("arm=dp"), 1) // 40 steps of two rows of two learners
+	joined := play(t, micro("arm=dp", "faults=join_@20s;join_@20s"), 1)
+	if calm.Steps != 40 || joined.Steps != 30 || joined.Folded != calm.Folded {
+		t.Errorf("%d steps for %d tokens, with joins %d for %d", calm.Steps, calm.Folded, joined.Steps, joined.Folded)
+	}
+	if !slices.Equal(calm.Curve[:4], joined.Curve[:4]) || calm.ValBPB == joined.ValBPB {
+		t.Errorf("on the way %v, with joins %v", calm.Curve, joined.Curve)
+	}
+	perStep := ringBytes(2, calm.Params)
+	if want := (20*perStep + 10*ringBytes(4, calm.Params)) / 2560; math.Abs(joined.PayloadPerToken-want) > 1e-6*want || calm.PayloadPerToken != 40*perStep/2560 {
+		t.Errorf("%v bytes per token, with joins %v, want %v", calm.PayloadPerToken, joined.PayloadPerToken, want)
+	}
+	// Momenta go on.
+	anew, err := microLab().bench(micro("arm=dp"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := anew.together(anew.shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := tr.Step(t.Context(), 0.01); err != nil {
+			t.Fatal(err)
+		}
+	}
+	larger, err := anew.enlarge(tr, append(slices.Clip(anew.shards), anew.shard(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := tr.State()
+	after, _ := larger.State()
+	if !bytes.Equal(before, after) || !slices.Equal(tr.Params(), larger.Params()) || larger.Steps() != 3 {
+		t.Error("the larger trainer does not go on where the other is")
+	}
+}
+
 // One learner with all tokens takes the batches of all in turn.
 func TestLocalTakesAllBatches(t *testing.T) {
 	b, err := microLab().bench(micro(), 1)

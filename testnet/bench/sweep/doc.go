@@ -6,7 +6,7 @@
 //     cores that real nodes run, and step the built-in trainer on real text; each
 //     has a speed, links have latency and bandwidth, faults come as scripted.
 //   - dp: data parallelism. Each step is one step along the mean of all
-//     learners' gradients.
+//     learners' gradients. Learners may join it.
 //   - diloco: all learners take H steps, wait for each other, and make one outer
 //     step of the whole model.
 //   - local: one learner takes all their batches one after the other.

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 
 	"atoll/optimizer/trainer"
 )
@@ -15,17 +16,49 @@ func ringBytes(learners, values int) float64 {
 	return 2 * float64(learners-1) * float64(values) * bytesPerValue
 }
 
-// dp steps along the mean gradient of all learners.
+// dp steps along the mean gradient of all learners, also of those that join.
 func (b *bench) dp(t *Trial) error {
-	tr, err := b.newTrainer(b.M*b.Batch, union(b.shards), [32]byte{})
+	due, err := b.joins()
 	if err != nil {
 		return err
 	}
-	if err := b.alone(t, tr); err != nil {
+	shards, sent := b.shards, 0.0
+	tr, err := b.together(shards)
+	if err != nil {
 		return err
 	}
-	t.PayloadPerToken = ringBytes(b.M, len(tr.Params())) / float64(b.M*b.stepTokens(b.model))
-	return nil
+	err = b.alone(t, tr, func(tr *trainer.Builtin) (*trainer.Builtin, error) {
+		before := len(shards)
+		for len(due) > 0 && due[0] <= b.ms(float64(t.Steps)) {
+			shards, due = append(slices.Clip(shards), b.shard(len(shards))), due[1:]
+		}
+		sent += ringBytes(len(shards), len(tr.Params()))
+		if len(shards) == before {
+			return tr, nil
+		}
+		return b.enlarge(tr, shards)
+	})
+	t.PayloadPerToken = sent / float64(t.Folded)
+	return err
+}
+
+// together is a trainer with the batches of all shards.
+func (b *bench) together(shards []shard) (*trainer.Builtin, error) {
+	return b.newTrainer(len(shards)*b.Batch, union(shards), [32]byte{})
+}
+
+// enlarge is a trainer that goes on where another is, with the batches of all shards.
+func (b *bench) enlarge(from *trainer.Builtin, shards []shard) (*trainer.Builtin, error) {
+	tr, err := b.together(shards)
+	if err != nil {
+		return nil, err
+	}
+	state, err := from.State()
+	if err != nil {
+		return nil, err
+	}
+	copy(tr.Params(), from.Params())
+	return tr, tr.SetState(state)
 }
 
 // local takes all batches one after the other.
@@ -34,20 +67,24 @@ func (b *bench) local(t *Trial) error {
 	if err != nil {
 		return err
 	}
-	return b.alone(t, tr)
+	return b.alone(t, tr, func(tr *trainer.Builtin) (*trainer.Builtin, error) { return tr, nil })
 }
 
-// alone runs one trainer to the budget.
-func (b *bench) alone(t *Trial, tr *trainer.Builtin) error {
+// alone runs one trainer to the budget. Before each step next may put another in its place.
+func (b *bench) alone(t *Trial, tr *trainer.Builtin, next func(*trainer.Builtin) (*trainer.Builtin, error)) error {
 	schedule := b.schedule()
 	for t.Folded < b.Tokens {
+		var err error
+		if tr, err = next(tr); err != nil {
+			return err
+		}
 		r, err := tr.Step(context.Background(), schedule.At(float64(t.Folded)/float64(b.Tokens)))
 		if err != nil {
 			return err
 		}
 		t.Steps++
 		t.Folded += uint64(r.Tokens)
-		if err := b.look(t.Folded, tr.Params); err != nil {
+		if err = b.look(t.Folded, tr.Params); err != nil {
 			return err
 		}
 	}

@@ -188,6 +188,9 @@ func (s Setting) Validate() error {
 	if _, err := s.faults(); err != nil {
 		return err
 	}
+	if _, err := s.joins(); s.Arm == DP && err != nil {
+		return err
+	}
 	_, err = s.params(s.P, s.Tokens)
 	return err
 }
@@ -197,11 +200,12 @@ func (s Setting) Validate() error {
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
+	lockstep = strings.Fields("step faults") // and data parallelism
 )
 
 // shown is what Get says of a field, or a dash where the arm does not read it.
 func (s Setting) shown(name string) string {
-	reads := s.Arm == Atoll || slices.Contains(common, name) || s.Arm == DiLoCo && slices.Contains(barriers, name)
+	reads := s.Arm == Atoll || slices.Contains(common, name) || s.Arm == DiLoCo && slices.Contains(barriers, name) || s.Arm == DP && slices.Contains(lockstep, name)
 	if !reads {
 		return "-"
 	}
@@ -243,6 +247,23 @@ func (s Setting) faults() ([]sim.Fault, error) {
 		return nil, fmt.Errorf("faults: %w", err)
 	}
 	return f, nil
+}
+
+// joins are the times at which learners join, in order. The error is for other faults.
+func (s Setting) joins() ([]sim.Time, error) {
+	faults, err := s.faults()
+	if err != nil {
+		return nil, err
+	}
+	var at []sim.Time
+	for _, f := range faults {
+		if f.Kind != sim.Join {
+			return nil, fmt.Errorf("faults: %s has a %v; data parallelism has only join", s.Faults, f.Kind)
+		}
+		at = append(at, f.At)
+	}
+	slices.Sort(at)
+	return at, nil
 }
 
 // Set gives the field of that name a value.

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -45,6 +46,7 @@ func TestSettingErrors(t *testing.T) {
 		{"speeds", "1:2", "one for each of the 4 learners"},
 		{"speeds", "1:1:1:x", "use divisors such as"},
 		{"faults", "vanish_1_@2s", `no verb "vanish"`},
+		{"arm faults", "dp join_@1s;crash_1_@2s", "faults: join_@1s;crash_1_@2s has a crash; data parallelism has only join"},
 		{"latency", "-1", "latency is -1"},
 		{"step", "-1", "step is -1 ms"},
 		{"codec", "int3", "codec"},
@@ -52,7 +54,11 @@ func TestSettingErrors(t *testing.T) {
 		{"mu", "1", "Mu is 1"},
 	} {
 		s := Default()
-		err := s.Set(c.name, c.value)
+		var err error
+		values := strings.Fields(c.value)
+		for i, name := range strings.Fields(c.name) {
+			err = errors.Join(err, s.Set(name, values[i]))
+		}
 		if err == nil {
 			err = s.Validate()
 		}
