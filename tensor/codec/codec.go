@@ -106,8 +106,8 @@ func encodeSegment(k Kind, s *scratch, v []float32) int {
 		return quant8.quantize(streams, v, &s.last)
 	case Int4:
 		return quant4.quantize(streams, v, &s.last)
-	default: // Sparse
-		return s.sparse.sparsify(streams, v)
+	default: // Sparse, Sparse8
+		return s.sparse.sparsify(k, streams, v)
 	}
 }
 

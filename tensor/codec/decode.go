@@ -303,7 +303,7 @@ func (s *scratch) join(k Kind, dst []float32, streams [][]byte, from int) error 
 		return quant8.dequantize(dst, streams, from, &s.last)
 	case Int4:
 		return quant4.dequantize(dst, streams, from, &s.last)
-	default: // Sparse
-		return scatter(dst, streams, from)
+	default: // Sparse, Sparse8
+		return scatter(k, dst, streams, from)
 	}
 }

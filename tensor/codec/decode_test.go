@@ -264,6 +264,7 @@ func TestRawSize(t *testing.T) {
 	}{
 		{F32, 10, 40}, {BF16, 10, 20}, {Int8, 257, 257 + 4}, {Int4, 257, 129 + 4}, {Int4, SegmentLen, SegmentLen/2 + SegmentLen/128},
 		{Int4, 2*SegmentLen + 1, SegmentLen + SegmentLen/64 + 3}, {Int4, 0, 0}, {Sparse, 1, 6}, {Sparse, 4097, 8 + 130}, {Sparse, SegmentLen, 128 + SegmentLen/32},
+		{Sparse8, 1, 6}, {Sparse8, 4097, 8 + 2*513}, {Sparse8, SegmentLen, 128 + SegmentLen/4},
 		{Int4, -1, 0}, {Int4, MaxValues + 1, 0}, {Kind(9), 5, 0},
 	} {
 		if got := RawSize(c.k, c.n); got != c.want {

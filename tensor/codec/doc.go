@@ -19,8 +19,9 @@
 //	int8   low and high bytes of the scales (one a block), then n codes
 //	int4   low and high bytes of the scales (one a block), then n codes in
 //	       ceil(n/2) bytes, the earlier value in the low nibble
-//	sparse low and high bytes of the levels (two a block of 4096), then low bytes
-//	       of the gaps and codes, ceil(n/64) bytes each
+//	sparse, sparse8
+//	       low and high bytes of the levels (two a block of 4096), then low bytes
+//	       of the gaps and codes, ceil(n/64) or ceil(n/8) bytes each
 //
 // Each stream is one chunk: a mode byte, then
 //
@@ -50,7 +51,8 @@
 //
 // A block is 4096 consecutive values (the last of a segment may be shorter), of which
 // the 64th part of greatest magnitude travels, rounded up; the others decode as 0. The
-// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). A caller
+// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). With sparse8 the
+// 8th part does: it takes a quarter of the bytes of int4. A caller
 // must give what does not travel to a later Encode: a delta without the rest of those
 // before it is worth little.
 //
@@ -62,7 +64,7 @@
 //
 // Positions are gaps, the number of values skipped. Their low bytes are one stream; the
 // other bits, 0 for all but 2 % of evenly spread values, ride on the codes. A normal value that
-// travels takes 9.7 bits in all. With gaps in one stream, where 255 lengthens, it
+// travels takes 9.7 bits in all, of sparse8 6.3. With gaps in one stream, where 255 lengthens, it
 // would take as many, but no length would follow from n; with positions of 12 bits 13.9
 // (TestSparsePositions).
 //

@@ -16,14 +16,17 @@ const (
 
 	// Sparse is the largest 64th of each block of 4096: a sign and one of two magnitudes each.
 	Sparse Kind = 5
+
+	// Sparse8 is the largest 8th instead.
+	Sparse8 Kind = 6
 )
 
-var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4", Sparse: "sparse"}
+var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4", Sparse: "sparse", Sparse8: "sparse8"}
 
 // Kinds returns all of them, by number.
-func Kinds() []Kind { return []Kind{F32, BF16, Int8, Int4, Sparse} }
+func Kinds() []Kind { return []Kind{F32, BF16, Int8, Int4, Sparse, Sparse8} }
 
-// Parse returns the kind called name: f32, bf16, int8, int4 or sparse.
+// Parse returns the kind called name: f32, bf16, int8, int4, sparse or sparse8.
 func Parse(name string) (Kind, error) {
 	for _, k := range Kinds() {
 		if names[k] == name {
@@ -40,7 +43,10 @@ func alternatives() string {
 }
 
 // Valid reports whether k is one of the kinds above.
-func (k Kind) Valid() bool { return k >= F32 && k <= Sparse }
+func (k Kind) Valid() bool { return k >= F32 && k <= Sparse8 }
+
+// Partial reports whether only some of the values travel: a caller must give the others to a later Encode.
+func (k Kind) Partial() bool { return k == Sparse || k == Sparse8 }
 
 // String is the name that Parse takes.
 func (k Kind) String() string {
@@ -66,8 +72,8 @@ func (k Kind) layout(n int) (sizes [maxStreams]int, streams int) {
 		return [maxStreams]int{blocks, blocks, n}, 3
 	case Int4:
 		return [maxStreams]int{blocks, blocks, (n + 1) / 2}, 3
-	default: // Sparse
-		levels, sent := 2*sparseBlocks(n), sparseSent(n)
+	default: // Sparse, Sparse8
+		levels, sent := 2*sparseBlocks(n), k.sent(n)
 		return [maxStreams]int{levels, levels, sent, sent}, 4
 	}
 }

@@ -13,11 +13,12 @@ const (
 	// piece has a whole number of blocks.
 	sparseLen = tensor.TopBlockLen
 
-	// sparseOf says how many: one of so many, rounded up.
-	sparseOf = 64
+	// Of so many values one travels, rounded up.
+	sparseOf  = 64
+	sparse8Of = 8
 
-	// sparseMost is the number that travel of a whole block.
-	sparseMost = sparseLen / sparseOf
+	// sparseMost is the largest number that travel of a block of any kind.
+	sparseMost = sparseLen / sparse8Of
 
 	// sparseLeast are the bits of 2^-100. Smaller magnitudes count as 0, which keeps levels far
 	// from subnormal numbers, as minScale does.
@@ -42,23 +43,30 @@ var (
 // sparseBlocks is the number of blocks that n values have.
 func sparseBlocks(n int) int { return (n + sparseLen - 1) / sparseLen }
 
-// sparseSent is the number of values that travel of n. All blocks but the last are whole.
-func sparseSent(n int) int { return (n + sparseOf - 1) / sparseOf }
+// sent is the number of values that travel of n in a Partial kind. All blocks but the last are whole.
+func (k Kind) sent(n int) int {
+	of := sparseOf
+	if k == Sparse8 {
+		of = sparse8Of
+	}
+	return (n + of - 1) / of
+}
 
 // sparsify writes the low and high bytes of the two levels of each block of v to streams 0 and 1, and the gaps
 // and codes of the values that travel to streams 2 and 3. It returns the index of the first value that
 // cannot be encoded, or -1.
-func (s *selection) sparsify(streams [][]byte, v []float32) int {
+func (s *selection) sparsify(kind Kind, streams [][]byte, v []float32) int {
 	for i := range sparseBlocks(len(v)) {
 		block := v[i*sparseLen : min((i+1)*sparseLen, len(v))]
-		keys, fit := s.largest(s.whole(block), sparseSent(len(block)))
+		keys, fit := s.largest(s.whole(block), kind.sent(len(block)))
 		if !fit {
 			return indexUnfit(v)
 		}
 		low, high, split := s.levels(keys)
 		streams[0][2*i], streams[1][2*i] = byte(low), byte(low>>8)
 		streams[0][2*i+1], streams[1][2*i+1] = byte(high), byte(high>>8)
-		from, to := i*sparseMost, i*sparseMost+len(keys)
+		from := i * kind.sent(sparseLen)
+		to := from + len(keys)
 		packSparse(streams[2][from:to], streams[3][from:to], block, keys, split)
 	}
 	return -1
@@ -84,12 +92,12 @@ func packSparse(gaps, codes []byte, block []float32, keys []uint64, split uint32
 }
 
 // scatter is the inverse of sparsify, for the values from number from on, a multiple of sparseLen.
-func scatter(dst []float32, streams [][]byte, from int) error {
+func scatter(kind Kind, dst []float32, streams [][]byte, from int) error {
 	clear(dst)
 	for at := 0; at < len(dst); at += sparseLen {
 		i := (from + at) / sparseLen
 		block := dst[at:min(at+sparseLen, len(dst))]
-		if err := scatterBlock(block, streams, i); err != nil {
+		if err := scatterBlock(kind, block, streams, i); err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
 	}
@@ -97,14 +105,14 @@ func scatter(dst []float32, streams [][]byte, from int) error {
 }
 
 // scatterBlock sets the values of block number i that travelled. The others are 0.
-func scatterBlock(block []float32, streams [][]byte, i int) error {
+func scatterBlock(kind Kind, block []float32, streams [][]byte, i int) error {
 	low := uint16(streams[0][2*i]) | uint16(streams[1][2*i])<<8
 	high := uint16(streams[0][2*i+1]) | uint16(streams[1][2*i+1])<<8
 	if low > high || math.Float32bits(widen(high)) >= infBits { // negative ones too
 		return errLevels
 	}
 	values := [4]float32{widen(low), -widen(low), widen(high), -widen(high)}
-	from, sent := i*sparseMost, sparseSent(len(block))
+	from, sent := i*kind.sent(sparseLen), kind.sent(len(block))
 	gaps, codes := streams[2][from:from+sent], streams[3][from:from+sent]
 	next, used := 0, byte(0)
 	for j, code := range codes {

@@ -11,11 +11,11 @@ import (
 
 // sparseTolerance is the largest |decoded - x|: of what travels the range of the block's magnitudes that do,
 // and of the rest |x|, as it must become 0. What travels is found by sorting.
-func sparseTolerance(v []float32) []float64 {
+func sparseTolerance(k Kind, v []float32) []float64 {
 	tol := make([]float64, len(v))
 	for at := 0; at < len(v); at += sparseLen {
 		block := v[at:min(at+sparseLen, len(v))]
-		sent := sentBySorting(block)
+		sent := sentBySorting(k, block)
 		last, first := sent[len(sent)-1], sent[0]
 		least, most := math.Abs(float64(block[last])), math.Abs(float64(block[first]))
 		for i, x := range block {
@@ -30,14 +30,17 @@ func sparseTolerance(v []float32) []float64 {
 
 // sentBySorting returns the indices of what travels of a block, the largest magnitude first, of equal ones the
 // earlier.
-func sentBySorting(block []float32) []int {
+func sentBySorting(k Kind, block []float32) []int {
 	order := make([]int, len(block))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bitsOf(block[b]), bitsOf(block[a])) })
-	return order[:sparseSent(len(block))]
+	return order[:k.sent(len(block))]
 }
+
+// partial draws a kind of which only some values travel.
+func partial(t *rapid.T) Kind { return rapid.SampledFrom([]Kind{Sparse, Sparse8}).Draw(t, "kind") }
 
 // bitsOf are those of the magnitude of x, and 0 if it is too small to travel.
 func bitsOf(x float32) uint32 { return travelling(math.Float32bits(x) & magnitude) }
@@ -71,8 +74,8 @@ func blocks() *rapid.Generator[[]float32] {
 func TestLargestLikeSorting(t *testing.T) {
 	s := &selection{}
 	rapid.Check(t, func(t *rapid.T) {
-		block := blocks().Draw(t, "block")
-		keys, fit := s.largest(s.whole(block), sparseSent(len(block)))
+		block, k := blocks().Draw(t, "block"), partial(t)
+		keys, fit := s.largest(s.whole(block), k.sent(len(block)))
 		if !fit {
 			t.Fatal("finite values do not fit")
 		}
@@ -83,7 +86,7 @@ func TestLargestLikeSorting(t *testing.T) {
 				t.Fatalf("key %x of value %v", k, block[got[j]])
 			}
 		}
-		want := sentBySorting(block)
+		want := sentBySorting(k, block)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Fatalf("values %v travel, want %v", got, want)
@@ -96,7 +99,7 @@ func TestLevelsAreBest(t *testing.T) {
 	s := &selection{}
 	rapid.Check(t, func(t *rapid.T) {
 		block := blocks().Draw(t, "block")
-		keys, _ := s.largest(s.whole(block), sparseSent(len(block)))
+		keys, _ := s.largest(s.whole(block), partial(t).sent(len(block)))
 		low, high, split := s.levels(keys)
 		if low > high || low == high && split != limitBits {
 			t.Fatalf("levels %x and %x, parted at %x", low, high, split)
@@ -139,30 +142,34 @@ func scatterOf(m []float64) (sum float64) {
 // What an encoder leaves out and gets wrong is less each time that it is fed back: the squared error of one pass
 // is below the values', and after some passes all values have travelled.
 func TestSparseFeedbackConverges(t *testing.T) {
-	left := bell(2*sparseLen+100, 1, 4)
-	got := make([]float32, len(left))
-	power := func() (sum float64) {
-		for _, x := range left {
-			sum += float64(x) * float64(x)
+	for k, passes := range map[Kind]int{Sparse: 300, Sparse8: 40} {
+		left := bell(2*sparseLen+100, 1, 4)
+		got := make([]float32, len(left))
+		first := squares(left)
+		for pass := range passes {
+			before := squares(left)
+			if err := Decode(mustEncode(t, k, left), len(left), got); err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range got {
+				left[i] -= x
+			}
+			if after := squares(left); after >= before {
+				t.Fatalf("%v, pass %d: %g of %g is left", k, pass, after, before)
+			}
 		}
-		return sum
+		if last := squares(left); last > first/1e3 {
+			t.Errorf("%v: %g of %g is left", k, last, first)
+		}
 	}
-	first := power()
-	for pass := range 300 {
-		before := power()
-		if err := Decode(mustEncode(t, Sparse, left), len(left), got); err != nil {
-			t.Fatal(err)
-		}
-		for i, x := range got {
-			left[i] -= x
-		}
-		if after := power(); after >= before {
-			t.Fatalf("pass %d: %g of %g is left", pass, after, before)
-		}
+}
+
+// squares is the sum of those of v.
+func squares(v []float32) (sum float64) {
+	for _, x := range v {
+		sum += float64(x) * float64(x)
 	}
-	if last := power(); last > first/1e3 {
-		t.Errorf("%g of %g is left", last, first)
-	}
+	return sum
 }
 
 func TestSortLikeTheLibrary(t *testing.T) {
@@ -181,32 +188,38 @@ func TestSortLikeTheLibrary(t *testing.T) {
 // Positions as gaps in two streams of known length take within a fiftieth of what gaps in one would, with 255 to
 // lengthen them, which has no length that follows from the number of values; and three quarters of 12 bits each.
 func TestSparsePositions(t *testing.T) {
-	s := newScratch()
 	for _, src := range sources {
 		v := bell(SegmentLen, 1, 8)
 		for i, x := range v {
 			v[i] = float32(src.draw(float64(x)))
 		}
-		streams := s.segments[0].divide(nil, Sparse, len(v))
-		if i := s.sparse.sparsify(streams, v); i >= 0 {
-			t.Fatalf("value %d does not fit", i)
+		for _, k := range []Kind{Sparse, Sparse8} {
+			t.Run(src.name+" "+k.String(), func(t *testing.T) { comparePositions(t, k, v) })
 		}
-		size := func(b []byte) int { return len(s.appendChunk(nil, b)) }
-		gaps, codes := streams[2], streams[3]
-		var one, signs []byte
-		for j, code := range codes {
-			gap := int(code>>codeGap)<<8 | int(gaps[j])
-			for ; gap >= 255; gap -= 255 {
-				one = append(one, 255)
-			}
-			one, signs = append(one, byte(gap)), append(signs, code&codeSign)
+	}
+}
+
+func comparePositions(t *testing.T, k Kind, v []float32) {
+	s := newScratch()
+	streams := s.segments[0].divide(nil, k, len(v))
+	if i := s.sparse.sparsify(k, streams, v); i >= 0 {
+		t.Fatalf("value %d does not fit", i)
+	}
+	size := func(b []byte) int { return len(s.appendChunk(nil, b)) }
+	gaps, codes := streams[2], streams[3]
+	var one, signs []byte
+	for j, code := range codes {
+		gap := int(code>>codeGap)<<8 | int(gaps[j])
+		for ; gap >= 255; gap -= 255 {
+			one = append(one, 255)
 		}
-		chosen, lengthened, plain := size(gaps)+size(codes), size(one)+size(signs), len(gaps)*3/2+size(signs)
-		t.Logf("%s: bits for each value that travels: %.2f, in one stream %.2f, with 12 bits %.2f", src.name,
-			8*float64(chosen)/float64(len(gaps)), 8*float64(lengthened)/float64(len(gaps)), 8*float64(plain)/float64(len(gaps)))
-		if chosen > lengthened*51/50 || chosen > plain*3/4 {
-			t.Errorf("%s: %d bytes, in one stream %d, with 12 bits %d", src.name, chosen, lengthened, plain)
-		}
+		one, signs = append(one, byte(gap)), append(signs, code&codeSign)
+	}
+	chosen, lengthened, plain := size(gaps)+size(codes), size(one)+size(signs), len(gaps)*3/2+size(signs)
+	t.Logf("bits for each value that travels: %.2f, in one stream %.2f, with 12 bits %.2f",
+		8*float64(chosen)/float64(len(gaps)), 8*float64(lengthened)/float64(len(gaps)), 8*float64(plain)/float64(len(gaps)))
+	if chosen > lengthened*51/50 || chosen > plain*3/4 {
+		t.Errorf("%d bytes, in one stream %d, with 12 bits %d", chosen, lengthened, plain)
 	}
 }
 

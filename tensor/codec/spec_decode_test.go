@@ -15,7 +15,7 @@ import (
 var errText = errors.New("the text refuses this")
 
 func decodeByText(b []byte, n int) (v []float32, err error) {
-	if len(b) < 6 || b[0] != 0xa1 || b[1] < 1 || b[1] > 5 || int(binary.LittleEndian.Uint32(b[2:])) != n {
+	if len(b) < 6 || b[0] != 0xa1 || b[1] < 1 || b[1] > 6 || int(binary.LittleEndian.Uint32(b[2:])) != n {
 		return nil, errText
 	}
 	k, b := codec.Kind(b[1]), b[6:]
@@ -54,7 +54,7 @@ func streamsOf(k codec.Kind, n int) []int {
 	case codec.Int4:
 		return []int{blocks, blocks, (n + 1) / 2}
 	default:
-		levels, sent := 2*((n+4095)/4096), (n+63)/64
+		levels, sent := 2*((n+4095)/4096), travellers(k, n)
 		return []int{levels, levels, sent, sent}
 	}
 }
@@ -86,8 +86,8 @@ func readChunk(b []byte, size int) (stream, rest []byte, err error) {
 
 func valuesOf(k codec.Kind, n int, streams [][]byte) ([]float32, error) {
 	v := make([]float32, n)
-	if k == codec.Sparse {
-		return v, sparseValues(v, streams)
+	if sparseKinds[k] > 0 {
+		return v, sparseValues(k, v, streams)
 	}
 	for i := range v {
 		bits := uint32(0)

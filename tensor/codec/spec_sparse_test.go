@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"atoll/gossip/wire/spectest"
@@ -14,14 +15,21 @@ import (
 
 // Clauses C-15 to C-17, with a decoder and an encoder after the text.
 
+// sparseKinds are those of the table densities.
+var sparseKinds = map[codec.Kind]int{codec.Sparse: 64, codec.Sparse8: 8}
+
+// travellers is how many of n values travel.
+func travellers(k codec.Kind, n int) int { return (n + sparseKinds[k] - 1) / sparseKinds[k] }
+
 // sparseValues sets the values of a segment, block by block.
-func sparseValues(v []float32, streams [][]byte) error {
+func sparseValues(k codec.Kind, v []float32, streams [][]byte) error {
 	for i := 0; i*4096 < len(v); i++ {
 		block := v[i*4096 : min(i*4096+4096, len(v))]
 		small := uint16(streams[0][2*i]) | uint16(streams[1][2*i])<<8
 		large := uint16(streams[0][2*i+1]) | uint16(streams[1][2*i+1])<<8
-		sent := (len(block) + 63) / 64
-		gaps, codes := streams[2][i*64:i*64+sent], streams[3][i*64:i*64+sent]
+		first := i * travellers(k, 4096)
+		last := first + travellers(k, len(block))
+		gaps, codes := streams[2][first:last], streams[3][first:last]
 		if err := sparseBlock(block, small, large, gaps, codes); err != nil {
 			return err
 		}
@@ -60,7 +68,11 @@ func sparseBlock(block []float32, small, large uint16, gaps, codes []byte) error
 
 // sparseOf builds a payload of one block with stored streams.
 func sparseOf(n int, small, large uint16, gaps, codes []byte) []byte {
-	return slices.Concat([]byte{0xa1, 5, byte(n), byte(n >> 8), 0, 0},
+	return sparseOfKind(5, n, small, large, gaps, codes)
+}
+
+func sparseOfKind(kind byte, n int, small, large uint16, gaps, codes []byte) []byte {
+	return slices.Concat([]byte{0xa1, kind, byte(n), byte(n >> 8), 0, 0},
 		[]byte{0, byte(small), byte(large), 0, byte(small >> 8), byte(large >> 8)}, []byte{0}, gaps, []byte{0}, codes)
 }
 
@@ -80,6 +92,22 @@ func specSparse(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+func specSparse8(t *testing.T, s *spectest.Spec) {
+	b := s.Hex(t, "payload sparse8")
+	v := make([]float32, 20)
+	v[1], v[2], v[19] = -0.75, 0.25, 0.5
+	if !slices.Equal(b, encode(t, codec.Sparse8, v)) {
+		t.Errorf("encoded %x", encode(t, codec.Sparse8, v))
+	}
+	v[1], v[19] = -0.625, 0.625
+	if got := taken(t, "the example", b, 20); !slices.Equal(got, v) {
+		t.Errorf("decoded %v", got)
+	}
+	if got := taken(t, "stored", sparseOfKind(6, 20, 0x3e80, 0x3f20, []byte{1, 0, 16}, []byte{3, 0, 2}), 20); !slices.Equal(got, v) {
+		t.Errorf("decoded %v", got)
+	}
+}
+
 // block decodes one block of n values.
 func block(t *testing.T, n int, small, large uint16, gaps, codes []byte) []float32 {
 	t.Helper()
@@ -88,19 +116,24 @@ func block(t *testing.T, n int, small, large uint16, gaps, codes []byte) []float
 
 // The second block has the levels 4 and 8, the first one 1 and 2.
 func specSparseBlocks(t *testing.T, s *spectest.Spec) {
-	for _, n := range []int{4097, 4097 + 64, 8192} {
-		second := (n - 4096 + 63) / 64
-		codes := append(append(make([]byte, 63), 2), make([]byte, second)...)
-		codes[len(codes)-1] |= 2
-		low, high := []byte{0x80, 0, 0x80, 0}, []byte{0x3f, 0x40, 0x40, 0x41}
-		small, large := float32(4), float32(8)
-		if second == 1 { // a level that is not in use is that of the other
-			codes[len(codes)-1], low[3], high[3], large = 0, 0x80, 0x40, 4
+	for k, of := range sparseKinds {
+		for _, n := range []int{4097, 4097 + of, 8192} {
+			specTwoBlocks(t, k, n, 4096/of, travellers(k, n-4096))
 		}
-		v := taken(t, "two blocks", stored(codec.Sparse, n, low, high, make([]byte, 64+second), codes), n)
-		if v[0] != 1 || v[63] != 2 || v[64] != 0 || v[4095] != 0 || second > 1 && v[4096] != small || v[4096+second-1] != large {
-			t.Errorf("%d values: %v ..., %v ...", n, v[:66], v[4096:4096+second])
-		}
+	}
+}
+
+func specTwoBlocks(t *testing.T, k codec.Kind, n, first, second int) {
+	codes := append(append(make([]byte, first-1), 2), make([]byte, second)...)
+	codes[len(codes)-1] |= 2
+	low, high := []byte{0x80, 0, 0x80, 0}, []byte{0x3f, 0x40, 0x40, 0x41}
+	small, large := float32(4), float32(8)
+	if second == 1 { // a level that is not in use is that of the other
+		codes[len(codes)-1], low[3], high[3], large = 0, 0x80, 0x40, 4
+	}
+	v := taken(t, "two blocks", stored(k, n, low, high, make([]byte, first+second), codes), n)
+	if v[0] != 1 || v[first-1] != 2 || v[first] != 0 || v[4095] != 0 || second > 1 && v[4096] != small || v[4096+second-1] != large {
+		t.Errorf("%v, %d values: %v ..., %v ...", k, n, v[:first+2], v[4096:4096+second])
 	}
 }
 
@@ -115,26 +148,40 @@ func specLevels(t *testing.T, s *spectest.Spec) {
 }
 
 func specTravelling(t *testing.T, s *spectest.Spec) {
-	for _, n := range []int{1, 64, 65, 4095, 4096, 4097, 8192 + 65, 131072 + 4097} {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(math.Sin(float64(i+1) * float64(i+1)))
+	rows := s.Table(t, "densities")
+	if len(rows) != len(sparseKinds) {
+		t.Errorf("%d densities", len(rows))
+	}
+	for _, row := range rows {
+		k := kinds[row[0]]
+		if of := strconv.Itoa(sparseKinds[k]); row[1] != of {
+			t.Errorf("%v: one of %s values travels, want %s", k, row[1], of)
 		}
-		got := taken(t, "sines", encode(t, codec.Sparse, v), n)
-		for at := 0; at < n; at += 4096 {
-			end := min(at+4096, n)
-			travel := 0
-			for i, x := range got[at:end] {
-				if x != 0 {
-					travel++
-				}
-				if x*v[at+i] < 0 {
-					t.Errorf("value %d of %d is %v, encoded of %v", at+i, n, x, v[at+i])
-				}
+		for _, n := range []int{1, 8, 9, 64, 65, 4095, 4096, 4097, 8192 + 65, 131072 + 4097} {
+			specTravellers(t, k, n)
+		}
+	}
+}
+
+func specTravellers(t *testing.T, k codec.Kind, n int) {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(math.Sin(float64(i+1) * float64(i+1)))
+	}
+	got := taken(t, "sines", encode(t, k, v), n)
+	for at := 0; at < n; at += 4096 {
+		end := min(at+4096, n)
+		travel := 0
+		for i, x := range got[at:end] {
+			if x != 0 {
+				travel++
 			}
-			if want := (end - at + 63) / 64; travel != want {
-				t.Errorf("%d of %d values travel, want %d", travel, end-at, want)
+			if x*v[at+i] < 0 {
+				t.Errorf("value %d of %d is %v, encoded of %v", at+i, n, x, v[at+i])
 			}
+		}
+		if want := travellers(k, end-at); travel != want {
+			t.Errorf("%v: %d of %d values travel, want %d", k, travel, end-at, want)
 		}
 	}
 }
@@ -291,6 +338,7 @@ func specGreatest(t *testing.T, s *spectest.Spec) {
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
+		k := rapid.SampledFrom([]codec.Kind{codec.Sparse, codec.Sparse8}).Draw(rt, "kind")
 		n := rapid.SampledFrom([]int{1, 63, 64, 100, 1000, 4096, 5000}).Draw(rt, "n")
 		scale := math.Ldexp(1, rapid.IntRange(-105, 100).Draw(rt, "exponent"))
 		steps := rapid.SampledFrom([]float64{3, 50, 1e6}).Draw(rt, "steps") // few make ties
@@ -302,10 +350,10 @@ func specGreatest(t *testing.T, s *spectest.Spec) {
 				v[i] = float32(math.Round(x*x*x*steps) / steps * scale)
 			}
 		}
-		got := taken(t, "encoded", encode(t, codec.Sparse, v), n)
+		got := taken(t, "encoded", encode(t, k, v), n)
 		for at := 0; at < n; at += 4096 {
 			block := v[at:min(at+4096, n)]
-			if want := sparseByText(block); !slices.EqualFunc(got[at:at+len(block)], want, sameBits) {
+			if want := sparseByText(k, block); !slices.EqualFunc(got[at:at+len(block)], want, sameBits) {
 				rt.Fatalf("block at %d: %v\nby the text %v", at, got[at:at+len(block)], want)
 			}
 		}
@@ -370,7 +418,7 @@ func specOneLevel(t *testing.T, s *spectest.Spec) {
 }
 
 // sparseByText is what C-17 makes of a block.
-func sparseByText(block []float32) []float32 {
+func sparseByText(k codec.Kind, block []float32) []float32 {
 	type value struct {
 		i    int
 		x, m float64
@@ -384,7 +432,7 @@ func sparseByText(block []float32) []float32 {
 		all = append(all, value{i, float64(x), m})
 	}
 	slices.SortStableFunc(all, func(a, b value) int { return cmp.Compare(b.m, a.m) })
-	sent := all[:(len(block)+63)/64]
+	sent := all[:travellers(k, len(block))]
 	slices.Reverse(sent)
 	sum := func(part []value) (sum float64) {
 		for _, x := range part {

@@ -24,13 +24,13 @@ func TestSpec(t *testing.T) {
 		"C-10.3": specIdle, "C-10.4": specOverrun, "C-10.5": specManyWeights, "C-11": specHuff0Length, "C-12": specLongest,
 		"C-13": specEncoderScale, "C-13.2": specEncoderCodes, "C-13.3": specEncoderModes, "C-13.4": specEncoderBF16, "C-14": specRange,
 		"C-15": specSparse, "C-15.2": specSparseBlocks, "C-15.3": specLevels, "C-15.4": specTravelling, "C-15.5": specGaps,
-		"C-15.6": specFarGaps, "C-15.7": specSparseCodes, "C-15.8": specSparseZeros, "C-16": specCases("C-16"), "C-16.2": specCases("C-16.2"),
+		"C-15.6": specFarGaps, "C-15.7": specSparseCodes, "C-15.8": specSparseZeros, "C-15.9": specSparse8, "C-16": specCases("C-16"), "C-16.2": specCases("C-16.2"),
 		"C-16.3": specCases("C-16.3"), "C-16.4": specCases("C-16.4"), "C-16.5": specOneEncoding, "C-17": specGreatest, "C-17.2": specLeastError,
 		"C-17.3": specMean, "C-17.4": specZeroPart, "C-17.5": specOneLevel,
 	})
 }
 
-var kinds = map[string]codec.Kind{"f32": codec.F32, "bf16": codec.BF16, "int8": codec.Int8, "int4": codec.Int4, "sparse": codec.Sparse}
+var kinds = map[string]codec.Kind{"f32": codec.F32, "bf16": codec.BF16, "int8": codec.Int8, "int4": codec.Int4, "sparse": codec.Sparse, "sparse8": codec.Sparse8}
 
 // three are the values of the short examples.
 var three = []float32{0.75, -0.5, 0.125}
@@ -131,7 +131,7 @@ func specHeadRefused(t *testing.T, s *spectest.Spec) {
 
 // sizeOf evaluates a cell of the table of kinds.
 func sizeOf(t *testing.T, cell string, n int) int {
-	of := map[string]int{"n": n, "b": (n + 255) / 256, "ceil(n/2)": (n + 1) / 2, "2B": 2 * ((n + 4095) / 4096), "k": (n + 63) / 64}
+	of := map[string]int{"n": n, "b": (n + 255) / 256, "ceil(n/2)": (n + 1) / 2, "2B": 2 * ((n + 4095) / 4096), "k": (n + 63) / 64, "K": (n + 7) / 8}
 	size, ok := of[cell]
 	if !ok {
 		t.Fatalf("the table of kinds has %q", cell)
@@ -262,7 +262,7 @@ func specModes(t *testing.T, s *spectest.Spec) {
 }
 
 func specModesRefused(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int{"f32": 3, "bf16": 3, "int8": 3, "int4": 3, "huff0": 256, "sparse": 130} {
+	for name, n := range map[string]int{"f32": 3, "bf16": 3, "int8": 3, "int4": 3, "huff0": 256, "sparse": 130, "sparse8": 20} {
 		b := s.Hex(t, "payload "+name)
 		refuse(t, "mode 3", changed(b, 6, 3), n)
 		refuse(t, "mode 255", changed(b, 6, 255), n)
@@ -575,7 +575,7 @@ func specRange(t *testing.T, s *spectest.Spec) {
 // FuzzSpec looks for payloads on which the package and the text disagree.
 func FuzzSpec(f *testing.F) {
 	s := spectest.Load(f)
-	for _, name := range []string{"f32", "bf16", "int8", "int4", "huff0", "sparse"} {
+	for _, name := range []string{"f32", "bf16", "int8", "int4", "huff0", "sparse", "sparse8"} {
 		f.Add(s.Hex(f, "payload "+name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -16,9 +16,14 @@ type selection struct {
 	set    tensor.TopSet
 	keys   [sparseLen]uint64
 	rest   [sparseLen]uint64
-	sent   [sparseMost]uint32 // magnitudes
+	counts [1 << (31 - countShift)]int32 // of magnitudes, by their upper bits
+	sent   [sparseMost]uint32            // magnitudes
 	sorted [sparseMost]uint32
+	ends   [sparseMost + 1]int
 }
+
+// countShift leaves the exponent and three more bits of a magnitude: of bell-shaped values few are alike in these.
+const countShift = 20
 
 // A key orders the values of a block: by magnitude, and among equal ones the earlier first. So all keys of
 // a block differ.
@@ -48,21 +53,18 @@ func (s *selection) whole(block []float32) *tensor.TopBlock {
 }
 
 // largest returns the keys of the k values of greatest magnitude, in the order of the block, and whether all values can be
-// encoded. The time is proportional to the length of the block: it first takes the largest of each lane,
-// and of these the one that k reach. The values sought reach it too, and of bell-shaped ones half as many
-// again.
+// encoded. The time is proportional to the length of the block: it first finds a magnitude that k values reach, and not
+// many more.
 func (s *selection) largest(block *tensor.TopBlock, k int) (keys []uint64, fit bool) {
-	tensor.LaneTops(&s.tops, block)
-	rest := s.rest[:len(s.tops)]
-	top := uint32(0)
-	for lane, t := range s.tops {
-		top = max(top, t)
-		rest[lane] = keyOf(travelling(t), lane)
+	reached := s.byLanes
+	if k > tensor.TopLanes/2 {
+		reached = s.byCounting
 	}
-	if top >= limitBits {
+	least, fit := reached(block, k)
+	if !fit {
 		return nil, false
 	}
-	tensor.Reach(&s.set, block, keyBits(kth(rest, k)))
+	tensor.Reach(&s.set, block, least)
 	n := 0
 	for i, word := range s.set {
 		for ; word != 0; word &= word - 1 {
@@ -72,6 +74,40 @@ func (s *selection) largest(block *tensor.TopBlock, k int) (keys []uint64, fit b
 		}
 	}
 	return s.cut(s.keys[:n], k), true
+}
+
+// byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Of bell-shaped
+// values half as many again reach it, if k is at most half of the lanes.
+func (s *selection) byLanes(block *tensor.TopBlock, k int) (least uint32, fit bool) {
+	tensor.LaneTops(&s.tops, block)
+	rest := s.rest[:len(s.tops)]
+	top := uint32(0)
+	for lane, t := range s.tops {
+		top = max(top, t)
+		rest[lane] = keyOf(travelling(t), lane)
+	}
+	if top >= limitBits {
+		return 0, false
+	}
+	return keyBits(kth(rest, k)), true
+}
+
+// byCounting finds the largest magnitude that k values reach of those whose lower bits are 0.
+func (s *selection) byCounting(block *tensor.TopBlock, k int) (least uint32, fit bool) {
+	clear(s.counts[:])
+	for _, x := range block {
+		s.counts[(math.Float32bits(x)&magnitude)>>countShift]++
+	}
+	at := magnitude >> countShift
+	for ; at >= limitBits>>countShift; at-- {
+		if s.counts[at] > 0 {
+			return 0, false
+		}
+	}
+	for n := int(s.counts[at]); n < k; n += int(s.counts[at]) {
+		at--
+	}
+	return travelling(uint32(at) << countShift), true
 }
 
 // cut returns the k largest of keys, in their order.
@@ -134,8 +170,10 @@ func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
 // them from there: bell-shaped ones not far.
 func (s *selection) sort(m []uint32) []uint32 {
 	low, high := slices.Min(m), slices.Max(m)
-	shift := max(0, bits.Len32(high-low)-bits.Len(sparseMost-1))
-	var ends [sparseMost + 1]int
+	width := bits.Len(uint(len(m) - 1))
+	shift := max(0, bits.Len32(high-low)-width)
+	ends := s.ends[:1<<width+1]
+	clear(ends)
 	for _, b := range m {
 		ends[(b-low)>>shift+1]++
 	}
