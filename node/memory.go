@@ -2,8 +2,6 @@ package node
 
 import (
 	"fmt"
-
-	"atoll/tensor/codec"
 )
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
@@ -30,7 +28,7 @@ func (n *node) memoryNeed() uint64 {
 		cfg := n.trainerConfig(max(n.cfg.Batch, n.genesis.Batch))
 		const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
 		need += cfg.MemoryBytes() + copies*cfg.StateBytes()
-		if n.genesis.Outer.Codec == codec.Sparse {
+		if n.genesis.Outer.Codec.Partial() {
 			need += 4 * int64(n.genesis.Model.Params()) // of progress that is held
 		}
 	}

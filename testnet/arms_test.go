@@ -129,7 +129,7 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 		"neither":                   {Config{}, 0.8, 0.6},
 		"neither, RDA":              {Config{Merge: outer.MergeRDA}, 1, 0},
 		"neither, H = 4":            {Config{H: 4}, 1, 0},
-		"neither, sparse":           {Config{Codec: "sparse"}, 1, 0},
+		"neither, H = 4, sparse":    {Config{H: 4, Codec: "sparse"}, 0.8, 0.6},
 		"diloco":                    {Config{Arm: arm.DiLoCo}, 0.8, 0.6},
 		"diloco, atoll's RDA":       {Config{Arm: arm.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
 		"diloco, atoll's sparse":    {Config{Arm: arm.DiLoCo, Codec: "sparse"}, 0.8, 0.6},

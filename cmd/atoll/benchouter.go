@@ -24,7 +24,7 @@ type BenchOuterCmd struct {
 	H         int     `name:"H" help:"Steps between two rounds of a fragment. Default: that of a run." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model. Default: those of a run of the model." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
-	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
+	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
 	Merge     string  `help:"How the deltas of a round are merged: ${enum}. auto is that of a run with such an H." enum:"auto,rda,mean,clip" default:"auto"`
 	Seconds   float64 `help:"How long to measure." default:"10"`
 	JSON      bool    `name:"json" help:"Answer with one JSON object."`

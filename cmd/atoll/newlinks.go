@@ -30,7 +30,7 @@ const (
 	stepTimeFor = time.Second
 )
 
-// chooseLinks sets H and the fragments of a run of that codec by what links carry; it
+// chooseLinks sets H, the fragments and, unless one was asked for, the codec of a run by what links carry; it
 // returns nil where nobody said what they do.
 func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, error) {
 	if c.Bandwidth == 0 {
@@ -44,14 +44,19 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		}
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
-	choice, err := outer.Choose(outer.Means{
+	means := outer.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
 		Merge: askedMerge(c.Merge),
-	})
+	}
+	if c.Codec == auto {
+		means.Codec = 0
+	}
+	choice, err := outer.Choose(means)
 	if err != nil {
 		return nil, err
 	}
+	g.Outer.Codec = choice.Codec
 	g.Outer.SetH(choice.H)
 	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)

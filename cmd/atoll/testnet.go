@@ -26,7 +26,7 @@ type TestnetCmd struct {
 	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
-	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse" default:"int4"`
+	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
 	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`

@@ -12,7 +12,7 @@ import (
 
 // By hand: three peers' deltas of 1 M values at 0.43 bytes are 1.29 MB, of which half
 // of a 20 Mbit/s link carries 1.25 MB each second: two steps. A round of eight deltas takes
-// 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms.
+// 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms; with clip, as with sparse deltas, 8 ns more.
 func TestChooseByHand(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -32,9 +32,9 @@ func TestChooseByHand(t *testing.T) {
 		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: MergeMean},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.010769}},
 		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 210_000, Codec: codec.Sparse},
-			Choice{H: 20, Fragments: 20, BytesPerSecond: 105_000, LinkShare: 0.5, CoreShare: 0.0245}},
+			Choice{H: 20, Fragments: 20, BytesPerSecond: 105_000, LinkShare: 0.5, CoreShare: 0.03}},
 		{"few values in sparse", Means{Params: 200_000, Tensors: 20, Learners: 2, StepSeconds: 1, BytesPerSecond: 1050, Codec: codec.Sparse},
-			Choice{H: 8, Fragments: 2, BytesPerSecond: 525, LinkShare: 0.5, CoreShare: 0.00055}},
+			Choice{H: 8, Fragments: 2, BytesPerSecond: 525, LinkShare: 0.5, CoreShare: 0.0006}},
 	} {
 		if c.m.Codec == 0 {
 			c.m.Codec = codec.Int4
@@ -64,8 +64,11 @@ func TestChooseErrors(t *testing.T) {
 		{"0 learners", func(m *Means) { m.Learners = 0 }},
 		{"steps of NaN s", func(m *Means) { m.StepSeconds = math.NaN() }},
 		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
-		{"codec 0 is unknown", func(m *Means) { m.Codec = 0 }},
-		{"smaller model, or the codec sparse", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"codec 99 is unknown", func(m *Means) { m.Codec = 99 }},
+		{"smaller model, or the codec sparse8, whose deltas they carry", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"smaller model, or the codec sparse, whose deltas they carry", func(m *Means) { m.BytesPerSecond = 2_000 }},
+		{"links of 0.008 Mbit/s would need H = 127, and at most 64 was measured: offer 0.0158 Mbit/s, or take a larger batch, fewer learners or a smaller model!",
+			func(m *Means) { m.Codec, m.BytesPerSecond = 0, 1000 }},
 		{"at most 64 was measured", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 1000 }},
 		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
@@ -74,21 +77,56 @@ func TestChooseErrors(t *testing.T) {
 	} {
 		m := good
 		c.change(&m)
-		if _, err := Choose(m); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Choose(m); err == nil || !strings.Contains(err.Error()+"!", c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
 }
 
+// By hand: at 0.43 bytes a value three peers' deltas of 1 M values are 1.29 MB, which half of a link of 54 kB/s
+// carries in 48 s; sparse8 takes a quarter of that and sparse a twentieth.
+func TestChooseCodec(t *testing.T) {
+	last := codec.Int4
+	for _, c := range []struct {
+		bytesPerSecond float64
+		want           codec.Kind
+		h              int
+		merge          string
+	}{
+		{1e6, codec.Int4, 3, MergeMean},
+		{54_000, codec.Int4, 48, MergeClip},
+		{53_000, codec.Sparse8, 12, MergeClip},
+		{9_500, codec.Sparse8, 64, MergeClip},
+		{9_000, codec.Sparse, 15, MergeClip},
+		{2_000, codec.Sparse, 64, MergeClip},
+	} {
+		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: c.bytesPerSecond}
+		got, err := Choose(m)
+		if err != nil || got.Codec != c.want || got.H != c.h || bytesOf(got.Codec) > bytesOf(last) {
+			t.Errorf("%v bytes/s: %+v, %v; want %v every %d steps", c.bytesPerSecond, got, err, c.want, c.h)
+		}
+		p := Defaults(1, 1, 0)
+		p.Codec = got.Codec
+		if p.SetH(got.H); p.Merge != c.merge {
+			t.Errorf("%v bytes/s: merge %s", c.bytesPerSecond, p.Merge)
+		}
+		m.Codec = got.Codec
+		if asked, err := Choose(m); err != nil || asked != got {
+			t.Errorf("%v bytes/s: asked for %v: %+v, %v; chosen %+v", c.bytesPerSecond, m.Codec, asked, err, got)
+		}
+		last = got.Codec
+	}
+}
+
 // What is chosen fits the means, can be a run's Params, and more bandwidth never
-// makes H larger.
+// makes H larger with the same codec, or deltas thinner.
 func TestChooseFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Means{
 			Params: rapid.IntRange(1, 1e10).Draw(t, "params"), Learners: rapid.IntRange(1, 64).Draw(t, "learners"),
 			StepSeconds:    rapid.Float64Range(1e-3, 60).Draw(t, "seconds"),
 			BytesPerSecond: rapid.Float64Range(1e3, 1e9).Draw(t, "rate"),
-			Codec:          rapid.SampledFrom(codec.Kinds()).Draw(t, "codec"),
+			Codec:          rapid.SampledFrom(append(codec.Kinds(), 0)).Draw(t, "codec"),
 		}
 		m.Tensors = rapid.IntRange(1, min(m.Params, 500)).Draw(t, "tensors")
 		c, err := Choose(m)
@@ -99,13 +137,14 @@ func TestChooseFits(t *testing.T) {
 			t.Fatalf("%+v asks for more than there is", c)
 		}
 		p := Defaults(c.Fragments, 1, 0)
-		p.H, p.HMin, p.Codec = c.H, 1, m.Codec
+		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
 		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
 			t.Fatalf("%+v: %v", c, err)
 		}
 		m.BytesPerSecond *= 2
-		if more, err := Choose(m); err != nil || more.H > c.H {
-			t.Fatalf("twice the bandwidth: H %d, before %d; %v", more.H, c.H, err)
+		more, err := Choose(m)
+		if err != nil || more.H > c.H && more.Codec == c.Codec || bytesOf(more.Codec) < bytesOf(c.Codec) {
+			t.Fatalf("twice the bandwidth: %+v, before %+v; %v", more, c, err)
 		}
 	})
 }

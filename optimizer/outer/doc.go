@@ -23,7 +23,7 @@
 //     tips: own deltas are its deltas that are not final yet, and
 //     U = theta - A - sum(s_k q_k : own k not folded) is what it has not published,
 //     with shares s_k of 1 but where folds come late. With
-//     the sparse codec most of U does not travel; half of that is held outside
+//     a sparse codec most of U does not travel; half of that is held outside
 //     theta and added to the next U.
 //
 // # Sign

@@ -16,7 +16,7 @@ import (
 //
 // with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
 // (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U.
-// Of what the sparse codec does not send a part is held outside theta until then (see hold). The methods
+// Of what a sparse codec does not send a part is held outside theta until then (see hold). The methods
 // must not run while the trainer steps; a Learner is not for concurrent use.
 type Learner struct {
 	p       Params
@@ -36,7 +36,7 @@ type learning struct {
 	pending Work
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
-	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codec
+	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codecs
 	lag     uint64    // steps from the draft of the last own delta that was folded until then
 	account Account   // but for Pending and InFlight
 }
@@ -76,7 +76,7 @@ func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(
 	longest := 0
 	for i, f := range plan {
 		l.frags[i] = learning{Fragment: f, tip: tips[i]}
-		if p.Codec == codec.Sparse {
+		if p.Codec.Partial() {
 			l.frags[i].held = make([]float32, f.Len)
 		}
 		f.Scatter(tips[i].Anchor, theta)
@@ -139,7 +139,7 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
-// declares off the counters; theta moves only with the sparse codec, and where folds come late. Steps beyond
+// declares off the counters; theta moves only with a sparse codec, and where folds come late. Steps beyond
 // Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
 // is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {

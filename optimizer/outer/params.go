@@ -112,10 +112,10 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 // Over few steps it is mostly noise, which averaging shortens; over many it is mostly
 // signal, in directions that differ, and the average falls short: momentum, a little over
 // what keeps its length, makes up for that (DESIGN.md). Sparse deltas differ in where they have values
-// at all, whatever H is, and RDA keeps their length.
+// at all, whatever H is.
 const averageUpTo = 8
 
-// What goes with MergeMean and MergeClip above averageUpTo.
+// What goes with MergeMean and MergeClip where progress is not averaged as it is.
 const (
 	longEta = 0.8
 	longMu  = 0.6
@@ -139,20 +139,20 @@ func (p *Params) SetH(h int) {
 
 // bestMerge is the merge that measured best, and withstands liars where that costs nothing.
 func bestMerge(h int, k codec.Kind) string {
-	switch {
-	case k == codec.Sparse:
-		return MergeRDA
-	case h <= averageUpTo:
+	if averages(h, k) {
 		return MergeMean
 	}
 	return MergeClip
 }
 
+// averages says whether learners' progress is best averaged as it is, without momentum.
+func averages(h int, k codec.Kind) bool { return h <= averageUpTo && !k.Partial() }
+
 // SetMerge gives a run a merge, and the outer rate and momentum that measured best with it
 // at the run's H.
 func (p *Params) SetMerge(merge string) {
 	p.Merge, p.Eta, p.Mu = merge, 1, 0
-	if merge != MergeRDA && p.H > averageUpTo {
+	if merge != MergeRDA && !averages(p.H, p.Codec) {
 		p.Eta, p.Mu = longEta, longMu
 	}
 }

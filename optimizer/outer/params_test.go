@@ -100,11 +100,13 @@ func TestSetH(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	sparse := Defaults(4, 1, 0)
-	sparse.Codec = codec.Sparse
-	for _, h := range []int{4, 24} {
-		if sparse.SetH(h); sparse.Merge != MergeRDA || sparse.HMin != h/4 || sparse.Eta != 1 || sparse.Mu != 0 {
-			t.Errorf("sparse: %+v", sparse)
+	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
+		sparse := Defaults(4, 1, 0)
+		sparse.Codec = k
+		for _, h := range []int{4, 24} {
+			if sparse.SetH(h); sparse.Merge != MergeClip || sparse.HMin != h/4 || sparse.Eta != 0.8 || sparse.Mu != 0.6 {
+				t.Errorf("%v: %+v", k, sparse)
+			}
 		}
 	}
 	p := Defaults(4, 1, 0)

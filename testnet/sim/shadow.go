@@ -11,14 +11,14 @@ import (
 // shadow keeps by other means what a learner's theta must be for one fragment:
 // theta = A + sum(s q of own deltas not folded) + U, where U is what steps changed,
 // less what was published, plus what came back. Where folds come late, theta has
-// a smaller share s of what is in flight. With the sparse codec a learner
+// a smaller share s of what is in flight. With a sparse codec a learner
 // moves half of what it could not publish out of theta until the next delta.
 type shadow struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
 	anchor   []float32
 	u        []float64            // that theta has
-	held     []float64            // and does not; 0 but with the sparse codec
+	held     []float64            // and does not; 0 but with a sparse codec
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
 	steps    uint64             // taken
@@ -31,7 +31,7 @@ type shadow struct {
 
 func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
 	return shadow{
-		fragment: f, sparse: k == codec.Sparse, anchor: tip.Anchor, u: make([]float64, f.Len), held: make([]float64, f.Len),
+		fragment: f, sparse: k.Partial(), anchor: tip.Anchor, u: make([]float64, f.Len), held: make([]float64, f.Len),
 		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
