@@ -80,16 +80,13 @@ func packSparse(gaps, codes []byte, block []float32, keys []uint64, split uint32
 		i := keyIndex(k)
 		gap := i - next
 		next = i + 1
-		code := byte(gap >> 8 << codeGap)
-		if keyBits(k) >= split {
-			code |= codeLarge
-		}
-		if math.Signbit(float64(block[i])) && keyBits(k) > 0 {
-			code |= codeNegative
-		}
-		gaps[j], codes[j] = byte(gap), code
+		negative := byte(math.Float32bits(block[i])>>31) & reaches(keyBits(k), 1)
+		gaps[j], codes[j] = byte(gap), byte(gap>>8<<codeGap)|reaches(keyBits(k), split)*codeLarge|negative*codeNegative
 	}
 }
+
+// reaches is 1 where a magnitude is at least that, which is above 0, and else 0: a branch would be mispredicted.
+func reaches(bits, least uint32) byte { return byte((uint64(least) - 1 - uint64(bits)) >> 63) }
 
 // scatter is the inverse of sparsify, for the values from number from on, a multiple of sparseLen.
 func scatter(kind Kind, dst []float32, streams [][]byte, from int) error {

@@ -116,7 +116,12 @@ func (s *selection) cut(keys []uint64, k int) []uint64 {
 		return keys
 	}
 	least := kth(s.rest[:copy(s.rest[:], keys)], k)
-	return slices.DeleteFunc(keys, func(x uint64) bool { return x < least })
+	n := 0
+	for _, x := range keys {
+		keys[n] = x
+		n += int((least - 1 - x) >> 63) // 1 from least on
+	}
+	return keys[:n]
 }
 
 // kth returns the k-th largest of keys, which are below 2^63 and differ, and changes their order. It
