@@ -30,7 +30,9 @@ func flooded(t *testing.T, n *Node, l *liar, count int, flood func(l *liar) []by
 }
 
 func heap() int64 {
-	runtime.GC()
+	for range 2 { // what pools keep goes with the second
+		runtime.GC()
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -64,8 +66,8 @@ func TestFloodsAreBounded(t *testing.T) {
 			first := flooded(t, n, l, fill, flood)
 			second := flooded(t, n, l, fill, flood)
 			t.Logf("%d KiB for the first %d, %d KiB for as many again", first>>10, fill, second>>10)
-			const slack = 256 << 10 // of a heap that is measured, not counted
-			if second > first/8+slack {
+			const slack = 64 << 10 // of a heap that is measured, not counted
+			if second > slack {
 				t.Errorf("takes %d bytes for %d, and %d more for as many again", first, fill, second)
 			}
 			if w.Err() != nil {
