@@ -49,6 +49,8 @@ var layers = []rule{
 		"an optimizer is a pure function of parameters, gradients and state"},
 	{list("optimizer/outer"), list("optimizer tensor tensor/codec"),
 		"the outer step moves named flat vectors; it knows no model and no peers"},
+	{list("optimizer/outer/shadow"), list("optimizer/outer tensor/codec"),
+		"it judges learners, so it has nothing of theirs but the names of what they are told"},
 	{list("optimizer/trainer/corpus"), list("tensor/token"),
 		"a corpus hands out tokens and does not care who learns from them"},
 	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama tensor/token"),
@@ -77,7 +79,7 @@ var layers = []rule{
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
 	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core " +
-		"optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+		"optimizer optimizer/outer optimizer/outer/shadow optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
@@ -166,9 +168,9 @@ var impure = []rule{
 		"services log; everything else returns errors"},
 }
 
-// testPackages of this module may be imported by every test, and by nothing else:
-// the protocol's text is one, its clauses are about many packages.
-var testPackages = list("gossip/wire/spectest")
+// testPackages of this module may be imported by every test, and by what else a rule says:
+// the protocol's text, whose clauses are about many packages, and what judges learners.
+var testPackages = list("gossip/wire/spectest optimizer/outer/shadow")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")
@@ -221,6 +223,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/sim", "atoll/node/core", false, true},
 		{"node/core", "atoll/tensor", true, true},
 		{"tensor/codec", "atoll/gossip/wire/spectest", true, true},
+		{"node/core", "atoll/optimizer/outer/shadow", false, false},
+		{"node/core", "atoll/optimizer/outer/shadow", true, true},
 		{"node/status", "pgregory.net/rapid", true, true},
 		{"gossip", "time", true, true},
 		{"node", "github.com/klauspost/cpuid/v2", false, true},

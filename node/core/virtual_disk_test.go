@@ -247,7 +247,7 @@ func (n *node) restore(saved []core.Saved) {
 		}
 		own := core.OwnWork(s.Own, folded)
 		for i, o := range s.Own {
-			n.shadow[p].restored(o.Seq, n.decode(p, n.disk.payloads[wire.Digest(o.Delta.ID)]), own[i].Folded)
+			n.shadow[p].Restored(o.Seq, n.decode(p, n.disk.payloads[wire.Digest(o.Delta.ID)]), own[i].Folded)
 		}
 		if err := n.learner.Restore(p, own); err != nil {
 			n.w.fatalf("node %d: %v", n.index, err)

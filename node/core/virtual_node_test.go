@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/shadow"
 	"atoll/tensor/codec"
 )
 
@@ -41,7 +42,7 @@ type node struct {
 	machine  *core.Machine
 	learner  *outer.Learner
 	trainer  *quadratic
-	shadow   []shadow
+	shadow   []*shadow.Shadow
 	commands []func()         // of the machine to the learner, at the next step boundary
 	closed   []uint32         // rounds of the tips that theta stands on
 	heard    map[string]bool  // gossip messages
@@ -106,9 +107,9 @@ func (n *node) boot(saved []core.Saved) {
 	}, tips)
 	n.trainer = newQuadratic(w.seed<<16 + uint64(n.index)<<8 + uint64(n.life))
 	n.learner = outer.NewLearner(w.cfg.params, w.plan, n.trainer.theta, tips, n.disk.ownPayload)
-	n.shadow, n.closed = make([]shadow, len(tips)), make([]uint32, len(tips))
+	n.shadow, n.closed = make([]*shadow.Shadow, len(tips)), make([]uint32, len(tips))
 	for p, tip := range tips {
-		n.shadow[p] = newShadow(w.plan[p], tip)
+		n.shadow[p] = shadow.New(w.plan[p], w.cfg.params.Codec, tip)
 		n.closed[p] = tip.Round
 		n.disk.bases[p][tip.Round] = tip
 	}
@@ -331,7 +332,7 @@ func (n *node) step() {
 	before := slices.Clone(n.trainer.theta)
 	n.trainer.step()
 	for p := range n.shadow {
-		n.shadow[p].moved(before, n.trainer.theta)
+		n.shadow[p].Moved(before, n.trainer.theta)
 	}
 	n.learner.Stepped(tokensPerStep, n.closed)
 	n.steps++
@@ -353,7 +354,7 @@ func (n *node) draft(p int) {
 	if err != nil {
 		n.w.fatalf("node %d: draft: %v", n.index, err)
 	}
-	n.shadow[p].published(n.w.cfg.params, d.Seq, n.decode(p, d.Payload))
+	n.shadow[p].Published(n.w.cfg.params, d.Seq, n.decode(p, d.Payload))
 	n.machine.Drafted(n.w.now, d)
 }
 
@@ -362,7 +363,7 @@ func (n *node) takeBack(e core.TakeBack) {
 	if err := n.learner.TakeBack(e.Fragment, e.Seq); err != nil {
 		n.w.fatalf("node %d: %v", n.index, err)
 	}
-	n.shadow[e.Fragment].returned([]uint64{e.Seq})
+	n.shadow[e.Fragment].Returned([]uint64{e.Seq})
 }
 
 func (n *node) decode(p int, payload []byte) []float32 {
@@ -386,9 +387,9 @@ func (n *node) adopt(a outer.Adopt) {
 	n.unfolds += len(a.Unfold)
 	n.returns += len(a.Returned)
 	n.discards += len(a.Discarded) + len(a.Dropped)
-	s := &n.shadow[a.Fragment]
-	s.adopted(a, a.Discards() || loss.Found != nil)
-	if off := s.off(n.trainer.theta); off > 1e-3 && !n.w.cfg.params.Overwrite {
+	s := n.shadow[a.Fragment]
+	s.Adopted(a, a.Discards() || loss.Found != nil)
+	if off := s.Off(n.trainer.theta); off > 1e-3 && !n.w.cfg.params.Overwrite {
 		n.w.fatalf("node %d: theta is %g off A + sum q + U after round %d", n.index, off, a.Tip.Round)
 	}
 }

@@ -102,9 +102,9 @@ const thetaSlack = 1e-3
 // account has every token of this life.
 func (w *World) checkTheta(n *Node, a outer.Adopt, healed bool) {
 	if n.shadow != nil {
-		s := &n.shadow[a.Fragment]
-		s.adopted(a, healed)
-		if off := s.off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
+		s := n.shadow[a.Fragment]
+		s.Adopted(a, healed)
+		if off := s.Off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}

@@ -101,7 +101,7 @@ func (n *Node) draft(p int) {
 	}
 	n.drafts[d.Seq] = draftWork{p, d.Tokens}
 	if n.shadow != nil {
-		n.shadow[p].published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
+		n.shadow[p].Published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
 	}
 	if n.lies() {
 		d = n.liar.spoils(p, d)
@@ -117,7 +117,7 @@ func (n *Node) takeBack(e core.TakeBack) {
 	n.TakenBack++
 	delete(n.drafts, e.Seq)
 	if n.shadow != nil {
-		n.shadow[e.Fragment].returned([]uint64{e.Seq})
+		n.shadow[e.Fragment].Returned([]uint64{e.Seq})
 	}
 }
 

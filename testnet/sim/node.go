@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/shadow"
 )
 
 // Times of a node beside the network, in ms. The alone time and the quiet time
@@ -59,7 +60,7 @@ type Node struct {
 	learner *outer.Learner
 	trainer Trainer
 	scratch []float32
-	shadow  []shadow
+	shadow  []*shadow.Shadow
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
 	closed  []uint32             // rounds of the tips that theta stands on
 
@@ -156,7 +157,7 @@ func (n *Node) boot(saved []core.Saved) {
 	n.shadow, n.closed = nil, make([]uint32, len(tips))
 	for p, tip := range tips {
 		if !w.s.Lean {
-			n.shadow = append(n.shadow, newShadow(w.plan[p], w.s.Params.Codec, tip))
+			n.shadow = append(n.shadow, shadow.New(w.plan[p], w.s.Params.Codec, tip))
 		}
 		n.closed[p] = tip.Round
 		n.disk.bases[p][tip.Round] = tip
@@ -316,7 +317,7 @@ func (n *Node) step() {
 		return
 	}
 	for p := range n.shadow {
-		n.shadow[p].moved(n.scratch, n.trainer.Params())
+		n.shadow[p].Moved(n.scratch, n.trainer.Params())
 	}
 	tokens := n.w.s.Task.Tokens()
 	n.learner.Stepped(tokens, n.closed)

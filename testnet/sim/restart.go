@@ -45,7 +45,7 @@ func (n *Node) ownWork(p int, own []outer.OwnDelta, folded []uint64) []outer.Own
 	work := core.OwnWork(own, folded)
 	for i, o := range own {
 		if n.shadow != nil {
-			n.shadow[p].restored(o.Seq, n.decode(p, n.disk.deltas[wire.Digest(o.Delta.ID)].bytes), work[i].Folded)
+			n.shadow[p].Restored(o.Seq, n.decode(p, n.disk.deltas[wire.Digest(o.Delta.ID)].bytes), work[i].Folded)
 		}
 	}
 	return work

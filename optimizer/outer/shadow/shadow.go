@@ -1,4 +1,6 @@
-package sim
+// Package shadow tells by other means than a learner what its theta must be: what checks learners, in tests and in
+// the simulator, stands on it.
+package shadow
 
 import (
 	"math"
@@ -8,12 +10,12 @@ import (
 	"atoll/tensor/codec"
 )
 
-// shadow keeps by other means what a learner's theta must be for one fragment:
-// theta = A + sum(s q of own deltas not folded) + U, where U is what steps changed,
-// less what was published, plus what came back. Where folds come late, theta has
-// a smaller share s of what is in flight. With a sparse codec a learner
-// moves half of what it could not publish out of theta until the next delta.
-type shadow struct {
+// Shadow keeps what a learner's theta must be for one fragment: theta = A + sum(s q of own deltas not folded) + U, where
+// U is what steps changed, less what was published, plus what came back. Where folds come late, theta has
+// a smaller share s of what is in flight. With a sparse codec a learner moves half of what it
+// could not publish out of theta until the next delta. It knows nothing of Params.Overwrite. A Shadow is not for
+// concurrent use.
+type Shadow struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
 	anchor   []float32
@@ -29,16 +31,17 @@ type shadow struct {
 	largest  float64            // value that took part so far: what it left of rounding stays
 }
 
-func newShadow(f outer.Fragment, k codec.Kind, tip *outer.Tip) shadow {
-	return shadow{
+// New returns the shadow of a learner that was made with that tip of a fragment, before its first step.
+func New(f outer.Fragment, k codec.Kind, tip *outer.Tip) *Shadow {
+	return &Shadow{
 		fragment: f, sparse: k.Partial(), anchor: tip.Anchor, u: make([]float64, f.Len), held: make([]float64, f.Len),
 		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
 }
 
-// moved takes one step of the trainer.
-func (s *shadow) moved(before, after []float32) {
+// Moved takes one step of the trainer, which changed all of theta from before to after.
+func (s *Shadow) Moved(before, after []float32) {
 	s.steps++
 	s.fragment.Gather(before, s.was)
 	s.fragment.Gather(after, s.is)
@@ -47,8 +50,9 @@ func (s *shadow) moved(before, after []float32) {
 	}
 }
 
-// published takes a delta that left. Theta has 0.7 of it where the last fold came two steps and an eighth of H late.
-func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
+// Published takes a delta that left, with the progress q that its payload decodes to. Theta
+// has 0.7 of it where the last fold came two steps and an eighth of H late.
+func (s *Shadow) Published(p outer.Params, seq uint64, q []float32) {
 	s.own[seq], s.left[seq], s.share[seq] = q, s.steps, 1
 	if !p.Overwrite && 8*int(s.lag) >= 16+p.H {
 		s.share[seq] = 0.7
@@ -62,8 +66,8 @@ func (s *shadow) published(p outer.Params, seq uint64, q []float32) {
 	}
 }
 
-// returned takes own deltas that are unpublished again.
-func (s *shadow) returned(seqs []uint64) {
+// Returned takes own deltas that are unpublished again.
+func (s *Shadow) Returned(seqs []uint64) {
 	for _, seq := range seqs {
 		for i, x := range s.own[seq] {
 			s.u[i] += float64(x)
@@ -72,7 +76,8 @@ func (s *shadow) returned(seqs []uint64) {
 	}
 }
 
-func (s *shadow) restored(seq uint64, q []float32, folded bool) {
+// Restored takes an own delta that the learner found on its disk.
+func (s *Shadow) Restored(seq uint64, q []float32, folded bool) {
 	s.share[seq] = 1
 	if folded {
 		s.folded[seq] = q
@@ -81,15 +86,16 @@ func (s *shadow) restored(seq uint64, q []float32, folded bool) {
 	s.own[seq] = q
 }
 
-// adopted takes an adoption, in which the learner healed a damaged anchor or not.
-func (s *shadow) adopted(a outer.Adopt, healed bool) {
+// Adopted takes an adoption. In one that healed the learner could not tell U from damage, and discarded it, but for
+// what earlier deltas had no room for.
+func (s *Shadow) Adopted(a outer.Adopt, healed bool) {
 	for i, seq := range slices.Concat(a.Fold, a.Dropped) { // the newest counts
 		if lag := s.steps - s.left[seq]; !healed && (i == 0 || lag < s.lag) {
 			s.lag = lag
 		}
 	}
 	s.anchor = a.Tip.Anchor
-	if a.Discards() {
+	if healed {
 		copy(s.u, s.held)
 		defer copy(s.u, s.held) // of what is returned, too
 	}
@@ -101,7 +107,7 @@ func (s *shadow) adopted(a outer.Adopt, healed bool) {
 		s.own[seq] = s.folded[seq]
 		delete(s.folded, seq)
 	}
-	s.returned(a.Returned)
+	s.Returned(a.Returned)
 	for _, seq := range a.Dropped {
 		delete(s.own, seq)
 	}
@@ -110,10 +116,10 @@ func (s *shadow) adopted(a outer.Adopt, healed bool) {
 	}
 }
 
-// off is the largest difference between theta and its definition, in units of
+// Off is the largest difference between theta, all of it, and its definition, in units of
 // the largest value that took part where that is above one: a liar may make values
 // large, and float32 rounds in proportion.
-func (s *shadow) off(theta []float32) float64 {
+func (s *Shadow) Off(theta []float32) float64 {
 	s.fragment.Gather(theta, s.is)
 	worst, largest := 0.0, 1.0
 	for i := range s.is {

@@ -1,0 +1,141 @@
+package shadow_test
+
+import (
+	"testing"
+
+	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/shadow"
+	"atoll/tensor"
+	"atoll/tensor/codec"
+)
+
+// rig is a learner of one small fragment and its shadow.
+type rig struct {
+	t       *testing.T
+	params  outer.Params
+	f       outer.Fragment
+	tip     *outer.Tip
+	theta   []float32
+	learner *outer.Learner
+	shadow  *shadow.Shadow
+	steps   int
+}
+
+func newRig(t *testing.T, k codec.Kind) *rig {
+	t.Helper()
+	views := tensor.NewSlab([]tensor.Spec{{Name: "a.weight", Shape: []int{40, 30}}}).Views
+	plan := outer.NewPlan(views, 1)
+	r := &rig{t: t, params: outer.Defaults(1, 1<<40, 0), f: plan[0], theta: make([]float32, 40*30)}
+	r.params.Codec = k
+	for i := range r.theta {
+		r.theta[i] = float32(i%7) / 8
+	}
+	tips := plan.Genesis(r.theta, r.params)
+	r.tip = tips[0]
+	r.learner = outer.NewLearner(r.params, plan, r.theta, tips, func(uint64) ([]byte, error) { panic("all payloads are in memory") })
+	r.shadow = shadow.New(r.f, k, r.tip)
+	return r
+}
+
+// step trains a step that the shadow sees.
+func (r *rig) step() {
+	before := append([]float32(nil), r.theta...)
+	r.steps++
+	for i := range r.theta {
+		r.theta[i] += float32((i*r.steps)%11-5) / 256
+	}
+	r.learner.Stepped(512, []uint32{r.tip.Round})
+	r.shadow.Moved(before, r.theta)
+}
+
+// draft publishes what is unpublished, and returns what the shadow must know of it.
+func (r *rig) draft() (seq uint64, q []float32) {
+	r.t.Helper()
+	d, err := r.learner.Draft(0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	q = make([]float32, r.f.Len)
+	if err := codec.Decode(d.Payload, r.f.Len, q); err != nil {
+		r.t.Fatal(err)
+	}
+	return d.Seq, q
+}
+
+// adopt moves the learner to a tip that has a round more and those own deltas.
+func (r *rig) adopt(fold []uint64) outer.Adopt {
+	r.t.Helper()
+	anchor := append([]float32(nil), r.tip.Anchor...)
+	for i := range anchor {
+		anchor[i] += float32(i%5) / 64
+	}
+	next := outer.Genesis(r.f, anchor, r.params)
+	next.Round = r.tip.Round + 1
+	a := outer.Adopt{Tip: next, Fold: fold}
+	loss, err := r.learner.Follow(a)
+	if err != nil || !loss.None() {
+		r.t.Fatal(err, loss)
+	}
+	r.tip = next
+	return a
+}
+
+// slack is what rounding makes of theta in a few steps.
+const slack = 1e-5
+
+func (r *rig) follows() bool { return r.shadow.Off(r.theta) <= slack }
+
+func TestShadowFollowsALearner(t *testing.T) {
+	for _, k := range codec.Kinds() {
+		r := newRig(t, k)
+		for range 3 { // steps, a delta, steps, and its fold when the next delta has left
+			r.step()
+			first, q := r.draft()
+			r.shadow.Published(r.params, first, q)
+			r.step()
+			second, q := r.draft()
+			r.shadow.Published(r.params, second, q)
+			r.step()
+			r.shadow.Adopted(r.adopt([]uint64{first}), false)
+			if err := r.learner.TakeBack(0, second); err != nil {
+				t.Fatal(err)
+			}
+			r.shadow.Returned([]uint64{second})
+			if off := r.shadow.Off(r.theta); off > slack {
+				t.Fatalf("%v: theta is %g off after %d steps", k, off, r.steps)
+			}
+		}
+	}
+}
+
+// Whatever a learner would forget or count twice must show.
+func TestShadowSeesWhatIsWrong(t *testing.T) {
+	for what, wrong := range map[string]func(*rig){
+		"a value that moved by itself": func(r *rig) { r.theta[7] += 1. / 64 },
+		"a step that was not taken":    func(r *rig) { r.shadow.Moved(r.theta, make([]float32, len(r.theta))) },
+		"a delta in flight that theta has not": func(r *rig) {
+			seq, q := r.draft()
+			r.shadow.Published(r.params, seq, q)
+			for i, x := range q {
+				r.theta[i] -= x
+			}
+		},
+		"a fold that left a delta in theta": func(r *rig) {
+			seq, q := r.draft()
+			r.shadow.Published(r.params, seq, q)
+			a := r.adopt(nil)
+			a.Fold = []uint64{seq}
+			r.shadow.Adopted(a, false)
+		},
+		"an anchor that theta did not follow": func(r *rig) { r.adopt(nil) },
+	} {
+		r := newRig(t, codec.Int4)
+		r.step()
+		if !r.follows() {
+			t.Fatal("theta is off before anything went wrong")
+		}
+		if wrong(r); r.follows() {
+			t.Errorf("%s is not seen", what)
+		}
+	}
+}
