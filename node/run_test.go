@@ -56,10 +56,12 @@ func TestModelFitsMemory(t *testing.T) {
 			t.Errorf("observer %v with %d bytes: %v", c.n.cfg.Observe, c.have, err)
 		}
 	}
-	sparse := &node{genesis: fixedGenesis()}
-	sparse.genesis.Outer.Codec = codec.Sparse
-	if more := sparse.memoryNeed() - learner.memoryNeed(); more != 4*uint64(learner.genesis.Model.Params()) {
-		t.Errorf("the sparse codec needs %d bytes more", more)
+	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
+		sparse := &node{genesis: fixedGenesis()}
+		sparse.genesis.Outer.Codec = k
+		if more := sparse.memoryNeed() - learner.memoryNeed(); more != 4*uint64(learner.genesis.Model.Params()) {
+			t.Errorf("the codec %v needs %d bytes more", k, more)
+		}
 	}
 	larger := &node{genesis: fixedGenesis(), cfg: Config{Batch: 64}}
 	if larger.memoryNeed() <= learner.memoryNeed() {

@@ -129,11 +129,14 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 		"neither":                   {Config{}, 0.8, 0.6},
 		"neither, RDA":              {Config{Merge: outer.MergeRDA}, 1, 0},
 		"neither, H = 4":            {Config{H: 4}, 1, 0},
-		"neither, H = 4, sparse":    {Config{H: 4, Codec: "sparse"}, 0.8, 0.6},
+		"neither, sparse":           {Config{Codec: "sparse"}, 1, 0},
+		"neither, sparse8":          {Config{Codec: "sparse8"}, 0.8, 0.6},
+		"neither, H = 4, sparse8":   {Config{H: 4, Codec: "sparse8"}, 1, 0},
 		"diloco":                    {Config{Arm: arm.DiLoCo}, 0.8, 0.6},
 		"diloco, atoll's RDA":       {Config{Arm: arm.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
 		"diloco, atoll's sparse":    {Config{Arm: arm.DiLoCo, Codec: "sparse"}, 0.8, 0.6},
 		"diloco, H = 4":             {Config{Arm: arm.DiLoCo, H: 4}, 1, 0},
+		"diloco, H = 4, sparse8":    {Config{Arm: arm.DiLoCo, H: 4, Codec: "sparse8"}, 1, 0},
 		"diloco, a momentum of its": {Config{Arm: arm.DiLoCo, Mu: new(0.9)}, 1, 0.9},
 	} {
 		if g := settingsOf(t, c.cfg); g.Outer.Eta != c.eta || g.Outer.Mu != c.mu {

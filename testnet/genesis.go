@@ -56,10 +56,14 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 // and merge atoll would have, with the rate and momentum that go with a mean.
 func setOuter(o *outer.Params, c Config) (err error) {
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
+	kind := o.Codec
 	if c.Codec != "" {
-		if o.Codec, err = codec.Parse(c.Codec); err != nil {
+		if kind, err = codec.Parse(c.Codec); err != nil {
 			return fmt.Errorf("--codec: %w", err)
 		}
+	}
+	if c.Arm == Atoll {
+		o.Codec = kind
 	}
 	o.SetH(c.H)
 	merge := c.Merge

@@ -8,6 +8,7 @@ import (
 	"atoll/node"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
+	"atoll/tensor/codec"
 )
 
 // expected is what `atoll new --bandwidth` chose, and what a run will take.
@@ -21,7 +22,14 @@ type expected struct {
 	LinkMbitPerS float64 `json:"link_mbit_per_s"`
 	MbitPerS     float64 `json:"payload_mbit_per_s"` // that a node receives, and about as much sends
 	LinkShare    float64 `json:"link_share"`
-	CoreShare    float64 `json:"core_share"` // of one core, for the outer steps
+	CoreShare    float64 `json:"core_share"`                // of one core, for the outer steps
+	Int4MbitPerS float64 `json:"int4_mbit_per_s,omitempty"` // that links would have to carry, where they do not
+}
+
+// costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
+var costs = map[string]string{
+	codec.Sparse8.String(): "a quarter of the bytes of int4, for 2 to 5 % more bits per byte, the more the larger H",
+	codec.Sparse.String():  "a twentieth of the bytes of int4, for 3 to 11 % more bits per byte, the more the larger H",
 }
 
 // How long and how often a step is timed where its time is not given.
@@ -63,6 +71,9 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	g.Outer.Fragments = choice.Fragments
 	g.SplitToFit()
 	e.H, e.Fragments, e.Codec = choice.H, g.Outer.Fragments, g.Outer.Codec.String()
+	if choice.Codec != means.Codec && choice.Codec != codec.Int4 {
+		e.Int4MbitPerS = means.Int4BytesPerSecond() * 8 / 1e6
+	}
 	e.MbitPerS, e.LinkShare, e.CoreShare = choice.BytesPerSecond*8/1e6, choice.LinkShare, choice.CoreShare
 	return e, nil
 }
@@ -94,9 +105,13 @@ func (e *expected) rows() [][]string {
 		how = "measured here"
 	}
 	step := time.Duration(e.StepSeconds * float64(time.Second)).Round(10 * time.Microsecond)
-	return [][]string{
+	rows := [][]string{
 		{"rounds", fmt.Sprintf("every %s of %v (%s), %s", plural(e.H, "step", "steps"), step, how, e.Codec)},
 		{"links", fmt.Sprintf("%s: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %g Mbit/s; outer steps take %.1f %% of a core",
 			plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
 	}
+	if e.Int4MbitPerS > 0 {
+		rows = append(rows, []string{"codec", fmt.Sprintf("%s: %s; links of %.2g Mbit/s would carry int4", e.Codec, costs[e.Codec], e.Int4MbitPerS)})
+	}
+	return rows
 }

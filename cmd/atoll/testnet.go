@@ -27,7 +27,7 @@ type TestnetCmd struct {
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
-	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it." enum:"auto,rda,mean,clip" default:"auto"`
+	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it, and rda with --codec sparse and, up to --h 8, sparse8." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
 	Eta       *float64      `help:"Outer learning rate of --arm atoll and diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`

@@ -35,7 +35,7 @@ const (
 	// maxCoreShare is what a learner gives of a core: training loses less than it
 	// gains by merging more often.
 	maxCoreShare = 0.1
-	// mostH is the largest H that Choose takes: beyond it nothing was measured.
+	// mostH is the largest H that Choose takes with any codec.
 	mostH = 64
 	// paperFragments is the number beyond which smaller payloads only add headers.
 	paperFragments = 24
@@ -51,6 +51,9 @@ const (
 	valueSeconds = 3e-9
 	// clipSeconds is what MergeClip adds to that: the distances and moves of a second pass.
 	clipSeconds = 1e-9
+	// partialSeconds is what codecs of which a part travels add for a value of a round: the choice of that part, and
+	// holding the rest.
+	partialSeconds = 5e-9
 )
 
 // What a value takes of a payload, entropy-coded, measured on deltas.
@@ -59,8 +62,8 @@ const (
 	bf16Bytes    = 1.4
 	int8Bytes    = 0.92
 	int4Bytes    = 0.43
-	sparse8Bytes = 0.1
-	sparseBytes  = 0.021
+	sparse8Bytes = 0.103
+	sparseBytes  = 0.0222
 )
 
 // bytesOf is what a value takes in kind k, and 0 where that is none.
@@ -70,29 +73,33 @@ func bytesOf(k codec.Kind) float64 {
 	}[k]
 }
 
-// suited are the codecs that Choose takes where it may, the first whose deltas links carry with that H at most. Where
-// int4 needs a larger H than 48, sparse8 is as good or better at its bytes with a quarter of that (DESIGN.md).
-var suited = []struct {
-	kind codec.Kind
-	most float64 // H, by the links
-}{{codec.Int4, 48}, {codec.Sparse8, mostH}, {codec.Sparse, mostH}}
+// candidates are the codecs that Choose takes where it may. The first of them with which a run fits the means is taken, unless
+// that would need an H above thinFrom and the next at most half of that: where int4 needs 48, sparse8 is as good or better at
+// its bytes with a quarter of that, and where sparse8 does, sparse (DESIGN.md).
+var candidates = []codec.Kind{codec.Int4, codec.Sparse8, codec.Sparse}
+
+const thinFrom = 48
+
+// most is the largest H that Choose takes with the codec: beyond mostH little was measured. With sparse deltas every 24 steps
+// four learners together come to little more than one alone, with rarer ones to less.
+func (m Means) most() float64 {
+	if m.Codec == codec.Sparse {
+		return 24
+	}
+	return mostH
+}
 
 // Choose picks H, the number of fragments and, where it may, the codec for a run. The error
-// names the first of the means that cannot be, or says that even mostH is more
+// names the first of the means that cannot be, or says that even the largest H is more
 // than links or cores carry, and what to do about it.
 func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
 		return Choice{}, err
 	}
 	open := m
-	if m.Codec == 0 {
-		m.Codec = m.suitedCodec()
-	}
-	if m.Merge == "" {
-		m.Merge = bestMerge(int(min(m.least(), mostH)), m.Codec)
-	}
+	m = m.settled()
 	perSweep, work, h := m.perSweep(), m.work(), m.least()
-	if h > mostH {
+	if h > m.most() {
 		return Choice{}, m.tooLittle(open)
 	}
 	c := Choice{H: int(h), Codec: m.Codec}
@@ -103,16 +110,45 @@ func Choose(m Means) (Choice, error) {
 	return c, nil
 }
 
-// suitedCodec is the first of suited that the links carry, or the last.
-func (m Means) suitedCodec() codec.Kind {
-	for _, s := range suited {
-		m.Codec = s.kind
-		if math.Ceil(m.byLink()) <= s.most {
-			break
+// settled are the means with the codec and the merge that suit them, where these are open.
+func (m Means) settled() Means {
+	if m.Codec == 0 {
+		return m.suited()
+	}
+	if m.Merge == "" {
+		m.Merge = bestMerge(int(min(m.least(), mostH)), m.Codec)
+	}
+	return m
+}
+
+// suited are the means with the codec that suits them best. Where none fits, it is the first if cores are too slow for that, and
+// else the last.
+func (m Means) suited() Means {
+	with := make([]Means, len(candidates))
+	for i, k := range candidates {
+		m.Codec = k
+		with[i] = m.settled()
+	}
+	for i, own := range with {
+		h := own.least()
+		thinner := i+1 < len(with) && with[i+1].fits() && 2*with[i+1].least() <= h
+		if own.fits() && !(h > thinFrom && thinner) {
+			return own
 		}
 	}
-	return m.Codec
+	if with[0].byCore() > with[0].most() {
+		return with[0]
+	}
+	return with[len(with)-1]
 }
+
+// Int4BytesPerSecond is what links must carry for Choose to take int4, if cores do not ask for a larger H than that.
+func (m Means) Int4BytesPerSecond() float64 {
+	m.Codec = codec.Int4
+	return m.BytesPerSecond * m.byLink() / thinFrom
+}
+
+func (m Means) fits() bool { return m.least() <= m.most() }
 
 // perSweep is the bytes of payloads that a node receives for each H steps.
 func (m Means) perSweep() float64 {
@@ -121,11 +157,14 @@ func (m Means) perSweep() float64 {
 
 // work is the time of one core for a round of all fragments.
 func (m Means) work() float64 {
-	value := valueSeconds
+	round, value := roundSeconds, valueSeconds
+	if m.Codec.Partial() {
+		round += partialSeconds
+	}
 	if m.Merge == MergeClip {
 		value += clipSeconds
 	}
-	return float64(m.Params) * (roundSeconds + float64(m.Learners)*value)
+	return float64(m.Params) * (round + float64(m.Learners)*value)
 }
 
 // byLink is the H at which payloads take as much of the link as they may.
@@ -151,7 +190,7 @@ func (m Means) validate() error {
 		return fmt.Errorf("outer: %d learners; use at least 1", m.Learners)
 	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
 		return fmt.Errorf("outer: steps of %v s; use a time above 0", m.StepSeconds)
-	case !(m.BytesPerSecond > 0):
+	case !(m.BytesPerSecond*m.StepSeconds > 0):
 		return fmt.Errorf("outer: links of %v bytes/s; use a rate above 0", m.BytesPerSecond)
 	}
 	return nil
@@ -161,24 +200,24 @@ func (m Means) validate() error {
 func (m Means) tooLittle(open Means) error {
 	byLink, byCore := m.byLink(), m.byCore()
 	if byLink >= byCore {
-		need := m.BytesPerSecond * byLink / mostH
-		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and at most %d was measured: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
-			mbit(m.BytesPerSecond), math.Ceil(byLink), mostH, mbit(need), m.thinner())
+		need := m.BytesPerSecond * byLink / m.most()
+		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and with the codec %v at most %.0f is taken: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
+			mbit(m.BytesPerSecond), math.Ceil(byLink), m.Codec, m.most(), mbit(need), open.thinner())
 	}
 	hint := ""
 	mean := m
 	mean.Merge = MergeMean
-	if open.Merge == "" && mean.least() <= mostH {
+	if open.Merge == "" && mean.fits() {
 		hint = ", or the merge mean, which takes less but does not withstand liars"
 	}
-	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and at most %d was measured: take a larger batch%s",
-		m.StepSeconds, math.Ceil(byCore), mostH, hint)
+	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and with the codec %v at most %.0f is taken: take a larger batch%s",
+		m.StepSeconds, math.Ceil(byCore), m.Codec, m.most(), hint)
 }
 
-// thinner is a hint at the codec that the links would carry, if there is one.
+// thinner is a hint at the codec with which the run would fit the means, if there is one.
 func (m Means) thinner() string {
-	m.Codec = m.suitedCodec()
-	if m.byLink() > mostH {
+	m.Codec = 0
+	if m = m.settled(); !m.fits() {
 		return ""
 	}
 	return fmt.Sprintf(", or the codec %v, whose deltas they carry", m.Codec)

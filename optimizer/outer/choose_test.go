@@ -12,7 +12,7 @@ import (
 
 // By hand: three peers' deltas of 1 M values at 0.43 bytes are 1.29 MB, of which half
 // of a 20 Mbit/s link carries 1.25 MB each second: two steps. A round of eight deltas takes
-// 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms; with clip, as with sparse deltas, 8 ns more.
+// 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms; with clip 8 ns more. Sparse deltas take 16 + 5 and 3 ns.
 func TestChooseByHand(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -31,10 +31,10 @@ func TestChooseByHand(t *testing.T) {
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.012308}},
 		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: MergeMean},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.010769}},
-		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 210_000, Codec: codec.Sparse},
-			Choice{H: 20, Fragments: 20, BytesPerSecond: 105_000, LinkShare: 0.5, CoreShare: 0.03}},
-		{"few values in sparse", Means{Params: 200_000, Tensors: 20, Learners: 2, StepSeconds: 1, BytesPerSecond: 1050, Codec: codec.Sparse},
-			Choice{H: 8, Fragments: 2, BytesPerSecond: 525, LinkShare: 0.5, CoreShare: 0.0006}},
+		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 222_000, Codec: codec.Sparse},
+			Choice{H: 20, Fragments: 20, BytesPerSecond: 111_000, LinkShare: 0.5, CoreShare: 0.027}},
+		{"few values in sparse", Means{Params: 200_000, Tensors: 20, Learners: 2, StepSeconds: 1, BytesPerSecond: 1110, Codec: codec.Sparse},
+			Choice{H: 8, Fragments: 2, BytesPerSecond: 555, LinkShare: 0.5, CoreShare: 0.000675}},
 	} {
 		if c.m.Codec == 0 {
 			c.m.Codec = codec.Int4
@@ -66,14 +66,18 @@ func TestChooseErrors(t *testing.T) {
 		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
 		{"codec 99 is unknown", func(m *Means) { m.Codec = 99 }},
 		{"smaller model, or the codec sparse8, whose deltas they carry", func(m *Means) { m.BytesPerSecond = 20_000 }},
-		{"smaller model, or the codec sparse, whose deltas they carry", func(m *Means) { m.BytesPerSecond = 2_000 }},
-		{"links of 0.008 Mbit/s would need H = 127, and at most 64 was measured: offer 0.0158 Mbit/s, or take a larger batch, fewer learners or a smaller model!",
-			func(m *Means) { m.Codec, m.BytesPerSecond = 0, 1000 }},
-		{"at most 64 was measured", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 1000 }},
-		{"links of 0.16 Mbit/s would need H = 129, and at most 64 was measured: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"smaller model, or the codec sparse, whose deltas they carry", func(m *Means) { m.BytesPerSecond = 6_000 }},
+		{"links of 0.024 Mbit/s would need H = 45, and with the codec sparse at most 24 is taken: offer 0.0444 Mbit/s, or take a larger batch, fewer learners or a smaller model!",
+			func(m *Means) { m.Codec, m.BytesPerSecond = 0, 3000 }},
+		{"with the codec sparse at most 24 is taken", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 3000 }},
+		{"links of 0.16 Mbit/s would need H = 129, and with the codec int4 at most 64 is taken: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		// Links that carry sparse deltas do not help who has no time for them.
+		{"fewer learners or a smaller model!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
+		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch, or the merge mean", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
+		{"a rate above 0", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 1e-200, 1e-200 }},
 		{"take a larger batch", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
 		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 4 more.
-		{"H = 72, and at most 64 was measured: take a larger batch, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
+		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
 	} {
 		m := good
 		c.change(&m)
@@ -84,7 +88,7 @@ func TestChooseErrors(t *testing.T) {
 }
 
 // By hand: at 0.43 bytes a value three peers' deltas of 1 M values are 1.29 MB, which half of a link of 54 kB/s
-// carries in 48 s; sparse8 takes a quarter of that and sparse a twentieth.
+// carries in 48 s; sparse8 takes 0.309 MB and sparse 66.6 kB.
 func TestChooseCodec(t *testing.T) {
 	last := codec.Int4
 	for _, c := range []struct {
@@ -96,9 +100,9 @@ func TestChooseCodec(t *testing.T) {
 		{1e6, codec.Int4, 3, MergeMean},
 		{54_000, codec.Int4, 48, MergeClip},
 		{53_000, codec.Sparse8, 12, MergeClip},
-		{9_500, codec.Sparse8, 64, MergeClip},
-		{9_000, codec.Sparse, 15, MergeClip},
-		{2_000, codec.Sparse, 64, MergeClip},
+		{12_900, codec.Sparse8, 48, MergeClip},
+		{12_800, codec.Sparse, 11, MergeRDA},
+		{5_600, codec.Sparse, 24, MergeRDA},
 	} {
 		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: c.bytesPerSecond}
 		got, err := Choose(m)
@@ -115,6 +119,28 @@ func TestChooseCodec(t *testing.T) {
 			t.Errorf("%v bytes/s: asked for %v: %+v, %v; chosen %+v", c.bytesPerSecond, m.Codec, asked, err, got)
 		}
 		last = got.Codec
+		m.Codec, m.BytesPerSecond = 0, 1.0001*m.Int4BytesPerSecond()
+		if enough, err := Choose(m); err != nil || enough.Codec != codec.Int4 || enough.H != 48 {
+			t.Errorf("with what int4 needs: %+v, %v", enough, err)
+		}
+	}
+}
+
+// Where cores do not let thinner deltas come twice as often, they are not taken.
+func TestChooseCodecByCores(t *testing.T) {
+	for _, c := range []struct {
+		stepSeconds float64
+		want        codec.Kind
+		h           int
+	}{
+		{0.05, codec.Sparse8, 12}, // by the link, which would carry int4 in 50
+		{0.0148, codec.Sparse8, 25},
+		{0.0146, codec.Int4, 50}, // sparse8 would take 37 ms of a core, so 26 steps
+	} {
+		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: c.stepSeconds, BytesPerSecond: 1.29e6 / 25 / c.stepSeconds}
+		if got, err := Choose(m); err != nil || got.Codec != c.want || got.H != c.h {
+			t.Errorf("steps of %v s: %+v, %v; want %v every %d steps", c.stepSeconds, got, err, c.want, c.h)
+		}
 	}
 }
 
@@ -124,10 +150,12 @@ func TestChooseFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Means{
 			Params: rapid.IntRange(1, 1e10).Draw(t, "params"), Learners: rapid.IntRange(1, 64).Draw(t, "learners"),
-			StepSeconds:    rapid.Float64Range(1e-3, 60).Draw(t, "seconds"),
-			BytesPerSecond: rapid.Float64Range(1e3, 1e9).Draw(t, "rate"),
-			Codec:          rapid.SampledFrom(append(codec.Kinds(), 0)).Draw(t, "codec"),
+			Codec: rapid.SampledFrom(append(codec.Kinds(), 0, 0, 0)).Draw(t, "codec"),
 		}
+		byCore := rapid.Float64Range(0.01, 80).Draw(t, "H by the cores, about")
+		byLink := rapid.Float64Range(0.01, 1500).Draw(t, "H by the link in int4, about")
+		m.StepSeconds = float64(m.Params) * (20e-9 + 3e-9*float64(m.Learners)) / 0.1 / byCore
+		m.BytesPerSecond = float64(m.Learners) * float64(m.Params) * 0.43 / 0.5 / m.StepSeconds / byLink
 		m.Tensors = rapid.IntRange(1, min(m.Params, 500)).Draw(t, "tensors")
 		c, err := Choose(m)
 		if err != nil {
@@ -140,6 +168,13 @@ func TestChooseFits(t *testing.T) {
 		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
 		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
 			t.Fatalf("%+v: %v", c, err)
+		}
+		if m.Codec == 0 && c.Codec != codec.Int4 { // then int4 is not carried, or half as often at most
+			m.Codec = codec.Int4
+			if plain, err := Choose(m); err == nil && plain.H < 2*c.H {
+				t.Fatalf("%+v, and in int4 %+v", c, plain)
+			}
+			m.Codec = 0
 		}
 		m.BytesPerSecond *= 2
 		more, err := Choose(m)

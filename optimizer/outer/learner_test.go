@@ -46,7 +46,7 @@ type modelOwn struct {
 
 func newLearnerModel(t *rapid.T) *learnerModel {
 	p := toyParams()
-	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse}).Draw(t, "codec")
+	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse, codec.Sparse8}).Draw(t, "codec")
 	p.Overwrite = rapid.Bool().Draw(t, "overwrite")
 	p.Fragments, p.MaxSteps, p.H = 2, 40, 8
 	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}

@@ -64,8 +64,8 @@ type Params struct {
 	// MaxTokensPerStep is the most tokens per step that a delta may claim, which is the
 	// largest batch a strong learner may bring. It bounds a liar's weight.
 	MaxTokensPerStep uint64
-	// Codec encodes every payload of the run. With codec.Sparse learners hold back
-	// what does not travel; see Learner.
+	// Codec encodes every payload of the run. With codec.Sparse and Sparse8 learners hold back
+	// half of what does not travel; see Learner.
 	Codec codec.Kind
 
 	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
@@ -111,11 +111,12 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
 // Over few steps it is mostly noise, which averaging shortens; over many it is mostly
 // signal, in directions that differ, and the average falls short: momentum, a little over
-// what keeps its length, makes up for that (DESIGN.md). Sparse deltas differ in where they have values
-// at all, whatever H is.
+// what keeps its length, makes up for that (DESIGN.md).
 const averageUpTo = 8
 
-// What goes with MergeMean and MergeClip where progress is not averaged as it is.
+// What goes with MergeMean and MergeClip above averageUpTo, but with codec.Sparse: of its values each travels in one
+// of some 64 rounds, and momentum on top of what adds up until then is too much. It brings nothing on text, and a
+// simulated run diverges with it (testnet/sim, TestHeldProgressDoesNotAddUp).
 const (
 	longEta = 0.8
 	longMu  = 0.6
@@ -137,22 +138,23 @@ func (p *Params) SetH(h int) {
 	p.SetMerge(bestMerge(h, p.Codec))
 }
 
-// bestMerge is the merge that measured best, and withstands liars where that costs nothing.
+// bestMerge is the merge that measured best, and withstands liars where that costs nothing. Sparse deltas differ in
+// where they have values at all, over few steps too: RDA keeps their length.
 func bestMerge(h int, k codec.Kind) string {
-	if averages(h, k) {
+	switch {
+	case k == codec.Sparse, k == codec.Sparse8 && h <= averageUpTo:
+		return MergeRDA
+	case h <= averageUpTo:
 		return MergeMean
 	}
 	return MergeClip
 }
 
-// averages says whether learners' progress is best averaged as it is, without momentum.
-func averages(h int, k codec.Kind) bool { return h <= averageUpTo && !k.Partial() }
-
 // SetMerge gives a run a merge, and the outer rate and momentum that measured best with it
 // at the run's H.
 func (p *Params) SetMerge(merge string) {
 	p.Merge, p.Eta, p.Mu = merge, 1, 0
-	if merge != MergeRDA && !averages(p.H, p.Codec) {
+	if merge != MergeRDA && p.H > averageUpTo && p.Codec != codec.Sparse {
 		p.Eta, p.Mu = longEta, longMu
 	}
 }

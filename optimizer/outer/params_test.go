@@ -100,13 +100,25 @@ func TestSetH(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
-		sparse := Defaults(4, 1, 0)
-		sparse.Codec = k
-		for _, h := range []int{4, 24} {
-			if sparse.SetH(h); sparse.Merge != MergeClip || sparse.HMin != h/4 || sparse.Eta != 0.8 || sparse.Mu != 0.6 {
-				t.Errorf("%v: %+v", k, sparse)
-			}
+	for _, c := range []struct {
+		k             codec.Kind
+		h             int
+		asked         string // "" = what SetH chooses
+		merge         string
+		eta, momentum float64
+	}{
+		{codec.Sparse, 4, "", MergeRDA, 1, 0}, {codec.Sparse, 24, "", MergeRDA, 1, 0},
+		{codec.Sparse8, 8, "", MergeRDA, 1, 0}, {codec.Sparse8, 9, "", MergeClip, 0.8, 0.6},
+		{codec.Sparse, 24, MergeClip, MergeClip, 1, 0}, {codec.Sparse8, 24, MergeMean, MergeMean, 0.8, 0.6},
+	} {
+		p := Defaults(4, 1, 0)
+		p.Codec = c.k
+		p.SetH(c.h)
+		if c.asked != "" {
+			p.SetMerge(c.asked)
+		}
+		if p.Merge != c.merge || p.HMin != c.h/4 || p.Eta != c.eta || p.Mu != c.momentum {
+			t.Errorf("%+v: %+v", c, p)
 		}
 	}
 	p := Defaults(4, 1, 0)

@@ -51,7 +51,7 @@ func blocks() *rapid.Generator[[]float32] {
 	return rapid.Custom(func(t *rapid.T) []float32 {
 		n := rapid.SampledFrom([]int{1, 31, 32, 33, 64, 65, 129, 4095, sparseLen}).Draw(t, "n")
 		v := bell(n, math.Ldexp(1, rapid.IntRange(-104, 100).Draw(t, "exponent")), rapid.Uint64().Draw(t, "seed"))
-		switch rapid.IntRange(0, 5).Draw(t, "shape") {
+		switch rapid.IntRange(0, 6).Draw(t, "shape") {
 		case 1:
 			for i := range v {
 				v[i] = float32(math.Copysign(float64(i%3), float64(v[i])))
@@ -66,6 +66,12 @@ func blocks() *rapid.Generator[[]float32] {
 			clear(v[:n-n/100])
 		case 5:
 			clear(v)
+		case 6:
+			for i := range v {
+				if i%16 != 3 {
+					v[i] = 0
+				}
+			}
 		}
 		return v
 	})

@@ -64,16 +64,36 @@ func (s *selection) largest(block *tensor.TopBlock, k int) (keys []uint64, fit b
 	if !fit {
 		return nil, false
 	}
-	tensor.Reach(&s.set, block, least)
+	tensor.Reach(&s.set, block, max(least, sparseLeast))
 	n := 0
 	for i, word := range s.set {
 		for ; word != 0; word &= word - 1 {
-			at := 64*i + bits.TrailingZeros64(word)
-			s.keys[n] = keyOf(travelling(math.Float32bits(block[at])&magnitude), at)
+			at := i*64 + bits.TrailingZeros64(word)
+			s.keys[n] = keyOf(math.Float32bits(block[at])&magnitude, at)
 			n++
 		}
 	}
+	if n < k {
+		return s.withZeros(block, n, k), true
+	}
 	return s.cut(s.keys[:n], k), true
+}
+
+// withZeros returns k keys in the order of the block: those of the n values that do not count as 0, and the earliest of
+// the others.
+func (s *selection) withZeros(block *tensor.TopBlock, n, k int) []uint64 {
+	keys, zeros := s.keys[:0], k-n
+	for i, x := range block {
+		b := travelling(math.Float32bits(x) & magnitude)
+		if b == 0 {
+			if zeros == 0 {
+				continue
+			}
+			zeros--
+		}
+		keys = append(keys, keyOf(b, i))
+	}
+	return keys
 }
 
 // byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Of bell-shaped
@@ -171,6 +191,10 @@ func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
 	return low, high, m[at]
 }
 
+// crowded is how many magnitudes in one place are sorted by themselves, as moving each to where it belongs takes time
+// in proportion to the square of that: a few far smaller ones, or zeros, put all others in a few places.
+const crowded = 16
+
 // sort returns m in ascending order. It puts each where it belongs if they are spread evenly, and moves
 // them from there: bell-shaped ones not far.
 func (s *selection) sort(m []uint32) []uint32 {
@@ -190,6 +214,13 @@ func (s *selection) sort(m []uint32) []uint32 {
 		place := &ends[(b-low)>>shift]
 		sorted[*place] = b
 		*place++
+	}
+	from := 0
+	for _, end := range ends {
+		if end-from > crowded {
+			slices.Sort(sorted[from:end])
+		}
+		from = end
 	}
 	for i := 1; i < len(sorted); i++ {
 		for j := i; j > 0 && sorted[j] < sorted[j-1]; j-- {

@@ -1,6 +1,7 @@
 package shadow_test
 
 import (
+	"slices"
 	"testing"
 
 	"atoll/optimizer/outer"
@@ -39,7 +40,7 @@ func newRig(t *testing.T, k codec.Kind) *rig {
 
 // step trains a step that the shadow sees.
 func (r *rig) step() {
-	before := append([]float32(nil), r.theta...)
+	before := slices.Clone(r.theta)
 	r.steps++
 	for i := range r.theta {
 		r.theta[i] += float32((i*r.steps)%11-5) / 256
@@ -65,7 +66,7 @@ func (r *rig) draft() (seq uint64, q []float32) {
 // adopt moves the learner to a tip that has a round more and those own deltas.
 func (r *rig) adopt(fold []uint64) outer.Adopt {
 	r.t.Helper()
-	anchor := append([]float32(nil), r.tip.Anchor...)
+	anchor := slices.Clone(r.tip.Anchor)
 	for i := range anchor {
 		anchor[i] += float32(i%5) / 64
 	}
@@ -120,6 +121,12 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 				r.theta[i] -= x
 			}
 		},
+		"what is held, in theta": func(r *rig) {
+			before := slices.Clone(r.theta)
+			seq, q := r.draft()
+			r.shadow.Published(r.params, seq, q)
+			copy(r.theta, before)
+		},
 		"a fold that left a delta in theta": func(r *rig) {
 			seq, q := r.draft()
 			r.shadow.Published(r.params, seq, q)
@@ -129,7 +136,7 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 		},
 		"an anchor that theta did not follow": func(r *rig) { r.adopt(nil) },
 	} {
-		r := newRig(t, codec.Int4)
+		r := newRig(t, codec.Sparse)
 		r.step()
 		if !r.follows() {
 			t.Fatal("theta is off before anything went wrong")

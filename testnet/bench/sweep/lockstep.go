@@ -38,8 +38,11 @@ func (b *bench) dp(t *Trial) error {
 		}
 		return b.enlarge(tr, shards)
 	})
+	if err != nil {
+		return err
+	}
 	t.PayloadPerToken = sent / float64(t.Folded)
-	return err
+	return nil
 }
 
 // together is a trainer with the batches of all shards.
