@@ -114,7 +114,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 	share := 1.0
 	if m.lag[p] >= 3 && !m.p.Overwrite {
 		share = 0.7
-	} else if m.p.Codec != codec.Sparse && !slices.Equal(before, m.theta) {
+	} else if !m.p.Codec.Partial() && !slices.Equal(before, m.theta) {
 		t.Fatal("a draft changed theta")
 	}
 	if d.Steps != min(steps, m.p.MaxSteps) || d.Tokens > tokens || d.Steps == steps && d.Tokens != tokens {
@@ -128,7 +128,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 	m.own[p][d.Seq] = &modelOwn{q: q, tokens: d.Tokens, steps: d.Steps, base: d.Base, share: share, left: m.steps}
 	m.addU(p, q, -1)
 	m.pending[p] -= d.Tokens
-	if m.p.Codec == codec.Sparse {
+	if m.p.Codec.Partial() {
 		m.hold(p)
 	}
 }
