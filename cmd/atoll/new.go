@@ -74,6 +74,7 @@ type created struct {
 	LR        float64   `json:"learning_rate"` // peak
 	Merge     string    `json:"merge"`
 	Budget    uint64    `json:"budget_tokens"`
+	Length    length    `json:"length"`
 	Data      string    `json:"data"`
 	SHA256    string    `json:"data_sha256"`
 	Expected  *expected `json:"expected,omitempty"` // of --bandwidth
@@ -104,7 +105,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	answer := created{
 		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, Merge: g.Outer.Merge,
-		Expected: e, Budget: g.Outer.Budget, Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Expected: e, Budget: g.Outer.Budget, Length: lengthOf(g, c.Learners, e != nil), Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
 	}
 	if c.JSON {
@@ -129,6 +130,7 @@ func (a created) print(out *console) error {
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
 		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
 		{"budget", big(float64(a.Budget)) + " tokens"},
+		a.Length.row(),
 		{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
 	}
 	err := table(out.out, append(rows, a.Expected.rows()...)...)
