@@ -18,6 +18,9 @@ type scheduled struct {
 	left  bool // done without having happened: chance was over before
 }
 
+// chanceFor is how long chance goes on where no limit says how long a world may take.
+const chanceFor = 30 * time.Minute
+
 // planChaos turns the spec into events at moments, those of chance drawn from
 // the seed.
 func planChaos(cfg Config) ([]*scheduled, error) {
@@ -33,7 +36,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	}
 	said, chance := chaos.split()
 	d := draw{nodes: cfg.Nodes, joined: said.joins(), rng: rand.New(rand.NewPCG(cfg.Seed, drawStream))}
-	plan := d.all(said, chance, cfg.Timeout)
+	plan := d.all(said, chance, orDefault(cfg.Timeout, chanceFor))
 	whole := said
 	for _, s := range plan {
 		whole = append(whole, s.Event)

@@ -31,7 +31,7 @@ type Config struct {
 	Link      string // what every node's link is made, as p2p.ParseShape reads it; "" = as it is
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
-	Timeout time.Duration // the world is killed then; 0 = DefaultTimeout
+	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour
 
 	Dir    string // where everything is kept; "" = a fresh folder for temporary files
 	Binary string // this program; "" = the running executable
@@ -61,9 +61,8 @@ var arms = []string{Atoll, arm.DP, arm.DiLoCo, arm.Local}
 
 // Defaults of a world.
 const (
-	DefaultNodes   = 4
-	DefaultTokens  = 3_000_000
-	DefaultTimeout = 30 * time.Minute
+	DefaultNodes  = 4
+	DefaultTokens = 3_000_000
 	// DefaultH is the number of inner steps of a round.
 	DefaultH = 24
 )
@@ -93,7 +92,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Model = orDefault(c.Model, "tiny")
 	c.Tokens = orDefault(c.Tokens, DefaultTokens)
-	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
 	c.H = orDefault(c.H, DefaultH)
 	if len(c.Speed) == 0 {
 		c.Speed = []float64{1}

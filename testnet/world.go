@@ -41,6 +41,7 @@ type world struct {
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
+	patience    patience
 	ended       time.Time // when a node saw that the run was over
 	members     []*member
 	exits       chan exit
@@ -161,14 +162,13 @@ const leaveWithin = 15 * time.Second
 // live runs the nodes until the last has ended.
 func (w *world) live(ctx context.Context) error {
 	w.began = time.Now()
+	w.patience = newPatience(w.cfg.Timeout, w.began)
 	defer w.screen.clear()
 	if err := w.startNode(w.cfg.Nodes > 1); err != nil {
 		return err
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	timeout := time.NewTimer(w.cfg.Timeout)
-	defer timeout.Stop()
 	done, abort := ctx.Done(), w.cfg.Abort
 	for w.running > 0 || w.startDue() {
 		select {
@@ -178,8 +178,6 @@ func (w *world) live(ctx context.Context) error {
 		case <-abort:
 			abort = nil
 			w.fail(ErrStopped)
-		case <-timeout.C:
-			w.fail(fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, w.cfg.Timeout))
 		case <-tick.C:
 			w.tick(ctx, time.Now())
 		case e := <-w.exits:
@@ -199,6 +197,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.check(w.instruct(ctx))
 		w.check(w.wakeAtEnd())
 		w.observe(now)
+		w.check(w.patience.spent(now, w.folded()))
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
 		w.killAll()
