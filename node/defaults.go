@@ -79,7 +79,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 	o.SetH(o.H)
 	o.MaxShare, o.Quorum = openMaxShare, openQuorum
 	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
-	if err := g.Inner.SetOptimizer(optimizer.NameMuon); err != nil {
+	if err := g.SetOptimizer(optimizer.NameMuon); err != nil {
 		return Genesis{}, err
 	}
 	if err := g.SetProfile(p2p.WAN); err != nil {

@@ -13,14 +13,15 @@ import (
 
 func TestDefaultGenesis(t *testing.T) {
 	for _, c := range []struct {
-		model                      string
-		fragments, batch           int
-		params                     llama.Config
-		maxTokensPerStep, maxSteps uint64
+		model            string
+		fragments, batch int
+		params           llama.Config
+		maxTokensPerStep uint64
+		rate             float64
 	}{
-		{"tiny", 8, 4, llama.Tiny, 64 * 4 * 128, 1024},
-		{"small", 24, 4, llama.Small, 64 * 4 * 256, 1024},
-		{"base", 24, 2, llama.Base, 64 * 2 * 256, 1024},
+		{"tiny", 8, 4, llama.Tiny, 64 * 4 * 128, 0.0057},
+		{"small", 24, 4, llama.Small, 64 * 4 * 256, 0.0033},
+		{"base", 24, 2, llama.Base, 64 * 2 * 256, 0.0023},
 	} {
 		g, err := DefaultGenesis(c.model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {
@@ -33,7 +34,7 @@ func TestDefaultGenesis(t *testing.T) {
 		if o.Fragments != c.fragments || o.Budget != 3_000_000 || o.CreatedMs != 1_700_000_000_000 || o.MaxTokensPerStep != c.maxTokensPerStep {
 			t.Errorf("%s: outer %+v", c.model, o)
 		}
-		if in := g.Inner; in.OptimizerName() != optimizer.NameMuon || in.LR != muonRate || in.Momentum == 0 {
+		if in := g.Inner; in.OptimizerName() != optimizer.NameMuon || in.LR != c.rate || in.Momentum == 0 {
 			t.Errorf("%s: inner %+v", c.model, in)
 		}
 		if err := o.CheckPlan(g.Plan()); err != nil {
@@ -41,6 +42,14 @@ func TestDefaultGenesis(t *testing.T) {
 		}
 		if back, err := DecodeGenesis(g.Encode()); err != nil || back != g {
 			t.Errorf("%s: read back %+v, %v", c.model, back, err)
+		}
+	}
+}
+
+func TestMuonRateFallsWithTheWidth(t *testing.T) {
+	for hidden, want := range map[int]float64{1: 0.064, 16: 0.016, 64: 0.008, 256: 0.004, 4096: 0.001, 1 << 20: 0.000063} {
+		if got := muonRateOf(hidden); got != want {
+			t.Errorf("%d: %v, want %v", hidden, got, want)
 		}
 	}
 }

@@ -51,14 +51,14 @@ func TestGenesisGolden(t *testing.T) {
 func TestGenesisWithMuon(t *testing.T) {
 	adamw, muon := fixedGenesis(), fixedGenesis()
 	for _, name := range []string{optimizer.NameMuon, optimizer.NameAdamW, ""} {
-		if err := adamw.Inner.SetOptimizer(name); err != nil {
+		if err := adamw.SetOptimizer(name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if adamw != fixedGenesis() || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
 		t.Errorf("there and back: %+v", adamw.Inner)
 	}
-	if err := muon.Inner.SetOptimizer(optimizer.NameMuon); err != nil {
+	if err := muon.SetOptimizer(optimizer.NameMuon); err != nil {
 		t.Fatal(err)
 	}
 	const want = `"FinalFraction":0.1,"Optimizer":"muon","Momentum":0.95},`
@@ -71,7 +71,7 @@ func TestGenesisWithMuon(t *testing.T) {
 	if o := muon.Inner.Optim(); o.Name != optimizer.NameMuon || o.Momentum != 0.95 || o.Clip != 1 || o.AdamW != adamw.Inner.Optim().AdamW {
 		t.Errorf("trainers take %+v", o)
 	}
-	if err := muon.Inner.SetOptimizer("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
+	if err := muon.SetOptimizer("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func TestMuonAndItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
 	adamw, muon := toyGenesis(1<<40), toyGenesis(1<<40)
-	if err := muon.Inner.SetOptimizer(optimizer.NameMuon); err != nil {
+	if err := muon.SetOptimizer(optimizer.NameMuon); err != nil {
 		t.Fatal(err)
 	}
 	stepped := func(from status.Snapshot) func(status.Snapshot) bool {

@@ -43,7 +43,7 @@ type Config struct {
 	Optimizer string   // inner: adamw or muon; "" = adamw
 	Codec     string   // of the deltas of the arm atoll; "" = as every run
 	Merge     string   // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
-	LR        float64  // peak learning rate; 0 = what measured best with the optimizer
+	LR        float64  // peak learning rate; 0 = what measured best with the optimizer and the width of the model
 	Eta       *float64 // outer learning rate of Atoll and diloco; nil = 1 with a Mu, and else what goes with the merge
 	Mu        *float64 // outer Nesterov momentum of them; nil = none with an Eta, and else likewise
 

@@ -42,7 +42,7 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 		return g, fmt.Errorf("--fragments is %d: the model has only %d tensors", c.Fragments, most)
 	}
 	g.Batch = orDefault(c.Batch, g.Batch)
-	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, fmt.Errorf("--optimizer: %w", err)
 	}
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)

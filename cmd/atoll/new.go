@@ -45,7 +45,7 @@ type NewCmd struct {
 	Seed      uint64        `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
 	Batch     int           `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
 	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"muon"`
-	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it." placeholder:"RATE"`
+	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it and the size of the model." placeholder:"RATE"`
 	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
@@ -161,7 +161,7 @@ func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
 		return g, err
 	}
 	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
-	if err := g.Inner.SetOptimizer(c.Optimizer); err != nil {
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, err
 	}
 	if c.Codec != auto {

@@ -29,7 +29,7 @@ type TestnetCmd struct {
 	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
 	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it, and rda with --codec sparse and, up to --h 8, sparse8." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer." placeholder:"RATE"`
+	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer and the size of the model." placeholder:"RATE"`
 	Eta       *float64      `help:"Outer learning rate of --arm atoll and diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
 	Mu        *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
