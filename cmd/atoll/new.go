@@ -50,7 +50,7 @@ type NewCmd struct {
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
-	Learners  int           `help:"How many learners the run expects: --bandwidth counts on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
+	Learners  int           `help:"How many learners the run expects: --bandwidth and the length of the run that is shown count on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
 	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4, for a model that is worse by 2 to 5 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it, and rda with the codec sparse and, up to H = 8, sparse8. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`

@@ -54,6 +54,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		{func(c *NewCmd) { c.Tokens = 0 }, "--tokens is 0"},
 		{func(c *NewCmd) { c.Batch = -1 }, "--batch is -1"},
 		{func(c *NewCmd) { c.Learners = 0 }, "--learners is 0"},
+		{func(c *NewCmd) { c.Learners = 1 << 55 }, "--learners is 36028797018963968; use 1 to 1048576"},
 		{func(c *NewCmd) { c.H = -1 }, "--H is -1"},
 		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},

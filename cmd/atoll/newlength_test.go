@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -8,10 +9,9 @@ import (
 	"atoll/tensor/llama"
 )
 
-// ofLength is a run of steps of 4 rows of 128 tokens.
+// ofLength is a run of tiny, of steps of 4 rows of 128 tokens.
 func ofLength(budget uint64, h int) node.Genesis {
 	g := node.Genesis{Model: llama.Tiny, Batch: 4}
-	g.Model.Context = 128
 	g.Outer.Budget = budget
 	g.Outer.SetH(h)
 	return g
@@ -19,42 +19,48 @@ func ofLength(budget uint64, h int) node.Genesis {
 
 func TestLengthCountsRounds(t *testing.T) {
 	const step = 4 * 128
+	long := enoughTokens*uint64(llama.Tiny.Params())/step + 1 // steps
 	for _, c := range []struct {
-		steps                 uint64
-		learners, h           int
-		each, rounds, betterH int
+		steps        uint64
+		learners, h  int
+		each, rounds int
+		short        bool
 	}{
-		{80 * 24, 1, 24, 1920, 80, 0},
-		{80*24 - 1, 1, 24, 1919, 79, 23},
-		{4 * 512, 4, 24, 512, 21, 6},
-		{4 * 512, 4, 6, 512, 85, 0},
-		{100, 2, 8, 50, 6, 1},
-		{20, 1, 1, 20, 20, 0}, // nothing is better
-		{0, 3, 24, 1, 1, 1},
+		{long, 4, 24, int(long / 4), int(long / 4 / 24), false},
+		{long - 2, 4, 24, int((long - 2) / 4), int((long - 2) / 4 / 24), true}, // too few tokens
+		{long, 16, 24, int(long / 16), int(long / 16 / 24), false},
+		{long, 32, 24, int(long / 32), int(long / 32 / 24), true}, // too few rounds
+		{4 * 512, 4, 24, 512, 21, true},
+		{20, 1, 1, 20, 20, true},
+		{0, 3, 24, 1, 1, true},
+		{100, maxLearners, 24, 1, 1, true},
 	} {
 		got := lengthOf(ofLength(c.steps*step+step-1, c.h), c.learners, false)
-		if got != (length{c.learners, c.each, c.rounds, c.betterH, false}) {
+		if got.Learners != c.learners || got.Steps != c.each || got.Rounds != c.rounds || got.Short != c.short {
 			t.Errorf("%d steps of %d learners, H = %d: %+v", c.steps, c.learners, c.h, got)
 		}
-		if better := got.Better; better > 1 {
-			if again := lengthOf(ofLength(c.steps*step, better), c.learners, false); again.Better != 0 {
-				t.Errorf("H = %d is too few: %+v", better, again)
-			}
-		}
+	}
+	if got := lengthOf(ofLength(math.MaxUint64, 24), 1, false); got.Steps <= 0 || got.Short {
+		t.Errorf("the longest run: %+v", got)
 	}
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
-	g := ofLength(512*512, 24)
-	for want, l := range map[string]length{
-		"256 steps of each of 2 learners, 10 rounds: with fewer than 80 the model comes out worse; --H 3 makes more": lengthOf(g, 2, false),
-		"512 steps of each of 1 learner, 21 rounds: with fewer than 80 the model comes out worse; more --tokens":     lengthOf(g, 1, true),
+	const tokens, smaller = "more --tokens bring it nearer", ", and a smaller --H does, for more bytes"
+	for _, c := range []struct {
+		budget      uint64
+		learners, h int
+		chosen      bool
+		begin, end  string
+	}{
+		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: ", tokens + smaller},
+		{512 * 512, 1, 24, true, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens a parameter: ", tokens},
+		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: ", tokens},
+		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1213 tokens", " a parameter"},
 	} {
-		if row := l.row(); !strings.HasPrefix(row[1], want) {
-			t.Errorf("%q, want %q", row[1], want)
+		row := lengthOf(ofLength(c.budget, c.h), c.learners, c.chosen).row()
+		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {
+			t.Errorf("%q, want %q ... %q", row[1], c.begin, c.end)
 		}
-	}
-	if text := lengthOf(ofLength(1e9, 24), 1, false).row()[1]; strings.Contains(text, "worse") {
-		t.Errorf("a long run: %q", text)
 	}
 }

@@ -78,11 +78,14 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	return e, nil
 }
 
+// maxLearners is far more than any run has, and keeps sums of what they send within an int64.
+const maxLearners = 1 << 20
+
 // checkLinks refuses flags that contradict each other.
 func (c *NewCmd) checkLinks() error {
 	switch {
-	case c.Learners < 1:
-		return badUsage("--learners is %d; use 1 or more", c.Learners)
+	case c.Learners < 1 || c.Learners > maxLearners:
+		return badUsage("--learners is %d; use 1 to %d", c.Learners, maxLearners)
 	case c.Bandwidth == 0 && c.Step != 0:
 		return badUsage("--step tells --bandwidth what to expect; pass it as well, or leave it out")
 	case c.Bandwidth == 0:
