@@ -37,6 +37,19 @@ func TestRatesBecomeEvents(t *testing.T) {
 	}
 }
 
+// Without a limit of time chance goes on for a while of its own.
+func TestChanceWithoutALimit(t *testing.T) {
+	plan := planned(t, "kill 1 every 60s down 10s", 2, 1, 0)
+	if n := int(chanceFor/time.Minute) - 1; len(plan) < 2*(n-1) || len(plan) > 2*(n+1) {
+		t.Errorf("%d events: %q", len(plan), texts(plan))
+	}
+	for _, s := range plan {
+		if s.At.After > chanceFor+10*time.Second {
+			t.Errorf("%v is late", s)
+		}
+	}
+}
+
 // Nodes that the spec names are left to what it says of them, and the last node
 // that chance could take stays.
 func TestChanceLeavesNamedNodesAlone(t *testing.T) {

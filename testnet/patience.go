@@ -5,32 +5,57 @@ import (
 	"time"
 )
 
-// stallTime is how long a world may go without a fold where nobody set a limit. The largest model here folds every few
-// minutes where its learners share a core, and pauses by chaos are shorter.
-const stallTime = 30 * time.Minute
+// How long a world may go without progress where nobody set a limit: several rounds of its slowest learner, as a barrier waits for it and
+// chaos slows it, and no less than what pauses and partitions by chaos last.
+const (
+	stallTime   = 30 * time.Minute
+	stallRounds = 8
+)
 
 // patience is how long a world may take: that long in all, or, with no limit, for as long as it goes on.
 type patience struct {
 	most   time.Duration // 0 = no limit
+	stall  time.Duration // without progress
 	began  time.Time
-	moved  time.Time // when more was folded
-	folded float64   // percent of the budget, then
+	moved  time.Time // when folded last changed
+	folded uint64
 }
 
-func newPatience(most time.Duration, began time.Time) patience {
-	return patience{most: most, began: began, moved: began}
+// newPatience returns that of a world whose rounds take so long.
+func newPatience(most, round time.Duration, began time.Time) patience {
+	return patience{most: most, stall: max(stallTime, stallRounds*round), began: began, moved: began}
 }
 
-// spent takes how much is folded now, and returns an ErrTimeout if the world is to end as it takes too long.
-func (p *patience) spent(now time.Time, folded float64) error {
-	if folded > p.folded {
+// spent takes how many tokens the nodes say are folded now, in sum, and returns an ErrTimeout if the world is to end as it takes too long.
+func (p *patience) spent(now time.Time, folded uint64) error {
+	if folded != p.folded {
 		p.moved, p.folded = now, folded
 	}
 	switch {
 	case p.most > 0 && now.Sub(p.began) >= p.most:
 		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, p.most)
-	case p.most == 0 && now.Sub(p.moved) >= stallTime:
-		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, say with --timeout how long all may", ErrTimeout, stallTime)
+	case p.most == 0 && now.Sub(p.moved) >= p.stall:
+		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, say with --timeout how long all may", ErrTimeout, p.stall)
 	}
 	return nil
+}
+
+// roundTime is that of a round of the slowest learner.
+func (w *world) roundTime() time.Duration {
+	slowest := 1.0
+	for i := range w.cfg.Nodes + w.joins() {
+		slowest = max(slowest, w.cfg.divisor(i))
+	}
+	step := max(w.calibration.PaceMs, w.calibration.StepMs) * float64(time.Millisecond)
+	return time.Duration(float64(w.genesis.Outer.H) * slowest * step)
+}
+
+// foldedInSum is what each node's newest process says of itself, in sum: any change is progress, also of those that lost a chain.
+func (w *world) foldedInSum() (sum uint64) {
+	for _, m := range w.members {
+		if l := m.newest(); l != nil {
+			sum += l.last.TokensFolded
+		}
+	}
+	return sum
 }

@@ -9,7 +9,7 @@ import (
 
 func TestPatienceWithALimit(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
-	p := newPatience(time.Hour, began)
+	p := newPatience(time.Hour, 0, began)
 	if err := p.spent(began.Add(time.Hour-1), 0); err != nil {
 		t.Errorf("a world that has folded nothing yet: %v", err)
 	}
@@ -21,9 +21,9 @@ func TestPatienceWithALimit(t *testing.T) {
 
 func TestPatienceWhileItGoesOn(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
-	p := newPatience(0, began)
+	p := newPatience(0, stallTime/stallRounds, began)
 	for i := range 100 { // more is folded just in time
-		if err := p.spent(began.Add(time.Duration(i)*(stallTime-1)), float64(i)); err != nil {
+		if err := p.spent(began.Add(time.Duration(i)*(stallTime-1)), uint64(i)); err != nil {
 			t.Fatalf("after %d: %v", i, err)
 		}
 	}
@@ -35,7 +35,32 @@ func TestPatienceWhileItGoesOn(t *testing.T) {
 	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nothing was folded for 30m0s") {
 		t.Errorf("error %v", err)
 	}
-	if err := p.spent(last.Add(stallTime), 99.5); err != nil {
-		t.Errorf("more is folded in the last moment: %v", err)
+	if err := p.spent(last.Add(stallTime), 98); err != nil {
+		t.Errorf("a node begins anew in the last moment: %v", err)
+	}
+}
+
+// A barrier waits for its slowest learner: with long rounds a world that goes on is not taken for one that hangs.
+func TestPatienceWithLongRounds(t *testing.T) {
+	const round = time.Hour
+	began := time.UnixMilli(1_700_000_000_000)
+	p := newPatience(0, round, began)
+	if err := p.spent(began.Add(stallRounds*round-1), 0); err != nil {
+		t.Errorf("before the first rounds end: %v", err)
+	}
+	if err := p.spent(began.Add(stallRounds*round), 0); !errors.Is(err, ErrTimeout) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRoundTimeIsThatOfTheSlowest(t *testing.T) {
+	w := world{cfg: Config{Nodes: 3, Speed: []float64{1, 4, 2}}, calibration: Calibration{PaceMs: 100, StepMs: 30}}
+	w.genesis.Outer.H = 24
+	if got, want := w.roundTime(), 24*400*time.Millisecond; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	w.calibration.PaceMs = 1 // asked for, where a step takes longer
+	if got, want := w.roundTime(), 24*120*time.Millisecond; got != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -162,7 +162,7 @@ const leaveWithin = 15 * time.Second
 // live runs the nodes until the last has ended.
 func (w *world) live(ctx context.Context) error {
 	w.began = time.Now()
-	w.patience = newPatience(w.cfg.Timeout, w.began)
+	w.patience = newPatience(w.cfg.Timeout, w.roundTime(), w.began)
 	defer w.screen.clear()
 	if err := w.startNode(w.cfg.Nodes > 1); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.check(w.instruct(ctx))
 		w.check(w.wakeAtEnd())
 		w.observe(now)
-		w.check(w.patience.spent(now, w.folded()))
+		w.check(w.patience.spent(now, w.foldedInSum()))
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
 		w.killAll()

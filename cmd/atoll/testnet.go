@@ -16,13 +16,13 @@ type TestnetCmd struct {
 	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"3e6"`
 	Seed      uint64        `help:"Of the initial parameters and the batches." default:"1"`
 	Speed     []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
-	Chaos     string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on for half an hour, or for as long as --timeout." placeholder:"SPEC"`
+	Chaos     string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
 	Arm       string        `help:"How the nodes train together: ${enum}. All but atoll are there to be compared with." enum:"atoll,dp,diloco,local" default:"atoll"`
 	Overlap   bool          `help:"With --arm dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link      string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
-	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour." placeholder:"2h"`
+	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour and eight rounds." placeholder:"2h"`
 	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
