@@ -121,8 +121,8 @@ func (m Means) settled() Means {
 	return m
 }
 
-// suited are the means with the codec that suits them best. Where none fits, it is the first if cores are too slow for that, and
-// else the last.
+// suited are the means with the codec that suits them best. Where none fits, it is that of those for which cores are fast enough that
+// asks least more of links, and the first if cores are too slow for all.
 func (m Means) suited() Means {
 	with := make([]Means, len(candidates))
 	for i, k := range candidates {
@@ -136,10 +136,14 @@ func (m Means) suited() Means {
 			return own
 		}
 	}
-	if with[0].byCore() > with[0].most() {
-		return with[0]
+	best := with[0]
+	for _, own := range with[1:] {
+		enough := own.byCore() <= own.most()
+		if enough && (best.byCore() > best.most() || own.byLink()/own.most() < best.byLink()/best.most()) {
+			best = own
+		}
 	}
-	return with[len(with)-1]
+	return best
 }
 
 // Int4BytesPerSecond is what links must carry for Choose to take int4, if cores do not ask for a larger H than that.
