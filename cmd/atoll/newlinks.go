@@ -114,7 +114,7 @@ func (e *expected) rows() [][]string {
 			plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
 	}
 	if e.Int4MbitPerS > 0 {
-		rows = append(rows, []string{"codec", fmt.Sprintf("%s: %s; links of %.2g Mbit/s would carry int4", e.Codec, costs[e.Codec], e.Int4MbitPerS)})
+		rows = append(rows, []string{"codec", fmt.Sprintf("%s: %s; from links of %.2g Mbit/s on int4 is the better choice", e.Codec, costs[e.Codec], e.Int4MbitPerS)})
 	}
 	return rows
 }

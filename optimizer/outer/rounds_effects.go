@@ -53,7 +53,7 @@ type Adopt struct {
 	Heal, GiveUp           bool
 }
 
-// Discards says that nothing unpublished is left after it.
+// Discards says that no unpublished work is left after it, but for what sparse deltas had no room for.
 func (a Adopt) Discards() bool { return a.Heal || a.GiveUp }
 
 // Final are the seqs of own deltas that a restart must not take for in flight any more.
