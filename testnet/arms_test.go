@@ -143,6 +143,11 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 			t.Errorf("%s: eta %v, mu %v, want %v, %v", name, g.Outer.Eta, g.Outer.Mu, c.eta, c.mu)
 		}
 	}
+	for want, c := range map[int]Config{24: {}, 4: {Codec: "sparse"}, 12: {Codec: "sparse", H: 12}} {
+		if h := settingsOf(t, c).Outer.H; h != want {
+			t.Errorf("codec %q: H = %d, want %d", c.Codec, h, want)
+		}
+	}
 	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeClip, 2000: outer.MergeClip} {
 		if o := settingsOf(t, Config{H: h}).Outer; o.H != h || o.HMin != h/4 || o.Merge != merge {
 			t.Errorf("H = %d: %d, at least %d, %s", h, o.H, o.HMin, o.Merge)

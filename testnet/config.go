@@ -13,6 +13,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 	"atoll/testnet/arm"
 )
 
@@ -37,7 +38,7 @@ type Config struct {
 	Binary string // this program; "" = the running executable
 
 	Window    int      // rounds within which repair unites what nodes hold; 0 = as usual
-	H         int      // inner steps of a round; 0 = DefaultH
+	H         int      // inner steps of a round; 0 = what goes with the codec
 	Fragments int      // 0 = as the model suggests
 	Batch     int      // rows of an inner step; 0 = as the model suggests
 	Optimizer string   // inner: adamw or muon; "" = adamw
@@ -63,8 +64,6 @@ var arms = []string{Atoll, arm.DP, arm.DiLoCo, arm.Local}
 const (
 	DefaultNodes  = 4
 	DefaultTokens = 3_000_000
-	// DefaultH is the number of inner steps of a round.
-	DefaultH = 24
 )
 
 // Limits on a world: one machine carries it.
@@ -82,6 +81,15 @@ const (
 	logFile     = "log" // in a node's folder
 )
 
+// usualH is the H where none is given. The reference arms have codecs of their own.
+func (c Config) usualH() int {
+	kind, err := codec.Parse(c.Codec)
+	if err != nil || c.Arm != Atoll { // what is wrong with a codec is said where it is used
+		kind = codec.Int4
+	}
+	return outer.DefaultH(kind)
+}
+
 // withDefaults fills what is zero and checks the rest; the error names the flag
 // that sets it.
 func (c Config) withDefaults() (Config, error) {
@@ -92,7 +100,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Model = orDefault(c.Model, "tiny")
 	c.Tokens = orDefault(c.Tokens, DefaultTokens)
-	c.H = orDefault(c.H, DefaultH)
+	c.H = orDefault(c.H, c.usualH())
 	if len(c.Speed) == 0 {
 		c.Speed = []float64{1}
 	}

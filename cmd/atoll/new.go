@@ -46,7 +46,7 @@ type NewCmd struct {
 	Batch     int           `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
 	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"muon"`
 	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it and the size of the model." placeholder:"RATE"`
-	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth." placeholder:"STEPS"`
+	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth. Default: 24, and 4 with the codec sparse." placeholder:"STEPS"`
 	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
@@ -204,7 +204,7 @@ func (c *NewCmd) apply(g *node.Genesis) {
 	set(&g.Inner.LR, c.LR)
 	set(&g.Outer.Fragments, c.Fragments)
 	set(&g.Outer.Answerers, c.Answerers)
-	g.Outer.SetH(cmp.Or(c.H, g.Outer.H)) // again, as what goes with H depends on the codec
+	g.Outer.SetH(cmp.Or(c.H, outer.DefaultH(g.Outer.Codec))) // again, as it depends on the codec
 	c.applyMerge(g)
 	g.Outer.SetLearners(c.Learners)
 	if c.Batch > 0 {

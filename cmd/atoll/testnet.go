@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 	"atoll/testnet"
 )
 
@@ -23,7 +25,7 @@ type TestnetCmd struct {
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
 	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour and eight rounds." placeholder:"2h"`
-	H         int           `name:"h" help:"Inner steps of a round. Default: as said above." placeholder:"STEPS"`
+	H         int           `name:"h" help:"Inner steps of a round. Default: as said above, and 4 with the codec sparse." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
 	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
@@ -52,7 +54,7 @@ Examples:
   atoll testnet --chaos random --seed 7
   atoll testnet --arm dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --arm diloco --eta 0.7 --mu 0.9
-  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, testnet.DefaultH)
+  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, outer.DefaultH(codec.Int4))
 }
 
 // Run is the command.
