@@ -87,6 +87,14 @@ func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibrat
 	return c
 }
 
+// utilisationText is empty where learners want more than there is: their pace was asked for, and does not hold.
+func (c Calibration) utilisationText() string {
+	if c.Utilisation > 1 {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f %% of %d cores", 100*c.Utilisation, c.Cores)
+}
+
 func ms(d time.Duration) float64 { return 1000 * d.Seconds() }
 
 // pace is the least time of a step of a learner with a divisor.

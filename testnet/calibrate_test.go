@@ -45,3 +45,14 @@ func TestPaceAskedForSaysWhatItNeeds(t *testing.T) {
 		t.Errorf("too fast for the cores: %+v", c)
 	}
 }
+
+// A part of the cores that there is not is not shown: such learners take what they get.
+func TestUtilisationShownIsOneThatThereIs(t *testing.T) {
+	step, divisors := 100*time.Millisecond, []float64{1, 2}
+	if got := paceAsked(500*time.Millisecond, step, divisors, 2).utilisationText(); got != ", 15 % of 2 cores" {
+		t.Errorf("%q", got)
+	}
+	if got := paceAsked(time.Millisecond, step, divisors, 2).utilisationText(); got != "" {
+		t.Errorf("%q", got)
+	}
+}

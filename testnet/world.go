@@ -134,7 +134,8 @@ func (w *world) setPace(ctx context.Context) error {
 	} else {
 		w.calibration = paceFor(step, divisors, cores)
 	}
-	w.screen.say("a step takes %.0f ms on one of %d cores; at full speed one begins every %.0f ms", w.calibration.StepMs, cores, w.calibration.PaceMs)
+	every := max(w.calibration.PaceMs, w.calibration.StepMs)
+	w.screen.say("a step takes %.0f ms on one of %d cores; at full speed one begins every %.0f ms", w.calibration.StepMs, cores, every)
 	w.screen.say("(%s)", w.calibration.Note)
 	return nil
 }

@@ -149,7 +149,9 @@ func TestChooseCodecByCores(t *testing.T) {
 // What is chosen fits the means, can be a run's Params, and more bandwidth never
 // makes H larger with the same codec, or deltas thinner.
 func TestChooseFits(t *testing.T) {
+	var drawn, chosen int
 	rapid.Check(t, func(t *rapid.T) {
+		drawn++
 		m := Means{
 			Params: rapid.IntRange(1, 1e10).Draw(t, "params"), Learners: rapid.IntRange(1, 64).Draw(t, "learners"),
 			Codec: rapid.SampledFrom(append(codec.Kinds(), 0, 0, 0)).Draw(t, "codec"),
@@ -183,5 +185,9 @@ func TestChooseFits(t *testing.T) {
 		if err != nil || more.H > c.H && more.Codec == c.Codec || bytesOf(more.Codec) < bytesOf(c.Codec) {
 			t.Fatalf("twice the bandwidth: %+v, before %+v; %v", more, c, err)
 		}
+		chosen++
 	})
+	if chosen < drawn/3 {
+		t.Errorf("%d of %d links are refused", drawn-chosen, drawn)
+	}
 }

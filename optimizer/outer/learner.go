@@ -241,8 +241,8 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 // longer contains. returned names own deltas that became final outside the chain: they leave own, their steps and
 // tokens are pending again and all of their progress is part of U.
 //
-// With Params.Overwrite a close that folded something first discards U and what is pending, and has done so even if
-// what follows fails. But for that theta and tip have not moved after an error.
+// With Params.Overwrite a close that folded something first discards U, but for what no delta had room for, and what
+// is pending, and has done so even if what follows fails. But for that theta and tip have not moved after an error.
 func (l *Learner) Adopt(p int, tip *Tip, fold, unfold, returned []uint64) error {
 	f := &l.frags[p]
 	if err := l.adopt(f, tip, fold, unfold, returned); err != nil {
@@ -287,7 +287,7 @@ func (l *Learner) move(f *learning, tip *Tip, fold, unfold, returned []uint64) e
 	return nil
 }
 
-// overwrite discards U and what is pending.
+// overwrite discards U, but for what no delta had room for, and what is pending.
 func (l *Learner) overwrite(f *learning) error {
 	if err := l.rebuild(f); err != nil {
 		return err

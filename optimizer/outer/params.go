@@ -89,7 +89,7 @@ type Params struct {
 	GraceMinMs, GraceMaxMs int64
 
 	// Overwrite is the paper's adoption: a close that folds something discards the
-	// unpublished work of the learner. False keeps it.
+	// unpublished work of the learner, but for what a sparse delta had no room for. False keeps it.
 	Overwrite bool
 }
 
