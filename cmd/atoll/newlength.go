@@ -32,7 +32,7 @@ func lengthOf(g node.Genesis, learners int, chosen bool) length {
 	steps := max(1, g.Outer.Budget/uint64(g.Batch*g.Model.Context)/uint64(learners))
 	l := length{Learners: learners, Steps: int(steps), Rounds: max(1, int(steps)/g.Outer.H), fixed: chosen || g.Outer.H <= littleH}
 	l.PerParam = float64(g.Outer.Budget) / float64(g.Model.Params())
-	l.Short = l.Rounds < enoughRounds || l.PerParam < enoughTokens
+	l.Short = learners > 1 && (l.Rounds < enoughRounds || l.PerParam < enoughTokens) // one alone averages nothing
 	return l
 }
 

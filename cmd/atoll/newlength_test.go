@@ -31,7 +31,8 @@ func TestLengthCountsRounds(t *testing.T) {
 		{long, 16, 24, int(long / 16), int(long / 16 / 24), false},
 		{long, 32, 24, int(long / 32), int(long / 32 / 24), true}, // too few rounds
 		{4 * 512, 4, 24, 512, 21, true},
-		{20, 1, 1, 20, 20, true},
+		{20, 1, 1, 20, 20, false}, // one alone has nobody to be behind
+		{20, 2, 1, 10, 10, true},
 		{0, 3, 24, 1, 1, true},
 		{100, maxLearners, 24, 1, 1, true},
 	} {
@@ -54,7 +55,8 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		begin, end  string
 	}{
 		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: ", tokens + smaller},
-		{512 * 512, 1, 24, true, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens a parameter: ", tokens},
+		{512 * 512, 2, 24, true, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: ", tokens},
+		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
 		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: ", tokens},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1213 tokens", " a parameter"},
 	} {
