@@ -8,7 +8,7 @@ import (
 
 // What a run needs to come within some 2 % of data parallelism with the same tokens (optimizer/outer/DESIGN.md). With 18 tokens for each
 // parameter and more, four learners of mini came to 1.6 % more bits per byte with 85 rounds of 24 steps, to 3.5 % with 32 of 64 and to 1.5 %
-// with 128 of 64, and of tiny to 1.5 % with 341 of 24; with 5 tokens, mini came to 11 % with 21 rounds of 24 and tiny to 6.5 % with 85.
+// with 128 of 64, and of tiny to 1.3 % with 341 of 24; with 5 tokens, mini came to 11 % with 21 rounds of 24 and tiny to 6.7 % with 85.
 const (
 	enoughRounds = 40
 	enoughTokens = 18 // for each parameter
