@@ -81,15 +81,22 @@ func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibrat
 	}
 	c := Calibration{StepMs: ms(step), Cores: cores, Utilisation: needed / float64(cores), PaceMs: ms(pace)}
 	c.Note = "pace as asked for"
-	if c.Utilisation > utilisation {
+	if c.freeRunning() {
 		c.Note = "free-running: at this pace the learners want more of the shared cores than there is"
 	}
 	return c
 }
 
-// utilisationText is empty where learners want more than there is: their pace was asked for, and does not hold.
+// freeRunning says that learners want more of the cores than there is: their pace was asked for, and does not hold.
+func (c Calibration) freeRunning() bool { return c.Utilisation > 1 }
+
+// step is how long one of a learner with divisor 1 takes, in milliseconds: longer than the pace where the learners
+// want more of the cores than they can have.
+func (c Calibration) step() float64 { return max(c.StepMs, c.PaceMs*max(1, c.Utilisation)) }
+
+// utilisationText is empty for what no cores can give.
 func (c Calibration) utilisationText() string {
-	if c.Utilisation > 1 {
+	if c.freeRunning() {
 		return ""
 	}
 	return fmt.Sprintf(", %.0f %% of %d cores", 100*c.Utilisation, c.Cores)

@@ -46,13 +46,33 @@ func TestPaceAskedForSaysWhatItNeeds(t *testing.T) {
 	}
 }
 
+// Learners share what cores there are.
+func TestStepsTakeWhatTheCoresGive(t *testing.T) {
+	for _, c := range []struct {
+		pace, step time.Duration
+		divisors   []float64
+		want       float64 // ms
+	}{
+		{100 * time.Millisecond, 40 * time.Millisecond, []float64{1, 1}, 100},
+		{10 * time.Millisecond, 40 * time.Millisecond, []float64{1}, 40},                       // one learner on one of two cores
+		{10 * time.Millisecond, 40 * time.Millisecond, []float64{1, 1, 1, 1, 1, 1, 1, 1}, 160}, // eight on two
+	} {
+		if got := paceAsked(c.pace, c.step, c.divisors, 2).step(); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d learners, asked for %v: %v ms, want %v", len(c.divisors), c.pace, got, c.want)
+		}
+	}
+}
+
 // A part of the cores that there is not is not shown: such learners take what they get.
 func TestUtilisationShownIsOneThatThereIs(t *testing.T) {
 	step, divisors := 100*time.Millisecond, []float64{1, 2}
 	if got := paceAsked(500*time.Millisecond, step, divisors, 2).utilisationText(); got != ", 15 % of 2 cores" {
 		t.Errorf("%q", got)
 	}
-	if got := paceAsked(time.Millisecond, step, divisors, 2).utilisationText(); got != "" {
-		t.Errorf("%q", got)
+	if c := paceAsked(80*time.Millisecond, step, divisors, 2); c.utilisationText() != ", 94 % of 2 cores" || strings.Contains(c.Note, "free-running") {
+		t.Errorf("nearly all of the cores: %q, %s", c.utilisationText(), c.Note)
+	}
+	if c := paceAsked(time.Millisecond, step, divisors, 2); c.utilisationText() != "" || !strings.Contains(c.Note, "free-running") {
+		t.Errorf("more than all of them: %q, %s", c.utilisationText(), c.Note)
 	}
 }

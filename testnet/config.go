@@ -32,7 +32,7 @@ type Config struct {
 	Link      string // what every node's link is made, as p2p.ParseShape reads it; "" = as it is
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
-	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour
+	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer
 
 	Dir    string // where everything is kept; "" = a fresh folder for temporary files
 	Binary string // this program; "" = the running executable

@@ -6,9 +6,9 @@ import (
 )
 
 // How long a world may go without progress where nobody set a limit: several rounds of its slowest learner, as a barrier waits for it and
-// chaos slows it, and no less than what pauses and partitions by chaos last.
+// chaos slows it, and no less than what pauses and partitions by chance can last.
 const (
-	stallTime   = 30 * time.Minute
+	stallTime   = chanceFor
 	stallRounds = 8
 )
 
@@ -46,8 +46,7 @@ func (w *world) roundTime() time.Duration {
 	for i := range w.cfg.Nodes + w.joins() {
 		slowest = max(slowest, w.cfg.divisor(i))
 	}
-	step := max(w.calibration.PaceMs, w.calibration.StepMs) * float64(time.Millisecond)
-	return time.Duration(float64(w.genesis.Outer.H) * slowest * step)
+	return time.Duration(float64(w.genesis.Outer.H) * slowest * w.calibration.step() * float64(time.Millisecond))
 }
 
 // foldedInSum is what each node's newest process says of itself, in sum: any change is progress, also of those that lost a chain.

@@ -64,3 +64,15 @@ func TestRoundTimeIsThatOfTheSlowest(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// A node that lost its chain, or began anew, says less than others do: what it folds from there on is progress all the same.
+func TestProgressOfANodeThatIsBehind(t *testing.T) {
+	ahead, behind := &life{}, &life{}
+	ahead.last.TokensFolded, behind.last.TokensFolded = 5000, 100
+	w := world{members: []*member{{lives: []*life{ahead}}, {lives: []*life{{}, behind}}, {}}}
+	before := w.foldedInSum()
+	behind.last.TokensFolded = 200
+	if got := w.foldedInSum(); before != 5100 || got != 5200 {
+		t.Errorf("%d tokens, and then %d", before, got)
+	}
+}

@@ -2,15 +2,18 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"atoll/node"
 )
 
-// What a run needs to come within some 2 % of data parallelism with the same tokens (optimizer/outer/DESIGN.md). With 18 tokens for each
-// parameter and more, four learners of mini came to 1.6 % more bits per byte with 85 rounds of 24 steps, to 3.5 % with 32 of 64 and to 1.5 %
-// with 128 of 64, and of tiny to 1.3 % with 341 of 24; with 5 tokens, mini came to 11 % with 21 rounds of 24 and tiny to 6.7 % with 85.
+// With fewer, models of four learners were more than some 2 % behind data parallelism with the same tokens (optimizer/outer/DESIGN.md).
+// Mini, with 18 tokens for each parameter and more, came to 3.5 % more bits per byte with 32 rounds of 64 steps, to 3.3 % with 42 of 48, to 1.6 %
+// with 85 of 24 and to 1.5 % with 128 of 64; tiny, with 85 of 24, to 6.7 % with 5 tokens for each, and with 341 and 20 tokens to 1.3 %.
+// Two learners of small were nearer than that with far fewer of both: what a run comes to when it has hardly begun says little.
 const (
-	enoughRounds = 40
+	enoughRounds = 80
 	enoughTokens = 18 // for each parameter
 )
 
@@ -41,7 +44,7 @@ func (l length) row() []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
 		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
 	if l.Short {
-		text += fmt.Sprintf(": short (fewer than %d rounds or %d tokens), its model will be behind that of one machine; more --tokens bring it nearer", enoughRounds, enoughTokens)
+		text += fmt.Sprintf(": short (%s), its model may be more than 2 %% behind that of one machine; more --tokens bring it nearer", l.lacking())
 	}
 	if l.Short && !l.fixed {
 		text += ", and a smaller --H does, for more bytes"
@@ -49,10 +52,22 @@ func (l length) row() []string {
 	return []string{"length", text}
 }
 
-// twoDigits writes a number of any size that way: 0.00093, 3.6, 120.
+// lacking says what makes a run short.
+func (l length) lacking() string {
+	var few []string
+	if l.Rounds < enoughRounds {
+		few = append(few, fmt.Sprintf("fewer than %d rounds", enoughRounds))
+	}
+	if l.PerParam < enoughTokens {
+		few = append(few, fmt.Sprintf("fewer than %d tokens a parameter", enoughTokens))
+	}
+	return strings.Join(few, ", ")
+}
+
+// twoDigits writes a number of any size that way, and a large one no larger than it is: 0.00093, 3.6, 120.
 func twoDigits(x float64) string {
 	if x >= 10 {
-		return fmt.Sprintf("%.0f", x)
+		return fmt.Sprintf("%.0f", math.Floor(x))
 	}
 	return fmt.Sprintf("%.2g", x)
 }

@@ -28,8 +28,8 @@ func TestLengthCountsRounds(t *testing.T) {
 	}{
 		{long, 4, 24, int(long / 4), int(long / 4 / 24), false},
 		{long - 2, 4, 24, int((long - 2) / 4), int((long - 2) / 4 / 24), true}, // too few tokens
-		{long, 16, 24, int(long / 16), int(long / 16 / 24), false},
-		{long, 32, 24, int(long / 32), int(long / 32 / 24), true}, // too few rounds
+		{long, 15, 24, int(long / 15), int(long / 15 / 24), false},
+		{long, 16, 24, int(long / 16), int(long / 16 / 24), true}, // too few rounds
 		{4 * 512, 4, 24, 512, 21, true},
 		{20, 1, 1, 20, 20, false}, // one alone has nobody to be behind
 		{20, 2, 1, 10, 10, true},
@@ -41,24 +41,28 @@ func TestLengthCountsRounds(t *testing.T) {
 			t.Errorf("%d steps of %d learners, H = %d: %+v", c.steps, c.learners, c.h, got)
 		}
 	}
-	if got := lengthOf(ofLength(math.MaxUint64, 24), 1, false); got.Steps <= 0 || got.Short {
+	if got := lengthOf(ofLength(math.MaxUint64, 24), 2, false); got.Steps <= 0 || got.Short {
 		t.Errorf("the longest run: %+v", got)
 	}
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
+	const behind = ", its model may be more than 2 % behind that of one machine; "
 	const tokens, smaller = "more --tokens bring it nearer", ", and a smaller --H does, for more bytes"
+	const rounds, params = "fewer than 80 rounds", "fewer than 18 tokens a parameter"
 	for _, c := range []struct {
 		budget      uint64
 		learners, h int
 		chosen      bool
 		begin, end  string
 	}{
-		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: ", tokens + smaller},
-		{512 * 512, 2, 24, true, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: ", tokens},
+		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: short (", rounds + ", " + params + ")" + behind + tokens + smaller},
+		{512 * 512, 2, 24, true, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: short (", ")" + behind + tokens},
 		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
-		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: ", tokens},
-		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1213 tokens", " a parameter"},
+		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
+		{enoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
+		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + tokens + smaller},
+		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
 		row := lengthOf(ofLength(c.budget, c.h), c.learners, c.chosen).row()
 		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {

@@ -24,7 +24,7 @@ type TestnetCmd struct {
 	Link      string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
-	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour and eight rounds." placeholder:"2h"`
+	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour, or for eight rounds where these take longer." placeholder:"2h"`
 	H         int           `name:"h" help:"Inner steps of a round. Default: as said above, and 4 with the codec sparse." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`

@@ -209,10 +209,13 @@ func (m Means) tooLittle(open Means) error {
 			mbit(m.BytesPerSecond), math.Ceil(byLink), m.Codec, m.most(), mbit(need), open.thinner())
 	}
 	hint := ""
-	mean := m
-	mean.Merge = MergeMean
+	fewer, mean := m, m
+	fewer.Learners, mean.Merge = min(2, m.Learners), MergeMean
+	if fewer.fits() {
+		hint = " or fewer learners"
+	}
 	if open.Merge == "" && mean.fits() {
-		hint = ", or the merge mean, which takes less but does not withstand liars"
+		hint += ", or the merge mean, which takes less but does not withstand liars"
 	}
 	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and with the codec %v at most %.0f is taken: take a larger batch%s",
 		m.StepSeconds, math.Ceil(byCore), m.Codec, m.most(), hint)
