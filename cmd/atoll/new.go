@@ -52,7 +52,7 @@ type NewCmd struct {
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners the run expects: --bandwidth and the length of the run that is shown count on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4, for a model that is worse by 2 to 5 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
+	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4 at the same H, for a model that is worse by 2 to 5 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it, and rda with the codec sparse and, up to H = 8, sparse8. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
@@ -72,6 +72,8 @@ type created struct {
 	Fragments int       `json:"fragments"`
 	Optimizer string    `json:"optimizer"`
 	LR        float64   `json:"learning_rate"` // peak
+	H         int       `json:"h"`
+	Codec     string    `json:"codec"`
 	Merge     string    `json:"merge"`
 	Budget    uint64    `json:"budget_tokens"`
 	Length    length    `json:"length"`
@@ -83,7 +85,7 @@ type created struct {
 
 // Run makes the genesis and writes it.
 func (c *NewCmd) Run(ctx context.Context, out *console) error {
-	g, err := c.genesis(time.Now())
+	g, text, err := c.genesis(time.Now())
 	if err != nil {
 		return err
 	}
@@ -104,8 +106,8 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	run := g.RunID()
 	answer := created{
 		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
-		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, Merge: g.Outer.Merge,
-		Expected: e, Budget: g.Outer.Budget, Length: lengthOf(g, c.Learners, e != nil), Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
+		Expected: e, Budget: g.Outer.Budget, Length: lengthOf(g, c.Learners, len(text.Train()), e != nil), Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
 	}
 	if c.JSON {
@@ -128,49 +130,63 @@ func (a created) print(out *console) error {
 		{"genesis", a.Genesis},
 		{"model", fmt.Sprintf("%s parameters in %s", big(float64(a.Params)), plural(a.Fragments, "fragment", "fragments"))},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
+		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
 		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
-		{"budget", big(float64(a.Budget)) + " tokens"},
+		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", big(float64(a.Budget)), twoDigits(a.Length.Passes))},
 		a.Length.row(),
 		{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
 	}
-	err := table(out.out, append(rows, a.Expected.rows()...)...)
+	if a.Expected != nil {
+		rows = append(rows, a.Expected.links())
+	}
+	if cost := codecCost(a.Codec, a.H, a.Expected); cost != "" {
+		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
+	}
+	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
 }
 
-// genesis is the default one for the model with the flags on top, to be validated once links have chosen H.
-func (c *NewCmd) genesis(now time.Time) (node.Genesis, error) {
+// genesis is the default one for the model with the flags on top, to be validated once links have chosen H; and what it
+// trains on.
+func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, err error) {
 	if err := c.check(); err != nil {
-		return node.Genesis{}, err
+		return g, nil, err
 	}
-	g, err := node.DefaultGenesis(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli())
-	if err != nil {
-		return g, err
+	if g, err = node.DefaultGenesis(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli()); err != nil {
+		return g, nil, err
 	}
-	if most := len(g.Model.Specs()); c.Fragments > most {
-		return g, badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
+	if err := c.checkModel(g); err != nil {
+		return g, nil, err
 	}
-	if least := g.Outer.Quorum; c.Answerers != 0 && (c.Answerers < least || c.Answerers > outer.MaxAnswerers) {
-		return g, badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, least, outer.MaxAnswerers)
+	if text, err = corpus.Open(c.Data); err != nil {
+		return g, nil, err
 	}
-	data, err := corpus.Open(c.Data)
-	if err != nil {
-		return g, err
+	if err := text.Fits(g.Model.Context); err != nil {
+		return g, nil, err
 	}
-	if err := data.Fits(g.Model.Context); err != nil {
-		return g, err
-	}
-	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
+	g.Data = node.Data{Name: text.Name(), SHA256: text.SHA256()}
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
-		return g, err
+		return g, nil, err
 	}
 	if c.Codec != auto {
 		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
-			return g, err
+			return g, nil, err
 		}
 	}
 	c.apply(&g) // SetH goes by the codec
-	return g, g.SetProfile(c.Profile)
+	return g, text, g.SetProfile(c.Profile)
+}
+
+// checkModel refuses flags that the model, or what all runs have in common, does not allow.
+func (c *NewCmd) checkModel(g node.Genesis) error {
+	if most := len(g.Model.Specs()); c.Fragments > most {
+		return badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
+	}
+	if least := g.Outer.Quorum; c.Answerers != 0 && (c.Answerers < least || c.Answerers > outer.MaxAnswerers) {
+		return badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, least, outer.MaxAnswerers)
+	}
+	return nil
 }
 
 // Limits of a genesis.

@@ -26,12 +26,12 @@ func TestGenesisOfFlags(t *testing.T) {
 		Codec: "bf16", Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
-	g, err := c.genesis(now)
+	g, text, err := c.genesis(now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := g.Outer
-	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || len(g.Data.SHA256) != 64 {
+	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {
 		t.Errorf("genesis %+v", g)
 	}
 	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
@@ -63,7 +63,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 	} {
 		cmd := base
 		c.change(&cmd)
-		if _, err := cmd.genesis(time.UnixMilli(0)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := cmd.genesis(time.UnixMilli(0)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"atoll/node"
+	"atoll/optimizer/outer"
 )
 
 // With fewer, models of four learners were more than some 2 % behind data parallelism with the same tokens (optimizer/outer/DESIGN.md).
@@ -26,16 +27,25 @@ type length struct {
 	Steps    int     `json:"steps"`    // of each
 	Rounds   int     `json:"rounds"`   // of a fragment
 	PerParam float64 `json:"tokens_per_parameter"`
-	Short    bool    `json:"short"` // for a model as good as that of one machine
+	Passes   float64 `json:"passes"`                  // over the text to train on
+	Short    bool    `json:"short"`                   // for a model as good as that of data parallelism
+	Enough   float64 `json:"enough_tokens,omitempty"` // with which a short run is not
 	fixed    bool    // H, by links or as a smaller one brings little
 }
 
-// lengthOf returns how far the budget of a run goes with so many learners of its usual batch. chosen says that links fix H.
-func lengthOf(g node.Genesis, learners int, chosen bool) length {
-	steps := max(1, g.Outer.Budget/uint64(g.Batch*g.Model.Context)/uint64(learners))
+// lengthOf returns how far the budget of a run goes with so many learners of its usual batch, and tokens to train on. chosen says
+// that links fix H.
+func lengthOf(g node.Genesis, learners, text int, chosen bool) length {
+	perStep := uint64(g.Batch * g.Model.Context)
+	budget, params := float64(g.Outer.Budget), float64(g.Model.Params())
+	steps := max(1, g.Outer.Budget/perStep/uint64(learners))
 	l := length{Learners: learners, Steps: int(steps), Rounds: max(1, int(steps)/g.Outer.H), fixed: chosen || g.Outer.H <= littleH}
-	l.PerParam = float64(g.Outer.Budget) / float64(g.Model.Params())
+	l.PerParam, l.Passes = budget/params, budget/float64(text)
 	l.Short = learners > 1 && (l.Rounds < enoughRounds || l.PerParam < enoughTokens) // one alone averages nothing
+	if l.Short {
+		ofRounds := enoughRounds * float64(g.Outer.H) * float64(learners) * float64(perStep)
+		l.Enough = outer.RoundUp(max(ofRounds, enoughTokens*params), 2)
+	}
 	return l
 }
 
@@ -44,10 +54,10 @@ func (l length) row() []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
 		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
 	if l.Short {
-		text += fmt.Sprintf(": short (%s), its model may be more than 2 %% behind that of one machine; more --tokens bring it nearer", l.lacking())
+		text += fmt.Sprintf(": short (%s), its model may be more than 2 %% behind data parallelism with as many tokens; --tokens %s is enough", l.lacking(), short(l.Enough))
 	}
 	if l.Short && !l.fixed {
-		text += ", and a smaller --H does, for more bytes"
+		text += ", and a smaller --H helps, for more bytes"
 	}
 	return []string{"length", text}
 }
@@ -62,6 +72,11 @@ func (l length) lacking() string {
 		few = append(few, fmt.Sprintf("fewer than %d tokens a parameter", enoughTokens))
 	}
 	return strings.Join(few, ", ")
+}
+
+// short writes a large number with two digits as one would type it: 1.5e7.
+func short(x float64) string {
+	return strings.NewReplacer("e+0", "e", "e+", "e").Replace(fmt.Sprintf("%.1e", x))
 }
 
 // twoDigits writes a number of any size that way, and a large one no larger than it is: 0.00093, 3.6, 120.

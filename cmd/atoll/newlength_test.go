@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"atoll/node"
 	"atoll/tensor/llama"
 )
@@ -36,19 +38,19 @@ func TestLengthCountsRounds(t *testing.T) {
 		{0, 3, 24, 1, 1, true},
 		{100, maxLearners, 24, 1, 1, true},
 	} {
-		got := lengthOf(ofLength(c.steps*step+step-1, c.h), c.learners, false)
+		got := lengthOf(ofLength(c.steps*step+step-1, c.h), c.learners, 1000, false)
 		if got.Learners != c.learners || got.Steps != c.each || got.Rounds != c.rounds || got.Short != c.short {
 			t.Errorf("%d steps of %d learners, H = %d: %+v", c.steps, c.learners, c.h, got)
 		}
 	}
-	if got := lengthOf(ofLength(math.MaxUint64, 24), 2, false); got.Steps <= 0 || got.Short {
+	if got := lengthOf(ofLength(math.MaxUint64, 24), 2, 1, false); got.Steps <= 0 || got.Short {
 		t.Errorf("the longest run: %+v", got)
 	}
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
-	const behind = ", its model may be more than 2 % behind that of one machine; "
-	const tokens, smaller = "more --tokens bring it nearer", ", and a smaller --H does, for more bytes"
+	const behind = ", its model may be more than 2 % behind data parallelism with as many tokens; --tokens "
+	const tokens, smaller = "1.5e7 is enough", ", and a smaller --H helps, for more bytes"
 	const rounds, params = "fewer than 80 rounds", "fewer than 18 tokens a parameter"
 	for _, c := range []struct {
 		budget      uint64
@@ -61,12 +63,35 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
 		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
 		{enoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
-		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + tokens + smaller},
+		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 is enough" + smaller},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
-		row := lengthOf(ofLength(c.budget, c.h), c.learners, c.chosen).row()
+		row := lengthOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen).row()
 		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {
 			t.Errorf("%q, want %q ... %q", row[1], c.begin, c.end)
 		}
 	}
+}
+
+// A budget that is enough is one, and hardly more than that.
+func TestLengthIsEnough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		budget, learners, h := rapid.Uint64Range(1, 1e8).Draw(t, "budget"), rapid.IntRange(2, 100).Draw(t, "learners"), rapid.IntRange(1, 500).Draw(t, "H")
+		l := lengthOf(ofLength(budget, h), learners, 1000, false)
+		if got := l.Passes * 1000; math.Abs(got-float64(budget)) > 0.5 {
+			t.Errorf("%v tokens of %d", got, budget)
+		}
+		if !l.Short {
+			if l.Enough != 0 {
+				t.Errorf("enough of what is not short: %+v", l)
+			}
+			return
+		}
+		if again := lengthOf(ofLength(uint64(l.Enough), h), learners, 1000, false); again.Short {
+			t.Errorf("%.3g tokens are not enough: %+v", l.Enough, again)
+		}
+		if less := lengthOf(ofLength(uint64(0.9*l.Enough), h), learners, 1000, false); !less.Short {
+			t.Errorf("%.3g tokens are too many: %+v", l.Enough, less)
+		}
+	})
 }

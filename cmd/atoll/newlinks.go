@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"atoll/node"
@@ -28,8 +29,8 @@ type expected struct {
 
 // costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
 var costs = map[string]string{
-	codec.Sparse8.String(): "a quarter of the bytes of int4, for 2 to 5 % more bits per byte, the more the larger H",
-	codec.Sparse.String():  "a twentieth of the bytes of int4, for 3 to 11 % more bits per byte, the more the larger H",
+	codec.Sparse8.String(): "a quarter of the bytes of int4 at the same H, for 2 to 5 % more bits per byte, the more the larger H",
+	codec.Sparse.String():  "a twentieth of the bytes of int4 at the same H, for 3 to 11 % more bits per byte, the more the larger H",
 }
 
 // How long and how often a step is timed where its time is not given.
@@ -53,7 +54,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
 	means := outer.Means{
-		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners,
+		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners, Answerers: g.Outer.Answerers,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
 		Merge: askedMerge(c.Merge),
 	}
@@ -98,23 +99,36 @@ func (c *NewCmd) checkLinks() error {
 	return nil
 }
 
-// rows say what was chosen and what is expected.
-func (e *expected) rows() [][]string {
+// pace says how long a step takes, "" where nothing is expected.
+func (e *expected) pace() string {
 	if e == nil {
-		return nil
+		return ""
 	}
 	how := "as given"
 	if e.Measured {
-		how = "measured here"
+		how = "measured here; --step sets it"
 	}
-	step := time.Duration(e.StepSeconds * float64(time.Second)).Round(10 * time.Microsecond)
-	rows := [][]string{
-		{"rounds", fmt.Sprintf("every %s of %v (%s), %s", plural(e.H, "step", "steps"), step, how, e.Codec)},
-		{"links", fmt.Sprintf("%s: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %g Mbit/s; outer steps take %.1f %% of a core",
-			plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, e.LinkMbitPerS, 100*e.CoreShare)},
+	step, unit := time.Duration(e.StepSeconds*float64(time.Second)), 10*time.Microsecond
+	if step > time.Second {
+		unit = 10 * time.Millisecond
 	}
-	if e.Int4MbitPerS > 0 {
-		rows = append(rows, []string{"codec", fmt.Sprintf("%s: %s; from links of %.2g Mbit/s on int4 is the better choice", e.Codec, costs[e.Codec], e.Int4MbitPerS)})
+	return fmt.Sprintf(" of %v (%s)", step.Round(unit), how)
+}
+
+// links says what links and cores will carry.
+func (e *expected) links() []string {
+	return []string{"links", fmt.Sprintf("%s: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %s Mbit/s; outer steps take %.1f %% of a core",
+		plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, strconv.FormatFloat(e.LinkMbitPerS, 'f', -1, 64), 100*e.CoreShare)}
+}
+
+// codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
+func codecCost(name string, h int, e *expected) string {
+	text := costs[name]
+	if name == codec.Sparse.String() && h > outer.MostSparseH {
+		text += fmt.Sprintf("; every more than %d steps, learners together come to less than one alone: take a smaller --H", outer.MostSparseH)
 	}
-	return rows
+	if e != nil && e.Int4MbitPerS > 0 {
+		text += fmt.Sprintf("; from links of %.2g Mbit/s on int4 is the better choice", outer.RoundUp(e.Int4MbitPerS, 2))
+	}
+	return text
 }

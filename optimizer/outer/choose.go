@@ -12,6 +12,7 @@ type Means struct {
 	Params         int        // values of the model
 	Tensors        int        // of the model: more fragments than that there cannot be
 	Learners       int        // that are expected, 1 or more
+	Answerers      int        // whose deltas a round has at most, as Params has it; 0 = all of them
 	StepSeconds    float64    // of an inner step of a usual learner
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
@@ -80,11 +81,14 @@ var candidates = []codec.Kind{codec.Int4, codec.Sparse8, codec.Sparse}
 
 const thinFrom = 48
 
-// most is the largest H that Choose takes with the codec: beyond mostH little was measured. With sparse deltas every 24 steps
-// four learners together come to little more than one alone, with rarer ones to less.
+// MostSparseH is the largest H of use with the codec sparse: so often four learners together come to little more than one alone,
+// with rarer deltas to less (DESIGN.md).
+const MostSparseH = 24
+
+// most is the largest H that Choose takes with the codec: beyond mostH little was measured.
 func (m Means) most() float64 {
 	if m.Codec == codec.Sparse {
-		return 24
+		return MostSparseH
 	}
 	return mostH
 }
@@ -156,7 +160,7 @@ func (m Means) fits() bool { return m.least() <= m.most() }
 
 // perSweep is the bytes of payloads that a node receives for each H steps.
 func (m Means) perSweep() float64 {
-	return float64(m.Learners-1) * float64(m.Params) * bytesOf(m.Codec)
+	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * bytesOf(m.Codec)
 }
 
 // work is the time of one core for a round of all fragments.
@@ -168,7 +172,15 @@ func (m Means) work() float64 {
 	if m.Merge == MergeClip {
 		value += clipSeconds
 	}
-	return float64(m.Params) * (round + float64(m.Learners)*value)
+	return float64(m.Params) * (round + float64(m.deltas(m.Learners))*value)
+}
+
+// deltas is how many a round has of so many learners: more of them take turns.
+func (m Means) deltas(learners int) int {
+	if m.Answerers > 0 {
+		return min(learners, m.Answerers)
+	}
+	return learners
 }
 
 // byLink is the H at which payloads take as much of the link as they may.
@@ -192,6 +204,8 @@ func (m Means) validate() error {
 		return fmt.Errorf("outer: a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
 	case m.Learners < 1:
 		return fmt.Errorf("outer: %d learners; use at least 1", m.Learners)
+	case m.Answerers < 0:
+		return fmt.Errorf("outer: %d learners in a round; use at least 1, or 0 for all", m.Answerers)
 	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
 		return fmt.Errorf("outer: steps of %v s; use a time above 0", m.StepSeconds)
 	case !(m.BytesPerSecond*m.StepSeconds > 0):
@@ -202,23 +216,31 @@ func (m Means) validate() error {
 
 // tooLittle says by how much the means fall short, of which open left codec or merge to Choose.
 func (m Means) tooLittle(open Means) error {
-	byLink, byCore := m.byLink(), m.byCore()
-	if byLink >= byCore {
-		need := m.BytesPerSecond * byLink / m.most()
-		return fmt.Errorf("outer: links of %.3g Mbit/s would need H = %.0f, and with the codec %v at most %.0f is taken: offer %.3g Mbit/s, or take a larger batch, fewer learners or a smaller model%s",
-			mbit(m.BytesPerSecond), math.Ceil(byLink), m.Codec, m.most(), mbit(need), open.thinner())
+	steps := fmt.Sprintf("steps of %.3g s are so short beside the outer steps that they would need H = %.0f", m.StepSeconds, math.Ceil(m.byCore()))
+	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
+	limit := fmt.Sprintf("with the codec %v at most %.0f is taken", m.Codec, m.most())
+	offer := fmt.Sprintf("offer %.3g Mbit/s", RoundUp(mbit(m.BytesPerSecond*m.byLink()/m.most()), 3))
+	switch {
+	case m.byCore() <= m.most():
+		return fmt.Errorf("outer: %s, and %s: %s, or take a larger batch, fewer learners or a smaller model%s", links, limit, offer, open.thinner())
+	case m.byLink() <= m.most():
+		return fmt.Errorf("outer: %s, and %s: %s", steps, limit, m.longer(open))
 	}
-	hint := ""
+	return fmt.Errorf("outer: %s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(open), offer)
+}
+
+// longer is what to do about steps that are too short.
+func (m Means) longer(open Means) string {
+	hint := "take a larger batch"
 	fewer, mean := m, m
 	fewer.Learners, mean.Merge = min(2, m.Learners), MergeMean
-	if fewer.fits() {
-		hint = " or fewer learners"
+	if fewer.byCore() <= m.most() {
+		hint += " or fewer learners"
 	}
-	if open.Merge == "" && mean.fits() {
+	if open.Merge == "" && mean.byCore() <= m.most() {
 		hint += ", or the merge mean, which takes less but does not withstand liars"
 	}
-	return fmt.Errorf("outer: steps of %.3g s are so short beside the outer steps that they would need H = %.0f, and with the codec %v at most %.0f is taken: take a larger batch%s",
-		m.StepSeconds, math.Ceil(byCore), m.Codec, m.most(), hint)
+	return hint
 }
 
 // thinner is a hint at the codec with which the run would fit the means, if there is one.
@@ -231,3 +253,9 @@ func (m Means) thinner() string {
 }
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }
+
+// RoundUp returns x > 0 with so many digits, and no less than x: what is asked for must be enough.
+func RoundUp(x float64, digits int) float64 {
+	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(x)))
+	return math.Ceil(x*unit) / unit
+}

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -61,6 +62,7 @@ func TestChooseErrors(t *testing.T) {
 	}{
 		{"a model of 0 values", func(m *Means) { m.Params = 0 }},
 		{"0 tensors", func(m *Means) { m.Tensors = 0 }},
+		{"-1 learners in a round", func(m *Means) { m.Answerers = -1 }},
 		{"0 learners", func(m *Means) { m.Learners = 0 }},
 		{"steps of NaN s", func(m *Means) { m.StepSeconds = math.NaN() }},
 		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
@@ -72,7 +74,7 @@ func TestChooseErrors(t *testing.T) {
 		{"with the codec sparse at most 24 is taken", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 3000 }},
 		{"links of 0.16 Mbit/s would need H = 129, and with the codec int4 at most 64 is taken: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		// Links that carry sparse deltas do not help who has no time for them.
-		{"fewer learners or a smaller model!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
+		{"H = 80, links of 16 Mbit/s would need H = 323, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners; and offer 80.7 Mbit/s, or less with a larger batch!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
 		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
 		// Cores are too slow for sparse deltas, which ask for a smaller H, and not for others: it is the link that falls short.
 		{"with the codec sparse8 at most 64 is taken: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
@@ -87,6 +89,47 @@ func TestChooseErrors(t *testing.T) {
 		if _, err := Choose(m); err == nil || !strings.Contains(err.Error()+"!", c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
+	}
+}
+
+// What an error says that links must carry is enough.
+func TestChooseAsksForEnough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Means{
+			Params: rapid.IntRange(1e5, 1e8).Draw(t, "params"), Tensors: 20, Learners: rapid.IntRange(2, 40).Draw(t, "learners"), StepSeconds: 100,
+			BytesPerSecond: 1, Codec: rapid.SampledFrom([]codec.Kind{0, codec.Int4, codec.Sparse8, codec.Sparse}).Draw(t, "codec"),
+		}
+		_, err := Choose(m)
+		if err == nil {
+			t.Fatal("a link of a byte in a second is enough")
+		}
+		_, text, _ := strings.Cut(err.Error(), "offer ")
+		var asked float64
+		if _, err := fmt.Sscanf(text, "%g Mbit/s", &asked); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		m.BytesPerSecond = asked * 1e6 / 8
+		if _, err := Choose(m); err != nil {
+			t.Fatalf("%s, but with %v: %v", text, asked, err)
+		}
+	})
+}
+
+// Learners beyond those whose deltas a round has cost nobody anything.
+func TestChooseCountsThoseWhoAnswer(t *testing.T) {
+	m := Means{Params: 1e6, Tensors: 20, Learners: 16, Answerers: 16, StepSeconds: 1, BytesPerSecond: 2.5e6, Codec: codec.Int4}
+	few, err := Choose(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Learners = 17 // of which each receives from one more
+	more, err := Choose(m)
+	if err != nil || more.BytesPerSecond*float64(more.H) < few.BytesPerSecond*float64(few.H)*1.06 {
+		t.Errorf("%+v, with one more %+v, %v", few, more, err)
+	}
+	m.Learners = 1000
+	if many, err := Choose(m); err != nil || many != more {
+		t.Errorf("of 17 %+v, of 1000 %+v, %v", more, many, err)
 	}
 }
 

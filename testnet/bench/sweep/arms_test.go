@@ -272,7 +272,7 @@ func TestPlayResumes(t *testing.T) {
 	if err := l.Play(plan, path, &log); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.HasPrefix(log.String(), "3/3 dp seed 1") {
+	if first, then, _ := strings.Cut(log.String(), "\n"); !strings.HasPrefix(first, "1 of 3 trials to run") || strings.Count(then, "\n") != 1 || !strings.HasPrefix(then, "3/3 dp seed 1") {
 		t.Errorf("played again: %q", log.String())
 	}
 	trials, err := ReadTrials(path)

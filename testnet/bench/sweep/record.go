@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // ReadTrials reads a file of trials, one JSON object on a line, in the order of
@@ -52,6 +53,8 @@ func (l *Lab) Play(plan []Entry, path string, log io.Writer) error {
 	for _, t := range done {
 		played[Entry{t.Setting, t.Seed}] = true
 	}
+	left := slices.DeleteFunc(slices.Clone(plan), func(e Entry) bool { return played[e] })
+	fmt.Fprintf(log, "%d of %d trials to run; each takes minutes, and is in %s once it is over\n", len(left), len(plan), path)
 	for i, e := range plan {
 		if played[e] {
 			continue

@@ -33,6 +33,10 @@ func main() {
 	if err == nil {
 		return
 	}
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Print(usage)
+		return
+	}
 	fmt.Fprintln(os.Stderr, "sweep:", err)
 	if errors.Is(err, errUsage) {
 		fmt.Fprint(os.Stderr, usage)
@@ -62,7 +66,9 @@ func newFlags(verb string) *flag.FlagSet {
 }
 
 func parse(f *flag.FlagSet, args []string) error {
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%s: %v: %w", f.Name(), err, errUsage)
 	}
 	return nil
@@ -117,6 +123,9 @@ func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
 	}
 	var trials []sweep.Trial
 	for _, name := range s.flags.Args() {
+		if _, err := os.Stat(name); err != nil { // which would be no trials yet to one who runs them
+			return nil, nil, fmt.Errorf("read trials: %w", err)
+		}
 		t, err := sweep.ReadTrials(name)
 		if err != nil {
 			return nil, nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,11 +53,18 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", line, err, want)
 		}
 	}
-	empty := filepath.Join(t.TempDir(), "none")
+	if err := run([]string{"table", "--help"}, new(bytes.Buffer)); !errors.Is(err, flag.ErrHelp) || errors.Is(err, errUsage) {
+		t.Errorf("help: error %v", err)
+	}
+	none, empty := filepath.Join(t.TempDir(), "none"), filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
-		"table --where hh=1 " + empty:      `"hh=1" is no NAME=VALUE`,
-		"table " + empty:                   "no trial has",
-		"run --out " + empty + " " + empty: "no such file",
+		"table --where hh=1 " + empty:     `"hh=1" is no NAME=VALUE`,
+		"table " + empty:                  "no trial has",
+		"table " + none:                   "no such file",
+		"run --out " + empty + " " + none: "no such file",
 	} {
 		if err := run(strings.Fields(line), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", line, err, want)
