@@ -77,26 +77,28 @@ func paceFor(step time.Duration, divisors []float64, cores int) Calibration {
 func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibration {
 	needed := 0.0
 	for _, d := range divisors {
-		needed += step.Seconds() / (pace.Seconds() * d)
+		needed += min(1, step.Seconds()/(pace.Seconds()*d))
 	}
 	c := Calibration{StepMs: ms(step), Cores: cores, Utilisation: needed / float64(cores), PaceMs: ms(pace)}
-	c.Note = "pace as asked for"
-	if c.freeRunning() {
+	switch {
+	case c.Utilisation > 1:
 		c.Note = "free-running: at this pace the learners want more of the shared cores than there is"
+	case pace < step:
+		c.Note = "free-running: a step takes longer than this pace"
+	case c.Utilisation > utilisation:
+		c.Note = "pace as asked for; it leaves little of the cores to folding and the network"
+	default:
+		c.Note = "pace as asked for"
 	}
 	return c
 }
 
-// freeRunning says that learners want more of the cores than there is: their pace was asked for, and does not hold.
-func (c Calibration) freeRunning() bool { return c.Utilisation > 1 }
+// step is how long one of a learner with divisor 1 takes, in milliseconds: longer than the pace where that does not hold.
+func (c Calibration) step() float64 { return max(c.StepMs, c.PaceMs) * max(1, c.Utilisation) }
 
-// step is how long one of a learner with divisor 1 takes, in milliseconds: longer than the pace where the learners
-// want more of the cores than they can have.
-func (c Calibration) step() float64 { return max(c.StepMs, c.PaceMs*max(1, c.Utilisation)) }
-
-// utilisationText is empty for what no cores can give.
+// utilisationText is empty where learners want more than there is.
 func (c Calibration) utilisationText() string {
-	if c.freeRunning() {
+	if c.Utilisation > 1 {
 		return ""
 	}
 	return fmt.Sprintf(", %.0f %% of %d cores", 100*c.Utilisation, c.Cores)

@@ -41,7 +41,7 @@ func TestPaceAskedForSaysWhatItNeeds(t *testing.T) {
 	if c := paceAsked(100*time.Millisecond, step, []float64{1, 2}, 2); math.Abs(c.Utilisation-0.3) > 1e-9 || strings.Contains(c.Note, "free-running") {
 		t.Errorf("slow enough: %+v", c)
 	}
-	if c := paceAsked(10*time.Millisecond, step, []float64{1, 1}, 2); !strings.Contains(c.Note, "free-running") {
+	if c := paceAsked(10*time.Millisecond, step, []float64{1, 1, 1}, 2); !strings.Contains(c.Note, "more of the shared cores") {
 		t.Errorf("too fast for the cores: %+v", c)
 	}
 }
@@ -69,10 +69,24 @@ func TestUtilisationShownIsOneThatThereIs(t *testing.T) {
 	if got := paceAsked(500*time.Millisecond, step, divisors, 2).utilisationText(); got != ", 15 % of 2 cores" {
 		t.Errorf("%q", got)
 	}
-	if c := paceAsked(80*time.Millisecond, step, divisors, 2); c.utilisationText() != ", 94 % of 2 cores" || strings.Contains(c.Note, "free-running") {
+	for _, c := range []struct {
+		pace       time.Duration
+		text, note string
+	}{
+		{100 * time.Millisecond, ", 75 % of 2 cores", "pace as asked for"},
+		{130 * time.Millisecond, ", 58 % of 2 cores", "pace as asked for"},
+		{80 * time.Millisecond, ", 81 % of 2 cores", "free-running: a step takes longer"},
+		{50 * time.Millisecond, ", 100 % of 2 cores", "free-running: a step takes longer"},
+	} {
+		if got := paceAsked(c.pace, step, divisors, 2); got.utilisationText() != c.text || !strings.HasPrefix(got.Note, c.note) {
+			t.Errorf("%v: %q, %s; want %q, %s", c.pace, got.utilisationText(), got.Note, c.text, c.note)
+		}
+	}
+	nearlyAll := []float64{1, 1, 1, 2}
+	if c := paceAsked(190*time.Millisecond, step, nearlyAll, 2); c.utilisationText() != ", 92 % of 2 cores" || !strings.Contains(c.Note, "leaves little") {
 		t.Errorf("nearly all of the cores: %q, %s", c.utilisationText(), c.Note)
 	}
-	if c := paceAsked(time.Millisecond, step, divisors, 2); c.utilisationText() != "" || !strings.Contains(c.Note, "free-running") {
+	if c := paceAsked(time.Millisecond, step, nearlyAll, 2); c.utilisationText() != "" || !strings.Contains(c.Note, "than there is") {
 		t.Errorf("more than all of them: %q, %s", c.utilisationText(), c.Note)
 	}
 }

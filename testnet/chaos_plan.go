@@ -18,7 +18,8 @@ type scheduled struct {
 	left  bool // done without having happened: chance was over before
 }
 
-// chanceFor is how long chance goes on where no limit says how long a world may take.
+// chanceFor is how long chance goes on where no limit says how long a world may take; what it pauses and parts is whole again by then, so
+// that a world may stand still for as long (stallTime).
 const chanceFor = 30 * time.Minute
 
 // planChaos turns the spec into events at moments, those of chance drawn from

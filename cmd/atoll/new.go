@@ -52,7 +52,7 @@ type NewCmd struct {
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners the run expects: --bandwidth and the length of the run that is shown count on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4 at the same H, for a model that is worse by 2 to 5 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
+	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4 at the same H, for a model that is worse by 1 to 4 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it, and rda with the codec sparse and, up to H = 8, sparse8. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
@@ -72,7 +72,7 @@ type created struct {
 	Fragments int       `json:"fragments"`
 	Optimizer string    `json:"optimizer"`
 	LR        float64   `json:"learning_rate"` // peak
-	H         int       `json:"h"`
+	H         int       `json:"h"`             // this and the codec also where links did not choose them
 	Codec     string    `json:"codec"`
 	Merge     string    `json:"merge"`
 	Budget    uint64    `json:"budget_tokens"`

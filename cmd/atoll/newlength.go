@@ -11,8 +11,8 @@ import (
 
 // With fewer, models of four learners were more than some 2 % behind data parallelism with the same tokens (optimizer/outer/DESIGN.md).
 // Mini, with 18 tokens for each parameter and more, came to 3.5 % more bits per byte with 32 rounds of 64 steps, to 3.3 % with 42 of 48, to 1.6 %
-// with 85 of 24 and to 1.5 % with 128 of 64; tiny, with 85 of 24, to 6.7 % with 5 tokens for each, and with 341 and 20 tokens to 1.3 %.
-// Two learners of small were nearer than that with far fewer of both: what a run comes to when it has hardly begun says little.
+// with 85 of 24 and to 1.5 % with 128 of 64: so 80 is a number between the 42 that are too few and the 85 that are not. Tiny, with 85 of 24, came to
+// 6.7 % with 5 tokens for each, and with 341 and 20 tokens to 1.3 %. With more learners, or sparse codecs, more can be too few.
 const (
 	enoughRounds = 80
 	enoughTokens = 18 // for each parameter
@@ -27,9 +27,9 @@ type length struct {
 	Steps    int     `json:"steps"`    // of each
 	Rounds   int     `json:"rounds"`   // of a fragment
 	PerParam float64 `json:"tokens_per_parameter"`
-	Passes   float64 `json:"passes"`                  // over the text to train on
-	Short    bool    `json:"short"`                   // for a model as good as that of data parallelism
-	Enough   float64 `json:"enough_tokens,omitempty"` // with which a short run is not
+	Passes   float64 `json:"passes"`                 // over the text to train on
+	Short    bool    `json:"short"`                  // for a model as good as that of data parallelism
+	Least    float64 `json:"least_tokens,omitempty"` // with which a short run is not
 	fixed    bool    // H, by links or as a smaller one brings little
 }
 
@@ -44,7 +44,7 @@ func lengthOf(g node.Genesis, learners, text int, chosen bool) length {
 	l.Short = learners > 1 && (l.Rounds < enoughRounds || l.PerParam < enoughTokens) // one alone averages nothing
 	if l.Short {
 		ofRounds := enoughRounds * float64(g.Outer.H) * float64(learners) * float64(perStep)
-		l.Enough = outer.RoundUp(max(ofRounds, enoughTokens*params), 2)
+		l.Least = outer.RoundUp(max(ofRounds, enoughTokens*params), 2)
 	}
 	return l
 }
@@ -54,7 +54,7 @@ func (l length) row() []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
 		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
 	if l.Short {
-		text += fmt.Sprintf(": short (%s), its model may be more than 2 %% behind data parallelism with as many tokens; --tokens %s is enough", l.lacking(), short(l.Enough))
+		text += fmt.Sprintf(": short (%s), of which four learners came to more than 2 %% behind data parallelism; from --tokens %s on it is not", l.lacking(), short(l.Least))
 	}
 	if l.Short && !l.fixed {
 		text += ", and a smaller --H helps, for more bytes"
@@ -74,9 +74,10 @@ func (l length) lacking() string {
 	return strings.Join(few, ", ")
 }
 
-// short writes a large number with two digits as one would type it: 1.5e7.
+// short writes a number of 10 and more with two digits as one would type it: 1.5e7.
 func short(x float64) string {
-	return strings.NewReplacer("e+0", "e", "e+", "e").Replace(fmt.Sprintf("%.1e", x))
+	mantissa, exponent, _ := strings.Cut(fmt.Sprintf("%.1e", x), "e+")
+	return mantissa + "e" + strings.TrimLeft(exponent, "0")
 }
 
 // twoDigits writes a number of any size that way, and a large one no larger than it is: 0.00093, 3.6, 120.

@@ -49,8 +49,8 @@ func TestLengthCountsRounds(t *testing.T) {
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
-	const behind = ", its model may be more than 2 % behind data parallelism with as many tokens; --tokens "
-	const tokens, smaller = "1.5e7 is enough", ", and a smaller --H helps, for more bytes"
+	const behind = ", of which four learners came to more than 2 % behind data parallelism; from --tokens "
+	const tokens, smaller = "1.5e7 on it is not", ", and a smaller --H helps, for more bytes"
 	const rounds, params = "fewer than 80 rounds", "fewer than 18 tokens a parameter"
 	for _, c := range []struct {
 		budget      uint64
@@ -63,7 +63,7 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
 		{4e6, 4, littleH, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
 		{enoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
-		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 is enough" + smaller},
+		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 on it is not" + smaller},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
 		row := lengthOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen).row()
@@ -73,8 +73,8 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A budget that is enough is one, and hardly more than that.
-func TestLengthIsEnough(t *testing.T) {
+// From the budget on that is named a run is not short, and hardly before.
+func TestLengthThatIsNotShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budget, learners, h := rapid.Uint64Range(1, 1e8).Draw(t, "budget"), rapid.IntRange(2, 100).Draw(t, "learners"), rapid.IntRange(1, 500).Draw(t, "H")
 		l := lengthOf(ofLength(budget, h), learners, 1000, false)
@@ -82,16 +82,16 @@ func TestLengthIsEnough(t *testing.T) {
 			t.Errorf("%v tokens of %d", got, budget)
 		}
 		if !l.Short {
-			if l.Enough != 0 {
-				t.Errorf("enough of what is not short: %+v", l)
+			if l.Least != 0 {
+				t.Errorf("named for a run that is not short: %+v", l)
 			}
 			return
 		}
-		if again := lengthOf(ofLength(uint64(l.Enough), h), learners, 1000, false); again.Short {
-			t.Errorf("%.3g tokens are not enough: %+v", l.Enough, again)
+		if again := lengthOf(ofLength(uint64(l.Least), h), learners, 1000, false); again.Short {
+			t.Errorf("%.3g tokens are too few: %+v", l.Least, again)
 		}
-		if less := lengthOf(ofLength(uint64(0.9*l.Enough), h), learners, 1000, false); !less.Short {
-			t.Errorf("%.3g tokens are too many: %+v", l.Enough, less)
+		if less := lengthOf(ofLength(uint64(0.9*l.Least), h), learners, 1000, false); !less.Short {
+			t.Errorf("%.3g tokens are too many: %+v", l.Least, less)
 		}
 	})
 }

@@ -29,7 +29,7 @@ type expected struct {
 
 // costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
 var costs = map[string]string{
-	codec.Sparse8.String(): "a quarter of the bytes of int4 at the same H, for 2 to 5 % more bits per byte, the more the larger H",
+	codec.Sparse8.String(): "a quarter of the bytes of int4 at the same H, for 1 to 4 % more bits per byte, the more the larger H",
 	codec.Sparse.String():  "a twentieth of the bytes of int4 at the same H, for 3 to 11 % more bits per byte, the more the larger H",
 }
 
@@ -123,10 +123,10 @@ func (e *expected) links() []string {
 
 // codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
 func codecCost(name string, h int, e *expected) string {
-	text := costs[name]
 	if name == codec.Sparse.String() && h > outer.MostSparseH {
-		text += fmt.Sprintf("; every more than %d steps, learners together come to less than one alone: take a smaller --H", outer.MostSparseH)
+		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --H", outer.MostSparseH)
 	}
+	text := costs[name]
 	if e != nil && e.Int4MbitPerS > 0 {
 		text += fmt.Sprintf("; from links of %.2g Mbit/s on int4 is the better choice", outer.RoundUp(e.Int4MbitPerS, 2))
 	}

@@ -3,6 +3,7 @@ package outer
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"atoll/tensor/codec"
 )
@@ -12,7 +13,7 @@ type Means struct {
 	Params         int        // values of the model
 	Tensors        int        // of the model: more fragments than that there cannot be
 	Learners       int        // that are expected, 1 or more
-	Answerers      int        // whose deltas a round has at most, as Params has it; 0 = all of them
+	Answerers      int        // whose deltas a round has, as Params has it; 0 = all of them
 	StepSeconds    float64    // of an inner step of a usual learner
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
@@ -158,7 +159,7 @@ func (m Means) Int4BytesPerSecond() float64 {
 
 func (m Means) fits() bool { return m.least() <= m.most() }
 
-// perSweep is the bytes of payloads that a node receives for each H steps.
+// perSweep is the bytes of payloads that a node receives for each H steps, where learners take turns those of one that has none.
 func (m Means) perSweep() float64 {
 	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * bytesOf(m.Codec)
 }
@@ -219,14 +220,22 @@ func (m Means) tooLittle(open Means) error {
 	steps := fmt.Sprintf("steps of %.3g s are so short beside the outer steps that they would need H = %.0f", m.StepSeconds, math.Ceil(m.byCore()))
 	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
 	limit := fmt.Sprintf("with the codec %v at most %.0f is taken", m.Codec, m.most())
-	offer := fmt.Sprintf("offer %.3g Mbit/s", RoundUp(mbit(m.BytesPerSecond*m.byLink()/m.most()), 3))
-	switch {
-	case m.byCore() <= m.most():
-		return fmt.Errorf("outer: %s, and %s: %s, or take a larger batch, fewer learners or a smaller model%s", links, limit, offer, open.thinner())
-	case m.byLink() <= m.most():
+	if m.byLink() <= m.most() {
 		return fmt.Errorf("outer: %s, and %s: %s", steps, limit, m.longer(open))
 	}
+	offer := fmt.Sprintf("offer %.3g Mbit/s", RoundUp(mbit(m.BytesPerSecond*m.byLink()/m.most()), 3))
+	if m.byCore() <= m.most() {
+		return fmt.Errorf("outer: %s, and %s: %s, or take a larger batch, %s or a smaller model%s", links, limit, offer, m.fewer(), open.thinner())
+	}
 	return fmt.Errorf("outer: %s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(open), offer)
+}
+
+// fewer is what to have less of: deltas in a round, which learners who take turns do not add to.
+func (m Means) fewer() string {
+	if m.Answerers > 0 && m.Learners > m.Answerers {
+		return fmt.Sprintf("fewer answerers than %d", m.Answerers)
+	}
+	return "fewer learners"
 }
 
 // longer is what to do about steps that are too short.
@@ -235,7 +244,7 @@ func (m Means) longer(open Means) string {
 	fewer, mean := m, m
 	fewer.Learners, mean.Merge = min(2, m.Learners), MergeMean
 	if fewer.byCore() <= m.most() {
-		hint += " or fewer learners"
+		hint += " or " + m.fewer()
 	}
 	if open.Merge == "" && mean.byCore() <= m.most() {
 		hint += ", or the merge mean, which takes less but does not withstand liars"
@@ -254,8 +263,22 @@ func (m Means) thinner() string {
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }
 
-// RoundUp returns x > 0 with so many digits, and no less than x: what is asked for must be enough.
+// RoundUp returns the least number of so many decimal digits that is no less than x, as what is asked for must be enough; and x
+// where it is not positive or not finite.
 func RoundUp(x float64, digits int) float64 {
-	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(x)))
-	return math.Ceil(x*unit) / unit
+	if !(x > 0) || math.IsInf(x, 1) {
+		return x
+	}
+	nearest := func(x float64) float64 {
+		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+		if err != nil {
+			return math.Inf(1) // beyond the largest number
+		}
+		return y
+	}
+	y := nearest(x)
+	if y < x {
+		y = nearest(y + math.Pow(10, math.Floor(math.Log10(y))+1-float64(digits)))
+	}
+	return y
 }

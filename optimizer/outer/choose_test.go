@@ -3,6 +3,7 @@ package outer
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,6 +81,9 @@ func TestChooseErrors(t *testing.T) {
 		{"with the codec sparse8 at most 64 is taken: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
 		{"a rate above 0", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 1e-200, 1e-200 }},
 		{"take a larger batch!", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
+		{"take a larger batch or fewer answerers than 16!", func(m *Means) { m.Learners, m.Answerers, m.StepSeconds, m.BytesPerSecond = 17, 16, 0.005, 1e12 }},
+		{"take a larger batch, fewer answerers than 16 or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 17, 16, 20_000 }},
+		{"take a larger batch, fewer learners or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 16, 16, 20_000 }},
 		{"take a larger batch or fewer learners!", func(m *Means) { m.Learners, m.BytesPerSecond = 10_000, 1e12 }},
 		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 4 more; two learners take 16 + 2 x 4 ns.
 		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
@@ -90,6 +94,32 @@ func TestChooseErrors(t *testing.T) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
+}
+
+func TestRoundUp(t *testing.T) {
+	for _, c := range []struct {
+		x      float64
+		digits int
+		want   float64
+	}{
+		{8.3e6, 2, 8.3e6}, {1e6, 2, 1e6}, {6.71e7, 3, 6.71e7}, {9.9e6, 2, 9.9e6}, {9.91e6, 2, 1e7}, {0.0444, 3, 0.0444}, {0.04441, 3, 0.0445}, {1, 1, 1}, {5e-324, 1, 5e-324},
+		{0, 2, 0}, {-3.14, 2, -3.14}, {math.Inf(1), 2, math.Inf(1)}, {math.MaxFloat64, 2, math.Inf(1)},
+	} {
+		if got := RoundUp(c.x, c.digits); got != c.want {
+			t.Errorf("%v with %d digits: %v, want %v", c.x, c.digits, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x, digits := rapid.Float64Range(1e-12, 1e15).Draw(t, "x"), rapid.IntRange(1, 6).Draw(t, "digits")
+		got := RoundUp(x, digits)
+		text := strconv.FormatFloat(got, 'e', digits-1, 64)
+		if back, err := strconv.ParseFloat(text, 64); err != nil || back != got || got < x || got > x*(1+math.Pow(10, float64(1-digits))) {
+			t.Fatalf("%v with %d digits: %v, as text %s", x, digits, got, text)
+		}
+		if again := RoundUp(got, digits); again != got {
+			t.Fatalf("%v becomes %v", got, again)
+		}
+	})
 }
 
 // What an error says that links must carry is enough.

@@ -26,7 +26,7 @@ func TestSparseDeltas(t *testing.T) {
 
 // A partition that outlasts the union window ends with one side's chain lost: what its learners had folded into it is
 // discarded, and what those deltas had no room for stays with them, though it was told from anchors that nobody else
-// ever had. It leads the run no further astray than the rest of the partition does.
+// ever had. It does not lead the run astray.
 func TestSparseDeltasOfALostChain(t *testing.T) {
 	for _, k := range sparseKinds {
 		t.Run(k.String(), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestSparseDeltasOfALostChain(t *testing.T) {
 			if parted.Did.Discards == 0 || parted.Did.Installs == 0 {
 				t.Errorf("no chain was lost: %+v", parted.Did)
 			}
-			if !(parted.Loss < 1.5*calm.Loss) {
+			if !(parted.Loss < 1.2*calm.Loss) {
 				t.Errorf("loss %v, without the partition %v", parted.Loss, calm.Loss)
 			}
 		})

@@ -54,7 +54,7 @@ func (l *Lab) Play(plan []Entry, path string, log io.Writer) error {
 		played[Entry{t.Setting, t.Seed}] = true
 	}
 	left := slices.DeleteFunc(slices.Clone(plan), func(e Entry) bool { return played[e] })
-	fmt.Fprintf(log, "%d of %d trials to run; each takes minutes, and is in %s once it is over\n", len(left), len(plan), path)
+	fmt.Fprintf(log, "%d of %d trials to run; each takes seconds to half an hour, and is in %s once it is over\n", len(left), len(plan), path)
 	for i, e := range plan {
 		if played[e] {
 			continue

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"atoll/testnet/bench/sweep"
 )
@@ -50,6 +51,9 @@ var verbs = map[string]func([]string, io.Writer) error{"run": play, "table": tab
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("say what to do: %w", errUsage)
+	}
+	if slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		return flag.ErrHelp
 	}
 	do, ok := verbs[args[0]]
 	if !ok {
@@ -124,7 +128,7 @@ func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
 	var trials []sweep.Trial
 	for _, name := range s.flags.Args() {
 		if _, err := os.Stat(name); err != nil { // which would be no trials yet to one who runs them
-			return nil, nil, fmt.Errorf("read trials: %w", err)
+			return nil, nil, fmt.Errorf("read trials: %w; run makes such a file, with --out", err)
 		}
 		t, err := sweep.ReadTrials(name)
 		if err != nil {

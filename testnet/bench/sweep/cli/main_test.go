@@ -53,8 +53,10 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", line, err, want)
 		}
 	}
-	if err := run([]string{"table", "--help"}, new(bytes.Buffer)); !errors.Is(err, flag.ErrHelp) || errors.Is(err, errUsage) {
-		t.Errorf("help: error %v", err)
+	for _, line := range []string{"table --help", "--help", "help"} {
+		if err := run(strings.Fields(line), new(bytes.Buffer)); !errors.Is(err, flag.ErrHelp) || errors.Is(err, errUsage) {
+			t.Errorf("%q: error %v", line, err)
+		}
 	}
 	none, empty := filepath.Join(t.TempDir(), "none"), filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
