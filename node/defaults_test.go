@@ -19,9 +19,9 @@ func TestDefaultGenesis(t *testing.T) {
 		maxTokensPerStep uint64
 		rate             float64
 	}{
-		{"tiny", 8, 4, llama.Tiny, 64 * 4 * 128, 0.0057},
-		{"small", 24, 4, llama.Small, 64 * 4 * 256, 0.0033},
-		{"base", 24, 2, llama.Base, 64 * 2 * 256, 0.0023},
+		{"tiny", 8, 4, llama.Tiny, 64 * 4 * 128, 0.004},
+		{"small", 24, 4, llama.Small, 64 * 4 * 256, 0.0023},
+		{"base", 24, 2, llama.Base, 64 * 2 * 256, 0.0016},
 	} {
 		g, err := DefaultGenesis(c.model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {
@@ -48,8 +48,33 @@ func TestDefaultGenesis(t *testing.T) {
 
 func TestMuonRateFallsWithTheWidth(t *testing.T) {
 	for hidden, want := range map[int]float64{1: 0.064, 16: 0.016, 64: 0.008, 256: 0.004, 4096: 0.001, 1 << 20: 0.000063} {
-		if got := muonRateOf(hidden); got != want {
+		if got := muonRateOf(hidden, 1); got != want {
 			t.Errorf("%d: %v, want %v", hidden, got, want)
+		}
+	}
+}
+
+// Momentum wants half the rate that an average wants, and what has no outer steps one between.
+func TestRateGoesWithTheOuterSteps(t *testing.T) {
+	g, err := DefaultGenesis("tiny", 1000, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		optimizer string
+		h         int
+		outer     bool
+		want      float64
+	}{
+		{optimizer.NameMuon, 24, true, 0.004}, {optimizer.NameMuon, 4, true, 0.008}, {optimizer.NameMuon, 24, false, 0.0057}, {optimizer.NameMuon, 4, false, 0.0057},
+		{optimizer.NameAdamW, 24, true, 0.002}, {optimizer.NameAdamW, 4, true, 0.002}, {optimizer.NameAdamW, 4, false, 0.002},
+	} {
+		g.Outer.SetH(c.h)
+		if err := g.SetOptimizer(c.optimizer); err != nil {
+			t.Fatal(err)
+		}
+		if g.SetRate(c.outer); g.Inner.LR != c.want {
+			t.Errorf("%+v: %v", c, g.Inner.LR)
 		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
+	"atoll/testnet/arm"
 )
 
 func TestConfigErrorsNameTheFlag(t *testing.T) {
@@ -94,6 +96,29 @@ func TestGenesisOfAWorld(t *testing.T) {
 	c.Fragments = 4
 	if _, err := Genesis(c, corpus.New("text", make([]byte, 100)), time.UnixMilli(1234)); err == nil || !strings.Contains(err.Error(), "pass at least") {
 		t.Errorf("a text that is too short: %v", err)
+	}
+}
+
+// Arms without outer steps, and those with momentum or without, each have the rate that measured best with them.
+func TestRatesOfArms(t *testing.T) {
+	none := 0.0
+	for _, c := range []struct {
+		Config
+		want float64
+	}{
+		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Merge: outer.MergeRDA}, 0.008}, {Config{Mu: &none}, 0.008}, {Config{Codec: "sparse"}, 0.008},
+		{Config{Arm: arm.DP}, 0.0057}, {Config{Arm: arm.Local}, 0.0057}, {Config{Arm: arm.DiLoCo}, 0.004}, {Config{Arm: arm.DiLoCo, H: 4}, 0.008},
+		{Config{LR: 0.03}, 0.03},
+	} {
+		c.Optimizer = "muon"
+		filled, err := c.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := Genesis(filled, corpus.New("text", make([]byte, 4000)), time.UnixMilli(1234))
+		if err != nil || g.Inner.LR != c.want {
+			t.Errorf("%+v: a rate of %v, want %v, %v", c.Config, g.Inner.LR, c.want, err)
+		}
 	}
 }
 

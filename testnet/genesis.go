@@ -9,6 +9,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
+	"atoll/testnet/arm"
 )
 
 // Genesis returns the genesis of a world on this machine, created now, for
@@ -42,13 +43,14 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 		return g, fmt.Errorf("--fragments is %d: the model has only %d tensors", c.Fragments, most)
 	}
 	g.Batch = orDefault(c.Batch, g.Batch)
-	if err := g.SetOptimizer(c.Optimizer); err != nil {
-		return g, fmt.Errorf("--optimizer: %w", err)
-	}
-	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	if err := setOuter(&g.Outer, c); err != nil {
 		return g, err
 	}
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
+		return g, fmt.Errorf("--optimizer: %w", err)
+	}
+	g.SetRate(c.Arm == Atoll || c.Arm == arm.DiLoCo)
+	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	return g, g.Validate()
 }
 

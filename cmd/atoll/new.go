@@ -166,13 +166,13 @@ func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, er
 		return g, nil, err
 	}
 	g.Data = node.Data{Name: text.Name(), SHA256: text.SHA256()}
-	if err := g.SetOptimizer(c.Optimizer); err != nil {
-		return g, nil, err
-	}
 	if c.Codec != auto {
 		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
 			return g, nil, err
 		}
+	}
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
+		return g, nil, err
 	}
 	c.apply(&g) // SetH goes by the codec
 	return g, text, g.SetProfile(c.Profile)
@@ -217,11 +217,10 @@ func (c *NewCmd) check() error {
 // apply puts the flags that were given into a genesis.
 func (c *NewCmd) apply(g *node.Genesis) {
 	set(&g.Name, c.Name)
-	set(&g.Inner.LR, c.LR)
 	set(&g.Outer.Fragments, c.Fragments)
 	set(&g.Outer.Answerers, c.Answerers)
 	g.Outer.SetH(cmp.Or(c.H, outer.DefaultH(g.Outer.Codec))) // again, as it depends on the codec
-	c.applyMerge(g)
+	c.followH(g)
 	g.Outer.SetLearners(c.Learners)
 	if c.Batch > 0 {
 		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
@@ -241,11 +240,13 @@ func askedMerge(flag string) string {
 	return flag
 }
 
-// applyMerge sets the merge that was asked for by name; it goes after SetH.
-func (c *NewCmd) applyMerge(g *node.Genesis) {
+// followH sets what goes with H, unless it was asked for: the merge, after SetH, and the rate, which goes with that.
+func (c *NewCmd) followH(g *node.Genesis) {
 	if merge := askedMerge(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
 	}
+	g.SetRate(true)
+	set(&g.Inner.LR, c.LR)
 }
 
 func set[T comparable](field *T, value T) {

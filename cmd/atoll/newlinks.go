@@ -67,7 +67,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	}
 	g.Outer.Codec = choice.Codec
 	g.Outer.SetH(choice.H)
-	c.applyMerge(g)
+	c.followH(g)
 	g.Outer.SetLearners(c.Learners)
 	g.Outer.Fragments = choice.Fragments
 	g.SplitToFit()
