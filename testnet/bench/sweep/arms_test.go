@@ -275,6 +275,10 @@ func TestPlayResumes(t *testing.T) {
 	if first, then, _ := strings.Cut(log.String(), "\n"); !strings.HasPrefix(first, "1 of 3 trials to run") || strings.Count(then, "\n") != 1 || !strings.HasPrefix(then, "3/3 dp seed 1") {
 		t.Errorf("played again: %q", log.String())
 	}
+	log.Reset()
+	if err := l.Play(plan, path, &log); err != nil || !strings.HasPrefix(log.String(), "all 3 trials are in ") {
+		t.Errorf("nothing left to play: %q, %v", log.String(), err)
+	}
 	trials, err := ReadTrials(path)
 	if err != nil || len(trials) != 3 {
 		t.Fatalf("%d trials, %v", len(trials), err)

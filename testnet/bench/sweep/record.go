@@ -54,6 +54,10 @@ func (l *Lab) Play(plan []Entry, path string, log io.Writer) error {
 		played[Entry{t.Setting, t.Seed}] = true
 	}
 	left := slices.DeleteFunc(slices.Clone(plan), func(e Entry) bool { return played[e] })
+	if len(left) == 0 {
+		fmt.Fprintf(log, "all %d trials are in %s\n", len(plan), path)
+		return nil
+	}
 	fmt.Fprintf(log, "%d of %d trials to run; each takes seconds to half an hour, and is in %s once it is over\n", len(left), len(plan), path)
 	for i, e := range plan {
 		if played[e] {
