@@ -82,6 +82,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 	if err := g.SetOptimizer(optimizer.NameMuon); err != nil {
 		return Genesis{}, err
 	}
+	g.SetRate(true)
 	if err := g.SetProfile(p2p.WAN); err != nil {
 		return Genesis{}, err
 	}

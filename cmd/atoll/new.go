@@ -166,13 +166,13 @@ func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, er
 		return g, nil, err
 	}
 	g.Data = node.Data{Name: text.Name(), SHA256: text.SHA256()}
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
+		return g, nil, err
+	}
 	if c.Codec != auto {
 		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
 			return g, nil, err
 		}
-	}
-	if err := g.SetOptimizer(c.Optimizer); err != nil {
-		return g, nil, err
 	}
 	c.apply(&g) // SetH goes by the codec
 	return g, text, g.SetProfile(c.Profile)

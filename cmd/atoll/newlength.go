@@ -41,7 +41,7 @@ func lengthOf(g node.Genesis, learners, text int, chosen bool) length {
 	steps := max(1, g.Outer.Budget/perStep/uint64(learners))
 	l := length{Learners: learners, Steps: int(steps), Rounds: max(1, int(steps)/g.Outer.H), fixed: chosen || g.Outer.H <= littleH}
 	l.PerParam, l.Passes = budget/params, budget/float64(text)
-	l.Short = learners > 1 && (l.Rounds < enoughRounds || l.PerParam < enoughTokens) // one alone averages nothing
+	l.Short = learners > 1 && l.lacking() != "" // one alone averages nothing
 	if l.Short {
 		ofRounds := enoughRounds * float64(g.Outer.H) * float64(learners) * float64(perStep)
 		l.Least = outer.RoundUp(max(ofRounds, enoughTokens*params), 2)
@@ -62,7 +62,7 @@ func (l length) row() []string {
 	return []string{"length", text}
 }
 
-// lacking says what makes a run short.
+// lacking says what makes a run of several learners short, "" for nothing.
 func (l length) lacking() string {
 	var few []string
 	if l.Rounds < enoughRounds {

@@ -33,7 +33,8 @@ func TestSparseDeltasOfALostChain(t *testing.T) {
 			t.Parallel()
 			narrowed := func(faults string) Scenario {
 				s := withFaults(t, 4, 120, faults)
-				s.Params.Codec, s.Params.WindowAccept, s.Params.WindowUnion = k, 4, 8
+				s.Params.Codec = k
+				narrow(&s)
 				return s
 			}
 			calm, parted := play(t, narrowed("")), play(t, narrowed("partition 0+1 @3s, heal @24s"))
