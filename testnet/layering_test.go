@@ -83,6 +83,8 @@ var layers = []rule{
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
+	{list("testnet/sim/pinned"), nil,
+		"a file of lines, whatever they say"},
 	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust tensor/codec"),
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
@@ -169,8 +171,9 @@ var impure = []rule{
 }
 
 // testPackages of this module may be imported by every test, and by what else a rule says:
-// the protocol's text, whose clauses are about many packages, and what judges learners.
-var testPackages = list("gossip/wire/spectest optimizer/outer/shadow")
+// the protocol's text, whose clauses are about many packages, what judges learners, and
+// what simulated worlds came to.
+var testPackages = list("gossip/wire/spectest optimizer/outer/shadow testnet/sim/pinned")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"atoll/testnet/sim/pinned"
 )
 
 var update = flag.Bool("update", false, "write the outcomes of the scripts anew")
@@ -40,6 +42,15 @@ func read(t testing.TB, file string) (*Script, []byte) {
 // Every script keeps every promise, does what it expects, and has the outcome
 // that it had.
 func TestScripts(t *testing.T) {
+	histories, err := pinned.Open(filepath.Join("testdata", "histories"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := histories.Save(); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, file := range scripts(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
@@ -49,9 +60,16 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			judge(t, s, o)
+			name := strings.TrimSuffix(s.Name, ".txt")
 			if *update {
+				histories.Set(name, o.Result.Pin())
 				rewrite(t, file, s, text, o)
-			} else if got := o.String(); got != s.Outcome {
+				return
+			}
+			if err := histories.Check(name, o.Result.Pin()); err != nil {
+				t.Error(err)
+			}
+			if got := o.String(); got != s.Outcome {
 				t.Errorf("%s has another outcome; if it is as good, write it with: go test ./testnet/scenario -update\n%s",
 					s.Name, differences(s.Outcome, got))
 			}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"atoll/testnet/sim/pinned"
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
@@ -191,6 +194,10 @@ func played(t *testing.T, s Scenario) Result {
 func TestAnySchedule(t *testing.T) {
 	from, to := seedRange(t)
 	known := failed(t)
+	histories, err := pinned.Open("testdata/histories")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var total exploration
 	var next atomic.Uint64
 	next.Store(from)
@@ -201,6 +208,9 @@ func TestAnySchedule(t *testing.T) {
 				name := strconv.FormatUint(seed, 10)
 				i := slices.IndexFunc(known, func(f failedOnce) bool { return f.name == name })
 				r := explored(t, seed)
+				if seed < pinnedSeeds {
+					pin(t, histories, name, r)
+				}
 				if r.Err != nil && (i < 0 || known[i].check != r.Check) {
 					t.Errorf("%v\n%s", r.Err, replay(name))
 				}
@@ -209,9 +219,26 @@ func TestAnySchedule(t *testing.T) {
 		})
 	}
 	workers.Wait()
+	if err := histories.Save(); err != nil {
+		t.Error(err)
+	}
 	t.Log(total.String())
 	if to-from >= wildSeeds {
 		total.checkWild(t)
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata/histories anew for the seeds that are played")
+
+// pinnedSeeds is how many seeds have a line in testdata/histories: those that CI plays.
+const pinnedSeeds = 500
+
+// pin holds a history against the line of its seed, or writes that line.
+func pin(t *testing.T, histories *pinned.File, seed string, r Result) {
+	if *update {
+		histories.Set(seed, r.Pin())
+	} else if err := histories.Check(seed, r.Pin()); err != nil {
+		t.Error(err)
 	}
 }
 
