@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
 // Verb is what chaos does.
@@ -152,17 +152,17 @@ func (c Chaos) inThisVersion() error {
 	return nil
 }
 
-// inArm returns an error for what makes no sense in a reference arm.
-func (c Chaos) inArm(name string) error {
+// inBaseline returns an error for what makes no sense in a baseline.
+func (c Chaos) inBaseline(name string) error {
 	if name == Atoll {
 		return nil
 	}
 	for _, e := range c {
 		switch {
 		case e.Verb == Corrupt:
-			return fmt.Errorf("--chaos %q: the arm %s does not look for damaged memory", e, name)
-		case name == arm.Local && (e.Verb == Join || e.Verb == Random || e.Verb == Partition):
-			return fmt.Errorf("--chaos %q: the arm %s is one node, and stays it", e, name)
+			return fmt.Errorf("--chaos %q: the baseline %s does not look for damaged memory", e, name)
+		case name == baseline.Local && (e.Verb == Join || e.Verb == Random || e.Verb == Partition):
+			return fmt.Errorf("--chaos %q: the baseline %s is one node, and stays it", e, name)
 		}
 	}
 	return nil

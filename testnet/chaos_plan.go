@@ -32,7 +32,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	if err := chaos.inThisVersion(); err != nil {
 		return nil, err
 	}
-	if err := chaos.inArm(cfg.Arm); err != nil {
+	if err := chaos.inBaseline(cfg.Baseline); err != nil {
 		return nil, err
 	}
 	said, chance := chaos.split()

@@ -44,7 +44,7 @@ func (w *world) report(ctx context.Context) (Report, error) {
 func (w *world) describe() Report {
 	run := w.genesis.RunID()
 	return Report{
-		Arm: w.cfg.Arm, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
+		Baseline: w.cfg.Baseline, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
 		Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
 		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,

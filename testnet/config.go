@@ -14,7 +14,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
 // Config is a world to run. Zero fields mean the default where one is named.
@@ -27,7 +27,7 @@ type Config struct {
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
 	Chaos  string    // see ParseChaos
 
-	Arm       string // how the nodes train together: Atoll, or one of the reference arms; "" = Atoll
+	Baseline  string // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
 	NoOverlap bool   // dp: gradients wait until all of them are there
 	Link      string // what every node's link is made, as p2p.ParseShape reads it; "" = as it is
 
@@ -42,8 +42,8 @@ type Config struct {
 	Fragments int      // 0 = as the model suggests
 	Batch     int      // rows of an inner step; 0 = as the model suggests
 	Optimizer string   // inner: adamw or muon; "" = adamw
-	Codec     string   // of the deltas of the arm atoll; "" = as every run
-	Merge     string   // of the deltas of the arm atoll: rda, mean or clip; "" = by H and codec
+	Codec     string   // of the deltas of atoll; "" = as every run
+	Merge     string   // of the deltas of atoll: rda, mean or clip; "" = by H and codec
 	LR        float64  // peak learning rate; 0 = what measured best with the optimizer and the width of the model
 	Eta       *float64 // outer learning rate of Atoll and diloco; nil = 1 with a Mu, and else what goes with the merge
 	Mu        *float64 // outer Nesterov momentum of them; nil = none with an Eta, and else likewise
@@ -54,11 +54,11 @@ type Config struct {
 	Log      *slog.Logger                // nil = discard
 }
 
-// Atoll is the arm that is no reference: nodes without a leader.
+// Atoll is what baselines are compared with: nodes without a leader.
 const Atoll = "atoll"
 
-// arms are all ways in which nodes train together.
-var arms = []string{Atoll, arm.DP, arm.DiLoCo, arm.Local}
+// baselines are all ways in which nodes train together.
+var baselines = []string{Atoll, baseline.DP, baseline.DiLoCo, baseline.Local}
 
 // Defaults of a world.
 const (
@@ -81,10 +81,10 @@ const (
 	logFile     = "log" // in a node's folder
 )
 
-// usualH is the H where none is given. The reference arms have codecs of their own.
+// usualH is the H where none is given. The baselines have codecs of their own.
 func (c Config) usualH() int {
 	kind, err := codec.Parse(c.Codec)
-	if err != nil || c.Arm != Atoll { // what is wrong with a codec is said where it is used
+	if err != nil || c.Baseline != Atoll { // what is wrong with a codec is said where it is used
 		kind = codec.Int4
 	}
 	return outer.DefaultH(kind)
@@ -93,9 +93,9 @@ func (c Config) usualH() int {
 // withDefaults fills what is zero and checks the rest; the error names the flag
 // that sets it.
 func (c Config) withDefaults() (Config, error) {
-	c.Arm = orDefault(c.Arm, Atoll)
+	c.Baseline = orDefault(c.Baseline, Atoll)
 	c.Nodes = orDefault(c.Nodes, DefaultNodes)
-	if c.Arm == arm.Local {
+	if c.Baseline == baseline.Local {
 		c.Nodes = 1
 	}
 	c.Model = orDefault(c.Model, "tiny")
@@ -143,8 +143,8 @@ func orDefault[T comparable](v, byDefault T) T {
 
 func (c Config) check() error {
 	switch {
-	case !slices.Contains(arms, c.Arm):
-		return fmt.Errorf("--arm is %.20q: use %s", c.Arm, strings.Join(arms, ", "))
+	case !slices.Contains(baselines, c.Baseline):
+		return fmt.Errorf("--baseline is %.20q: use %s", c.Baseline, strings.Join(baselines, ", "))
 	case c.Nodes < 1 || c.Nodes > maxNodes:
 		return fmt.Errorf("--nodes is %d: use 1 to %d", c.Nodes, maxNodes)
 	case len(c.Speed) > maxNodes:

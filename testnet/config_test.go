@@ -11,7 +11,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
 func TestConfigErrorsNameTheFlag(t *testing.T) {
@@ -99,15 +99,15 @@ func TestGenesisOfAWorld(t *testing.T) {
 	}
 }
 
-// Arms without outer steps, and those with momentum or without, each have the rate that measured best with them.
-func TestRatesOfArms(t *testing.T) {
+// Baselines without outer steps, and those with momentum or without, each have the rate that measured best with them.
+func TestRatesOfBaselines(t *testing.T) {
 	none := 0.0
 	for _, c := range []struct {
 		Config
 		want float64
 	}{
 		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Merge: outer.MergeRDA}, 0.008}, {Config{Mu: &none}, 0.008}, {Config{Codec: "sparse"}, 0.008},
-		{Config{Arm: arm.DP}, 0.0057}, {Config{Arm: arm.Local}, 0.0057}, {Config{Arm: arm.DiLoCo}, 0.004}, {Config{Arm: arm.DiLoCo, H: 4}, 0.008},
+		{Config{Baseline: baseline.DP}, 0.0057}, {Config{Baseline: baseline.Local}, 0.0057}, {Config{Baseline: baseline.DiLoCo}, 0.004}, {Config{Baseline: baseline.DiLoCo, H: 4}, 0.008},
 		{Config{LR: 0.03}, 0.03},
 	} {
 		c.Optimizer = "muon"

@@ -16,9 +16,9 @@
 // what needs the process's help, such as dropping peers, goes to the control
 // socket of a node that was started with --lab (lab.go).
 //
-// With Config.Arm the processes are members of a reference arm instead (package arm), and
+// With Config.Baseline the processes are members of a baseline instead (package baseline), and
 // this one is their coordinator: they are paced, shaped, killed and parted alike, and the
-// report has the same fields, but for what only deltas have (arms.go).
+// report has the same fields, without those that only deltas have (baseline.go).
 //
 // The report is made from what the nodes left on disk, not from what they said
 // while they ran: ledgers, step logs and the last status of each.

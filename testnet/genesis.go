@@ -9,7 +9,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
 // Genesis returns the genesis of a world on this machine, created now, for
@@ -49,12 +49,12 @@ func settings(c Config, now time.Time) (node.Genesis, error) {
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, fmt.Errorf("--optimizer: %w", err)
 	}
-	g.SetRate(c.Arm == Atoll || c.Arm == arm.DiLoCo)
+	g.SetRate(c.Baseline == Atoll || c.Baseline == baseline.DiLoCo)
 	g.Inner.LR = orDefault(c.LR, g.Inner.LR)
 	return g, g.Validate()
 }
 
-// setOuter sets the outer step. Of the reference arms diloco has one, a mean in f32 whatever codec
+// setOuter sets the outer step. Of the baselines diloco has one, a mean in f32 whatever codec
 // and merge atoll would have, with the rate and momentum that go with a mean.
 func setOuter(o *outer.Params, c Config) (err error) {
 	o.Fragments = orDefault(c.Fragments, o.Fragments)
@@ -64,12 +64,12 @@ func setOuter(o *outer.Params, c Config) (err error) {
 			return fmt.Errorf("--codec: %w", err)
 		}
 	}
-	if c.Arm == Atoll {
+	if c.Baseline == Atoll {
 		o.Codec = kind
 	}
 	o.SetH(c.H)
 	merge := c.Merge
-	if c.Arm != Atoll {
+	if c.Baseline != Atoll {
 		merge = outer.MergeMean
 	}
 	if merge != "" {

@@ -89,9 +89,9 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/arm"), list("node node/status node/store gossip/hello gossip/p2p gossip/wire " +
+	{list("testnet/baseline"), list("node node/status node/store gossip/hello gossip/p2p gossip/wire " +
 		"optimizer optimizer/trainer optimizer/trainer/corpus tensor"),
-		"a reference arm trains as a node does over the same network, and has none of the protocol's logic: " +
+		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
 	{list("testnet/bench/sweep"), list("testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
@@ -210,8 +210,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/sim", "atoll/node/store", false, false},
 		{"testnet/sim", "atoll/gossip/p2p", false, false},
 		{"testnet/scenario", "atoll/gossip", false, false},
-		{"testnet/arm", "atoll/optimizer/outer", false, false},
-		{"testnet/arm", "atoll/node/core", false, false},
+		{"testnet/baseline", "atoll/optimizer/outer", false, false},
+		{"testnet/baseline", "atoll/node/core", false, false},
 		{"testnet", "atoll/cmd/atoll/internal/top", false, false},
 		{"node/status", "pgregory.net/rapid", false, false},
 		{"gossip", "time", false, false},

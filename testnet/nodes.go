@@ -50,7 +50,7 @@ func (w *world) spawn(m *member) error {
 // arguments are the command line of a node.
 func (w *world) arguments(m *member) []string {
 	if w.coordinator != nil {
-		return w.armArguments(m)
+		return w.baselineArguments(m)
 	}
 	args := []string{
 		"join", "--dir", m.dir, "--profile", localProfile, "--lab",

@@ -11,7 +11,7 @@ import (
 // Report is what came of a world. Units are in the names; what was not measured
 // is absent, never zero in its place.
 type Report struct {
-	Arm       string `json:"arm"`
+	Baseline  string `json:"arm"`
 	Link      string `json:"link,omitempty"` // what every node's link was made
 	Nodes     int    `json:"nodes"`          // that started together
 	Model     string `json:"model"`
@@ -50,8 +50,8 @@ type Report struct {
 	Late    uint64 `json:"late"`   // held after their round had closed, all nodes
 	Refused uint64 `json:"refused"`
 
-	Steps   *uint64 `json:"steps,omitempty"`   // reference arms: inner steps of every member in the model
-	Views   *uint64 `json:"views,omitempty"`   // reference arms: memberships, one after the other
+	Steps   *uint64 `json:"steps,omitempty"`   // baselines: inner steps of every member in the model
+	Views   *uint64 `json:"views,omitempty"`   // baselines: memberships, one after the other
 	Overlap *bool   `json:"overlap,omitempty"` // dp: whether gradients were sent while others were still computed
 
 	BytesSent     uint64   `json:"bytes_sent"`

@@ -12,7 +12,7 @@ import (
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	b.WriteByte('\n')
-	wrapped(&b, "", fmt.Sprintf("%s, %d parameters, trained by %s with %s on %s%s", r.Model, r.Params, plural(r.Nodes, "node"), r.Optimizer, r.Data, armText(r.Arm)))
+	wrapped(&b, "", fmt.Sprintf("%s, %d parameters, trained by %s with %s on %s%s", r.Model, r.Params, plural(r.Nodes, "node"), r.Optimizer, r.Data, baselineText(r.Baseline)))
 	b.WriteByte('\n')
 	r.writeQuality(&b)
 	r.writeAccount(&b)
@@ -82,7 +82,7 @@ func (r Report) amplificationText() string {
 
 func (r Report) writeAccount(b *strings.Builder) {
 	if r.Views != nil {
-		item(b, "account", "%s", r.armAccountText())
+		item(b, "account", "%s", r.baselineAccountText())
 		item(b, "steps", "%d of every member, in %s", *r.Steps, plural(int(*r.Views), "view"))
 		return
 	}

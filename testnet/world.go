@@ -13,7 +13,7 @@ import (
 	"atoll/node"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
 // Errors that callers decide on.
@@ -35,7 +35,7 @@ type world struct {
 	cfg         Config
 	genesis     node.Genesis
 	data        *corpus.Corpus
-	coordinator *arm.Coordinator // of a reference arm; nil in a world of atoll
+	coordinator *baseline.Coordinator // of a baseline; nil in a world of atoll
 	calibration Calibration
 	chaos       []*scheduled
 	chanceOver  bool       // chance does nothing any more
@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if w.cfg.Arm == Atoll {
+	if w.cfg.Baseline == Atoll {
 		return w.run(ctx)
 	}
 	if err := w.startCoordinator(); err != nil {
@@ -83,7 +83,7 @@ func (w *world) run(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("%w (logs and ledgers are in %s, %s)", err, w.cfg.Dir, status.Bytes(float64(folderSize(w.cfg.Dir))))
 	}
 	if w.coordinator != nil {
-		return w.armReport(ctx)
+		return w.baselineReport(ctx)
 	}
 	return w.report(ctx)
 }
@@ -113,7 +113,7 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 		return nil, fmt.Errorf("write genesis: %w", err)
 	}
 	w.screen = newScreen(cfg.Out, cfg.Terminal)
-	w.screen.say("testnet of %s in %s%s", plural(cfg.Nodes, "node"), w.cfg.Dir, armText(cfg.Arm))
+	w.screen.say("testnet of %s in %s%s", plural(cfg.Nodes, "node"), w.cfg.Dir, baselineText(cfg.Baseline))
 	return w, w.setPace(ctx)
 }
 
@@ -267,7 +267,7 @@ func (w *world) exited(e exit) {
 		w.fail(fmt.Errorf("%s died: %w; its log ends with:\n%s", e.member.name(), e.err, logTail(e.member.dir)))
 	case !e.life.final:
 		w.fail(fmt.Errorf("%s ended without a last status; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
-	case e.life.last.State == arm.CutOff: // of a reference arm: the others ended the run without it
+	case e.life.last.State == baseline.CutOff: // of a baseline: the others ended the run without it
 	case !e.life.asked && !e.life.last.Finished:
 		w.fail(fmt.Errorf("%s ended before the run was over; its log ends with:\n%s", e.member.name(), logTail(e.member.dir)))
 	}

@@ -37,7 +37,7 @@ type commandLine struct {
 
 	Testnet  TestnetCmd  `cmd:"" help:"Try it: several nodes on this machine train one model."`
 	New      NewCmd      `cmd:"" help:"Describe a new run: write its genesis."`
-	Arm      ArmCmd      `cmd:"" hidden:"" help:"Be a member of a reference arm. For testnet."`
+	Baseline BaselineCmd `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
 	Join     JoinCmd     `cmd:"" help:"Take part in a run until it ends or Ctrl-C."`
 	Status   StatusCmd   `cmd:"" help:"Show a node's view of the whole run."`
 	Peers    PeersCmd    `cmd:"" help:"Show who is in the run, with which hardware and share."`

@@ -19,8 +19,8 @@ type TestnetCmd struct {
 	Seed      uint64        `help:"Of the initial parameters and the batches." default:"1"`
 	Speed     []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
 	Chaos     string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
-	Arm       string        `help:"How the nodes train together: ${enum}. All but atoll are there to be compared with." enum:"atoll,dp,diloco,local" default:"atoll"`
-	Overlap   bool          `help:"With --arm dp: send gradients while others are still being computed." negatable:"" default:"true"`
+	Baseline  string        `help:"How the nodes train together: ${enum}. All except atoll are baselines to compare with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
+	Overlap   bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link      string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
@@ -28,11 +28,11 @@ type TestnetCmd struct {
 	H         int           `name:"h" help:"Inner steps of a round. Default: as said above, and 4 with the codec sparse." placeholder:"STEPS"`
 	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
 	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
-	Codec     string        `help:"How the deltas of --arm atoll travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
-	Merge     string        `help:"How the deltas of a round of --arm atoll are merged: ${enum}. auto is the mean up to --h 8 and clip above it, and rda with --codec sparse and, up to --h 8, sparse8." enum:"auto,rda,mean,clip" default:"auto"`
+	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
+	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to --h 8 and clip above it, and rda with --codec sparse and, up to --h 8, sparse8." enum:"auto,rda,mean,clip" default:"auto"`
 	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer and the size of the model." placeholder:"RATE"`
-	Eta       *float64      `help:"Outer learning rate of --arm atoll and diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
+	Eta       *float64      `help:"Outer learning rate of atoll and of --baseline diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
 	Mu        *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
 	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
@@ -42,7 +42,7 @@ type TestnetCmd struct {
 func (TestnetCmd) Help() string {
 	return fmt.Sprintf(`Starts real node processes of this program on this machine, lets them train one model together with no leader, shows it live, and ends with a report: how good the model is, where every token went, and whether every node holds the same bits. Exit code 0 only if every check of the report passed. A round is %d inner steps unless --h says otherwise.
 
---arm trains with something else, on the same data, model, trainer and budget: dp averages gradients in every step, diloco averages progress every H steps behind a barrier, both by a ring all-reduce among the members that a coordinator in this process lets in; local is one node with all the tokens, whatever --nodes says. What the arms do not have is absent from their reports.
+--baseline trains with something else, on the same data, model, trainer and budget: dp averages gradients in every step, diloco averages progress every H steps behind a barrier, both by a ring all-reduce among the members that a coordinator in this process lets in; local is one node with all the tokens, whatever --nodes says. The report of a baseline leaves out what only atoll has.
 
 Examples:
 
@@ -52,8 +52,8 @@ Examples:
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
   atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
   atoll testnet --chaos random --seed 7
-  atoll testnet --arm dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
-  atoll testnet --arm diloco --eta 0.7 --mu 0.9
+  atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
+  atoll testnet --baseline diloco --eta 0.7 --mu 0.9
   atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, outer.DefaultH(codec.Int4))
 }
 
@@ -63,7 +63,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Merge: askedMerge(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
-		Arm: cmd.Arm, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}
 	switch {

@@ -10,7 +10,7 @@
 // (rpc.go); long responses are paced so that gossip on the same connection is
 // not starved (bulk.go, pacer.go). What happens comes out of Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
-// which the reference arms of testnet do; laboratories make links slow and far
+// which the baselines of testnet do; laboratories make links slow and far
 // (shape.go).
 //
 // # Bounds

@@ -23,7 +23,7 @@ type barrier struct {
 // noClip is a norm reference that clips nothing.
 const noClip = 1e6
 
-// diloco runs the arm.
+// diloco runs the baseline.
 func (b *bench) diloco(t *Trial) error {
 	r := &barrier{bench: b}
 	var err error

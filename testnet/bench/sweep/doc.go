@@ -1,5 +1,5 @@
 // Package sweep compares ways to train one model by many learners, and settings
-// of each, in one process and in virtual time. Four arms share model, initial
+// of each, in one process and in virtual time. Four ways to train share model, initial
 // parameters, batches, schedule, budget of tokens and evaluation:
 //
 //   - atoll: the protocol itself. Nodes of the simulator (testnet/sim) run the

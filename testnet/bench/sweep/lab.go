@@ -118,7 +118,7 @@ func (b *bench) windows(bytes int) (all [][]byte) {
 	return all
 }
 
-// initial are the parameters that every arm begins with.
+// initial are the parameters that every baseline begins with.
 func (b *bench) initial() []float32 {
 	slab := llama.NewParams(b.model)
 	llama.Init(b.model, slab, b.seed)

@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/trainer"
 )
 
-// bytesPerValue is what a synchronous arm's ring sends of each value: bf16.
+// bytesPerValue is what a synchronous baseline's ring sends of each value: bf16.
 const bytesPerValue = 2
 
 // ringBytes is what all learners together receive when a ring all-reduce averages

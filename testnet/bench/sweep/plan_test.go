@@ -28,7 +28,7 @@ trial arm=dp
 		if s.Tokens != 1e5 || s.Data != "prose" {
 			t.Errorf("set had no effect: %v", s)
 		}
-		got = append(got, fmt.Sprintf("%s/%s/%d/%v/%d", s.Arm, s.Inner, s.H, s.Mu, e.Seed))
+		got = append(got, fmt.Sprintf("%s/%s/%d/%v/%d", s.Baseline, s.Inner, s.H, s.Mu, e.Seed))
 	}
 	want := "atoll/adamw/4/0/3 atoll/adamw/4/0/5 atoll/adamw/4/0.9/3 atoll/adamw/4/0.9/5 " +
 		"atoll/adamw/8/0/3 atoll/adamw/8/0/5 atoll/adamw/8/0.9/3 atoll/adamw/8/0.9/5 dp/muon/24/0/1"

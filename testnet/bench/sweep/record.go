@@ -70,7 +70,7 @@ func (l *Lab) Play(plan []Entry, path string, log io.Writer) error {
 		if err := appendTrial(path, t); err != nil {
 			return err
 		}
-		fmt.Fprintf(log, "%d/%d %s seed %d: %.4f bits per byte, %.1f s %s\n", i+1, len(plan), t.Arm, t.Seed, t.ValBPB, t.Seconds, t.Failed)
+		fmt.Fprintf(log, "%d/%d %s seed %d: %.4f bits per byte, %.1f s %s\n", i+1, len(plan), t.Baseline, t.Seed, t.ValBPB, t.Seconds, t.Failed)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"atoll/testnet/sim"
 )
 
-// The arms.
+// The ways to train.
 const (
 	Atoll  = "atoll"
 	DP     = "dp"
@@ -26,8 +26,8 @@ const (
 	Local  = "local"
 )
 
-// Arms are all of them.
-var Arms = []string{Atoll, DP, DiLoCo, Local}
+// Baselines are all of them, atoll first.
+var Baselines = []string{Atoll, DP, DiLoCo, Local}
 
 // How the text to train on is shared out, for Setting.Shards.
 const (
@@ -38,18 +38,18 @@ const (
 // Setting is one way to train. Its names in plans, tables and files are those of
 // JSON. It is comparable.
 type Setting struct {
-	Arm    string  `json:"arm"`
-	Model  string  `json:"model"`  // tiny, small, base, mini or micro
-	Data   string  `json:"data"`   // prose, goroot, both or a path
-	Shards string  `json:"shards"` // all or split
-	Tokens uint64  `json:"tokens"` // the budget of all learners together
-	M      int     `json:"m"`      // learners
-	Batch  int     `json:"batch"`  // rows of a learner's step
-	Inner  string  `json:"inner"`  // adamw or muon
-	LR     float64 `json:"lr"`     // peak
-	Warmup float64 `json:"warmup"` // share of the budget
-	Final  float64 `json:"final"`  // share of the peak, at the end
-	Decay  float64 `json:"decay"`  // weight decay
+	Baseline string  `json:"arm"`
+	Model    string  `json:"model"`  // tiny, small, base, mini or micro
+	Data     string  `json:"data"`   // prose, goroot, both or a path
+	Shards   string  `json:"shards"` // all or split
+	Tokens   uint64  `json:"tokens"` // the budget of all learners together
+	M        int     `json:"m"`      // learners
+	Batch    int     `json:"batch"`  // rows of a learner's step
+	Inner    string  `json:"inner"`  // adamw or muon
+	LR       float64 `json:"lr"`     // peak
+	Warmup   float64 `json:"warmup"` // share of the budget
+	Final    float64 `json:"final"`  // share of the peak, at the end
+	Decay    float64 `json:"decay"`  // weight decay
 
 	H         int     `json:"h"`
 	P         int     `json:"p"`
@@ -78,7 +78,7 @@ func Default() Setting {
 	o := outer.Defaults(1, 1, 0)
 	in := trainer.DefaultOptim()
 	return Setting{
-		Arm: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
+		Baseline: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
 		Inner: optimizer.NameAdamW, LR: 2e-3, Warmup: 0.03, Final: 0.1, Decay: in.AdamW.WeightDecay,
 		H: o.H, P: 8, Eta: o.Eta, Mu: o.Mu, Merge: o.Merge, Clip: o.ClipFactor, Stale: o.StaleFactor,
 		Codec: o.Codec.String(), Grace: 1, GraceMax: 60, Latency: 0.05,
@@ -164,8 +164,8 @@ func (s Setting) Validate() error {
 		return err
 	}
 	switch {
-	case !slices.Contains(Arms, s.Arm):
-		return fmt.Errorf("arm is %q; use one of %s", s.Arm, strings.Join(Arms, ", "))
+	case !slices.Contains(Baselines, s.Baseline):
+		return fmt.Errorf("arm is %q; use one of %s", s.Baseline, strings.Join(Baselines, ", "))
 	case s.M < 1 || s.M > maxLearners:
 		return fmt.Errorf("m is %d; use 1 to %d learners", s.M, maxLearners)
 	case s.Batch < 1:
@@ -188,14 +188,14 @@ func (s Setting) Validate() error {
 	if _, err := s.faults(); err != nil {
 		return err
 	}
-	if _, err := s.joins(); s.Arm == DP && err != nil {
+	if _, err := s.joins(); s.Baseline == DP && err != nil {
 		return err
 	}
 	_, err = s.params(s.P, s.Tokens)
 	return err
 }
 
-// common are the fields that every arm reads, and barriers those that DiLoCo reads
+// common are the fields that every baseline reads, and barriers those that DiLoCo reads
 // besides.
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
@@ -203,19 +203,19 @@ var (
 	lockstep = strings.Fields("step faults") // and data parallelism
 )
 
-// shown is what Get says of a field, or a dash where the arm does not read it.
+// shown is what Get says of a field, or a dash where the baseline does not read it.
 func (s Setting) shown(name string) string {
-	reads := s.Arm == Atoll || slices.Contains(common, name) || s.Arm == DiLoCo && slices.Contains(barriers, name) || s.Arm == DP && slices.Contains(lockstep, name)
+	reads := s.Baseline == Atoll || slices.Contains(common, name) || s.Baseline == DiLoCo && slices.Contains(barriers, name) || s.Baseline == DP && slices.Contains(lockstep, name)
 	if !reads {
 		return "-"
 	}
 	return cmp.Or(s.Get(name), "-")
 }
 
-// read is the setting with what its arm does not read set to what the arm does,
+// read is the setting with what its baseline does not read set to what the baseline does,
 // so that equal trials have equal settings.
 func (s Setting) read() Setting {
-	if s.Arm == DiLoCo {
+	if s.Baseline == DiLoCo {
 		s.P, s.Merge, s.Clip = 1, outer.MergeMean, noClip
 	}
 	return s

@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 // Services of a member.
 const (
-	ringService  = "arm/ring/1"
-	stateService = "arm/state/1"
+	ringService  = "baseline/ring/1"
+	stateService = "baseline/state/1"
 )
 
 // Limits on streams of a ring.

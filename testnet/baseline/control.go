@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"bytes"
@@ -172,7 +172,7 @@ func decode[T interface{ validate() error }](b []byte, limit int) (m T, err erro
 func encode(m any) []byte {
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic("arm: encode message: " + err.Error()) // plain structs of numbers and texts
+		panic("baseline: encode message: " + err.Error()) // plain structs of numbers and texts
 	}
 	return b
 }

@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"encoding/hex"
@@ -19,7 +19,7 @@ func (m *Member) state() (Label, bool) {
 	return m.label, m.final
 }
 
-// snapshot is the process's status, with the fields that a reference arm has.
+// snapshot is the process's status, with the fields that a baseline has.
 func (p *process) snapshot() status.Snapshot {
 	now, g, run := time.Now(), p.genesis, p.genesis.RunID()
 	self := wire.PeerIDOf(p.key)

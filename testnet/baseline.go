@@ -15,18 +15,18 @@ import (
 	"atoll/node/store"
 	"atoll/tensor"
 	"atoll/tensor/llama"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
-// This file holds what is different in a world of a reference arm: the processes are
+// This file holds what is different in a world of a baseline: the processes are
 // members instead of nodes, this process is their coordinator, and the report is made of
 // the coordinator's history of views instead of ledgers.
 
-func armText(name string) string {
+func baselineText(name string) string {
 	if name == Atoll || name == "" {
 		return ""
 	}
-	return ", a reference arm: " + name
+	return ", baseline " + name
 }
 
 func (w *world) startCoordinator() error {
@@ -35,15 +35,15 @@ func (w *world) startCoordinator() error {
 		return err
 	}
 	p2p.LibraryLog(slog.DiscardHandler) // its connection errors are what chaos is for
-	rules := arm.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
-	w.coordinator, err = arm.NewCoordinator(w.genesis.RunID(), rules, shape, w.cfg.Log)
+	rules := baseline.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
+	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, shape, w.cfg.Log)
 	return err
 }
 
-// armArguments are the command line of a member of a reference arm.
-func (w *world) armArguments(m *member) []string {
+// baselineArguments are the command line of a member of a baseline.
+func (w *world) baselineArguments(m *member) []string {
 	args := []string{
-		"arm", "--arm", w.cfg.Arm, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
+		"baseline", "--kind", w.cfg.Baseline, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
 		"--log-level", "info", "--shape", w.cfg.Link,
 	}
@@ -53,20 +53,20 @@ func (w *world) armArguments(m *member) []string {
 	return args
 }
 
-// armAccount is where the work of the members went.
-type armAccount struct {
+// baselineAccount is where the work of the members went.
+type baselineAccount struct {
 	ids             []wire.PeerID // of the members
 	trained, folded []uint64      // by member
 	steps           uint64        // of every member, in the model
 	tokens          uint64        // in the model
 }
 
-func (a armAccount) lost(i int) uint64 { return a.trained[i] - min(a.trained[i], a.folded[i]) }
+func (a baselineAccount) lost(i int) uint64 { return a.trained[i] - min(a.trained[i], a.folded[i]) }
 
-// armAccount adds up the history of views. All members of a view contribute equally.
-func (w *world) armAccount(history []arm.Span) (armAccount, error) {
+// baselineAccount adds up the history of views. All members of a view contribute equally.
+func (w *world) baselineAccount(history []baseline.Span) (baselineAccount, error) {
 	n := len(w.members)
-	a := armAccount{ids: make([]wire.PeerID, n), trained: make([]uint64, n), folded: make([]uint64, n)}
+	a := baselineAccount{ids: make([]wire.PeerID, n), trained: make([]uint64, n), folded: make([]uint64, n)}
 	perStep := uint64(w.genesis.Batch * w.genesis.Model.Context)
 	for i, m := range w.members {
 		key, _, err := store.LoadKey(m.dir)
@@ -92,48 +92,48 @@ func (w *world) armAccount(history []arm.Span) (armAccount, error) {
 	return a, nil
 }
 
-// armReport makes the report of a world of a reference arm whose members have ended.
-func (w *world) armReport(ctx context.Context) (Report, error) {
+// baselineReport makes the report of a world of a baseline whose members have ended.
+func (w *world) baselineReport(ctx context.Context) (Report, error) {
 	w.screen.say("the run is over; evaluating")
 	survivors := w.survivors()
 	if len(survivors) == 0 {
 		return Report{}, fmt.Errorf("no member was there at the end of the run (the world is in %s)", w.cfg.Dir)
 	}
-	a, err := w.armAccount(w.coordinator.History())
+	a, err := w.baselineAccount(w.coordinator.History())
 	if err != nil {
 		return Report{}, err
 	}
 	r := w.describe()
-	w.fillArm(&r, a)
+	w.fillBaseline(&r, a)
 	w.ended = runEnd(survivors[0])
 	w.fillWall(&r, w.ended)
 	r.Goodput, r.GoodputUp = w.goodputOf(w.ended, func(i int) float64 {
 		return float64(a.folded[i]) / float64(max(a.trained[i], 1))
 	})
 	w.fillTraffic(&r)
-	r.NodesReport = w.armRows(a)
-	if err := w.fillArmModel(ctx, &r, survivors); err != nil {
+	r.NodesReport = w.baselineRows(a)
+	if err := w.fillBaselineModel(ctx, &r, survivors); err != nil {
 		return Report{}, err
 	}
-	r.Checks = w.armChecks(r, a)
+	r.Checks = w.baselineChecks(r, a)
 	r.DirBytes, r.Temporary = folderSize(w.cfg.Dir), w.temporary
 	return r, r.save(w.path(reportFile))
 }
 
-func (w *world) fillArm(r *Report, a armAccount) {
+func (w *world) fillBaseline(r *Report, a baselineAccount) {
 	views := w.coordinator.Views()
 	r.Steps, r.Views, r.TokensFolded = &a.steps, &views, a.tokens
 	for i := range w.members {
 		r.TokensTrained += a.trained[i]
 		r.TokensLost += a.lost(i)
 	}
-	if w.cfg.Arm == arm.DP {
+	if w.cfg.Baseline == baseline.DP {
 		overlap := !w.cfg.NoOverlap
 		r.Overlap = &overlap
 	}
 }
 
-func (w *world) armRows(a armAccount) (rows []NodeReport) {
+func (w *world) baselineRows(a baselineAccount) (rows []NodeReport) {
 	for i, m := range w.members {
 		row := NodeReport{Name: m.name(), ID: hex.EncodeToString(a.ids[i][:]), Role: "learner"}
 		row.Tokens, row.TokensFolded, row.TokensLost = a.trained[i], a.folded[i], a.lost(i)
@@ -146,14 +146,14 @@ func (w *world) armRows(a armAccount) (rows []NodeReport) {
 	return rows
 }
 
-// fillArmModel compares the models that the members left, bit by bit, and evaluates the
+// fillBaselineModel compares the models that the members left, bit by bit, and evaluates the
 // first.
-func (w *world) fillArmModel(ctx context.Context, r *Report, survivors []*member) error {
+func (w *world) fillBaselineModel(ctx context.Context, r *Report, survivors []*member) error {
 	var model *tensor.Slab
 	r.DigestsEqual = true
 	for i, m := range survivors {
 		slab := llama.NewParams(w.genesis.Model)
-		if err := arm.ReadModel(m.dir, slab); err != nil {
+		if err := baseline.ReadModel(m.dir, slab); err != nil {
 			return err
 		}
 		if sum := slabSum(slab); i == 0 {
@@ -166,12 +166,12 @@ func (w *world) fillArmModel(ctx context.Context, r *Report, survivors []*member
 	return w.fillModel(ctx, r, model)
 }
 
-// armChecks compares what came of the run with what a reference arm promises.
-func (w *world) armChecks(r Report, a armAccount) []Check {
+// baselineChecks compares what came of the run with what a baseline promises.
+func (w *world) baselineChecks(r Report, a baselineAccount) []Check {
 	list := []Check{
 		w.checkEqual("one digest", r.DigestsEqual, r.StateDigest),
-		w.checkArmAccount(r, a),
-		w.checkArmBudget(r),
+		w.checkBaselineAccount(r, a),
+		w.checkBaselineBudget(r),
 		w.checkChaos(),
 	}
 	for _, c := range []*Check{w.checkRecoveries(), w.checkUsage(), w.checkJoiners(r)} {
@@ -182,9 +182,9 @@ func (w *world) armChecks(r Report, a armAccount) []Check {
 	return list
 }
 
-// checkArmAccount fails where the model has tokens that no member trained, or where tokens
+// checkBaselineAccount fails where the model has tokens that no member trained, or where tokens
 // are lost although the membership never changed.
-func (w *world) checkArmAccount(r Report, a armAccount) Check {
+func (w *world) checkBaselineAccount(r Report, a baselineAccount) Check {
 	var misfits []string
 	for i, m := range w.members {
 		if a.folded[i] > a.trained[i] {
@@ -194,16 +194,16 @@ func (w *world) checkArmAccount(r Report, a armAccount) Check {
 	if *r.Views == 1 && r.TokensLost > 0 {
 		misfits = append(misfits, fmt.Sprintf("%d tokens lost in a run of one view", r.TokensLost))
 	}
-	detail := fmt.Sprintf("%s, %s", r.armAccountText(), plural(int(*r.Views), "view"))
+	detail := fmt.Sprintf("%s, %s", r.baselineAccountText(), plural(int(*r.Views), "view"))
 	if len(misfits) > 0 {
 		detail = strings.Join(misfits, "; ")
 	}
 	return Check{Name: "account exact", Passed: len(misfits) == 0, Detail: detail}
 }
 
-// checkArmBudget compares what the model was trained on with the budget: the last step of
+// checkBaselineBudget compares what the model was trained on with the budget: the last step of
 // all members may go beyond it.
-func (w *world) checkArmBudget(r Report) Check {
+func (w *world) checkBaselineBudget(r Report) Check {
 	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
 	ok := r.TokensFolded >= r.TokensBudget && r.TokensFolded-r.TokensBudget <= slack
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
@@ -211,48 +211,48 @@ func (w *world) checkArmBudget(r Report) Check {
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), slack)}
 }
 
-// armAccountText is where all tokens of a reference arm went.
-func (r Report) armAccountText() string {
+// baselineAccountText is where all tokens of a baseline went.
+func (r Report) baselineAccountText() string {
 	return fmt.Sprintf("%d tokens trained = %d in the model + %d lost in rounds that failed", r.TokensTrained, r.TokensFolded, r.TokensLost)
 }
 
-// MarshalJSON leaves out what a reference arm does not have: rounds of fragments, deltas
+// MarshalJSON leaves out what a baseline does not have: rounds of fragments, deltas
 // and a chain.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
-	if r.Arm == Atoll || r.Arm == "" {
+	if r.Baseline == Atoll || r.Baseline == "" {
 		return json.Marshal(plain(r))
 	}
 	return json.Marshal(struct {
 		plain
-		TokensReturned    absent   `json:"tokens_returned,omitempty"`
-		TokensDiscarded   absent   `json:"tokens_discarded,omitempty"`
-		TokensDropped     absent   `json:"tokens_dropped,omitempty"`
-		TokensUnpublished absent   `json:"tokens_unpublished,omitempty"`
-		Rounds            absent   `json:"rounds,omitempty"`
-		Deltas            absent   `json:"deltas,omitempty"`
-		Late              absent   `json:"late,omitempty"`
-		Refused           absent   `json:"refused,omitempty"`
-		Corruptions       absent   `json:"corruptions,omitempty"`
-		ChainDigest       absent   `json:"chain_digest,omitempty"`
-		ChainEqual        absent   `json:"chain_equal,omitempty"`
-		NodesReport       []armRow `json:"nodes_report"`
-	}{plain: plain(r), NodesReport: armRowsOf(r.NodesReport)})
+		TokensReturned    absent        `json:"tokens_returned,omitempty"`
+		TokensDiscarded   absent        `json:"tokens_discarded,omitempty"`
+		TokensDropped     absent        `json:"tokens_dropped,omitempty"`
+		TokensUnpublished absent        `json:"tokens_unpublished,omitempty"`
+		Rounds            absent        `json:"rounds,omitempty"`
+		Deltas            absent        `json:"deltas,omitempty"`
+		Late              absent        `json:"late,omitempty"`
+		Refused           absent        `json:"refused,omitempty"`
+		Corruptions       absent        `json:"corruptions,omitempty"`
+		ChainDigest       absent        `json:"chain_digest,omitempty"`
+		ChainEqual        absent        `json:"chain_equal,omitempty"`
+		NodesReport       []baselineRow `json:"nodes_report"`
+	}{plain: plain(r), NodesReport: baselineRowsOf(r.NodesReport)})
 }
 
 // absent is nil: it stands for a field of an embedded struct, which is left out then.
 type absent *struct{}
 
-// armRow is a row of a report without what only deltas have.
-type armRow struct {
+// baselineRow is a row of a report without what only deltas have.
+type baselineRow struct {
 	NodeReport
 	TokensReturned  absent `json:"tokens_returned,omitempty"`
 	TokensDiscarded absent `json:"tokens_discarded,omitempty"`
 }
 
-func armRowsOf(rows []NodeReport) (out []armRow) {
+func baselineRowsOf(rows []NodeReport) (out []baselineRow) {
 	for _, row := range rows {
-		out = append(out, armRow{NodeReport: row})
+		out = append(out, baselineRow{NodeReport: row})
 	}
 	return out
 }

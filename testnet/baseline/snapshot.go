@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 
 // Limits on the way of a state.
 const (
-	// giftPart is what has a deadline of its own: even at 1 Mbit/s it takes a third of it.
-	giftPart = 1 << 20
-	// giftStall is how long a part may take.
-	giftStall = 30 * time.Second
+	// snapshotPart is what has a deadline of its own: even at 1 Mbit/s it takes a third of it.
+	snapshotPart = 1 << 20
+	// snapshotStall is how long a part may take.
+	snapshotStall = 30 * time.Second
 )
 
-// gifts is the state that a member gives away in a view.
-type gifts struct {
+// snapshots is the state that a member gives away in a view.
+type snapshots struct {
 	mu     sync.Mutex
 	view   uint64
 	state  []byte
@@ -36,7 +36,7 @@ type gifts struct {
 }
 
 // offer lets others take the state with which a view begins.
-func (g *gifts) offer(view uint64, state []byte) {
+func (g *snapshots) offer(view uint64, state []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.view, g.state = view, state
@@ -44,7 +44,7 @@ func (g *gifts) offer(view uint64, state []byte) {
 }
 
 // tell wakes those that wait. The caller holds mu.
-func (g *gifts) tell() {
+func (g *snapshots) tell() {
 	if g.news != nil {
 		close(g.news)
 		g.news = nil
@@ -52,7 +52,7 @@ func (g *gifts) tell() {
 }
 
 // close lets nobody wait any more.
-func (g *gifts) close() {
+func (g *snapshots) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed, g.state = true, nil
@@ -60,7 +60,7 @@ func (g *gifts) close() {
 }
 
 // withdraw forgets the state of a view.
-func (g *gifts) withdraw(view uint64) {
+func (g *snapshots) withdraw(view uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.view == view {
@@ -69,7 +69,7 @@ func (g *gifts) withdraw(view uint64) {
 }
 
 // await waits for the state of a view; who asks may have heard of it first.
-func (g *gifts) await(view uint64, within time.Duration) []byte {
+func (g *snapshots) await(view uint64, within time.Duration) []byte {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
 	for {
@@ -86,7 +86,7 @@ func (g *gifts) await(view uint64, within time.Duration) []byte {
 }
 
 // look returns the state of a view, or what to wait for, or neither.
-func (g *gifts) look(view uint64) ([]byte, <-chan struct{}) {
+func (g *snapshots) look(view uint64) ([]byte, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.view == view && g.state != nil || g.closed {
@@ -99,7 +99,7 @@ func (g *gifts) look(view uint64) ([]byte, <-chan struct{}) {
 }
 
 // serve gives a state away.
-func (g *gifts) serve(_ wire.PeerID, s p2p.Stream) {
+func (g *snapshots) serve(_ wire.PeerID, s p2p.Stream) {
 	if err := g.give(s); err != nil {
 		s.Reset()
 		return
@@ -107,7 +107,7 @@ func (g *gifts) serve(_ wire.PeerID, s p2p.Stream) {
 	s.Close()
 }
 
-func (g *gifts) give(s p2p.Stream) error {
+func (g *snapshots) give(s p2p.Stream) error {
 	if err := s.SetReadDeadline(time.Now().Add(arrivalWithin)); err != nil {
 		return err
 	}
@@ -119,15 +119,15 @@ func (g *gifts) give(s p2p.Stream) error {
 	if state == nil {
 		return fmt.Errorf("there is no state of this view to give")
 	}
-	if err := s.SetWriteDeadline(time.Now().Add(giftStall)); err != nil {
+	if err := s.SetWriteDeadline(time.Now().Add(snapshotStall)); err != nil {
 		return err
 	}
 	if _, err := s.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(state)))); err != nil {
 		return err
 	}
 	for len(state) > 0 {
-		n := min(len(state), giftPart)
-		if err := s.SetWriteDeadline(time.Now().Add(giftStall)); err != nil {
+		n := min(len(state), snapshotPart)
+		if err := s.SetWriteDeadline(time.Now().Add(snapshotStall)); err != nil {
 			return err
 		}
 		if _, err := s.Write(state[:n]); err != nil {
@@ -138,8 +138,8 @@ func (g *gifts) give(s p2p.Stream) error {
 	return nil
 }
 
-// fetchGift takes the state of a view, at most limit bytes, from its donor.
-func fetchGift(ctx context.Context, n Network, donor wire.PeerID, view uint64, limit int) ([]byte, error) {
+// fetchSnapshot takes the state of a view, at most limit bytes, from its donor.
+func fetchSnapshot(ctx context.Context, n Network, donor wire.PeerID, view uint64, limit int) ([]byte, error) {
 	s, err := n.Open(ctx, donor, stateService)
 	if err != nil {
 		return nil, err
@@ -152,14 +152,14 @@ func fetchGift(ctx context.Context, n Network, donor wire.PeerID, view uint64, l
 	if _, err := s.Write(binary.LittleEndian.AppendUint64(nil, view)); err != nil {
 		return nil, err
 	}
-	return readGift(s, limit)
+	return readSnapshot(s, limit)
 }
 
-// readGift reads the length and the bytes of a state. What it allocates grows with what
+// readSnapshot reads the length and the bytes of a state. What it allocates grows with what
 // comes.
-func readGift(s p2p.Stream, limit int) ([]byte, error) {
+func readSnapshot(s p2p.Stream, limit int) ([]byte, error) {
 	var head [8]byte
-	if err := s.SetReadDeadline(time.Now().Add(connectWithin + giftStall)); err != nil {
+	if err := s.SetReadDeadline(time.Now().Add(connectWithin + snapshotStall)); err != nil {
 		return nil, err
 	}
 	if _, err := io.ReadFull(s, head[:]); err != nil {
@@ -171,8 +171,8 @@ func readGift(s p2p.Stream, limit int) ([]byte, error) {
 	}
 	var state []byte
 	for uint64(len(state)) < size {
-		part := make([]byte, min(size-uint64(len(state)), giftPart))
-		if err := s.SetReadDeadline(time.Now().Add(giftStall)); err != nil {
+		part := make([]byte, min(size-uint64(len(state)), snapshotPart))
+		if err := s.SetReadDeadline(time.Now().Add(snapshotStall)); err != nil {
 			return nil, err
 		}
 		if _, err := io.ReadFull(s, part); err != nil {

@@ -1,6 +1,6 @@
-// Package arm has the reference arms that atoll is compared with: data parallel
+// Package baseline has the baselines that atoll is compared with: data parallel
 // training and DiLoCo, by the same trainer on the same data, between real processes. A
-// world of package testnet starts them with --arm.
+// world of package testnet starts them with --baseline.
 //
 // # Kinds
 //
@@ -25,12 +25,12 @@
 //
 // Who takes part is decided by a coordinator (registry.go without clock and network,
 // coordinator.go with them), which runs in the world's own process and which no chaos
-// reaches: where it would fail, so would the arm. Members ask it for a view, a fixed set
+// reaches: where it would fail, so would the baseline. Members ask it for a view, a fixed set
 // of members and the state that they begin with. When a member dies, is cut off or sends
 // nothing for some seconds, the others break off the round, report what state they hold,
 // and are given a view without it; the round is made again. Who comes (back) connects to
 // all others, the view ends after a round, and the next one begins with its taking the
-// state from a donor (gift.go). Where members are cut off from each other, the largest
+// state from a donor (snapshot.go). Where members are cut off from each other, the largest
 // group that is connected goes on.
 //
 // A state is named by its Label: the view and the number of its last round. As a round
@@ -46,4 +46,4 @@
 // size. Nobody is waited for without a deadline (member.go). What members send is summed
 // as it is: one that sends what is not a number ends the run, and one that lies spoils it,
 // as in any data parallel training.
-package arm
+package baseline

@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Coordinator is the one place that decides who takes part in a run of a reference arm.
-// atoll has none: that is what the arms are there to be compared with.
+// Coordinator is the one place that decides who takes part in a run of a baseline.
+// atoll has none: that is what the baselines are there to be compared with.
 type Coordinator struct {
 	host *p2p.Host
 	desk *desk
@@ -71,7 +71,7 @@ func NewCoordinator(run wire.RunID, rules Rules, shape p2p.Shape, log *slog.Logg
 func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Author: wire.PeerIDOf(key), Seq: 1, Role: role,
-		Precision: "f32", Codecs: []uint8{1}, Agent: "atoll-arm", StartedMs: time.Now().UnixMilli(),
+		Precision: "f32", Codecs: []uint8{1}, Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),
 	}
 	if role == hello.Learner {
 		r.Trainer = hello.Builtin

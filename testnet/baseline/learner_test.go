@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -285,7 +285,7 @@ func TestBuckets(t *testing.T) {
 // nobody, and compares the models that they leave.
 func TestRunInOneProcess(t *testing.T) {
 	shape := p2p.Shape{Delay: time.Millisecond}
-	for _, arm := range []string{DP, DiLoCo} {
+	for _, kind := range []string{DP, DiLoCo} {
 		g := toy(t, 20_000)
 		text := filepath.Join(t.TempDir(), "fox.txt")
 		if err := os.WriteFile(text, []byte(fox), 0o600); err != nil {
@@ -299,7 +299,7 @@ func TestRunInOneProcess(t *testing.T) {
 		for _, dir := range dirs {
 			go func() {
 				ended <- Run(context.Background(), Config{
-					Arm: arm, Genesis: g.Encode(), Dir: dir, Coordinator: coordinator.Addr(), Data: text, Threads: 1, Overlap: true, Shape: shape,
+					Kind: kind, Genesis: g.Encode(), Dir: dir, Coordinator: coordinator.Addr(), Data: text, Threads: 1, Overlap: true, Shape: shape,
 				})
 			}()
 		}
@@ -311,16 +311,16 @@ func TestRunInOneProcess(t *testing.T) {
 		compareModels(t, g, dirs)
 		history := coordinator.History()
 		if len(history) != 1 || history[0].Last.Tokens < g.Outer.Budget || coordinator.Views() != 1 {
-			t.Errorf("%s: history %+v", arm, history)
+			t.Errorf("%s: history %+v", kind, history)
 		}
 		for _, dir := range dirs {
 			sum, err := store.SumSteps(dir)
 			if want := history[0].Last.Tokens / 3; err != nil || sum.Tokens != want {
-				t.Errorf("%s: %d tokens in the step log of a member, %d in the model, %v", arm, sum.Tokens, want, err)
+				t.Errorf("%s: %d tokens in the step log of a member, %d in the model, %v", kind, sum.Tokens, want, err)
 			}
 		}
 		if s := coordinator.host.Stats(); s.Sent == 0 || s.Received == 0 {
-			t.Errorf("%s: the coordinator sent %d bytes, received %d", arm, s.Sent, s.Received)
+			t.Errorf("%s: the coordinator sent %d bytes, received %d", kind, s.Sent, s.Received)
 		}
 		if err := coordinator.Close(); err != nil {
 			t.Error(err)
@@ -348,12 +348,12 @@ func compareModels(t *testing.T, g node.Genesis, dirs []string) {
 }
 
 func TestConfigErrors(t *testing.T) {
-	good := Config{Arm: DP, Dir: "x", Coordinator: "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEZXjE41uU4EL2gpkAQeDXYok6wghN7wwNVPF5bwkaNfS"}
+	good := Config{Kind: DP, Dir: "x", Coordinator: "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEZXjE41uU4EL2gpkAQeDXYok6wghN7wwNVPF5bwkaNfS"}
 	if err := good.validate(); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"arm":         func(c *Config) { c.Arm = "atoll" },
+		"kind":        func(c *Config) { c.Kind = "atoll" },
 		"folder":      func(c *Config) { c.Dir = "" },
 		"threads":     func(c *Config) { c.Threads = -1 },
 		"pace":        func(c *Config) { c.Pace = -1 },

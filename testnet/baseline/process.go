@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -33,7 +33,7 @@ const ModelFile = "model.f32"
 
 // Config is what a member's process is told.
 type Config struct {
-	Arm         string // DP, DiLoCo or Local
+	Kind        string // DP, DiLoCo or Local
 	Genesis     []byte // canonical bytes
 	Dir         string // key, step log, last status, model
 	Coordinator string // address
@@ -47,8 +47,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.Arm != DP && c.Arm != DiLoCo && c.Arm != Local:
-		return fmt.Errorf("arm %.20q: use %s, %s or %s", c.Arm, DP, DiLoCo, Local)
+	case c.Kind != DP && c.Kind != DiLoCo && c.Kind != Local:
+		return fmt.Errorf("kind %.20q: use %s, %s or %s", c.Kind, DP, DiLoCo, Local)
 	case c.Dir == "":
 		return errors.New("the folder is missing: name one")
 	case c.Threads < 0:
@@ -176,7 +176,7 @@ func (p *process) learner() (Learner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.cfg.Arm == DiLoCo {
+	if p.cfg.Kind == DiLoCo {
 		return newDiLoCo(c), nil
 	}
 	return &dp{c}, nil
@@ -200,7 +200,7 @@ func (p *process) setPace(least time.Duration) error {
 }
 
 func refuseCorrupt(status.BitFlip) error {
-	return errors.New("corrupt: a reference arm does not look for damaged memory")
+	return errors.New("corrupt: a baseline does not look for damaged memory")
 }
 
 // conclude keeps the model if the run is over and this member has it.
@@ -221,7 +221,7 @@ func (p *process) conclude() error {
 func ReadModel(dir string, into *tensor.Slab) error {
 	b, err := os.ReadFile(filepath.Join(dir, ModelFile))
 	if err != nil {
-		return fmt.Errorf("model of a reference arm: %w", err)
+		return fmt.Errorf("model of a baseline: %w", err)
 	}
 	if len(b) != 4*len(into.Data) {
 		return fmt.Errorf("model in %s has %d bytes: %d are %d parameters", dir, len(b), 4*len(into.Data), len(into.Data))

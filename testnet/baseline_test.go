@@ -10,36 +10,36 @@ import (
 
 	"atoll/node"
 	"atoll/optimizer/outer"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
-// armWorld is a small world of a reference arm, of real processes.
-func armWorld(t *testing.T, name string) Config {
+// baselineWorld is a small world of a baseline, of real processes.
+func baselineWorld(t *testing.T, name string) Config {
 	t.Helper()
 	cfg := toyWorld(t)
 	cfg.Binary = buildAtoll(t)
-	cfg.Arm, cfg.Nodes, cfg.Tokens, cfg.Pace = name, 3, 20_000, 5*time.Millisecond
+	cfg.Baseline, cfg.Nodes, cfg.Tokens, cfg.Pace = name, 3, 20_000, 5*time.Millisecond
 	return cfg
 }
 
-// TestArms runs each reference arm from start to end.
-func TestArms(t *testing.T) {
+// TestBaselines runs each baseline from start to end.
+func TestBaselines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes that train for some seconds")
 	}
-	for _, name := range []string{arm.DP, arm.DiLoCo, arm.Local} {
-		cfg := armWorld(t, name)
+	for _, name := range []string{baseline.DP, baseline.DiLoCo, baseline.Local} {
+		cfg := baselineWorld(t, name)
 		cfg.Eta, cfg.Mu = new(0.7), new(0.9)
-		if name == arm.DP {
+		if name == baseline.DP {
 			cfg.Link = "rate=1gbit,delay=1ms"
 		}
 		r := runWorld(t, cfg)
 		nodes := 3
-		if name == arm.Local {
+		if name == baseline.Local {
 			nodes = 1
 		}
-		if r.Arm != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != cfg.Link {
-			t.Errorf("%s: arm %s, %d nodes, %d rows, link %q", name, r.Arm, r.Nodes, len(r.NodesReport), r.Link)
+		if r.Baseline != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != cfg.Link {
+			t.Errorf("%s: baseline %s, %d nodes, %d rows, link %q", name, r.Baseline, r.Nodes, len(r.NodesReport), r.Link)
 		}
 		if r.ValBPB == nil || *r.ValBPB > 7 || r.TrainLoss == nil || r.Goodput == nil || !r.DigestsEqual || *r.Views != 1 {
 			t.Errorf("%s: %+v", name, r)
@@ -47,16 +47,16 @@ func TestArms(t *testing.T) {
 		if want := r.TokensFolded / uint64(nodes) / 64; *r.Steps != want || r.TokensLost != 0 || r.TokensTrained != r.TokensFolded {
 			t.Errorf("%s: %d steps of %d, %d tokens trained, %d in the model, %d lost", name, *r.Steps, want, r.TokensTrained, r.TokensFolded, r.TokensLost)
 		}
-		checkArmBytes(t, name, r)
+		checkBaselineBytes(t, name, r)
 	}
 }
 
-// checkArmBytes compares what the members received with what the ring takes: 2(n-1)/n of
+// checkBaselineBytes compares what the members received with what the ring takes: 2(n-1)/n of
 // the vector in bfloat16, for each member and round, and something for all else.
-func checkArmBytes(t *testing.T, name string, r Report) {
+func checkBaselineBytes(t *testing.T, name string, r Report) {
 	t.Helper()
 	rounds := float64(*r.Steps)
-	if name == arm.DiLoCo {
+	if name == baseline.DiLoCo {
 		rounds = (rounds + 3) / 4 // H of toyWorld
 	}
 	vector := rounds * 2 * float64(r.Nodes-1) * float64(r.Params) * 2
@@ -65,20 +65,20 @@ func checkArmBytes(t *testing.T, name string, r Report) {
 	}
 }
 
-// TestArmSurvivesAKill: a member is killed and comes back, with real processes.
-func TestArmSurvivesAKill(t *testing.T) {
+// TestBaselineSurvivesAKill: a member is killed and comes back, with real processes.
+func TestBaselineSurvivesAKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes that train for some seconds")
 	}
-	for _, name := range []string{arm.DP, arm.DiLoCo} {
-		cfg := armWorld(t, name)
+	for _, name := range []string{baseline.DP, baseline.DiLoCo} {
+		cfg := baselineWorld(t, name)
 		cfg.Tokens, cfg.Pace, cfg.Chaos = 3*7*50*64, 20*time.Millisecond, "kill 1 @20%, start 1 @40%"
 		r := runWorld(t, cfg)
 		if r.Kills != 1 || *r.Views < 3 || len(r.RecoverS) != 1 || len(r.NodesReport) != 3 {
 			t.Errorf("%s: %d kills, %d views, recovered in %v, %d rows", name, r.Kills, *r.Views, r.RecoverS, len(r.NodesReport))
 		}
 		if r.TokensTrained != r.TokensFolded+r.TokensLost {
-			t.Errorf("%s: %s", name, r.armAccountText())
+			t.Errorf("%s: %s", name, r.baselineAccountText())
 		}
 	}
 }
@@ -88,31 +88,31 @@ func TestShapedWorld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes that train for some seconds")
 	}
-	cfg := armWorld(t, Atoll)
+	cfg := baselineWorld(t, Atoll)
 	cfg.Link, cfg.Pace = "rate=1gbit,delay=1ms", 15*time.Millisecond
 	if r := runWorld(t, cfg); r.Link != cfg.Link || r.Views != nil {
 		t.Errorf("link %q, views %v", r.Link, r.Views)
 	}
 }
 
-func TestArmConfigErrors(t *testing.T) {
+func TestBaselineConfigErrors(t *testing.T) {
 	for want, c := range map[string]Config{
-		`--arm is "ring": use atoll, dp, diloco, local`: {Arm: "ring"},
+		`--baseline is "ring": use atoll, dp, diloco, local`: {Baseline: "ring"},
 		"--eta is -1":       {Eta: new(-1.0)},
 		"--eta is 0":        {Eta: new(0.0)},
 		"--eta is 5":        {Eta: new(5.0)},
 		"--mu is 1":         {Mu: new(1.0)},
 		"--mu is NaN":       {Mu: new(nan())},
 		"--link: link":      {Link: "loss=1%"},
-		"damaged memory":    {Arm: arm.DP, Chaos: "corrupt 1 @1s"},
-		"stays it":          {Arm: arm.Local, Chaos: "join @1s"},
-		"only nodes 0 to 0": {Arm: arm.Local, Chaos: "kill 1 @1s, start 1 @2s"},
+		"damaged memory":    {Baseline: baseline.DP, Chaos: "corrupt 1 @1s"},
+		"stays it":          {Baseline: baseline.Local, Chaos: "join @1s"},
+		"only nodes 0 to 0": {Baseline: baseline.Local, Chaos: "kill 1 @1s, start 1 @2s"},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if err := (Config{Arm: arm.Local, Nodes: 7, Chaos: "kill 0 @1s, start 0 @2s"}).Validate(); err != nil {
+	if err := (Config{Baseline: baseline.Local, Nodes: 7, Chaos: "kill 0 @1s, start 0 @2s"}).Validate(); err != nil {
 		t.Errorf("local: %v", err)
 	}
 }
@@ -132,12 +132,12 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 		"neither, sparse":           {Config{Codec: "sparse"}, 1, 0},
 		"neither, sparse8":          {Config{Codec: "sparse8"}, 0.8, 0.6},
 		"neither, H = 4, sparse8":   {Config{H: 4, Codec: "sparse8"}, 1, 0},
-		"diloco":                    {Config{Arm: arm.DiLoCo}, 0.8, 0.6},
-		"diloco, atoll's RDA":       {Config{Arm: arm.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
-		"diloco, atoll's sparse":    {Config{Arm: arm.DiLoCo, Codec: "sparse"}, 0.8, 0.6},
-		"diloco, H = 4":             {Config{Arm: arm.DiLoCo, H: 4}, 1, 0},
-		"diloco, H = 4, sparse8":    {Config{Arm: arm.DiLoCo, H: 4, Codec: "sparse8"}, 1, 0},
-		"diloco, a momentum of its": {Config{Arm: arm.DiLoCo, Mu: new(0.9)}, 1, 0.9},
+		"diloco":                    {Config{Baseline: baseline.DiLoCo}, 0.8, 0.6},
+		"diloco, atoll's RDA":       {Config{Baseline: baseline.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
+		"diloco, atoll's sparse":    {Config{Baseline: baseline.DiLoCo, Codec: "sparse"}, 0.8, 0.6},
+		"diloco, H = 4":             {Config{Baseline: baseline.DiLoCo, H: 4}, 1, 0},
+		"diloco, H = 4, sparse8":    {Config{Baseline: baseline.DiLoCo, H: 4, Codec: "sparse8"}, 1, 0},
+		"diloco, a momentum of its": {Config{Baseline: baseline.DiLoCo, Mu: new(0.9)}, 1, 0.9},
 	} {
 		if g := settingsOf(t, c.cfg); g.Outer.Eta != c.eta || g.Outer.Mu != c.mu {
 			t.Errorf("%s: eta %v, mu %v, want %v, %v", name, g.Outer.Eta, g.Outer.Mu, c.eta, c.mu)
@@ -180,23 +180,23 @@ func TestMergeReachesTheGenesis(t *testing.T) {
 	}
 }
 
-// TestArmReportHasNoDeltas: what a reference arm does not have is absent, never zero, and
+// TestBaselineReportHasNoDeltas: what a baseline does not have is absent, never zero, and
 // all else is there and can be read back.
-func TestArmReportHasNoDeltas(t *testing.T) {
+func TestBaselineReportHasNoDeltas(t *testing.T) {
 	r := someReport()
 	steps, views := uint64(7), uint64(1)
-	r.Arm, r.Steps, r.Views = arm.DP, &steps, &views
+	r.Baseline, r.Steps, r.Views = baseline.DP, &steps, &views
 	absent := []string{"tokens_returned", "tokens_discarded", "tokens_dropped", "tokens_unpublished", "rounds", "deltas", "late", "refused", "corruptions", "chain_digest", "chain_equal"}
 	have := fields(t, r)
 	for _, name := range absent {
 		if slices.Contains(have, name) {
-			t.Errorf("the report of a reference arm has %q", name)
+			t.Errorf("the report of a baseline has %q", name)
 		}
 	}
 	r.Amplification = nil
 	for _, name := range append(slices.Clone(documented), "steps", "views") {
 		if !slices.Contains(absent, name) && !slices.Contains(have, name) {
-			t.Errorf("the report of a reference arm has no %q", name)
+			t.Errorf("the report of a baseline has no %q", name)
 		}
 	}
 	b, err := json.Marshal(r)
@@ -207,7 +207,7 @@ func TestArmReportHasNoDeltas(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil {
 		t.Fatal(err)
 	}
-	if again.TokensFolded != r.TokensFolded || again.Arm != r.Arm || !reflect.DeepEqual(again.NodesReport[0].Time, r.NodesReport[0].Time) {
+	if again.TokensFolded != r.TokensFolded || again.Baseline != r.Baseline || !reflect.DeepEqual(again.NodesReport[0].Time, r.NodesReport[0].Time) {
 		t.Errorf("read back: %+v", again)
 	}
 	var rows struct {
@@ -218,7 +218,7 @@ func TestArmReportHasNoDeltas(t *testing.T) {
 	}
 	for _, name := range []string{"tokens_returned", "tokens_discarded"} {
 		if _, ok := rows.NodesReport[0][name]; ok {
-			t.Errorf("a row of a reference arm has %q", name)
+			t.Errorf("a row of a baseline has %q", name)
 		}
 	}
 	var text strings.Builder

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
-	"atoll/testnet/arm"
+	"atoll/testnet/baseline"
 )
 
-// ArmCmd is `atoll arm`, a member of a reference arm. It is hidden: `atoll testnet --arm`
+// BaselineCmd is `atoll baseline`, a member of a baseline such as dp. It is hidden: `atoll testnet --baseline`
 // starts such processes, and the coordinator that they need.
-type ArmCmd struct {
-	Arm         string        `help:"Which one: ${enum}." enum:"dp,diloco,local" required:""`
+type BaselineCmd struct {
+	Kind        string        `help:"Which one: ${enum}." enum:"dp,diloco,local" required:""`
 	Genesis     string        `help:"Genesis file." required:"" placeholder:"FILE"`
 	Dir         string        `help:"The member's folder." required:"" placeholder:"DIR"`
 	Coordinator string        `help:"Address of the coordinator, with /p2p/ID." required:"" placeholder:"MULTIADDR"`
@@ -28,7 +28,7 @@ type ArmCmd struct {
 
 // Run takes part until the run is over, or until it is interrupted: then the member ends
 // its round with the others.
-func (cmd ArmCmd) Run(ctx context.Context, c *console) error {
+func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	collectEarly()
 	shape, err := p2p.ParseShape(cmd.Shape)
 	if err != nil {
@@ -42,8 +42,8 @@ func (cmd ArmCmd) Run(ctx context.Context, c *console) error {
 	if err != nil {
 		return fmt.Errorf("genesis: %w", err)
 	}
-	return arm.Run(ctx, arm.Config{
-		Arm: cmd.Arm, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
+	return baseline.Run(ctx, baseline.Config{
+		Kind: cmd.Kind, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
 		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: shape, Log: slog.New(handler),
 	})
 }

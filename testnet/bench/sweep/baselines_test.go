@@ -44,11 +44,11 @@ func play(t *testing.T, s Setting, seed uint64) Trial {
 	return trial
 }
 
-// One seed has one result, other seeds have others, and each arm learns.
-func TestArms(t *testing.T) {
-	for _, arm := range Arms {
-		t.Run(arm, func(t *testing.T) {
-			a, b, c := play(t, micro("arm="+arm), 1), play(t, micro("arm="+arm), 1), play(t, micro("arm="+arm), 2)
+// One seed has one result, other seeds have others, and each baseline learns.
+func TestBaselines(t *testing.T) {
+	for _, name := range Baselines {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := play(t, micro("arm="+name), 1), play(t, micro("arm="+name), 1), play(t, micro("arm="+name), 2)
 			if a.ValBPB != b.ValBPB || !slices.Equal(a.Curve, b.Curve) || a.PayloadPerToken != b.PayloadPerToken {
 				t.Errorf("one seed came to %+v and %+v", a, b)
 			}
@@ -241,10 +241,10 @@ func TestShardsSplit(t *testing.T) {
 
 // A diverged trial says so, and has no quality.
 func TestFailureIsNoQuality(t *testing.T) {
-	for _, arm := range Arms {
-		trial, err := microLab().Run(micro("arm="+arm, "lr=1e30", "warmup=0"), 1)
+	for _, name := range Baselines {
+		trial, err := microLab().Run(micro("arm="+name, "lr=1e30", "warmup=0"), 1)
 		if err != nil || trial.Failed == "" || trial.ValBPB != 0 {
-			t.Errorf("%s: %v bits, failed %q, %v", arm, trial.ValBPB, trial.Failed, err)
+			t.Errorf("%s: %v bits, failed %q, %v", name, trial.ValBPB, trial.Failed, err)
 		}
 	}
 }

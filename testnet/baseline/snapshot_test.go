@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -39,9 +39,9 @@ func TestStatesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestGiftIsBounded: a donor that announces too much is refused before anything is
+// TestSnapshotIsBounded: a donor that announces too much is refused before anything is
 // allocated for it, and one that says nothing is given up.
-func TestGiftIsBounded(t *testing.T) {
+func TestSnapshotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			name string
@@ -54,7 +54,7 @@ func TestGiftIsBounded(t *testing.T) {
 		} {
 			near, far := net.Pipe()
 			go far.Write(c.sent)
-			if _, err := readGift(pipeStream{near}, 100); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := readSnapshot(pipeStream{near}, 100); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", c.name, err, c.want)
 			}
 			near.Close()
@@ -63,10 +63,10 @@ func TestGiftIsBounded(t *testing.T) {
 	})
 }
 
-// TestGiftsAreOfOneView: who asks early waits, who asks for another view gets nothing.
-func TestGiftsAreOfOneView(t *testing.T) {
+// TestSnapshotsAreOfOneView: who asks early waits, who asks for another view gets nothing.
+func TestSnapshotsAreOfOneView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g gifts
+		var g snapshots
 		ask := func(view uint64) ([]byte, error) {
 			near, far := net.Pipe()
 			defer near.Close()
@@ -74,9 +74,9 @@ func TestGiftsAreOfOneView(t *testing.T) {
 			if _, err := near.Write(binary.LittleEndian.AppendUint64(nil, view)); err != nil {
 				return nil, err
 			}
-			return readGift(pipeStream{near}, 1<<22)
+			return readSnapshot(pipeStream{near}, 1<<22)
 		}
-		state := []byte(strings.Repeat("state", 1<<19)) // some parts of giftPart
+		state := []byte(strings.Repeat("state", 1<<19)) // some parts of snapshotPart
 		go func() {
 			time.Sleep(time.Second)
 			g.offer(3, state)

@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -57,8 +57,8 @@ const (
 	// firstPatience is the same for the first round of a view, when it is not known how
 	// long a round takes.
 	firstPatience = time.Minute
-	// giftPatience is what it takes at most to give a state to those that lack it.
-	giftPatience = 10 * time.Minute
+	// snapshotPatience is what it takes at most to give a state to those that lack it.
+	snapshotPatience = 10 * time.Minute
 	// dialWithin is how long connecting to another member may take.
 	dialWithin = 3 * time.Second
 	// askWithin is how long the coordinator may take to answer: it parks questions for
@@ -85,10 +85,10 @@ type Member struct {
 	log         *slog.Logger
 	account     account
 
-	leaving atomic.Bool
-	stop    atomic.Bool // end the view after this round
-	arrived arrivals
-	gifts   gifts
+	leaving   atomic.Bool
+	stop      atomic.Bool // end the view after this round
+	arrived   arrivals
+	snapshots snapshots
 
 	mu      sync.Mutex
 	label   Label
@@ -110,7 +110,7 @@ func NewMember(n Network, coordinator string, l Learner, budget uint64, overlap 
 	m := &Member{net: n, coordinator: coordinator, learner: l, budget: budget, overlap: overlap, log: log, phase: "joining"}
 	m.account.began = time.Now()
 	n.Accept(ringService, m.arrived.serve)
-	n.Accept(stateService, m.gifts.serve)
+	n.Accept(stateService, m.snapshots.serve)
 	return m
 }
 
@@ -123,7 +123,7 @@ func (m *Member) Run(ctx context.Context) error {
 		m.leaving.Store(true)
 		time.AfterFunc(leaveWithin, cancel) // one that is not in a round returns before
 	})()
-	defer m.gifts.close()
+	defer m.snapshots.close()
 	defer m.arrived.close()
 	for {
 		order, err := m.await(ctx)
@@ -351,8 +351,8 @@ func (m *Member) join(ctx context.Context, fail context.CancelCauseFunc, v View)
 		if err != nil {
 			return nil, err
 		}
-		m.gifts.offer(v.Number, b)
-		context.AfterFunc(ctx, func() { m.gifts.withdraw(v.Number) })
+		m.snapshots.offer(v.Number, b)
+		context.AfterFunc(ctx, func() { m.snapshots.withdraw(v.Number) })
 	}
 	c, err := m.connectRing(ctx, fail, v)
 	if err != nil {
@@ -369,7 +369,7 @@ func (m *Member) join(ctx context.Context, fail context.CancelCauseFunc, v View)
 
 // fetch takes the state of a view from its donor.
 func (m *Member) fetch(ctx context.Context, v View) error {
-	b, err := fetchGift(ctx, m.net, v.Donor, v.Number, m.learner.StateLimit())
+	b, err := fetchSnapshot(ctx, m.net, v.Donor, v.Number, m.learner.StateLimit())
 	if err == nil {
 		err = m.learner.SetState(b)
 	}
@@ -405,7 +405,7 @@ func (m *Member) patience(v View) time.Duration {
 	p := max(minPatience, patienceRounds*m.longest)
 	switch first := m.label == v.From; {
 	case first && len(v.Lacking) > 0:
-		return max(p, giftPatience)
+		return max(p, snapshotPatience)
 	case first:
 		return max(p, firstPatience)
 	}

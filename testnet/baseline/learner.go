@@ -1,4 +1,4 @@
-package arm
+package baseline
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"atoll/tensor"
 )
 
-// Kinds of a reference arm.
+// Kinds of a baseline.
 const (
 	DP     = "dp"     // gradients are averaged in every step
 	DiLoCo = "diloco" // progress is averaged every H steps, and an outer step taken
