@@ -90,10 +90,12 @@ var layers = []rule{
 	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
 	{list("testnet/baseline"), list("node node/status node/store gossip/hello gossip/p2p gossip/wire " +
-		"optimizer optimizer/trainer optimizer/trainer/corpus tensor"),
+		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
-	{list("testnet/bench/sweep"), list("testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+	{list("testnet/baseline/lockstep"), list("optimizer optimizer/trainer tensor"),
+		"what baselines compute knows nothing of what carries their vectors: processes, or a sweep's virtual time"},
+	{list("testnet/bench/sweep"), list("testnet/baseline/lockstep testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
 	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
 		"the command reads flags, calls and prints"},

@@ -10,7 +10,8 @@
 //	local   dp with one member: one node with all the tokens
 //
 // Parameters, batches (by seed, member and step), schedule, clipping and budget are those
-// of a run of atoll with the same genesis.
+// of a run of atoll with the same genesis. What the members compute is package lockstep's,
+// which sweeps in virtual time use as well.
 //
 // # Rounds
 //

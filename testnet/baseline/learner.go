@@ -10,9 +10,9 @@ import (
 
 	"atoll/node"
 	"atoll/node/store"
-	"atoll/optimizer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
+	"atoll/testnet/baseline/lockstep"
 )
 
 // Kinds of a baseline.
@@ -46,14 +46,13 @@ func buckets(views []tensor.View) (ends []int) {
 
 // common is what learners of all kinds have.
 type common struct {
-	builtin  *trainer.Builtin
-	genesis  node.Genesis
-	schedule optimizer.Schedule
-	pace     *atomic.Int64 // least time of a step, ns
-	account  *account
-	log      *store.StepLog // of every step, whether or not its round is made
-	ends     []int
-	inner    int // length of the inner optimizer's state
+	run     lockstep.Run
+	builtin *trainer.Builtin
+	pace    *atomic.Int64 // least time of a step, ns
+	account *account
+	log     *store.StepLog // of every step, whether or not its round is made
+	ends    []int
+	inner   int // length of the inner optimizer's state
 }
 
 func newCommon(g node.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
@@ -62,8 +61,8 @@ func newCommon(g node.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *accoun
 		return common{}, err
 	}
 	c := common{
-		builtin: b, genesis: g, pace: pace, account: a, log: log, ends: buckets(b.Slab().Views), inner: len(state),
-		schedule: g.Inner.Schedule(),
+		run:     lockstep.Run{Budget: g.Outer.Budget, StepTokens: uint64(g.Batch * g.Model.Context), H: 1, Schedule: g.Inner.Schedule()},
+		builtin: b, pace: pace, account: a, log: log, ends: buckets(b.Slab().Views), inner: len(state),
 	}
 	if n := len(c.ends) + 1; n > maxBuckets {
 		return c, fmt.Errorf("the model has %d buckets: at most %d", n, maxBuckets)
@@ -74,13 +73,8 @@ func newCommon(g node.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *accoun
 // Buckets are the ends of the parts of the vector that travel apart.
 func (c *common) Buckets() []int { return c.ends }
 
-// perStep is how many tokens a step of one member is of.
-func (c *common) perStep() uint64 { return uint64(c.genesis.Batch * c.genesis.Model.Context) }
-
-// rate is the learning rate once so many tokens are trained.
-func (c *common) rate(tokens uint64) float64 {
-	return c.schedule.At(float64(tokens) / float64(c.genesis.Outer.Budget))
-}
+// Tokens is the steps of a round of every member.
+func (c *common) Tokens(from Label, members int) uint64 { return c.run.Tokens(from.Tokens, members) }
 
 // note writes a step down before anything else hears of it.
 func (c *common) note(res trainer.StepResult, took time.Duration) error {
@@ -138,9 +132,6 @@ type dp struct{ common }
 // Vector is the gradient.
 func (d *dp) Vector() []float32 { return d.builtin.Grads() }
 
-// Tokens is one step of every member.
-func (d *dp) Tokens(_ Label, members int) uint64 { return uint64(members) * d.perStep() }
-
 // Round makes the gradient of the next batch.
 func (d *dp) Round(ctx context.Context, _ Label, _ int, ready func(lo int)) error {
 	p, size := d.startStep(ctx), float64(len(d.Vector()))
@@ -158,7 +149,7 @@ func (d *dp) Round(ctx context.Context, _ Label, _ int, ready func(lo int)) erro
 // Apply takes the optimizer's step with the mean gradient.
 func (d *dp) Apply(from Label, members int) error {
 	tensor.Scale(1/float32(members), d.Vector())
-	return d.builtin.Update(d.rate(from.Tokens))
+	return d.builtin.Update(d.run.Rate(from.Tokens, members, 0))
 }
 
 // State is the parameters and the optimizer's state.
@@ -183,53 +174,40 @@ func (d *dp) SetState(b []byte) error {
 }
 
 // diloco takes H inner steps at every member, averages what they led to, and takes an
-// outer Nesterov step with it (A. Douillard et al., DiLoCo, 2023). The inner optimizer's
-// state stays with each member. A round that fails is made anew from its anchor.
+// outer step with it. The inner optimizer's state stays with each member. A round that fails
+// is made anew from its anchor.
 type diloco struct {
 	common
-	anchor, momentum, progress []float32
+	outer    *lockstep.Outer
+	progress []float32
 }
 
-func newDiLoCo(c common) *diloco {
-	n := len(c.builtin.Params())
-	return &diloco{common: c, anchor: slices.Clone(c.builtin.Params()), momentum: make([]float32, n), progress: make([]float32, n)}
+func newDiLoCo(c common, g node.Genesis) *diloco {
+	c.run.H = g.Outer.H
+	theta := c.builtin.Params()
+	return &diloco{common: c, outer: lockstep.NewOuter(g.Outer.Eta, g.Outer.Mu, slices.Clone(theta)), progress: make([]float32, len(theta))}
 }
 
 // Vector is the progress of the round.
 func (d *diloco) Vector() []float32 { return d.progress }
 
-// steps is how many inner steps the round after a state has: H, or what is left of the
-// budget.
-func (d *diloco) steps(from Label, members int) uint64 {
-	all := uint64(members) * d.perStep()
-	left := d.genesis.Outer.Budget - min(d.genesis.Outer.Budget, from.Tokens)
-	return max(1, min(uint64(d.genesis.Outer.H), (left+all-1)/all))
-}
-
-// Tokens is the steps of a round of every member.
-func (d *diloco) Tokens(from Label, members int) uint64 {
-	return d.steps(from, members) * uint64(members) * d.perStep()
-}
-
 // Round takes the inner steps from the anchor.
 func (d *diloco) Round(ctx context.Context, from Label, members int, ready func(lo int)) error {
 	theta := d.builtin.Params()
-	copy(theta, d.anchor)
-	for i := range d.steps(from, members) {
-		if err := d.step(ctx, from.Tokens+i*uint64(members)*d.perStep()); err != nil {
+	copy(theta, d.outer.Anchor)
+	for i := range d.run.Steps(from.Tokens, members) {
+		if err := d.step(ctx, d.run.Rate(from.Tokens, members, i)); err != nil {
 			return err
 		}
 	}
-	for i, x := range theta {
-		d.progress[i] = x - d.anchor[i]
-	}
+	d.outer.Progress(d.progress, theta)
 	ready(0)
 	return nil
 }
 
-func (d *diloco) step(ctx context.Context, tokens uint64) error {
+func (d *diloco) step(ctx context.Context, rate float64) error {
 	p := d.startStep(ctx)
-	res, err := d.builtin.Step(ctx, d.rate(tokens))
+	res, err := d.builtin.Step(ctx, rate)
 	if err == nil {
 		p.reach(1)
 	}
@@ -240,42 +218,39 @@ func (d *diloco) step(ctx context.Context, tokens uint64) error {
 	return d.note(res, took)
 }
 
-// Apply takes the outer step with the mean progress u: m = mu m + u; A += eta (u + mu m).
+// Apply takes the outer step with the mean progress.
 func (d *diloco) Apply(_ Label, members int) error {
-	o, scale := d.genesis.Outer, 1/float64(members)
-	for i, x := range d.progress {
-		u := float64(x) * scale
-		m := float32(float64(o.Mu*float64(d.momentum[i])) + u)
-		ahead := u + float64(o.Mu*float64(m))
-		next := float32(float64(d.anchor[i]) + float64(o.Eta*ahead))
-		if !(next-next == 0) {
-			return fmt.Errorf("outer step: value %d is %v: %w", i, next, trainer.ErrDiverged)
+	scale := 1 / float64(members)
+	err := d.outer.Step(func(at int, u []float64) {
+		for i := range u {
+			u[i] = float64(d.progress[at+i]) * scale
 		}
-		d.momentum[i], d.anchor[i] = m, next
+	})
+	if err == nil {
+		copy(d.builtin.Params(), d.outer.Anchor)
 	}
-	copy(d.builtin.Params(), d.anchor)
-	return nil
+	return err
 }
 
 // State is the anchor, its momentum, and an inner optimizer's state to begin with.
 func (d *diloco) State() ([]byte, error) {
 	inner, err := d.builtin.State()
-	return encodeState(inner, d.anchor, d.momentum), err
+	return encodeState(inner, d.outer.Anchor, d.outer.Momentum), err
 }
 
 // StateLimit is the length of a state.
-func (d *diloco) StateLimit() int { return 8 + d.inner + 8*len(d.anchor) }
+func (d *diloco) StateLimit() int { return 8 + d.inner + 8*len(d.outer.Anchor) }
 
 // SetState takes a state.
 func (d *diloco) SetState(b []byte) error {
-	inner, vectors, err := decodeState(b, len(d.anchor), len(d.momentum))
+	inner, vectors, err := decodeState(b, len(d.outer.Anchor), len(d.outer.Momentum))
 	if err == nil {
 		err = d.builtin.SetState(inner)
 	}
 	if err == nil {
-		copy(d.anchor, vectors[0])
-		copy(d.momentum, vectors[1])
-		copy(d.builtin.Params(), d.anchor)
+		copy(d.outer.Anchor, vectors[0])
+		copy(d.outer.Momentum, vectors[1])
+		copy(d.builtin.Params(), d.outer.Anchor)
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 	one := newTrainerOf(t, g, 9)
 	at := Label{}
 	for range 5 {
-		rate := learners[0].(*dp).rate(at.Tokens)
+		rate := learners[0].(*dp).run.Rate(at.Tokens, 3, 0)
 		if at = roundOf(t, at, learners...); at.Tokens != at.Round*3*64 {
 			t.Fatalf("%+v", at)
 		}
@@ -170,23 +170,23 @@ func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 	g := toy(t, 1e5)
 	g.Outer.Eta, g.Outer.Mu = 1, 0
-	d, plain := newDiLoCo(commonOf(t, g, 1)), newTrainerOf(t, g, 1)
+	d, plain := newDiLoCo(commonOf(t, g, 1), g), newTrainerOf(t, g, 1)
 	at := Label{}
 	for range 3 {
 		before := at.Tokens
 		at = roundOf(t, at, d)
 		for i := range uint64(g.Outer.H) {
-			if _, err := plain.Step(context.Background(), d.rate(before+i*64)); err != nil {
+			if _, err := plain.Step(context.Background(), d.run.Rate(before, 1, i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for i, x := range plain.Params() {
-		if diff := math.Abs(float64(x - d.anchor[i])); diff > 1e-5 {
-			t.Fatalf("parameter %d is %v, without rounds %v", i, d.anchor[i], x)
+		if diff := math.Abs(float64(x - d.outer.Anchor[i])); diff > 1e-5 {
+			t.Fatalf("parameter %d is %v, without rounds %v", i, d.outer.Anchor[i], x)
 		}
 	}
-	if !slices.Equal(d.anchor, d.builtin.Params()) {
+	if !slices.Equal(d.outer.Anchor, d.builtin.Params()) {
 		t.Error("after a round, the parameters are not the anchor")
 	}
 }
@@ -195,8 +195,8 @@ func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 func TestNesterov(t *testing.T) {
 	g := toy(t, 1e5)
 	g.Outer.Eta, g.Outer.Mu = 0.7, 0.9
-	d := newDiLoCo(commonOf(t, g, 1))
-	a, m := float64(d.anchor[5]), 0.0
+	d := newDiLoCo(commonOf(t, g, 1), g)
+	a, m := float64(d.outer.Anchor[5]), 0.0
 	for _, u := range []float32{0.5, -0.25, 1} {
 		d.progress[5] = 2 * u // the sum of two members
 		if err := d.Apply(Label{}, 2); err != nil {
@@ -204,24 +204,13 @@ func TestNesterov(t *testing.T) {
 		}
 		m = 0.9*m + float64(u)
 		a += 0.7 * (float64(u) + 0.9*m)
-		if math.Abs(float64(d.anchor[5])-a) > 1e-6 || math.Abs(float64(d.momentum[5])-m) > 1e-6 {
-			t.Fatalf("anchor %v, momentum %v; want %v, %v", d.anchor[5], d.momentum[5], a, m)
+		if math.Abs(float64(d.outer.Anchor[5])-a) > 1e-6 || math.Abs(float64(d.outer.Momentum[5])-m) > 1e-6 {
+			t.Fatalf("anchor %v, momentum %v; want %v, %v", d.outer.Anchor[5], d.outer.Momentum[5], a, m)
 		}
 	}
 	d.progress[5] = float32(math.NaN())
 	if err := d.Apply(Label{}, 2); !errors.Is(err, trainer.ErrDiverged) {
 		t.Errorf("NaN: %v", err)
-	}
-}
-
-// TestDiLoCoEndsAtTheBudget: the last round is as short as it needs to be.
-func TestDiLoCoEndsAtTheBudget(t *testing.T) {
-	g := toy(t, 1000)
-	d := newDiLoCo(commonOf(t, g, 1))
-	for _, c := range []struct{ from, want uint64 }{{0, 4}, {500, 4}, {512, 4}, {600, 4}, {616, 3}, {999, 1}, {1000, 1}, {5000, 1}} {
-		if got := d.steps(Label{Tokens: c.from}, 2); got != c.want {
-			t.Errorf("%d steps after %d of 1000 tokens, want %d", got, c.from, c.want)
-		}
 	}
 }
 
@@ -231,7 +220,7 @@ func TestStateGoesToAnotherMember(t *testing.T) {
 	g := toy(t, 1e5)
 	for name, make := range map[string]func(n byte) Learner{
 		DP:     func(n byte) Learner { return &dp{commonOf(t, g, n)} },
-		DiLoCo: func(n byte) Learner { return newDiLoCo(commonOf(t, g, n)) },
+		DiLoCo: func(n byte) Learner { return newDiLoCo(commonOf(t, g, n), g) },
 	} {
 		donor, taker := make(1), make(1)
 		at := roundOf(t, roundOf(t, Label{}, donor), donor)

@@ -177,7 +177,7 @@ func (p *process) learner() (Learner, error) {
 		return nil, err
 	}
 	if p.cfg.Kind == DiLoCo {
-		return newDiLoCo(c), nil
+		return newDiLoCo(c, g), nil
 	}
 	return &dp{c}, nil
 }

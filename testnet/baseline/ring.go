@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"atoll/testnet/baseline/lockstep"
 )
 
 // Ring is one member's part of a ring all-reduce: afterwards all members hold the
@@ -149,8 +151,7 @@ func (r *Ring) frame(b, hop int) Frame {
 	return Frame{b, hop, appendBF16(make([]byte, 0, bytesPerValue*(hi-lo)), r.buckets[b].values[lo:hi])}
 }
 
-// bytesPerValue is the size of a bfloat16.
-const bytesPerValue = 2
+const bytesPerValue = lockstep.BytesPerValue
 
 // toBF16 is the upper half of the nearest float32 whose lower half is zero, ties to
 // even. A NaN stays one.

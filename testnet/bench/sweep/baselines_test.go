@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"atoll/optimizer/trainer/corpus"
+	"atoll/testnet/baseline/lockstep"
 )
 
 // microLab has a text that the micro model learns something of in some steps.
@@ -178,8 +179,8 @@ func TestDataParallelJoins(t *testing.T) {
 	if !slices.Equal(calm.Curve[:4], joined.Curve[:4]) || calm.ValBPB == joined.ValBPB {
 		t.Errorf("on the way %v, with joins %v", calm.Curve, joined.Curve)
 	}
-	perStep := ringBytes(2, calm.Params)
-	if want := (20*perStep + 10*ringBytes(4, calm.Params)) / 2560; math.Abs(joined.PayloadPerToken-want) > 1e-6*want || calm.PayloadPerToken != 40*perStep/2560 {
+	perStep := lockstep.RingBytes(2, calm.Params)
+	if want := (20*perStep + 10*lockstep.RingBytes(4, calm.Params)) / 2560; math.Abs(joined.PayloadPerToken-want) > 1e-6*want || calm.PayloadPerToken != 40*perStep/2560 {
 		t.Errorf("%v bytes per token, with joins %v, want %v", calm.PayloadPerToken, joined.PayloadPerToken, want)
 	}
 	// Momenta go on.

@@ -8,104 +8,98 @@ import (
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 	"atoll/tensor/codec"
+	"atoll/testnet/baseline/lockstep"
 )
 
 // barrier is a run of DiLoCo: learners that wait for each other after H steps and
 // make one outer step of the whole model.
 type barrier struct {
 	*bench
-	params   outer.Params
-	fragment outer.Fragment
-	tip      *outer.Tip
+	run      lockstep.Run
+	codec    codec.Kind     // what progress is rounded by on its way
+	fragment outer.Fragment // all parameters, in the order in which atoll encodes them
+	outer    *lockstep.Outer
 	learners []*trainer.Builtin
+	progress [][]float32 // of each learner, in the order of the fragment
 }
-
-// noClip is a norm reference that clips nothing.
-const noClip = 1e6
 
 // diloco runs the baseline.
 func (b *bench) diloco(t *Trial) error {
-	r := &barrier{bench: b}
+	r := &barrier{bench: b, run: b.lockstep(b.H), fragment: outer.NewPlan(tensor.Layout(b.specs()), 1)[0]}
 	var err error
-	if r.params, err = b.read().params(1, b.Tokens); err != nil {
+	if r.codec, err = codec.Parse(b.Codec); err != nil {
 		return err
 	}
-	r.params.MaxShare = 1
-	r.fragment = outer.NewPlan(tensor.Layout(b.specs()), 1)[0]
 	anchor := make([]float32, r.fragment.Len)
 	r.fragment.Gather(b.initial(), anchor)
-	r.tip = outer.Genesis(r.fragment, anchor, r.params)
+	r.outer = lockstep.NewOuter(b.Eta, b.Mu, anchor)
 	for _, s := range b.shards {
 		tr, err := b.newTrainer(b.Batch, s.text, s.author)
 		if err != nil {
 			return err
 		}
-		r.learners = append(r.learners, tr)
+		r.learners, r.progress = append(r.learners, tr), append(r.progress, make([]float32, r.fragment.Len))
 	}
-	for r.tip.Tokens < b.Tokens {
+	for t.Folded < b.Tokens {
 		if err := r.round(t); err != nil {
 			return err
 		}
 	}
-	t.Folded, t.Trained, t.VirtualSteps = r.tip.Tokens, r.tip.Tokens, float64(t.Steps)
-	t.Rounds, t.Deltas = int(r.tip.Round), int(r.tip.Round)*b.M
-	t.PayloadPerToken = ringBytes(b.M, r.fragment.Len) * float64(r.tip.Round) / float64(t.Folded)
+	t.Trained, t.VirtualSteps, t.Deltas = t.Folded, float64(t.Steps), t.Rounds*b.M
+	t.PayloadPerToken = lockstep.RingBytes(b.M, r.fragment.Len) * float64(t.Rounds) / float64(t.Folded)
 	return b.judge(t, r.anchor())
 }
 
 // round takes H steps, or what is left of the budget, and the outer step.
 func (r *barrier) round(t *Trial) error {
-	each := r.M * r.stepTokens(r.model)
-	steps := min(r.H, (int(r.Tokens-r.tip.Tokens)+each-1)/each)
-	schedule := r.schedule()
+	steps := r.run.Steps(t.Folded, r.M)
 	for i := range steps {
-		done := float64(r.tip.Tokens+uint64(i*each)) / float64(r.Tokens)
+		rate := r.run.Rate(t.Folded, r.M, i)
 		for _, l := range r.learners {
-			if _, err := l.Step(context.Background(), schedule.At(done)); err != nil {
+			if _, err := l.Step(context.Background(), rate); err != nil {
 				return err
 			}
 		}
 	}
-	t.Steps += steps
-	set := make([]outer.Contribution, len(r.learners))
 	for i := range r.learners {
-		var err error
-		if set[i], err = r.contribution(i, steps); err != nil {
+		if err := r.travel(i); err != nil {
 			return err
 		}
 	}
-	tip, _, err := outer.Fold(r.params, r.fragment, r.tip, r.tip.Round+1, set)
+	if err := r.outer.Step(r.mean); err != nil {
+		return err
+	}
+	t.Folded += r.run.Tokens(t.Folded, r.M)
+	t.Steps, t.Rounds = t.Steps+int(steps), t.Rounds+1
+	for _, l := range r.learners {
+		r.fragment.Scatter(r.outer.Anchor, l.Params())
+	}
+	return r.look(t.Folded, r.anchor)
+}
+
+// travel sets the progress of learner i to what others decode of it.
+func (r *barrier) travel(i int) error {
+	u := r.progress[i]
+	r.fragment.Gather(r.learners[i].Params(), u)
+	r.outer.Progress(u, u)
+	payload, err := codec.Encode(r.codec, u)
 	if err != nil {
 		return err
 	}
-	r.tip = tip
-	for _, l := range r.learners {
-		r.fragment.Scatter(tip.Anchor, l.Params())
-	}
-	return r.look(tip.Tokens, r.anchor)
+	return codec.Decode(payload, len(u), u)
 }
 
-// contribution is what learner i made since the anchor.
-func (r *barrier) contribution(i, steps int) (outer.Contribution, error) {
-	u := make([]float32, r.fragment.Len)
-	r.fragment.Gather(r.learners[i].Params(), u)
-	for k, a := range r.tip.Anchor {
-		u[k] -= a
+// mean is the mean progress of all learners from a value on.
+func (r *barrier) mean(at int, u []float64) {
+	clear(u)
+	for _, p := range r.progress {
+		tensor.AxpyWide(1/float64(len(r.progress)), p[at:at+len(u)], u)
 	}
-	payload, err := codec.Encode(r.params.Codec, u)
-	if err != nil {
-		return outer.Contribution{}, err
-	}
-	author := outer.Author(r.shards[i].author)
-	return outer.Contribution{Payload: payload, Delta: outer.Delta{
-		ID: outer.ID(author), Author: author, Round: r.tip.Round + 1, Base: r.tip.Round, Steps: uint32(steps),
-		Tokens: uint64(steps * r.stepTokens(r.model)), Precision: outer.PrecisionF32, Codec: r.params.Codec, Size: len(payload),
-	}}, nil
 }
 
 // anchor is the whole model in the order of the trainer.
 func (r *barrier) anchor() []float32 {
 	params := slices.Clone(r.learners[0].Params())
-	r.fragment.Scatter(r.tip.Anchor, params)
+	r.fragment.Scatter(r.outer.Anchor, params)
 	return params
 }

@@ -5,18 +5,17 @@ import (
 	"slices"
 
 	"atoll/optimizer/trainer"
+	"atoll/testnet/baseline/lockstep"
 )
 
-// bytesPerValue is what a synchronous baseline's ring sends of each value: bf16.
-const bytesPerValue = 2
-
-// ringBytes is what all learners together receive when a ring all-reduce averages
-// so many values.
-func ringBytes(learners, values int) float64 {
-	return 2 * float64(learners-1) * float64(values) * bytesPerValue
+// lockstep is a run of rounds of H steps.
+func (b *bench) lockstep(h int) lockstep.Run {
+	return lockstep.Run{Budget: b.Tokens, StepTokens: uint64(b.stepTokens(b.model)), H: h, Schedule: b.schedule()}
 }
 
-// dp steps along the mean gradient of all learners, also of those that join.
+// dp steps along the mean gradient of all learners, also of those that join. One trainer
+// with everybody's batch finds it: what baseline's dp sums of members' gradients, rounded
+// for the wire, is this without the rounding and in one pass.
 func (b *bench) dp(t *Trial) error {
 	due, err := b.joins()
 	if err != nil {
@@ -32,7 +31,7 @@ func (b *bench) dp(t *Trial) error {
 		for len(due) > 0 && due[0] <= b.ms(float64(t.Steps)) {
 			shards, due = append(slices.Clip(shards), b.shard(len(shards))), due[1:]
 		}
-		sent += ringBytes(len(shards), len(tr.Params()))
+		sent += lockstep.RingBytes(len(shards), len(tr.Params()))
 		if len(shards) == before {
 			return tr, nil
 		}
@@ -75,13 +74,13 @@ func (b *bench) local(t *Trial) error {
 
 // alone runs one trainer to the budget. Before each step next may put another in its place.
 func (b *bench) alone(t *Trial, tr *trainer.Builtin, next func(*trainer.Builtin) (*trainer.Builtin, error)) error {
-	schedule := b.schedule()
+	run := b.lockstep(1)
 	for t.Folded < b.Tokens {
 		var err error
 		if tr, err = next(tr); err != nil {
 			return err
 		}
-		r, err := tr.Step(context.Background(), schedule.At(float64(t.Folded)/float64(b.Tokens)))
+		r, err := tr.Step(context.Background(), run.Rate(t.Folded, 1, 0))
 		if err != nil {
 			return err
 		}

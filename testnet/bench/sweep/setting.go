@@ -200,17 +200,20 @@ func (s Setting) Validate() error {
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
-	lockstep = strings.Fields("step faults") // and data parallelism
+	joinable = strings.Fields("step faults") // and data parallelism
 )
 
 // shown is what Get says of a field, or a dash where the baseline does not read it.
 func (s Setting) shown(name string) string {
-	reads := s.Baseline == Atoll || slices.Contains(common, name) || s.Baseline == DiLoCo && slices.Contains(barriers, name) || s.Baseline == DP && slices.Contains(lockstep, name)
+	reads := s.Baseline == Atoll || slices.Contains(common, name) || s.Baseline == DiLoCo && slices.Contains(barriers, name) || s.Baseline == DP && slices.Contains(joinable, name)
 	if !reads {
 		return "-"
 	}
 	return cmp.Or(s.Get(name), "-")
 }
+
+// noClip is a norm reference that clips nothing.
+const noClip = 1e6
 
 // read is the setting with what its baseline does not read set to what the baseline does,
 // so that equal trials have equal settings.
