@@ -35,10 +35,10 @@ func (a *audit) want(p *peer) {
 	}
 	a.busy, a.after = true, a.now+auditPauseMs
 	p.auditPauseMs = longerPause(p.auditPauseMs)
-	p.auditAfter = a.now + Time(p.auditPauseMs)
+	p.auditAfter = a.now + p.auditPauseMs
 	if !a.standing(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
-		a.strangersAfter = a.now + Time(a.strangersPauseMs)
+		a.strangersAfter = a.now + a.strangersPauseMs
 	}
 	a.locate(p, lagged(p.beat.Closed, p.beat.Lag))
 }

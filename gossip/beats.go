@@ -54,7 +54,7 @@ func (b *beats) send() {
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
-	b.said, b.next = &beat, b.now+Time(b.beatPeriod())
+	b.said, b.next = &beat, b.now+b.beatPeriod()
 	b.emit(Publish{Bytes: wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)})
 }
 

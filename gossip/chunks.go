@@ -240,7 +240,7 @@ func (p *peer) chunksAhead() int {
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.chunks > 0 && s.now > p.chunkAt+max(stallMs, Time(p.transferMs(wire.ChunkSize)))
+	return p.chunks > 0 && s.now > p.chunkAt+max(stallMs, p.transferMs(wire.ChunkSize))
 }
 
 // reclaim lets chunks be asked of others whose peer is gone or still. If it
@@ -268,7 +268,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	s.call(p.id, request, wire.GetChunk.MaxResponse(), chunkCallMs, func(b []byte, err error) {
 		p.chunks--
 		if err == nil {
-			p.sampled(len(b), int64(s.now-p.chunkAt))
+			p.sampled(len(b), s.now-p.chunkAt)
 		}
 		p.chunkAt = s.now
 		if attempt != s.attempt {

@@ -9,8 +9,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Time is milliseconds since any origin. It never goes back.
-type Time int64
+// Time is milliseconds since any origin. It never goes back. It is an alias, so
+// that the times of both cores and of all that drive them are of one type.
+type Time = int64
 
 // Config is what a Core is made from. Zero fields marked with a default get it.
 type Config struct {

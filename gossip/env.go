@@ -65,7 +65,7 @@ func (e *env) misbehaved(id wire.PeerID, reason string) {
 // done is called exactly once, during a later input.
 func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done answer) {
 	e.lastID++
-	e.calls = append(e.calls, call{id: e.lastID, deadline: e.now + Time(timeoutMs+callGraceMs), done: func(b []byte, err error) {
+	e.calls = append(e.calls, call{id: e.lastID, deadline: e.now + (timeoutMs + callGraceMs), done: func(b []byte, err error) {
 		done(openAnswer(b, max, err))
 	}})
 	e.emit(Call{ID: e.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})

@@ -103,7 +103,7 @@ func (h *history) ask(p *peer) {
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
 	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
 		h.asking = false
-		h.after, h.beside = h.now+Time(h.beatPeriod()), h.now+Time(historyBeats*h.beatPeriod())
+		h.after, h.beside = h.now+h.beatPeriod(), h.now+historyBeats*h.beatPeriod()
 		if !h.planned {
 			return // tips were taken meanwhile
 		}

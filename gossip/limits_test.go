@@ -144,7 +144,7 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
 	c := calls(a.core.Effects())[0]
 	a.core.Alive(a.now+5000, wire.PeerID{1})
-	a.core.Tick(Time(c.TimeoutMs) + callGraceMs + 1)
+	a.core.Tick(c.TimeoutMs + callGraceMs + 1)
 	if n := a.core.pull.flying; n > 1 {
 		t.Errorf("%d pulls in flight after one was forgotten", n)
 	}

@@ -29,7 +29,7 @@ func (e *env) beatPeriod() int64 {
 }
 
 func (e *env) heardLately(p *peer) bool {
-	return p.everHeard && int64(e.now-p.heard) <= silentBeats*e.beatPeriod()
+	return p.everHeard && e.now-p.heard <= silentBeats*e.beatPeriod()
 }
 
 // hear notes a sign of life.
@@ -72,13 +72,13 @@ func (e *env) silence(p *peer) {
 	p.silent = true
 	e.peers.memo.turned++
 	if p.beat == nil || p.beat.State != wire.Leaving { // that one said so
-		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", int64(e.now-p.heard)))
+		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.now-p.heard))
 	}
 }
 
 // silentFrom is when p falls silent if nothing more is heard of it.
 func (e *env) silentFrom(p *peer) Time {
-	return p.heard + Time(silentBeats*e.beatPeriod()) + 1
+	return p.heard + silentBeats*e.beatPeriod() + 1
 }
 
 // never is after every time.

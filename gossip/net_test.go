@@ -129,7 +129,7 @@ func (w *world) runUntilTrue(end Time, cond func() bool) bool {
 	return false
 }
 
-func (w *world) delay() Time { return w.opt.latency + Time(w.rng.Int64N(int64(w.opt.latency)+1)) }
+func (w *world) delay() Time { return w.opt.latency + w.rng.Int64N(w.opt.latency+1) }
 
 func (n *node) tick() {
 	if n.up {

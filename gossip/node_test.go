@@ -51,7 +51,7 @@ var errDown = errors.New("peer is not reachable")
 // boot makes a fresh core over what the node has on disk.
 func (n *node) boot() {
 	n.core = New(Config{
-		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: int64(n.w.now), BeatMinMs: 200, WindowUnion: n.w.opt.window,
+		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: n.w.now, BeatMinMs: 200, WindowUnion: n.w.opt.window,
 		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
@@ -197,7 +197,7 @@ func (n *node) call(e Call) {
 		}
 	}
 	n.asked[p.index] = append(n.asked[p.index], once)
-	n.w.after(Time(e.TimeoutMs), func() { once(nil, errDown) })
+	n.w.after(e.TimeoutMs, func() { once(nil, errDown) })
 	n.w.after(n.w.delay(), func() {
 		if !p.up || p.mute || !p.links[n.index] {
 			return
@@ -364,7 +364,7 @@ func (n *node) install(e Snapshot) {
 		}
 	}
 	n.chain.install(e.Manifest)
-	n.core.Installed(Time(n.w.now), make([]uint32, 64))
+	n.core.Installed(n.w.now, make([]uint32, 64))
 	if n.state == wire.Joining {
 		n.state = wire.Training
 	}

@@ -50,7 +50,7 @@ func (o *own) tick() {
 // may know of one. Who that is follows from the chain, so that is there before, with
 // the headers that say who made it.
 func (o *own) enough() bool {
-	return (o.any || o.history.complete()) && o.first > 0 && int64(o.now-o.first) >= gatherBeats*o.beatPeriod() && !o.awaits()
+	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
 // counts reports whether p has answered, and as one that may have met what this key

@@ -271,7 +271,7 @@ func (p *pull) ask(w *want, s *source) {
 		q.pulling -= size
 		w.asking = false
 		if err == nil {
-			q.sampled(len(b), int64(p.now-asked))
+			q.sampled(len(b), p.now-asked)
 		}
 		p.answered(w, from, b, err)
 	})

@@ -375,9 +375,9 @@ func (r *repair) end(s *session, text string) {
 		p.repairPauseMs = 0
 	}
 	p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
-	p.repairAfter = r.now + Time(p.repairPauseMs)
+	p.repairAfter = r.now + p.repairPauseMs
 	if s.brought > 0 {
-		p.repairAfter = r.now + Time(r.beatPeriod()/fruitfulParts)
+		p.repairAfter = r.now + r.beatPeriod()/fruitfulParts
 	}
 	r.event(EventRepair, p.id, text)
 }

@@ -163,7 +163,7 @@ func (r *roster) dialOne(p *peer) {
 	d.after = r.now + dialBackoffMinMs
 	if d.addr == len(p.record.Addrs) {
 		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
-		d.after = r.now + Time(d.pauseMs)
+		d.after = r.now + d.pauseMs
 	}
 }
 

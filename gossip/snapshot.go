@@ -144,7 +144,7 @@ func (s *snapshot) choose() {
 // gathers reports whether to wait for more peers: none of the link is here, and
 // too few others to attest what one of them shows.
 func (s *snapshot) gathers() bool {
-	if s.only || s.now >= s.began+Time(gatherBeats*s.beatPeriod()) {
+	if s.only || s.now >= s.began+gatherBeats*s.beatPeriod() {
 		return false
 	}
 	witnesses := 0

@@ -57,7 +57,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 			began := w.now
 			n := w.join(w.nodes[0].id)
 			if c.dies {
-				w.after(Time(w.tipsSize()/2/rate), func() { w.kill(0) })
+				w.after(w.tipsSize()/2/rate, func() { w.kill(0) })
 			}
 			if !w.runUntilTrue(w.now+120_000, func() bool {
 				equal, _ := n.core.Equal(w.now)

@@ -12,15 +12,15 @@ func (b *beats) watchdog() {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.linked {
-		if !p.unheard || !p.asked || b.now < max(p.unheardFrom+Time(deafBeats*b.beatPeriod()), p.reconnectAfter) {
+		if !p.unheard || !p.asked || b.now < max(p.unheardFrom+deafBeats*b.beatPeriod(), p.reconnectAfter) {
 			continue
 		}
 		if p.chunks > 0 || p.serving > 0 {
 			continue // bulk is on its way, which must not begin again
 		}
 		p.reconnectPauseMs = min(max(2*p.reconnectPauseMs, deafBeats*b.beatPeriod()), reconnectPauseMaxMs)
-		p.reconnectAfter = b.now + Time(p.reconnectPauseMs)
-		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", int64(b.now-p.unheardFrom)))
+		p.reconnectAfter = b.now + p.reconnectPauseMs
+		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", b.now-p.unheardFrom))
 		b.emit(Reconnect{Peer: p.id})
 	}
 }

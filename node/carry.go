@@ -82,7 +82,7 @@ func (n *node) carryOuter(e core.Effect) {
 		n.allow(n.clock.now())
 	case core.Finished:
 		n.finished = true
-		now := gossip.Time(n.clock.now())
+		now := n.clock.now()
 		agreed, _ := n.machine.Gossip().Agreement(now)
 		n.view.finished(n, agreed, n.machine.Gossip().OtherStates(now))
 	default:

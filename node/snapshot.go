@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/status"
@@ -125,7 +124,7 @@ func (n *node) fillChain(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	chain, state := n.machine.Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
-	now := gossip.Time(n.clock.now())
+	now := n.clock.now()
 	agreed, _ := n.machine.Gossip().Agreement(now)
 	s.Agreed = agreed && len(n.machine.Gossip().OtherStates(now)) == 0
 	for p := range n.plan {

@@ -19,7 +19,7 @@ import (
 // Time is milliseconds since the Unix epoch by a clock that stands still while
 // the whole node sleeps: a laptop that is closed for an hour must not take the
 // silence of that hour for its peers'. Woke says how long it slept.
-type Time = int64
+type Time = gossip.Time
 
 // Config is what a Machine is made of.
 type Config struct {
@@ -170,7 +170,7 @@ func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.tellRoster(now)
 	m.rounds.Tick(now)
-	m.gossip.Tick(gossip.Time(now))
+	m.gossip.Tick(now)
 	m.tickMarks(now)
 	m.tickJoin(now)
 	m.tickEnd(now)
@@ -186,11 +186,11 @@ func (m *Machine) Woke(now Time, sleptMs int64) {
 }
 
 // SetRecord says which capability record of this node its roster carries.
-func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(gossip.Time(now), own) }
+func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(now, own) }
 
 // PeerUp takes a peer that passed the handshake.
 func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
-	m.gossip.PeerUp(gossip.Time(now), id, signed, rec, sess)
+	m.gossip.PeerUp(now, id, signed, rec, sess)
 	m.beginMarks(now)
 	m.joinPeerUp(now)
 	m.pump(now)
@@ -198,47 +198,47 @@ func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hell
 
 // PeerDown takes the loss of the last connection to a peer.
 func (m *Machine) PeerDown(now Time, id wire.PeerID) {
-	m.gossip.PeerDown(gossip.Time(now), id)
+	m.gossip.PeerDown(now, id)
 	m.pump(now)
 }
 
 // RecordChanged takes a peer's newer capability record.
 func (m *Machine) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
-	m.gossip.RecordChanged(gossip.Time(now), id, signed, rec)
+	m.gossip.RecordChanged(now, id, signed, rec)
 	m.pump(now)
 }
 
 // Received takes an opened and verified gossip message.
 func (m *Machine) Received(now Time, from wire.PeerID, msg wire.Message) {
-	m.gossip.Received(gossip.Time(now), from, msg)
+	m.gossip.Received(now, from, msg)
 	m.pump(now)
 }
 
 // Forwarded takes a further source of a header.
 func (m *Machine) Forwarded(now Time, from wire.PeerID, id wire.Digest) {
-	m.gossip.Forwarded(gossip.Time(now), from, id)
+	m.gossip.Forwarded(now, from, id)
 	m.pump(now)
 }
 
 // Alive takes any sign of life of a peer.
-func (m *Machine) Alive(now Time, from wire.PeerID) { m.gossip.Alive(gossip.Time(now), from) }
+func (m *Machine) Alive(now Time, from wire.PeerID) { m.gossip.Alive(now, from) }
 
 // Answered takes the outcome of a gossip.Call.
 func (m *Machine) Answered(now Time, call uint64, response []byte, err error) {
-	m.gossip.Answered(gossip.Time(now), call, response, err)
+	m.gossip.Answered(now, call, response, err)
 	m.pump(now)
 }
 
 // Serve takes a stream request, to be answered by a Reply effect.
 func (m *Machine) Serve(now Time, handle uint64, from wire.PeerID, request []byte) {
-	m.gossip.Serve(gossip.Time(now), handle, from, request)
+	m.gossip.Serve(now, handle, from, request)
 	m.pump(now)
 }
 
 // Replied says that the last byte of a bulk reply left. payload is the delta
 // whose payload it was, or zero; an own one then counts as handed over.
 func (m *Machine) Replied(now Time, handle uint64, payload wire.Digest) {
-	m.gossip.Replied(gossip.Time(now), handle)
+	m.gossip.Replied(now, handle)
 	if h, known := m.headers[payload]; known && h.Header.Author == m.self {
 		m.rounds.HandedOver(now, int(h.Header.Fragment), outer.ID(payload))
 	}
@@ -247,7 +247,7 @@ func (m *Machine) Replied(now Time, handle uint64, payload wire.Digest) {
 
 // Left says that the last byte of a bulk reply is on its way.
 func (m *Machine) Left(now Time, handle uint64) {
-	m.gossip.Left(gossip.Time(now), handle)
+	m.gossip.Left(now, handle)
 	m.pump(now)
 }
 
@@ -279,7 +279,7 @@ func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
 		return
 	case outer.WantTips:
-		m.gossip.FetchTips(gossip.Time(now))
+		m.gossip.FetchTips(now)
 		return
 	}
 	m.emit(e)

@@ -62,13 +62,13 @@ func (m *Machine) check(d outer.Delta) error {
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred, outer.ErrTwice} {
 		if errors.Is(err, passing) {
-			m.gossip.Unwanted(gossip.Time(now), id)
+			m.gossip.Unwanted(now, id)
 			return
 		}
 	}
 	m.refused++
 	m.emit(Refused{ID: id, Header: h, Reason: err})
-	m.gossip.Invalid(gossip.Time(now), id, err.Error())
+	m.gossip.Invalid(now, id, err.Error())
 }
 
 // fetched takes a payload whose hash fits. Its header may have been parked
@@ -82,7 +82,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 		m.offer(now, id, e.Header, false)
 	}
 	if _, known := m.headers[id]; !known {
-		m.gossip.Unwanted(gossip.Time(now), id)
+		m.gossip.Unwanted(now, id)
 		return
 	}
 	m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
@@ -136,7 +136,7 @@ func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
 // NotStored says that another's payload could not be stored. It counts as
 // missing until repair brings it again.
 func (m *Machine) NotStored(now Time, id wire.Digest) {
-	m.gossip.NotStored(gossip.Time(now), id)
+	m.gossip.NotStored(now, id)
 	m.pump(now)
 }
 
@@ -146,8 +146,8 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	m.headers[e.ID] = &h
 	m.end.announced = now
 	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
-	m.gossip.Announce(gossip.Time(now), e.Header, e.Payload)
-	m.gossip.Stored(gossip.Time(now), e.ID)
+	m.gossip.Announce(now, e.Header, e.Payload)
+	m.gossip.Stored(now, e.ID)
 	if len(e.Payload) <= wire.MaxInline {
 		m.rounds.HandedOver(now, int(e.Header.Header.Fragment), outer.ID(e.ID))
 	}
@@ -166,7 +166,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 	}
 	m.heard.delivered(h.Header.Author, h.Header.Tokens)
 	m.rounds.Held(now, p, r, outer.ID(id))
-	m.gossip.Stored(gossip.Time(now), id)
+	m.gossip.Stored(now, id)
 	m.pump(now)
 }
 
@@ -260,7 +260,7 @@ func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
 	for _, id := range []wire.Digest{a, b} {
 		if known, _ := m.rounds.Known(p, r, outer.ID(id)); m.knows(id) && !known {
 			delete(m.headers, id)
-			m.gossip.Unwanted(gossip.Time(now), id)
+			m.gossip.Unwanted(now, id)
 		}
 	}
 	return true
@@ -318,7 +318,7 @@ func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[
 		}
 		m.headers[id] = &h
 		m.heard.had(h.Header.Author, h.Header.Tokens)
-		m.gossip.Stored(gossip.Time(now), id)
+		m.gossip.Stored(now, id)
 	}
 	for _, l := range s.History {
 		m.credit(l)

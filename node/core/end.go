@@ -43,7 +43,7 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 func (m *Machine) Leave(now Time) {
 	m.end.leaving = true
 	m.tickEnd(now)
-	m.gossip.BeatNow(gossip.Time(now))
+	m.gossip.BeatNow(now)
 	m.pump(now)
 }
 
@@ -88,7 +88,7 @@ func (m *Machine) share(now Time) {
 	if !m.end.finished || now-m.end.over >= shareMs {
 		return
 	}
-	id, lacking := m.gossip.Lacking(gossip.Time(now))
+	id, lacking := m.gossip.Lacking(now)
 	if !lacking {
 		return
 	}
@@ -163,7 +163,7 @@ func (m *Machine) tellBeats(now Time) {
 	for p := range m.rounds.Fragments() {
 		s.Unpublished = append(s.Unpublished, m.rounds.Promised(p))
 	}
-	m.gossip.SetSelf(gossip.Time(now), s)
+	m.gossip.SetSelf(now, s)
 }
 
 // over says whether the run has ended: every fragment reached its budget, this
@@ -177,8 +177,8 @@ func (m *Machine) over(now Time) bool {
 	if m.stoodStill(now, lingerBeats) {
 		return true
 	}
-	agreed, since := m.gossip.Agreement(gossip.Time(now))
-	return agreed && now-max(int64(since), m.end.moved) >= m.cfg.QuietMs
+	agreed, since := m.gossip.Agreement(now)
+	return agreed && now-max(since, m.end.moved) >= m.cfg.QuietMs
 }
 
 // lingerBeats is for how many beat periods without a change the end is held by

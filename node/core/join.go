@@ -96,7 +96,7 @@ func (m *Machine) joinPeerUp(now Time) {
 	}
 	m.join.fetching = now
 	m.enter(now, Fetching)
-	m.gossip.FetchTips(gossip.Time(now))
+	m.gossip.FetchTips(now)
 }
 
 func (m *Machine) tickJoin(now Time) {
@@ -151,7 +151,7 @@ func (m *Machine) tickFetch(now Time) {
 	default:
 		return
 	}
-	m.gossip.CancelFetch(gossip.Time(now))
+	m.gossip.CancelFetch(now)
 	m.enter(now, Ready)
 }
 
@@ -169,14 +169,14 @@ func (m *Machine) waitForHolder() {
 // tickReplay waits until this node shows the digests of a live peer, and asks
 // for what it lacks.
 func (m *Machine) tickReplay(now Time) {
-	equal, live := m.gossip.Equal(gossip.Time(now))
+	equal, live := m.gossip.Equal(now)
 	switch {
 	case equal:
 		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
 	case now < m.replayUntil(live), !m.rounds.Settled() && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
 			m.join.asked = now
-			m.gossip.CompareAny(gossip.Time(now))
+			m.gossip.CompareAny(now)
 		}
 		return
 	case live && !m.join.restored:
@@ -290,7 +290,7 @@ func (m *Machine) replay(now Time) {
 		m.enter(now, Replaying)
 		m.join.asked = now
 	}
-	m.gossip.Compare(gossip.Time(now), m.join.donor)
+	m.gossip.Compare(now, m.join.donor)
 }
 
 // ErrInstall says that tips taken from a peer do not fit this run.
@@ -303,7 +303,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	m.gossip.Installed(gossip.Time(now), m.join.common)
+	m.gossip.Installed(now, m.join.common)
 	m.replay(now)
 	m.pump(now)
 	return nil
@@ -312,27 +312,27 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 // InstallFailed says that the tips do not fit. A joiner asks for others; a node
 // that is in goes on with what it has, and repair decides anew.
 func (m *Machine) InstallFailed(now Time) {
-	m.gossip.TipsRefused(gossip.Time(now))
+	m.gossip.TipsRefused(now)
 	m.fetchAgain(now)
 }
 
 // TipsNotStored says that the own disk could not take the tips, or has lost a
 // part of them. The same ones are fetched as far as they are missing, in a while.
 func (m *Machine) TipsNotStored(now Time) {
-	m.gossip.TipsNotStored(gossip.Time(now))
+	m.gossip.TipsNotStored(now)
 	m.fetchAgain(now)
 }
 
 // ChunkNotStored says that the own disk could not take a chunk of a StoreChunk.
 func (m *Machine) ChunkNotStored(now Time, id wire.Digest) {
-	m.gossip.ChunkNotStored(gossip.Time(now), id)
+	m.gossip.ChunkNotStored(now, id)
 	m.pump(now)
 }
 
 func (m *Machine) fetchAgain(now Time) {
 	if m.joins() {
 		m.enter(now, Fetching)
-		m.gossip.FetchTips(gossip.Time(now))
+		m.gossip.FetchTips(now)
 	}
 	m.pump(now)
 }

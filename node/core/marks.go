@@ -1,7 +1,6 @@
 package core
 
 import (
-	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 )
@@ -53,7 +52,7 @@ func (m *Machine) tickMarks(now Time) {
 func (m *Machine) beginMarks(now Time) {
 	if m.marks.asking && m.marks.since == 0 {
 		m.marks.since = now
-		m.gossip.AskOwn(gossip.Time(now), m.foundsNow())
+		m.gossip.AskOwn(now, m.foundsNow())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // leave something missing, so that a run ends near its budget however many
 // learners there are.
 func (m *Machine) tokensNeeded(now Time) bool {
-	learners := m.gossip.LiveLearners(gossip.Time(now))
+	learners := m.gossip.LiveLearners(now)
 	if m.farFromBudget(now, len(learners)) {
 		return true
 	}
@@ -54,7 +54,7 @@ func (m *Machine) claims(now Time) []uint64 {
 	claims := make([]uint64, m.rounds.Fragments())
 	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
-			m.addClaims(claims, h, b, now-Time(at))
+			m.addClaims(claims, h, b, now-at)
 		}
 	})
 	return claims

@@ -10,7 +10,7 @@ import (
 
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
-	learners := m.gossip.LiveLearners(gossip.Time(now))
+	learners := m.gossip.LiveLearners(now)
 	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns(), m.State() == wire.Stopped}
 	if !m.memo.roster.told || seen.live != m.memo.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))

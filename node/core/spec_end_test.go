@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -63,7 +62,7 @@ func specNotBeaten(t *testing.T, _ *spectest.Spec) {
 		w.runFor(15 * beat) // it would be silent by now
 		quiet := w.quietBefore(n, func() {
 			if heard {
-				n.machine.Gossip().Alive(gossip.Time(w.now), wire.PeerIDOf(testKey(9)))
+				n.machine.Gossip().Alive(w.now, wire.PeerIDOf(testKey(9)))
 			}
 		})
 		if (quiet > quietMs+500) != heard {

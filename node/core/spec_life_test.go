@@ -136,7 +136,7 @@ func specEqualDigests(t *testing.T, _ *spectest.Spec) {
 	w := third(t, 7, 2, worldConfig{params: budgetOf(600), latencyMs: 30})
 	equal := false
 	w.onReady = func(n *node) {
-		equal, _ = n.machine.Gossip().Equal(gossip.Time(w.now))
+		equal, _ = n.machine.Gossip().Equal(w.now)
 		equal = equal && slices.ContainsFunc(w.nodes[:2], n.equalTo)
 	}
 	n := w.add(nodeConfig{})

@@ -68,7 +68,7 @@ func compareAuthors`},
 `},
 		}},
 		{"wait on a peer", "alone", []Edit{
-			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.gossip.LiveLearners(gossip.Time(now))) > 0 &&`},
+			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.gossip.LiveLearners(now)) > 0 &&`},
 		}},
 		{"stale tip adopted", "calm", []Edit{
 			{"optimizer/outer/rounds_fold.go", `	m.adopt(f, false)
