@@ -3,18 +3,14 @@ package main
 import (
 	"io"
 	"os"
-	"syscall"
-	"unsafe"
+
+	"golang.org/x/term"
 )
 
 // isTerminal tells whether somebody watches.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // terminalSize returns what tells the size of a terminal, which is zero where
@@ -23,13 +19,12 @@ func terminalSize(w io.Writer) func() (columns, lines int) {
 	if !isTerminal(w) {
 		return nil
 	}
-	fd := w.(*os.File).Fd()
+	fd := int(w.(*os.File).Fd())
 	return func() (columns, lines int) {
-		var size struct{ lines, columns, x, y uint16 } // struct winsize
-		_, _, err := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
-		if err != 0 {
+		columns, lines, err := term.GetSize(fd)
+		if err != nil {
 			return 0, 0
 		}
-		return int(size.columns), int(size.lines)
+		return columns, lines
 	}
 }

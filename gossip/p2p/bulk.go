@@ -178,7 +178,7 @@ func (t *transfer) Write(b []byte) (int, error) {
 
 // room waits until n more bytes may leave, and counts them.
 func (t *transfer) room(n int) error {
-	if err := t.limit.take(t.ctx, n); err != nil {
+	if err := t.limit.WaitN(t.ctx, n); err != nil {
 		return fmt.Errorf("wait for the upload limit: %w", err)
 	}
 	if t.bulk {

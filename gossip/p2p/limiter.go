@@ -1,58 +1,28 @@
 package p2p
 
 import (
-	"context"
-	"sync"
 	"time"
+
+	ratelimit "golang.org/x/time/rate"
 )
 
-// limiter is a token bucket over all uploads: bytes leave at rate, with bursts
-// of limitBurst. A nil limiter lets all pass.
-type limiter struct {
-	rate float64 // bytes/s
+// limiter is a token bucket of bytes.
+type limiter = ratelimit.Limiter
 
-	mu   sync.Mutex
-	next time.Time // when the bucket is back at zero
-}
-
+// newLimiter returns a bucket that lets bytes pass at a rate, with bursts of
+// limitBurst; 0 lets all pass.
 func newLimiter(bytesPerSecond int64) *limiter {
 	if bytesPerSecond == 0 {
-		return nil
+		return ratelimit.NewLimiter(ratelimit.Inf, 0)
 	}
-	return &limiter{rate: float64(bytesPerSecond)}
+	return ratelimit.NewLimiter(ratelimit.Limit(bytesPerSecond), limitBurst)
 }
 
-// take waits until n bytes may leave, or ctx is done.
-func (l *limiter) take(ctx context.Context, n int) error {
-	if l == nil {
-		return nil
+// reserve takes n bytes out of a bucket and returns how long to wait for them.
+// The bucket gives a burst at a time, and a connection may write more.
+func reserve(l *limiter, n int) (wait time.Duration) {
+	for now := time.Now(); n > 0; n -= limitBurst {
+		wait = l.ReserveN(now, min(n, limitBurst)).DelayFrom(now)
 	}
-	wait := l.reserve(n, time.Now())
-	if wait <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// reserve takes n bytes out of the bucket and returns how long to wait for
-// them.
-func (l *limiter) reserve(n int, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if full := now.Add(-l.spend(limitBurst)); l.next.Before(full) {
-		l.next = full
-	}
-	l.next = l.next.Add(l.spend(n))
-	return l.next.Sub(now)
-}
-
-func (l *limiter) spend(n int) time.Duration {
-	return time.Duration(float64(n) / l.rate * float64(time.Second))
+	return wait
 }

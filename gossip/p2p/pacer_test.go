@@ -122,7 +122,7 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 		l := newLimiter(100_000)
 		start := time.Now()
 		for range 100 {
-			if err := l.take(t.Context(), 10_000); err != nil {
+			if err := l.WaitN(t.Context(), 10_000); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,12 +130,12 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 		if got := time.Since(start).Seconds(); math.Abs(got-want) > 0.01 {
 			t.Errorf("1 MB at 100 kB/s took %.2f s, want %.2f", got, want)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := l.take(ctx, 10_000); !errors.Is(err, context.DeadlineExceeded) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := l.WaitN(ctx, 10_000); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
-		if err := (*limiter)(nil).take(ctx, 1<<30); err != nil {
+		if err := newLimiter(0).WaitN(t.Context(), 1<<30); err != nil {
 			t.Errorf("no limit: %v", err)
 		}
 	})

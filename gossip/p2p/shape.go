@@ -90,7 +90,7 @@ func (s Shape) validate() error {
 // shaper is one node's link.
 type shaper struct {
 	Shape
-	up, down *limiter // nil lets all pass
+	up, down *limiter
 }
 
 func newShaper(s Shape) *shaper {
@@ -98,14 +98,6 @@ func newShaper(s Shape) *shaper {
 		return nil
 	}
 	return &shaper{Shape: s, up: newLimiter(s.BytesPerSecond), down: newLimiter(s.BytesPerSecond)}
-}
-
-// wait is how long it takes until n more bytes have passed a limiter.
-func (l *limiter) wait(n int) time.Duration {
-	if l == nil {
-		return 0
-	}
-	return max(0, l.reserve(n, time.Now()))
 }
 
 // shapedConn is a connection over a shaped link. What is written waits for its
@@ -150,7 +142,7 @@ func (c *shapedConn) Write(b []byte) (int, error) {
 	if err := c.failure(); err != nil {
 		return 0, err
 	}
-	leaves := c.link.up.wait(len(b))
+	leaves := reserve(c.link.up, len(b))
 	due := time.Now().Add(leaves + c.link.Delay)
 	if err := c.sleep(leaves - shapeQueue); err != nil {
 		return 0, err
@@ -181,7 +173,7 @@ func (c *shapedConn) sleep(d time.Duration) error {
 // Read implements net.Conn. What has been read came as slowly as the link lets it.
 func (c *shapedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.sleep(c.link.down.wait(n)) != nil && err == nil {
+	if n > 0 && c.sleep(reserve(c.link.down, n)) != nil && err == nil {
 		err = net.ErrClosed
 	}
 	return n, err
