@@ -12,30 +12,7 @@ import (
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 )
-
-// prepareTraining reads the text that training and live evaluation need.
-func (n *node) prepareTraining(ctx context.Context) error {
-	if n.cfg.Observe && n.cfg.EvalBytes == 0 {
-		return nil
-	}
-	data, err := corpus.Open(n.cfg.Data)
-	if err != nil {
-		return err
-	}
-	if err := data.Fits(n.genesis.Model.Context); err != nil {
-		return err
-	}
-	n.data = data
-	if want := n.genesis.Data; want.SHA256 != "" && want.SHA256 != data.SHA256() {
-		n.view.event(n, "other data", "", fmt.Sprintf("the run was described for %s (sha256 %.8s), this node uses %s (%.8s); pass --data if that is not meant", want.Name, want.SHA256, data.Name(), data.SHA256()))
-	}
-	if n.cfg.Observe {
-		return nil
-	}
-	return n.prepareTrainer(ctx)
-}
 
 // measureFor is how long the speed of this machine is measured at the start.
 const measureFor = 300 * time.Millisecond
@@ -43,6 +20,9 @@ const measureFor = 300 * time.Millisecond
 // prepareTrainer measures the machine's speed for this model, plans its batch
 // and makes the trainer. Peers learn of it by a new record.
 func (n *node) prepareTrainer(ctx context.Context) error {
+	if n.cfg.Observe {
+		return nil
+	}
 	cfg := n.trainerConfig(n.genesis.Batch)
 	speed, err := trainer.Measure(ctx, cfg, 2, measureFor, time.Now)
 	if err != nil {

@@ -46,8 +46,8 @@ func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
 		n.identify, n.recall, n.listen,
 		func() error { return n.learnGenesis(ctx) },
-		n.open,
-		func() error { return n.prepareTraining(ctx) },
+		n.open, n.readText,
+		func() error { return n.prepareTrainer(ctx) },
 		n.start, n.serveControl,
 	} {
 		if err := stage(); err != nil {

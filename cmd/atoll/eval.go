@@ -19,7 +19,7 @@ Measures the newest anchor of a node, running or not, on the whole held-out part
 // EvalCmd is `atoll eval`.
 type EvalCmd struct {
 	dirFlag
-	Data    string `help:"Text to measure on: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Data    string `help:"Text to measure on: a file, a folder, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
 	Threads int    `help:"Threads to use. Default: one per core." placeholder:"N"`
 	JSON    bool   `name:"json" help:"Answer with one JSON object."`
 }
@@ -53,7 +53,13 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	data, err := corpus.Open(c.Data)
+	path := c.Data
+	if path == "" {
+		if path, err = node.FolderText(dir); err != nil {
+			return err
+		}
+	}
+	data, err := corpus.Open(path)
 	if err != nil {
 		return err
 	}
@@ -61,7 +67,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
-		out.say("note: the run was made to train on %s (sha256 %.16s), this is %s (%.16s): its held-out part may have been trained on", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
+		out.say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
 	bits, err := trainer.BitsPerByte(ctx, g.Model, slab, corpus.Windows(data.HeldOut(), g.Model.Context))
 	if err != nil {

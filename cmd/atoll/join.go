@@ -34,7 +34,7 @@ type JoinCmd struct {
 	Dir       string        `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
 	Listen    []string      `help:"Addresses to listen on, like /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
 	Peer      []string      `help:"Further addresses to dial." placeholder:"MULTIADDR"`
-	Data      string        `help:"Text to train on: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what this folder's node trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	Threads   int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
 	Batch     int           `help:"Rows per inner step. Default: by this machine's measured speed." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of an inner step, to leave room for other work." placeholder:"DURATION"`

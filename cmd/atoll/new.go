@@ -55,7 +55,8 @@ type NewCmd struct {
 	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4 at the same H, for a model that is worse by 1 to 4 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it, and rda with the codec sparse and, up to H = 8, sparse8. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
-	Data      string        `help:"What the run trains on, for its hash: a file, a folder or goroot. Default: the prose that ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on another. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then that of this machine, and its hash is not recorded."`
 	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
 	JSON      bool          `name:"json" help:"Answer with one JSON object."`
 }
@@ -134,7 +135,7 @@ func (a created) print(out *console) error {
 		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
 		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", big(float64(a.Budget)), twoDigits(a.Length.Passes))},
 		a.Length.row(),
-		{"data", fmt.Sprintf("%s, sha256 %.16s", a.Data, a.SHA256)},
+		{"data", a.Data + dataHash(a.SHA256)},
 	}
 	if a.Expected != nil {
 		rows = append(rows, a.Expected.links())
@@ -145,6 +146,14 @@ func (a created) print(out *console) error {
 	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
+}
+
+// dataHash says which text may be trained on; "" is any.
+func dataHash(sha256 string) string {
+	if sha256 == "" {
+		return ""
+	}
+	return fmt.Sprintf(", sha256 %.16s: nodes refuse to train on another text", sha256)
 }
 
 // genesis is the default one for the model with the flags on top, to be validated once links have chosen H; and what it
@@ -166,6 +175,9 @@ func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, er
 		return g, nil, err
 	}
 	g.Data = node.Data{Name: text.Name(), SHA256: text.SHA256()}
+	if c.OwnData {
+		g.Data = node.Data{Name: node.OwnText}
+	}
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, nil, err
 	}
@@ -210,6 +222,8 @@ func (c *NewCmd) check() error {
 		return badUsage("--H is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
 	case c.Fragments < 0:
 		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
+	case c.OwnData && c.Data == "":
+		return badUsage("--own-data needs --data PATH, the text of this machine's learner")
 	}
 	return c.checkLinks()
 }

@@ -4,6 +4,7 @@
 //
 //	key           ed25519 seed in hex, mode 0600
 //	genesis       the run's immutable document
+//	text          path of the text that the node trains on
 //	index.db      bbolt: which deltas, rounds, bases, marks, evidence there are
 //	deltas/ID     the payload of a delta
 //	bases/F-R-D   an encoded tip: fragment, round, start of its digest

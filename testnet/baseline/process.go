@@ -166,6 +166,9 @@ func (p *process) learner() (Learner, error) {
 		return nil, err
 	}
 	g := p.genesis
+	if err := g.Data.Check(data.Name(), data.SHA256(), p.cfg.Data); err != nil {
+		return nil, err
+	}
 	p.builtin, err = trainer.New(trainer.Config{
 		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: wire.PeerIDOf(p.key), Threads: p.cfg.Threads, Optim: g.Inner.Optim(),
 	}, data)
