@@ -11,6 +11,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // carryOut does what the machine wants done, in order, until it wants nothing.
@@ -67,14 +68,14 @@ func (n *node) carry(e core.Effect) {
 
 func (n *node) carryOuter(e core.Effect) {
 	switch e := e.(type) {
-	case outer.WantDraft:
+	case rounds.WantDraft:
 		n.draft(e.Fragment)
-	case outer.WantFold:
+	case rounds.WantFold:
 		epoch := n.epoch
 		n.work.folds.put(func() { n.fold(n.work.folding, e, epoch) })
 	case outer.Adopt:
 		n.adopt(e)
-	case outer.DropBase:
+	case rounds.DropBase:
 		epoch, tip := n.epoch, n.machine.Rounds().Tip(e.Fragment).Round
 		n.work.folds.put(func() { n.dropBase(e, epoch, tip) })
 	case core.MayStep:
@@ -146,7 +147,7 @@ func (n *node) draft(fragment int) {
 
 // fold runs on the fold queue, beside training, until ctx ends: the next start
 // folds what the ledger has.
-func (n *node) fold(ctx context.Context, w outer.WantFold, epoch uint64) {
+func (n *node) fold(ctx context.Context, w rounds.WantFold, epoch uint64) {
 	res, err := n.foldAndKeep(ctx, w, epoch)
 	if errors.Is(err, context.Canceled) {
 		return
@@ -167,7 +168,7 @@ func (n *node) fold(ctx context.Context, w outer.WantFold, epoch uint64) {
 
 // foldAndKeep folds and writes the rounds to the ledger. Rounds after them are
 // those that a late delta put past the end of the fragment.
-func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) (foldResult, error) {
+func (n *node) foldAndKeep(ctx context.Context, w rounds.WantFold, epoch uint64) (foldResult, error) {
 	if epoch != n.tips.epoch {
 		return foldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, core.ErrOvertaken)
 	}
@@ -178,7 +179,7 @@ func (n *node) foldAndKeep(ctx context.Context, w outer.WantFold, epoch uint64) 
 	return res, err
 }
 
-func (n *node) dropBase(e outer.DropBase, epoch uint64, tip uint32) {
+func (n *node) dropBase(e rounds.DropBase, epoch uint64, tip uint32) {
 	if epoch == n.tips.epoch {
 		n.check("drop base", n.tips.release(e.Fragment, e.Round, tip))
 	}

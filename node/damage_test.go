@@ -11,6 +11,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // running is a node restored from the folder, as far as its loop folds.
@@ -25,9 +26,9 @@ func (l *ledgerWriter) running() *node {
 }
 
 // foldsWanted are the folds of a fragment among the machine's effects.
-func (n *node) foldsWanted(fragment int) (folds []outer.WantFold) {
+func (n *node) foldsWanted(fragment int) (folds []rounds.WantFold) {
 	for _, e := range n.machine.Effects() {
-		if w, ok := e.(outer.WantFold); ok && w.Fragment == fragment {
+		if w, ok := e.(rounds.WantFold); ok && w.Fragment == fragment {
 			folds = append(folds, w)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/node/store"
-	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // sickDisk fails every change with an errno while it has one.
@@ -186,7 +186,7 @@ func TestInconsistenciesAreFatal(t *testing.T) {
 	}
 
 	n.fatal = nil
-	n.carry(outer.Closed{})
+	n.carry(rounds.Closed{})
 	if n.fatal != nil {
 		t.Errorf("news: %v", n.fatal)
 	}

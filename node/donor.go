@@ -13,6 +13,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // replyManifest serves tips: those of given rounds, one for each fragment, or
@@ -104,15 +105,15 @@ const (
 	donatedSets    = 2
 )
 
-func (d *donor) fresh(rounds *outer.Rounds) ([]byte, bool) {
+func (d *donor) fresh(m *rounds.Machine) ([]byte, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.manifest == nil || time.Since(d.made) > manifestFresh {
 		return nil, false
 	}
 	for p, w := range d.wants {
-		l, ok := rounds.Link(p, w.Round)
-		if !ok || l.Chain != w.Link().Chain || rounds.Closed(p) > w.Closed+manifestRounds {
+		l, ok := m.Link(p, w.Round)
+		if !ok || l.Chain != w.Link().Chain || m.Closed(p) > w.Closed+manifestRounds {
 			return nil, false
 		}
 	}

@@ -12,11 +12,12 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // donations closes rounds up to the given one in every fragment, keeps their
 // tips and returns a round machine that has closed them.
-func (l *ledgerWriter) donations(bases *tips, closed uint32) *outer.Rounds {
+func (l *ledgerWriter) donations(bases *tips, closed uint32) *rounds.Machine {
 	l.t.Helper()
 	history := make([][]outer.Link, len(l.plan))
 	for p := range l.plan {
@@ -29,25 +30,25 @@ func (l *ledgerWriter) donations(bases *tips, closed uint32) *outer.Rounds {
 			return nil
 		}))
 	}
-	rounds := outer.NewRounds(l.g.Outer, outer.Author{}, false, l.g.Tips())
+	m := rounds.New(l.g.Outer, outer.Author{}, false, l.g.Tips())
 	if closed > 0 {
-		l.check(rounds.Install(1, l.tips, history))
+		l.check(m.Install(1, l.tips, history))
 	}
-	return rounds
+	return m
 }
 
 // offer makes the manifest of what the rounds have.
-func (l *ledgerWriter) offer(d *donor, bases *tips, rounds *outer.Rounds) wire.Manifest {
+func (l *ledgerWriter) offer(d *donor, bases *tips, m *rounds.Machine) wire.Manifest {
 	l.t.Helper()
 	var wants []core.Donation
 	for p := range l.plan {
-		wants = append(wants, core.Donate(l.g.Outer, rounds, p))
+		wants = append(wants, core.Donate(l.g.Outer, m, p))
 	}
 	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, true)
 	l.check(err)
-	m, err := wire.OpenManifest(l.g.RunID(), raw)
+	manifest, err := wire.OpenManifest(l.g.RunID(), raw)
 	l.check(err)
-	return m
+	return manifest
 }
 
 func TestDonorOfGenesis(t *testing.T) {
@@ -201,11 +202,11 @@ func TestDonorForgetsWhatNobodyTakes(t *testing.T) {
 
 // restored is a round machine with two kept bases, the second of which is the
 // newest tip, and the deltas between them.
-func (l *ledgerWriter) restored(base, closed uint32) *outer.Rounds {
+func (l *ledgerWriter) restored(base, closed uint32) *rounds.Machine {
 	l.t.Helper()
-	rounds := outer.NewRounds(l.g.Outer, outer.Author{}, false, l.g.Tips())
+	m := rounds.New(l.g.Outer, outer.Author{}, false, l.g.Tips())
 	for p, tip := range l.tips {
-		s := outer.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
+		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
 		l.check(l.store.Rounds(p, 1, closed, func(round uint32, r store.Round) error {
 			s.History = append(s.History, linkOf(round, r))
 			return nil
@@ -214,17 +215,17 @@ func (l *ledgerWriter) restored(base, closed uint32) *outer.Rounds {
 			s.Held = append(s.Held, core.DeltaOf(id, h.Header))
 			return nil
 		}))
-		rounds.Restore(1, p, s)
+		m.Restore(1, p, s)
 	}
-	return rounds
+	return m
 }
 
 // at asks a donor for the tips of given rounds.
-func (l *ledgerWriter) at(d *donor, bases *tips, rounds *outer.Rounds, at ...uint32) (wire.Manifest, error) {
+func (l *ledgerWriter) at(d *donor, bases *tips, machine *rounds.Machine, at ...uint32) (wire.Manifest, error) {
 	l.t.Helper()
 	var wants []core.Donation
 	for p := range l.plan {
-		wants = append(wants, core.DonateAt(l.g.Outer, rounds, p, at[p]))
+		wants = append(wants, core.DonateAt(l.g.Outer, machine, p, at[p]))
 	}
 	raw, err := d.make(l.t.Context(), l.keys[0], l.g.RunID(), bases, wants, false)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // diskSpacing: the tips of rounds divisible by it go to disk, so that a
@@ -248,7 +249,7 @@ type foldResult struct {
 
 // fold carries out a WantFold beside training. The end of ctx ends it between
 // two rounds.
-func (t *tips) fold(ctx context.Context, w outer.WantFold) (foldResult, error) {
+func (t *tips) fold(ctx context.Context, w rounds.WantFold) (foldResult, error) {
 	tip, err := t.get(w.Fragment, w.Start)
 	if err != nil {
 		return foldResult{}, err

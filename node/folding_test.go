@@ -8,6 +8,7 @@ import (
 
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // heldBases are the rounds of a fragment's bases in memory.
@@ -151,7 +152,7 @@ func TestFoldCarriesOutWhatIsWanted(t *testing.T) {
 	}
 	bases := l.newTips()
 	bases.put(0, genesis)
-	res, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 0, Sets: sets, Keep: []uint32{2}})
+	res, err := bases.fold(t.Context(), rounds.WantFold{Fragment: 0, Start: 0, Sets: sets, Keep: []uint32{2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,14 +177,14 @@ func TestFoldCarriesOutWhatIsWanted(t *testing.T) {
 	}
 	ending, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := bases.fold(ending, outer.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, context.Canceled) {
+	if _, err := bases.fold(ending, rounds.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the node ends: %v", err)
 	}
 	l.check(l.store.DropPayload(l.firstDelta(0, 2)))
-	if _, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := bases.fold(t.Context(), rounds.WantFold{Fragment: 0, Start: 0, Sets: sets}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("payload gone: %v", err)
 	}
-	if _, err := bases.fold(t.Context(), outer.WantFold{Fragment: 0, Start: 1, Sets: sets[1:]}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := bases.fold(t.Context(), rounds.WantFold{Fragment: 0, Start: 1, Sets: sets[1:]}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("no such base: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
 
@@ -104,11 +105,11 @@ func TestInstallOvertakesFolds(t *testing.T) {
 	n.tips.put(0, l.tips[0])
 	before := n.tips.epoch
 	n.tips.epoch++
-	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, before, 3)
+	n.dropBase(rounds.DropBase{Fragment: 0, Round: 2}, before, 3)
 	if _, err := n.tips.get(0, 2); err != nil {
 		t.Errorf("dropped by an old wish: %v", err)
 	}
-	want := outer.WantFold{Fragment: 0, Start: 2, Sets: [][]outer.Delta{{}}}
+	want := rounds.WantFold{Fragment: 0, Start: 2, Sets: [][]outer.Delta{{}}}
 	if _, err := n.foldAndKeep(t.Context(), want, before); err == nil {
 		t.Error("folded by an old wish")
 	}
@@ -118,7 +119,7 @@ func TestInstallOvertakesFolds(t *testing.T) {
 	if _, err := n.foldAndKeep(t.Context(), want, n.tips.epoch); err != nil {
 		t.Error(err)
 	}
-	n.dropBase(outer.DropBase{Fragment: 0, Round: 2}, n.tips.epoch, 3)
+	n.dropBase(rounds.DropBase{Fragment: 0, Round: 2}, n.tips.epoch, 3)
 	if _, err := n.tips.get(0, 2); err == nil {
 		t.Error("not dropped")
 	}

@@ -13,6 +13,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // view is what the loop remembers only to show it.
@@ -81,7 +82,7 @@ func (v *view) note(n *node, e core.Effect) {
 		v.event(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state: compares with it to find out whose is wrong")
 	case core.Refused:
 		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
-	case outer.Closed:
+	case rounds.Closed:
 		v.rounds++
 		v.contributors[e.Fragment] = len(e.Link.Folded)
 	}
@@ -186,7 +187,7 @@ func (v *view) stored(e core.StoreDelta) { v.payloadHeld += uint64(len(e.Payload
 const weightDecay = 0.9
 
 // folded notes who contributed to the rounds of a fold, and with which weight.
-func (v *view) folded(w outer.WantFold, res foldResult) {
+func (v *view) folded(w rounds.WantFold, res foldResult) {
 	for i, set := range w.Sets {
 		v.ledger[w.Fragment].put(w.Start+uint32(i)+1, foldedOf(set, res.rounds[i].Folded))
 	}

@@ -49,6 +49,8 @@ var layers = []rule{
 		"an optimizer is a pure function of parameters, gradients and state"},
 	{list("optimizer/outer"), list("optimizer tensor tensor/codec"),
 		"the outer step moves named flat vectors; it knows no model and no peers"},
+	{list("optimizer/rounds"), list("optimizer/outer"),
+		"rounds decide from headers which deltas a fold takes; the fold does not know why"},
 	{list("optimizer/outer/shadow"), list("optimizer/outer tensor/codec"),
 		"it judges learners, so it has nothing of theirs but the names of what they are told"},
 	{list("optimizer/trainer/corpus"), list("tensor/token"),
@@ -67,7 +69,7 @@ var layers = []rule{
 	{list("gossip/p2p"), list("gossip gossip/wire gossip/hello"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
-	{list("node/core"), list("gossip gossip/wire gossip/hello optimizer/outer tensor/codec"),
+	{list("node/core"), list("gossip gossip/wire gossip/hello optimizer/outer optimizer/rounds tensor/codec"),
 		"the node and the simulator share this core, so it has neither network nor disk nor model"},
 	{list("node/store"), list("gossip/wire"),
 		"the disk keeps headers and bytes, and decides nothing"},
@@ -79,9 +81,9 @@ var layers = []rule{
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
 	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core " +
-		"optimizer optimizer/outer optimizer/outer/shadow optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+		"optimizer optimizer/outer optimizer/outer/shadow optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
-	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer tensor tensor/codec"),
+	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
 		"a file of lines, whatever they say"},
@@ -161,7 +163,7 @@ var exceptions = []rule{
 
 // pure are the packages whose output depends on their arguments alone, so that
 // a simulator can run them and two machines agree to the bit.
-var pure = list("tensor/nn tensor/llama optimizer optimizer/outer gossip gossip/wire gossip/hello node/core")
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/rounds gossip gossip/wire gossip/hello node/core")
 
 // impure are the packages of the standard library that bring in what is not an
 // argument.
@@ -209,6 +211,10 @@ func TestLayeringCatches(t *testing.T) {
 	}{
 		{"tensor", "atoll/optimizer", false, false},
 		{"optimizer/outer", "atoll/tensor/llama", false, false},
+		{"optimizer/outer", "atoll/optimizer/rounds", false, false},
+		{"optimizer/outer", "atoll/optimizer/rounds", true, false},
+		{"optimizer/rounds", "atoll/gossip", false, false},
+		{"optimizer/rounds", "time", false, false},
 		{"gossip", "atoll/tensor", false, false},
 		{"node", "github.com/libp2p/go-libp2p/core/peer", false, false},
 		{"node/core", "atoll/gossip/p2p", false, false},

@@ -1,4 +1,4 @@
-// Package core joins the two sans-IO cores of a node: outer.Rounds, which
+// Package core joins the two sans-IO cores of a node: rounds.Machine, which
 // decides rounds and folds, and gossip.Core, which spreads what they decide.
 // Events go in as method calls that carry the time, effects come out as
 // values, and nothing here has a clock, socket, goroutine or random source.
@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // Time is milliseconds since the Unix epoch by a clock that stands still while
@@ -40,7 +41,7 @@ type Config struct {
 type Machine struct {
 	cfg      Config
 	self     wire.PeerID
-	rounds   *outer.Rounds
+	rounds   *rounds.Machine
 	gossip   *gossip.Core
 	headers  map[wire.Digest]*wire.SignedHeader // of deltas in rounds inside the window
 	evidence map[roundKey][]wire.SignedHeader   // both headers, by fragment and round
@@ -66,7 +67,7 @@ type roundKey struct {
 }
 
 // Effect is one thing to be carried out, in order: an effect of gossip.Core or
-// of outer.Rounds that passes through, or one of those below.
+// of rounds.Machine that passes through, or one of those below.
 type Effect any
 
 // Effects of the machine's own.
@@ -143,7 +144,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		contributed: map[wire.PeerID]bool{},
 		memo:        memo{sets: map[roundKey]setSeen{}},
 	}
-	m.rounds = outer.NewRounds(cfg.Params, m.self, cfg.Learner, tips)
+	m.rounds = rounds.New(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
 	m.rounds.SetElsewhere(m.gossip.ClosedByMost)
 	m.askMarks()
@@ -151,7 +152,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 }
 
 // Rounds gives read access to the round machine.
-func (m *Machine) Rounds() *outer.Rounds { return m.rounds }
+func (m *Machine) Rounds() *rounds.Machine { return m.rounds }
 
 // Gossip gives read access to the core of spreading.
 func (m *Machine) Gossip() *gossip.Core { return m.gossip }
@@ -267,18 +268,18 @@ func (m *Machine) pump(now Time) {
 	}
 }
 
-func (m *Machine) fromRounds(now Time, e outer.RoundEffect) {
+func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	switch e := e.(type) {
-	case outer.Closed:
+	case rounds.Closed:
 		m.forgetHeaders(e.Fragment)
-	case outer.WantFold:
+	case rounds.WantFold:
 		m.creditFold(e)
 	case outer.Adopt:
 		m.end.moved = now
-	case outer.Checked:
+	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
 		return
-	case outer.WantTips:
+	case rounds.WantTips:
 		m.gossip.FetchTips(now)
 		return
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // maxContributed bounds the authors remembered as having contributed: as many as
@@ -19,7 +20,7 @@ func (m *Machine) Credit(author wire.PeerID) {
 
 // creditFold notes the authors of what is about to be folded, in a round that closed or
 // late in an older one: whoever is always late contributes as well.
-func (m *Machine) creditFold(e outer.WantFold) {
+func (m *Machine) creditFold(e rounds.WantFold) {
 	for i := range e.Sets {
 		if l, known := m.rounds.Link(e.Fragment, e.Start+1+uint32(i)); known {
 			m.credit(l)

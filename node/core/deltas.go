@@ -8,6 +8,7 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
 
@@ -60,7 +61,7 @@ func (m *Machine) check(d outer.Delta) error {
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{outer.ErrParked, outer.ErrFinal, outer.ErrFull, outer.ErrBarred, outer.ErrTwice} {
+	for _, passing := range []error{rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice} {
 		if errors.Is(err, passing) {
 			m.gossip.Unwanted(now, id)
 			return
@@ -181,7 +182,7 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 	m.pump(now)
 }
 
-// Folded takes the result of an outer.WantFold.
+// Folded takes the result of an rounds.WantFold.
 func (m *Machine) Folded(now Time, fragment int, job uint64, tip *outer.Tip, states []outer.Digest) error {
 	if err := m.rounds.Folded(now, fragment, job, tip, states); err != nil {
 		return err
@@ -311,7 +312,7 @@ const forgetEvery = 16
 
 // Restore puts one fragment back to what the disk holds, with the headers of
 // the deltas in it.
-func (m *Machine) Restore(now Time, fragment int, s outer.Restored, headers map[wire.Digest]wire.SignedHeader) (folded []uint64, err error) {
+func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map[wire.Digest]wire.SignedHeader) (folded []uint64, err error) {
 	for id, h := range headers {
 		if int(h.Header.Fragment) != fragment {
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)

@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // donatedLag is how many rounds behind its own tip a donor gives: the deltas
@@ -28,13 +29,13 @@ type Donation struct {
 
 // Donations chooses what a donor gives of each fragment: the tips of given rounds,
 // or, without any, those that suit a joiner.
-func Donations(params outer.Params, rounds *outer.Rounds, at []uint32) []Donation {
-	all := make([]Donation, rounds.Fragments())
+func Donations(params outer.Params, m *rounds.Machine, at []uint32) []Donation {
+	all := make([]Donation, m.Fragments())
 	for p := range all {
 		if at == nil {
-			all[p] = Donate(params, rounds, p)
+			all[p] = Donate(params, m, p)
 		} else {
-			all[p] = DonateAt(params, rounds, p, at[p])
+			all[p] = DonateAt(params, m, p, at[p])
 		}
 	}
 	return all
@@ -43,11 +44,11 @@ func Donations(params outer.Params, rounds *outer.Rounds, at []uint32) []Donatio
 // Donate chooses the newest of the kept bases that still lets a joiner fold deltas
 // on their way, among those for which the links that lead to them are known. Where
 // folds are so far behind that none is, there is nothing to give.
-func Donate(params outer.Params, rounds *outer.Rounds, p int) (d Donation) {
-	tip := rounds.Tip(p).Round
-	d.Closed = rounds.Closed(p)
-	for _, base := range rounds.Bases(p) {
-		links := History(params, rounds, p, base)
+func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
+	tip := m.Tip(p).Round
+	d.Closed = m.Closed(p)
+	for _, base := range m.Bases(p) {
+		links := History(params, m, p, base)
 		if len(links) > 0 && (len(d.Links) == 0 || base+donatedLag <= tip) {
 			d.Round, d.Start, d.Links = base, base, links
 		}
@@ -57,20 +58,20 @@ func Donate(params outer.Params, rounds *outer.Rounds, p int) (d Donation) {
 
 // DonateAt is the tip of a given round: a kept base, or folded again from the
 // one below it. A round that this node cannot make is left without links.
-func DonateAt(params outer.Params, rounds *outer.Rounds, p int, round uint32) Donation {
-	d := Donation{Closed: rounds.Closed(p)}
+func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donation {
+	d := Donation{Closed: m.Closed(p)}
 	base, found := uint32(0), false
-	for _, b := range rounds.Bases(p) {
+	for _, b := range m.Bases(p) {
 		if b <= round {
 			base, found = b, true
 		}
 	}
-	if !found || round > rounds.Tip(p).Round || round-base > maxDonatedFolds {
+	if !found || round > m.Tip(p).Round || round-base > maxDonatedFolds {
 		return d
 	}
-	d.Round, d.Start, d.Links = round, base, History(params, rounds, p, round)
+	d.Round, d.Start, d.Links = round, base, History(params, m, p, round)
 	for r := base + 1; r <= round; r++ {
-		d.Sets = append(d.Sets, rounds.Set(p, r))
+		d.Sets = append(d.Sets, m.Set(p, r))
 	}
 	return d
 }

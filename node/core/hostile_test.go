@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // mostTokens is the largest claim that a header may make: more than the budget
@@ -248,7 +249,7 @@ func TestEvidenceThatIsUsedIsStored(t *testing.T) {
 	n.crash()
 	n.boot(n.load())
 	d := core.DeltaOf(proof.A.Header.ID(w.run), proof.A.Header)
-	if err := n.machine.Rounds().Offer(w.now, d, true); !errors.Is(err, outer.ErrBarred) {
+	if err := n.machine.Rounds().Offer(w.now, d, true); !errors.Is(err, rounds.ErrBarred) {
 		t.Errorf("after a restart a delta of its author is taken: %v", err)
 	}
 }

@@ -21,6 +21,6 @@ type rosterSeen struct {
 // setSeen is the digest of a set. A repair asks for those of all rounds of the
 // window, and few of them have changed since the last.
 type setSeen struct {
-	version uint64 // outer.Rounds.Version
+	version uint64 // rounds.Machine.Version
 	digest  wire.Digest
 }

@@ -2,7 +2,7 @@ package core
 
 import (
 	"atoll/gossip"
-	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // News reports whether an effect only tells something: whoever carries effects out
@@ -10,7 +10,7 @@ import (
 // to be passed over: the promises rest on all of them.
 func News(e Effect) bool {
 	switch e.(type) {
-	case gossip.Event, gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, outer.Closed, Refused, Verdict:
+	case gossip.Event, gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, rounds.Closed, Refused, Verdict:
 		return true
 	}
 	return false

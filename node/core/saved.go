@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // Disk is what a restart reads.
@@ -38,7 +39,7 @@ type Disk interface {
 
 // Saved is what a disk has of one fragment.
 type Saved struct {
-	outer.Restored
+	rounds.Restored
 	Headers map[wire.Digest]wire.SignedHeader // of the deltas held
 }
 
@@ -190,7 +191,7 @@ func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved) error
 		if lost {
 			s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.ID == outer.ID(o.ID) })
 		} else {
-			s.Own = append(s.Own, outer.OwnDelta{Seq: o.Seq, Delta: DeltaOf(o.ID, o.Header)})
+			s.Own = append(s.Own, rounds.OwnDelta{Seq: o.Seq, Delta: DeltaOf(o.ID, o.Header)})
 		}
 	}
 	return nil
@@ -198,7 +199,7 @@ func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved) error
 
 // OwnWork is what a learner is told of own deltas that a restart found, given which
 // of them the restored tip contains.
-func OwnWork(own []outer.OwnDelta, folded []uint64) []outer.Own {
+func OwnWork(own []rounds.OwnDelta, folded []uint64) []outer.Own {
 	work := make([]outer.Own, len(own))
 	for i, o := range own {
 		work[i] = outer.Own{

@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // A snapshot blob is one fragment as a joiner takes it: the encoded tip, then
@@ -20,9 +21,9 @@ import (
 // union window up to the round, less some at its beginning. Every donor that has
 // closed a few rounds more or less, and holds the window, thus cuts the same
 // chunks.
-func History(p outer.Params, rounds *outer.Rounds, fragment int, round uint32) []outer.Link {
+func History(p outer.Params, m *rounds.Machine, fragment int, round uint32) []outer.Link {
 	length := p.WindowUnion - min(p.WindowAccept, p.WindowUnion/2)
-	return slices.DeleteFunc(rounds.Links(fragment, round), func(l outer.Link) bool {
+	return slices.DeleteFunc(m.Links(fragment, round), func(l outer.Link) bool {
 		return l.Round+length < round
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor"
 )
 
@@ -241,11 +242,11 @@ func tenRounds(t testing.TB, accept uint32) (sent, history []outer.Link) {
 		history = append(history, outer.NextLink(p, history[round-1], nil))
 	}
 	tip.Round, tip.Chain = 10, history[10].Chain
-	rounds := outer.NewRounds(p, outer.Author{1}, false, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
-	if err := rounds.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}); err != nil {
+	m := rounds.New(p, outer.Author{1}, false, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
+	if err := m.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}); err != nil {
 		t.Fatal(err)
 	}
-	return core.History(p, rounds, 0, 10), history
+	return core.History(p, m, 0, 10), history
 }
 
 func specHistory(t *testing.T, _ *spectest.Spec) {

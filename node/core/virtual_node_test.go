@@ -13,6 +13,7 @@ import (
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/shadow"
+	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
 
@@ -264,16 +265,16 @@ func (n *node) carry(e core.Effect) {
 
 func (n *node) carryOuter(e core.Effect) {
 	switch e := e.(type) {
-	case outer.WantDraft:
+	case rounds.WantDraft:
 		n.command(func() { n.draft(e.Fragment) })
 	case outer.Adopt:
 		n.command(func() { n.adopt(e) })
 		n.later(diskMs, func() {
 			n.disk.forgetOwn(func(o ownRecord) bool { return slices.Contains(e.Final(), o.seq) })
 		})
-	case outer.WantFold:
+	case rounds.WantFold:
 		n.later(foldMs, func() { n.fold(e) })
-	case outer.DropBase:
+	case rounds.DropBase:
 		n.later(foldMs, func() { delete(n.disk.bases[e.Fragment], e.Round) })
 	default:
 		if !core.News(e) {
@@ -395,7 +396,7 @@ func (n *node) adopt(a outer.Adopt) {
 }
 
 // fold carries out a WantFold from the kept bases.
-func (n *node) fold(e outer.WantFold) {
+func (n *node) fold(e rounds.WantFold) {
 	tip := n.disk.bases[e.Fragment][e.Start]
 	if tip == nil && n.installs > 0 { // asked for before tips were taken whole
 		n.machine.FoldFailed(n.w.now, e.Fragment, e.Job)

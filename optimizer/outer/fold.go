@@ -107,10 +107,10 @@ type folding struct {
 func (fold *folding) admit(set []Contribution) {
 	sorted := slices.Clone(set)
 	slices.SortFunc(sorted, func(a, b Contribution) int {
-		if c := compareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
+		if c := CompareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
 			return c
 		}
-		return compareIDs(a.Delta.ID, b.Delta.ID)
+		return CompareIDs(a.Delta.ID, b.Delta.ID)
 	})
 	sorted = slices.CompactFunc(sorted, func(a, b Contribution) bool { return a.Delta.ID == b.Delta.ID })
 	fold.keep(sorted, fold.checkHeader)
@@ -212,7 +212,7 @@ func (fold *folding) stepValues(next *Tip, at, end int) {
 
 func (fold *folding) sortedIDs() []ID {
 	ids := fold.ids()
-	slices.SortFunc(ids, compareIDs)
+	slices.SortFunc(ids, CompareIDs)
 	return ids
 }
 

@@ -102,7 +102,7 @@ func idsOf(set []Contribution) []ID {
 	for _, c := range set {
 		ids = append(ids, c.Delta.ID)
 	}
-	slices.SortFunc(ids, compareIDs)
+	slices.SortFunc(ids, CompareIDs)
 	return ids
 }
 

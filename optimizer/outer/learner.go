@@ -135,7 +135,7 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 }
 
 // ErrDamaged says that the anchor which theta stands on is not what it was: memory is corrupt. What U
-// would come out of it must not be published: Rounds.Damaged brings a sound one.
+// would come out of it must not be published: the Damaged event of the round machine brings a sound one.
 var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it

@@ -33,7 +33,7 @@ func (u *unread) Is(target error) bool { return target == ErrUnread }
 func (u *unread) Unwrap() error { return u.err }
 
 // Follow carries out an Adopt of the round machine. Damage is not an error: what it cost is the
-// Loss, which Rounds.Healed wants to know.
+// Loss, which the round machine wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
 	a.Heal = a.Discards()

@@ -104,20 +104,3 @@ func TestGiveUpDropsTheUnpublished(t *testing.T) {
 		t.Errorf("account %+v", a)
 	}
 }
-
-func TestRenewAsksForTheTip(t *testing.T) {
-	g := newRig(t, roundsParams(1))
-	g.live(1)
-	g.step(8)
-	g.publish(0)
-	g.close(2)
-	g.m.Renew(g.now, 0)
-	g.drain()
-	if a := g.lastAdopt(); !a.Heal || a.Tip != g.m.Tip(0) {
-		t.Errorf("adopted %+v", a)
-	}
-	g.m.Healed(g.now, 0, Loss{Gone: []uint64{1}})
-	if got := g.m.InFlight(0); got != 0 {
-		t.Errorf("%d tokens in flight", got)
-	}
-}

@@ -44,44 +44,6 @@ func near(t testing.TB, what string, x float32, y float64) {
 	}
 }
 
-func specInvalidOffered(t *testing.T, s *spectest.Spec) {
-	for name, change := range invalid {
-		r := newRounds(t, func(p *outer.Params) { p.Codec = 1; p.MaxSteps = 16; p.H = 16; p.HMin = 1; p.MaxTokensPerStep = 100 })
-		d := r.delta(1, 1)
-		d.Steps, d.Tokens = 16, 16*100
-		if err := r.p.Check(d); err != nil {
-			t.Fatal(err)
-		}
-		if change(&d); r.m.Offer(r.now, d, false) == nil || r.m.Offer(r.now, d, true) == nil {
-			t.Errorf("%s: the payload is fetched", name)
-		}
-	}
-}
-
-func specSetOf(t *testing.T, s *spectest.Spec) {
-	r := newRounds(t, nil)
-	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
-	r.take(1, 1)
-	r.take(3, 1)
-	r.take(1, 2)
-	_ = r.m.Offer(r.now, r.delta(1, 1), true) // again
-	_ = r.m.Offer(r.now, r.delta(2, 1), true) // its payload never comes
-	authors := func() (of []byte) {
-		for _, d := range r.m.Set(0, 1) {
-			of = append(of, d.Author[0])
-		}
-		return of
-	}
-	if got := authors(); !slices.Equal(got, []byte{1, 3}) {
-		t.Errorf("the set has authors %d", got)
-	}
-	r.m.Bar(r.now, 0, 1, outer.Author{3})
-	r.carry()
-	if got := authors(); !slices.Equal(got, []byte{1}) {
-		t.Errorf("with evidence against 3 the set has authors %d", got)
-	}
-}
-
 // Of 1e30, -1e30 and 1 a sum in this order leaves 1, and in others 0.
 func specOrder(t *testing.T, s *spectest.Spec) {
 	p, f := meanRun()

@@ -1,7 +1,7 @@
 // Package sim runs whole networks of nodes in one process and in virtual time.
 //
 // What runs is not a model of the protocol but the protocol: each node is a
-// core.Machine (which joins gossip.Core and outer.Rounds) with an outer.Learner
+// core.Machine (which joins gossip.Core and rounds.Machine) with an outer.Learner
 // and the real outer.Fold around it. The simulator is what lies outside of these
 // cores: the clock, the wires, the disk, the trainer, and the loop that carries
 // effects out. DESIGN.md says what is modelled and how, and which checker and

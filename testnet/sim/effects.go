@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
 
@@ -63,15 +64,15 @@ func (n *Node) carry(e core.Effect) {
 
 func (n *Node) carryOuter(e core.Effect) {
 	switch e := e.(type) {
-	case outer.WantDraft:
+	case rounds.WantDraft:
 		n.command(func() { n.draft(e.Fragment) })
 	case outer.Adopt:
 		n.command(func() { n.adopt(e) })
 		n.later(diskMs, func() { n.disk.forgetFinal(e.Final()) })
-	case outer.WantFold:
+	case rounds.WantFold:
 		epoch := n.epoch
 		n.later(foldMs, func() { n.fold(e, epoch) })
-	case outer.DropBase:
+	case rounds.DropBase:
 		epoch := n.epoch
 		n.later(foldMs, func() {
 			if epoch == n.epoch {
@@ -153,7 +154,7 @@ func (n *Node) adopt(a outer.Adopt) {
 }
 
 // fold carries out a WantFold from the kept bases, beside training.
-func (n *Node) fold(e outer.WantFold, epoch int) {
+func (n *Node) fold(e rounds.WantFold, epoch int) {
 	tip, fits := n.disk.bases[e.Fragment][e.Start], epoch == n.epoch
 	if tip == nil && fits {
 		n.broken("core", "base %d of fragment %d was not kept", e.Start, e.Fragment)
@@ -189,7 +190,7 @@ func (n *Node) fold(e outer.WantFold, epoch int) {
 
 // foldAll makes and keeps the tips of a WantFold. It reports false where the
 // disk has not, or does not take, what is needed.
-func (n *Node) foldAll(e outer.WantFold, tip *outer.Tip) (made []*outer.Tip, ok bool) {
+func (n *Node) foldAll(e rounds.WantFold, tip *outer.Tip) (made []*outer.Tip, ok bool) {
 	for i, set := range e.Sets {
 		round := e.Start + uint32(i) + 1
 		contributions, ok := n.read(set)

@@ -4,6 +4,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // load is what a restart finds on its disk: nil if that is nothing.
@@ -41,7 +42,7 @@ func (n *Node) restore(saved []core.Saved) {
 }
 
 // ownWork is what the learner is told of own deltas that a restart found.
-func (n *Node) ownWork(p int, own []outer.OwnDelta, folded []uint64) []outer.Own {
+func (n *Node) ownWork(p int, own []rounds.OwnDelta, folded []uint64) []outer.Own {
 	work := core.OwnWork(own, folded)
 	for i, o := range own {
 		if n.shadow != nil {

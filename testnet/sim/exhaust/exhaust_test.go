@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // bounded is a search and how many states of the world it has: what changes that
@@ -54,7 +54,7 @@ const mostStates = 8_000_000
 // An effect that a node does not know breaks the search, and news do not.
 func TestUnknownEffect(t *testing.T) {
 	n := newNode(0, newLocals())
-	n.carry(outer.Closed{})
+	n.carry(rounds.Closed{})
 	if n.err != nil {
 		t.Error(n.err)
 	}

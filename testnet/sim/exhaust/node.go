@@ -13,6 +13,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
@@ -244,13 +245,13 @@ func (n *node) carry(e core.Effect) {
 		n.may = e.Yes
 	case core.Finished:
 		n.done = true
-	case outer.WantDraft:
+	case rounds.WantDraft:
 		n.draft(e.Fragment)
-	case outer.WantFold:
+	case rounds.WantFold:
 		n.fold(e)
 	case outer.Adopt:
 		n.adopt(e)
-	case outer.DropBase:
+	case rounds.DropBase:
 		delete(n.disk.bases, e.Round)
 	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips:
 		n.broken("%T among honest nodes inside of the window: %+v", e, e)
@@ -308,7 +309,7 @@ func (n *node) draft(p int) {
 	n.machine.Drafted(n.clock, d)
 }
 
-func (n *node) fold(e outer.WantFold) {
+func (n *node) fold(e rounds.WantFold) {
 	tip := n.disk.bases[e.Start]
 	if tip == nil {
 		n.broken("base %d was not kept", e.Start)

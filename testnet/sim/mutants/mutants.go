@@ -14,30 +14,26 @@ type Edit struct{ File, Old, New string }
 func All() []Mutant {
 	return []Mutant{
 		{"unsorted fold", "seed-0", []Edit{
-			{"optimizer/outer/rounds.go", `			out = append(out, e.delta)
+			{"optimizer/rounds/rounds.go", `			out = append(out, e.delta)
 		}
 	}
 	return out
-}
-
-func compareAuthors`, `			out = append(out, e.delta)
+`, `			out = append(out, e.delta)
 		}
 	}
 	first := int(r.memo) % len(out) // by how they arrived
 	return append(out[first:], out[:first]...)
-}
-
-func compareAuthors`},
+`},
 			{"optimizer/outer/fold.go", `	slices.SortFunc(sorted, func(a, b Contribution) int {
-		if c := compareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
+		if c := CompareAuthors(a.Delta.Author, b.Delta.Author); c != 0 {
 			return c
 		}
-		return compareIDs(a.Delta.ID, b.Delta.ID)
+		return CompareIDs(a.Delta.ID, b.Delta.ID)
 	})
 `, ""},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{"optimizer/outer/rounds.go", `			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
+			{"optimizer/rounds/rounds.go", `			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
 		}
 	}
 	f.touched(rnd)
@@ -71,14 +67,14 @@ func compareAuthors`},
 			{"node/core/end.go", `	may := m.cfg.Learner && ready &&`, `	may := m.cfg.Learner && ready && len(m.gossip.LiveLearners(now)) > 0 &&`},
 		}},
 		{"stale tip adopted", "calm", []Edit{
-			{"optimizer/outer/rounds_fold.go", `	m.adopt(f, false)
+			{"optimizer/rounds/fold.go", `	m.adopt(f, false)
 	m.advance(now, f)
 `, `	f.tip = before
 	m.adopt(f, false)
 	f.tip = tip
 	m.advance(now, f)
 `},
-			{"optimizer/outer/rounds_fold.go", `	f.tip = tip
+			{"optimizer/rounds/fold.go", `	f.tip = tip
 	if len(job.links) > 0 {
 `, `	before := f.tip
 	f.tip = tip
@@ -86,7 +82,7 @@ func compareAuthors`},
 `},
 		}},
 		{"per-fragment fork choice", "fork", []Edit{
-			{"optimizer/outer/rounds_fold.go", `		f := m.frags[i]
+			{"optimizer/rounds/fold.go", `		f := m.frags[i]
 		f.leave(history[i][0])
 `, `		f := m.frags[i]
 		if t.Tokens < f.tip.Tokens {
@@ -107,18 +103,18 @@ func compareAuthors`},
 `, ""},
 		}},
 		{"evidence ignored", "equivocator", []Edit{
-			{"optimizer/outer/rounds.go", `func(e entry) bool { return e.delta.Author == author })`, `func(e entry) bool { return false })`},
+			{"optimizer/rounds/rounds.go", `func(e entry) bool { return e.delta.Author == author })`, `func(e entry) bool { return false })`},
 		}},
 		{"payload unchecked", "wrong-payloads", []Edit{
 			{"gossip/pull.go", `CheckPayload(b); bad != nil {`, `CheckPayload(b); false && bad != nil {`},
 		}},
 		{"signed twice", "seed-264", []Edit{
-			{"optimizer/outer/rounds_restore.go", `	f.mark = s.Mark
+			{"optimizer/rounds/restore.go", `	f.mark = s.Mark
 `, ""},
 		}},
 		{"end ignored", "calm", []Edit{
-			{"optimizer/outer/rounds_close.go", `return l.EndRound != 0 && l.Round > l.EndRound }`, `return false }`},
-			{"optimizer/outer/rounds_close.go", `	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {`, `	if true {`},
+			{"optimizer/outer/link.go", `return l.EndRound != 0 && l.Round > l.EndRound }`, `return false }`},
+			{"optimizer/outer/link.go", `	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {`, `	if true {`},
 			{"optimizer/outer/tip.go", `return t.EndRound == 0 || round <= t.EndRound+1`, `return true`},
 			{"node/core/needed.go", `	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
 `, `	return 2*m.cfg.Params.Budget - min(made, 2*m.cfg.Params.Budget)
@@ -132,7 +128,7 @@ func compareAuthors`},
 }`},
 		}},
 		{"unbounded round", "flood", []Edit{
-			{"optimizer/outer/rounds.go", `	if d.Author != m.self && (r.size() >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
+			{"optimizer/rounds/rounds.go", `	if d.Author != m.self && (r.size() >= maxEntries || !vouched && !repair && r.hollow() >= maxHollow) {
 		return ErrFull
 	}
 `, ""},
@@ -141,11 +137,11 @@ func compareAuthors`},
 			{"gossip/repair.go", `From: s.peer.id, Repair: true})`, `From: s.peer.id})`},
 		}},
 		{"lost work put back", "fork", []Edit{
-			{"optimizer/outer/rounds_learn.go", `	case o.gone || whole:
+			{"optimizer/rounds/learn.go", `	case o.gone || whole:
 		o.gone = true`, `	case o.gone:`},
 		}},
 		{"forgotten while tips travelled", "far-fork", []Edit{
-			{"optimizer/outer/rounds.go", `	for r := range f.rounds {
+			{"optimizer/rounds/rounds.go", `	for r := range f.rounds {
 		if r <= f.base {
 			delete(f.rounds, r)
 		}
@@ -157,7 +153,7 @@ func compareAuthors`},
 			{"node/core/end.go", `m.rounds.Flushed() && m.rounds.AllHanded(m.end.ticked) &&`, `m.rounds.Flushed() &&`},
 		}},
 		{"late delta lost at a restart", "restart", []Edit{
-			{"optimizer/outer/rounds_restore.go", `	f.touchUnfolded(m.p)
+			{"optimizer/rounds/restore.go", `	f.touchUnfolded(m.p)
 `, ""},
 		}},
 	}

@@ -1,25 +1,26 @@
-package outer
+package rounds
 
 import (
 	"errors"
 	"testing"
 
+	"atoll/optimizer/outer"
 	"pgregory.net/rapid"
 )
 
 // drawDeltas draws which of a few authors contribute to which rounds, some of
 // them twice: the other header is evidence.
-func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, evidence []Delta) {
+func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, evidence []outer.Delta) {
 	for r := uint32(1); r <= rounds; r++ {
 		for a := byte(1); a <= 3; a++ {
 			switch rapid.IntRange(0, 9).Draw(t, "contributes") {
 			case 0, 1, 2, 3, 4, 5:
-				d := g.delta(Author{a}, 0, r)
+				d := g.delta(outer.Author{a}, 0, r)
 				d.Steps = rapid.Uint32Range(1, 40).Draw(t, "steps")
 				d.Tokens = uint64(d.Steps) * 512
 				deltas = append(deltas, d)
 			case 6:
-				evidence = append(evidence, g.delta(Author{a}, 0, r))
+				evidence = append(evidence, g.delta(outer.Author{a}, 0, r))
 			}
 		}
 	}
@@ -28,10 +29,10 @@ func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, evidence []Delta) {
 
 // deliver brings deltas and evidence in a drawn order, with headers and payloads
 // apart, some twice, folds held up and time passing in between.
-func (g *rig) deliver(t *rapid.T, deltas, evidence []Delta, rounds uint32) {
+func (g *rig) deliver(t *rapid.T, deltas, evidence []outer.Delta, rounds uint32) {
 	type arrival struct {
 		kind  int // 0 header, 1 payload, 2 evidence
-		delta Delta
+		delta outer.Delta
 	}
 	var queue []arrival
 	for _, d := range deltas {
@@ -46,7 +47,7 @@ func (g *rig) deliver(t *rapid.T, deltas, evidence []Delta, rounds uint32) {
 			queue = append(queue, arrival{0, d}, arrival{1, d})
 		}
 	}
-	barred := map[ID]bool{}
+	barred := map[outer.ID]bool{}
 	for _, a := range rapid.Permutation(queue).Draw(t, "order") {
 		switch {
 		case a.kind == 2:
@@ -81,7 +82,7 @@ func (g *rig) deliver(t *rapid.T, deltas, evidence []Delta, rounds uint32) {
 }
 
 // offerAnyhow offers as repair does.
-func (g *rig) offerAnyhow(d Delta) {
+func (g *rig) offerAnyhow(d outer.Delta) {
 	if err := g.m.Offer(g.now, d, true); err != nil && !errors.Is(err, ErrParked) {
 		g.t.Fatalf("delta of round %d: %v", d.Round, err)
 	}

@@ -1,22 +1,26 @@
-package outer
+package rounds
 
-import "slices"
+import (
+	"slices"
+
+	"atoll/optimizer/outer"
+)
 
 // OwnDelta is an own delta as the ledger remembers it.
 type OwnDelta struct {
 	Seq   uint64
-	Delta Delta
+	Delta outer.Delta
 }
 
 // Restored is the state of one fragment that a node finds on its disk.
 type Restored struct {
-	Tip     *Tip       // newest kept base
-	History []Link     // ends with the link of Tip; bases older than it are of no use
-	Bases   []uint32   // all kept bases up to Tip, ascending
-	Held    []Delta    // deltas with payload, of rounds above the oldest base
-	Own     []OwnDelta // own deltas inside the window
-	Mark    uint32     // highest round ever signed
-	Closed  uint32     // last round closed before the restart
+	Tip     *outer.Tip    // newest kept base
+	History []outer.Link  // ends with the link of Tip; bases older than it are of no use
+	Bases   []uint32      // all kept bases up to Tip, ascending
+	Held    []outer.Delta // deltas with payload, of rounds above the oldest base
+	Own     []OwnDelta    // own deltas inside the window
+	Mark    uint32        // highest round ever signed
+	Closed  uint32        // last round closed before the restart
 }
 
 // ReachGenesis makes the tip of genesis, which no disk needs to keep, the oldest base
@@ -25,30 +29,30 @@ type Restored struct {
 // disk, and would leave a chain that everybody else unites with. Held is to be the
 // deltas of all rounds; what it does not need is taken away: all up to the oldest
 // base if genesis is out of reach, as a record or a payload on the way is missing.
-func (s *Restored) ReachGenesis(p Params, genesis *Tip) {
+func (s *Restored) ReachGenesis(p outer.Params, genesis *outer.Tip) {
 	oldest := s.Bases[0]
 	if oldest == 0 {
 		return
 	}
 	if s.reaches(p) {
 		s.Bases = slices.Insert(slices.Clone(s.Bases), 0, 0)
-		s.History = slices.Insert(slices.Clone(s.History), 0, Link{State: genesis.State})
+		s.History = slices.Insert(slices.Clone(s.History), 0, outer.Link{State: genesis.State})
 		return
 	}
-	s.Held = slices.DeleteFunc(s.Held, func(d Delta) bool { return d.Round <= oldest })
+	s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.Round <= oldest })
 }
 
 // reaches says whether all rounds of the fragment can be folded again.
-func (s *Restored) reaches(p Params) bool {
+func (s *Restored) reaches(p outer.Params) bool {
 	if s.Tip.Round > p.WindowUnion || s.History[0].Round != 1 {
 		return false
 	}
-	held := map[ID]bool{}
+	held := map[outer.ID]bool{}
 	for _, d := range s.Held {
 		held[d.ID] = true
 	}
 	for _, l := range s.History {
-		if l.Round <= s.Bases[0] && slices.ContainsFunc(l.Folded, func(id ID) bool { return !held[id] }) {
+		if l.Round <= s.Bases[0] && slices.ContainsFunc(l.Folded, func(id outer.ID) bool { return !held[id] }) {
 			return false
 		}
 	}
@@ -58,7 +62,7 @@ func (s *Restored) reaches(p Params) bool {
 // Restore puts a fragment back to what the disk holds and closes again what
 // had been closed; the folds this needs are asked for as effects. It returns
 // the seqs of own deltas that the restored tip already contains.
-func (m *Rounds) Restore(now Time, fragment int, s Restored) (folded []uint64) {
+func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	f := m.frags[fragment]
 	f.reset(s.Tip, slices.Clone(s.History))
 	f.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.first })
@@ -87,9 +91,9 @@ func (m *Rounds) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 
 // touchUnfolded marks the closed rounds whose set is not what their link folded:
 // late deltas were stored, and the node stopped before the refold.
-func (f *fragment) touchUnfolded(p Params) {
+func (f *fragment) touchUnfolded(p outer.Params) {
 	for r := f.base + 1; r <= f.closed; r++ {
-		if next := NextLink(p, f.links[r-1-f.first], f.rounds[r].set()); next.Chain != f.links[r-f.first].Chain {
+		if next := outer.NextLink(p, f.links[r-1-f.first], f.rounds[r].set()); next.Chain != f.links[r-f.first].Chain {
 			f.touched(r)
 			return
 		}

@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 // deep is a young fragment's disk: bases of rounds 4 and 8, deltas of all rounds.
@@ -11,7 +13,7 @@ func deep(t *testing.T) (*rig, Restored) {
 	g.live(1, 2)
 	g.close(9)
 	s := Restored{Tip: g.bases[0][8], Bases: []uint32{4, 8}, Closed: 9}
-	s.History = slices.DeleteFunc(g.m.Links(0, 8), func(l Link) bool { return l.Round == 0 })
+	s.History = slices.DeleteFunc(g.m.Links(0, 8), func(l outer.Link) bool { return l.Round == 0 })
 	for r := uint32(1); r <= 9; r++ {
 		s.Held = append(s.Held, g.m.Set(0, r)...)
 	}
@@ -22,16 +24,16 @@ func deep(t *testing.T) (*rig, Restored) {
 // its first round; one that lacks anything goes on from its oldest base.
 func TestReachGenesis(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(p *Params, s *Restored)
+		change func(p *outer.Params, s *Restored)
 		want   []uint32
 	}{
-		"all is there":           {func(*Params, *Restored) {}, []uint32{0, 4, 8}},
-		"genesis is kept":        {func(_ *Params, s *Restored) { s.Bases[0] = 0 }, []uint32{0, 8}},
-		"it is at the window":    {func(p *Params, _ *Restored) { p.WindowUnion = 8 }, []uint32{0, 4, 8}},
-		"it is past the window":  {func(p *Params, _ *Restored) { p.WindowUnion = 7 }, []uint32{4, 8}},
-		"a record is missing":    {func(_ *Params, s *Restored) { s.History = s.History[1:] }, []uint32{4, 8}},
-		"a payload is missing":   {func(_ *Params, s *Restored) { s.Held = s.Held[1:] }, []uint32{4, 8}},
-		"a later one is missing": {func(_ *Params, s *Restored) { s.Held = s.Held[:len(s.Held)-1] }, []uint32{0, 4, 8}},
+		"all is there":           {func(*outer.Params, *Restored) {}, []uint32{0, 4, 8}},
+		"genesis is kept":        {func(_ *outer.Params, s *Restored) { s.Bases[0] = 0 }, []uint32{0, 8}},
+		"it is at the window":    {func(p *outer.Params, _ *Restored) { p.WindowUnion = 8 }, []uint32{0, 4, 8}},
+		"it is past the window":  {func(p *outer.Params, _ *Restored) { p.WindowUnion = 7 }, []uint32{4, 8}},
+		"a record is missing":    {func(_ *outer.Params, s *Restored) { s.History = s.History[1:] }, []uint32{4, 8}},
+		"a payload is missing":   {func(_ *outer.Params, s *Restored) { s.Held = s.Held[1:] }, []uint32{4, 8}},
+		"a later one is missing": {func(_ *outer.Params, s *Restored) { s.Held = s.Held[:len(s.Held)-1] }, []uint32{0, 4, 8}},
 	} {
 		g, s := deep(t)
 		p := g.p
@@ -40,7 +42,7 @@ func TestReachGenesis(t *testing.T) {
 		if !slices.Equal(s.Bases, c.want) {
 			t.Errorf("%s: bases %v, want %v", name, s.Bases, c.want)
 		}
-		if slices.ContainsFunc(s.Held, func(d Delta) bool { return d.Round <= s.Bases[0] }) {
+		if slices.ContainsFunc(s.Held, func(d outer.Delta) bool { return d.Round <= s.Bases[0] }) {
 			t.Errorf("%s: holds what its oldest base %d has folded", name, s.Bases[0])
 		}
 	}
@@ -58,12 +60,12 @@ func TestRestartRefoldsFromGenesis(t *testing.T) {
 		t.Fatalf("closed %d, state %x, want that of 9, %x", h.m.Closed(0), h.m.Tip(0).State, g.m.Tip(0).State)
 	}
 	for _, r := range []*rig{g, h} {
-		d := r.delta(Author{3}, 0, 1)
+		d := r.delta(outer.Author{3}, 0, 1)
 		r.want(r.m.Offer(r.now, d, true), nil)
 		r.held(d)
 		r.after(r.p.GraceMaxMs)
 	}
-	if h.m.Tip(0).State != g.m.Tip(0).State || h.m.Tip(0).Tokens != 10*g.delta(Author{1}, 0, 1).Tokens {
+	if h.m.Tip(0).State != g.m.Tip(0).State || h.m.Tip(0).Tokens != 10*g.delta(outer.Author{1}, 0, 1).Tokens {
 		t.Errorf("after a delta of round 1 the states are %x and %x, of %d tokens", h.m.Tip(0).State, g.m.Tip(0).State, h.m.Tip(0).Tokens)
 	}
 }

@@ -1,9 +1,10 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
 
+	"atoll/optimizer/outer"
 	"pgregory.net/rapid"
 )
 
@@ -15,22 +16,22 @@ func TestTurns(t *testing.T) {
 		n, c := rapid.IntRange(5, 80).Draw(t, "live"), rapid.IntRange(2, 5).Draw(t, "C")
 		churn := rapid.SampledFrom([]uint32{0, 7, 1}).Draw(t, "rounds to a change of the roster")
 		f := &fragment{index: rapid.IntRange(0, 40).Draw(t, "fragment")}
-		m := &Rounds{p: Params{Answerers: min(c, n-1), H: 8}, self: Author{1}}
-		var live []Author
+		m := &Machine{p: outer.Params{Answerers: min(c, n-1), H: 8}, self: outer.Author{1}}
+		var live []outer.Author
 		for i := range n {
-			live = append(live, Author{byte(i + 1)})
+			live = append(live, outer.Author{byte(i + 1)})
 		}
 		m.SetLive(live)
 		// Gaps between visits of the golden ratio to an arc are at most 2.62 times their
 		// mean, and change by Fibonacci numbers; one more comer shifts a seat by less than one.
 		longest := uint32(4*n/m.p.Answerers + 2)
-		last := map[Author]uint32{}
+		last := map[outer.Author]uint32{}
 		for round := uint32(1); round <= 400; round++ {
 			if churn > 0 && round%churn == 0 { // one comes or goes
 				m.SetLive(live[:n-int(round/churn)%2])
 			}
 			called := m.answerers(f, round)
-			if len(called) != m.p.Answerers || !slices.IsSortedFunc(called, compareAuthors) {
+			if len(called) != m.p.Answerers || !slices.IsSortedFunc(called, outer.CompareAuthors) {
 				t.Fatalf("round %d calls %v", round, called)
 			}
 			for _, a := range called {
@@ -53,19 +54,19 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfThoseThatTrain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, c := rapid.IntRange(6, 40).Draw(t, "live"), rapid.IntRange(1, 5).Draw(t, "C")
-		var live, idle []Author
+		var live, idle []outer.Author
 		for i := range n {
-			live = append(live, Author{byte(i + 1)})
+			live = append(live, outer.Author{byte(i + 1)})
 			if rapid.Bool().Draw(t, "stopped") {
 				idle = append(idle, live[i])
 			}
 		}
-		trains := slices.DeleteFunc(slices.Clone(live), func(a Author) bool { return slices.Contains(idle, a) })
+		trains := slices.DeleteFunc(slices.Clone(live), func(a outer.Author) bool { return slices.Contains(idle, a) })
 		f := &fragment{}
 		for round := uint32(1); round <= 20; round++ {
-			var first []Author
+			var first []outer.Author
 			for i, self := range live {
-				m := &Rounds{p: Params{Answerers: c, H: 8}, self: self}
+				m := &Machine{p: outer.Params{Answerers: c, H: 8}, self: self}
 				m.SetLive(live)
 				m.SetIdle(idle)
 				f.called = called{}
@@ -77,7 +78,7 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 					t.Fatalf("round %d: author %d calls %v, author %d %v", round, self[0], got, live[0][0], first)
 				}
 			}
-			if len(first) != min(c, len(trains)) || slices.ContainsFunc(first, func(a Author) bool { return !slices.Contains(trains, a) }) {
+			if len(first) != min(c, len(trains)) || slices.ContainsFunc(first, func(a outer.Author) bool { return !slices.Contains(trains, a) }) {
 				t.Fatalf("round %d calls %v, and %v train", round, first, trains)
 			}
 		}
@@ -88,20 +89,20 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 // rounds of H steps follow each other.
 func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Defaults(1, 1, 0)
+		p := outer.Defaults(1, 1, 0)
 		p.Answerers = rapid.IntRange(1, 64).Draw(t, "C")
 		p.SetH(rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"))
 		n := rapid.IntRange(1, 4096).Draw(t, "live")
 		p.SetLearners(n)
-		m := NewRounds(p, Author{}, true, []*Tip{{}})
-		live := make([]Author, n)
+		m := New(p, outer.Author{}, true, []*outer.Tip{{}})
+		live := make([]outer.Author, n)
 		for i := range live {
-			live[i] = Author{byte(i >> 8), byte(i)}
+			live[i] = outer.Author{byte(i >> 8), byte(i)}
 		}
 		m.SetLive(live)
 		self, last := live[rapid.IntRange(0, n-1).Draw(t, "author")], uint32(0)
 		first := rapid.Uint32Range(0, 1<<20).Draw(t, "round")
-		for round := uint32(1); round <= 2*uint32(longestTurn*n/p.Answerers+2); round++ {
+		for round := uint32(1); round <= 2*uint32(4*n/p.Answerers+2); round++ {
 			if steps := (round - last) * uint32(p.H); steps > p.MaxSteps {
 				t.Fatalf("a delta of author %d would have %d steps, and %d have room", self[:2], steps, p.MaxSteps)
 			}

@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 func TestLateDeltaRefoldsOnceFromTheRightBase(t *testing.T) {
@@ -11,7 +13,7 @@ func TestLateDeltaRefoldsOnceFromTheRightBase(t *testing.T) {
 	g.close(10)
 	folds := g.folds
 	g.hold = true
-	g.give(g.delta(Author{2}, 0, 7), g.delta(Author{3}, 0, 9)) // within one grace
+	g.give(g.delta(outer.Author{2}, 0, 7), g.delta(outer.Author{3}, 0, 9)) // within one grace
 	g.after(g.p.GraceMaxMs)
 	if len(g.wanted) != 1 {
 		t.Fatalf("%d refolds for two late deltas", len(g.wanted))
@@ -33,10 +35,10 @@ func TestLateDeltasCoalesce(t *testing.T) {
 	g.live(1, 2)
 	g.close(6)
 	g.hold = true
-	g.give(g.delta(Author{2}, 0, 2))
+	g.give(g.delta(outer.Author{2}, 0, 2))
 	g.after(g.p.GraceMaxMs)
 	for r := uint32(1); r <= 6; r++ {
-		g.give(g.delta(Author{3}, 0, r))
+		g.give(g.delta(outer.Author{3}, 0, r))
 	}
 	if len(g.wanted) != 1 {
 		t.Fatalf("%d folds at once", len(g.wanted))
@@ -59,24 +61,24 @@ func TestLateDeltasCoalesce(t *testing.T) {
 func (g *rig) sameAsReplay() {
 	g.t.Helper()
 	f := g.m.frags[0]
-	next := func(_ int, round uint32) ([]Contribution, bool) {
-		var set []Contribution
+	next := func(_ int, round uint32) ([]outer.Contribution, bool) {
+		var set []outer.Contribution
 		for _, d := range f.rounds[round].set() {
-			set = append(set, Contribution{Delta: d, Payload: g.payloads[d.ID]})
+			set = append(set, outer.Contribution{Delta: d, Payload: g.payloads[d.ID]})
 		}
 		return set, round <= f.closed
 	}
-	visit := func(_ int, tip *Tip) error {
+	visit := func(_ int, tip *outer.Tip) error {
 		l, ok := g.m.Link(0, tip.Round)
 		if !ok || l.Chain != tip.Chain || l.Tokens != tip.Tokens || l.EndRound != tip.EndRound {
 			g.t.Fatalf("round %d: link %+v, folded %x %d %d", tip.Round, l, tip.Chain, tip.Tokens, tip.EndRound)
 		}
-		if l.State != (Digest{}) && l.State != tip.State || tip.Round == f.closed && l.State != tip.State {
+		if l.State != (outer.Digest{}) && l.State != tip.State || tip.Round == f.closed && l.State != tip.State {
 			g.t.Fatalf("round %d: state %x in the link, folded %x", tip.Round, l.State[:4], tip.State[:4])
 		}
 		return nil
 	}
-	tips, err := Replay(g.p, g.plan[:1], []*Tip{g.genesis()[0]}, next, visit)
+	tips, err := outer.Replay(g.p, g.plan[:1], []*outer.Tip{g.genesis()[0]}, next, visit)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -135,8 +137,8 @@ func TestWindowEdge(t *testing.T) {
 		if closed < 6 {
 			continue
 		}
-		g.want(g.offer(g.delta(Author{2}, 0, closed-5)), ErrFinal)
-		late := g.delta(Author{3}, 0, closed-4)
+		g.want(g.offer(g.delta(outer.Author{2}, 0, closed-5)), ErrFinal)
+		late := g.delta(outer.Author{3}, 0, closed-4)
 		g.give(late)
 		g.after(g.p.GraceMaxMs)
 		if l, _ := g.m.Link(0, closed-4); !slices.Contains(l.Folded, late.ID) {
@@ -152,26 +154,26 @@ func TestHeldTooLate(t *testing.T) {
 	g := newRig(t, p)
 	g.live(1, 2)
 	g.close(10)
-	late := g.delta(Author{2}, 0, 8)
+	late := g.delta(outer.Author{2}, 0, 8)
 	g.want(g.offer(late), nil)
 	g.close(5)
 	before := g.m.last(0)
 	g.held(late)
-	g.m.Bar(g.now, 0, 8, Author{1})
+	g.m.Bar(g.now, 0, 8, outer.Author{1})
 	g.after(g.p.GraceMaxMs)
 	if g.m.last(0) != before {
 		t.Fatal("a final round changed")
 	}
 }
 
-func (m *Rounds) last(p int) Digest { return m.frags[p].last().Chain }
+func (m *Machine) last(p int) outer.Digest { return m.frags[p].last().Chain }
 
 // A fold that failed is asked for again when grace has passed, not before.
 func TestFoldFailed(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.hold = true
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMaxMs)
 	w := g.wanted[0]
 	g.wanted = nil
@@ -194,11 +196,11 @@ func TestFoldedWrong(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.hold = true
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMaxMs)
 	wrong := *g.m.Tip(0)
 	wrong.Round = 1
-	if err := g.m.Folded(g.now, 0, g.wanted[0].Job, &wrong, make([]Digest, 1)); err == nil {
+	if err := g.m.Folded(g.now, 0, g.wanted[0].Job, &wrong, make([]outer.Digest, 1)); err == nil {
 		t.Fatal("took a tip of another chain")
 	}
 	if err := g.m.Folded(g.now, 0, g.wanted[0].Job, &wrong, nil); err != nil {
@@ -217,7 +219,7 @@ func TestEndMovesBack(t *testing.T) {
 	if got := g.m.Tip(0).EndRound; got != 5 {
 		t.Fatalf("end round %d", got)
 	}
-	late := g.delta(Author{2}, 0, 2)
+	late := g.delta(outer.Author{2}, 0, 2)
 	late.Tokens *= 2
 	g.give(late)
 	g.after(g.p.GraceMaxMs)
@@ -233,7 +235,7 @@ func TestEndMovesBack(t *testing.T) {
 	twin := newRig(t, p) // had the late delta in time
 	twin.live(1, 2)
 	twin.payloads = g.payloads
-	twin.give(g.delta(Author{1}, 0, 1), late)
+	twin.give(g.delta(outer.Author{1}, 0, 1), late)
 	twin.close(3)
 	if twin.m.Tip(0).State != g.m.Tip(0).State {
 		t.Fatal("another state than that of a node that had the delta in time")
@@ -250,7 +252,7 @@ func TestEndMovesBackOverOwn(t *testing.T) {
 	own := g.publish(0)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(6)
-	late := g.delta(Author{2}, 0, 2)
+	late := g.delta(outer.Author{2}, 0, 2)
 	late.Tokens *= 2
 	g.give(late)
 	g.after(g.p.GraceMaxMs)

@@ -1,4 +1,4 @@
-package outer_test
+package rounds_test
 
 import (
 	"math/big"
@@ -15,7 +15,7 @@ import (
 // bell is answered.
 func specAllAnswer(t *testing.T, _ *spectest.Spec) {
 	for round := uint32(1); round <= 20; round++ {
-		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}, {4}, {5}})
 		r.m.SetIdle([]outer.Author{{3}, {4}, {5}})
@@ -46,7 +46,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 		group := slices.Index(slices.Concat(byName[place:], byName[:place]), self) / 3
 		groups[group]++
 
-		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive(slices.Concat(live, stopped))
 		r.m.SetIdle(stopped)
@@ -55,7 +55,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("round %d: %d drafts, of group %d by the text", round, r.drafts, group)
 		}
 
-		r = newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
+		r = newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive(slices.Concat(live, stopped))
 		r.m.SetIdle(stopped)
@@ -74,7 +74,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 // stepsToRing has a round close one step before one of three learners has made H = 10,
 // and counts its steps from there on until it rings.
 func stepsToRing(t *testing.T, answerers int) (steps int) {
-	r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.HMin = answerers, 10, 10 })
+	r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.HMin = answerers, 10, 10 })
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
 	for range 9 {
 		r.m.Stepped(r.now, 1)
@@ -107,7 +107,7 @@ func specRingsInTurn(t *testing.T, _ *spectest.Spec) {
 // specStuck has a learner that took tips of older rounds than it has signed.
 func specStuck(t *testing.T, _ *spectest.Spec) {
 	for live, groups := range map[int]int{3: 1, 9: 3} {
-		r := newRounds(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })
 		r.closeTo(4)
 		r.m.RaiseMark(0, 9)
 		learners := []outer.Author{self}
@@ -146,8 +146,8 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 
 // specStuckAtRest has such a learner step no more.
 func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
-	stuck := func() *rounds {
-		r := newRounds(t, func(p *outer.Params) { p.H, p.WindowAccept, p.WindowUnion = 5, 3, 64 })
+	stuck := func() *world {
+		r := newWorld(t, func(p *outer.Params) { p.H, p.WindowAccept, p.WindowUnion = 5, 3, 64 })
 		r.closeTo(4)
 		r.m.RaiseMark(0, 9)
 		r.m.SetLive([]outer.Author{self, {1}})
@@ -179,7 +179,7 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 func specFull(t *testing.T, _ *spectest.Spec) {
 	drafts := map[int]int{} // by steps
 	for round := uint32(1); round <= 20; round++ {
-		r := newRounds(t, func(p *outer.Params) { p.Answerers, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}})
 		steps := 0
@@ -208,7 +208,7 @@ func specGivesUp(t *testing.T, _ *spectest.Spec) {
 		"it has gone on":     {5, true, true, false},
 		"nothing to give up": {0, true, false, false},
 	} {
-		r := newRounds(t, func(p *outer.Params) { p.H, p.WindowUnion = 50, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.H, p.WindowUnion = 50, 64 })
 		r.m.RaiseMark(0, 100) // so that it may not publish
 		r.closeTo(2)
 		if c.rounds > 0 {

@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"math/bits"
 	"slices"
+
+	"atoll/optimizer/outer"
 )
 
 // Where more than C learners train they take turns, or the cost of a run would
@@ -24,24 +26,24 @@ const fragmentStep = 0xC2B2AE3D27D4EB4F
 type called struct {
 	round  uint32
 	roster int
-	sorted []Author
+	sorted []outer.Author
 	group  int // of this node: 0 is called
 }
 
 // everybody says that no more learners train than may answer.
-func (m *Rounds) everybody() bool { return len(m.seats) <= m.p.Answerers }
+func (m *Machine) everybody() bool { return len(m.seats) <= m.p.Answerers }
 
 // mayAnswer says whether the author is called to answer a round.
-func (m *Rounds) mayAnswer(f *fragment, a Author, rnd uint32) bool {
+func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
 	if m.everybody() {
 		return true
 	}
-	_, ok := slices.BinarySearchFunc(m.turn(f, rnd).sorted, a, compareAuthors)
+	_, ok := slices.BinarySearchFunc(m.turn(f, rnd).sorted, a, outer.CompareAuthors)
 	return ok
 }
 
 // answerers are the learners that are called to answer a round, sorted by name.
-func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
+func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
 	if m.everybody() {
 		return m.seats
 	}
@@ -52,7 +54,7 @@ func (m *Rounds) answerers(f *fragment, rnd uint32) []Author {
 // steps since its last delta, and, where learners take turns, H steps in the round for
 // each group up to its own. So one of the called does; one of the next group if
 // none of them is well; or one so fast that it has made as many steps meanwhile.
-func (m *Rounds) mayRing(f *fragment) bool {
+func (m *Machine) mayRing(f *fragment) bool {
 	if f.since < m.p.H || m.everybody() {
 		return f.since >= m.p.H
 	}
@@ -60,23 +62,23 @@ func (m *Rounds) mayRing(f *fragment) bool {
 }
 
 // turn draws who is called to a round, unless that is known.
-func (m *Rounds) turn(f *fragment, rnd uint32) *called {
+func (m *Machine) turn(f *fragment, rnd uint32) *called {
 	if f.called.round != rnd || f.called.roster != m.roster {
 		f.called = m.draw(f.index, rnd)
 	}
 	return &f.called
 }
 
-func (m *Rounds) draw(fragment int, rnd uint32) called {
+func (m *Machine) draw(fragment int, rnd uint32) called {
 	n, most := len(m.seats), m.p.Answerers
 	point := uint64(rnd)*goldenStep + uint64(fragment)*fragmentStep
 	place, _ := bits.Mul64(point, uint64(n)) // point / 2^64 of the way round
-	c := called{round: rnd, roster: m.roster, sorted: make([]Author, most), group: n / most}
+	c := called{round: rnd, roster: m.roster, sorted: make([]outer.Author, most), group: n / most}
 	for i := range c.sorted {
 		c.sorted[i] = m.seats[(int(place)+i)%n]
 	}
-	slices.SortFunc(c.sorted, compareAuthors)
-	if own, ok := slices.BinarySearchFunc(m.seats, m.self, compareAuthors); ok {
+	slices.SortFunc(c.sorted, outer.CompareAuthors)
+	if own, ok := slices.BinarySearchFunc(m.seats, m.self, outer.CompareAuthors); ok {
 		c.group = (own - int(place) + n) % n / most
 	}
 	return c

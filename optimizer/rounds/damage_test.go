@@ -1,29 +1,34 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 // spoil is a fold that came out wrong: the newest tip of fragment 0, and every
 // record of it, are those of a machine that miscalculated.
-func (g *rig) spoil() (right *Tip) {
+func (g *rig) spoil() (right *outer.Tip) {
 	f := g.m.frags[0]
 	right = f.tip
 	bad := *right
 	bad.Anchor = slices.Clone(right.Anchor)
 	bad.Anchor[3] += 0.5
-	bad.seal()
-	f.tip = &bad
-	f.links[len(f.links)-1].State = bad.State
-	g.bases[0][right.Round] = &bad
+	spoilt, err := outer.DecodeTip(bad.Encode(), g.plan[0], g.p) // computes the digests of a tip
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	f.tip = spoilt
+	f.links[len(f.links)-1].State = spoilt.State
+	g.bases[0][right.Round] = spoilt
 	return right
 }
 
 // recorded returns the effects of one kind that the machine asked for.
-func watch[E RoundEffect](g *rig) *[]E {
+func watch[E Effect](g *rig) *[]E {
 	var seen []E
-	g.learner = func(e RoundEffect) {
+	g.learner = func(e Effect) {
 		if e, ok := e.(E); ok {
 			seen = append(seen, e)
 		}
@@ -152,11 +157,11 @@ func TestLostBaseOfTheTipHeals(t *testing.T) {
 func TestHealedWorkIsNotPending(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.step(5)
-	g.m.Healed(g.now, 0, Loss{Dropped: Work{Steps: 3, Tokens: 3 * 512}})
+	g.m.Healed(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 3 * 512}})
 	if steps, tokens := g.m.Pending(0); steps != 2 || tokens != 2*512 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
-	g.m.Healed(g.now, 0, Loss{Dropped: Work{Steps: 9, Tokens: 9 * 512}})
+	g.m.Healed(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 9, Tokens: 9 * 512}})
 	if steps, tokens := g.m.Pending(0); steps != 0 || tokens != 0 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
@@ -185,10 +190,10 @@ func TestSleepCountsForThePace(t *testing.T) {
 	g := newRig(t, p)
 	g.live(1)
 	for r := uint32(1); r <= earlyRounds; r++ {
-		g.give(g.delta(Author{1}, 0, r))
+		g.give(g.delta(outer.Author{1}, 0, r))
 		g.after(p.GraceMaxMs)
 	}
-	g.give(g.delta(Author{1}, 0, earlyRounds+1))
+	g.give(g.delta(outer.Author{1}, 0, earlyRounds+1))
 	g.after(p.GraceMaxMs)
 	before := g.m.Closed(0)
 	g.m.Slept(60_000)
@@ -209,7 +214,7 @@ func TestLostPayloadOfAFinalRound(t *testing.T) {
 	g.hold = true
 	g.close(12)
 	for round, lost := range map[uint32]bool{2: false, 4: true} { // the first is folded already
-		id := g.delta(Author{1}, 0, round).ID
+		id := g.delta(outer.Author{1}, 0, round).ID
 		if !g.m.final(g.m.frags[0], round) {
 			t.Fatalf("round %d is not final", round)
 		}

@@ -1,8 +1,8 @@
-package outer
+package rounds
 
 // Sizes calls each with the most deltas that a round has, as R-13 counts them, and the
 // constant that bounds them. A learner's own finds room in a full round.
-func (m *Rounds) Sizes(each func(what string, count, most int)) {
+func (m *Machine) Sizes(each func(what string, count, most int)) {
 	largest := 0
 	for _, f := range m.frags {
 		for _, r := range f.rounds {

@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"errors"
 	"slices"
+
+	"atoll/optimizer/outer"
 )
 
 // Time is milliseconds since the Unix epoch, less what Slept said. The machine
@@ -23,9 +25,9 @@ var (
 const earlyRounds = 8
 
 // mayClose says whether the open round closes now.
-func (m *Rounds) mayClose(now Time, f *fragment) bool {
+func (m *Machine) mayClose(now Time, f *fragment) bool {
 	open := f.closed + 1
-	if f.last().ended() {
+	if f.last().Ended() {
 		return false
 	}
 	if m.early(now, f) {
@@ -41,7 +43,7 @@ func (m *Rounds) mayClose(now Time, f *fragment) bool {
 }
 
 // early says that min_round forbids to close the open round yet.
-func (m *Rounds) early(now Time, f *fragment) bool {
+func (m *Machine) early(now Time, f *fragment) bool {
 	open := f.closed + 1
 	if now+m.slept >= m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
@@ -52,13 +54,13 @@ func (m *Rounds) early(now Time, f *fragment) bool {
 
 // closedElsewhere says whether most peers have closed a round: where this node's clock
 // is behind it would else train on alone, on tips that the others have left.
-func (m *Rounds) closedElsewhere(fragment int, rnd uint32) bool {
+func (m *Machine) closedElsewhere(fragment int, rnd uint32) bool {
 	return m.elsewhere != nil && m.elsewhere(fragment, rnd)
 }
 
 // answered says whether every live learner expected to answer has its delta
 // held here.
-func (m *Rounds) answered(f *fragment, open uint32) bool {
+func (m *Machine) answered(f *fragment, open uint32) bool {
 	r := f.rounds[open]
 	if r.held() == 0 {
 		return false
@@ -77,7 +79,7 @@ func (m *Rounds) answered(f *fragment, open uint32) bool {
 }
 
 // awaits says whether a round waits for an author's delta.
-func (m *Rounds) awaits(r *round, a Author) bool {
+func (m *Machine) awaits(r *round, a outer.Author) bool {
 	return !m.barred[a] && !r.holds(a)
 }
 
@@ -89,13 +91,13 @@ func (r *round) held() int {
 	return r.have
 }
 
-func (r *round) holds(a Author) bool {
+func (r *round) holds(a outer.Author) bool {
 	return r != nil && slices.ContainsFunc(r.of(a), func(e entry) bool { return e.held })
 }
 
 // graceOver says whether waiting has lasted long enough. With fewer deltas
 // than the quorum it lasts longer, but a hung peer stalls nothing.
-func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
+func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	waited := now - f.bell
 	if waited >= m.p.GraceMaxMs {
 		return true
@@ -107,7 +109,7 @@ func (m *Rounds) graceOver(now Time, f *fragment, open uint32) bool {
 // grace follows how late live peers' deltas arrive, is at least the time of
 // two steps (the overlap that costs no goodput) and at most a fixed part of
 // the time between two bells, or what most links take.
-func (m *Rounds) grace() Time {
+func (m *Machine) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if between := m.late.between(); between > 0 {
 		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
@@ -119,13 +121,13 @@ func (m *Rounds) grace() Time {
 
 // close closes the open round: its link is fixed by the set held now, and is
 // recomputed when a late delta arrives.
-func (m *Rounds) close(now Time, f *fragment) {
+func (m *Machine) close(now Time, f *fragment) {
 	f.closed++
 	f.opened, f.closedAt = 0, now
 	if f.bell != 0 {
 		m.late.rang(f.index, f.bell)
 	}
-	f.links = append(f.links, NextLink(m.p, f.last(), f.rounds[f.closed].set()))
+	f.links = append(f.links, outer.NextLink(m.p, f.last(), f.rounds[f.closed].set()))
 	f.reopen()
 	m.expire(f)
 	m.emit(Closed{Fragment: f.index, Link: f.last(), At: now})
@@ -133,7 +135,7 @@ func (m *Rounds) close(now Time, f *fragment) {
 
 // expire forgets what is older than the union window and than the base from
 // which that window is refolded.
-func (m *Rounds) expire(f *fragment) {
+func (m *Machine) expire(f *fragment) {
 	final := min(m.windowEdge(f.closed), f.base)
 	if f.first >= final {
 		return
@@ -148,47 +150,15 @@ func (m *Rounds) expire(f *fragment) {
 }
 
 // windowEdge is the round before the oldest one in the union window.
-func (m *Rounds) windowEdge(closed uint32) uint32 {
+func (m *Machine) windowEdge(closed uint32) uint32 {
 	return closed - min(closed, m.p.WindowUnion)
 }
 
-func (f *fragment) last() Link { return f.links[len(f.links)-1] }
+func (f *fragment) last() outer.Link { return f.links[len(f.links)-1] }
 
-func (f *fragment) link(rnd uint32) (Link, bool) {
+func (f *fragment) link(rnd uint32) (outer.Link, bool) {
 	if rnd < f.first || rnd > f.closed {
-		return Link{}, false
+		return outer.Link{}, false
 	}
 	return f.links[rnd-f.first], true
-}
-
-// Link is one closed round of a fragment's chain. It follows from headers
-// alone.
-type Link struct {
-	Round    uint32
-	Chain    Digest // BLAKE3(previous chain, sorted ids folded)
-	State    Digest // state digest of the folded tip, zero until it is folded
-	Tokens   uint64 // tokens folded up to and with this round
-	EndRound uint32 // first round at which Tokens reached the budget; 0 = not yet
-	Folded   []ID   // sorted
-}
-
-// ended says that no round follows.
-func (l Link) ended() bool { return l.EndRound != 0 && l.Round > l.EndRound }
-
-// NextLink extends a chain by one round with the given set of valid deltas.
-// Past the round after EndRound nothing is folded any more.
-func NextLink(p Params, prev Link, set []Delta) Link {
-	next := Link{Round: prev.Round + 1, Tokens: prev.Tokens, EndRound: prev.EndRound}
-	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
-		for _, d := range set {
-			next.Folded = append(next.Folded, d.ID)
-			next.Tokens += d.Tokens
-		}
-	}
-	slices.SortFunc(next.Folded, compareIDs)
-	next.Chain = ChainDigest(prev.Chain, next.Folded)
-	if next.EndRound == 0 && next.Tokens >= p.Budget {
-		next.EndRound = next.Round
-	}
-	return next
 }

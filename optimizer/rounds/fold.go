@@ -1,15 +1,17 @@
-package outer
+package rounds
 
 import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"atoll/optimizer/outer"
 )
 
 // askFold asks for the tip of the newest closed round when the one held is
 // behind it, or when late deltas changed the chain below it. Late deltas
 // coalesce: a refold waits for the next close, or for grace to pass.
-func (m *Rounds) askFold(now Time, f *fragment) {
+func (m *Machine) askFold(now Time, f *fragment) {
 	if f.folding != nil || now < f.retryAt {
 		return
 	}
@@ -24,7 +26,7 @@ func (m *Rounds) askFold(now Time, f *fragment) {
 
 // foldStart is the base that the next fold begins at. A change of the sets comes
 // before a check, which needs the states recorded since the base.
-func (m *Rounds) foldStart(f *fragment) uint32 {
+func (m *Machine) foldStart(f *fragment) uint32 {
 	start := f.tip.Round
 	switch {
 	case f.dirty == 0 && f.check != 0:
@@ -41,15 +43,15 @@ func (m *Rounds) foldStart(f *fragment) uint32 {
 // relink recomputes the chain above start from the sets as they are now. Late
 // deltas may let the budget be reached earlier: the rounds closed since the
 // fragment's last one are open again, and stay so.
-func (f *fragment) relink(p Params, start uint32) {
+func (f *fragment) relink(p outer.Params, start uint32) {
 	for r := start + 1; r <= f.closed; r++ {
 		prev := f.links[r-1-f.first]
-		if prev.ended() {
+		if prev.Ended() {
 			f.links, f.closed = f.links[:r-f.first], r-1
 			f.reopen()
 			return
 		}
-		f.links[r-f.first] = NextLink(p, prev, f.rounds[r].set())
+		f.links[r-f.first] = outer.NextLink(p, prev, f.rounds[r].set())
 	}
 }
 
@@ -100,7 +102,7 @@ func keepsBase(rnd, closed uint32) bool {
 // digest of every round folded. The result of a fold that was overtaken, because
 // tips were installed meanwhile, changes nothing. A chain that differs from the
 // one fixed when the fold was asked for is a bug or corrupt memory, and an error.
-func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Digest) error {
+func (m *Machine) Folded(now Time, fragment int, id uint64, tip *outer.Tip, states []outer.Digest) error {
 	f := m.frags[fragment]
 	job := f.folding
 	if job == nil || job.id != id {
@@ -135,7 +137,7 @@ func (m *Rounds) Folded(now Time, fragment int, id uint64, tip *Tip, states []Di
 
 // FoldFailed says that a fold could not be done; it will be asked for again
 // when grace has passed.
-func (m *Rounds) FoldFailed(now Time, fragment int, id uint64) {
+func (m *Machine) FoldFailed(now Time, fragment int, id uint64) {
 	f := m.frags[fragment]
 	if f.folding == nil || f.folding.id != id {
 		return
@@ -147,7 +149,7 @@ func (m *Rounds) FoldFailed(now Time, fragment int, id uint64) {
 
 // noteStates records the state digests of rounds whose chain is still the one
 // that was folded.
-func (f *fragment) noteStates(job *foldJob, states []Digest) {
+func (f *fragment) noteStates(job *foldJob, states []outer.Digest) {
 	for i, l := range job.links {
 		if cur, ok := f.link(l.Round); ok && cur.Chain == l.Chain {
 			f.links[l.Round-f.first].State = states[i]
@@ -158,7 +160,7 @@ func (f *fragment) noteStates(job *foldJob, states []Digest) {
 // dropBases drops the bases that are no longer needed: of those up to the fold's
 // start and those that it made, the spacing wants some, and the oldest round of
 // the window needs one below it, of whatever round.
-func (m *Rounds) dropBases(f *fragment, job *foldJob) {
+func (m *Machine) dropBases(f *fragment, job *foldJob) {
 	kept := func(r uint32) bool { return keepsBase(r, f.tip.Round) }
 	had := slices.Clone(f.bases)
 	made := append(slices.Clone(job.keep), f.tip.Round)
@@ -188,8 +190,8 @@ func (m *Rounds) dropBases(f *fragment, job *foldJob) {
 
 // adopt tells the learner what the new tip changes for it; whole if it was
 // taken from another node.
-func (m *Rounds) adopt(f *fragment, whole bool) {
-	a := Adopt{Fragment: f.index, Tip: f.tip, Heal: f.heal}
+func (m *Machine) adopt(f *fragment, whole bool) {
+	a := outer.Adopt{Fragment: f.index, Tip: f.tip, Heal: f.heal}
 	f.heal = false
 	f.settle(m.p, &a, whole)
 	m.emit(a)
@@ -200,7 +202,7 @@ func (m *Rounds) adopt(f *fragment, whole bool) {
 // far as that node could vouch for; own deltas named there count as folded, and
 // those folded here in rounds that it lists without them are discarded: adding
 // them back would undo what the winner's learners made of these rounds.
-func (m *Rounds) Install(now Time, tips []*Tip, history [][]Link) error {
+func (m *Machine) Install(now Time, tips []*outer.Tip, history [][]outer.Link) error {
 	if len(tips) != len(m.frags) || len(history) != len(m.frags) {
 		return fmt.Errorf("install: %d tips for %d fragments", len(tips), len(m.frags))
 	}

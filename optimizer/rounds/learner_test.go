@@ -1,9 +1,10 @@
-package outer
+package rounds
 
 import (
 	"fmt"
 	"testing"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"pgregory.net/rapid"
 )
@@ -13,10 +14,10 @@ import (
 type pair struct {
 	*rig
 	rt       *rapid.T
-	l        *Learner
+	l        *outer.Learner
 	theta    []float32
 	payload  map[uint64][]byte
-	commands []RoundEffect
+	commands []Effect
 	closed   []uint32
 	made     uint64
 	peers    uint32 // counts their deltas
@@ -30,11 +31,11 @@ func newPair(t *rapid.T) *pair {
 	c := &pair{rt: t, theta: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
 	c.rig = newRig(t, p)
 	c.live(1)
-	tips := []*Tip{c.m.Tip(0), c.m.Tip(1)}
-	c.l = NewLearner(p, c.plan, c.theta, tips, c.read)
-	c.learner = func(e RoundEffect) {
+	tips := []*outer.Tip{c.m.Tip(0), c.m.Tip(1)}
+	c.l = outer.NewLearner(p, c.plan, c.theta, tips, c.read)
+	c.learner = func(e Effect) {
 		switch e.(type) {
-		case WantDraft, Adopt:
+		case WantDraft, outer.Adopt:
 			c.commands = append(c.commands, e)
 		}
 	}
@@ -56,7 +57,7 @@ func (c *pair) boundary(*rapid.T) {
 		switch e := e.(type) {
 		case WantDraft:
 			c.draft(e.Fragment)
-		case Adopt:
+		case outer.Adopt:
 			c.adopt(e)
 		}
 	}
@@ -77,7 +78,7 @@ func (c *pair) draft(fragment int) {
 	c.drain()
 }
 
-func (c *pair) adopt(a Adopt) {
+func (c *pair) adopt(a outer.Adopt) {
 	loss, err := c.l.Follow(a)
 	if err != nil {
 		c.rt.Fatal(err)
@@ -110,7 +111,7 @@ func (c *pair) peer(t *rapid.T) {
 		return
 	}
 	c.peers++
-	d := c.delta(Author{1, byte(c.peers), byte(c.peers >> 8)}, p, uint32(round))
+	d := c.delta(outer.Author{1, byte(c.peers), byte(c.peers >> 8)}, p, uint32(round))
 	if c.offer(d) == nil {
 		c.held(d)
 	}
@@ -121,7 +122,7 @@ func (c *pair) peer(t *rapid.T) {
 func (c *pair) takeTips(t *rapid.T) {
 	tips, history := c.donateOlder(rapid.IntRange(0, 3).Draw(t, "base"))
 	for p, tip := range tips {
-		c.bases[p] = map[uint32]*Tip{tip.Round: tip}
+		c.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
 	c.wanted = nil
 	if err := c.m.Install(c.now, tips, history); err != nil {
@@ -130,14 +131,14 @@ func (c *pair) takeTips(t *rapid.T) {
 	c.drain()
 }
 
-func (c *pair) donateOlder(i int) (tips []*Tip, history [][]Link) {
+func (c *pair) donateOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range c.plan {
 		bases := c.m.Bases(p)
 		base := bases[min(i, len(bases)-1)]
 		tips = append(tips, c.bases[p][base])
 		history = append(history, c.m.Links(p, base))
 		if history[p] == nil {
-			history[p] = []Link{{Round: tips[p].Round, Chain: tips[p].Chain, State: tips[p].State, Tokens: tips[p].Tokens, EndRound: tips[p].EndRound}}
+			history[p] = []outer.Link{{Round: tips[p].Round, Chain: tips[p].Chain, State: tips[p].State, Tokens: tips[p].Tokens, EndRound: tips[p].EndRound}}
 		}
 	}
 	return tips, history
@@ -171,7 +172,7 @@ func TestAccountOfRoundsAndLearner(t *testing.T) {
 			"boundary": c.boundary,
 			"time":     func(t *rapid.T) { c.after(rapid.Int64Range(1, 1500).Draw(t, "ms")) },
 			"flush":    func(t *rapid.T) { c.m.SetFlush(c.now, rapid.Bool().Draw(t, "flush")); c.drain() },
-			"bar":      func(t *rapid.T) { c.m.Bar(c.now, 0, c.m.Closed(0), Author{1, byte(c.peers)}); c.drain() },
+			"bar":      func(t *rapid.T) { c.m.Bar(c.now, 0, c.m.Closed(0), outer.Author{1, byte(c.peers)}); c.drain() },
 			"tips":     c.takeTips,
 			"":         c.check,
 		})

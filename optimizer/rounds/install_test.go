@@ -1,13 +1,15 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 // donate is what a joiner takes of a rig's fragments: the tip of a kept base
 // and the links to it.
-func (g *rig) donate() (tips []*Tip, history [][]Link) {
+func (g *rig) donate() (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range g.plan {
 		base := g.m.Bases(p)[len(g.m.Bases(p))-1]
 		tips = append(tips, g.bases[p][base])
@@ -21,7 +23,7 @@ func (g *rig) install(from *rig) {
 	g.t.Helper()
 	tips, history := from.donate()
 	for p, tip := range tips {
-		g.bases[p] = map[uint32]*Tip{tip.Round: tip}
+		g.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
 	if err := g.m.Install(g.now, tips, history); err != nil {
 		g.t.Fatal(err)
@@ -43,9 +45,9 @@ func TestInstall(t *testing.T) {
 	if l, ok := g.m.Link(0, 3); !ok || len(l.Folded) != 1 {
 		t.Fatal("the history before the tip is not known")
 	}
-	g.want(g.offer(donor.delta(Author{2}, 0, 9)), ErrFinal) // it has no base below
+	g.want(g.offer(donor.delta(outer.Author{2}, 0, 9)), ErrFinal) // it has no base below
 	for _, r := range []*rig{g, donor} {
-		r.give(donor.delta(Author{3}, 0, 10))
+		r.give(donor.delta(outer.Author{3}, 0, 10))
 		r.after(r.p.GraceMaxMs)
 	}
 	if g.m.Tip(0).State != donor.m.Tip(0).State {
@@ -66,7 +68,7 @@ func TestInstalledBaseStaysForTheWindow(t *testing.T) {
 	for _, r := range []*rig{g, donor} {
 		r.close(6)
 	}
-	late := donor.delta(Author{2}, 0, 10)
+	late := donor.delta(outer.Author{2}, 0, 10)
 	for _, r := range []*rig{g, donor} {
 		r.give(late)
 		r.after(r.p.GraceMaxMs)
@@ -84,16 +86,16 @@ func TestInstallOvertakesAFold(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.hold = true
-	g.give(donor.delta(Author{1}, 0, 1))
+	g.give(donor.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMaxMs)
 	stale := g.wanted[0]
 	g.wanted, g.hold = nil, false
 	g.install(donor)
-	old, _, err := Fold(g.p, g.plan[0], g.genesis()[0], 1, nil)
+	old, _, err := outer.Fold(g.p, g.plan[0], g.genesis()[0], 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.m.Folded(g.now, 0, stale.Job, old, make([]Digest, 1)); err != nil {
+	if err := g.m.Folded(g.now, 0, stale.Job, old, make([]outer.Digest, 1)); err != nil {
 		t.Fatal(err)
 	}
 	g.m.FoldFailed(g.now, 0, stale.Job)
@@ -110,7 +112,7 @@ func TestInstallKeepsTheBell(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.payloads = donor.payloads
-	g.give(donor.delta(Author{1}, 0, 4))
+	g.give(donor.delta(outer.Author{1}, 0, 4))
 	g.install(donor)
 	g.after(g.p.GraceMinMs)
 	g.expectClosed(4)
@@ -127,7 +129,7 @@ func TestInstallSettlesOwn(t *testing.T) {
 	g.publish(0) // folds here at once, as g is alone
 	g.step(8)
 	second := g.publish(0)
-	donor.give(donor.delta(Author{1}, 0, 1), second)
+	donor.give(donor.delta(outer.Author{1}, 0, 1), second)
 	donor.after(donor.p.GraceMaxMs)
 	donor.close(3)
 	g.install(donor)
@@ -206,8 +208,8 @@ func TestInstallChecksHistory(t *testing.T) {
 	for _, bad := range []func() error{
 		func() error { return g.m.Install(g.now, tips[:1], history) },
 		func() error { return g.m.Install(g.now, tips, history[:1]) },
-		func() error { return g.m.Install(g.now, tips, [][]Link{history[0][:1], history[1]}) },
-		func() error { return g.m.Install(g.now, tips, [][]Link{nil, history[1]}) },
+		func() error { return g.m.Install(g.now, tips, [][]outer.Link{history[0][:1], history[1]}) },
+		func() error { return g.m.Install(g.now, tips, [][]outer.Link{nil, history[1]}) },
 	} {
 		if bad() == nil {
 			t.Error("took tips whose history does not fit")
@@ -307,7 +309,7 @@ func TestRestoreWithLateDelta(t *testing.T) {
 	g.live(1, 2)
 	g.close(8)
 	g.hold = true
-	g.give(g.delta(Author{2}, 0, 6))
+	g.give(g.delta(outer.Author{2}, 0, 6))
 	h := g.reboot()
 	h.after(h.p.GraceMaxMs)
 	if l, _ := h.m.Link(0, 6); len(l.Folded) != 2 {
@@ -321,11 +323,11 @@ func TestRestoreWithEvidence(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.close(8)
-	g.give(g.delta(Author{2}, 0, 6), g.delta(Author{2}, 0, 7))
+	g.give(g.delta(outer.Author{2}, 0, 6), g.delta(outer.Author{2}, 0, 7))
 	g.after(g.p.GraceMaxMs)
 	h := newRig(t, g.p)
 	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
-	h.m.Bar(h.now, 0, 6, Author{2})
+	h.m.Bar(h.now, 0, 6, outer.Author{2})
 	h.m.Restore(h.now, 0, g.restored())
 	h.drain()
 	h.after(h.p.GraceMaxMs)
@@ -335,7 +337,7 @@ func TestRestoreWithEvidence(t *testing.T) {
 		}
 	}
 	h.sameAsReplay()
-	h.want(h.m.Offer(h.now, g.delta(Author{2}, 0, 6), true), ErrBarred)
+	h.want(h.m.Offer(h.now, g.delta(outer.Author{2}, 0, 6), true), ErrBarred)
 }
 
 // Bases from before the history cannot be linked to it and are not used.
@@ -350,8 +352,8 @@ func TestRestoreWithShortHistory(t *testing.T) {
 	h.m.Restore(h.now, 0, s)
 	h.drain()
 	h.expectClosed(10)
-	h.want(h.offer(g.delta(Author{2}, 0, 3)), ErrFinal)
-	h.give(g.delta(Author{2}, 0, 9))
+	h.want(h.offer(g.delta(outer.Author{2}, 0, 3)), ErrFinal)
+	h.give(g.delta(outer.Author{2}, 0, 9))
 	h.after(h.p.GraceMaxMs)
 }
 
@@ -372,9 +374,9 @@ func TestInstallAfterALongFork(t *testing.T) {
 		donor.live(1, 2)
 		donor.close(6)
 		tips, history := donor.donate()
-		g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
+		g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 		g.m.SetCommon([]uint32{c.common})
-		g.want(g.m.Install(g.now, tips, [][]Link{history[0][c.first:]}), nil)
+		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}), nil)
 		g.drain()
 		if a := g.lastAdopt(); !slices.Equal(a.Discarded, c.want) {
 			t.Errorf("common up to %d, history from %d on: discarded %v, want %v", c.common, c.first, a.Discarded, c.want)
@@ -388,7 +390,7 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 4, 8
 	g := newRig(t, p)
-	var own []Delta
+	var own []outer.Delta
 	for range 3 {
 		g.step(8)
 		own = append(own, g.publish(0))
@@ -398,11 +400,11 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	donor.payloads = g.payloads
 	donor.close(4)
 	older := donor.bases[0][2] // a base below which nothing changes
-	tips := []*Tip{older}
+	tips := []*outer.Tip{older}
 	_, history := donor.donate()
-	g.bases[0] = map[uint32]*Tip{2: older}
+	g.bases[0] = map[uint32]*outer.Tip{2: older}
 	g.hold = true
-	g.want(g.m.Install(g.now, tips, [][]Link{history[0][:3]}), nil)
+	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}), nil)
 	g.drain()
 	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1, 2}) || !slices.Equal(a.Unfold, []uint64{3}) {
 		t.Fatalf("adopted %+v", a)
@@ -451,8 +453,8 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	donor.live(1, 2)
 	donor.close(6)
 	tips, history := donor.donate()
-	g.bases[0] = map[uint32]*Tip{tips[0].Round: tips[0]}
-	g.want(g.m.Install(g.now, tips, [][]Link{history[0][4:]}), nil)
+	g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
+	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][4:]}), nil)
 	g.drain()
 	a := g.lastAdopt()
 	if !handed {
@@ -483,12 +485,12 @@ func TestNothingIsFinalBeforeItsTip(t *testing.T) {
 	g.live(1)
 	g.close(1)
 	g.hold = true
-	g.give(g.delta(Author{1}, 0, 2))
+	g.give(g.delta(outer.Author{1}, 0, 2))
 	g.after(g.p.GraceMaxMs) // the fold of round 2 is under way from here on
 	g.step(8)
 	g.publish(0) // for round 3
 	for r := uint32(3); r <= 10; r++ {
-		g.give(g.delta(Author{1}, 0, r))
+		g.give(g.delta(outer.Author{1}, 0, r))
 		g.after(g.p.GraceMaxMs)
 	}
 	g.fold()

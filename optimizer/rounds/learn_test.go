@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 // Fragments are staggered: the counter of fragment p begins at p*H/P.
@@ -41,7 +43,7 @@ func TestAnswersABell(t *testing.T) {
 	g.live(1)
 	g.close(1)
 	g.step(1)
-	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	g.expectDrafts() // one step is below h_min
 	g.step(1)
 	g.expectDrafts(0)
@@ -56,7 +58,7 @@ func TestHollowHeadersRingNoBell(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.step(int(g.p.HMin))
-	first := g.delta(Author{1}, 0, 1)
+	first := g.delta(outer.Author{1}, 0, 1)
 	expect := func(made uint64, drafts ...int) {
 		t.Helper()
 		if got := g.m.Projected(g.now, 0); got != made {
@@ -72,21 +74,21 @@ func TestHollowHeadersRingNoBell(t *testing.T) {
 	g.expectClosed(1)
 	made := g.m.Projected(g.now, 0)
 	g.step(int(g.p.HMin))
-	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	expect(made+first.Tokens, 0)
 	g.publish(0)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(2)
 	made = g.m.Projected(g.now, 0)
 	g.step(int(g.p.HMin))
-	g.want(g.offer(g.delta(Author{1}, 0, 3)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 3)), nil)
 	expect(made)
 }
 
 func TestObserverPublishesNothing(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.m.learner = false
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.m.SetFlush(g.now, true)
 	g.step(20)
 	g.expectDrafts()
@@ -102,7 +104,7 @@ func TestLinkBusy(t *testing.T) {
 		if peers {
 			g.live(1)
 		}
-		first := Delta{}
+		first := outer.Delta{}
 		for range maxUnsent {
 			g.step(8)
 			if d := g.publish(0); first.Round == 0 {
@@ -133,7 +135,7 @@ func TestAllHanded(t *testing.T) {
 		g.live(1)
 		g.step(8)
 		d := g.publish(0)
-		g.give(g.delta(Author{1}, 0, 1))
+		g.give(g.delta(outer.Author{1}, 0, 1))
 		g.expectClosed(1)
 		if g.m.AllHanded(g.now) {
 			t.Error("nobody else has what was folded here")
@@ -220,7 +222,7 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 	if !g.m.Flushed() {
 		t.Fatal("what is pending can no longer be published, and flushed waits for it")
 	}
-	g.give(g.delta(Author{1}, 0, 3), g.delta(Author{2}, 0, 4))
+	g.give(g.delta(outer.Author{1}, 0, 3), g.delta(outer.Author{2}, 0, 4))
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(2)
 }
@@ -302,5 +304,22 @@ func TestBarredSelfIsSilent(t *testing.T) {
 	g.expectDrafts()
 	if !g.m.Flushed() {
 		t.Fatal("a barred learner waits to publish")
+	}
+}
+
+func TestRenewAsksForTheTip(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1)
+	g.step(8)
+	g.publish(0)
+	g.close(2)
+	g.m.Renew(g.now, 0)
+	g.drain()
+	if a := g.lastAdopt(); !a.Heal || a.Tip != g.m.Tip(0) {
+		t.Errorf("adopted %+v", a)
+	}
+	g.m.Healed(g.now, 0, outer.Loss{Gone: []uint64{1}})
+	if got := g.m.InFlight(0); got != 0 {
+		t.Errorf("%d tokens in flight", got)
 	}
 }

@@ -1,6 +1,10 @@
-package outer
+package rounds
 
-import "slices"
+import (
+	"slices"
+
+	"atoll/optimizer/outer"
+)
 
 // maxUnsent is how many own deltas of a fragment may wait to be handed over
 // while there are peers: progress then accumulates in the next one instead of
@@ -8,7 +12,7 @@ import "slices"
 const maxUnsent = 2
 
 // Stepped counts one inner step of the own learner.
-func (m *Rounds) Stepped(now Time, tokens uint64) {
+func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.steps.stepped(now)
 	for _, f := range m.frags {
 		f.since++
@@ -28,12 +32,12 @@ const stuckAfter = 16
 
 // stuck says that this learner waits for a bell of a round that it has signed already:
 // it took tips of older rounds.
-func (m *Rounds) stuck(f *fragment) bool {
+func (m *Machine) stuck(f *fragment) bool {
 	return m.learner && !m.hold && f.bell == 0 && f.closed < f.mark
 }
 
 // unstick has a stuck learner wait no longer than for so many steps.
-func (m *Rounds) unstick(now Time, f *fragment) {
+func (m *Machine) unstick(now Time, f *fragment) {
 	groups := max(1, (len(m.seats)+m.p.Answerers-1)/m.p.Answerers)
 	if m.stuck(f) && f.opened >= stuckAfter*m.p.H*groups {
 		m.leaveOut(now, f)
@@ -42,7 +46,7 @@ func (m *Rounds) unstick(now Time, f *fragment) {
 
 // unstickAtRest does so for one that steps no more and has something to publish, as at
 // the end of its budget: it waits for as long as a round may stay open.
-func (m *Rounds) unstickAtRest(now Time, f *fragment) {
+func (m *Machine) unstickAtRest(now Time, f *fragment) {
 	switch {
 	case !m.flush || f.pending == 0 || !m.stuck(f):
 		f.stuckAt = 0
@@ -58,24 +62,24 @@ func (m *Rounds) unstickAtRest(now Time, f *fragment) {
 // left it far behind: who was asleep, or might not sign, until the others came to the end. What
 // it made goes on from tips of that time; added to a model that went on without, often
 // as the only delta of its round, it would undo some of what others have learned since.
-func (m *Rounds) giveUpLate(f *fragment) {
+func (m *Machine) giveUpLate(f *fragment) {
 	late := f.pending > 0 && uint64(f.closed) > uint64(f.stepped)+uint64(m.p.WindowAccept)
 	if !m.learner || !m.flush || f.drafting || f.givenUp || !late || f.tip.Round <= f.stepped {
 		return
 	}
 	f.givenUp = true
-	m.emit(Adopt{Fragment: f.index, Tip: f.tip, GiveUp: true})
+	m.emit(outer.Adopt{Fragment: f.index, Tip: f.tip, GiveUp: true})
 }
 
 // leaveOut closes rounds without deltas up to the last that this learner has signed, as
 // it must leave out those in between; but so may all learners, and then nobody could ring
 // for a round that all have signed, ever. Deltas of these rounds that come after all are
 // late, and folded.
-func (m *Rounds) leaveOut(now Time, f *fragment) {
+func (m *Machine) leaveOut(now Time, f *fragment) {
 	// No more at a time than others take by gossip: whoever is slow, and not stuck, is
 	// not to find its rounds final here.
 	last := min(f.mark, f.closed+m.p.WindowAccept)
-	for f.closed < last && !f.last().ended() && !m.early(now, f) {
+	for f.closed < last && !f.last().Ended() && !m.early(now, f) {
 		m.close(now, f)
 		f.stepped++ // nobody has gone on in such a round
 	}
@@ -84,7 +88,7 @@ func (m *Rounds) leaveOut(now Time, f *fragment) {
 // askDraft asks the learner for a copy of its unpublished progress when this
 // fragment is due: it rings (see mayRing), answers a bell
 // (h_min steps), or flushes (any step, at the end).
-func (m *Rounds) askDraft(now Time, f *fragment) {
+func (m *Machine) askDraft(now Time, f *fragment) {
 	if !m.learner || m.hold || f.drafting || f.givenUp || f.pending == 0 || now < f.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
@@ -99,8 +103,8 @@ func (m *Rounds) askDraft(now Time, f *fragment) {
 
 // open says whether this learner may sign a delta for the fragment's open
 // round: it has not yet, and the round is not past the end of the run.
-func (m *Rounds) open(f *fragment) bool {
-	return !f.last().ended() && f.closed+1 > f.mark && !m.barred[m.self]
+func (m *Machine) open(f *fragment) bool {
+	return !f.last().Ended() && f.closed+1 > f.mark && !m.barred[m.self]
 }
 
 // linkBusy says whether own deltas of the fragment still wait for anybody to
@@ -108,7 +112,7 @@ func (m *Rounds) open(f *fragment) bool {
 // nobody took for as long as a round can stay open is not on a slow link:
 // nobody wants it (it came with a snapshot, or its author is barred there), and
 // it must not stop those after it.
-func (m *Rounds) linkBusy(now Time, f *fragment) bool {
+func (m *Machine) linkBusy(now Time, f *fragment) bool {
 	if len(m.live) <= 1 {
 		return false
 	}
@@ -125,14 +129,14 @@ func (m *Rounds) linkBusy(now Time, f *fragment) bool {
 // tips of older rounds were taken since, or rounds turned out to be signed already:
 // the open round is then one that this learner must leave out, and a delta for a
 // later one would be parked everywhere, and here.
-func (m *Rounds) MayPublish(fragment int) bool {
+func (m *Machine) MayPublish(fragment int) bool {
 	f := m.frags[fragment]
 	return !m.hold && f.closed+1 > f.mark
 }
 
 // Drafted names the round that a draft is published for: the open one at this
 // moment. The caller signs it, makes it durable and then calls Published.
-func (m *Rounds) Drafted(fragment int) (rnd uint32) {
+func (m *Machine) Drafted(fragment int) (rnd uint32) {
 	f := m.frags[fragment]
 	return max(f.closed, f.mark) + 1
 }
@@ -140,7 +144,7 @@ func (m *Rounds) Drafted(fragment int) (rnd uint32) {
 // Published says that an own delta is durable; it enters the set. As others will
 // hold it, it does so by the rules of repair, should tips of older rounds have been
 // taken since it was signed: a delta that its author does not hold is missed by all.
-func (m *Rounds) Published(now Time, d Delta, seq uint64) {
+func (m *Machine) Published(now Time, d outer.Delta, seq uint64) {
 	f := m.frags[d.Fragment]
 	f.drafting = false
 	f.since = 0
@@ -155,21 +159,21 @@ func (m *Rounds) Published(now Time, d Delta, seq uint64) {
 
 // Hold keeps the learner from publishing, or lets it: while it is not known which
 // rounds its key has signed already.
-func (m *Rounds) Hold(on bool) { m.hold = on }
+func (m *Machine) Hold(on bool) { m.hold = on }
 
 // Mark is the highest round of a fragment that this learner has signed, or may
 // have.
-func (m *Rounds) Mark(fragment int) uint32 { return m.frags[fragment].mark }
+func (m *Machine) Mark(fragment int) uint32 { return m.frags[fragment].mark }
 
 // RaiseMark says that rounds up to rnd may have been signed.
-func (m *Rounds) RaiseMark(fragment int, rnd uint32) {
+func (m *Machine) RaiseMark(fragment int, rnd uint32) {
 	f := m.frags[fragment]
 	f.mark = max(f.mark, rnd)
 }
 
 // DraftFailed says that no delta came of a draft that was asked for. With
 // Overwrite that is usual: an adoption was faster, and nothing is left.
-func (m *Rounds) DraftFailed(fragment int) {
+func (m *Machine) DraftFailed(fragment int) {
 	f := m.frags[fragment]
 	f.drafting = false
 	if m.p.Overwrite {
@@ -183,13 +187,13 @@ const draftRetryMs = 5_000
 
 // NotPublished says that a draft could not be published and was taken back:
 // its work is unpublished again, and is asked for later.
-func (m *Rounds) NotPublished(now Time, fragment int) {
+func (m *Machine) NotPublished(now Time, fragment int) {
 	f := m.frags[fragment]
 	f.drafting, f.draftAt = false, now+draftRetryMs
 }
 
 // HandedOver says that some peer holds the own delta.
-func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
+func (m *Machine) HandedOver(now Time, fragment int, id outer.ID) {
 	f := m.frags[fragment]
 	for i := range f.own {
 		if f.own[i].id == id {
@@ -204,7 +208,7 @@ func (m *Rounds) HandedOver(now Time, fragment int, id ID) {
 // not there is gone from theta for good: the winner's learners have made
 // something else of that round. Repair may still bring it to them, and a later
 // tip fold it.
-func (a *Adopt) move(o *ownRound, in, whole bool) {
+func (o *ownRound) move(a *outer.Adopt, in, whole bool) {
 	switch {
 	case in == o.folded:
 	case in && o.gone:
@@ -224,10 +228,10 @@ func (a *Adopt) move(o *ownRound, in, whole bool) {
 // came with a tip of another chain. One that was folded where others showed the
 // same is folded there, too. Of one in flight nobody here can say: published once
 // more it might count twice, so it is given up.
-func (a *Adopt) lose(o *ownRound, common bool) {
+func (o *ownRound) lose(a *outer.Adopt, common bool) {
 	switch {
 	case o.folded && !common:
-		a.move(o, false, true)
+		o.move(a, false, true)
 	case !o.folded && !o.gone && o.mayBeOut():
 		o.gone = true
 		a.Dropped = append(a.Dropped, o.seq)
@@ -241,7 +245,7 @@ func (o *ownRound) mayBeOut() bool { return o.handed || o.at == 0 }
 // leave notes up to which round the chain that is left differs from the one that
 // is taken, whose history begins with a link: nowhere below it if both have it. Where they
 // differ there, what others showed of later rounds was of a third chain, and says nothing.
-func (f *fragment) leave(first Link) {
+func (f *fragment) leave(first outer.Link) {
 	f.left = 0
 	l, known := f.link(first.Round)
 	if known && l.Chain == first.Chain {
@@ -255,16 +259,16 @@ func (f *fragment) leave(first Link) {
 
 // settle compares own deltas with the chain that a new tip follows and notes
 // the seqs that entered it, left it, or became final inside or outside of it.
-func (f *fragment) settle(p Params, a *Adopt, whole bool) {
+func (f *fragment) settle(p outer.Params, a *outer.Adopt, whole bool) {
 	kept := f.own[:0]
 	for _, o := range f.own {
 		l, known := f.link(o.round)
 		switch {
 		case !known && whole && o.round <= f.left:
-			a.lose(&o, o.round <= f.common)
+			o.lose(a, o.round <= f.common)
 		case known || o.round > a.Tip.Round:
 			in := o.round <= a.Tip.Round && slices.Contains(l.Folded, o.id)
-			a.move(&o, in, whole && o.round <= a.Tip.Round)
+			o.move(a, in, whole && o.round <= a.Tip.Round)
 		}
 		// Rounds that closed since the tip may fold what it does not.
 		switch final := o.round <= a.Tip.Round && o.round+p.WindowUnion <= f.closed; {

@@ -1,8 +1,10 @@
-package outer
+package rounds
 
 import (
 	"maps"
 	"slices"
+
+	"atoll/optimizer/outer"
 )
 
 // Grace is at most graceShareNum/graceShareDen of the time between two bells
@@ -29,9 +31,9 @@ const (
 // lateness keeps moving averages of how late each author's deltas arrive
 // after the bell, and of the time between two bells of a fragment.
 type lateness struct {
-	self     Author
-	byAuthor map[Author]Time // live ones only
-	ways     map[Author]Time // of the deltas for which nobody had to step first
+	self     outer.Author
+	byAuthor map[outer.Author]Time // live ones only
+	ways     map[outer.Author]Time // of the deltas for which nobody had to step first
 	lastBell map[int]Time
 	interval Time
 	memo     latest
@@ -41,13 +43,13 @@ type lateness struct {
 // latest is whose average is largest, as long as that is known.
 type latest struct {
 	known  bool
-	author Author
+	author outer.Author
 	late   Time
 }
 
-func (l *lateness) observe(a Author, late Time) {
+func (l *lateness) observe(a outer.Author, late Time) {
 	if l.byAuthor == nil {
-		l.byAuthor = map[Author]Time{}
+		l.byAuthor = map[outer.Author]Time{}
 	}
 	x := ema(l.byAuthor[a], max(late, 1))
 	l.byAuthor[a] = x
@@ -62,9 +64,9 @@ func (l *lateness) observe(a Author, late Time) {
 
 // observeWay takes the lateness of a delta that was ready when the bell rang: what it
 // took is the way of the bell and its own.
-func (l *lateness) observeWay(a Author, late Time) {
+func (l *lateness) observeWay(a outer.Author, late Time) {
 	if l.ways == nil {
-		l.ways = map[Author]Time{}
+		l.ways = map[outer.Author]Time{}
 	}
 	if a != l.self {
 		l.ways[a] = ema(l.ways[a], max(late, 1))
@@ -95,8 +97,8 @@ func (l *lateness) way(others int) Time {
 	return l.half.way
 }
 
-func (l *lateness) forgetAllBut(live func(Author) bool) {
-	gone := func(a Author, _ Time) bool { return !live(a) }
+func (l *lateness) forgetAllBut(live func(outer.Author) bool) {
+	gone := func(a outer.Author, _ Time) bool { return !live(a) }
 	maps.DeleteFunc(l.byAuthor, gone)
 	maps.DeleteFunc(l.ways, gone)
 	l.memo, l.half = latest{}, halfWay{}

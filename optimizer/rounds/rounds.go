@@ -1,26 +1,27 @@
-package outer
+package rounds
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"atoll/optimizer/outer"
 )
 
-// Rounds is the state machine that decides, for every fragment, when a round
+// Machine is the state machine that decides, for every fragment, when a round
 // opens, is answered and closes, and which deltas each closed round folds.
 // It holds metadata only: tensors live in Learner and Fold. Inputs are method
 // calls that carry the time; outputs are effects, drained with Effects. What
 // it decides from clocks and rosters may only delay: the bits of a tip follow
 // from the set of deltas alone.
-type Rounds struct {
-	p       Params
-	self    Author
+type Machine struct {
+	p       outer.Params
+	self    outer.Author
 	learner bool
-	live    []Author // learners that can be heard, sorted
-	idle    []Author // those of them that have nothing to publish, sorted
-	seats   []Author // the others, sorted: they answer bells, in turns
+	live    []outer.Author // learners that can be heard, sorted
+	idle    []outer.Author // those of them that have nothing to publish, sorted
+	seats   []outer.Author // the others, sorted: they answer bells, in turns
 	frags   []*fragment
-	out     []RoundEffect
+	out     []Effect
 	late    lateness
 	steps   stepClock
 	slept   Time // what the clock left out
@@ -29,23 +30,23 @@ type Rounds struct {
 	roster  int  // counts the changes of seats
 
 	elsewhere func(fragment int, rnd uint32) bool // see SetElsewhere
-	barred    map[Author]bool
+	barred    map[outer.Author]bool
 }
 
 // fragment is the round state of one fragment.
 type fragment struct {
 	index    int
-	closed   uint32              // last closed round
-	base     uint32              // oldest round with a kept tip: nothing at or below it can be refolded
-	links    []Link              // links[i] is round first+i; the last one is round closed
-	first    uint32              // round of links[0]
-	rounds   map[uint32]*round   // deltas known for rounds above base
-	barred   map[Author][]uint32 // rounds for which there is evidence against an author
-	bell     Time                // when the open round rang; 0 = not yet
-	closedAt Time                // when the last round was closed here
-	target   uint32              // a peer closed this far and its deltas are held
-	bases    []uint32            // rounds with kept tips, ascending
-	tip      *Tip                // newest folded tip
+	closed   uint32                    // last closed round
+	base     uint32                    // oldest round with a kept tip: nothing at or below it can be refolded
+	links    []outer.Link              // links[i] is round first+i; the last one is round closed
+	first    uint32                    // round of links[0]
+	rounds   map[uint32]*round         // deltas known for rounds above base
+	barred   map[outer.Author][]uint32 // rounds for which there is evidence against an author
+	bell     Time                      // when the open round rang; 0 = not yet
+	closedAt Time                      // when the last round was closed here
+	target   uint32                    // a peer closed this far and its deltas are held
+	bases    []uint32                  // rounds with kept tips, ascending
+	tip      *outer.Tip                // newest folded tip
 	folding  *foldJob
 	dirty    uint32 // lowest closed round whose set changed since it was folded; 0 = none
 	foldAt   Time   // when the last fold was asked for
@@ -92,7 +93,7 @@ type round struct {
 
 // entry is one delta of a round.
 type entry struct {
-	delta    Delta
+	delta    outer.Delta
 	held     bool // its payload is verified and stored
 	vouched  bool // its header is believed before that
 	repaired bool // its header came by repair, or its payload by one
@@ -102,7 +103,7 @@ type entry struct {
 type ownRound struct {
 	at     Time // when it was published
 	seq    uint64
-	id     ID
+	id     outer.ID
 	round  uint32
 	steps  uint32
 	tokens uint64
@@ -115,18 +116,18 @@ type ownRound struct {
 type foldJob struct {
 	id    uint64
 	start uint32
-	links []Link // rounds start+1..to
+	links []outer.Link // rounds start+1..to
 	keep  []uint32
 	check bool // the states are to be those recorded
 }
 
-// NewRounds returns the machine of a node that holds only genesis tips. An
+// New returns the machine of a node that holds only genesis tips. An
 // observer passes learner false: it folds and never publishes.
-func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
-	m := &Rounds{p: p, self: self, learner: learner, barred: map[Author]bool{}, late: lateness{self: self}}
+func New(p outer.Params, self outer.Author, learner bool, tips []*outer.Tip) *Machine {
+	m := &Machine{p: p, self: self, learner: learner, barred: map[outer.Author]bool{}, late: lateness{self: self}}
 	for i, t := range tips {
-		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[Author][]uint32{}}
-		f.reset(t, []Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
+		f := &fragment{index: i, rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}
+		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.since = i * p.H / p.Fragments
 		f.opened = f.since
 		m.frags = append(m.frags, f)
@@ -135,7 +136,7 @@ func NewRounds(p Params, self Author, learner bool, tips []*Tip) *Rounds {
 }
 
 // reset starts the fragment from a tip and the links that lead to it.
-func (f *fragment) reset(t *Tip, links []Link) {
+func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	f.tip, f.links, f.first = t, links, links[0].Round
 	f.closed, f.base, f.bases = t.Round, t.Round, []uint32{t.Round}
 	f.folding, f.dirty, f.target, f.opened = nil, 0, 0, 0
@@ -160,19 +161,19 @@ func (f *fragment) reopen() {
 }
 
 // Effects drains what the machine wants done, in order.
-func (m *Rounds) Effects() []RoundEffect {
+func (m *Machine) Effects() []Effect {
 	out := m.out
 	m.out = nil
 	return out
 }
 
-func (m *Rounds) emit(e RoundEffect) { m.out = append(m.out, e) }
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 
 // SetLive names the learners that can be expected to answer a bell. Local
 // knowledge: it may only delay a close.
-func (m *Rounds) SetLive(live []Author) {
+func (m *Machine) SetLive(live []outer.Author) {
 	sorted := slices.Clone(live)
-	slices.SortFunc(sorted, compareAuthors)
+	slices.SortFunc(sorted, outer.CompareAuthors)
 	if slices.Equal(sorted, m.live) {
 		return
 	}
@@ -182,7 +183,7 @@ func (m *Rounds) SetLive(live []Author) {
 }
 
 // others is the number of learners that can be expected to answer beside this one.
-func (m *Rounds) others() int {
+func (m *Machine) others() int {
 	if m.isLive(m.self) {
 		return len(m.live) - 1
 	}
@@ -191,19 +192,19 @@ func (m *Rounds) others() int {
 
 // SetElsewhere says how to ask whether most peers have closed a round. Local
 // knowledge: a round that they closed is not too early for this node's clock.
-func (m *Rounds) SetElsewhere(closed func(fragment int, rnd uint32) bool) { m.elsewhere = closed }
+func (m *Machine) SetElsewhere(closed func(fragment int, rnd uint32) bool) { m.elsewhere = closed }
 
 // SetIdle names the learners that say they have nothing to publish: no round waits
 // for them, calls them, nor counts them in its quorum. This node is one of them from
 // when it says so, or it would call others than they call themselves.
-func (m *Rounds) SetIdle(idle []Author) {
+func (m *Machine) SetIdle(idle []outer.Author) {
 	m.idle = slices.Clone(idle)
-	slices.SortFunc(m.idle, compareAuthors)
+	slices.SortFunc(m.idle, outer.CompareAuthors)
 	m.seat()
 }
 
 // seat works out who answers bells.
-func (m *Rounds) seat() {
+func (m *Machine) seat() {
 	seats := slices.DeleteFunc(slices.Clone(m.live), m.isIdle)
 	if !slices.Equal(seats, m.seats) {
 		m.seats = seats
@@ -211,19 +212,19 @@ func (m *Rounds) seat() {
 	}
 }
 
-func (m *Rounds) isIdle(a Author) bool {
-	_, ok := slices.BinarySearchFunc(m.idle, a, compareAuthors)
+func (m *Machine) isIdle(a outer.Author) bool {
+	_, ok := slices.BinarySearchFunc(m.idle, a, outer.CompareAuthors)
 	return ok
 }
 
-func (m *Rounds) isLive(a Author) bool {
-	_, ok := slices.BinarySearchFunc(m.live, a, compareAuthors)
+func (m *Machine) isLive(a outer.Author) bool {
+	_, ok := slices.BinarySearchFunc(m.live, a, outer.CompareAuthors)
 	return ok
 }
 
 // SetCommon says up to which round of each fragment others are known to have
 // folded the same. Local knowledge: it only tells what is lost with a chain.
-func (m *Rounds) SetCommon(common []uint32) {
+func (m *Machine) SetCommon(common []uint32) {
 	for i, f := range m.frags {
 		f.common = common[i]
 	}
@@ -231,7 +232,7 @@ func (m *Rounds) SetCommon(common []uint32) {
 
 // SetFlush makes the learner publish all that is unpublished, however few
 // steps it is: the budget is reached, or the node leaves.
-func (m *Rounds) SetFlush(now Time, on bool) {
+func (m *Machine) SetFlush(now Time, on bool) {
 	if on == m.flush {
 		return // every other input runs the rules by itself
 	}
@@ -240,20 +241,20 @@ func (m *Rounds) SetFlush(now Time, on bool) {
 }
 
 // Tick lets time pass: grace may be over, a refold may be due.
-func (m *Rounds) Tick(now Time) { m.each(now) }
+func (m *Machine) Tick(now Time) { m.each(now) }
 
 // Slept says that the clock left out so many milliseconds, in which the whole
 // node was asleep.
-func (m *Rounds) Slept(ms int64) { m.slept += max(ms, 0) }
+func (m *Machine) Slept(ms int64) { m.slept += max(ms, 0) }
 
-func (m *Rounds) each(now Time) {
+func (m *Machine) each(now Time) {
 	for _, f := range m.frags {
 		m.advance(now, f)
 	}
 }
 
 // advance runs every rule of one fragment until none applies.
-func (m *Rounds) advance(now Time, f *fragment) {
+func (m *Machine) advance(now Time, f *fragment) {
 	for m.mayClose(now, f) {
 		m.close(now, f)
 	}
@@ -267,7 +268,7 @@ func (m *Rounds) advance(now Time, f *fragment) {
 // its payload is not wanted. repair says that a peer holds it in its set: what
 // one node took before evidence reached it, all must take, or their sets would
 // never be equal.
-func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
+func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	if err := m.p.Check(d); err != nil {
 		return err
 	}
@@ -298,7 +299,7 @@ func (m *Rounds) Offer(now Time, d Delta, repair bool) error {
 // vouched says whether a header is believed before its payload is held: whether
 // that of the author's delta before it is. Keys are free, so a first header, and
 // one after a header whose payload never came, neither rings nor counts.
-func (m *Rounds) vouched(f *fragment, d Delta) bool {
+func (m *Machine) vouched(f *fragment, d outer.Delta) bool {
 	for back := uint32(1); back <= m.p.WindowAccept && back < d.Round; back++ {
 		r := f.rounds[d.Round-back]
 		if r == nil {
@@ -312,7 +313,7 @@ func (m *Rounds) vouched(f *fragment, d Delta) bool {
 }
 
 // Held says that the payload of a known delta is verified and stored.
-func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
+func (m *Machine) Held(now Time, fragment int, rnd uint32, id outer.ID) {
 	f := m.frags[fragment]
 	r, ok := f.rounds[rnd]
 	if !ok || m.final(f, rnd) {
@@ -338,14 +339,14 @@ func (m *Rounds) Held(now Time, fragment int, rnd uint32, id ID) {
 // learner had to step first it took longer, and so it did where it comes by repair, where
 // somebody rang before the round was open, or where this node catches up with the others,
 // which takes a look at all peers: one that is not late needs none.
-func (m *Rounds) showsWay(f *fragment, r *round, e *entry, late Time) bool {
+func (m *Machine) showsWay(f *fragment, r *round, e *entry, late Time) bool {
 	ready := int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked
 	return ready && (2*late <= m.late.between() || !m.closedElsewhere(f.index, f.closed+1))
 }
 
 // Invalid forgets a delta whose payload does not decode: it is refused by
 // every node alike.
-func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
+func (m *Machine) Invalid(now Time, fragment int, rnd uint32, id outer.ID) {
 	f := m.frags[fragment]
 	if r, ok := f.rounds[rnd]; ok {
 		r.leaveOut(func(e entry) bool { return e.delta.ID == id })
@@ -356,7 +357,7 @@ func (m *Rounds) Invalid(now Time, fragment int, rnd uint32, id ID) {
 // Bar takes evidence that an author signed two deltas for one round. While the
 // round can still change both are left out of it; afterwards the author's new
 // deltas are.
-func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
+func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
 	f := m.frags[fragment]
 	m.barred[author] = true
 	if !slices.Contains(f.barred[author], rnd) {
@@ -371,7 +372,7 @@ func (m *Rounds) Bar(now Time, fragment int, rnd uint32, author Author) {
 
 // CloseTo says that a peer closed this far and that all it folded is held
 // here: nothing is gained by waiting longer.
-func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
+func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 	f := m.frags[fragment]
 	f.target = max(f.target, rnd)
 	m.advance(now, f)
@@ -379,7 +380,7 @@ func (m *Rounds) CloseTo(now Time, fragment int, rnd uint32) {
 
 // ring notes the first bell of a round, and that of the open round, which those
 // of the next ring too.
-func (m *Rounds) ring(now Time, f *fragment, rnd uint32) {
+func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
 	if r := f.round(rnd); r.rang == 0 {
 		r.rang, r.parked = now, rnd > f.closed+2
 	}
@@ -390,7 +391,7 @@ func (m *Rounds) ring(now Time, f *fragment, rnd uint32) {
 
 // final says that the set of a round cannot change any more: it is older than
 // the union window, or than the oldest kept base.
-func (m *Rounds) final(f *fragment, rnd uint32) bool {
+func (m *Machine) final(f *fragment, rnd uint32) bool {
 	return rnd <= f.base || uint64(rnd)+uint64(m.p.WindowUnion) <= uint64(f.closed)
 }
 
@@ -398,7 +399,7 @@ func (m *Rounds) final(f *fragment, rnd uint32) bool {
 // longer held, until repair brings it again. That of a final round does not come
 // again; where a fold needs it, this node goes on without it all the same, on a
 // chain that loses to that of the others.
-func (m *Rounds) Lost(now Time, fragment int, rnd uint32, id ID) {
+func (m *Machine) Lost(now Time, fragment int, rnd uint32, id outer.ID) {
 	f := m.frags[fragment]
 	r, ok := f.rounds[rnd]
 	if !ok || rnd <= f.base || m.final(f, rnd) && !f.needs(rnd) {
@@ -429,7 +430,7 @@ const (
 // admits is the window: a final delta cannot be folded here, and each author may park
 // deltas ahead of the next round, the next one when the payload of the one before is
 // held, not far, and not everybody.
-func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
+func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
@@ -460,7 +461,7 @@ func (m *Rounds) admits(f *fragment, d Delta, repair bool) error {
 
 // Barred says that there is evidence against an author, so that its new deltas
 // are not taken.
-func (m *Rounds) Barred(a Author) bool { return m.barred[a] }
+func (m *Machine) Barred(a outer.Author) bool { return m.barred[a] }
 
 // maxEntries bounds what one round may hold in memory: C answer a round, and
 // ringers beyond them are few; a thousand is far above both. What evidence left out
@@ -495,7 +496,7 @@ func (f *fragment) round(rnd uint32) *round {
 	return r
 }
 
-func (r *round) find(id ID) *entry {
+func (r *round) find(id outer.ID) *entry {
 	key := keyOf(id)
 	for i, k := range r.keys {
 		if k == key && r.entries[i].delta.ID == id {
@@ -507,14 +508,14 @@ func (r *round) find(id ID) *entry {
 
 // keyOf and orderOf are what of an entry is looked at first: entries lie far apart
 // in memory, and a large round has a thousand.
-func keyOf(id ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
+func keyOf(id outer.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
 
-func orderOf(a Author) uint64 { return binary.BigEndian.Uint64(a[:]) }
+func orderOf(a outer.Author) uint64 { return binary.BigEndian.Uint64(a[:]) }
 
 // of are the entries of an author.
-func (r *round) of(a Author) []entry {
+func (r *round) of(a outer.Author) []entry {
 	i, _ := slices.BinarySearch(r.authors, orderOf(a))
-	for i < len(r.entries) && compareAuthors(r.entries[i].delta.Author, a) < 0 {
+	for i < len(r.entries) && outer.CompareAuthors(r.entries[i].delta.Author, a) < 0 {
 		i++
 	}
 	n := i
@@ -524,10 +525,10 @@ func (r *round) of(a Author) []entry {
 	return r.entries[i:n]
 }
 
-func (r *round) by(a Author) bool { return len(r.of(a)) > 0 }
+func (r *round) by(a outer.Author) bool { return len(r.of(a)) > 0 }
 
 // waits says whether a payload of an author is yet to come.
-func (r *round) waits(a Author) bool {
+func (r *round) waits(a outer.Author) bool {
 	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held })
 }
 
@@ -558,10 +559,10 @@ func (r *round) insert(e entry) {
 }
 
 func compareEntries(a, b entry) int {
-	if c := compareAuthors(a.delta.Author, b.delta.Author); c != 0 {
+	if c := outer.CompareAuthors(a.delta.Author, b.delta.Author); c != 0 {
 		return c
 	}
-	return compareIDs(a.delta.ID, b.delta.ID)
+	return outer.CompareIDs(a.delta.ID, b.delta.ID)
 }
 
 // hold notes that the payload of an entry is held, or not any more.
@@ -595,11 +596,11 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 }
 
 // set is what a fold of the round sees: the deltas whose payload is held.
-func (r *round) set() []Delta {
+func (r *round) set() []outer.Delta {
 	if r.held() == 0 {
 		return nil
 	}
-	out := make([]Delta, 0, r.have)
+	out := make([]outer.Delta, 0, r.have)
 	for _, e := range r.entries {
 		if e.held {
 			out = append(out, e.delta)
@@ -607,5 +608,3 @@ func (r *round) set() []Delta {
 	}
 	return out
 }
-
-func compareAuthors(a, b Author) int { return bytes.Compare(a[:], b[:]) }

@@ -1,79 +1,83 @@
-package outer
+package rounds
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 
+	"atoll/optimizer/outer"
+	"atoll/tensor"
 	"atoll/tensor/codec"
-	"lukechampine.com/blake3"
 	"pgregory.net/rapid"
 )
 
 // self is the author of the machine under test; others are Author{1}, Author{2}, ...
-var self = Author{200}
+var self = outer.Author{200}
 
 // rig is a round machine whose effects are carried out for real, folds
 // included, on tiny fragments.
 type rig struct {
 	t        rapid.TB
-	p        Params
-	plan     Plan
-	m        *Rounds
+	p        outer.Params
+	plan     outer.Plan
+	m        *Machine
 	now      Time
-	payloads map[ID][]byte
-	bases    []map[uint32]*Tip
+	payloads map[outer.ID][]byte
+	bases    []map[uint32]*outer.Tip
 	hold     bool // folds wait in wanted
 	wanted   []WantFold
 	drafts   []int
-	closed   []Link
-	adopts   []Adopt
+	closed   []outer.Link
+	adopts   []outer.Adopt
 	folds    int
 	seq      uint64
-	learner  func(RoundEffect) // unless nil, is told of drafts and adoptions
+	learner  func(Effect) // unless nil, is told of drafts and adoptions
 }
 
 // roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
-func roundsParams(fragments int) Params {
-	p := toyParams()
+func roundsParams(fragments int) outer.Params {
+	p := outer.Defaults(1, 1<<40, 0)
+	p.Codec = codec.F32
 	p.Fragments, p.H, p.HMin = fragments, 8, 2
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = 100, 1000, 0
 	return p
 }
 
-func newRig(t rapid.TB, p Params) *rig {
-	g := &rig{t: t, p: p, plan: NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[ID][]byte{}}
+func newRig(t rapid.TB, p outer.Params) *rig {
+	g := &rig{t: t, p: p, plan: outer.NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[outer.ID][]byte{}}
 	tips := g.genesis()
-	g.m = NewRounds(p, self, true, tips)
+	g.m = New(p, self, true, tips)
 	for _, tip := range tips {
-		g.bases = append(g.bases, map[uint32]*Tip{0: tip})
+		g.bases = append(g.bases, map[uint32]*outer.Tip{0: tip})
 	}
 	return g
 }
 
-func (g *rig) genesis() []*Tip {
-	var tips []*Tip
+func (g *rig) genesis() []*outer.Tip {
+	var tips []*outer.Tip
 	for i, f := range g.plan {
-		tips = append(tips, Genesis(f, vector(uint64(i), f.Len), g.p))
+		tips = append(tips, outer.Genesis(f, vector(uint64(i), f.Len), g.p))
 	}
 	return tips
 }
 
 // delta makes a valid delta of an author and keeps its payload.
-func (g *rig) delta(author Author, fragment int, round uint32) Delta {
-	id := blake3.Sum256(append(author[:], binary.LittleEndian.AppendUint32([]byte{byte(fragment)}, round)...))
+func (g *rig) delta(author outer.Author, fragment int, round uint32) outer.Delta {
+	id := sha256.Sum256(append(author[:], binary.LittleEndian.AppendUint32([]byte{byte(fragment)}, round)...))
 	payload, err := codec.Encode(g.p.Codec, vector(binary.LittleEndian.Uint64(id[:]), g.plan[fragment].Len))
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.payloads[id] = payload
-	return Delta{
+	return outer.Delta{
 		ID: id, Author: author, Fragment: fragment, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: PrecisionF32, Codec: g.p.Codec, Size: len(payload),
+		Precision: outer.PrecisionF32, Codec: g.p.Codec, Size: len(payload),
 	}
 }
 
 // give offers a delta, payload and all.
-func (g *rig) give(ds ...Delta) {
+func (g *rig) give(ds ...outer.Delta) {
 	g.t.Helper()
 	for _, d := range ds {
 		g.want(g.offer(d), nil)
@@ -81,13 +85,13 @@ func (g *rig) give(ds ...Delta) {
 	}
 }
 
-func (g *rig) offer(d Delta) error {
+func (g *rig) offer(d outer.Delta) error {
 	err := g.m.Offer(g.now, d, false)
 	g.drain()
 	return err
 }
 
-func (g *rig) held(d Delta) {
+func (g *rig) held(d outer.Delta) {
 	g.m.Held(g.now, d.Fragment, d.Round, d.ID)
 	g.drain()
 }
@@ -117,15 +121,15 @@ func (g *rig) step(n int) {
 
 // live names the live learners beside the machine's own.
 func (g *rig) live(authors ...byte) {
-	live := []Author{self}
+	live := []outer.Author{self}
 	for _, a := range authors {
-		live = append(live, Author{a})
+		live = append(live, outer.Author{a})
 	}
 	g.m.SetLive(live)
 }
 
 // publish answers the draft that was asked for with what is pending.
-func (g *rig) publish(fragment int) Delta {
+func (g *rig) publish(fragment int) outer.Delta {
 	g.t.Helper()
 	i := slices.Index(g.drafts, fragment)
 	if i < 0 {
@@ -150,7 +154,7 @@ func (g *rig) drain() {
 	}
 }
 
-func (g *rig) carry(e RoundEffect) {
+func (g *rig) carry(e Effect) {
 	if g.learner != nil {
 		g.learner(e)
 	}
@@ -159,7 +163,7 @@ func (g *rig) carry(e RoundEffect) {
 		g.drafts = append(g.drafts, e.Fragment)
 	case Closed:
 		g.closed = append(g.closed, e.Link)
-	case Adopt:
+	case outer.Adopt:
 		g.adopts = append(g.adopts, e)
 	case DropBase:
 		if g.bases[e.Fragment][e.Round] == nil {
@@ -183,14 +187,14 @@ func (g *rig) fold() {
 	if tip == nil {
 		g.t.Fatalf("fold from base %d, which was dropped; kept are %v", w.Start, g.m.Bases(w.Fragment))
 	}
-	var states []Digest
+	var states []outer.Digest
 	for i, set := range w.Sets {
 		round := w.Start + uint32(i) + 1
-		var contributions []Contribution
+		var contributions []outer.Contribution
 		for _, d := range set {
-			contributions = append(contributions, Contribution{Delta: d, Payload: g.payloads[d.ID]})
+			contributions = append(contributions, outer.Contribution{Delta: d, Payload: g.payloads[d.ID]})
 		}
-		next, _, err := Fold(g.p, g.plan[w.Fragment], tip, round, contributions)
+		next, _, err := outer.Fold(g.p, g.plan[w.Fragment], tip, round, contributions)
 		if err != nil {
 			g.t.Fatal(err)
 		}
@@ -211,7 +215,7 @@ func (g *rig) close(n int) {
 	g.t.Helper()
 	for range n {
 		before := g.m.Closed(0)
-		g.give(g.delta(Author{1}, 0, before+1))
+		g.give(g.delta(outer.Author{1}, 0, before+1))
 		g.after(g.p.GraceMaxMs)
 		g.expectClosed(before + 1)
 	}
@@ -232,10 +236,31 @@ func (g *rig) expectDrafts(want ...int) {
 }
 
 // lastAdopt is the newest adoption of fragment 0.
-func (g *rig) lastAdopt() Adopt {
+func (g *rig) lastAdopt() outer.Adopt {
 	g.t.Helper()
 	if len(g.adopts) == 0 {
 		g.t.Fatal("nothing was adopted")
 	}
 	return g.adopts[len(g.adopts)-1]
+}
+
+// toyViews is a model small enough for thousands of folds: tensors shorter and longer
+// than the lanes of a reduction, and an embedding.
+func toyViews() []tensor.View {
+	return tensor.NewSlab([]tensor.Spec{
+		{Name: "model.embed_tokens.weight", Shape: []int{8, 4}},
+		{Name: "a.weight", Shape: []int{20, 15}},
+		{Name: "a.norm", Shape: []int{5}},
+		{Name: "b.weight", Shape: []int{16}},
+	}).Views
+}
+
+// vector returns n values of about unit size, a function of the seed.
+func vector(seed uint64, n int) []float32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64())
+	}
+	return v
 }

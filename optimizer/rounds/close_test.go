@@ -1,21 +1,23 @@
-package outer
+package rounds
 
 import (
 	"cmp"
 	"slices"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 func TestClosesWhenAllAnswered(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.expectClosed(0)
-	g.want(g.offer(g.delta(Author{2}, 0, 1)), nil)
+	g.want(g.offer(g.delta(outer.Author{2}, 0, 1)), nil)
 	g.step(2)
 	g.publish(0)
 	g.expectClosed(0) // a header without payload rings and does not count
-	g.held(g.delta(Author{2}, 0, 1))
+	g.held(g.delta(outer.Author{2}, 0, 1))
 	g.expectClosed(1)
 	if n := len(g.closed[0].Folded); n != 3 {
 		t.Fatalf("%d folded", n)
@@ -26,7 +28,7 @@ func TestClosesWhenAllAnswered(t *testing.T) {
 func TestGraceMin(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMinMs - 1)
 	g.expectClosed(0)
 	g.after(1)
@@ -52,7 +54,7 @@ func TestGraceFollowsLateness(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
 	g.live(1, 2)
-	late := g.delta(Author{1}, 0, 2)
+	late := g.delta(outer.Author{1}, 0, 2)
 	g.want(g.offer(late), nil)
 	g.now += 200
 	g.held(late)
@@ -84,8 +86,8 @@ func TestGraceWithinBells(t *testing.T) {
 }
 
 // arrives has a delta of round 2 or later ring and its payload come so much later.
-func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) Delta {
-	d := g.delta(Author{author}, 0, round)
+func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) outer.Delta {
+	d := g.delta(outer.Author{author}, 0, round)
 	d.Steps = steps
 	began := g.now
 	g.want(g.m.Offer(g.now, d, repair), nil)
@@ -126,7 +128,7 @@ func TestGraceCoversTheLinks(t *testing.T) {
 		if got := g.m.grace(); got != want {
 			t.Errorf("%s: grace %d, want %d", name, got, want)
 		}
-		if g.m.late.forgetAllBut(func(Author) bool { return false }); g.m.late.way(1) != 0 {
+		if g.m.late.forgetAllBut(func(outer.Author) bool { return false }); g.m.late.way(1) != 0 {
 			t.Errorf("%s: who is gone is still counted", name)
 		}
 	}
@@ -138,9 +140,9 @@ func linkRig(t *testing.T, others int) *rig {
 	p.HMin = 2
 	g := newRig(t, p)
 	g.close(1)
-	live := []Author{self}
+	live := []outer.Author{self}
 	for i := range others {
-		live = append(live, Author{byte(i + 1)})
+		live = append(live, outer.Author{byte(i + 1)})
 	}
 	g.m.SetLive(live)
 	g.m.late.rang(0, 1000)
@@ -155,7 +157,7 @@ func TestGraceKnowsWhatIsLate(t *testing.T) {
 		"in time but for the link": func(g *rig) { g.arrives(1, 2, 9, late, false) },
 		"by repair":                func(g *rig) { g.arrives(1, 2, 9, late, true) },
 		"its payload by repair": func(g *rig) {
-			d := g.delta(Author{1}, 0, 2)
+			d := g.delta(outer.Author{1}, 0, 2)
 			d.Steps = 9
 			g.want(g.offer(d), nil)
 			g.arrives(1, 2, 9, late, true)
@@ -188,7 +190,7 @@ func TestParkedByGossipLeavesRoom(t *testing.T) {
 	taken := 0
 	for author := byte(1); author < 100; author++ {
 		for round := uint32(4); round <= g.p.WindowAccept; round++ {
-			if d := g.delta(Author{author}, 0, round); g.offer(d) == nil {
+			if d := g.delta(outer.Author{author}, 0, round); g.offer(d) == nil {
 				taken++
 				g.held(d)
 			}
@@ -198,7 +200,7 @@ func TestParkedByGossipLeavesRoom(t *testing.T) {
 		t.Errorf("%d parked by gossip, want %d", taken, maxParkedByGossip)
 	}
 	for author := byte(100); author < 200; author++ {
-		g.want(g.m.Offer(g.now, g.delta(Author{author}, 0, 3), true), nil)
+		g.want(g.m.Offer(g.now, g.delta(outer.Author{author}, 0, 3), true), nil)
 	}
 }
 
@@ -208,12 +210,12 @@ func TestQuorumStretchesGrace(t *testing.T) {
 	p.Quorum = 3
 	g := newRig(t, p)
 	g.live(1, 2, 3)
-	g.give(g.delta(Author{1}, 0, 1), g.delta(Author{2}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1), g.delta(outer.Author{2}, 0, 1))
 	g.after(p.GraceMaxMs - 1)
 	g.expectClosed(0)
 	g.after(1)
 	g.expectClosed(1)
-	g.give(g.delta(Author{1}, 0, 2), g.delta(Author{2}, 0, 2), g.delta(Author{3}, 0, 2))
+	g.give(g.delta(outer.Author{1}, 0, 2), g.delta(outer.Author{2}, 0, 2), g.delta(outer.Author{3}, 0, 2))
 	g.after(p.GraceMinMs)
 	g.expectClosed(2)
 }
@@ -224,7 +226,7 @@ func TestQuorumOfFew(t *testing.T) {
 	p.Quorum = 3
 	g := newRig(t, p)
 	g.live(1)
-	g.give(g.delta(Author{1}, 0, 1), g.delta(Author{9}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1), g.delta(outer.Author{9}, 0, 1))
 	g.after(p.GraceMinMs)
 	g.expectClosed(1)
 }
@@ -236,10 +238,10 @@ func TestIdleLearnersAreNotWaitedFor(t *testing.T) {
 	p.Quorum = 3
 	g := newRig(t, p)
 	g.live(1, 2, 3)
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMinMs)
 	g.expectClosed(0) // one of three, and the quorum is three
-	g.m.SetIdle([]Author{{2}, {3}, self})
+	g.m.SetIdle([]outer.Author{{2}, {3}, self})
 	g.after(1)
 	g.expectClosed(1)
 }
@@ -250,7 +252,7 @@ func TestEmptyRound(t *testing.T) {
 	g.live(1)
 	g.close(1)
 	before := g.m.Tip(0)
-	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	g.after(g.p.GraceMaxMs - 1)
 	g.expectClosed(1)
 	g.after(1)
@@ -266,9 +268,9 @@ func TestEmptyRound(t *testing.T) {
 func TestTwoAheadCloses(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.give(g.delta(Author{1}, 0, 3))
+	g.give(g.delta(outer.Author{1}, 0, 3))
 	g.expectClosed(0)
-	two := g.delta(Author{1}, 0, 2)
+	two := g.delta(outer.Author{1}, 0, 2)
 	g.want(g.offer(two), nil)
 	g.expectClosed(0)
 	g.held(two)
@@ -284,16 +286,16 @@ func TestTwoAheadCloses(t *testing.T) {
 // is held.
 func TestParksOneAfterTheOther(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil)
-	g.want(g.offer(g.delta(Author{1}, 0, 5)), nil) // the same again
-	g.want(g.offer(g.delta(Author{1}, 0, 6)), ErrParked)
-	g.want(g.offer(g.delta(Author{2}, 0, 6)), nil)
-	g.want(g.offer(g.delta(Author{1}, 0, 1)), nil)
-	g.want(g.offer(g.delta(Author{3}, 0, 3)), nil) // the nearest that is parked
-	g.want(g.offer(g.delta(Author{3}, 0, 4)), ErrParked)
-	g.held(g.delta(Author{1}, 0, 5))
-	g.want(g.offer(g.delta(Author{1}, 0, 6)), nil)
-	g.want(g.offer(g.delta(Author{1}, 0, 4)), ErrParked)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 5)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 5)), nil) // the same again
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 6)), ErrParked)
+	g.want(g.offer(g.delta(outer.Author{2}, 0, 6)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 1)), nil)
+	g.want(g.offer(g.delta(outer.Author{3}, 0, 3)), nil) // the nearest that is parked
+	g.want(g.offer(g.delta(outer.Author{3}, 0, 4)), ErrParked)
+	g.held(g.delta(outer.Author{1}, 0, 5))
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 6)), nil)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 4)), ErrParked)
 	if g.m.Closed(0) != 0 {
 		t.Fatal("a parked delta closed a round")
 	}
@@ -305,15 +307,15 @@ func TestRoundIsBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
 	for i := range maxEntries - 1 {
-		d := g.delta(Author{1}, 0, 2)
-		d.ID, d.Author = ID{byte(i), byte(i >> 8), 1}, Author{byte(i), byte(i >> 8), 1}
+		d := g.delta(outer.Author{1}, 0, 2)
+		d.ID, d.Author = outer.ID{byte(i), byte(i >> 8), 1}, outer.Author{byte(i), byte(i >> 8), 1}
 		if i == maxHollow {
 			g.want(g.m.Offer(g.now, d, false), ErrFull)
 		}
 		g.want(g.m.Offer(g.now, d, i >= maxHollow), nil)
 	}
-	g.want(g.offer(g.delta(Author{1}, 0, 2)), nil)
-	g.want(g.m.Offer(g.now, g.delta(Author{2}, 0, 2), true), ErrFull)
+	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
+	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), ErrFull)
 	g.step(int(g.p.H))
 	d := g.publish(0)
 	if known, held := g.m.Known(0, 2, d.ID); !known || !held {
@@ -328,7 +330,7 @@ func TestMinRoundDelays(t *testing.T) {
 	g := newRig(t, p)
 	g.live(1, 2)
 	g.close(8) // takes 8 s
-	g.give(g.delta(Author{1}, 0, 9))
+	g.give(g.delta(outer.Author{1}, 0, 9))
 	g.after(41_999)
 	g.expectClosed(8)
 	g.after(1)
@@ -339,7 +341,7 @@ func TestMinRoundDelays(t *testing.T) {
 func TestCloseTo(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.give(g.delta(Author{1}, 0, 1))
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.m.CloseTo(g.now, 0, 3)
 	g.drain()
 	g.expectClosed(3)
@@ -352,13 +354,13 @@ func TestCloseTo(t *testing.T) {
 func TestInvalidIsForgotten(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	d := g.delta(Author{1}, 0, 1)
+	d := g.delta(outer.Author{1}, 0, 1)
 	g.want(g.offer(d), nil)
 	g.m.Invalid(g.now, 0, 1, d.ID)
 	if known, _ := g.m.Known(0, 1, d.ID); known {
 		t.Fatal("still known")
 	}
-	g.give(g.delta(Author{2}, 0, 1))
+	g.give(g.delta(outer.Author{2}, 0, 1))
 	g.after(g.p.GraceMinMs)
 	if got := g.closed[0].Folded; len(got) != 1 {
 		t.Fatalf("folded %v", got)
@@ -370,13 +372,13 @@ func TestInvalidIsForgotten(t *testing.T) {
 func TestBar(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	a, b := g.delta(Author{1}, 0, 1), g.delta(Author{2}, 0, 1)
+	a, b := g.delta(outer.Author{1}, 0, 1), g.delta(outer.Author{2}, 0, 1)
 	g.give(a, b)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(1)
 	g.m.Bar(g.now, 0, 1, a.Author)
 	g.after(g.p.GraceMaxMs)
-	if l, _ := g.m.Link(0, 1); !slices.Equal(l.Folded, []ID{b.ID}) {
+	if l, _ := g.m.Link(0, 1); !slices.Equal(l.Folded, []outer.ID{b.ID}) {
 		t.Fatalf("folded %x", l.Folded)
 	}
 	next := g.delta(a.Author, 0, 2)
@@ -389,8 +391,8 @@ func TestBar(t *testing.T) {
 func TestBarredAreNotExpected(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.m.Bar(g.now, 0, 1, Author{2})
-	g.give(g.delta(Author{1}, 0, 1))
+	g.m.Bar(g.now, 0, 1, outer.Author{2})
+	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.step(2)
 	g.publish(0)
 	g.expectClosed(1)
@@ -399,7 +401,7 @@ func TestBarredAreNotExpected(t *testing.T) {
 // What breaks the static rules is refused for that reason.
 func TestOfferRefusesWhatCheckDoes(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	d := g.delta(Author{1}, 0, 1)
+	d := g.delta(outer.Author{1}, 0, 1)
 	d.Base = 1
 	if err := g.offer(d); err == nil || err != nil && err.Error() != g.p.Check(d).Error() {
 		t.Fatalf("got %v", err)

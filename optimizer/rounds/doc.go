@@ -1,0 +1,24 @@
+// Package rounds decides, for every fragment of a run, when a round opens, is
+// answered and closes, and which deltas each closed round folds.
+//
+// A [Machine] takes events with the time at which they happen and returns
+// effects: folds to compute, drafts to ask the learner for, tips to adopt, bases
+// to drop. It holds the headers of deltas and no values; package outer has the
+// arithmetic. What it decides from clocks and rosters may delay a round and never
+// decides a bit of it: the chain of a fragment follows from the set of deltas
+// alone.
+//
+// # Words
+//
+//   - A learner that has enough steps rings the bell of a round: its delta for the
+//     open round opens the time in which the others answer.
+//   - A round closes when those called to answer have, or when grace is over. A
+//     delta that comes later is folded into its round all the same, with every
+//     round after it, until the round is final.
+//   - Where more learners train than may answer, rounds call them in rotation.
+//   - Own deltas are those of this node's learner. They are in flight until a tip
+//     folds them, and returned to the learner if their round becomes final without
+//     them.
+//
+// The package has no clock, goroutine, random source or I/O.
+package rounds

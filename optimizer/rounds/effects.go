@@ -1,0 +1,58 @@
+package rounds
+
+import (
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// Effect is something the round machine wants done. Effects are carried
+// out in the order in which they were drained.
+type Effect any
+
+// WantDraft asks the learner for a copy of its unpublished progress on a
+// fragment, at its next step boundary.
+type WantDraft struct{ Fragment int }
+
+// Closed says that a round closed here, with the link it has for now.
+type Closed struct {
+	Fragment int
+	Link     outer.Link
+	At       Time
+}
+
+// WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the
+// kept tip of round Start. The tips of rounds in Keep, and the last one, are
+// kept as bases until DropBase. Without sets it asks for that tip, read again
+// from where it is sound. The answer is Folded or FoldFailed.
+type WantFold struct {
+	Fragment int
+	Job      uint64 // names it in the answer
+	Start    uint32
+	Sets     [][]outer.Delta
+	Keep     []uint32
+}
+
+// Keeps says that the tip of a round is to be kept as a base: that of the last round
+// always is.
+func (w WantFold) Keeps(round uint32) bool {
+	return round == w.Start+uint32(len(w.Sets)) || slices.Contains(w.Keep, round)
+}
+
+// Checked says what came of Recheck: whether the states of this node were Wrong,
+// and then from which round on.
+type Checked struct {
+	Fragment int
+	Wrong    bool
+	Round    uint32
+}
+
+// WantTips says that the only kept base of a fragment is lost: the tips have to
+// come from another node.
+type WantTips struct{}
+
+// DropBase says that a kept base is no longer needed.
+type DropBase struct {
+	Fragment int
+	Round    uint32
+}
