@@ -8,7 +8,8 @@ import (
 )
 
 // Disk is the file system as a store uses it: every change that a store makes
-// goes through it. The zero Disk is the plain one.
+// goes through it. The zero Disk is the plain one. A library for atomic writes would
+// make its changes past Before, and a file here gets its name within a commit.
 type Disk struct {
 	// Before, if set, is called before every change, and an error of it takes
 	// the change's place: so tests stop a process between two changes, fill a

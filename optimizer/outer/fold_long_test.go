@@ -10,7 +10,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/codec"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 )
 
 // longFragment has tensors that begin and end anywhere in the segments which a fold reads, and

@@ -9,7 +9,7 @@ import (
 
 	"atoll/tensor"
 	"atoll/tensor/codec"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 	"pgregory.net/rapid"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 )
 
 // A fold after gossip/wire/SPEC.md, written to be read beside it: plain, slow,

@@ -16,7 +16,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/codec"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 	"pgregory.net/rapid"
 )
 

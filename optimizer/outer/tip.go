@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"math"
 	"unsafe"
 
-	blake3small "github.com/zeebo/blake3"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 )
 
 // Tip is the state of a fragment after a closed round. It is never modified once made;
@@ -83,19 +81,7 @@ func ChainDigest(prev Digest, ids []ID) Digest {
 	for i := range ids {
 		b = append(b, ids[i][:]...)
 	}
-	return blake3small.Sum256(b) // a hasher would take kilobytes more
-}
-
-// largeTip is the size in bytes from which on one library for BLAKE3 is faster than the other: it hashes 16 KiB at a
-// time, and takes long for the last of them. Below it takes up to twice as long, far above two thirds.
-const largeTip = 1 << 20
-
-// hasher returns the faster one for so many bytes.
-func hasher(size int) hash.Hash {
-	if size < largeTip {
-		return blake3small.New()
-	}
-	return blake3.New(len(Digest{}), nil)
+	return blake3.Sum256(b) // a hasher would take kilobytes more
 }
 
 // seal computes the state digest and the checksums. The values are summed first: what changes before
@@ -103,7 +89,7 @@ func hasher(size int) hash.Hash {
 func (t *Tip) seal() *Tip {
 	t.anchorCheck = checksum(t.Anchor)
 	values := t.restChecksum()
-	h := hasher(4 * (len(t.Ref) + len(t.Anchor) + len(t.Momentum)))
+	h := blake3.New()
 	t.writeTo(h)
 	t.State = Digest(h.Sum(nil))
 	t.check = crc32.Update(values, castagnoli, t.State[:])

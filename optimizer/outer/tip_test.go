@@ -8,8 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	blake3small "github.com/zeebo/blake3"
-	"lukechampine.com/blake3"
+	"github.com/zeebo/blake3"
 	"pgregory.net/rapid"
 )
 
@@ -38,10 +37,10 @@ func TestTipSurvivesEncoding(t *testing.T) {
 
 // A large tip is hashed in pieces.
 func TestStateIsTheDigestOfTheEncoding(t *testing.T) {
-	for _, n := range []int{50_000, largeTip/4 - 2, largeTip/4 - 1, largeTip} { // by either library
+	for _, n := range []int{50_000, 1 << 18, 1 << 20} {
 		f := Fragment{Tensors: []Tensor{{Name: "w", Len: n}}, Len: n}
 		tip := Genesis(f, vector(1, f.Len), Params{})
-		if b := tip.Encode(); tip.State != blake3.Sum256(b) || tip.State != blake3small.Sum256(b) {
+		if b := tip.Encode(); tip.State != blake3.Sum256(b) {
 			t.Errorf("the state of %d values is not BLAKE3 of the encoding", n)
 		}
 	}
