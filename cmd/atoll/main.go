@@ -34,6 +34,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. Fl
 // commandLine is the whole command line. The order is that of the help text.
 type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values for flags: at the top for every command, in a table named like a command for that one." placeholder:"FILE"`
+	Number versionFlag     `name:"version" help:"Show the version." env:"-"`
 
 	Testnet  TestnetCmd  `cmd:"" help:"Try it: several nodes on this machine train one model."`
 	New      NewCmd      `cmd:"" help:"Describe a new run: write its genesis."`
@@ -51,6 +52,7 @@ type commandLine struct {
 	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
 	Sim      SimCmd      `cmd:"" help:"Run whole networks of nodes in virtual time."`
 	Version  VersionCmd  `cmd:"" help:"Show the version."`
+	Help     HelpCmd     `cmd:"" help:"Show what a command does."`
 }
 
 func main() {
