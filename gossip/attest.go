@@ -190,7 +190,7 @@ func (s *snapshot) verdict(known int) string {
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
 	if p := s.peers.find(s.donor); p != nil {
-		p.badTips++
+		p.snapshot.badTips++
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)

@@ -21,6 +21,12 @@ type audit struct {
 	strangersPauseMs int64
 }
 
+// auditPeer is when the next audit with a peer may begin.
+type auditPeer struct {
+	after   Time
+	pauseMs int64 // before that
+}
+
 // doubt is a fragment whose states differ at a round.
 type doubt struct {
 	fragment int
@@ -34,8 +40,8 @@ func (a *audit) want(p *peer) {
 		return
 	}
 	a.busy, a.after = true, a.now+auditPauseMs
-	p.auditPauseMs = longerPause(p.auditPauseMs)
-	p.auditAfter = a.now + p.auditPauseMs
+	p.audit.pauseMs = longerPause(p.audit.pauseMs)
+	p.audit.after = a.now + p.audit.pauseMs
 	if !a.standing(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
 		a.strangersAfter = a.now + a.strangersPauseMs
@@ -45,7 +51,7 @@ func (a *audit) want(p *peer) {
 
 // mayAsk reports whether the pauses allow an audit with p.
 func (a *audit) mayAsk(p *peer) bool {
-	return a.now >= p.auditAfter && (a.standing(p) || a.now >= a.strangersAfter)
+	return a.now >= p.audit.after && (a.standing(p) || a.now >= a.strangersAfter)
 }
 
 // longerPause is the pause after the next audit.

@@ -23,6 +23,23 @@ type beats struct {
 	sums    map[string]sums // what hashing them came to, of late
 }
 
+// beatsPeer is what the beats of a peer came to.
+type beatsPeer struct {
+	unequal      int      // consecutive ones that did not show the chain of this node; repair begins anew
+	apart        int      // the same, whatever repair does
+	same         bool     // the last one shows the chain of this node
+	stateDiffers bool     // and another state, which was told
+	equal        []uint32 // rounds, by fragment, of the last one that showed the chain of this node
+	reached      uint64   // most folded tokens that one of any of its processes showed
+}
+
+// recount has as many unequal beats come as at first before the next repair.
+func (b *beatsPeer) recount() { b.unequal = 0 }
+
+// left reports whether a peer shows another chain, and not only a round that this
+// node has not closed yet.
+func (p *peer) left() bool { return p.beats.apart >= beatsToRepair }
+
 // sums are the chain and the state digest over all fragments.
 type sums struct{ chain, state wire.Digest }
 
@@ -154,8 +171,8 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 	if p.beat == nil || p.beat.State != beat.State {
 		b.peers.memo.turned++
 	}
-	p.beat, p.beatAt, p.reached = beat, b.now, max(p.reached, beat.Folded)
-	p.gossips()
+	p.beat, p.beatAt, p.beats.reached = beat, b.now, max(p.beats.reached, beat.Folded)
+	p.watch.gossips()
 	b.hear(p)
 	b.compare(p)
 	return p
@@ -167,8 +184,8 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 // the peer has shown since. So does that of a process that shook hands when its clock
 // was behind that of the process before: its start seems to be the earlier one.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {
-	gone := p.beat.State == wire.Leaving || p.silent || p.unheard && beat.Incarnation == p.started
-	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.reached
+	gone := p.beat.State == wire.Leaving || p.silent || p.watch.awaits(beat.Incarnation)
+	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.beats.reached
 }
 
 // newer orders the beats of one author, across restarts.
@@ -188,13 +205,13 @@ func (b *beats) compare(p *peer) {
 	}
 	rounds := lagged(p.beat.Closed, p.beat.Lag)
 	chain, state, ok := b.digestsAt(rounds)
-	if p.same = ok && chain == p.beat.Chain; !p.same {
-		p.unequal++
-		p.apart++
+	if p.beats.same = ok && chain == p.beat.Chain; !p.beats.same {
+		p.beats.unequal++
+		p.beats.apart++
 		return
 	}
-	p.apart, p.equal = 0, rounds
-	p.unequal, p.repairPauseMs = 0, 0
+	p.beats.apart, p.beats.equal = 0, rounds
+	p.beats.unequal = 0
 	for f, r := range rounds {
 		b.common[f] = max(b.common[f], r)
 	}
@@ -213,8 +230,8 @@ func (b *beats) rebase(common []uint32) {
 	}
 	b.common = lower(b.common)
 	for _, p := range b.peers.list {
-		if p.equal != nil {
-			p.equal = lower(p.equal)
+		if p.beats.equal != nil {
+			p.beats.equal = lower(p.beats.equal)
 		}
 	}
 }
@@ -225,10 +242,10 @@ func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 		return
 	}
 	differs := state != p.beat.StateDigest
-	if differs && !p.stateDiffers {
+	if differs && !p.beats.stateDiffers {
 		b.emit(StateDiffers{Peer: p.id, Rounds: rounds})
 	}
-	p.stateDiffers = differs
+	p.beats.stateDiffers = differs
 }
 
 // otherStates are the live peers, but for marked ones, whose newest beat shows

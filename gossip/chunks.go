@@ -26,6 +26,14 @@ type transfer struct {
 	progress Time                 // when the last chunk came
 }
 
+// snapshotPeer is what snapshot knows of a peer.
+type snapshotPeer struct {
+	calls   int  // chunks asked of it
+	lastAt  Time // when its last chunk came, or the first was asked for
+	after   Time // no chunk before: it was busy
+	badTips int  // how often its tips were refused or spoken against
+}
+
 // holding names the tip of one fragment at one peer.
 type holding struct {
 	peer     wire.PeerID
@@ -222,10 +230,10 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 			continue
 		}
 		left = left || s.transfer.recruits[p.id]
-		if n == 0 || s.now < p.chunkAfter || p.chunks >= p.chunksAhead() || s.stalled(p) {
+		if n == 0 || s.now < p.snapshot.after || p.snapshot.calls >= p.chunksAhead() || s.stalled(p) {
 			continue
 		}
-		if best == nil || p.chunks < best.chunks || p.chunks == best.chunks && p.id == s.donor {
+		if best == nil || p.snapshot.calls < best.snapshot.calls || p.snapshot.calls == best.snapshot.calls && p.id == s.donor {
 			best = p
 		}
 	}
@@ -235,12 +243,12 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 // chunksAhead is how many chunks may be asked of p at once: they wait there, so
 // that its link is not idle while an answer and the next request travel.
 func (p *peer) chunksAhead() int {
-	return min(minChunkAhead+int(p.rate*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
+	return min(minChunkAhead+int(float64(p.rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
 }
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.chunks > 0 && s.now > p.chunkAt+max(stallMs, p.transferMs(wire.ChunkSize))
+	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+max(stallMs, p.rate.transferMs(wire.ChunkSize))
 }
 
 // reclaim lets chunks be asked of others whose peer is gone or still. If it
@@ -258,19 +266,19 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	c := &s.transfer.chunks[i]
 	c.state, c.by = chunkAsked, p
 	c.tries++
-	if p.chunks == 0 {
-		p.chunkAt = s.now
+	if p.snapshot.calls == 0 {
+		p.snapshot.lastAt = s.now
 	}
-	p.chunks++
+	p.snapshot.calls++
 	s.transfer.flying++
 	attempt := s.attempt
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
 	s.call(p.id, request, wire.GetChunk.MaxResponse(), chunkCallMs, func(b []byte, err error) {
-		p.chunks--
+		p.snapshot.calls--
 		if err == nil {
-			p.sampled(len(b), s.now-p.chunkAt)
+			p.rate.sampled(len(b), s.now-p.snapshot.lastAt)
 		}
-		p.chunkAt = s.now
+		p.snapshot.lastAt = s.now
 		if attempt != s.attempt {
 			return
 		}
@@ -295,12 +303,12 @@ func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
 		s.drop(p.id)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
-		p.chunkAfter = s.now + busyRetryMs
+		p.snapshot.after = s.now + busyRetryMs
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		c.tries--
 		s.transfer.holds[holding{p.id, c.fragment}] = 0
 	default:
-		p.chunkAfter = s.now + busyRetryMs
+		p.snapshot.after = s.now + busyRetryMs
 	}
 }
 

@@ -98,14 +98,7 @@ func (c *Core) PeerDown(now Time, id wire.PeerID) {
 // RecordChanged takes a newer record of a connected peer, verified.
 func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
 	c.at(now)
-	if p := c.peers.find(id); p != nil {
-		if rec.StartedMs != p.record.StartedMs {
-			c.awaitBeat(p, rec.StartedMs) // it restarted before the old connection was seen to end
-			p.askedRoster = false
-			c.roster.ask(p)
-		}
-		p.keep(signed, &rec)
-	}
+	c.roster.changed(id, signed, rec)
 }
 
 // SetRecord sets this node's own capability record, which its roster carries.
@@ -154,13 +147,14 @@ func (c *Core) beat(b *wire.Beat) {
 		return
 	}
 	c.roster.said(p, b.Capability)
-	if p.unequal == 0 && c.live(p) {
+	if p.beats.unequal == 0 && c.live(p) {
 		c.snapshot.equal()
+		c.repair.equal(p)
 	}
-	if p.stateDiffers {
+	if p.beats.stateDiffers {
 		c.audit.want(p)
 	}
-	if p.unequal >= beatsToRepair {
+	if p.beats.unequal >= beatsToRepair {
 		c.repair.want(p)
 	}
 }
@@ -350,7 +344,6 @@ func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)
 	if p := c.peers.find(id); p != nil {
-		p.repairAfter = c.now
-		c.repair.want(p)
+		c.repair.begin(p)
 	}
 }

@@ -52,7 +52,7 @@ func (d *donate) request(handle uint64, p *peer, digest wire.Digest) {
 		d.serve.status(handle, wire.Busy)
 		return
 	}
-	p.turn.last = d.now
+	p.serve.turn.last = d.now
 	a.waiting = append(a.waiting, chunkRequest{handle, digest, d.now + chunkWaitMs})
 	d.pump()
 }
@@ -67,8 +67,8 @@ func (d *donate) asker(p *peer) *asker {
 	if len(d.askers) >= maxChunkAskers && !d.makeRoom() {
 		return nil
 	}
-	if !p.turn.goesOn(d.now) {
-		p.turn = turn{from: d.now}
+	if !p.serve.turn.goesOn(d.now) {
+		p.serve.turn = turn{from: d.now}
 	}
 	a := &asker{peer: p}
 	d.askers = append(d.askers, a)
@@ -80,10 +80,10 @@ func (d *donate) asker(p *peer) *asker {
 func (d *donate) makeRoom() bool {
 	slowest := -1
 	for i, a := range d.askers {
-		if d.standing(a.peer) || d.now < a.peer.turn.from+chunkTurnMs {
+		if d.standing(a.peer) || d.now < a.peer.serve.turn.from+chunkTurnMs {
 			continue
 		}
-		if slowest < 0 || a.peer.turn.pace(d.now) < d.askers[slowest].peer.turn.pace(d.now) {
+		if slowest < 0 || a.peer.serve.turn.pace(d.now) < d.askers[slowest].peer.serve.turn.pace(d.now) {
 			slowest = i
 		}
 	}
@@ -92,7 +92,7 @@ func (d *donate) makeRoom() bool {
 	}
 	a := d.askers[slowest]
 	d.turnAway(a, func(chunkRequest) bool { return true })
-	a.peer.turn = turn{}
+	a.peer.serve.turn = turn{}
 	d.askers = slices.Delete(d.askers, slowest, slowest+1)
 	return true
 }
@@ -146,8 +146,8 @@ func (d *donate) left(handle uint64) {
 	for _, a := range d.askers {
 		if a.sending && a.handle == handle {
 			a.sending = false
-			a.peer.turn.chunks++
-			a.peer.turn.last = d.now
+			a.peer.serve.turn.chunks++
+			a.peer.serve.turn.last = d.now
 		}
 		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
 	}

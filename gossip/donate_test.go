@@ -140,12 +140,12 @@ func TestTurnsAreNotRenewed(t *testing.T) {
 		a.core.Effects()
 		a.now += chunkTurnMs / 4
 	}
-	if p.turn.from != 1000 || p.turn.chunks != 10 {
-		t.Errorf("turn %+v, want one of ten chunks", p.turn)
+	if p.serve.turn.from != 1000 || p.serve.turn.chunks != 10 {
+		t.Errorf("turn %+v, want one of ten chunks", p.serve.turn)
 	}
 	a.now += chunkTurnMs
-	if a.wants(1, 99); p.turn.from != a.now {
-		t.Errorf("turn %+v after a pause, want a new one", p.turn)
+	if a.wants(1, 99); p.serve.turn.from != a.now {
+		t.Errorf("turn %+v after a pause, want a new one", p.serve.turn)
 	}
 }
 

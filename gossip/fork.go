@@ -75,7 +75,7 @@ func (r *repair) judge(s *session) decision {
 		return decision{giveTips, "this node cannot refold the fork, and does not lose to the peer, which can"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
-	case at[before] == 0 && give > 0 && s.peer.spent >= spentRepairs && r.loses(s.peer):
+	case at[before] == 0 && give > 0 && s.peer.repair.spent >= spentRepairs && r.loses(s.peer):
 		return decision{takeTips, "what the peer folded cannot be had any more, and is more than was folded here"}
 	case give > 0:
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
@@ -175,10 +175,6 @@ func (r *repair) followed() bool {
 	return peers < minAttesters || 2*(yes+1) > peers // this node says so, too
 }
 
-// left reports whether a peer shows another chain, and not only a round that this
-// node has not closed yet.
-func (p *peer) left() bool { return p.apart >= beatsToRepair }
-
 // byTokens compares what the two last beats say, as the peer does: its own
 // newest numbers are not known there yet.
 func (r *repair) byTokens(p *peer) decision {
@@ -271,7 +267,7 @@ func follows(b, earlier *wire.Beat) bool {
 // forgetWeighed forgets the beats of peers that are gone, or show this node's chain.
 func (r *repair) forgetWeighed() {
 	for id := range r.weighed {
-		if p := r.peers.find(id); p == nil || p.apart == 0 {
+		if p := r.peers.find(id); p == nil || p.beats.apart == 0 {
 			delete(r.weighed, id)
 		}
 	}

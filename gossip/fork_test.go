@@ -96,14 +96,14 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		a, b := newSide(t, ca), newSide(t, cb)
 		sa, sb := a.compares(b), b.compares(a)
 		if rapid.Bool().Draw(t, "nothing more to be had") {
-			sa.peer.spent, sb.peer.spent = spentRepairs, spentRepairs
+			sa.peer.repair.spent, sb.peer.repair.spent = spentRepairs, spentRepairs
 		}
 		da, db := a.repair.judge(sa), b.repair.judge(sb)
 		if da.course == takeTips && db.course == takeTips {
 			t.Fatalf("both take tips: %v and %v", da, db)
 		}
 		stuck := func(c course) bool { return c == giveTips || c == hold }
-		if sa.peer.spent > 0 && stuck(da.course) && stuck(db.course) && !sameTips(ca, cb) {
+		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameTips(ca, cb) {
 			t.Fatalf("nobody takes tips: %v and %v", da, db)
 		}
 		if da.course == unite && db.course != unite && db.course != takeTips {
@@ -272,7 +272,7 @@ func TestChoicesHaveNoCycle(t *testing.T) {
 		takes := func(i, j int) bool {
 			a, b := newSide(t, chains[i]), newSide(t, chains[j])
 			s := a.compares(b)
-			s.peer.spent = spentRepairs
+			s.peer.repair.spent = spentRepairs
 			return a.repair.judge(s).course == takeTips
 		}
 		if takes(0, 1) && takes(1, 2) && takes(2, 0) || takes(1, 0) && takes(2, 1) && takes(0, 2) {
@@ -442,7 +442,7 @@ func TestLoneLeaderYields(t *testing.T) {
 
 // shows says whether a peer's beats are of this node's chain.
 func (p *peer) shows(same bool) {
-	if p.same = same; !same {
-		p.apart = beatsToRepair
+	if p.beats.same = same; !same {
+		p.beats.apart = beatsToRepair
 	}
 }

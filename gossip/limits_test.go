@@ -364,7 +364,7 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	}
 	a.core.Tick(a.now)
 	for peer := byte(1); peer <= 3; peer++ {
-		if n := a.core.peers.find(wire.PeerID{peer}).pulls; n != maxPullsPerPeer {
+		if n := a.core.peers.find(wire.PeerID{peer}).pull.calls; n != maxPullsPerPeer {
 			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
 		}
 	}
@@ -415,8 +415,8 @@ func TestWhatCannotBeHadIsCounted(t *testing.T) {
 		round uint32
 		spent int
 	}{{10, 1}, {20, 2}, {100, 0}, {30, 1}} {
-		if repair(c.round); p.spent != c.spent {
-			t.Errorf("after one that missed a delta of round %d of 100: %d in a row, want %d", c.round, p.spent, c.spent)
+		if repair(c.round); p.repair.spent != c.spent {
+			t.Errorf("after one that missed a delta of round %d of 100: %d in a row, want %d", c.round, p.repair.spent, c.spent)
 		}
 	}
 }

@@ -431,8 +431,8 @@ func (c *Core) overLimit() (what string, is, most int) {
 		return what, is, most
 	}
 	for _, p := range c.peers.list {
-		if p.pulls > maxSmallPulls || p.pulls > maxPullsPerPeer && p.pulling > smallPullBytes || p.chunks > maxChunkAhead || p.parked > maxParkedPerPeer || p.pulls < 0 || p.parked < 0 {
-			return "requests of one peer", max(p.pulls, p.chunks, p.parked), maxSmallPulls
+		if p.pull.calls > maxSmallPulls || p.pull.calls > maxPullsPerPeer && p.pull.bytes > smallPullBytes || p.snapshot.calls > maxChunkAhead || p.serve.parked > maxParkedPerPeer || p.pull.calls < 0 || p.serve.parked < 0 {
+			return "requests of one peer", max(p.pull.calls, p.snapshot.calls, p.serve.parked), maxSmallPulls
 		}
 	}
 	return "", 0, 0

@@ -21,6 +21,9 @@ type own struct {
 	first   Time                 // when the first answer that counts had come
 }
 
+// ownPeer is when a peer may be asked again.
+type ownPeer struct{ after Time }
+
 // tick asks those that can be asked and were not, those that connect later as
 // well: one that knows more may be among them.
 func (o *own) tick() {
@@ -34,7 +37,7 @@ func (o *own) tick() {
 		switch {
 		case o.usable(p):
 			o.askOnce(p)
-		case o.live(p) && p.same:
+		case o.live(p) && p.beats.same:
 			o.told[p.id] = true
 		}
 	}
@@ -88,7 +91,7 @@ func (o *own) mayTell(p *peer) bool {
 func joinsEmpty(b *wire.Beat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {
-	if o.asked[p.id] || o.now < p.ownAfter || len(o.asked) >= maxPeers {
+	if o.asked[p.id] || o.now < p.own.after || len(o.asked) >= maxPeers {
 		return
 	}
 	o.asked[p.id] = true
@@ -97,7 +100,7 @@ func (o *own) askOnce(p *peer) {
 			err = o.take(p, b)
 		}
 		if err != nil {
-			p.ownAfter = o.now + ownRetryMs
+			p.own.after = o.now + ownRetryMs
 			o.asked[p.id] = false
 			return
 		}
@@ -125,11 +128,11 @@ func (o *own) take(p *peer, b []byte) error {
 // newest tells a peer its newest deltas, now and then: looking for them goes
 // through all headers of the window, and who was told once knows.
 func (s *serve) newest(handle uint64, p *peer) {
-	if s.now < p.toldOwn {
+	if s.now < p.serve.toldOwn {
 		s.status(handle, wire.Busy)
 		return
 	}
-	p.toldOwn = s.now + ownToldMs
+	p.serve.toldOwn = s.now + ownToldMs
 	s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
 }
 

@@ -213,7 +213,7 @@ func TestOwnDeltasOfSilentPeers(t *testing.T) {
 	a.chain.standing = map[wire.PeerID]bool{{3}: true}
 	a.connect(1)
 	p := a.core.ensure(wire.PeerID{3}, false)
-	p.beat, p.same = &wire.Beat{State: wire.Training}, true
+	p.beat, p.beats.same = &wire.Beat{State: wire.Training}, true
 	a.core.AskOwn(a.now, true)
 	a.core.Alive(a.now, p.id)
 	if !a.answeredOwn(5000) {

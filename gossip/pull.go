@@ -25,6 +25,12 @@ type pull struct {
 	settled func(id wire.Digest, how outcome)
 }
 
+// pullPeer are the requests for payloads that a peer has yet to answer.
+type pullPeer struct {
+	calls int
+	bytes int
+}
+
 // outcome is how a want ended.
 type outcome uint8
 
@@ -232,8 +238,8 @@ func (p *pull) idlest(w *want) (best *source) {
 	for i := range w.sources {
 		s := &w.sources[i]
 		q := p.peers.find(s.id)
-		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && p.room(w, q) && q.pulls < least {
-			best, least = s, q.pulls
+		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && p.room(w, q) && q.pull.calls < least {
+			best, least = s, q.pull.calls
 		}
 	}
 	return best
@@ -245,33 +251,33 @@ func (p *pull) idlest(w *want) (best *source) {
 func (p *pull) room(w *want, q *peer) bool {
 	switch {
 	case w.probe:
-		return q.pulls < maxProbesPerPeer
-	case q.pulls < maxPullsPerPeer:
+		return q.pull.calls < maxProbesPerPeer
+	case q.pull.calls < maxPullsPerPeer:
 		return true
 	}
-	return p.flying < maxPulls/2 && q.pulls < maxSmallPulls && q.pulling+int(w.header.Header.Size) <= smallPullBytes
+	return p.flying < maxPulls/2 && q.pull.calls < maxSmallPulls && q.pull.bytes+int(w.header.Header.Size) <= smallPullBytes
 }
 
 func (p *pull) ask(w *want, s *source) {
 	q := p.peers.find(s.id)
 	size := int(w.header.Header.Size)
-	transfer := q.transferMs(size)
+	transfer := q.rate.transferMs(size)
 	wait := min(max(transfer, waitMinMs), waitMaxMs)
 	w.asking = true
 	s.tries++
-	q.pulls++
-	q.pulling += size
+	q.pull.calls++
+	q.pull.bytes += size
 	p.count(w, 1)
 	asked, from := p.now, s.id
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
 	p.call(from, request, limit, wait+transfer, func(b []byte, err error) {
 		p.count(w, -1)
-		q.pulls--
-		q.pulling -= size
+		q.pull.calls--
+		q.pull.bytes -= size
 		w.asking = false
 		if err == nil {
-			q.sampled(len(b), p.now-asked)
+			q.rate.sampled(len(b), p.now-asked)
 		}
 		p.answered(w, from, b, err)
 	})

@@ -25,6 +25,13 @@ type repair struct {
 	weighed map[wire.PeerID]*wire.Beat
 }
 
+// repairPeer is when the next repair with a peer may begin, and what there is to gain.
+type repairPeer struct {
+	after   Time
+	pauseMs int64 // after the next fruitless one
+	spent   int   // repairs in a row after which nothing more is to be had of the peer
+}
+
 // session is one repair with one peer: ranges are compared, then the headers
 // of differing rounds are fetched and their payloads pulled, a batch at a
 // time.
@@ -52,9 +59,18 @@ type comparison struct {
 	partial     bool             // do not follow the peer: something it listed is missing
 }
 
+// equal says that p shows the chain of this node.
+func (r *repair) equal(p *peer) { p.repair.pauseMs = 0 }
+
+// begin starts a repair with p without a pause, as want does.
+func (r *repair) begin(p *peer) {
+	p.repair.after = r.now
+	r.want(p)
+}
+
 // want starts a repair with p unless there is one, too many, or a pause.
 func (r *repair) want(p *peer) {
-	if !r.usable(p) || r.now < p.repairAfter || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
+	if !r.usable(p) || r.now < p.repair.after || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
 		return
 	}
 	if r.find(p) != nil {
@@ -350,9 +366,9 @@ func (r *repair) finish(s *session) {
 		}
 	}
 	if s.lost || s.learned == 0 && r.atRest(s.peer) {
-		s.peer.spent++
+		s.peer.repair.spent++
 	} else {
-		s.peer.spent = 0
+		s.peer.repair.spent = 0
 	}
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
@@ -370,14 +386,14 @@ func (r *repair) end(s *session, text string) {
 	i := slices.Index(r.sessions, s)
 	r.sessions = slices.Delete(r.sessions, i, i+1)
 	p := s.peer
-	p.unequal = 0
+	p.beats.recount()
 	if s.learned > 0 {
-		p.repairPauseMs = 0
+		p.repair.pauseMs = 0
 	}
-	p.repairPauseMs = min(max(2*p.repairPauseMs, r.beatPeriod()), repairBackoffMaxMs)
-	p.repairAfter = r.now + p.repairPauseMs
+	p.repair.pauseMs = min(max(2*p.repair.pauseMs, r.beatPeriod()), repairBackoffMaxMs)
+	p.repair.after = r.now + p.repair.pauseMs
 	if s.brought > 0 {
-		p.repairAfter = r.now + r.beatPeriod()/fruitfulParts
+		p.repair.after = r.now + r.beatPeriod()/fruitfulParts
 	}
 	r.event(EventRepair, p.id, text)
 }

@@ -20,6 +20,18 @@ type roster struct {
 	turn     int // whom to ask next
 }
 
+// rosterPeer is what roster knows of a peer.
+type rosterPeer struct {
+	signed  hello.Signed  // newest capability record
+	record  *hello.Record // signed, opened, never changed; noRecord if unknown
+	asked   bool          // for its roster, since its process is connected
+	askedAt Time
+	dial    dialling
+}
+
+// noRecord is that of a peer of whom none is known.
+var noRecord = &hello.Record{}
+
 // dialling is the state of the attempts to reach one peer.
 type dialling struct {
 	addr    int   // index of the address to try next
@@ -36,10 +48,10 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 		r.event(EventJoined, id, "connected")
 	}
 	r.peers.link(p, true)
-	p.dial = dialling{}
-	p.askedRoster = p.askedRoster && rec.StartedMs == p.record.StartedMs
+	p.roster.dial = dialling{}
+	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
 	if sess.BytesPerSecond > 0 {
-		p.rate = max(p.rate, sess.BytesPerSecond/1000)
+		p.rate = max(p.rate, rate(sess.BytesPerSecond/1000))
 	}
 	p.keep(s, &rec)
 	r.hear(p)
@@ -50,14 +62,28 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 func (r *roster) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
 		r.peers.link(p, false)
-		p.dial.after = r.now
+		p.roster.dial.after = r.now
 	}
+}
+
+// changed takes a newer record of a connected peer.
+func (r *roster) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
+	p := r.peers.find(id)
+	if p == nil {
+		return
+	}
+	if rec.StartedMs != p.roster.record.StartedMs {
+		r.awaitBeat(p, rec.StartedMs) // it restarted before the old connection was seen to end
+		p.roster.asked = false
+		r.ask(p)
+	}
+	p.keep(s, &rec)
 }
 
 // keep takes a record unless a newer one is known.
 func (p *peer) keep(s hello.Signed, rec *hello.Record) {
-	if len(p.signed.Bytes) == 0 || rec.Seq > p.record.Seq {
-		p.signed, p.record = s, rec
+	if len(p.roster.signed.Bytes) == 0 || rec.Seq > p.roster.record.Seq {
+		p.roster.signed, p.roster.record = s, rec
 	}
 }
 
@@ -90,10 +116,10 @@ func (r *roster) askNext() {
 // ask requests the roster of p, unless it was asked a moment ago. Every process of a
 // peer is asked once it is connected: from that it knows that this node runs.
 func (r *roster) ask(p *peer) {
-	if p.askedRoster && r.now < p.askedAt+rosterAgainMs {
+	if p.roster.asked && r.now < p.roster.askedAt+rosterAgainMs {
 		return
 	}
-	p.askedRoster, p.askedAt = true, r.now
+	p.roster.asked, p.roster.askedAt = true, r.now
 	id := p.id
 	r.call(id, wire.Request{Kind: wire.GetRoster}, wire.GetRoster.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
@@ -146,7 +172,7 @@ func (r *roster) dialSome() {
 	n := len(r.peers.list)
 	for i := 0; i < n && missing > 0; i++ {
 		p := r.peers.list[(start+i)%n]
-		if p.connected || len(p.record.Addrs) == 0 || r.now < p.dial.after {
+		if p.connected || len(p.roster.record.Addrs) == 0 || r.now < p.roster.dial.after {
 			continue
 		}
 		r.dialOne(p)
@@ -156,12 +182,12 @@ func (r *roster) dialSome() {
 
 // dialOne tries the next address of p. After its last one the pause doubles.
 func (r *roster) dialOne(p *peer) {
-	d := &p.dial
-	d.addr %= len(p.record.Addrs)
-	r.emit(Dial{Addr: p.record.Addrs[d.addr]})
+	d := &p.roster.dial
+	d.addr %= len(p.roster.record.Addrs)
+	r.emit(Dial{Addr: p.roster.record.Addrs[d.addr]})
 	d.addr++
 	d.after = r.now + dialBackoffMinMs
-	if d.addr == len(p.record.Addrs) {
+	if d.addr == len(p.roster.record.Addrs) {
 		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 		d.after = r.now + d.pauseMs
 	}
@@ -178,7 +204,7 @@ func (r *roster) longestPause(p *peer) int64 {
 // said compares the record number in a beat with the record held, and asks
 // for the newer one.
 func (r *roster) said(p *peer, seq uint64) {
-	if p.connected && seq > p.record.Seq {
+	if p.connected && seq > p.roster.record.Seq {
 		r.ask(p)
 	}
 }
@@ -188,7 +214,7 @@ func (r *roster) said(p *peer, seq uint64) {
 func (r *roster) body() []byte {
 	known := make([]*peer, 0, len(r.peers.list))
 	for _, p := range r.peers.list {
-		if len(p.signed.Bytes) > 0 {
+		if len(p.roster.signed.Bytes) > 0 {
 			known = append(known, p)
 		}
 	}
@@ -206,7 +232,7 @@ func (r *roster) body() []byte {
 		if len(records) == wire.MaxRoster {
 			break
 		}
-		records = append(records, p.signed.Encode())
+		records = append(records, p.roster.signed.Encode())
 	}
 	return wire.EncodeRoster(records)
 }

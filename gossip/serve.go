@@ -21,6 +21,31 @@ type serve struct {
 	bytesAway int
 }
 
+// servePeer is what serve, with donate and manifests, knows of a peer.
+type servePeer struct {
+	parked  int   // its requests that wait
+	bytes   int   // under way to it
+	asks    quota // costly requests
+	tipAsks quota // requests for tips
+	turn    turn  // at being given chunks
+	toldOwn Time  // not before: it was told of its own deltas
+}
+
+// quota counts what a peer asks for, a span of time after the other.
+type quota struct {
+	from Time
+	n    int
+}
+
+// spend counts once and reports whether that is within so many in spanMs.
+func (q *quota) spend(now Time, spanMs Time, most int) bool {
+	if now >= q.from+spanMs {
+		q.from, q.n = now, 0
+	}
+	q.n++
+	return q.n <= most
+}
+
 // parked is a payload request that waits for the payload or for a place.
 type parked struct {
 	handle uint64
@@ -52,8 +77,8 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		return
 	}
 	s.hear(p)
-	if !p.asked && r.Kind != wire.GetGenesis {
-		p.asked, p.unheardFrom = true, s.now
+	if r.Kind != wire.GetGenesis {
+		p.watch.runs(s.now)
 	}
 	switch r.Kind {
 	case wire.GetGenesis:
@@ -85,7 +110,7 @@ func (s *serve) genesis(handle uint64, run wire.RunID) {
 
 // costly answers what takes hashing, a bounded number of times a second.
 func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
-	if !p.asks.spend(s.now, 1000, maxAsksPerSecond) {
+	if !p.serve.asks.spend(s.now, 1000, maxAsksPerSecond) {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -184,12 +209,12 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 		s.cannot(handle, held)
 		return
 	}
-	if len(s.parked) >= maxParked || p.parked >= maxParkedPerPeer {
+	if len(s.parked) >= maxParked || p.serve.parked >= maxParkedPerPeer {
 		s.status(handle, wire.Busy)
 		return
 	}
 	wait := Time(min(r.WaitMs, wire.MaxWaitMs))
-	p.parked++
+	p.serve.parked++
 	s.parked = append(s.parked, parked{handle: handle, from: p, id: r.Digest, until: s.now + wait})
 }
 
@@ -232,11 +257,11 @@ func (s *serve) place(handle uint64, p *peer, bytes int, chunk bool) bool {
 	if s.bytesAway > 0 && s.bytesAway+bytes > maxServing {
 		return false
 	}
-	if p.serving > 0 && p.serving+bytes > maxServingPerPeer {
+	if p.serve.bytes > 0 && p.serve.bytes+bytes > maxServingPerPeer {
 		return false
 	}
 	s.bytesAway += bytes
-	p.serving += bytes
+	p.serve.bytes += bytes
 	s.replies = append(s.replies, reply{handle: handle, to: p, bytes: bytes, chunk: chunk, until: s.now + servingTtlMs})
 	return true
 }
@@ -265,7 +290,7 @@ func (s *serve) left(handle uint64) {
 
 func (s *serve) free(r reply) {
 	s.bytesAway -= r.bytes
-	r.to.serving -= r.bytes
+	r.to.serve.bytes -= r.bytes
 }
 
 // stored answers the requests that wait for id, as far as there is room.
@@ -279,7 +304,7 @@ func (s *serve) retry(pick func(wire.Digest) bool) {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		done := pick(q.id) && s.chain.Has(q.id) && s.give(q.handle, q.from, q.id)
 		if done {
-			q.from.parked--
+			q.from.serve.parked--
 		}
 		return done
 	})
@@ -289,7 +314,7 @@ func (s *serve) retry(pick func(wire.Digest) bool) {
 func (s *serve) missing(id wire.Digest) {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		if q.id == id {
-			q.from.parked--
+			q.from.serve.parked--
 			s.status(q.handle, wire.NotFound)
 		}
 		return q.id == id
@@ -309,7 +334,7 @@ func (s *serve) tick() {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		over := s.now >= q.until || !s.expects(q.id)
 		if over {
-			q.from.parked--
+			q.from.serve.parked--
 			s.cannot(q.handle, s.chain.Has(q.id))
 		}
 		return over

@@ -58,8 +58,8 @@ func TestPayloadRequestParksUntilStored(t *testing.T) {
 	if e := a.core.Effects(); count[ReplyPayload](e) != 1 {
 		t.Errorf("stored, and the parked request gets %v", e)
 	}
-	if p := a.core.peers.find(wire.PeerID{2}); p.parked != 0 {
-		t.Errorf("%d requests still parked", p.parked)
+	if p := a.core.peers.find(wire.PeerID{2}); p.serve.parked != 0 {
+		t.Errorf("%d requests still parked", p.serve.parked)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestLostPeerIsDialledOn(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	p := a.core.peers.find(wire.PeerID{1})
-	p.record.Addrs = []string{"a"}
+	p.roster.record.Addrs = []string{"a"}
 	a.core.PeerDown(a.now, p.id)
 	lost, last, longest := a.now, a.now, Time(0)
 	for ; a.now < lost+lostForMs; a.now += 1000 {

@@ -83,7 +83,7 @@ func (s *snapshot) equal() { s.took = 0 }
 // all others from now on.
 func (s *snapshot) refused() {
 	if p := s.peers.find(s.donor); p != nil {
-		p.badTips++
+		p.snapshot.badTips++
 	}
 	s.resume = nil
 	s.failed++
@@ -187,8 +187,8 @@ func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
 	}
-	if p.badTips != q.badTips {
-		return p.badTips < q.badTips
+	if p.snapshot.badTips != q.snapshot.badTips {
+		return p.snapshot.badTips < q.snapshot.badTips
 	}
 	if trusted := s.cfg.trusts(p.id); trusted != s.cfg.trusts(q.id) {
 		return trusted

@@ -290,7 +290,7 @@ func specEqual(t *testing.T, _ *spectest.Spec) {
 	unequal := func(change func(b *wire.Beat)) int {
 		a.told(1, nil)
 		a.told(1, change)
-		return a.core.peers.find(wire.PeerID{1}).unequal
+		return a.core.peers.find(wire.PeerID{1}).beats.unequal
 	}
 	at := func(round uint32, lag uint8) func(b *wire.Beat) {
 		return func(b *wire.Beat) {
@@ -436,7 +436,7 @@ func specDeafPause(t *testing.T, s *spectest.Spec) {
 
 func specDeafBusy(t *testing.T, _ *spectest.Spec) {
 	for name, busy := range map[string]func(a *alone, p *peer){
-		"chunks are awaited":         func(_ *alone, p *peer) { p.chunks = 1 },
+		"chunks are awaited":         func(_ *alone, p *peer) { p.snapshot.calls = 1 },
 		"a payload is on its way":    func(a *alone, _ *peer) { a.ask(1, 1, payloadRequest(a.hold(9, 1, 5000), 0)) },
 		"another peer gets payloads": func(a *alone, _ *peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
 	} {

@@ -83,7 +83,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		return c
 	}
 	one := func(text string) side { return newSide(t, parseChain(t, text)) }
-	spent := func(ses *session) { ses.peer.spent = spentRepairs }
+	spent := func(ses *session) { ses.peer.repair.spent = spentRepairs }
 	cases := map[string]struct {
 		a, b   side
 		change func(ses *session)
@@ -355,8 +355,8 @@ func trains(t *testing.T, chain string) (side, *peer) {
 	return a, p
 }
 
-// beats has the peer show so many tokens at a round.
-func (p *peer) beats(closed uint32, folded uint64, chain byte) {
+// beatsAt has the peer show so many tokens at a round.
+func (p *peer) beatsAt(closed uint32, folded uint64, chain byte) {
 	beat := *p.beat
 	beat.Lag, beat.Closed, beat.Folded, beat.Chain = 2, []uint32{closed}, folded, wire.Digest{chain}
 	p.beat = &beat
@@ -380,7 +380,7 @@ func specOutdone(t *testing.T, _ *spectest.Spec) {
 		{"not known any more", "2: 1 1 1", 1, 3, 6, true},
 	} {
 		a, p := trains(t, c.here)
-		p.beats(c.closed, c.folded, c.chain)
+		p.beatsAt(c.closed, c.folded, c.chain)
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v", c.name, got)
 		}
@@ -418,11 +418,11 @@ func specWeighed(t *testing.T, _ *spectest.Spec) {
 		if a.repair.loses(p) {
 			t.Errorf("%s: loses before it closed as much", c.name)
 		}
-		if p.apart = 2; c.equal {
-			p.apart = 0
+		if p.beats.apart = 2; c.equal {
+			p.beats.apart = 0
 		}
 		a.repair.tick()
-		p.apart = 2
+		p.beats.apart = 2
 		close(0, c.made, c.made)
 		p.beat = &wire.Beat{Author: p.id, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
 		if got := a.repair.loses(p); got != c.want {
@@ -455,8 +455,8 @@ func specUnheeded(t *testing.T, s *spectest.Spec) {
 		for i, id := range three {
 			p := a.hears(id, 1)
 			p.beat.Folded = 0
-			if p.same = i >= c.left; !p.same {
-				p.apart = int(s.Number(t, "beats", "unequal"))
+			if p.beats.same = i >= c.left; !p.beats.same {
+				p.beats.apart = int(s.Number(t, "beats", "unequal"))
 			}
 		}
 		if got := a.repair.unheeded(); got != c.want {
@@ -486,14 +486,14 @@ func specSpent(t *testing.T, s *spectest.Spec) {
 			}
 		}
 		p := a.core.peers.find(wire.PeerID{1})
-		if got := p.spent >= int(s.Number(t, "repair", "spent")); got != c.want {
+		if got := p.repair.spent >= int(s.Number(t, "repair", "spent")); got != c.want {
 			t.Errorf("%q: spent %v", c.repairs, got)
 		}
 	}
 	// What is spent decides from that number on.
 	for spent, want := range map[int]string{spentRepairs - 1: "give", spentRepairs: "take"} {
 		a, b := newSide(t, parseChain(t, "0: 1 3 3")), newSide(t, parseChain(t, "2: 1 2 2 2"))
-		if got := courseOf(a, b, func(ses *session) { ses.peer.spent = spent }); got != want {
+		if got := courseOf(a, b, func(ses *session) { ses.peer.repair.spent = spent }); got != want {
 			t.Errorf("after %d repairs in vain: course %s", spent, got)
 		}
 	}
@@ -522,7 +522,7 @@ func specVain(t *testing.T, _ *spectest.Spec) {
 		said.Lag, p.beat.Lag = c.here, c.there
 		a.core.beats.said, ses.learned = &said, c.learned
 		a.core.repair.finish(ses)
-		if got := p.spent == 1; got != c.want {
+		if got := p.repair.spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)
 		}
 	}

@@ -200,11 +200,11 @@ func specSources(t *testing.T, s *spectest.Spec) {
 }
 
 // asksFor is the request for a payload of so many bytes, of a peer with a rate.
-func asksFor(t testing.TB, size int, rate float64) question {
+func asksFor(t testing.TB, size int, sends rate) question {
 	t.Helper()
 	a := specAlone(1)
-	if rate > 0 {
-		a.core.peers.find(wire.PeerID{1}).rate = rate
+	if sends > 0 {
+		a.core.peers.find(wire.PeerID{1}).rate = sends
 	}
 	h := a.header(9, 1, 0)
 	h.Header.Size = uint32(size)

@@ -86,7 +86,7 @@ func specRosterAgain(t *testing.T, s *spectest.Spec) {
 func specRosterNewer(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	a.connect(1)
-	a.core.peers.find(wire.PeerID{1}).record.Seq = 5
+	a.core.peers.find(wire.PeerID{1}).roster.record.Seq = 5
 	a.now = rosterAgainMs
 	if q := questions(t, a.told(1, func(b *wire.Beat) { b.Capability = 5 })); len(q) != 0 {
 		t.Errorf("asks for the record that it has: %+v", q)
@@ -179,7 +179,7 @@ func specRosterNewest(t *testing.T, _ *spectest.Spec) {
 	for _, seq := range []uint64{4, 6, 5} {
 		a.learns(t, recordOf(t, 8, a.run, func(r *hello.Record) { r.Seq = seq; r.StartedMs = int64(10 - seq) }))
 	}
-	if got := a.core.peers.find(wire.PeerIDOf(testKey(8))).record.Seq; got != 6 {
+	if got := a.core.peers.find(wire.PeerIDOf(testKey(8))).roster.record.Seq; got != 6 {
 		t.Errorf("keeps %d", got)
 	}
 }
@@ -189,8 +189,8 @@ func (a *alone) hasAddrs(ids []byte, addrs ...string) {
 	for _, id := range ids {
 		p := a.core.ensure(wire.PeerID{id}, false)
 		p.keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: addrs})
-		for i := range p.record.Addrs {
-			p.record.Addrs[i] = fmt.Sprint(id, p.record.Addrs[i])
+		for i := range p.roster.record.Addrs {
+			p.roster.record.Addrs[i] = fmt.Sprint(id, p.roster.record.Addrs[i])
 		}
 	}
 }
@@ -270,7 +270,7 @@ func specDialLost(t *testing.T, s *spectest.Spec) {
 	a.connect(5)
 	a.hasAddrs([]byte{5}, "a")
 	p := a.core.peers.find(wire.PeerID{5})
-	p.record.Addrs = []string{"a"}
+	p.roster.record.Addrs = []string{"a"}
 	a.core.PeerDown(a.now, p.id)
 	lost, pause := Time(s.Number(t, "roster", "lost")), Time(s.Number(t, "roster", "pause"))
 	longest, last := Time(0), a.now

@@ -60,13 +60,13 @@ func specDonor(t *testing.T, s *spectest.Spec) {
 		},
 		"not connected": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.PeerDown(a.now, ids[0]); return ids[1] },
 		"refused": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.core.peers.find(ids[0]).badTips = 1
+			a.core.peers.find(ids[0]).snapshot.badTips = 1
 			return ids[1]
 		},
 		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.cfg.Trusted = ids[2:3]; return ids[2] },
 		"refused, the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
 			a.core.cfg.Trusted = ids[2:3]
-			a.core.peers.find(ids[2]).badTips = 1
+			a.core.peers.find(ids[2]).snapshot.badTips = 1
 			return ids[0]
 		},
 	} {
@@ -439,14 +439,14 @@ func specPrefix(t *testing.T, _ *spectest.Spec) {
 
 func specChunksFlying(t *testing.T, s *spectest.Spec) {
 	least, most := int(s.Number(t, "tips", "least ahead")), int(s.Number(t, "tips", "most ahead"))
-	perChunk := float64(wire.ChunkSize) / float64(s.Number(t, "tips", "ahead"))
-	for rate, want := range map[float64]int{1: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
+	perChunk := rate(wire.ChunkSize) / rate(s.Number(t, "tips", "ahead"))
+	for sends, want := range map[rate]int{1: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)
 		a.core.cfg.Trusted = ids
-		a.core.peers.find(ids[0]).rate = rate
+		a.core.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30)), wire.GetChunk)
 		if len(q) != want {
-			t.Errorf("at %g bytes/ms %d chunks of one donor, want %d", rate, len(q), want)
+			t.Errorf("at %g bytes/ms %d chunks of one donor, want %d", sends, len(q), want)
 		}
 	}
 	a, ids := joins(1, 2, 3, 4, 5)
@@ -497,10 +497,10 @@ func specChunkBusy(t *testing.T, s *spectest.Spec) {
 
 func specChunkStalls(t *testing.T, s *spectest.Spec) {
 	stall := Time(s.Number(t, "tips", "stall"))
-	for rate, want := range map[float64]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
+	for sends, want := range map[rate]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
 		a, ids := joins(1, 2)
 		a.core.cfg.Trusted = ids[:1]
-		a.core.peers.find(ids[0]).rate = rate
+		a.core.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1)), wire.GetChunk, wire.GetTips)
 		a.gives(only(wire.GetTips, q)[0], 2, a.tipsOf(ids[1], 5, 1))
 		again := func(ms Time) int {
@@ -518,10 +518,10 @@ func specChunkStalls(t *testing.T, s *spectest.Spec) {
 			return n
 		}
 		if n := again(want); n != 0 {
-			t.Errorf("at %g bytes/ms %d chunks are asked of another within %d", rate, n, want)
+			t.Errorf("at %g bytes/ms %d chunks are asked of another within %d", sends, n, want)
 		}
 		if n := again(100); n == 0 {
-			t.Errorf("at %g bytes/ms no chunk is asked of another after %d", rate, want)
+			t.Errorf("at %g bytes/ms no chunk is asked of another after %d", sends, want)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (a *alone) pause(t testing.TB) Time {
 		if a.repairs(t, 1) {
 			return a.now - from
 		}
-		a.core.peers.find(wire.PeerID{1}).unequal = 0
+		a.core.peers.find(wire.PeerID{1}).beats.unequal = 0
 	}
 }
 

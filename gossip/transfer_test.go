@@ -182,8 +182,8 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 			t.Errorf("full after %d chunks: %d donors are said to have failed", k, n.core.FailedDonors())
 		}
 		for _, p := range n.core.peers.list {
-			if p.badTips != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a donor is blamed: %d, %q", k, p.badTips, p.refused)
+			if p.snapshot.badTips != 0 || p.refused != "" {
+				t.Errorf("full after %d chunks: a donor is blamed: %d, %q", k, p.snapshot.badTips, p.refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize

@@ -42,7 +42,7 @@ func (c *Core) Contacts() []string {
 	})
 	var addrs []string
 	for _, p := range known {
-		addrs = append(addrs, p.record.Addrs[:min(len(p.record.Addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
+		addrs = append(addrs, p.roster.record.Addrs[:min(len(p.roster.record.Addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
 	}
 	return addrs
 }
@@ -52,9 +52,9 @@ func (c *Core) Peers() []PeerView {
 	views := make([]PeerView, 0, len(c.peers.list))
 	for _, p := range c.peers.list {
 		v := PeerView{
-			ID: p.id, Connected: p.connected, Record: *p.record, Beat: p.beat, LastBeat: p.beatAt,
+			ID: p.id, Connected: p.connected, Record: *p.roster.record, Beat: p.beat, LastBeat: p.beatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Silent: p.silent,
-			Repairing: c.repair.find(p) != nil, BytesPerSecond: p.rate * 1000, Refused: p.refused,
+			Repairing: c.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: p.refused,
 		}
 		if p.beat != nil {
 			v.State = p.beat.State
@@ -136,17 +136,17 @@ func (c *Core) Common() []uint32 { return slices.Clone(c.common) }
 // showed that of this node, or else those did that show another now. Who shows the
 // same chain as this node still, and leaves it with it, had no part in the other one.
 func (c *Core) CommonWith(id wire.PeerID) []uint32 {
-	if p := c.peers.find(id); p != nil && p.equal != nil {
-		return slices.Clone(p.equal)
+	if p := c.peers.find(id); p != nil && p.beats.equal != nil {
+		return slices.Clone(p.beats.equal)
 	}
 	var common []uint32
 	for _, p := range c.peers.list {
 		switch {
-		case p.equal == nil || !p.left():
+		case p.beats.equal == nil || !p.left():
 		case common == nil:
-			common = slices.Clone(p.equal)
+			common = slices.Clone(p.beats.equal)
 		default:
-			for f, r := range p.equal {
+			for f, r := range p.beats.equal {
 				common[f] = min(common[f], r)
 			}
 		}

@@ -56,8 +56,8 @@ func TestClosedElsewhere(t *testing.T) {
 func TestCommonWith(t *testing.T) {
 	a := specAlone()
 	show := func(id byte, closed uint32, same bool) {
-		a.core.peers.find(wire.PeerID{id}).equal = []uint32{closed}
-		a.core.peers.find(wire.PeerID{id}).apart = map[bool]int{false: beatsToRepair}[same]
+		a.core.peers.find(wire.PeerID{id}).beats.equal = []uint32{closed}
+		a.core.peers.find(wire.PeerID{id}).beats.apart = map[bool]int{false: beatsToRepair}[same]
 	}
 	for id := range byte(5) {
 		a.up(id + 1)
@@ -82,7 +82,7 @@ func TestCommonWith(t *testing.T) {
 func TestCommonAfterTips(t *testing.T) {
 	a := specAlone(1, 2)
 	for id, closed := range map[byte]uint32{1: 900, 2: 400} {
-		a.core.peers.find(wire.PeerID{id}).equal = []uint32{closed, closed}
+		a.core.peers.find(wire.PeerID{id}).beats.equal = []uint32{closed, closed}
 	}
 	a.core.common = []uint32{900, 900}
 	a.core.Installed(a.now, []uint32{500, 1000})

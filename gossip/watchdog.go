@@ -2,6 +2,16 @@ package gossip
 
 import "fmt"
 
+// watchPeer is what the watchdog knows of a peer.
+type watchPeer struct {
+	asked   bool  // for something but genesis, so it runs
+	unheard bool  // connected and without a beat
+	started int64 // of the process that shook hands, unix ms
+	since   Time  // connected, or first known to run, without a beat
+	after   Time  // no connection anew before
+	pauseMs int64 // the last pause
+}
+
 // watchdog has the connection made anew of a peer that passed the handshake and of
 // which no beat came since: whatever lost the gossip between the two, requests still
 // flow, so that both would train on side by side as if alone. It is no fault of the
@@ -12,23 +22,36 @@ func (b *beats) watchdog() {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.linked {
-		if !p.unheard || !p.asked || b.now < max(p.unheardFrom+deafBeats*b.beatPeriod(), p.reconnectAfter) {
+		if !p.watch.unheard || !p.watch.asked || b.now < max(p.watch.since+deafBeats*b.beatPeriod(), p.watch.after) {
 			continue
 		}
-		if p.chunks > 0 || p.serving > 0 {
-			continue // bulk is on its way, which must not begin again
+		if p.bulk() {
+			continue // it must not begin again
 		}
-		p.reconnectPauseMs = min(max(2*p.reconnectPauseMs, deafBeats*b.beatPeriod()), reconnectPauseMaxMs)
-		p.reconnectAfter = b.now + p.reconnectPauseMs
-		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", b.now-p.unheardFrom))
+		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafBeats*b.beatPeriod()), reconnectPauseMaxMs)
+		p.watch.after = b.now + p.watch.pauseMs
+		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", b.now-p.watch.since))
 		b.emit(Reconnect{Peer: p.id})
 	}
 }
 
 // awaitBeat notes that a process of p is connected from which no beat came yet.
 func (e *env) awaitBeat(p *peer, started int64) {
-	p.unheard, p.unheardFrom, p.started = true, e.now, started
+	p.watch.unheard, p.watch.since, p.watch.started = true, e.now, started
 }
 
-// gossips notes that a beat of p came.
-func (p *peer) gossips() { p.unheard, p.reconnectPauseMs, p.reconnectAfter = false, 0, 0 }
+// awaits reports whether no beat came yet of the process that started then.
+func (w *watchPeer) awaits(started int64) bool { return w.unheard && w.started == started }
+
+// gossips notes that a beat came.
+func (w *watchPeer) gossips() { w.unheard, w.pauseMs, w.after = false, 0, 0 }
+
+// runs notes a request by which the peer is known to run.
+func (w *watchPeer) runs(now Time) {
+	if !w.asked {
+		w.asked, w.since = true, now
+	}
+}
+
+// bulk reports whether bulk of a peer is on its way, or for it.
+func (p *peer) bulk() bool { return p.snapshot.calls > 0 || p.serve.bytes > 0 }

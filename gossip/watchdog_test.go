@@ -32,7 +32,7 @@ func countEffects[E Effect](n *node) (count int) {
 
 func (n *node) hears(p *node) bool {
 	entry := n.core.peers.find(p.id)
-	return entry != nil && entry.connected && !entry.unheard
+	return entry != nil && entry.connected && !entry.watch.unheard
 }
 
 // A connection on which no gossip flows is made anew, before either side takes the
@@ -136,7 +136,7 @@ func TestWatchdogAwaitsEachProcess(t *testing.T) {
 func TestWatchdogLetsTransfersEnd(t *testing.T) {
 	w, reconnects := deafUntil(t, 1<<30)
 	for _, n := range w.nodes {
-		n.core.peers.list[0].serving = wire.ChunkSize
+		n.core.peers.list[0].serve.bytes = wire.ChunkSize
 	}
 	w.runUntil(10_000)
 	if n := reconnects(); n > 0 {
