@@ -10,22 +10,15 @@ import (
 
 func TestSpecAnswers(t *testing.T) {
 	spectest.Run(t, "A", map[string]spectest.Clause{
-		"A-1": specRefusedRequest, "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate, "A-5": specPayloadInvalid,
-		"A-6": specNotExpected, "A-7": specParked, "A-8": specBytesAway, "A-9": specGivenBack, "A-10": specAsks, "A-11": specJoiningAnswers, "A-12": specOtherRun,
-		"A-13": specBaseAnswered, "A-14": specSetsAnswered, "A-15": specHeadersAnswered, "A-16": specHeadersOfRound, "A-17": specOwnAnswered,
-		"A-18": specOwnRarely, "A-19": specManifestsOfOne, "A-20": specManifestsAtOnce, "A-21": specManifestOver, "A-22": specChunkAtATime,
-		"A-23": specChunkTurns, "A-24": specChunksAway, "A-25": specChunkStuck, "A-26": specChunkAskers, "A-27": specChunkGivesWay, "A-28": specChunkWait,
+		"A-1": spectest.All(specRefusedRequest, specOtherRun), "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate,
+		"A-5": specPayloadInvalid, "A-6": specJoiningAnswers, "A-7": specBaseAnswered,
+		"A-8": spectest.All(specHeadersAnswered, specHeadersOfRound), "A-9": specOwnAnswered,
+		"A-10": spectest.All(specAsks, specParked, specOwnRarely, specManifestsOfOne),
 	})
 }
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "answering", map[string]int64{
-		"parked": maxParked, "parked of one": maxParkedPerPeer, "bytes": maxServing, "bytes to one": maxServingPerPeer, "least bytes": servingFloor,
-		"given back": servingTtlMs, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks,
-		"manifest period": tipAsksMs, "manifests at once": maxTipsMade, "manifest wait": callMs, "chunk askers": maxChunkAskers,
-		"chunks of one": maxChunkAhead, "chunks away": maxChunksAway, "chunks beside": maxChunksBeside, "chunk turn": chunkTurnMs,
-		"chunk slot": chunkSlotMs, "chunk wait": chunkWaitMs,
-	})
+	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {1, 99}, "a version": {2, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Serve(a.now, 1, wire.PeerID{1}, b)
@@ -96,7 +89,7 @@ func specPayloadInvalid(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specNotExpected(t *testing.T, _ *spectest.Spec) {
+func TestAnswerNotExpected(t *testing.T) {
 	fetched, far := newAlone().header(9, 16, 0), newAlone().header(9, 17, 0)
 	for name, c := range map[string]struct {
 		h    wire.SignedHeader
@@ -131,7 +124,7 @@ func specNotExpected(t *testing.T, _ *spectest.Spec) {
 
 func specParked(t *testing.T, s *spectest.Spec) {
 	a := newAlone()
-	most, one := s.Number(t, "answering", "parked"), s.Number(t, "answering", "parked of one")
+	most, one := int64(maxParked), s.Number(t, "answering", "parked of one")
 	waiting := int64(0)
 	for peer := byte(1); peer < 100; peer++ {
 		for i := range one + 1 {
@@ -148,9 +141,9 @@ func specParked(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specBytesAway(t *testing.T, s *spectest.Spec) {
-	one, all := int(s.Number(t, "answering", "bytes to one")), int(s.Number(t, "answering", "bytes"))
-	least := int(s.Number(t, "answering", "least bytes"))
+func TestAnswerBytesAway(t *testing.T) {
+	one, all := int(maxServingPerPeer), int(maxServing)
+	least := int(servingFloor)
 	gives := func(a *alone, peer byte, size int) bool {
 		return count[ReplyPayload](a.ask(1, peer, payloadRequest(a.hold(9, uint32(a.now)+1, size), 0))) == 1
 	}
@@ -172,8 +165,8 @@ func specBytesAway(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specGivenBack(t *testing.T, s *spectest.Spec) {
-	after := Time(s.Number(t, "answering", "given back"))
+func TestAnswerGivenBack(t *testing.T) {
+	after := Time(servingTtlMs)
 	for name, end := range map[string]func(a *alone) Time{
 		"goes on":    func(*alone) Time { return after },
 		"has left":   func(a *alone) Time { a.core.Left(a.now, 7); return 0 },
@@ -272,7 +265,7 @@ func specBaseAnswered(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specSetsAnswered(t *testing.T, _ *spectest.Spec) {
+func TestAnswerSetsAnswered(t *testing.T) {
 	a := newAlone()
 	a.holds(9, 0, 4, 1)
 	for _, round := range []uint32{7, 4 + 16, 4 + 17} {
@@ -408,9 +401,9 @@ func specManifestsOfOne(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specManifestsAtOnce(t *testing.T, s *spectest.Spec) {
+func TestAnswerManifestsAtOnce(t *testing.T) {
 	a := newAlone()
-	most := byte(s.Number(t, "answering", "manifests at once"))
+	most := byte(maxTipsMade)
 	for i := range most {
 		if !a.makes(uint64(i), i+1, 1, 1) {
 			t.Fatalf("tips for peer %d are not answered", i+1)
@@ -421,12 +414,12 @@ func specManifestsAtOnce(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specManifestOver(t *testing.T, s *spectest.Spec) {
+func TestAnswerManifestIsOver(t *testing.T) {
 	for name, end := range map[string]func(a *alone){
 		"goes on":      func(*alone) {},
 		"has left":     func(a *alone) { a.core.Left(a.now, 1) },
 		"failed":       func(a *alone) { a.core.Replied(a.now, 1) },
-		"took so long": func(a *alone) { a.wait(Time(s.Number(t, "answering", "manifest wait"))) },
+		"took so long": func(a *alone) { a.wait(Time(callMs)) },
 	} {
 		a := newAlone()
 		a.makes(1, 1)
@@ -456,9 +449,9 @@ func (a *alone) leaves(handle uint64) []uint64 {
 	return sent(a.core.Effects())
 }
 
-func specChunkAtATime(t *testing.T, s *spectest.Spec) {
+func TestAnswerChunkAtATime(t *testing.T) {
 	a := newAlone()
-	most := uint64(s.Number(t, "answering", "chunks of one"))
+	most := uint64(maxChunkAhead)
 	if got := sent(a.chunk(1, 0)); len(got) != 1 {
 		t.Fatalf("sends %v", got)
 	}
@@ -477,7 +470,7 @@ func specChunkAtATime(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specChunkTurns(t *testing.T, _ *spectest.Spec) {
+func TestAnswerChunkTurns(t *testing.T) {
 	a := newAlone()
 	a.core.replying(t, a) // a payload on its way leaves one place
 	for peer := byte(1); peer <= 3; peer++ {
@@ -507,8 +500,8 @@ func (c *Core) replying(t testing.TB, a *alone) {
 	}
 }
 
-func specChunksAway(t *testing.T, s *spectest.Spec) {
-	for row, payload := range map[string]bool{"chunks away": false, "chunks beside": true} {
+func TestAnswerChunksAway(t *testing.T) {
+	for most, payload := range map[int]bool{maxChunksAway: false, maxChunksBeside: true} {
 		a := newAlone()
 		if payload {
 			a.core.replying(t, a)
@@ -517,18 +510,18 @@ func specChunksAway(t *testing.T, s *spectest.Spec) {
 		for peer := byte(1); peer < 8; peer++ {
 			all = append(all, sent(a.chunk(peer, uint64(peer)))...)
 		}
-		if int64(len(all)) != s.Number(t, "answering", row) {
-			t.Errorf("%s: %d", row, len(all))
+		if len(all) != most {
+			t.Errorf("a payload under way %v: %d chunks, want %d", payload, len(all), most)
 		}
 	}
 }
 
-func specChunkStuck(t *testing.T, s *spectest.Spec) {
+func TestAnswerChunkStuck(t *testing.T) {
 	a := newAlone()
 	a.core.replying(t, a)
 	a.chunk(1, 1)
 	a.chunk(2, 2)
-	slot := Time(s.Number(t, "answering", "chunk slot"))
+	slot := Time(chunkSlotMs)
 	if got := sent(a.wait(slot - 1)); len(got) != 0 {
 		t.Errorf("before: %v", got)
 	}
@@ -537,9 +530,9 @@ func specChunkStuck(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specChunkAskers(t *testing.T, s *spectest.Spec) {
+func TestAnswerChunkAskers(t *testing.T) {
 	a := newAlone()
-	most := byte(s.Number(t, "answering", "chunk askers"))
+	most := byte(maxChunkAskers)
 	for peer := range most {
 		if st := status(a.chunk(peer+1, uint64(peer))); st != 0 {
 			t.Errorf("peer %d: %v", peer+1, st)
@@ -550,8 +543,8 @@ func specChunkAskers(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specChunkGivesWay(t *testing.T, s *spectest.Spec) {
-	turn := Time(s.Number(t, "answering", "chunk turn"))
+func TestAnswerChunkGivesWay(t *testing.T) {
+	turn := Time(chunkTurnMs)
 	a := newAlone()
 	for peer := range byte(maxChunkAskers) {
 		a.chunk(peer+1, 10*uint64(peer+1))
@@ -581,11 +574,11 @@ func specChunkGivesWay(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specChunkWait(t *testing.T, s *spectest.Spec) {
+func TestAnswerChunkWait(t *testing.T) {
 	a := newAlone()
 	a.chunk(1, 1)
 	a.chunk(1, 2)
-	wait := Time(s.Number(t, "answering", "chunk wait"))
+	wait := Time(chunkWaitMs)
 	if e := a.wait(wait - 1); status(e) != 0 {
 		t.Errorf("before: %v", e)
 	}

@@ -4,15 +4,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
-	"atoll/gossip/wire/spectest"
 )
-
-func TestSpecAudits(t *testing.T) {
-	spectest.Run(t, "X", map[string]spectest.Clause{
-		"X-1": specAuditBegins, "X-2": specAuditPause, "X-3": specAuditStrangers, "X-4": specAuditAsks, "X-5": specAuditTraces,
-		"X-6": specAuditFolds, "X-7": specAuditNothing,
-	})
-}
 
 // suspects has a peer show another state, and returns what the core asks.
 func (a *alone) suspects(t testing.TB, id byte) []question {
@@ -20,8 +12,8 @@ func (a *alone) suspects(t testing.TB, id byte) []question {
 	return questions(t, a.told(id, func(b *wire.Beat) { b.StateDigest[0] ^= 1 }), wire.GetRounds)
 }
 
-func specAuditBegins(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "audits", map[string]int64{"pause": auditPauseMs, "longest pause": auditPauseMaxMs})
+func TestAuditBegins(t *testing.T) {
+
 	a := specAlone(1, 2)
 	if q := a.suspects(t, 3); len(q) != 0 {
 		t.Errorf("one that is not connected: asks %+v", q)
@@ -56,8 +48,8 @@ func (a *alone) auditTimes(t testing.TB, ms Time, ids ...byte) (at []Time) {
 	return at
 }
 
-func specAuditPause(t *testing.T, s *spectest.Spec) {
-	pause, longest := Time(s.Number(t, "audits", "pause")), Time(s.Number(t, "audits", "longest pause"))
+func TestAuditPause(t *testing.T) {
+	pause, longest := Time(auditPauseMs), Time(auditPauseMaxMs)
 	a := specAlone(1)
 	a.core.cfg.Trusted = []wire.PeerID{{1}, {2}, {3}}
 	at := a.auditTimes(t, 5*longest, 1)
@@ -76,8 +68,8 @@ func specAuditPause(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specAuditStrangers(t *testing.T, s *spectest.Spec) {
-	pause := Time(s.Number(t, "audits", "pause"))
+func TestAuditStrangers(t *testing.T) {
+	pause := Time(auditPauseMs)
 	a := specAlone(1, 2, 3, 4)
 	a.core.cfg.Trusted = []wire.PeerID{{4}}
 	at := a.auditTimes(t, 7*pause, 1, 2, 3)
@@ -118,14 +110,14 @@ func (a *alone) states(q question, from uint32) []Effect {
 	return a.answer(q, wire.EncodeRounds(answers))
 }
 
-func specAuditAsks(t *testing.T, _ *spectest.Spec) {
+func TestAuditAsks(t *testing.T) {
 	_, q := doubted(t, 0)
 	if len(q.Ranges) != 2 || q.Ranges[0] != (wire.Range{From: 9, To: 9}) || q.Ranges[1] != (wire.Range{Fragment: 1, From: 1, To: 1}) {
 		t.Errorf("asks for %v", q.Ranges)
 	}
 }
 
-func specAuditTraces(t *testing.T, _ *spectest.Spec) {
+func TestAuditTraces(t *testing.T) {
 	a, q := doubted(t, 0, 4, 7, 8, 9)
 	next := questions(t, a.states(q, 6))
 	if len(next) != 1 || len(next[0].Ranges) != 3 {
@@ -142,7 +134,7 @@ func specAuditTraces(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specAuditFolds(t *testing.T, _ *spectest.Spec) {
+func TestAuditFolds(t *testing.T) {
 	a, q := doubted(t, 0, 4, 5, 7)
 	e := a.states(questions(t, a.states(q, 6))[0], 6)
 	if got := find[Audit](e); len(got) != 1 || got[0] != (Audit{Peer: wire.PeerID{1}, Fragment: 0, Shared: 5}) {
@@ -150,7 +142,7 @@ func specAuditFolds(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specAuditNothing(t *testing.T, _ *spectest.Spec) {
+func TestAuditNothing(t *testing.T) {
 	a, q := doubted(t, 6, 7)
 	if e := a.states(questions(t, a.states(q, 6))[0], 6); count[Audit](e) != 0 {
 		t.Errorf("folds %v", e)

@@ -128,7 +128,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specCrossed(t *testing.T, _ *spectest.Spec) {
+func TestForkCrossed(t *testing.T) {
 	for _, c := range []struct {
 		here, there string
 		folded      uint64 // that the peer's beat shows
@@ -151,7 +151,7 @@ func specCrossed(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specBelieved(t *testing.T, _ *spectest.Spec) {
+func TestForkBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		claim   uint32   // that the peer's beat says it closed
@@ -213,7 +213,8 @@ func specStanding(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specFollowed(t *testing.T, s *spectest.Spec) {
+func TestForkOthersBelieve(t *testing.T) {
+	s := spectest.Load(t)
 	votes := int(s.Number(t, "repair", "votes"))
 	for _, c := range []struct {
 		there, behind int // live peers with standing
@@ -240,7 +241,7 @@ func specFollowed(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specFar(t *testing.T, _ *spectest.Spec) {
+func TestForkFar(t *testing.T) {
 	zeros := func(n int) string { return "0:" + strings.Repeat(" 0", n) }
 	for name, c := range map[string]struct {
 		rounds int // of the peer, to one of the node
@@ -272,7 +273,7 @@ func specFar(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specFresh(t *testing.T, s *spectest.Spec) {
+func TestForkFresh(t *testing.T) {
 	took := func() *alone {
 		a := specAlone(1)
 		a.now = 1
@@ -282,7 +283,7 @@ func specFresh(t *testing.T, s *spectest.Spec) {
 		return a
 	}
 	a := took()
-	fresh := Time(s.Number(t, "repair", "fresh"))
+	fresh := Time(repairTtlMs)
 	for _, c := range []struct {
 		at   Time
 		want bool
@@ -300,7 +301,7 @@ func specFresh(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specByTokens(t *testing.T, _ *spectest.Spec) {
+func TestForkByTokens(t *testing.T) {
 	for folded, want := range map[uint64]course{4: hold, 6: takeTips} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
@@ -317,7 +318,7 @@ func specByTokens(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specLoses(t *testing.T, _ *spectest.Spec) {
+func TestForkLoses(t *testing.T) {
 	for _, c := range []struct {
 		mine, theirs uint64
 		chain        int // of the peer's beat to that of the node's
@@ -362,7 +363,7 @@ func (p *peer) beatsAt(closed uint32, folded uint64, chain byte) {
 	p.beat = &beat
 }
 
-func specOutdone(t *testing.T, _ *spectest.Spec) {
+func TestForkOutdone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		here   string
@@ -387,7 +388,7 @@ func specOutdone(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specWeighed(t *testing.T, _ *spectest.Spec) {
+func TestForkBeatIsRemembered(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		made  uint64   // by this node in rounds 4 and 5 of fragment 0
@@ -431,7 +432,8 @@ func specWeighed(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specUnheeded(t *testing.T, s *spectest.Spec) {
+func TestForkUnheeded(t *testing.T) {
+	s := spectest.Load(t)
 	self := newSide(t, parseChain(t, "0: 1")).env.cfg.Self
 	three := []wire.PeerID{{1}, {2}, {3}}
 	for name, c := range map[string]struct {
@@ -469,7 +471,7 @@ func specUnheeded(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specSpent(t *testing.T, s *spectest.Spec) {
+func TestForkSpent(t *testing.T) {
 	for _, c := range []struct {
 		repairs string // with the peer: in vain, fruitful, ended before U-13
 		want    bool
@@ -486,7 +488,7 @@ func specSpent(t *testing.T, s *spectest.Spec) {
 			}
 		}
 		p := a.core.peers.find(wire.PeerID{1})
-		if got := p.repair.spent >= int(s.Number(t, "repair", "spent")); got != c.want {
+		if got := p.repair.spent >= int(spentRepairs); got != c.want {
 			t.Errorf("%q: spent %v", c.repairs, got)
 		}
 	}
@@ -499,7 +501,7 @@ func specSpent(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specVain(t *testing.T, _ *spectest.Spec) {
+func TestForkVain(t *testing.T) {
 	for _, c := range []struct {
 		closed      uint32 // by the node, where a delta of round 1 is missing; 0 where none is
 		learned     int
@@ -584,7 +586,7 @@ func specVouched(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specTakes(t *testing.T, _ *spectest.Spec) {
+func TestForkTakes(t *testing.T) {
 	a := specAlone(2, 3)
 	a.chain.standing = map[wire.PeerID]bool{{1}: true}
 	a.core.cfg.Trusted = []wire.PeerID{{2}}
@@ -597,7 +599,7 @@ func specTakes(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specGives(t *testing.T, _ *spectest.Spec) {
+func TestForkGives(t *testing.T) {
 	a := newAlone()
 	a.holds(9, 0, 6, 1)
 	q := a.compares(t, 1, 6, 3)
@@ -623,7 +625,7 @@ func specGives(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specHolds(t *testing.T, _ *spectest.Spec) {
+func TestForkHolds(t *testing.T) {
 	a := specAlone(2, 3, 4)
 	a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 	e := a.forks(t, 1)

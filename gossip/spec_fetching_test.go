@@ -6,17 +6,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
-	"atoll/gossip/wire/spectest"
 )
-
-func TestSpecFetching(t *testing.T) {
-	spectest.Run(t, "D", map[string]spectest.Clause{
-		"D-1": specSourceOrder, "D-2": specOneSource, "D-3": specTries, "D-4": specBusySource, "D-5": specSources, "D-6": specWait,
-		"D-7": specDeadline, "D-8": specRate, "D-9": specWrongBytes, "D-10": specInvalid, "D-11": specPulls, "D-12": specStrangers,
-		"D-13": specStrangersLast, "D-14": specGivenUp, "D-15": specWantedAgain, "D-16": specWanted, "D-17": specBusyTries,
-		"D-18": specHolderFirst, "D-19": specHolderTries, "D-20": specFinalPayload,
-	})
-}
 
 // sessions are the peers with a session.
 func (a *alone) sessions() (ids []byte) {
@@ -46,7 +36,7 @@ func (a *alone) inTurn(t testing.TB, e []Effect) (asked []byte) {
 	}
 }
 
-func specSourceOrder(t *testing.T, _ *spectest.Spec) {
+func TestFetchSourceOrder(t *testing.T) {
 	a := specAlone(9, 3, 2, 4)
 	h := a.header(9, 1, 0)
 	e := a.brought(3, h)
@@ -58,7 +48,7 @@ func specSourceOrder(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specOneSource(t *testing.T, _ *spectest.Spec) {
+func TestFetchOneSource(t *testing.T) {
 	a := specAlone(1, 2, 9)
 	h := a.header(9, 1, 0)
 	e := a.brought(1, h)
@@ -69,22 +59,17 @@ func specOneSource(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specTries(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "fetching", map[string]int64{
-		"tries": maxTries, "sources": maxSources, "at once": maxPulls, "at once of one": maxPullsPerPeer, "small at once of one": maxSmallPulls, "small": smallPullBytes, "strangers at once": maxProbes,
-		"strangers at once of one": maxProbesPerPeer, "busy": busyRetryMs, "least wait": waitMinMs, "longest wait": waitMaxMs,
-		"least transfer": deadlineMinMs, "longest transfer": deadlineMaxMs, "slack": rateSlack, "rate": firstRate,
-		"given up": wantTtlMs, "wanted": maxWants, "wanted of one": maxWantsPerAuthor,
-	})
+func TestFetchTries(t *testing.T) {
+
 	a := specAlone(1, 9)
 	got := a.inTurn(t, a.brought(1, a.header(9, 1, 0)))
-	if want := bytes.Repeat([]byte{1, 9}, int(s.Number(t, "fetching", "tries"))); !bytes.Equal(got, want) {
+	if want := bytes.Repeat([]byte{1, 9}, int(maxTries)); !bytes.Equal(got, want) {
 		t.Errorf("asks %v, want %v", got, want)
 	}
 }
 
-func specBusySource(t *testing.T, s *spectest.Spec) {
-	pause := Time(s.Number(t, "fetching", "busy"))
+func TestFetchBusySource(t *testing.T) {
+	pause := Time(busyRetryMs)
 	for _, st := range []wire.Status{wire.Busy, wire.NotFound, wire.Refused} {
 		a := specAlone(1)
 		q := questions(t, a.brought(1, a.header(9, 1, 0)), wire.GetPayload)
@@ -105,7 +90,7 @@ func specBusySource(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specBusyTries(t *testing.T, s *spectest.Spec) {
+func TestFetchBusyTries(t *testing.T) {
 	a := specAlone(1)
 	q := questions(t, a.brought(1, a.header(9, 1, 0)), wire.GetPayload)
 	for range 5 {
@@ -114,7 +99,7 @@ func specBusyTries(t *testing.T, s *spectest.Spec) {
 			t.Fatalf("not asked again: %+v", q)
 		}
 	}
-	if got := a.inTurn(t, a.fails(q[0], wire.NotFound)); len(got) != int(s.Number(t, "fetching", "tries"))-1 {
+	if got := a.inTurn(t, a.fails(q[0], wire.NotFound)); len(got) != int(maxTries)-1 {
 		t.Errorf("%d more requests", len(got))
 	}
 }
@@ -127,7 +112,7 @@ func (a *alone) offered(t testing.TB, author int) (early []question, listing que
 	return early, a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{h})
 }
 
-func specHolderFirst(t *testing.T, _ *spectest.Spec) {
+func TestFetchHolderFirst(t *testing.T) {
 	a := specAlone(2)
 	early, listing, headers := a.offered(t, 9)
 	if len(early) != 1 || early[0].to != 2 {
@@ -148,8 +133,8 @@ func specHolderFirst(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specHolderTries(t *testing.T, s *spectest.Spec) {
-	tries := int(s.Number(t, "fetching", "tries"))
+func TestFetchHolderTries(t *testing.T) {
+	tries := int(maxTries)
 	a := specAlone(1)
 	h := a.signed(9, 1)
 	q := questions(t, a.brought(1, h), wire.GetPayload)
@@ -163,7 +148,7 @@ func specHolderTries(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specFinalPayload(t *testing.T, _ *spectest.Spec) {
+func TestFetchFinalPayload(t *testing.T) {
 	for base, wanted := range map[uint32]bool{0: true, 1: false} {
 		a := specAlone(2)
 		_, listing, headers := a.offered(t, 9)
@@ -180,8 +165,8 @@ func specFinalPayload(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specSources(t *testing.T, s *spectest.Spec) {
-	most := byte(s.Number(t, "fetching", "sources"))
+func TestFetchSources(t *testing.T) {
+	most := byte(maxSources)
 	a := specAlone()
 	for id := range most + 5 {
 		a.up(id + 20)
@@ -211,9 +196,9 @@ func asksFor(t testing.TB, size int, sends rate) question {
 	return questions(t, a.brought(1, h), wire.GetPayload)[0]
 }
 
-func specWait(t *testing.T, s *spectest.Spec) {
-	slack := s.Number(t, "fetching", "slack")
-	least, longest := s.Number(t, "fetching", "least transfer"), s.Number(t, "fetching", "longest wait")
+func TestFetchWait(t *testing.T) {
+	slack := int64(rateSlack)
+	least, longest := int64(deadlineMinMs), int64(waitMaxMs)
 	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 50_000_000: longest} {
 		if q := asksFor(t, size, 1000); int64(q.WaitMs) != want {
 			t.Errorf("%d bytes at 1000: waits %d, want %d", size, q.WaitMs, want)
@@ -221,9 +206,9 @@ func specWait(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specDeadline(t *testing.T, s *spectest.Spec) {
-	slack := s.Number(t, "fetching", "slack")
-	least, longest := s.Number(t, "fetching", "least transfer"), s.Number(t, "fetching", "longest transfer")
+func TestFetchDeadline(t *testing.T) {
+	slack := int64(rateSlack)
+	least, longest := int64(deadlineMinMs), int64(deadlineMaxMs)
 	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 60_000_000: longest} {
 		if q := asksFor(t, size, 1000); q.call.TimeoutMs != int64(q.WaitMs)+want {
 			t.Errorf("%d bytes at 1000: %d after a wait of %d, want %d", size, q.call.TimeoutMs-int64(q.WaitMs), q.WaitMs, want)
@@ -231,8 +216,8 @@ func specDeadline(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRate(t *testing.T, s *spectest.Spec) {
-	first := s.Number(t, "fetching", "rate")
+func TestFetchRate(t *testing.T) {
+	first := int64(firstRate)
 	rate := func(a *alone) int64 { return int64(a.core.peers.find(wire.PeerID{1}).rate) }
 	for guess, want := range map[float64]int64{0: first, float64(first) * 500: first, float64(first) * 4000: first * 4} {
 		a := newAlone()
@@ -256,7 +241,7 @@ func specRate(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specWrongBytes(t *testing.T, _ *spectest.Spec) {
+func TestFetchWrongBytes(t *testing.T) {
 	for name, payload := range map[string][]byte{"another digest": make([]byte, 3000), "another size": make([]byte, 2999)} {
 		a := specAlone(1, 9)
 		q := questions(t, a.brought(1, a.header(9, 1, 0)))
@@ -266,7 +251,7 @@ func specWrongBytes(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specInvalid(t *testing.T, _ *spectest.Spec) {
+func TestFetchInvalid(t *testing.T) {
 	a := specAlone(1, 2)
 	h := a.header(9, 1, 0)
 	payload := bytes.Repeat([]byte{7}, 3000)
@@ -308,20 +293,20 @@ func (a *alone) floodsOf(t testing.TB, from byte, round uint32, headers int, siz
 	return questions(t, e, wire.GetPayload)
 }
 
-func specPulls(t *testing.T, s *spectest.Spec) {
+func TestFetchPulls(t *testing.T) {
 	a := specAlone()
 	all := 0
 	for id := byte(1); id < 20; id++ {
 		a.up(id)
 		n := len(a.floods(t, id, 1, 30))
-		if all += n; n > int(s.Number(t, "fetching", "at once of one")) || id == 1 && n < int(s.Number(t, "fetching", "at once of one")) {
+		if all += n; n > int(maxPullsPerPeer) || id == 1 && n < int(maxPullsPerPeer) {
 			t.Errorf("%d requests to one peer", n)
 		}
 	}
-	if all != int(s.Number(t, "fetching", "at once")) {
+	if all != int(maxPulls) {
 		t.Errorf("%d requests at once", all)
 	}
-	few, many, small := s.Number(t, "fetching", "at once of one"), s.Number(t, "fetching", "small at once of one"), s.Number(t, "fetching", "small")
+	few, many, small := int64(maxPullsPerPeer), int64(maxSmallPulls), int64(smallPullBytes)
 	for size, want := range map[int64]int64{1: many, small / many: many, small / 20: 20, small / few: few, small: few} {
 		a := specAlone(1)
 		if n := len(a.floodsOf(t, 1, 1, 2*int(many), uint32(size))); n != int(want) {
@@ -330,25 +315,24 @@ func specPulls(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specStrangers(t *testing.T, s *spectest.Spec) {
+func TestFetchStrangers(t *testing.T) {
 	a := specAlone()
 	a.holds(8, 0, 1, 100)
 	all := 0
 	for id := byte(1); id < 20; id++ {
 		a.up(id)
 		n := len(a.floods(t, id, 2, 30))
-		if all += n; n > int(s.Number(t, "fetching", "strangers at once of one")) || id == 1 && n < int(s.Number(t, "fetching", "strangers at once of one")) {
+		if all += n; n > int(maxProbesPerPeer) || id == 1 && n < int(maxProbesPerPeer) {
 			t.Errorf("%d requests to one peer", n)
 		}
 	}
-	if all != int(s.Number(t, "fetching", "strangers at once")) {
+	if all != int(maxProbes) {
 		t.Errorf("%d requests at once", all)
 	}
-	specAcquainted(t, s)
 }
 
-// specAcquainted has authors become contributors while their payloads are waited for.
-func specAcquainted(t *testing.T, s *spectest.Spec) {
+// Authors become contributors while their payloads are waited for.
+func TestFetchAcquainted(t *testing.T) {
 	a := specAlone()
 	a.holds(8, 0, 1, 100)
 	a.up(1)
@@ -358,7 +342,7 @@ func specAcquainted(t *testing.T, s *spectest.Spec) {
 		a.chain.standing[id] = true
 	}
 	more := questions(t, a.wait(100, 1), wire.GetPayload)
-	if n := len(asked) + len(more); n != int(s.Number(t, "fetching", "at once of one")) {
+	if n := len(asked) + len(more); n != int(maxPullsPerPeer) {
 		t.Errorf("%d requests, %d of them before", n, len(asked))
 	}
 	for _, q := range append(asked, more...) {
@@ -369,20 +353,19 @@ func specAcquainted(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specStrangersLast(t *testing.T, s *spectest.Spec) {
-	specContributorFirst(t)
+func TestFetchStrangersLast(t *testing.T) {
 	a := specAlone()
 	a.holds(8, 0, 1, 100)
 	a.up(1)
 	q := a.floods(t, 1, 2, 10)
 	var own []Effect
-	for i := range int(s.Number(t, "fetching", "at once of one")) {
+	for i := range int(maxPullsPerPeer) {
 		h := a.header(8, 2+uint32(i)%2, 0)
 		h.Header.Fragment = uint16(i) % 2
 		h.Header.Round += uint32(i) / 2
 		own = append(own, a.brought(1, h)...)
 	}
-	if n := len(questions(t, own, wire.GetPayload)); n != int(s.Number(t, "fetching", "at once of one"))-len(q) {
+	if n := len(questions(t, own, wire.GetPayload)); n != int(maxPullsPerPeer)-len(q) {
 		t.Errorf("%d requests beside %d for strangers", n, len(q))
 	}
 	next := questions(t, a.fails(q[0], wire.NotFound), wire.GetPayload)
@@ -393,7 +376,7 @@ func specStrangersLast(t *testing.T, s *spectest.Spec) {
 
 // A full disk lets one request go at a time: that for the contributor's delta, which
 // came later, is the first.
-func specContributorFirst(t *testing.T) {
+func TestFetchContributorFirst(t *testing.T) {
 	a := specAlone(1)
 	a.holds(8, 0, 1, 100)
 	a.core.pull.disk.failed(a.now)
@@ -405,14 +388,14 @@ func specContributorFirst(t *testing.T) {
 	}
 }
 
-func specGivenUp(t *testing.T, s *spectest.Spec) {
+func TestFetchGivenUp(t *testing.T) {
 	a := specAlone(1)
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
 	if a.inTurn(t, a.brought(1, h)); a.core.pull.byID[id] != nil {
 		t.Error("wanted though nobody has it")
 	}
-	after := Time(s.Number(t, "fetching", "given up"))
+	after := Time(wantTtlMs)
 	for wanted, ms := range map[bool]Time{true: after, false: after + 100} {
 		a = specAlone(1)
 		q := questions(t, a.brought(1, h))
@@ -429,7 +412,7 @@ func specGivenUp(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specWantedAgain(t *testing.T, _ *spectest.Spec) {
+func TestFetchWantedAgain(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	h := a.signed(9, 1)
@@ -440,9 +423,9 @@ func specWantedAgain(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specWanted(t *testing.T, s *spectest.Spec) {
+func TestFetchWanted(t *testing.T) {
 	a := specAlone(1)
-	most, one := int(s.Number(t, "fetching", "wanted")), int(s.Number(t, "fetching", "wanted of one"))
+	most, one := int(maxWants), int(maxWantsPerAuthor)
 	for i := range one + 10 {
 		h := a.header(9, 1, uint32(i))
 		a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})

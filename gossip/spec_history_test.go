@@ -10,10 +10,10 @@ import (
 // What is asked once the tips are there: the headers before them, and what a
 // restored key signed.
 
-func specHistoryAsked(t *testing.T, s *spectest.Spec) {
+func TestHistoryAsked(t *testing.T) {
 	a, c := taken()
 	a.core.peers.find(wire.PeerID{2}).refused = "a fault"
-	batch := int(s.Number(t, "tips", "history"))
+	batch := int(historyBatch)
 	for f := range uint16(2) {
 		a.chain.closed[f], a.chain.base[f] = uint32(batch), uint32(batch)
 		for r := uint32(1); r <= uint32(batch); r++ {
@@ -70,7 +70,7 @@ func specHistoryKept(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specOwnAsked(t *testing.T, s *spectest.Spec) {
+func TestHistoryOwnAsked(t *testing.T) {
 	a := specAlone(1, 2)
 	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
@@ -79,7 +79,7 @@ func specOwnAsked(t *testing.T, s *spectest.Spec) {
 	}
 	a.answer(q[0], nil)
 	a.fails(q[1], wire.Busy)
-	again := Time(s.Number(t, "tips", "own"))
+	again := Time(ownRetryMs)
 	if q := questions(t, a.wait(again-1, 1, 2), wire.GetOwn); len(q) != 0 {
 		t.Errorf("asks %+v before the time", q)
 	}

@@ -12,17 +12,12 @@ import (
 
 func TestSpecRoster(t *testing.T) {
 	spectest.Run(t, "K", map[string]spectest.Clause{
-		"K-1": specRosterAsked, "K-2": specRosterPeriod, "K-3": specRosterAgain, "K-4": specRosterNewer, "K-5": specRosterBody,
-		"K-6": specRosterSkips, "K-7": specRosterNewest, "K-8": specDials, "K-9": specDialOrder, "K-10": specDialPause,
-		"K-11": specDialLost, "K-12": specKnown, "K-13": specKnownHeard, "K-14": specFaults, "K-15": specFaultTable,
+		"K-1": specRosterAsked, "K-2": specRosterBody, "K-3": specRosterNewest, "K-4": specFaultTable,
 	})
 }
 
 func specRosterAsked(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "roster", map[string]int64{
-		"connections": defaultTargetPeers, "period": rosterPeriodMs, "again": rosterAgainMs, "dials": maxDials, "dial period": dialPeriodMs,
-		"pause": dialBackoffMinMs, "longest pause": dialBackoffMaxMs, "lost": lostForMs, "peers": maxPeers, "faults": maxFaults,
-	})
+
 	a := newAlone()
 	for _, begin := range []func(started int64) []Effect{
 		func(started int64) []Effect {
@@ -46,13 +41,13 @@ func specRosterAsked(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRosterPeriod(t *testing.T, s *spectest.Spec) {
+func TestRosterPeriod(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
 	a.now = rosterAgainMs
 	var asked []byte
 	for range 3 {
-		for _, q := range questions(t, a.wait(Time(s.Number(t, "roster", "period")), 1, 2), wire.GetRoster) {
+		for _, q := range questions(t, a.wait(Time(rosterPeriodMs), 1, 2), wire.GetRoster) {
 			asked = append(asked, q.to)
 			a.answer(q, wire.EncodeRoster(nil))
 		}
@@ -63,13 +58,13 @@ func specRosterPeriod(t *testing.T, s *spectest.Spec) {
 	a = newAlone()
 	many := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	a.connect(many...)
-	if q := questions(t, a.wait(Time(3*s.Number(t, "roster", "period")), many...), wire.GetRoster); len(q) != 0 {
+	if q := questions(t, a.wait(Time(3*int64(rosterPeriodMs)), many...), wire.GetRoster); len(q) != 0 {
 		t.Errorf("with %d sessions it asks %d times", len(many), len(q))
 	}
 }
 
-func specRosterAgain(t *testing.T, s *spectest.Spec) {
-	again := Time(s.Number(t, "roster", "again"))
+func TestRosterAgain(t *testing.T) {
+	again := Time(rosterAgainMs)
 	a := newAlone()
 	a.connect(1)
 	newer := func(b *wire.Beat) { b.Capability = 9 }
@@ -83,7 +78,7 @@ func specRosterAgain(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRosterNewer(t *testing.T, _ *spectest.Spec) {
+func TestRosterNewer(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	a.core.peers.find(wire.PeerID{1}).roster.record.Seq = 5
@@ -165,7 +160,7 @@ func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 	return a.answer(q[0], wire.EncodeRoster(records))
 }
 
-func specRosterSkips(t *testing.T, _ *spectest.Spec) {
+func TestRosterSkips(t *testing.T) {
 	a := newAlone()
 	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
 	if a.core.Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
@@ -202,7 +197,7 @@ func dialled(effects []Effect) (addrs []string) {
 	return addrs
 }
 
-func specDials(t *testing.T, s *spectest.Spec) {
+func TestRosterDials(t *testing.T) {
 	a := newAlone()
 	self := a.core.cfg.Self[0]
 	ids := []byte{self - 2, self - 1, self + 1, self + 2, self + 3}
@@ -210,14 +205,14 @@ func specDials(t *testing.T, s *spectest.Spec) {
 		a.hasAddrs([]byte{id}, "a")
 	}
 	want := []string{fmt.Sprint(self+1, "a"), fmt.Sprint(self+2, "a"), fmt.Sprint(self+3, "a"), fmt.Sprint(self-2, "a")}
-	if int64(len(want)) != s.Number(t, "roster", "dials") {
+	if int64(len(want)) != int64(maxDials) {
 		t.Fatal("the example is of another number")
 	}
 	a.core.Tick(a.now)
 	if got := dialled(a.core.Effects()); !slices.Equal(got, want) {
 		t.Errorf("dials %v, want %v", got, want)
 	}
-	period := Time(s.Number(t, "roster", "dial period"))
+	period := Time(dialPeriodMs)
 	if got := dialled(a.wait(period - 1)); len(got) != 0 {
 		t.Errorf("dials %v before the time", got)
 	}
@@ -225,7 +220,7 @@ func specDials(t *testing.T, s *spectest.Spec) {
 		t.Error("dials nobody when it is time")
 	}
 	a = newAlone()
-	for id := range byte(s.Number(t, "roster", "connections")) {
+	for id := range byte(defaultTargetPeers) {
 		a.connect(id + 100)
 	}
 	a.hasAddrs([]byte{1}, "a")
@@ -247,16 +242,16 @@ func dialTimes(n int, addrs ...string) (times []Time, order []string) {
 	return times, order
 }
 
-func specDialOrder(t *testing.T, s *spectest.Spec) {
+func TestRosterDialOrder(t *testing.T) {
 	times, order := dialTimes(3, "a", "b", "c")
-	pause := Time(s.Number(t, "roster", "pause"))
+	pause := Time(dialBackoffMinMs)
 	if !slices.Equal(order, []string{"a", "b", "c"}) || times[1]-times[0] != pause || times[2]-times[1] != pause {
 		t.Errorf("dials %v at %v", order, times)
 	}
 }
 
-func specDialPause(t *testing.T, s *spectest.Spec) {
-	pause, longest := Time(s.Number(t, "roster", "pause")), Time(s.Number(t, "roster", "longest pause"))
+func TestRosterDialPause(t *testing.T) {
+	pause, longest := Time(dialBackoffMinMs), Time(dialBackoffMaxMs)
 	times, _ := dialTimes(10, "a")
 	for i, want := 1, pause; i < len(times); i, want = i+1, min(2*want, longest) {
 		if times[i]-times[i-1] != want {
@@ -265,14 +260,14 @@ func specDialPause(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specDialLost(t *testing.T, s *spectest.Spec) {
+func TestRosterDialLost(t *testing.T) {
 	a := newAlone()
 	a.connect(5)
 	a.hasAddrs([]byte{5}, "a")
 	p := a.core.peers.find(wire.PeerID{5})
 	p.roster.record.Addrs = []string{"a"}
 	a.core.PeerDown(a.now, p.id)
-	lost, pause := Time(s.Number(t, "roster", "lost")), Time(s.Number(t, "roster", "pause"))
+	lost, pause := Time(lostForMs), Time(dialBackoffMinMs)
 	longest, last := Time(0), a.now
 	for a.now < lost+20*pause {
 		a.now += 500
@@ -292,9 +287,9 @@ func specDialLost(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specKnown(t *testing.T, s *spectest.Spec) {
+func TestRosterKnown(t *testing.T) {
 	a := newAlone()
-	most := int(s.Number(t, "roster", "peers"))
+	most := int(maxPeers)
 	for i := range most {
 		id := wire.PeerID{1, byte(i), byte(i >> 8)}
 		a.core.ensure(id, true)
@@ -318,9 +313,9 @@ func specKnown(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specKnownHeard(t *testing.T, s *spectest.Spec) {
+func TestRosterKnownHeard(t *testing.T) {
 	a := newAlone()
-	for i := range s.Number(t, "roster", "peers") {
+	for i := range int64(maxPeers) {
 		p := a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
 		a.core.hear(p)
 	}
@@ -334,11 +329,11 @@ func specKnownHeard(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specFaults(t *testing.T, s *spectest.Spec) {
+func TestRosterFaults(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	drops := 0
-	most := s.Number(t, "roster", "faults")
+	most := int64(maxFaults)
 	for i := range 2 * most {
 		a.core.Serve(a.now, uint64(i), wire.PeerID{1}, []byte{9, 9})
 		n := count[Drop](a.core.Effects())

@@ -12,12 +12,8 @@ import (
 
 func TestSpecTips(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
-		"N-1": specDonor, "N-2": specGathers, "N-3": specManifestAsked, "N-4": specResumed, "N-5": specVoters, "N-6": specVotesAsked,
-		"N-7": specWhoVotes, "N-8": specMajority, "N-9": specVotesCounted, "N-10": specNoVote, "N-11": specGenesisVote, "N-12": specOutvoted,
-		"N-13": specDisputes, "N-14": specTried, "N-15": specRecruits, "N-16": specPrefix, "N-17": specChunksFlying, "N-18": specWrongChunk,
-		"N-19": specChunkBusy, "N-20": specChunkStalls, "N-21": specManifestGivenUp, "N-22": specChunksStored, "N-23": specBegun,
-		"N-24": specHistoryAsked, "N-25": specHistoryKept, "N-26": specOwnAsked, "N-27": specOwnBelieved,
-		"N-28": specMayTell, "N-29": specTold, "N-30": specOwnEnough, "N-31": specOwnCounts,
+		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept,
+		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
 	})
 }
 
@@ -46,12 +42,9 @@ func (a *alone) begins(t testing.TB) question {
 	return q[0]
 }
 
-func specDonor(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "tips", map[string]int64{
-		"gather": gatherBeats, "witnesses": minAttesters, "voters": maxAttesters, "vote": attestMs, "disputes": maxDisputes, "retry": snapshotRetryMs,
-		"tried": triedMs, "donors": maxDonors, "chunks": maxChunkCalls, "least ahead": minChunkAhead, "most ahead": maxChunkAhead,
-		"ahead": chunkAheadMs, "busy": busyRetryMs, "stall": stallMs, "tries": maxChunkTries, "progress": progressMs, "history": historyBatch, "own": ownRetryMs,
-	})
+func TestTipsDonor(t *testing.T) {
+	s := spectest.Load(t)
+	numbers(t, s, "tips", map[string]int64{"gather": gatherBeats, "disputes": maxDisputes})
 	for name, prepare := range map[string]func(a *alone, ids []wire.PeerID) wire.PeerID{
 		"most tokens": func(_ *alone, ids []wire.PeerID) wire.PeerID { return ids[0] },
 		"joining": func(a *alone, ids []wire.PeerID) wire.PeerID {
@@ -84,8 +77,9 @@ func specDonor(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specGathers(t *testing.T, s *spectest.Spec) {
-	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(s.Number(t, "tips", "witnesses"))
+func TestTipsGathers(t *testing.T) {
+	s := spectest.Load(t)
+	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(minAttesters)
 	a, _ := joins(1)
 	a.core.FetchTips(a.now)
 	wait := periods * Time(a.core.BeatPeriodMs())
@@ -105,7 +99,7 @@ func specGathers(t *testing.T, s *spectest.Spec) {
 	a.begins(t)
 }
 
-func specManifestAsked(t *testing.T, _ *spectest.Spec) {
+func TestTipsManifestAsked(t *testing.T) {
 	a, _ := joins(1, 2, 3)
 	if q := a.begins(t); q.Kind != wire.GetManifest {
 		t.Errorf("asks for %v", q.Kind)
@@ -117,7 +111,7 @@ func specManifestAsked(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specResumed(t *testing.T, _ *spectest.Spec) {
+func TestTipsResumed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *wire.Manifest)
 		goesOn bool
@@ -162,8 +156,8 @@ func (a *alone) vote(q question, change func(r *wire.RangeAnswer)) []Effect {
 func against(r *wire.RangeAnswer)      { r.State = wire.Digest{99} }
 func knowsNothing(r *wire.RangeAnswer) { r.State = wire.Digest{} }
 
-func specVoters(t *testing.T, s *spectest.Spec) {
-	most := int(s.Number(t, "tips", "voters"))
+func TestTipsVoters(t *testing.T) {
+	most := int(maxAttesters)
 	var keys []int
 	for k := range most + 10 {
 		keys = append(keys, k+1)
@@ -187,7 +181,7 @@ func specVoters(t *testing.T, s *spectest.Spec) {
 	sameIDs(t, "asked", asked, others[:most]...)
 }
 
-func specVotesAsked(t *testing.T, _ *spectest.Spec) {
+func TestTipsVotesAsked(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	m := a.tipsOf(ids[0], 5, 1)
 	m.Fragments[1] = wire.FragmentManifest{}
@@ -254,13 +248,13 @@ func specMajority(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specVotesCounted(t *testing.T, s *spectest.Spec) {
+func TestTipsVotesCounted(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	q := a.voted(t, ids)
 	if e := a.vote(q[0], nil); fetchesChunks(t, e) {
 		t.Error("counted before all have answered")
 	}
-	limit := Time(s.Number(t, "tips", "vote"))
+	limit := Time(attestMs)
 	if q[1].call.TimeoutMs != int64(limit) {
 		t.Errorf("asks within %d", q[1].call.TimeoutMs)
 	}
@@ -270,7 +264,7 @@ func specVotesCounted(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specNoVote(t *testing.T, _ *spectest.Spec) {
+func TestTipsNoVote(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	a.core.cfg.Trusted = ids[:1]
 	if q := a.voted(t, ids); len(q) == 0 || q[0].Kind != wire.GetChunk {
@@ -315,10 +309,10 @@ func (a *alone) outvotes(t testing.TB, q question, key int, ids []wire.PeerID) {
 	}
 }
 
-func specOutvoted(t *testing.T, s *spectest.Spec) {
+func TestTipsOutvoted(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	a.outvotes(t, a.begins(t), 1, ids)
-	retry := Time(s.Number(t, "tips", "retry"))
+	retry := Time(snapshotRetryMs)
 	if q := questions(t, a.wait(retry-100), wire.GetManifest); len(q) != 0 {
 		t.Errorf("asks %+v before the pause", q)
 	}
@@ -357,7 +351,7 @@ func specDisputes(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specTried(t *testing.T, s *spectest.Spec) {
+func TestTipsTried(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	q := a.begins(t)
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
@@ -376,7 +370,7 @@ func specTried(t *testing.T, s *spectest.Spec) {
 	q = a.begins(t)
 	a.fails(q, wire.NotFound)
 	a.core.CancelFetch(a.now)
-	a.now += Time(s.Number(t, "tips", "tried"))
+	a.now += Time(triedMs)
 	for _, id := range ids {
 		a.core.Alive(a.now, id)
 	}
@@ -399,10 +393,10 @@ func only(kind wire.RequestKind, all []question) []question {
 	return slices.DeleteFunc(slices.Clone(all), func(q question) bool { return q.Kind != kind })
 }
 
-func specRecruits(t *testing.T, s *spectest.Spec) {
+func TestTipsChunkDonors(t *testing.T) {
 	a, ids, q := transfers(t, 3, 1, 2, 3, 4, 5, 6, 7)
 	tips := only(wire.GetTips, q)
-	if len(tips) != int(s.Number(t, "tips", "donors"))-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
+	if len(tips) != int(maxDonors)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
 		t.Fatalf("asks %+v", tips)
 	}
 	key := slices.Index(ids, tips[0].call.To) + 1
@@ -413,7 +407,7 @@ func specRecruits(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specPrefix(t *testing.T, _ *spectest.Spec) {
+func TestTipsPrefix(t *testing.T) {
 	a, ids, q := transfers(t, 8, 1, 2)
 	m := a.tipsOf(ids[1], 5, 8)
 	m.Fragments[0].Chunks[1] = wire.Digest{1} // the first is the same
@@ -437,9 +431,9 @@ func specPrefix(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specChunksFlying(t *testing.T, s *spectest.Spec) {
-	least, most := int(s.Number(t, "tips", "least ahead")), int(s.Number(t, "tips", "most ahead"))
-	perChunk := rate(wire.ChunkSize) / rate(s.Number(t, "tips", "ahead"))
+func TestTipsChunksFlying(t *testing.T) {
+	least, most := int(minChunkAhead), int(maxChunkAhead)
+	perChunk := rate(wire.ChunkSize) / rate(int64(chunkAheadMs))
 	for sends, want := range map[rate]int{1: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)
 		a.core.cfg.Trusted = ids
@@ -460,12 +454,12 @@ func specChunksFlying(t *testing.T, s *spectest.Spec) {
 		key := slices.Index(ids, q.call.To) + 1
 		all += len(questions(t, a.gives(q, key, a.tipsOf(q.call.To, 5, 30)), wire.GetChunk))
 	}
-	if all != int(s.Number(t, "tips", "chunks")) {
+	if all != int(maxChunkCalls) {
 		t.Errorf("%d chunks in flight", all)
 	}
 }
 
-func specWrongChunk(t *testing.T, _ *spectest.Spec) {
+func TestTipsWrongChunk(t *testing.T) {
 	a, _, q := transfers(t, 20, 1)
 	e := a.answer(q[0], make([]byte, wire.ChunkSize))
 	if e = append(e, a.wait(2000)...); len(questions(t, e, wire.GetChunk)) != 0 || count[StoreChunk](e) != 0 {
@@ -473,12 +467,12 @@ func specWrongChunk(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specChunkBusy(t *testing.T, s *spectest.Spec) {
+func TestTipsChunkBusy(t *testing.T) {
 	a, _, q := transfers(t, 20, 1)
 	for _, c := range q {
 		a.fails(c, wire.Busy)
 	}
-	busy := Time(s.Number(t, "tips", "busy"))
+	busy := Time(busyRetryMs)
 	if n := len(questions(t, a.wait(busy-1), wire.GetChunk)); n != 0 {
 		t.Errorf("%d requests before the time", n)
 	}
@@ -495,8 +489,8 @@ func specChunkBusy(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specChunkStalls(t *testing.T, s *spectest.Spec) {
-	stall := Time(s.Number(t, "tips", "stall"))
+func TestTipsChunkStalls(t *testing.T) {
+	stall := Time(stallMs)
 	for sends, want := range map[rate]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
 		a, ids := joins(1, 2)
 		a.core.cfg.Trusted = ids[:1]
@@ -526,7 +520,7 @@ func specChunkStalls(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specManifestGivenUp(t *testing.T, s *spectest.Spec) {
+func TestTipsManifestGivenUp(t *testing.T) {
 	another := func(e []Effect) bool { return len(questions(t, e, wire.GetManifest, wire.GetTips)) > 0 }
 	a, _, q := transfers(t, 1, 1)
 	q = only(wire.GetChunk, q)
@@ -537,13 +531,13 @@ func specManifestGivenUp(t *testing.T, s *spectest.Spec) {
 			q = next
 			continue
 		}
-		if i != int(s.Number(t, "tips", "tries")) {
+		if i != int(maxChunkTries) {
 			t.Errorf("given up after %d requests for one chunk", i)
 		}
 		break
 	}
 	a, ids, _ := transfers(t, 1, 1)
-	for a.now < Time(s.Number(t, "tips", "progress")) {
+	for a.now < Time(progressMs) {
 		a.core.Alive(a.now, ids[0])
 		if another(a.wait(100)) {
 			t.Fatalf("given up after %d", a.now)
@@ -572,7 +566,7 @@ func (a *alone) failsHow(q question, err error) []Effect {
 	return a.core.Effects()
 }
 
-func specChunksStored(t *testing.T, _ *spectest.Spec) {
+func TestTipsChunksStored(t *testing.T) {
 	stored := wire.Sum(specChunk(0, 0, 2))
 	a, ids := joins(1)
 	a.core.cfg.Trusted = ids

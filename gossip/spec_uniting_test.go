@@ -10,21 +10,14 @@ import (
 
 func TestSpecUniting(t *testing.T) {
 	spectest.Run(t, "U", map[string]spectest.Clause{
-		"U-1": specRepairBegins, "U-2": specRepairWaits, "U-3": specRepairPause, "U-4": specRangesAsked, "U-5": specRangesCut,
-		"U-6": specBaseAsked, "U-7": specThenDecides, "U-8": specHeadersAsked, "U-9": specHeadersUnfit, "U-10": specMissingFetched,
-		"U-11": specNextBatch, "U-12": specCutHeaders, "U-13": specCloses, "U-14": specRepairEnds, "U-15": specStandings,
-		"U-16": specCourses, "U-17": specCrossed, "U-18": specBelieved, "U-19": specAttested, "U-20": specStanding, "U-21": specFollowed,
-		"U-22": specFar, "U-23": specFresh, "U-24": specByTokens, "U-25": specVouched, "U-26": specTakes, "U-27": specGives, "U-28": specHolds,
-		"U-29": specLoses, "U-30": specSpent, "U-31": specVain, "U-32": specUnheeded,
-		"U-33": specOutdone, "U-34": specWeighed,
+		"U-1": spectest.All(specUnequal, specEqualEnds), "U-2": spectest.All(specHeadersAsked, specMissingFetched), "U-3": specCloses,
+		"U-4": specStandings, "U-5": specCourses, "U-6": spectest.All(specVouched, specAttested, specStanding),
 	})
 }
 
-func specRepairBegins(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "repair", map[string]int64{
-		"repairs": maxRepairs, "batch": repairBatch, "longest pause": repairBackoffMaxMs, "given up": repairTtlMs, "answer": callMs,
-		"votes": minAttesters, "fresh": repairTtlMs, "spent": spentRepairs, "fruitful": fruitfulParts,
-	})
+func TestRepairBegins(t *testing.T) {
+	s := spectest.Load(t)
+	numbers(t, s, "repair", map[string]int64{"votes": minAttesters})
 	for name, begin := range map[string]func(a *alone) []Effect{
 		"unequal beats": func(a *alone) []Effect { return append(a.told(1, apart), a.told(1, apart)...) },
 		"a header":      func(a *alone) []Effect { return a.brought(1, a.header(9, 3, 0)) },
@@ -44,7 +37,7 @@ func (a *alone) repairs(t testing.TB, id byte) bool {
 	return len(questions(t, e, wire.GetRounds)) > 0
 }
 
-func specRepairWaits(t *testing.T, s *spectest.Spec) {
+func TestRepairWaits(t *testing.T) {
 	if a := newAlone(); a.repairs(t, 1) {
 		t.Error("begins with one without a session")
 	}
@@ -58,7 +51,7 @@ func specRepairWaits(t *testing.T, s *spectest.Spec) {
 			n++
 		}
 	}
-	if n != s.Number(t, "repair", "repairs") {
+	if n != int64(maxRepairs) {
 		t.Errorf("%d repairs at a time", n)
 	}
 	a = specAlone(1)
@@ -98,17 +91,17 @@ func (a *alone) pause(t testing.TB) Time {
 	}
 }
 
-func specRepairPause(t *testing.T, s *spectest.Spec) {
+func TestRepairPause(t *testing.T) {
 	a := specAlone(1)
 	a.repairs(t, 1)
-	period, longest := Time(a.core.BeatPeriodMs()), Time(s.Number(t, "repair", "longest pause"))
+	period, longest := Time(a.core.BeatPeriodMs()), Time(repairBackoffMaxMs)
 	for i, want := 0, period; i < 9; i, want = i+1, min(2*want, longest) {
 		if got := a.pauseAfterVain(t); got != want {
 			t.Errorf("pause %d is %d, want %d", i, got, want)
 		}
 	}
 	// What a peer says of its rounds costs it nothing: deltas do.
-	parts := Time(s.Number(t, "repair", "fruitful"))
+	parts := Time(fruitfulParts)
 	for name, want := range map[string]Time{"a delta": (period/parts + 49) / 50 * 50, "a round without": period} {
 		a := specAlone(1)
 		a.repairs(t, 1)
@@ -143,7 +136,7 @@ func specRepairPause(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRangesAsked(t *testing.T, _ *spectest.Spec) {
+func TestRepairRangesAsked(t *testing.T) {
 	a := newAlone()
 	a.holds(9, 0, 300, 1)
 	a.chain.base[0] = 20
@@ -165,7 +158,8 @@ func specRangesAsked(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specRangesCut(t *testing.T, s *spectest.Spec) {
+func TestRepairRangesCut(t *testing.T) {
+	s := spectest.Load(t)
 	most, all := int(s.Number(t, "limits", "MaxRangeRounds")), int(s.Number(t, "limits", "MaxRangesRounds"))
 	a := newAlone()
 	a.core.cfg.WindowUnion = 20_000
@@ -198,7 +192,7 @@ func specRangesCut(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specBaseAsked(t *testing.T, _ *spectest.Spec) {
+func TestRepairBaseAsked(t *testing.T) {
 	a := newAlone()
 	a.holds(9, 0, 6, 1)
 	q := a.compares(t, 1, 6, 0)
@@ -217,7 +211,7 @@ func specBaseAsked(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specThenDecides(t *testing.T, _ *spectest.Spec) {
+func TestRepairThenDecides(t *testing.T) {
 	a := newAlone()
 	a.holds(9, 0, 6, 1)
 	q := a.compares(t, 1, 6, 0)
@@ -256,7 +250,7 @@ func specHeadersAsked(t *testing.T, s *spectest.Spec) {
 		differ = append(differ, wire.RoundKey{Round: r})
 	}
 	got := questions(t, a.differs(t, q, 200, differ...), wire.GetHeaders)
-	if len(got) != 1 || len(got[0].Rounds) != int(s.Number(t, "repair", "batch")) {
+	if len(got) != 1 || len(got[0].Rounds) != int(repairBatch) {
 		t.Fatalf("asks %+v", got)
 	}
 	if want := []wire.RoundKey{{Round: 1}, {Fragment: 1, Round: 2}, {Round: 3}, {Round: 100}}; !slices.Equal(got[0].Rounds[:4], want) {
@@ -264,7 +258,7 @@ func specHeadersAsked(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specHeadersUnfit(t *testing.T, _ *spectest.Spec) {
+func TestRepairHeadersUnfit(t *testing.T) {
 	for name, change := range map[string]func(a *alone, h *wire.SignedHeader){
 		"fits":              func(*alone, *wire.SignedHeader) {},
 		"another round":     func(a *alone, h *wire.SignedHeader) { *h = a.signed(9, 2) },
@@ -318,7 +312,7 @@ func (a *alone) batches(t testing.TB) (first []wire.SignedHeader) {
 	return first
 }
 
-func specNextBatch(t *testing.T, _ *spectest.Spec) {
+func TestRepairNextBatch(t *testing.T) {
 	a := newAlone()
 	for i, h := range a.batches(t) {
 		if i == 0 {
@@ -334,7 +328,8 @@ func specNextBatch(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specCutHeaders(t *testing.T, s *spectest.Spec) {
+func TestRepairCutHeaders(t *testing.T) {
+	s := spectest.Load(t)
 	whole := int(s.Number(t, "limits", "MaxHeaders") - s.Number(t, "answering", "round"))
 	for n, want := range map[int]int{whole - 1: 0, whole: 2} {
 		ses := &session{batch: []wire.RoundKey{{Round: 1}, {Round: 2}, {Round: 3}, {Round: 4}}}
@@ -376,7 +371,7 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specRepairEnds(t *testing.T, s *spectest.Spec) {
+func TestRepairEnds(t *testing.T) {
 	for name, end := range map[string]func(a *alone, q question){
 		"goes on": func(a *alone, _ question) { a.wait(1000, 1) },
 		"is gone": func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
@@ -389,10 +384,10 @@ func specRepairEnds(t *testing.T, s *spectest.Spec) {
 		"refuses":     func(a *alone, q question) { a.fails(q, wire.Refused) },
 		"is busy":     func(a *alone, q question) { a.fails(q, wire.Busy) },
 		"is wrong":    func(a *alone, q question) { a.answer(q, nil) },
-		"says naught": func(a *alone, _ question) { a.wait(Time(s.Number(t, "repair", "answer"))+callGraceMs+100, 1) },
+		"says naught": func(a *alone, _ question) { a.wait(Time(callMs)+callGraceMs+100, 1) },
 		"dawdles": func(a *alone, _ question) {
 			a.core.calls = nil
-			a.wait(Time(s.Number(t, "repair", "given up"))+100, 1)
+			a.wait(Time(repairTtlMs)+100, 1)
 		},
 	} {
 		a := newAlone()
@@ -401,7 +396,7 @@ func specRepairEnds(t *testing.T, s *spectest.Spec) {
 			t.Errorf("a peer that %s: ended %v", name, ended)
 		}
 	}
-	if a := newAlone(); a.compares(t, 1, 0, 0).call.TimeoutMs != s.Number(t, "repair", "answer") {
+	if a := newAlone(); a.compares(t, 1, 0, 0).call.TimeoutMs != int64(callMs) {
 		t.Error("another time for an answer")
 	}
 }

@@ -13,19 +13,16 @@ import (
 	"atoll/node/core"
 )
 
-// One test for each clause of gossip/SPEC.md that is about processes with one key,
-// and about what a process does beside its machine.
+// One test for each clause of gossip/SPEC.md that is about processes with one key
+// and about donated tips.
 func TestSpecProcesses(t *testing.T) {
 	spectest.Run(t, "T", map[string]spectest.Clause{
-		"T-1": specRecordNumber, "T-2": specListens, "T-3": specTwinAlive, "T-4": specTwinProvesNothing, "T-5": specTwinEnds,
-		"T-6": specTwinNamed, "T-7": specAloneAfter, "T-8": specDonated, "T-9": specDonatedAt,
+		"T-1": specRecordNumber, "T-2": specListens, "T-3": specTwinEnds, "T-4": specTwinNamed, "T-5": specDonated,
 	})
 }
 
 func specRecordNumber(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int64{
-		"alone": defaultAloneAfter.Milliseconds(), "echo": echoMs, "listen": listenBeats, "longest listen": listenMaxMs,
-	} {
+	for name, n := range map[string]int64{"listen": listenBeats, "longest listen": listenMaxMs} {
 		if got := s.Number(t, "processes", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
 		}
@@ -82,8 +79,8 @@ func specListens(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specTwinAlive(t *testing.T, s *spectest.Spec) {
-	echo := core.Time(s.Number(t, "processes", "echo"))
+func TestDuplicateKeyIsTakenForAlive(t *testing.T) {
+	echo := core.Time(echoMs)
 	for _, c := range []struct {
 		equal  bool // the node shows a peer's digests
 		caught core.Time
@@ -98,7 +95,7 @@ func specTwinAlive(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specTwinProvesNothing(t *testing.T, _ *spectest.Spec) {
+func TestBeatsThatProveNoDuplicateKey(t *testing.T) {
 	for _, c := range []struct {
 		state wire.State
 		in    bool  // the node is at work
@@ -147,8 +144,8 @@ func specTwinNamed(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specAloneAfter(t *testing.T, s *spectest.Spec) {
-	alone := time.Duration(s.Number(t, "processes", "alone")) * time.Millisecond
+func TestAloneAfter(t *testing.T) {
+	alone := defaultAloneAfter
 	for given, want := range map[time.Duration]time.Duration{0: alone, time.Second: time.Second} {
 		c, err := Config{Dir: "x", AloneAfter: given}.withDefaults()
 		if err != nil || c.AloneAfter != want {
@@ -171,7 +168,7 @@ func specDonated(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specDonatedAt(t *testing.T, _ *spectest.Spec) {
+func TestDonatesTipsOfChosenRounds(t *testing.T) {
 	l := newLedger(t)
 	defer l.close()
 	bases := l.newTips()

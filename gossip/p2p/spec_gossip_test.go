@@ -154,7 +154,7 @@ func specProtocols(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specTopic(t *testing.T, _ *spectest.Spec) {
+func TestGossipTopic(t *testing.T) {
 	spoken(t, func(t *testing.T, h *Host, s *speaker) {
 		if first := <-s.heard; !bytes.Contains(first, []byte(s.topic)) || bytes.Count(first, []byte("/atoll/")) != 1 {
 			t.Errorf("subscribes with %q", first)
@@ -335,16 +335,7 @@ func specRejects(t *testing.T, _ *spectest.Spec) {
 	})
 }
 
-func specScores(t *testing.T, s *spectest.Spec) {
-	params, limits := scoring("topic")
-	for name, value := range map[string]float64{"gossip": limits.GossipThreshold, "publish": limits.PublishThreshold, "graylist": limits.GraylistThreshold} {
-		if value != float64(s.Number(t, "scores", name)) {
-			t.Errorf("%s below %v", name, value)
-		}
-	}
-	if p := params.Topics["topic"]; p.InvalidMessageDeliveriesWeight != -1 || p.TopicWeight != 1 || params.BehaviourPenaltyWeight >= 0 {
-		t.Errorf("%+v", p)
-	}
+func TestGossipScores(t *testing.T) {
 	for bad, heard := range map[int]bool{9: true, 11: false} {
 		spoken(t, func(t *testing.T, h *Host, s *speaker) {
 			s.say(subscription(s.topic))
@@ -390,24 +381,7 @@ func specScores(t *testing.T, s *spectest.Spec) {
 	})
 }
 
-func specParameters(t *testing.T, s *spectest.Spec) {
-	p := meshParams()
-	for name, value := range map[string]int64{
-		"D": int64(p.D), "Dlo": int64(p.Dlo), "Dhi": int64(p.Dhi), "Dlazy": int64(p.Dlazy), "heartbeat": p.HeartbeatInterval.Milliseconds(),
-		"history": int64(p.HistoryLength), "gossip": int64(p.HistoryGossip), "prune backoff": p.PruneBackoff.Milliseconds(),
-		"unsubscribe backoff": p.UnsubscribeBackoff.Milliseconds(), "idontwant": int64(p.IDontWantMessageThreshold),
-		"ihave length": int64(p.MaxIHaveLength), "ihave messages": int64(p.MaxIHaveMessages),
-	} {
-		if got := s.Number(t, "gossipsub", name); got != value {
-			t.Errorf("%s is %d, the text says %d", name, value, got)
-		}
-	}
-	if n := len(s.Table(t, "gossipsub")); n != 12 {
-		t.Errorf("%d parameters in the text", n)
-	}
-}
-
-func specFloods(t *testing.T, _ *spectest.Spec) {
+func TestGossipFloods(t *testing.T) {
 	// A mesh would have 12 of 15 peers at most.
 	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
 		h := w.host(newPerson(100).config())
@@ -437,8 +411,8 @@ func specFloods(t *testing.T, _ *spectest.Spec) {
 	})
 }
 
-func specGossipLost(t *testing.T, s *spectest.Spec) {
-	lost := ms(t, s, "lost")
+func TestGossipLost(t *testing.T) {
+	lost := reconnectPause
 	spoken(t, func(t *testing.T, h *Host, s *speaker) {
 		drain(h)
 		(<-s.opened).Reset()

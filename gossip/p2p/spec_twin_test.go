@@ -114,14 +114,14 @@ func specTwinRefused(t *testing.T, _ *spectest.Spec) {
 	})
 }
 
-func specTwinGone(t *testing.T, _ *spectest.Spec) {
+func TestOlderConnectionThatDoesNotAnswerIsClosed(t *testing.T) {
 	old := &oldConn{}
 	if _, err := shakesAgain(t, old, 2000); err != nil || !old.closed {
 		t.Errorf("%v, closed %v", err, old.closed)
 	}
 }
 
-func specProbe(t *testing.T, s *spectest.Spec) {
+func TestProbeClosesWhatDoesNotAnswer(t *testing.T) {
 	for name, mute := range map[string]bool{"takes part": false, "does not": true} {
 		inPair(t, rate, func(t *testing.T, a, b *Host) {
 			began := time.Now()
@@ -129,11 +129,11 @@ func specProbe(t *testing.T, s *spectest.Spec) {
 				b.host.SetStreamHandler(helloProtocol, func(st network.Stream) { _, _ = io.Copy(io.Discard, st) })
 			}
 			a.Probe()
-			for len(a.Connected()) > 0 && time.Since(began) < 2*ms(t, s, "probe") {
+			for len(a.Connected()) > 0 && time.Since(began) < 2*probeTimeout {
 				time.Sleep(50 * time.Millisecond)
 			}
 			took := time.Since(began)
-			if gone := len(a.Connected()) == 0; gone != mute || mute && (took < ms(t, s, "probe") || took > ms(t, s, "probe")+time.Second) {
+			if gone := len(a.Connected()) == 0; gone != mute || mute && (took < probeTimeout || took > probeTimeout+time.Second) {
 				t.Errorf("a peer that %s: gone %v after %v", name, gone, took)
 			}
 		})

@@ -53,7 +53,7 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specNotBeaten(t *testing.T, _ *spectest.Spec) {
+func TestEndNotBeaten(t *testing.T) {
 	for _, heard := range []bool{true, false} {
 		w := newWorld(t, 22, worldConfig{params: budgetOf(100)})
 		w.found(1)
@@ -71,11 +71,11 @@ func specNotBeaten(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specLingers(t *testing.T, s *spectest.Spec) {
+func TestEndLingers(t *testing.T) {
 	w := newWorld(t, 23, worldConfig{params: budgetOf(100)})
 	w.found(1)
 	n := w.nodes[0]
-	still := max(s.Number(t, "life", "linger")*beat, w.cfg.params.GraceMaxMs)
+	still := max(core.Numbers["linger"]*beat, w.cfg.params.GraceMaxMs)
 	if quiet := w.quietBefore(n, func() { n.says(9, wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
 	}
@@ -123,7 +123,8 @@ func specFarewell(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specLacks(t *testing.T, s *spectest.Spec) {
+func TestEndLacks(t *testing.T) {
+	s := spectest.Load(t)
 	farewell := s.Number(t, "life", "farewell") * beat
 	silent := func(*world, *node, core.Time) {}
 	if took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, silent); took < farewell+1000 {
@@ -151,8 +152,9 @@ func specLacks(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specShares(t *testing.T, s *spectest.Spec) {
-	share, linger := s.Number(t, "life", "share"), s.Number(t, "life", "linger")*beat
+func TestEndShares(t *testing.T) {
+	s := spectest.Load(t)
+	share, linger := core.Numbers["share"], core.Numbers["linger"]*beat
 	if took := endsAfter(t, 25, func(w *world) { w.connectsKey(9) }, func(*world, *node, core.Time) {}); took < share+linger-200 || took > share+linger+200 {
 		t.Errorf("beside one that never beats it stays for %d ms", took)
 	}

@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
@@ -103,11 +104,6 @@ func specKeyUnknown(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// both are two tests of one clause.
-func both(a, b spectest.Clause) spectest.Clause {
-	return func(t *testing.T, s *spectest.Spec) { a(t, s); b(t, s) }
-}
-
 // comesBack has nodes with their keys and nothing else be ready when they have waited
 // for somebody who has more for the time that a key waits.
 func comesBack(t *testing.T, s *spectest.Spec, w *world, nodes ...nodeConfig) {
@@ -125,9 +121,10 @@ func comesBack(t *testing.T, s *spectest.Spec, w *world, nodes ...nodeConfig) {
 	}
 }
 
-// specFounderBack has a founder come back to a run that began long ago: alone it waits,
+// A founder comes back to a run that began long ago: alone it waits,
 // with others it takes what they have.
-func specFounderBack(t *testing.T, s *spectest.Spec) {
+func TestKeyFounderBack(t *testing.T) {
+	s := spectest.Load(t)
 	old := func() *world {
 		w := newWorld(t, 2, worldConfig{params: budgetOf(3000)})
 		w.now += s.Number(t, "life", "key") + 10_000
@@ -147,11 +144,13 @@ func specFounderBack(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specNobodyBack(t *testing.T, s *spectest.Spec) {
+func TestKeyNobodyBack(t *testing.T) {
+	s := spectest.Load(t)
 	comesBack(t, s, newWorld(t, 3, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true})
 }
 
-func specAllBack(t *testing.T, s *spectest.Spec) {
+func TestKeyAllBack(t *testing.T) {
+	s := spectest.Load(t)
 	comesBack(t, s, newWorld(t, 10, worldConfig{params: budgetOf(600)}), nodeConfig{keyOnly: true}, nodeConfig{keyOnly: true})
 }
 
@@ -191,7 +190,7 @@ func (n *node) drafts(fragment int) (signed, back int) {
 	return signed, back
 }
 
-func specTakenBack(t *testing.T, _ *spectest.Spec) {
+func TestKeyTakenBack(t *testing.T) {
 	for ahead, want := range map[uint32]int{0: 1, 1: 0, 9: 0} {
 		w := newWorld(t, 15, worldConfig{params: budgetOf(3000), stepMs: 100})
 		n := w.add(nodeConfig{alone: true})
@@ -209,5 +208,38 @@ func specTakenBack(t *testing.T, _ *spectest.Spec) {
 	}
 	if signed, back := n.drafts(1); signed != 0 || back != 1 {
 		t.Errorf("before it knows what was signed: %d signed, %d taken back", signed, back)
+	}
+}
+
+// specDurable has a draft leave only when the machine was told that it is on disk.
+func specDurable(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, 15, worldConfig{params: budgetOf(3000), stepMs: 100})
+	n := w.add(nodeConfig{alone: true})
+	w.runFor(1000)
+	n.machine.Effects()
+	n.machine.Drafted(w.now, outer.Draft{Fragment: 1, Seq: 1 << 20, Steps: 1, Tokens: tokensPerStep, Payload: w.payloadOf(1, 1)})
+	var own []core.StoreOwn
+	published := func() (headers int) {
+		for _, e := range n.machine.Effects() {
+			switch e := e.(type) {
+			case core.StoreOwn:
+				own = append(own, e)
+			case gossip.Publish:
+				if m, err := wire.Open(w.run, e.Bytes); err == nil && m.Header != nil {
+					headers++
+				}
+			}
+		}
+		return headers
+	}
+	if before := published(); before != 0 || len(own) != 1 {
+		t.Fatalf("%d headers leave before %d deltas are on disk", before, len(own))
+	}
+	n.machine.Tick(w.now + 5000)
+	if late := published(); late != 0 {
+		t.Errorf("%d headers leave while the disk is slow", late)
+	}
+	if n.machine.StoredOwn(w.now, own[0]); published() != 1 {
+		t.Error("the header does not leave")
 	}
 }

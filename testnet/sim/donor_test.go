@@ -8,7 +8,7 @@ import (
 )
 
 // A joiner that is killed between two chunks goes on with the same tips after its
-// restart (N-3, N-4): donors that have gone on fold them again (T-9), and the chunks
+// restart: donors that have gone on fold them again, and the chunks
 // that it has are not fetched once more.
 func TestJoinGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,15 @@ type Spec struct {
 // Clause checks one clause. What it needs of the text it asks s for.
 type Clause func(t *testing.T, s *Spec)
 
+// All is a clause that several tests check.
+func All(tests ...Clause) Clause {
+	return func(t *testing.T, s *Spec) {
+		for _, test := range tests {
+			test(t, s)
+		}
+	}
+}
+
 // Run runs one subtest for each clause with the prefix, and fails where a
 // clause has no test, or a test no clause.
 func Run(t *testing.T, prefix string, tests map[string]Clause) {

@@ -99,6 +99,16 @@ func TestClausesHaveOneRule(t *testing.T) {
 	}
 }
 
+// A clause of gossip/SPEC.md binds: what today's nodes merely do is no part of it.
+func TestClausesOfTheConversationBind(t *testing.T) {
+	s := Load(t)
+	for _, name := range s.order {
+		if s.document[name] == "gossip/SPEC.md" && !binding.MatchString(s.clauses[name]) {
+			t.Errorf("%s binds nobody: %s", name, s.clauses[name])
+		}
+	}
+}
+
 // isSentence tells whether a text ends where its first sentence does. What stands
 // between backquotes is a word.
 func isSentence(text string) bool { return sentence.MatchString(quoted.ReplaceAllString(text, "x")) }
