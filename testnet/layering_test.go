@@ -49,6 +49,8 @@ var layers = []rule{
 		"an optimizer is a pure function of parameters, gradients and state"},
 	{list("optimizer/outer"), list("optimizer tensor tensor/codec"),
 		"the outer step moves named flat vectors; it knows no model and no peers"},
+	{list("optimizer/outer/tune"), list("optimizer/outer tensor/codec"),
+		"it goes by what was measured of the outer step, and measures nothing itself"},
 	{list("optimizer/rounds"), list("optimizer/outer"),
 		"rounds decide from headers which deltas a fold takes; the fold does not know why"},
 	{list("optimizer/outer/shadow"), list("optimizer/outer tensor/codec"),
@@ -161,7 +163,7 @@ var exceptions = []rule{
 
 // pure are the packages whose output depends on their arguments alone, so that
 // a simulator can run them and two machines agree to the bit.
-var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/rounds gossip gossip/wire gossip/hello node/core")
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/wire gossip/hello node/core")
 
 // impure are the packages of the standard library that bring in what is not an
 // argument.

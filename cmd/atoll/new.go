@@ -13,6 +13,7 @@ import (
 
 	"atoll/node"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 )
@@ -66,22 +67,22 @@ func (*NewCmd) Help() string { return newHelp }
 
 // created is the answer of `atoll new`.
 type created struct {
-	Run       string    `json:"run"`
-	Name      string    `json:"name"`
-	Genesis   string    `json:"genesis"` // path
-	Params    int       `json:"params"`
-	Fragments int       `json:"fragments"`
-	Optimizer string    `json:"optimizer"`
-	LR        float64   `json:"learning_rate"` // peak
-	H         int       `json:"h"`             // this and the codec also where links did not choose them
-	Codec     string    `json:"codec"`
-	Merge     string    `json:"merge"`
-	Budget    uint64    `json:"budget_tokens"`
-	Length    length    `json:"length"`
-	Data      string    `json:"data"`
-	SHA256    string    `json:"data_sha256"`
-	Expected  *expected `json:"expected,omitempty"` // of --bandwidth
-	Next      string    `json:"next"`               // what to type
+	Run       string      `json:"run"`
+	Name      string      `json:"name"`
+	Genesis   string      `json:"genesis"` // path
+	Params    int         `json:"params"`
+	Fragments int         `json:"fragments"`
+	Optimizer string      `json:"optimizer"`
+	LR        float64     `json:"learning_rate"` // peak
+	H         int         `json:"h"`             // this and the codec also where links did not choose them
+	Codec     string      `json:"codec"`
+	Merge     string      `json:"merge"`
+	Budget    uint64      `json:"budget_tokens"`
+	Length    tune.Length `json:"length"`
+	Data      string      `json:"data"`
+	SHA256    string      `json:"data_sha256"`
+	Expected  *expected   `json:"expected,omitempty"` // of --bandwidth
+	Next      string      `json:"next"`               // what to type
 }
 
 // Run makes the genesis and writes it.
@@ -134,7 +135,7 @@ func (a created) print(out *console) error {
 		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
 		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
 		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", big(float64(a.Budget)), twoDigits(a.Length.Passes))},
-		a.Length.row(),
+		lengthRow(a.Length),
 		{"data", a.Data + dataHash(a.SHA256)},
 	}
 	if a.Expected != nil {

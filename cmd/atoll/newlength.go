@@ -6,70 +6,39 @@ import (
 	"strings"
 
 	"atoll/node"
-	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/tune"
 )
-
-// With fewer, models of four learners were more than some 2 % behind data parallelism with the same tokens (optimizer/outer/DESIGN.md).
-// Mini, with 18 tokens for each parameter and more, came to 3.5 % more bits per byte with 32 rounds of 64 steps, to 3.3 % with 42 of 48, to 1.6 %
-// with 85 of 24 and to 1.5 % with 128 of 64: so 80 is a number between the 42 that are too few and the 85 that are not. Tiny, with 85 of 24, came to
-// 6.7 % with 5 tokens for each, and with 341 and 20 tokens to 1.3 %. With more learners, or sparse codecs, more can be too few.
-const (
-	enoughRounds = 80
-	enoughTokens = 18 // for each parameter
-)
-
-// littleH is the H below which little is gained (optimizer/outer/DESIGN.md).
-const littleH = 4
-
-// length is how far a budget goes.
-type length struct {
-	Learners int     `json:"learners"` // that were counted on, of equal speed
-	Steps    int     `json:"steps"`    // of each
-	Rounds   int     `json:"rounds"`   // of a fragment
-	PerParam float64 `json:"tokens_per_parameter"`
-	Passes   float64 `json:"passes"`                 // over the text to train on
-	Short    bool    `json:"short"`                  // for a model as good as that of data parallelism
-	Least    float64 `json:"least_tokens,omitempty"` // with which a short run is not
-	fixed    bool    // H, by links or as a smaller one brings little
-}
 
 // lengthOf returns how far the budget of a run goes with so many learners of its usual batch, and tokens to train on. chosen says
 // that links fix H.
-func lengthOf(g node.Genesis, learners, text int, chosen bool) length {
-	perStep := uint64(g.Batch * g.Model.Context)
-	budget, params := float64(g.Outer.Budget), float64(g.Model.Params())
-	steps := max(1, g.Outer.Budget/perStep/uint64(learners))
-	l := length{Learners: learners, Steps: int(steps), Rounds: max(1, int(steps)/g.Outer.H), fixed: chosen || g.Outer.H <= littleH}
-	l.PerParam, l.Passes = budget/params, budget/float64(text)
-	l.Short = learners > 1 && l.lacking() != "" // one alone averages nothing
-	if l.Short {
-		ofRounds := enoughRounds * float64(g.Outer.H) * float64(learners) * float64(perStep)
-		l.Least = outer.RoundUp(max(ofRounds, enoughTokens*params), 2)
-	}
-	return l
+func lengthOf(g node.Genesis, learners, text int, chosen bool) tune.Length {
+	return tune.LengthOf(tune.Run{
+		Params: g.Model.Params(), Budget: g.Outer.Budget, StepTokens: g.Batch * g.Model.Context,
+		H: g.Outer.H, Fixed: chosen, Learners: learners, Text: text,
+	})
 }
 
-// row says so, and what to do about a run that is short.
-func (l length) row() []string {
+// lengthRow says so, and what to do about a run that is short.
+func lengthRow(l tune.Length) []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
 		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
 	if l.Short {
-		text += fmt.Sprintf(": short (%s), of which four learners came to more than 2 %% behind data parallelism; from --tokens %s on it is not", l.lacking(), short(l.Least))
+		text += fmt.Sprintf(": short (%s), of which four learners came to more than 2 %% behind data parallelism; from --tokens %s on it is not", lacking(l), short(l.Least))
 	}
-	if l.Short && !l.fixed {
+	if l.SmallerH {
 		text += ", and a smaller --H helps, for more bytes"
 	}
 	return []string{"length", text}
 }
 
-// lacking says what makes a run of several learners short, "" for nothing.
-func (l length) lacking() string {
+// lacking says what makes a run of several learners short.
+func lacking(l tune.Length) string {
 	var few []string
-	if l.Rounds < enoughRounds {
-		few = append(few, fmt.Sprintf("fewer than %d rounds", enoughRounds))
+	if l.FewRounds() {
+		few = append(few, fmt.Sprintf("fewer than %d rounds", tune.EnoughRounds))
 	}
-	if l.PerParam < enoughTokens {
-		few = append(few, fmt.Sprintf("fewer than %d tokens a parameter", enoughTokens))
+	if l.FewTokens() {
+		few = append(few, fmt.Sprintf("fewer than %d tokens a parameter", tune.EnoughTokens))
 	}
 	return strings.Join(few, ", ")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"atoll/node"
-	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
 )
@@ -53,7 +53,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 		}
 		e.StepSeconds, e.Measured = s.Step.Seconds(), true
 	}
-	means := outer.Means{
+	means := tune.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners, Answerers: g.Outer.Answerers,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
 		Merge: askedMerge(c.Merge),
@@ -61,7 +61,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, e
 	if c.Codec == auto {
 		means.Codec = 0
 	}
-	choice, err := outer.Choose(means)
+	choice, err := tune.Choose(means)
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +123,12 @@ func (e *expected) links() []string {
 
 // codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
 func codecCost(name string, h int, e *expected) string {
-	if name == codec.Sparse.String() && h > outer.MostSparseH {
-		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --H", outer.MostSparseH)
+	if name == codec.Sparse.String() && h > tune.MostSparseH {
+		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --H", tune.MostSparseH)
 	}
 	text := costs[name]
 	if e != nil && e.Int4MbitPerS > 0 {
-		text += fmt.Sprintf("; from links of %.2g Mbit/s on int4 is the better choice", outer.RoundUp(e.Int4MbitPerS, 2))
+		text += fmt.Sprintf("; from links of %.2g Mbit/s on int4 is the better choice", tune.RoundUp(e.Int4MbitPerS, 2))
 	}
 	return text
 }

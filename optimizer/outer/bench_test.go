@@ -49,7 +49,7 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkMerge folds rounds of int4 by each merge; Choose goes by what they take of a core.
+// BenchmarkMerge folds rounds of int4 by each merge; tune.Choose goes by what they take of a core.
 func BenchmarkMerge(b *testing.B) {
 	for _, merge := range []string{MergeMean, MergeRDA, MergeClip} {
 		for _, deltas := range []int{1, 4, 16} {

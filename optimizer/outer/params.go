@@ -144,12 +144,12 @@ const longestTurn = 4
 func (p *Params) SetH(h int) {
 	p.H, p.HMin = h, max(1, h/4)
 	p.makeRoom(roomInH)
-	p.SetMerge(bestMerge(h, p.Codec))
+	p.SetMerge(BestMerge(h, p.Codec))
 }
 
-// bestMerge is the merge that measured best, and withstands liars where that costs nothing. Sparse deltas differ in
+// BestMerge is the merge that measured best, and withstands liars where that costs nothing. Sparse deltas differ in
 // where they have values at all, over few steps too: RDA keeps their length.
-func bestMerge(h int, k codec.Kind) string {
+func BestMerge(h int, k codec.Kind) string {
 	switch {
 	case k == codec.Sparse, k == codec.Sparse8 && h <= averageUpTo:
 		return MergeRDA

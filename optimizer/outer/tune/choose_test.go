@@ -1,4 +1,4 @@
-package outer
+package tune
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -25,13 +26,13 @@ func TestChooseByHand(t *testing.T) {
 			Choice{H: 2, Fragments: 2, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.014}},
 		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9},
 			Choice{H: 4, Fragments: 4, BytesPerSecond: 6.84091e6, LinkShare: 0.00684091, CoreShare: 0.090909}},
-		{"clipping takes more", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9, Merge: MergeClip},
+		{"clipping takes more", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9, Merge: outer.MergeClip},
 			Choice{H: 5, Fragments: 5, BytesPerSecond: 5.47273e6, LinkShare: 0.00547273, CoreShare: 0.087273}},
 		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
 			Choice{H: 1, Fragments: 1, CoreShare: 0.019}},
 		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.012308}},
-		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: MergeMean},
+		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: outer.MergeMean},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.010769}},
 		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 222_000, Codec: codec.Sparse},
 			Choice{H: 20, Fragments: 20, BytesPerSecond: 111_000, LinkShare: 0.5, CoreShare: 0.027}},
@@ -173,19 +174,19 @@ func TestChooseCodec(t *testing.T) {
 		h              int
 		merge          string
 	}{
-		{1e6, codec.Int4, 3, MergeMean},
-		{54_000, codec.Int4, 48, MergeClip},
-		{53_000, codec.Sparse8, 12, MergeClip},
-		{12_900, codec.Sparse8, 48, MergeClip},
-		{12_800, codec.Sparse, 11, MergeRDA},
-		{5_600, codec.Sparse, 24, MergeRDA},
+		{1e6, codec.Int4, 3, outer.MergeMean},
+		{54_000, codec.Int4, 48, outer.MergeClip},
+		{53_000, codec.Sparse8, 12, outer.MergeClip},
+		{12_900, codec.Sparse8, 48, outer.MergeClip},
+		{12_800, codec.Sparse, 11, outer.MergeRDA},
+		{5_600, codec.Sparse, 24, outer.MergeRDA},
 	} {
 		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: c.bytesPerSecond}
 		got, err := Choose(m)
 		if err != nil || got.Codec != c.want || got.H != c.h || bytesOf(got.Codec) > bytesOf(last) {
 			t.Errorf("%v bytes/s: %+v, %v; want %v every %d steps", c.bytesPerSecond, got, err, c.want, c.h)
 		}
-		p := Defaults(1, 1, 0)
+		p := outer.Defaults(1, 1, 0)
 		p.Codec = got.Codec
 		if p.SetH(got.H); p.Merge != c.merge {
 			t.Errorf("%v bytes/s: merge %s", c.bytesPerSecond, p.Merge)
@@ -242,7 +243,7 @@ func TestChooseFits(t *testing.T) {
 		if c.LinkShare > maxLinkShare+1e-9 || c.CoreShare > maxCoreShare+1e-9 {
 			t.Fatalf("%+v asks for more than there is", c)
 		}
-		p := Defaults(c.Fragments, 1, 0)
+		p := outer.Defaults(c.Fragments, 1, 0)
 		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
 		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
 			t.Fatalf("%+v: %v", c, err)

@@ -1,10 +1,11 @@
-package outer
+package tune
 
 import (
 	"fmt"
 	"math"
 	"strconv"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -13,11 +14,11 @@ type Means struct {
 	Params         int        // values of the model
 	Tensors        int        // of the model: more fragments than that there cannot be
 	Learners       int        // that are expected, 1 or more
-	Answerers      int        // whose deltas a round has, as Params has it; 0 = all of them
+	Answerers      int        // whose deltas a round has, as outer.Params has it; 0 = all of them
 	StepSeconds    float64    // of an inner step of a usual learner
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
-	Merge          string     // "" = what SetH chooses; MergeClip takes more of a core
+	Merge          string     // "" = what outer.Params.SetH chooses; outer.MergeClip takes more of a core
 }
 
 // Choice is how often a run of such means can merge, and what that takes.
@@ -51,7 +52,7 @@ const (
 	roundSeconds = 16e-9
 	// valueSeconds is that for one value of each delta of it: checking and adding.
 	valueSeconds = 3e-9
-	// clipSeconds is what MergeClip adds to that: the distances and moves of a second pass.
+	// clipSeconds is what outer.MergeClip adds to that: the distances and moves of a second pass.
 	clipSeconds = 1e-9
 	// partialSeconds is what codecs of which a part travels add for a value of a round: the choice of that part, and
 	// holding the rest.
@@ -121,7 +122,7 @@ func (m Means) settled() Means {
 		return m.suited()
 	}
 	if m.Merge == "" {
-		m.Merge = bestMerge(int(min(m.least(), mostH)), m.Codec)
+		m.Merge = outer.BestMerge(int(min(m.least(), mostH)), m.Codec)
 	}
 	return m
 }
@@ -170,7 +171,7 @@ func (m Means) work() float64 {
 	if m.Codec.Partial() {
 		round += partialSeconds
 	}
-	if m.Merge == MergeClip {
+	if m.Merge == outer.MergeClip {
 		value += clipSeconds
 	}
 	return float64(m.Params) * (round + float64(m.deltas(m.Learners))*value)
@@ -198,19 +199,19 @@ func (m Means) least() float64 { return max(1, math.Ceil(max(m.byLink(), m.byCor
 func (m Means) validate() error {
 	switch {
 	case m.Codec != 0 && !m.Codec.Valid():
-		return fmt.Errorf("outer: codec %d is unknown", m.Codec)
+		return fmt.Errorf("codec %d is unknown", m.Codec)
 	case m.Params < 1:
-		return fmt.Errorf("outer: a model of %d values; use at least 1", m.Params)
+		return fmt.Errorf("a model of %d values; use at least 1", m.Params)
 	case m.Tensors < 1 || m.Tensors > m.Params:
-		return fmt.Errorf("outer: a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
+		return fmt.Errorf("a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
 	case m.Learners < 1:
-		return fmt.Errorf("outer: %d learners; use at least 1", m.Learners)
+		return fmt.Errorf("%d learners; use at least 1", m.Learners)
 	case m.Answerers < 0:
-		return fmt.Errorf("outer: %d learners in a round; use at least 1, or 0 for all", m.Answerers)
+		return fmt.Errorf("%d learners in a round; use at least 1, or 0 for all", m.Answerers)
 	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
-		return fmt.Errorf("outer: steps of %v s; use a time above 0", m.StepSeconds)
+		return fmt.Errorf("steps of %v s; use a time above 0", m.StepSeconds)
 	case !(m.BytesPerSecond*m.StepSeconds > 0):
-		return fmt.Errorf("outer: links of %v bytes/s; use a rate above 0", m.BytesPerSecond)
+		return fmt.Errorf("links of %v bytes/s; use a rate above 0", m.BytesPerSecond)
 	}
 	return nil
 }
@@ -221,13 +222,13 @@ func (m Means) tooLittle(open Means) error {
 	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
 	limit := fmt.Sprintf("with the codec %v at most %.0f is taken", m.Codec, m.most())
 	if m.byLink() <= m.most() {
-		return fmt.Errorf("outer: %s, and %s: %s", steps, limit, m.longer(open))
+		return fmt.Errorf("%s, and %s: %s", steps, limit, m.longer(open))
 	}
 	offer := fmt.Sprintf("offer %.3g Mbit/s", RoundUp(mbit(m.BytesPerSecond*m.byLink()/m.most()), 3))
 	if m.byCore() <= m.most() {
-		return fmt.Errorf("outer: %s, and %s: %s, or take a larger batch, %s or a smaller model%s", links, limit, offer, m.fewer(), open.thinner())
+		return fmt.Errorf("%s, and %s: %s, or take a larger batch, %s or a smaller model%s", links, limit, offer, m.fewer(), open.thinner())
 	}
-	return fmt.Errorf("outer: %s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(open), offer)
+	return fmt.Errorf("%s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(open), offer)
 }
 
 // fewer is what to have less of: deltas in a round, which learners who take turns do not add to.
@@ -242,7 +243,7 @@ func (m Means) fewer() string {
 func (m Means) longer(open Means) string {
 	hint := "take a larger batch"
 	fewer, mean := m, m
-	fewer.Learners, mean.Merge = min(2, m.Learners), MergeMean
+	fewer.Learners, mean.Merge = min(2, m.Learners), outer.MergeMean
 	if fewer.byCore() <= m.most() {
 		hint += " or " + m.fewer()
 	}
