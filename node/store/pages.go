@@ -43,9 +43,9 @@ var native = binary.NativeEndian
 // pages walks over an index as plain bytes. bbolt trusts the lengths and positions
 // in its map, and its own check runs on a goroutine of its own, where a fault ends
 // the process. What has passed here leads nowhere outside its page. bbolt's check
-// would not do in a child process either: it passes an index of which one head is
-// damaged, and which may so lack the marks of the last commit, values that end
-// outside their page, and damage in buckets kept inline.
+// would not do in a child process either. It passes an index with one damaged head,
+// which may lack the marks of the last commit, values that end outside their page,
+// and damage in buckets kept inline.
 type pages struct {
 	file     io.ReaderAt
 	pageSize int

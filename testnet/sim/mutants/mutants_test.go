@@ -39,11 +39,66 @@ func chosen() (mutants []Mutant, trials []string) {
 	return mutants, trials
 }
 
-// A mutation is found in the source as it is now, so the table follows the code.
+// An edit is found in the source as it is now, so the table follows the code.
 func TestMutationsApply(t *testing.T) {
+	sources, err := readCores(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, m := range All() {
-		if _, err := m.overlay(t.TempDir()); err != nil {
+		if _, err := m.apply(sources); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A function is found by its name and a place in it by its code: in whichever file
+// it stands, however it is laid out and whatever else has its name.
+func TestFind(t *testing.T) {
+	const code = `package core
+
+func (m *Machine) Held(now Time) {
+	if m.late { // a comment
+		return
+	}
+	m.touched(
+		now,
+	)
+}
+
+func Held() { m.touched(later) }
+
+func (o *Other) Held() { m.touched(elsewhere) }
+
+const (
+	maxA = 1
+	maxB = 2
+)
+`
+	s, err := parse("core.go", []byte(code))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ in, old, want string }{
+		{"Machine.Held", "if m.late {return}", "if m.late { // a comment\n\t\treturn\n\t}"},
+		{"Machine.Held", "if m.late ...", "if m.late { // a comment\n\t\treturn\n\t}"},
+		{"Machine.Held", "m.touched ...", "m.touched(\n\t\tnow,\n\t)"},
+		{"Held", "later", "later"},
+		{"Other.Held", "", " m.touched(elsewhere) "},
+		{"maxB", "", "2"},
+		{"Machine.Held", "late ...", ""}, // begins no statement
+		{"Machine.Held", "m", ""},        // twice
+		{"Machine.Gone", "", ""},
+		{"Machine.Held", "later", ""},
+	} {
+		place, err := Edit{In: c.in, Old: c.old}.find([]*source{s})
+		switch {
+		case c.want == "" && (err == nil || !strings.Contains(err.Error(), c.in)):
+			t.Errorf("%q in %s: %v, want an error that names the function", c.old, c.in, err)
+		case c.want != "" && err != nil:
+			t.Error(err)
+		case c.want != "" && code[place.from:place.to] != c.want:
+			t.Errorf("%q in %s: %q, want %q", c.old, c.in, code[place.from:place.to], c.want)
 		}
 	}
 }
@@ -106,28 +161,22 @@ func (m Mutant) caughtBy(dir string) (check string, err error) {
 
 // overlay writes the mutated files and what tells the compiler of them.
 func (m Mutant) overlay(dir string) (path string, err error) {
-	sources := map[string]string{}
-	for _, e := range m.Edits {
-		if sources[e.File] == "" {
-			b, err := os.ReadFile(filepath.Join(root, e.File))
-			if err != nil {
-				return "", err
-			}
-			sources[e.File] = string(b)
-		}
-		if n := strings.Count(sources[e.File], e.Old); n != 1 {
-			return "", fmt.Errorf("mutant %q: its text occurs %d times in %s, want once:\n%s", m.Name, n, e.File, e.Old)
-		}
-		sources[e.File] = strings.Replace(sources[e.File], e.Old, e.New, 1)
+	sources, err := readCores(root)
+	if err != nil {
+		return "", err
+	}
+	files, err := m.apply(sources)
+	if err != nil {
+		return "", err
 	}
 	replace := map[string]string{}
-	for file, source := range sources {
-		original, err := filepath.Abs(filepath.Join(root, file))
+	for file, text := range files {
+		original, err := filepath.Abs(file)
 		if err != nil {
 			return "", err
 		}
-		mutated := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(mutated, []byte(source), 0o600); err != nil {
+		mutated := filepath.Join(dir, strings.ReplaceAll(file, string(filepath.Separator), "_"))
+		if err := os.WriteFile(mutated, text, 0o600); err != nil {
 			return "", err
 		}
 		replace[original] = mutated
