@@ -38,10 +38,8 @@ var layers = []rule{
 		"an operation is arithmetic on flat memory"},
 	{list("tensor/llama"), list("tensor tensor/nn"),
 		"a model is operations on a slab; who trains it is not its business"},
-	{list("tensor/safetensors tensor/codec"), list("tensor"),
+	{list("tensor/codec"), list("tensor"),
 		"a format of numbers knows no model and no network"},
-	{list("tensor/token"), nil,
-		"a tokenizer turns bytes into numbers and needs nobody"},
 	{list("tensor/gen"), nil,
 		"the generator of the kernels must build while the kernels do not"},
 
@@ -55,12 +53,10 @@ var layers = []rule{
 		"rounds decide from headers which deltas a fold takes; the fold does not know why"},
 	{list("optimizer/outer/shadow"), list("optimizer/outer tensor/codec"),
 		"it judges learners, so it has nothing of theirs but the names of what they are told"},
-	{list("optimizer/trainer/corpus"), list("tensor/token"),
+	{list("optimizer/trainer/corpus"), nil,
 		"a corpus hands out tokens and does not care who learns from them"},
-	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama tensor/token"),
+	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama"),
 		"a trainer learns alone: rounds, deltas and peers are not its business"},
-	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama tensor/token"),
-		"an external trainer is a trainer like any other"},
 
 	{list("gossip/wire"), nil,
 		"a message is bytes; who sends it and why is decided above"},
@@ -77,8 +73,6 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
 		"whoever shows a run needs the snapshot, not the code that made it"},
-	{list("node/metrics node/web"), list("node/status"),
-		"metrics and the page render the status and nothing else"},
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
@@ -110,9 +104,7 @@ var layers = []rule{
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 
-	{list("cmd/atoll/internal/top"), list("node/status"),
-		"the terminal dashboard renders the status and nothing else"},
-	{list("cmd/..."), list("cmd/atoll/internal/... testnet/... node/... gossip/... optimizer/... tensor/..."),
+	{list("cmd/..."), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"commands read flags, call and print"},
 }
 
@@ -131,20 +123,14 @@ var modules = []rule{
 		"only streams and laboratory links have a rate in bytes"},
 	{list("tensor/codec"), list("github.com/klauspost/compress/..."),
 		"the codec is the one place that compresses"},
-	{list("tensor"), list("golang.org/x/sys/..."),
-		"only the kernels look below the Go runtime"},
 	{list("tensor"), list("github.com/klauspost/cpuid/v2"),
 		"the kernels are chosen by what the CPU can do"},
 	{list("tensor/gen"), list("github.com/mmcloughlin/avo/..."),
 		"assembly is generated ahead of time and committed; what runs does not need the generator"},
 	{list("node/store"), list("go.etcd.io/bbolt/..."),
 		"the index has one owner"},
-	{list("node/metrics"), list("github.com/prometheus/..."),
-		"measuring is optional, so one package does it"},
 	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
 		"only commands know of flags and configuration files"},
-	{list("cmd/..."), list("charm.land/bubbletea/... charm.land/lipgloss/... github.com/charmbracelet/..."),
-		"only commands draw on a terminal"},
 	{list("cmd/..."), list("golang.org/x/term"),
 		"only commands ask how large a terminal is"},
 	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/..."),
@@ -174,7 +160,7 @@ var impure = []rule{
 		"randomness is an argument"},
 	{pure, list("os/... net/... io/ioutil syscall runtime/..."),
 		"it takes events and returns effects; others do the input and output"},
-	{append(list("tensor/... optimizer/trainer/... node/store node/status node/metrics node/web"), pure...), list("log/..."),
+	{append(list("tensor/... optimizer/trainer/... node/store node/status"), pure...), list("log/..."),
 		"services log; everything else returns errors"},
 }
 
@@ -224,7 +210,7 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/scenario", "atoll/gossip", false, false},
 		{"testnet/baseline", "atoll/optimizer/outer", false, false},
 		{"testnet/baseline", "atoll/node/core", false, false},
-		{"testnet", "atoll/cmd/atoll/internal/top", false, false},
+		{"testnet", "atoll/cmd/atoll", false, false},
 		{"node/status", "pgregory.net/rapid", false, false},
 		{"gossip", "time", false, false},
 		{"node/store", "log/slog", false, false},
@@ -251,6 +237,46 @@ func TestLayeringCatches(t *testing.T) {
 			t.Errorf("package %s imports %s (test: %v): allowed is %v, want %v", c.pkg, c.imported, c.test, allowed, c.allowed)
 		}
 	}
+}
+
+// TestLayeringNamesWhatIsThere: a rule is about packages that exist and imports that
+// somebody has. What is about to be built brings its rule with it.
+func TestLayeringNamesWhatIsThere(t *testing.T) {
+	own, imported := map[string]bool{}, map[string]bool{}
+	for _, f := range parseTree(t, parser.ImportsOnly) {
+		own[f.pkg()] = true
+		for _, spec := range f.syntax.Imports {
+			imported[strings.Trim(spec.Path.Value, `"`)] = true
+		}
+	}
+	wantThere := func(there map[string]bool, patterns []string) {
+		for _, p := range patterns {
+			if p != "C" && !matchesOne(there, p) {
+				t.Errorf("a rule names %s, which is not there: drop it", p)
+			}
+		}
+	}
+	for _, r := range layers {
+		wantThere(own, slices.Concat(r.packages, r.imports))
+	}
+	for _, r := range slices.Concat(modules, exceptions) {
+		wantThere(own, r.packages)
+		wantThere(imported, r.imports)
+	}
+	for _, r := range impure {
+		wantThere(own, r.packages)
+	}
+	wantThere(own, slices.Concat(pure, testPackages))
+	wantThere(imported, testModules)
+}
+
+func matchesOne(names map[string]bool, pattern string) bool {
+	for name := range names {
+		if matches(pattern, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // brokenRule returns the rule that an import breaks, or nil. Tests may use more:
