@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -48,30 +47,6 @@ func TestAuditFindsCommonGround(t *testing.T) {
 	}
 }
 
-// Without a base that both sides know from before, nobody folds anything again.
-func TestAuditWithoutCommonGround(t *testing.T) {
-	w := auditWorld(t, 7, 8)
-	w.runUntil(w.now + 20_000)
-	for i, n := range w.nodes {
-		if got := n.audits(); len(got) != 0 {
-			t.Errorf("node %d was asked for %+v", i, got)
-		}
-	}
-}
-
-// A peer that shows another state for ever costs ever less.
-func TestAuditsGetRare(t *testing.T) {
-	w := auditWorld(t, 0, 5)
-	w.nodes[2].up = false
-	w.runUntil(w.now + 20*60_000)
-	if n := len(w.nodes[0].audits()); n < 4 || n > 6 {
-		t.Errorf("%d audits in twenty minutes, want one after 0, 1, 3, 7 and 15", n)
-	}
-	if w.nodes[0].core.audit.busy {
-		t.Error("an audit never ended")
-	}
-}
-
 // What peers answer to an audit need not make sense.
 func TestAuditOfALiar(t *testing.T) {
 	for name, body := range map[string]func([]byte) []byte{
@@ -90,38 +65,5 @@ func TestAuditOfALiar(t *testing.T) {
 		if n := w.nodes[0]; len(n.audits()) != 0 || n.core.audit.busy {
 			t.Errorf("%s: %d audits, busy %t", name, len(n.audits()), n.core.audit.busy)
 		}
-	}
-}
-
-// suspect lets some peers show another state, each for half a minute and with a
-// key of its own, and returns how many of them were asked about it.
-func (a *alone) suspect(peers int, first byte) (asked int) {
-	for i := range peers {
-		id := wire.PeerID{first, byte(i), byte(i >> 8)}
-		a.core.PeerUp(a.now, id, hello.Signed{}, hello.Record{}, hello.Session{})
-		p := a.core.peers.find(id)
-		p.beat = &wire.Beat{State: wire.Training, Closed: make([]uint32, a.chain.Fragments())}
-		a.core.Effects()
-		a.core.audit.want(p)
-		for _, c := range calls(a.core.Effects()) {
-			asked++
-			a.core.Answered(a.now, c.ID, nil, errNoAnswer)
-		}
-		a.core.PeerDown(a.now, id)
-		a.now += auditPauseMs / 2
-	}
-	return asked
-}
-
-// New keys do not buy new audits: a liar that changes its key each time makes this
-// node fold ever less, and keeps it from no audit with those that contribute.
-func TestAuditsOfStrangersGetRare(t *testing.T) {
-	a := newAlone()
-	if n := a.suspect(80, 1); n != 6 {
-		t.Errorf("%d audits with strangers in forty minutes, want one after 0, 1, 3, 7, 15 and 31", n)
-	}
-	a.core.cfg.Trusted = []wire.PeerID{{2, 0, 0}, {2, 2, 0}}
-	if n := a.suspect(3, 2); n != 2 {
-		t.Errorf("%d audits with peers of standing, want both", n)
 	}
 }

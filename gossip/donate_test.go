@@ -24,47 +24,6 @@ func given(effects []Effect) (peers []byte) {
 	return peers
 }
 
-func TestOneChunkAtATimeToOneAsker(t *testing.T) {
-	a := newAlone()
-	if got := given(a.wants(1, 0)); len(got) != 1 {
-		t.Fatalf("given to %v", got)
-	}
-	for i := range uint64(maxChunkAhead) {
-		if e := a.wants(1, i+1); len(e) != 0 {
-			t.Fatalf("request %d ahead: %v", i, e)
-		}
-	}
-	if s := status(a.wants(1, 99)); s != wire.Busy {
-		t.Errorf("status %v for one request too many, want busy", s)
-	}
-	for i := range uint64(maxChunkAhead) {
-		a.core.Left(a.now, 1<<32+i)
-		e := a.core.Effects()
-		if len(given(e)) != 1 || e[0].(ReplyChunk).Handle != 1<<32+i+1 {
-			t.Fatalf("after chunk %d left: %v", i, e)
-		}
-		a.core.Replied(a.now, 1<<32+i)
-		if e := a.core.Effects(); len(e) != 0 {
-			t.Fatalf("the receipt of chunk %d gives another: %v", i, e)
-		}
-	}
-}
-
-func TestChunksAwayAreBounded(t *testing.T) {
-	a := newAlone()
-	var got []byte
-	for p := range byte(maxChunkAskers) {
-		got = append(got, given(a.wants(p+1, 0))...)
-		a.wants(p+1, 1)
-	}
-	if len(got) != maxChunksAway {
-		t.Errorf("chunks leave to %v, want %d at once", got, maxChunksAway)
-	}
-	if s := status(a.wants(99, 0)); s != wire.Busy {
-		t.Errorf("status %v for one asker too many, want busy", s)
-	}
-}
-
 // Beside a payload of the run one chunk leaves, however many ask.
 func TestPayloadsComeBeforeChunks(t *testing.T) {
 	a := newAlone()
@@ -80,22 +39,6 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 	a.core.Replied(a.now, 7)
 	if got = append(got, given(a.core.Effects())...); !slices.Equal(got, []byte{1, 2, 3, 4}) {
 		t.Errorf("after the payload chunks leave to %v", got)
-	}
-}
-
-// An asker that does not read holds its own chunk, and nobody else's for long.
-func TestSlowReaderKeepsNobodyOut(t *testing.T) {
-	a := newAlone()
-	for p := range byte(maxChunksAway) {
-		a.wants(p+1, 0)
-		a.wants(p+1, 1)
-	}
-	if got := given(a.wants(9, 0)); len(got) != 0 {
-		t.Fatalf("given to %v", got)
-	}
-	a.core.Tick(chunkSlotMs)
-	if got := given(a.core.Effects()); !slices.Equal(got, []byte{9}) {
-		t.Errorf("chunks leave to %v, want to the one that waits", got)
 	}
 }
 
@@ -166,21 +109,6 @@ func TestAskerThatIsGone(t *testing.T) {
 	a.core.Replied(a.now, 9<<32+1) // the stream of a request that waits has failed
 	if n := len(a.core.serve.donate.askers[0].waiting); n != 0 {
 		t.Errorf("%d requests wait", n)
-	}
-}
-
-func TestWaitForATurnEnds(t *testing.T) {
-	a := newAlone()
-	a.wants(1, 0)
-	a.wants(1, 1)
-	a.core.Tick(chunkWaitMs)
-	if s := status(a.core.Effects()); s != wire.Busy {
-		t.Errorf("status %v after the longest wait, want busy", s)
-	}
-	a.core.Left(a.now, 1<<32)
-	a.core.Tick(chunkWaitMs + 1)
-	if n := len(a.core.serve.donate.askers); n != 0 {
-		t.Errorf("%d askers are remembered for nothing", n)
 	}
 }
 

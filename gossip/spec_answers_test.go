@@ -470,28 +470,6 @@ func TestAnswerChunkAtATime(t *testing.T) {
 	}
 }
 
-func TestAnswerChunkTurns(t *testing.T) {
-	a := newAlone()
-	a.core.replying(t, a) // a payload on its way leaves one place
-	for peer := byte(1); peer <= 3; peer++ {
-		for i := range uint64(3) {
-			a.chunk(peer, 10*uint64(peer)+i)
-		}
-	}
-	var order []uint64
-	for next := uint64(10); len(order) < 8; {
-		got := a.leaves(next)
-		if len(got) != 1 {
-			t.Fatalf("after %d: %v", next, got)
-		}
-		next = got[0]
-		order = append(order, next)
-	}
-	if !slices.Equal(order, []uint64{11, 20, 30, 12, 21, 31, 22, 32}) {
-		t.Errorf("in the order %v", order)
-	}
-}
-
 // replying has a payload on its way to some peer.
 func (c *Core) replying(t testing.TB, a *alone) {
 	t.Helper()
@@ -584,5 +562,10 @@ func TestAnswerChunkWait(t *testing.T) {
 	}
 	if st := status(a.wait(1)); st != wire.Busy {
 		t.Errorf("after: %v", st)
+	}
+	a.core.Left(a.now, 1)
+	a.core.Tick(a.now + 1)
+	if n := len(a.core.serve.donate.askers); n != 0 {
+		t.Errorf("%d askers are remembered for nothing", n)
 	}
 }
