@@ -53,6 +53,9 @@ func foldedOf(set []outer.Delta, folded []wire.Digest) []outer.Delta {
 	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, wire.Digest(d.ID)) })
 }
 
+// maxRound is the highest round that a record can have.
+const maxRound = store.MaxRound
+
 // countAuthors adds up the recorded rounds of a fragment, as far as the headers
 // of the deltas in them are held.
 func countAuthors(s *store.Store, fragment int, window uint32) (authorTokens, error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
+	"atoll/node/genesis"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -14,9 +16,9 @@ import (
 // Config is what one process of a run is told. Everything that its peers must
 // agree on is in the Genesis instead.
 type Config struct {
-	Dir     string // the node's folder: key, ledger, checkpoints; created if missing
-	Genesis []byte // canonical genesis bytes; nil = from Dir, or from the peers of Link
-	Link    Link   // run and peers to join by; Run may be zero if Genesis is given
+	Dir     string        // the node's folder: key, ledger, checkpoints; created if missing
+	Genesis []byte        // canonical genesis bytes; nil = from Dir, or from the peers of Link
+	Link    joinlink.Link // run and peers to join by; Run may be zero if Genesis is given
 
 	Listen  []string // multiaddrs to listen on; none = any port of every interface
 	Profile string   // p2p profile: local, lan or wan
@@ -75,8 +77,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Threads < 0 {
 		return c, fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)
 	}
-	if c.Batch < 0 || c.Batch > maxBatch {
-		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, maxBatch)
+	if c.Batch < 0 || c.Batch > genesis.MaxBatch {
+		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, genesis.MaxBatch)
 	}
 	if c.KeepBytes < 0 {
 		return c, fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
@@ -85,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
 	}
 	for _, addr := range c.addrs() {
-		if err := checkPeer(addr); err != nil {
+		if err := joinlink.CheckPeer(addr); err != nil {
 			return c, fmt.Errorf("config: %w", err)
 		}
 	}

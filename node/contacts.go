@@ -1,32 +1,18 @@
 package node
 
 import (
-	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"atoll/gossip/p2p"
+	"atoll/node/joinlink"
+	"atoll/node/store"
 )
-
-// contactsFile, in a node's folder, remembers where the node and its peers were
-// reached, so that a restart finds the run without the link, at the address
-// that others know.
-const contactsFile = "contacts.json"
 
 // contactsEvery is how often contacts are written while the node runs.
 const contactsEvery = 10 * time.Second
-
-// contacts is what the file holds.
-type contacts struct {
-	Listen []string // multiaddrs that this node listened on, with their ports
-	Named  []string // those of the join link of the last start that had one
-	Peers  []string // addresses of peers, ending in /p2p/ID
-}
 
 // recall takes contacts of an earlier start where the configuration names none.
 // Peers of a link are trusted, that of an earlier start as well; whoever was met
@@ -34,24 +20,20 @@ type contacts struct {
 func (n *node) recall() error {
 	n.linked = n.cfg.Link.Peers
 	n.named = peerIDs(n.linked)
-	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, contactsFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	c, err := store.LoadContacts(n.cfg.Dir)
+	if errors.Is(err, store.ErrContacts) {
+		n.log.Warn("contacts of an earlier start are damaged; pass the link again if no peer is found", "err", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var c contacts
-	if err := json.Unmarshal(b, &c); err != nil {
-		n.log.Warn("contacts of an earlier start are damaged; pass the link again if no peer is found", "file", contactsFile, "err", err)
-		return nil
-	}
 	if len(n.linked) == 0 {
-		n.linked = c.Named[:min(len(c.Named), maxLinkPeers)]
+		n.linked = c.Named[:min(len(c.Named), joinlink.MaxPeers)]
 		n.named = peerIDs(n.linked)
 	}
 	if len(n.cfg.addrs()) == 0 {
-		n.cfg.Link.Peers = slices.Concat(n.linked, c.Peers[:min(len(c.Peers), maxLinkPeers)])
+		n.cfg.Link.Peers = slices.Concat(n.linked, c.Peers[:min(len(c.Peers), joinlink.MaxPeers)])
 	}
 	if len(n.cfg.Listen) == 0 {
 		n.recalled = c.Listen
@@ -61,14 +43,14 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts()}
+	c := store.Contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts()}
 	slices.Sort(c.Peers)
-	b, err := json.MarshalIndent(c, "", "  ")
+	b, err := c.Encode()
 	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {
 		return
 	}
 	n.contacts = string(b)
-	n.work.disk.put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, contactsFile, b)) })
+	n.work.disk.put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, store.ContactsFile, b)) })
 }
 
 // listenAddrs turns the addresses at which a host is reached into what it

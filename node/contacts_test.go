@@ -1,12 +1,19 @@
 package node
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/joinlink"
+	"atoll/node/store"
 )
 
 func TestListenAddrs(t *testing.T) {
@@ -31,12 +38,12 @@ func TestListenAddrs(t *testing.T) {
 // that were met later without trusting them.
 func TestRecallTrustsOnlyTheLink(t *testing.T) {
 	named, met, given := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
-	b, err := json.Marshal(contacts{Named: []string{named}, Peers: []string{met}})
+	b, err := json.Marshal(store.Contacts{Named: []string{named}, Peers: []string{met}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, contactsFile), b, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.ContactsFile), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -45,7 +52,7 @@ func TestRecallTrustsOnlyTheLink(t *testing.T) {
 		addrs, named []string
 	}{
 		{"nothing named", Config{}, []string{named, met}, []string{named}},
-		{"another link", Config{Link: Link{Peers: []string{given}}}, []string{given}, []string{given}},
+		{"another link", Config{Link: joinlink.Link{Peers: []string{given}}}, []string{given}, []string{given}},
 		{"an address", Config{Peers: []string{given}}, []string{given}, []string{named}},
 	} {
 		c.cfg.Dir = dir
@@ -57,4 +64,10 @@ func TestRecallTrustsOnlyTheLink(t *testing.T) {
 			t.Errorf("%s: dials %q, trusts %q %v; want %q, %q", c.name, n.cfg.addrs(), n.linked, n.named, c.addrs, c.named)
 		}
 	}
+}
+
+// peerAddr is the address of a peer that does not exist.
+func peerAddr(seed byte, transport string) string {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
+	return transport + "/p2p/" + p2p.PeerText(wire.PeerIDOf(key))
 }

@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -47,7 +50,7 @@ func TestCrashChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := ParseLink(os.Getenv(crashLink))
+	link, err := joinlink.Parse(os.Getenv(crashLink))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func TestCrashChild(t *testing.T) {
 type victim struct {
 	t         *testing.T
 	dir, text string
-	link      Link
+	link      joinlink.Link
 }
 
 // live runs the process once and says where it was killed, or how many points it
@@ -116,7 +119,7 @@ func lineAfter(text, prefix string) (string, bool) {
 
 // crashGenesis is a run of about a second. Its beats are slow enough that the peer
 // seldom takes the node for gone, and ends the run, before it is back.
-func crashGenesis() Genesis {
+func crashGenesis() genesis.Genesis {
 	g := toyGenesis(12_000)
 	g.BeatMs, g.QuietMs = 250, 750
 	return g
@@ -154,7 +157,7 @@ func crashAt(t *testing.T, point int) (points int) {
 	if t.Failed() {
 		t.Logf("the killed node's events: %+v\nits peer's: %+v", lastStatusOf(t, v.dir).Events, last.Events)
 		for _, dir := range []string{v.dir, peer.cfg.Dir} {
-			view, err := Ledger(dir)
+			view, err := inspect.Ledger(dir)
 			t.Logf("the ledger of %s: %+v, %v", dir, view.Fragments, err)
 		}
 	}
@@ -186,11 +189,11 @@ func unpublished(t *testing.T, dir string) []uint64 {
 // ownTokens are the tokens in a node's own deltas, per fragment.
 func ownTokens(t *testing.T, dir string) []uint64 {
 	t.Helper()
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ReadKey(dir)
+	key, err := inspect.ReadKey(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +235,7 @@ func checkSame(t *testing.T, want status.Snapshot, dir string) {
 // checkHonest: nobody signed two deltas for one round.
 func checkHonest(t *testing.T, dir string) {
 	t.Helper()
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,12 +247,12 @@ func checkHonest(t *testing.T, dir string) {
 		}
 		signed[slot] = d.ID
 	}
-	f, err := openFolder(dir)
+	s, err := store.OpenReadOnly(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
-	if evidence, err := f.store.Evidence(); err != nil || len(evidence) > 0 {
+	defer s.Close()
+	if evidence, err := s.Evidence(); err != nil || len(evidence) > 0 {
 		t.Errorf("evidence %v, %v", evidence, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
@@ -81,7 +82,7 @@ func (n *node) keptGenesis() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = DecodeGenesis(raw)
+	_, err = genesis.Decode(raw)
 	if err == nil {
 		return raw, nil
 	}

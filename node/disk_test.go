@@ -12,6 +12,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/rounds"
@@ -67,7 +68,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	checkNothingLost(t, m.cfg.Dir, end)
 	checkLogged(t, m.cfg.Dir, end)
-	if _, err := Verify(t.Context(), m.cfg.Dir); err != nil {
+	if _, err := inspect.Verify(t.Context(), m.cfg.Dir); err != nil {
 		t.Error(err)
 	}
 }

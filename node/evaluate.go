@@ -5,20 +5,8 @@ import (
 	"time"
 
 	"atoll/node/core"
-	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
-	"atoll/tensor"
-	"atoll/tensor/llama"
 )
-
-// Anchor puts the tips of all fragments together into one set of parameters.
-func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
-	slab := llama.NewParams(g.Model)
-	for p, f := range g.Plan() {
-		f.Scatter(tips[p].Anchor, slab.Data)
-	}
-	return slab
-}
 
 // evalShare keeps live evaluation to one part in so many of the machine's time:
 // it is for watching, and training pays for it.

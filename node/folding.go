@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"atoll/gossip/wire"
+	"atoll/node/hardware"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -41,12 +42,8 @@ type tipKey struct {
 	round    uint32
 }
 
-// maxTipBytes is the memory that kept bases may take before those that are on
-// disk as well are dropped: enough for small models to refold without a read.
-const maxTipBytes = 256 << 20
-
 func newTips(p outer.Params, plan outer.Plan, s *store.Store, genesis func() []*outer.Tip, failed func(error)) (*tips, error) {
-	t := &tips{params: p, plan: plan, store: s, first: genesis, budget: maxTipBytes, held: map[tipKey]*outer.Tip{}, disk: map[tipKey]bool{}, outlived: map[int]uint32{}, failed: failed}
+	t := &tips{params: p, plan: plan, store: s, first: genesis, budget: hardware.MaxTipBytes, held: map[tipKey]*outer.Tip{}, disk: map[tipKey]bool{}, outlived: map[int]uint32{}, failed: failed}
 	for fragment := range plan {
 		rounds, err := s.Bases(fragment)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node/genesis"
 )
 
 // ErrNoPeers says that no peer of the link could be reached.
@@ -28,7 +29,7 @@ func (n *node) learnGenesis(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("join run %v: %w", n.run, err)
 	}
-	n.genesis, err = DecodeGenesis(raw)
+	n.genesis, err = genesis.Decode(raw)
 	return err
 }
 

@@ -33,7 +33,7 @@ func PeerIDs(texts []string) ([]wire.PeerID, error) {
 	ids := make([]wire.PeerID, len(texts))
 	for i, text := range texts {
 		if err := ids[i].UnmarshalText([]byte(text)); err != nil {
-			return nil, fmt.Errorf("%q is no peer id; use the %d hex digits that status shows", clip(text), 2*len(ids[i]))
+			return nil, fmt.Errorf("%.80q is no peer id; use the %d hex digits that status shows", text, 2*len(ids[i]))
 		}
 	}
 	return ids, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -74,9 +75,9 @@ func (m *member) until(what string, seen func(status.Snapshot) bool) status.Snap
 }
 
 // link waits until the node runs and returns its join link.
-func (m *member) link() Link {
+func (m *member) link() joinlink.Link {
 	m.t.Helper()
-	l, err := ParseLink(m.until("its first status", func(status.Snapshot) bool { return true }).Link)
+	l, err := joinlink.Parse(m.until("its first status", func(status.Snapshot) bool { return true }).Link)
 	if err != nil {
 		m.t.Fatal(err)
 	}

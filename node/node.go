@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -26,7 +27,7 @@ type node struct {
 	key     ed25519.PrivateKey
 	self    wire.PeerID
 	run     wire.RunID
-	genesis Genesis
+	genesis genesis.Genesis
 	plan    outer.Plan
 	store   *store.Store
 	steplog *store.StepLog

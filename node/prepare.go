@@ -14,9 +14,6 @@ import (
 	"atoll/optimizer/trainer"
 )
 
-// measureFor is how long the speed of this machine is measured at the start.
-const measureFor = 300 * time.Millisecond
-
 // prepareTrainer measures the machine's speed for this model, plans its batch
 // and makes the trainer. Peers learn of it by a new record.
 func (n *node) prepareTrainer(ctx context.Context) error {
@@ -24,7 +21,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return nil
 	}
 	cfg := n.trainerConfig(n.genesis.Batch)
-	speed, err := trainer.Measure(ctx, cfg, 2, measureFor, time.Now)
+	speed, err := trainer.Measure(ctx, cfg, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	if err != nil {
 		return err
 	}
@@ -79,8 +76,9 @@ func passRows(batch, micro int, secondsPerRow float64) int {
 }
 
 func (n *node) trainerConfig(batch int) trainer.Config {
-	g := n.genesis
-	return trainer.Config{Model: g.Model, Batch: batch, Seed: g.Seed, Author: n.self, Threads: n.cfg.Threads, Optim: g.Inner.Optim()}
+	cfg := n.genesis.TrainerConfig(batch)
+	cfg.Author, cfg.Threads = n.self, n.cfg.Threads
+	return cfg
 }
 
 // resumeOptimizer takes back the inner optimizer's state of before a restart.

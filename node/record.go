@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"atoll/gossip/hello"
+	"atoll/node/hardware"
+	"atoll/tensor/codec"
 )
 
 // recordBox holds this node's newest signed capability record.
@@ -50,3 +52,30 @@ func (b *recordBox) latest() hello.Signed {
 }
 
 func (b *recordBox) seq() uint64 { return b.get().Seq }
+
+// firstRecord is what a node says of itself before it knows the model.
+func (n *node) firstRecord() hello.Record {
+	r := hello.Record{
+		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
+		Precision: "f32", MemoryBytes: hardware.MemoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
+		Codecs:  codecs(),
+		Devices: []hello.Device{{Kind: "cpu", Name: hardware.CPUName(), Count: 1, MemoryBytes: hardware.MemoryBytes()}},
+	}
+	if !n.cfg.Observe {
+		r.Trainer = hello.Builtin
+	}
+	return r
+}
+
+// codecs are the kinds of payloads that this program decodes.
+func codecs() (numbers []uint8) {
+	for _, k := range codec.Kinds() {
+		numbers = append(numbers, uint8(k))
+	}
+	return numbers
+}
+
+// maxRecordAddrs is how many addresses a capability record carries.
+const maxRecordAddrs = 16
+
+func limitAddrs(addrs []string) []string { return addrs[:min(len(addrs), maxRecordAddrs)] }

@@ -9,21 +9,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
-	"atoll/tensor"
-	"atoll/tensor/llama"
 )
-
-// Plan is the fragment plan of the run.
-func (g Genesis) Plan() outer.Plan {
-	return outer.NewPlan(tensor.Layout(g.Model.Specs()), g.Outer.Fragments)
-}
-
-// Tips are the tips of round 0: the initial parameters.
-func (g Genesis) Tips() []*outer.Tip {
-	slab := llama.NewParams(g.Model)
-	llama.Init(g.Model, slab, g.Seed)
-	return outer.NewPlan(slab.Views, g.Outer.Fragments).Genesis(slab.Data, g.Outer)
-}
 
 // load returns the tips to begin with: the newest base of each fragment, or
 // genesis where there is none, and what else the disk holds of the run.

@@ -2,8 +2,6 @@ package node
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -106,18 +104,5 @@ func TestLoadDropsBasesThatDoNotFit(t *testing.T) {
 		if got := l.diskBases(p); !slices.Equal(got, []uint32{2}) {
 			t.Errorf("fragment %d: on disk %v", p, got)
 		}
-	}
-}
-
-// damageBase changes the bases whose file names begin so.
-func (l *ledgerWriter) damageBase(prefix string) {
-	l.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(l.dir, "bases", prefix+"*"))
-	l.check(err)
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		l.check(err)
-		b[len(b)-1] ^= 1
-		l.check(os.WriteFile(path, b, 0o600))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+	"atoll/node/inspect"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
@@ -33,11 +34,11 @@ func TestRetention(t *testing.T) {
 		t.Errorf("events %+v", n.view.events)
 	}
 	dir := l.close()
-	v, err := Verify(t.Context(), dir)
+	v, err := inspect.Verify(t.Context(), dir)
 	if err != nil || fmt.Sprint(v.From) != "[4 4]" || v.FromGenesis {
 		t.Errorf("replay: %+v, %v", v, err)
 	}
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil || view.Fragments[0].HeldFrom != 5 || view.Fragments[1].HeldFrom != 5 || len(view.Deltas) != 2*2*12 {
 		t.Errorf("ledger: %+v, %v", view.Fragments, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/genesis"
+	"atoll/node/hardware"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -77,7 +79,7 @@ func (n *node) identify() error {
 		n.run = n.cfg.Link.Run
 		return nil
 	}
-	if n.genesis, err = DecodeGenesis(raw); err != nil {
+	if n.genesis, err = genesis.Decode(raw); err != nil {
 		return err
 	}
 	n.run = n.genesis.RunID()
@@ -107,7 +109,7 @@ func (n *node) listen() error {
 
 // open opens the node's disk and what it keeps of the run.
 func (n *node) open() error {
-	if err := n.fits(memoryBytes()); err != nil {
+	if err := (hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch}).Fits(n.genesis, hardware.MemoryBytes()); err != nil {
 		return err
 	}
 	s, err := n.cfg.disk.Open(n.cfg.Dir, n.run)
@@ -182,17 +184,8 @@ func (n *node) gossipConfig() gossip.Config {
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, BeatMinMs: n.genesis.BeatMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
-		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.largestTip(),
+		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 	}
-}
-
-// largestTip is the most bytes that a donor may say a fragment has.
-func (n *node) largestTip() uint64 {
-	size := 0
-	for _, f := range n.plan {
-		size = max(size, outer.TipSize(f, n.genesis.Outer))
-	}
-	return uint64(size + maxHistory)
 }
 
 // fetchingKey is where the rounds of the tips are kept of which there are chunks.

@@ -10,7 +10,6 @@ import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
-	"atoll/tensor/codec"
 )
 
 func TestConfigNamesTheField(t *testing.T) {
@@ -34,39 +33,6 @@ func TestConfigNamesTheField(t *testing.T) {
 	cfg, err := Config{Dir: "x"}.withDefaults()
 	if err != nil || cfg.Log == nil || cfg.Profile == "" || cfg.JoinWithin == 0 || cfg.AloneAfter == 0 || cfg.EvalEvery == 0 {
 		t.Errorf("defaults %+v, %v", cfg, err)
-	}
-}
-
-func TestModelFitsMemory(t *testing.T) {
-	learner, observer := &node{genesis: fixedGenesis()}, &node{genesis: fixedGenesis(), cfg: Config{Observe: true}}
-	if l, o := learner.memoryNeed(), observer.memoryNeed(); l <= o+16*uint64(learner.genesis.Model.Params()) || o <= processBytes {
-		t.Fatalf("a learner needs %d bytes, an observer %d", l, o)
-	}
-	for _, c := range []struct {
-		n    *node
-		have uint64
-		want string
-	}{
-		{learner, 0, ""}, // the system does not say
-		{learner, learner.memoryNeed(), ""},
-		{learner, learner.memoryNeed() - 1, "--observe"},
-		{observer, observer.memoryNeed(), ""},
-		{observer, 1 << 20, "this machine has 1 MiB; use a larger machine"},
-	} {
-		if err := c.n.fits(c.have); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("observer %v with %d bytes: %v", c.n.cfg.Observe, c.have, err)
-		}
-	}
-	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
-		sparse := &node{genesis: fixedGenesis()}
-		sparse.genesis.Outer.Codec = k
-		if more := sparse.memoryNeed() - learner.memoryNeed(); more != 4*uint64(learner.genesis.Model.Params()) {
-			t.Errorf("the codec %v needs %d bytes more", k, more)
-		}
-	}
-	larger := &node{genesis: fixedGenesis(), cfg: Config{Batch: 64}}
-	if larger.memoryNeed() <= learner.memoryNeed() {
-		t.Error("a larger batch needs no more")
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/hardware"
+	"atoll/node/joinlink"
 	"atoll/node/status"
-	"atoll/tensor/llama"
 )
 
 // Agent is the program and version that peers see.
@@ -57,12 +59,12 @@ func (n *node) snapshot() status.Snapshot {
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
 		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(),
 		Started: n.started, At: now, Rejoined: n.rejoined,
-		Model: modelName(n.genesis.Model), Params: n.genesis.Model.Params(), Optimizer: n.genesis.Inner.OptimizerName(),
+		Model: genesis.ModelName(n.genesis.Model), Params: n.genesis.Model.Params(), Optimizer: n.genesis.Inner.OptimizerName(),
 		BudgetTokens: n.genesis.Outer.Budget,
 		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
-		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: RSSBytes(),
-		Goroutines: runtime.NumGoroutine(), OpenFiles: OpenFiles(),
+		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: hardware.RSSBytes(),
+		Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles(),
 		Events: slices.Clone(n.view.events),
 	}
 	if n.view.valBPB > 0 {
@@ -92,7 +94,9 @@ func (n *node) role() string {
 	return hello.Learner
 }
 
-func (n *node) link() Link { return Link{Run: n.run, Peers: limitAddrs(n.host.Addrs())} }
+func (n *node) link() joinlink.Link {
+	return joinlink.Link{Run: n.run, Peers: limitAddrs(n.host.Addrs())}
+}
 
 // stage says how far a joiner is.
 func (n *node) stage() string {
@@ -223,7 +227,7 @@ func (n *node) addRefused(out []status.Peer) []status.Peer {
 func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	return status.Peer{
 		ID: hex.EncodeToString(id[:]), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
-		Hardware: hardware(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
+		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
 		TokensFolded: n.foldedBy(id), Weight: n.view.weights[id],
 	}
 }
@@ -252,7 +256,7 @@ func (n *node) addShares(peers []status.Peer) []status.Peer {
 	return peers
 }
 
-func hardware(r hello.Record) string {
+func hardwareOf(r hello.Record) string {
 	var parts []string
 	for _, d := range r.Devices {
 		if d.Count > 1 {
@@ -262,14 +266,4 @@ func hardware(r hello.Record) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// modelName is the name of the model's sizes, or how large it is.
-func modelName(c llama.Config) string {
-	for _, name := range []string{"tiny", "small", "base"} {
-		if known, ok := llama.Named(name); ok && known == c {
-			return name
-		}
-	}
-	return fmt.Sprintf("%d parameters", c.Params())
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/node/genesis"
 	"atoll/node/status"
+	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus"
 )
 
@@ -21,44 +23,15 @@ func otherText(t *testing.T) string {
 }
 
 // aboutText is a run that trains on a text.
-func aboutText(t *testing.T, budget uint64, path string) Genesis {
+func aboutText(t *testing.T, budget uint64, path string) genesis.Genesis {
 	t.Helper()
 	text, err := corpus.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := toyGenesis(budget)
-	g.Data = Data{Name: text.Name(), SHA256: text.SHA256()}
+	g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	return g
-}
-
-func TestTextOfTheRun(t *testing.T) {
-	run, other := strings.Repeat("a", sha256Hex), strings.Repeat("b", sha256Hex)
-	for _, c := range []struct {
-		name         string
-		data         Data
-		sha256, path string
-		want         []string // in the error; none = the text may be trained on
-	}{
-		{"the run's", Data{"book", run}, run, "/my/book", nil},
-		{"the run's under another name", Data{"novel", run}, run, "/my/book", nil},
-		{"another", Data{"novel", run}, other, "/my/book", []string{`the run trains on "novel" (sha256 aaaaaaaaaaaaaaaa)`, `but /my/book is "book" (sha256 bbbbbbbbbbbbbbbb)`, "--data PATH"}},
-		{"another by default", Data{"novel", run}, other, "", []string{`"novel" (sha256 aaaaaaaaaaaaaaaa)`, `without --data this node would train on "book" (sha256 bbbbbbbbbbbbbbbb)`, "--data PATH"}},
-		{"a run that names none", Data{}, other, "", nil},
-		{"a run that names none, told one", Data{}, other, "/my/book", nil},
-		{"own text", Data{Name: OwnText}, other, "/my/book", nil},
-		{"own text that was not told", Data{Name: OwnText}, other, "", []string{"each learner of this run trains on its own text", "--data PATH"}},
-	} {
-		err := c.data.Check("book", c.sha256, c.path)
-		if (err != nil) != (c.want != nil) {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		for _, want := range c.want {
-			if err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", c.name, err, want)
-			}
-		}
-	}
 }
 
 // A learner with another text ends before it trains or fetches the model; with the run's it goes on in the same folder, and
@@ -79,7 +52,7 @@ func TestJoinerTrainsOnTheRunsText(t *testing.T) {
 		}
 	}
 	launch(t, Config{Dir: dir, Link: link, Data: text, Pace: slowPace}).joinAndLeave()
-	if path, err := FolderText(dir); err != nil || path != text {
+	if path, err := store.LoadText(dir); err != nil || path != text {
 		t.Errorf("the folder remembers %q, %v", path, err)
 	}
 	launch(t, Config{Dir: dir, Pace: slowPace}).joinAndLeave()

@@ -8,11 +8,12 @@ import (
 	"syscall"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/inspect"
 	"atoll/node/store"
-
-	"pgregory.net/rapid"
 )
 
 // Whatever a disk takes and whatever it refuses, once it takes something again the
@@ -132,7 +133,7 @@ func TestLedgerTellsOfRoundsWithoutARecord(t *testing.T) {
 	l.check(l.store.TruncateRounds(0, 3))
 	l.check(l.store.PutRound(0, 6, last))
 	dir := l.close()
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestLedgerTellsOfRoundsWithoutARecord(t *testing.T) {
 	if whole.Missing != 0 || whole.Deltas != 6*2 || whole.HeldFrom != 1 {
 		t.Errorf("all rounds have one: %+v", whole)
 	}
-	if v, err := Verify(t.Context(), dir); err != nil || v.From[0] != 6 || v.From[1] != 0 {
+	if v, err := inspect.Verify(t.Context(), dir); err != nil || v.From[0] != 6 || v.From[1] != 0 {
 		t.Errorf("replay: %+v, %v", v, err)
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -58,12 +61,12 @@ func TestJoinLeaveObserve(t *testing.T) {
 // checkModel: a running and a stopped node have the same model.
 func checkModel(t *testing.T, m *member) {
 	t.Helper()
-	g, running, tokens, err := LoadModel(t.Context(), m.cfg.Dir)
+	g, running, tokens, err := inspect.LoadModel(t.Context(), m.cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.leave()
-	g2, stopped, tokens2, err := LoadModel(t.Context(), m.cfg.Dir)
+	g2, stopped, tokens2, err := inspect.LoadModel(t.Context(), m.cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +81,9 @@ func checkModel(t *testing.T, m *member) {
 }
 
 // checkLedger: the ledger of a stopped node adds up to its last status.
-func checkLedger(t *testing.T, dir string, last status.Snapshot) LedgerView {
+func checkLedger(t *testing.T, dir string, last status.Snapshot) inspect.LedgerView {
 	t.Helper()
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +114,7 @@ func checkLedger(t *testing.T, dir string, last status.Snapshot) LedgerView {
 // said that it is not.
 func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 	t.Helper()
-	view, err := Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,7 @@ func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 
 func checkVerify(t *testing.T, dir string, end status.Snapshot) {
 	t.Helper()
-	v, err := Verify(t.Context(), dir)
+	v, err := inspect.Verify(t.Context(), dir)
 	if err != nil {
 		t.Error(err)
 		return
@@ -144,7 +147,7 @@ func checkVerify(t *testing.T, dir string, end status.Snapshot) {
 	}
 }
 
-func checkFlippedByte(t *testing.T, dir string, view LedgerView) {
+func checkFlippedByte(t *testing.T, dir string, view inspect.LedgerView) {
 	t.Helper()
 	for _, d := range view.Deltas {
 		if !d.Folded || !d.Held {
@@ -159,7 +162,7 @@ func checkFlippedByte(t *testing.T, dir string, view LedgerView) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(t.Context(), dir); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), d.ID[:8]) {
+		if _, err := inspect.Verify(t.Context(), dir); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), d.ID[:8]) {
 			t.Errorf("flipped byte: %v, want the name of delta %s", err, d.ID)
 		}
 		return
@@ -181,7 +184,7 @@ func TestRestart(t *testing.T) {
 	second.until("a tenth is folded", folded(budget/10))
 	before := second.leave()
 
-	cfg.Link = Link{}
+	cfg.Link = joinlink.Link{}
 	second = launch(t, cfg)
 	s := second.until("its first status", func(status.Snapshot) bool { return true })
 	if s.Link != before.Link {
@@ -265,12 +268,12 @@ func TestWrongRun(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	link := Link{Run: toyGenesis(1000).RunID(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}}
+	link := joinlink.Link{Run: toyGenesis(1000).RunID(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}}
 	err := fails(t, Config{Link: link, Observe: true, JoinWithin: 2 * time.Second})
 	if !errors.Is(err, ErrNoPeers) || !strings.Contains(err.Error(), link.Peers[0]) {
 		t.Errorf("error %v", err)
 	}
-	err = fails(t, Config{Link: Link{Run: link.Run}, Observe: true})
+	err = fails(t, Config{Link: joinlink.Link{Run: link.Run}, Observe: true})
 	if !strings.Contains(err.Error(), "--peer ADDR") {
 		t.Errorf("no address at all: %v", err)
 	}
@@ -295,7 +298,7 @@ func TestRunErrors(t *testing.T) {
 	if err := os.WriteFile(short, []byte("too short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	genesis, text := toyGenesis(1000).Encode(), toyText(t)
+	encoded, text := toyGenesis(1000).Encode(), toyText(t)
 	smallSteps := toyGenesis(1000)
 	smallSteps.Outer.MaxTokensPerStep = 2 * 16
 	for _, c := range []struct {
@@ -303,15 +306,15 @@ func TestRunErrors(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{"port in use", Config{Genesis: genesis, Data: text, Listen: []string{"/ip4/127.0.0.1/tcp/" + port}}, "port in use"},
-		{"bad address", Config{Genesis: genesis, Data: text, Listen: []string{"localhost:80"}}, "want something like /ip4/"},
-		{"short data", Config{Genesis: genesis, Data: short}, "pass at least"},
-		{"no data", Config{Genesis: genesis, Data: short + ".absent"}, "no such file"},
-		{"bad peer", Config{Genesis: genesis, Data: text, Peers: []string{"/ip4/127.0.0.1/tcp/80"}}, "ends in /p2p/ID"},
-		{"bad genesis", Config{Genesis: genesis[1:], Data: text}, "genesis"},
-		{"large batch", Config{Genesis: genesis, Data: text, Batch: maxBatch + 1}, "Batch is 4097"},
+		{"port in use", Config{Genesis: encoded, Data: text, Listen: []string{"/ip4/127.0.0.1/tcp/" + port}}, "port in use"},
+		{"bad address", Config{Genesis: encoded, Data: text, Listen: []string{"localhost:80"}}, "want something like /ip4/"},
+		{"short data", Config{Genesis: encoded, Data: short}, "pass at least"},
+		{"no data", Config{Genesis: encoded, Data: short + ".absent"}, "no such file"},
+		{"bad peer", Config{Genesis: encoded, Data: text, Peers: []string{"/ip4/127.0.0.1/tcp/80"}}, "ends in /p2p/ID"},
+		{"bad genesis", Config{Genesis: encoded[1:], Data: text}, "genesis"},
+		{"large batch", Config{Genesis: encoded, Data: text, Batch: genesis.MaxBatch + 1}, "Batch is 4097"},
 		{"batch beyond the run's", Config{Genesis: smallSteps.Encode(), Data: text, Batch: 3}, "at most 2 rows a step"},
-		{"negative pace", Config{Genesis: genesis, Data: text, Pace: -1}, "Pace is -1ns"},
+		{"negative pace", Config{Genesis: encoded, Data: text, Pace: -1}, "Pace is -1ns"},
 	} {
 		if err := fails(t, c.cfg); !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)

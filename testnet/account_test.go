@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"atoll/gossip/wire"
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -260,7 +260,7 @@ func TestChainOfAJoinerIsNoReference(t *testing.T) {
 	a.close(0, 2, 5)
 	a.must(a.store.Close())
 	w := fakeWorld(a)
-	w.genesis = node.Genesis{}
+	w.genesis = genesis.Genesis{}
 	s, err := store.OpenReadOnly(a.m.dir)
 	a.must(err)
 	if _, err := readChain(ledgers{s}, fakePlan, fakeUnion); err == nil || !strings.Contains(err.Error(), errGap.Error()) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/testnet/baseline"
 )
@@ -156,7 +156,7 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 }
 
 // settingsOf is the genesis of a world, but for its data.
-func settingsOf(t *testing.T, c Config) node.Genesis {
+func settingsOf(t *testing.T, c Config) genesis.Genesis {
 	t.Helper()
 	c, err := c.withDefaults()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 )
@@ -35,7 +35,7 @@ type Calibration struct {
 
 // calibrate measures a step on one thread of this process, in processor time:
 // what else the machine is doing at this moment must not slow the whole run.
-func calibrate(ctx context.Context, g node.Genesis) (time.Duration, error) {
+func calibrate(ctx context.Context, g genesis.Genesis) (time.Duration, error) {
 	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1, Optim: g.Inner.Optim()}
 	threads := tensor.Threads()
 	defer tensor.SetThreads(threads)

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"atoll/node"
+	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -249,7 +249,7 @@ func (w *world) fillQuality(ctx context.Context, r *Report) error {
 	var bits [sha256.Size]byte
 	for i, m := range survivors {
 		s := m.newest().last
-		_, slab, _, err := node.LoadModel(ctx, m.dir)
+		_, slab, _, err := inspect.LoadModel(ctx, m.dir)
 		if err != nil {
 			return err
 		}

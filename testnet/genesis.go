@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
@@ -14,12 +14,12 @@ import (
 
 // Genesis returns the genesis of a world on this machine, created now, for
 // learners that train on data.
-func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error) {
+func Genesis(c Config, data *corpus.Corpus, now time.Time) (genesis.Genesis, error) {
 	g, err := settings(c, now)
 	if err != nil {
 		return g, err
 	}
-	g.Data = node.Data{Name: data.Name(), SHA256: data.SHA256()}
+	g.Data = genesis.Data{Name: data.Name(), SHA256: data.SHA256()}
 	if err := g.Validate(); err != nil {
 		return g, err
 	}
@@ -28,8 +28,8 @@ func Genesis(c Config, data *corpus.Corpus, now time.Time) (node.Genesis, error)
 
 // settings is a genesis but for the data. The error names the flag that does
 // not suit the model.
-func settings(c Config, now time.Time) (node.Genesis, error) {
-	g, err := node.DefaultGenesis(c.Model, c.Tokens, c.Seed, now.UnixMilli())
+func settings(c Config, now time.Time) (genesis.Genesis, error) {
+	g, err := genesis.Default(c.Model, c.Tokens, c.Seed, now.UnixMilli())
 	if err != nil {
 		return g, err
 	}

@@ -73,6 +73,16 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
 		"whoever shows a run needs the snapshot, not the code that made it"},
+	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama"),
+		"the document that a run's nodes share follows from its arguments: it knows no peers, and no disk"},
+	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),
+		"a join link is a RunID and addresses; what the run is stands in its genesis"},
+	{list("node/hardware"), list("node/genesis"),
+		"what a node needs follows from the run, what there is from the machine"},
+	{list("node/inspect/ledgertest"), list("gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),
+		"a folder for tests is written as a node writes it, without a node"},
+	{list("node/inspect"), list("gossip/wire node/core node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer tensor tensor/codec"),
+		"it reads folders and asks nodes over their control sockets: never node, which runs one"},
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
@@ -87,7 +97,7 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/baseline"), list("node node/status node/store gossip/hello gossip/p2p gossip/wire " +
+	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/wire " +
 		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
@@ -143,7 +153,7 @@ var modules = []rule{
 
 // exceptions are imports that the rules forbid and that were decided one by one.
 var exceptions = []rule{
-	{list("node"), list("github.com/klauspost/cpuid/v2"),
+	{list("node/hardware"), list("github.com/klauspost/cpuid/v2"),
 		"names the CPU in the capability record"},
 }
 
@@ -165,9 +175,10 @@ var impure = []rule{
 }
 
 // testPackages of this module may be imported by every test, and by what else a rule says:
-// the protocol's text, whose clauses are about many packages, what judges learners, and
-// what simulated worlds came to.
-var testPackages = list("gossip/wire/spectest optimizer/outer/shadow testnet/sim/pinned")
+// the protocol's text, whose clauses are about many packages, the join link, whose clause
+// stands among those of the genesis, what judges learners, what simulated worlds came to,
+// and folders made by hand.
+var testPackages = list("gossip/wire/spectest optimizer/outer/shadow testnet/sim/pinned node/joinlink node/inspect/ledgertest")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")
@@ -206,6 +217,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"node/core", "atoll/gossip/p2p", false, false},
 		{"testnet/sim", "atoll/node", false, false},
 		{"testnet/sim", "atoll/node/store", false, false},
+		{"node/genesis", "atoll/gossip/p2p", false, false},
+		{"node/inspect", "atoll/node", false, false},
 		{"testnet/sim", "atoll/gossip/p2p", false, false},
 		{"testnet/scenario", "atoll/gossip", false, false},
 		{"testnet/baseline", "atoll/optimizer/outer", false, false},
@@ -228,7 +241,7 @@ func TestLayeringCatches(t *testing.T) {
 		{"node/core", "atoll/optimizer/outer/shadow", true, true},
 		{"node/status", "pgregory.net/rapid", true, true},
 		{"gossip", "time", true, true},
-		{"node", "github.com/klauspost/cpuid/v2", false, true},
+		{"node/hardware", "github.com/klauspost/cpuid/v2", false, true},
 		{"cmd/atoll", "atoll/testnet", false, true},
 		{"testnet", "atoll/testnet", true, true},
 	} {

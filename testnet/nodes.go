@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
-	"atoll/node"
+	"atoll/node/joinlink"
 )
 
 // What the nodes of a world are told.
@@ -129,13 +129,13 @@ func (w *world) writeLink() error {
 }
 
 func (w *world) currentLink() (string, error) {
-	link := node.Link{Run: wire.RunID(w.genesis.RunID())}
+	link := joinlink.Link{Run: wire.RunID(w.genesis.RunID())}
 	for _, m := range w.members {
 		l := m.current()
 		if l == nil || !l.seen || l.asked || len(link.Peers) == maxLinkPeers {
 			continue
 		}
-		own, err := node.ParseLink(l.last.Link)
+		own, err := joinlink.Parse(l.last.Link)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", m.name(), err)
 		}

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/testnet/baseline"
@@ -33,7 +33,7 @@ func (timeoutError) Is(target error) bool { return target == context.DeadlineExc
 // world is a testnet while it runs. One goroutine, that of Run, owns it.
 type world struct {
 	cfg         Config
-	genesis     node.Genesis
+	genesis     genesis.Genesis
 	data        *corpus.Corpus
 	coordinator *baseline.Coordinator // of a baseline; nil in a world of atoll
 	calibration Calibration

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/testnet/bench"
@@ -76,7 +76,7 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 	}
 	var runs []bench.StepConfig
 	for _, name := range modelNames(c.Model) {
-		sizes, err := node.ModelConfig(name)
+		sizes, err := genesis.ModelConfig(name)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"atoll/node"
+	"atoll/node/inspect"
 )
 
 const doctorHelp = `
@@ -32,7 +32,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	found, err := node.Doctor(ctx, dir, c.Fix)
+	found, err := inspect.Doctor(ctx, dir, c.Fix)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 	return err
 }
 
-func printCheckup(out *console, found node.Checkup) error {
+func printCheckup(out *console, found inspect.Checkup) error {
 	rows := [][]string{{"CHECK", "", "FOUND"}}
 	for _, f := range found.Findings {
 		state := "ok"
@@ -67,7 +67,7 @@ func printCheckup(out *console, found node.Checkup) error {
 }
 
 // checkupEnd is the last line.
-func checkupEnd(found node.Checkup) string {
+func checkupEnd(found inspect.Checkup) string {
 	wrong := 0
 	for _, f := range found.Findings {
 		if !f.OK {

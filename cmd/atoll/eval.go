@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"atoll/node"
+	"atoll/node/inspect"
+	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
@@ -49,13 +50,13 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if err := setThreads(c.Threads); err != nil {
 		return err
 	}
-	g, slab, tokens, err := node.LoadModel(ctx, dir)
+	g, slab, tokens, err := inspect.LoadModel(ctx, dir)
 	if err != nil {
 		return err
 	}
 	path := c.Data
 	if path == "" {
-		if path, err = node.FolderText(dir); err != nil {
+		if path, err = store.LoadText(dir); err != nil {
 			return err
 		}
 	}

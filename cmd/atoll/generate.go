@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"atoll/node"
+	"atoll/node/inspect"
 	"atoll/tensor"
 	"atoll/tensor/llama"
 )
@@ -52,7 +52,7 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	g, slab, folded, err := node.LoadModel(ctx, dir)
+	g, slab, folded, err := inspect.LoadModel(ctx, dir)
 	if err != nil {
 		return err
 	}

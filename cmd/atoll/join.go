@@ -14,6 +14,9 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node"
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/node/joinlink"
 )
 
 const joinHelp = `
@@ -181,7 +184,7 @@ func (c *JoinCmd) evalBytes(out *console) int {
 // findRun finds out which run is meant: by link, genesis file or folder.
 func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 	if c.Link != "" {
-		if cfg.Link, err = node.ParseLink(c.Link); err != nil {
+		if cfg.Link, err = joinlink.Parse(c.Link); err != nil {
 			return badLink(c.Link, err)
 		}
 	}
@@ -191,8 +194,8 @@ func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 	case c.Link == "" && c.Dir == "":
 		return badUsage("which run? Pass a join link, or --genesis FILE for the first node, or --dir DIR to go on with a node")
 	case c.Link == "":
-		g, err := node.FolderGenesis(c.Dir)
-		if errors.Is(err, node.ErrNoNodeFolder) {
+		g, err := inspect.FolderGenesis(c.Dir)
+		if errors.Is(err, inspect.ErrNoNodeFolder) {
 			return badUsage("%s holds no node yet; pass a join link, or --genesis FILE for the first node", c.Dir)
 		}
 		cfg.Link.Run = g.RunID()
@@ -209,7 +212,7 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 	if err != nil {
 		return fmt.Errorf("genesis: %w", err)
 	}
-	g, err := node.DecodeGenesis(b)
+	g, err := genesis.Decode(b)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Genesis, err)
 	}
@@ -228,7 +231,7 @@ func badLink(link string, err error) error {
 	}
 	parts := strings.Split(link, ",")
 	for i, part := range parts {
-		if _, err := node.ParseLink(strings.Join(parts[:i+1], ",")); err != nil {
+		if _, err := joinlink.Parse(strings.Join(parts[:i+1], ",")); err != nil {
 			return badUsage("the join link is cut or mistyped near %q; copy it whole", tail(part))
 		}
 	}

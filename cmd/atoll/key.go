@@ -10,7 +10,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
-	"atoll/node"
+	"atoll/node/inspect"
 )
 
 const keyHelp = `
@@ -69,7 +69,7 @@ func (c *KeyShowCmd) Run(out *console) error {
 	if err != nil {
 		return err
 	}
-	key, err := node.ReadKey(dir)
+	key, err := inspect.ReadKey(dir)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *KeyExportCmd) Run(out *console) error {
 	if err != nil {
 		return err
 	}
-	key, err := node.ReadKey(dir)
+	key, err := inspect.ReadKey(dir)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *KeyImportCmd) Run(out *console) error {
 		return fmt.Errorf("%s holds no exported key: want %d hex digits, as `atoll key export` prints them", c.File, 2*ed25519.SeedSize)
 	}
 	key := ed25519.NewKeyFromSeed(seed)
-	if err := node.ImportKey(c.Dir, key); err != nil {
+	if err := inspect.ImportKey(c.Dir, key); err != nil {
 		return err
 	}
 	return identityOf(c.Dir, key).print(out, c.JSON)

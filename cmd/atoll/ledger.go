@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"atoll/node"
+	"atoll/node/inspect"
 	"atoll/node/status"
 )
 
@@ -30,7 +30,7 @@ func (c *LedgerCmd) Run(out *console) error {
 	if err != nil {
 		return err
 	}
-	view, err := node.Ledger(dir)
+	view, err := inspect.Ledger(dir)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *LedgerCmd) Run(out *console) error {
 	return c.print(out, view)
 }
 
-func (c *LedgerCmd) print(out *console, v node.LedgerView) error {
+func (c *LedgerCmd) print(out *console, v inspect.LedgerView) error {
 	out.answer("run %s  %s: %s of %s tokens folded, %s trained by this node\n", shortID(v.Run), v.Name,
 		big(v.TokensFolded), big(float64(v.BudgetTokens)), big(float64(v.TokensTrained)))
 	if err := table(out.out, authorRows(v.Authors)...); err != nil {
@@ -57,7 +57,7 @@ func (c *LedgerCmd) print(out *console, v node.LedgerView) error {
 	return table(out.out, deltaRows(v.Deltas)...)
 }
 
-func authorRows(authors []node.LedgerAuthor) [][]string {
+func authorRows(authors []inspect.LedgerAuthor) [][]string {
 	rows := [][]string{{"AUTHOR", "FOLDED", "OPEN", "TOKENS", "SHARE", "BYTES"}}
 	for _, a := range authors {
 		name := shortID(a.Author)
@@ -69,7 +69,7 @@ func authorRows(authors []node.LedgerAuthor) [][]string {
 	return rows
 }
 
-func fragmentRows(fragments []node.LedgerFragment) [][]string {
+func fragmentRows(fragments []inspect.LedgerFragment) [][]string {
 	rows := [][]string{{"FRAGMENT", "PARAMS", "CLOSED", "END", "TOKENS", "FOLDED", "OPEN", "UNKNOWN", "HELD FROM", "NO RECORD"}}
 	for _, f := range fragments {
 		end := unknown
@@ -85,7 +85,7 @@ func fragmentRows(fragments []node.LedgerFragment) [][]string {
 	return rows
 }
 
-func deltaRows(deltas []node.LedgerDelta) [][]string {
+func deltaRows(deltas []inspect.LedgerDelta) [][]string {
 	rows := [][]string{{"DELTA", "FRAGMENT", "ROUND", "BASE", "AUTHOR", "STEPS", "TOKENS", "BYTES", "FOLDED"}}
 	for _, d := range deltas {
 		folded := "no"

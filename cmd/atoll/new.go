@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer/corpus"
@@ -159,11 +159,11 @@ func dataHash(sha256 string) string {
 
 // genesis is the default one for the model with the flags on top, to be validated once links have chosen H; and what it
 // trains on.
-func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, err error) {
+func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus, err error) {
 	if err := c.check(); err != nil {
 		return g, nil, err
 	}
-	if g, err = node.DefaultGenesis(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli()); err != nil {
+	if g, err = genesis.Default(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli()); err != nil {
 		return g, nil, err
 	}
 	if err := c.checkModel(g); err != nil {
@@ -175,9 +175,9 @@ func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, er
 	if err := text.Fits(g.Model.Context); err != nil {
 		return g, nil, err
 	}
-	g.Data = node.Data{Name: text.Name(), SHA256: text.SHA256()}
+	g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	if c.OwnData {
-		g.Data = node.Data{Name: node.OwnText}
+		g.Data = genesis.Data{Name: genesis.OwnText}
 	}
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, nil, err
@@ -192,7 +192,7 @@ func (c *NewCmd) genesis(now time.Time) (g node.Genesis, text *corpus.Corpus, er
 }
 
 // checkModel refuses flags that the model, or what all runs have in common, does not allow.
-func (c *NewCmd) checkModel(g node.Genesis) error {
+func (c *NewCmd) checkModel(g genesis.Genesis) error {
 	if most := len(g.Model.Specs()); c.Fragments > most {
 		return badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
 	}
@@ -230,7 +230,7 @@ func (c *NewCmd) check() error {
 }
 
 // apply puts the flags that were given into a genesis.
-func (c *NewCmd) apply(g *node.Genesis) {
+func (c *NewCmd) apply(g *genesis.Genesis) {
 	set(&g.Name, c.Name)
 	set(&g.Outer.Fragments, c.Fragments)
 	set(&g.Outer.Answerers, c.Answerers)
@@ -256,7 +256,7 @@ func askedMerge(flag string) string {
 }
 
 // followH sets what goes with H, unless it was asked for: the merge, after SetH, and the rate, which goes with that.
-func (c *NewCmd) followH(g *node.Genesis) {
+func (c *NewCmd) followH(g *genesis.Genesis) {
 	if merge := askedMerge(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
 	}

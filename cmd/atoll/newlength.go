@@ -5,13 +5,13 @@ import (
 	"math"
 	"strings"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 )
 
 // lengthOf returns how far the budget of a run goes with so many learners of its usual batch, and tokens to train on. chosen says
 // that links fix H.
-func lengthOf(g node.Genesis, learners, text int, chosen bool) tune.Length {
+func lengthOf(g genesis.Genesis, learners, text int, chosen bool) tune.Length {
 	return tune.LengthOf(tune.Run{
 		Params: g.Model.Params(), Budget: g.Outer.Budget, StepTokens: g.Batch * g.Model.Context,
 		H: g.Outer.H, Fixed: chosen, Learners: learners, Text: text,

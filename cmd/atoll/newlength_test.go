@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 	"atoll/tensor/llama"
 )
 
 // ofLength is a run of tiny, of steps of 4 rows of 128 tokens.
-func ofLength(budget uint64, h int) node.Genesis {
-	g := node.Genesis{Model: llama.Tiny, Batch: 4}
+func ofLength(budget uint64, h int) genesis.Genesis {
+	g := genesis.Genesis{Model: llama.Tiny, Batch: 4}
 	g.Outer.Budget = budget
 	g.Outer.SetH(h)
 	return g

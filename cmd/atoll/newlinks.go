@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
@@ -41,7 +41,7 @@ const (
 
 // chooseLinks sets H, the fragments and, unless one was asked for, the codec of a run by what links carry; it
 // returns nil where nobody said what they do.
-func (c *NewCmd) chooseLinks(ctx context.Context, g *node.Genesis) (*expected, error) {
+func (c *NewCmd) chooseLinks(ctx context.Context, g *genesis.Genesis) (*expected, error) {
 	if c.Bandwidth == 0 {
 		return nil, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"atoll/node"
+	"atoll/node/inspect"
 	"atoll/node/status"
 )
 
@@ -188,7 +188,7 @@ func TestAgreedText(t *testing.T) {
 }
 
 func TestVerdictLine(t *testing.T) {
-	r := node.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
+	r := inspect.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
 	if got, want := verdictLine(r), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

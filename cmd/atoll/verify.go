@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"atoll/node"
+	"atoll/node/inspect"
 )
 
 const verifyHelp = `
@@ -26,12 +26,12 @@ func (*VerifyCmd) Help() string { return verifyHelp }
 type verdict struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	*node.VerifyResult
+	*inspect.VerifyResult
 }
 
 // Run replays the ledger.
 func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
-	result, err := node.Verify(ctx, c.Dir)
+	result, err := inspect.Verify(ctx, c.Dir)
 	if !c.JSON {
 		if err == nil {
 			out.answer("%s", verdictLine(result))
@@ -50,13 +50,13 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 	return err
 }
 
-func verdictLine(r node.VerifyResult) string {
+func verdictLine(r inspect.VerifyResult) string {
 	return fmt.Sprintf("ok: %d rounds with %d deltas, %d tokens folded, replayed from %s; chain %v, state %v",
 		r.Rounds, r.Deltas, r.Tokens, startText(r), r.Chain, r.State)
 }
 
 // startText says where a replay began.
-func startText(r node.VerifyResult) string {
+func startText(r inspect.VerifyResult) string {
 	if r.FromGenesis {
 		return "genesis"
 	}

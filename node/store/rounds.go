@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-
-	"atoll/gossip/wire"
+	"math"
 
 	"go.etcd.io/bbolt"
+
+	"atoll/gossip/wire"
 )
+
+// MaxRound is the highest round that a record can have.
+const MaxRound = math.MaxUint32
 
 // Round is what came of a closed round of a fragment.
 type Round struct {

@@ -20,6 +20,12 @@ type Speed struct {
 // measureRate is a learning rate at which a few steps on noise change little.
 const measureRate = 1e-4
 
+// A measurement of so many steps and so long is good enough to plan a batch.
+const (
+	MeasureSteps = 2
+	MeasureFor   = 300 * time.Millisecond
+)
+
 // Measure trains on random bytes with a trainer of its own and times the steps:
 // at least the given number, 1 or more, and for at least the given time. One
 // step goes before, because it touches memory for the first time. The clock

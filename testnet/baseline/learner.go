@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
@@ -55,7 +55,7 @@ type common struct {
 	inner   int // length of the inner optimizer's state
 }
 
-func newCommon(g node.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
+func newCommon(g genesis.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
 	state, err := b.State()
 	if err != nil {
 		return common{}, err
@@ -182,7 +182,7 @@ type diloco struct {
 	progress []float32
 }
 
-func newDiLoCo(c common, g node.Genesis) *diloco {
+func newDiLoCo(c common, g genesis.Genesis) *diloco {
 	c.run.H = g.Outer.H
 	theta := c.builtin.Params()
 	return &diloco{common: c, outer: lockstep.NewOuter(g.Outer.Eta, g.Outer.Mu, slices.Clone(theta)), progress: make([]float32, len(theta))}

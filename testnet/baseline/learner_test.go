@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -23,9 +23,9 @@ import (
 )
 
 // toy is a genesis whose steps take a millisecond.
-func toy(t *testing.T, tokens uint64) node.Genesis {
+func toy(t *testing.T, tokens uint64) genesis.Genesis {
 	t.Helper()
-	g, err := node.DefaultGenesis("tiny", tokens, 1, 0)
+	g, err := genesis.Default("tiny", tokens, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func toy(t *testing.T, tokens uint64) node.Genesis {
 var fox = strings.Repeat("the quick brown fox jumps over the lazy dog. ", 200)
 
 // newTrainerOf is the trainer of the learner with a number.
-func newTrainerOf(t *testing.T, g node.Genesis, n byte) *trainer.Builtin {
+func newTrainerOf(t *testing.T, g genesis.Genesis, n byte) *trainer.Builtin {
 	t.Helper()
 	b, err := trainer.New(trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: idOf(n), Threads: 1, Optim: g.Inner.Optim()}, corpus.New("fox", []byte(fox)))
 	if err != nil {
@@ -53,7 +53,7 @@ func newTrainerOf(t *testing.T, g node.Genesis, n byte) *trainer.Builtin {
 	return b
 }
 
-func commonOf(t *testing.T, g node.Genesis, n byte) common {
+func commonOf(t *testing.T, g genesis.Genesis, n byte) common {
 	t.Helper()
 	s, err := store.Open(t.TempDir(), g.RunID())
 	if err != nil {
@@ -317,7 +317,7 @@ func TestRunInOneProcess(t *testing.T) {
 	}
 }
 
-func compareModels(t *testing.T, g node.Genesis, dirs []string) {
+func compareModels(t *testing.T, g genesis.Genesis, dirs []string) {
 	t.Helper()
 	first := llama.NewParams(g.Model)
 	for i, dir := range dirs {

@@ -20,6 +20,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
@@ -65,7 +66,7 @@ func (c Config) validate() error {
 // process is a member with what it needs of its machine.
 type process struct {
 	cfg     Config
-	genesis node.Genesis
+	genesis genesis.Genesis
 	started time.Time
 	key     ed25519.PrivateKey
 	store   *store.Store
@@ -88,7 +89,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err
 	}
-	g, err := node.DecodeGenesis(cfg.Genesis)
+	g, err := genesis.Decode(cfg.Genesis)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,9 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node"
+	"atoll/node/genesis"
+	"atoll/node/hardware"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -26,17 +29,17 @@ func (p *process) snapshot() status.Snapshot {
 	traffic := p.host.Stats()
 	s := status.Snapshot{
 		Version: node.Agent, Run: hex.EncodeToString(run[:]), Name: g.Name, Self: hex.EncodeToString(self[:]),
-		Link: node.Link{Run: run, Peers: p.host.Addrs()[:1]}.String(),
+		Link: joinlink.Link{Run: run, Peers: p.host.Addrs()[:1]}.String(),
 		Role: hello.Learner, Started: p.started, At: now, Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(),
 		BudgetTokens: g.Outer.Budget,
-		RSSBytes:     node.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: node.OpenFiles(),
+		RSSBytes:     hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles(),
 		Net: status.Net{SentBytes: traffic.Sent, ReceivedBytes: traffic.Received},
 	}
 	p.member.account.fill(&s, now)
 	p.member.fill(&s, g)
 	s.StateDigest = p.digest
 	s.Peers = []status.Peer{{
-		ID: s.Self, Self: true, Role: s.Role, State: s.State, Hardware: node.CPUName(), Trainer: "builtin", Precision: "f32",
+		ID: s.Self, Self: true, Role: s.Role, State: s.State, Hardware: hardware.CPUName(), Trainer: "builtin", Precision: "f32",
 		Steps: uint64(s.Step), Tokens: s.TokensTrained, TokensPerS: p.member.account.perSecond(now),
 		TokensPerStep: uint64(g.Batch * g.Model.Context),
 	}}
@@ -44,7 +47,7 @@ func (p *process) snapshot() status.Snapshot {
 }
 
 // fill puts into a status what the member knows of the run.
-func (m *Member) fill(s *status.Snapshot, g node.Genesis) {
+func (m *Member) fill(s *status.Snapshot, g genesis.Genesis) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.State, s.Finished, s.TokensFolded = m.phase, m.final, m.label.Tokens

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
@@ -49,7 +49,7 @@ type Outer struct {
 
 // OuterConfig is what to measure.
 type OuterConfig struct {
-	Model     string // tiny, small, base or a file; see node.ModelConfig
+	Model     string // tiny, small, base or a file; see genesis.ModelConfig
 	Threads   int    // 0 = one per core
 	Batch     int    // rows; 0 = the run's default
 	H         int    // 0 = the run's default
@@ -69,7 +69,7 @@ const (
 
 // outerRig is a learner, its trainer and what its peers publish.
 type outerRig struct {
-	g       node.Genesis
+	g       genesis.Genesis
 	plan    outer.Plan
 	trainer *trainer.Builtin
 	learner *outer.Learner
@@ -154,7 +154,7 @@ func (r *outerRig) bestRatio() float64 {
 }
 
 func newOuterRig(c OuterConfig) (*outerRig, error) {
-	g, err := node.DefaultGenesis(c.Model, 1<<40, 1, 0)
+	g, err := genesis.Default(c.Model, 1<<40, 1, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"atoll/node"
+	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 )
@@ -24,10 +24,10 @@ type State struct {
 // usualMomentum stands for any: it is there or not.
 const usualMomentum = 0.9
 
-// MeasureState allocates a trainer and a learner of a model, as node.ModelConfig knows it.
+// MeasureState allocates a trainer and a learner of a model, as genesis.ModelConfig knows it.
 func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (State, error) {
 	m.note("training state of " + model)
-	g, err := node.DefaultGenesis(model, 1<<40, 1, 0)
+	g, err := genesis.Default(model, 1<<40, 1, 0)
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}

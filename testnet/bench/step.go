@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"atoll/node"
+	"atoll/node/hardware"
 	"atoll/optimizer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
@@ -89,7 +89,7 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 
 // peakRSS is the most memory that this process has occupied, 0 if the system does not say.
 func peakRSS() uint64 {
-	if n := node.PeakRSSBytes(); n > 0 {
+	if n := hardware.PeakRSSBytes(); n > 0 {
 		return n
 	}
 	var usage syscall.Rusage

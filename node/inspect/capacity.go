@@ -1,22 +1,23 @@
-package node
+package inspect
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"atoll/node/genesis"
+	"atoll/node/hardware"
+	"atoll/node/joinlink"
 	"atoll/node/status"
+	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
 )
 
 // sweepBytes is the most that one delta of every fragment takes.
-func (g Genesis) sweepBytes() (sum int64) {
+func sweepBytes(g genesis.Genesis) (sum int64) {
 	for _, f := range g.Plan() {
 		sum += int64(codec.MaxSize(g.Outer.Codec, f.Len))
 	}
@@ -25,9 +26,9 @@ func (g Genesis) sweepBytes() (sum int64) {
 
 // ledgerBytes estimates what so many tokens add to the ledger: a learner
 // publishes every fragment once in H steps.
-func (g Genesis) ledgerBytes(tokens uint64) int64 {
+func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
 	perSweep := float64(g.Outer.H) * float64(g.Batch*g.Model.Context)
-	return int64(min(float64(g.sweepBytes())*float64(tokens)/perSweep, 1<<62))
+	return int64(min(float64(sweepBytes(g))*float64(tokens)/perSweep, 1<<62))
 }
 
 // checkSpace compares the room on the disk with what the run will still need.
@@ -38,7 +39,7 @@ func (d *doctor) checkSpace() {
 		return
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize)
-	need := d.genesis.ledgerBytes(d.genesis.Outer.Budget - min(d.genesis.Outer.Budget, d.foldedTokens()))
+	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
 	text := fmt.Sprintf("%s free, the rest of the run adds about %s", status.Bytes(float64(free)), status.Bytes(float64(need)))
 	if need > free {
 		d.bad("space", text, fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", free/2/1_000_000))
@@ -59,9 +60,11 @@ func (d *doctor) foldedTokens() uint64 {
 	return uint64(view.TokensFolded)
 }
 
+// learner is what a node is unless it is told otherwise.
+var learner = hardware.Role{}
+
 func (d *doctor) checkMemory() {
-	n := &node{genesis: d.genesis}
-	have, need := memoryBytes(), n.memoryNeed()
+	have, need := hardware.MemoryBytes(), learner.Need(d.genesis)
 	if d.Running {
 		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", status.Bytes(float64(d.snapshot.RSSBytes)), status.Bytes(float64(need)), status.Bytes(float64(have))))
 		return
@@ -72,7 +75,7 @@ func (d *doctor) checkMemory() {
 func (d *doctor) judgeMemory(have, need uint64) {
 	text := fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have)))
 	if have != 0 && need > have {
-		d.bad("memory", text, memoryRemedy(false))
+		d.bad("memory", text, learner.Remedy())
 		return
 	}
 	d.good("memory", text)
@@ -92,10 +95,10 @@ func (d *doctor) checkSpeed() {
 	}
 	g := d.genesis
 	round := time.Duration(float64(g.Outer.H*g.Batch*g.Model.Context) / perSecond * float64(time.Second))
-	out := 8 * float64(g.sweepBytes()) / round.Seconds() / 1e6
+	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
 	others := float64(g.Outer.Answerers - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
-		perSecond, g.Outer.H, round.Round(10*time.Microsecond), status.Bytes(float64(g.sweepBytes())), out, others*out, others))
+		perSecond, g.Outer.H, round.Round(10*time.Microsecond), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
 }
 
 // tokensPerSecond is the speed of the running node, or a short measurement.
@@ -106,8 +109,7 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 		}
 		return d.snapshot.Peers[0].TokensPerS, nil
 	}
-	cfg := (&node{genesis: d.genesis}).trainerConfig(d.genesis.Batch)
-	speed, err := trainer.Measure(d.ctx, cfg, 2, measureFor, time.Now)
+	speed, err := trainer.Measure(d.ctx, d.genesis.TrainerConfig(d.genesis.Batch), trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	return speed.TokensPerSecond, err
 }
 
@@ -172,15 +174,14 @@ func (d *doctor) checkPeers() {
 // listened are the addresses of the running node, or those that one had.
 func (d *doctor) listened() []string {
 	if d.Running {
-		link, err := ParseLink(d.snapshot.Link)
+		link, err := joinlink.Parse(d.snapshot.Link)
 		if err != nil {
 			return nil
 		}
 		return link.Peers
 	}
-	var c contacts
-	b, err := os.ReadFile(filepath.Join(d.dir, contactsFile))
-	if err != nil || json.Unmarshal(b, &c) != nil {
+	c, err := store.LoadContacts(d.dir)
+	if err != nil {
 		return nil
 	}
 	return c.Listen

@@ -1,4 +1,4 @@
-package node
+package genesis
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
+	"atoll/node/joinlink"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
@@ -72,7 +73,7 @@ func specDocument(t *testing.T, s *spectest.Spec) {
 			t.Fatalf("key %d is %s, the text says %v", i, key, rows[min(i, len(rows)-1)])
 		}
 	}
-	g, err := DecodeGenesis([]byte(doc))
+	g, err := Decode([]byte(doc))
 	if err != nil || !reflect.DeepEqual(g, fixedGenesis()) {
 		t.Errorf("decoded %+v, %v", g, err)
 	}
@@ -97,7 +98,7 @@ func encoded(t *testing.T, change func(g *Genesis), texts ...string) {
 			t.Errorf("no %s in %s", want, b)
 		}
 	}
-	if back, err := DecodeGenesis(b); err != nil || back != g {
+	if back, err := Decode(b); err != nil || back != g {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 }
@@ -110,7 +111,7 @@ func specIntegers(t *testing.T, _ *spectest.Spec) {
 	encoded(t, func(g *Genesis) { g.Seed, g.Outer.Budget = math.MaxUint64, 1<<62 }, `"Seed":18446744073709551615,`, `"Budget":4611686018427387904,`, `"Codec":4,`)
 	doc := string(fixedGenesis().Encode())
 	for _, other := range []string{"4.0", "4e0", "0x4", "04", "+4"} {
-		if _, err := DecodeGenesis([]byte(strings.Replace(doc, `"Batch":4`, `"Batch":`+other, 1))); err == nil {
+		if _, err := Decode([]byte(strings.Replace(doc, `"Batch":4`, `"Batch":`+other, 1))); err == nil {
 			t.Errorf("%s is taken", other)
 		}
 	}
@@ -177,7 +178,7 @@ func specOneEncoding(t *testing.T, s *spectest.Spec) {
 		if b == doc {
 			t.Fatalf("%s: nothing is changed", name)
 		}
-		if _, err := DecodeGenesis([]byte(b)); err == nil {
+		if _, err := Decode([]byte(b)); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -550,7 +551,7 @@ func specJoinLink(t *testing.T, s *spectest.Spec) {
 		text: true, text + "," + peer: true, text + many: true, text + many + "," + peer: false,
 		text[1:]: false, text[:len(text)-1]: false, text + ",/ip4/192.0.2.1/tcp/4001": false,
 	} {
-		if l, err := ParseLink(link); (err == nil) != ok || ok && l.String() != link {
+		if l, err := joinlink.Parse(link); (err == nil) != ok || ok && l.String() != link {
 			t.Errorf("%s: %v", link, err)
 		}
 	}
@@ -564,7 +565,7 @@ func specOptimizer(t *testing.T, s *spectest.Spec) {
 		`,"Momentum":0.5,"Optimizer":"muon"`: false, `,"Momentum":0.5`: false, `,"Optimizer":""`: false, `,"Optimizer":"adamw"`: false,
 	} {
 		b := strings.Replace(doc, `"FinalFraction":0.1`, `"FinalFraction":0.1`+more, 1)
-		g, err := DecodeGenesis([]byte(b))
+		g, err := Decode([]byte(b))
 		if (err == nil) != ok {
 			t.Errorf("%s: error %v", more, err)
 		}

@@ -1,4 +1,4 @@
-package node
+package inspect
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node/inspect/ledgertest"
 	"atoll/node/store"
 )
 
@@ -50,17 +51,17 @@ func checkup(t *testing.T, dir string) Checkup {
 }
 
 // folderWithKey is a folder as a node leaves it.
-func folderWithKey(t *testing.T, rounds int) *ledgerWriter {
+func folderWithKey(t *testing.T, rounds int) *ledgertest.Writer {
 	t.Helper()
-	l := newLedgerOf(t, toyGenesis(1<<24)).rounds(rounds).bases()
-	_, _, err := store.LoadKey(l.dir)
-	l.check(err)
+	l := ledgertest.NewOf(t, ledgertest.Genesis(1<<24)).Rounds(rounds).Bases()
+	_, _, err := store.LoadKey(l.Dir)
+	l.Check(err)
 	return l
 }
 
 func TestDoctorOfAFolder(t *testing.T) {
 	l := folderWithKey(t, 4)
-	dir := l.close()
+	dir := l.Close()
 	c := checkup(t, dir)
 	checkFindings(t, c, nil)
 	if f := c.finding(t, "ledger"); !strings.Contains(f.Text, "16 payloads") || !strings.Contains(f.Text, "2 kept states") {
@@ -76,12 +77,12 @@ func TestDoctorOfAFolder(t *testing.T) {
 
 func TestDoctorFindsDamage(t *testing.T) {
 	l := folderWithKey(t, 4)
-	l.flip(l.firstDelta(0, 3))
-	l.damageBase("1-4-")
-	dir := l.close()
+	l.Flip(l.FirstDelta(0, 3))
+	l.DamageBase("1-4-")
+	dir := l.Close()
 	for name, content := range map[string]string{
-		"steps.log":  strings.Repeat("x", 64),
-		contactsFile: `{"Listen":["/ip4/127.0.0.1/tcp/` + taken(t) + `","/ip4/127.0.0.1/udp/1/quic-v1"]}`,
+		"steps.log":        strings.Repeat("x", 64),
+		store.ContactsFile: `{"Listen":["/ip4/127.0.0.1/tcp/` + taken(t) + `","/ip4/127.0.0.1/udp/1/quic-v1"]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -114,7 +115,7 @@ func taken(t *testing.T) string {
 }
 
 func TestDoctorFixesTheIndex(t *testing.T) {
-	dir := folderWithKey(t, 2).close()
+	dir := folderWithKey(t, 2).Close()
 	if err := os.Truncate(filepath.Join(dir, "index.db"), 4096); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestDoctorFixesTheIndex(t *testing.T) {
 }
 
 func TestDoctorOfADamagedGenesis(t *testing.T) {
-	dir := folderWithKey(t, 1).close()
+	dir := folderWithKey(t, 1).Close()
 	if err := os.WriteFile(filepath.Join(dir, "genesis"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +140,8 @@ func TestDoctorOfADamagedGenesis(t *testing.T) {
 
 // Whatever is wrong, something can be done about it.
 func TestDoctorHasRemedies(t *testing.T) {
-	dir := folderWithKey(t, 1).close()
-	if err := os.WriteFile(filepath.Join(dir, "genesis"), toyGenesis(99).Encode(), 0o600); err != nil {
+	dir := folderWithKey(t, 1).Close()
+	if err := os.WriteFile(filepath.Join(dir, "genesis"), ledgertest.Genesis(99).Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	checkFindings(t, checkup(t, dir), map[string][2]string{"ledger": {"its index is of run", "keep the key"}})
@@ -161,26 +162,13 @@ func TestDoctorHasRemedies(t *testing.T) {
 }
 
 func TestDoctorOfTheClockAndTheDisk(t *testing.T) {
-	g := toyGenesis(1 << 62)
+	g := ledgertest.Genesis(1 << 62)
 	g.Outer.CreatedMs = time.Now().Add(time.Hour).UnixMilli()
-	l := newLedgerOf(t, g)
-	_, _, err := store.LoadKey(l.dir)
-	l.check(err)
-	checkFindings(t, checkup(t, l.close()), map[string][2]string{
+	l := ledgertest.NewOf(t, g)
+	_, _, err := store.LoadKey(l.Dir)
+	l.Check(err)
+	checkFindings(t, checkup(t, l.Close()), map[string][2]string{
 		"clock": {"in the future", "NTP"},
 		"space": {"the rest of the run adds", "--keep"},
 	})
-}
-
-// The doctor asks a node that runs, and leaves its folder alone.
-func TestDoctorOfARunningNode(t *testing.T) {
-	t.Parallel()
-	m := launch(t, Config{Genesis: toyGenesis(1 << 24).Encode(), Data: toyText(t), Pace: slowPace})
-	m.until("it contributes", contributes)
-	c := checkup(t, m.cfg.Dir)
-	checkFindings(t, c, nil)
-	if !c.Running || !strings.Contains(c.finding(t, "peers").Text, "trains alone") || !strings.Contains(c.finding(t, "memory").Text, "of an estimated") {
-		t.Errorf("%+v", c)
-	}
-	m.leave()
 }

@@ -1,4 +1,8 @@
-package node
+// Package inspect says what a node's folder holds: the newest model, the account
+// of every delta and token, whether a replay comes to the same digests, and
+// whether a node can run there. It asks a node that runs on the folder and
+// otherwise reads the disk.
+package inspect
 
 import (
 	"context"
@@ -8,6 +12,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -20,7 +25,7 @@ var ErrNoNodeFolder = errors.New("not a node's folder")
 // folder is a node's folder while nobody writes to it.
 type folder struct {
 	dir     string
-	genesis Genesis
+	genesis genesis.Genesis
 	run     wire.RunID
 	plan    outer.Plan
 	store   *store.Store
@@ -28,17 +33,17 @@ type folder struct {
 
 // FolderGenesis returns the genesis kept in a node's folder, whether or not the
 // node runs. The error is ErrNoNodeFolder if there is none.
-func FolderGenesis(dir string) (Genesis, error) {
+func FolderGenesis(dir string) (genesis.Genesis, error) {
 	raw, err := store.LoadGenesis(dir)
 	if errors.Is(err, store.ErrNotFound) {
-		return Genesis{}, fmt.Errorf("%s: %w: there is no genesis in it; pass the folder that `atoll join --dir` made, or DIR/node0 of a testnet", dir, ErrNoNodeFolder)
+		return genesis.Genesis{}, fmt.Errorf("%s: %w: there is no genesis in it; pass the folder that `atoll join --dir` made, or DIR/node0 of a testnet", dir, ErrNoNodeFolder)
 	}
 	if err != nil {
-		return Genesis{}, err
+		return genesis.Genesis{}, err
 	}
-	g, err := DecodeGenesis(raw)
+	g, err := genesis.Decode(raw)
 	if err != nil {
-		return Genesis{}, fmt.Errorf("%s: %w", dir, err)
+		return genesis.Genesis{}, fmt.Errorf("%s: %w", dir, err)
 	}
 	return g, nil
 }
@@ -68,22 +73,22 @@ func (f *folder) close() error { return f.store.Close() }
 
 // LoadModel returns the newest anchor of a node's folder: from the node that
 // runs on it, or else from disk. The tokens are those that it has folded.
-func LoadModel(ctx context.Context, dir string) (Genesis, *tensor.Slab, uint64, error) {
+func LoadModel(ctx context.Context, dir string) (genesis.Genesis, *tensor.Slab, uint64, error) {
 	g, err := FolderGenesis(dir)
 	if err != nil {
-		return Genesis{}, nil, 0, err
+		return genesis.Genesis{}, nil, 0, err
 	}
 	tips, err := runningTips(ctx, dir, g)
 	if errors.Is(err, status.ErrNotRunning) {
 		tips, err = storedTips(dir)
 	}
 	if err != nil {
-		return Genesis{}, nil, 0, fmt.Errorf("load the model of %s: %w", dir, err)
+		return genesis.Genesis{}, nil, 0, fmt.Errorf("load the model of %s: %w", dir, err)
 	}
 	return g, g.Anchor(tips), foldedTokens(g.Plan(), tips), nil
 }
 
-func runningTips(ctx context.Context, dir string, g Genesis) ([]*outer.Tip, error) {
+func runningTips(ctx context.Context, dir string, g genesis.Genesis) ([]*outer.Tip, error) {
 	client, err := status.Dial(dir)
 	if err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func runningTips(ctx context.Context, dir string, g Genesis) ([]*outer.Tip, erro
 	if err != nil {
 		return nil, err
 	}
-	return readTips(b, g)
+	return g.ReadTips(b)
 }
 
 // storedTips are the newest tips on disk: of each fragment the newest base that

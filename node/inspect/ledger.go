@@ -1,11 +1,10 @@
-package node
+package inspect
 
 import (
 	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -65,9 +64,6 @@ type LedgerDelta struct {
 	Folded   bool   `json:"folded"`
 }
 
-// maxRound is the highest round that a record can have.
-const maxRound = math.MaxUint32
-
 // Ledger reads the ledger of a folder on which no node runs.
 func Ledger(dir string) (view LedgerView, err error) {
 	f, err := openFolder(dir)
@@ -108,7 +104,7 @@ func (b *ledgerBuilder) fragment(p int) error {
 	folded := map[wire.Digest]bool{}
 	recorded := map[uint32]bool{}
 	fragment.HeldFrom = 1
-	err := b.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
+	err := b.store.Rounds(p, 1, store.MaxRound, func(round uint32, r store.Round) error {
 		if round != fragment.Closed+1 {
 			fragment.HeldFrom = round
 		}
@@ -127,7 +123,7 @@ func (b *ledgerBuilder) fragment(p int) error {
 	}
 	fragment.Missing = fragment.Closed - uint32(len(recorded))
 	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
-	err = b.store.Headers(p, 1, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+	err = b.store.Headers(p, 1, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
 		// Of a round without a record nobody here can say what it folded.
 		open := !folded[id] && (recorded[h.Header.Round] || h.Header.Round > fragment.Closed)
 		if folded[id] {

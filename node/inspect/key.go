@@ -1,4 +1,4 @@
-package node
+package inspect
 
 import (
 	"crypto/ed25519"

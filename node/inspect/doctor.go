@@ -1,4 +1,4 @@
-package node
+package inspect
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -33,7 +34,7 @@ type doctor struct {
 	dir      string
 	fix      bool
 	now      time.Time
-	genesis  Genesis
+	genesis  genesis.Genesis
 	run      wire.RunID
 	snapshot status.Snapshot // of the running node
 	Checkup
@@ -57,7 +58,7 @@ func Doctor(ctx context.Context, dir string, fix bool) (Checkup, error) {
 		return d.Checkup, nil
 	}
 	d.run = d.genesis.RunID()
-	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, modelName(d.genesis.Model), d.genesis.Inner.OptimizerName()))
+	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, genesis.ModelName(d.genesis.Model), d.genesis.Inner.OptimizerName()))
 	if d.checkIndex() {
 		d.checkLedger()
 	}
@@ -210,7 +211,7 @@ func (f *folder) readWindow(p int, damaged *[]error) (n int, err error) {
 		return 0, err
 	}
 	from := last - min(last, f.genesis.Outer.WindowUnion)
-	err = f.store.Headers(p, from, maxRound, func(id wire.Digest, _ wire.SignedHeader) error {
+	err = f.store.Headers(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
 		if _, held := f.store.Has(id); !held {
 			return nil
 		}

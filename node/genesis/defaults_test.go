@@ -1,6 +1,7 @@
-package node
+package genesis
 
 import (
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ func TestDefaultGenesis(t *testing.T) {
 		{"small", 24, 4, llama.Small, 64 * 4 * 256, 0.0023},
 		{"base", 24, 2, llama.Base, 64 * 2 * 256, 0.0016},
 	} {
-		g, err := DefaultGenesis(c.model, 3_000_000, 7, 1_700_000_000_000)
+		g, err := Default(c.model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {
 			t.Fatalf("%s: %v", c.model, err)
 		}
@@ -40,8 +41,25 @@ func TestDefaultGenesis(t *testing.T) {
 		if err := o.CheckPlan(g.Plan()); err != nil {
 			t.Errorf("%s: %v", c.model, err)
 		}
-		if back, err := DecodeGenesis(g.Encode()); err != nil || back != g {
+		if back, err := Decode(g.Encode()); err != nil || back != g {
 			t.Errorf("%s: read back %+v, %v", c.model, back, err)
+		}
+	}
+}
+
+// What is not asked for stays as it was: only a change of a default changes these.
+func TestDefaultRunIDs(t *testing.T) {
+	for model, want := range map[string]string{
+		"tiny":  "ba8a9e86657c6346d17acb53ac1ce434cd7ad539252e32b595ddb8f2e4b4fd90",
+		"small": "8a999f85cc66bcac4c2889325042099311565c5c63ebe0165faddfee742db6c6",
+		"base":  "7071aa77a28081944965f320ed6301750dd6dec140c958e2fc5a56fedc49ea93",
+	} {
+		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run := g.RunID(); hex.EncodeToString(run[:]) != want {
+			t.Errorf("%s: RunID %x, want %s", model, run[:], want)
 		}
 	}
 }
@@ -56,7 +74,7 @@ func TestMuonRateFallsWithTheWidth(t *testing.T) {
 
 // Momentum wants half the rate that an average wants, and what has no outer steps one between.
 func TestRateGoesWithTheOuterSteps(t *testing.T) {
-	g, err := DefaultGenesis("tiny", 1000, 1, 0)
+	g, err := Default("tiny", 1000, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +102,7 @@ func TestModelConfigFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"vocab":256,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":32,"context":8}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := DefaultGenesis(path, 1000, 1, 0)
+	g, err := Default(path, 1000, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +122,7 @@ func TestDefaultGenesisOfALargeModel(t *testing.T) {
 	if err := os.WriteFile(path, []byte(sizes), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := DefaultGenesis(path, 1000, 1, 0)
+	g, err := Default(path, 1000, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +157,7 @@ func TestDefaultGenesisErrors(t *testing.T) {
 		{"too long", write("long.json", strings.Repeat(" ", maxModelFile+1)), 1, "at most"},
 		{"no budget", "tiny", 0, "Budget is 0"},
 	} {
-		if _, err := DefaultGenesis(c.model, c.tokens, 1, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Default(c.model, c.tokens, 1, 0); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}

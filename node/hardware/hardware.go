@@ -1,4 +1,6 @@
-package node
+// Package hardware says what this machine has, what this process takes of it,
+// and what a node of a run needs.
+package hardware
 
 import (
 	"bufio"
@@ -8,32 +10,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/cpuid/v2"
-
-	"atoll/gossip/hello"
-	"atoll/tensor/codec"
 )
-
-// firstRecord is what a node says of itself before it knows the model.
-func (n *node) firstRecord() hello.Record {
-	r := hello.Record{
-		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
-		Precision: "f32", MemoryBytes: memoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
-		Codecs:  codecs(),
-		Devices: []hello.Device{{Kind: "cpu", Name: CPUName(), Count: 1, MemoryBytes: memoryBytes()}},
-	}
-	if !n.cfg.Observe {
-		r.Trainer = hello.Builtin
-	}
-	return r
-}
-
-// codecs are the kinds of payloads that this program decodes.
-func codecs() (numbers []uint8) {
-	for _, k := range codec.Kinds() {
-		numbers = append(numbers, uint8(k))
-	}
-	return numbers
-}
 
 // CPUName is what this machine calls its processor, with the threads that Go uses of it.
 func CPUName() string {
@@ -44,8 +21,8 @@ func CPUName() string {
 	return name + " (" + strconv.Itoa(runtime.GOMAXPROCS(0)) + " threads)"
 }
 
-// memoryBytes is the memory of this machine, 0 if the system does not say.
-func memoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
+// MemoryBytes is the memory of this machine, 0 if the system does not say.
+func MemoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
 
 // RSSBytes is the memory that this process occupies, 0 if the system does not say.
 func RSSBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }
@@ -82,8 +59,3 @@ func procValue(path, name string) uint64 {
 	}
 	return 0
 }
-
-// maxRecordAddrs is how many addresses a capability record carries.
-const maxRecordAddrs = 16
-
-func limitAddrs(addrs []string) []string { return addrs[:min(len(addrs), maxRecordAddrs)] }

@@ -1,14 +1,8 @@
-package node
+package genesis
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"atoll/gossip/p2p"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
@@ -35,9 +29,9 @@ type timing struct{ beat, quiet, graceMin, graceMax, minRound int64 }
 // round trip and a transfer elsewhere. The least time of a round is far below
 // that of honest rounds and keeps a flood of bells from using up the windows.
 var timings = map[string]timing{
-	p2p.Local: {beat: 500, quiet: 1500, graceMin: 100, graceMax: 5_000, minRound: 20},
-	p2p.LAN:   {beat: 2000, quiet: 6000, graceMin: 200, graceMax: 30_000, minRound: 100},
-	p2p.WAN:   {beat: 2000, quiet: 6000, graceMin: 1000, graceMax: 60_000, minRound: 250},
+	"local": {beat: 500, quiet: 1500, graceMin: 100, graceMax: 5_000, minRound: 20},
+	"lan":   {beat: 2000, quiet: 6000, graceMin: 200, graceMax: 30_000, minRound: 100},
+	"wan":   {beat: 2000, quiet: 6000, graceMin: 1000, graceMax: 60_000, minRound: 250},
 }
 
 // SetProfile gives the run the times that suit the network between its nodes:
@@ -45,7 +39,7 @@ var timings = map[string]timing{
 func (g *Genesis) SetProfile(profile string) error {
 	t, ok := timings[profile]
 	if !ok {
-		return fmt.Errorf("profile %q: use %s, %s or %s", clip(profile), p2p.Local, p2p.LAN, p2p.WAN)
+		return fmt.Errorf("profile %.80q: use local, lan or wan", profile)
 	}
 	g.BeatMs, g.QuietMs = t.beat, t.quiet
 	g.Outer.GraceMinMs, g.Outer.GraceMaxMs, g.Outer.MinRoundMs = t.graceMin, t.graceMax, t.minRound
@@ -56,18 +50,18 @@ func (g *Genesis) SetProfile(profile string) error {
 // with 0.1, the more so the larger their H (optimizer/outer/DESIGN.md).
 const finalRate = 0.02
 
-// DefaultGenesis is the genesis of a new run with the values that fit the
+// Default is the genesis of a new run with the values that fit the
 // model, for callers to change before they use it. model is tiny, small, base
 // or a JSON file (see ModelConfig); tokens is the budget; createdMs is the
 // present in Unix milliseconds. The error names what no change of other fields mends: a large
 // model may need a Merge without momentum yet, so who makes a run of it ends with Validate.
-func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
+func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
 	sizes, err := ModelConfig(model)
 	if err != nil {
 		return Genesis{}, err
 	}
 	g := Genesis{
-		Format: GenesisFormat, Name: modelLabel(model), Model: sizes, Tokenizer: "byte", Seed: seed,
+		Format: Format, Name: modelLabel(model), Model: sizes, Tokenizer: "byte", Seed: seed,
 		Batch: defaultBatch(sizes),
 		Inner: Inner{
 			Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
@@ -83,7 +77,7 @@ func DefaultGenesis(model string, tokens, seed uint64, createdMs int64) (Genesis
 		return Genesis{}, err
 	}
 	g.SetRate(true)
-	if err := g.SetProfile(p2p.WAN); err != nil {
+	if err := g.SetProfile("wan"); err != nil {
 		return Genesis{}, err
 	}
 	return g, g.validateFields()
@@ -102,47 +96,3 @@ func defaultFragments(c llama.Config) int {
 	}
 	return min(usualFragments, len(c.Specs()))
 }
-
-// modelLabel is how a run is called that was given no name.
-func modelLabel(model string) string {
-	return strings.TrimSuffix(filepath.Base(model), ".json")
-}
-
-// maxModelFile bounds a file of model sizes: it is a handful of numbers.
-const maxModelFile = 1 << 16
-
-// ModelConfig returns the sizes of a model: tiny, small, base, or a JSON file
-// with the fields of llama.Config. RopeTheta, NormEps and Tied may be left out
-// there.
-func ModelConfig(model string) (llama.Config, error) {
-	if c, ok := llama.Named(model); ok {
-		return c, nil
-	}
-	if !strings.HasSuffix(model, ".json") {
-		return llama.Config{}, fmt.Errorf("model %q: use tiny, small, base or a file of sizes that ends in .json", clip(model))
-	}
-	b, err := os.ReadFile(model)
-	if err != nil {
-		return llama.Config{}, fmt.Errorf("model sizes: %w", err)
-	}
-	if len(b) > maxModelFile {
-		return llama.Config{}, fmt.Errorf("model sizes in %s: %d bytes; at most %d", model, len(b), maxModelFile)
-	}
-	return parseModel(model, b)
-}
-
-func parseModel(name string, b []byte) (llama.Config, error) {
-	c := llama.Config{RopeTheta: llama.Tiny.RopeTheta, NormEps: llama.Tiny.NormEps, Tied: true}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return llama.Config{}, fmt.Errorf("model sizes in %s: %w; write them like %s", name, err, exampleSizes)
-	}
-	if err := c.Validate(); err != nil {
-		return llama.Config{}, fmt.Errorf("model sizes in %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// exampleSizes shows what a file of sizes looks like, in errors and help.
-const exampleSizes = `{"vocab":256,"hidden":128,"layers":4,"heads":4,"kvheads":4,"intermediate":344,"context":128}`

@@ -1,4 +1,4 @@
-package node
+package inspect
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func (v *verification) gap(p int) (uint32, error) {
 
 // eachRecord tells for each recorded round whether all its payloads are held.
 func (v *verification) eachRecord(p int, f func(round uint32, held bool)) error {
-	return v.store.Rounds(p, 1, maxRound, func(round uint32, r store.Round) error {
+	return v.store.Rounds(p, 1, store.MaxRound, func(round uint32, r store.Round) error {
 		held := true
 		for _, id := range r.Folded {
 			_, payload := v.store.Has(id)

@@ -1,0 +1,117 @@
+package genesis
+
+import (
+	"fmt"
+	"math"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer"
+)
+
+// Inner is the inner optimizer, AdamW or Muon, with linear warm-up and cosine
+// decay over the token budget. See optimizer.Muon for what Muon makes of the
+// learning rate. Fields that AdamW does not need are left out of the canonical
+// bytes where they are zero: runs that were made before there was a choice keep
+// their RunID.
+type Inner struct {
+	LR             float64 // peak learning rate
+	Beta1, Beta2   float64
+	Eps            float64
+	WeightDecay    float64 // on matrices
+	Clip           float64 // global gradient norm
+	WarmupFraction float64 // of the token budget
+	FinalFraction  float64 // of the peak, at the end
+	Optimizer      string  `json:",omitempty"` // optimizer.NameMuon, or "" for AdamW, which has no second name
+	Momentum       float64 `json:",omitempty"` // of Muon
+}
+
+// validateOptimizer makes sure that one optimizer has one encoding.
+func (in Inner) validateOptimizer() error {
+	switch {
+	case in.Optimizer == optimizer.NameMuon:
+		return nil
+	case in.Optimizer == optimizer.NameAdamW:
+		return fmt.Errorf("genesis: Inner.Optimizer is %q; leave it out, which means the same", in.Optimizer)
+	case in.Optimizer != "":
+		return fmt.Errorf("genesis: Inner.Optimizer is %.80q; this version knows %q, and AdamW where it is left out", in.Optimizer, optimizer.NameMuon)
+	case in.Momentum != 0:
+		return fmt.Errorf("genesis: Inner.Momentum is %v; it is of %s alone, leave it out", in.Momentum, optimizer.NameMuon)
+	}
+	return nil
+}
+
+// Peak learning rates that measured best (testnet/bench/RESULTS.md). Muon's is that of a hidden size of muonWidth without outer steps.
+const (
+	adamWRate = 2e-3
+	muonRate  = 8e-3
+	muonWidth = 64
+)
+
+// SetOptimizer gives the run an inner optimizer by its name, "" being AdamW. The rate that suits it comes with SetRate.
+func (g *Genesis) SetOptimizer(name string) error {
+	in := &g.Inner
+	switch name {
+	case "", optimizer.NameAdamW:
+		in.Optimizer, in.Momentum = "", 0
+	case optimizer.NameMuon:
+		in.Optimizer, in.Momentum = name, trainer.DefaultMomentum
+	default:
+		return fmt.Errorf("optimizer %.80q: use %s or %s", name, optimizer.NameAdamW, optimizer.NameMuon)
+	}
+	return nil
+}
+
+// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps: it goes after all of
+// them. outerSteps says that it has such steps. An average of what learners made is short, as they differ, and wants a higher rate;
+// with momentum it goes further than it was made, and wants a lower one. Tiny came to the fewest bits with 4e-3 in data parallelism,
+// 8e-3 with the mean of 4 steps and 4e-3 with momentum after 24, each the best of three rates on two seeds.
+func (g *Genesis) SetRate(outerSteps bool) {
+	switch {
+	case g.Inner.OptimizerName() == optimizer.NameAdamW:
+		g.Inner.LR = adamWRate
+	case !outerSteps:
+		g.Inner.LR = muonRateOf(g.Model.Hidden, 1)
+	case g.Outer.Mu > 0:
+		g.Inner.LR = muonRateOf(g.Model.Hidden, 1/math.Sqrt2)
+	default:
+		g.Inner.LR = muonRateOf(g.Model.Hidden, math.Sqrt2)
+	}
+}
+
+// muonRateOf returns Muon's rate for matrices of so many columns, to two digits, so many times the usual. Entries of its updates have one size,
+// so that their spectral norm grows with the root of the width, where models of all widths want the same
+// (G. Yang, J. Simon, J. Bernstein, A spectral condition for feature learning, 2023).
+// Measured best were, in data parallelism, 8e-3 and 1.1e-2 at a width of 64 and 4e-3 at 128 and 384; the rule is between these.
+func muonRateOf(hidden int, times float64) float64 {
+	rate := times * muonRate * math.Sqrt(muonWidth/float64(hidden))
+	digits := math.Pow(10, math.Floor(math.Log10(rate))-1)
+	return math.Round(rate/digits) / math.Round(1/digits)
+}
+
+// OptimizerName is what the inner optimizer is called.
+func (in Inner) OptimizerName() string {
+	if in.Optimizer == "" {
+		return optimizer.NameAdamW
+	}
+	return in.Optimizer
+}
+
+// Optim is the inner optimizer as trainers take it.
+func (in Inner) Optim() trainer.OptimConfig {
+	return trainer.OptimConfig{
+		Name:     in.OptimizerName(),
+		AdamW:    optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
+		Momentum: in.Momentum,
+		Clip:     in.Clip,
+	}
+}
+
+// TrainerConfig is what the run asks of a trainer with so many rows a step.
+func (g Genesis) TrainerConfig(batch int) trainer.Config {
+	return trainer.Config{Model: g.Model, Batch: batch, Seed: g.Seed, Optim: g.Inner.Optim()}
+}
+
+// Schedule is the learning rate over the run.
+func (in Inner) Schedule() optimizer.Schedule {
+	return optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction}
+}

@@ -1,0 +1,71 @@
+package genesis
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// Plan is the fragment plan of the run.
+func (g Genesis) Plan() outer.Plan {
+	return outer.NewPlan(tensor.Layout(g.Model.Specs()), g.Outer.Fragments)
+}
+
+// Tips are the tips of round 0: the initial parameters.
+func (g Genesis) Tips() []*outer.Tip {
+	slab := llama.NewParams(g.Model)
+	llama.Init(g.Model, slab, g.Seed)
+	return outer.NewPlan(slab.Views, g.Outer.Fragments).Genesis(slab.Data, g.Outer)
+}
+
+// Anchor puts the tips of all fragments together into one set of parameters.
+func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
+	slab := llama.NewParams(g.Model)
+	for p, f := range g.Plan() {
+		f.Scatter(tips[p].Anchor, slab.Data)
+	}
+	return slab
+}
+
+// TipStream writes tips one after the other, each with its length before it.
+type TipStream []*outer.Tip
+
+// WriteTo implements io.WriterTo.
+func (t TipStream) WriteTo(w io.Writer) (written int64, err error) {
+	for _, tip := range t {
+		b := tip.Encode()
+		n, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+		n, err = w.Write(b)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// ReadTips is the inverse of TipStream.
+func (g Genesis) ReadTips(b []byte) ([]*outer.Tip, error) {
+	var tips []*outer.Tip
+	for p, f := range g.Plan() {
+		if len(b) < 8 || binary.BigEndian.Uint64(b) > uint64(len(b)-8) {
+			return nil, fmt.Errorf("read tips: fragment %d is cut off", p)
+		}
+		n := binary.BigEndian.Uint64(b)
+		tip, err := outer.DecodeTip(b[8:8+n], f, g.Outer)
+		if err != nil {
+			return nil, fmt.Errorf("read tips: fragment %d: %w", p, err)
+		}
+		tips = append(tips, tip)
+		b = b[8+n:]
+	}
+	return tips, nil
+}

@@ -1,0 +1,191 @@
+package genesis
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// Limits on what a stranger's genesis may ask for.
+const (
+	maxName  = 200     // characters: it is printed
+	MaxBatch = 1 << 12 // rows per step: more does not fit any one machine
+	minBeat  = 20      // ms: more often is traffic without news
+	maxBeat  = 60_000  // ms: silence of ten beats must still be noticed within minutes
+	maxQuiet = 600_000 // ms
+
+	// maxLayers bounds the tensors that are listed before anything is known of
+	// a model: ten times the deepest in use.
+	maxLayers = 1 << 10
+	// maxTips bounds the tips of all fragments together: their chunks' digests
+	// must fit one manifest (wire.MaxManifest).
+	maxTips = 7 << 30
+	// maxHistory is the room for the links that lead to a tip: 256 rounds of a
+	// thousand deltas each are half of it.
+	maxHistory = 16 << 20
+	// maxTip bounds the tip of one fragment: with the links that lead to it, it
+	// travels as wire.MaxChunks chunks. 16 MiB is room for the links.
+	maxTip = wire.MaxChunks*wire.ChunkSize - maxHistory
+)
+
+// sha256Hex is the length of a SHA-256 in hex.
+const sha256Hex = 64
+
+// Validate returns an error that names the first field out of range. It costs
+// no more than milliseconds and megabytes, whatever the genesis asks for.
+func (g Genesis) Validate() error {
+	if err := g.validateFields(); err != nil {
+		return err
+	}
+	return g.validatePlan()
+}
+
+// validateFields is Validate but for what the fields make of the model together.
+func (g Genesis) validateFields() error {
+	if g.Format != Format {
+		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, Format)
+	}
+	if err := g.validateTexts(); err != nil {
+		return err
+	}
+	if err := g.validateModel(); err != nil {
+		return err
+	}
+	if err := g.Outer.Validate(); err != nil {
+		return fmt.Errorf("genesis: Outer: %w", err)
+	}
+	if g.Outer.Fragments > wire.MaxFragments {
+		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
+	}
+	if err := g.validateNumbers(); err != nil {
+		return err
+	}
+	return g.Inner.validateOptimizer()
+}
+
+// validateTexts refuses what would not print on one line.
+func (g Genesis) validateTexts() error {
+	for _, f := range []struct{ name, value string }{{"Name", g.Name}, {"Data.Name", g.Data.Name}} {
+		if n := len(f.value); n > maxName {
+			return fmt.Errorf("genesis: %s has %d bytes; use at most %d", f.name, n, maxName)
+		}
+		if !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, unprintable) {
+			return fmt.Errorf("genesis: %s is %q; use printable characters only", f.name, f.value)
+		}
+	}
+	if _, err := hex.DecodeString(g.Data.SHA256); err != nil || g.Data.SHA256 != "" && len(g.Data.SHA256) != sha256Hex {
+		return fmt.Errorf("genesis: Data.SHA256 is %.80q; use %d hex digits, or nothing", g.Data.SHA256, sha256Hex)
+	}
+	if g.Tokenizer != "byte" {
+		return fmt.Errorf("genesis: Tokenizer is %.80q; this version knows %q", g.Tokenizer, "byte")
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+func (g Genesis) validateModel() error {
+	if err := g.Model.Validate(); err != nil {
+		return fmt.Errorf("genesis: Model: %w", err)
+	}
+	if g.Model.Layers > maxLayers {
+		return fmt.Errorf("genesis: Model.Layers is %d; use at most %d", g.Model.Layers, maxLayers)
+	}
+	if g.Model.Vocab < 256 {
+		return fmt.Errorf("genesis: Model.Vocab is %d; the byte tokenizer needs at least 256", g.Model.Vocab)
+	}
+	return nil
+}
+
+// validatePlan makes sure that deltas and tips of the fragments can travel.
+func (g Genesis) validatePlan() error {
+	plan := g.Plan()
+	if err := g.Outer.CheckPlan(plan); err != nil {
+		return fmt.Errorf("genesis: Outer: %w", err)
+	}
+	if all := g.TipsSize(plan); all > maxTips {
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Model.Params(), all, maxTips, g.withoutMomentum(plan))
+	}
+	for p, f := range plan {
+		if !g.travels(f) {
+			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and where a fragment is one tensor a smaller model",
+				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
+		}
+	}
+	return nil
+}
+
+// travels tells whether a delta and a tip of the fragment are within the limits of what peers exchange.
+func (g Genesis) travels(f outer.Fragment) bool {
+	size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
+	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
+}
+
+// SplitToFit doubles the fragments until deltas and tips of each can travel, or each is one tensor. Outer.Fragments
+// must be 1 to the tensors of the model.
+func (g *Genesis) SplitToFit() {
+	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
+	for most := len(g.Model.Specs()); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
+		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
+	}
+}
+
+// LargestTip is the most bytes that a donor may say a fragment has.
+func (g Genesis) LargestTip() uint64 {
+	size := 0
+	for _, f := range g.Plan() {
+		size = max(size, outer.TipSize(f, g.Outer))
+	}
+	return uint64(size + maxHistory)
+}
+
+// withoutMomentum is what helps tips that are too large, if it does.
+func (g Genesis) withoutMomentum(plan outer.Plan) string {
+	if g.Outer.Mu = 0; g.TipsSize(plan) > maxTips {
+		return ""
+	}
+	return ", or no outer momentum, as with the merge rda"
+}
+
+// TipsSize is the size of the encoded tips of all fragments.
+func (g Genesis) TipsSize(plan outer.Plan) int {
+	all := 0
+	for _, f := range plan {
+		all += outer.TipSize(f, g.Outer)
+	}
+	return all
+}
+
+func (g Genesis) validateNumbers() error {
+	for _, f := range []struct {
+		name          string
+		value, lo, hi float64
+	}{
+		{"Batch", float64(g.Batch), 1, MaxBatch},
+		{"Batch x Model.Context", float64(g.Batch) * float64(g.Model.Context), 1, float64(g.Outer.MaxTokensPerStep)},
+		{"Inner.LR", g.Inner.LR, 0, 10},
+		{"Inner.Beta1", g.Inner.Beta1, 0, math.Nextafter(1, 0)},
+		{"Inner.Beta2", g.Inner.Beta2, 0, math.Nextafter(1, 0)},
+		{"Inner.Eps", g.Inner.Eps, 1e-30, 1},
+		{"Inner.WeightDecay", g.Inner.WeightDecay, 0, 10},
+		{"Inner.Clip", g.Inner.Clip, 1e-6, 1e6},
+		{"Inner.WarmupFraction", g.Inner.WarmupFraction, 0, 1},
+		{"Inner.FinalFraction", g.Inner.FinalFraction, 0, 1},
+		{"Inner.Momentum", g.Inner.Momentum, 0, math.Nextafter(1, 0)},
+		{"BeatMs", float64(g.BeatMs), minBeat, maxBeat},
+		{"QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet},
+	} {
+		if !(f.value >= f.lo && f.value <= f.hi) {
+			return fmt.Errorf("genesis: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
+		}
+	}
+	return nil
+}

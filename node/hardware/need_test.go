@@ -1,0 +1,46 @@
+package hardware
+
+import (
+	"strings"
+	"testing"
+
+	"atoll/node/genesis"
+	"atoll/tensor/codec"
+)
+
+func TestModelFitsMemory(t *testing.T) {
+	g, err := genesis.Default("tiny", 3_000_000, 42, 1_700_000_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	learner, observer := Role{}, Role{Observe: true}
+	l, o := learner.Need(g), observer.Need(g)
+	if l <= o+16*uint64(g.Model.Params()) || o <= processBytes {
+		t.Fatalf("a learner needs %d bytes, an observer %d", l, o)
+	}
+	for _, c := range []struct {
+		role Role
+		have uint64
+		want string
+	}{
+		{learner, 0, ""}, // the system does not say
+		{learner, l, ""},
+		{learner, l - 1, "--observe"},
+		{observer, o, ""},
+		{observer, 1 << 20, "this machine has 1 MiB; use a larger machine"},
+	} {
+		if err := c.role.Fits(g, c.have); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("observer %v with %d bytes: %v", c.role.Observe, c.have, err)
+		}
+	}
+	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
+		sparse := g
+		sparse.Outer.Codec = k
+		if more := learner.Need(sparse) - l; more != 4*uint64(g.Model.Params()) {
+			t.Errorf("the codec %v needs %d bytes more", k, more)
+		}
+	}
+	if (Role{Batch: 64}).Need(g) <= l {
+		t.Error("a larger batch needs no more")
+	}
+}

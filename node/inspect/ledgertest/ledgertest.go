@@ -1,0 +1,173 @@
+// Package ledgertest makes nodes' folders by hand, for tests of what reads them.
+package ledgertest
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/genesis"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+	"atoll/tensor/llama"
+)
+
+// Genesis is a run that a test can afford: a model of some thousand
+// parameters and a budget of some hundred steps.
+func Genesis(budget uint64) genesis.Genesis {
+	g := genesis.Genesis{
+		Format: genesis.Format, Name: "toy", Tokenizer: "byte", Seed: 1, Batch: 2,
+		Model: llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true},
+		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
+		Outer: outer.Defaults(2, budget, time.Now().UnixMilli()), BeatMs: 100, QuietMs: 300,
+	}
+	g.Outer.H, g.Outer.HMin, g.Outer.MinRoundMs, g.Outer.GraceMinMs, g.Outer.GraceMaxMs = 4, 1, 0, 20, 1000
+	return g
+}
+
+// Writer makes a node's folder by hand: two learners contribute to every
+// round of every fragment.
+type Writer struct {
+	T       *testing.T
+	Dir     string
+	Genesis genesis.Genesis
+	Plan    outer.Plan
+	Store   *store.Store
+	Keys    []ed25519.PrivateKey
+	Tips    []*outer.Tip
+}
+
+func New(t *testing.T) *Writer {
+	t.Helper()
+	return NewOf(t, Genesis(1<<40))
+}
+
+func NewOf(t *testing.T, g genesis.Genesis) *Writer {
+	t.Helper()
+	l := &Writer{T: t, Dir: t.TempDir(), Genesis: g}
+	l.Plan, l.Tips = l.Genesis.Plan(), l.Genesis.Tips()
+	for seed := range byte(2) {
+		l.Keys = append(l.Keys, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed + 1}, ed25519.SeedSize)))
+	}
+	l.Check(store.SaveGenesis(l.Dir, l.Genesis.Encode()))
+	var err error
+	l.Store, err = store.Open(l.Dir, l.Genesis.RunID())
+	l.Check(err)
+	return l
+}
+
+func (l *Writer) Check(err error) {
+	l.T.Helper()
+	if err != nil {
+		l.T.Fatal(err)
+	}
+}
+
+// round closes a round of a fragment.
+func (l *Writer) Round(p int) {
+	l.T.Helper()
+	tip := l.Tips[p]
+	var set []outer.Contribution
+	for i, key := range l.Keys {
+		set = append(set, l.Delta(p, tip.Round+1, i, key))
+	}
+	next, res, err := outer.Fold(l.Genesis.Outer, l.Plan[p], tip, tip.Round+1, set)
+	l.Check(err)
+	l.Check(l.Store.PutRound(p, next.Round, roundRecord(next, res)))
+	l.Tips[p] = next
+}
+
+func (l *Writer) Delta(p int, round uint32, i int, key ed25519.PrivateKey) outer.Contribution {
+	l.T.Helper()
+	values := make([]float32, l.Plan[p].Len)
+	for k := range values {
+		values[k] = float32((k+int(round)+i)%7) * 1e-3
+	}
+	payload, err := codec.Encode(l.Genesis.Outer.Codec, values)
+	l.Check(err)
+	h := wire.SignHeader(key, l.Genesis.RunID(), wire.Header{
+		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 4, Tokens: uint64(100 * (i + 1)), Precision: 1,
+		Codec: uint8(l.Genesis.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload),
+	})
+	id := h.Header.ID(l.Genesis.RunID())
+	l.Check(l.Store.PutDelta(id, h, payload))
+	return outer.Contribution{Delta: core.DeltaOf(id, h.Header), Payload: payload}
+}
+
+func (l *Writer) Base(p int) {
+	l.T.Helper()
+	l.Check(l.Store.PutBase(p, l.Tips[p].Round, l.Tips[p].Encode()))
+}
+
+func (l *Writer) Rounds(n int) *Writer {
+	l.T.Helper()
+	for range n {
+		for p := range l.Plan {
+			l.Round(p)
+		}
+	}
+	return l
+}
+
+func (l *Writer) Bases() *Writer {
+	l.T.Helper()
+	for p := range l.Plan {
+		l.Base(p)
+	}
+	return l
+}
+
+// close ends writing and returns the folder.
+func (l *Writer) Close() string {
+	l.T.Helper()
+	l.Check(l.Store.Close())
+	return l.Dir
+}
+
+// firstDelta is the id of a folded delta of a fragment's round.
+func (l *Writer) FirstDelta(p int, round uint32) wire.Digest {
+	l.T.Helper()
+	r, err := l.Store.Round(p, round)
+	l.Check(err)
+	return r.Folded[0]
+}
+
+// flip changes one byte of a payload on disk.
+func (l *Writer) Flip(id wire.Digest) {
+	l.T.Helper()
+	name, err := id.MarshalText()
+	l.Check(err)
+	path := filepath.Join(l.Dir, "deltas", string(name))
+	b, err := os.ReadFile(path)
+	l.Check(err)
+	b[len(b)/2] ^= 1
+	l.Check(os.WriteFile(path, b, 0o600))
+}
+
+// DamageBase changes the bases whose file names begin so.
+func (l *Writer) DamageBase(prefix string) {
+	l.T.Helper()
+	paths, err := filepath.Glob(filepath.Join(l.Dir, "bases", prefix+"*"))
+	l.Check(err)
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		l.Check(err)
+		b[len(b)-1] ^= 1
+		l.Check(os.WriteFile(path, b, 0o600))
+	}
+}
+
+// roundRecord is what the disk keeps of a folded round.
+func roundRecord(tip *outer.Tip, out outer.Result) store.Round {
+	r := store.Round{Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State), Tokens: tip.Tokens, EndRound: tip.EndRound}
+	for _, id := range out.Folded {
+		r.Folded = append(r.Folded, wire.Digest(id))
+	}
+	return r
+}

@@ -1,0 +1,62 @@
+// Package joinlink reads and writes the text by which a newcomer finds a run.
+package joinlink
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"atoll/gossip"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+)
+
+// scheme begins every join link.
+const scheme = "atoll:"
+
+// MaxPeers bounds the addresses in one link: those that a node remembers fit.
+const MaxPeers = gossip.MaxContacts
+
+// Link is what a newcomer needs to join: the run and some peers' addresses.
+// As text: atoll:RUNID,ADDR,ADDR with RunID in hex and multiaddrs that end in
+// /p2p/ID. It holds no character that a shell would touch.
+type Link struct {
+	Run   wire.RunID
+	Peers []string
+}
+
+// String is the inverse of Parse.
+func (l Link) String() string {
+	return scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
+}
+
+// Parse reads a join link.
+func Parse(s string) (Link, error) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(s), scheme)
+	if !ok {
+		return Link{}, fmt.Errorf("join link %.80q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", s, scheme)
+	}
+	parts := strings.Split(rest, ",")
+	var l Link
+	if err := l.Run.UnmarshalText([]byte(parts[0])); err != nil {
+		return Link{}, fmt.Errorf("join link %.80q: %w", s, err)
+	}
+	if n := len(parts) - 1; n > MaxPeers {
+		return Link{}, fmt.Errorf("join link names %d peers; use at most %d", n, MaxPeers)
+	}
+	for _, p := range parts[1:] {
+		if err := CheckPeer(p); err != nil {
+			return Link{}, fmt.Errorf("join link: %w", err)
+		}
+		l.Peers = append(l.Peers, p)
+	}
+	return l, nil
+}
+
+// CheckPeer makes sure that a peer's address can be dialled.
+func CheckPeer(addr string) error {
+	if _, err := p2p.PeerIDOf(addr); err != nil {
+		return fmt.Errorf("peer %.80q is not a multiaddr that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...: %w", addr, err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ContactsFile, in a node's folder, remembers where the node and its peers were
+// reached, so that a restart finds the run without the link, at the address
+// that others know.
+const ContactsFile = "contacts.json"
+
+// Contacts is what the file holds.
+type Contacts struct {
+	Listen []string // multiaddrs that this node listened on, with their ports
+	Named  []string // those of the join link of the last start that had one
+	Peers  []string // addresses of peers, ending in /p2p/ID
+}
+
+// TextFile keeps, in a node's folder, the path of the text that the node was told to train on, for starts without --data.
+const TextFile = "text"
+
+// LoadText is the path of the text that the node of a folder was last told to train on, "" if it was told none.
+func LoadText(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, TextFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(b), err
+}
+
+// ErrContacts says that the file of contacts is damaged.
+var ErrContacts = errors.New("contacts of an earlier start are damaged")
+
+// LoadContacts reads the contacts kept in dir, none if there is no file.
+func LoadContacts(dir string) (c Contacts, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, ContactsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Contacts{}, nil
+	}
+	if err != nil {
+		return Contacts{}, err
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return Contacts{}, fmt.Errorf("%s: %w: %w", ContactsFile, ErrContacts, err)
+	}
+	return c, nil
+}
+
+// Encode returns what LoadContacts reads.
+func (c Contacts) Encode() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }
