@@ -27,6 +27,19 @@ func TestSpec(t *testing.T) {
 	})
 }
 
+// The numbers of gossip/SPEC.md's table of life are those of the code.
+func TestNumbersOfLife(t *testing.T) {
+	s := spectest.Load(t)
+	for name, n := range core.Numbers {
+		if got := s.Number(t, "life", name); got != n {
+			t.Errorf("%s is %d, the text says %d", name, n, got)
+		}
+	}
+	if len(core.Numbers) != len(s.Table(t, "life")) {
+		t.Error("the table has other rows")
+	}
+}
+
 // specRun is the run and fragment of the text's example of folds.
 func specRun() (outer.Params, outer.Fragment) {
 	p := outer.Defaults(1, 150, 0)

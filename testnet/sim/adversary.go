@@ -244,8 +244,11 @@ func (c *checks) catch(n *Node, who wire.PeerID, reason string) {
 // numbers are what differs between two reasons of one kind: counts and digests.
 var numbers = regexp.MustCompile(`\b[0-9a-f]*[0-9][0-9a-f]*\b`)
 
-// noticed notes what an honest node shows people of a liar.
+// noticed notes what an honest node shows people of itself and of a liar.
 func (c *checks) noticed(n *Node, e gossip.Event) {
+	if e.Kind == gossip.EventJoin {
+		c.told[n] = append(c.told[n], e.Text)
+	}
 	kinds := []gossip.EventKind{gossip.EventEquivocation, gossip.EventGaveUp, gossip.EventFork, gossip.EventAudit}
 	if slices.Contains(kinds, e.Kind) {
 		c.catch(n, e.Peer, e.Text)

@@ -21,6 +21,7 @@ type checks struct {
 	agreed Time                         // when all nodes showed one chain after that, 0 before
 	took   uint32                       // rounds closed from calm until then
 	caught map[string]int               // what honest nodes said of liars, and how often
+	told   map[*Node][]string           // what nodes said of their ways in and out
 }
 
 type chainKey struct {
@@ -39,7 +40,7 @@ type slot struct {
 func newChecks() checks {
 	return checks{
 		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
-		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{},
+		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{}, told: map[*Node][]string{},
 	}
 }
 
@@ -72,6 +73,9 @@ func (n *Node) knowsOf(id wire.Digest) bool {
 // checkFold: what is folded was published by its author for this round, with the
 // bytes that it signed, and one chain has one state on all nodes.
 func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, folded []outer.ID) {
+	if n.damage.befell {
+		return
+	}
 	for _, id := range folded {
 		h := w.checks.ledger[wire.Digest(id)]
 		switch {
@@ -169,12 +173,13 @@ func (w *World) checkBlame(n *Node, e core.Effect) {
 			n.broken("blame", "thinks that node %d misbehaves: %s", w.byID[e.Peer].index, e.Reason)
 		}
 	case gossip.StateDiffers:
-		if w.checks.faulty[e.Peer] {
+		if w.checks.faulty[e.Peer] || n.damage.befell {
 			return
 		}
 		n.broken("equal sets, equal bits", "node %d has another state on one chain", w.byID[e.Peer].index)
 	case core.Verdict:
-		if w.checks.faulty[e.Peer] && !e.Own {
+		n.damage.verdicts = append(n.damage.verdicts, e)
+		if w.checks.faulty[e.Peer] && !e.Own || n.damage.befell {
 			return
 		}
 		n.broken("equal sets, equal bits", "blames node %d or itself (%v) for the state of fragment %d", w.byID[e.Peer].index, e.Own, e.Fragment)

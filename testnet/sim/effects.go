@@ -135,6 +135,7 @@ func (n *Node) adopt(a outer.Adopt) {
 	if a.Discards() || !loss.None() {
 		n.book.dropped[a.Fragment] += loss.Dropped.Tokens
 		n.machine.Healed(n.clock(), a.Fragment, loss)
+		n.damage.repairs++
 	}
 	if err != nil {
 		n.broken("core", "%v", err)
@@ -202,7 +203,7 @@ func (n *Node) foldAll(e rounds.WantFold, tip *outer.Tip) (made []*outer.Tip, ok
 			n.broken("core", "%v", err)
 			return nil, false
 		}
-		tip = next
+		tip = n.computed(e.Fragment, next)
 		made = append(made, tip)
 		n.w.checkFold(n, e.Fragment, tip, set, folded)
 		if e.Keeps(round) && !n.disk.keepBase(e.Fragment, tip) {

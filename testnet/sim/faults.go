@@ -74,6 +74,8 @@ func (n *Node) disturb(f Fault) bool {
 		n.spec.SkewMs = f.Factor
 	case Upgrade:
 		n.spec.Version = f.Spec.Version
+	case Miscalculate, Flip:
+		return n.damaged(f)
 	}
 	return true
 }

@@ -36,6 +36,7 @@ type Node struct {
 	wiped    bool  // its disk was lost, once or more
 	started  int64 // by its own clock
 	founder  bool  // its link names nobody: it trains from genesis
+	linkless bool  // and that of a founder which lost its disk neither
 	key      ed25519.PrivateKey
 	id       wire.PeerID
 	disk     *disk
@@ -86,6 +87,7 @@ type Node struct {
 	idle        Time   // in which it stood still though the tokens of the budget were never made
 	liar        *liar  // nil for an honest node
 	book        book
+	damage      damage
 	tally
 }
 
@@ -173,7 +175,7 @@ func (n *Node) config() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
-		QuietMs: quietMs, Alone: n.founder && !n.keyOnly, AloneMs: aloneMs, KeyOnly: n.keyOnly,
+		QuietMs: quietMs, Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common, Resume: n.disk.fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,

@@ -90,16 +90,20 @@ const (
 	Slow      Kind = "slow"      // steps of Node take Factor times longer
 	Skew      Kind = "skew"      // its clock is Factor ms off, from its next start on
 	Upgrade   Kind = "upgrade"   // its program is that of Spec.Version, from its next start on
+
+	Miscalculate Kind = "miscalculate" // the next fold of Node comes out wrong
+	Flip         Kind = "flip"         // a value changes in its memory, in the tip of fragment Factor
 )
 
 // Kinds are all of them, in the order in which reports list them.
 var Kinds = []Kind{
 	Crash, PowerCut, Lose, Wipe, Restart, Pause, Resume, Join, Leave, Partition, Heal,
-	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew, Upgrade,
+	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew, Upgrade, Miscalculate, Flip,
 }
 
-// drawn are the kinds that Explore draws from; others have no place in it, as
-// nodes that refuse each other never come to one chain.
+// drawn are the kinds that Explore draws from; others have no place in it: nodes
+// that refuse each other never come to one chain, and damage breaks promises until it is
+// repaired.
 var drawn = Kinds[:slices.Index(Kinds, Upgrade)]
 
 // Fault is one thing that happens to a world.
@@ -109,7 +113,7 @@ type Fault struct {
 	Node   int      `json:"node,omitempty"`   // founders first, then in order of joining
 	Others []int    `json:"others,omitempty"` // of Partition, Cut and Mend
 	Parts  [][]int  `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
-	Factor int64    `json:"factor,omitempty"` // of Slow and Skew
+	Factor int64    `json:"factor,omitempty"` // of Slow, Skew and Flip
 	Spec   NodeSpec `json:"spec,omitzero"`    // of Join; of Upgrade its Version
 	Link   Link     `json:"link,omitzero"`    // of Weather
 }

@@ -1,4 +1,4 @@
-package core_test
+package sim
 
 import (
 	"testing"
@@ -6,28 +6,28 @@ import (
 	"atoll/gossip/wire"
 )
 
+// progress is the share of the budget that a node takes for made.
+func (n *Node) progress() float64 { return n.machine.Progress(n.clock()) }
+
 // The share of the budget that is made is known before it is folded, by all alike,
 // and never runs ahead of what was trained.
 func TestProgressIsWhatIsMade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1, worldConfig{params: budgetOf(1000)})
-	w.found(4)
-	budget := float64(w.cfg.params.Budget)
+	w := few(t, 4, 1000)
+	budget, lagged := float64(w.s.Params.Budget), 0.0
 	made := func() (tokens float64) {
 		for _, n := range w.nodes {
-			tokens += float64(n.trained)
+			tokens += float64(n.book.trained)
 		}
-		return tokens
+		return tokens / budget
 	}
-	lagged := 0.0
 	for _, share := range []float64{0.02, 0.3, 0.6, 0.9} {
-		w.runUntil("some of the budget", patience, func() bool { return made() >= share*budget })
+		w.until(t, "some of the budget is made", w.s.LimitMs, func() bool { return made() >= share })
 		for i, n := range w.nodes {
-			got, is := n.machine.Progress(n.w.now), made()/budget
-			if got < is-0.02 || got > is+0.02 {
+			if got, is := n.progress(), made(); got < is-0.02 || got > is+0.02 {
 				t.Errorf("node %d: progress %.3f where %.3f of the budget is trained", i, got, is)
 			}
-			lagged = max(lagged, is-float64(n.machine.FoldedTokens())/budget)
+			lagged = max(lagged, made()-float64(n.machine.FoldedTokens())/budget)
 		}
 	}
 	if lagged < 0.021 {
@@ -40,13 +40,13 @@ func TestProgressIsWhatIsMade(t *testing.T) {
 func TestProgressBelievesLittle(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {
-		n := worker(t, 9, known)
+		n, o := worker(t, 9, known)
 		lead := func() float64 {
-			return n.machine.Progress(n.w.now) - float64(n.machine.FoldedTokens())/float64(n.w.cfg.params.Budget)
+			return n.progress() - float64(n.machine.FoldedTokens())/float64(n.w.s.Params.Budget)
 		}
-		n.w.runUntil("more than the share that claims may move", patience, func() bool { return n.machine.Progress(n.w.now) > 0.06 })
+		n.w.until(t, "more than the share that claims may move is made", n.w.s.LimitMs, func() bool { return n.progress() > 0.06 })
 		before := lead()
-		n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
+		o.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
 		after := lead()
 		if known && (after < 0.0499 || after > 0.0501) {
 			t.Errorf("a learner's claim moves progress from %.3f to %.3f ahead of what is folded, want 0.05", before, after)
@@ -62,11 +62,11 @@ func TestProgressBelievesLittle(t *testing.T) {
 func TestProgressBelievesNoMoreThanItSees(t *testing.T) {
 	t.Parallel()
 	const warmUp = 0.03 // of a new run
-	n := worker(t, 9, true)
-	n.says(9, wire.Beat{State: wire.Training, Unpublished: make([]uint64, len(n.w.plan))})
-	seen := n.machine.Progress(n.w.now)
-	n.says(9, wire.Beat{State: wire.Training, Unpublished: n.all()})
-	if got := n.machine.Progress(n.w.now); seen <= 0 || got > 2*seen || got > warmUp {
+	n, o := worker(t, 9, true)
+	o.beats(n, wire.Beat{State: wire.Training})
+	seen := n.progress()
+	o.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
+	if got := n.progress(); seen <= 0 || got > 2*seen || got > warmUp {
 		t.Errorf("progress is %.4f with a claim of the whole budget, and %.4f without it", got, seen)
 	}
 }

@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// quietBefore is how long no tip had changed when the first node says that the run
+// is over. during is told of each moment.
+func (w *World) quietBefore(t *testing.T, during func()) Time {
+	t.Helper()
+	n := w.nodes[0]
+	_, last := n.machine.Digests()
+	since := w.now
+	w.until(t, "it is over", 400_000, func() bool {
+		if _, state := n.machine.Digests(); state != last {
+			last, since = state, w.now
+		}
+		if !n.finished {
+			during()
+		}
+		return n.finished
+	})
+	return w.now - since
+}
+
+func specOver(t *testing.T, _ *spectest.Spec) {
+	w := few(t, 2, 200)
+	n := w.nodes[0]
+	if quiet := w.quietBefore(t, func() {}); quiet < quietMs || quiet > quietMs+1000 {
+		t.Errorf("over after %d ms", quiet)
+	}
+	if !n.machine.Rounds().Ended() || !n.machine.Rounds().Settled() || !w.same() || n.machine.State() != wire.Stopped {
+		t.Error("over too early")
+	}
+	w.until(t, "the other is finished", 10_000, w.allFinished)
+	// A peer that is there and shows something else holds it, one that has gone or
+	// has a fault does not.
+	for state, holds := range map[wire.State]bool{wire.Training: true, wire.Stopped: true, wire.Leaving: false, wire.Joining: false} {
+		w := few(t, 1, 100)
+		o := w.outsider(9)
+		quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: state}) })
+		if (quiet > quietMs+500) != holds {
+			t.Errorf("beside one that says %v it is over after %d ms", state, quiet)
+		}
+	}
+}
+
+// The run is not over while a peer that is heard has not beaten, unless it is silent.
+func TestEndWaitsForAFirstBeat(t *testing.T) {
+	t.Parallel()
+	for _, heard := range []bool{true, false} {
+		w := few(t, 1, 100)
+		n, o := w.nodes[0], w.outsider(9)
+		o.meets(t, n)
+		w.RunFor(15 * beat) // it would be silent by now
+		quiet := w.quietBefore(t, func() {
+			if heard {
+				n.machine.Alive(n.clock(), o.id)
+			}
+		})
+		if (quiet > quietMs+500) != heard {
+			t.Errorf("beside one that has not beaten, heard %v, it is over after %d ms", heard, quiet)
+		}
+	}
+}
+
+// The run is over without the word of peers that show another end when nothing changes.
+func TestEndLingers(t *testing.T) {
+	t.Parallel()
+	w := few(t, 1, 100)
+	o := w.outsider(9)
+	still := max(lingerMs, w.s.Params.GraceMaxMs)
+	if quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
+		t.Errorf("over after %d ms, want %d", quiet, still)
+	}
+}
+
+// endsAfter is how long a lone node stays after its run is over beside a key, which
+// during is given with each moment and the time since.
+func endsAfter(t *testing.T, prepare func(n *Node, o *outsider), during func(n *Node, o *outsider, since Time)) Time {
+	t.Helper()
+	w := few(t, 1, 100)
+	n, o := w.nodes[0], w.outsider(9)
+	prepare(n, o)
+	w.until(t, "the run is over", 60_000, func() bool { return n.finished })
+	over := w.now
+	for !n.machine.MayEnd(n.clock()) && w.now < over+900_000 {
+		during(n, o, w.now-over)
+		w.RunFor(50)
+	}
+	return w.now - over
+}
+
+func asItIs(*Node, *outsider)       {}
+func silent(*Node, *outsider, Time) {}
+
+func specFarewell(t *testing.T, s *spectest.Spec) {
+	farewell := s.Number(t, "life", "farewell") * beat
+	if took := endsAfter(t, asItIs, silent); took < farewell || took > farewell+100 {
+		t.Errorf("stays for %d ms", took)
+	}
+}
+
+// A node whose run is over stays for peers that lack its end, as long as their session lasts.
+func TestStaysForThoseThatLackTheEnd(t *testing.T) {
+	t.Parallel()
+	for state, waits := range map[wire.State]bool{wire.Joining: true, wire.Training: true, wire.Stopped: true, wire.Observing: true, wire.Leaving: false} {
+		for _, session := range []bool{true, false} {
+			took := endsAfter(t, func(n *Node, o *outsider) {
+				if session {
+					o.meets(t, n)
+				}
+				o.beats(n, wire.Beat{State: wire.Leaving})
+			}, func(n *Node, o *outsider, since Time) {
+				if since < 2000 {
+					o.beats(n, wire.Beat{State: state})
+				}
+			})
+			if (took > farewellMs+500) != (waits && session) {
+				t.Errorf("beside one that says %v, in a session %v, it stays for %d ms", state, session, took)
+			}
+		}
+	}
+}
+
+// It stays only so long for peers that never beat or fall silent.
+func TestStaysOnlySoLong(t *testing.T) {
+	t.Parallel()
+	meets := func(n *Node, o *outsider) { o.meets(t, n) }
+	if took := endsAfter(t, meets, silent); took < shareMs+lingerMs-200 || took > shareMs+lingerMs+200 {
+		t.Errorf("beside one that never beats it stays for %d ms", took)
+	}
+	// One is heard for a while, and then falls silent.
+	const talks = 5000
+	took := endsAfter(t, meets, func(n *Node, o *outsider, since Time) {
+		if since < talks {
+			o.beats(n, wire.Beat{State: wire.Joining})
+		}
+	})
+	if want := Time(talks + silentMs + lingerMs); took < want-300 || took > want+300 {
+		t.Errorf("beside one that falls silent it stays for %d ms, want %d", took, want)
+	}
+}
+
+func specMiscalculated(t *testing.T, _ *spectest.Spec) {
+	s := calmScenario(4, 2000)
+	s.Faults = []Fault{{At: 5000, Kind: Miscalculate, Node: 2}}
+	w := newWorld(t, s)
+	bad := w.nodes[2]
+	w.Finish()
+	if d := bad.damage; d.repairs == 0 || len(d.verdicts) == 0 || !d.verdicts[0].Own {
+		t.Errorf("the node that was wrong repaired %d times and judged %+v", d.repairs, d.verdicts)
+	}
+	for _, n := range w.nodes {
+		if n != bad && n.damage.repairs > 0 {
+			t.Errorf("node %d repaired what was not damaged", n.index)
+		}
+	}
+}

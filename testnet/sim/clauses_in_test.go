@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+)
+
+func specJoining(t *testing.T, _ *spectest.Spec) {
+	w := atWork(t, calmScenario(2, 600))
+	w.link.LatencyMs = 40
+	n := w.comes(w.nodes...)
+	w.look(t, "it is ready", 10, 20_000, func() bool {
+		if n.ready() {
+			return true
+		}
+		if n.machine.State() != wire.Joining || n.Steps > 0 || len(n.disk.own) > 0 {
+			t.Fatalf("in state %v after %d steps", n.machine.State(), n.Steps)
+		}
+		return false
+	})
+	if n.machine.State() != wire.Training {
+		t.Errorf("ready, and in state %v", n.machine.State())
+	}
+}
+
+// ageBy makes the run older by so many ms than the time that a key waits.
+func (w *World) ageBy(ms Time) {
+	w.s.Params.CreatedMs = w.now - keyMs - ms
+}
+
+// waitsForKey wants nodes with nothing but their keys to be ready from genesis when
+// they have waited for somebody who has more.
+func (w *World) waitsForKey(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	began := w.now
+	for _, n := range nodes {
+		w.readyAfter(t, n, 2*keyMs)
+		if took := w.now - began; took < keyMs || took > keyMs+20*beat || n.Installs > 0 {
+			t.Errorf("ready after %d ms, with %d installs", took, n.Installs)
+		}
+	}
+}
+
+// A node whose link names nobody is ready at once, from genesis; one that comes back to
+// an old run without its disk waits for somebody who has more, or takes what others have.
+func TestFounderBegins(t *testing.T) {
+	t.Parallel()
+	w := few(t, 1, 600)
+	if took := w.readyAfter(t, w.nodes[0], 1000); took > w.s.TickMs || w.nodes[0].machine.Rounds().Closed(0) != 0 {
+		t.Errorf("ready after %d ms", took)
+	}
+	w = deserted(t, calmScenario(1, 3000))
+	w.ageBy(10_000)
+	w.waitsForKey(t, w.comesBack(true))
+	w = few(t, 2, 3000)
+	w.RunFor(3000)
+	w.ageBy(10_000)
+	n := w.comesBack(true)
+	w.connect(n, w.nodes[0])
+	if took := w.readyAfter(t, n, 60_000); took > 20*beat || n.Installs != 1 {
+		t.Errorf("ready after %d ms beside others, with %d installs", took, n.Installs)
+	}
+}
+
+// A node whose link names peers is ready, from genesis, when it has reached none for a
+// while, and later if it comes back.
+func TestReachesNobody(t *testing.T) {
+	t.Parallel()
+	w := deserted(t, calmScenario(1, 600))
+	n := w.comes()
+	if took := w.readyAfter(t, n, 10_000); took < aloneMs || took > aloneMs+2*w.s.TickMs {
+		t.Errorf("ready after %d ms", took)
+	}
+	if n.machine.Rounds().Base(0) != 0 || n.Installs > 0 {
+		t.Error("it did not begin with genesis")
+	}
+	w = deserted(t, calmScenario(1, 600))
+	w.waitsForKey(t, w.comesBack(false))
+}
+
+// A node without tips begins to fetch them with its first session.
+func TestFetchesWithTheFirstSession(t *testing.T) {
+	t.Parallel()
+	w := atWork(t, calmScenario(1, 600))
+	n := w.comes()
+	w.RunFor(100)
+	if n.machine.Phase() != core.Dialling {
+		t.Errorf("%v without a session", n.machine.Phase())
+	}
+	if w.connect(n, w.nodes[0]); n.machine.Phase() != core.Fetching {
+		t.Errorf("%v with one", n.machine.Phase())
+	}
+	w.until(t, "tips are in place", 5000, func() bool { return n.Installs == 1 })
+}
+
+// A node that comes back with its tips fetches none.
+func TestComesBackWithItsTips(t *testing.T) {
+	t.Parallel()
+	w := atWork(t, calmScenario(2, 600))
+	n := w.nodes[1]
+	n.founder = false
+	n.crash()
+	w.RunFor(200)
+	n.restart()
+	if w.connect(n, w.nodes[0]); n.machine.Phase() != core.Replaying {
+		t.Errorf("%v with its tips and a session", n.machine.Phase())
+	}
+	if w.RunFor(3000); n.Installs > 0 || !n.ready() {
+		t.Errorf("%d installs, ready %v", n.Installs, n.ready())
+	}
+}
+
+// repairsWith are the peers with which a node has repairs under way.
+func (n *Node) repairsWith() (ids []wire.PeerID) {
+	for _, v := range n.machine.Gossip().Peers() {
+		if v.Repairing {
+			ids = append(ids, v.ID)
+		}
+	}
+	return ids
+}
+
+// When tips are in place, or the run has not begun, a joiner repairs with their donor.
+func TestRepairsWithItsDonor(t *testing.T) {
+	t.Parallel()
+	for name, begun := range map[string]bool{"a run at work": true, "a run that has not begun": false} {
+		s := calmScenario(2, 600)
+		s.Link.LatencyMs = 50
+		w := newWorld(t, s)
+		if begun {
+			w = atWork(t, s)
+		}
+		n := w.comes(w.nodes[0])
+		w.look(t, "it replays", 1, 20_000, func() bool { return n.machine.Phase() >= core.Replaying })
+		if ids := n.repairsWith(); len(ids) != 1 || ids[0] != w.nodes[0].id || (n.Installs > 0) != begun {
+			t.Errorf("%s: %d installs, repairs with %v", name, n.Installs, ids)
+		}
+	}
+}
+
+func specEqualDigests(t *testing.T, _ *spectest.Spec) {
+	for seed := range uint64(2) {
+		s := calmScenario(3, 1000)
+		s.Seed, s.Link.Loss, s.Link.LatencyMs = seed, 0.05, 30
+		w := atWork(t, s)
+		n := w.comes(w.nodes...)
+		w.look(t, "it is ready", 1, 20_000, n.ready)
+		equal, _ := n.machine.Gossip().Equal(gossip.Time(n.clock()))
+		one := n.equalTo(w.nodes[0]) || n.equalTo(w.nodes[1]) || n.equalTo(w.nodes[2])
+		if !equal || !one || !n.told("digest equal") {
+			t.Errorf("seed %d: equal by beats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
+		}
+		w.Finish()
+	}
+}
+
+func specReplay(t *testing.T, s *spectest.Spec) {
+	replay := s.Number(t, "life", "replay")
+	const slow = 40_000
+	for name, hidden := range map[string]Time{"tips at once": 0, "tips after a while": slow} {
+		w := atWork(t, calmScenario(1, 20_000))
+		began := w.now
+		w.nodes[0].answering(func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+			if q.Kind == wire.GetManifest && w.now < began+hidden || q.Kind == wire.GetRounds {
+				return nil // nothing that came before the node did ever comes
+			}
+			return honest
+		})
+		n := w.comes(w.nodes[0])
+		w.look(t, "tips are in place", 10, 100_000, func() bool { return n.Installs > 0 })
+		want := max(replay, 2*(w.now-began))
+		if took := w.readyAfter(t, n, 4*replay); took < want-500 || took > want+500 || n.told("digest equal") || hidden > 0 && want < replay+1000 {
+			t.Errorf("%s: ready after %d ms, want %d, said %q", name, took, want, w.checks.told[n])
+		}
+	}
+}
+
+// A node that comes back with its tips is ready within two beat periods, whoever is there;
+// with others it shows their digests by then.
+func TestBackSoon(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		others, mute bool
+		least, most  Time
+	}{
+		"nobody":      {false, false, 0, beat},
+		"a mute peer": {false, true, beat, 2 * beat},
+		"others":      {true, false, 0, 2 * beat},
+	} {
+		w := atWork(t, calmScenario(3, 600))
+		n := w.nodes[0]
+		n.founder = false
+		n.crash()
+		w.RunFor(3000)
+		for _, p := range w.nodes[1:] {
+			if !c.others {
+				p.crash()
+			}
+		}
+		n.restart()
+		if c.mute {
+			w.outsider(9).meets(t, n)
+		}
+		if took := w.readyAfter(t, n, 4*beat); took < c.least || took > c.most+2*w.s.TickMs+5 || c.others && !n.equalTo(w.nodes[1]) {
+			t.Errorf("%s: ready after %d ms", name, took)
+		}
+	}
+}
+
+// Newcomers that know only each other, and peers that say nothing, begin from genesis;
+// those that come back wait longer for somebody who has more.
+func TestNewcomersBegin(t *testing.T) {
+	t.Parallel()
+	w := deserted(t, calmScenario(1, 600))
+	a := w.comes()
+	b := w.comes(a)
+	w.outsider(9).meets(t, a) // and never beats
+	if took := w.readyAfter(t, a, 10_000); took < aloneMs || took > aloneMs+200 {
+		t.Errorf("ready after %d ms", took)
+	}
+	w.readyAfter(t, b, 1000)
+	if a.Installs+b.Installs > 0 {
+		t.Error("one took tips of the other")
+	}
+	w = deserted(t, calmScenario(1, 600))
+	a = w.comesBack(false)
+	w.waitsForKey(t, a, w.comesBack(false, a))
+}
+
+// A joiner waits for a peer that holds more than genesis and fell silent, says so, and begins
+// by itself in the end.
+func TestWaitsForAHolder(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		w := atWork(t, calmScenario(1, 20_000))
+		donor := w.nodes[0]
+		donor.deaf(wire.GetManifest, always)
+		n := w.comes(donor)
+		w.until(t, "a donor is in sight", 10_000, func() bool {
+			seen := false
+			n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
+			return seen
+		})
+		donor.crash()
+		gone := w.now
+		w.RunFor(holderMs / 2)
+		if stage, _ := n.machine.JoinStage(); n.ready() || stage != "waits for a peer that holds more than genesis and is silent" || !n.told("waits up to 10 minutes") {
+			t.Errorf("ready %v, shows %q, and said %q", n.ready(), stage, w.checks.told[n])
+		}
+		if back {
+			donor.liar = nil
+			donor.restart()
+		}
+		w.readyAfter(t, n, holderMs)
+		if took := w.now - gone; (n.Installs > 0) != back || !back && (took < holderMs || took > holderMs+20*beat || !n.told("trains from there")) {
+			t.Errorf("the donor is back %v: ready after %d ms, %d installs, said %q", back, took, n.Installs, w.checks.told[n])
+		}
+	}
+}
+
+// A donor of broken tips is found out, and others are asked. Where there are none, the
+// joiner begins from genesis, and says why.
+func TestDonorsOfBrokenTips(t *testing.T) {
+	t.Parallel()
+	for donors := range 2 {
+		w := atWork(t, calmScenario(1+donors, 6000))
+		w.nodes[0].answering(brokenTips)
+		n := w.comes(w.nodes[0])
+		failed := 0
+		w.look(t, "it is ready", 10, 200_000, func() bool {
+			failed = max(failed, n.machine.Gossip().FailedDonors())
+			return n.ready()
+		})
+		alone := donors == 0
+		if alone != (n.Installs == 0) || alone != (failed == donorsInVain) || alone != n.told("gave nothing that fits this run") {
+			t.Errorf("beside %d honest donors: ready after %d in vain, %d installs, said %q", donors, failed, n.Installs, w.checks.told[n])
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"bytes"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/node/core"
+)
+
+// stateAt is what a node's peer last heard of it.
+func (n *Node) stateAt(p *Node) (state wire.State) {
+	p.machine.Gossip().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		if id == n.id {
+			state = b.State
+		}
+	})
+	return state
+}
+
+func (n *Node) unpublished() (steps uint32) {
+	for p := range n.w.plan {
+		left, _ := n.machine.Rounds().Pending(p)
+		steps += left
+	}
+	return steps
+}
+
+func specLeaves(t *testing.T, _ *spectest.Spec) {
+	w := few(t, 2, 3000)
+	w.RunFor(3050)
+	n := w.nodes[1]
+	steps, published := n.Steps, len(n.book.own)
+	if n.unpublished() == 0 {
+		t.Fatal("nothing is unpublished")
+	}
+	n.leave()
+	w.until(t, "it is gone", 4000, func() bool { return !n.up })
+	if n.Steps != steps || len(n.book.own) <= published || n.unpublished() > 0 || n.stateAt(w.nodes[0]) != wire.Leaving {
+		t.Errorf("%d steps more, %d deltas more, %d steps unpublished, and it says %v",
+			n.Steps-steps, len(n.book.own)-published, n.unpublished(), n.stateAt(w.nodes[0]))
+	}
+}
+
+func specStays(t *testing.T, s *spectest.Spec) {
+	w := few(t, 2, 3000)
+	w.RunFor(3050)
+	n := w.nodes[1]
+	n.leave()
+	announced, deltas := w.now, len(n.book.own)
+	w.look(t, "it is gone", 1, 4000, func() bool {
+		if len(n.book.own) > deltas {
+			announced, deltas = w.now, len(n.book.own)
+		}
+		return !n.up
+	})
+	if took, left := w.now-announced, s.Number(t, "life", "left"); took < left || took > left+2*w.s.TickMs {
+		t.Errorf("gone %d ms after its last delta", took)
+	}
+	// One whose payload has to be fetched keeps it until somebody has.
+	w = few(t, 2, 3000)
+	w.RunFor(1000)
+	n = w.nodes[1]
+	n.do(func() { n.machine.Leave(n.clock()) })
+	w.RunFor(1000)
+	if !n.machine.MayLeave() {
+		t.Fatal("it may not leave")
+	}
+	payload := make([]byte, 2*wire.MaxInline)
+	sh := w.outsiderWith(n.key).signs(headerAt(0, n.machine.Rounds().Closed(0)), payload)
+	id := sh.Header.ID(w.run)
+	n.machine.StoredOwn(n.clock(), core.StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1 << 20})
+	n.machine.Tick(n.clock() + 600)
+	if n.machine.MayLeave() {
+		t.Error("it leaves with a payload that nobody has")
+	}
+	n.machine.Replied(n.clock()+600, 1, id)
+	if !n.machine.MayLeave() {
+		t.Error("it stays though a peer has the payload")
+	}
+}
+
+func specStepsOnly(t *testing.T, _ *spectest.Spec) {
+	w := few(t, 1, 100)
+	w.until(t, "it is finished", 60_000, w.allFinished)
+	if made := w.nodes[0].book.trained; made != w.s.Params.Budget {
+		t.Errorf("%d tokens are stepped for a budget of %d", made, w.s.Params.Budget)
+	}
+}
+
+// worker is a lone learner that has folded something, and a key of which it holds a
+// delta, or not.
+func worker(t *testing.T, key int, known bool) (*Node, *outsider) {
+	t.Helper()
+	w := few(t, 1, 3000)
+	w.RunFor(2000)
+	n, o := w.nodes[0], w.outsider(key)
+	if known {
+		o.shows(n, headerAt(0, n.machine.Rounds().Closed(0)))
+		w.RunFor(200)
+	}
+	return n, o
+}
+
+// all is the budget in each fragment.
+func (w *World) all() []uint64 {
+	all := make([]uint64, len(w.plan))
+	for p := range all {
+		all[p] = w.s.Params.Budget
+	}
+	return all
+}
+
+// The last steps of a run are those of the learners of smallest id.
+func TestLastStepsAreDealt(t *testing.T) {
+	t.Parallel()
+	met := map[bool]bool{}
+	for key := 2; key < 40 && len(met) < 2; key++ {
+		n, o := worker(t, key, true)
+		before := bytes.Compare(o.id[:], n.id[:]) < 0
+		if met[before] {
+			continue
+		}
+		met[before] = true
+		for missing, want := range map[uint64]bool{TokensPerStep: !before, TokensPerStep + 1: true, 0: false} {
+			claims := n.w.all()
+			for p := range claims {
+				claims[p] -= n.machine.Rounds().Projected(n.clock(), p) + n.machine.Rounds().Promised(p) + missing
+			}
+			o.beats(n, wire.Beat{State: wire.Training, Unpublished: claims})
+			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
+				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
+			}
+		}
+	}
+	if len(met) < 2 {
+		t.Error("no key of both sides")
+	}
+}
+
+// A learner does not step for what peers have, and will soon have, unpublished.
+func TestClaimsOfPeers(t *testing.T) {
+	t.Parallel()
+	n, o := worker(t, 9, true)
+	fast := 2 * float64(n.w.s.Params.Budget)
+	for _, c := range []struct {
+		beat wire.Beat
+		ms   Time
+		may  bool
+		what string
+	}{
+		{wire.Beat{State: wire.Training, Unpublished: n.w.all()}, 100, false, "what is missing is unpublished elsewhere"},
+		{wire.Beat{State: wire.Training}, 100, true, "nothing is unpublished"},
+		{wire.Beat{State: wire.Training, TokensPerSecond: fast}, 200, true, "one steps the budget in half a second"},
+		{wire.Beat{}, 500, false, "half a second later"},
+		{wire.Beat{State: wire.Stopped, TokensPerSecond: fast}, 700, true, "a fast one does not step"},
+	} {
+		if c.beat.State != 0 {
+			o.beats(n, c.beat)
+		}
+		if n.w.RunFor(c.ms); n.may != c.may {
+			t.Errorf("%s: steps %v", c.what, n.may)
+		}
+	}
+}
+
+// A peer that claims the budget, and publishes a step now and then so that it is not
+// doubted, is waited for once.
+func TestClaimsAreWeighed(t *testing.T) {
+	t.Parallel()
+	n, _ := worker(t, 9, true)
+	liar := n.w.outsider(10)
+	n.every(500, func() {
+		liar.shows(n, headerAt(0, n.machine.Rounds().Closed(0)))
+		liar.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
+	})
+	if n.w.RunFor(2000); n.may {
+		t.Error("steps though what is missing is unpublished elsewhere")
+	}
+	n.w.RunFor(max(doubtMs, n.w.s.Params.GraceMaxMs))
+	before := n.Steps
+	n.w.RunFor(10_000)
+	if got, want := Time(n.Steps-before), 10_000/n.stepMs(); got < want-1 {
+		t.Errorf("takes %d steps beside one that goes on claiming, want %d", got, want)
+	}
+}
+
+// The word of a peer counts from when a delta of it is held.
+func TestWordOfAStranger(t *testing.T) {
+	t.Parallel()
+	n, o := worker(t, 9, false)
+	o.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
+	if n.w.RunFor(100); !n.may {
+		t.Error("believes one of whom no delta came")
+	}
+}
+
+// No word counts any more when nothing comes of it.
+func TestWordsAreDoubted(t *testing.T) {
+	t.Parallel()
+	n, o := worker(t, 9, true)
+	w, still := n.w, max(doubtMs, n.w.s.Params.GraceMaxMs)
+	claims := func() { o.beats(n, wire.Beat{State: wire.Training, Unpublished: w.all()}) }
+	claims()
+	w.RunFor(1000) // what it has is published and folded
+	began := w.now
+	for !n.may && w.now < began+2*still {
+		claims()
+		w.RunFor(20)
+	}
+	if took := w.now - began; took < still-1000 || took > still+200 {
+		t.Errorf("doubts after %d ms, want %d", took, still)
+	}
+	claims()
+	if w.RunFor(100); !n.may {
+		t.Error("believes again without a delta")
+	}
+}
+
+func specStopped(t *testing.T, _ *spectest.Spec) {
+	w := few(t, 1, 100)
+	n, stopped := w.nodes[0], false
+	w.look(t, "it is finished", 5, 60_000, func() bool {
+		if n.machine.State() == wire.Stopped {
+			stopped = true
+			if n.may || n.unpublished() > 0 || !n.machine.Rounds().Settled() {
+				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, n.unpublished(), n.machine.Rounds().Settled())
+			}
+		}
+		return n.finished
+	})
+	if !stopped {
+		t.Error("never says stopped")
+	}
+}

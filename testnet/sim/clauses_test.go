@@ -1,0 +1,34 @@
+package sim
+
+import (
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+)
+
+// One test for each clause of gossip/SPEC.md that is about the way into a run and
+// out of it.
+func TestSpecLife(t *testing.T) {
+	t.Parallel()
+	spectest.Run(t, "L", map[string]spectest.Clause{
+		"L-1": specJoining, "L-2": spectest.All(specEqualDigests, specReplay), "L-3": specDurable,
+		"L-4": spectest.All(specKeyOnly, specKeyAlone, specKeyUnknown), "L-5": specMark,
+		"L-6": spectest.All(specSetDigest, specHeadersOfRound), "L-7": specLeaves, "L-8": specStays, "L-9": specStepsOnly,
+		"L-10": specStopped, "L-11": specOver, "L-12": specMiscalculated, "L-13": specFarewell,
+	})
+}
+
+// beat is the shortest beat period.
+const beat = defaultBeatMs
+
+// How long nodes wait for what, where the text names no time or names the same.
+const (
+	keyMs        = 600_000   // for somebody who knows what a key signed
+	holderMs     = 600_000   // for a silent peer that has more than genesis
+	shareMs      = 600_000   // for peers that lack the end of the run
+	silentMs     = 10 * beat // until a peer counts as silent
+	doubtMs      = 10 * beat // until words are doubted
+	lingerMs     = 30 * beat // for peers that show another end
+	farewellMs   = 4 * beat  // after the end
+	donorsInVain = 16        // in a row
+)

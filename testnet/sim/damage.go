@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"slices"
+
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// damage is what befell the memory or the arithmetic of a node, and what it and
+// others made of it.
+type damage struct {
+	befell        bool // at some time: until it is repaired, its states are no promise
+	miscalculates bool // the next fold
+	repairs       int
+	verdicts      []core.Verdict // of this node
+}
+
+// damaged does a Miscalculate or a Flip.
+func (n *Node) damaged(f Fault) bool {
+	if !n.up || f.Kind == Flip && int(f.Factor) >= len(n.w.plan) {
+		return false
+	}
+	n.damage.befell, n.w.checks.faulty[n.id] = true, true
+	if f.Kind == Miscalculate {
+		n.damage.miscalculates = true
+		return true
+	}
+	n.machine.Rounds().Tip(int(f.Factor)).Anchor[0] += 100
+	return true
+}
+
+// flips says that some fault changes tips in memory, so that nodes may share none.
+func flips(faults []Fault) bool {
+	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == Flip })
+}
+
+// computed is the tip that a fold comes to on this node. A wrong one looks sound.
+func (n *Node) computed(p int, tip *outer.Tip) *outer.Tip {
+	if !n.damage.miscalculates {
+		return tip
+	}
+	n.damage.miscalculates = false
+	wrong := *tip
+	wrong.Anchor = slices.Clone(tip.Anchor)
+	wrong.Anchor[0]++
+	sealed, err := outer.DecodeTip(wrong.Encode(), n.w.plan[p], n.w.s.Params)
+	if err != nil {
+		n.broken("sim", "a wrong tip: %v", err)
+		return tip
+	}
+	return sealed
+}

@@ -1,0 +1,275 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// newWorld makes a world that keeps every promise for as long as the test runs.
+func newWorld(t *testing.T, s Scenario) *World {
+	t.Helper()
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if w.Err() != nil {
+			t.Error(w.Err())
+		}
+	})
+	return w
+}
+
+// few is a world of n learners that begin a run of so many steps.
+func few(t *testing.T, n, steps int) *World {
+	t.Helper()
+	return newWorld(t, calmScenario(n, steps))
+}
+
+// atWork lets the learners of a scenario fold some rounds.
+func atWork(t *testing.T, s Scenario) *World {
+	t.Helper()
+	w := newWorld(t, s)
+	w.until(t, "some rounds are folded", 60_000, func() bool { return w.nodes[0].machine.FoldedTokens() > 100*TokensPerStep })
+	return w
+}
+
+// deserted is a world whose only node has gone.
+func deserted(t *testing.T, s Scenario) *World {
+	t.Helper()
+	w := newWorld(t, s)
+	w.nodes[0].disturb(Fault{Kind: Lose})
+	return w
+}
+
+// until runs until cond holds, and fails where it does not within so many ms.
+func (w *World) until(t *testing.T, what string, limit Time, cond func() bool) {
+	t.Helper()
+	w.look(t, what, 50, limit, cond)
+}
+
+// look does so with a look every so often.
+func (w *World) look(t *testing.T, what string, every, limit Time, cond func() bool) {
+	t.Helper()
+	for end := w.now + limit; !cond(); w.RunFor(every) {
+		if w.now >= end || w.err != nil {
+			t.Fatalf("not within %d ms: %s\n%s", limit, what, w)
+		}
+	}
+}
+
+// readyAfter is how long a node takes until it is ready.
+func (w *World) readyAfter(t *testing.T, n *Node, limit Time) Time {
+	t.Helper()
+	began := w.now
+	w.look(t, "it is ready", 5, limit, n.ready)
+	return w.now - began
+}
+
+func (n *Node) ready() bool { return n.machine.Phase() == core.Ready }
+
+// comes starts a node whose link names those peers.
+func (w *World) comes(link ...*Node) *Node {
+	n := newNode(w, len(w.nodes), NodeSpec{}, false)
+	for _, p := range link {
+		n.contacts = append(n.contacts, p.index)
+	}
+	return w.starts(n)
+}
+
+// comesBack starts a node of a key whose disk is lost. The link of a founder names
+// nobody.
+func (w *World) comesBack(founder bool, link ...*Node) *Node {
+	n := newNode(w, len(w.nodes), NodeSpec{}, founder)
+	n.keyOnly, n.linkless = true, founder
+	for _, p := range link {
+		n.contacts = append(n.contacts, p.index)
+	}
+	return w.starts(n)
+}
+
+func (w *World) starts(n *Node) *Node {
+	w.nodes = append(w.nodes, n)
+	w.byID[n.id] = n
+	n.boot(nil)
+	n.redial()
+	return n
+}
+
+// told reports whether a node said something about its way in or out.
+func (n *Node) told(text string) bool {
+	return slices.ContainsFunc(n.w.checks.told[n], func(s string) bool { return strings.Contains(s, text) })
+}
+
+// equalTo reports whether two nodes have one chain and one state two rounds
+// below those that both have folded, as beats compare them.
+func (n *Node) equalTo(p *Node) bool {
+	for f := range n.w.plan {
+		round := min(n.machine.Rounds().Tip(f).Round, p.machine.Rounds().Tip(f).Round)
+		round -= min(round, agreeLag)
+		a, known := n.machine.Rounds().Link(f, round)
+		b, _ := p.machine.Rounds().Link(f, round)
+		if !known || a.Chain != b.Chain || a.State != b.State {
+			return false
+		}
+	}
+	return true
+}
+
+// folds reports whether a node folded a delta.
+func (n *Node) folds(id wire.Digest) bool {
+	for _, rounds := range n.disk.rounds {
+		for _, l := range rounds {
+			if slices.Contains(l.Folded, outer.ID(id)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answering has a node answer as no honest one does; nil is no answer.
+func (n *Node) answering(answer func(l *liar, to *Node, q wire.Request, honest []byte) []byte) {
+	n.w.checks.faulty[n.id] = true
+	n.liar = &liar{n: n, behaviour: behaviour{answer: answer}, payloads: map[wire.Digest][]byte{}, claimed: make([]uint64, len(n.w.plan))}
+}
+
+// deaf has a node answer no request of a kind while it is to be deaf.
+func (n *Node) deaf(kind wire.RequestKind, still func() bool) {
+	n.answering(func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+		if q.Kind == kind && still() {
+			return nil
+		}
+		return honest
+	})
+}
+
+func always() bool { return true }
+
+// brokenTips gives tips with values that do not come to their state.
+func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
+	n := l.n
+	switch q.Kind {
+	case wire.GetChunk:
+		return found(l.payloads[q.Digest])
+	case wire.GetManifest, wire.GetTips:
+		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
+			tip, err := d.Tip(n.disk.bases[p][d.Start], func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) { return n.foldAgain(p, tip, set) })
+			if err != nil {
+				return wire.FragmentManifest{}, err
+			}
+			f, chunks := core.CutSnapshot(bent(tip), d.Links)
+			maps.Copy(l.payloads, chunks)
+			return f, nil
+		})
+		if err == nil {
+			return found(wire.EncodeManifest(n.key, n.w.run, m))
+		}
+	}
+	return honest
+}
+
+// bent is a tip with a value changed, and the digest of the right one.
+func bent(tip *outer.Tip) *outer.Tip {
+	wrong := *tip
+	wrong.Anchor = slices.Clone(tip.Anchor)
+	wrong.Anchor[0]++
+	return &wrong
+}
+
+// outsider is a key without a node: it says what it likes, and answers nothing.
+type outsider struct {
+	w   *World
+	key ed25519.PrivateKey
+	id  wire.PeerID
+	seq uint64 // of its beats
+}
+
+// outsider makes the key of that number.
+func (w *World) outsider(number int) *outsider {
+	seed := make([]byte, ed25519.SeedSize)
+	binary.BigEndian.PutUint32(seed, uint32(number)+1)
+	return w.outsiderWith(ed25519.NewKeyFromSeed(seed))
+}
+
+func (w *World) outsiderWith(key ed25519.PrivateKey) *outsider {
+	o := &outsider{w: w, key: key, id: wire.PeerIDOf(key)}
+	w.checks.faulty[o.id] = true
+	return o
+}
+
+// meets begins a session with a node.
+func (o *outsider) meets(t *testing.T, n *Node) {
+	t.Helper()
+	record := n.said
+	record.Author, record.Addrs = o.id, []string{addrOf(maxNodes)}
+	signed, err := hello.Sign(o.key, record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.do(func() { n.machine.PeerUp(n.clock(), o.id, signed, record, hello.Session{}) })
+}
+
+// says gives a message to a node, which does not pass it on.
+func (o *outsider) says(n *Node, m wire.Message) {
+	n.do(func() { n.machine.Received(n.clock(), o.id, m) })
+}
+
+// beats has a node hear a beat.
+func (o *outsider) beats(n *Node, b wire.Beat) {
+	o.seq++
+	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1, o.seq, make([]uint32, len(o.w.plan))
+	if b.Unpublished == nil {
+		b.Unpublished = make([]uint64, len(o.w.plan))
+	}
+	m, err := wire.Open(o.w.run, wire.EncodeBeat(o.key, o.w.run, b))
+	if err != nil {
+		panic(err)
+	}
+	o.says(n, m)
+}
+
+// signs makes a header for a payload of its own; folding it is no surprise.
+func (o *outsider) signs(h wire.Header, payload []byte) wire.SignedHeader {
+	h.Author, h.Precision, h.Codec = o.id, outer.PrecisionF32, uint8(o.w.s.Params.Codec)
+	h.Size, h.Payload = uint32(len(payload)), wire.Sum(payload)
+	sh := wire.SignHeader(o.key, o.w.run, h)
+	o.w.checks.ledger[sh.Header.ID(o.w.run)] = &sh.Header
+	return sh
+}
+
+// shows gives a delta of one step to a node.
+func (o *outsider) shows(n *Node, h wire.Header) wire.Digest {
+	payload := o.w.payload(int(h.Fragment))
+	sh := o.signs(h, payload)
+	o.says(n, wire.Message{Header: &sh, Inline: payload})
+	return sh.Header.ID(o.w.run)
+}
+
+// payload is a delta of ones.
+func (w *World) payload(p int) []byte {
+	v := make([]float32, w.plan[p].Len)
+	for i := range v {
+		v[i] = 1
+	}
+	b, err := codec.Encode(w.s.Params.Codec, v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// headerAt is that of one step for the round after the one given.
+func headerAt(p int, closed uint32) wire.Header {
+	return wire.Header{Fragment: uint16(p), Round: closed + 1, Base: closed, Steps: 1, Tokens: TokensPerStep}
+}
