@@ -143,26 +143,6 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
-// A peer that has come no further than genesis, or has forgotten the rounds, is
-// no witness.
-func TestWhoCounts(t *testing.T) {
-	w := ran(t, 74, 5, options{tipBytes: 1000})
-	w.nodes[1].chain = newFakeChain(w.run, 3)
-	w.nodes[2].chain.install(w.nodes[2].manifest(nil))
-	for f := range 3 {
-		w.nodes[2].chain.base[f]++ // it knows no round but a later one
-		w.nodes[2].chain.closed[f]++
-	}
-	for _, n := range w.nodes[1:3] {
-		n.boot()
-	}
-	n := w.join()
-	w.runUntilTrue(w.now+20_000, n.joined)
-	if !said(n, "takes tips attested by 3 of 3") {
-		t.Errorf("%v", n.effects)
-	}
-}
-
 // A donor whose tips could not be put in place comes after all others.
 func TestRefusedTips(t *testing.T) {
 	w := ran(t, 75, 3, options{tipBytes: 1000})
@@ -198,33 +178,4 @@ func TestBallot(t *testing.T) {
 			t.Fatalf("%d for, %d against, %d in all of %v", yes, rival, known, votes)
 		}
 	})
-}
-
-// Keys are free and their ids can be chosen: sixteen small ones do not outvote the
-// peers whose work was folded, nor all others of a joiner that knows nobody.
-func TestAttestersAreNotTheSmallestIDs(t *testing.T) {
-	a := newAlone()
-	ids := make([]byte, 2*maxAttesters)
-	for i := range ids {
-		ids[i] = byte(i + 1)
-	}
-	a.connect(ids...)
-	smallest := func() (n int) {
-		for _, p := range a.core.snapshot.attesters() {
-			if int(p.id[0]) <= maxAttesters {
-				n++
-			}
-		}
-		return n
-	}
-	if n := smallest(); len(a.core.snapshot.attesters()) != maxAttesters || n == 0 || n == maxAttesters {
-		t.Errorf("%d of %d attesters have the smallest ids", n, len(a.core.snapshot.attesters()))
-	}
-	a.chain.standing = map[wire.PeerID]bool{}
-	for _, i := range ids[maxAttesters:] {
-		a.chain.standing[wire.PeerID{i}] = true
-	}
-	if n := smallest(); n != 0 {
-		t.Errorf("%d attesters without standing before %d with", n, maxAttesters)
-	}
 }

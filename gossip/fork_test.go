@@ -305,76 +305,6 @@ func chainOf(base uint32, authors ...byte) *fakeChain {
 	return c
 }
 
-func TestJudge(t *testing.T) {
-	long := make([]byte, 12)
-	for _, c := range []struct {
-		name         string
-		mine, theirs *fakeChain
-		want         course
-	}{
-		{"equal", chainOf(0, 1, 1, 1), chainOf(0, 1, 1, 1), unite},
-		{"fork inside both windows", chainOf(0, 1, 2, 2), chainOf(0, 1, 3, 3), unite},
-		{"newer base above the fork, fewer tokens", chainOf(2, 1, 2, 2), chainOf(0, 1, 3, 3, 3), takeTips},
-		{"newer base above the fork, more tokens", chainOf(2, 1, 2, 2, 2), chainOf(0, 1, 3, 3), giveTips},
-		{"older base below the fork, more tokens", chainOf(0, 1, 3, 3, 3), chainOf(2, 1, 2, 2), giveTips},
-		{"older base below the fork, fewer tokens", chainOf(0, 1, 3, 3), chainOf(2, 1, 2, 2, 2), giveTips},
-		{"newer base, no fork", chainOf(2, 1, 2, 2), chainOf(0, 1, 2, 2), unite},
-		{"fork below both, fewer tokens", chainOf(2, 4, 2, 2), chainOf(2, 5, 3, 3, 3), takeTips},
-		{"fork below both, more tokens", chainOf(2, 5, 3, 3, 3), chainOf(2, 4, 2, 2), hold},
-		{"older base unknown there", chainOf(1, 5, 3, 3, 3), chainOf(2, 4, 2, 2), giveTips},
-		{"behind the peer's base", chainOf(0, 1), chainOf(3, 1, 2, 2, 2), takeTips},
-		{"ahead with the base", chainOf(3, 1, 2, 2, 2), chainOf(0, 1), giveTips},
-		{"far behind", chainOf(0, 0), chainOf(0, long...), takeTips},
-		{"far ahead", chainOf(0, long...), chainOf(0, 0), unite},
-		{"far behind with a fork", chainOf(0, 7), chainOf(0, long...), unite},
-	} {
-		a, b := newSide(t, c.mine), newSide(t, c.theirs)
-		if got := a.repair.judge(a.compares(b)); got.course != c.want {
-			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
-		}
-	}
-}
-
-// TestLeadNeedsMoreThanOneWord has a peer claim a base that this node has not
-// closed: it is followed if its beat says so too and the link or most live
-// peers vouch for it.
-func TestLeadNeedsMoreThanOneWord(t *testing.T) {
-	const lead = 3
-	liar := wire.PeerID{1}
-	for _, c := range []struct {
-		name    string
-		claim   uint32   // closed by the peer's own beat
-		others  []uint32 // closed by other live peers
-		trusted bool
-		want    course
-	}{
-		{"alone with it", lead, nil, false, takeTips},
-		{"its beat says less", lead - 1, nil, false, hold},
-		{"three honest peers say less", lead, []uint32{1, 1, 1}, false, hold},
-		{"half of four say less", lead, []uint32{lead, 1, 1}, false, hold},
-		{"most say as much", lead, []uint32{lead, lead, 1}, false, takeTips},
-		{"named in the link", lead, []uint32{1, 1, 1}, true, takeTips},
-		{"named in the link, its beat says less", 1, []uint32{1, 1, 1}, true, hold},
-	} {
-		mine := chainOf(0, 1)
-		mine.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
-		a, b := newSide(t, mine), newSide(t, chainOf(lead, 1, 2, 2, 2))
-		ses := a.compares(b)
-		ses.peer = a.hears(liar, c.claim)
-		for i, closed := range c.others {
-			a.hears(wire.PeerID{byte(i + 2)}, closed)
-		}
-		if c.trusted {
-			a.env.cfg.Trusted = []wire.PeerID{liar}
-		}
-		if got := a.repair.judge(ses); got.course != c.want {
-			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
-		} else if got.course == hold && got.reason == "" {
-			t.Errorf("%s: holds without a reason", c.name)
-		}
-	}
-}
-
 // TestCrossedChains has a peer with fewer rounds than this node's base and more
 // tokens, which no chain of this node's past has: its chain is chosen, and it does
 // not follow in turn. Whether this peer's word is enough is vouched's to say.
@@ -414,30 +344,6 @@ func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
 	s.env.hear(p)
 	return p
-}
-
-// TestLoneLeaderYields has a node whose base is ahead of all others, which they do
-// not believe: it comes to them, or nobody would ever move.
-func TestLoneLeaderYields(t *testing.T) {
-	standing := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
-	for _, c := range []struct {
-		name   string
-		closed uint32 // of two further peers
-		want   course
-	}{
-		{"alone with it", 1, takeTips},
-		{"most are there", 6, giveTips},
-	} {
-		mine, theirs := chainOf(5, 1, 2, 2, 2, 2, 2), chainOf(0, 1)
-		mine.standing, theirs.standing = standing, standing
-		a, b := newSide(t, mine), newSide(t, theirs)
-		ses := a.compares(b)
-		a.hears(wire.PeerID{2}, c.closed).shows(false)
-		a.hears(wire.PeerID{3}, c.closed).shows(false)
-		if got := a.repair.judge(ses); got.course != c.want {
-			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
-		}
-	}
 }
 
 // shows says whether a peer's beats are of this node's chain.

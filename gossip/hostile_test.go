@@ -70,25 +70,6 @@ func TestLyingHeaders(t *testing.T) {
 	}
 }
 
-func TestLyingRoster(t *testing.T) {
-	w := newWorld(t, 31, 0, options{})
-	for range 3 {
-		w.add()
-	}
-	w.nodes[0].lie = func(k wire.RequestKind, b []byte) []byte {
-		if k != wire.GetRoster {
-			return b
-		}
-		return wire.Response{Status: wire.OK, Body: wire.EncodeRoster([][]byte{make([]byte, 200)})}.Encode()
-	}
-	w.connect(0, 1)
-	w.connect(0, 2)
-	w.runUntil(3000)
-	if !marked(w.nodes[1], w.nodes[0].id) {
-		t.Error("a peer with a forged roster is not marked")
-	}
-}
-
 // TestUnattestedLeadIsNotFollowed has one peer claim to be far ahead of four
 // that agree: its tips are not taken on its word.
 func TestUnattestedLeadIsNotFollowed(t *testing.T) {
@@ -153,101 +134,5 @@ func TestStrangersChainIsNotTaken(t *testing.T) {
 		if !slices.ContainsFunc(n.effects, func(e Effect) bool { m, ok := e.(BaseMismatch); return ok && m.Peer == stranger.id && !m.Take }) {
 			t.Errorf("node %d did not say why it holds", n.index)
 		}
-	}
-}
-
-func TestBeatOfAnotherModelIsRefused(t *testing.T) {
-	w := newWorld(t, 33, 2, options{})
-	w.runUntil(500)
-	beat := wire.Beat{Seq: 1 << 40, State: wire.Training, Closed: make([]uint32, 9), Unpublished: make([]uint64, 9)}
-	m := w.open(wire.EncodeBeat(w.nodes[1].key, w.run, beat))
-	w.nodes[0].do(func() { w.nodes[0].core.Received(w.now, w.nodes[1].id, m) })
-	if !marked(w.nodes[0], w.nodes[1].id) {
-		t.Error("a beat with nine fragments in a run of three passed")
-	}
-}
-
-func TestReplayedBeatIsIgnored(t *testing.T) {
-	w := newWorld(t, 34, 2, options{})
-	w.runUntil(2000)
-	n, p := w.nodes[0], w.nodes[1]
-	old := wire.Beat{Incarnation: 0, Seq: 1, State: wire.Leaving, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
-	m := w.open(wire.EncodeBeat(p.key, w.run, old))
-	n.do(func() { n.core.Received(w.now, p.id, m) })
-	if got := n.core.Peers()[0].State; got != wire.Training {
-		t.Errorf("an old beat replayed makes the peer %v", got)
-	}
-}
-
-// A second process with a peer's key came and left: the first is still there.
-func TestTwinThatLeftTakesNobodyAlong(t *testing.T) {
-	w := newWorld(t, 37, 2, options{})
-	w.runUntil(2000)
-	n, p := w.nodes[0], w.nodes[1]
-	twin := wire.Beat{Incarnation: 1 << 40, Seq: 1, State: wire.Leaving, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
-	m := w.open(wire.EncodeBeat(p.key, w.run, twin))
-	n.do(func() { n.core.Received(w.now, p.id, m) })
-	if got := n.core.Peers()[0].State; got != wire.Leaving {
-		t.Fatalf("the twin's beat makes the peer %v", got)
-	}
-	w.runUntil(4000)
-	if got := n.core.Peers()[0].State; got != wire.Training {
-		t.Errorf("two seconds later the peer is %v", got)
-	}
-}
-
-// Beats of an earlier process that somebody recorded do not revive a peer that is
-// gone; one that shows as much as the peer ever did is that of a process at work.
-func TestRecordedBeatsReviveNobody(t *testing.T) {
-	w := newWorld(t, 38, 2, options{})
-	n, p := w.nodes[0], w.nodes[1]
-	p.mute = true
-	hear := func(b wire.Beat) wire.State {
-		b.Closed, b.Unpublished = make([]uint32, 3), make([]uint64, 3)
-		m := w.open(wire.EncodeBeat(p.key, w.run, b))
-		n.do(func() { n.core.Received(w.now, p.id, m) })
-		return n.core.peers.find(p.id).beat.State
-	}
-	hear(wire.Beat{Incarnation: 1 << 40, Seq: 1, State: wire.Training, Folded: 100})
-	hear(wire.Beat{Incarnation: 2 << 40, Seq: 1, State: wire.Training, Folded: 200})
-	hear(wire.Beat{Incarnation: 2 << 40, Seq: 2, State: wire.Leaving})
-	if got := hear(wire.Beat{Incarnation: 1 << 40, Seq: 9, State: wire.Training, Folded: 199}); got != wire.Leaving {
-		t.Errorf("a recorded beat makes a peer that left %v", got)
-	}
-	if got := hear(wire.Beat{Incarnation: 1 << 40, Seq: 10, State: wire.Training, Folded: 200}); got != wire.Training {
-		t.Errorf("a process at work is taken for %v", got)
-	}
-}
-
-func TestHeaderThatFitsNoRunIsRefused(t *testing.T) {
-	w := newWorld(t, 35, 2, options{})
-	w.runUntil(500)
-	n, p := w.nodes[0], w.nodes[1]
-	n.core.cfg.MaxPayload = 1000
-	for _, h := range []wire.Header{
-		{Fragment: 7, Round: 1, Steps: 1, Size: 10},
-		{Fragment: 0, Round: 1, Steps: 1, Size: 2000},
-	} {
-		n.effects = nil
-		s := wire.SignHeader(p.key, w.run, h)
-		n.do(func() { n.core.Received(w.now, p.id, wire.Message{Header: &s}) })
-		if !marked(n, p.id) || n.offers[s.Header.ID(w.run)] != 0 {
-			t.Errorf("header of fragment %d, %d bytes passed", h.Fragment, h.Size)
-		}
-	}
-}
-
-func TestPeerThatKeepsMisbehavingIsDropped(t *testing.T) {
-	w := newWorld(t, 36, 2, options{})
-	w.runUntil(500)
-	n, p := w.nodes[0], w.nodes[1]
-	for range maxFaults {
-		p.handles++
-		h := 1_000_000 + p.handles
-		n.waiting[h] = func([]byte) {}
-		n.do(func() { n.core.Serve(w.now, h, p.id, []byte{wire.Version, 99}) })
-	}
-	if !slices.ContainsFunc(n.effects, func(e Effect) bool { d, ok := e.(Drop); return ok && d.Peer == p.id }) {
-		t.Error("a peer that sends nothing but nonsense is not dropped")
 	}
 }

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"encoding/binary"
-	"errors"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -62,81 +61,6 @@ func count[T Effect](effects []Effect) int {
 	return n
 }
 
-func TestPullsAreBounded(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	for r := range uint32(400) {
-		s := a.header(1, 1+r%17, 0)
-		s.Header.Fragment = uint16(r % 2)
-		s.Header.Author[5] = byte(r)
-		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	}
-	if n := a.core.pull.flying; n != maxPullsPerPeer {
-		t.Errorf("%d pulls from one peer at once, want %d", n, maxPullsPerPeer)
-	}
-}
-
-func TestOneAuthorCannotTakeAllWants(t *testing.T) {
-	a := newAlone()
-	a.chain.closed[0] = 100_000
-	a.connect(1)
-	for r := range uint32(2 * maxWantsPerAuthor) {
-		s := a.header(9, 100_000-r%4, r) // equivocation is not the point here
-		a.core.pull.want(s.Header.ID(a.run), &s, wire.PeerID{1})
-	}
-	if n := len(a.core.pull.wants); n != maxWantsPerAuthor {
-		t.Errorf("%d wants of one author, want %d", n, maxWantsPerAuthor)
-	}
-}
-
-func TestPullOrder(t *testing.T) {
-	a := newAlone()
-	a.connect(1, 2, 9)
-	s := a.header(9, 1, 0)
-	id := s.Header.ID(a.run)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	a.core.Forwarded(a.now, wire.PeerID{2}, id)
-	var asked []byte
-	for i := range 2 * 3 {
-		if i == 3 { // all were asked once: time for others to turn up
-			a.now += busyRetryMs
-			a.core.Tick(a.now)
-		}
-		c := calls(a.core.Effects())
-		if len(c) != 1 {
-			t.Fatalf("%d calls after %v, want one at a time", len(c), asked)
-		}
-		asked = append(asked, c[0].To[0])
-		a.core.Answered(a.now, c[0].ID, nil, errors.New("reset"))
-	}
-	if string(asked) != "\x01\x02\x09\x01\x02\x09" {
-		t.Errorf("asked %v: want first bringer, forwarder, author, twice over", asked)
-	}
-	if len(a.core.pull.wants) != 0 {
-		t.Error("still wanted after all sources failed twice")
-	}
-}
-
-func TestBusySourceIsPassedOver(t *testing.T) {
-	a := newAlone()
-	a.connect(1, 2)
-	s := a.header(9, 1, 0)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	a.core.Forwarded(a.now, wire.PeerID{2}, s.Header.ID(a.run))
-	c := calls(a.core.Effects())
-	a.core.Answered(a.now, c[0].ID, wire.Response{Status: wire.Busy}.Encode(), nil)
-	c = calls(a.core.Effects())
-	if len(c) != 1 || c[0].To != (wire.PeerID{2}) {
-		t.Fatalf("after a busy source: %v", c)
-	}
-	a.core.Answered(a.now, c[0].ID, wire.Response{Status: wire.Busy}.Encode(), nil)
-	a.now += busyRetryMs
-	a.core.Tick(a.now)
-	if c = calls(a.core.Effects()); len(c) != 1 || c[0].To != (wire.PeerID{1}) {
-		t.Errorf("busy sources are not asked again: %v", c)
-	}
-}
-
 func TestCallWithoutAnswerEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
@@ -150,18 +74,6 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	}
 	if a.core.calls[0].id == c.ID {
 		t.Error("a call that was never answered stays open")
-	}
-}
-
-func TestEvidencePerAuthorIsBounded(t *testing.T) {
-	a := newAlone()
-	for r := range uint32(3 * maxEvidencePerAuthor) {
-		e := wire.Evidence{A: a.header(1, r+1, 1), B: a.header(1, r+1, 2)}
-		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
-		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
-	}
-	if n := count[EvidenceFound](a.core.Effects()); n != maxEvidencePerAuthor {
-		t.Errorf("%d pieces handed up, want %d", n, maxEvidencePerAuthor)
 	}
 }
 
@@ -197,53 +109,6 @@ func TestSeenRing(t *testing.T) {
 	}
 	if h := a.header(1, 2*maxSeen, 0); s.filled(slotOf(h.Header)) == nil {
 		t.Error("a new one is not")
-	}
-}
-
-func TestHeadersFarAheadAreNotPulled(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	s := a.header(9, 1000, 0)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	effects := a.core.Effects()
-	if count[Offer](effects) != 1 || len(a.core.pull.wants) != 0 {
-		t.Error("a header far ahead has to be offered and not pulled")
-	}
-	if len(a.core.repair.sessions) != 1 {
-		t.Error("a header far ahead starts no repair with its forwarder")
-	}
-}
-
-func TestOldHeadersAreLeftToRepair(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	a.chain.closed[0] = 50
-	s := a.header(9, 20, 0)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	if count[Offer](a.core.Effects()) != 0 {
-		t.Error("gossip brought a delta older than the accept window")
-	}
-}
-
-func TestPeersAreBounded(t *testing.T) {
-	a := newAlone()
-	for i := range maxPeers {
-		a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, false)
-	}
-	if a.core.ensure(wire.PeerID{2}, false); len(a.core.peers.list) != maxPeers {
-		t.Fatalf("%d peers", len(a.core.peers.list))
-	}
-	if a.core.peers.find(wire.PeerID{2}) == nil {
-		t.Error("a new peer does not displace one never heard")
-	}
-	for _, p := range a.core.peers.list {
-		a.core.hear(p)
-	}
-	if a.core.ensure(wire.PeerID{3}, false) != nil {
-		t.Error("a peer only heard of displaces a live one")
-	}
-	if a.core.ensure(wire.PeerID{3}, true) == nil {
-		t.Error("a connecting peer finds no room")
 	}
 }
 
@@ -329,24 +194,6 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a.core.Unwanted(a.now, id)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
-	}
-}
-
-// A peer that lists a delta of its own set has the payload; one that brought the
-// header may be waiting for it itself.
-func TestHoldersAreAskedFirst(t *testing.T) {
-	a := newAlone()
-	a.connect(1, 2, 3)
-	s := a.header(9, 1, 0)
-	id := s.Header.ID(a.run)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	a.core.Forwarded(a.now, wire.PeerID{2}, id)
-	first := calls(a.core.Effects())
-	a.core.pull.want(id, &s, wire.PeerID{3})
-	a.core.pull.holder(id, wire.PeerID{3})
-	a.core.Answered(a.now, first[0].ID, wire.Response{Status: wire.NotFound}.Encode(), nil)
-	if c := calls(a.core.Effects()); len(c) != 1 || c[0].To != (wire.PeerID{3}) {
-		t.Errorf("asked %+v, want the one that holds it", c)
 	}
 }
 
@@ -471,32 +318,5 @@ func TestOutrunRepairEnds(t *testing.T) {
 		if ended := len(a.core.repair.sessions) == 0; ended != c.ends {
 			t.Errorf("peer at round %d of 0, uniting %t: ended %t", c.closed, c.uniting, ended)
 		}
-	}
-}
-
-// TestStrangersLeaveRoom floods a node with headers of fresh keys whose payloads
-// never come: that of a contributor is asked for at once all the same.
-func TestStrangersLeaveRoom(t *testing.T) {
-	a := newAlone()
-	a.connect(1, 2)
-	a.chain.closed[0] = 1
-	folded := a.header(9, 1, 1)
-	folded.Header.Tokens = 100
-	a.chain.store(folded, []byte{1})
-	for key := byte(10); key < 200; key++ {
-		s := a.header(key, 2, uint32(key))
-		a.core.Received(a.now, wire.PeerID{1 + key%2}, wire.Message{Header: &s})
-	}
-	if n := len(calls(a.core.Effects())); n == 0 || n > maxProbes {
-		t.Errorf("%d payloads of strangers are asked for, want some and at most %d", n, maxProbes)
-	}
-	s := a.header(9, 2, 5)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
-	asked := calls(a.core.Effects())
-	if len(asked) != 1 {
-		t.Fatalf("asked for %+v, want the contributor's payload", asked)
-	}
-	if q, err := wire.DecodeRequest(asked[0].Request); err != nil || q.Digest != s.Header.ID(a.run) {
-		t.Errorf("asked for %+v, %v, want the contributor's payload", q, err)
 	}
 }

@@ -112,14 +112,6 @@ func TestPayloadsArriveAboutOnce(t *testing.T) {
 	}
 }
 
-func TestSetsEqualAfterLoss(t *testing.T) {
-	for seed := range uint64(4) {
-		w := newWorld(t, seed, 5, options{loss: 0.3})
-		w.train(10, func() int { return 200 + w.rng.IntN(4000) })
-		w.mustSettle(120_000)
-	}
-}
-
 func TestSetsEqualAfterPartition(t *testing.T) {
 	for seed := range uint64(4) {
 		w := newWorld(t, seed, 6, options{loss: 0.05})
@@ -131,19 +123,6 @@ func TestSetsEqualAfterPartition(t *testing.T) {
 			t.Errorf("seed %d: %d deltas held, want all %d: a partition is a slow link", seed, n, 6*20*3)
 		}
 	}
-}
-
-func TestSetsEqualAfterCrash(t *testing.T) {
-	w := newWorld(t, 5, 4, options{})
-	w.train(12, fixed(2000))
-	w.after(1000, func() { w.kill(3) })
-	w.after(3000, func() {
-		n := w.nodes[3]
-		n.up = true
-		n.boot()
-		w.heal()
-	})
-	w.mustSettle(60_000)
 }
 
 // TestRandomFaultsEndEqual is the promise: after any schedule of crashes,
@@ -233,22 +212,6 @@ func TestWithheldPayloadComesFromAnother(t *testing.T) {
 	}
 }
 
-func TestPayloadOfAnAuthorThatWithholdsIsGivenUp(t *testing.T) {
-	w := newWorld(t, 9, 3, options{})
-	w.nodes[0].withhold = true
-	w.runUntil(500)
-	w.nodes[0].publish(0, 1, w.payload(5000))
-	gaveUp := func(n *node) bool {
-		return slices.ContainsFunc(n.effects, func(e Effect) bool { v, ok := e.(Event); return ok && v.Kind == EventGaveUp })
-	}
-	if !w.runUntilTrue(120_000, func() bool { return gaveUp(w.nodes[1]) && gaveUp(w.nodes[2]) }) {
-		t.Fatal("a payload that nobody gives was never given up")
-	}
-	if n := len(w.nodes[1].core.pull.wants); n != 0 {
-		t.Errorf("%d wants left", n)
-	}
-}
-
 func TestCorruptPayloadMarksItsSource(t *testing.T) {
 	w := newWorld(t, 10, 5, options{})
 	w.nodes[0].corrupt = true
@@ -327,25 +290,6 @@ func TestEvidenceSpreads(t *testing.T) {
 		}
 		if found != 1 {
 			t.Errorf("node %d was told %d times", n.index, found)
-		}
-	}
-}
-
-func TestSilenceIsNoticed(t *testing.T) {
-	w := newWorld(t, 13, 4, options{})
-	w.runUntil(2000)
-	if n := len(w.nodes[0].core.LiveLearners(w.now)); n != 3 {
-		t.Fatalf("%d live learners, want 3", n)
-	}
-	w.nodes[3].mute = true
-	w.runUntil(8000)
-	live := w.nodes[0].core.LiveLearners(w.now)
-	if len(live) != 2 || slices.Contains(live, w.nodes[3].id) {
-		t.Errorf("live learners %v still name the silent %v", live, w.nodes[3].id)
-	}
-	for _, v := range w.nodes[0].core.Peers() {
-		if v.Silent != (v.ID == w.nodes[3].id) {
-			t.Errorf("peer %v silent: %v", v.ID, v.Silent)
 		}
 	}
 }
