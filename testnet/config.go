@@ -63,7 +63,7 @@ var baselines = []string{Atoll, baseline.DP, baseline.DiLoCo, baseline.Local}
 // Defaults of a world.
 const (
 	DefaultNodes  = 4
-	DefaultTokens = 3_000_000
+	DefaultTokens = 2_000_000
 )
 
 // Limits on a world: one machine carries it.

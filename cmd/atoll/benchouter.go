@@ -21,7 +21,7 @@ type BenchOuterCmd struct {
 	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
 	Threads   int     `help:"Threads to train with. Default: one per core." placeholder:"N"`
 	Batch     int     `help:"Rows of a step. Default: that of a run of the model." placeholder:"ROWS"`
-	H         int     `name:"H" help:"Steps between two rounds of a fragment. Default: that of a run." placeholder:"STEPS"`
+	H         int     `name:"h" aliases:"H" help:"Steps between two rounds of a fragment. Default: that of a run." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model. Default: those of a run of the model." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
 	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
@@ -51,7 +51,7 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 	}
 	o, err := bench.MeasureOuter(ctx, r.meter, bench.OuterConfig{
 		Model: c.Model, Threads: c.Threads, Batch: c.Batch, H: c.H, Fragments: c.Fragments, Deltas: c.Deltas, Codec: kind,
-		Merge: askedMerge(c.Merge),
+		Merge: asked(c.Merge),
 	})
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *BenchOuterCmd) check() error {
 	case c.Batch < 0 || c.Batch > maxBatch:
 		return badUsage("--batch is %d; use 1 to %d, or leave it out", c.Batch, maxBatch)
 	case c.H < 0 || c.H > outer.MaxH:
-		return badUsage("--H is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
+		return badUsage("--h is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
 	case c.Fragments < 0:
 		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
 	case c.Deltas < 1 || c.Deltas > maxDeltas:

@@ -69,11 +69,14 @@ func commandNamed(app *kong.Application, name string) *kong.Node {
 
 // hasFlag tells whether a command or one below it has a flag.
 func hasFlag(n *kong.Node, name string) bool {
-	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
+	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return slices.Contains(namesOf(f), name) }) {
 		return true
 	}
 	return slices.ContainsFunc(n.Children, func(c *kong.Node) bool { return hasFlag(c, name) })
 }
+
+// namesOf are the spellings of a flag.
+func namesOf(f *kong.Flag) []string { return append([]string{f.Name}, f.Aliases...) }
 
 // Resolve implements kong.Resolver. The environment goes before the file.
 func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
@@ -82,16 +85,16 @@ func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 			return nil, nil
 		}
 	}
-	if table, ok := t[strings.Fields(ctx.Command() + " ")[0]].(map[string]any); ok {
-		if value, ok := table[flag.Name]; ok {
-			return flagText(value), nil
+	table, _ := t[strings.Fields(ctx.Command() + " ")[0]].(map[string]any)
+	for _, values := range []map[string]any{table, t} {
+		for _, name := range namesOf(flag) {
+			value, ok := values[name]
+			if _, isTable := value.(map[string]any); ok && !isTable {
+				return flagText(value), nil
+			}
 		}
 	}
-	value, ok := t[flag.Name]
-	if _, isTable := value.(map[string]any); !ok || isTable {
-		return nil, nil
-	}
-	return flagText(value), nil
+	return nil, nil
 }
 
 // flagText writes a TOML value as it would be typed after a flag.

@@ -30,7 +30,7 @@ func newRun(t *testing.T, text string, args ...string) (path string) {
 	if err := os.WriteFile(model, []byte(nano), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := append([]string{"new", "--model", model, "--tokens", "1e12", "--data", text, "--fragments", "3", "--H", "4", "--profile", "local", "--out", path}, args...)
+	line := append([]string{"new", "--model", model, "--tokens", "1e12", "--data", text, "--fragments", "3", "--h", "4", "--profile", "local", "--out", path}, args...)
 	if code, _, stderr := typed(t, line...); code != 0 {
 		t.Fatalf("new: exit code %d: %s", code, stderr)
 	}

@@ -80,7 +80,7 @@ func TestCommandLines(t *testing.T) {
 		{"baseline --kind dp --genesis absent --dir x --coordinator x", 1, "", "genesis: open absent"},
 		{"new --tokens 0", 2, "", "--tokens is 0"},
 		{"new --batch=-1", 2, "", "--batch is -1"},
-		{"new --H=-1", 2, "", "--H is -1"},
+		{"new --h=-1", 2, "", "--h is -1"},
 		{"new --lr=11", 2, "", "--lr is 11"},
 		{"new --lr=NaN", 2, "", "--lr is NaN"},
 		{"new --fragments=-1", 2, "", "--fragments is -1"},

@@ -21,6 +21,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -120,7 +122,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(respelled(args))
 	if exited >= 0 { // help was asked for and shown
 		return exited
 	}
@@ -132,6 +134,17 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		err = parsed.Run()
 	}
 	return c.fail(err, helpFor(parsed))
+}
+
+// respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash.
+func respelled(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--H" || strings.HasPrefix(arg, "--H=") {
+			args[i] = strings.Replace(arg, "--H", "--h", 1)
+		}
+	}
+	return args
 }
 
 // console is what a command talks to.

@@ -21,7 +21,7 @@ import (
 const newHelp = `
 A run is described by its genesis: model, hyper-parameters, token budget, everything that its nodes must agree on. It never changes; its hash is the RunID. The first machine joins with the file; what it prints lets the others join.
 
-    atoll new --name opticks --model tiny --tokens 3e6 --out opticks.genesis
+    atoll new --name opticks --out opticks.genesis
     atoll join --genesis opticks.genesis --dir first
     atoll join LINK          on every other machine, with the link that the first one shows
 
@@ -40,21 +40,13 @@ A model of other sizes is a JSON file: {"vocab":256,"hidden":192,"layers":6,"hea
 
 // NewCmd is `atoll new`.
 type NewCmd struct {
-	Name      string        `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
-	Model     string        `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Tokens    amount        `help:"Token budget: the run ends when so many are folded into the model." default:"3e6"`
-	Seed      uint64        `help:"Seed of the initial parameters and of every learner's batches." default:"1"`
-	Batch     int           `help:"Rows of one inner step of a learner of usual speed. Default: by the model's size." placeholder:"ROWS"`
-	Optimizer string        `help:"Inner optimizer: ${enum}. Muon learns more in a step, which takes longer: the more so, the fewer tokens it has." enum:"adamw,muon" default:"muon"`
-	LR        float64       `name:"lr" help:"Peak learning rate of the inner optimizer. Default: what measured best with it and the size of the model." placeholder:"RATE"`
-	H         int           `name:"H" help:"Inner steps after which a learner publishes a fragment: fewer train better and cost bandwidth. Default: 24, and 4 with the codec sparse." placeholder:"STEPS"`
-	Fragments int           `help:"Parts of the model that make rounds of their own. Default: by the model." placeholder:"N"`
+	Name string `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
+	runFlags
+	Tokens    *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
 	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"How many learners the run expects: --bandwidth and the length of the run that is shown count on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Codec     string        `help:"How deltas travel: ${enum}. auto is int4, or with --bandwidth what suits the links: sparse8 takes a quarter of the bytes of int4 at the same H, for a model that is worse by 1 to 4 %, and sparse a twentieth, for one that is worse by 3 to 11 %." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
-	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to H = 8 and clip above it, and rda with the codec sparse and, up to H = 8, sparse8. clip withstands liars that the others do not, for less than twice the work of the mean: take it where strangers may join." enum:"auto,rda,mean,clip" default:"auto"`
 	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on another. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then that of this machine, and its hash is not recorded."`
@@ -92,10 +84,15 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	e, err := c.chooseLinks(ctx, &g)
-	if err == nil {
-		err = g.Validate()
-	}
 	if err != nil {
+		return err
+	}
+	run := runOf(g, c.Learners, len(text.Train()), e != nil)
+	if c.Tokens == nil {
+		run.Budget = run.Enough()
+		g.Outer.Budget = run.Budget
+	}
+	if err := g.Validate(); err != nil {
 		return err
 	}
 	path := c.Out
@@ -105,12 +102,12 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if err := writeNew(path, g.Encode(), 0o644); err != nil {
 		return err
 	}
-	run := g.RunID()
+	id := g.RunID()
 	answer := created{
-		Run: hex.EncodeToString(run[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
+		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
-		Expected: e, Budget: g.Outer.Budget, Length: lengthOf(g, c.Learners, len(text.Train()), e != nil), Data: g.Data.Name, SHA256: g.Data.SHA256,
-		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(run)), c.joinFlags()),
+		Expected: e, Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(id)), c.joinFlags()),
 	}
 	if c.JSON {
 		return out.json(answer)
@@ -163,7 +160,11 @@ func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus,
 	if err := c.check(); err != nil {
 		return g, nil, err
 	}
-	if g, err = genesis.Default(c.Model, uint64(c.Tokens), c.Seed, now.UnixMilli()); err != nil {
+	budget := uint64(1) // Enough takes its place when H is known
+	if c.Tokens != nil {
+		budget = uint64(*c.Tokens)
+	}
+	if g, err = genesis.Default(c.Model, budget, c.Seed, now.UnixMilli()); err != nil {
 		return g, nil, err
 	}
 	if err := c.checkModel(g); err != nil {
@@ -213,14 +214,14 @@ func (c *NewCmd) check() error {
 	switch {
 	case len(c.Name) > maxName:
 		return badUsage("--name has %d bytes; use at most %d", len(c.Name), maxName)
-	case c.Tokens < 1:
-		return badUsage("--tokens is %d; use 1 or more", c.Tokens)
+	case c.Tokens != nil && *c.Tokens < 1:
+		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
 	case c.Batch < 0 || c.Batch > maxBatch:
 		return badUsage("--batch is %d; use 1 to %d, or leave it out", c.Batch, maxBatch)
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return badUsage("--lr is %v; use a learning rate between 0 and %d", c.LR, maxLR)
 	case c.H < 0 || c.H > outer.MaxH:
-		return badUsage("--H is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
+		return badUsage("--h is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
 	case c.Fragments < 0:
 		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
 	case c.OwnData && c.Data == "":
@@ -243,21 +244,9 @@ func (c *NewCmd) apply(g *genesis.Genesis) {
 	set(&g.Batch, c.Batch)
 }
 
-// auto leaves a choice to what is known of the run: the merge to H and the codec, as outer.Params.SetH chooses it, the
-// codec to --bandwidth.
-const auto = "auto"
-
-// askedMerge is the merge that a flag asks for by name, and "" where it does not.
-func askedMerge(flag string) string {
-	if flag == auto {
-		return ""
-	}
-	return flag
-}
-
 // followH sets what goes with H, unless it was asked for: the merge, after SetH, and the rate, which goes with that.
 func (c *NewCmd) followH(g *genesis.Genesis) {
-	if merge := askedMerge(c.Merge); merge != "" {
+	if merge := asked(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
 	}
 	g.SetRate(true)

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"atoll/optimizer/outer/tune"
 	"atoll/tensor/codec"
 )
 
@@ -20,10 +24,12 @@ func someText(t *testing.T) string {
 	return path
 }
 
+func tokens(n amount) *amount { return &n }
+
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
-		Name: "mine", Model: "tiny", Tokens: 1000, Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Answerers: 40, Learners: 1000,
-		Codec: "bf16", Profile: "lan", Data: someText(t),
+		Name: "mine", runFlags: runFlags{Model: "tiny", Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Codec: "bf16"},
+		Tokens: tokens(1000), Answerers: 40, Learners: 1000, Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
 	g, text, err := c.genesis(now)
@@ -45,17 +51,57 @@ func TestGenesisOfFlags(t *testing.T) {
 	}
 }
 
+// A run that nobody gave a budget is not short, whatever it is of.
+func TestDefaultBudgetIsNotShort(t *testing.T) {
+	for _, flags := range []string{
+		"", "--model small", "--model base", "--learners 1", "--learners 2", "--learners 64", "--h 100", "--batch 1", "--codec sparse",
+		"--bandwidth 20mbit --step 50ms", "--bandwidth 2mbit --learners 8 --step 50ms",
+	} {
+		line := append(strings.Fields("new --json --out "+filepath.Join(t.TempDir(), "run.genesis")), strings.Fields(flags)...)
+		code, stdout, stderr := typed(t, line...)
+		var answer created
+		if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != exitDone {
+			t.Errorf("new %s: exit code %d, %v: %s", flags, code, err, stderr)
+		}
+		if answer.Length.Short || answer.Budget < tune.EnoughTokens*uint64(answer.Params) {
+			t.Errorf("new %s: a budget of %d tokens: %+v", flags, answer.Budget, answer.Length)
+		}
+	}
+}
+
+// What commands have in common is typed and preset alike; a flag's former spelling is still taken.
+func TestFlagsInCommon(t *testing.T) {
+	for _, line := range []string{"new --h=-1", "testnet --h=-1", "bench outer --h=-1", "new --H=-1", "testnet --H=-1", "bench outer --H=-1"} {
+		if code, _, stderr := typed(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(stderr, "--h is -1") {
+			t.Errorf("%s: exit code %d: %s", line, code, stderr)
+		}
+	}
+	var parsed commandLine
+	parser, err := kong.New(&parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new", "testnet"} {
+		if _, err := parser.Parse([]string{name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if parsed.New.runFlags != parsed.Testnet.runFlags || parsed.New.Optimizer != "muon" {
+		t.Errorf("new has %+v, testnet %+v", parsed.New.runFlags, parsed.Testnet.runFlags)
+	}
+}
+
 func TestGenesisRefusesFlags(t *testing.T) {
-	base := NewCmd{Model: "tiny", Tokens: 1000, Learners: 4, Codec: "int4", Profile: "local", Data: someText(t)}
+	base := NewCmd{runFlags: runFlags{Model: "tiny", Codec: "int4"}, Tokens: tokens(1000), Learners: 4, Profile: "local", Data: someText(t)}
 	for _, c := range []struct {
 		change func(*NewCmd)
 		want   string
 	}{
-		{func(c *NewCmd) { c.Tokens = 0 }, "--tokens is 0"},
+		{func(c *NewCmd) { c.Tokens = tokens(0) }, "--tokens is 0"},
 		{func(c *NewCmd) { c.Batch = -1 }, "--batch is -1"},
 		{func(c *NewCmd) { c.Learners = 0 }, "--learners is 0"},
 		{func(c *NewCmd) { c.Learners = 1 << 55 }, "--learners is 36028797018963968; use 1 to 1048576"},
-		{func(c *NewCmd) { c.H = -1 }, "--H is -1"},
+		{func(c *NewCmd) { c.H = -1 }, "--h is -1"},
 		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},
 		{func(c *NewCmd) { c.Fragments = 39 }, "only 38 tensors"},

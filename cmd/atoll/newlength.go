@@ -9,13 +9,13 @@ import (
 	"atoll/optimizer/outer/tune"
 )
 
-// lengthOf returns how far the budget of a run goes with so many learners of its usual batch, and tokens to train on. chosen says
+// runOf is what the length of a run follows from, with so many learners of its usual batch, and tokens to train on. chosen says
 // that links fix H.
-func lengthOf(g genesis.Genesis, learners, text int, chosen bool) tune.Length {
-	return tune.LengthOf(tune.Run{
+func runOf(g genesis.Genesis, learners, text int, chosen bool) tune.Run {
+	return tune.Run{
 		Params: g.Model.Params(), Budget: g.Outer.Budget, StepTokens: g.Batch * g.Model.Context,
 		H: g.Outer.H, Fixed: chosen, Learners: learners, Text: text,
-	})
+	}
 }
 
 // lengthRow says so, and what to do about a run that is short.
@@ -26,7 +26,7 @@ func lengthRow(l tune.Length) []string {
 		text += fmt.Sprintf(": short (%s), of which four learners came to more than 2 %% behind data parallelism; from --tokens %s on it is not", lacking(l), short(l.Least))
 	}
 	if l.SmallerH {
-		text += ", and a smaller --H helps, for more bytes"
+		text += ", and a smaller --h helps, for more bytes"
 	}
 	return []string{"length", text}
 }

@@ -19,7 +19,7 @@ func ofLength(budget uint64, h int) genesis.Genesis {
 
 func TestLengthSaysWhatToDo(t *testing.T) {
 	const behind = ", of which four learners came to more than 2 % behind data parallelism; from --tokens "
-	const tokens, smaller = "1.5e7 on it is not", ", and a smaller --H helps, for more bytes"
+	const tokens, smaller = "1.5e7 on it is not", ", and a smaller --h helps, for more bytes"
 	const rounds, params = "fewer than 80 rounds", "fewer than 18 tokens a parameter"
 	for _, c := range []struct {
 		budget      uint64
@@ -35,7 +35,7 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 on it is not" + smaller},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
-		row := lengthRow(lengthOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen))
+		row := lengthRow(tune.LengthOf(runOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen)))
 		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {
 			t.Errorf("%q, want %q ... %q", row[1], c.begin, c.end)
 		}

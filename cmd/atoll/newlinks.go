@@ -56,7 +56,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *genesis.Genesis) (*expected
 	means := tune.Means{
 		Params: g.Model.Params(), Tensors: len(g.Model.Specs()), Learners: c.Learners, Answerers: g.Outer.Answerers,
 		StepSeconds: e.StepSeconds, BytesPerSecond: c.Bandwidth.bytesPerSecond(), Codec: g.Outer.Codec,
-		Merge: askedMerge(c.Merge),
+		Merge: asked(c.Merge),
 	}
 	if c.Codec == auto {
 		means.Codec = 0
@@ -92,7 +92,7 @@ func (c *NewCmd) checkLinks() error {
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
-		return badUsage("--bandwidth chooses H and the fragments; leave --H and --fragments out, or --bandwidth")
+		return badUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or --bandwidth")
 	case c.Step < 0:
 		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}
@@ -124,7 +124,7 @@ func (e *expected) links() []string {
 // codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
 func codecCost(name string, h int, e *expected) string {
 	if name == codec.Sparse.String() && h > tune.MostSparseH {
-		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --H", tune.MostSparseH)
+		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --h", tune.MostSparseH)
 	}
 	text := costs[name]
 	if e != nil && e.Int4MbitPerS > 0 {

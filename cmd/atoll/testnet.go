@@ -12,30 +12,22 @@ import (
 
 // TestnetCmd is `atoll testnet`.
 type TestnetCmd struct {
-	Nodes     int           `help:"Learners that start together." default:"4" placeholder:"N"`
-	Model     string        `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Data      string        `help:"Text to train on: a file or a folder. Default: the prose that ships with Go; \"goroot\": the Go code there." placeholder:"PATH"`
-	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"3e6"`
-	Seed      uint64        `help:"Of the initial parameters and the batches." default:"1"`
-	Speed     []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
-	Chaos     string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
-	Baseline  string        `help:"How the nodes train together: ${enum}. All except atoll are baselines to compare with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
-	Overlap   bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
-	Link      string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
-	Pace      time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
-	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
-	Timeout   time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour, or for eight rounds where these take longer." placeholder:"2h"`
-	H         int           `name:"h" help:"Inner steps of a round. Default: as said above, and 4 with the codec sparse." placeholder:"STEPS"`
-	Fragments int           `help:"Fragments that make rounds of their own. Default: as the model suggests." placeholder:"P"`
-	Batch     int           `help:"Rows of a step. Default: as the model suggests." placeholder:"ROWS"`
-	Codec     string        `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
-	Merge     string        `help:"How the deltas of a round are merged: ${enum}. auto is the mean up to --h 8 and clip above it, and rda with --codec sparse and, up to --h 8, sparse8." enum:"auto,rda,mean,clip" default:"auto"`
-	Optimizer string        `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	LR        float64       `name:"lr" help:"Peak learning rate. Default: what measured best with the optimizer and the size of the model." placeholder:"RATE"`
-	Eta       *float64      `help:"Outer learning rate of atoll and of --baseline diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
-	Mu        *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
-	Window    int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
-	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
+	Nodes int `help:"Learners that start together." default:"4" placeholder:"N"`
+	runFlags
+	Data     string        `help:"Text to train on: a file or a folder. Default: the prose that ships with Go; \"goroot\": the Go code there." placeholder:"PATH"`
+	Tokens   amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
+	Speed    []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
+	Chaos    string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
+	Baseline string        `help:"How the nodes train together: ${enum}. All except atoll are baselines to compare with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
+	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
+	Link     string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
+	Pace     time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
+	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
+	Timeout  time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour, or for eight rounds where these take longer." placeholder:"2h"`
+	Eta      *float64      `help:"Outer learning rate of atoll and of --baseline diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
+	Mu       *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
+	Window   int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
+	JSON     bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
 // Help is what `atoll testnet --help` says first.
@@ -62,7 +54,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: cmd.Codec, Merge: askedMerge(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
 		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
 	}

@@ -52,11 +52,16 @@ func LengthOf(r Run) Length {
 	l := Length{Learners: r.Learners, Steps: int(steps), Rounds: max(1, int(steps)/r.H), PerParam: budget / params, Passes: budget / float64(r.Text)}
 	l.Short = r.Learners > 1 && (l.FewRounds() || l.FewTokens()) // one alone averages nothing
 	if l.Short {
-		ofRounds := EnoughRounds * float64(r.H) * float64(r.Learners) * float64(r.StepTokens)
-		l.Least = RoundUp(max(ofRounds, EnoughTokens*params), 2)
+		l.Least = float64(r.Enough())
 		l.SmallerH = !r.Fixed && r.H > littleH
 	}
 	return l
+}
+
+// Enough is the smallest budget, to two digits, with which the run is not short.
+func (r Run) Enough() uint64 {
+	ofRounds := EnoughRounds * float64(r.H) * float64(r.Learners) * float64(r.StepTokens)
+	return uint64(RoundUp(max(ofRounds, EnoughTokens*float64(r.Params)), 2))
 }
 
 // FewRounds says that there are fewer than EnoughRounds.
