@@ -28,7 +28,7 @@ type Config struct {
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	TargetPeers  int    // connections that the roster dials for; default 12
 
-	// Common is what Core.Common said in an earlier process; nil for nothing.
+	// Common is what Chains.Common said in an earlier process; nil for nothing.
 	Common []uint32
 
 	// HasChunk reports whether a chunk of a snapshot is stored from an

@@ -1,7 +1,8 @@
 package gossip
 
 import (
-	"atoll/gossip/hello"
+	"errors"
+
 	"atoll/gossip/wire"
 )
 
@@ -78,35 +79,6 @@ func (c *Core) Tick(now Time) {
 	c.history.tick()
 }
 
-// PeerUp says that a connection to id is up and its handshake done: signed is
-// the verified capability record, rec its content, sess what was negotiated.
-func (c *Core) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
-	c.at(now)
-	c.roster.up(id, signed, rec, sess)
-	c.pull.pump()
-}
-
-// PeerDown says that the last connection to id is gone.
-func (c *Core) PeerDown(now Time, id wire.PeerID) {
-	c.at(now)
-	c.roster.down(id)
-	c.repair.tick()
-	c.snapshot.gone(id)
-	c.serve.donate.gone(id)
-}
-
-// RecordChanged takes a newer record of a connected peer, verified.
-func (c *Core) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
-	c.at(now)
-	c.roster.changed(id, signed, rec)
-}
-
-// SetRecord sets this node's own capability record, which its roster carries.
-func (c *Core) SetRecord(now Time, own hello.Signed) {
-	c.at(now)
-	c.roster.own = own
-}
-
 // SetSelf sets what the next beat says about this node.
 func (c *Core) SetSelf(now Time, s SelfState) {
 	c.at(now)
@@ -117,104 +89,6 @@ func (c *Core) SetSelf(now Time, s SelfState) {
 func (c *Core) BeatNow(now Time) {
 	c.at(now)
 	c.beats.send()
-}
-
-// Alive notes that a byte arrived from a peer.
-func (c *Core) Alive(now Time, from wire.PeerID) {
-	c.at(now)
-	if p := c.peers.find(from); p != nil {
-		c.hear(p)
-	}
-}
-
-// Received takes a gossip message that wire.Open verified; from is the peer
-// that forwarded it.
-func (c *Core) Received(now Time, from wire.PeerID, m wire.Message) {
-	c.Alive(now, from)
-	switch {
-	case m.Header != nil:
-		c.header(from, m.Header, m.Inline)
-	case m.Beat != nil:
-		c.beat(m.Beat)
-	case m.Evidence != nil:
-		c.evidence.received(*m.Evidence)
-	}
-}
-
-func (c *Core) beat(b *wire.Beat) {
-	p := c.beats.receive(b)
-	if p == nil {
-		return
-	}
-	c.roster.said(p, b.Capability)
-	if p.beats.unequal == 0 && c.live(p) {
-		c.snapshot.equal()
-		c.repair.equal(p)
-	}
-	if p.beats.stateDiffers {
-		c.audit.want(p)
-	}
-	if p.beats.unequal >= beatsToRepair {
-		c.repair.want(p)
-	}
-}
-
-// header offers a new header upward and begins to fetch its payload.
-func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
-	id, v := c.headers.meet(s)
-	if v == refused || v == conflict || c.headers.old(s.Header) {
-		return
-	}
-	if v == fresh {
-		c.emit(Offer{ID: id, Header: s, From: from})
-	}
-	switch {
-	case c.chain.Has(id) || c.headers.seen.isInvalid(id):
-	case inline != nil:
-		c.pull.deliver(id, s, inline)
-	case v == fresh && !c.headers.farAhead(s.Header):
-		c.pull.want(id, s, from)
-	default:
-		c.pull.source(id, from)
-	}
-	if p := c.peers.find(from); p != nil && c.headers.ahead(s.Header) {
-		c.repair.want(p)
-	}
-}
-
-// Forwarded says that a duplicate of the header of id came from another peer,
-// which will have its payload.
-func (c *Core) Forwarded(now Time, from wire.PeerID, id wire.Digest) {
-	c.Alive(now, from)
-	c.pull.source(id, from)
-}
-
-// Answered reports the outcome of a Call: the whole response, or an error.
-func (c *Core) Answered(now Time, call uint64, response []byte, err error) {
-	c.at(now)
-	c.answered(call, response, err)
-}
-
-// Serve takes a stream request. Its answer is the one effect with its handle,
-// now or later.
-func (c *Core) Serve(now Time, handle uint64, from wire.PeerID, request []byte) {
-	c.at(now)
-	c.serve.request(handle, from, request)
-}
-
-// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has
-// left, or failed to: its place goes to the next.
-func (c *Core) Replied(now Time, handle uint64) {
-	c.at(now)
-	c.serve.replied(handle)
-}
-
-// Left says that the last byte of the answer of a ReplyManifest or ReplyChunk is
-// on its way: the next one may follow it, before Replied says that the asker has
-// it.
-func (c *Core) Left(now Time, handle uint64) {
-	c.at(now)
-	c.serve.left(handle)
 }
 
 // Announce publishes this node's own delta, whose header and payload are
@@ -230,33 +104,47 @@ func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.emit(Publish{Bytes: wire.EncodeHeader(s, payload)})
 }
 
-// Stored says that the payload of id is verified and held: it is served from
-// now on.
-func (c *Core) Stored(now Time, id wire.Digest) {
+// Why a thing that came is not in place.
+var (
+	// ErrNotStored says that this node's disk could not take it. Nobody is to blame.
+	ErrNotStored = errors.New("could not be stored")
+	// ErrUnwanted says that the outer side has no use for it, now or for good.
+	// Nobody is to blame.
+	ErrUnwanted = errors.New("no use for it")
+)
+
+// Settle says what became of the delta of id.
+//
+//   - nil: its payload is verified and held; it is served from now on.
+//   - ErrNotStored: its payload came and could not be kept. It is missing, for now:
+//     repair finds it again. Few others are fetched until the disk may have recovered.
+//   - ErrUnwanted: its payload is not fetched, and a repair that waits for it goes on,
+//     and catches up, without.
+//   - any other error: its payload has the right hash and does not decode. It is
+//     neither served nor fetched again, and its author is marked.
+func (c *Core) Settle(now Time, id wire.Digest, err error) {
 	c.at(now)
-	c.serve.stored(id)
-	c.pull.disk.worked()
-	c.pull.end(id, held)
+	switch {
+	case err == nil:
+		c.serve.stored(id)
+		c.pull.disk.worked()
+		c.pull.end(id, held)
+	case errors.Is(err, ErrUnwanted):
+		c.pull.end(id, unwanted)
+	case errors.Is(err, ErrNotStored):
+		c.pull.disk.failed(c.now)
+		c.pull.end(id, missing)
+	default:
+		c.invalid(id, err.Error())
+		c.pull.end(id, missing)
+	}
 }
 
-// NotStored says that the payload of id came and could not be kept. It is
-// missing, for now: repair finds it again. Few others are fetched until the disk
-// may have recovered.
-func (c *Core) NotStored(now Time, id wire.Digest) {
-	c.at(now)
-	c.pull.disk.failed(c.now)
-	c.pull.end(id, missing)
-}
-
-// Invalid says that the payload of id has the right hash and does not decode.
-// It is neither served nor fetched again, and its author is marked.
-func (c *Core) Invalid(now Time, id wire.Digest, reason string) {
-	c.at(now)
+func (c *Core) invalid(id wire.Digest, reason string) {
 	if v := c.headers.seen.find(id); v != nil {
 		v.invalid = reason
 		c.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
 	}
-	c.pull.end(id, missing)
 }
 
 // settled tells those that wait for a payload that this node has it, or that it is
@@ -268,24 +156,13 @@ func (c *Core) settled(id wire.Digest, how outcome) {
 	c.repair.settled(id, how)
 }
 
-// Unwanted says that the outer side has no use for a header that it was
-// offered, now or for good, and that nobody is to blame: its payload is not
-// fetched, and a repair that waits for it goes on, and catches up, without.
-func (c *Core) Unwanted(now Time, id wire.Digest) {
-	c.at(now)
-	c.pull.end(id, unwanted)
-}
-
 // FetchTips begins to fetch a snapshot: from a peer named in the link if one
 // is connected, else from the one with the most folded tokens. It goes on,
 // from one donor to the next, until a Snapshot effect or CancelFetch; in a node
 // that is past joining, until every donor was asked once.
-func (c *Core) FetchTips(now Time) { c.FetchFrom(now, wire.PeerID{}) }
-
-// FetchFrom is FetchTips with a donor to ask first.
-func (c *Core) FetchFrom(now Time, donor wire.PeerID) {
+func (c *Core) FetchTips(now Time) {
 	c.at(now)
-	c.snapshot.fetch(donor, false)
+	c.snapshot.fetch(wire.PeerID{}, false)
 }
 
 // CancelFetch ends a snapshot fetch. What is stored helps the next.
@@ -294,23 +171,26 @@ func (c *Core) CancelFetch(now Time) {
 	c.snapshot.cancel()
 }
 
-// Installed says that the tips of the last Snapshot are in place. Until then the
-// rounds of this node are about to change as a whole, and no repair begins. If
-// they could not be installed: TipsRefused or TipsNotStored. Common are the rounds up
-// to which they are of the chain that this node had, by fragment.
-func (c *Core) Installed(now Time, common []uint32) {
+// Installed says what became of the tips of the last Snapshot. Until then the
+// rounds of this node are about to change as a whole, and no repair begins.
+//
+//   - nil: they are in place. Common are the rounds up to which they are of the chain
+//     that this node had, by fragment.
+//   - ErrNotStored: this node could not keep them, or all chunks of them. A later fetch
+//     goes on where this one was, not before the disk may have recovered.
+//   - any other error: they do not fit the run. Other donors are asked before theirs.
+func (c *Core) Installed(now Time, common []uint32, err error) {
 	c.at(now)
-	c.beats.rebase(common)
-	c.snapshot.installed()
-	c.history.taken()
-}
-
-// TipsNotStored says that this node could not keep the tips of the last Snapshot,
-// or all chunks of them. Nobody is to blame: a later fetch goes on where this one
-// was, not before the disk may have recovered.
-func (c *Core) TipsNotStored(now Time) {
-	c.at(now)
-	c.snapshot.notStored()
+	switch {
+	case err == nil:
+		c.beats.rebase(common)
+		c.snapshot.installed()
+		c.history.taken()
+	case errors.Is(err, ErrNotStored):
+		c.snapshot.notStored()
+	default:
+		c.snapshot.refused()
+	}
 }
 
 // ChunkNotStored says that the chunk of a StoreChunk could not be kept. It is
@@ -318,13 +198,6 @@ func (c *Core) TipsNotStored(now Time) {
 func (c *Core) ChunkNotStored(now Time, id wire.Digest) {
 	c.at(now)
 	c.snapshot.chunkNotStored(id)
-}
-
-// TipsRefused says that the tips of the last Snapshot do not fit the run: other
-// donors are asked before theirs.
-func (c *Core) TipsRefused(now Time) {
-	c.at(now)
-	c.snapshot.refused()
 }
 
 // AskOwn asks every peer for the newest own deltas that it knows of, and goes on
@@ -339,11 +212,26 @@ func (c *Core) AskOwn(now Time, any bool) {
 // the run, may know of own deltas that nobody has told of.
 func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 
-// Compare starts a repair with a peer at once, without waiting for beats: a
-// joiner that installed tips fetches what came since.
+// Compare starts a repair at once, without waiting for beats, as a joiner that
+// installed tips fetches what came since: with a peer, or if id is zero with the live
+// one that has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)
-	if p := c.peers.find(id); p != nil {
+	p := c.peers.find(id)
+	if id == (wire.PeerID{}) {
+		p = c.foremost()
+	}
+	if p != nil {
 		c.repair.begin(p)
 	}
+}
+
+// foremost is the live peer that has folded the most, nil if there is none.
+func (c *Core) foremost() (best *peer) {
+	for _, p := range c.peers.list {
+		if c.usable(p) && c.live(p) && p.refused == "" && (best == nil || p.folded() > best.folded()) {
+			best = p
+		}
+	}
+	return best
 }

@@ -36,7 +36,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 	if len(got) != maxChunksBeside {
 		t.Errorf("chunks leave to %v beside a payload, want %d", got, maxChunksBeside)
 	}
-	a.core.Replied(a.now, 7)
+	a.core.Step(a.now, Replied{Handle: 7})
 	if got = append(got, given(a.core.Effects())...); !slices.Equal(got, []byte{1, 2, 3, 4}) {
 		t.Errorf("after the payload chunks leave to %v", got)
 	}
@@ -51,7 +51,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 		a.wants(p+1, 0)
 		a.wants(p+1, 1)
 	}
-	a.core.Left(a.now, 2<<32) // peer 2 reads
+	a.core.Step(a.now, Left{Handle: 2 << 32}) // peer 2 reads
 	a.now = chunkTurnMs - 1
 	if s := status(a.wants(99, 0)); s != wire.Busy {
 		t.Errorf("status %v before anybody's turn is over, want busy", s)
@@ -79,7 +79,7 @@ func TestTurnsAreNotRenewed(t *testing.T) {
 	a.now = 1000
 	for i := range uint64(10) {
 		a.wants(1, i)
-		a.core.Left(a.now, 1<<32+i)
+		a.core.Step(a.now, Left{Handle: 1<<32 + i})
 		a.core.Effects()
 		a.now += chunkTurnMs / 4
 	}
@@ -100,13 +100,13 @@ func TestAskerThatIsGone(t *testing.T) {
 	}
 	a.wants(1, 1)
 	a.wants(9, 0)
-	a.core.PeerDown(a.now, wire.PeerID{1})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
 	e := a.core.Effects()
 	if s := status(e); s != wire.Busy || !slices.Equal(given(e), []byte{9}) {
 		t.Errorf("what waited for a lost peer ends with %v, chunks leave to %v", s, given(e))
 	}
 	a.wants(9, 1)
-	a.core.Replied(a.now, 9<<32+1) // the stream of a request that waits has failed
+	a.core.Step(a.now, Replied{Handle: 9<<32 + 1}) // the stream of a request that waits has failed
 	if n := len(a.core.serve.donate.askers[0].waiting); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
@@ -151,9 +151,9 @@ func TestAskersTakeTurns(t *testing.T) {
 			handle, p := leaving[i], byte(leaving[i]>>32)
 			leaving = slices.Delete(leaving, i, i+1)
 			passed[p] = map[byte]bool{}
-			a.core.Left(a.now, handle)
+			a.core.Step(a.now, Left{Handle: handle})
 			take(a.core.Effects())
-			a.core.Replied(a.now, handle)
+			a.core.Step(a.now, Replied{Handle: handle})
 			take(a.core.Effects())
 			ask(p)
 		}

@@ -38,7 +38,7 @@ type (
 	Reconnect struct{ Peer wire.PeerID }
 )
 
-// Effects that answer a stream request given to Serve. Each handle gets
+// Effects that answer a stream request (Requested). Each handle gets
 // exactly one of them.
 type (
 	// Reply carries the whole response frame, status included.
@@ -92,7 +92,7 @@ type (
 	}
 
 	// Fetched hands up a payload whose hash and size fit its header. The
-	// caller decodes and stores it and then says Stored or Invalid.
+	// caller decodes and stores it and then says Settle.
 	Fetched struct {
 		ID      wire.Digest
 		Header  *wire.SignedHeader

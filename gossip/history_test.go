@@ -48,7 +48,7 @@ func taken() (*alone, tookTips) {
 	for id := range byte(2) {
 		b := wire.Beat{Author: wire.PeerID{id + 1}, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
 		b.Chain, _, _ = a.core.beats.digestsAt(b.Closed)
-		a.core.Received(a.now, b.Author, wire.Message{Beat: &b})
+		a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Beat: &b}})
 	}
 	a.core.Effects()
 	return a, c
@@ -59,14 +59,14 @@ func (a *alone) asked(t *testing.T, headers func(keys []wire.RoundKey) []wire.Si
 	t.Helper()
 	for range 40 {
 		a.now += 100
-		a.core.Alive(a.now, wire.PeerID{1})
-		a.core.Alive(a.now, wire.PeerID{2})
+		a.core.heardOf(a.now, wire.PeerID{1})
+		a.core.heardOf(a.now, wire.PeerID{2})
 		a.core.Tick(a.now)
 		for _, c := range calls(a.core.Effects()) {
 			r, _ := wire.DecodeRequest(c.Request)
 			if r.Kind == wire.GetHeaders {
 				body := wire.EncodeHeaders(headers(r.Rounds))
-				a.core.Answered(a.now, c.ID, wire.Response{Status: wire.OK, Body: body}.Encode(), nil)
+				a.core.Step(a.now, Answered{Call: c.ID, Response: wire.Response{Status: wire.OK, Body: body}.Encode()})
 				return a.core.Effects(), true
 			}
 		}
@@ -134,7 +134,7 @@ func TestHistoryGivesUp(t *testing.T) {
 	if _, asked := a.asked(t, nothing); asked {
 		t.Error("asks on after the pause")
 	}
-	a.core.Installed(a.now, []uint32{0, 0, 0, 0})
+	a.core.Installed(a.now, []uint32{0, 0, 0, 0}, nil)
 	if _, asked := a.asked(t, nothing); !asked {
 		t.Error("does not ask for what leads to other tips")
 	}

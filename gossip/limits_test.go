@@ -2,9 +2,9 @@ package gossip
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -29,9 +29,15 @@ func newAlone() *alone {
 
 func (a *alone) connect(ids ...byte) {
 	for _, i := range ids {
-		a.core.PeerUp(a.now, wire.PeerID{i}, hello.Signed{}, hello.Record{}, hello.Session{})
+		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{i}})
 	}
 	a.core.Effects()
+}
+
+// heardOf says that something arrived from a peer.
+func (c *Core) heardOf(now Time, from wire.PeerID) {
+	c.at(now)
+	c.alive(from)
 }
 
 // header is one that the core takes as verified.
@@ -65,9 +71,9 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	s := a.header(9, 1, 0)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &s})
+	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Header: &s}})
 	c := calls(a.core.Effects())[0]
-	a.core.Alive(a.now+5000, wire.PeerID{1})
+	a.core.heardOf(a.now+5000, wire.PeerID{1})
 	a.core.Tick(c.TimeoutMs + callGraceMs + 1)
 	if n := a.core.pull.flying; n > 1 {
 		t.Errorf("%d pulls in flight after one was forgotten", n)
@@ -125,30 +131,30 @@ func TestBoundsUnderAnyInput(t *testing.T) {
 				a.core.Tick(a.now)
 			},
 			"up":   func(t *rapid.T) { a.connect(peer.Draw(t, "id")[0]) },
-			"down": func(t *rapid.T) { a.core.PeerDown(a.now, peer.Draw(t, "id")) },
+			"down": func(t *rapid.T) { a.core.Step(a.now, PeerDown{Peer: peer.Draw(t, "id")}) },
 			"header": func(t *rapid.T) {
 				s := a.header(peer.Draw(t, "author")[0], rapid.Uint32Range(1, 40).Draw(t, "round"), rapid.Uint32Range(0, 3).Draw(t, "salt"))
-				a.core.Received(a.now, peer.Draw(t, "from"), wire.Message{Header: &s})
+				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Header: &s}})
 			},
 			"beat": func(t *rapid.T) {
 				b := wire.Beat{Author: peer.Draw(t, "author"), Seq: uint64(a.now), State: wire.State(rapid.IntRange(1, 5).Draw(t, "state")),
 					Closed: []uint32{rapid.Uint32().Draw(t, "closed"), 3}, Unpublished: []uint64{0, 0}, Folded: 5}
-				a.core.Received(a.now, peer.Draw(t, "from"), wire.Message{Beat: &b})
+				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Beat: &b}})
 			},
 			"answer": func(t *rapid.T) {
 				if len(a.core.calls) > 0 {
 					c := a.core.calls[rapid.IntRange(0, len(a.core.calls)-1).Draw(t, "call")]
-					a.core.Answered(a.now, c.id, rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 40).Draw(t, "bytes"), nil)
+					a.core.Step(a.now, Answered{Call: c.id, Response: rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 40).Draw(t, "bytes")})
 				}
 			},
 			"serve": func(t *rapid.T) {
 				handle++
 				kind := wire.RequestKind(rapid.IntRange(0, 8).Draw(t, "kind"))
 				r := wire.Request{Kind: kind, WaitMs: 5000, Digest: wire.Digest{rapid.Byte().Draw(t, "id")}}
-				a.core.Serve(a.now, handle, peer.Draw(t, "from"), r.Encode())
+				a.core.Step(a.now, Requested{Handle: handle, From: peer.Draw(t, "from"), Request: r.Encode()})
 			},
-			"stored":  func(t *rapid.T) { a.core.Stored(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}) },
-			"invalid": func(t *rapid.T) { a.core.Invalid(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, "no") },
+			"stored":  func(t *rapid.T) { a.core.Settle(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, nil) },
+			"invalid": func(t *rapid.T) { a.core.Settle(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, errors.New("no")) },
 			"fetch":   func(t *rapid.T) { a.core.FetchTips(a.now) },
 			"": func(t *rapid.T) {
 				a.core.Effects()
@@ -191,7 +197,7 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
 	a.core.pull.want(id, &h, p.id)
 	a.core.Effects()
-	a.core.Unwanted(a.now, id)
+	a.core.Settle(a.now, id, ErrUnwanted)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
 	}

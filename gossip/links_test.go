@@ -34,13 +34,13 @@ func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error))
 	core := n.core
 	w.after(n.link.upFree-w.now, func() {
 		if n.up && n.core == core {
-			n.do(func() { n.core.Left(w.now, handle) })
+			n.do(func() { n.core.Step(w.now, Left{Handle: handle}) })
 		}
 	})
 	w.after(s.arrives-w.now, func() {
 		n.link.onWire = slices.DeleteFunc(n.link.onWire, func(x *shipment) bool { return x == s })
 		if n.up && n.core == core {
-			n.do(func() { n.core.Replied(w.now, handle) })
+			n.do(func() { n.core.Step(w.now, Replied{Handle: handle}) })
 		}
 		if s.lost {
 			once(nil, errDown)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -151,7 +150,7 @@ func (w *world) connect(i, j int) {
 
 func (n *node) peerUp(p *node) {
 	s, r := p.record()
-	n.do(func() { n.core.PeerUp(n.w.now, p.id, s, r, hello.Session{}) })
+	n.do(func() { n.core.Step(n.w.now, PeerUp{Peer: p.id, Signed: s, Record: r}) })
 }
 
 func (w *world) disconnect(i, j int) {
@@ -168,7 +167,7 @@ func (w *world) disconnect(i, j int) {
 	for _, pair := range [][2]*node{{a, b}, {b, a}} {
 		n, p := pair[0], pair[1]
 		if n.up {
-			n.do(func() { n.core.PeerDown(w.now, p.id) })
+			n.do(func() { n.core.Step(w.now, PeerDown{Peer: p.id}) })
 		}
 	}
 }

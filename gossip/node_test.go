@@ -55,7 +55,7 @@ func (n *node) boot() {
 		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
-	n.core.SetRecord(n.w.now, signed)
+	n.core.Step(n.w.now, OwnRecord{Signed: signed})
 	n.core.SetSelf(n.w.now, SelfState{State: n.state})
 }
 
@@ -161,7 +161,7 @@ func (n *node) gossip(from *node, b []byte) {
 	m := n.w.open(b)
 	if n.messages[wire.Sum(b)] {
 		if m.Header != nil {
-			n.do(func() { n.core.Forwarded(n.w.now, from.id, m.Header.Header.ID(n.w.run)) })
+			n.do(func() { n.core.Step(n.w.now, Forwarded{From: from.id, ID: m.Header.Header.ID(n.w.run)}) })
 		}
 		return
 	}
@@ -170,7 +170,7 @@ func (n *node) gossip(from *node, b []byte) {
 	if !n.mute {
 		n.flood(b, from.index)
 	}
-	n.do(func() { n.core.Received(n.w.now, from.id, m) })
+	n.do(func() { n.core.Step(n.w.now, Received{From: from.id, Message: m}) })
 }
 
 func (w *world) node(id wire.PeerID) *node {
@@ -207,7 +207,7 @@ func (n *node) call(e Call) {
 		}
 		p.handles++
 		p.answers(p.handles, n, e, once)
-		p.do(func() { p.core.Serve(n.w.now, p.handles, n.id, e.Request) })
+		p.do(func() { p.core.Step(n.w.now, Requested{Handle: p.handles, From: n.id, Request: e.Request}) })
 	})
 }
 
@@ -235,7 +235,7 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 		})
 		n.w.after(took, func() {
 			if n.up {
-				n.do(func() { n.core.Replied(n.w.now, handle) })
+				n.do(func() { n.core.Step(n.w.now, Replied{Handle: handle}) })
 			}
 		})
 	}
@@ -243,7 +243,7 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 
 func (n *node) answer(core *Core, id uint64, b []byte, err error) {
 	if n.up && n.core == core {
-		n.do(func() { n.core.Answered(n.w.now, id, b, err) })
+		n.do(func() { n.core.Step(n.w.now, Answered{Call: id, Response: b, Err: err}) })
 	}
 }
 
@@ -324,15 +324,15 @@ func (n *node) store(e Fetched) {
 			return
 		}
 		if e.Payload[0] == 'X' {
-			n.do(func() { n.core.Invalid(n.w.now, id, "begins with X") })
+			n.do(func() { n.core.Settle(n.w.now, id, errors.New("begins with X")) })
 			return
 		}
 		if n.full {
-			n.do(func() { n.core.NotStored(n.w.now, id) })
+			n.do(func() { n.core.Settle(n.w.now, id, ErrNotStored) })
 			return
 		}
 		n.chain.store(*e.Header, e.Payload)
-		n.do(func() { n.core.Stored(n.w.now, id) })
+		n.do(func() { n.core.Settle(n.w.now, id, nil) })
 	})
 }
 
@@ -347,12 +347,12 @@ func (n *node) storeChunk(e StoreChunk) {
 func (n *node) install(e Snapshot) {
 	n.effects = append(n.effects, e)
 	if n.refuses != nil && n.refuses(e) {
-		n.core.TipsRefused(n.w.now)
+		n.core.Installed(n.w.now, nil, errors.New("they do not fit"))
 		n.core.FetchTips(n.w.now)
 		return
 	}
 	if n.full {
-		n.core.TipsNotStored(n.w.now)
+		n.core.Installed(n.w.now, nil, ErrNotStored)
 		n.core.FetchTips(n.w.now)
 		return
 	}
@@ -364,7 +364,7 @@ func (n *node) install(e Snapshot) {
 		}
 	}
 	n.chain.install(e.Manifest)
-	n.core.Installed(n.w.now, make([]uint32, 64))
+	n.core.Installed(n.w.now, make([]uint32, 64), nil)
 	if n.state == wire.Joining {
 		n.state = wire.Training
 	}
@@ -391,7 +391,7 @@ func (n *node) publish(f int, round uint32, payload []byte) wire.SignedHeader {
 	n.chain.store(s, payload)
 	n.do(func() {
 		n.core.Announce(n.w.now, s, payload)
-		n.core.Stored(n.w.now, s.Header.ID(n.w.run))
+		n.core.Settle(n.w.now, s.Header.ID(n.w.run), nil)
 	})
 	return s
 }

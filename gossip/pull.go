@@ -47,7 +47,7 @@ type want struct {
 	sources []source // the author is the last resort, also if it is not listed
 	author  source
 	asking  bool // a request is in flight
-	fetched bool // handed up, awaiting Stored or Invalid
+	fetched bool // handed up, awaiting Settle
 	probe   bool // of an author of whom nothing was folded here: it may never come
 	until   Time // the want ends then
 }

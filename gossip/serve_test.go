@@ -10,7 +10,7 @@ import (
 
 // ask gives a request to the core and returns what it causes.
 func (a *alone) ask(handle uint64, from byte, r wire.Request) []Effect {
-	a.core.Serve(a.now, handle, wire.PeerID{from}, r.Encode())
+	a.core.Step(a.now, Requested{Handle: handle, From: wire.PeerID{from}, Request: r.Encode()})
 	return a.core.Effects()
 }
 
@@ -47,7 +47,7 @@ func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
 	a.connect(3)
 	a.core.pull.want(id, &h, wire.PeerID{3})
 	a.ask(1, 2, payloadRequest(id, 5000))
-	a.core.Unwanted(a.now, id)
+	a.core.Settle(a.now, id, ErrUnwanted)
 	if s := status(a.core.Effects()); s != wire.NotFound {
 		t.Errorf("parked request got %v", s)
 	}
@@ -70,11 +70,11 @@ func TestBytesUnderWayAreBounded(t *testing.T) {
 	if e := a.ask(4, 2, payloadRequest(big, 5000)); len(e) != 0 {
 		t.Fatalf("want it parked, got %v", e)
 	}
-	a.core.Replied(a.now, 1)
+	a.core.Step(a.now, Replied{Handle: 1})
 	if e := a.core.Effects(); count[ReplyPayload](e) != 1 || count[ReplyChunk](e) != 0 {
 		t.Errorf("a place is free and the waiting request gets %v", e)
 	}
-	a.core.Replied(a.now, 77) // unknown handles are nobody's
+	a.core.Step(a.now, Replied{Handle: 77}) // unknown handles are nobody's
 }
 
 // manyHeaders is a chain whose every round has n headers.
@@ -117,13 +117,13 @@ func TestNewerRecordIsFetched(t *testing.T) {
 	p := a.core.peers.find(wire.PeerID{1})
 	a.now = rosterAgainMs
 	b := wire.Beat{Author: p.id, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}, Capability: 5}
-	a.core.Received(a.now, p.id, wire.Message{Beat: &b})
+	a.core.Step(a.now, Received{From: p.id, Message: wire.Message{Beat: &b}})
 	if n := len(calls(a.core.Effects())); n != 1 {
 		t.Errorf("%d calls after a beat that names a newer record, want the roster", n)
 	}
-	a.core.RecordChanged(a.now, p.id, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 5})
-	a.core.RecordChanged(a.now, p.id, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 4})
-	if got := a.core.Peers()[0].Record.Seq; got != 5 {
+	a.core.Step(a.now, RecordChanged{Peer: p.id, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 5}})
+	a.core.Step(a.now, RecordChanged{Peer: p.id, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 4}})
+	if got := a.core.Peers().All()[0].Record.Seq; got != 5 {
 		t.Errorf("record %d kept, want 5", got)
 	}
 }
@@ -136,7 +136,7 @@ func TestStateMismatchIsToldOnce(t *testing.T) {
 	for seq := range uint64(3) {
 		b := wire.Beat{Author: wire.PeerID{1}, Seq: seq + 1, State: wire.Training, Closed: []uint32{0, 0},
 			Unpublished: []uint64{0, 0}, Chain: chain, StateDigest: state}
-		a.core.Received(a.now, wire.PeerID{1}, wire.Message{Beat: &b})
+		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Beat: &b}})
 	}
 	if n := count[StateDiffers](a.core.Effects()); n != 1 {
 		t.Errorf("told %d times, want once", n)
@@ -149,14 +149,14 @@ func TestAgreementAwaitsBeats(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
 	a.connect(1)
-	if ok, _ := a.core.Agreement(a.now); ok {
+	if ok, _ := a.core.Chains().Agreed(a.now); ok {
 		t.Error("agrees with a peer that has said nothing")
 	}
 	for range 100 {
 		a.now += 1000
 		a.core.Tick(a.now)
 	}
-	if ok, _ := a.core.Agreement(a.now); !ok {
+	if ok, _ := a.core.Chains().Agreed(a.now); !ok {
 		t.Error("a silent peer keeps the run from ending")
 	}
 }
@@ -173,7 +173,7 @@ func TestAgreementOfStates(t *testing.T) {
 	shows := func(id byte, seq uint64, state wire.Digest) {
 		b := wire.Beat{Author: wire.PeerID{id}, Seq: seq, State: wire.Stopped, Closed: []uint32{0, 0},
 			Unpublished: []uint64{0, 0}, Chain: chain, StateDigest: state}
-		a.core.Received(a.now, wire.PeerID{id}, wire.Message{Beat: &b})
+		a.core.Step(a.now, Received{From: wire.PeerID{id}, Message: wire.Message{Beat: &b}})
 	}
 	for i, c := range []struct {
 		states [3]wire.Digest
@@ -187,10 +187,10 @@ func TestAgreementOfStates(t *testing.T) {
 		for id, s := range c.states {
 			shows(byte(id+1), uint64(i+1), s)
 		}
-		if got := a.core.OtherStates(a.now); !slices.Equal(got, c.want) {
+		if got := a.core.Chains().OtherStates(a.now); !slices.Equal(got, c.want) {
 			t.Errorf("case %d: other states at %v, want %v", i, got, c.want)
 		}
-		if agreed, _ := a.core.Agreement(a.now); !agreed {
+		if agreed, _ := a.core.Chains().Agreed(a.now); !agreed {
 			t.Errorf("case %d: equal chains do not agree", i)
 		}
 	}
@@ -200,10 +200,10 @@ func TestCompareAndCancel(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	a.core.Compare(a.now, wire.PeerID{1})
-	if len(a.core.repair.sessions) != 1 || !a.core.Peers()[0].Repairing {
+	if len(a.core.repair.sessions) != 1 || !a.core.Peers().All()[0].Repairing {
 		t.Error("no repair was started")
 	}
-	a.core.FetchFrom(a.now, wire.PeerID{1})
+	a.core.FetchTips(a.now)
 	if text, _ := a.core.JoinPhase(); text == "" {
 		t.Error("no fetch was started")
 	}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -21,7 +22,7 @@ func specRefusedRequest(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {1, 99}, "a version": {2, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
-		a.core.Serve(a.now, 1, wire.PeerID{1}, b)
+		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
 		if st := status(a.core.Effects()); st != wire.Refused {
 			t.Errorf("%s: %v", name, st)
 		}
@@ -47,7 +48,7 @@ func specPayloadHeld(t *testing.T, _ *spectest.Spec) {
 	}
 	a.now = 4000
 	a.chain.store(h, []byte{1})
-	a.core.Stored(a.now, id)
+	a.core.Settle(a.now, id, nil)
 	for _, e := range [][]Effect{a.core.Effects(), a.ask(2, 2, payloadRequest(id, 0))} {
 		if r := find[ReplyPayload](e); len(r) != 1 || r[0].ID != id {
 			t.Errorf("held: %v", e)
@@ -80,7 +81,7 @@ func specPayloadInvalid(t *testing.T, _ *spectest.Spec) {
 	h := a.header(9, 1, 0)
 	a.brought(1, h)
 	a.ask(1, 2, payloadRequest(h.Header.ID(a.run), 5000))
-	a.core.Invalid(a.now, h.Header.ID(a.run), "refused")
+	a.core.Settle(a.now, h.Header.ID(a.run), errors.New("refused"))
 	if st := status(a.core.Effects()); st != wire.NotFound {
 		t.Errorf("one that waits gets %v", st)
 	}
@@ -169,8 +170,8 @@ func TestAnswerGivenBack(t *testing.T) {
 	after := Time(servingTtlMs)
 	for name, end := range map[string]func(a *alone) Time{
 		"goes on":    func(*alone) Time { return after },
-		"has left":   func(a *alone) Time { a.core.Left(a.now, 7); return 0 },
-		"is there":   func(a *alone) Time { a.core.Replied(a.now, 7); return 0 },
+		"has left":   func(a *alone) Time { a.core.Step(a.now, Left{Handle: 7}); return 0 },
+		"is there":   func(a *alone) Time { a.core.Step(a.now, Replied{Handle: 7}); return 0 },
 		"is unknown": func(*alone) Time { return after + 100 },
 	} {
 		a := newAlone()
@@ -347,7 +348,7 @@ func specOwnAnswered(t *testing.T, _ *spectest.Spec) {
 	say(0, 2, false)
 	say(1, 4, true)
 	say(1, 9, false)
-	a.core.Serve(a.now, 1, id, wire.Request{Kind: wire.GetOwn}.Encode())
+	a.core.Step(a.now, Requested{Handle: 1, From: id, Request: wire.Request{Kind: wire.GetOwn}.Encode()})
 	headers, err := wire.DecodeHeaders(find[Reply](a.core.Effects())[0].Response[1:])
 	if err != nil || len(headers) != 2 || headers[0].Header.Round != 3 || headers[1].Header.Round != 9 {
 		t.Errorf("%+v, %v", headers, err)
@@ -390,7 +391,7 @@ func specManifestsOfOne(t *testing.T, s *spectest.Spec) {
 		if !a.makes(i, 1) {
 			t.Fatalf("manifest %d is not answered", i)
 		}
-		a.core.Left(a.now, i)
+		a.core.Step(a.now, Left{Handle: i})
 	}
 	a.now = Time(s.Number(t, "answering", "manifest period")) - 1
 	if a.makes(90, 1) {
@@ -417,8 +418,8 @@ func TestAnswerManifestsAtOnce(t *testing.T) {
 func TestAnswerManifestIsOver(t *testing.T) {
 	for name, end := range map[string]func(a *alone){
 		"goes on":      func(*alone) {},
-		"has left":     func(a *alone) { a.core.Left(a.now, 1) },
-		"failed":       func(a *alone) { a.core.Replied(a.now, 1) },
+		"has left":     func(a *alone) { a.core.Step(a.now, Left{Handle: 1}) },
+		"failed":       func(a *alone) { a.core.Step(a.now, Replied{Handle: 1}) },
 		"took so long": func(a *alone) { a.wait(Time(callMs)) },
 	} {
 		a := newAlone()
@@ -444,8 +445,8 @@ func sent(e []Effect) (handles []uint64) {
 
 // leaves says that a chunk has left and that its asker has it.
 func (a *alone) leaves(handle uint64) []uint64 {
-	a.core.Left(a.now, handle)
-	a.core.Replied(a.now, handle)
+	a.core.Step(a.now, Left{Handle: handle})
+	a.core.Step(a.now, Replied{Handle: handle})
 	return sent(a.core.Effects())
 }
 
@@ -532,7 +533,7 @@ func TestAnswerChunkGivesWay(t *testing.T) {
 	a.now = turn - 1
 	for peer := uint64(2); peer < 9; peer++ {
 		if peer != 4 {
-			a.core.Left(a.now, 10*peer)
+			a.core.Step(a.now, Left{Handle: 10 * peer})
 		}
 	}
 	a.core.Effects()
@@ -563,7 +564,7 @@ func TestAnswerChunkWait(t *testing.T) {
 	if st := status(a.wait(1)); st != wire.Busy {
 		t.Errorf("after: %v", st)
 	}
-	a.core.Left(a.now, 1)
+	a.core.Step(a.now, Left{Handle: 1})
 	a.core.Tick(a.now + 1)
 	if n := len(a.core.serve.donate.askers); n != 0 {
 		t.Errorf("%d askers are remembered for nothing", n)

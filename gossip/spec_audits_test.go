@@ -34,7 +34,7 @@ func (a *alone) auditTimes(t testing.TB, ms Time, ids ...byte) (at []Time) {
 	t.Helper()
 	for end := a.now + ms; a.now < end; a.now += 10_000 { // the pauses are multiples of that
 		for _, id := range ids {
-			a.core.Alive(a.now, wire.PeerID{id})
+			a.core.heardOf(a.now, wire.PeerID{id})
 		}
 		a.core.Tick(a.now)
 		a.core.Effects()

@@ -146,13 +146,17 @@ func TestLeavingNodeBeatsAtOnce(t *testing.T) {
 
 func specSigns(t *testing.T, _ *spectest.Spec) {
 	for name, sign := range map[string]func(a *alone){
-		"a session":   func(a *alone) { a.up(1) },
-		"a message":   func(a *alone) { a.brought(1, a.header(9, 1, 0)) },
-		"a copy":      func(a *alone) { a.core.Forwarded(a.now, wire.PeerID{1}, wire.Digest{1}) },
-		"a request":   func(a *alone) { a.ask(1, 1, wire.Request{Kind: wire.GetRoster}) },
-		"its beat":    func(a *alone) { a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: a.beatOf(1, 1<<40)}) },
-		"an old beat": func(a *alone) { a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: a.beatOf(1, 0)}) },
-		"an answer":   func(a *alone) { a.core.Answered(a.now, 1, []byte{1}, nil) },
+		"a session": func(a *alone) { a.up(1) },
+		"a message": func(a *alone) { a.brought(1, a.header(9, 1, 0)) },
+		"a copy":    func(a *alone) { a.core.Step(a.now, Forwarded{From: wire.PeerID{1}, ID: wire.Digest{1}}) },
+		"a request": func(a *alone) { a.ask(1, 1, wire.Request{Kind: wire.GetRoster}) },
+		"its beat": func(a *alone) {
+			a.core.Step(a.now, Received{From: wire.PeerID{2}, Message: wire.Message{Beat: a.beatOf(1, 1<<40)}})
+		},
+		"an old beat": func(a *alone) {
+			a.core.Step(a.now, Received{From: wire.PeerID{2}, Message: wire.Message{Beat: a.beatOf(1, 0)}})
+		},
+		"an answer": func(a *alone) { a.core.Step(a.now, Answered{Call: 1, Response: []byte{1}}) },
 	} {
 		a := specAlone(1)
 		a.now += 100_000
@@ -172,10 +176,10 @@ func specSilent(t *testing.T, s *spectest.Spec) {
 	a := specAlone(1)
 	after := Time(s.Number(t, "beats", "silent") * a.core.BeatPeriodMs())
 	a.wait(after)
-	if a.core.Peers()[0].Silent {
+	if a.core.Peers().All()[0].Silent {
 		t.Errorf("silent after %d", a.now)
 	}
-	if a.wait(100); !a.core.Peers()[0].Silent {
+	if a.wait(100); !a.core.Peers().All()[0].Silent {
 		t.Errorf("not silent after %d", a.now)
 	}
 }
@@ -189,7 +193,7 @@ func specNews(t *testing.T, _ *spectest.Spec) {
 		a := specAlone()
 		a.told(1, func(b *wire.Beat) { b.Incarnation, b.Seq = 5, 7 })
 		a.told(1, func(b *wire.Beat) { b.Incarnation, b.Seq, b.Steps = c.incarnation, c.seq, 3 })
-		if got := a.core.Peers()[0].Beat.Steps == 3; got != c.news {
+		if got := a.core.Peers().All()[0].Beat.Steps == 3; got != c.news {
 			t.Errorf("beat %d of process %d after beat 7 of process 5: news is %v", c.seq, c.incarnation, got)
 		}
 	}
@@ -226,15 +230,15 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 			a.wait(60_000)
 		}
 		if c.up > 0 {
-			a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: c.up}, hello.Session{})
+			a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: c.up}})
 		}
 		if c.last.Seq > 0 {
 			say(3, c.last.Seq, c.last)
 		}
 		c.then.Author, c.then.Seq, c.then.Incarnation = wire.PeerID{1}, 1, max(2, c.then.Incarnation)
 		c.then.Closed, c.then.Unpublished = make([]uint32, 2), make([]uint64, 2)
-		a.core.Received(a.now, wire.PeerID{2}, wire.Message{Beat: &c.then})
-		if got := a.core.Peers()[0].Beat.Seq == 1; got != c.news {
+		a.core.Step(a.now, Received{From: wire.PeerID{2}, Message: wire.Message{Beat: &c.then}})
+		if got := a.core.Peers().All()[0].Beat.Seq == 1; got != c.news {
 			t.Errorf("%s: news is %v", name, got)
 		}
 	}
@@ -275,7 +279,7 @@ func specLearners(t *testing.T, _ *spectest.Spec) {
 	for id, state := range map[byte]wire.State{2: wire.Stopped, 3: wire.Observing, 4: wire.Leaving, 5: wire.Joining} {
 		a.told(id, func(b *wire.Beat) { b.State = state })
 	}
-	sameIDs(t, "learners", a.core.LiveLearners(a.now), wire.PeerID{1}, wire.PeerID{2})
+	sameIDs(t, "learners", a.core.Peers().Learners(a.now), wire.PeerID{1}, wire.PeerID{2})
 }
 
 func TestBeatEqual(t *testing.T) {
@@ -325,7 +329,7 @@ func specUnequal(t *testing.T, s *spectest.Spec) {
 	a.core.repair.end(a.core.repair.sessions[0], "ended")
 	a.now += 60_000
 	for i := range n {
-		a.core.Alive(a.now, wire.PeerID{1})
+		a.core.heardOf(a.now, wire.PeerID{1})
 		if e := a.told(1, apart); (len(questions(t, e, wire.GetRounds)) > 0) != (i+1 == n) {
 			t.Errorf("%d unequal beats after the first repair: %v", i+1, e)
 		}
@@ -387,7 +391,7 @@ func TestBeatDeaf(t *testing.T) {
 	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
 		t.Error("connects anew a peer of which a beat came")
 	}
-	a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: 5})
+	a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: 5}})
 	if e := a.wait((deaf+1)*period, 1); count[Reconnect](e) != 1 {
 		t.Error("the beat of an earlier process counts for a new one")
 	}
@@ -424,7 +428,7 @@ func TestBeatDeafPause(t *testing.T) {
 		pause = min(2*pause, longest)
 	}
 	a.told(1, nil)
-	a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: 5})
+	a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: 5}})
 	if e := a.wait(Time(int64(deafBeats)+1)*period, 1); count[Reconnect](e) != 1 {
 		t.Error("the pause stays after a beat")
 	}

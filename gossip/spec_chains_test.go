@@ -279,7 +279,7 @@ func TestForkFresh(t *testing.T) {
 		a.now = 1
 		a.core.at(a.now)
 		a.core.snapshot.stage = installing
-		a.core.Installed(a.now, []uint32{0, 0, 0, 0})
+		a.core.Installed(a.now, []uint32{0, 0, 0, 0}, nil)
 		return a
 	}
 	a := took()
@@ -619,7 +619,7 @@ func TestForkGives(t *testing.T) {
 	}
 	signed := a.signed(9, 1)
 	e = a.answer(h[0], wire.EncodeHeaders([]wire.SignedHeader{signed}))
-	a.core.Stored(a.now, signed.Header.ID(a.run))
+	a.core.Settle(a.now, signed.Header.ID(a.run), nil)
 	if e = append(e, a.core.Effects()...); count[Offer](e) != 1 || count[CatchUp](e) != 0 || len(a.core.repair.sessions) != 0 {
 		t.Errorf("%v", e)
 	}

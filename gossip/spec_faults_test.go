@@ -2,10 +2,10 @@ package gossip
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"testing"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -13,7 +13,7 @@ import (
 // keyed begins a session with a peer that has a key, and so can sign.
 func (a *alone) keyed(key int) wire.PeerID {
 	id := wire.PeerIDOf(testKey(key))
-	a.core.PeerUp(a.now, id, hello.Signed{}, hello.Record{}, hello.Session{})
+	a.core.Step(a.now, PeerUp{Peer: id})
 	a.core.Effects()
 	return id
 }
@@ -134,7 +134,7 @@ var (
 
 var specFaultsOf = map[string]fault{
 	"request that W-24 to W-31 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
-		a.core.Serve(a.now, 1, specSender, []byte{wire.Version, 99})
+		a.core.Step(a.now, Requested{Handle: 1, From: specSender, Request: []byte{wire.Version, 99}})
 		return a.core.Effects(), specSender
 	},
 	"roster that W-33 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
@@ -145,7 +145,7 @@ var specFaultsOf = map[string]fault{
 	},
 	"beat with another number of fragments": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		b := wire.Beat{Author: specAuthor, Seq: 1, State: wire.Training, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
-		a.core.Received(a.now, specSender, wire.Message{Beat: &b})
+		a.core.Step(a.now, Received{From: specSender, Message: wire.Message{Beat: &b}})
 		return a.core.Effects(), specAuthor
 	},
 	"header of a fragment that the run does not have": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
@@ -160,7 +160,7 @@ var specFaultsOf = map[string]fault{
 	"delta that F-1 to F-3 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		h := a.header(specAuthor[0], 1, 0)
 		a.brought(1, h)
-		a.core.Invalid(a.now, h.Header.ID(a.run), "refused")
+		a.core.Settle(a.now, h.Header.ID(a.run), errors.New("refused"))
 		return a.core.Effects(), specAuthor
 	},
 	"payload with another size or digest": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {

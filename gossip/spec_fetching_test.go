@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -40,9 +41,9 @@ func TestFetchSourceOrder(t *testing.T) {
 	a := specAlone(9, 3, 2, 4)
 	h := a.header(9, 1, 0)
 	e := a.brought(3, h)
-	a.core.Forwarded(a.now, wire.PeerID{4}, h.Header.ID(a.run))
-	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
-	a.core.Forwarded(a.now, wire.PeerID{9}, h.Header.ID(a.run))
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{4}, ID: h.Header.ID(a.run)})
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{9}, ID: h.Header.ID(a.run)})
 	if got := a.inTurn(t, append(e, a.core.Effects()...)); !bytes.Equal(got[:4], []byte{3, 4, 2, 9}) {
 		t.Errorf("asks %v", got)
 	}
@@ -52,7 +53,7 @@ func TestFetchOneSource(t *testing.T) {
 	a := specAlone(1, 2, 9)
 	h := a.header(9, 1, 0)
 	e := a.brought(1, h)
-	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
 	e = append(e, a.core.Effects()...)
 	if q := questions(t, append(e, a.wait(1000, 1, 2, 9)...), wire.GetPayload); len(q) != 1 {
 		t.Errorf("asks %+v", q)
@@ -84,7 +85,7 @@ func TestFetchBusySource(t *testing.T) {
 	h := a.header(9, 1, 0)
 	q := questions(t, a.brought(1, h), wire.GetPayload)
 	a.fails(q[0], wire.NotFound)
-	a.core.Forwarded(a.now, wire.PeerID{2}, h.Header.ID(a.run))
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
 	if q = questions(t, a.core.Effects(), wire.GetPayload); len(q) != 1 || q[0].to != 2 {
 		t.Errorf("meanwhile asks %+v", q)
 	}
@@ -174,9 +175,9 @@ func TestFetchSources(t *testing.T) {
 	a.up(9)
 	h := a.header(9, 1, 0)
 	e := a.brought(20, h)
-	a.core.Forwarded(a.now, wire.PeerID{99}, h.Header.ID(a.run)) // no session
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{99}, ID: h.Header.ID(a.run)}) // no session
 	for id := byte(1); id < most+5; id++ {
-		a.core.Forwarded(a.now, wire.PeerID{id + 20}, h.Header.ID(a.run))
+		a.core.Step(a.now, Forwarded{From: wire.PeerID{id + 20}, ID: h.Header.ID(a.run)})
 	}
 	got := a.inTurn(t, append(e, a.core.Effects()...))
 	if want := 2 * int(most); len(got) != want || bytes.Contains(got, []byte{99}) { // 99 has a place among them
@@ -221,7 +222,7 @@ func TestFetchRate(t *testing.T) {
 	rate := func(a *alone) int64 { return int64(a.core.peers.find(wire.PeerID{1}).rate) }
 	for guess, want := range map[float64]int64{0: first, float64(first) * 500: first, float64(first) * 4000: first * 4} {
 		a := newAlone()
-		a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{}, hello.Session{BytesPerSecond: guess})
+		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{}, Session: hello.Session{BytesPerSecond: guess}})
 		a.core.Effects()
 		if rate(a) != want {
 			t.Errorf("session of %g bytes/s: %d", guess, rate(a))
@@ -261,8 +262,8 @@ func TestFetchInvalid(t *testing.T) {
 	if e := a.answer(q[0], payload); count[Fetched](e) != 1 {
 		t.Fatalf("%v", e)
 	}
-	a.core.Invalid(a.now, id, "does not decode")
-	a.core.Forwarded(a.now, wire.PeerID{2}, id)
+	a.core.Settle(a.now, id, errors.New("does not decode"))
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: id})
 	if e := append(a.core.Effects(), a.brought(2, h)...); len(questions(t, e)) != 0 {
 		t.Errorf("fetches it again: %v", e)
 	}

@@ -23,7 +23,7 @@ func TestHeaderIsMetOnce(t *testing.T) {
 	if e := a.brought(2, h); len(e) != 0 {
 		t.Errorf("the same again: %v", e)
 	}
-	a.core.Answered(a.now, a.core.calls[len(a.core.calls)-1].id, nil, errNoAnswer)
+	a.core.Step(a.now, Answered{Call: a.core.calls[len(a.core.calls)-1].id, Err: errNoAnswer})
 	if q := questions(t, a.core.Effects()); len(q) != 1 || q[0].to != 2 {
 		t.Errorf("who brought it again is not asked: %+v", q)
 	}
@@ -130,7 +130,7 @@ func TestHeaderIsOfferedToRounds(t *testing.T) {
 	a = specAlone(1)
 	h := a.header(8, 1, 0)
 	e := a.brought(1, h)
-	a.core.Unwanted(a.now, h.Header.ID(a.run))
+	a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
 	if len(questions(t, e)) != 1 || a.core.pull.byID[h.Header.ID(a.run)] != nil {
 		t.Error("what the rounds do not want is fetched on")
 	}
@@ -160,7 +160,7 @@ func TestHeaderAheadBeginsRepair(t *testing.T) {
 func TestHeaderWithItsPayload(t *testing.T) {
 	a := specAlone(1)
 	h := a.header(9, 1, 0)
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Header: &h, Inline: []byte{1, 2}})
+	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Header: &h, Inline: []byte{1, 2}}})
 	e := a.core.Effects()
 	if f := find[Fetched](e); len(f) != 1 || string(f[0].Payload) != "\x01\x02" || len(questions(t, e)) != 0 {
 		t.Errorf("a payload that came along: %v", e)
@@ -171,7 +171,7 @@ func TestHeaderWithItsPayload(t *testing.T) {
 func (a *alone) proves(author byte, fragment uint16, round uint32) []Effect {
 	e := wire.Evidence{A: a.header(author, round, 1), B: a.header(author, round, 2)}
 	e.A.Header.Fragment, e.B.Header.Fragment = fragment, fragment
-	a.core.Received(a.now, wire.PeerID{1}, wire.Message{Evidence: &e})
+	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &e}})
 	return a.core.Effects()
 }
 

@@ -21,11 +21,11 @@ func specRosterAsked(t *testing.T, s *spectest.Spec) {
 	a := newAlone()
 	for _, begin := range []func(started int64) []Effect{
 		func(started int64) []Effect {
-			a.core.PeerUp(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: started, Seq: uint64(started)}, hello.Session{})
+			a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: started, Seq: uint64(started)}})
 			return a.core.Effects()
 		},
 		func(started int64) []Effect { // before the old connection was seen to end
-			a.core.RecordChanged(a.now, wire.PeerID{1}, hello.Signed{}, hello.Record{StartedMs: started, Seq: uint64(started)})
+			a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: started, Seq: uint64(started)}})
 			return a.core.Effects()
 		},
 	} {
@@ -122,13 +122,13 @@ func specRosterBody(t *testing.T, s *spectest.Spec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.core.SetRecord(a.now, own)
+	a.core.Step(a.now, OwnRecord{Signed: own})
 	peer := func(key int, connected bool, heard Time) {
 		signed, _ := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq = uint64(key) }))
 		r, _ := signed.Open()
-		a.core.PeerUp(heard, r.Author, signed, r, hello.Session{})
+		a.core.Step(heard, PeerUp{Peer: r.Author, Signed: signed, Record: r})
 		if !connected {
-			a.core.PeerDown(heard, r.Author)
+			a.core.Step(heard, PeerDown{Peer: r.Author})
 		}
 	}
 	peer(1, false, 10)
@@ -152,7 +152,7 @@ func specRosterBody(t *testing.T, s *spectest.Spec) {
 func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 	t.Helper()
 	a.now += rosterAgainMs
-	a.core.PeerDown(a.now, wire.PeerID{1})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
 	q := questions(t, a.up(1), wire.GetRoster)
 	if len(q) != 1 {
 		t.Fatalf("asked %+v", q)
@@ -163,8 +163,8 @@ func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 func TestRosterSkips(t *testing.T) {
 	a := newAlone()
 	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
-	if a.core.Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
-		t.Errorf("knows %v", a.core.Peers())
+	if a.core.Peers().Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
+		t.Errorf("knows %v", a.core.Peers().All())
 	}
 	sameIDs(t, "blamed", blamed(e))
 }
@@ -266,7 +266,7 @@ func TestRosterDialLost(t *testing.T) {
 	a.hasAddrs([]byte{5}, "a")
 	p := a.core.peers.find(wire.PeerID{5})
 	p.roster.record.Addrs = []string{"a"}
-	a.core.PeerDown(a.now, p.id)
+	a.core.Step(a.now, PeerDown{Peer: p.id})
 	lost, pause := Time(lostForMs), Time(dialBackoffMinMs)
 	longest, last := Time(0), a.now
 	for a.now < lost+20*pause {
@@ -294,7 +294,7 @@ func TestRosterKnown(t *testing.T) {
 		id := wire.PeerID{1, byte(i), byte(i >> 8)}
 		a.core.ensure(id, true)
 		if i != 7 {
-			a.core.Alive(Time(most-i), id) // time is held: see below
+			a.core.heardOf(Time(most-i), id) // time is held: see below
 			a.core.peers.find(id).heard = Time(most - i)
 		}
 	}
@@ -304,8 +304,8 @@ func TestRosterKnown(t *testing.T) {
 	a.core.at(a.now)
 	for i, gone := range []wire.PeerID{id(7), id(most - 2), id(most - 3)} {
 		a.told(byte(i+2), nil)
-		if a.core.Known() != most || a.core.peers.find(gone) != nil {
-			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Known())
+		if a.core.Peers().Known() != most || a.core.peers.find(gone) != nil {
+			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Peers().Known())
 		}
 	}
 	if a.core.peers.find(id(most-1)) == nil {
@@ -335,15 +335,15 @@ func TestRosterFaults(t *testing.T) {
 	drops := 0
 	most := int64(maxFaults)
 	for i := range 2 * most {
-		a.core.Serve(a.now, uint64(i), wire.PeerID{1}, []byte{9, 9})
+		a.core.Step(a.now, Requested{Handle: uint64(i), From: wire.PeerID{1}, Request: []byte{9, 9}})
 		n := count[Drop](a.core.Effects())
 		if drops += n; n > 0 != (i+1 == most || i+1 == 2*most) {
 			t.Errorf("%d drops after %d faults", drops, i+1)
 		}
 	}
-	a.core.PeerDown(a.now, wire.PeerID{1})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
 	for range most {
-		if a.core.Serve(a.now, 99, wire.PeerID{1}, nil); count[Drop](a.core.Effects()) != 0 {
+		if a.core.Step(a.now, Requested{Handle: 99, From: wire.PeerID{1}, Request: nil}); count[Drop](a.core.Effects()) != 0 {
 			t.Error("drops one that is not connected")
 		}
 	}

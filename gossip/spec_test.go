@@ -25,7 +25,7 @@ func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect {
 	if change != nil {
 		change(&b)
 	}
-	a.core.Received(a.now, b.Author, wire.Message{Beat: &b})
+	a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Beat: &b}})
 	return a.core.Effects()
 }
 
@@ -37,7 +37,7 @@ func (a *alone) wait(ms Time, alive ...byte) (all []Effect) {
 	for end := a.now + ms; a.now < end; {
 		a.now += min(100, end-a.now)
 		for _, id := range alive {
-			a.core.Alive(a.now, wire.PeerID{id})
+			a.core.heardOf(a.now, wire.PeerID{id})
 		}
 		a.core.Tick(a.now)
 		all = append(all, a.core.Effects()...)
@@ -69,24 +69,24 @@ func questions(t testing.TB, effects []Effect, kinds ...wire.RequestKind) (all [
 
 // answer gives a question an answer.
 func (a *alone) answer(q question, body []byte) []Effect {
-	a.core.Answered(a.now, q.call.ID, wire.Response{Status: wire.OK, Body: body}.Encode(), nil)
+	a.core.Step(a.now, Answered{Call: q.call.ID, Response: wire.Response{Status: wire.OK, Body: body}.Encode()})
 	return a.core.Effects()
 }
 
 func (a *alone) fails(q question, s wire.Status) []Effect {
-	a.core.Answered(a.now, q.call.ID, wire.Response{Status: s}.Encode(), nil)
+	a.core.Step(a.now, Answered{Call: q.call.ID, Response: wire.Response{Status: s}.Encode()})
 	return a.core.Effects()
 }
 
 // brought has a peer forward a header.
 func (a *alone) brought(from byte, s wire.SignedHeader) []Effect {
-	a.core.Received(a.now, wire.PeerID{from}, wire.Message{Header: &s})
+	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Header: &s}})
 	return a.core.Effects()
 }
 
 // up begins a session with a peer and returns what that causes.
 func (a *alone) up(id byte) []Effect {
-	a.core.PeerUp(a.now, wire.PeerID{id}, hello.Signed{}, hello.Record{}, hello.Session{})
+	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{id}})
 	return a.core.Effects()
 }
 

@@ -51,7 +51,10 @@ func TestTipsDonor(t *testing.T) {
 			a.saidBy(ids[0], func(b *wire.Beat) { b.State, b.Folded = wire.Joining, 999 })
 			return ids[1]
 		},
-		"not connected": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.PeerDown(a.now, ids[0]); return ids[1] },
+		"not connected": func(a *alone, ids []wire.PeerID) wire.PeerID {
+			a.core.Step(a.now, PeerDown{Peer: ids[0]})
+			return ids[1]
+		},
 		"refused": func(a *alone, ids []wire.PeerID) wire.PeerID {
 			a.core.peers.find(ids[0]).snapshot.badTips = 1
 			return ids[1]
@@ -333,7 +336,7 @@ func specDisputes(t *testing.T, s *spectest.Spec) {
 			for len(next) == 0 {
 				next = questions(t, a.wait(100), wire.GetManifest)
 				for _, id := range ids {
-					a.core.Alive(a.now, id)
+					a.core.heardOf(a.now, id)
 				}
 			}
 			q = next[0]
@@ -372,7 +375,7 @@ func TestTipsTried(t *testing.T) {
 	a.core.CancelFetch(a.now)
 	a.now += Time(triedMs)
 	for _, id := range ids {
-		a.core.Alive(a.now, id)
+		a.core.heardOf(a.now, id)
 	}
 	a.core.Effects()
 	if q := a.begins(t); q.call.To != ids[0] {
@@ -501,7 +504,7 @@ func TestTipsChunkStalls(t *testing.T) {
 			n := 0
 			for end := a.now + ms; a.now < end; {
 				for _, id := range ids {
-					a.core.Alive(a.now, id)
+					a.core.heardOf(a.now, id)
 				}
 				for _, c := range questions(t, a.wait(min(100, end-a.now)), wire.GetChunk) {
 					if c.call.To == ids[1] && slices.ContainsFunc(only(wire.GetChunk, q), func(o question) bool { return o.Digest == c.Digest }) {
@@ -526,7 +529,7 @@ func TestTipsManifestGivenUp(t *testing.T) {
 	q = only(wire.GetChunk, q)
 	for i := 1; ; i++ {
 		e := append(a.failsHow(q[0], errors.New("reset")), a.wait(500)...)
-		a.core.Alive(a.now, a.core.peers.list[0].id)
+		a.core.heardOf(a.now, a.core.peers.list[0].id)
 		if next := slices.DeleteFunc(questions(t, e, wire.GetChunk), func(c question) bool { return c.Digest != q[0].Digest }); len(next) > 0 {
 			q = next
 			continue
@@ -538,14 +541,14 @@ func TestTipsManifestGivenUp(t *testing.T) {
 	}
 	a, ids, _ := transfers(t, 1, 1)
 	for a.now < Time(progressMs) {
-		a.core.Alive(a.now, ids[0])
+		a.core.heardOf(a.now, ids[0])
 		if another(a.wait(100)) {
 			t.Fatalf("given up after %d", a.now)
 		}
 	}
 	got := false
 	for range 30 {
-		a.core.Alive(a.now, ids[0])
+		a.core.heardOf(a.now, ids[0])
 		got = another(a.wait(100)) || got
 	}
 	if !got {
@@ -562,7 +565,7 @@ func TestTipsManifestGivenUp(t *testing.T) {
 
 // failsHow ends a request with an error.
 func (a *alone) failsHow(q question, err error) []Effect {
-	a.core.Answered(a.now, q.call.ID, nil, err)
+	a.core.Step(a.now, Answered{Call: q.call.ID, Err: err})
 	return a.core.Effects()
 }
 

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestRepairWaits(t *testing.T) {
 	if a.repairs(t, 1) {
 		t.Error("begins while it puts tips in place")
 	}
-	if a.core.Installed(a.now, []uint32{0, 0, 0, 0}); !a.repairs(t, 1) {
+	if a.core.Installed(a.now, []uint32{0, 0, 0, 0}, nil); !a.repairs(t, 1) {
 		t.Error("does not begin afterwards")
 	}
 }
@@ -116,7 +117,7 @@ func TestRepairPause(t *testing.T) {
 		if name == "a delta" {
 			h := a.signed(9, 1)
 			a.answer(questions(t, e, wire.GetHeaders)[0], wire.EncodeHeaders([]wire.SignedHeader{h}))
-			a.core.Stored(a.now, h.Header.ID(a.run))
+			a.core.Settle(a.now, h.Header.ID(a.run), nil)
 			e = a.core.Effects()
 		}
 		if len(find[CatchUp](e)) == 0 {
@@ -280,7 +281,7 @@ func specMissingFetched(t *testing.T, _ *spectest.Spec) {
 	held, bad, missing := a.signed(7, 1), a.signed(8, 1), a.signed(9, 1)
 	a.chain.store(held, []byte{1})
 	a.brought(2, bad)
-	a.core.Invalid(a.now, bad.Header.ID(a.run), "refused")
+	a.core.Settle(a.now, bad.Header.ID(a.run), errors.New("refused"))
 	a.core.Effects()
 	e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{held, bad, missing}))
 	q := questions(t, e, wire.GetPayload)
@@ -317,9 +318,9 @@ func TestRepairNextBatch(t *testing.T) {
 	for i, h := range a.batches(t) {
 		if i == 0 {
 			a.chain.store(h, []byte{1})
-			a.core.Stored(a.now, h.Header.ID(a.run))
+			a.core.Settle(a.now, h.Header.ID(a.run), nil)
 		} else {
-			a.core.Unwanted(a.now, h.Header.ID(a.run))
+			a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
 		}
 		q := questions(t, a.core.Effects(), wire.GetHeaders)
 		if i == 0 && len(q) != 0 || i == 1 && (len(q) != 1 || q[0].Rounds[0].Round != 65) {
@@ -348,11 +349,11 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 		end  func(a *alone, id wire.Digest)
 		want []CatchUp
 	}{
-		"held": {func(a *alone, id wire.Digest) { a.core.Stored(a.now, id) },
+		"held": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, nil) },
 			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
-		"not wanted by the run": {func(a *alone, id wire.Digest) { a.core.Unwanted(a.now, id) },
+		"not wanted by the run": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, ErrUnwanted) },
 			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
-		"missing": {func(a *alone, id wire.Digest) { a.core.Invalid(a.now, id, "refused") }, []CatchUp{{wire.PeerID{1}, 1, 3}}},
+		"missing": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, errors.New("refused")) }, []CatchUp{{wire.PeerID{1}, 1, 3}}},
 	} {
 		a := newAlone()
 		q := a.compares(t, 1, 4, 3)
@@ -374,7 +375,7 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 func TestRepairEnds(t *testing.T) {
 	for name, end := range map[string]func(a *alone, q question){
 		"goes on": func(a *alone, _ question) { a.wait(1000, 1) },
-		"is gone": func(a *alone, _ question) { a.core.PeerDown(a.now, wire.PeerID{1}) },
+		"is gone": func(a *alone, _ question) { a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}}) },
 		"outruns it": func(a *alone, _ question) {
 			a.core.repair.sessions[0].uniting = true
 			a.core.peers.find(wire.PeerID{1}).beat = &wire.Beat{Closed: []uint32{0, a.core.cfg.WindowUnion + 1}}

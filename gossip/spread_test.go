@@ -48,7 +48,7 @@ func (n *node) closeAll(r uint32) {
 // the test does.
 func (w *world) settled() bool {
 	for _, n := range w.nodes {
-		if ok, _ := n.core.Agreement(w.now); n.up && !ok {
+		if ok, _ := n.core.Chains().Agreed(w.now); n.up && !ok {
 			return false
 		}
 	}
@@ -79,7 +79,7 @@ func (w *world) mustSettle(by Time) {
 	w.t.Helper()
 	if !w.runUntilTrue(by, w.settled) {
 		for _, n := range w.nodes {
-			ok, _ := n.core.Agreement(w.now)
+			ok, _ := n.core.Chains().Agreed(w.now)
 			w.t.Logf("node %d up %v closed %v held %d wants %d sessions %d agrees %v", n.index, n.up, n.chain.closed,
 				len(n.chain.held), len(n.core.pull.wants), len(n.core.repair.sessions), ok)
 		}
@@ -249,13 +249,13 @@ func TestInvalidPayloadMarksItsAuthor(t *testing.T) {
 		if n.fetched[s.Header.ID(w.run)] > 1 || n.chain.Has(s.Header.ID(w.run)) {
 			t.Errorf("node %d fetched an unusable payload %d times", n.index, n.fetched[s.Header.ID(w.run)])
 		}
-		for _, v := range n.core.Peers() {
+		for _, v := range n.core.Peers().All() {
 			if v.Refused != "" && v.ID != w.nodes[0].id {
 				t.Errorf("node %d marks %v, who only passed the header on: %s", n.index, v.ID, v.Refused)
 			}
 		}
 	}
-	if v := w.nodes[1].core.Peers(); !slices.ContainsFunc(v, func(v PeerView) bool { return v.ID == w.nodes[0].id && v.Refused != "" }) {
+	if v := w.nodes[1].core.Peers().All(); !slices.ContainsFunc(v, func(v PeerView) bool { return v.ID == w.nodes[0].id && v.Refused != "" }) {
 		t.Error("the author of an unusable payload is not marked")
 	}
 }
@@ -300,7 +300,7 @@ func TestHungPeerKeepsNoRunFromEnding(t *testing.T) {
 	w.after(1000, func() { w.nodes[3].mute = true })
 	done := func() bool {
 		for _, n := range w.nodes[:3] {
-			if ok, _ := n.core.Agreement(w.now); !ok {
+			if ok, _ := n.core.Chains().Agreed(w.now); !ok {
 				return false
 			}
 		}

@@ -60,7 +60,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 				w.after(w.tipsSize()/2/rate, func() { w.kill(0) })
 			}
 			if !w.runUntilTrue(w.now+120_000, func() bool {
-				equal, _ := n.core.Equal(w.now)
+				equal, _ := n.core.Chains().Equal(w.now)
 				return n.joined() && equal
 			}) {
 				t.Fatal("the joiner never shows the digests of a peer")

@@ -18,20 +18,20 @@ func TestContacts(t *testing.T) {
 		}
 		id := wire.PeerID{byte(i)}
 		a.now += 100
-		a.core.PeerUp(a.now, id, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: []string{addr, addr + " too"}}, hello.Session{})
+		a.core.Step(a.now, PeerUp{Peer: id, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Addrs: []string{addr, addr + " too"}}})
 		if addr != "connected" {
-			a.core.PeerDown(a.now, id)
+			a.core.Step(a.now, PeerDown{Peer: id})
 		}
 	}
 	a.core.peers.find(wire.PeerID{3}).refused = "lies"
 	want := []string{"connected", "connected too", "second", "second too", "first", "first too"}
-	if got := a.core.Contacts(); !slices.Equal(got, want) {
+	if got := a.core.Peers().Contacts(); !slices.Equal(got, want) {
 		t.Errorf("remembers %q, want %q", got, want)
 	}
 	for i := range byte(MaxContacts) {
-		a.core.PeerUp(a.now, wire.PeerID{9, i}, hello.Signed{Bytes: []byte{1}}, hello.Record{Seq: 1, Addrs: []string{"1", "2", "3", "4", "5"}}, hello.Session{})
+		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{9, i}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Addrs: []string{"1", "2", "3", "4", "5"}}})
 	}
-	if got := a.core.Contacts(); len(got) != MaxContacts || slices.Contains(got, "5") {
+	if got := a.core.Peers().Contacts(); len(got) != MaxContacts || slices.Contains(got, "5") {
 		t.Errorf("remembers %d addresses, want %d of which none is the fifth of a peer: %q", len(got), MaxContacts, got)
 	}
 }
@@ -45,7 +45,7 @@ func TestClosedElsewhere(t *testing.T) {
 		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
 	}
 	for round, want := range map[uint32]bool{4: true, 5: true, 6: false, 7: false, 90: false} {
-		if got := a.core.ClosedByMost(0, round); got != want {
+		if got := a.core.Chains().ClosedByMost(0, round); got != want {
 			t.Errorf("round %d: closed elsewhere %v", round, got)
 		}
 	}
@@ -63,7 +63,7 @@ func TestCommonWith(t *testing.T) {
 		a.up(id + 1)
 	}
 	a.core.common = []uint32{9}
-	common := func(id byte) uint32 { return a.core.CommonWith(wire.PeerID{id})[0] }
+	common := func(id byte) uint32 { return a.core.Chains().CommonWith(wire.PeerID{id})[0] }
 	if got := common(1); got != 9 {
 		t.Errorf("%d in common with one that showed nothing, 9 with all", got)
 	}
@@ -85,13 +85,13 @@ func TestCommonAfterTips(t *testing.T) {
 		a.core.peers.find(wire.PeerID{id}).beats.equal = []uint32{closed, closed}
 	}
 	a.core.common = []uint32{900, 900}
-	a.core.Installed(a.now, []uint32{500, 1000})
+	a.core.Installed(a.now, []uint32{500, 1000}, nil)
 	for id, want := range map[byte][]uint32{1: {500, 900}, 2: {400, 400}} {
-		if got := a.core.CommonWith(wire.PeerID{id}); !slices.Equal(got, want) {
+		if got := a.core.Chains().CommonWith(wire.PeerID{id}); !slices.Equal(got, want) {
 			t.Errorf("%d in common with peer %d, want %d", got, id, want)
 		}
 	}
-	if got := a.core.Common(); !slices.Equal(got, []uint32{500, 900}) {
+	if got := a.core.Chains().Common(); !slices.Equal(got, []uint32{500, 900}) {
 		t.Errorf("%d in common with some", got)
 	}
 }

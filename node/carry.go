@@ -84,8 +84,8 @@ func (n *node) carryOuter(e core.Effect) {
 	case core.Finished:
 		n.finished = true
 		now := n.clock.now()
-		agreed, _ := n.machine.Gossip().Agreement(now)
-		n.view.finished(n, agreed, n.machine.Gossip().OtherStates(now))
+		agreed, _ := n.machine.Gossip().Chains().Agreed(now)
+		n.view.finished(n, agreed, n.machine.Gossip().Chains().OtherStates(now))
 	default:
 		if !core.News(e) {
 			n.fatal = fmt.Errorf("nothing carries out a %T of the machine: this program is wrong", e)
@@ -109,7 +109,7 @@ func (n *node) call(ctx context.Context, e gossip.Call) {
 	response, err := n.host.Call(ctx, e.To, e.Request, e.MaxResponse)
 	n.post(func(now core.Time) {
 		n.view.called(e, len(response))
-		n.machine.Answered(now, e.ID, response, err)
+		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
 	})
 }
 

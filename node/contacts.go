@@ -43,7 +43,7 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := store.Contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Contacts()}
+	c := store.Contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Peers().Contacts()}
 	slices.Sort(c.Peers)
 	b, err := c.Encode()
 	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {

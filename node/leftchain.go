@@ -64,7 +64,7 @@ func (n *node) common() []uint32 {
 
 // keepCommon writes them when they have moved.
 func (n *node) keepCommon() {
-	rounds := n.machine.Gossip().Common()
+	rounds := n.machine.Gossip().Chains().Common()
 	if slices.Equal(rounds, n.commonKept) {
 		return
 	}

@@ -17,11 +17,11 @@ func (n *node) network(e p2p.Event) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)
 		n.twins.peerUp(now)
-		n.machine.PeerUp(now, e.ID, e.Signed, e.Record, e.Session)
+		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Session: e.Session})
 	case p2p.PeerDown:
-		n.machine.PeerDown(now, e.ID)
+		n.machine.Step(now, gossip.PeerDown{Peer: e.ID})
 	case p2p.RecordChanged:
-		n.machine.RecordChanged(now, e.ID, e.Signed, e.Record)
+		n.machine.Step(now, gossip.RecordChanged{Peer: e.ID, Signed: e.Signed, Record: e.Record})
 	case p2p.Refused:
 		n.view.refusedPeer(n, e)
 	case p2p.Message:
@@ -42,7 +42,7 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		return
 	}
 	n.view.inline(msg)
-	n.machine.Received(now, e.From, msg)
+	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
 }
 
 // duplicate notes a further source of the delta that a message announces. Whether
@@ -53,7 +53,7 @@ func (n *node) duplicate(now core.Time, e p2p.Duplicate) {
 	if err != nil || msg.Header == nil {
 		return
 	}
-	n.machine.Forwarded(now, e.From, msg.Header.Header.ID(n.run))
+	n.machine.Step(now, gossip.Forwarded{From: e.From, ID: msg.Header.Header.ID(n.run)})
 }
 
 // reply is an answer on its way to a stream.
@@ -79,17 +79,17 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 		n.handle++
 		handle = n.handle
 		n.handles[handle] = asker{ctx, answers}
-		n.machine.Serve(now, handle, from, request)
+		n.machine.Step(now, gossip.Requested{Handle: handle, From: from, Request: request})
 	})
 	select {
 	case r := <-answers:
 		if r.bulk {
 			p2p.AfterLeft(ctx, func() {
-				n.post(func(now core.Time) { n.machine.Left(now, handle) })
+				n.post(func(now core.Time) { n.machine.Step(now, gossip.Left{Handle: handle}) })
 			})
 			context.AfterFunc(ctx, func() {
 				payload := handedOver(ctx, r)
-				n.post(func(now core.Time) { n.machine.Replied(now, handle, payload) })
+				n.post(func(now core.Time) { n.machine.Step(now, gossip.Replied{Handle: handle, Payload: payload}) })
 			})
 		}
 		n.sending("reply")
@@ -97,7 +97,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 	case <-ctx.Done():
 		n.post(func(now core.Time) {
 			delete(n.handles, handle)
-			n.machine.Replied(now, handle, wire.Digest{})
+			n.machine.Step(now, gossip.Replied{Handle: handle})
 		})
 		return wire.Response{Status: wire.Busy}.Encode()
 	}

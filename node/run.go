@@ -172,7 +172,7 @@ func (n *node) start() error {
 	if learner != nil {
 		n.startTraining(learner, tips)
 	}
-	n.machine.SetRecord(n.clock.now(), n.record.latest())
+	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	return nil

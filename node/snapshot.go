@@ -129,8 +129,8 @@ func (n *node) fillChain(s *status.Snapshot) {
 	chain, state := n.machine.Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
 	now := n.clock.now()
-	agreed, _ := n.machine.Gossip().Agreement(now)
-	s.Agreed = agreed && len(n.machine.Gossip().OtherStates(now)) == 0
+	agreed, _ := n.machine.Gossip().Chains().Agreed(now)
+	s.Agreed = agreed && len(n.machine.Gossip().Chains().OtherStates(now)) == 0
 	for p := range n.plan {
 		tip := r.Tip(p)
 		_, unpublished := r.Pending(p)
@@ -194,7 +194,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		self.TokensPerS = n.train.pulse().perSecond
 	}
 	out := []status.Peer{self}
-	for _, v := range n.machine.Gossip().Peers() {
+	for _, v := range n.machine.Gossip().Peers().All() {
 		p := n.peerOf(v.ID, v.Record)
 		p.Addr = n.view.addrs[v.ID]
 		p.State, p.Reason = "connected", v.Refused

@@ -108,7 +108,7 @@ type twins struct {
 func (n *node) allow(now core.Time) {
 	t := &n.twins
 	if !t.caught {
-		equal, _ := n.machine.Gossip().Equal(now)
+		equal, _ := n.machine.Gossip().Chains().Equal(now)
 		t.follow(now, n.machine.FoldedTokens(), equal)
 	}
 	yes := n.machine.Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may

@@ -11,7 +11,6 @@ import (
 	"crypto/ed25519"
 
 	"atoll/gossip"
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -146,7 +145,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	m.rounds = rounds.New(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
-	m.rounds.SetElsewhere(m.gossip.ClosedByMost)
+	m.rounds.SetElsewhere(m.gossip.Chains().ClosedByMost)
 	m.askMarks()
 	return m
 }
@@ -186,70 +185,25 @@ func (m *Machine) Woke(now Time, sleptMs int64) {
 	m.Tick(now)
 }
 
-// SetRecord says which capability record of this node its roster carries.
-func (m *Machine) SetRecord(now Time, own hello.Signed) { m.gossip.SetRecord(now, own) }
-
-// PeerUp takes a peer that passed the handshake.
-func (m *Machine) PeerUp(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record, sess hello.Session) {
-	m.gossip.PeerUp(now, id, signed, rec, sess)
-	m.beginMarks(now)
-	m.joinPeerUp(now)
-	m.pump(now)
-}
-
-// PeerDown takes the loss of the last connection to a peer.
-func (m *Machine) PeerDown(now Time, id wire.PeerID) {
-	m.gossip.PeerDown(now, id)
-	m.pump(now)
-}
-
-// RecordChanged takes a peer's newer capability record.
-func (m *Machine) RecordChanged(now Time, id wire.PeerID, signed hello.Signed, rec hello.Record) {
-	m.gossip.RecordChanged(now, id, signed, rec)
-	m.pump(now)
-}
-
-// Received takes an opened and verified gossip message.
-func (m *Machine) Received(now Time, from wire.PeerID, msg wire.Message) {
-	m.gossip.Received(now, from, msg)
-	m.pump(now)
-}
-
-// Forwarded takes a further source of a header.
-func (m *Machine) Forwarded(now Time, from wire.PeerID, id wire.Digest) {
-	m.gossip.Forwarded(now, from, id)
-	m.pump(now)
-}
-
-// Alive takes any sign of life of a peer.
-func (m *Machine) Alive(now Time, from wire.PeerID) { m.gossip.Alive(now, from) }
-
-// Answered takes the outcome of a gossip.Call.
-func (m *Machine) Answered(now Time, call uint64, response []byte, err error) {
-	m.gossip.Answered(now, call, response, err)
-	m.pump(now)
-}
-
-// Serve takes a stream request, to be answered by a Reply effect.
-func (m *Machine) Serve(now Time, handle uint64, from wire.PeerID, request []byte) {
-	m.gossip.Serve(now, handle, from, request)
-	m.pump(now)
-}
-
-// Replied says that the last byte of a bulk reply left. payload is the delta
-// whose payload it was, or zero; an own one then counts as handed over.
-func (m *Machine) Replied(now Time, handle uint64, payload wire.Digest) {
-	m.gossip.Replied(now, handle)
-	if h, known := m.headers[payload]; known && h.Header.Author == m.self {
-		m.rounds.HandedOver(now, int(h.Header.Fragment), outer.ID(payload))
+// Step takes what the network side says: see gossip.Input.
+func (m *Machine) Step(now Time, in gossip.Input) {
+	m.gossip.Step(now, in)
+	switch in := in.(type) {
+	case gossip.PeerUp:
+		m.beginMarks(now)
+		m.joinPeerUp(now)
+	case gossip.Replied:
+		m.handedOver(now, in.Payload)
 	}
 	m.pump(now)
 }
 
-// Left says that the last byte of a bulk reply is on its way.
-func (m *Machine) Left(now Time, handle uint64) {
-	m.gossip.Left(now, handle)
-	m.pump(now)
+// handedOver counts the own delta whose payload somebody has now; the payload may be
+// another's, or none.
+func (m *Machine) handedOver(now Time, payload wire.Digest) {
+	if h, known := m.headers[payload]; known && h.Header.Author == m.self {
+		m.rounds.HandedOver(now, int(h.Header.Fragment), outer.ID(payload))
+	}
 }
 
 // pump moves effects between the two cores until both are quiet.

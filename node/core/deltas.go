@@ -46,7 +46,7 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 	}
 	if _, known := m.headers[id]; !known {
 		m.headers[id] = sh
-		m.heard.delta(sh.Header, m.gossip.BeatOf(sh.Header.Author))
+		m.heard.delta(sh.Header, m.gossip.Peers().Beat(sh.Header.Author))
 	}
 }
 
@@ -63,13 +63,13 @@ func (m *Machine) check(d outer.Delta) error {
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 	for _, passing := range []error{rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice} {
 		if errors.Is(err, passing) {
-			m.gossip.Unwanted(now, id)
+			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 			return
 		}
 	}
 	m.refused++
 	m.emit(Refused{ID: id, Header: h, Reason: err})
-	m.gossip.Invalid(now, id, err.Error())
+	m.gossip.Settle(now, id, err)
 }
 
 // fetched takes a payload whose hash fits. Its header may have been parked
@@ -83,7 +83,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 		m.offer(now, id, e.Header, false)
 	}
 	if _, known := m.headers[id]; !known {
-		m.gossip.Unwanted(now, id)
+		m.gossip.Settle(now, id, gossip.ErrUnwanted)
 		return
 	}
 	m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
@@ -137,7 +137,7 @@ func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
 // NotStored says that another's payload could not be stored. It counts as
 // missing until repair brings it again.
 func (m *Machine) NotStored(now Time, id wire.Digest) {
-	m.gossip.NotStored(now, id)
+	m.gossip.Settle(now, id, gossip.ErrNotStored)
 	m.pump(now)
 }
 
@@ -148,7 +148,7 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	m.end.announced = now
 	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
 	m.gossip.Announce(now, e.Header, e.Payload)
-	m.gossip.Stored(now, e.ID)
+	m.gossip.Settle(now, e.ID, nil)
 	if len(e.Payload) <= wire.MaxInline {
 		m.rounds.HandedOver(now, int(e.Header.Header.Fragment), outer.ID(e.ID))
 	}
@@ -167,7 +167,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 	}
 	m.heard.delivered(h.Header.Author, h.Header.Tokens)
 	m.rounds.Held(now, p, r, outer.ID(id))
-	m.gossip.Stored(now, id)
+	m.gossip.Settle(now, id, nil)
 	m.pump(now)
 }
 
@@ -261,7 +261,7 @@ func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
 	for _, id := range []wire.Digest{a, b} {
 		if known, _ := m.rounds.Known(p, r, outer.ID(id)); m.knows(id) && !known {
 			delete(m.headers, id)
-			m.gossip.Unwanted(now, id)
+			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 		}
 	}
 	return true
@@ -319,7 +319,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 		}
 		m.headers[id] = &h
 		m.heard.had(h.Header.Author, h.Header.Tokens)
-		m.gossip.Stored(now, id)
+		m.gossip.Settle(now, id, nil)
 	}
 	for _, l := range s.History {
 		m.credit(l)

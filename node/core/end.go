@@ -88,7 +88,7 @@ func (m *Machine) share(now Time) {
 	if !m.end.finished || now-m.end.over >= shareMs {
 		return
 	}
-	id, lacking := m.gossip.Lacking(now)
+	id, lacking := m.gossip.Chains().Lacking(now)
 	if !lacking {
 		return
 	}
@@ -177,7 +177,7 @@ func (m *Machine) over(now Time) bool {
 	if m.stoodStill(now, lingerBeats) {
 		return true
 	}
-	agreed, since := m.gossip.Agreement(now)
+	agreed, since := m.gossip.Chains().Agreed(now)
 	return agreed && now-max(since, m.end.moved) >= m.cfg.QuietMs
 }
 

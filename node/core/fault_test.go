@@ -126,7 +126,7 @@ func TestOversizeIsNotFetched(t *testing.T) {
 	h := wire.Header{Round: 1, Steps: 8, Tokens: 8 * tokensPerStep, Size: 1 << 20, Precision: 1, Codec: uint8(w.cfg.params.Codec)}
 	sh := wire.SignHeader(testKey(9), w.run, h)
 	w.faulty[sh.Header.Author] = true
-	n.machine.Received(w.now, n.id, wire.Message{Header: &sh})
+	n.machine.Step(w.now, gossip.Received{From: n.id, Message: wire.Message{Header: &sh}})
 	for _, e := range n.machine.Effects() {
 		if _, ok := e.(gossip.Call); ok {
 			t.Error("fetches it")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -170,7 +171,7 @@ func TestFloodOfFreshKeys(t *testing.T) {
 		for k, at := range []uint32{round, round + 1, round + 2 + i%8, round + 500} {
 			s := w.stranger(1000 + 4*int(i) + k)
 			sh := s.signs(0, at, 1, payload)
-			n.do(func() { n.machine.Received(w.now, n.id, wire.Message{Header: &sh}) })
+			n.do(func() { n.machine.Step(w.now, gossip.Received{From: n.id, Message: wire.Message{Header: &sh}}) })
 			if known, _ := n.machine.Rounds().Known(0, at, [32]byte(sh.Header.ID(w.run))); known {
 				kept[at-round]++
 			}
@@ -230,7 +231,7 @@ func TestEvidenceThatIsUsedIsStored(t *testing.T) {
 	n := w.nodes[0]
 	round := n.machine.Rounds().Closed(0) + 1
 	says := func(m wire.Message) {
-		n.do(func() { n.machine.Received(w.now, n.id, m) })
+		n.do(func() { n.machine.Step(w.now, gossip.Received{From: n.id, Message: m}) })
 		w.runFor(diskMs)
 	}
 	for i := range 40 {

@@ -74,7 +74,7 @@ func (m *Machine) Phase() Phase { return m.join.phase }
 
 // Alone says that a node whose link names peers reached none of them and
 // trains by itself.
-func (m *Machine) Alone() bool { return m.join.phase == Ready && m.gossip.Known() == 0 }
+func (m *Machine) Alone() bool { return m.join.phase == Ready && m.gossip.Peers().Known() == 0 }
 
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
@@ -169,14 +169,14 @@ func (m *Machine) waitForHolder() {
 // tickReplay waits until this node shows the digests of a live peer, and asks
 // for what it lacks.
 func (m *Machine) tickReplay(now Time) {
-	equal, live := m.gossip.Equal(now)
+	equal, live := m.gossip.Chains().Equal(now)
 	switch {
 	case equal:
 		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
 	case now < m.replayUntil(live), !m.rounds.Settled() && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
 			m.join.asked = now
-			m.gossip.CompareAny(now)
+			m.gossip.Compare(now, wire.PeerID{})
 		}
 		return
 	case live && !m.join.restored:
@@ -210,14 +210,14 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 // that know only each other begin the run from genesis.
 func (m *Machine) donorInSight() bool {
 	seen := false
-	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State != wire.Joining })
+	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State != wire.Joining })
 	return seen
 }
 
 // holderInSight says whether some live peer has folded anything.
 func (m *Machine) holderInSight() bool {
 	seen := false
-	m.gossip.Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		seen = seen || b.State != wire.Joining && b.Folded > 0
 	})
 	return seen
@@ -248,7 +248,7 @@ func (m *Machine) JoinStage() (text string, done float64) {
 func (m *Machine) behind() (rounds int) {
 	for p := range m.rounds.Fragments() {
 		ahead := m.rounds.Closed(p)
-		for _, v := range m.gossip.Peers() {
+		for _, v := range m.gossip.Peers().All() {
 			if v.Beat != nil && !v.Silent && v.Refused == "" {
 				ahead = max(ahead, v.Beat.Closed[p])
 			}
@@ -276,7 +276,7 @@ func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 			if m.joins() {
 				m.enter(now, Installing)
 			}
-			m.join.common = m.gossip.CommonWith(e.Manifest.Author)
+			m.join.common = m.gossip.Chains().CommonWith(e.Manifest.Author)
 			m.emit(InstallTips{Manifest: e.Manifest, Common: m.join.common, Closed: m.closed()})
 			return
 		}
@@ -303,7 +303,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	if err := m.rounds.Install(now, tips, history); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	m.gossip.Installed(now, m.join.common)
+	m.gossip.Installed(now, m.join.common, nil)
 	m.replay(now)
 	m.pump(now)
 	return nil
@@ -312,14 +312,14 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 // InstallFailed says that the tips do not fit. A joiner asks for others; a node
 // that is in goes on with what it has, and repair decides anew.
 func (m *Machine) InstallFailed(now Time) {
-	m.gossip.TipsRefused(now)
+	m.gossip.Installed(now, nil, ErrInstall)
 	m.fetchAgain(now)
 }
 
 // TipsNotStored says that the own disk could not take the tips, or has lost a
 // part of them. The same ones are fetched as far as they are missing, in a while.
 func (m *Machine) TipsNotStored(now Time) {
-	m.gossip.TipsNotStored(now)
+	m.gossip.Installed(now, nil, gossip.ErrNotStored)
 	m.fetchAgain(now)
 }
 

@@ -101,7 +101,7 @@ func TestJoinerWaitsForItsDonor(t *testing.T) {
 		n := w.add(nodeConfig{})
 		w.runUntil("a donor is in sight", 10_000, func() bool {
 			seen := false
-			n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
+			n.machine.Gossip().Peers().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
 			return seen
 		})
 		if n.installs > 0 {

@@ -13,8 +13,8 @@ type memo struct {
 // through when it changed, not at every tick.
 type rosterSeen struct {
 	told  bool
-	live  uint64 // gossip.Core.LearnersVersion
-	turns uint64 // gossip.Core.Turns
+	live  uint64 // gossip.Peers.LearnersVersion
+	turns uint64 // gossip.Peers.Version
 	idle  bool   // this node has stopped itself
 }
 

@@ -15,7 +15,7 @@ import (
 // leave something missing, so that a run ends near its budget however many
 // learners there are.
 func (m *Machine) tokensNeeded(now Time) bool {
-	learners := m.gossip.LiveLearners(now)
+	learners := m.gossip.Peers().Learners(now)
 	if m.farFromBudget(now, len(learners)) {
 		return true
 	}
@@ -35,7 +35,7 @@ func (m *Machine) tokensNeeded(now Time) bool {
 // node has to look at until the end is near.
 func (m *Machine) farFromBudget(now Time, learners int) bool {
 	p := m.cfg.Params
-	peers, claim := uint64(m.gossip.Known()), min(m.mostClaimed(), p.Budget)
+	peers, claim := uint64(m.gossip.Peers().Known()), min(m.mostClaimed(), p.Budget)
 	if peers > 0 && claim > p.Budget/peers {
 		return false
 	}
@@ -52,7 +52,7 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 // are in no delta yet.
 func (m *Machine) claims(now Time) []uint64 {
 	claims := make([]uint64, m.rounds.Fragments())
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
 			m.addClaims(claims, h, b, now-at)
 		}

@@ -10,8 +10,8 @@ import (
 
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
-	learners := m.gossip.LiveLearners(now)
-	seen := rosterSeen{true, m.gossip.LearnersVersion(), m.gossip.Turns(), m.State() == wire.Stopped}
+	learners := m.gossip.Peers().Learners(now)
+	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.State() == wire.Stopped}
 	if !m.memo.roster.told || seen.live != m.memo.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
@@ -40,7 +40,7 @@ func (m *Machine) idleLearners(self bool) []outer.Author {
 	if self {
 		idle = append(idle, m.self)
 	}
-	m.gossip.Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if b.State == wire.Stopped {
 			idle = append(idle, outer.Author(id))
 		}

@@ -201,7 +201,7 @@ func (d *disk) Held(p int, from uint32, f func(id wire.Digest, h wire.SignedHead
 
 // crash kills a node: all but its disk is gone.
 func (n *node) crash() {
-	copy(n.disk.common, n.machine.Gossip().Common())
+	copy(n.disk.common, n.machine.Gossip().Chains().Common())
 	n.stop()
 	n.life++
 	n.hung, n.backlog = false, nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"atoll/gossip"
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -24,11 +23,13 @@ type asked struct {
 
 func (n *node) peerUp(p *node) {
 	s, r := p.record()
-	n.do(func() { n.machine.PeerUp(n.w.now, p.id, s, r, hello.Session{}) })
+	n.do(func() {
+		n.machine.Step(n.w.now, gossip.PeerUp{Peer: p.id, Signed: s, Record: r})
+	})
 }
 
 func (n *node) peerDown(p *node) {
-	n.do(func() { n.machine.PeerDown(n.w.now, p.id) })
+	n.do(func() { n.machine.Step(n.w.now, gossip.PeerDown{Peer: p.id}) })
 }
 
 // reconnect closes a connection and dials again; nobody dials a stranger.
@@ -68,13 +69,13 @@ func (n *node) gossip(from *node, b []byte) {
 	m := n.w.open(b)
 	if n.heard[string(b)] {
 		if m.Header != nil {
-			n.machine.Forwarded(n.w.now, from.id, m.Header.Header.ID(n.w.run))
+			n.machine.Step(n.w.now, gossip.Forwarded{From: from.id, ID: m.Header.Header.ID(n.w.run)})
 		}
 		return
 	}
 	n.heard[string(b)] = true
 	n.flood(b, from)
-	n.machine.Received(n.w.now, from.id, m)
+	n.machine.Step(n.w.now, gossip.Received{From: from.id, Message: m})
 }
 
 // call sends a stream request; it is answered, once, also where nobody is.
@@ -83,7 +84,7 @@ func (n *node) call(e gossip.Call) {
 	once := func(b []byte, err error) {
 		if !done && n.life == life {
 			done = true
-			n.do(func() { n.machine.Answered(n.w.now, e.ID, b, err) })
+			n.do(func() { n.machine.Step(n.w.now, gossip.Answered{Call: e.ID, Response: b, Err: err}) })
 		}
 	}
 	if p == nil || !n.links[p] {
@@ -102,7 +103,7 @@ func (n *node) call(e gossip.Call) {
 		p.do(func() {
 			p.handle++
 			p.waiting[p.handle] = asked{by: n, max: e.MaxResponse, once: once}
-			p.machine.Serve(n.w.now, p.handle, n.id, e.Request)
+			p.machine.Step(n.w.now, gossip.Requested{Handle: p.handle, From: n.id, Request: e.Request})
 		})
 	})
 }
@@ -141,11 +142,11 @@ func (n *node) answer(handle uint64, b []byte, payload wire.Digest) {
 	took := n.w.delay() + core.Time(float64(len(b))/n.w.cfg.bytesMs)
 	n.later(took, func() {
 		if !n.links[q.by] {
-			n.machine.Replied(n.w.now, handle, wire.Digest{})
+			n.machine.Step(n.w.now, gossip.Replied{Handle: handle})
 			q.once(nil, errDown)
 			return
 		}
-		n.machine.Replied(n.w.now, handle, payload)
+		n.machine.Step(n.w.now, gossip.Replied{Handle: handle, Payload: payload})
 		q.once(b, nil)
 	})
 }

@@ -116,7 +116,7 @@ func (n *node) boot(saved []core.Saved) {
 	}
 	n.restore(saved)
 	signed, _ := n.record()
-	n.machine.SetRecord(w.now, signed)
+	n.machine.Step(w.now, gossip.OwnRecord{Signed: signed})
 	n.tick(n.life)
 	n.beginStepping()
 }

@@ -1,7 +1,7 @@
 package core_test
 
 import (
-	"atoll/gossip/hello"
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 )
@@ -25,7 +25,9 @@ func (s *stranger) connects() {
 	for _, n := range s.w.alive() {
 		n.links[s.node], s.links[n] = true, true
 		signed, record := s.record()
-		n.do(func() { n.machine.PeerUp(s.w.now, s.id, signed, record, hello.Session{}) })
+		n.do(func() {
+			n.machine.Step(s.w.now, gossip.PeerUp{Peer: s.id, Signed: signed, Record: record})
+		})
 	}
 }
 

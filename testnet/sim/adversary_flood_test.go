@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 )
 
@@ -16,7 +17,7 @@ func flooded(t *testing.T, n *Node, l *liar, count int, flood func(l *liar) []by
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.do(func() { n.machine.Received(n.clock(), l.n.id, m) })
+		n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: l.n.id, Message: m}) })
 		clear(n.w.verifier.headers) // the simulator's own memory, and the liar's
 		clear(n.w.checks.ledger)
 		clear(n.w.checks.faulty)
@@ -109,7 +110,7 @@ func TestEvidenceOnDiskIsBounded(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					n.do(func() { n.machine.Received(n.clock(), l.n.id, m) })
+					n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: l.n.id, Message: m}) })
 				}
 			}
 			w.RunFor(100)

@@ -269,7 +269,7 @@ func (n *Node) dishonoured() (what []error) {
 			what = append(what, fmt.Errorf("node %d bars node %d", n.index, other.index))
 		}
 	}
-	for _, v := range n.machine.Gossip().Peers() {
+	for _, v := range n.machine.Gossip().Peers().All() {
 		if p := n.w.byID[v.ID]; v.Refused != "" && p != nil && p.liar == nil {
 			what = append(what, fmt.Errorf("node %d marks node %d: %s", n.index, p.index, v.Refused))
 		}
@@ -296,7 +296,7 @@ func costOf(w *World) cost {
 		c.refolds += share * float64(n.Refolds)
 		c.installs += share * float64(n.Installs)
 		c.ledger += share * float64(len(n.disk.deltas))
-		c.peers += share * float64(len(n.machine.Gossip().Peers()))
+		c.peers += share * float64(n.machine.Gossip().Peers().Known())
 	}
 	return c
 }

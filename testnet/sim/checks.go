@@ -159,7 +159,7 @@ func (w *World) checkLeft(n *Node) {
 		}
 	}
 	// What is yet to be adopted may have given them up.
-	if kept > 0 && len(n.commands) == 0 && len(n.machine.Gossip().LiveLearners(n.clock())) > 0 {
+	if kept > 0 && len(n.commands) == 0 && len(n.machine.Gossip().Peers().Learners(n.clock())) > 0 {
 		n.broken("leaves", "goes with %d own deltas that nobody took", kept)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -58,7 +59,7 @@ func TestEndWaitsForAFirstBeat(t *testing.T) {
 		w.RunFor(15 * beat) // it would be silent by now
 		quiet := w.quietBefore(t, func() {
 			if heard {
-				n.machine.Alive(n.clock(), o.id)
+				n.machine.Step(n.clock(), gossip.Forwarded{From: o.id})
 			}
 		})
 		if (quiet > quietMs+500) != heard {

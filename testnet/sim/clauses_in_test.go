@@ -116,7 +116,7 @@ func TestComesBackWithItsTips(t *testing.T) {
 
 // repairsWith are the peers with which a node has repairs under way.
 func (n *Node) repairsWith() (ids []wire.PeerID) {
-	for _, v := range n.machine.Gossip().Peers() {
+	for _, v := range n.machine.Gossip().Peers().All() {
 		if v.Repairing {
 			ids = append(ids, v.ID)
 		}
@@ -149,7 +149,7 @@ func specEqualDigests(t *testing.T, _ *spectest.Spec) {
 		w := atWork(t, s)
 		n := w.comes(w.nodes...)
 		w.look(t, "it is ready", 1, 20_000, n.ready)
-		equal, _ := n.machine.Gossip().Equal(gossip.Time(n.clock()))
+		equal, _ := n.machine.Gossip().Chains().Equal(gossip.Time(n.clock()))
 		one := n.equalTo(w.nodes[0]) || n.equalTo(w.nodes[1]) || n.equalTo(w.nodes[2])
 		if !equal || !one || !n.told("digest equal") {
 			t.Errorf("seed %d: equal by beats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
@@ -242,7 +242,7 @@ func TestWaitsForAHolder(t *testing.T) {
 		n := w.comes(donor)
 		w.until(t, "a donor is in sight", 10_000, func() bool {
 			seen := false
-			n.machine.Gossip().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
+			n.machine.Gossip().Peers().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
 			return seen
 		})
 		donor.crash()

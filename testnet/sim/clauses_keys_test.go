@@ -184,7 +184,7 @@ func TestDraftsThatMayNotBeSigned(t *testing.T) {
 // asked gives a machine a request and returns the body of its answer.
 func (n *Node) asked(r wire.Request) []byte {
 	const handle = 1 << 40
-	n.machine.Serve(n.clock(), handle, wire.PeerID{99}, r.Encode())
+	n.machine.Step(n.clock(), gossip.Requested{Handle: handle, From: wire.PeerID{99}, Request: r.Encode()})
 	for _, e := range n.machine.Effects() {
 		if e, ok := e.(gossip.Reply); ok && e.Handle == handle {
 			return e.Response[1:]

@@ -12,7 +12,7 @@ import (
 
 // stateAt is what a node's peer last heard of it.
 func (n *Node) stateAt(p *Node) (state wire.State) {
-	p.machine.Gossip().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	p.machine.Gossip().Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if id == n.id {
 			state = b.State
 		}
@@ -76,7 +76,7 @@ func specStays(t *testing.T, s *spectest.Spec) {
 	if n.machine.MayLeave() {
 		t.Error("it leaves with a payload that nobody has")
 	}
-	n.machine.Replied(n.clock()+600, 1, id)
+	n.machine.Step(n.clock()+600, gossip.Replied{Handle: 1, Payload: id})
 	if !n.machine.MayLeave() {
 		t.Error("it stays though a peer has the payload")
 	}

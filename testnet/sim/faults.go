@@ -110,13 +110,13 @@ func (n *Node) crash() bool {
 // keepCommon has the disk know what others are known to have folded as well.
 func (n *Node) keepCommon() {
 	if !n.disk.full {
-		copy(n.disk.common, n.machine.Gossip().Common())
+		copy(n.disk.common, n.machine.Gossip().Chains().Common())
 	}
 }
 
 // remember is its contacts.json.
 func (n *Node) remember() {
-	for _, addr := range n.machine.Gossip().Contacts() {
+	for _, addr := range n.machine.Gossip().Peers().Contacts() {
 		i := indexOf(addr)
 		if i >= 0 && i < len(n.w.nodes) && !slices.Contains(n.contacts, i) {
 			n.contacts = append(n.contacts, i)

@@ -207,7 +207,7 @@ func (n *Node) introduce() {
 		n.broken("sim", "record: %v", err)
 	}
 	n.record = signed
-	n.machine.SetRecord(n.clock(), signed)
+	n.machine.Step(n.clock(), gossip.OwnRecord{Signed: signed})
 }
 
 // startTimers begins to tick and to step, out of step with other nodes.

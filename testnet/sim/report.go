@@ -79,7 +79,7 @@ func (n *Node) report(folded []uint64) Report {
 			r.Refused[k.b] = why
 		}
 	}
-	for _, v := range n.machine.Gossip().Peers() {
+	for _, v := range n.machine.Gossip().Peers().All() {
 		if p := n.w.byID[v.ID]; v.Refused != "" && p != nil {
 			r.Marks = append(r.Marks, p.index)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -217,12 +218,12 @@ func (o *outsider) meets(t *testing.T, n *Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.do(func() { n.machine.PeerUp(n.clock(), o.id, signed, record, hello.Session{}) })
+	n.do(func() { n.machine.Step(n.clock(), gossip.PeerUp{Peer: o.id, Signed: signed, Record: record}) })
 }
 
 // says gives a message to a node, which does not pass it on.
 func (o *outsider) says(n *Node, m wire.Message) {
-	n.do(func() { n.machine.Received(n.clock(), o.id, m) })
+	n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: o.id, Message: m}) })
 }
 
 // beats has a node hear a beat.

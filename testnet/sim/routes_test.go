@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 )
 
@@ -81,7 +82,7 @@ func observe(t *testing.T, s Scenario, all []delivery) *Node {
 	for i, d := range all {
 		h := d.open.Header.Header
 		w.checks.ledger[d.id] = &h
-		n.do(func() { n.machine.Received(n.clock(), wire.PeerID{byte(i)}, d.open) })
+		n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: wire.PeerID{byte(i)}, Message: d.open}) })
 		if i%5 == 0 {
 			w.RunFor(40)
 		}

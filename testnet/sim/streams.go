@@ -42,7 +42,7 @@ func (n *Node) call(e gossip.Call) {
 		i := slices.IndexFunc(n.calls, func(o open) bool { return o.id == e.ID })
 		if i >= 0 && n.life == life {
 			n.calls = slices.Delete(n.calls, i, i+1)
-			n.do(func() { n.machine.Answered(n.clock(), e.ID, b, err) })
+			n.do(func() { n.machine.Step(n.clock(), gossip.Answered{Call: e.ID, Response: b, Err: err}) })
 		}
 	}
 	n.calls = append(n.calls, open{e.ID, p, once})
@@ -64,7 +64,7 @@ func (n *Node) call(e gossip.Call) {
 		p.do(func() {
 			p.handle++
 			p.waiting[p.handle] = asked{by: n, request: e.Request, max: e.MaxResponse, once: once}
-			p.machine.Serve(p.clock(), p.handle, n.id, e.Request)
+			p.machine.Step(p.clock(), gossip.Requested{Handle: p.handle, From: n.id, Request: e.Request})
 		})
 	})
 }
@@ -129,7 +129,7 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 		b = n.liar.answers(q, b)
 	}
 	if b == nil { // a liar that lets others wait
-		n.later(0, func() { n.machine.Replied(n.clock(), handle, wire.Digest{}) })
+		n.later(0, func() { n.machine.Step(n.clock(), gossip.Replied{Handle: handle}) })
 		return
 	}
 	if len(b) > q.max {
@@ -138,7 +138,7 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 	n.BytesOut += int64(len(b))
 	n.later(n.departs(len(b))-w.now+w.resent(), func() {
 		if !n.linked(q.by) || w.blocked(n, q.by) {
-			n.machine.Replied(n.clock(), handle, wire.Digest{})
+			n.machine.Step(n.clock(), gossip.Replied{Handle: handle})
 			if !n.linked(q.by) {
 				q.once(nil, errDown)
 			}
@@ -146,7 +146,7 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 		}
 		q.by.BytesIn += int64(len(b))
 		n.book.hands(payload)
-		n.machine.Replied(n.clock(), handle, payload)
+		n.machine.Step(n.clock(), gossip.Replied{Handle: handle, Payload: payload})
 		q.once(b, nil)
 	})
 }

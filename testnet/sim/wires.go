@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"atoll/gossip/hello"
+	"atoll/gossip"
 	"atoll/gossip/wire"
 )
 
@@ -119,7 +119,7 @@ func (n *Node) arrives(from *Node, m *message) {
 func (n *Node) takes(from *Node, m *message) {
 	if m.met(n.index) {
 		if m.open.Header != nil {
-			n.machine.Forwarded(n.clock(), from.id, m.delta)
+			n.machine.Step(n.clock(), gossip.Forwarded{From: from.id, ID: m.delta})
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (n *Node) takes(from *Node, m *message) {
 		n.heard[m.delta] = true
 	}
 	n.flood(m, from)
-	n.machine.Received(n.clock(), from.id, m.open)
+	n.machine.Step(n.clock(), gossip.Received{From: from.id, Message: m.open})
 }
 
 // delay is one way over a link.
@@ -207,11 +207,13 @@ func (w *World) disconnect(a, b *Node) {
 
 func (n *Node) peerUp(p *Node) {
 	signed, record := p.record, p.said
-	n.do(func() { n.machine.PeerUp(n.clock(), p.id, signed, record, hello.Session{}) })
+	n.do(func() {
+		n.machine.Step(n.clock(), gossip.PeerUp{Peer: p.id, Signed: signed, Record: record})
+	})
 }
 
 func (n *Node) peerDown(p *Node) {
-	n.do(func() { n.machine.PeerDown(n.clock(), p.id) })
+	n.do(func() { n.machine.Step(n.clock(), gossip.PeerDown{Peer: p.id}) })
 }
 
 // notice closes connections over which nothing gets, once a transport would.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math"
 
-	"atoll/gossip/hello"
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 )
@@ -192,22 +192,22 @@ func (n *node) input(in input) {
 		n.machine.SetLearning(uint64(n.steps), uint64(n.steps), 0, 0, 1)
 		n.machine.Tick(n.clock)
 	case inMessage:
-		n.machine.Received(n.clock, ids[in.from], n.locals.open(in.bytes))
+		n.machine.Step(n.clock, gossip.Received{From: ids[in.from], Message: n.locals.open(in.bytes)})
 	case inRequest:
 		n.handle++
 		n.asked[n.handle] = request{in.from, in.call}
-		n.machine.Serve(n.clock, n.handle, ids[in.from], []byte(in.bytes))
+		n.machine.Step(n.clock, gossip.Requested{Handle: n.handle, From: ids[in.from], Request: []byte(in.bytes)})
 	case inAnswer:
 		delete(n.calls, in.call)
 		if in.bytes == "" {
-			n.machine.Answered(n.clock, in.call, nil, errDown)
+			n.machine.Step(n.clock, gossip.Answered{Call: in.call, Err: errDown})
 			return
 		}
-		n.machine.Answered(n.clock, in.call, []byte(in.bytes), nil)
+		n.machine.Step(n.clock, gossip.Answered{Call: in.call, Response: []byte(in.bytes)})
 	case inPeerUp:
-		n.machine.PeerUp(n.clock, ids[in.from], signed[in.from], records[in.from], hello.Session{})
+		n.machine.Step(n.clock, gossip.PeerUp{Peer: ids[in.from], Signed: signed[in.from], Record: records[in.from]})
 	case inPeerDown:
-		n.machine.PeerDown(n.clock, ids[in.from])
+		n.machine.Step(n.clock, gossip.PeerDown{Peer: ids[in.from]})
 	}
 }
 

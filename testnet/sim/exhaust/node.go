@@ -134,7 +134,7 @@ func (n *node) boot() {
 		},
 	}
 	n.machine = core.New(cfg, tips)
-	n.machine.SetRecord(n.clock, signed[n.index])
+	n.machine.Step(n.clock, gossip.OwnRecord{Signed: signed[n.index]})
 	n.theta = make([]float32, plan[0].Len)
 	n.learner = outer.NewLearner(params, plan, n.theta, tips, n.ownPayload)
 	if saved != nil {
@@ -236,7 +236,7 @@ func (n *node) carry(e core.Effect) {
 		n.reply(e.Handle, e.Response)
 	case gossip.ReplyPayload:
 		n.reply(e.Handle, wire.Response{Status: wire.OK, Body: n.disk.payloads[e.ID]}.Encode())
-		n.machine.Replied(n.clock, e.Handle, e.ID)
+		n.machine.Step(n.clock, gossip.Replied{Handle: e.Handle, Payload: e.ID})
 	case core.StoreOwn:
 		n.storeOwn(e)
 	case core.StoreDelta:

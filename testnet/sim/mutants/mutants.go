@@ -41,7 +41,7 @@ func All() []Mutant {
 			{In: "maxPullsPerPeer", New: "1 << 30"},
 		}},
 		{"wait on a peer", "alone", []Edit{
-			{In: "Machine.tickEnd", Old: "m.cfg.Learner &&", New: "m.cfg.Learner && len(m.gossip.LiveLearners(now)) > 0 &&"},
+			{In: "Machine.tickEnd", Old: "m.cfg.Learner &&", New: "m.cfg.Learner && len(m.gossip.Peers().Learners(now)) > 0 &&"},
 		}},
 		{"stale tip adopted", "calm", []Edit{
 			{In: "Machine.Folded", Old: "f.tip = tip", New: "before := f.tip; f.tip = tip"},

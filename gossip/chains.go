@@ -1,0 +1,95 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// Chains is a view of how the chain and the state of this node compare with those
+// that its peers show.
+type Chains struct{ core *Core }
+
+// Chains returns the comparison of chains.
+func (c *Core) Chains() Chains { return Chains{c} }
+
+// Agreed reports whether this node and all live peers are at rest (none
+// training) with the same closed rounds and the same chain digest, and since
+// when they have been. It does not look at states, as a run must end whatever
+// one machine's memory does; see OtherStates.
+func (v Chains) Agreed(now Time) (agreed bool, since Time) {
+	v.core.at(now)
+	v.core.beats.agree()
+	return v.core.beats.agreed, v.core.beats.agreedSince
+}
+
+// Lacking returns a connected peer that has yet to show the tips which this node
+// has, at rest, and whether there is one. It may be joining, or not even have begun
+// to beat.
+func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
+	v.core.at(now)
+	return v.core.beats.lacking()
+}
+
+// Equal reports whether this node shows the chain and the state of a live peer
+// at the rounds of that peer's last beat, in all fragments, and whether there
+// is a live peer at all. A peer that does not know its state there yet is taken
+// by its chain; this node has to know its own.
+func (v Chains) Equal(now Time) (equal, live bool) {
+	v.core.at(now)
+	for _, p := range v.core.peers.list {
+		if !v.core.live(p) || p.refused != "" {
+			continue
+		}
+		live = true
+		chain, state, known := v.core.beats.digestsAt(lagged(p.beat.Closed, p.beat.Lag))
+		theirs := p.beat.StateDigest
+		if known && chain == p.beat.Chain && !state.IsZero() && (theirs.IsZero() || state == theirs) {
+			return true, true
+		}
+	}
+	return false, live
+}
+
+// OtherStates returns, sorted by id, the live peers whose newest beat shows the
+// same chain as this node has and another state: memory corruption or a bug,
+// here or there. Peers marked as breaking the protocol are not looked at.
+func (v Chains) OtherStates(now Time) []wire.PeerID {
+	v.core.at(now)
+	return v.core.beats.otherStates()
+}
+
+// Common returns, of each fragment, the last round at which some peer showed the
+// chain that this node had then: what both fold since may differ.
+func (v Chains) Common() []uint32 { return slices.Clone(v.core.common) }
+
+// CommonWith is Common as far as is known of the chain of one peer: up to where it
+// showed that of this node, or else those did that show another now. Who shows the
+// same chain as this node still, and leaves it with it, had no part in the other one.
+func (v Chains) CommonWith(id wire.PeerID) []uint32 {
+	if p := v.core.peers.find(id); p != nil && p.beats.equal != nil {
+		return slices.Clone(p.beats.equal)
+	}
+	var common []uint32
+	for _, p := range v.core.peers.list {
+		switch {
+		case p.beats.equal == nil || !p.left():
+		case common == nil:
+			common = slices.Clone(p.beats.equal)
+		default:
+			for f, r := range p.beats.equal {
+				common[f] = min(common[f], r)
+			}
+		}
+	}
+	if common == nil {
+		return v.Common()
+	}
+	return common
+}
+
+// ClosedByMost reports whether more than half of the live peers with standing say that they
+// closed a round of a fragment, or one of them where they are few.
+func (v Chains) ClosedByMost(fragment int, round uint32) bool {
+	return v.core.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })
+}

@@ -1,0 +1,189 @@
+package gossip
+
+import (
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Input is one thing that the network side says to a Core, see Core.Step.
+type Input interface{ input() }
+
+// Inputs about connections.
+type (
+	// PeerUp says that a connection to a peer is up and its handshake done: Signed is
+	// the verified capability record, Record its content, Session what was negotiated.
+	PeerUp struct {
+		Peer    wire.PeerID
+		Signed  hello.Signed
+		Record  hello.Record
+		Session hello.Session
+	}
+
+	// PeerDown says that the last connection to a peer is gone.
+	PeerDown struct{ Peer wire.PeerID }
+
+	// RecordChanged brings a newer record of a connected peer, verified.
+	RecordChanged struct {
+		Peer   wire.PeerID
+		Signed hello.Signed
+		Record hello.Record
+	}
+
+	// OwnRecord brings this node's own capability record, which its roster carries.
+	OwnRecord struct{ Signed hello.Signed }
+)
+
+// Inputs that peers sent.
+type (
+	// Received brings a gossip message that wire.Open verified; From is the peer
+	// that forwarded it.
+	Received struct {
+		From    wire.PeerID
+		Message wire.Message
+	}
+
+	// Forwarded says that a duplicate of the header of ID came from another peer,
+	// which will have its payload.
+	Forwarded struct {
+		From wire.PeerID
+		ID   wire.Digest
+	}
+
+	// Answered is the outcome of a Call: the whole response, or an error.
+	Answered struct {
+		Call     uint64
+		Response []byte
+		Err      error
+	}
+
+	// Requested brings a stream request. Its answer is the one effect with its
+	// handle, now or later.
+	Requested struct {
+		Handle  uint64
+		From    wire.PeerID
+		Request []byte
+	}
+)
+
+// Inputs about bulk answers.
+type (
+	// Left says that the last byte of the answer of a ReplyManifest or ReplyChunk is
+	// on its way: the next one may follow it, before Replied says that the asker has
+	// it.
+	Left struct{ Handle uint64 }
+
+	// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has
+	// left, or failed to: its place goes to the next. Payload is the delta whose
+	// payload left whole, or zero; a Core does not look at it.
+	Replied struct {
+		Handle  uint64
+		Payload wire.Digest
+	}
+)
+
+func (PeerUp) input()        {}
+func (PeerDown) input()      {}
+func (RecordChanged) input() {}
+func (OwnRecord) input()     {}
+func (Received) input()      {}
+func (Forwarded) input()     {}
+func (Answered) input()      {}
+func (Requested) input()     {}
+func (Left) input()          {}
+func (Replied) input()       {}
+
+// Step takes one input.
+func (c *Core) Step(now Time, in Input) {
+	c.at(now)
+	switch in := in.(type) {
+	case PeerUp:
+		c.roster.up(in.Peer, in.Signed, in.Record, in.Session)
+		c.pull.pump()
+	case PeerDown:
+		c.peerDown(in.Peer)
+	case RecordChanged:
+		c.roster.changed(in.Peer, in.Signed, in.Record)
+	case OwnRecord:
+		c.roster.own = in.Signed
+	case Received:
+		c.received(in.From, in.Message)
+	case Forwarded:
+		c.alive(in.From)
+		c.pull.source(in.ID, in.From)
+	case Answered:
+		c.answered(in.Call, in.Response, in.Err)
+	case Requested:
+		c.serve.request(in.Handle, in.From, in.Request)
+	case Left:
+		c.serve.left(in.Handle)
+	case Replied:
+		c.serve.replied(in.Handle)
+	}
+}
+
+func (c *Core) peerDown(id wire.PeerID) {
+	c.roster.down(id)
+	c.repair.tick()
+	c.snapshot.gone(id)
+	c.serve.donate.gone(id)
+}
+
+// alive notes that something arrived from a peer.
+func (c *Core) alive(from wire.PeerID) {
+	if p := c.peers.find(from); p != nil {
+		c.hear(p)
+	}
+}
+
+func (c *Core) received(from wire.PeerID, m wire.Message) {
+	c.alive(from)
+	switch {
+	case m.Header != nil:
+		c.header(from, m.Header, m.Inline)
+	case m.Beat != nil:
+		c.beat(m.Beat)
+	case m.Evidence != nil:
+		c.evidence.received(*m.Evidence)
+	}
+}
+
+func (c *Core) beat(b *wire.Beat) {
+	p := c.beats.receive(b)
+	if p == nil {
+		return
+	}
+	c.roster.said(p, b.Capability)
+	if p.beats.unequal == 0 && c.live(p) {
+		c.snapshot.equal()
+		c.repair.equal(p)
+	}
+	if p.beats.stateDiffers {
+		c.audit.want(p)
+	}
+	if p.beats.unequal >= beatsToRepair {
+		c.repair.want(p)
+	}
+}
+
+// header offers a new header upward and begins to fetch its payload.
+func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
+	id, v := c.headers.meet(s)
+	if v == refused || v == conflict || c.headers.old(s.Header) {
+		return
+	}
+	if v == fresh {
+		c.emit(Offer{ID: id, Header: s, From: from})
+	}
+	switch {
+	case c.chain.Has(id) || c.headers.seen.isInvalid(id):
+	case inline != nil:
+		c.pull.deliver(id, s, inline)
+	case v == fresh && !c.headers.farAhead(s.Header):
+		c.pull.want(id, s, from)
+	default:
+		c.pull.source(id, from)
+	}
+	if p := c.peers.find(from); p != nil && c.headers.ahead(s.Header) {
+		c.repair.want(p)
+	}
+}
