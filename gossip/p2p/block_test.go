@@ -21,11 +21,7 @@ func block(t *testing.T, h *Host, others ...*Host) {
 }
 
 func TestBlockCutsAndRefusesBothWays(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, a, b)
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		block(t, a, b)
 		if down := next[PeerDown](t, a); down.ID != b.ID() {
 			t.Errorf("a lost %v", down.ID)
@@ -46,8 +42,7 @@ func TestBlockCutsAndRefusesBothWays(t *testing.T) {
 // What failed while the block stood must not delay what follows it.
 func TestBlockedPeersTalkAtOnceAfterwards(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		a, b := hosts[0], hosts[1]
 		block(t, a, b)
 		for range 3 {
@@ -62,8 +57,7 @@ func TestBlockedPeersTalkAtOnceAfterwards(t *testing.T) {
 
 func TestBlockReplacesTheSetBefore(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(3)
-		defer stop()
+		hosts := w.hosts(3)
 		a, b, c := hosts[0], hosts[1], hosts[2]
 		block(t, a, b)
 		block(t, a, c)
@@ -77,11 +71,7 @@ func TestBlockReplacesTheSetBefore(t *testing.T) {
 // The network hands up a connection that was secured before the block and is
 // added after it.
 func TestBlockCatchesConnectionsOnTheirWay(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, b, a)
+	inPair(t, rate, func(t *testing.T, b, a *Host) {
 		c := a.host.Network().ConnsToPeer(b.pid)[0]
 		a.peers.remove(c, func(*link) {})
 		a.blocked.replace([]peer.ID{b.pid})

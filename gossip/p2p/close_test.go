@@ -47,8 +47,7 @@ func TestWhyEnded(t *testing.T) {
 // What waits for the network when the host closes ends at once, and says why.
 func TestCloseEndsWhatWaits(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(3)
-		defer stop()
+		hosts := w.hosts(3)
 		a, b, nobody := hosts[0], hosts[1], hosts[2]
 		join(t, a, b)
 		addr := nobody.Addrs()[0]
@@ -80,11 +79,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 
 // Close waits for the streams that gossip is about to open.
 func TestCloseWaitsForGossip(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, b, a)
+	inPair(t, rate, func(t *testing.T, b, a *Host) {
 		synctest.Wait()
 		_, opened := openBeforeNotice(a, b)
 		closed := make(chan struct{})

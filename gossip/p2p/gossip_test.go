@@ -26,8 +26,7 @@ func ring(t *testing.T, hosts []*Host) {
 
 func TestMessageReachesEveryone(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(8)
-		defer stop()
+		hosts := w.hosts(8)
 		ring(t, hosts)
 		const messages = 20
 		for i := range messages {
@@ -92,11 +91,7 @@ func checkConnected(t *testing.T, h *Host, id wire.PeerID) {
 }
 
 func TestSizeLimitOfMessages(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, a, b)
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		time.Sleep(2 * time.Second)
 		largest := bytes.Repeat([]byte("x"), wire.MaxMessage)
 		if err := a.Publish(largest); err != nil {
@@ -116,9 +111,6 @@ func TestBadMessagesStopAtTheFirstNode(t *testing.T) {
 		liar := newPerson(1).config()
 		liar.Check = func([]byte) error { return nil }
 		a, b, c := w.host(liar), w.host(newPerson(2).config()), w.host(newPerson(3).config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
-		defer closeHost(t, c)
 		dial(t, a, b)
 		dial(t, b, c)
 		time.Sleep(2 * time.Second)
@@ -185,8 +177,6 @@ func TestSlowReaderOfEvents(t *testing.T) {
 		slow := newPerson(1).config()
 		slow.Inbox = 10
 		a, b, c := w.host(slow), w.host(newPerson(2).config()), w.host(newPerson(3).config())
-		defer closeHost(t, a)
-		defer closeHost(t, c)
 		dial(t, b, a)
 		dial(t, a, c)
 		time.Sleep(2 * time.Second)

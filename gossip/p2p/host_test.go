@@ -72,8 +72,7 @@ func TestLoopbackTCP(t *testing.T) {
 
 func TestPeerUpOnceForManyConnections(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		a, b := hosts[0], hosts[1]
 		var both sync.WaitGroup
 		both.Go(func() { dial(t, a, b) })
@@ -103,8 +102,7 @@ func TestPeerUpOnceForManyConnections(t *testing.T) {
 
 func TestPeerUpTells(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		dial(t, hosts[0], hosts[1])
 		up := next[PeerUp](t, hosts[0])
 		if up.ID != hosts[1].ID() || up.Record.Author != up.ID || up.Session.Protocol != hello.Protocol {
@@ -135,8 +133,6 @@ func testRefusal(t *testing.T, w *world, field string, change func(*hello.Record
 	pa, pb := newPerson(1), newPerson(2)
 	change(&pb.record)
 	a, b := w.host(pa.config()), w.host(pb.config())
-	defer closeHost(t, a)
-	defer closeHost(t, b)
 	_, err := a.Dial(t.Context(), b.Addrs()[0])
 	var refusal *hello.Refusal
 	if !errors.As(err, &refusal) || refusal.Field != field {
@@ -159,8 +155,7 @@ func testRefusal(t *testing.T, w *world, field string, change func(*hello.Record
 
 func TestDialErrors(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		a, b := hosts[0], hosts[1]
 		transport, _, _ := strings.Cut(b.Addrs()[0], "/p2p/")
 		impostor, err := AddrOf(transport, wire.PeerIDOf(newPerson(7).key))
@@ -191,8 +186,6 @@ func TestRenew(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		pa, pb := newPerson(1), newPerson(2)
 		a, b := w.host(pa.config()), w.host(pb.config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
 		join(t, a, b)
 		pa.seq.Store(2)
 		a.Renew()
@@ -225,11 +218,7 @@ func TestNewer(t *testing.T) {
 }
 
 func TestDrop(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, a, b)
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		a.Drop(b.ID(), "sent nonsense")
 		next[PeerDown](t, a)
 		next[PeerDown](t, b)

@@ -45,8 +45,6 @@ func TestPeerWithoutHandshakeGetsNothing(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
 		b := w.host(newPerson(2).config())
-		defer closeHost(t, silent)
-		defer closeHost(t, b)
 		b.Handle(echo)
 		_, err := b.Dial(t.Context(), silent.Addrs()[0])
 		if err == nil {
@@ -66,8 +64,6 @@ func TestRequestBeforeHandshakeIsRefused(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
 		b := w.host(newPerson(2).config())
-		defer closeHost(t, silent)
-		defer closeHost(t, b)
 		b.Handle(echo)
 		connect(t, b, silent)
 		for _, id := range []protocol.ID{rpcProtocol, "/meshsub/1.2.0"} {
@@ -110,8 +106,6 @@ func testGarbageInHandshake(t *testing.T, w *world, say func(s network.Stream)) 
 		s.Close()
 	})
 	b := w.host(newPerson(2).config())
-	defer closeHost(t, a)
-	defer closeHost(t, b)
 	_, err := b.Dial(t.Context(), a.Addrs()[0])
 	if err == nil {
 		t.Fatal("dial succeeded")
@@ -137,8 +131,7 @@ func TestGarbageOnOtherProtocols(t *testing.T) {
 	} {
 		t.Run(string(id), func(t *testing.T) {
 			inWorld(t, rate, delay, func(t *testing.T, w *world) {
-				hosts, stop := w.hosts(3)
-				defer stop()
+				hosts := w.hosts(3)
 				bad, b, c := hosts[0], hosts[1], hosts[2]
 				b.Handle(echo)
 				join(t, bad, b)
@@ -162,8 +155,7 @@ func TestGarbageOnOtherProtocols(t *testing.T) {
 
 func TestRenewalWithGarbageDisconnects(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		join(t, hosts[0], hosts[1])
 		s := open(t, hosts[0], hosts[1], helloProtocol)
 		wire.WriteFrame(s, []byte("noise"), 100)

@@ -96,11 +96,11 @@ type world struct {
 	t    *testing.T
 	net  *simnet.Simnet
 	link simnet.NodeBiDiLinkSettings
-	n    int
+	all  []*Host
 }
 
 // inWorld runs f in a network whose links have this rate (bits/s, each way) and
-// delay (one way).
+// delay (one way), and closes its hosts.
 func inWorld(t *testing.T, rate int, delay time.Duration, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, net: &simnet.Simnet{LatencyFunc: simnet.StaticLatency(delay), Logger: slog.New(slog.DiscardHandler)}}
@@ -108,6 +108,11 @@ func inWorld(t *testing.T, rate int, delay time.Duration, f func(t *testing.T, w
 		w.link.Downlink.BitsPerSecond = rate
 		w.net.Start()
 		defer w.net.Close()
+		defer func() {
+			for _, h := range w.all {
+				closeHost(t, h)
+			}
+		}()
 		f(t, w)
 	})
 }
@@ -117,11 +122,10 @@ type source struct{ ip net.IP }
 
 func (s source) PreferredSourceIPForDestination(*net.UDPAddr) (net.IP, error) { return s.ip, nil }
 
-// host starts a host at an address of its own. The caller closes it.
+// host starts a host at an address of its own.
 func (w *world) host(c Config) *Host {
 	w.t.Helper()
-	w.n++
-	ip := simnet.IntToPublicIPv4(w.n)
+	ip := simnet.IntToPublicIPv4(len(w.all) + 1)
 	c.Listen = []string{fmt.Sprintf("/ip4/%s/udp/8000/quic-v1", ip)}
 	h, err := newHost(c, func(h *Host) {
 		h.openUDP = func(_ string, addr *net.UDPAddr) (net.PacketConn, error) {
@@ -135,19 +139,16 @@ func (w *world) host(c Config) *Host {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.all = append(w.all, h)
 	return h
 }
 
-// hosts starts n hosts of persons 1..n; stop closes them.
-func (w *world) hosts(n int) (hosts []*Host, stop func()) {
+// hosts starts n hosts of persons 1..n.
+func (w *world) hosts(n int) (hosts []*Host) {
 	for i := range n {
 		hosts = append(hosts, w.host(newPerson(byte(i+1)).config()))
 	}
-	return hosts, func() {
-		for _, h := range hosts {
-			closeHost(w.t, h)
-		}
-	}
+	return hosts
 }
 
 // next returns the next event of type E, skipping others. It fails the test

@@ -33,11 +33,7 @@ func checkGossip(t *testing.T, a, b *Host) {
 // Gossip forgets a peer's subscriptions with its own stream to it; the peer does
 // not repeat them on a stream of its own that stays.
 func TestGossipLostOnAConnectionThatStays(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, b, a)
+	inPair(t, rate, func(t *testing.T, b, a *Host) {
 		checkGossip(t, a, b)
 		for _, s := range a.host.Network().ConnsToPeer(b.pid)[0].GetStreams() {
 			if strings.HasPrefix(string(s.Protocol()), "/meshsub/") && s.Stat().Direction == network.DirOutbound {
@@ -86,11 +82,7 @@ func openBeforeNotice(a, b *Host) (l *link, opened <-chan error) {
 // What libp2p does on a new connection may come before its notice of it: gossip,
 // which tries only once, must not be told that there is no such peer.
 func TestGossipBeforeTheNoticeOfItsConnection(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, b, a)
+	inPair(t, rate, func(t *testing.T, b, a *Host) {
 		synctest.Wait()
 		l, opened := openBeforeNotice(a, b)
 		for c := range l.conns {
@@ -107,8 +99,7 @@ func TestGossipBeforeTheNoticeOfItsConnection(t *testing.T) {
 
 func TestReconnect(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		a, b := hosts[0], hosts[1]
 		join(t, b, a)
 		a.Reconnect(b.ID())

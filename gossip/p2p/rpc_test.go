@@ -26,8 +26,7 @@ func random(n int) []byte {
 // inPair runs f with two hosts that are up.
 func inPair(t *testing.T, bits int, f func(t *testing.T, a, b *Host)) {
 	inWorld(t, bits, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		join(t, hosts[0], hosts[1])
 		f(t, hosts[0], hosts[1])
 	})
@@ -289,9 +288,6 @@ func TestUploadLimit(t *testing.T) {
 		slow := newPerson(1).config()
 		slow.UploadBytesPerSecond = 1e6
 		a, b, c := w.host(slow), w.host(newPerson(2).config()), w.host(newPerson(3).config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
-		defer closeHost(t, c)
 		a.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(2e6) })
 		join(t, b, a)
 		join(t, c, a)

@@ -106,9 +106,7 @@ func (s *speaker) publish(data string, more ...[]byte) {
 func spoken(t *testing.T, f func(t *testing.T, h *Host, s *speaker)) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		h := w.host(newPerson(2).config())
-		defer closeHost(t, h)
 		s := w.speaks(1, h)
-		defer closeHost(t, s.Host)
 		f(t, h, s)
 	})
 }
@@ -259,9 +257,7 @@ func specChecks(t *testing.T, s *spectest.Spec) {
 		c := newPerson(2).config()
 		c.Check = func(raw []byte) error { checks.Add(1); _, err := wire.Open(run, raw); return err }
 		h := w.host(c)
-		defer closeHost(t, h)
 		sp := w.speaks(1, h)
-		defer closeHost(t, sp.Host)
 		time.Sleep(5 * time.Second)
 		for _, m := range append(order, good, good, good) {
 			sp.publish(string(m))
@@ -295,9 +291,6 @@ func specForwards(t *testing.T, s *spectest.Spec) {
 	run := wire.RunID(s.Hex(t, "run"))
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, b, c := w.checked(1, run), w.checked(2, run), w.checked(3, run)
-		defer closeHost(t, a)
-		defer closeHost(t, b)
-		defer closeHost(t, c)
 		dial(t, a, b)
 		dial(t, b, c)
 		time.Sleep(5 * time.Second)
@@ -319,11 +312,8 @@ func specForwards(t *testing.T, s *spectest.Spec) {
 func specRejects(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		b, c := w.host(newPerson(2).config()), w.host(newPerson(3).config())
-		defer closeHost(t, b)
-		defer closeHost(t, c)
 		dial(t, b, c)
 		s := w.speaks(1, b)
-		defer closeHost(t, s.Host)
 		time.Sleep(5 * time.Second)
 		drain(c)
 		s.publish("bad")
@@ -385,11 +375,9 @@ func TestGossipFloods(t *testing.T) {
 	// A mesh would have 12 of 15 peers at most.
 	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
 		h := w.host(newPerson(100).config())
-		defer closeHost(t, h)
 		var others []*Host
 		for i := range byte(15) {
 			o := w.host(newPerson(i + 1).config())
-			defer closeHost(t, o)
 			dial(t, o, h)
 			others = append(others, o)
 		}

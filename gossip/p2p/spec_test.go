@@ -104,8 +104,6 @@ func meet(t *testing.T, record func() []byte, then func(t *testing.T, h *Host, g
 			s.Close()
 		})
 		b := w.host(newPerson(2).config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
 		_, _ = b.Dial(t.Context(), a.Addrs()[0])
 		then(t, b, <-heard)
 	})
@@ -119,8 +117,6 @@ func specDiallerOpens(t *testing.T, _ *spectest.Spec) {
 		a := w.stranger(1, func(s network.Stream) { opened <- "the one that dialled"; s.Reset() })
 		b := w.host(newPerson(2).config())
 		b.host.SetStreamHandler(helloProtocol, func(s network.Stream) { opened <- "the one that was dialled"; s.Reset() })
-		defer closeHost(t, a)
-		defer closeHost(t, b)
 		connect(t, b, a)
 		time.Sleep(5 * time.Second)
 		if len(opened) != 1 || <-opened != "the one that dialled" {
@@ -131,8 +127,7 @@ func specDiallerOpens(t *testing.T, _ *spectest.Spec) {
 
 func specRenewal(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		join(t, hosts[0], hosts[1])
 		for i, from := range []int{0, 1} { // the one that dialled, and the other
 			to, p := hosts[1-from], newPerson(byte(from+1))
@@ -159,8 +154,7 @@ func specRecords(t *testing.T, _ *spectest.Spec) {
 		}
 	})
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
+		hosts := w.hosts(2)
 		join(t, hosts[0], hosts[1])
 		s := open(t, hosts[0], hosts[1], helloProtocol) // says nothing itself
 		if b, err := wire.ReadFrame(s, 4096); err != nil || len(b) == 0 {
@@ -204,8 +198,6 @@ func specSession(t *testing.T, s *spectest.Spec) {
 				s.Close()
 			})
 			b := w.host(newPerson(2).config())
-			defer closeHost(t, a)
-			defer closeHost(t, b)
 			go func() { _, _ = b.Dial(t.Context(), a.Addrs()[0]) }()
 			time.Sleep(900 * time.Millisecond)
 			if len(b.Connected()) != 0 {
@@ -224,8 +216,6 @@ func specGate(t *testing.T, s *spectest.Spec) {
 		inWorld(t, rate, delay, func(t *testing.T, w *world) {
 			a := w.stranger(1, func(s network.Stream) { _, _ = io.Copy(io.Discard, s) })
 			b := w.host(newPerson(2).config())
-			defer closeHost(t, a)
-			defer closeHost(t, b)
 			b.Handle(echo)
 			connect(t, b, a)
 			began := time.Now()
@@ -279,8 +269,6 @@ func closesAfter(t *testing.T, speak func(s network.Stream)) (took time.Duration
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a := w.stranger(1, speak)
 		b := w.host(newPerson(2).config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
 		connect(t, b, a)
 		began := time.Now()
 		for len(b.host.Network().Conns()) > 0 && time.Since(began) < time.Minute {
@@ -323,8 +311,6 @@ func TestConnectionRefusalRemembered(t *testing.T) {
 		other := newPerson(1)
 		other.record.Run = wire.RunID{9}
 		a, b := w.host(other.config()), w.host(newPerson(2).config())
-		defer closeHost(t, a)
-		defer closeHost(t, b)
 		tries := func(h, peer *Host) bool {
 			began := time.Now()
 			_, _ = h.Dial(t.Context(), peer.Addrs()[0])
@@ -344,11 +330,7 @@ func TestConnectionRefusalRemembered(t *testing.T) {
 }
 
 func TestConnectionDropped(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, a, b)
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		b.Drop(a.ID(), "test")
 		next[PeerDown](t, a)
 		begun := time.Now()
@@ -366,11 +348,7 @@ func TestConnectionDropped(t *testing.T) {
 }
 
 func TestConnectionNewerRecord(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		hosts, stop := w.hosts(2)
-		defer stop()
-		a, b := hosts[0], hosts[1]
-		join(t, a, b)
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		for _, c := range []struct {
 			seq   uint64
 			taken bool

@@ -55,7 +55,6 @@ func (s *oldStream) Read(b []byte) (int, error) {
 func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duration, err error) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a := w.host(newPerson(1).config())
-		defer closeHost(t, a)
 		pid, bad := libp2pID(newPersonID(2))
 		if bad != nil {
 			t.Fatal(bad)
@@ -100,9 +99,6 @@ func specTwinRefused(t *testing.T, _ *spectest.Spec) {
 	}
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, first, second := w.host(newPerson(1).config()), w.host(newPerson(2).config()), w.host(later(2))
-		defer closeHost(t, a)
-		defer closeHost(t, first)
-		defer closeHost(t, second)
 		join(t, first, a)
 		if _, err := second.Dial(t.Context(), a.Addrs()[0]); !errors.Is(err, ErrTwin) {
 			t.Errorf("the later process: %v", err)

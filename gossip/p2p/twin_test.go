@@ -53,7 +53,6 @@ func TestRestartIsNoTwin(t *testing.T) {
 func TestDeadConnectionIsNoTwin(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, first := w.host(newPerson(1).config()), w.host(newPerson(2).config())
-		defer closeHost(t, a)
 		join(t, first, a)
 		conns := a.host.Network().Conns()
 		closeHost(t, first)
