@@ -11,35 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNegotiate(t *testing.T) {
-	a, b := testRecord(1), testRecord(2)
-	a.Codecs, b.Codecs = []uint8{4, 1, 3, 4}, []uint8{2, 4, 3, 4}
-	b.DownBytesPerSecond = 5e5
-	s, err := Negotiate(a, b)
-	ok(t, err)
-	want := Session{Protocol: Protocol, Codecs: []uint8{3, 4}, BytesPerSecond: 5e5}
-	if !reflect.DeepEqual(s, want) {
-		t.Errorf("session %+v, want %+v", s, want)
-	}
-	if !s.Supports(3) || s.Supports(1) {
-		t.Errorf("%v supports the wrong codecs", s)
-	}
-}
-
-func TestUnmeasuredRatesDoNotCount(t *testing.T) {
-	a, b := testRecord(1), testRecord(2)
-	a.UpBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond = 0, 0, 0
-	s, err := Negotiate(a, b)
-	ok(t, err)
-	if s.BytesPerSecond != a.DownBytesPerSecond {
-		t.Errorf("%g bytes per second", s.BytesPerSecond)
-	}
-	a.DownBytesPerSecond = 0
-	if s, _ = Negotiate(a, b); s.BytesPerSecond != 0 {
-		t.Errorf("%g bytes per second from no measurement", s.BytesPerSecond)
-	}
-}
-
 func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 	for _, c := range []struct {
 		field  string

@@ -186,6 +186,14 @@ func specForged(t *testing.T, s *spectest.Spec) {
 	if err := open(sign(t, s, wire.RunID{9}, wire.Marshal(r))); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("signed for another run: %v", err)
 	}
+	r = record(t, s)
+	b := wire.Marshal(r)
+	for _, row := range s.Table(t, "domains")[:4] {
+		sig := wire.Sign(ed25519.NewKeyFromSeed(s.Hex(t, "seed")), row[0], r.Run, b)
+		if err := open(slices.Concat(b, sig[:])); !errors.Is(err, wire.ErrSignature) {
+			t.Errorf("signed as %s: %v", row[0], err)
+		}
+	}
 }
 
 // changedMap signs the example's map with other bytes, and opens it.
@@ -287,7 +295,7 @@ func specLongStrings(t *testing.T, s *spectest.Spec) {
 
 func specPrintable(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, texts("Ä 漢 e\u0301 ½ — € 😀"))
-	for _, text := range []string{"a\x1b[2J", "\n", "\t", "\x7f", "\u00a0", "\u2028", "\u200b", "\ue000", "\U000e0041"} {
+	for _, text := range []string{"a\x1b[2J", "\n", "\t", "\x7f", "\u00a0", "\u2028", "\u200b", "\u202e", "\x00", "\ue000", "\U000e0041"} {
 		verdicts(t, s, hello.ErrInvalid, texts(text))
 	}
 	for at := range 256 { // of an example in ASCII each byte in turn is none of UTF-8
@@ -337,6 +345,7 @@ func specAddrs(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){"16": addrs(good, 16), "192 bytes": addrs("/dns4/"+name+".org/tcp/4001", 1)})
 	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){
 		"17": addrs(good, 17), "193 bytes": addrs("/dns4/x"+name+".org/tcp/4001", 1), "text": addrs("192.0.2.1:4001", 1),
+		"empty": addrs("", 1), "a tab": addrs("/dns4/a\tb", 1),
 		"not printable": addrs("/dns4/\u200b.org/tcp/4001", 1),
 	})
 }
@@ -391,6 +400,9 @@ func specPrecision(t *testing.T, s *spectest.Spec) {
 		if class, err := hello.PrecisionClass(row[0]); err != nil || int64(class) != s.Number(t, "precisions", row[0]) {
 			t.Errorf("%s has class %d, %v", row[0], class, err)
 		}
+	}
+	if _, err := hello.PrecisionClass("F32"); !errors.Is(err, hello.ErrInvalid) {
+		t.Errorf("F32: %v", err)
 	}
 }
 
@@ -451,7 +463,8 @@ func specCodecs(t *testing.T, s *spectest.Spec) {
 	b.Author[0] ^= 1
 	a.Codecs, b.Codecs = []byte{4, 1, 2, 4}, []byte{3, 4, 2}
 	for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
-		if got, err := hello.Negotiate(pair[0], pair[1]); err != nil || !bytes.Equal(got.Codecs, []byte{2, 4}) {
+		got, err := hello.Negotiate(pair[0], pair[1])
+		if err != nil || got.Protocol != hello.Protocol || !bytes.Equal(got.Codecs, []byte{2, 4}) || !got.Supports(2) || got.Supports(1) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -459,7 +472,7 @@ func specCodecs(t *testing.T, s *spectest.Spec) {
 
 func specRate(t *testing.T, s *spectest.Spec) {
 	for _, c := range []struct{ up, down, theirUp, theirDown, want float64 }{
-		{0, 50, 30, 40, 30}, {10, 50, 30, 40, 10}, {60, 50, 0, 0, 50}, {60, 70, 80, 40, 40}, {0, 0, 0, 0, 0},
+		{0, 50, 30, 40, 30}, {10, 50, 30, 40, 10}, {60, 50, 0, 0, 50}, {60, 70, 80, 40, 40}, {0, 70, 0, 0, 70}, {0, 0, 0, 0, 0},
 	} {
 		a := record(t, s)
 		b := a

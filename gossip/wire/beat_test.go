@@ -56,28 +56,3 @@ func TestBeatIsCompact(t *testing.T) {
 		t.Errorf("an ordinary beat of 24 fragments has %d bytes, want at most 400", n)
 	}
 }
-
-func TestBeatValidate(t *testing.T) {
-	for name, change := range map[string]func(*Beat){
-		"incarnation":        func(b *Beat) { b.Incarnation = -1 },
-		"no state":           func(b *Beat) { b.State = 0 },
-		"unknown state":      func(b *Beat) { b.State = Leaving + 1 },
-		"too many fragments": func(b *Beat) { b.Closed, b.Unpublished = make([]uint32, 257), make([]uint64, 257) },
-		"unequal lists":      func(b *Beat) { b.Unpublished = b.Unpublished[1:] },
-		"lag":                func(b *Beat) { b.Lag = MaxLag + 1 },
-		"rate NaN":           func(b *Beat) { b.TokensPerSecond = math.NaN() },
-		"rate infinite":      func(b *Beat) { b.TokensPerSecond = math.Inf(1) },
-		"rate negative":      func(b *Beat) { b.TokensPerSecond = -1 },
-		"bits NaN":           func(b *Beat) { b.Bits = float32(math.NaN()) },
-		"bits infinite":      func(b *Beat) { b.Bits = float32(math.Inf(1)) },
-		"bits minus zero":    func(b *Beat) { b.Bits = float32(math.Copysign(0, -1)) },
-	} {
-		b := testBeat()
-		change(&b)
-		wantErr(t, b.Validate(), ErrInvalid)
-		if _, err := Open(testRun, EncodeBeat(testKey(1), testRun, b)); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-	ok(t, testBeat().Validate())
-}

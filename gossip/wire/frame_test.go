@@ -40,13 +40,6 @@ func TestFrameLimits(t *testing.T) {
 	wantErr(t, err, ErrSize)
 }
 
-func TestFrameCutShort(t *testing.T) {
-	for _, b := range [][]byte{{0}, {0, 0, 0, 2}, {0, 0, 0, 2, 9}} {
-		_, err := ReadFrame(bytes.NewReader(b), 10)
-		wantErr(t, err, io.ErrUnexpectedEOF)
-	}
-}
-
 // A peer that announces the largest payload and sends nothing gets a buffer of
 // firstRead bytes.
 func TestAnnouncedLengthIsNotAllocated(t *testing.T) {

@@ -165,46 +165,37 @@ func DecodeRequest(b []byte) (Request, error) {
 	return r, nil
 }
 
-func decodeFields(k RequestKind, b []byte) (Request, error) {
-	r := Request{Kind: k}
+func decodeFields(k RequestKind, b []byte) (r Request, err error) {
+	r.Kind = k
 	switch k {
 	case GetGenesis:
-		var f genesisFields
-		err := Unmarshal(b, &f)
-		r.Run = f.Run
-		return r, err
+		err = withFields(b, func(f genesisFields) { r.Run = f.Run })
 	case GetPayload:
-		var f payloadFields
-		err := Unmarshal(b, &f)
-		r.Digest, r.WaitMs = f.ID, f.WaitMs
-		return r, err
+		err = withFields(b, func(f payloadFields) { r.Digest, r.WaitMs = f.ID, f.WaitMs })
 	case GetRounds:
-		var f roundsFields
-		err := Unmarshal(b, &f)
-		r.Ranges = f.Ranges
-		return r, err
+		err = withFields(b, func(f roundsFields) { r.Ranges = f.Ranges })
 	case GetHeaders:
-		var f headersFields
-		err := Unmarshal(b, &f)
-		r.Rounds = f.Rounds
-		return r, err
+		err = withFields(b, func(f headersFields) { r.Rounds = f.Rounds })
 	case GetChunk:
-		var f chunkFields
-		err := Unmarshal(b, &f)
-		r.Digest = f.Digest
-		return r, err
+		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
 	case GetTips:
-		var f tipsFields
-		err := Unmarshal(b, &f)
-		r.At = f.At
-		return r, err
+		err = withFields(b, func(f tipsFields) { r.At = f.At })
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
-			return r, fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
+			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
 		}
-		return r, nil
+	default:
+		err = fmt.Errorf("%w %d", ErrKind, uint8(k))
 	}
-	return r, fmt.Errorf("%w %d", ErrKind, uint8(k))
+	return r, err
+}
+
+// withFields decodes the fields of a kind and hands them to take.
+func withFields[F any](b []byte, take func(f F)) error {
+	var f F
+	err := Unmarshal(b, &f)
+	take(f)
+	return err
 }
 
 // Validate checks the request's limits. Its error names the field.

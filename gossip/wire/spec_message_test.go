@@ -24,9 +24,11 @@ func specMessage(t *testing.T, s *spectest.Spec) {
 		must[wire.Message](t)(wire.Open(run, raw))
 	}
 	header := s.Hex(t, "message header")
-	_, err := wire.Open(run, header[:1])
-	refused(t, "one byte", err, wire.ErrSize)
-	_, err = wire.Open(run, append(header, make([]byte, s.Number(t, "limits", "MaxMessage"))...))
+	for n := range 2 {
+		_, err := wire.Open(run, header[:n])
+		refused(t, "less than a kind", err, wire.ErrSize)
+	}
+	_, err := wire.Open(run, append(header, make([]byte, s.Number(t, "limits", "MaxMessage"))...))
 	refused(t, "too many", err, wire.ErrSize)
 }
 
@@ -158,6 +160,8 @@ func specBeatFields(t *testing.T, s *spectest.Spec) {
 		"infinite":          func(b *wire.Beat) { b.TokensPerSecond = math.Inf(1) },
 		"bits":              func(b *wire.Beat) { b.Bits = -1 },
 		"bits not a number": func(b *wire.Beat) { b.Bits = float32(math.NaN()) },
+		"bits infinite":     func(b *wire.Beat) { b.Bits = float32(math.Inf(1)) },
+		"bits minus zero":   func(b *wire.Beat) { b.Bits = float32(math.Copysign(0, -1)) },
 	} {
 		refused(t, name, open(change), wire.ErrInvalid)
 	}

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/hex"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -156,6 +157,7 @@ func specOtherRanges(t *testing.T, s *spectest.Spec) {
 		"backwards":          {[]wire.Range{{From: 2, To: 1}}, wire.ErrInvalid},
 		"the longest":        {[]wire.Range{{From: 5, To: 4 + most}}, nil},
 		"a longer one":       {[]wire.Range{{From: 5, To: 5 + most}}, wire.ErrInvalid},
+		"all rounds":         {[]wire.Range{{From: 1, To: math.MaxUint32}}, wire.ErrInvalid},
 		"the most ranges":    {slices.Repeat([]wire.Range{{From: 1, To: 1}}, many), nil},
 		"more ranges":        {slices.Repeat([]wire.Range{{From: 1, To: 1}}, many+1), wire.ErrInvalid},
 		"the most rounds":    {whole, nil},
@@ -422,6 +424,7 @@ func specManifestFields(t *testing.T, s *spectest.Spec) {
 		"a chunk too few":   func(m *wire.Manifest) { m.Fragments[0].Chunks = m.Fragments[0].Chunks[1:] },
 		"a chunk too many":  func(m *wire.Manifest) { m.Fragments[0].Size = chunk },
 		"more than allowed": func(m *wire.Manifest) { m.Fragments[0].Size = chunk*uint64(most) + 1 },
+		"a size that wraps": func(m *wire.Manifest) { m.Fragments[0].Size = math.MaxUint64 },
 	} {
 		refused(t, name, open(change), wire.ErrInvalid)
 	}
