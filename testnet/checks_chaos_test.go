@@ -148,7 +148,7 @@ func TestBudget(t *testing.T) {
 		"lost and exceeded": {1100, 90, []uint64{1041, 1159}, false},
 		"lost and missed":   {1100, 90, []uint64{999, 1201}, false},
 	} {
-		r := Report{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}
+		r := Report{Tokens: Tokens{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}}
 		got := w.checkBudget(r, account{chain: &chain{tokens: c.fragments}})
 		if got.Passed != c.passed {
 			t.Errorf("%s: %+v", name, got)

@@ -44,12 +44,16 @@ func (w *world) report(ctx context.Context) (Report, error) {
 func (w *world) describe() Report {
 	run := w.genesis.RunID()
 	return Report{
-		Baseline: w.cfg.Baseline, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
-		Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
-		Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
-		TokensBudget: w.genesis.Outer.Budget, Calibration: w.calibration,
-		Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
-		Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted),
+		Setup: Setup{
+			Baseline: w.cfg.Baseline, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
+			Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
+			Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
+		},
+		Tokens: Tokens{TokensBudget: w.genesis.Outer.Budget}, Calibration: w.calibration,
+		Faults: Faults{
+			Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
+			Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted),
+		},
 	}
 }
 

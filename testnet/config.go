@@ -34,8 +34,7 @@ type Config struct {
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer
 
-	Dir    string // where everything is kept; "" = a fresh folder for temporary files
-	Binary string // this program; "" = the running executable
+	Place
 
 	Window    int      // rounds within which repair unites what nodes hold; 0 = as usual
 	H         int      // inner steps of a round; 0 = what goes with the codec
@@ -48,6 +47,17 @@ type Config struct {
 	Eta       *float64 // outer learning rate of Atoll and diloco; nil = 1 with a Mu, and else what goes with the merge
 	Mu        *float64 // outer Nesterov momentum of them; nil = none with an Eta, and else likewise
 
+	Console
+}
+
+// Place is where a world is.
+type Place struct {
+	Dir    string // where everything is kept; "" = a fresh folder for temporary files
+	Binary string // this program; "" = the running executable
+}
+
+// Console is who watches a world.
+type Console struct {
 	Out      io.Writer                   // what happens, live; nil = nowhere
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
 	Abort    <-chan struct{}             // closed: kill all nodes now, without the ordered leave that the end of the context asks for

@@ -90,7 +90,7 @@ func TestRenderReport(t *testing.T) {
 
 func TestRenderReportWithoutFigures(t *testing.T) {
 	var b bytes.Buffer
-	r := Report{Model: "tiny", Optimizer: "muon", NodesReport: []NodeReport{{Name: "guest 0102030405"}}}
+	r := Report{Setup: Setup{Model: "tiny", Optimizer: "muon"}, NodesReport: []NodeReport{{Name: "guest 0102030405"}}}
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,25 @@ import (
 )
 
 // Report is what came of a world. Units are in the names; what was not measured
-// is absent, never zero in its place.
+// is absent, never zero in its place. The parts are for readers of this code: in
+// JSON all their fields are the report's own, in this order.
 type Report struct {
+	Setup
+	Tokens
+	Outcome
+	Ledger
+	Members
+	Traffic
+	Faults
+	Digests
+
+	Checks      []Check      `json:"checks"`
+	Calibration Calibration  `json:"calibration"`
+	NodesReport []NodeReport `json:"nodes_report"`
+}
+
+// Setup is what the world was.
+type Setup struct {
 	Baseline  string `json:"arm"`
 	Link      string `json:"link,omitempty"` // what every node's link was made
 	Nodes     int    `json:"nodes"`          // that started together
@@ -25,10 +42,13 @@ type Report struct {
 
 	DirBytes  uint64 `json:"dir_bytes"`     // of the files in Dir
 	Temporary bool   `json:"dir_temporary"` // nobody chose Dir: whoever has read enough may remove it
+}
 
-	// Parameter-weighted means over the fragments of what the ledgers, step logs
-	// and last status of the nodes say. Trained = folded + discarded + dropped +
-	// unpublished + lost; returned tokens went on to be counted elsewhere.
+// Tokens says where they went: parameter-weighted means over the fragments of
+// what the ledgers, step logs and last status of the nodes say. Trained = folded +
+// discarded + dropped + unpublished + lost; returned tokens went on to be counted
+// elsewhere.
+type Tokens struct {
 	TokensBudget      uint64 `json:"tokens_budget"`
 	TokensTrained     uint64 `json:"tokens_trained"`
 	TokensFolded      uint64 `json:"tokens_folded"`
@@ -37,30 +57,45 @@ type Report struct {
 	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on an anchor that memory had damaged
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
+}
 
+// Outcome is the model, and what it took.
+type Outcome struct {
 	WallS       float64  `json:"wall_s"`       // first process to the end of the run
 	TokensPerS  float64  `json:"tokens_per_s"` // folded
 	ValBPB      *float64 `json:"val_bpb,omitempty"`
 	ValBytes    int      `json:"val_bytes,omitempty"` // held-out bytes that ValBPB is of
 	BaselineBPB *float64 `json:"baseline_bpb,omitempty"`
 	TrainLoss   *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
+}
 
+// Ledger is the account of rounds and deltas.
+type Ledger struct {
 	Rounds  uint64 `json:"rounds"` // closed, all fragments
 	Deltas  uint64 `json:"deltas"` // folded
 	Late    uint64 `json:"late"`   // held after their round had closed, all nodes
 	Refused uint64 `json:"refused"`
+}
 
-	Steps   *uint64 `json:"steps,omitempty"`   // baselines: inner steps of every member in the model
-	Views   *uint64 `json:"views,omitempty"`   // baselines: memberships, one after the other
+// Members is what only a baseline has.
+type Members struct {
+	Steps   *uint64 `json:"steps,omitempty"`   // inner steps of every member in the model
+	Views   *uint64 `json:"views,omitempty"`   // memberships, one after the other
 	Overlap *bool   `json:"overlap,omitempty"` // dp: whether gradients were sent while others were still computed
+}
 
+// Traffic is what went over the network, and how much of the time it left to steps.
+type Traffic struct {
 	BytesSent     uint64   `json:"bytes_sent"`
 	BytesReceived uint64   `json:"bytes_received"`
 	BytesPerToken float64  `json:"bytes_per_token"`
 	Amplification *float64 `json:"payload_amplification,omitempty"`
 	Goodput       *float64 `json:"goodput,omitempty"`
 	GoodputUp     *float64 `json:"goodput_up,omitempty"`
+}
 
+// Faults is what befell the nodes, and how long they took to get over it.
+type Faults struct {
 	Joins       int `json:"joins"`
 	Leaves      int `json:"leaves"`
 	Kills       int `json:"kills"`
@@ -72,15 +107,14 @@ type Report struct {
 	RecoverS []float64 `json:"recover_s,omitempty"` // restart to the same
 	WakeS    []float64 `json:"wake_s,omitempty"`    // end of a pause to the next own folded delta
 	HealS    []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
+}
 
+// Digests are those of the last anchor, and whether all nodes have them.
+type Digests struct {
 	ChainDigest  string `json:"chain_digest"`
 	StateDigest  string `json:"state_digest"`
 	DigestsEqual bool   `json:"digests_equal"`
 	ChainEqual   bool   `json:"chain_equal"`
-
-	Checks      []Check      `json:"checks"`
-	Calibration Calibration  `json:"calibration"`
-	NodesReport []NodeReport `json:"nodes_report"`
 }
 
 // Check is one promise of the run and whether it was kept.

@@ -12,12 +12,13 @@ import (
 
 func someReport() Report {
 	return Report{
-		Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd",
-		TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000,
-		WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4),
-		Rounds: 480, Deltas: 1900, Late: 3, BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02),
-		Goodput: measured(0.91), GoodputUp: measured(0.95), Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5},
-		ChainDigest: "c0", StateDigest: "d0", DigestsEqual: true, ChainEqual: true,
+		Setup:       Setup{Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd"},
+		Tokens:      Tokens{TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000},
+		Outcome:     Outcome{WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
+		Ledger:      Ledger{Rounds: 480, Deltas: 1900, Late: 3},
+		Traffic:     Traffic{BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02), Goodput: measured(0.91), GoodputUp: measured(0.95)},
+		Faults:      Faults{Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5}},
+		Digests:     Digests{ChainDigest: "c0", StateDigest: "d0", DigestsEqual: true, ChainEqual: true},
 		Checks:      []Check{{"one chain", true, "3 nodes hold c0"}, {"one digest", false, "they differ"}},
 		Calibration: Calibration{StepMs: 25, Cores: 2, Utilisation: 0.8, PaceMs: 47, Note: "calibrated"},
 		NodesReport: []NodeReport{
@@ -146,7 +147,7 @@ func TestSharesCheck(t *testing.T) {
 		{[]float64{0.30, 0.40, 0.20, 0.10}, false},
 	} {
 		w := &world{}
-		r := Report{WallS: 60}
+		r := Report{Outcome: Outcome{WallS: 60}}
 		for i, d := range []float64{1, 1, 2, 4} {
 			w.members = append(w.members, &member{index: i, divisor: d})
 			r.NodesReport = append(r.NodesReport, NodeReport{Share: c.shares[i]})
@@ -164,7 +165,7 @@ func TestSharesCheck(t *testing.T) {
 
 func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
 	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 4}}}
-	r := Report{WallS: 60, NodesReport: []NodeReport{
+	r := Report{Outcome: Outcome{WallS: 60}, NodesReport: []NodeReport{
 		{Share: 0.6, Time: &status.TimeAccount{Step: 50, Paced: 2}},
 		{Share: 0.4, Time: &status.TimeAccount{Step: 20, Paced: 30}}, // the slow one holds its pace for long
 	}}

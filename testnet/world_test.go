@@ -29,8 +29,8 @@ func toyWorld(t *testing.T) Config {
 	return Config{
 		Model: write("toy.json", `{"vocab":256,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":24,"context":16}`, 0o600),
 		Data:  write("text.txt", strings.Repeat("the quick brown fox jumps over the lazy dog. ", 200), 0o600),
-		Dir:   filepath.Join(dir, "world"), Nodes: 2, Fragments: 2, H: 4, Seed: 1, Timeout: 2 * time.Minute,
-		Out: &bytes.Buffer{},
+		Nodes: 2, Fragments: 2, H: 4, Seed: 1, Timeout: 2 * time.Minute,
+		Place: Place{Dir: filepath.Join(dir, "world")}, Console: Console{Out: &bytes.Buffer{}},
 	}
 }
 

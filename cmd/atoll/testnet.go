@@ -53,10 +53,11 @@ Examples:
 func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
-		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Dir: cmd.Dir, Timeout: cmd.Timeout,
+		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
-		Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort,
+		Place:   testnet.Place{Dir: cmd.Dir},
+		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}
 	switch {
 	case cmd.Nodes < 1:
