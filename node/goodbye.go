@@ -75,7 +75,7 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 func (n *node) abandoned() (status.Snapshot, error) {
 	s := n.latest.Load()
 	if s == nil {
-		return status.Snapshot{Version: Agent, Started: n.started, At: time.Now(), State: "joining"}, nil
+		return n.lastStatus(), nil
 	}
 	if n.safe.Load() {
 		return *s, nil

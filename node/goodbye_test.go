@@ -52,7 +52,7 @@ func TestAbandonedSaysWhatIsSafe(t *testing.T) {
 	if s, err := n.abandoned(); err != nil || s.State != "joining" {
 		t.Errorf("while it joins: %+v, %v", s, err)
 	}
-	n.latest.Store(&status.Snapshot{State: "leaving"})
+	n.latest.Store(&status.Snapshot{Identity: status.Identity{State: "leaving"}})
 	if s, err := n.abandoned(); !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), "here is safe") || s.State != "leaving" {
 		t.Errorf("in the run: %+v, %v", s, err)
 	}

@@ -42,7 +42,9 @@ func (n *node) lastStatus() status.Snapshot {
 	if s := n.latest.Load(); s != nil {
 		return *s
 	}
-	return status.Snapshot{Version: Agent, Self: hex.EncodeToString(n.self[:]), Started: n.started, At: time.Now(), State: "joining"}
+	return status.Snapshot{Identity: status.Identity{
+		Version: Agent, Self: hex.EncodeToString(n.self[:]), Started: n.started, At: time.Now(), State: "joining",
+	}}
 }
 
 func (n *node) writeFinalStatus() {
@@ -56,25 +58,9 @@ func (n *node) writeFinalStatus() {
 func (n *node) snapshot() status.Snapshot {
 	now := time.Now()
 	s := status.Snapshot{
-		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
-		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(),
-		Started: n.started, At: now, Rejoined: n.rejoined,
-		Model: genesis.ModelName(n.genesis.Model), Params: n.genesis.Model.Params(), Optimizer: n.genesis.Inner.OptimizerName(),
-		BudgetTokens: n.genesis.Outer.Budget,
-		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
-		Step: int64(n.steps), TokensTrained: n.trained, Finished: n.finished,
-		ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt, RSSBytes: hardware.RSSBytes(),
-		Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles(),
-		Events: slices.Clone(n.view.events),
-	}
-	if n.view.valBPB > 0 {
-		s.ValBytes = n.cfg.EvalBytes
-	}
-	if s.State == wire.Joining.String() {
-		s.Stage = n.stage()
-	}
-	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
-		s.ETASeconds = left / s.TokensPerS
+		Identity: n.identity(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
+		Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
+		Process: status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
 	if !n.view.joined.IsZero() {
 		s.JoinS = n.view.joined.Sub(n.started).Seconds()
@@ -84,6 +70,33 @@ func (n *node) snapshot() status.Snapshot {
 	n.fillAccount(&s)
 	n.fillNet(&s)
 	s.Peers = n.peers(now, s)
+	return s
+}
+
+func (n *node) identity(now time.Time) status.Identity {
+	s := status.Identity{
+		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
+		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(), Started: n.started, At: now,
+	}
+	if s.State == wire.Joining.String() {
+		s.Stage = n.stage()
+	}
+	return s
+}
+
+func (n *node) progress() status.Progress {
+	g := n.genesis
+	s := status.Progress{
+		Model: genesis.ModelName(g.Model), Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
+		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
+		Step: int64(n.steps), TokensTrained: n.trained, ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt,
+	}
+	if n.view.valBPB > 0 {
+		s.ValBytes = n.cfg.EvalBytes
+	}
+	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
+		s.ETASeconds = left / s.TokensPerS
+	}
 	return s
 }
 

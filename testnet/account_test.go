@@ -41,7 +41,7 @@ func newFakeNode(t *testing.T, index int) *fakeNode {
 	n.store = s
 	n.key, _, err = store.LoadKey(n.m.dir)
 	n.must(err)
-	n.m.lives = []*life{{seen: true, final: true, last: status.Snapshot{Finished: true, Fragments: make([]status.Fragment, len(fakePlan))}}}
+	n.m.lives = []*life{{seen: true, final: true, last: status.Snapshot{Agreement: status.Agreement{Finished: true}, Fragments: make([]status.Fragment, len(fakePlan))}}}
 	return n
 }
 

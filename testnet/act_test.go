@@ -51,7 +51,7 @@ func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 			t.Error(err)
 		}
 	})
-	l := &life{seen: true, last: status.Snapshot{Self: fmt.Sprint("id", index), Fragments: []status.Fragment{{Params: 5}}}}
+	l := &life{seen: true, last: status.Snapshot{Identity: status.Identity{Self: fmt.Sprint("id", index)}, Fragments: []status.Fragment{{Params: 5}}}}
 	if l.client, err = status.Dial(m.dir); err != nil {
 		t.Fatal(err)
 	}

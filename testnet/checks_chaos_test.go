@@ -10,7 +10,7 @@ import (
 
 // lived is a node of which one process saw the whole run, so many seconds of it.
 func lived(index, seconds int, rss func(second int) float64) *member {
-	l := &life{seen: true, final: true, last: status.Snapshot{Finished: true, Self: "ab" + string(rune('0'+index))}}
+	l := &life{seen: true, final: true, last: status.Snapshot{Identity: status.Identity{Self: "ab" + string(rune('0'+index))}, Agreement: status.Agreement{Finished: true}}}
 	for s := range seconds {
 		l.usage = append(l.usage, usage{at: time.Duration(s) * time.Second, rss: rss(s), goroutines: 100, files: 40})
 	}
@@ -54,7 +54,7 @@ func TestUsageIsFlat(t *testing.T) {
 func TestUsageIsNotedOncePerStatus(t *testing.T) {
 	l := &life{began: time.Unix(100, 0)}
 	for _, second := range []int64{101, 101, 102} {
-		l.last = status.Snapshot{At: time.Unix(second, 0), RSSBytes: 5, Goroutines: 7, OpenFiles: 9}
+		l.last = status.Snapshot{Identity: status.Identity{At: time.Unix(second, 0)}, Process: status.Process{RSSBytes: 5, Goroutines: 7, OpenFiles: 9}}
 		l.use()
 	}
 	if len(l.usage) != 2 || l.usage[1] != (usage{2 * time.Second, 5, 7, 9}) {

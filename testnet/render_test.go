@@ -35,10 +35,11 @@ func golden(t *testing.T, name, got string) {
 // someView is a run of a joiner, a learner and a node that was killed.
 func someView() view {
 	learner := status.Snapshot{
-		State: "training", Step: 210, TokensTrained: 107520, TrainLoss: 2.3064,
-		Peers: []status.Peer{{Self: true, TokensPerS: 4870, Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)"}},
+		Identity: status.Identity{State: "training"},
+		Progress: status.Progress{Step: 210, TokensTrained: 107520, TrainLoss: 2.3064},
+		Peers:    []status.Peer{{Self: true, TokensPerS: 4870, Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)"}},
 	}
-	joiner := status.Snapshot{State: "joining", Stage: "snapshot: 3 of 7 chunks (43 %)", Peers: learner.Peers[:0]}
+	joiner := status.Snapshot{Identity: status.Identity{State: "joining", Stage: "snapshot: 3 of 7 chunks (43 %)"}, Peers: learner.Peers[:0]}
 	return view{
 		elapsed: 12400 * time.Millisecond, model: "tiny", budget: 3_000_000, folded: 310_272, perS: 17312, average: 15100,
 		left: 155 * time.Second, val: 3.2123, valAt: 301_000, curve: []float64{8.04, 4.8, 4.1, 3.6, 3.2123},

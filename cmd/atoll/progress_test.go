@@ -16,19 +16,24 @@ import (
 func trainingStatus() status.Snapshot {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return status.Snapshot{
-		Run: strings.Repeat("ab", 32), Name: "opticks", Link: "atoll:abab,/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW", Self: strings.Repeat("cd", 32),
-		Role: "learner", State: "training", At: at,
-		Params: 824448, BudgetTokens: 3_000_000, TokensFolded: 750_000, TokensPerS: 12_000, ETASeconds: 187.6,
-		Step: 120, TokensTrained: 250_000, TrainLoss: 2.5, ValBPB: 2.75, ValBytes: 16 << 10, ValAtTokens: 740_000, LearningRate: 2e-3,
-		ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true,
+		Identity: status.Identity{
+			Run: strings.Repeat("ab", 32), Name: "opticks", Link: "atoll:abab,/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW", Self: strings.Repeat("cd", 32),
+			Role: "learner", State: "training", At: at,
+		},
+		Progress: status.Progress{
+			Params: 824448, BudgetTokens: 3_000_000, TokensFolded: 750_000, TokensPerS: 12_000, ETASeconds: 187.6,
+			Step: 120, TokensTrained: 250_000, TrainLoss: 2.5, ValBPB: 2.75, ValBytes: 16 << 10, ValAtTokens: 740_000, LearningRate: 2e-3,
+		},
+		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
 		Fragments: []status.Fragment{{Closed: 7, Contributors: 3}, {Closed: 8, Contributors: 2}},
 		Peers: []status.Peer{
 			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, MeasuredPerS: 7000},
 			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
 			{Addr: "/ip4/198.51.100.7/tcp/1", State: "refused", Reason: "run: we have aa, peer has bb"},
 		},
-		Events:   []status.Event{{At: at, Kind: "connected", Peer: strings.Repeat("ef", 32), Text: "observer at /ip4/192.0.2.9/tcp/1"}},
-		RSSBytes: 100 << 20, Net: status.Net{SentBytes: 2048, ReceivedBytes: 1 << 20},
+		Events:  []status.Event{{At: at, Kind: "connected", Peer: strings.Repeat("ef", 32), Text: "observer at /ip4/192.0.2.9/tcp/1"}},
+		Net:     status.Net{SentBytes: 2048, ReceivedBytes: 1 << 20},
+		Process: status.Process{RSSBytes: 100 << 20},
 	}
 }
 

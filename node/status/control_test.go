@@ -25,10 +25,14 @@ func (t text) WriteTo(w io.Writer) (int64, error) {
 func snapshot() Snapshot {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return Snapshot{
-		Version: "atoll/0.1", Run: "ab", Self: "cd", State: "training", Started: at, At: at.Add(time.Minute), TokensFolded: 1 << 60,
-		Fragments: []Fragment{{Closed: 3, Tokens: 7}}, Peers: []Peer{{ID: "cd", Self: true, Share: 0.25}},
-		Account: Account{OwnFolded: []uint64{1, 2}}, Time: TimeAccount{Step: 1.5, Total: 2}, Rejoined: true,
-		Events: []Event{{At: at, Kind: "joined", Text: "hello"}},
+		Identity:  Identity{Version: "atoll/0.1", Run: "ab", Self: "cd", State: "training", Started: at, At: at.Add(time.Minute)},
+		Progress:  Progress{TokensFolded: 1 << 60},
+		Fragments: []Fragment{{Closed: 3, Tokens: 7}},
+		Peers:     []Peer{{ID: "cd", Self: true, Share: 0.25}},
+		Account:   Account{OwnFolded: []uint64{1, 2}},
+		Time:      TimeAccount{Step: 1.5, Total: 2},
+		Rejoined:  true,
+		Events:    []Event{{At: at, Kind: "joined", Text: "hello"}},
 	}
 }
 

@@ -6,8 +6,28 @@ package status
 import "time"
 
 // Snapshot is a node's view of itself and of the whole run at one moment.
-// Absent numbers mean not measured, never zero in their place.
+// Absent numbers mean not measured, never zero in their place. The parts are for
+// readers of this code: in JSON all their fields are the snapshot's own, in this
+// order.
 type Snapshot struct {
+	Identity
+	Progress
+	Agreement
+
+	Fragments []Fragment  `json:"fragments"`
+	Peers     []Peer      `json:"peers"` // this node first
+	Account   Account     `json:"account"`
+	Time      TimeAccount `json:"time"`
+	Net       Net         `json:"net"`
+	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
+	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
+	Events    []Event     `json:"events"`           // newest last, bounded
+
+	Process
+}
+
+// Identity says which node of which run this is, and what it is at.
+type Identity struct {
 	Version string    `json:"version"`
 	Run     string    `json:"run"`  // RunID, hex
 	Name    string    `json:"name"` // of the run
@@ -18,7 +38,10 @@ type Snapshot struct {
 	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is
 	Started time.Time `json:"started"`
 	At      time.Time `json:"at"`
+}
 
+// Progress is how far the run and this node are.
+type Progress struct {
 	Model         string  `json:"model"`
 	Params        int     `json:"params"`
 	Optimizer     string  `json:"optimizer,omitempty"` // inner, of all learners
@@ -33,21 +56,18 @@ type Snapshot struct {
 	ValBytes      int     `json:"val_bytes,omitempty"`
 	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that ValBPB is of
 	LearningRate  float64 `json:"learning_rate,omitempty"`
+}
 
+// Agreement is what this node holds, and whether others hold the same.
+type Agreement struct {
 	ChainDigest string `json:"chain_digest"` // over all fragments at their closed rounds
 	StateDigest string `json:"state_digest"`
 	Agreed      bool   `json:"agreed"`   // every live peer's newest beat shows the same digests
 	Finished    bool   `json:"finished"` // the run is over and this state is its model
+}
 
-	Fragments []Fragment  `json:"fragments"`
-	Peers     []Peer      `json:"peers"` // this node first
-	Account   Account     `json:"account"`
-	Time      TimeAccount `json:"time"`
-	Net       Net         `json:"net"`
-	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
-	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
-	Events    []Event     `json:"events"`           // newest last, bounded
-
+// Process is what the operating system says of the process.
+type Process struct {
 	RSSBytes   uint64 `json:"rss_bytes,omitempty"`
 	Goroutines int    `json:"goroutines,omitempty"`
 	OpenFiles  int    `json:"open_files,omitempty"` // descriptors of the process, sockets included

@@ -28,12 +28,13 @@ func (p *process) snapshot() status.Snapshot {
 	self := wire.PeerIDOf(p.key)
 	traffic := p.host.Stats()
 	s := status.Snapshot{
-		Version: node.Agent, Run: hex.EncodeToString(run[:]), Name: g.Name, Self: hex.EncodeToString(self[:]),
-		Link: joinlink.Link{Run: run, Peers: p.host.Addrs()[:1]}.String(),
-		Role: hello.Learner, Started: p.started, At: now, Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(),
-		BudgetTokens: g.Outer.Budget,
-		RSSBytes:     hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles(),
-		Net: status.Net{SentBytes: traffic.Sent, ReceivedBytes: traffic.Received},
+		Identity: status.Identity{
+			Version: node.Agent, Run: hex.EncodeToString(run[:]), Name: g.Name, Self: hex.EncodeToString(self[:]),
+			Link: joinlink.Link{Run: run, Peers: p.host.Addrs()[:1]}.String(), Role: hello.Learner, Started: p.started, At: now,
+		},
+		Progress: status.Progress{Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget},
+		Net:      status.Net{SentBytes: traffic.Sent, ReceivedBytes: traffic.Received},
+		Process:  status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
 	p.member.account.fill(&s, now)
 	p.member.fill(&s, g)
