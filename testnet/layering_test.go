@@ -69,6 +69,8 @@ var layers = []rule{
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello optimizer/outer optimizer/rounds tensor/codec"),
 		"the node and the simulator share this core, so it has neither network nor disk nor model"},
+	{list("node/replica"), list("gossip gossip/wire node/core optimizer/outer optimizer/rounds"),
+		"a replica is a node without goroutines, clock, disk or network: what it lacks stands behind ports"},
 	{list("node/store"), list("gossip/wire"),
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
@@ -86,10 +88,12 @@ var layers = []rule{
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
-	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core " +
+	{list("testnet/sim/memory"), list("gossip/wire node/core node/replica optimizer/outer"),
+		"a ledger in memory is a port of the replica and nothing else"},
+	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/shadow optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
-	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core optimizer/outer optimizer/rounds tensor tensor/codec"),
+	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
 		"a file of lines, whatever they say"},
@@ -164,6 +168,8 @@ var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/oute
 // impure are the packages of the standard library that bring in what is not an
 // argument.
 var impure = []rule{
+	{list("node/replica"), list("time context os/... net/... io/ioutil syscall runtime/... math/rand/... crypto/rand log/..."),
+		"when work runs, where it is kept and how it is sent are its ports' to say"},
 	{pure, list("time context sync/..."),
 		"time is an argument, and one goroutine owns the state"},
 	{pure, list("math/rand/... crypto/rand"),

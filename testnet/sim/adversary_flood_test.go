@@ -114,7 +114,7 @@ func TestEvidenceOnDiskIsBounded(t *testing.T) {
 				}
 			}
 			w.RunFor(100)
-			if got := len(n.disk.evidence); got < c.least || got > c.most {
+			if _, _, got := n.disk.Sizes(); got < c.least || got > c.most {
 				t.Errorf("%d proofs about one round are on disk, want %d to %d", got, c.least, c.most)
 			}
 		})

@@ -25,7 +25,7 @@ func (l *liar) second(m wire.Message) wire.SignedHeader {
 	h := m.Header.Header
 	payload := m.Inline
 	if payload == nil {
-		payload = l.n.disk.payload(h.ID(l.n.w.run))
+		payload, _ = l.n.disk.Payload(h.ID(l.n.w.run))
 	}
 	h.Tokens++
 	return l.sign(l.n.key, h, payload)

@@ -295,7 +295,8 @@ func costOf(w *World) cost {
 		c.out += share * float64(n.BytesOut)
 		c.refolds += share * float64(n.Refolds)
 		c.installs += share * float64(n.Installs)
-		c.ledger += share * float64(len(n.disk.deltas))
+		deltas, _, _ := n.disk.Sizes()
+		c.ledger += share * float64(deltas)
 		c.peers += share * float64(n.machine.Gossip().Peers().Known())
 	}
 	return c

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"atoll/gossip/wire"
-	"atoll/optimizer/outer"
+	"atoll/node/replica"
 )
 
 // book is what the world knows of a node's tokens, by means of its own. Each token
@@ -86,10 +86,11 @@ func (b *book) returns(ids []wire.Digest) {
 
 // settleUnseen notes own deltas that are older than the history which came with the tips of
 // another chain. Whether that folds them nobody here can say.
-func (n *Node) settleUnseen(history [][]outer.Link) {
+func (n *Node) settleUnseen(fragments []replica.InstalledFragment) {
 	for id, o := range n.book.own {
-		first := history[o.fragment][0]
-		another := n.disk.rounds[o.fragment][first.Round].Chain != first.Chain
+		first := fragments[o.fragment].Links[0]
+		record, _ := n.disk.Record(o.fragment, first.Round)
+		another := record.Chain != first.Chain
 		if o.fate == standing && another && n.w.checks.ledger[id].Round < first.Round {
 			o.fate = unseen
 		}

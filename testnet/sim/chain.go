@@ -21,7 +21,8 @@ func (w *World) Chain() (Chain, bool) {
 	c := Chain{Rounds: int(w.leastClosed())}
 	for p := range w.plan {
 		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
-			for _, id := range from.disk.rounds[p][r].Folded {
+			record, _ := from.disk.Record(p, r)
+			for _, id := range record.Folded {
 				h := w.checks.ledger[wire.Digest(id)]
 				c.Deltas++
 				c.PayloadBytes += int64(h.Size)

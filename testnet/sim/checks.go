@@ -67,12 +67,12 @@ func (w *World) forgotten(id wire.Digest) bool {
 
 // knowsOf says that the node has a delta on its disk, or has heard of it.
 func (n *Node) knowsOf(id wire.Digest) bool {
-	return n.disk.deltas[id] != nil || n.up && n.heard[id]
+	return n.disk.Holds(id) || n.up && n.heard[id]
 }
 
 // checkFold: what is folded was published by its author for this round, with the
 // bytes that it signed, and one chain has one state on all nodes.
-func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, folded []outer.ID) {
+func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set int, folded []outer.ID) {
 	if n.damage.befell {
 		return
 	}
@@ -83,12 +83,12 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set []outer.Delta, fol
 			n.broken("verified", "folded %x, which nobody published", id[:6])
 		case int(h.Fragment) != p || h.Round != tip.Round:
 			n.broken("verified", "folded %x of fragment %d round %d into fragment %d round %d", id[:6], h.Fragment, h.Round, p, tip.Round)
-		case !w.s.Lean && !n.disk.signed(wire.Digest(id), h):
+		case !w.s.Lean && !n.disk.Signed(wire.Digest(id), h):
 			n.broken("verified", "folded %x with other bytes than were signed", id[:6])
 		}
 	}
-	if len(folded) > len(set) {
-		n.broken("verified", "folded %d deltas of a set of %d", len(folded), len(set))
+	if len(folded) > set {
+		n.broken("verified", "folded %d deltas of a set of %d", len(folded), set)
 	}
 	key := chainKey{p, tip.Round, tip.Chain}
 	if state, ok := w.checks.states[key]; ok && state != tip.State {
@@ -135,7 +135,7 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 		return
 	}
 	n.taken[a.Fragment] = nil
-	for _, id := range n.disk.ownIDs(a.Unfold) {
+	for _, id := range n.disk.OwnIDs(a.Unfold) {
 		if h := w.checks.ledger[id]; h.Round <= a.Tip.Round {
 			n.broken("whole", "has the delta of fragment %d round %d back from a chain that lost, with tips of round %d", a.Fragment, h.Round, a.Tip.Round)
 		}
@@ -224,7 +224,7 @@ func (w *World) checkTick(n *Node) {
 	}
 	bases := 2*bits.Len32(w.s.Params.WindowUnion) + 8 // two for each doubling of the window, and those of a fold under way
 	for p := range w.plan {
-		if got := len(n.disk.bases[p]); got > bases {
+		if got := n.replica.KeptBases(p); got > bases {
 			n.broken("bounds", "keeps %d bases of fragment %d, at most %d are of use", got, p, bases)
 		}
 	}

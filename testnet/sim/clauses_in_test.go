@@ -17,7 +17,7 @@ func specJoining(t *testing.T, _ *spectest.Spec) {
 		if n.ready() {
 			return true
 		}
-		if n.machine.State() != wire.Joining || n.Steps > 0 || len(n.disk.own) > 0 {
+		if n.machine.State() != wire.Joining || n.Steps > 0 || n.ownRecords() > 0 {
 			t.Fatalf("in state %v after %d steps", n.machine.State(), n.Steps)
 		}
 		return false

@@ -20,12 +20,13 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 	}
 	w.RunFor(12_000)
 	n := w.join(NodeSpec{})
-	some := func() bool { return len(n.disk.chunks) > 0 && n.disk.fetching != nil }
+	chunks := func() int { _, chunks, _ := n.disk.Sizes(); return chunks }
+	some := func() bool { return chunks() > 0 && n.disk.Fetching != nil }
 	for !some() && w.err == nil {
 		w.RunFor(1)
 	}
-	n.disk.commit()
-	at, had := slices.Clone(n.disk.fetching), len(n.disk.chunks)
+	n.disk.Commit()
+	at, had := slices.Clone(n.disk.Fetching), chunks()
 	if n.Installs > 0 || had >= len(w.plan) {
 		t.Fatalf("%d chunks, %d installs: there is nothing to go on with", had, n.Installs)
 	}
@@ -38,8 +39,8 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 		t.Fatalf("goes on with %v, it was fetching %v", n.config().Gossip.Resume, at)
 	}
 	w.RunUntil(w.now+20_000, func() bool { return n.Installs > 0 })
-	if !slices.Equal(n.disk.fetching, at) || n.Installs != 1 {
-		t.Errorf("took tips of rounds %v in place of %v, %d times", n.disk.fetching, at, n.Installs)
+	if !slices.Equal(n.disk.Fetching, at) || n.Installs != 1 {
+		t.Errorf("took tips of rounds %v in place of %v, %d times", n.disk.Fetching, at, n.Installs)
 	}
 	if w.counts.FoldedForOthers == 0 {
 		t.Error("no donor had gone on: nothing was folded again")
@@ -48,7 +49,7 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 	if w.Err() != nil {
 		t.Fatal(w.Err())
 	}
-	if n.machine.Phase() != core.Ready || len(n.disk.chunks) > 0 || n.disk.fetching != nil {
-		t.Errorf("phase %v, %d chunks stay, of rounds %v", n.machine.Phase(), len(n.disk.chunks), n.disk.fetching)
+	if n.machine.Phase() != core.Ready || chunks() > 0 || n.disk.Fetching != nil {
+		t.Errorf("phase %v, %d chunks stay, of rounds %v", n.machine.Phase(), chunks(), n.disk.Fetching)
 	}
 }

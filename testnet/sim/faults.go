@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"atoll/testnet/sim/memory"
+)
 
 // inject does one fault, if it makes sense now.
 func (w *World) inject(f Fault) {
@@ -48,7 +52,7 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
-		n.w.counts.FilesDamaged += n.disk.powerCut(n.w.rng)
+		n.w.counts.FilesDamaged += n.disk.PowerCut(n.w.rng)
 	case Lose:
 		n.crash()
 		n.gone = true
@@ -56,7 +60,7 @@ func (n *Node) disturb(f Fault) bool {
 		if !n.crash() {
 			return false
 		}
-		n.disk, n.keyOnly, n.wiped = newDisk(len(n.w.plan)), true, true
+		n.disk, n.keyOnly, n.wiped = memory.New(len(n.w.plan)), true, true
 		n.book.losesDisk()
 	case Restart:
 		return n.restart()
@@ -67,7 +71,7 @@ func (n *Node) disturb(f Fault) bool {
 	case Leave:
 		return n.leave()
 	case DiskFull, DiskFree:
-		n.disk.full = f.Kind == DiskFull
+		n.disk.Full = f.Kind == DiskFull
 	case Slow:
 		n.slow = Time(max(f.Factor, 1)) * Time(max(n.spec.Slow, 1))
 	case Skew:
@@ -86,7 +90,7 @@ func (w *World) join(spec NodeSpec) *Node {
 	n.contacts = w.someOf(len(w.nodes))
 	w.nodes = append(w.nodes, n)
 	w.byID[n.id] = n
-	n.boot(nil)
+	n.boot()
 	n.redial()
 	return n
 }
@@ -103,14 +107,14 @@ func (n *Node) crash() bool {
 	n.stop()
 	n.life++
 	n.gone = n.left // it was on its way out, and does not come back
-	n.disk.crash()
+	n.disk.Crash()
 	return true
 }
 
 // keepCommon has the disk know what others are known to have folded as well.
 func (n *Node) keepCommon() {
-	if !n.disk.full {
-		copy(n.disk.common, n.machine.Gossip().Chains().Common())
+	if !n.disk.Full {
+		copy(n.disk.Common, n.machine.Gossip().Chains().Common())
 	}
 }
 
@@ -129,7 +133,7 @@ func (n *Node) restart() bool {
 	if n.up || n.gone || n.left {
 		return false
 	}
-	n.boot(n.load())
+	n.boot()
 	n.redial()
 	return true
 }
@@ -247,7 +251,7 @@ func (w *World) mendAll() {
 	clear(w.cuts)
 	w.link = w.s.Link
 	for _, n := range w.nodes {
-		n.disk.full = false
+		n.disk.Full = false
 		n.slow = Time(max(n.spec.Slow, 1))
 		n.resume()
 		n.restart()

@@ -4,14 +4,15 @@ import (
 	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/replica"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/shadow"
+	"atoll/testnet/sim/memory"
 )
 
 // Times of a node beside the network, in ms. The alone time and the quiet time
@@ -27,7 +28,8 @@ const (
 	dialDelay = 2    // round trips of a handshake
 )
 
-// Node is one process: a machine, and around it what carries out its effects.
+// Node is one process: a replica, and around it virtual time, wires, and a disk in
+// memory.
 type Node struct {
 	w        *World
 	spec     NodeSpec
@@ -39,7 +41,7 @@ type Node struct {
 	linkless bool  // and that of a founder which lost its disk neither
 	key      ed25519.PrivateKey
 	id       wire.PeerID
-	disk     *disk
+	disk     *memory.Ledger
 	contacts []int // whom it dials again and again
 
 	up      bool
@@ -57,28 +59,25 @@ type Node struct {
 	links   []*Node // neighbours, by index
 	record  hello.Signed
 	said    hello.Record
-	machine *core.Machine
+	replica *replica.Replica
+	machine *core.Machine // of the replica
 	learner *outer.Learner
 	trainer Trainer
 	scratch []float32
 	shadow  []*shadow.Shadow
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
-	closed  []uint32             // rounds of the tips that theta stands on
 
-	heard         map[wire.Digest]bool // headers that gossip brought in this life
-	commands      []func()             // of the machine to the learner, at the next step boundary
-	waiting       map[uint64]asked     // by handle
-	calls         []open               // requests that wait for an answer, by id
-	handle        uint64
-	donated       map[wire.Digest][]byte // chunks of the last manifest given out
-	donatedBefore map[wire.Digest][]byte
-	chunksAt      Time         // when a chunk of others' tips was last stored, or this life began; 0 = there are none
-	linkFree      Time         // when the uplink is free again
-	epoch         int          // counts installs; ends folds of the chain before
-	taken         []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
-	may           bool
-	idleFrom      Time // since when it does not step though it is in; 0 = it steps
-	finished      bool
+	heard    map[wire.Digest]bool // headers that gossip brought in this life
+	commands []func()             // of the machine to the learner, at the next step boundary
+	waiting  map[uint64]asked     // by handle
+	calls    []open               // requests that wait for an answer, by id
+	handle   uint64
+	serving  bool         // a stream: what is folded meanwhile is for another node
+	linkFree Time         // when the uplink is free again
+	taken    []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
+	may      bool
+	idleFrom Time // since when it does not step though it is in; 0 = it steps
+	finished bool
 
 	ticks       int
 	contributed Time   // when a delta of this life was first folded here
@@ -116,7 +115,7 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	key := ed25519.NewKeyFromSeed(seed[:])
 	n := &Node{
 		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
-		disk: newDisk(len(w.plan)), book: newBook(len(w.plan)),
+		disk: memory.New(len(w.plan)), book: newBook(len(w.plan)),
 	}
 	n.liar = newLiar(n)
 	return n
@@ -137,39 +136,60 @@ func (n *Node) clock() Time {
 	return Start + t + n.skew + t*n.spec.DriftPPM/1e6 - n.slept
 }
 
-// boot makes the machine over what the disk holds: saved, or nothing.
-func (n *Node) boot(saved []core.Saved) {
+// boot makes the replica over what the disk holds.
+func (n *Node) boot() {
 	w := n.w
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
 	n.life++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
-	n.refused, n.contributed, n.firstSeq = map[int]bool{}, 0, n.disk.nextSeq()
-	n.commands, n.waiting, n.donated, n.donatedBefore = nil, map[uint64]asked{}, nil, nil
+	n.refused, n.contributed = map[int]bool{}, 0
+	n.commands, n.waiting = nil, map[uint64]asked{}
 	n.heard, n.taken = map[wire.Digest]bool{}, nil
 	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
-	tips := slices.Clone(w.genesis)
-	for p := range saved {
-		tips[p] = saved[p].Tip
+	n.started = n.clock()
+	x := executor{n}
+	r, was, err := replica.New(replica.Config{
+		Machine: n.config(), Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},
+		Exec: x, Ledger: ledger{n.disk, n}, Net: x, Arithmetic: arithmetic{n}, Watcher: x,
+	})
+	if err != nil {
+		n.broken("core", "%v", err)
+		return
 	}
-	n.started, n.chunksAt = n.clock(), w.now
-	n.machine = core.New(n.config(), tips)
+	n.replica, n.firstSeq = r, n.disk.NextSeq()
 	n.trainer = w.s.Task.Trainer(n.index, n.life)
-	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), tips, n.ownPayload)
+	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), was.Tips, n.ownPayload)
 	n.scratch = make([]float32, len(n.trainer.Params()))
-	n.shadow, n.closed = nil, make([]uint32, len(tips))
-	for p, tip := range tips {
+	n.shadow = nil
+	for p, tip := range was.Tips {
 		if !w.s.Lean {
 			n.shadow = append(n.shadow, shadow.New(w.plan[p], w.s.Params.Codec, tip))
 		}
-		n.closed[p] = tip.Round
-		n.disk.bases[p][tip.Round] = tip
 	}
-	n.credit()
-	n.restore(saved)
+	if err := r.Start(n.clock(), n.config(), was, watched{n, was.Saved}); err != nil {
+		n.broken("core", "%v", err)
+		return
+	}
+	n.machine = r.Machine()
 	n.openBook()
 	n.introduce()
 	n.startTimers()
 }
+
+// policy is what this simulator has always decided differently from a real process.
+func (n *Node) policy() replica.Policy {
+	return replica.Policy{
+		SmallWritesAtOnce: true, FoldNeedsBase: true, BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
+		Donor: replica.DonorPolicy{LastManifests: 2},
+	}
+}
+
+// diskSpacing: the tips of rounds divisible by it go to disk, as in package node.
+const diskSpacing = 4
+
+// chunksStay is how long the chunks of tips stay after the last one came, ten times
+// shorter than in package node.
+const chunksStay = 6000
 
 func (n *Node) config() core.Config {
 	w, p := n.w, n.w.s.Params
@@ -177,9 +197,9 @@ func (n *Node) config() core.Config {
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
 		QuietMs: quietMs, Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.common, Resume: n.disk.fetching,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.Common, Resume: n.disk.Fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
-			HasChunk:     func(d wire.Digest) bool { return n.disk.chunks[d] != nil },
+			HasChunk:     n.disk.HasChunk,
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },
 			OpenRecord:   w.verifier.open,
 		},
@@ -217,9 +237,9 @@ func (n *Node) startTimers() {
 	if !n.spec.Observer {
 		w.queue.push(event{at: w.now + 1 + w.rng.Int64N(w.s.StepMs), kind: eventStep, to: n, life: n.life})
 	}
-	n.every(flushMs, n.disk.commit)
+	n.every(flushMs, n.disk.Commit)
 	n.every(redialMs, n.redial)
-	n.every(flushMs, n.dropChunks)
+	n.every(flushMs, n.replica.DropOldChunks)
 	if n.liar != nil {
 		n.every(n.liar.everyMs(), n.liar.acts)
 	}
@@ -249,16 +269,7 @@ func (n *Node) do(input func()) {
 		return
 	}
 	input()
-	n.carryOut()
-}
-
-// carryOut does what the machine wants done, until it wants nothing.
-func (n *Node) carryOut() {
-	for effects := n.machine.Effects(); len(effects) > 0; effects = n.machine.Effects() {
-		for _, e := range effects {
-			n.carry(e)
-		}
-	}
+	n.replica.Execute()
 }
 
 // later runs an input after ms, unless the node died meanwhile.
@@ -279,7 +290,7 @@ func (n *Node) tick(life int) {
 		perSecond := 1000 * float64(n.w.s.Task.Tokens()) / float64(n.stepMs())
 		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
 		n.machine.Tick(n.clock())
-		n.carryOut()
+		n.replica.Execute()
 		if n.up && n.left && n.machine.MayLeave() {
 			n.w.checkLeft(n)
 			n.stop()
@@ -301,7 +312,7 @@ func (n *Node) stepTimer(life int) {
 	}
 	if n.paused == 0 {
 		n.step()
-		n.carryOut()
+		n.replica.Execute()
 	}
 	n.w.queue.push(event{at: n.w.now + n.stepMs(), kind: eventStep, to: n, life: life})
 }
@@ -322,10 +333,9 @@ func (n *Node) step() {
 		n.shadow[p].Moved(n.scratch, n.trainer.Params())
 	}
 	tokens := n.w.s.Task.Tokens()
-	n.learner.Stepped(tokens, n.closed)
 	n.Steps++
 	n.book.trained += uint64(tokens)
-	n.machine.Stepped(n.clock(), uint64(tokens))
+	n.replica.Stepped(tokens, nil)
 }
 
 // command is done at the next step boundary.

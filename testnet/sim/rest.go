@@ -143,7 +143,7 @@ func (w *World) complete() *Node {
 func (n *Node) wholeChain() bool {
 	for p := range n.w.plan {
 		for r := uint32(1); r <= n.machine.Rounds().Tip(p).Round; r++ {
-			if _, ok := n.disk.rounds[p][r]; !ok {
+			if _, ok := n.disk.Record(p, r); !ok {
 				return false
 			}
 		}
@@ -157,7 +157,8 @@ func (w *World) folds(from *Node) []map[wire.Digest]bool {
 	for p := range out {
 		out[p] = map[wire.Digest]bool{}
 		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
-			for _, id := range from.disk.rounds[p][r].Folded {
+			record, _ := from.disk.Record(p, r)
+			for _, id := range record.Folded {
 				out[p][wire.Digest(id)] = true
 			}
 		}
@@ -188,14 +189,17 @@ func (w *World) checkLedger() {
 	}
 }
 
-// replay folds the ledger of a fragment again, from genesis.
+// replay folds the ledger of a fragment again, from genesis. A power cut may have
+// damaged a payload that was not needed since.
 func (n *Node) replay(p int) {
 	tip, want := n.w.genesis[p], n.machine.Rounds().Tip(p)
 	for tip.Round < want.Round {
 		var set []outer.Contribution
-		for _, id := range n.disk.rounds[p][tip.Round+1].Folded {
+		record, _ := n.disk.Record(p, tip.Round+1)
+		for _, id := range record.Folded {
 			d := core.DeltaOf(wire.Digest(id), *n.w.checks.ledger[wire.Digest(id)])
-			set = append(set, outer.Contribution{Delta: d, Payload: n.disk.payload(wire.Digest(id))})
+			payload, _ := n.disk.Payload(wire.Digest(id)) // one that is damaged shows in the fold
+			set = append(set, outer.Contribution{Delta: d, Payload: payload})
 		}
 		next, _, err := outer.Fold(n.w.s.Params, n.w.plan[p], tip, tip.Round+1, set)
 		if err != nil {
@@ -204,19 +208,9 @@ func (n *Node) replay(p int) {
 		}
 		tip = next
 	}
-	if tip.State != want.State && !n.damagedLedger() {
+	if tip.State != want.State && !n.disk.Damaged() {
 		n.broken("replay", "the ledger of fragment %d comes to state %x, the tip is %x", p, tip.State[:4], want.State[:4])
 	}
-}
-
-// damagedLedger says that a power cut damaged a payload that was not needed since.
-func (n *Node) damagedLedger() bool {
-	for _, f := range n.disk.deltas {
-		if f.damaged {
-			return true
-		}
-	}
-	return false
 }
 
 // String shows a world in a failure.

@@ -102,7 +102,7 @@ func (w *World) comesBack(founder bool, link ...*Node) *Node {
 func (w *World) starts(n *Node) *Node {
 	w.nodes = append(w.nodes, n)
 	w.byID[n.id] = n
-	n.boot(nil)
+	n.boot()
 	n.redial()
 	return n
 }
@@ -127,10 +127,16 @@ func (n *Node) equalTo(p *Node) bool {
 	return true
 }
 
+// ownRecords is how many own deltas a restart would find.
+func (n *Node) ownRecords() int {
+	own, _ := n.disk.Own() // which has no errors
+	return len(own)
+}
+
 // folds reports whether a node folded a delta.
 func (n *Node) folds(id wire.Digest) bool {
-	for _, rounds := range n.disk.rounds {
-		for _, l := range rounds {
+	for p := range n.w.plan {
+		for _, l := range n.disk.Records(p) {
 			if slices.Contains(l.Folded, outer.ID(id)) {
 				return true
 			}
@@ -165,7 +171,7 @@ func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 		return found(l.payloads[q.Digest])
 	case wire.GetManifest, wire.GetTips:
 		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
-			tip, err := d.Tip(n.disk.bases[p][d.Start], func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) { return n.foldAgain(p, tip, set) })
+			tip, err := n.replica.Donated(p, d)
 			if err != nil {
 				return wire.FragmentManifest{}, err
 			}

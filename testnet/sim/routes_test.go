@@ -41,9 +41,9 @@ func TestTwoRoutesOneResult(t *testing.T) {
 // deliveries are all deltas that a node holds, by round.
 func (w *World) deliveries() (all []delivery) {
 	n := w.first()
-	for id, f := range n.disk.deltas {
-		all = append(all, delivery{id, wire.Message{Header: f.header, Inline: n.disk.payload(id)}})
-	}
+	n.disk.Deltas(func(id wire.Digest, h *wire.SignedHeader, payload []byte) {
+		all = append(all, delivery{id, wire.Message{Header: h, Inline: payload}})
+	})
 	slices.SortFunc(all, func(a, b delivery) int {
 		x, y := a.open.Header.Header, b.open.Header.Header
 		if x.Round != y.Round {

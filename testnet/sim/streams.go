@@ -6,7 +6,6 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
-	"atoll/node/core"
 )
 
 var errDown = errors.New("peer is not reachable")
@@ -79,34 +78,6 @@ func (w *World) resent() Time {
 		d += resendMs
 	}
 	return d
-}
-
-// reply carries out one of the Reply effects.
-func (n *Node) reply(e core.Effect) {
-	switch e := e.(type) {
-	case gossip.Reply:
-		n.answer(e.Handle, e.Response, wire.Digest{})
-	case gossip.ReplyPayload:
-		n.replyPayload(e)
-	case gossip.ReplyGenesis:
-		n.answer(e.Handle, found([]byte("genesis")), wire.Digest{})
-	case gossip.ReplyManifest:
-		n.answer(e.Handle, found(n.manifest(e.At)), wire.Digest{})
-	case gossip.ReplyChunk:
-		n.answer(e.Handle, found(n.chunk(e.Digest)), wire.Digest{})
-	}
-}
-
-// replyPayload serves a payload, or finds that the disk has damaged it.
-func (n *Node) replyPayload(e gossip.ReplyPayload) {
-	payload := n.disk.payload(e.ID)
-	if payload == nil {
-		n.disk.drop(e.ID)
-		n.later(0, func() { n.machine.Lost(n.clock(), e.ID) })
-		n.answer(e.Handle, found(nil), wire.Digest{})
-		return
-	}
-	n.answer(e.Handle, found(payload), e.ID)
 }
 
 func found(body []byte) []byte {

@@ -112,7 +112,7 @@ func (n *Node) arrives(from *Node, m *message) {
 		return
 	}
 	n.takes(from, m)
-	n.carryOut()
+	n.replica.Execute()
 }
 
 // takes gives a message to the machine and passes it on, as a validator does.

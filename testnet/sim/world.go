@@ -71,12 +71,15 @@ func New(s Scenario) (*World, error) {
 	return w, nil
 }
 
+// tips are those of genesis, for the caller to change.
+func (w *World) tips() []*outer.Tip { return slices.Clone(w.genesis) }
+
 // add makes a node and starts it, with nobody to talk to yet.
 func (w *World) add(spec NodeSpec, founder bool) *Node {
 	n := newNode(w, len(w.nodes), spec, founder)
 	w.nodes = append(w.nodes, n)
 	w.byID[n.id] = n
-	n.boot(nil)
+	n.boot()
 	return n
 }
 

@@ -1,0 +1,243 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"atoll/optimizer/outer"
+)
+
+// maxBaseBytes is the memory that kept bases may take before those that are on
+// disk as well are dropped: enough for small models to refold without a read.
+const maxBaseBytes = 256 << 20
+
+// bases are the kept tips, in memory and on disk. A base goes to disk if the policy
+// says so of its round, or if a base of that round is there already, which it
+// replaces; memory holds the newest ones within a budget.
+type bases struct {
+	ledger  Ledger
+	policy  Policy
+	genesis func() []*outer.Tip
+	check   func(what string, err error)
+	epoch   int // counts installs; belongs to the folds
+
+	mu       sync.Mutex
+	held     map[baseKey]*outer.Tip
+	disk     map[baseKey]bool
+	outlived map[int]uint32 // by fragment: a base that stays on disk only until a newer one is there
+	bytes    int64
+}
+
+type baseKey struct {
+	fragment int
+	round    uint32
+}
+
+func newBases(ledger Ledger, policy Policy, genesis func() []*outer.Tip, check func(string, error), fragments int) (*bases, error) {
+	b := &bases{
+		ledger: ledger, policy: policy, genesis: genesis, check: check,
+		held: map[baseKey]*outer.Tip{}, disk: map[baseKey]bool{}, outlived: map[int]uint32{},
+	}
+	for fragment := range fragments {
+		rounds, err := ledger.Bases(fragment)
+		if err != nil {
+			return nil, err
+		}
+		for _, round := range rounds {
+			b.disk[baseKey{fragment, round}] = true
+		}
+	}
+	return b, nil
+}
+
+// put keeps a tip as a base: in memory only if the disk does not take it, or not
+// at all if a fold needs its base on disk.
+func (b *bases) put(fragment int, tip *outer.Tip) error {
+	k := baseKey{fragment, tip.Round}
+	if k.round%b.policy.BaseEvery == b.policy.BaseAt || b.onDisk(k) {
+		err := b.write(k, tip)
+		b.check("keep base", err)
+		if err != nil && b.policy.FoldNeedsBase {
+			return err
+		}
+	}
+	b.hold(fragment, tip)
+	return nil
+}
+
+// hold keeps a tip in memory.
+func (b *bases) hold(fragment int, tip *outer.Tip) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := baseKey{fragment, tip.Round}
+	b.forget(k)
+	b.held[k] = tip
+	b.bytes += baseBytes(tip)
+	b.shrink(fragment)
+}
+
+// write keeps a tip on disk. What was there for that round is no longer the tip, so
+// it goes even where the new one is not taken.
+func (b *bases) write(k baseKey, tip *outer.Tip) error {
+	if err := b.ledger.PutBase(k.fragment, tip); err != nil {
+		return errors.Join(fmt.Errorf("keep base of fragment %d round %d: %w", k.fragment, k.round, err), b.dropWritten(k))
+	}
+	b.mu.Lock()
+	b.disk[k] = true
+	b.mu.Unlock()
+	return b.dropOutlived(k)
+}
+
+// dropOutlived drops what was kept on disk only because there was nothing newer.
+func (b *bases) dropOutlived(newer baseKey) error {
+	b.mu.Lock()
+	old, ok := b.outlived[newer.fragment]
+	ok = ok && old < newer.round
+	if ok {
+		delete(b.outlived, newer.fragment)
+	}
+	b.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return b.dropWritten(baseKey{newer.fragment, old})
+}
+
+func (b *bases) onDisk(k baseKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.disk[k]
+}
+
+// restart holds the tips that were installed, which the ledger has as the only
+// bases, and forgets every other.
+func (b *bases) restart(installed []*outer.Tip) {
+	b.mu.Lock()
+	clear(b.held)
+	clear(b.disk)
+	clear(b.outlived)
+	b.bytes = 0
+	for p, tip := range installed {
+		b.disk[baseKey{p, tip.Round}] = true
+	}
+	b.mu.Unlock()
+	for p, tip := range installed {
+		b.hold(p, tip)
+	}
+}
+
+func baseBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }
+
+// forget drops a base from memory, under mu.
+func (b *bases) forget(k baseKey) {
+	if old, ok := b.held[k]; ok {
+		b.bytes -= baseBytes(old)
+		delete(b.held, k)
+	}
+}
+
+// shrink drops the oldest on-disk bases of a fragment while over budget, under mu.
+func (b *bases) shrink(fragment int) {
+	for b.bytes > maxBaseBytes {
+		oldest, found := baseKey{}, false
+		for k := range b.held {
+			if k.fragment == fragment && b.disk[k] && (!found || k.round < oldest.round) {
+				oldest, found = k, true
+			}
+		}
+		if !found {
+			return
+		}
+		b.forget(oldest)
+	}
+}
+
+// get returns a kept base, from memory or disk. One in memory that is not what its
+// checksum says is forgotten there and an error: the next call reads it from the
+// disk.
+func (b *bases) get(fragment int, round uint32) (*outer.Tip, error) {
+	k := baseKey{fragment, round}
+	b.mu.Lock()
+	tip, held := b.held[k]
+	b.mu.Unlock()
+	switch {
+	case held && (b.policy.TrustMemory || tip.Sound()):
+		return tip, nil
+	case held:
+		b.mu.Lock()
+		b.forget(k)
+		b.mu.Unlock()
+		return nil, &lostBase{fragment, round, outer.ErrDamaged}
+	case round == 0:
+		tip := b.genesis()[fragment]
+		b.hold(fragment, tip)
+		return tip, nil
+	}
+	tip, err := b.ledger.Base(fragment, round)
+	if err != nil {
+		return nil, &lostBase{fragment, round, err}
+	}
+	return tip, nil
+}
+
+// release forgets a base that is no longer needed; tip is the newest round. Where
+// the policy says so the newest base on disk stays until a newer one is: a disk that
+// takes none must not leave a restart without any. One above the tip is of rounds
+// that are no longer closed.
+func (b *bases) release(fragment int, round, tip uint32) error {
+	k := baseKey{fragment, round}
+	b.mu.Lock()
+	newest := b.policy.KeepLastBase && b.disk[k] && round <= tip
+	for other := range b.disk {
+		newest = newest && (other.fragment != fragment || other.round <= round || other.round > tip)
+	}
+	if newest {
+		b.forget(k)
+		b.outlived[fragment] = round
+	}
+	b.mu.Unlock()
+	if newest {
+		return nil
+	}
+	return b.drop(fragment, round)
+}
+
+// drop forgets a base everywhere.
+func (b *bases) drop(fragment int, round uint32) error {
+	k := baseKey{fragment, round}
+	b.mu.Lock()
+	b.forget(k)
+	b.mu.Unlock()
+	return b.dropWritten(k)
+}
+
+// dropWritten forgets a base on disk.
+func (b *bases) dropWritten(k baseKey) error {
+	b.mu.Lock()
+	written := b.disk[k]
+	delete(b.disk, k)
+	b.mu.Unlock()
+	if !written {
+		return nil
+	}
+	return b.ledger.DropBase(k.fragment, k.round)
+}
+
+// KeptBases is how many bases of a fragment there are, in memory or on disk.
+func (r *Replica) KeptBases(fragment int) (n int) {
+	b := r.bases
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k := range b.held {
+		if k.fragment == fragment {
+			n++
+		}
+	}
+	for k := range b.disk {
+		if _, held := b.held[k]; !held && k.fragment == fragment {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,14 @@
+// Package replica is one node of a run without goroutines, clock, disk or
+// network: the machine of the protocol, the learner, the kept bases, the own
+// deltas, and the one executor of what the machine wants done.
+//
+// What it lacks stands behind ports. Exec says when work runs, Ledger keeps
+// things, Net sends them, Arithmetic folds, Watcher is told what happened.
+// Package node brings goroutines, bbolt and libp2p; testnet/sim an event queue,
+// memory and wires; testnet/sim/exhaust work that takes no time. A Policy holds
+// what these decide differently.
+//
+// State belongs to whoever may touch it: the machine to the loop (the caller of
+// Execute and what Exec.Post runs), kept bases to the folds, the learner to the
+// steps. What crosses from one to another goes through Exec.
+package replica

@@ -1,0 +1,283 @@
+package replica
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// found is the response with a body; NotFound without.
+func found(body []byte) []byte {
+	if body == nil {
+		return wire.Response{Status: wire.NotFound}.Encode()
+	}
+	return wire.Response{Status: wire.OK, Body: body}.Encode()
+}
+
+// replyPayload serves a payload, or finds that the disk has damaged it.
+func (r *Replica) replyPayload(e gossip.ReplyPayload) {
+	r.exec.Serve(e.Handle, func(func() bool) {
+		payload, err := r.ledger.Payload(e.ID)
+		if err != nil {
+			r.lost(&lostPayload{e.ID, err})
+			r.replyBulk(e.Handle, nil, wire.Digest{})
+			return
+		}
+		r.replyBulk(e.Handle, payload, e.ID)
+	})
+}
+
+func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
+	reply := Reply{Response: found(body), Bulk: true, Payload: payload}
+	r.exec.Post(func(core.Time) { r.net.Reply(handle, reply) })
+}
+
+// replyChunk serves a chunk of a manifest of late, or none.
+func (r *Replica) replyChunk(e gossip.ReplyChunk) {
+	chunk := r.donor.chunk(e.Digest)
+	r.exec.Serve(e.Handle, func(func() bool) { r.replyBulk(e.Handle, chunk, wire.Digest{}) })
+}
+
+// replyManifest serves tips: those of given rounds, one for each fragment, or
+// those of one moment, of each fragment the newest base that still lets a joiner
+// fold deltas on their way. Where there is nothing to give the asker tries another
+// donor.
+func (r *Replica) replyManifest(handle uint64, at []uint32, tries int) {
+	machine, own := r.machine.Rounds(), at == nil
+	if m := r.donor.fresh(r.policy.Donor, r.exec.Elapsed(), machine); m != nil && own {
+		r.exec.Serve(handle, func(func() bool) { r.replyBulk(handle, m, wire.Digest{}) })
+		return
+	}
+	wants := core.Donations(r.params, machine, at)
+	r.exec.Serve(handle, func(gone func() bool) {
+		m, err := r.makeManifest(wants, own, gone)
+		if own && tries > 1 && outdated(err) {
+			r.exec.Post(func(core.Time) { r.replyManifest(handle, at, tries-1) })
+			return
+		}
+		r.replyBulk(handle, m, wire.Digest{})
+	})
+}
+
+// outdated reports whether what was to be given is not there any more.
+func outdated(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, core.ErrOvertaken) || errors.Is(err, core.ErrNothingToGive)
+}
+
+// donor keeps the chunks of the tips that it handed out of late.
+type donor struct {
+	making sync.Mutex // one manifest at a time: it takes memory and hashing
+	rested int64      // nothing is folded for others before; under making
+
+	mu       sync.Mutex
+	manifest []byte // the last of the node's own choice
+	madeAt   int64
+	wants    []core.Donation // what it was made of
+	blobs    []*blob         // the last used last
+	bytes    int             // of all of them
+	set      int             // of the largest manifest
+	made     int             // manifests, also those that came to nothing
+}
+
+// blob is one fragment's tip as joiners take it.
+type blob struct {
+	fragment int
+	first    uint32 // round of its first link
+	manifest wire.FragmentManifest
+	chunks   map[wire.Digest][]byte
+	used     int // donor.made when a manifest last named it
+}
+
+// size is what it takes of memory, in bytes.
+func (b *blob) size() int { return int(b.manifest.Size) }
+
+// fresh is the last manifest, if it is young and the chain leads through it.
+func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.manifest == nil || now-d.madeAt > policy.FreshMs || policy.FreshMs == 0 {
+		return nil
+	}
+	for p, w := range d.wants {
+		l, ok := machine.Link(p, w.Round)
+		if !ok || l.Chain != w.Link().Chain || machine.Closed(p) > w.Closed+policy.FreshRounds {
+			return nil
+		}
+	}
+	return d.manifest
+}
+
+// chunk finds a chunk that some manifest of late named; nil if none did.
+func (d *donor) chunk(id wire.Digest) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, b := range d.blobs {
+		if c, ok := b.chunks[id]; ok {
+			d.touch(i)
+			return c
+		}
+	}
+	return nil
+}
+
+// touch makes a blob the last used one.
+func (d *donor) touch(i int) {
+	b := d.blobs[i]
+	d.blobs = append(slices.Delete(d.blobs, i, i+1), b)
+}
+
+// makeManifest signs a manifest of what can be given. One of its own choice that was
+// made while this one waited serves as well.
+func (r *Replica) makeManifest(wants []core.Donation, own bool, gone func() bool) ([]byte, error) {
+	d, asked := &r.donor, r.exec.Elapsed()
+	d.making.Lock()
+	defer d.making.Unlock()
+	if m := d.madeSince(asked); m != nil && own && r.policy.Donor.FreshMs > 0 {
+		return m, nil
+	}
+	if !own {
+		wants = r.afford(wants)
+	}
+	d.begin()
+	m, size, err := r.cutManifest(wants, own, gone)
+	d.shrink(r.policy.Donor, size)
+	if err != nil {
+		return nil, err
+	}
+	signed := wire.EncodeManifest(r.key, r.run, m)
+	if own {
+		d.mu.Lock()
+		d.manifest, d.madeAt, d.wants = signed, r.exec.Elapsed(), wants
+		d.mu.Unlock()
+	}
+	return signed, nil
+}
+
+// begin counts a manifest.
+func (d *donor) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made++
+}
+
+// madeSince is the manifest of its own choice that was made after a moment, or nil.
+func (d *donor) madeSince(asked int64) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.manifest == nil || d.madeAt <= asked {
+		return nil
+	}
+	return d.manifest
+}
+
+// afford leaves out, while the donor rests, what would have to be folded.
+func (r *Replica) afford(wants []core.Donation) []core.Donation {
+	if r.exec.Elapsed() >= r.donor.rested {
+		return wants
+	}
+	wants = slices.Clone(wants)
+	for p, w := range wants {
+		if len(w.Sets) > 0 && (len(w.Links) == 0 || r.donor.find(p, w) == nil) {
+			wants[p] = core.Donation{Closed: w.Closed}
+		}
+	}
+	return wants
+}
+
+// cutManifest cuts the tips that can be given into chunks, and returns their size in
+// bytes. Of the node's own choice all must be there.
+func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool) (m wire.Manifest, size int, err error) {
+	began := r.exec.Elapsed()
+	m, err = core.ManifestOf(wants, own, func(p int, w core.Donation) (wire.FragmentManifest, error) {
+		if gone() {
+			return wire.FragmentManifest{}, errGone
+		}
+		b, err := r.blobOf(p, w)
+		if err != nil {
+			return wire.FragmentManifest{}, err
+		}
+		size += b.size()
+		return b.manifest, nil
+	})
+	if !own {
+		r.donor.rest(began, r.exec.Elapsed(), r.policy.Donor.Rest)
+	}
+	return m, size, err
+}
+
+var errGone = errors.New("the asker is gone")
+
+// rest begins after what was folded for others from began to now.
+func (d *donor) rest(began, now, times int64) {
+	d.rested = max(d.rested, now+times*(now-began))
+}
+
+// blobOf returns the chunks of a donation, cut now if they are not at hand.
+func (r *Replica) blobOf(p int, w core.Donation) (*blob, error) {
+	if b := r.donor.find(p, w); b != nil && r.policy.Donor.Sets > 0 {
+		return b, nil
+	}
+	tip, err := r.Donated(p, w)
+	if err != nil {
+		return nil, err
+	}
+	b := &blob{fragment: p, first: w.Links[0].Round}
+	b.manifest, b.chunks = core.CutSnapshot(tip, w.Links)
+	r.donor.add(b)
+	return b, nil
+}
+
+// Donated is the tip of a donation, from its base and what was folded since.
+func (r *Replica) Donated(p int, w core.Donation) (*outer.Tip, error) {
+	base, err := r.bases.get(p, w.Start)
+	if err != nil {
+		return nil, err
+	}
+	return w.Tip(base, func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error) {
+		next, _, err := r.foldSet(p, tip, set)
+		return next, err
+	})
+}
+
+func (d *donor) add(b *blob) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.used = d.made
+	d.blobs = append(d.blobs, b)
+	d.bytes += b.size()
+}
+
+// find returns the blob of the same tip and links.
+func (d *donor) find(p int, w core.Donation) *blob {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, b := range d.blobs {
+		if b.fragment == p && b.manifest.Round == w.Round && b.manifest.Chain == wire.Digest(w.Link().Chain) && b.first == w.Links[0].Round {
+			b.used = d.made
+			d.touch(i)
+			return b
+		}
+	}
+	return nil
+}
+
+// shrink drops chunks as the policy says; size is that of the manifest made last.
+func (d *donor) shrink(policy DonorPolicy, size int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if policy.LastManifests > 0 {
+		d.blobs = slices.DeleteFunc(d.blobs, func(b *blob) bool { return b.used+policy.LastManifests <= d.made })
+		return
+	}
+	d.set = max(d.set, size)
+	for len(d.blobs) > 0 && d.bytes > policy.Sets*d.set {
+		d.bytes -= d.blobs[0].size()
+		d.blobs = slices.Delete(d.blobs, 0, 1)
+	}
+}

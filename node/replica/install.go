@@ -1,0 +1,96 @@
+package replica
+
+import (
+	"errors"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// install puts the chunks of a manifest together, in place of the tips held here.
+// Nothing may ever mix fragments of two chains, so the order is:
+//
+//  1. one commit of the ledger, which names the new tips, drops all other bases
+//     and changes the records over, in all fragments;
+//  2. the tips in memory, and the epoch, which ends folds of the old chain.
+//
+// A crash or an error before the commit leaves the old chain with all its
+// bases; a crash after it, the new chain.
+func (r *Replica) install(e core.InstallTips) {
+	from := e.Manifest.Author
+	tips, links, err := core.Assemble(e.Manifest, r.plan, r.params, r.ledger.Chunk)
+	if err != nil {
+		r.notInstalled(from, err)
+		return
+	}
+	for p, tip := range tips {
+		tips[p] = r.arithmetic.Intern(tip)
+	}
+	left, err := r.changeChain(tips, links, e.Common, e.Closed)
+	if err != nil {
+		r.notInstalled(from, err)
+		return
+	}
+	epoch := r.bases.epoch
+	r.exec.Post(func(now core.Time) {
+		r.epoch = epoch
+		r.watch.Saw(Installed{from, tips, left})
+		r.creditAuthors()
+		if err := r.machine.Installed(now, tips, links); err != nil {
+			r.watch.Fail(err) // the disk is on another chain than the machine: a restart begins there
+		}
+	})
+}
+
+// changeChain writes tips that were taken whole, and the links that lead to them.
+func (r *Replica) changeChain(tips []*outer.Tip, links [][]outer.Link, common, closed []uint32) (core.Left, error) {
+	own, err := r.ledger.Own()
+	if err != nil {
+		return core.Left{}, err
+	}
+	left, err := core.LeaveChain(r.ledger, r.self, r.params.WindowUnion, links, common, closed, own)
+	if err != nil {
+		return left, err
+	}
+	fragments := make([]InstalledFragment, len(tips))
+	for p, tip := range tips {
+		keep, err := core.Continues(r.ledger, p, links[p])
+		if err != nil {
+			return left, err
+		}
+		fragments[p] = InstalledFragment{Tip: tip, Links: links[p], Keep: keep, Forget: left.Forget[p]}
+	}
+	if err := r.ledger.Install(fragments); err != nil {
+		return left, err
+	}
+	r.bases.restart(tips)
+	r.bases.epoch++
+	clear(r.waiting)
+	return left, nil
+}
+
+// notInstalled has other tips fetched where these do not fit. Anything else that went
+// wrong is this disk's doing: the chunks stay, and what it lacks of them is
+// fetched again when it may have room.
+func (r *Replica) notInstalled(from wire.PeerID, err error) {
+	unfit := errors.Is(err, core.ErrUnfit)
+	if unfit {
+		r.watch.Check("drop chunks", r.ledger.DropChunks())
+	} else {
+		r.watch.Check("install tips", err)
+	}
+	r.exec.Post(func(now core.Time) {
+		r.watch.Saw(NotInstalled{from, err})
+		if unfit {
+			r.machine.InstallFailed(now)
+		} else {
+			r.machine.TipsNotStored(now)
+		}
+	})
+}
+
+// creditAuthors tells the machine who has contributed, as the ledger has it.
+func (r *Replica) creditAuthors() {
+	r.watch.Check("read the authors of the ledger", r.ledger.Authors(r.machine.Credit))
+}

@@ -1,0 +1,90 @@
+package replica
+
+import (
+	"errors"
+	"slices"
+
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// learning is the learner and what its steps stand on. It belongs to the steps.
+type learning struct {
+	learner Learner  // nil for a node that only holds and serves
+	closed  []uint32 // rounds of the tips that theta stands on
+}
+
+// learn has the learner do something between two steps.
+func (r *Replica) learn(do func(l Learner)) {
+	if l := r.learning.learner; l != nil {
+		r.exec.Learn(func() { do(l) })
+	}
+}
+
+// Stepped counts an inner step of so many tokens. It belongs to the steps; the
+// machine hears of it on the loop, after then, which may be nil.
+func (r *Replica) Stepped(tokens int, then func(now core.Time)) {
+	r.learning.learner.Stepped(tokens, r.learning.closed)
+	r.exec.Post(func(now core.Time) {
+		if then != nil {
+			then(now)
+		}
+		r.machine.Stepped(now, uint64(tokens))
+	})
+}
+
+// draft makes a delta of the learner's progress.
+func (r *Replica) draft(l Learner, fragment int) {
+	d, err := l.Draft(fragment)
+	r.exec.Post(func(now core.Time) {
+		if err == nil {
+			r.machine.Drafted(now, d)
+			return
+		}
+		r.watch.Saw(DraftFailed{fragment, err})
+		r.machine.DraftFailed(now, fragment)
+		switch {
+		case errors.Is(err, outer.ErrDamaged):
+			r.machine.Damaged(now, fragment)
+		case errors.Is(err, outer.ErrUnread):
+			r.machine.Renew(now, fragment)
+		}
+	})
+}
+
+// takeBack undoes a draft that could not be made durable.
+func (r *Replica) takeBack(l Learner, e core.TakeBack) {
+	if err := l.TakeBack(e.Fragment, e.Seq); err != nil {
+		r.watch.Fail(err)
+	}
+}
+
+// adopt moves theta to a new tip, or repairs it, and takes own deltas that are final
+// off the list that a restart reads. Those that were discarded may be regained until
+// they are forgotten.
+func (r *Replica) adopt(a outer.Adopt) {
+	if r.learning.learner == nil {
+		r.watch.Saw(Adopted{Adopt: a})
+		return
+	}
+	r.learn(func(l Learner) { r.follow(l, a) })
+	final := r.own.ids(a.Final())
+	r.write("forget a final own delta", func() error { return r.ledger.ForgetOwn(final) })
+}
+
+func (r *Replica) follow(l Learner, a outer.Adopt) {
+	loss, err := l.Follow(a)
+	if err != nil {
+		r.watch.Fail(err)
+		return
+	}
+	r.learning.closed[a.Fragment] = a.Tip.Round
+	r.exec.Post(func(now core.Time) {
+		seen := Adopted{a, loss}
+		r.watch.Saw(seen)
+		if seen.MayRepair() {
+			r.machine.Healed(now, a.Fragment, loss)
+		}
+		r.own.drop(slices.Concat(a.Forgotten, a.Returned))
+	})
+}

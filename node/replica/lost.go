@@ -1,0 +1,75 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+func unknownEffect(e core.Effect) error {
+	return fmt.Errorf("nothing executes a %T of the machine: this program is wrong", e)
+}
+
+// ErrNoBase says that a fold failed as the base it begins at cannot be read.
+var ErrNoBase = errors.New("the base is not there")
+
+// lostBase says that a kept base cannot be read.
+type lostBase struct {
+	fragment int
+	round    uint32
+	err      error
+}
+
+func (e *lostBase) Error() string {
+	return fmt.Sprintf("base of fragment %d round %d: %v", e.fragment, e.round, e.err)
+}
+
+func (e *lostBase) Unwrap() error { return e.err }
+
+// Is says that a lostBase is ErrNoBase.
+func (e *lostBase) Is(target error) bool { return target == ErrNoBase }
+
+// lostPayload says that the payload of a delta of the ledger cannot be read.
+type lostPayload struct {
+	id  wire.Digest
+	err error
+}
+
+func (e *lostPayload) Error() string { return fmt.Sprintf("ledger: %v", e.err) }
+
+func (e *lostPayload) Unwrap() error { return e.err }
+
+// lost drops what err says was damaged and tells the machine, which fetches a
+// payload again and folds from an older base. Other errors may pass and change
+// nothing.
+func (r *Replica) lost(err error) {
+	var payload *lostPayload
+	var base *lostBase
+	switch {
+	case errors.Is(err, ErrFatal):
+		r.watch.Fail(err)
+	case errors.As(err, &base) && errors.Is(err, outer.ErrDamaged):
+		r.exec.Post(func(now core.Time) {
+			r.watch.Saw(Damaged{err})
+			r.machine.Damaged(now, base.fragment)
+		})
+	case !errors.Is(err, ErrGone):
+	case errors.As(err, &payload):
+		r.watch.Check("drop damaged payload", r.ledger.DropPayload(payload.id))
+		r.exec.Soon(func(now core.Time) {
+			r.watch.Saw(Damaged{err})
+			r.machine.Lost(now, payload.id)
+		})
+	case errors.As(err, &base):
+		r.watch.Check("drop damaged base", r.bases.drop(base.fragment, base.round))
+		r.exec.Post(func(now core.Time) {
+			r.watch.Saw(Damaged{err})
+			r.machine.LostBase(now, base.fragment, base.round)
+		})
+	}
+}
+
+func isGone(err error) bool { return errors.Is(err, ErrGone) }

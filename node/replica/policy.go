@@ -1,0 +1,59 @@
+package replica
+
+// Policy is what replicas may decide differently without coming to other bits.
+type Policy struct {
+	// Marks of rounds that peers say were signed are written, and chunks that are of
+	// no use dropped, at once, not as other writes.
+	SmallWritesAtOnce bool
+	// A fold fails whose base the disk does not take; it is asked for again.
+	// Without, the base stays in memory.
+	FoldNeedsBase bool
+	// Bases of rounds that are BaseAt more than a multiple of BaseEvery go to disk, so
+	// that a restart folds at most that many rounds again.
+	BaseEvery, BaseAt uint32
+	// The newest base on disk stays there until a newer one is.
+	KeepLastBase bool
+	// Kept bases are not held against their checksums before each fold.
+	TrustMemory bool
+	// Rounds of a fragment that wait for a disk that takes no record; 0 = any
+	// number. Those beyond it have none any more.
+	MaxUnrecorded int
+	// Bytes that the ledger may take before payloads that nobody can ask for any
+	// more are dropped; 0 = they stay.
+	KeepBytes int64
+	// Milliseconds that chunks of tips stay after the last one came: a node that
+	// has to take newer tips soon finds most of them again.
+	ChunksStayMs int64
+
+	Donor DonorPolicy
+}
+
+// DonorPolicy says how tips are given away.
+type DonorPolicy struct {
+	// A manifest of the donor's own choice serves all who ask for so many
+	// milliseconds, and for so many rounds that close meanwhile, as the joiner has
+	// to fetch these too. 0 ms: each request is answered anew.
+	FreshMs     int64
+	FreshRounds uint32
+	// How often a donor chooses what it gives. Rounds close and are folded again
+	// between its choice and the reading of a base, which may be gone then; for the
+	// asker a pause is a long time.
+	Tries int
+	// For how many times as long as it folded for others a donor folds nothing for
+	// them: anybody may ask for it. Other donors may have a base of those rounds.
+	Rest int64
+	// Chunks that nobody asked for lately go first, once there are more than those
+	// of so many whole manifests: a slow joiner can finish, and memory is bounded.
+	Sets int
+	// Instead of by size, chunks stay until so many manifests were made since, and are
+	// cut anew for each.
+	LastManifests int
+}
+
+// NodePolicy is that of a real process.
+func NodePolicy() Policy {
+	return Policy{
+		BaseEvery: 4, KeepLastBase: true, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
+		Donor: DonorPolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2},
+	}
+}

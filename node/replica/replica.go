@@ -1,0 +1,169 @@
+package replica
+
+import (
+	"crypto/ed25519"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// Config is what a Replica is made of.
+type Config struct {
+	Machine core.Config
+	Policy  Policy
+	Genesis Genesis
+
+	Exec       Exec
+	Ledger     Ledger
+	Net        Net
+	Arithmetic Arithmetic
+	Watcher    Watcher
+}
+
+// Genesis is what all nodes of a run know from its description.
+type Genesis struct {
+	Encoded []byte              // as peers may ask for it
+	Tips    func() []*outer.Tip // of round 0; made anew at each call, or shared
+}
+
+// Replica is one node of a run. Execute and the methods that take a time belong
+// to the loop.
+type Replica struct {
+	params     outer.Params
+	plan       outer.Plan
+	key        ed25519.PrivateKey
+	run        wire.RunID
+	self       wire.PeerID
+	policy     Policy
+	genesis    Genesis
+	exec       Exec
+	ledger     Ledger
+	net        Net
+	arithmetic Arithmetic
+	watch      Watcher
+
+	machine   *core.Machine
+	learning  learning
+	own       ownDeltas
+	bases     *bases
+	waiting   unrecorded
+	donor     donor
+	retention retention
+	epoch     int   // of the machine's tips: counts installs
+	chunksAt  int64 // Elapsed when a chunk of others' tips was last stored, or this began; -1 = there are none
+}
+
+// Machine is the protocol of this node.
+func (r *Replica) Machine() *core.Machine { return r.machine }
+
+// Execute does what the machine wants done, in order, until it wants nothing.
+func (r *Replica) Execute() {
+	for effects := r.machine.Effects(); len(effects) > 0; effects = r.machine.Effects() {
+		for _, e := range effects {
+			r.execute(e)
+		}
+	}
+}
+
+func (r *Replica) execute(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Publish:
+		r.net.Publish(e.Bytes)
+	case gossip.Call:
+		r.net.Call(e)
+	case gossip.Dial:
+		r.net.Dial(e.Addr)
+	case gossip.Drop:
+		r.net.Drop(e.Peer, e.Reason)
+	case gossip.Reconnect:
+		r.net.Reconnect(e.Peer)
+	case gossip.Reply:
+		r.net.Reply(e.Handle, Reply{Response: e.Response})
+	case gossip.ReplyGenesis:
+		r.net.Reply(e.Handle, Reply{Response: found(r.genesis.Encoded)})
+	case gossip.ReplyPayload:
+		r.replyPayload(e)
+	case gossip.ReplyManifest:
+		r.replyManifest(e.Handle, e.At, max(r.policy.Donor.Tries, 1))
+	case gossip.ReplyChunk:
+		r.replyChunk(e)
+	default:
+		r.executeWrite(e)
+	}
+}
+
+func (r *Replica) executeWrite(e core.Effect) {
+	switch e := e.(type) {
+	case gossip.Fetching:
+		r.write("remember a fetch", func() error { return r.ledger.PutFetching(e.At) })
+	case gossip.StoreHeader:
+		r.write("store header", func() error { return r.ledger.PutHeader(e.Header.Header.ID(r.run), e.Header) })
+	case gossip.StoreChunk:
+		r.exec.Disk(func() { r.storeChunk(e) })
+	case core.StoreOwn:
+		r.exec.Disk(func() { r.storeOwn(e) })
+	case core.StoreDelta:
+		r.exec.Disk(func() { r.storeDelta(e) })
+	case core.StoreEvidence:
+		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
+	case core.RaiseMark:
+		r.watch.Saw(e)
+		r.writeSmall("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
+	case core.MarksKnown:
+		r.watch.Saw(e)
+		r.writeSmall("note the marks", r.ledger.PutMarksKnown)
+	case core.InstallTips:
+		r.exec.Install(func() { r.install(e) })
+	default:
+		r.executeOuter(e)
+	}
+}
+
+func (r *Replica) executeOuter(e core.Effect) {
+	switch e := e.(type) {
+	case rounds.WantDraft:
+		r.learn(func(l Learner) { r.draft(l, e.Fragment) })
+	case core.TakeBack:
+		r.learn(func(l Learner) { r.takeBack(l, e) })
+	case outer.Adopt:
+		r.adopt(e)
+	case rounds.WantFold:
+		epoch := r.epoch
+		r.exec.Fold(func() { r.fold(e, epoch) })
+	case rounds.DropBase:
+		epoch, tip := r.epoch, r.machine.Rounds().Tip(e.Fragment).Round
+		r.exec.Fold(func() { r.dropBase(e, epoch, tip) })
+	case core.MayStep, core.Finished:
+		r.watch.Saw(e)
+	default:
+		if !core.News(e) {
+			r.watch.Fail(unknownEffect(e))
+			return
+		}
+		r.watch.Saw(e)
+	}
+}
+
+// write has the disk do something that nobody waits for.
+func (r *Replica) write(what string, do func() error) {
+	r.exec.Disk(func() { r.watch.Check(what, do()) })
+}
+
+// writeSmall is write of what takes no time, where the policy says so.
+func (r *Replica) writeSmall(what string, do func() error) {
+	if r.policy.SmallWritesAtOnce {
+		r.watch.Check(what, do())
+		return
+	}
+	r.write(what, do)
+}
+
+// dropBase forgets a base that no fold needs any more.
+func (r *Replica) dropBase(e rounds.DropBase, epoch int, tip uint32) {
+	if epoch == r.bases.epoch {
+		r.watch.Check("drop base", r.bases.release(e.Fragment, e.Round, tip))
+	}
+}

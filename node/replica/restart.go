@@ -1,0 +1,129 @@
+package replica
+
+import (
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// Restored is what a ledger had of a run.
+type Restored struct {
+	Tips  []*outer.Tip // to begin with: of each fragment the newest base, or genesis
+	Saved []core.Saved // nil if there was nothing
+	Next  uint64       // above the numbers of all own deltas
+}
+
+// Marked says whether the ledger knows of a round that this key signed.
+func (s Restored) Marked() bool {
+	for _, f := range s.Saved {
+		if f.Mark > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// New makes the replica over what its ledger holds. The machine is made by Start.
+func New(cfg Config) (*Replica, Restored, error) {
+	r := &Replica{
+		params: cfg.Machine.Params, plan: cfg.Machine.Plan, key: cfg.Machine.Key, run: cfg.Machine.Run,
+		self: wire.PeerIDOf(cfg.Machine.Key), policy: cfg.Policy, genesis: cfg.Genesis,
+		exec: cfg.Exec, ledger: cfg.Ledger, net: cfg.Net, arithmetic: cfg.Arithmetic, watch: cfg.Watcher,
+		waiting: unrecorded{}, chunksAt: cfg.Exec.Elapsed(),
+	}
+	var err error
+	if r.bases, err = newBases(r.ledger, r.policy, r.genesis.Tips, r.watch.Check, len(r.plan)); err != nil {
+		return nil, Restored{}, err
+	}
+	was := Restored{Tips: r.genesis.Tips()}
+	disk := &restartDisk{Ledger: r.ledger, r: r, was: &was}
+	if was.Saved, err = core.Load(disk, r.self, r.params, was.Tips); err != nil {
+		return nil, was, err
+	}
+	for p, s := range was.Saved {
+		was.Tips[p] = s.Tip
+		for _, o := range s.Own {
+			r.own.put(o.Seq, ownDelta{wire.Digest(o.Delta.ID), o.Delta.Tokens})
+		}
+	}
+	for p, tip := range was.Tips {
+		r.bases.hold(p, tip)
+	}
+	return r, was, nil
+}
+
+// Start makes the machine, and puts it and the learner, which is nil for a node that
+// only holds and serves, back to what the ledger had.
+func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner) error {
+	r.machine = core.New(cfg, was.Tips)
+	r.learning = learning{learner: l, closed: make([]uint32, len(was.Tips))}
+	for p, tip := range was.Tips {
+		r.learning.closed[p] = tip.Round
+	}
+	r.creditAuthors()
+	if was.Saved == nil {
+		return nil
+	}
+	evidence, err := r.ledger.Evidence()
+	if err != nil {
+		return err
+	}
+	for _, e := range evidence {
+		r.machine.Evidence(now, e)
+	}
+	for p, s := range was.Saved {
+		folded, err := r.machine.Restore(now, p, s.Restored, s.Headers)
+		if err == nil && l != nil {
+			err = l.Restore(p, core.OwnWork(s.Own, folded))
+		}
+		if err != nil {
+			return fmt.Errorf("restore fragment %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// restartDisk is a ledger as a restart reads it.
+type restartDisk struct {
+	Ledger
+	r   *Replica
+	was *Restored
+}
+
+// Base reads a kept tip and keeps it in memory.
+func (d *restartDisk) Base(fragment int, round uint32) *outer.Tip {
+	tip, err := d.r.bases.get(fragment, round)
+	if d.r.watch.Check("load base", err); err != nil {
+		return nil
+	}
+	return tip
+}
+
+// DropBase drops a kept tip from memory and disk.
+func (d *restartDisk) DropBase(fragment int, round uint32) error {
+	return d.r.bases.drop(fragment, round)
+}
+
+// Own notes the numbers of the own deltas of earlier processes.
+func (d *restartDisk) Own() ([]core.OwnRecord, error) {
+	own, err := d.Ledger.Own()
+	for _, o := range own {
+		d.was.Next = max(d.was.Next, o.Seq+1)
+	}
+	return own, err
+}
+
+// LostOwn says whether the payload of an own delta cannot be read, and then forgets
+// that the delta is an own one.
+func (d *restartDisk) LostOwn(o core.OwnRecord) (bool, error) {
+	_, err := d.Ledger.Payload(o.ID)
+	if !isGone(err) {
+		return false, err
+	}
+	d.r.exec.Post(func(core.Time) {
+		d.r.watch.Saw(Damaged{fmt.Errorf("own %w: %d tokens are lost unless a peer holds it", err, o.Header.Tokens)})
+	})
+	return true, d.Ledger.LoseOwn(o.ID)
+}

@@ -1,0 +1,60 @@
+package replica
+
+import (
+	"slices"
+
+	"atoll/node/core"
+)
+
+// retainEveryMs is how often the ledger is measured: it grows by megabytes a
+// minute, and to add it up takes a second for a million deltas.
+const retainEveryMs = 30_000
+
+// retention keeps the ledger within its budget. It belongs to the loop.
+type retention struct {
+	at   int64 // when it was last looked at; 0 = never
+	busy bool
+}
+
+// Retain drops payloads that nobody can ask for any more, where the ledger takes
+// more than it may: those of final rounds up to the oldest kept base, from which
+// `atoll verify` then replays. It belongs to the loop and may be called at any time.
+func (r *Replica) Retain() {
+	now := r.exec.Elapsed()
+	if r.policy.KeepBytes == 0 || r.retention.busy || r.retention.at > 0 && now-r.retention.at < retainEveryMs {
+		return
+	}
+	r.retention = retention{at: max(now, 1), busy: true}
+	limit := make([]uint32, len(r.plan))
+	for p := range limit {
+		limit[p] = r.machine.Droppable(p)
+	}
+	r.exec.Serve(0, func(func() bool) {
+		kept, err := r.keepVerifiable(limit)
+		r.watch.Check("drop old payloads", err)
+		r.exec.Post(func(core.Time) {
+			r.retention.busy = false
+			if err == nil {
+				r.watch.Saw(Retained{kept, r.policy.KeepBytes})
+			}
+		})
+	})
+}
+
+// keepVerifiable is Ledger.Retain within what leaves bases on disk to replay from: all
+// of those that are there, as a restart takes the oldest. Own deltas that an adoption
+// under way may read stay.
+func (r *Replica) keepVerifiable(limit []uint32) (Kept, error) {
+	for p := range limit {
+		kept, err := r.ledger.Bases(p)
+		if err != nil {
+			return Kept{}, err
+		}
+		oldest := uint32(0)
+		if len(kept) > 0 {
+			oldest = slices.Min(kept)
+		}
+		limit[p] = min(limit[p], oldest)
+	}
+	return r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
+}

@@ -1,0 +1,67 @@
+package replica
+
+import (
+	"errors"
+
+	"atoll/gossip"
+	"atoll/node/core"
+)
+
+// storeOwn makes an own delta durable; only then is it announced. What cannot be
+// made durable never leaves: the learner takes it back.
+func (r *Replica) storeOwn(e core.StoreOwn) {
+	err := r.ledger.PutOwn(e)
+	r.watch.Check("keep own delta", err)
+	switch {
+	case err == nil:
+		r.own.put(e.Seq, ownDelta{e.ID, e.Header.Header.Tokens})
+		r.exec.Announce(func(now core.Time) { r.machine.StoredOwn(now, e) })
+	case errors.Is(err, ErrFatal): // machine and disk disagree about what was signed
+		r.watch.Fail(err)
+	default:
+		r.exec.Post(func(now core.Time) { r.machine.OwnNotStored(now, e) })
+	}
+}
+
+// storeDelta checks that a payload decodes and keeps it.
+func (r *Replica) storeDelta(e core.StoreDelta) {
+	bad := r.arithmetic.CheckPayload(core.DeltaOf(e.ID, e.Header.Header), e.Payload)
+	var err error
+	if bad == nil {
+		err = r.ledger.PutDelta(e.ID, e.Header, e.Payload)
+		r.watch.Check("store delta", err)
+	}
+	r.exec.Post(func(now core.Time) {
+		switch {
+		case bad != nil:
+			r.machine.Invalid(now, e.ID, bad)
+		case err != nil:
+			r.machine.NotStored(now, e.ID)
+		default:
+			r.watch.Saw(Stored{e})
+			r.machine.Stored(now, e.ID)
+		}
+	})
+}
+
+// storeChunk keeps a chunk of tips, or tells that it is still missing.
+func (r *Replica) storeChunk(e gossip.StoreChunk) {
+	err := r.ledger.PutChunk(e.Digest, e.Bytes)
+	r.watch.Check("store chunk", err)
+	r.exec.Post(func(now core.Time) {
+		r.chunksAt = r.exec.Elapsed()
+		if err != nil {
+			r.machine.ChunkNotStored(now, e.Digest)
+		}
+	})
+}
+
+// DropOldChunks drops the chunks of tips that are of no use any more. It belongs to
+// the loop; some calls a minute are enough.
+func (r *Replica) DropOldChunks() {
+	if r.chunksAt < 0 || r.exec.Elapsed()-r.chunksAt < r.policy.ChunksStayMs || r.machine.NeedsChunks() {
+		return
+	}
+	r.chunksAt = -1
+	r.writeSmall("drop chunks", func() error { return errors.Join(r.ledger.DropChunks(), r.ledger.PutFetching(nil)) })
+}

@@ -1,0 +1,165 @@
+package memory
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+)
+
+func headerOf(round uint32) *wire.SignedHeader {
+	return &wire.SignedHeader{Header: wire.Header{Round: round}}
+}
+
+// ownOf are the own deltas that a restart of this disk finds.
+func ownOf(d *Ledger) []core.OwnRecord {
+	own, _ := d.Own() // which has no errors
+	return own
+}
+
+func lost(d *Ledger, id wire.Digest) bool {
+	_, err := d.Payload(id)
+	return errors.Is(err, replica.ErrGone)
+}
+
+// A kill takes back what was not committed, in all parts, and nothing else.
+func TestCrash(t *testing.T) {
+	d := New(1)
+	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))
+	_ = d.PutBase(0, &outer.Tip{Round: 4})
+	_ = d.PutRounds(0, []outer.Link{{Round: 4, Tokens: 1}})
+	d.Commit()
+	_ = d.PutDelta(wire.Digest{2}, headerOf(2), []byte("b"))
+	_ = d.PutBase(0, &outer.Tip{Round: 8})
+	_ = d.PutRounds(0, []outer.Link{{Round: 4, Tokens: 2}})
+	_ = d.PutRounds(0, []outer.Link{{Round: 5}})
+	_ = d.DropBase(0, 4)
+	_ = d.PutEvidence(wire.Evidence{})
+	d.Crash()
+	if lost(d, wire.Digest{1}) || !lost(d, wire.Digest{2}) || len(d.deltas) != 1 || len(d.evidence) != 0 {
+		t.Errorf("deltas %v, evidence %v", d.deltas, d.evidence)
+	}
+	if len(d.bases[0]) != 1 || d.bases[0][4] == nil {
+		t.Errorf("bases %v", d.bases[0])
+	}
+	if len(d.rounds[0]) != 1 || d.rounds[0][4].Tokens != 1 {
+		t.Errorf("rounds %v", d.rounds[0])
+	}
+}
+
+// An own delta is durable when the call returns, with all that was put before.
+func TestOwnDeltaIsDurable(t *testing.T) {
+	d := New(1)
+	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))
+	if err := d.PutOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7}); err != nil {
+		t.Fatal(err)
+	}
+	d.Crash()
+	if b, err := d.OwnPayload(7); err != nil || string(b) != "b" || d.marks[0] != 3 || lost(d, wire.Digest{1}) {
+		t.Errorf("own %q, %v, marks %v", b, err, d.marks)
+	}
+}
+
+// Off the list an own delta is not found by a restart, but is still read by adoptions
+// that are on their way to the learner.
+func TestForgottenOwnDelta(t *testing.T) {
+	d := New(1)
+	_ = d.PutOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7})
+	_ = d.ForgetOwn([]wire.Digest{{2}})
+	if b, err := d.OwnPayload(7); err != nil || string(b) != "b" || len(ownOf(d)) != 0 {
+		t.Errorf("own %q, %v, %d records", b, err, len(ownOf(d)))
+	}
+	d.Commit()
+	d.Crash()
+	if b, err := d.OwnPayload(7); err == nil {
+		t.Errorf("a later process reads %q", b)
+	}
+}
+
+// That an own delta is final is no news to lose anything for: a kill before the next
+// commit finds the delta again, and one after it does not.
+func TestFinalOwnDelta(t *testing.T) {
+	d := New(1)
+	for seq := range uint64(3) {
+		_ = d.PutOwn(core.StoreOwn{ID: wire.Digest{byte(seq)}, Header: *headerOf(uint32(seq) + 1), Seq: seq})
+	}
+	_ = d.ForgetOwn([]wire.Digest{{0}, {1}})
+	d.Crash()
+	if n := len(ownOf(d)); n != 3 {
+		t.Errorf("%d own deltas, not committed", n)
+	}
+	_ = d.ForgetOwn([]wire.Digest{{0}, {1}})
+	d.Commit()
+	d.Crash()
+	if own := ownOf(d); len(own) != 1 || own[0].ID != (wire.Digest{2}) {
+		t.Errorf("own deltas %v, committed", own)
+	}
+}
+
+// The header of a delta that is not here, and which tips the chunks are of, are in the
+// index; a header never takes the place of a delta that is here.
+func TestHeadersAndFetch(t *testing.T) {
+	d := New(1)
+	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))
+	_ = d.PutHeader(wire.Digest{1}, wire.SignedHeader{Header: wire.Header{Round: 9}})
+	_ = d.PutHeader(wire.Digest{2}, wire.SignedHeader{Header: wire.Header{Round: 2}})
+	_ = d.PutFetching([]uint32{4})
+	d.Commit()
+	_ = d.PutHeader(wire.Digest{3}, wire.SignedHeader{Header: wire.Header{Round: 3}})
+	_ = d.PutFetching(nil)
+	d.Crash()
+	for id, want := range map[wire.Digest]uint32{{1}: 1, {2}: 2, {3}: 0} {
+		if h, known, _ := d.Header(id); h.Round != want || known != (want > 0) {
+			t.Errorf("header %v: round %d, %v", id, h.Round, known)
+		}
+	}
+	if len(d.Fetching) != 1 || d.Fetching[0] != 4 {
+		t.Errorf("fetching %v", d.Fetching)
+	}
+}
+
+// A power cut damages some files that were never synced, and no own delta.
+func TestPowerCut(t *testing.T) {
+	d := New(1)
+	for i := range byte(200) {
+		_ = d.PutDelta(wire.Digest{1, i}, headerOf(1), []byte{i})
+		_ = d.PutOwn(core.StoreOwn{ID: wire.Digest{2, i}, Header: *headerOf(1), Payload: []byte{i}, Seq: uint64(i)})
+	}
+	damaged := d.PowerCut(rand.New(rand.NewPCG(1, 1)))
+	gone := 0
+	for i := range byte(200) {
+		if lost(d, wire.Digest{1, i}) {
+			gone++
+		}
+		if lost(d, wire.Digest{2, i}) {
+			t.Errorf("own delta %d is damaged", i)
+		}
+	}
+	if gone == 0 || gone != damaged || gone > 60 {
+		t.Errorf("%d files lost, %d damaged", gone, damaged)
+	}
+}
+
+// A full disk takes nothing, and what is there stays.
+func TestFull(t *testing.T) {
+	d := New(1)
+	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))
+	d.Full = true
+	for what, err := range map[string]error{
+		"a delta": d.PutDelta(wire.Digest{2}, headerOf(2), nil), "an own delta": d.PutOwn(core.StoreOwn{}),
+		"a base": d.PutBase(0, &outer.Tip{Round: 4}), "tips": d.Install(nil), "a record": d.PutRounds(0, []outer.Link{{Round: 5}}),
+	} {
+		if !errors.Is(err, ErrFull) {
+			t.Errorf("a full disk took %s: %v", what, err)
+		}
+	}
+	d.Commit()
+	d.Crash()
+	if len(d.deltas) != 0 || len(d.rounds[0]) != 0 {
+		t.Errorf("what was not committed stayed: %v %v", d.deltas, d.rounds[0])
+	}
+}
