@@ -106,47 +106,6 @@ func TestSizeLimitOfMessages(t *testing.T) {
 	})
 }
 
-func TestBadMessagesStopAtTheFirstNode(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		liar := newPerson(1).config()
-		liar.Check = func([]byte) error { return nil }
-		a, b, c := w.host(liar), w.host(newPerson(2).config()), w.host(newPerson(3).config())
-		dial(t, a, b)
-		dial(t, b, c)
-		time.Sleep(2 * time.Second)
-		drain(b)
-		drain(c)
-		if err := b.Publish([]byte("bad")); !errors.Is(err, errBad) {
-			t.Errorf("publish of a bad message: %v", err)
-		}
-		for i := range 15 {
-			if err := a.Publish([]byte(fmt.Sprint("bad ", i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(3 * time.Second) // scores are computed every second
-		if events := append(drain(b), drain(c)...); len(events) != 0 {
-			t.Errorf("events %v, want none", events)
-		}
-		if n := b.Stats().Gossip.Rejected; n < 10 || n > 15 {
-			t.Errorf("%d rejected, want 10 to 15: from the tenth on a peer may be unheard", n)
-		}
-		if err := a.Publish([]byte("good, but too late")); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		if n := count[Message](drain(b)); n != 0 {
-			t.Errorf("a peer that sent 15 bad messages is still heard")
-		}
-	})
-}
-
-func TestRunsDoNotMix(t *testing.T) {
-	if topicName(testRun) == topicName(wire.RunID{}) {
-		t.Error("two runs share a topic")
-	}
-}
-
 func TestInboxDropsDuplicatesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newInbox(4)

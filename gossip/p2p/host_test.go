@@ -117,42 +117,6 @@ func TestPeerUpTells(t *testing.T) {
 	})
 }
 
-func TestRefusal(t *testing.T) {
-	for field, change := range map[string]func(*hello.Record){
-		hello.FieldRun:      func(r *hello.Record) { r.Run = wire.RunID{9} },
-		hello.FieldProtocol: func(r *hello.Record) { r.Protocol++ },
-		hello.FieldCodecs:   func(r *hello.Record) { r.Codecs = []uint8{2} },
-	} {
-		t.Run(field, func(t *testing.T) {
-			inWorld(t, rate, delay, func(t *testing.T, w *world) { testRefusal(t, w, field, change) })
-		})
-	}
-}
-
-func testRefusal(t *testing.T, w *world, field string, change func(*hello.Record)) {
-	pa, pb := newPerson(1), newPerson(2)
-	change(&pb.record)
-	a, b := w.host(pa.config()), w.host(pb.config())
-	_, err := a.Dial(t.Context(), b.Addrs()[0])
-	var refusal *hello.Refusal
-	if !errors.As(err, &refusal) || refusal.Field != field {
-		t.Fatalf("dial: %v, want a refusal over %s", err, field)
-	}
-	for _, h := range []*Host{a, b} {
-		r := next[Refused](t, h)
-		if !errors.As(r.Reason, &refusal) || refusal.Field != field || r.Addr == "" {
-			t.Errorf("event: %+v", r)
-		}
-	}
-	before := time.Now()
-	if _, err := a.Dial(t.Context(), b.Addrs()[0]); !errors.As(err, &refusal) || time.Since(before) > 0 {
-		t.Errorf("second dial: %v after %v, want the same refusal at once", err, time.Since(before))
-	}
-	pb.record = newPerson(2).record
-	time.Sleep(refusedMemory)
-	dial(t, a, b)
-}
-
 func TestDialErrors(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		hosts := w.hosts(2)
@@ -198,23 +162,6 @@ func TestRenew(t *testing.T) {
 			t.Errorf("events after an equal record: %v", events)
 		}
 	})
-}
-
-func TestNewer(t *testing.T) {
-	old := hello.Record{StartedMs: 5, Seq: 7}
-	for _, c := range []struct {
-		r    hello.Record
-		want bool
-	}{
-		{old, false},
-		{hello.Record{StartedMs: 5, Seq: 8}, true},
-		{hello.Record{StartedMs: 6, Seq: 1}, true},
-		{hello.Record{StartedMs: 4, Seq: 9}, false},
-	} {
-		if got := newer(c.r, old); got != c.want {
-			t.Errorf("newer(%d/%d): %v", c.r.StartedMs, c.r.Seq, got)
-		}
-	}
 }
 
 func TestDrop(t *testing.T) {

@@ -41,41 +41,6 @@ func (w *world) stranger(seed byte, speak func(s network.Stream)) *Host {
 	return h
 }
 
-func TestPeerWithoutHandshakeGetsNothing(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
-		b := w.host(newPerson(2).config())
-		b.Handle(echo)
-		_, err := b.Dial(t.Context(), silent.Addrs()[0])
-		if err == nil {
-			t.Fatal("dial of a peer that does not answer the handshake succeeded")
-		}
-		time.Sleep(helloTimeout)
-		if n := len(b.host.Network().Conns()); n != 0 {
-			t.Errorf("%d connections left after %v", n, helloTimeout)
-		}
-		if events := drain(b); count[PeerUp](events) != 0 {
-			t.Errorf("events: %v", events)
-		}
-	})
-}
-
-func TestRequestBeforeHandshakeIsRefused(t *testing.T) {
-	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		silent := w.stranger(1, func(s network.Stream) { io.Copy(io.Discard, s) })
-		b := w.host(newPerson(2).config())
-		b.Handle(echo)
-		connect(t, b, silent)
-		for _, id := range []protocol.ID{rpcProtocol, "/meshsub/1.2.0"} {
-			s := open(t, silent, b, id)
-			wire.WriteFrame(s, []byte("let me in"), 100)
-			if got, err := io.ReadAll(s); err == nil || len(got) != 0 {
-				t.Errorf("%s: %q, %v; want a reset", id, got, err)
-			}
-		}
-	})
-}
-
 func TestGarbageInHandshake(t *testing.T) {
 	other := newPerson(9).sign().Encode()
 	flipped := newPerson(1).sign().Encode()

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -112,52 +111,6 @@ func TestCallEndsWithTheConnection(t *testing.T) {
 	})
 }
 
-func TestRequestLimitPerPeer(t *testing.T) {
-	inPair(t, rate, func(t *testing.T, a, b *Host) {
-		release := make(chan struct{})
-		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { <-release; return []byte{byte(wire.OK)} })
-		var mu sync.Mutex
-		got := map[wire.Status]int{}
-		var calls sync.WaitGroup
-		for range servePeer + 5 {
-			calls.Go(func() {
-				r, err := a.Call(t.Context(), b.ID(), nil, 10)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				got[wire.Status(r[0])]++
-			})
-		}
-		time.Sleep(time.Second)
-		close(release)
-		calls.Wait()
-		if got[wire.OK] != servePeer || got[wire.Busy] != 5 || b.Stats().Dropped.Busy != 5 {
-			t.Errorf("answers %v, want %d served and 5 busy", got, servePeer)
-		}
-		checkIdle(t, b, a)
-	})
-}
-
-func TestHandlerContextEndsWhenTheResponseHasLeft(t *testing.T) {
-	inPair(t, 8e6, func(t *testing.T, a, b *Host) {
-		left := make(chan time.Time, 1)
-		b.Handle(func(ctx context.Context, _ wire.PeerID, _ []byte) []byte {
-			context.AfterFunc(ctx, func() { left <- time.Now() })
-			return random(1 << 20)
-		})
-		start := time.Now()
-		if _, err := a.Call(t.Context(), b.ID(), nil, 1<<20); err != nil {
-			t.Fatal(err)
-		}
-		if d := (<-left).Sub(start); d < 900*time.Millisecond {
-			t.Errorf("1 MiB at 1 MB/s had left after %v", d)
-		}
-	})
-}
-
 // The last byte is on its way at least a round trip before the asker's receipt.
 // A response that does not leave whole says nothing.
 func TestAfterLeft(t *testing.T) {
@@ -242,44 +195,6 @@ func TestSlowTransferIsNoSlowHandler(t *testing.T) {
 		if cause := <-ended; !errors.Is(cause, ErrSent) {
 			t.Errorf("%d bytes that arrived: %v", size, cause)
 		}
-	})
-}
-
-// An asker that neither reads nor acknowledges costs the server a window of
-// memory until stallTimeout, and nobody else anything.
-func TestSlowAsker(t *testing.T) {
-	inPair(t, rate, func(t *testing.T, a, b *Host) {
-		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(64 << 20) })
-		s := open(t, a, b, rpcProtocol)
-		if err := wire.WriteFrame(s, []byte("all of it"), 100); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(stallTimeout / 2)
-		if n := inFlight(b.peers.up(a.host.ID()).pace); n == 0 || n > minWindow {
-			t.Errorf("%d bytes in flight, want at most %d", n, minWindow)
-		}
-		time.Sleep(stallTimeout)
-		if n, err := io.Copy(io.Discard, s); err == nil || n > minWindow {
-			t.Errorf("read %d bytes, %v; want a reset", n, err)
-		}
-		b.Handle(echo)
-		if _, err := a.Call(t.Context(), b.ID(), nil, 10); err != nil {
-			t.Error(err)
-		}
-		checkIdle(t, b, a)
-	})
-}
-
-func TestAskerThatAcknowledgesTooMuch(t *testing.T) {
-	inPair(t, rate, func(t *testing.T, a, b *Host) {
-		b.Handle(func(context.Context, wire.PeerID, []byte) []byte { return random(64 << 20) })
-		s := open(t, a, b, rpcProtocol)
-		wire.WriteFrame(s, nil, 100)
-		s.Write(make([]byte, 1000))
-		if n, err := io.Copy(io.Discard, s); err == nil || n > 1<<20 {
-			t.Errorf("read %d bytes, %v; want a reset", n, err)
-		}
-		checkIdle(t, b, a)
 	})
 }
 

@@ -398,26 +398,3 @@ func TestGossipFloods(t *testing.T) {
 		}
 	})
 }
-
-func TestGossipLost(t *testing.T) {
-	lost := reconnectPause
-	spoken(t, func(t *testing.T, h *Host, s *speaker) {
-		drain(h)
-		(<-s.opened).Reset()
-		next[PeerDown](t, h)
-		next[PeerUp](t, h)
-		down := 0
-		end := time.Now().Add(10 * lost)
-		for time.Now().Before(end) {
-			select {
-			case st := <-s.opened:
-				st.Reset()
-			case <-time.After(lost / 10):
-			}
-			down += count[PeerDown](drain(h))
-		}
-		if down == 0 || down > 10 {
-			t.Errorf("%d times in ten times %v", down, lost)
-		}
-	})
-}

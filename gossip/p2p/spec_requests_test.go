@@ -223,18 +223,6 @@ func (h *Host) serves(n int) {
 	h.peers.serving = n
 }
 
-func TestRequestNotReady(t *testing.T) {
-	inPair(t, rate, func(t *testing.T, a, b *Host) {
-		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 1, byte(wire.Busy)}) {
-			t.Errorf("before: %x, %v", got, err)
-		}
-		b.Handle(answerWith([]byte{1}))
-		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 1, 1}) {
-			t.Errorf("afterwards: %x, %v", got, err)
-		}
-	})
-}
-
 func TestRequestAskerGone(t *testing.T) {
 	for name, end := range map[string]func(s network.Stream){
 		"ends":   func(s network.Stream) { s.Close() },

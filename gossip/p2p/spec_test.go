@@ -329,24 +329,6 @@ func TestConnectionRefusalRemembered(t *testing.T) {
 	})
 }
 
-func TestConnectionDropped(t *testing.T) {
-	inPair(t, rate, func(t *testing.T, a, b *Host) {
-		b.Drop(a.ID(), "test")
-		next[PeerDown](t, a)
-		begun := time.Now()
-		for time.Since(begun) < droppedMemory-2*refusedMemory {
-			if _, err := a.Dial(t.Context(), b.Addrs()[0]); err == nil {
-				t.Fatalf("let in after %v", time.Since(begun))
-			}
-			time.Sleep(refusedMemory + time.Second)
-		}
-		time.Sleep(time.Until(begun.Add(droppedMemory + refusedMemory)))
-		if _, err := a.Dial(t.Context(), b.Addrs()[0]); err != nil {
-			t.Errorf("after %v: %v", time.Since(begun), err)
-		}
-	})
-}
-
 func TestConnectionNewerRecord(t *testing.T) {
 	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		for _, c := range []struct {

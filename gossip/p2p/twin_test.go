@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"errors"
-	"strings"
 	"testing"
 )
 
@@ -12,24 +11,6 @@ func later(seed byte) Config {
 	p.record.StartedMs = 2000
 	p.seq.Store(2001)
 	return p.config()
-}
-
-// Of two processes with one key the second is refused, with the reason, and the
-// first stays connected.
-func TestTwinIsRefused(t *testing.T) {
-	a, first := start(t, newPerson(1).config()), start(t, newPerson(2).config())
-	first.Handle(echo)
-	join(t, first, a)
-	second := start(t, later(2))
-	if _, err := second.Dial(t.Context(), a.Addrs()[0]); !errors.Is(err, ErrTwin) || !errors.Is(err, ErrRefusedByPeer) {
-		t.Errorf("the second process: %v", err)
-	}
-	if e := next[Refused](t, a); e.ID != first.ID() || !strings.Contains(e.Reason.Error(), "1970-01-01 00:00:01 UTC") {
-		t.Errorf("event %+v", e)
-	}
-	if got, err := a.Call(t.Context(), first.ID(), []byte("hi"), 10); err != nil || string(got[1:]) != "hi" {
-		t.Errorf("call of the first process: %q, %v", got, err)
-	}
 }
 
 // A process that follows another one is let in, however many connections lead to
