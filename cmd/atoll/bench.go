@@ -12,7 +12,7 @@ import (
 )
 
 const benchHelp = `
-Measures what this machine can do. Every figure is a median after a warm-up, beside its spread (how far apart the middle half of the measurements lies, of the median); peaks are the best of many.
+Every figure is a median after a warm-up. The spread beside it is the width of the middle half of the measurements, as a share of the median. Peaks are the best of many measurements.
 
     atoll bench
     atoll bench step --model tiny --threads 1 --seconds 8 --json`
@@ -27,7 +27,7 @@ type BenchCmd struct {
 	Outer BenchOuterCmd `cmd:"" help:"Training with the outer loop and without, in turn."`
 	Disk  BenchDiskCmd  `cmd:"" help:"Synced writes, and what keeping a delta costs."`
 	Link  BenchLinkCmd  `cmd:"" help:"Requests between two nodes on this machine."`
-	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these but outer, for a short time each."`
+	All   BenchAllCmd   `cmd:"" default:"withargs" help:"All of these except outer, for a short time each."`
 }
 
 // Help implements kong.HelpProvider.
@@ -45,7 +45,7 @@ type benchRun struct {
 const maxSeconds = 86400
 
 // errInterrupted says that the answer is not whole.
-var errInterrupted = errors.New("interrupted: what was measured before stands above")
+var errInterrupted = errors.New("interrupted: the figures above were measured before")
 
 // benchmark calls measure with what it needs; seconds is for one thing that is measured.
 func benchmark(ctx context.Context, out *console, json bool, seconds float64, measure func(context.Context, *benchRun) error) error {

@@ -7,15 +7,15 @@ import (
 )
 
 const benchAllHelp = `
-Measures products, steps of tiny and small, codecs, the fold, memory, the disk and the link, for a short time each; the other commands of atoll bench measure one of them for longer, and atoll bench outer what the outer loop costs.
+Measures products, steps of tiny and small, codecs, the fold, memory, the disk and the link, each for a short time. The other commands of atoll bench measure one of them for longer; atoll bench outer measures what the outer loop costs.
 
     atoll bench all
     atoll bench all --seconds 1 --json`
 
 // BenchAllCmd is `atoll bench all`, and `atoll bench`.
 type BenchAllCmd struct {
-	Dir     string  `help:"Folder on the disk to measure." default:"." placeholder:"DIR"`
-	Seconds float64 `help:"How long to measure each thing; training steps take five times as long." default:"0.2"`
+	Dir     string  `help:"Folder on the disk to measure. Default: the current folder." default:"." placeholder:"DIR"`
+	Seconds float64 `help:"Seconds to measure each thing; training steps take five times as long." default:"0.2"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 

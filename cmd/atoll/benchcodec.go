@@ -8,14 +8,14 @@ import (
 )
 
 const benchCodecHelp = `
-Times every codec on a million normal values: how fast one core encodes them, and decodes and adds them to a sum, and what they take. The best of all measurements is what a machine without other work would do.
+Times every codec on a million normal values: how fast one core encodes them, and how fast it decodes them and adds them to a sum. BEST is the best of all measurements, as on a machine without other work.
 
     atoll bench codec
     atoll bench codec --json`
 
 // BenchCodecCmd is `atoll bench codec`.
 type BenchCodecCmd struct {
-	Seconds float64 `help:"How long to measure each codec and direction." default:"0.5"`
+	Seconds float64 `help:"Seconds to measure each codec and direction." default:"0.5"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 

@@ -9,15 +9,15 @@ import (
 )
 
 const benchDiskHelp = `
-Times writes on the disk of a folder, and what a node's store makes of them: an own delta is on the disk for good before it leaves, those of other nodes are kept together, hundreds with one commit. It works in a new folder under --dir, which it removes.
+Times writes on a disk, and what a node's store makes of them. An own delta is synced before it leaves; deltas of other nodes are kept together, hundreds in one commit. It works in a new folder under --dir and removes it.
 
     atoll bench disk
     atoll bench disk --dir me --seconds 5 --json`
 
 // BenchDiskCmd is `atoll bench disk`.
 type BenchDiskCmd struct {
-	Dir     string  `help:"Folder on the disk to measure." default:"." placeholder:"DIR"`
-	Seconds float64 `help:"How long to measure each kind of write." default:"1"`
+	Dir     string  `help:"Folder on the disk to measure. Default: the current folder." default:"." placeholder:"DIR"`
+	Seconds float64 `help:"Seconds to measure each kind of write." default:"1"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object."`
 }
 

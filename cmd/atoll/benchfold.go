@@ -8,14 +8,14 @@ import (
 )
 
 const benchFoldHelp = `
-Times the fold of 1, 4, 8 and 16 deltas of a million parameters, which are there as encoded payloads, beside decoding each once; then how a learner adopts a tip that folded its own delta.
+Times the fold of 1, 4, 8 and 16 encoded deltas of a million parameters, beside decoding each of them once. Then times how a learner adopts a tip that folded its own delta.
 
     atoll bench fold
     atoll bench fold --json`
 
 // BenchFoldCmd is `atoll bench fold`.
 type BenchFoldCmd struct {
-	Seconds float64 `help:"How long to measure each number of deltas." default:"0.5"`
+	Seconds float64 `help:"Seconds to measure each number of deltas." default:"0.5"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 const benchGemmHelp = `
-Times matrix products M x K times K x N, the last of them of the sizes that training tiny multiplies, beside the peak of the same threads: multiply-adds on registers alone. In the form NT the second operand is transposed, in TN the first.
+Times matrix products M x K times K x N and compares them with the peak of the same threads, multiply-adds on registers alone. The last sizes are those of training tiny. In form NT the second operand is transposed, in TN the first.
 
---compare openblas takes turns with OpenBLAS (Debian and Ubuntu have it as libopenblas0), which a Python program calls; the ratio is the median of those of each round, BEST that of the best of all. Where the environment does not set OPENBLAS_CORETYPE and this processor has AVX-512, it is SKYLAKEX; the title says what it was.
+--compare openblas takes turns with OpenBLAS (package libopenblas0 of Debian and Ubuntu), which a Python program calls. RATIO is the median over the rounds; BEST compares the best of all rounds. If OPENBLAS_CORETYPE is not set and this processor has AVX-512, it becomes SKYLAKEX; the title names it.
 
     atoll bench gemm
     atoll bench gemm --threads 1,2,4 --json
@@ -18,12 +18,12 @@ Times matrix products M x K times K x N, the last of them of the sizes that trai
 
 // BenchGemmCmd is `atoll bench gemm`.
 type BenchGemmCmd struct {
-	Threads []int   `help:"Threads to multiply with, commas between. Default: 1, and one per core." placeholder:"N"`
-	Seconds float64 `help:"How long to measure each product." default:"0.3"`
-	Compare string  `help:"openblas: take turns with that library." enum:"none,openblas" default:"none"`
-	Library string  `help:"That library, or another with cblas_sgemm." default:"libopenblas.so.0"`
-	Python  string  `help:"The Python that calls it." default:"python3"`
-	Rounds  int     `help:"How often to take turns." default:"5"`
+	Threads []int   `help:"Threads to multiply with; several numbers with commas between. Default: 1, and one per core." placeholder:"N"`
+	Seconds float64 `help:"Seconds to measure each product." default:"0.3"`
+	Compare string  `help:"openblas takes turns with that library." enum:"none,openblas" default:"none"`
+	Library string  `help:"OpenBLAS, or another library with cblas_sgemm." default:"libopenblas.so.0"`
+	Python  string  `help:"Python that calls the library." default:"python3"`
+	Rounds  int     `help:"Turns of --compare." default:"5"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 const benchLinkHelp = `
-Times requests between two nodes in this process, over TCP on the loopback device, encrypted and paced as between machines: the most that this machine's processor lets a link carry. There is nothing to measure ahead with another machine: in a run, ` + "`atoll status`" + ` shows what each link carries.
+Times requests between two nodes in this process, over TCP on the loopback device, encrypted and paced as between machines: the most that this machine's processor lets a link carry. Links between machines are measured in a run: atoll status shows what each carries.
 
     atoll bench link
     atoll bench link --json`
 
 // BenchLinkCmd is `atoll bench link`.
 type BenchLinkCmd struct {
-	Seconds float64 `help:"How long to measure each kind of request." default:"1"`
+	Seconds float64 `help:"Seconds to measure each kind of request." default:"1"`
 	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const benchOuterHelp = `
-Times a learner's training steps with the outer loop and without, in turn: H steps each, in which every fragment is drafted, folded with the deltas of peers (which are there as payloads; their digests and checks count), and adopted. The ratio is the median of those of neighbours; BEST follows from the shortest step, draft, fold and adoption of all, as on a machine without other work. Disk and network do not count; atoll bench disk and link have them.
+Times a learner's training steps with the outer loop and without, in turn, H steps each. With the loop, every fragment is drafted, folded with payloads of peers (digests and checks included), and adopted. RATIO is the median over neighbouring pairs. BEST follows from the shortest step, draft, fold and adoption, as on a machine without other work. Disk and network are left out; atoll bench disk and atoll bench link measure them.
 
     atoll bench outer
     atoll bench outer --model small --threads 2 --deltas 8 --seconds 60
@@ -18,15 +18,15 @@ Times a learner's training steps with the outer loop and without, in turn: H ste
 
 // BenchOuterCmd is `atoll bench outer`.
 type BenchOuterCmd struct {
-	Model     string  `help:"tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
 	Threads   int     `help:"Threads to train with. Default: one per core." placeholder:"N"`
-	Batch     int     `help:"Rows of a step. Default: that of a run of the model." placeholder:"ROWS"`
-	H         int     `name:"h" aliases:"H" help:"Steps between two rounds of a fragment. Default: that of a run." placeholder:"STEPS"`
-	Fragments int     `help:"Parts of the model. Default: those of a run of the model." placeholder:"N"`
+	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
+	H         int     `name:"h" aliases:"H" help:"Steps between two deltas of a fragment. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
+	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
-	Codec     string  `help:"How deltas travel: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
-	Merge     string  `help:"How the deltas of a round are merged: ${enum}. auto is that of a run with such an H." enum:"auto,rda,mean,clip" default:"auto"`
-	Seconds   float64 `help:"How long to measure." default:"10"`
+	Codec     string  `help:"Encoding of deltas: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
+	Merge     string  `help:"How the deltas of a round become one: ${enum}. auto is what atoll new would take." enum:"auto,rda,mean,clip" default:"auto"`
+	Seconds   float64 `help:"Seconds to measure." default:"10"`
 	JSON      bool    `name:"json" help:"Answer with one JSON object."`
 }
 

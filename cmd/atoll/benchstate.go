@@ -8,14 +8,14 @@ import (
 )
 
 const benchStateHelp = `
-Allocates what a learner of a model keeps and prints the bytes for each parameter, without outer momentum and with: parameters, gradients and the moments of AdamW; anchors, outer momentum and the buffers of the outer loop. Activations come on top; atoll bench step shows the memory of a process that trains.
+Allocates what a learner keeps and prints the bytes per parameter, without outer momentum and with it. The trainer keeps parameters, gradients and the moments of AdamW. The outer loop keeps anchors, outer momentum and buffers. Activations come on top; atoll bench step shows the memory of a process that trains.
 
     atoll bench state
     atoll bench state --model tiny,small,base --json`
 
 // BenchStateCmd is `atoll bench state`.
 type BenchStateCmd struct {
-	Model []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all is the three." default:"tiny"`
+	Model []string `help:"Models, with commas between: tiny, small, base, JSON files of sizes, or all for the three with a name." default:"tiny"`
 	JSON  bool     `name:"json" help:"Answer with one JSON object per line."`
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 const benchStepHelp = `
-Times training steps on random bytes and reports the median. The batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base. OF PEAK is the work that a step owes, 6 operations per token for each parameter and 6 x layers x context x hidden for causal attention, over what multiply-adds on registers alone do at these threads.
+Times training steps on random bytes and reports the median. The default batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base. OF PEAK compares the operations of a step with the peak of the same threads, multiply-adds on registers alone. A step has 6 operations per token and parameter, and 6 x layers x context x hidden more per token for causal attention.
 
-Several models or threads are measured in a process each, so that the memory is that of one. --compare torch alternates with a PyTorch program of the same model and batch, in processes of their own as well.
+Each model and number of threads is measured in a process of its own, so MEMORY is that of one. --compare torch takes turns with a PyTorch program of the same model and batch.
 
     atoll bench step --model tiny --threads 1 --seconds 8
     atoll bench step --model all --threads 1,2 --json
@@ -25,15 +25,15 @@ Several models or threads are measured in a process each, so that the memory is 
 
 // BenchStepCmd is `atoll bench step`.
 type BenchStepCmd struct {
-	Model     []string `help:"tiny, small, base, or a JSON file of sizes; several with commas between; all is the three." default:"tiny"`
-	Threads   []int    `help:"Threads to train with, commas between. Default: one per core." placeholder:"N"`
-	Seconds   float64  `help:"How long to measure." default:"8"`
-	Batch     int      `help:"Rows of a step. Default: the shared benchmark's." placeholder:"ROWS"`
+	Model     []string `help:"Models, with commas between: tiny, small, base, JSON files of sizes, or all for the three with a name." default:"tiny"`
+	Threads   []int    `help:"Threads to train with; several numbers with commas between. Default: one per core." placeholder:"N"`
+	Seconds   float64  `help:"Seconds to measure." default:"8"`
+	Batch     int      `help:"Rows of text in one step. Default: the shared benchmark's." placeholder:"ROWS"`
 	Optimizer string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	Compare   string   `help:"torch: alternate with a PyTorch program." enum:"none,torch" default:"none"`
-	Torch     string   `help:"That program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
-	Python    string   `help:"The Python that has PyTorch." default:"/usr/bin/python3"`
-	Rounds    int      `help:"How often to alternate." default:"5"`
+	Compare   string   `help:"torch takes turns with a PyTorch program." enum:"none,torch" default:"none"`
+	Torch     string   `help:"The PyTorch program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
+	Python    string   `help:"Python that has PyTorch." default:"/usr/bin/python3"`
+	Rounds    int      `help:"Turns of --compare." default:"5"`
 	JSON      bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
 }
 

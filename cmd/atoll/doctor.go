@@ -8,9 +8,9 @@ import (
 )
 
 const doctorHelp = `
-Looks at a node's folder and at this machine: is the folder whole, does the disk take what is written and has it room, does the model fit into memory, how long is a round at this machine's speed and what does it ask of the link, at which addresses can peers reach the node. Each line says what was found, and what to do where something is wrong. The node may be running. Exit code 0 if all is well, 1 if not.
+Checks a node's folder and this machine: is the folder whole, does the disk work and have room, does the model fit into memory, how long does a round take here and what does it ask of the link, at which addresses can peers reach the node. Each line says what was found, and what to do if something is wrong. The node may be running. Exit code 0 if all is well, 1 if not.
 
-With --fix a damaged index is set aside (nothing is deleted): the node then takes the run from its peers again and keeps its key.
+With --fix, a damaged index is set aside; nothing is deleted. The node then fetches the run from its peers again and keeps its key.
 
     atoll doctor --dir first
     atoll doctor --dir first --fix
@@ -77,5 +77,5 @@ func checkupEnd(found inspect.Checkup) string {
 	if wrong == 0 {
 		return "all is well"
 	}
-	return fmt.Sprintf("%s to do something about", plural(wrong, "thing", "things"))
+	return fmt.Sprintf("%s attention", plural(wrong, "thing needs", "things need"))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest anchor of a node, running or not, on the whole held-out part of a text (its last tenth), in windows of the context: bits per byte, the fewer the better. Beside it stands what a simple model that counts the last two bytes reaches on the same parts (interpolated Witten-Bell).
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads the held-out part of a text, which is the last tenth, in windows of the model's context. Beside it stands what a simple model reaches on the same text that counts the last two bytes (interpolated Witten-Bell).
 
     atoll eval --dir first
     atoll eval --dir first --data book.txt --json`

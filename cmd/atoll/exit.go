@@ -31,7 +31,7 @@ func badUsage(format string, args ...any) error {
 }
 
 // errAborted ends a command at the second interrupt.
-var errAborted = errors.New("interrupted twice: ended at once, without leaving in order; the same command goes on from the last published work")
+var errAborted = errors.New("interrupted twice: ended at once, without publishing the rest; the same command goes on from what was published")
 
 // errSilent ends a command with exitFailed whose answer says already what is wrong.
 var errSilent = errors.New("the answer says why")

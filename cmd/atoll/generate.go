@@ -15,7 +15,7 @@ import (
 )
 
 const generateHelp = `
-Continues a prompt with the newest anchor of a node, running or not. The same seed gives the same text.
+Continues a prompt with the newest model of a node, running or not. The same seed gives the same text.
 
     atoll generate --dir first
     atoll generate --dir first --prompt "The rays of light" --tokens 200 --temperature 0.6`
@@ -25,9 +25,9 @@ type GenerateCmd struct {
 	dirFlag
 	Prompt      string  `help:"Text to continue. Default: the start of a line." placeholder:"TEXT"`
 	Tokens      int     `help:"Tokens to write." default:"400" env:"ATOLL_GENERATE_TOKENS"`
-	Temperature float64 `help:"Below 1 takes likely tokens more often; 0 always takes the likeliest." default:"0.8"`
-	TopK        int     `help:"Take only from so many likeliest tokens; 0 = all." default:"0"`
-	TopP        float64 `help:"Take only from the likeliest tokens that together have this probability; 0 = all." default:"0"`
+	Temperature float64 `help:"Below 1 prefers likely tokens; 0 always takes the likeliest." default:"0.8"`
+	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
+	TopP        float64 `help:"Draw only from the likeliest tokens that together have this probability; 0 for all." default:"0"`
 	Seed        uint64  `help:"Seed of the draws." default:"1"`
 	JSON        bool    `name:"json" help:"Answer with one JSON object."`
 }

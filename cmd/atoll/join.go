@@ -20,14 +20,15 @@ import (
 )
 
 const joinHelp = `
-Joins a run by the link that another node prints, or starts one with the genesis that atoll new wrote. The node trains until the run's budget is used up or Ctrl-C, which leaves in order: what is not published yet is published first. A second Ctrl-C ends at once. The same command on the same --dir goes on where the node stopped.
+Joins a run with the link that another node prints, or starts one with the genesis file of atoll new. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once. Join with the same --dir to go on where the node stopped.
 
     atoll join --genesis opticks.genesis --dir first        the first node of a run
     atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
     atoll join LINK --dir second --threads 2 --batch 8
+    atoll join --dir second                                 go on after a stop
     atoll join LINK --observe                               hold and serve, do not train
 
-The join link for others is the one line on stdout; progress goes to stderr.`
+The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
@@ -35,21 +36,21 @@ type JoinCmd struct {
 
 	Genesis   string        `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Dir       string        `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
-	Listen    []string      `help:"Addresses to listen on, like /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
-	Peer      []string      `help:"Further addresses to dial." placeholder:"MULTIADDR"`
-	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what this folder's node trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Listen    []string      `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
+	Peer      []string      `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
+	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	Threads   int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
-	Batch     int           `help:"Rows per inner step. Default: by this machine's measured speed." placeholder:"ROWS"`
-	Pace      time.Duration `help:"Least time of an inner step, to leave room for other work." placeholder:"DURATION"`
-	Observe   bool          `help:"Hold and serve the run's state without training."`
-	Profile   string        `help:"Network that the node lives in: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
+	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
+	Observe   bool          `help:"Hold and serve the model without training."`
+	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool          `help:"Keep serving after the run has ended."`
-	Keep      size          `help:"Disk that the ledger may take, like 10GB: older payloads go, and atoll verify then begins later. Default: all of it." placeholder:"SIZE"`
+	Keep      size          `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
 	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like rate=100mbit,delay=40ms. For testnet." placeholder:"SHAPE"`
-	EvalBytes *int          `help:"Held-out bytes for the live bits per byte; 0 measures none. Default: 16384 on a terminal, else 0." placeholder:"N"`
+	EvalBytes *int          `help:"Bytes of held-out text on which the model is measured while it trains; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
 	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
-	JSON      bool          `name:"json" help:"Print the status as a line of JSON every few seconds."`
+	JSON      bool          `name:"json" help:"Print the status as one line of JSON every few seconds."`
 }
 
 // Help implements kong.HelpProvider.
@@ -84,7 +85,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 			return err
 		case <-asked:
 			asked = nil
-			out.say("leaving: hands over what is not published yet; interrupt again to end at once")
+			out.say("leaving: publishing what is not published yet; interrupt again to end at once")
 		case <-out.abort:
 			return errAborted
 		}
@@ -97,7 +98,7 @@ func plan(cfg node.Config) string {
 	case n == 0 && cfg.Genesis != nil:
 		return "as its first node"
 	case n == 0:
-		return "from its folder, with the peers that it remembers"
+		return "from its folder, with the peers it knows"
 	default:
 		return "dialling " + plural(n, "address", "addresses")
 	}
@@ -149,7 +150,7 @@ const maxBatch = 1 << 12
 func (c *JoinCmd) check() error {
 	switch {
 	case c.Link != "" && c.Genesis != "":
-		return badUsage("a join link and --genesis say both which run is meant; pass one of the two")
+		return badUsage("pass either a join link or --genesis, not both")
 	case c.Threads < 0:
 		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", c.Threads)
 	case c.Batch < 0 || c.Batch > maxBatch:

@@ -14,7 +14,7 @@ import (
 )
 
 const keyHelp = `
-A node's identity is an ed25519 key in its folder. Whoever has it can sign in the node's name: keep a backup private, and never run two nodes with one key.
+A node's identity is an ed25519 key in its folder. Anyone who has it can sign in the node's name. Keep a backup private, and never run two nodes with one key.
 
     atoll key show --dir first
     atoll key export --dir first --out key.backup
@@ -77,7 +77,7 @@ func (c *KeyShowCmd) Run(out *console) error {
 }
 
 const keyExportHelp = `
-The secret key is one line of hex, for a backup or another machine. The file of --out is new and readable by its owner alone; what a shell makes with > often is not.
+The secret key is one line of hex, for a backup or another machine. --out makes a new file that only its owner can read; a file that a shell makes with > is often readable by others.
 
     atoll key export --dir first --out key.backup
     atoll key export --dir first | ssh other atoll key import - --dir first`
@@ -115,7 +115,7 @@ func (c *KeyExportCmd) Run(out *console) error {
 }
 
 const keyImportHelp = `
-The node that then joins with this folder has the identity that was exported.
+A node that joins with this folder then has the exported identity.
 
     atoll key import key.backup --dir second
     atoll key export --dir first | ssh other atoll key import - --dir first`
@@ -123,7 +123,7 @@ The node that then joins with this folder has the identity that was exported.
 // KeyImportCmd is `atoll key import`.
 type KeyImportCmd struct {
 	File string `arg:"" help:"File with an exported key; - reads stdin."`
-	Dir  string `help:"Folder to give it to; it must have none." required:"" placeholder:"DIR"`
+	Dir  string `help:"Folder that gets the key; it must have none yet." required:"" placeholder:"DIR"`
 	JSON bool   `name:"json" help:"Answer with one JSON object."`
 }
 

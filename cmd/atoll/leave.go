@@ -10,7 +10,7 @@ import (
 )
 
 const leaveHelp = `
-Asks the node that runs on a folder to leave in order: it publishes what is unpublished, tells its peers, saves and ends. Returns when it has ended.
+Asks the node of a folder to leave in order: it publishes what is unpublished, tells its peers, saves and ends. The command returns when the node has ended.
 
     atoll leave --dir first`
 

@@ -8,7 +8,7 @@ import (
 )
 
 const ledgerHelp = `
-Accounts for every delta and token that a node's folder knows of: per author and per fragment, and with --deltas one row for each delta. A node that runs on the folder has to leave first; atoll status shows its account while it runs.
+Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs.
 
     atoll ledger --dir first
     atoll ledger --dir first --deltas

@@ -55,7 +55,7 @@ func TestCommandLines(t *testing.T) {
 		{"join http://example.org", 2, "", `does not begin with "atoll:"`},
 		{"join atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
 		{"join atoll:" + strings.Repeat("ab", 32) + ",/ip4/192.0.2.1/tcp/4001/p2p/12D3K", 2, "", `cut or mistyped near "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"`},
-		{"join atoll:" + strings.Repeat("ab", 32) + " --genesis x", 2, "", "pass one of the two"},
+		{"join atoll:" + strings.Repeat("ab", 32) + " --genesis x", 2, "", "pass either a join link or --genesis, not both"},
 		{"join --dir absent --threads=-1", 2, "", "--threads is -1"},
 		{"join --dir absent --batch=-1", 2, "", "--batch is -1"},
 		{"join --dir absent --batch=5000", 2, "", "--batch is 5000"},

@@ -1,7 +1,7 @@
 // Command atoll trains one language model on many machines without a leader.
 //
 //	atoll testnet                         try it: several nodes on this machine train one model
-//	atoll new --model tiny --tokens 3e6   describe a run
+//	atoll new --model tiny                describe a run
 //	atoll join LINK                       take part in one
 //
 // Every command has --help with an example. What a command answers goes to
@@ -31,28 +31,28 @@ import (
 
 const description = `Train one language model on many machines without a leader.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. Flags that are not given come from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
 
 // commandLine is the whole command line. The order is that of the help text.
 type commandLine struct {
-	Config kong.ConfigFlag `help:"TOML file with values for flags: at the top for every command, in a table named like a command for that one." placeholder:"FILE"`
+	Config kong.ConfigFlag `help:"TOML file with values of flags. Those at the top are for every command, those in a table for the command of that name." placeholder:"FILE"`
 	Number versionFlag     `name:"version" help:"Show the version." env:"-"`
 
-	Testnet  TestnetCmd  `cmd:"" help:"Try it: several nodes on this machine train one model."`
-	New      NewCmd      `cmd:"" help:"Describe a new run: write its genesis."`
+	Testnet  TestnetCmd  `cmd:"" help:"Try it: train one model with several nodes on this machine."`
+	New      NewCmd      `cmd:"" help:"Describe a new run in a genesis file."`
 	Baseline BaselineCmd `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
-	Join     JoinCmd     `cmd:"" help:"Take part in a run until it ends or Ctrl-C."`
-	Status   StatusCmd   `cmd:"" help:"Show a node's view of the whole run."`
-	Peers    PeersCmd    `cmd:"" help:"Show who is in the run, with which hardware and share."`
+	Join     JoinCmd     `cmd:"" help:"Take part in a run."`
+	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`
+	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
 	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
 	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
 	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
-	Doctor   DoctorCmd   `cmd:"" help:"Find out what keeps a node from running well, and what to do."`
+	Doctor   DoctorCmd   `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
 	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`
 	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
 	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
 	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
-	Sim      SimCmd      `cmd:"" help:"Run whole networks of nodes in virtual time."`
+	Sim      SimCmd      `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
 	Version  VersionCmd  `cmd:"" help:"Show the version."`
 	Help     HelpCmd     `cmd:"" help:"Show what a command does."`
 }

@@ -19,17 +19,17 @@ import (
 )
 
 const newHelp = `
-A run is described by its genesis: model, hyper-parameters, token budget, everything that its nodes must agree on. It never changes; its hash is the RunID. The first machine joins with the file; what it prints lets the others join.
+A genesis file describes a run: model, hyper-parameters, token budget, text, everything that its nodes must agree on. It never changes, and its hash is the RunID. The first machine joins with the file and prints a link. All others join with the link.
 
     atoll new --name opticks --out opticks.genesis
     atoll join --genesis opticks.genesis --dir first
     atoll join LINK          on every other machine, with the link that the first one shows
 
-How often learners merge decides how good the model becomes and what it costs: optimizer/outer/DESIGN.md. --bandwidth chooses it by what the nodes' links carry:
+H, the steps between two deltas, decides how good the model becomes and how many bytes travel (optimizer/outer/DESIGN.md). --bandwidth chooses it to suit the links:
 
     atoll new --model small --bandwidth 20mbit --learners 8
 
-The same from a file, with --config run.toml:
+Flags can come from a file, with atoll --config run.toml new:
 
     [new]
     name = "opticks"
@@ -43,14 +43,14 @@ type NewCmd struct {
 	Name string `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
 	runFlags
 	Tokens    *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
-	Answerers int           `help:"Learners whose deltas a round has, about. Where more are in the run they take turns: what each node receives and folds grows with this number, not with theirs. Default: 16." placeholder:"N"`
-	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit: chooses H, the fragments and the codec by it, and says what to expect." placeholder:"RATE"`
-	Learners  int           `help:"How many learners the run expects: --bandwidth and the length of the run that is shown count on them, and deltas get room for the steps between their turns." default:"4" placeholder:"N"`
-	Step      time.Duration `help:"Time of an inner step of a usual learner, for --bandwidth. Default: as measured on this machine." placeholder:"500ms"`
-	Profile   string        `help:"The network between the nodes, which sets beats and grace: ${enum}." enum:"local,lan,wan" default:"wan"`
-	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on another. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
-	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then that of this machine, and its hash is not recorded."`
-	Out       string        `help:"Where to write the genesis. Default: NAME.genesis." placeholder:"FILE"`
+	Answerers int           `help:"Learners that contribute to one round. If the run has more, they rotate. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
+	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments and the codec, and says what to expect." placeholder:"RATE"`
+	Learners  int           `help:"Learners that the run expects. --bandwidth, the default of --tokens and the steps that one delta may have follow from it. Default: 4." default:"4" placeholder:"N"`
+	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Default: measured on this machine." placeholder:"500ms"`
+	Profile   string        `help:"Network between the nodes, which sets the times of beats and rounds: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded."`
+	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`
 	JSON      bool          `name:"json" help:"Answer with one JSON object."`
 }
 
@@ -225,7 +225,7 @@ func (c *NewCmd) check() error {
 	case c.Fragments < 0:
 		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
 	case c.OwnData && c.Data == "":
-		return badUsage("--own-data needs --data PATH, the text of this machine's learner")
+		return badUsage("--own-data needs --data PATH with the text of this machine")
 	}
 	return c.checkLinks()
 }
@@ -293,7 +293,7 @@ func fileName(name string) string {
 func writeNew(path string, b []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists already and is not overwritten; choose another name", path)
+		return fmt.Errorf("%s exists already; choose another name", path)
 	}
 	if err != nil {
 		return err

@@ -23,10 +23,10 @@ func lengthRow(l tune.Length) []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
 		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
 	if l.Short {
-		text += fmt.Sprintf(": short (%s), of which four learners came to more than 2 %% behind data parallelism; from --tokens %s on it is not", lacking(l), short(l.Least))
+		text += fmt.Sprintf(": short (%s). Four learners in such runs came out more than 2 %% behind data parallelism. Use --tokens %s or more", lacking(l), short(l.Least))
 	}
 	if l.SmallerH {
-		text += ", and a smaller --h helps, for more bytes"
+		text += "; a smaller --h helps as well and takes more bandwidth"
 	}
 	return []string{"length", text}
 }

@@ -18,8 +18,8 @@ func ofLength(budget uint64, h int) genesis.Genesis {
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
-	const behind = ", of which four learners came to more than 2 % behind data parallelism; from --tokens "
-	const tokens, smaller = "1.5e7 on it is not", ", and a smaller --h helps, for more bytes"
+	const behind = ". Four learners in such runs came out more than 2 % behind data parallelism. Use --tokens "
+	const tokens, smaller = "1.5e7 or more", "; a smaller --h helps as well and takes more bandwidth"
 	const rounds, params = "fewer than 80 rounds", "fewer than 18 tokens a parameter"
 	for _, c := range []struct {
 		budget      uint64
@@ -32,7 +32,7 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
 		{4e6, 4, 4, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
 		{tune.EnoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
-		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 on it is not" + smaller},
+		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 or more" + smaller},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
 		row := lengthRow(tune.LengthOf(runOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen)))

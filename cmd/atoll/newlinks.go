@@ -29,8 +29,8 @@ type expected struct {
 
 // costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
 var costs = map[string]string{
-	codec.Sparse8.String(): "a quarter of the bytes of int4 at the same H, for 1 to 4 % more bits per byte, the more the larger H",
-	codec.Sparse.String():  "a twentieth of the bytes of int4 at the same H, for 3 to 11 % more bits per byte, the more the larger H",
+	codec.Sparse8.String(): "a quarter of the bytes of int4 at the same H, for 1 to 4 % more bits per byte; a larger H costs more",
+	codec.Sparse.String():  "a twentieth of the bytes of int4 at the same H, for 3 to 11 % more bits per byte; a larger H costs more",
 }
 
 // How long and how often a step is timed where its time is not given.
@@ -88,11 +88,11 @@ func (c *NewCmd) checkLinks() error {
 	case c.Learners < 1 || c.Learners > maxLearners:
 		return badUsage("--learners is %d; use 1 to %d", c.Learners, maxLearners)
 	case c.Bandwidth == 0 && c.Step != 0:
-		return badUsage("--step tells --bandwidth what to expect; pass it as well, or leave it out")
+		return badUsage("--step is for --bandwidth; pass both, or leave out --step")
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
-		return badUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or --bandwidth")
+		return badUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or leave out --bandwidth")
 	case c.Step < 0:
 		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}
@@ -117,18 +117,18 @@ func (e *expected) pace() string {
 
 // links says what links and cores will carry.
 func (e *expected) links() []string {
-	return []string{"links", fmt.Sprintf("%s: each receives, and sends, %.2g Mbit/s of payloads, %.0f %% of %s Mbit/s; outer steps take %.1f %% of a core",
+	return []string{"links", fmt.Sprintf("%s: each receives and sends %.2g Mbit/s of payloads, %.0f %% of %s Mbit/s; outer steps take %.1f %% of a core",
 		plural(e.Learners, "learner", "learners"), e.MbitPerS, 100*e.LinkShare, strconv.FormatFloat(e.LinkMbitPerS, 'f', -1, 64), 100*e.CoreShare)}
 }
 
 // codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
 func codecCost(name string, h int, e *expected) string {
 	if name == codec.Sparse.String() && h > tune.MostSparseH {
-		return fmt.Sprintf("every more than %d steps four learners together came to less than one alone: take a smaller --h", tune.MostSparseH)
+		return fmt.Sprintf("with H above %d, four learners did worse than one alone; use a smaller --h", tune.MostSparseH)
 	}
 	text := costs[name]
 	if e != nil && e.Int4MbitPerS > 0 {
-		text += fmt.Sprintf("; from links of %.2g Mbit/s on int4 is the better choice", tune.RoundUp(e.Int4MbitPerS, 2))
+		text += fmt.Sprintf("; with links of %.2g Mbit/s or more, int4 is better", tune.RoundUp(e.Int4MbitPerS, 2))
 	}
 	return text
 }

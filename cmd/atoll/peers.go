@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists who is in the run as one node sees it: hardware and speed by each node's capability record, its share of the folded tokens, and why a peer is refused. HEARD is how long ago a peer last said something. --json has more: role, precision, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`

@@ -17,11 +17,11 @@ type SimCmd struct {
 }
 
 const simProtocolHelp = `
-Runs whole nodes (the same cores that a real node runs) in virtual time, under faults, and checks every promise of the protocol at every event. One seed has one history: the history digest is the same each time.
+Runs whole nodes in virtual time, with the cores of real nodes and under faults, and checks every promise of the protocol at every event. A seed always gives the same history, so its digest is the same each time.
 
-Without --nodes the seed draws everything: nodes, links, faults. A seed that fails is replayed by the same command, and made smaller by --shrink; the scenario that --save wrote is played by --scenario. Exit code 1 if a promise is broken.
+Without --nodes the seed draws everything: nodes, links, faults. The same command replays a seed that fails. --shrink makes its scenario smaller, --save writes it, and --scenario plays what was written. Exit code 1 if a promise is broken.
 
-A script (--script) says in words what befalls a world and what is expected of it; those of testnet/scenario/testdata are examples, and the documentation of package testnet/scenario has the grammar. It decides everything, so --seed and --nodes do not go with it.
+--script plays a script: words that say what happens to a world and what is expected of it. testnet/scenario/testdata has examples, and the documentation of package testnet/scenario has the grammar. A script decides everything, so --seed and --nodes do not go with it.
 
     atoll sim protocol --seed 7
     atoll sim protocol --seed 7 --seeds 100
@@ -32,15 +32,15 @@ A script (--script) says in words what befalls a world and what is expected of i
 
 // SimProtocolCmd is `atoll sim protocol`.
 type SimProtocolCmd struct {
-	Seed     uint64 `help:"What is drawn by chance follows from it." default:"1"`
-	Seeds    int    `help:"Run so many seeds, from --seed on, and stop at the first that fails." default:"1"`
-	Nodes    int    `help:"Learners, instead of what the seed draws." placeholder:"N"`
+	Seed     uint64 `help:"Decides everything that is drawn by chance." default:"1"`
+	Seeds    int    `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
+	Nodes    int    `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
 	Rounds   uint32 `help:"Rounds after which a world of --nodes ends." default:"20"`
 	Faults   string `help:"What happens to --nodes meanwhile: VERB NODE @TIME, with commas between." placeholder:"SPEC"`
 	Scenario string `help:"Play the scenario in this file." placeholder:"FILE"`
-	Script   string `help:"Play the script in this file, and judge what it expects." placeholder:"FILE"`
-	Save     string `help:"Write the scenario, made smaller if --shrink says so." placeholder:"FILE"`
-	Shrink   int    `help:"Make a failing scenario smaller within so many trials." placeholder:"TRIALS"`
+	Script   string `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
+	Save     string `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
+	Shrink   int    `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
 	JSON     bool   `name:"json" help:"Answer with one JSON object per seed."`
 }
 
@@ -57,7 +57,7 @@ type simResult struct {
 func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 	if c.Script != "" {
 		if c.Nodes != 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
-			return badUsage("--script says what the world is: it goes with --save and --json only")
+			return badUsage("--script describes the whole world; only --save and --json go with it")
 		}
 		return c.playScript(out)
 	}
@@ -80,7 +80,7 @@ func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 }
 
 // errUnfinished ends worlds that somebody interrupts.
-var errUnfinished = errors.New("interrupted: a world that is not at its end has no result; the same command plays the same history")
+var errUnfinished = errors.New("interrupted: an unfinished world has no result; the same command plays the same history again")
 
 // check refuses flags that describe no world.
 func (c *SimProtocolCmd) check() error {

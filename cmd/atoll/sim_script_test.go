@@ -50,7 +50,7 @@ func TestSimRefusesScripts(t *testing.T) {
 		text, want string
 	}{
 		{SimProtocolCmd{}, "nodes 3\nat 2s krash 1", `try.txt:2: "krash": there is no such event; use one of crash,`},
-		{SimProtocolCmd{Nodes: 3}, "nodes 3", "--script says what the world is"},
+		{SimProtocolCmd{Nodes: 3}, "nodes 3", "--script describes the whole world"},
 	} {
 		_, err := script(t, c.cmd, c.text)
 		var usage *usageError

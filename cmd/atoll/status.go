@@ -15,7 +15,7 @@ import (
 )
 
 const statusHelp = `
-Asks the node that runs on a folder for its view of the whole run: peers, hardware, shares, rounds, loss, bandwidth. Of a node that does not run it shows what it knew last.
+Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth. If the node does not run, shows what it knew last.
 
     atoll status --dir first
     atoll status --dir first --watch
@@ -25,7 +25,7 @@ Asks the node that runs on a folder for its view of the whole run: peers, hardwa
 type StatusCmd struct {
 	dirFlag
 	Watch bool `help:"Show it again every two seconds until Ctrl-C."`
-	JSON  bool `name:"json" help:"Answer with one JSON object, with --watch one a line."`
+	JSON  bool `name:"json" help:"Answer with one JSON object, or with --watch with one per line."`
 }
 
 // Help implements kong.HelpProvider.

@@ -2,51 +2,48 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"atoll/optimizer/outer"
-	"atoll/tensor/codec"
 	"atoll/testnet"
 )
 
 // TestnetCmd is `atoll testnet`.
 type TestnetCmd struct {
-	Nodes int `help:"Learners that start together." default:"4" placeholder:"N"`
+	Nodes int `help:"Learners to start. Default: 4." default:"4" placeholder:"N"`
 	runFlags
-	Data     string        `help:"Text to train on: a file or a folder. Default: the prose that ships with Go; \"goroot\": the Go code there." placeholder:"PATH"`
+	Data     string        `help:"Text to train on: a file, a folder, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	Tokens   amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
-	Speed    []float64     `help:"How many times slower than full speed each node is, repeated if short." placeholder:"1,1,2,4"`
+	Speed    []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
 	Chaos    string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
-	Baseline string        `help:"How the nodes train together: ${enum}. All except atoll are baselines to compare with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
+	Baseline string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
 	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
-	Link     string        `help:"Make every node's link so slow and far. Default: as fast as this machine is." placeholder:"rate=100mbit,delay=40ms"`
-	Pace     time.Duration `help:"Least time of a step at full speed. Default: so that all learners together need 80 % of the cores." placeholder:"100ms"`
-	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new one for temporary files, which stays." placeholder:"DIR"`
-	Timeout  time.Duration `help:"Kill everything and exit with 4 then. Default: once nothing was folded for half an hour, or for eight rounds where these take longer." placeholder:"2h"`
-	Eta      *float64      `help:"Outer learning rate of atoll and of --baseline diloco. Default: 1 with --mu, and else what goes with the merge, which is the mean with diloco." placeholder:"RATE"`
-	Mu       *float64      `help:"Outer Nesterov momentum of them. Default: none with --eta, and else likewise." placeholder:"MOMENTUM"`
-	Window   int           `help:"Rounds within which nodes that were apart unite what they folded; one chain wins where they were apart for longer. Default: as every run." placeholder:"ROUNDS"`
+	Link     string        `help:"Rate and delay of every node's link. Default: no limit." placeholder:"rate=100mbit,delay=40ms"`
+	Pace     time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
+	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
+	Timeout  time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
+	Eta      *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
+	Mu       *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
+	Window   int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	JSON     bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
 // Help is what `atoll testnet --help` says first.
 func (TestnetCmd) Help() string {
-	return fmt.Sprintf(`Starts real node processes of this program on this machine, lets them train one model together with no leader, shows it live, and ends with a report: how good the model is, where every token went, and whether every node holds the same bits. Exit code 0 only if every check of the report passed. A round is %d inner steps unless --h says otherwise.
+	return `Starts several nodes of this program on this machine, which train one model together. It shows the run live and ends with a report: how good the model is, where every token went, and whether all nodes hold the same bits. Exit code 0 only if every check of the report passed.
 
---baseline trains with something else, on the same data, model, trainer and budget: dp averages gradients in every step, diloco averages progress every H steps behind a barrier, both by a ring all-reduce among the members that a coordinator in this process lets in; local is one node with all the tokens, whatever --nodes says. The report of a baseline leaves out what only atoll has.
+--baseline trains in another way, with the same text, model, trainer and budget. dp averages gradients in every step. diloco averages progress every H steps, behind a barrier. Both use a ring all-reduce among the members that a coordinator in this process admits. local is one node with all the tokens, whatever --nodes says. The report of a baseline leaves out what only atoll has.
 
 Examples:
 
   atoll testnet
   atoll testnet --nodes 4 --speed 1,1,2,4 --tokens 1e6
-  atoll testnet --nodes 3 --chaos "join @33%%, leave 1 @66%%" --json
+  atoll testnet --nodes 3 --chaos "join @33%, leave 1 @66%" --json
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
   atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
   atoll testnet --chaos random --seed 7
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --baseline diloco --eta 0.7 --mu 0.9
-  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`, outer.DefaultH(codec.Int4))
+  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`
 }
 
 // Run is the command.

@@ -8,7 +8,7 @@ import (
 )
 
 const verifyHelp = `
-Replays the ledger of a node's folder and compares every digest on the way: the final model is a function of genesis and ledger. It begins at genesis, or at the oldest kept state where older payloads were dropped, and then says so. One line; exit code 0 if everything fits, 1 if not, and then the line names the delta or the round.
+Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
 
     atoll verify first
     atoll verify testnet/node0 --json`

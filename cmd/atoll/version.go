@@ -11,7 +11,7 @@ import (
 )
 
 const versionHelp = `
-Shows what peers see of this program, what it was built from and what it computes with.
+Shows the version that peers see, the build, and the kernel that computes matrix products.
 
     atoll version
     atoll version --json`
