@@ -100,9 +100,9 @@ func (s *snapshot) attestGenesis() {
 	}
 }
 
-// attesters are the peers but the donor that may know something of the run: those
-// with standing first, then by lot, as keys are free and the ids of a liar's can be
-// chosen.
+// attesters are the peers that may know something of the run, without the donor.
+// Contributors come first, then the rest by lot: keys are free, and a liar can choose
+// the ids of its own.
 func (s *snapshot) attesters() []*peer {
 	var out []*peer
 	for _, p := range s.peers.list {
@@ -111,7 +111,7 @@ func (s *snapshot) attesters() []*peer {
 		}
 	}
 	slices.SortFunc(out, func(p, q *peer) int {
-		return cmp.Or(cmp.Compare(boolRank(s.standing(q)), boolRank(s.standing(p))), s.lot(p.id).Compare(s.lot(q.id)))
+		return cmp.Or(cmp.Compare(boolRank(s.contributed(q)), boolRank(s.contributed(p))), s.lot(p.id).Compare(s.lot(q.id)))
 	})
 	return out[:min(len(out), maxAttesters)]
 }
@@ -181,7 +181,7 @@ func (s *snapshot) count() {
 // verdict says on whose word the tips are taken.
 func (s *snapshot) verdict(known int) string {
 	if known < minAttesters {
-		return fmt.Sprintf("takes tips that the link does not vouch for, %v: fewer than %d peers know their rounds", s.ballot, minAttesters)
+		return fmt.Sprintf("takes tips of a peer that the link does not name, %v: fewer than %d peers know their rounds", s.ballot, minAttesters)
 	}
 	return "takes tips " + s.ballot.String()
 }

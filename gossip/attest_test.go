@@ -114,7 +114,7 @@ func TestTipsOfFewPeers(t *testing.T) {
 	if !w.runUntilTrue(w.now+20_000, w.equal) {
 		t.Fatal("did not join")
 	}
-	if !said(n, "takes tips that the link does not vouch for, attested by 2 of 2: fewer than 3 peers know their rounds") {
+	if !said(n, "takes tips of a peer that the link does not name, attested by 2 of 2: fewer than 3 peers know their rounds") {
 		t.Error("does not say that nobody can attest its tips")
 	}
 }

@@ -9,13 +9,13 @@ import (
 
 // audit finds out, where a peer shows the chain of this node and another state,
 // up to which round the two states agree: from there the outer side folds again
-// and sees whose is wrong. Both sides do it, and the one that was wrong heals.
+// and sees whose is wrong. Both sides do it, and the one that was wrong repairs its memory.
 type audit struct {
 	*env
 	busy  bool
 	after Time // none before
 
-	// Of peers without standing: not before, and the pause before that. Keys are
+	// Of peers that have not contributed: not before, and the pause before that. Keys are
 	// free, so that they share one.
 	strangersAfter   Time
 	strangersPauseMs int64
@@ -42,7 +42,7 @@ func (a *audit) want(p *peer) {
 	a.busy, a.after = true, a.now+auditPauseMs
 	p.audit.pauseMs = longerPause(p.audit.pauseMs)
 	p.audit.after = a.now + p.audit.pauseMs
-	if !a.standing(p) {
+	if !a.contributed(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
 		a.strangersAfter = a.now + a.strangersPauseMs
 	}
@@ -51,7 +51,7 @@ func (a *audit) want(p *peer) {
 
 // mayAsk reports whether the pauses allow an audit with p.
 func (a *audit) mayAsk(p *peer) bool {
-	return a.now >= p.audit.after && (a.standing(p) || a.now >= a.strangersAfter)
+	return a.now >= p.audit.after && (a.contributed(p) || a.now >= a.strangersAfter)
 }
 
 // longerPause is the pause after the next audit.

@@ -169,7 +169,7 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 		b.event(EventLeft, p.id, "leaves")
 	}
 	if p.beat == nil || p.beat.State != beat.State {
-		b.peers.memo.turned++
+		b.peers.cache.changes++
 	}
 	p.beat, p.beatAt, p.beats.reached = beat, b.now, max(p.beats.reached, beat.Folded)
 	p.watch.gossips()
@@ -178,9 +178,9 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 	return p
 }
 
-// survives tells the beat of an earlier process whose later twin, with the same
-// key, has left or fallen silent: the earlier one is still at work, and must not
-// be taken for gone. A beat that is late, or recorded and sent again, shows less than
+// survives tells the beat of an earlier process from which a later one copied the key
+// and has left or fallen silent: the earlier one is still at work, and must not be
+// taken for gone. A beat that is late, or recorded and sent again, shows less than
 // the peer has shown since. So does that of a process that shook hands when its clock
 // was behind that of the process before: its start seems to be the earlier one.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {

@@ -10,19 +10,19 @@ import (
 // fakeChain is an outer side that folds nothing: its chain digests follow from
 // the sets it holds as those of a node do.
 type fakeChain struct {
-	run       wire.RunID
-	closed    []uint32
-	base      []uint32
-	baseChain []wire.Digest // chain digest at base
-	held      map[wire.Digest]wire.SignedHeader
-	payloads  map[wire.Digest][]byte
-	rounds    []map[uint32][]wire.Digest // ids held, sorted
-	evidence  map[slot]wire.Evidence
-	boast     uint64                   // tokens that it only says it folded
-	chains    []map[uint32]wire.Digest // cache, dropped when a set changes
-	bases     [][]uint32               // kept, unless nil
-	standing  map[wire.PeerID]bool     // who contributed, beside those of the deltas held
-	wrong     map[int]uint32           // by fragment: from which round on states are miscalculated
+	run         wire.RunID
+	closed      []uint32
+	base        []uint32
+	baseChain   []wire.Digest // chain digest at base
+	held        map[wire.Digest]wire.SignedHeader
+	payloads    map[wire.Digest][]byte
+	rounds      []map[uint32][]wire.Digest // ids held, sorted
+	evidence    map[slot]wire.Evidence
+	boast       uint64                   // tokens that it only says it folded
+	chains      []map[uint32]wire.Digest // cache, dropped when a set changes
+	bases       [][]uint32               // kept, unless nil
+	contributed map[wire.PeerID]bool     // who did, beside those of the deltas held
+	wrong       map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
@@ -128,7 +128,7 @@ func (c *fakeChain) Newest(author wire.PeerID) (out []wire.SignedHeader) {
 }
 
 func (c *fakeChain) Contributed(author wire.PeerID) bool {
-	if c.standing[author] {
+	if c.contributed[author] {
 		return true
 	}
 	for f, closed := range c.closed {

@@ -88,7 +88,7 @@ func (v Chains) CommonWith(id wire.PeerID) []uint32 {
 	return common
 }
 
-// ClosedByMost reports whether more than half of the live peers with standing say that they
+// ClosedByMost reports whether more than half of the live contributors say that they
 // closed a round of a fragment, or one of them where they are few.
 func (v Chains) ClosedByMost(fragment int, round uint32) bool {
 	return v.core.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })

@@ -21,7 +21,7 @@ type Core struct {
 	own      own
 	serve    serve
 	history  history
-	memo     learners
+	cache    learners
 }
 
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
@@ -32,7 +32,7 @@ func New(cfg Config, chain Chain) *Core {
 	c := &Core{env: e}
 	c.roster = roster{env: e}
 	c.beats = beats{env: e}
-	c.memo = learners{env: e}
+	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.pull = newPull(e)

@@ -76,11 +76,11 @@ func (d *donate) asker(p *peer) *asker {
 }
 
 // makeRoom has the slowest of those give way whose turn has lasted long enough.
-// Peers of standing keep their places.
+// Contributors keep their places.
 func (d *donate) makeRoom() bool {
 	slowest := -1
 	for i, a := range d.askers {
-		if d.standing(a.peer) || d.now < a.peer.serve.turn.from+chunkTurnMs {
+		if d.contributed(a.peer) || d.now < a.peer.serve.turn.from+chunkTurnMs {
 			continue
 		}
 		if slowest < 0 || a.peer.serve.turn.pace(d.now) < d.askers[slowest].peer.serve.turn.pace(d.now) {

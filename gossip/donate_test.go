@@ -43,7 +43,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 }
 
 // Peers that hold all places, and do not read or read slowly, give way in time; one
-// that reads fast stays, and so do those of standing.
+// that reads fast stays, and so do contributors.
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
 	a.core.cfg.Trusted = []wire.PeerID{{1}}
@@ -67,7 +67,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 		t.Error("one that gave way is not let in again when peer 2 is the slowest whose turn is over")
 	}
 	if s := status(a.wants(99, 1)); s != wire.Busy {
-		t.Errorf("status %v when only a peer of standing could give way, want busy", s)
+		t.Errorf("status %v when only a contributor could give way, want busy", s)
 	}
 }
 

@@ -114,9 +114,9 @@ func (e *env) usable(p *peer) bool {
 	return p != nil && p.connected && e.heardLately(p)
 }
 
-// standing reports whether p is more than a key that anybody can make: the link
+// contributed reports whether p is more than a key that anybody can make: the link
 // names it, or a delta of it was folded here.
-func (e *env) standing(p *peer) bool { return e.cfg.trusts(p.id) || e.chain.Contributed(p.id) }
+func (e *env) contributed(p *peer) bool { return e.cfg.trusts(p.id) || e.chain.Contributed(p.id) }
 
 // fragmentOf checks that f names a fragment of this run.
 func (e *env) fragmentOf(f uint16) bool { return int(f) < e.chain.Fragments() }

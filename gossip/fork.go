@@ -23,11 +23,11 @@ type decision struct {
 	reason string
 }
 
-// standing is how the two sides stand in one fragment.
-type standing uint8
+// relation is how the two sides stand to each other in one fragment.
+type relation uint8
 
 const (
-	joined    standing = iota // the chains agree at the newer base
+	joined    relation = iota // the chains agree at the newer base
 	behind                    // this node closed less than the peer's base
 	before                    // the peer closed less than this node's base
 	newerBase                 // fork above the older base: this node's is newer
@@ -59,14 +59,14 @@ const (
 func (r *repair) judge(s *session) decision {
 	var at [deepFork + 1]int
 	for f := range s.fragments {
-		at[r.stand(f, &s.fragments[f])]++
+		at[r.relate(f, &s.fragments[f])]++
 	}
 	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
 	switch {
 	case r.crossed(s.peer, at[before], at[behind]):
 		return r.byTokens(s.peer)
 	case !r.believed(s):
-		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers vouch for"}
+		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers confirm"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):
@@ -100,8 +100,8 @@ func (r *repair) crossed(p *peer, before, behind int) bool {
 	return behind > 0 && before == 0 && p.beat.Folded < mine.Folded
 }
 
-// stand classes one fragment.
-func (r *repair) stand(f int, c *comparison) standing {
+// relate classes one fragment.
+func (r *repair) relate(f int, c *comparison) relation {
 	base := c.from - 1 // this node's base, or the union window's edge
 	switch theirs := c.theirs.Base; {
 	case c.closed < theirs:
@@ -138,17 +138,17 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 	return !ok || mine == theirs
 }
 
-// vouched reports whether p may have this node give up its chain: keys are free,
-// so not everybody's word is enough. It has standing here, or most that have show
+// trusted reports whether p may have this node give up its chain: keys are free,
+// so not everybody's word is enough. It has contributed, or most that have show
 // another chain as well, with as many tokens.
-func (r *repair) vouched(p *peer) bool {
-	return r.standing(p) || r.attested(func(q *peer) bool {
+func (r *repair) trusted(p *peer) bool {
+	return r.contributed(p) || r.attested(func(q *peer) bool {
 		return q == p || q.left() && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
 	})
 }
 
 // unheeded reports whether those that this node would win over have no reason to
-// believe it, by the rule that it has for them (vouched): it has nothing folded, as
+// believe it, by the rule that it has for them (trusted): it has nothing folded, as
 // an observer has not, and most that have show another chain.
 func (r *repair) unheeded() bool {
 	if r.chain.Contributed(r.cfg.Self) {
@@ -164,7 +164,7 @@ func (r *repair) unheeded() bool {
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // hold for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
-	peers, yes := r.poll(r.standing, func(p *peer) bool {
+	peers, yes := r.poll(r.contributed, func(p *peer) bool {
 		for f := range p.beat.Closed {
 			if p.closed(f) < r.unionBase(f) {
 				return false
@@ -320,12 +320,11 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// attested reports whether more than half of the live peers with standing are
+// attested reports whether more than half of the live contributors are
 // ahead; with fewer than minAttesters, the word of one has to do. Strangers' beats
-// vouch for nothing, but where nobody has standing yet: then those that are
-// connected count.
+// count only where nobody has contributed yet, and then those of connected peers.
 func (r *repair) attested(ahead func(*peer) bool) bool {
-	peers, yes := r.poll(r.standing, ahead)
+	peers, yes := r.poll(r.contributed, ahead)
 	if peers == 0 {
 		peers, yes = r.poll(func(p *peer) bool { return p.connected }, ahead)
 	}

@@ -20,12 +20,12 @@ type side struct {
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 	e := &env{cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
-	if _, said := chain.standing[e.cfg.Self]; !said { // it has folded of its own
-		chain.standing = maps.Clone(chain.standing)
-		if chain.standing == nil {
-			chain.standing = map[wire.PeerID]bool{}
+	if _, said := chain.contributed[e.cfg.Self]; !said { // it has folded of its own
+		chain.contributed = maps.Clone(chain.contributed)
+		if chain.contributed == nil {
+			chain.contributed = map[wire.PeerID]bool{}
 		}
-		chain.standing[e.cfg.Self] = true
+		chain.contributed[e.cfg.Self] = true
 	}
 	b := &beats{env: e}
 	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Beat{}}
@@ -307,7 +307,7 @@ func chainOf(base uint32, authors ...byte) *fakeChain {
 
 // TestCrossedChains has a peer with fewer rounds than this node's base and more
 // tokens, which no chain of this node's past has: its chain is chosen, and it does
-// not follow in turn. Whether this peer's word is enough is vouched's to say.
+// not follow in turn. Whether this peer's word is enough is trusted's to say.
 func TestCrossedChains(t *testing.T) {
 	for _, c := range []struct {
 		name   string

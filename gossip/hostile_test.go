@@ -21,7 +21,7 @@ func changed(t *testing.T, k wire.RequestKind, lie func(body []byte) []byte) *wo
 	}
 	w.train(8, fixed(2000))
 	w.after(1000, func() { w.partition(2) })
-	w.after(2200, w.heal)
+	w.after(2200, w.merge)
 	w.runUntil(4000)
 	if !w.runUntilTrue(120_000, func() bool { return equal(w.nodes[1:]) }) {
 		t.Fatalf("a lying %v answer keeps the others apart", k)

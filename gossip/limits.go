@@ -44,7 +44,7 @@ const (
 	dialBackoffMinMs = 5_000
 	dialBackoffMaxMs = 600_000
 	// dialBackoffLostMs bounds the pause for a peer that was heard within
-	// lostForMs: a partition of an hour heals within seconds.
+	// lostForMs: a partition of an hour merges within seconds.
 	dialBackoffLostMs = 5_000
 	lostForMs         = 3_600_000
 )
@@ -149,7 +149,7 @@ const (
 	// callMs is the time for a small answer (roster, rounds, headers, manifest).
 	callMs = 20_000
 	// auditPauseMs is the least time between two audits, and from one peer for the
-	// first time; for that peer, and for all without standing together, it doubles
+	// first time; for that peer, and for all that have not contributed together, it doubles
 	// up to auditPauseMaxMs: each may cost as much folding as the union window has
 	// rounds, and a peer that lies can ask for it.
 	auditPauseMs    = 60_000

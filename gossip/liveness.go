@@ -9,16 +9,16 @@ import (
 )
 
 // Who is live changes seldom, and is asked for several times a second. So a look
-// at every peer is taken only when something turned (a beat of another state, a
+// at every peer is taken only when something changed (a beat of another state, a
 // peer heard again, one given up, another beat period) or when the first of those
 // heard of late may have fallen silent. In a run of a thousand that is a few times
 // a minute, not at each tick.
 
-// turns say when such a look is due. They are memory of the kind that changes
+// lookCache says when such a look is due. They are memory of the kind that changes
 // nothing but the time that it takes.
-type turns struct {
-	turned  uint64 // counts what changes who is live, but for time
-	watched uint64 // turned, at the last watch
+type lookCache struct {
+	changes uint64 // counts what changes who is live, except time
+	watched uint64 // changes, at the last watch
 	watchAt Time   // before it no peer falls silent
 }
 
@@ -35,7 +35,7 @@ func (e *env) heardLately(p *peer) bool {
 // hear notes a sign of life.
 func (e *env) hear(p *peer) {
 	if p.silent || !e.heardLately(p) {
-		e.peers.memo.turned++
+		e.peers.cache.changes++
 	}
 	p.everHeard, p.heard = true, e.now
 	if p.silent {
@@ -47,10 +47,10 @@ func (e *env) hear(p *peer) {
 // watch marks the peers that fell silent and counts the live ones.
 func (e *env) watch() {
 	t := &e.peers
-	if t.memo.watched == t.memo.turned && e.now < t.memo.watchAt {
+	if t.cache.watched == t.cache.changes && e.now < t.cache.watchAt {
 		return
 	}
-	t.memo.watched = t.memo.turned
+	t.cache.watched = t.cache.changes
 	live, next := 0, never
 	for _, p := range t.list {
 		if e.heardLately(p) {
@@ -60,17 +60,17 @@ func (e *env) watch() {
 			e.silence(p)
 		}
 	}
-	t.memo.watchAt = next
+	t.cache.watchAt = next
 	if live != t.live {
 		t.live = live
-		t.memo.turned++ // the beat period follows, and with it what silence is
+		t.cache.changes++ // the beat period follows, and with it what silence is
 	}
 }
 
 // silence marks a peer that fell silent.
 func (e *env) silence(p *peer) {
 	p.silent = true
-	e.peers.memo.turned++
+	e.peers.cache.changes++
 	if p.beat == nil || p.beat.State != wire.Leaving { // that one said so
 		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.now-p.heard))
 	}
@@ -100,17 +100,17 @@ type learners struct {
 	ids     []wire.PeerID // sorted
 	version uint64        // counts the changes of ids
 	made    bool
-	turned  uint64 // that of the turns when they were made
+	changes uint64 // of the table of peers, when they were made
 	until   Time   // one of them may fall silent then
 }
 
 // current returns the learners of this moment. The slice is never changed.
 func (l *learners) current() []wire.PeerID {
-	turned := l.peers.memo.turned
-	if l.made && l.turned == turned && l.now < l.until {
+	changes := l.peers.cache.changes
+	if l.made && l.changes == changes && l.now < l.until {
 		return l.ids
 	}
-	l.made, l.turned, l.until = true, turned, never
+	l.made, l.changes, l.until = true, changes, never
 	var ids []wire.PeerID
 	for _, p := range l.peers.list {
 		if l.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) {

@@ -201,7 +201,7 @@ func (w *world) partition(cut int) {
 	}
 }
 
-func (w *world) heal() {
+func (w *world) merge() {
 	for i := range w.nodes {
 		w.nodes[i].side = 0
 	}

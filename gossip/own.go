@@ -84,7 +84,7 @@ func (o *own) mayTell(p *peer) bool {
 		return false
 	}
 	_, asked := o.asked[p.id]
-	return asked || o.usable(p) || o.standing(p)
+	return asked || o.usable(p) || o.contributed(p)
 }
 
 // joinsEmpty reports whether a beat is that of a joiner without tips.

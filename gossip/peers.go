@@ -41,7 +41,7 @@ type peers struct {
 	list   []*peer
 	linked []*peer // those of list that are connected
 	live   int     // heard of late, as of the last watch
-	memo   turns
+	cache  lookCache
 }
 
 func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
@@ -61,7 +61,7 @@ func (t *peers) remove(p *peer) {
 	if ok {
 		t.list = slices.Delete(t.list, i, i+1)
 		delete(t.byID, p.id)
-		t.memo.turned++
+		t.cache.changes++
 	}
 }
 

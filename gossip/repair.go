@@ -226,7 +226,7 @@ func (r *repair) probe(s *session) {
 // decide takes tips or goes on with the union.
 func (r *repair) decide(s *session) {
 	d := r.judge(s)
-	if d.course == takeTips && !r.vouched(s.peer) {
+	if d.course == takeTips && !r.trusted(s.peer) {
 		d = decision{hold, d.reason + ": but nothing of this peer was ever folded here, and few others show as much"}
 	}
 	if d.reason != "" {

@@ -77,7 +77,7 @@ func TestAuditStrangers(t *testing.T) {
 		t.Errorf("strangers at %v", at)
 	}
 	if at := a.auditTimes(t, 1000, 4); len(at) != 1 {
-		t.Errorf("one with standing at %v", at)
+		t.Errorf("a contributor at %v", at)
 	}
 }
 

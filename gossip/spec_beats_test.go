@@ -207,16 +207,16 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 		up   int64 // start of the process that shakes hands before
 		news bool
 	}{
-		"shook hands":                {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2, news: true},
-		"another shook hands":        {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 1},
-		"shook hands, fewer tokens":  {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 9}, up: 2},
-		"shook hands, twin is heard": {last: wire.Beat{State: wire.Training, Seq: 8}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2},
-		"left":                       {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 10}, news: true},
-		"silent":                     {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, mute: true, news: true},
-		"there":                      {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}},
-		"fewer tokens":               {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 9}},
-		"that leaves, too":           {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Leaving, Folded: 10}},
-		"of the same start":          {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{Incarnation: 3, State: wire.Training, Folded: 10}},
+		"shook hands":                         {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2, news: true},
+		"another shook hands":                 {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 1},
+		"shook hands, fewer tokens":           {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 9}, up: 2},
+		"shook hands, duplicate key is heard": {last: wire.Beat{State: wire.Training, Seq: 8}, then: wire.Beat{State: wire.Training, Folded: 10}, up: 2},
+		"left":                                {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 10}, news: true},
+		"silent":                              {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}, mute: true, news: true},
+		"there":                               {last: wire.Beat{State: wire.Training}, then: wire.Beat{State: wire.Training, Folded: 10}},
+		"fewer tokens":                        {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Training, Folded: 9}},
+		"that leaves, too":                    {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{State: wire.Leaving, Folded: 10}},
+		"of the same start":                   {last: wire.Beat{State: wire.Leaving}, then: wire.Beat{Incarnation: 3, State: wire.Training, Folded: 10}},
 	} {
 		a := specAlone()
 		say := func(incarnation int64, seq uint64, w wire.Beat) {

@@ -31,7 +31,7 @@ func parseChain(t testing.TB, text string) *fakeChain {
 }
 
 var (
-	standingNames = map[standing]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
+	relationNames = map[relation]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
 	courseNames   = map[course]string{unite: "unite", takeTips: "take", giveTips: "give", hold: "hold"}
 )
 
@@ -40,7 +40,7 @@ func specStandings(t *testing.T, s *spectest.Spec) {
 	for _, row := range s.Table(t, "forks") {
 		a, b := newSide(t, parseChain(t, row[0])), newSide(t, parseChain(t, row[1]))
 		ses := a.compares(b)
-		got := standingNames[a.repair.stand(0, &ses.fragments[0])]
+		got := relationNames[a.repair.relate(0, &ses.fragments[0])]
 		if met[got] = true; got != row[2] {
 			t.Errorf("%s with %s: stands %q", row[0], row[1], got)
 		}
@@ -103,7 +103,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "unite"},
 	}
 	lone := cases["not followed"]
-	lone.a.env.chain.(*fakeChain).standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+	lone.a.env.chain.(*fakeChain).contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
 	lone.a.hears(wire.PeerID{2}, 1)
 	lone.a.hears(wire.PeerID{3}, 1)
 	rows := s.Table(t, "courses")
@@ -144,7 +144,7 @@ func TestForkCrossed(t *testing.T) {
 		ses := a.compares(b)
 		ses.peer.beat.Folded = c.folded
 		var at [deepFork + 1]int
-		at[a.repair.stand(0, &ses.fragments[0])]++
+		at[a.repair.relate(0, &ses.fragments[0])]++
 		if got := a.repair.crossed(ses.peer, at[before], at[behind]); got != c.want {
 			t.Errorf("%s with %s and %d tokens: crossed %v", c.here, c.there, c.folded, got)
 		}
@@ -164,8 +164,8 @@ func TestForkBelieved(t *testing.T) {
 		{"most say so", 4, []uint32{4, 4, 1}, false, "take"}, {"the link says so", 4, []uint32{1, 1, 1}, true, "take"},
 	} {
 		a, b := newSide(t, parseChain(t, "0: 1")), newSide(t, parseChain(t, "3: 1 2 2 2"))
-		standing := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
-		a.env.chain.(*fakeChain).standing = standing
+		contributed := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
+		a.env.chain.(*fakeChain).contributed = contributed
 		if c.trusted {
 			a.env.cfg.Trusted = []wire.PeerID{{1}}
 		}
@@ -181,18 +181,18 @@ func TestForkBelieved(t *testing.T) {
 func specAttested(t *testing.T, s *spectest.Spec) {
 	votes := int(s.Number(t, "repair", "votes"))
 	for _, c := range []struct {
-		peers, standing, yes int // the first ones have standing, and the first ones show it
-		want                 bool
+		peers, contributed, yes int // the first ones have contributed, and the first ones show it
+		want                    bool
 	}{
 		{votes, votes, 1, false}, {votes, votes, 2, true}, {4, 4, 2, false}, {4, 4, 3, true}, {votes - 1, votes - 1, 1, true},
 		{votes - 1, votes - 1, 0, false}, {6, 2, 1, true}, {6, 3, 1, false}, {6, 0, 3, false}, {6, 0, 4, true}, {0, 0, 0, false},
 	} {
 		a := specAlone()
-		a.chain.standing = map[wire.PeerID]bool{}
+		a.chain.contributed = map[wire.PeerID]bool{}
 		for i := range c.peers {
 			a.up(byte(i + 1))
 			a.told(byte(i+1), nil)
-			a.chain.standing[wire.PeerID{byte(i + 1)}] = i < c.standing
+			a.chain.contributed[wire.PeerID{byte(i + 1)}] = i < c.contributed
 		}
 		a.told(99, nil) // without a session
 		got := a.core.repair.attested(func(p *peer) bool { return int(p.id[0]) <= c.yes || p.id[0] == 99 })
@@ -207,8 +207,8 @@ func specStanding(t *testing.T, _ *spectest.Spec) {
 	a.core.cfg.Trusted = []wire.PeerID{{1}}
 	a.holds(2, 0, 1, 1)
 	for id, want := range map[byte]bool{1: true, 2: true, 3: false} {
-		if got := a.core.standing(a.core.peers.find(wire.PeerID{id})); got != want {
-			t.Errorf("peer %d: standing %v", id, got)
+		if got := a.core.contributed(a.core.peers.find(wire.PeerID{id})); got != want {
+			t.Errorf("peer %d: contributed %v", id, got)
 		}
 	}
 }
@@ -217,17 +217,17 @@ func TestForkOthersBelieve(t *testing.T) {
 	s := spectest.Load(t)
 	votes := int(s.Number(t, "repair", "votes"))
 	for _, c := range []struct {
-		there, behind int // live peers with standing
+		there, behind int // live contributors
 		want          bool
 	}{{0, votes - 1, true}, {0, votes, false}, {1, 2, true}, {1, 3, false}, {2, 3, true}} {
 		a := specAlone()
 		a.holds(99, 0, 10, 1)
-		a.chain.standing = map[wire.PeerID]bool{}
+		a.chain.contributed = map[wire.PeerID]bool{}
 		a.chain.base[0] = 5
 		a.chain.baseChain[0] = wire.Digest{1}
 		for i := range c.there + c.behind {
 			id := byte(i + 1)
-			a.chain.standing[wire.PeerID{id}] = true
+			a.chain.contributed[wire.PeerID{id}] = true
 			closed := uint32(4)
 			if i < c.there {
 				closed = 5
@@ -257,7 +257,7 @@ func TestForkFar(t *testing.T) {
 		"others are not": {10, func(a side, _ *session) {
 			for id := byte(2); id < 5; id++ {
 				a.hears(wire.PeerID{id}, 1)
-				a.env.chain.(*fakeChain).standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
+				a.env.chain.(*fakeChain).contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
 			}
 		}, "unite"},
 	} {
@@ -437,9 +437,9 @@ func TestForkUnheeded(t *testing.T) {
 	self := newSide(t, parseChain(t, "0: 1")).env.cfg.Self
 	three := []wire.PeerID{{1}, {2}, {3}}
 	for name, c := range map[string]struct {
-		standing []wire.PeerID
-		left     int // of the three
-		want     bool
+		contributed []wire.PeerID
+		left        int // of the three
+		want        bool
 	}{
 		"two of three left": {three, 2, true},
 		"one of three left": {three, 1, false},
@@ -449,9 +449,9 @@ func TestForkUnheeded(t *testing.T) {
 		"the only one left": {three[:1], 1, false},
 	} {
 		chain := parseChain(t, "0: 1")
-		chain.standing = map[wire.PeerID]bool{self: false}
-		for _, id := range c.standing {
-			chain.standing[id] = true
+		chain.contributed = map[wire.PeerID]bool{self: false}
+		for _, id := range c.contributed {
+			chain.contributed[id] = true
 		}
 		a := newSide(t, chain)
 		for i, id := range three {
@@ -556,10 +556,10 @@ func specVouched(t *testing.T, _ *spectest.Spec) {
 		prepare func(a *alone)
 		take    bool
 	}{
-		"a stranger beside contributors": {func(a *alone) { a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true} }, false},
-		"one with standing":              {func(a *alone) { a.chain.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true} }, true},
+		"a stranger beside contributors": {func(a *alone) { a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true} }, false},
+		"a contributor":                  {func(a *alone) { a.chain.contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true} }, true},
 		"most others left": {func(a *alone) {
-			a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+			a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 			for id := byte(2); id < 4; id++ {
 				for range 2 {
 					a.told(id, func(b *wire.Beat) { apart(b); b.Folded = 1000 })
@@ -568,7 +568,7 @@ func specVouched(t *testing.T, _ *spectest.Spec) {
 			a.core.repair.sessions = nil
 		}, true},
 		"they have fewer tokens": {func(a *alone) {
-			a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+			a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 			for id := byte(2); id < 4; id++ {
 				for range 2 {
 					a.told(id, apart)
@@ -588,7 +588,7 @@ func specVouched(t *testing.T, _ *spectest.Spec) {
 
 func TestForkTakes(t *testing.T) {
 	a := specAlone(2, 3)
-	a.chain.standing = map[wire.PeerID]bool{{1}: true}
+	a.chain.contributed = map[wire.PeerID]bool{{1}: true}
 	a.core.cfg.Trusted = []wire.PeerID{{2}}
 	q := questions(t, a.forks(t, 1), wire.GetManifest)
 	if len(q) != 1 || q[0].to != 1 {
@@ -627,7 +627,7 @@ func TestForkGives(t *testing.T) {
 
 func TestForkHolds(t *testing.T) {
 	a := specAlone(2, 3, 4)
-	a.chain.standing = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
+	a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 	e := a.forks(t, 1)
 	if q := questions(t, e); len(q) != 0 || len(a.core.repair.sessions) != 0 {
 		t.Errorf("asks %+v", q)

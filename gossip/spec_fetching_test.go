@@ -338,9 +338,9 @@ func TestFetchAcquainted(t *testing.T) {
 	a.holds(8, 0, 1, 100)
 	a.up(1)
 	asked := a.floods(t, 1, 2, 30)
-	a.chain.standing = map[wire.PeerID]bool{}
+	a.chain.contributed = map[wire.PeerID]bool{}
 	for id := range a.core.pull.counts {
-		a.chain.standing[id] = true
+		a.chain.contributed[id] = true
 	}
 	more := questions(t, a.wait(100, 1), wire.GetPayload)
 	if n := len(asked) + len(more); n != int(maxPullsPerPeer) {

@@ -111,23 +111,23 @@ func ofBeat(state wire.State, folded uint64) func(a *alone, p *peer) {
 }
 
 func specMayTell(t *testing.T, _ *spectest.Spec) {
-	stands := func(a *alone, p *peer) { a.chain.standing = map[wire.PeerID]bool{p.id: true} }
+	stands := func(a *alone, p *peer) { a.chain.contributed = map[wire.PeerID]bool{p.id: true} }
 	for name, c := range map[string]struct {
 		prepare []func(a *alone, p *peer)
 		want    bool
 	}{
-		"a stranger": {nil, false},
-		"asked":      {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.core.own.asked[p.id] = false }}, true},
-		"usable":     {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.up(p.id[0]) }}, true},
-		"standing":   {[]func(a *alone, p *peer){stands}, true},
-		"told":       {[]func(a *alone, p *peer){stands, func(a *alone, p *peer) { a.core.own.told[p.id] = true }}, false},
-		"leaving":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Leaving, 9)}, false},
-		"joining":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 0)}, false},
-		"coming in":  {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 1)}, true},
-		"training":   {[]func(a *alone, p *peer){stands, ofBeat(wire.Training, 0)}, true},
+		"a stranger":  {nil, false},
+		"asked":       {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.core.own.asked[p.id] = false }}, true},
+		"usable":      {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.up(p.id[0]) }}, true},
+		"contributed": {[]func(a *alone, p *peer){stands}, true},
+		"told":        {[]func(a *alone, p *peer){stands, func(a *alone, p *peer) { a.core.own.told[p.id] = true }}, false},
+		"leaving":     {[]func(a *alone, p *peer){stands, ofBeat(wire.Leaving, 9)}, false},
+		"joining":     {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 0)}, false},
+		"coming in":   {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 1)}, true},
+		"training":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Training, 0)}, true},
 	} {
 		a := newAlone()
-		a.chain.standing = map[wire.PeerID]bool{}
+		a.chain.contributed = map[wire.PeerID]bool{}
 		p := a.core.ensure(wire.PeerID{3}, false)
 		for _, prepare := range c.prepare {
 			prepare(a, p)
@@ -152,7 +152,7 @@ func specTold(t *testing.T, _ *spectest.Spec) {
 		"answers":                {true, apart, true, true},
 	} {
 		a := newAlone()
-		a.chain.standing = map[wire.PeerID]bool{{3}: true}
+		a.chain.contributed = map[wire.PeerID]bool{{3}: true}
 		if c.session {
 			a.up(3)
 		}

@@ -166,13 +166,13 @@ func TestTipsVoters(t *testing.T) {
 		keys = append(keys, k+1)
 	}
 	a, ids := joins(keys...)
-	a.chain.standing = map[wire.PeerID]bool{ids[4]: true, ids[9]: true}
+	a.chain.contributed = map[wire.PeerID]bool{ids[4]: true, ids[9]: true}
 	a.saidBy(ids[20], func(b *wire.Beat) { b.State = wire.Joining })
 	others := slices.Clone(ids[1:])
 	lot := func(id wire.PeerID) wire.Digest { return wire.Sum(append(a.core.cfg.Self[:], id[:]...)) }
 	slices.SortFunc(others, func(p, q wire.PeerID) int {
-		if a.chain.standing[p] != a.chain.standing[q] {
-			return map[bool]int{true: -1, false: 1}[a.chain.standing[p]]
+		if a.chain.contributed[p] != a.chain.contributed[q] {
+			return map[bool]int{true: -1, false: 1}[a.chain.contributed[p]]
 		}
 		return lot(p).Compare(lot(q))
 	})

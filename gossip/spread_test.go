@@ -117,7 +117,7 @@ func TestSetsEqualAfterPartition(t *testing.T) {
 		w := newWorld(t, seed, 6, options{loss: 0.05})
 		w.train(20, fixed(2000))
 		w.after(2000, func() { w.partition(2) })
-		w.after(6000, w.heal)
+		w.after(6000, w.merge)
 		w.mustSettle(120_000)
 		if n := len(w.nodes[0].chain.held); n != 6*20*3 {
 			t.Errorf("seed %d: %d deltas held, want all %d: a partition is a slow link", seed, n, 6*20*3)
@@ -149,7 +149,7 @@ func (w *world) fault(at, lasts Time) {
 	if w.rng.IntN(2) == 0 {
 		cut := 1 + w.rng.IntN(n-1)
 		w.after(at, func() { w.partition(cut) })
-		w.after(at+lasts, w.heal)
+		w.after(at+lasts, w.merge)
 		return
 	}
 	i := w.rng.IntN(n)
@@ -158,7 +158,7 @@ func (w *world) fault(at, lasts Time) {
 		if !w.nodes[i].up {
 			w.nodes[i].up = true
 			w.nodes[i].boot()
-			w.heal()
+			w.merge()
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestNodeFarBehindTakesTips(t *testing.T) {
 		n := w.nodes[4]
 		n.up, n.state = true, wire.Observing
 		n.boot()
-		w.heal()
+		w.merge()
 	})
 	w.mustSettle(60_000)
 	if i := slices.IndexFunc(w.nodes[4].effects, isSnapshot); i < 0 {
@@ -188,7 +188,7 @@ func TestForkBelowTheWindow(t *testing.T) {
 	w := newWorld(t, 7, 5, options{window: 4, tipBytes: 1000})
 	w.train(30, fixed(1500))
 	w.after(1000, func() { w.partition(2) })
-	w.after(11_000, w.heal)
+	w.after(11_000, w.merge)
 	w.mustSettle(120_000)
 	for i, n := range w.nodes {
 		took := slices.ContainsFunc(n.effects, isSnapshot)
@@ -276,7 +276,7 @@ func TestEvidenceSpreads(t *testing.T) {
 		n.closeAll(1)
 		n.state = wire.Stopped
 	}
-	w.heal()
+	w.merge()
 	w.mustSettle(60_000)
 	for _, n := range w.nodes {
 		if len(n.chain.evidence) != 1 {
@@ -334,7 +334,7 @@ func TestSameSeedSameEffects(t *testing.T) {
 		w.tracks = true
 		w.train(6, fixed(2500))
 		w.after(900, func() { w.partition(2) })
-		w.after(1800, w.heal)
+		w.after(1800, w.merge)
 		w.runUntil(8000)
 		return w.trace
 	}

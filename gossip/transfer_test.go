@@ -119,7 +119,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 		n.up = true
 		n.boot()
 		n.core.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
-		w.heal()
+		w.merge()
 		n.do(func() { n.core.FetchTips(w.now) })
 		if !w.runUntilTrue(w.now+60_000, n.joined) {
 			t.Fatalf("joiner died after %d chunks and did not get in", k)
@@ -220,7 +220,7 @@ func TestRepairGoesOnWithoutDonors(t *testing.T) {
 		w.nodes[1].closeAll(r)
 		w.nodes[2].closeAll(r)
 	}
-	if w.heal(); w.equal() {
+	if w.merge(); w.equal() {
 		t.Fatal("nothing to repair")
 	}
 	for range 30 { // a fold that fails asks again and again

@@ -97,15 +97,15 @@ func (v Peers) Known() int { return len(v.core.peers.list) }
 // not among them. The slice must not be changed.
 func (v Peers) Learners(now Time) []wire.PeerID {
 	v.core.at(now)
-	return v.core.memo.current()
+	return v.core.cache.current()
 }
 
 // LearnersVersion is another number whenever Learners returned others.
-func (v Peers) LearnersVersion() uint64 { return v.core.memo.version }
+func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 
 // Version is another number whenever the peers that Beats shows, or what they say
 // that they are doing, have changed.
-func (v Peers) Version() uint64 { return v.core.peers.memo.turned }
+func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
 // BeatPeriodMs is the present time between two beats.
 func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }

@@ -36,10 +36,10 @@ func TestContacts(t *testing.T) {
 	}
 }
 
-// A round is closed elsewhere when most of those with standing say so.
+// A round is closed elsewhere when most contributors say so.
 func TestClosedElsewhere(t *testing.T) {
 	a := specAlone()
-	a.chain.standing = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+	a.chain.contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
 	for id, closed := range map[byte]uint32{1: 5, 2: 7, 3: 4, 4: 90} {
 		a.up(id)
 		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })

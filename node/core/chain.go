@@ -82,11 +82,11 @@ func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	if version == 0 || len(c.m.evidence[key]) > 0 {
 		return c.setDigest(f, r)
 	}
-	if s := c.m.memo.sets[key]; s.version == version {
+	if s := c.m.cache.sets[key]; s.version == version {
 		return s.digest, true
 	}
 	digest, ok := c.setDigest(f, r)
-	c.m.memo.sets[key] = setSeen{version, digest}
+	c.m.cache.sets[key] = setSeen{version, digest}
 	return digest, ok
 }
 

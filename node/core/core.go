@@ -56,7 +56,7 @@ type Machine struct {
 	refused     uint64
 	late        uint64
 	heard       heard
-	memo        memo
+	cache       cache
 }
 
 // roundKey names one round of one fragment.
@@ -141,7 +141,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		audited:  map[int]wire.PeerID{},
 
 		contributed: map[wire.PeerID]bool{},
-		memo:        memo{sets: map[roundKey]setSeen{}},
+		cache:       cache{sets: map[roundKey]setSeen{}},
 	}
 	m.rounds = rounds.New(cfg.Params, m.self, cfg.Learner, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})

@@ -300,9 +300,9 @@ func (m *Machine) forgetHeaders(fragment int) {
 			delete(m.evidence, key)
 		}
 	}
-	for key := range m.memo.sets {
+	for key := range m.cache.sets {
 		if key.fragment == fragment && key.round <= closed-union {
-			delete(m.memo.sets, key)
+			delete(m.cache.sets, key)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.Peers().Learners(now)
 	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.State() == wire.Stopped}
-	if !m.memo.roster.told || seen.live != m.memo.roster.live {
+	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
-	if !m.memo.roster.told || seen.turns != m.memo.roster.turns || seen.idle != m.memo.roster.idle {
+	if !m.cache.roster.told || seen.peers != m.cache.roster.peers || seen.idle != m.cache.roster.idle {
 		m.rounds.SetIdle(m.idleLearners(seen.idle))
 	}
-	m.memo.roster = seen
+	m.cache.roster = seen
 }
 
 // liveLearners are the authors that may answer a bell, this node among them.

@@ -47,7 +47,7 @@ var constant = []reflect.Type{
 
 // idle names fields that decide nothing: the learner's scratch memory, and memory of
 // what was computed, which changes nothing but time.
-var idle = map[string]bool{"values": true, "sum": true, "memo": true}
+var idle = map[string]bool{"values": true, "sum": true, "memo": true, "cache": true}
 
 // shared is what several may point to, or each to its own copy, as it never changes.
 var shared = reflect.TypeFor[*wire.SignedHeader]()

@@ -2,9 +2,9 @@ package core
 
 import "atoll/gossip/wire"
 
-// memo is what was computed or told before: without it the machine would do the
+// cache is what was computed or told before: without it the machine would do the
 // same, and take longer.
-type memo struct {
+type cache struct {
 	roster rosterSeen
 	sets   map[roundKey]setSeen // digests of the sets of rounds in the window
 }
@@ -14,7 +14,7 @@ type memo struct {
 type rosterSeen struct {
 	told  bool
 	live  uint64 // gossip.Peers.LearnersVersion
-	turns uint64 // gossip.Peers.Version
+	peers uint64 // gossip.Peers.Version
 	idle  bool   // this node has stopped itself
 }
 
