@@ -79,7 +79,7 @@ func (n *node) carryOuter(e core.Effect) {
 		epoch, tip := n.epoch, n.machine.Rounds().Tip(e.Fragment).Round
 		n.work.folds.put(func() { n.dropBase(e, epoch, tip) })
 	case core.MayStep:
-		n.twins.may = e.Yes
+		n.duplicate.may = e.Yes
 		n.allow(n.clock.now())
 	case core.Finished:
 		n.finished = true
@@ -123,7 +123,7 @@ func (n *node) dial(ctx context.Context, addr string) {
 	_, err := n.host.Dial(ctx, addr)
 	n.post(func(core.Time) {
 		n.view.dialled(n, addr, err)
-		n.refusedAsTwin(addr, err)
+		n.refusedAsDuplicate(addr, err)
 	})
 }
 

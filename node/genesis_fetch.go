@@ -45,8 +45,8 @@ func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error
 			if err == nil {
 				return raw, nil
 			}
-			if errors.Is(err, p2p.ErrTwin) {
-				return nil, twinError(addr + " is connected to it")
+			if errors.Is(err, p2p.ErrDuplicateKey) {
+				return nil, duplicateKeyError(addr + " is connected to it")
 			}
 			if known := failures[addr]; known == nil || known.Error() != err.Error() {
 				n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", err)

@@ -16,7 +16,7 @@ func (n *node) network(e p2p.Event) {
 	switch e := e.(type) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)
-		n.twins.peerUp(now)
+		n.duplicate.peerUp(now)
 		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Session: e.Session})
 	case p2p.PeerDown:
 		n.machine.Step(now, gossip.PeerDown{Peer: e.ID})
@@ -27,7 +27,7 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Message:
 		n.message(now, e)
 	case p2p.Duplicate:
-		n.duplicate(now, e)
+		n.forwarded(now, e)
 	}
 }
 
@@ -38,17 +38,17 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		return
 	}
 	if b := msg.Beat; b != nil && b.Author == n.self && b.Incarnation != n.started.UnixMilli() {
-		n.heardTwin(now, *b)
+		n.heardDuplicate(now, *b)
 		return
 	}
 	n.view.inline(msg)
 	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
 }
 
-// duplicate notes a further source of the delta that a message announces. Whether
-// that is signed as it should be was seen when it first came: one that was refused
-// has an id that nobody wants.
-func (n *node) duplicate(now core.Time, e p2p.Duplicate) {
+// forwarded notes a further source of the delta that a message announces. Its
+// signature was checked when it first came: a delta that was refused has an id
+// that nobody wants.
+func (n *node) forwarded(now core.Time, e p2p.Duplicate) {
 	msg, err := wire.Decode(e.Data)
 	if err != nil || msg.Header == nil {
 		return

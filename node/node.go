@@ -57,7 +57,7 @@ type node struct {
 	named      []wire.PeerID // the peers at them
 	contacts   string        // what was last remembered
 	commonKept []uint32      // rounds that others have in common, as last kept
-	twins      twins         // other processes with this key
+	duplicate  duplicate     // other processes with this key
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept

@@ -38,7 +38,7 @@ func newNode(cfg Config) *node {
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
 		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(), unrecorded: unrecorded{},
 	}
-	n.twins.self, n.twins.began = n.started.UnixMilli(), n.clock.now()
+	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
 	return n
 }
 

@@ -17,7 +17,7 @@ import (
 // and about donated tips.
 func TestSpecProcesses(t *testing.T) {
 	spectest.Run(t, "T", map[string]spectest.Clause{
-		"T-1": specRecordNumber, "T-2": specListens, "T-3": specTwinEnds, "T-4": specTwinNamed, "T-5": specDonated,
+		"T-1": specRecordNumber, "T-2": specListens, "T-3": specDuplicateKeyEnds, "T-4": specDuplicateKeyNamed, "T-5": specDonated,
 	})
 }
 
@@ -50,21 +50,21 @@ const specPeriod = 2000
 
 func specListens(t *testing.T, s *spectest.Spec) {
 	listen := core.Time(s.Number(t, "processes", "listen") * specPeriod)
-	if w := (twinwatch{}); !w.listen(1, specPeriod) {
+	if w := (keyWatch{}); !w.listen(1, specPeriod) {
 		t.Error("listens to nobody")
 	}
-	w := twinwatch{self: 50_000}
+	w := keyWatch{self: 50_000}
 	w.peerUp(1000)
 	if w.listen(1000+listen-1, specPeriod) || !w.listen(1000+listen, specPeriod) {
 		t.Error("another time since the first session")
 	}
-	w = twinwatch{self: 50_000}
+	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
 	w.beat(3000, wire.Beat{Incarnation: 20_000, State: wire.Training})
 	if w.listen(3000+listen-1, specPeriod) || !w.listen(3000+listen, specPeriod) {
 		t.Error("another time since the last beat")
 	}
-	w = twinwatch{self: 50_000}
+	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
 	most, from := core.Time(s.Number(t, "processes", "longest listen")), core.Time(2000)
 	for at := from; at < from+most; at += specPeriod / 2 {
@@ -87,7 +87,7 @@ func TestDuplicateKeyIsTakenForAlive(t *testing.T) {
 		folded uint64 // that the beat shows
 		want   bool
 	}{{true, echo, 701, true}, {true, echo, 700, false}, {true, echo - 1, 701, false}, {false, echo, 701, false}} {
-		w := twinwatch{self: 50_000, in: true}
+		w := keyWatch{self: 50_000, in: true}
 		w.follow(c.caught, 700, c.equal)
 		if got := w.beat(c.caught+1, wire.Beat{Incarnation: 20_000, State: wire.Training, Folded: c.folded}); got != c.want {
 			t.Errorf("%+v: alive %v", c, got)
@@ -105,7 +105,7 @@ func TestBeatsThatProveNoDuplicateKey(t *testing.T) {
 		{wire.Training, true, 20_000, true}, {wire.Leaving, true, 20_000, false}, {wire.Leaving, false, 20_000, false},
 		{wire.Joining, true, 20_000, false}, {wire.Joining, false, 20_000, true}, {wire.Joining, false, 90_000, false},
 	} {
-		w := twinwatch{self: 50_000, in: c.in}
+		w := keyWatch{self: 50_000, in: c.in}
 		w.follow(echoMs, 700, true)
 		if got := w.beat(echoMs, wire.Beat{Incarnation: c.other, State: c.state, Folded: 999}); got != c.want {
 			t.Errorf("%+v: alive %v", c, got)
@@ -113,32 +113,32 @@ func TestBeatsThatProveNoDuplicateKey(t *testing.T) {
 	}
 }
 
-func specTwinEnds(t *testing.T, _ *spectest.Spec) {
+func specDuplicateKeyEnds(t *testing.T, _ *spectest.Spec) {
 	for _, c := range []struct {
 		in    bool
 		other int64
 		want  bool
 	}{{false, 90_000, true}, {false, 20_000, true}, {true, 20_000, true}, {true, 90_000, false}} {
 		n := &node{}
-		n.twins.twinwatch = twinwatch{self: 50_000, in: c.in, caught: true, known: 700}
-		n.twins.said = true
-		n.heardTwin(1, wire.Beat{Incarnation: c.other, State: wire.Training, Folded: 701})
-		if got := n.fatal != nil; got != c.want || got && !errors.Is(n.fatal, ErrTwin) {
+		n.duplicate.keyWatch = keyWatch{self: 50_000, in: c.in, caught: true, known: 700}
+		n.duplicate.said = true
+		n.heardDuplicate(1, wire.Beat{Incarnation: c.other, State: wire.Training, Folded: 701})
+		if got := n.fatal != nil; got != c.want || got && !errors.Is(n.fatal, ErrDuplicateKey) {
 			t.Errorf("%+v: ends with %v", c, n.fatal)
 		}
 	}
 }
 
-func specTwinNamed(t *testing.T, _ *spectest.Spec) {
+func specDuplicateKeyNamed(t *testing.T, _ *spectest.Spec) {
 	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
-	twin := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrTwin)
+	refused := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrDuplicateKey)
 	for _, c := range []struct {
 		addr string
 		err  error
 		want bool
-	}{{named, twin, true}, {given, twin, true}, {met, twin, false}, {named, p2p.ErrRefusedByPeer, false}} {
+	}{{named, refused, true}, {given, refused, true}, {met, refused, false}, {named, p2p.ErrRefusedByPeer, false}} {
 		n := &node{cfg: Config{Peers: []string{given}}, named: peerIDs([]string{named})}
-		if n.refusedAsTwin(c.addr, c.err); (n.fatal != nil) != c.want {
+		if n.refusedAsDuplicate(c.addr, c.err); (n.fatal != nil) != c.want {
 			t.Errorf("%s, %v: ends with %v", c.addr, c.err, n.fatal)
 		}
 	}

@@ -88,7 +88,7 @@ func (h *Host) shake(s network.Stream) error {
 		return err
 	}
 	err := h.exchange(s)
-	if twin := (*twinError)(nil); errors.As(err, &twin) {
+	if same := (*duplicateKeyError)(nil); errors.As(err, &same) {
 		h.refuseConn(s, err)
 	} else if isRefusal(err) {
 		h.refuse(s, err)
@@ -112,7 +112,7 @@ func (h *Host) exchange(s network.Stream) error {
 	}
 	signed, record, session, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
 	if refused == nil {
-		refused = h.twin(s.Conn(), record)
+		refused = h.duplicateKey(s.Conn(), record)
 	}
 	if refused != nil {
 		s.SetDeadline(time.Now().Add(verdictTimeout))

@@ -23,7 +23,7 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "P", map[string]spectest.Clause{
 		"P-1": specIdentity, "P-2": specTransports, "P-3": specNames, "P-4": specDiallerOpens, "P-5": specRenewal, "P-6": specRecords,
 		"P-7": specVerdicts, "P-8": spectest.All(specForeignRecord, specNegotiated), "P-9": spectest.All(specSession, specGate),
-		"P-10": specSilentCloses, "P-11": spectest.All(specTwinAsked, specTwinRefused), "P-12": specProtocols,
+		"P-10": specSilentCloses, "P-11": spectest.All(specDuplicateKeyAsked, specDuplicateKeyRefused), "P-12": specProtocols,
 		"P-13": spectest.All(specSubscriptions, specRPCSize), "P-14": spectest.All(specUnsigned, specMessageID),
 		"P-15": spectest.All(specChecks, specForwards, specRejects), "P-16": spectest.All(specCall, specServerEnds),
 		"P-17": spectest.All(specAcknowledge, specTooManyAcks), "P-18": specWindow, "P-19": spectest.All(specStall, specRequestLimits),
@@ -65,7 +65,7 @@ func specNames(t *testing.T, s *spectest.Spec) {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))
 	}
 	for name, d := range map[string]time.Duration{
-		"hello": helloTimeout, "twin": twinTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
+		"hello": helloTimeout, "twin": duplicateKeyTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
 	} {
 		if ms(t, s, name) != d {
 			t.Errorf("%s is %v, the text says %v", name, d, ms(t, s, name))

@@ -12,30 +12,31 @@ import (
 	"atoll/gossip/hello"
 )
 
-// ErrTwin: a peer is connected to another process that runs with this node's
+// ErrDuplicateKey: a peer is connected to another process that runs with this node's
 // key. Two of them would be one node to everybody: messages for one go to the
 // other, and both sign for the same rounds.
-var ErrTwin = errors.New("another process runs with this node's key")
+var ErrDuplicateKey = errors.New("another process runs with this node's key")
 
-// twinVerdict begins the verdict for a process whose key is at work already.
-const twinVerdict = "twin: "
+// duplicateKeyVerdict begins the verdict for a process whose key is at work already.
+// Peers of every version read it, so it keeps its word.
+const duplicateKeyVerdict = "twin: "
 
-// twinTimeout is what the older process gets to show that it lives: two round
+// duplicateKeyTimeout is what the older process gets to show that it lives: two round
 // trips over a bad link, and well within the newcomer's helloTimeout.
-const twinTimeout = 3 * time.Second
+const duplicateKeyTimeout = 3 * time.Second
 
-// twinError refuses one connection, not the peer.
-type twinError struct{ started time.Time }
+// duplicateKeyError refuses one connection, not the peer.
+type duplicateKeyError struct{ started time.Time }
 
-func (e *twinError) Error() string {
-	return twinVerdict + "its key is at work since " + e.started.UTC().Format(time.DateTime) + " UTC"
+func (e *duplicateKeyError) Error() string {
+	return duplicateKeyVerdict + "its key is at work since " + e.started.UTC().Format(time.DateTime) + " UTC"
 }
 
 // refusedAs is the error that a verdict of the peer stands for.
 func refusedAs(verdict []byte) error {
 	text := printable(verdict)
-	if strings.HasPrefix(text, twinVerdict) {
-		return fmt.Errorf("%w: %w: %s", ErrRefusedByPeer, ErrTwin, text)
+	if strings.HasPrefix(text, duplicateKeyVerdict) {
+		return fmt.Errorf("%w: %w: %s", ErrRefusedByPeer, ErrDuplicateKey, text)
 	}
 	return fmt.Errorf("%w: %s", ErrRefusedByPeer, text)
 }
@@ -56,12 +57,13 @@ func (ps *peers) older(c network.Conn, startedMs int64) map[network.Conn]int64 {
 	return older
 }
 
-// twin refuses the process at the other end of c while another one with its key
-// answers. Connections of one that does not are what a crash left behind.
-func (h *Host) twin(c network.Conn, r hello.Record) error {
+// duplicateKey refuses the process at the other end of c while another process
+// with its key answers. A connection that does not answer is what a crash left
+// behind: it is closed.
+func (h *Host) duplicateKey(c network.Conn, r hello.Record) error {
 	for old, started := range h.peers.older(c, r.StartedMs) {
 		if err := h.answers(old); err == nil {
-			return &twinError{time.UnixMilli(started)}
+			return &duplicateKeyError{time.UnixMilli(started)}
 		}
 		old.Close()
 	}
@@ -73,14 +75,14 @@ const negotiation = "\x13/multistream/1.0.0\n"
 
 // answers makes sure that a process lives at the other end of a connection.
 func (h *Host) answers(c network.Conn) error {
-	ctx, cancel := context.WithTimeout(h.ctx, twinTimeout)
+	ctx, cancel := context.WithTimeout(h.ctx, duplicateKeyTimeout)
 	defer cancel()
 	s, err := c.NewStream(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Reset()
-	if err := s.SetDeadline(time.Now().Add(twinTimeout)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(duplicateKeyTimeout)); err != nil {
 		return err
 	}
 	if _, err := s.Write([]byte(negotiation)); err != nil {

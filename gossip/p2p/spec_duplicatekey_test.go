@@ -65,7 +65,7 @@ func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duratio
 		a.peers.add(c)
 		a.peers.links[pid].conns[old] = 1000
 		began := time.Now()
-		err = a.twin(c, hello.Record{StartedMs: startedMs})
+		err = a.duplicateKey(c, hello.Record{StartedMs: startedMs})
 		took = time.Since(began)
 		a.peers.remove(old, func(*link) {})
 		a.peers.remove(c, func(*link) {})
@@ -73,7 +73,7 @@ func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duratio
 	return took, err
 }
 
-func specTwinAsked(t *testing.T, s *spectest.Spec) {
+func specDuplicateKeyAsked(t *testing.T, s *spectest.Spec) {
 	old := &oldConn{}
 	if took, _ := shakesAgain(t, old, 2000); took != ms(t, s, "twin") {
 		t.Errorf("waits %v", took)
@@ -92,7 +92,7 @@ func specTwinAsked(t *testing.T, s *spectest.Spec) {
 	})
 }
 
-func specTwinRefused(t *testing.T, _ *spectest.Spec) {
+func specDuplicateKeyRefused(t *testing.T, _ *spectest.Spec) {
 	old := &oldConn{lives: true}
 	if _, err := shakesAgain(t, old, 2000); err == nil || !strings.HasPrefix(string(verdict(err)), "twin:") || old.closed {
 		t.Errorf("%v, closed %v", err, old.closed)
@@ -100,7 +100,7 @@ func specTwinRefused(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, first, second := w.host(newPerson(1).config()), w.host(newPerson(2).config()), w.host(later(2))
 		join(t, first, a)
-		if _, err := second.Dial(t.Context(), a.Addrs()[0]); !errors.Is(err, ErrTwin) {
+		if _, err := second.Dial(t.Context(), a.Addrs()[0]); !errors.Is(err, ErrDuplicateKey) {
 			t.Errorf("the later process: %v", err)
 		}
 		time.Sleep(5 * time.Second)

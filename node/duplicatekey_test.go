@@ -23,7 +23,7 @@ type speech struct {
 	state  wire.State
 }
 
-func TestTwinwatch(t *testing.T) {
+func TestKeyWatch(t *testing.T) {
 	const self, period, known = 50_000, 2000, 700
 	living := func(began int64, state wire.State) (s []speech) {
 		for i := range 10 {
@@ -56,7 +56,7 @@ func TestTwinwatch(t *testing.T) {
 			{40_000, 20_000, known - 20, wire.Training}, {41_000, 10_000, 5, wire.Training}, {42_000, 20_000, known, wire.Training},
 		}, false, false},
 	} {
-		w := twinwatch{self: self, in: c.in}
+		w := keyWatch{self: self, in: c.in}
 		lives := false
 		for _, s := range c.hears {
 			w.follow(s.at, known, true)
@@ -70,9 +70,9 @@ func TestTwinwatch(t *testing.T) {
 
 // What the run folded before this process caught up with it proves nothing,
 // however long catching up takes.
-func TestTwinwatchCatchesUp(t *testing.T) {
+func TestKeyWatchCatchesUp(t *testing.T) {
 	earlier := wire.Beat{Incarnation: 20_000, Folded: 900, State: wire.Training}
-	w := twinwatch{self: 50_000, in: true}
+	w := keyWatch{self: 50_000, in: true}
 	w.follow(20_000, 700, false)
 	if w.beat(20_000, earlier) {
 		t.Error("a beat from before the start ends a process that is behind the run")
@@ -89,35 +89,35 @@ func TestTwinwatchCatchesUp(t *testing.T) {
 
 // A lone restart is slowed by two beat periods at most, and one that hears
 // somebody with its key signs nothing before that is settled.
-func TestTwinwatchListens(t *testing.T) {
+func TestKeyWatchListens(t *testing.T) {
 	const period = 2000
-	var alone twinwatch
+	var alone keyWatch
 	if !alone.listen(100, period) {
 		t.Error("listens to nobody")
 	}
 	if alone.peerUp(200); !alone.listen(300, period) {
 		t.Error("listens again")
 	}
-	var w twinwatch
+	var w keyWatch
 	w.peerUp(1000)
 	w.peerUp(4000) // a second peer changes nothing
 	if w.listen(4999, period) || !w.listen(5000, period) {
 		t.Error("does not listen for two periods")
 	}
-	w = twinwatch{self: 50_000}
+	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
 	for at := core.Time(1500); at < echoMs+period; at += period {
 		w.beat(at, wire.Beat{Incarnation: 20_000, Seq: uint64(at), State: wire.Training})
 		if w.listen(at+period, period) {
-			t.Errorf("trains at %d beside a twin", at)
+			t.Errorf("trains at %d beside a process with its key", at)
 		}
 	}
 }
 
 // Whoever plays recorded beats without end keeps nobody from training.
-func TestTwinwatchListensNotForEver(t *testing.T) {
+func TestKeyWatchListensNotForEver(t *testing.T) {
 	const period = 2000
-	w := twinwatch{self: 50_000}
+	w := keyWatch{self: 50_000}
 	w.peerUp(1000)
 	began := core.Time(2000)
 	w.listen(began, period)
@@ -129,20 +129,20 @@ func TestTwinwatchListensNotForEver(t *testing.T) {
 	}
 }
 
-func TestRefusedAsTwin(t *testing.T) {
+func TestRefusedAsDuplicate(t *testing.T) {
 	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
-	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrTwin)
+	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrDuplicateKey)
 	// A start without the link dials whom an earlier one met.
 	n := &node{cfg: Config{Link: joinlink.Link{Peers: []string{named, met}}, Peers: []string{given}}, named: peerIDs([]string{named})}
-	n.refusedAsTwin(met, refusal)
-	n.refusedAsTwin(named, p2p.ErrRefusedByPeer)
+	n.refusedAsDuplicate(met, refusal)
+	n.refusedAsDuplicate(named, p2p.ErrRefusedByPeer)
 	if n.fatal != nil {
 		t.Errorf("ends on the word of a stranger, or for another reason: %v", n.fatal)
 	}
 	for _, addr := range []string{named, given} {
 		n.fatal = nil
-		n.refusedAsTwin(addr, refusal)
-		if !errors.Is(n.fatal, ErrTwin) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
+		n.refusedAsDuplicate(addr, refusal)
+		if !errors.Is(n.fatal, ErrDuplicateKey) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
 			t.Errorf("error %v", n.fatal)
 		}
 	}
@@ -150,7 +150,7 @@ func TestRefusedAsTwin(t *testing.T) {
 
 // A folder with a copy of the key is refused before it signs anything, and the
 // first process goes on.
-func TestTwinEndsBeforeItSigns(t *testing.T) {
+func TestCopiedKeyEndsBeforeItSigns(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
 	hub := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: text, Pace: slowPace})
@@ -165,7 +165,7 @@ func TestTwinEndsBeforeItSigns(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(copied, "key"), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fails(t, Config{Dir: copied, Link: link, Data: text, Pace: slowPace}); !errors.Is(err, ErrTwin) {
+	if err := fails(t, Config{Dir: copied, Link: link, Data: text, Pace: slowPace}); !errors.Is(err, ErrDuplicateKey) {
 		t.Errorf("a copy of the key: %v", err)
 	}
 	now := first.until("its next status", func(status.Snapshot) bool { return true })

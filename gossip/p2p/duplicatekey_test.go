@@ -15,7 +15,7 @@ func later(seed byte) Config {
 
 // A process that follows another one is let in, however many connections lead to
 // it.
-func TestRestartIsNoTwin(t *testing.T) {
+func TestRestartIsNoDuplicate(t *testing.T) {
 	a, first := start(t, newPerson(1).config()), start(t, newPerson(2).config())
 	join(t, first, a)
 	closeHost(t, first)
@@ -31,7 +31,7 @@ func TestRestartIsNoTwin(t *testing.T) {
 
 // A connection at whose other end nobody lives any more does not keep a process
 // out that follows.
-func TestDeadConnectionIsNoTwin(t *testing.T) {
+func TestDeadConnectionIsNoDuplicate(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, first := w.host(newPerson(1).config()), w.host(newPerson(2).config())
 		join(t, first, a)
@@ -43,11 +43,11 @@ func TestDeadConnectionIsNoTwin(t *testing.T) {
 	})
 }
 
-func TestVerdictOfATwin(t *testing.T) {
-	if err := refusedAs([]byte("run: other")); errors.Is(err, ErrTwin) || !errors.Is(err, ErrRefusedByPeer) {
+func TestVerdictOfADuplicateKey(t *testing.T) {
+	if err := refusedAs([]byte("run: other")); errors.Is(err, ErrDuplicateKey) || !errors.Is(err, ErrRefusedByPeer) {
 		t.Errorf("another reason: %v", err)
 	}
-	if err := refusedAs(verdict(&twinError{})); !errors.Is(err, ErrTwin) {
-		t.Errorf("a twin: %v", err)
+	if err := refusedAs(verdict(&duplicateKeyError{})); !errors.Is(err, ErrDuplicateKey) {
+		t.Errorf("a duplicate key: %v", err)
 	}
 }
