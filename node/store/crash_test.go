@@ -19,32 +19,6 @@ func names(t *testing.T, dir, sub string) (all []string) {
 	return all
 }
 
-func TestKillLosesOnlyWhatIsPending(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir)
-	kept, lost, own := makeDelta(1, 0, 1), makeDelta(1, 0, 3), makeDelta(2, 0, 2)
-	must(t, kept.put(s), s.PutRound(0, 1, Round{}), own.putOwn(s, 1)) // commits what came before
-	must(t, lost.put(s), s.PutRound(0, 2, Round{}), s.PutBase(0, 2, []byte("tip")))
-	kill(t, s)
-
-	s = openTest(t, dir)
-	if _, held := s.Has(kept.id); !held {
-		t.Error("what was put before an own delta is gone")
-	}
-	if header, _ := s.Has(lost.id); header {
-		t.Error("a pending delta survived: then this test shows nothing")
-	}
-	if last, err := s.LastRound(0); err != nil || last != 1 {
-		t.Errorf("last round %d, %v", last, err)
-	}
-	if n := len(names(t, dir, deltasDir)); n != 2 {
-		t.Errorf("%d payload files, want 2", n)
-	}
-	if left := names(t, dir, basesDir); len(left) != 0 {
-		t.Errorf("bases left over: %v", left)
-	}
-}
-
 func TestEnoughPendingIsCommitted(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
@@ -76,28 +50,6 @@ func TestOpenCleansUp(t *testing.T) {
 	must(t, err)
 	_, err = s.Base(1, 2)
 	must(t, err)
-}
-
-// A new base for a round stands beside the old one until the index changes over.
-func TestBaseReplacedAtomically(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir)
-	must(t, s.PutBase(0, 4, []byte("old")), s.Flush(), s.PutBase(0, 4, []byte("new")))
-	if b, err := s.Base(0, 4); err != nil || string(b) != "new" {
-		t.Errorf("base is %q, %v", b, err)
-	}
-	kill(t, s)
-	s = openTest(t, dir)
-	if b, err := s.Base(0, 4); err != nil || string(b) != "old" {
-		t.Errorf("after a kill, base is %q, %v", b, err)
-	}
-	must(t, s.PutBase(0, 4, []byte("new")), s.PutBase(0, 4, []byte("old")), s.Flush())
-	if b, err := s.Base(0, 4); err != nil || string(b) != "old" {
-		t.Errorf("put back, base is %q, %v", b, err)
-	}
-	if left := names(t, dir, basesDir); len(left) != 1 {
-		t.Errorf("files of bases: %v", left)
-	}
 }
 
 func TestDamagedBase(t *testing.T) {

@@ -12,26 +12,6 @@ import (
 	"atoll/gossip/wire"
 )
 
-func TestPutDeltaIsIdempotent(t *testing.T) {
-	s := openTest(t, t.TempDir())
-	d := makeDelta(1, 0, 1)
-	must(t, d.put(s), d.put(s), s.PutHeader(d.id, d.h))
-	got, err := s.Payload(d.id)
-	must(t, err)
-	if !bytes.Equal(got, d.payload) {
-		t.Error("a header put afterwards took the payload away")
-	}
-}
-
-func TestHeaderThenPayload(t *testing.T) {
-	s := openTest(t, t.TempDir())
-	d := makeDelta(1, 0, 1)
-	must(t, s.PutHeader(d.id, d.h), d.put(s))
-	if _, held := s.Has(d.id); !held {
-		t.Error("payload put after the header is not held")
-	}
-}
-
 func TestPutRefusesWhatDoesNotFit(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	d, other := makeDelta(1, 0, 1), makeDelta(2, 0, 1)
@@ -180,21 +160,6 @@ func TestOwnAndMark(t *testing.T) {
 	wantErr(t, early.putOwn(s, 4), ErrMark)
 	next := makeDelta(1, 0, 9)
 	must(t, next.putOwn(s, 4))
-}
-
-func TestRaiseMark(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir)
-	must(t, s.RaiseMark(2, 40), s.RaiseMark(2, 30))
-	kill(t, s)
-	s = openTest(t, dir)
-	mark, err := s.Mark(2)
-	must(t, err)
-	if mark != 40 {
-		t.Errorf("mark is %d, want 40", mark)
-	}
-	wantErr(t, makeDelta(1, 2, 40).putOwn(s, 1), ErrMark)
-	must(t, makeDelta(1, 2, 41).putOwn(s, 1))
 }
 
 // A mark that could not be committed is there before anything put later: a key

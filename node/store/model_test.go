@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -109,6 +110,17 @@ func (w *world) dropPayload(t *rapid.T) {
 	}
 }
 
+func (w *world) raiseMark(t *rapid.T) {
+	at := drawSpot(t)
+	before := w.now.marks[at.fragment]
+	err := w.s.RaiseMark(at.fragment, at.round)
+	w.now.marks[at.fragment] = max(before, at.round)
+	w.done(t, err)
+	if at.round > before && len(w.s.pending) != 0 {
+		t.Fatal("a mark is not committed")
+	}
+}
+
 func (w *world) putOwn(t *rapid.T) {
 	d := drawDelta(t, 1)
 	fragment, round := int(d.h.Header.Fragment), d.h.Header.Round
@@ -180,12 +192,23 @@ func (w *world) reopen(t *rapid.T) {
 	}
 	w.durable = w.now.clone()
 	w.open(t)
+	w.checkFiles(t)
+}
+
+// checkFiles compares the files that a start leaves with the model.
+func (w *world) checkFiles(t *rapid.T) {
+	for sub, want := range map[string]int{tmpDir: 0, deltasDir: len(w.now.payloads), basesDir: len(w.now.bases)} {
+		if left, err := os.ReadDir(filepath.Join(w.dir, sub)); err != nil || len(left) != want {
+			t.Fatalf("%d files in %s, %v, want %d", len(left), sub, err, want)
+		}
+	}
 }
 
 func (w *world) kill(t *rapid.T) {
 	kill(t, w.s)
 	w.now = w.durable.clone()
 	w.open(t)
+	w.checkFiles(t)
 }
 
 // check compares all that can be read with the model.
@@ -303,6 +326,7 @@ func TestStoreAgainstModel(t *testing.T) {
 			"dropPayload":    w.dropPayload,
 			"putOwn":         w.putOwn,
 			"forgetOwn":      w.forgetOwn,
+			"raiseMark":      w.raiseMark,
 			"putRound":       w.putRound,
 			"truncateRounds": w.truncateRounds,
 			"putBase":        w.putBase,

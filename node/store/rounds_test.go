@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"errors"
 	"reflect"
 	"testing"
 
@@ -10,15 +9,9 @@ import (
 )
 
 func TestPutRounds(t *testing.T) {
-	s, err := Open(t.TempDir(), wire.RunID{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openTest(t, t.TempDir())
 	want := []Round{{Chain: wire.Digest{1}, Tokens: 5}, {Chain: wire.Digest{2}, EndRound: 8, Folded: []wire.Digest{{3}, {4}}}}
-	if err := s.PutRounds(2, 7, want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.PutRounds(2, 7, want))
 	var got []Round
 	if err := s.Rounds(2, 0, 100, func(_ uint32, r Round) error { got = append(got, r); return nil }); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
@@ -32,21 +25,14 @@ func TestPutRounds(t *testing.T) {
 }
 
 func TestBaseDigest(t *testing.T) {
-	s, err := Open(t.TempDir(), wire.RunID{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openTest(t, t.TempDir())
 	blob := bytes.Repeat([]byte("tip"), 100)
-	if err := s.PutBase(3, 4, blob); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.PutBase(3, 4, blob))
 	if d, err := s.BaseDigest(3, 4); err != nil || d != wire.Sum(blob) {
 		t.Errorf("digest %v, %v", d, err)
 	}
-	if _, err := s.BaseDigest(3, 5); !errors.Is(err, ErrNotFound) {
-		t.Errorf("no such base: %v", err)
-	}
+	_, err := s.BaseDigest(3, 5)
+	wantErr(t, err, ErrNotFound)
 	if _, err := s.BaseDigest(-1, 4); err == nil {
 		t.Error("a fragment below 0 is accepted")
 	}
