@@ -29,13 +29,18 @@ func (s isa) slices(names ...string) (n reg.GPVirtual, bases []reg.GPVirtual) {
 
 // scalar returns a float32 parameter in each lane of a register.
 func (s isa) scalar(name string) reg.VecVirtual {
+	v := s.vec()
+	s.VBROADCASTSS(s.param(name), v)
+	return v
+}
+
+// param is where a parameter lies.
+func (s isa) param(name string) operand.Mem {
 	p, err := s.Param(name).Resolve()
 	if err != nil {
 		panic(err)
 	}
-	v := s.vec()
-	s.VBROADCASTSS(p.Addr, v)
-	return v
+	return p.Addr
 }
 
 // parts is how many registers a block of values takes.

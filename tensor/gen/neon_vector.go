@@ -102,30 +102,24 @@ func (s *neon) emitScale() {
 	s.finish()
 }
 
-func (s *neon) emitMul() {
-	s.quadFunction("mul", "func(dst []float32, alpha float32, x, y []float32)")
-	n, at := s.slices("dst", "x", "y")
-	alpha := s.scalar("alpha")
-	s.quads(n, at, func(offset int) {
-		x, y := s.load(at[1], offset), s.load(at[2], offset)
-		s.do("fmul", x, x, alpha)
-		s.do("fmul", x, x, y)
-		s.save(x, at[0], offset)
-	})
-	s.finish()
-}
+func (s *neon) emitMul() { s.emitProduct("mul", false) }
 
-func (s *neon) emitAddMul() {
-	s.quadFunction("addMul", "func(dst []float32, alpha float32, x, y []float32)")
+func (s *neon) emitAddMul() { s.emitProduct("addMul", true) }
+
+func (s *neon) emitProduct(name string, add bool) {
+	s.quadFunction(name, "func(dst []float32, alpha float32, x, y []float32)")
 	n, at := s.slices("dst", "x", "y")
 	alpha := s.scalar("alpha")
 	s.quads(n, at, func(offset int) {
 		x, y := s.load(at[1], offset), s.load(at[2], offset)
 		s.do("fmul", x, x, alpha)
 		s.do("fmul", x, x, y)
-		sum := s.load(at[0], offset)
-		s.do("fadd", sum, sum, x)
-		s.save(sum, at[0], offset)
+		if add {
+			sum := s.load(at[0], offset)
+			s.do("fadd", sum, sum, x)
+			x = sum
+		}
+		s.save(x, at[0], offset)
 	})
 	s.finish()
 }

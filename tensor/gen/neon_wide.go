@@ -192,27 +192,23 @@ func (s *neon) emitDifference() {
 }
 
 func (s *neon) emitMoveNarrow() {
-	s.wideFunction("moveNarrow", "func(dst, x []float32, eta float64, u []float64)")
-	n, at := s.slices("dst", "x", "u")
-	eta := s.scalar64("eta")
-	largest, lowest := s.bounds()
-	s.wideBlocks(n, at[:2], at[2:], func(i int) {
-		x, u := s.widened(at[1], i), s.loadWide(at[2], i)
-		s.wide("fmul", u, u, eta)
-		s.wide("fadd", u, x, u)
-		s.saveNarrow(u, largest, lowest, at[0], i)
-	})
-	s.finish()
+	s.emitSumNarrow("moveNarrow", "func(dst, x []float32, eta float64, u []float64)", "eta", func(_, u pairs) pairs { return u })
 }
 
 func (s *neon) emitDecayNarrow() {
-	s.wideFunction("decayNarrow", "func(dst []float32, mu float64, x []float32, u []float64)")
+	s.emitSumNarrow("decayNarrow", "func(dst []float32, mu float64, x []float32, u []float64)", "mu", func(x, _ pairs) pairs { return x })
+}
+
+// emitSumNarrow adds x and u, and takes one of them times a factor.
+func (s *neon) emitSumNarrow(name, signature, factor string, scaled func(x, u pairs) pairs) {
+	s.wideFunction(name, signature)
 	n, at := s.slices("dst", "x", "u")
-	mu := s.scalar64("mu")
+	by := s.scalar64(factor)
 	largest, lowest := s.bounds()
 	s.wideBlocks(n, at[:2], at[2:], func(i int) {
 		x, u := s.widened(at[1], i), s.loadWide(at[2], i)
-		s.wide("fmul", x, x, mu)
+		v := scaled(x, u)
+		s.wide("fmul", v, v, by)
 		s.wide("fadd", u, x, u)
 		s.saveNarrow(u, largest, lowest, at[0], i)
 	})

@@ -126,30 +126,24 @@ func (s isa) emitMax() {
 	s.finish()
 }
 
-func (s isa) emitMul() {
-	s.vectorFunction("mul", "func(dst []float32, alpha float32, x, y []float32)")
-	n, at := s.slices("dst", "x", "y")
-	alpha := s.scalar("alpha")
-	s.each("", n, at, func(part int, mask reg.Register) {
-		x, y := s.load(at[1], part, mask), s.load(at[2], part, mask)
-		s.VMULPS(alpha, x, x)
-		s.VMULPS(y, x, x)
-		s.save(x, at[0], part, mask)
-	})
-	s.finish()
-}
+func (s isa) emitMul() { s.emitProduct("mul", false) }
 
-func (s isa) emitAddMul() {
-	s.vectorFunction("addMul", "func(dst []float32, alpha float32, x, y []float32)")
+func (s isa) emitAddMul() { s.emitProduct("addMul", true) }
+
+func (s isa) emitProduct(name string, add bool) {
+	s.vectorFunction(name, "func(dst []float32, alpha float32, x, y []float32)")
 	n, at := s.slices("dst", "x", "y")
 	alpha := s.scalar("alpha")
 	s.each("", n, at, func(part int, mask reg.Register) {
 		x, y := s.load(at[1], part, mask), s.load(at[2], part, mask)
 		s.VMULPS(alpha, x, x)
 		s.VMULPS(y, x, x)
-		sum := s.load(at[0], part, mask)
-		s.VADDPS(x, sum, sum)
-		s.save(sum, at[0], part, mask)
+		if add {
+			sum := s.load(at[0], part, mask)
+			s.VADDPS(x, sum, sum)
+			x = sum
+		}
+		s.save(x, at[0], part, mask)
 	})
 	s.finish()
 }

@@ -64,12 +64,8 @@ func (s wide) size(name string) reg.GPVirtual {
 
 // scalar64 returns a float64 parameter in each lane of a register.
 func (s wide) scalar64(name string) reg.VecVirtual {
-	p, err := s.Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
 	v := s.vec()
-	s.VBROADCASTSD(p.Addr, v)
+	s.VBROADCASTSD(s.param(name), v)
 	return v
 }
 
