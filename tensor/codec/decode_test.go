@@ -42,68 +42,67 @@ func valuesOf(r *Reader, at, n int) (values []float32) {
 // Whatever way a payload is read, its values are those of Decode: in one walk, then in
 // parts of segments, the last first, with memory for the streams and without.
 func TestReadersAgreeWithDecode(t *testing.T) {
-	for _, k := range kinds {
-		for _, n := range lengths {
-			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
-			want := mustDecode(t, b, n)
-			var walked []float32
-			err := walk(b, n, func(at int, v []float32) {
-				if at != len(walked) {
-					t.Fatalf("%v: a piece begins at %d after %d values", k, at, len(walked))
-				}
-				walked = append(walked, v...)
-			})
-			if err != nil {
-				t.Fatal(err)
+	eachPayload(t, func(t *testing.T, k Kind, b []byte, want []float32) {
+		n := len(want)
+		var walked []float32
+		err := walk(b, n, func(at int, v []float32) {
+			if at != len(walked) {
+				t.Fatalf("a piece begins at %d after %d values", at, len(walked))
 			}
-			sameValues(t, walked, want)
-			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
-				r, err := Open(Source{Payload: b, Memory: memory}, n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen} {
-					for at := (n - 1) / length * length; at >= 0 && n > 0; at -= length {
-						m := min(length, n-at)
-						sameValues(t, valuesOf(r, at, m), want[at:at+m])
-					}
+			walked = append(walked, v...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameValues(t, walked, want)
+		for _, r := range readers(t, k, b, n) {
+			for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen} {
+				for at := (n - 1) / length * length; at >= 0 && n > 0; at -= length {
+					m := min(length, n-at)
+					sameValues(t, valuesOf(r, at, m), want[at:at+m])
 				}
 			}
 		}
+	})
+}
+
+// readers opens a payload without memory and with it.
+func readers(t *testing.T, k Kind, b []byte, n int) (all []*Reader) {
+	t.Helper()
+	for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
+		r, err := Open(Source{Payload: b, Memory: memory}, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
 	}
+	return all
 }
 
 // TestAddAgreesWithDecode adds payloads whole, and spans of segments with a factor each.
 func TestAddAgreesWithDecode(t *testing.T) {
-	for _, k := range kinds {
-		for _, n := range lengths {
-			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
-			values := mustDecode(t, b, n)
-			got, want := make([]float64, n), make([]float64, n)
-			for i := range got {
-				got[i], want[i] = float64(i), float64(i)
-			}
-			tensor.AxpyWide(-0.3, values, want)
-			if err := Add(b, n, -0.3, got); err != nil {
-				t.Fatalf("%v, %d values: %v", k, n, err)
+	eachPayload(t, func(t *testing.T, k Kind, b []byte, values []float32) {
+		n := len(values)
+		got, want := make([]float64, n), make([]float64, n)
+		for i := range got {
+			got[i], want[i] = float64(i), float64(i)
+		}
+		tensor.AxpyWide(-0.3, values, want)
+		if err := Add(b, n, -0.3, got); err != nil {
+			t.Fatal(err)
+		}
+		sameSums(t, got, want)
+		for _, r := range readers(t, k, b, n) {
+			rng := rand.New(rand.NewPCG(uint64(n), 8))
+			for at := 0; at < n; at += SegmentLen {
+				m := min(SegmentLen, n-at)
+				first := rng.IntN(m)
+				m = 1 + rng.IntN(m-first)
+				addSpans(rng, at+first, got[at+first:][:m], want[at+first:][:m], values, r)
 			}
 			sameSums(t, got, want)
-			for _, memory := range [][]byte{nil, make([]byte, RawSize(k, n))} {
-				r, err := Open(Source{Payload: b, Memory: memory}, n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				rng := rand.New(rand.NewPCG(uint64(n), 8))
-				for at := 0; at < n; at += SegmentLen {
-					m := min(SegmentLen, n-at)
-					first := rng.IntN(m)
-					m = 1 + rng.IntN(m-first)
-					addSpans(rng, at+first, got[at+first:][:m], want[at+first:][:m], values, r)
-				}
-				sameSums(t, got, want)
-			}
 		}
-	}
+	})
 }
 
 // addSpans adds some of the values from number at on in both ways.
@@ -172,26 +171,23 @@ func TestAddRefusesSumsOfAnotherLength(t *testing.T) {
 
 // TestOpenAddsSquares cuts vectors at places of all kinds: on the borders of blocks and lanes and beside them.
 func TestOpenAddsSquares(t *testing.T) {
-	for _, k := range kinds {
-		for _, n := range lengths {
-			b := mustEncode(t, k, bell(n, 0.01, uint64(n)))
-			values := mustDecode(t, b, n)
-			rng := rand.New(rand.NewPCG(uint64(n), 9))
-			for _, step := range []int{1, 16, 256} {
-				parts := cut(rng, n, step)
-				if _, err := Open(Source{Payload: b, Parts: parts}, n); err != nil {
-					t.Fatalf("%v, %d values: %v", k, n, err)
-				}
-				for _, part := range parts {
-					var want tensor.Lanes
-					want.AddSquares(0, values[part.From:part.To])
-					if part.Sum != want {
-						t.Fatalf("%v: squares of %d to %d are %v, want %v", k, part.From, part.To, part.Sum, want)
-					}
+	eachPayload(t, func(t *testing.T, _ Kind, b []byte, values []float32) {
+		n := len(values)
+		rng := rand.New(rand.NewPCG(uint64(n), 9))
+		for _, step := range []int{1, 16, 256} {
+			parts := cut(rng, n, step)
+			if _, err := Open(Source{Payload: b, Parts: parts}, n); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range parts {
+				var want tensor.Lanes
+				want.AddSquares(0, values[part.From:part.To])
+				if part.Sum != want {
+					t.Fatalf("squares of %d to %d are %v, want %v", part.From, part.To, part.Sum, want)
 				}
 			}
 		}
-	}
+	})
 }
 
 // cut parts n values at multiples of step.

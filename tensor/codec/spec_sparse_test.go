@@ -77,34 +77,27 @@ func sparseOfKind(kind byte, n int, small, large uint16, gaps, codes []byte) []b
 }
 
 func specSparse(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload sparse")
-	v := make([]float32, 130)
-	v[5], v[6], v[129] = -0.75, 0.25, 0.5
-	if !slices.Equal(b, encode(t, codec.Sparse, v)) {
-		t.Errorf("encoded %x", encode(t, codec.Sparse, v))
-	}
-	v[5], v[129] = -0.625, 0.625
-	if got := taken(t, "the example", b, 130); !slices.Equal(got, v) {
-		t.Errorf("decoded %v", got)
-	}
-	if got := taken(t, "stored", sparseOf(130, 0x3e80, 0x3f20, []byte{5, 0, 122}, []byte{3, 0, 2}), 130); !slices.Equal(got, v) {
-		t.Errorf("decoded %v", got)
-	}
+	sparseExample(t, s, codec.Sparse, 130, []byte{5, 0, 122})
 }
 
 func specSparse8(t *testing.T, s *spectest.Spec) {
-	b := s.Hex(t, "payload sparse8")
-	v := make([]float32, 20)
-	v[1], v[2], v[19] = -0.75, 0.25, 0.5
-	if !slices.Equal(b, encode(t, codec.Sparse8, v)) {
-		t.Errorf("encoded %x", encode(t, codec.Sparse8, v))
+	sparseExample(t, s, codec.Sparse8, 20, []byte{1, 0, 16})
+}
+
+// sparseExample encodes and decodes the example of a kind: three of n values travel, with these gaps before them.
+func sparseExample(t *testing.T, s *spectest.Spec, k codec.Kind, n int, gaps []byte) {
+	b := s.Hex(t, "payload "+k.String())
+	v := make([]float32, n)
+	first := int(gaps[0])
+	v[first], v[first+1], v[n-1] = -0.75, 0.25, 0.5
+	if !slices.Equal(b, encode(t, k, v)) {
+		t.Errorf("encoded %x", encode(t, k, v))
 	}
-	v[1], v[19] = -0.625, 0.625
-	if got := taken(t, "the example", b, 20); !slices.Equal(got, v) {
-		t.Errorf("decoded %v", got)
-	}
-	if got := taken(t, "stored", sparseOfKind(6, 20, 0x3e80, 0x3f20, []byte{1, 0, 16}, []byte{3, 0, 2}), 20); !slices.Equal(got, v) {
-		t.Errorf("decoded %v", got)
+	v[first], v[n-1] = -0.625, 0.625
+	for what, b := range map[string][]byte{"the example": b, "stored": sparseOfKind(byte(k), n, 0x3e80, 0x3f20, gaps, []byte{3, 0, 2})} {
+		if got := taken(t, what, b, n); !slices.Equal(got, v) {
+			t.Errorf("%s: decoded %v", what, got)
+		}
 	}
 }
 

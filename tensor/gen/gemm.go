@@ -127,15 +127,11 @@ func (t *tile) spread(rows int) bool { return t.large() && rows == t.mr }
 func (t *tile) several(sums [][]reg.VecVirtual, odd map[int]reg.GPVirtual) {
 	c, ahead := t.GP64(), t.arg("ahead")
 	t.MOVQ(t.c, c)
-	aheadStep, err := t.Param("aheadStep").Resolve()
-	if err != nil {
-		panic(err)
-	}
 	t.SUBQ(operand.U8(stepsPerLine), t.k)
 	t.JLT(operand.LabelRef("fewer"))
 	t.Label("several")
 	t.PREFETCHT1(operand.Mem{Base: ahead})
-	t.ADDQ(aheadStep.Addr, ahead) // from memory: registers are short
+	t.ADDQ(t.param("aheadStep"), ahead) // from memory: registers are short
 	for j := 0; j < t.nr; j += line {
 		t.PREFETCHT0(operand.Mem{Base: c, Disp: 4 * j})
 	}
