@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"atoll/testnet/fault"
 )
 
 // doChaos does the events whose moment has come. One whose node is not in a
@@ -30,11 +32,11 @@ func (w *world) doDue(ctx context.Context, s *scheduled, now time.Time) error {
 	case s.done || s.mends != nil && !s.mends.done:
 		return nil
 	case s.begun:
-		if s.Until.reached(after, w.folded()) {
-			w.heal(s, now)
+		if s.Until.Reached(after, w.folded()) {
+			w.merge(s, now)
 		}
 		return nil
-	case !s.At.reached(after, w.folded()):
+	case !s.At.Reached(after, w.folded()):
 		return nil
 	}
 	return w.do(ctx, s, now)
@@ -43,11 +45,11 @@ func (w *world) doDue(ctx context.Context, s *scheduled, now time.Time) error {
 // endChance ends what chance does when it is time: what it broke is mended now,
 // and what it has not done is left.
 func (w *world) endChance() {
-	if w.chanceOver || w.folded() < healAt {
+	if w.chanceOver || w.folded() < mendAt {
 		return
 	}
 	w.chanceOver = true
-	now := at(0)
+	now := fault.At(0)
 	for _, s := range w.chaos {
 		switch {
 		case !s.drawn || s.done:
@@ -64,12 +66,12 @@ func (w *world) endChance() {
 // do does one event, if it can be done now.
 func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
 	switch s.Verb {
-	case Join:
+	case fault.Join:
 		s.done = true
 		w.counts.joins++
 		w.screen.say("%s: %s joins", clock(now.Sub(w.began)), nodeName(len(w.members)))
 		return w.startNode(false)
-	case Partition:
+	case fault.Partition:
 		w.part(s, now)
 		return nil
 	}
@@ -77,7 +79,7 @@ func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
 	if m == nil {
 		return nil
 	}
-	if s.Verb == Corrupt {
+	if s.Verb == fault.Corrupt {
 		return w.corrupt(ctx, s, m, now)
 	}
 	s.done = true
@@ -86,34 +88,34 @@ func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
 }
 
 // doTo does an event to a node.
-func (w *world) doTo(m *member, e Event, now time.Time) error {
+func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 	l := m.current()
 	switch e.Verb {
-	case Start:
+	case fault.Start:
 		return w.spawn(m)
-	case Leave:
+	case fault.Leave:
 		w.counts.leaves++
 		return l.leave()
-	case Kill:
+	case fault.Kill:
 		w.counts.kills++
 		return l.kill()
-	case Pause:
+	case fault.Pause:
 		w.counts.pauses++
 		return l.pause()
-	case Resume:
+	case fault.Resume:
 		w.recoveries = append(w.recoveries, &recovery{kind: wakes, member: m, at: now, folded: l.ownFolded()})
 		return l.resume()
-	case Slow:
+	case fault.Slow:
 		m.slow = e.Factor
 	}
 	return nil
 }
 
 // tell says what happens to a node.
-func (w *world) tell(now time.Time, m *member, e Event) {
+func (w *world) tell(now time.Time, m *member, e fault.Event) {
 	text := toldAs[e.Verb]
-	if e.Verb == Slow {
-		if text += number(e.Factor) + " times slower"; e.Factor == 1 {
+	if e.Verb == fault.Slow {
+		if text += fault.Number(e.Factor) + " times slower"; e.Factor == 1 {
 			text = "is as fast as before"
 		}
 	}
@@ -121,16 +123,17 @@ func (w *world) tell(now time.Time, m *member, e Event) {
 }
 
 // toldAs is what the screen says of a node.
-var toldAs = map[Verb]string{
-	Start: "starts again", Leave: "is asked to leave", Kill: "is killed", Pause: "is paused", Resume: "is resumed", Slow: "is ",
+var toldAs = map[fault.Verb]string{
+	fault.Start: "starts again", fault.Leave: "is asked to leave", fault.Kill: "is killed", fault.Pause: "is paused",
+	fault.Resume: "is resumed", fault.Slow: "is ",
 }
 
 // pick returns the node that an event is about, if it is in a state in which
 // the event means something.
-func (w *world) pick(e Event) *member {
+func (w *world) pick(e fault.Event) *member {
 	var fit []*member
 	for _, m := range w.members {
-		if (e.Node == Any || e.Node == m.index) && m.suits(e.Verb) {
+		if (e.Node() == fault.Any || e.Node() == m.index) && m.suits(e.Verb) {
 			fit = append(fit, m)
 		}
 	}
@@ -141,39 +144,39 @@ func (w *world) pick(e Event) *member {
 }
 
 // suits says whether something may happen to the node as it is now.
-func (m *member) suits(v Verb) bool {
+func (m *member) suits(v fault.Verb) bool {
 	l := m.current()
 	switch {
-	case v == Start:
+	case v == fault.Start:
 		return l == nil
-	case v == Slow:
+	case v == fault.Slow:
 		return true
 	case l == nil || l.asked || l.killed:
 		return false
-	case v == Resume:
+	case v == fault.Resume:
 		return l.paused
-	case v == Pause:
+	case v == fault.Pause:
 		return !l.paused
-	case v == Corrupt:
+	case v == fault.Corrupt:
 		return l.seen && !l.paused
 	}
 	return true
 }
 
-// part parts the network. Until it heals, every node is told whom to drop, those
+// part parts the network. Until it ends, every node is told whom to drop, those
 // that start meanwhile included; see instruct.
 func (w *world) part(s *scheduled, now time.Time) {
 	s.begun = true
 	w.counts.partitions++
-	// What was still healing from the last one goes on when this one ends.
-	w.recoveries = slices.DeleteFunc(w.recoveries, func(r *recovery) bool { return r.kind == heals && r.took == 0 })
+	// What was still merging after the last one goes on when this one ends.
+	w.recoveries = slices.DeleteFunc(w.recoveries, func(r *recovery) bool { return r.kind == merges && r.took == 0 })
 	w.screen.say("%s: the network is parted: %s", clock(now.Sub(w.began)), sidesText(s.Groups))
 }
 
-// heal ends a partition.
-func (w *world) heal(s *scheduled, now time.Time) {
+// merge ends a partition.
+func (w *world) merge(s *scheduled, now time.Time) {
 	s.begun, s.done = false, true
-	w.recoveries = append(w.recoveries, &recovery{kind: heals, at: now, closed: w.mostClosed()})
+	w.recoveries = append(w.recoveries, &recovery{kind: merges, at: now, closed: w.mostClosed()})
 	w.screen.say("%s: the network is whole again", clock(now.Sub(w.began)))
 }
 
@@ -193,29 +196,20 @@ func sidesText(groups [][]int) string {
 // parted says whether two nodes cannot reach each other now.
 func (w *world) parted(a, b int) bool {
 	for _, s := range w.chaos {
-		if s.begun && s.separates(a, b) {
+		if s.begun && separates(s.Groups, a, b) {
 			return true
 		}
 	}
 	return false
 }
 
-// separates says whether two nodes are on different sides of a partition.
-func (e Event) separates(a, b int) bool {
-	sideA, sideB := e.side(a), e.side(b)
-	return sideA >= 0 && sideB >= 0 && sideA != sideB
-}
-
-// side is the side of a partition that a node is on, or -1.
-func (e Event) side(node int) int {
-	for i, g := range e.Groups {
-		for _, n := range g {
-			if n == node {
-				return i
-			}
-		}
+// separates says whether two nodes are in different groups of a partition. Those that it does
+// not name reach everybody.
+func separates(groups [][]int, a, b int) bool {
+	group := func(node int) int {
+		return slices.IndexFunc(groups, func(g []int) bool { return slices.Contains(g, node) })
 	}
-	return -1
+	return group(a) >= 0 && group(b) >= 0 && group(a) != group(b)
 }
 
 // startDue says whether a node that is not there is still to come back.
@@ -224,7 +218,7 @@ func (w *world) startDue() bool {
 		return false
 	}
 	for _, s := range w.chaos {
-		if s.Verb == Start && !s.done && !s.At.ByShare && (s.mends == nil || s.mends.done) {
+		if s.Verb == fault.Start && !s.done && !s.At.ByShare && (s.mends == nil || s.mends.done) {
 			return true
 		}
 	}

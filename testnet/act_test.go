@@ -12,6 +12,7 @@ import (
 
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/testnet/fault"
 )
 
 // labNode is a control socket that notes what it is told.
@@ -77,7 +78,7 @@ func (w *world) mustInstruct(t *testing.T) {
 
 func TestNodesAreToldOnceWhomToDrop(t *testing.T) {
 	w, labs := stageWorld(t, 3)
-	parted := &scheduled{Event: Event{Verb: Partition, Groups: [][]int{{0}, {1, 2}}}}
+	parted := &scheduled{Event: fault.Event{Verb: fault.Partition, Groups: [][]int{{0}, {1, 2}}}}
 	w.chaos = []*scheduled{parted}
 	w.mustInstruct(t)
 	for _, l := range labs {
@@ -89,7 +90,7 @@ func TestNodesAreToldOnceWhomToDrop(t *testing.T) {
 	labs[0].expect(t, "pace 10ms", "block [id1 id2]")
 	labs[1].expect(t, "pace 10ms", "block [id0]")
 	labs[2].expect(t, "pace 10ms", "block [id0]")
-	w.heal(parted, w.began)
+	w.merge(parted, w.began)
 	w.members[2].slow = 4
 	w.mustInstruct(t)
 	labs[0].expect(t, "pace 10ms", "block []")
@@ -127,12 +128,12 @@ func TestRowSaysWhatChaosDoes(t *testing.T) {
 }
 
 func TestPartitionSides(t *testing.T) {
-	e := Event{Groups: [][]int{{0, 1}, {2}, {3}}}
+	groups := [][]int{{0, 1}, {2}, {3}}
 	for _, c := range []struct {
 		a, b  int
 		apart bool
 	}{{0, 1, false}, {0, 2, true}, {2, 3, true}, {0, 4, false}, {4, 2, false}} {
-		if e.separates(c.a, c.b) != c.apart {
+		if separates(groups, c.a, c.b) != c.apart {
 			t.Errorf("%d and %d: want apart %v", c.a, c.b, c.apart)
 		}
 	}
@@ -141,9 +142,9 @@ func TestPartitionSides(t *testing.T) {
 func TestSlowAndCorrupt(t *testing.T) {
 	w, labs := stageWorld(t, 2)
 	w.chaos = []*scheduled{
-		{Event: Event{Verb: Slow, Node: 1, Factor: 4, At: at(time.Second)}},
-		{Event: Event{Verb: Corrupt, Node: 0, At: at(time.Second)}},
-		{Event: Event{Verb: Slow, Node: 0, Factor: 2, At: at(time.Hour)}},
+		{Event: fault.Event{Verb: fault.Slow, Nodes: []int{1}, Factor: 4, At: fault.At(time.Second)}},
+		{Event: fault.Event{Verb: fault.Corrupt, Nodes: []int{0}, At: fault.At(time.Second)}},
+		{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 2, At: fault.At(time.Hour)}},
 	}
 	if err := w.doChaos(t.Context(), w.began.Add(2*time.Second)); err != nil {
 		t.Fatal(err)
@@ -159,8 +160,8 @@ func TestSlowAndCorrupt(t *testing.T) {
 // What mends waits for what it mends.
 func TestMendingWaits(t *testing.T) {
 	w, _ := stageWorld(t, 1)
-	harm := &scheduled{Event: Event{Verb: Slow, Factor: 4, At: at(time.Hour)}, drawn: true}
-	w.chaos = []*scheduled{{Event: Event{Verb: Slow, Factor: 1}, drawn: true, mends: harm}, harm}
+	harm := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 4, At: fault.At(time.Hour)}, drawn: true}
+	w.chaos = []*scheduled{{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1}, drawn: true, mends: harm}, harm}
 	if err := w.doChaos(t.Context(), w.began.Add(time.Second)); err != nil || w.chaos[0].done {
 		t.Errorf("%v, mended before it was broken: %v", err, w.chaos[0].done)
 	}
@@ -168,13 +169,13 @@ func TestMendingWaits(t *testing.T) {
 
 func TestChanceEndsBeforeTheRun(t *testing.T) {
 	w, _ := stageWorld(t, 2)
-	later := at(time.Hour)
-	said := &scheduled{Event: Event{Verb: Slow, Factor: 3, At: later}}
-	broken := &scheduled{Event: Event{Verb: Slow, Factor: 4}, drawn: true, done: true}
-	mend := &scheduled{Event: Event{Verb: Slow, Factor: 1, At: later}, drawn: true, mends: broken}
-	idle := &scheduled{Event: Event{Verb: Slow, Factor: 5, At: later}, drawn: true}
-	idleMend := &scheduled{Event: Event{Verb: Slow, Factor: 1, At: later}, drawn: true, mends: idle}
-	parted := &scheduled{Event: Event{Verb: Partition, Groups: [][]int{{0}, {1}}, Until: &later}, drawn: true, begun: true}
+	later := fault.At(time.Hour)
+	said := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 3, At: later}}
+	broken := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 4}, drawn: true, done: true}
+	mend := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1, At: later}, drawn: true, mends: broken}
+	idle := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 5, At: later}, drawn: true}
+	idleMend := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1, At: later}, drawn: true, mends: idle}
+	parted := &scheduled{Event: fault.Event{Verb: fault.Partition, Groups: [][]int{{0}, {1}}, Until: &later}, drawn: true, begun: true}
 	w.chaos = []*scheduled{said, broken, mend, idle, idleMend, parted}
 	do := func(folded uint64) {
 		t.Helper()
@@ -183,11 +184,11 @@ func TestChanceEndsBeforeTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(healAt - 1)
+	do(mendAt - 1)
 	if mend.done || idle.done || !parted.begun {
 		t.Error("chance ended early")
 	}
-	do(healAt)
+	do(mendAt)
 	if !mend.done || mend.left || !idle.left || !idleMend.left || parted.begun || said.done {
 		t.Errorf("mend %+v, idle %+v, partition %+v, said %+v", mend, idle, parted, said)
 	}
@@ -197,7 +198,7 @@ func TestChanceEndsBeforeTheRun(t *testing.T) {
 }
 
 func TestWorldWaitsForStarts(t *testing.T) {
-	start := &scheduled{Event: Event{Verb: Start, At: at(time.Second)}}
+	start := &scheduled{Event: fault.Event{Verb: fault.Start, At: fault.At(time.Second)}}
 	for name, c := range map[string]struct {
 		chaos []*scheduled
 		want  bool
@@ -205,7 +206,7 @@ func TestWorldWaitsForStarts(t *testing.T) {
 		"due":              {[]*scheduled{start}, true},
 		"none":             {nil, false},
 		"done":             {[]*scheduled{{Event: start.Event, done: true}}, false},
-		"by share":         {[]*scheduled{{Event: Event{Verb: Start, At: percent(50)}}}, false},
+		"by share":         {[]*scheduled{{Event: fault.Event{Verb: fault.Start, At: fault.When{ByShare: true, Percent: 50}}}}, false},
 		"of nobody killed": {[]*scheduled{{Event: start.Event, mends: &scheduled{}}}, false},
 	} {
 		if w := (&world{chaos: c.chaos}); w.startDue() != c.want {
@@ -229,13 +230,13 @@ func chained(first uint32, digests ...string) []status.Fragment {
 
 func TestHealed(t *testing.T) {
 	w, _ := stageWorld(t, 2)
-	healed := w.began.Add(time.Second)
-	r := &recovery{kind: heals, at: healed, closed: []uint32{7}}
+	ended := w.began.Add(time.Second)
+	r := &recovery{kind: merges, at: ended, closed: []uint32{7}}
 	w.recoveries = []*recovery{r}
 	see := func(i int, at time.Time, f []status.Fragment) {
 		w.members[i].current().last.At, w.members[i].current().last.Fragments = at, f
 	}
-	after := healed.Add(time.Second)
+	after := ended.Add(time.Second)
 	for name, c := range map[string]struct {
 		at   time.Time
 		a, b []status.Fragment
@@ -245,7 +246,7 @@ func TestHealed(t *testing.T) {
 		"other newest":            {after, chained(6, "f", "g", "h"), chained(6, "f", "G"), false},
 		"equal before, not since": {after, chained(6, "f", "g", "h"), chained(6, "f"), false},
 		"too far apart":           {after, chained(8, "h", "i"), chained(5, "e", "f", "g"), false},
-		"news of before":          {healed, chained(6, "f", "g"), chained(6, "f", "g"), false},
+		"news of before":          {ended, chained(6, "f", "g"), chained(6, "f", "g"), false},
 	} {
 		see(0, after, c.a)
 		see(1, c.at, c.b)
@@ -255,7 +256,7 @@ func TestHealed(t *testing.T) {
 	}
 	see(0, after, chained(6, "f", "g"))
 	see(1, after, chained(6, "f", "g"))
-	w.observe(healed.Add(3 * time.Second))
+	w.observe(ended.Add(3 * time.Second))
 	if r.took != 3*time.Second {
 		t.Errorf("took %v", r.took)
 	}

@@ -5,15 +5,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"atoll/testnet/fault"
 )
 
 // drawStream is the random sequence that chaos is drawn from, apart from the one
 // that picks nodes while the world runs: the plan depends on the seed alone.
 const drawStream = 1
 
-// healAt is the share of the budget in percent at which chance ends: what it
+// mendAt is the share of the budget in percent at which chance ends: what it
 // broke is mended, and the rest of the run shows that the nodes agree.
-const healAt = 80
+const mendAt = 80
 
 // settle is how long a node that comes back counts as away: until it trains.
 const settle = 5 * time.Second
@@ -26,7 +28,7 @@ const (
 
 // randomVerbs are what random chaos does, as often as they are listed. A leave
 // is only drawn for a node that can be spared: as many join as leave.
-var randomVerbs = []Verb{Kill, Kill, Kill, Kill, Pause, Pause, Pause, Slow, Slow, Partition, Partition, Join, Leave}
+var randomVerbs = []fault.Verb{fault.Kill, fault.Kill, fault.Kill, fault.Kill, fault.Pause, fault.Pause, fault.Pause, fault.Slow, fault.Slow, fault.Partition, fault.Partition, fault.Join, fault.Leave}
 
 // draw turns events of chance into events at moments. It follows what they do to
 // the nodes, so that one is always there that chance has left alone.
@@ -47,7 +49,7 @@ type draw struct {
 // moment is when an event of chance is due.
 type moment struct {
 	at time.Duration
-	Event
+	fault.Event
 }
 
 // forever is later than any run ends.
@@ -55,10 +57,10 @@ const forever = time.Duration(1<<63 - 1)
 
 // all draws until the horizon. Nodes that are spoken of by number are left to
 // what is said of them.
-func (d *draw) all(said, chance Chaos, horizon time.Duration) []*scheduled {
+func (d *draw) all(said, chance chaos, horizon time.Duration) []*scheduled {
 	d.away, d.slow = map[int]time.Duration{}, map[int]time.Duration{}
 	for _, e := range said {
-		d.named = append(d.named, e.named()...)
+		d.named = append(d.named, e.Named()...)
 	}
 	for n := d.nodes; n < d.count(); n++ {
 		d.away[n] = forever // when those come that are said to join is not known
@@ -78,30 +80,30 @@ func (d *draw) all(said, chance Chaos, horizon time.Duration) []*scheduled {
 
 // next is when an event happens again: random chaos at half to one and a half
 // times its mean distance.
-func (d *draw) next(e Event, last time.Duration) time.Duration {
-	if e.Verb == Random {
+func (d *draw) next(e fault.Event, last time.Duration) time.Duration {
+	if e.Verb == fault.Random {
 		return last + e.Every/2 + d.duration(0, e.Every)
 	}
 	return last + e.Every
 }
 
 func (d *draw) one(m moment) {
-	if m.Verb == Random {
-		m.Node, m.Down = Any, d.duration(leastDown, mostDown)
+	if m.Verb == fault.Random {
+		m.Nodes, m.For = []int{fault.Any}, d.duration(leastDown, mostDown)
 		m.Factor = float64(leastFactor + d.rng.IntN(mostFactor-leastFactor+1))
 		m.Verb = randomVerbs[d.rng.IntN(len(randomVerbs))]
 	}
-	until := m.at + m.Down
+	until := m.at + m.For
 	switch m.Verb {
-	case Kill, Pause:
+	case fault.Kill, fault.Pause:
 		d.harm(m, until)
-	case Slow:
+	case fault.Slow:
 		d.slower(m, until)
-	case Partition:
+	case fault.Partition:
 		d.part(m, until)
-	case Join:
+	case fault.Join:
 		d.join(m.at)
-	case Leave:
+	case fault.Leave:
 		d.leave(m.at)
 	}
 }
@@ -113,11 +115,11 @@ func (d *draw) harm(m moment, until time.Duration) {
 		return
 	}
 	d.away[node] = until + settle
-	back := Start
-	if m.Verb == Pause {
-		back = Resume
+	back := fault.Start
+	if m.Verb == fault.Pause {
+		back = fault.Resume
 	}
-	d.add(Event{Verb: m.Verb, Node: node, At: at(m.at)}, Event{Verb: back, Node: node, At: at(until)})
+	d.add(fault.Event{Verb: m.Verb, Nodes: []int{node}, At: fault.At(m.at)}, fault.Event{Verb: back, Nodes: []int{node}, At: fault.At(until)})
 }
 
 func (d *draw) slower(m moment, until time.Duration) {
@@ -127,7 +129,7 @@ func (d *draw) slower(m moment, until time.Duration) {
 	}
 	node := fit[d.rng.IntN(len(fit))]
 	d.slow[node] = until
-	d.add(Event{Verb: Slow, Node: node, Factor: m.Factor, At: at(m.at)}, Event{Verb: Slow, Node: node, Factor: 1, At: at(until)})
+	d.add(fault.Event{Verb: fault.Slow, Nodes: []int{node}, Factor: m.Factor, At: fault.At(m.at)}, fault.Event{Verb: fault.Slow, Nodes: []int{node}, Factor: 1, At: fault.At(until)})
 }
 
 // part splits all nodes, those that may join meanwhile included.
@@ -136,8 +138,8 @@ func (d *draw) part(m moment, until time.Duration) {
 		return
 	}
 	d.parted = until
-	end := at(until)
-	d.add(Event{Verb: Partition, Groups: d.sides(), At: at(m.at), Until: &end})
+	end := fault.At(until)
+	d.add(fault.Event{Verb: fault.Partition, Groups: d.sides(), At: fault.At(m.at), Until: &end})
 }
 
 // sides is a random split.
@@ -160,21 +162,21 @@ func (d *draw) join(when time.Duration) {
 	d.away[d.count()] = when + settle
 	d.newcomers++
 	d.joined++
-	d.add(Event{Verb: Join, At: at(when)})
+	d.add(fault.Event{Verb: fault.Join, Count: 1, At: fault.At(when)})
 }
 
 func (d *draw) leave(when time.Duration) {
-	node, ok := d.spare(moment{when, Event{Node: Any}})
+	node, ok := d.spare(moment{when, fault.Event{Nodes: []int{fault.Any}}})
 	if !ok || d.leavers >= d.newcomers {
 		return
 	}
 	d.leavers++
 	d.away[node] = forever
-	d.add(Event{Verb: Leave, Node: node, At: at(when)})
+	d.add(fault.Event{Verb: fault.Leave, Nodes: []int{node}, At: fault.At(when)})
 }
 
 // add plans an event, and those that mend what it does.
-func (d *draw) add(e Event, mends ...Event) {
+func (d *draw) add(e fault.Event, mends ...fault.Event) {
 	harm := &scheduled{Event: e, drawn: true}
 	d.plan = append(d.plan, harm)
 	for _, m := range mends {
@@ -184,8 +186,8 @@ func (d *draw) add(e Event, mends ...Event) {
 
 // settled is a said event with what it leaves to the seed: how a partition of
 // any splits.
-func (d *draw) settled(e Event) Event {
-	if e.Verb == Partition && e.Groups == nil {
+func (d *draw) settled(e fault.Event) fault.Event {
+	if e.Verb == fault.Partition && e.Groups == nil {
 		e.Groups = d.sides()
 	}
 	return e
@@ -209,7 +211,7 @@ func (d *draw) spare(m moment) (int, bool) {
 // fit are the nodes that are there and that an event may be about.
 func (d *draw) fit(m moment) (nodes []int) {
 	for n := range d.count() {
-		if d.away[n] <= m.at && !slices.Contains(d.named, n) && (m.Node == Any || m.Node == n) {
+		if d.away[n] <= m.at && !slices.Contains(d.named, n) && (m.Node() == fault.Any || m.Node() == n) {
 			nodes = append(nodes, n)
 		}
 	}

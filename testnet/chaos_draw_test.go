@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"atoll/testnet/fault"
 )
 
 // planned is what planChaos makes of a spec for a number of nodes.
@@ -54,7 +56,7 @@ func TestChanceWithoutALimit(t *testing.T) {
 // that chance could take stays.
 func TestChanceLeavesNamedNodesAlone(t *testing.T) {
 	for _, s := range planned(t, "leave 0 @1s, kill any every 10s down 9s", 3, 1, 10*time.Minute) {
-		if s.drawn && s.Node == 0 {
+		if s.drawn && s.Node() == 0 {
 			t.Errorf("%v", s)
 		}
 	}
@@ -81,11 +83,11 @@ func TestPlanFollowsFromTheSeed(t *testing.T) {
 	if reflect.DeepEqual(texts(one), texts(other)) {
 		t.Error("two seeds, one plan")
 	}
-	seen := map[Verb]bool{}
+	seen := map[fault.Verb]bool{}
 	for _, s := range one {
 		seen[s.Verb] = true
 	}
-	for _, v := range append([]Verb{Start, Resume}, randomVerbs...) {
+	for _, v := range append([]fault.Verb{fault.Start, fault.Resume}, randomVerbs...) {
 		if !seen[v] {
 			t.Errorf("an hour of random chaos never had %s", v)
 		}
@@ -108,23 +110,23 @@ func (s *stage) there() (n int) {
 	return n
 }
 
-func (s *stage) play(e Event) {
-	from, to := "", map[Verb]string{Kill: "gone", Leave: "left", Pause: "paused"}[e.Verb]
+func (s *stage) play(e fault.Event) {
+	from, to := "", map[fault.Verb]string{fault.Kill: "gone", fault.Leave: "left", fault.Pause: "paused"}[e.Verb]
 	switch e.Verb {
-	case Join:
+	case fault.Join:
 		s.nodes++
 		return
-	case Partition, Slow:
+	case fault.Partition, fault.Slow:
 		return
-	case Start:
+	case fault.Start:
 		from = "gone"
-	case Resume:
+	case fault.Resume:
 		from = "paused"
 	}
-	if s.state[e.Node] != from || e.Node >= s.nodes {
-		s.t.Fatalf("%v: the node is %q", e, s.state[e.Node])
+	if s.state[e.Node()] != from || e.Node() >= s.nodes {
+		s.t.Fatalf("%v: the node is %q", e, s.state[e.Node()])
 	}
-	if s.state[e.Node] = to; s.there() == 0 {
+	if s.state[e.Node()] = to; s.there() == 0 {
 		s.t.Fatalf("%v: nobody is there", e)
 	}
 }
@@ -146,7 +148,7 @@ func TestRandomChaosIsPossible(t *testing.T) {
 			if e.mends != nil && e.mends.At.After >= e.At.After {
 				t.Fatalf("%v mends %v", e, e.mends)
 			}
-			if e.Verb == Partition {
+			if e.Verb == fault.Partition {
 				if e.At.After < parted {
 					t.Fatalf("%v: the network is parted until %v", e, parted)
 				}

@@ -6,14 +6,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"atoll/testnet/fault"
 )
 
 // scheduled is an event of chaos that is done or still to come.
 type scheduled struct {
-	Event
-	drawn bool // by chance: it ends when chance does, at healAt
+	fault.Event
+	drawn bool // by chance: it ends when chance does, at mendAt
 	mends *scheduled
-	begun bool // a partition that has not healed yet
+	begun bool // a partition that has not ended yet
 	done  bool
 	left  bool // done without having happened: chance was over before
 }
@@ -25,17 +27,17 @@ const chanceFor = 30 * time.Minute
 // planChaos turns the spec into events at moments, those of chance drawn from
 // the seed.
 func planChaos(cfg Config) ([]*scheduled, error) {
-	chaos, err := ParseChaos(cfg.Chaos)
+	all, err := parseChaos(cfg.Chaos)
 	if err != nil {
 		return nil, err
 	}
-	if err := chaos.inThisVersion(); err != nil {
+	if err := all.inBaseline(cfg.Baseline); err != nil {
 		return nil, err
 	}
-	if err := chaos.inBaseline(cfg.Baseline); err != nil {
+	said, chance, err := all.split(cfg.Nodes)
+	if err != nil {
 		return nil, err
 	}
-	said, chance := chaos.split()
 	d := draw{nodes: cfg.Nodes, joined: said.joins(), rng: rand.New(rand.NewPCG(cfg.Seed, drawStream))}
 	plan := d.all(said, chance, orDefault(cfg.Timeout, chanceFor))
 	whole := said
@@ -55,22 +57,35 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	return plan, nil
 }
 
-// split parts what is said from what is left to chance.
-func (c Chaos) split() (said, chance Chaos) {
+// split parts what is said, each to one node at one moment, from what is left to chance.
+func (c chaos) split(nodes int) (said, chance chaos, err error) {
 	for _, e := range c {
-		if e.Every > 0 {
-			chance = append(chance, e)
-		} else {
-			said = append(said, e)
+		events, err := e.Expand(nodes)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--chaos: %w", err)
+		}
+		for _, e := range events {
+			begin, end := e.Undone()
+			switch {
+			case e.Every > 0:
+				chance = append(chance, e)
+			case end != nil && e.Verb == fault.Partition: // which is one event with its end
+				begin.Until = &end.At
+				said = append(said, begin)
+			case end != nil:
+				said = append(said, begin, *end)
+			default:
+				said = append(said, begin)
+			}
 		}
 	}
-	return said, chance
+	return said, chance, nil
 }
 
 // checkPossible refuses a schedule that cannot happen as it is written: a node
 // that leaves twice, or nobody left to go on. Where moments cannot be compared,
 // or chance takes the node, only the end is looked at.
-func (c Chaos) checkPossible(nodes int) error {
+func (c chaos) checkPossible(nodes int) error {
 	if c.leftAtEnd(nodes) <= 0 {
 		return fmt.Errorf("--chaos: no node is left at the end; let one stay")
 	}
@@ -78,17 +93,17 @@ func (c Chaos) checkPossible(nodes int) error {
 		return nil
 	}
 	sorted := slices.Clone(c)
-	slices.SortStableFunc(sorted, func(a, b Event) int { return a.At.compare(b.At) })
+	slices.SortStableFunc(sorted, func(a, b fault.Event) int { return compare(a.At, b.At) })
 	state := map[int]string{}
 	running := nodes
 	for i, e := range sorted {
 		if next := after[e.Verb]; next != nil {
-			now := orDefault(state[e.Node], "running")
+			now := orDefault(state[e.Node()], "running")
 			then, ok := next[now]
 			if !ok {
-				return fmt.Errorf("--chaos %q: node %d is %s then", e, e.Node, now)
+				return fmt.Errorf("--chaos %q: node %d is %s then", e, e.Node(), now)
 			}
-			state[e.Node] = then
+			state[e.Node()] = then
 		}
 		if running += gain[e.Verb]; running == 0 && !sorted[i+1:].startsAgain() {
 			return fmt.Errorf("--chaos %q: no node is left then; let one stay, or start one at a time (@30s) afterwards", e)
@@ -99,12 +114,12 @@ func (c Chaos) checkPossible(nodes int) error {
 
 // startsAgain says whether a node comes back whatever the others do: with nobody
 // there no share of the tokens is reached, and whoever joins finds no run.
-func (c Chaos) startsAgain() bool {
+func (c chaos) startsAgain() bool {
 	for _, e := range c {
-		if e.Verb == Start && !e.At.ByShare {
+		if e.Verb == fault.Start && !e.At.ByShare {
 			return true
 		}
-		if e.Verb == Join {
+		if e.Verb == fault.Join {
 			return false
 		}
 	}
@@ -113,19 +128,19 @@ func (c Chaos) startsAgain() bool {
 
 // after is what a node is after an event, by what it may be before; verbs that
 // are not here change nothing.
-var after = map[Verb]map[string]string{
-	Leave:   {"running": "gone", "paused": "gone"},
-	Kill:    {"running": "gone", "paused": "gone"},
-	Start:   {"gone": "running"},
-	Pause:   {"running": "paused"},
-	Resume:  {"paused": "running"},
-	Corrupt: {"running": "running"},
+var after = map[fault.Verb]map[string]string{
+	fault.Leave:   {"running": "gone", "paused": "gone"},
+	fault.Kill:    {"running": "gone", "paused": "gone"},
+	fault.Start:   {"gone": "running"},
+	fault.Pause:   {"running": "paused"},
+	fault.Resume:  {"paused": "running"},
+	fault.Corrupt: {"running": "running"},
 }
 
 // gain is by how many nodes an event makes the world larger.
-var gain = map[Verb]int{Join: 1, Start: 1, Leave: -1, Kill: -1}
+var gain = map[fault.Verb]int{fault.Join: 1, fault.Start: 1, fault.Leave: -1, fault.Kill: -1}
 
-func (c Chaos) leftAtEnd(nodes int) int {
+func (c chaos) leftAtEnd(nodes int) int {
 	for _, e := range c {
 		nodes += gain[e.Verb]
 	}
@@ -134,9 +149,9 @@ func (c Chaos) leftAtEnd(nodes int) int {
 
 // ordered says whether it is known which event comes before which other and
 // whom each is about.
-func (c Chaos) ordered() bool {
+func (c chaos) ordered() bool {
 	for _, e := range c {
-		if e.At.ByShare != c[0].At.ByShare || e.Node == Any && e.Verb != Partition {
+		if e.At.ByShare != c[0].At.ByShare || len(e.Nodes) > 0 && e.Node() == fault.Any {
 			return false
 		}
 	}
@@ -144,9 +159,6 @@ func (c Chaos) ordered() bool {
 }
 
 // compare orders moments of one kind.
-func (w When) compare(other When) int {
-	return cmp.Or(cmp.Compare(w.Percent, other.Percent), cmp.Compare(w.After, other.After))
+func compare(a, b fault.When) int {
+	return cmp.Or(cmp.Compare(a.Percent, b.Percent), cmp.Compare(a.After, b.After))
 }
-
-// at is a moment by the clock.
-func at(d time.Duration) When { return When{After: d} }

@@ -143,7 +143,7 @@ func (w *world) recoveryText() string {
 	for _, k := range []struct {
 		label string
 		times []float64
-	}{{"back after a restart", w.restarts()}, {"after a pause", w.took(wakes)}, {"one chain after a partition", w.took(heals)}} {
+	}{{"back after a restart", w.restarts()}, {"after a pause", w.took(wakes)}, {"one chain after a partition", w.took(merges)}} {
 		if len(k.times) > 0 {
 			parts = append(parts, fmt.Sprintf("%s in %s s", k.label, inSeconds(k.times)))
 		}

@@ -102,11 +102,11 @@ func TestRecoveries(t *testing.T) {
 		passed bool
 		text   string
 	}{
-		"healed":          {recovery{kind: heals, at: at(50), took: 3 * time.Second}, true, "one chain after a partition in 3.0 s"},
+		"merged":          {recovery{kind: merges, at: at(50), took: 3 * time.Second}, true, "one chain after a partition in 3.0 s"},
 		"woke":            {recovery{kind: wakes, member: m, at: at(50), took: time.Second}, true, "after a pause in 1.0 s"},
-		"never healed":    {recovery{kind: heals, at: at(50)}, false, "never showed one chain after 50s"},
+		"never merged":    {recovery{kind: merges, at: at(50)}, false, "never showed one chain after 50s"},
 		"never woke":      {recovery{kind: wakes, member: m, at: at(50)}, false, "node0 contributed nothing after 50s"},
-		"just at the end": {recovery{kind: heals, at: at(95)}, true, ""},
+		"just at the end": {recovery{kind: merges, at: at(95)}, true, ""},
 	} {
 		w := &world{began: began, ended: at(100), members: []*member{m}, recoveries: []*recovery{&c.r}}
 		if got := w.checkRecoveries(); got.Passed != c.passed || !strings.Contains(got.Detail, c.text) {

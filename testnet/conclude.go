@@ -102,7 +102,7 @@ func (w *world) fillWall(r *Report, end time.Time) {
 	if r.WallS > 0 {
 		r.TokensPerS = float64(r.TokensFolded) / r.WallS
 	}
-	r.RecoverS, r.HealS, r.WakeS = w.restarts(), w.took(heals), w.took(wakes)
+	r.RecoverS, r.MergeS, r.WakeS = w.restarts(), w.took(merges), w.took(wakes)
 	for _, m := range w.members {
 		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
 			r.JoinS = append(r.JoinS, s)

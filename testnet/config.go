@@ -25,7 +25,7 @@ type Config struct {
 	Tokens uint64    // budget: tokens folded; 0 = DefaultTokens
 	Seed   uint64    // of the initial parameters and the batches
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
-	Chaos  string    // see ParseChaos
+	Chaos  string    // see package fault
 
 	Baseline  string // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
 	NoOverlap bool   // dp: gradients wait until all of them are there

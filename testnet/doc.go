@@ -10,8 +10,8 @@
 //	node0, ...   the folder of each node, with its log and its last status
 //	report.json  what Run returned
 //
-// Chaos is a schedule of what happens to the nodes (chaos.go). What chance does
-// is drawn from the seed before the world begins (chaos_draw.go), and mended when
+// Chaos is a schedule of what happens to the nodes (package fault, chaos.go). What chance does
+// is drawn from the seed before the world begins (chaos_draw.go), and undone when
 // most of the budget is used up. Processes are killed and stopped by signals;
 // what needs the process's help, such as dropping peers, goes to the control
 // socket of a node that was started with --lab (lab.go).

@@ -88,9 +88,11 @@ var layers = []rule{
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
 
+	{list("testnet/fault"), nil,
+		"the language of faults is words and times: who reads it says what it can carry out"},
 	{list("testnet/sim/memory"), list("gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/shadow optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
@@ -99,7 +101,7 @@ var layers = []rule{
 		"a file of lines, whatever they say"},
 	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust tensor/codec"),
 		"planted bugs are found by what is there for all others"},
-	{list("testnet/scenario"), list("testnet/sim node/core optimizer/outer tensor/codec"),
+	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
 	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/wire " +
 		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep"),
@@ -107,7 +109,7 @@ var layers = []rule{
 			"neither gossip nor node/core nor the outer step"},
 	{list("testnet/baseline/lockstep"), list("optimizer optimizer/trainer tensor"),
 		"what baselines compute knows nothing of what carries their vectors: processes, or a sweep's virtual time"},
-	{list("testnet/bench/sweep"), list("testnet/baseline/lockstep testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
+	{list("testnet/bench/sweep"), list("testnet/baseline/lockstep testnet/fault testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
 	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
 		"the command reads flags, calls and prints"},

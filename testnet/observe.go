@@ -12,14 +12,14 @@ type recovery struct {
 	member *member // nil where all of them are meant
 	at     time.Time
 	folded uint64   // wakes: own tokens folded before
-	closed []uint32 // heals: the last closed rounds before, of whoever had most
+	closed []uint32 // merges: the last closed rounds before, of whoever had most
 	took   time.Duration
 }
 
 // Kinds of recovery.
 const (
-	wakes = "wake" // from the end of a pause to the node's next own folded delta
-	heals = "heal" // from the end of a partition until all nodes show one chain at a round after it
+	wakes  = "wake"  // from the end of a pause to the node's next own folded delta
+	merges = "merge" // from the end of a partition until all nodes show one chain at a round after it
 )
 
 // observe notes what the nodes said last.
@@ -38,7 +38,7 @@ func (w *world) observe(now time.Time) {
 
 // recovered says whether it is as before now.
 func (w *world) recovered(r *recovery) bool {
-	if r.kind == heals {
+	if r.kind == merges {
 		return w.agree(r)
 	}
 	l := r.member.current()
@@ -70,7 +70,7 @@ func (w *world) mostClosed() (closed []uint32) {
 	return closed
 }
 
-// agree says whether all nodes that run have said since a partition healed that
+// agree says whether all nodes that run have said since a partition ended that
 // they have the same chain at a common round which is not before its end.
 func (w *world) agree(r *recovery) bool {
 	var first []status.Fragment

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/testnet/fault"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
@@ -166,7 +167,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	s.show(v)
 	v.elapsed += redrawEvery
 	s.show(v)
-	up := "\x1b[" + number(float64(len(v.block(80)))) + "F"
+	up := "\x1b[" + fault.Number(float64(len(v.block(80)))) + "F"
 	first := frame(someView().block(80))
 	want := first + up + clearEnd + "node4 joins\n" + first + up + frame(v.block(80))
 	if b.String() != want {

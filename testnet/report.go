@@ -106,7 +106,7 @@ type Faults struct {
 	JoinS    []float64 `json:"join_s,omitempty"`    // process start to own first folded delta
 	RecoverS []float64 `json:"recover_s,omitempty"` // restart to the same
 	WakeS    []float64 `json:"wake_s,omitempty"`    // end of a pause to the next own folded delta
-	HealS    []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
+	MergeS   []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 }
 
 // Digests are those of the last anchor, and whether all nodes have them.

@@ -143,8 +143,8 @@ func TestHalvesUnite(t *testing.T) {
 		chaos, tokens = "partition 0,1|2,3 @20s..80s", 120*toyRate
 	}
 	r := runWorld(t, chaosWorld(t, uint64(tokens), chaos))
-	if len(r.HealS) != 1 || r.Partitions != 1 {
-		t.Errorf("%d partitions, healed in %v", r.Partitions, r.HealS)
+	if len(r.MergeS) != 1 || r.Partitions != 1 {
+		t.Errorf("%d partitions, merged in %v", r.Partitions, r.MergeS)
 	}
 	if r.TokensDiscarded > r.TokensFolded/100 {
 		t.Errorf("%d tokens of %d discarded by a partition inside the window", r.TokensDiscarded, r.TokensFolded)

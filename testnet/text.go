@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"atoll/node/status"
+	"atoll/testnet/fault"
 )
 
 // WriteText writes the report for people.
@@ -124,7 +125,7 @@ func (r Report) writeChaos(b *strings.Builder) {
 		{"joining", "from start to first folded delta", r.JoinS},
 		{"restarting", "from restart to the same", r.RecoverS},
 		{"waking", "from the end of a pause to the next", r.WakeS},
-		{"healing", "from the end of a partition to one chain", r.HealS},
+		{"merging", "from the end of a partition to one chain", r.MergeS},
 	} {
 		if len(k.times) > 0 {
 			item(b, k.label, "%s s %s", inSeconds(k.times), k.text)
@@ -164,7 +165,7 @@ func (n NodeReport) speedText() string {
 	if n.Divisor == 0 {
 		return "-"
 	}
-	return "1/" + number(n.Divisor)
+	return "1/" + fault.Number(n.Divisor)
 }
 
 func (n NodeReport) rateText() string {

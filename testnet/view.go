@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/testnet/fault"
 )
 
 // view is what the screen shows of a world at one moment.
@@ -86,7 +87,7 @@ func (m *member) row(lead *life, now time.Time) row {
 	case l.paused:
 		r.state = "paused"
 	case m.slow > 1 && r.seen:
-		r.state += ", " + number(m.slow) + "x slower"
+		r.state += ", " + fault.Number(m.slow) + "x slower"
 	}
 	return r
 }

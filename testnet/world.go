@@ -14,6 +14,7 @@ import (
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/testnet/baseline"
+	"atoll/testnet/fault"
 )
 
 // Errors that callers decide on.
@@ -143,7 +144,7 @@ func (w *world) setPace(ctx context.Context) error {
 func (w *world) joins() int {
 	n := 0
 	for _, e := range w.chaos {
-		if e.Verb == Join {
+		if e.Verb == fault.Join {
 			n++
 		}
 	}

@@ -26,7 +26,7 @@ Without --nodes the seed draws everything: nodes, links, faults. The same comman
     atoll sim protocol --seed 7
     atoll sim protocol --seed 7 --seeds 100
     atoll sim protocol --seed 7 --shrink 200 --save small.json
-    atoll sim protocol --nodes 5 --faults "partition 0+1 @5s, heal @20s, crash 2 @8s, restart 2 @9s"
+    atoll sim protocol --nodes 5 --faults "partition 0,1 @5s..20s, kill 2 @8s for 1s, disk-full 0 @9s for 3s"
     atoll sim protocol --nodes 1000 --rounds 20 --json
     atoll sim protocol --script testnet/scenario/testdata/old-fork.txt`
 
@@ -36,7 +36,7 @@ type SimProtocolCmd struct {
 	Seeds    int    `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
 	Nodes    int    `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
 	Rounds   uint32 `help:"Rounds after which a world of --nodes ends." default:"20"`
-	Faults   string `help:"What happens to --nodes meanwhile: VERB NODE @TIME, with commas between." placeholder:"SPEC"`
+	Faults   string `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
 	Scenario string `help:"Play the scenario in this file." placeholder:"FILE"`
 	Script   string `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
 	Save     string `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
@@ -121,10 +121,7 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 	if c.Faults == "" {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
-	faults, err := sim.ParseFaults(c.Faults)
-	if err == nil {
-		err = sim.CheckTargets(c.Nodes, faults)
-	}
+	faults, err := sim.ParseFaults(c.Faults, c.Nodes)
 	if err != nil {
 		return sim.Scenario{}, badUsage("--faults: %v", err)
 	}

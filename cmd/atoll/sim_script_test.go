@@ -25,7 +25,7 @@ func script(t *testing.T, c SimProtocolCmd, text string) (out string, err error)
 // A script is played, shown and judged: what is not as expected fails the command.
 func TestSimPlaysScripts(t *testing.T) {
 	t.Parallel()
-	const world = "nodes 3\nrounds 10\nat 2s crash 1 for 1s\n"
+	const world = "nodes 3\nrounds 10\nat 2s kill 1 for 1s\n"
 	out, err := script(t, SimProtocolCmd{}, world+"expect discarded at most 0")
 	if err != nil || !strings.Contains(out, "promises      all kept") || !strings.Contains(out, "line 4: expect discarded at most 0: holds") {
 		t.Errorf("%v\n%s", err, out)
@@ -49,7 +49,7 @@ func TestSimRefusesScripts(t *testing.T) {
 		cmd        SimProtocolCmd
 		text, want string
 	}{
-		{SimProtocolCmd{}, "nodes 3\nat 2s krash 1", `try.txt:2: "krash": there is no such event; use one of crash,`},
+		{SimProtocolCmd{}, "nodes 3\nat 2s krash 1", `try.txt:2: "krash": there is no such event; use one of kill,`},
 		{SimProtocolCmd{Nodes: 3}, "nodes 3", "--script describes the whole world"},
 	} {
 		_, err := script(t, c.cmd, c.text)

@@ -15,7 +15,7 @@ import (
 func TestSimReplaysWhatItSaved(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "scenario.json")
-	first := SimProtocolCmd{Seed: 3, Nodes: 3, Rounds: 10, Faults: "crash 1 @2s, restart 1 @3s"}
+	first := SimProtocolCmd{Seed: 3, Nodes: 3, Rounds: 10, Faults: "kill 1 @2s, start 1 @3s"}
 	s, err := first.scenario(first.Seed)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestSimRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []SimProtocolCmd{
-		{Faults: "crash 1 @2s"},
+		{Faults: "kill 1 @2s"},
 		{Nodes: 3, Faults: "sneeze"},
 		{Scenario: bad},
 		{Scenario: bad + ".none"},

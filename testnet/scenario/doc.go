@@ -8,7 +8,7 @@
 //
 //	# One learner loses its machine for a while.
 //	nodes 4
-//	at 10s crash 2 for 5s
+//	at 10s kill 2 for 5s
 //	expect one chain within 1s
 //	expect idle at most 1s
 //
@@ -57,25 +57,10 @@
 //	every TIME from TIME to TIME EVENT [in turn] [for TIME]
 //
 // With `for` an event is undone after so long, with `in turn` it befalls one of
-// its nodes each time. An EVENT is
-//
-//	crash NODES            kill -9; also power-cut (files that were not synced may be damaged), wipe (only
-//	                       the key stays), lose (gone for good); start ends the first three
-//	pause NODES            a closed lid; resume
-//	leave NODES            in order
-//	join [N] [TRAITS]      so many come, with a link that names others
-//	partition NODES | NODES | ...
-//	                       nodes reach each other that share a part; those in none form one more; a node
-//	                       in two parts is a bridge; heal
-//	cut NODES > NODES      nothing gets through in this direction; mend [NODES > NODES]
-//	disk-full NODES        writes fail; disk-free
-//	slow NODES times N     steps take longer from now on
-//	weather LINK           all links become so
-//	skew NODES by TIME     the clock is off from the next start on
-//	upgrade NODES to TRAITS
-//	                       the program is of another version from the next start on
-//
-// What is down at the end of a script stays down.
+// its nodes each time. Package fault says how an EVENT is written; a script has all
+// of them that the simulator carries out, so neither any nor shares of the tokens. A node in two
+// groups of a partition is a bridge between them, and nodes in none form one more group. What is
+// down at the end of a script stays down.
 //
 // # Expectations
 //
@@ -129,8 +114,8 @@
 //	partition-bridge           two halves that both see one node never fork
 //	partition-ring             each sees its two neighbours only, and nobody forks
 //	partition-again            three partitions of different shapes in a row
-//	partition-restart          one node restarts before the heal, and takes no tips
-//	partition-restarts         a whole side restarts before the heal, and nothing of its work is discarded
+//	partition-restart          one node restarts before the merge, and takes no tips
+//	partition-restarts         a whole side restarts before the merge, and nothing of its work is discarded
 //	slow-minority              two of six ten times slower: nobody waits, and their work counts
 //	giant                      one a hundred times faster than four
 //	sole-survivor              all but one die for good; the last one loses no step

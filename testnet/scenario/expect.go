@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"atoll/testnet/fault"
 )
 
 // Expectation is one `expect` line: what must hold whatever the outcome is.
@@ -42,40 +44,40 @@ func (v Verdict) String() string {
 const knownMark = "known to fail:"
 
 // expect reads `expect WHAT COMPARED VALUE [known to fail: WHY]`.
-func (c *compiler) expect(r *reader) {
-	e := Expectation{Line: r.line}
-	e.Fails, r.words = cutKnown(r)
-	e.Text = "expect " + strings.Join(r.words, " ")
+func (c *compiler) expect(r *fault.Reader) {
+	e := Expectation{Line: r.Line}
+	e.Fails, r.Words = cutKnown(r)
+	e.Text = "expect " + strings.Join(r.Words, " ")
 	switch {
-	case r.took("said"):
-		e.judge = judgeText(r.rest("what is said"), (*Outcome).said)
-	case r.took("refusal"):
-		e.judge = judgeText(r.rest("the refusal"), (*Outcome).refusals)
+	case r.Took("said"):
+		e.judge = judgeText(r.Rest("what is said"), (*Outcome).said)
+	case r.Took("refusal"):
+		e.judge = judgeText(r.Rest("the refusal"), (*Outcome).refusals)
 	default:
 		e.read(c, r)
 	}
-	if r.end(); r.err == nil {
+	if r.End(); r.Err == nil {
 		c.script.Expects = append(c.script.Expects, e)
 	}
 }
 
 // cutKnown takes the reason off the end of a line.
-func cutKnown(r *reader) (why string, words []string) {
-	text := strings.Join(r.words, " ")
+func cutKnown(r *fault.Reader) (why string, words []string) {
+	text := strings.Join(r.Words, " ")
 	before, why, found := strings.Cut(text, knownMark)
 	if found && strings.TrimSpace(why) == "" {
-		r.fail("fail:", "say why it is known to fail")
+		r.Fail("fail:", "say why it is known to fail")
 	}
 	return strings.TrimSpace(why), strings.Fields(before)
 }
 
 // read reads an expectation about a quantity or a set of nodes.
-func (e *Expectation) read(c *compiler, r *reader) {
+func (e *Expectation) read(c *compiler, r *fault.Reader) {
 	for _, s := range sets {
-		if r.tookAll(s.name) {
+		if r.Took(strings.Fields(s.name)...) {
 			var want []int
-			if !r.took("nobody") {
-				want = r.nodes(len(c.script.World.Founders))
+			if !r.Took("nobody") {
+				want = r.NodesOf(len(c.script.World.Founders))
 				slices.Sort(want)
 			}
 			e.nodes, e.judge = want, judgeSet(s, want)
@@ -83,34 +85,34 @@ func (e *Expectation) read(c *compiler, r *reader) {
 		}
 	}
 	name := quantityName(r)
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	node := -1
-	if r.took("of") {
-		node = int(r.integer("a node", 0, maxNodes-1))
+	if r.Took("of") {
+		node = int(r.Integer("a node", 0, maxNodes-1))
 		e.nodes = []int{node}
 	}
 	e.compare(r, name, node)
 }
 
 // quantityName takes the name of a quantity, which may be several words.
-func quantityName(r *reader) string {
+func quantityName(r *fault.Reader) string {
 	for _, q := range quantities {
-		if r.tookAll(q.name) {
+		if r.Took(strings.Fields(q.name)...) {
 			return q.name
 		}
 	}
 	word := ""
-	if r.more() {
-		word = r.words[0]
+	if r.More() {
+		word = r.Words[0]
 	}
-	r.fail(word, "an outcome has no such thing; use one of %s, said, refusal", strings.Join(quantityNames(), ", "))
+	r.Fail(word, "an outcome has no such thing; use one of %s, said, refusal", strings.Join(quantityNames(), ", "))
 	return ""
 }
 
 // compare reads `at most V`, `at least V`, `within V` or `is V`.
-func (e *Expectation) compare(r *reader, name string, node int) {
+func (e *Expectation) compare(r *fault.Reader, name string, node int) {
 	holds := map[string]func(got, want float64) bool{
 		"at most":  func(got, want float64) bool { return got <= want },
 		"within":   func(got, want float64) bool { return got <= want },
@@ -118,7 +120,7 @@ func (e *Expectation) compare(r *reader, name string, node int) {
 		"is":       func(got, want float64) bool { return got == want },
 	}
 	for _, how := range []string{"at most", "within", "at least", "is"} {
-		if !r.tookAll(how) {
+		if !r.Took(strings.Fields(how)...) {
 			continue
 		}
 		q, want := valueOf(r, name, node)
@@ -129,17 +131,17 @@ func (e *Expectation) compare(r *reader, name string, node int) {
 		return
 	}
 	word := ""
-	if r.more() {
-		word = r.words[0]
+	if r.More() {
+		word = r.Words[0]
 	}
-	r.fail(word, "a comparison should stand here: at most, at least, within or is")
+	r.Fail(word, "a comparison should stand here: at most, at least, within or is")
 }
 
 // valueOf takes a value, whose unit says which of the quantities of one name is
 // meant.
-func valueOf(r *reader, name string, node int) (quantity, float64) {
-	value := r.next("a value")
-	if r.took("rounds") {
+func valueOf(r *fault.Reader, name string, node int) (quantity, float64) {
+	value := r.Next("a value")
+	if r.Took("rounds") {
 		value += " rounds"
 	}
 	var examples []string
@@ -157,9 +159,9 @@ func valueOf(r *reader, name string, node int) (quantity, float64) {
 		if node < 0 {
 			whose = "whole world"
 		}
-		r.fail(value, "there is no %s of a %s", name, whose)
+		r.Fail(value, "there is no %s of a %s", name, whose)
 	}
-	r.fail(value, "%s is written like %s", name, strings.Join(examples, " or "))
+	r.Fail(value, "%s is written like %s", name, strings.Join(examples, " or "))
 	return quantity{}, 0
 }
 
@@ -202,13 +204,13 @@ func people(nodes []int) string {
 }
 
 // breaks reads `breaks CHECKER: WHY`: a promise that is known to be broken.
-func (c *compiler) breaks(r *reader) {
+func (c *compiler) breaks(r *fault.Reader) {
 	if !c.once("breaks", r) {
 		return
 	}
-	checker, why, found := strings.Cut(r.rest("the name of a checker, and why"), ": ")
-	if r.err == nil && (!found || strings.TrimSpace(why) == "") {
-		r.fail("", "say which checker finds the broken promise, and why it is known, as in `breaks converges: WHY`")
+	checker, why, found := strings.Cut(r.Rest("the name of a checker, and why"), ": ")
+	if r.Err == nil && (!found || strings.TrimSpace(why) == "") {
+		r.Fail("", "say which checker finds the broken promise, and why it is known, as in `breaks converges: WHY`")
 	}
 	c.script.Breaks = checker
 }
@@ -217,14 +219,14 @@ func (c *compiler) breaks(r *reader) {
 func (c *compiler) checkExpectations() error {
 	nodes := len(c.script.World.Founders)
 	for _, d := range c.dated {
-		if verbs[d.verb] == "join" {
+		if d.Kind == fault.Join {
 			nodes++
 		}
 	}
 	for _, e := range c.script.Expects {
 		for _, n := range e.nodes {
 			if n >= nodes {
-				return &Error{c.script.Name, e.Line, strconv.Itoa(n), fmt.Sprintf("there is no such node: they are 0 to %d", nodes-1)}
+				return &Error{File: c.script.Name, Line: e.Line, Word: strconv.Itoa(n), Text: fmt.Sprintf("there is no such node: they are 0 to %d", nodes-1)}
 			}
 		}
 	}

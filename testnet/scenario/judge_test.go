@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
 // planted is an outcome made by hand.
 func planted() *Outcome {
 	return &Outcome{
-		Result: sim.Result{Rounds: 40, Trained: 1000, Tokens: 900, Counts: sim.Counts{Faults: map[sim.Kind]int{sim.Crash: 1}}},
+		Result: sim.Result{Rounds: 40, Trained: 1000, Tokens: 900, Counts: sim.Counts{Faults: map[fault.Verb]int{fault.Kill: 1}}},
 		Reports: []sim.Report{
 			{Index: 0, Idle: 1500, Marks: []int{2}, Tokens: sim.Tokens{Folded: 600, Lost: 100}},
 			{Index: 1, Idle: 200, Tokens: sim.Tokens{Folded: 300}},
@@ -20,10 +21,10 @@ func planted() *Outcome {
 		},
 		WholeChain: true, Said: map[string]int{"signed two deltas": 3},
 		Recoveries: []Recovery{
-			{Kind: sim.Restart, At: 5000, TogetherMs: 400, Rounds: 2, ContributeMs: 900},
-			{Kind: sim.Heal, Node: -1, At: 9000, TogetherMs: 2000, Rounds: 1, ContributeMs: math.NaN()},
+			{Kind: fault.Start, At: 5000, TogetherMs: 400, Rounds: 2, ContributeMs: 900},
+			{Kind: fault.Merge, Node: -1, At: 9000, TogetherMs: 2000, Rounds: 1, ContributeMs: math.NaN()},
 		},
-		faults: []sim.Fault{{Kind: sim.Crash}},
+		faults: []sim.Fault{{Kind: fault.Kill}},
 	}
 }
 
@@ -115,9 +116,9 @@ func TestBrokenPromisesAreJudgedFirst(t *testing.T) {
 	}
 }
 
-// A crash of a node that is down is a slip of the script, not a test.
+// A kill of a node that is down is a slip of the script, not a test.
 func TestEventsThatDoNothingAreFound(t *testing.T) {
-	s, err := Parse("s.txt", []byte("nodes 2\nrounds 5\nat 1s crash 1\nat 2s crash 1\nat 3s start 1"))
+	s, err := Parse("s.txt", []byte("nodes 2\nrounds 5\nat 1s kill 1\nat 2s kill 1\nat 3s start 1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestEventsThatDoNothingAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Judge(o); err == nil || !strings.Contains(err.Error(), `1 of 2 events "crash" found nothing to do`) {
+	if _, err := s.Judge(o); err == nil || !strings.Contains(err.Error(), `1 of 2 events "kill" found nothing to do`) {
 		t.Error(err)
 	}
 }

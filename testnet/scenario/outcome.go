@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"atoll/node/core"
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -167,21 +168,21 @@ func (o *Outcome) afterWhat(a aspect) string {
 
 func (r Recovery) String() string {
 	if r.Node < 0 {
-		return fmt.Sprintf("the %s at %s", verbOf(r.Kind), seconds(float64(r.At)))
+		return fmt.Sprintf("the %s at %s", string(r.Kind), seconds(float64(r.At)))
 	}
-	return fmt.Sprintf("the %s of %d at %s", verbOf(r.Kind), r.Node, seconds(float64(r.At)))
+	return fmt.Sprintf("the %s of %d at %s", string(r.Kind), r.Node, seconds(float64(r.At)))
 }
 
 // idleEvents fails if some of what the script lets happen had nothing to do: a
-// crash of a node that was down is a slip of whoever wrote it.
+// kill of a node that is down is a slip.
 func (o *Outcome) idleEvents() error {
-	want := map[sim.Kind]int{}
+	want := map[fault.Verb]int{}
 	for _, f := range o.faults {
 		want[f.Kind]++
 	}
 	for _, k := range sim.Kinds {
 		if did := o.Result.Counts.Faults[k]; did < want[k] {
-			return fmt.Errorf("%d of %d events %q found nothing to do (a crash of what is down, a start of what is up): mend the script", want[k]-did, want[k], verbOf(k))
+			return fmt.Errorf("%d of %d events %q found nothing to do (a kill of what is down, a start of what is up): correct the script", want[k]-did, want[k], string(k))
 		}
 	}
 	return nil
@@ -235,7 +236,7 @@ func (o *Outcome) writeTexts(b *strings.Builder) {
 
 // writeRecoveries sums up how long it took after each kind of event.
 func (o *Outcome) writeRecoveries(b *strings.Builder) {
-	kinds := map[sim.Kind][]Recovery{}
+	kinds := map[fault.Verb][]Recovery{}
 	for _, r := range o.Recoveries {
 		kinds[r.Kind] = append(kinds[r.Kind], r)
 	}
@@ -245,7 +246,7 @@ func (o *Outcome) writeRecoveries(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%-14s%6s  %-22s%s\n", "after", "times", "one chain", "contributing")
 	for _, k := range sim.Kinds {
 		if all := kinds[k]; len(all) > 0 {
-			row := fmt.Sprintf("%-14s%6d  %-22s%s", verbOf(k), len(all), spread(all, together), spread(all, contributing))
+			row := fmt.Sprintf("%-14s%6d  %-22s%s", string(k), len(all), spread(all, together), spread(all, contributing))
 			b.WriteString(strings.TrimRight(row, " ") + "\n")
 		}
 	}

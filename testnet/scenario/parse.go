@@ -7,8 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
+
+// Error says what of a script cannot be understood, and what to write instead.
+type Error = fault.Error
+
+// maxNodes keeps a slip of the pen from making a world that takes hours.
+const maxNodes = 100
 
 // Parse reads a script; name is what its errors call the file. Every error of a
 // script is an *Error.
@@ -41,17 +48,10 @@ type compiler struct {
 	dated  []dated
 }
 
-// dated is a fault and the line that it comes from.
-type dated struct {
-	sim.Fault
-	line int
-	verb string
-}
-
 // statement is a kind of line.
 type statement struct {
 	phase int
-	read  func(c *compiler, r *reader)
+	read  func(c *compiler, r *fault.Reader)
 }
 
 // The passes: the settings, among them how many nodes there are, then what
@@ -67,16 +67,16 @@ func statements() map[string]statement {
 	all := map[string]statement{
 		"nodes":  {phaseSettings, (*compiler).nodes},
 		"node":   {phaseRest, (*compiler).node},
-		"at":     {phaseRest, (*compiler).at},
-		"every":  {phaseRest, (*compiler).every},
+		"at":     {phaseRest, (*compiler).event},
+		"every":  {phaseRest, (*compiler).event},
 		"expect": {phaseRest, (*compiler).expect},
 		"breaks": {phaseRest, (*compiler).breaks},
 	}
 	for name, set := range settings {
-		all[name] = statement{phaseSettings, func(c *compiler, r *reader) {
+		all[name] = statement{phaseSettings, func(c *compiler, r *fault.Reader) {
 			if c.once(name, r) {
 				set(c, r)
-				r.end()
+				r.End()
 			}
 		}}
 	}
@@ -98,40 +98,42 @@ func (c *compiler) pass(phase int) error {
 		if len(l.words) == 0 {
 			continue
 		}
-		r := &reader{file: c.script.Name, line: i + 1, words: l.words}
+		r := &fault.Reader{File: c.script.Name, Line: i + 1, Words: l.words, Longest: sim.MaxTime, Verbs: sim.Kinds, MaxNodes: maxNodes}
 		s, ok := all[l.words[0]]
 		switch {
 		case !ok:
-			r.fail(l.words[0], "no line begins with this word; use one of %s", strings.Join(statementNames, ", "))
+			r.Fail(l.words[0], "no line begins with this word; use one of %s", strings.Join(statementNames, ", "))
 		case s.phase == phase:
-			r.words = r.words[1:]
+			if l.words[0] != "at" && l.words[0] != "every" { // which are words of the event
+				r.Words = r.Words[1:]
+			}
 			s.read(c, r)
 		}
-		if r.err != nil {
-			return r.err
+		if r.Err != nil {
+			return r.Err
 		}
 	}
 	return nil
 }
 
 // once fails where a setting is made a second time.
-func (c *compiler) once(name string, r *reader) bool {
+func (c *compiler) once(name string, r *fault.Reader) bool {
 	if before, again := c.said[name]; again {
-		r.fail(name, "it is set on line %d already; remove one of the two", before)
+		r.Fail(name, "it is set on line %d already; remove one of the two", before)
 		return false
 	}
-	c.said[name] = r.line
+	c.said[name] = r.Line
 	return true
 }
 
 // nodes reads `nodes N [TRAITS]`.
-func (c *compiler) nodes(r *reader) {
+func (c *compiler) nodes(r *fault.Reader) {
 	if !c.once("nodes", r) {
 		return
 	}
-	n := r.integer("the number of nodes", 1, maxNodes)
-	spec := r.traits(sim.NodeSpec{})
-	if r.end(); r.err != nil {
+	n := r.Integer("the number of nodes", 1, maxNodes)
+	spec := sim.ReadTraits(r, sim.NodeSpec{})
+	if r.End(); r.Err != nil {
 		return
 	}
 	for range n {
@@ -140,17 +142,17 @@ func (c *compiler) nodes(r *reader) {
 }
 
 // node reads `node NODES TRAITS`.
-func (c *compiler) node(r *reader) {
+func (c *compiler) node(r *fault.Reader) {
 	founders := c.script.World.Founders
-	for _, i := range r.nodes(len(founders)) {
+	for _, i := range r.NodesOf(len(founders)) {
 		if i >= len(founders) {
-			r.fail(fmt.Sprint(i), "there is no such node at the start; add it to `nodes`, or give its traits where it joins")
+			r.Fail(fmt.Sprint(i), "there is no such node at the start; add it to `nodes`, or give its traits where it joins")
 			return
 		}
 		rest := *r
-		founders[i] = rest.traits(founders[i])
-		if rest.end(); rest.err != nil {
-			r.err = rest.err
+		founders[i] = sim.ReadTraits(&rest, founders[i])
+		if rest.End(); rest.Err != nil {
+			r.Err = rest.Err
 			return
 		}
 	}
@@ -160,16 +162,16 @@ func (c *compiler) node(r *reader) {
 func (c *compiler) finish() error {
 	w := &c.script.World
 	if len(w.Founders) == 0 {
-		return &Error{c.script.Name, 0, "", "it does not say how many nodes there are; add a line such as `nodes 4`"}
+		return &Error{File: c.script.Name, Line: 0, Word: "", Text: "it does not say how many nodes there are; add a line such as `nodes 4`"}
 	}
 	slices.SortStableFunc(c.dated, func(a, b dated) int { return cmp.Compare(a.At, b.At) })
-	if err := c.checkNodes(); err != nil {
-		return err
-	}
 	w.Faults = nil
 	for _, d := range c.dated {
 		w.Faults = append(w.Faults, d.Fault)
 		w.CalmMs = max(w.CalmMs, d.At+1)
+	}
+	if err := c.checkNodes(); err != nil {
+		return err
 	}
 	c.budget()
 	w.LimitMs = cmp.Or(w.LimitMs, w.CalmMs+defaultLimitMs)
@@ -181,21 +183,19 @@ func (c *compiler) finish() error {
 
 // checkNodes: what befalls a node comes when it is there.
 func (c *compiler) checkNodes() error {
-	known := len(c.script.World.Founders)
+	w := &c.script.World
+	if i, node, known := sim.Absent(len(w.Founders), w.Faults); i >= 0 {
+		d := c.dated[i]
+		return &Error{File: c.script.Name, Line: d.line, Word: fmt.Sprint(node),
+			Text: fmt.Sprintf("there is no such node at %s: then they are 0 to %d", seconds(float64(d.At)), known-1)}
+	}
+	known := len(w.Founders)
 	for _, d := range c.dated {
-		named := append([]int{d.Node}, d.Others...)
-		for _, part := range d.Parts {
-			named = append(named, part...)
-		}
-		if d.Kind == sim.Join {
+		if d.Kind == fault.Join {
 			known++
 		}
-		if most := slices.Max(named); most >= known {
-			return &Error{c.script.Name, d.line, fmt.Sprint(most),
-				fmt.Sprintf("there is no such node at %s: then they are 0 to %d", seconds(float64(d.At)), known-1)}
-		}
 		if known > maxNodes {
-			return &Error{c.script.Name, d.line, d.verb, fmt.Sprintf("this makes more than %d nodes", maxNodes)}
+			return &Error{File: c.script.Name, Line: d.line, Word: string(d.Kind), Text: fmt.Sprintf("this makes more than %d nodes", maxNodes)}
 		}
 	}
 	return nil
@@ -222,9 +222,9 @@ func (c *compiler) about(err error) error {
 	if m := fieldOfError.FindStringSubmatch(err.Error()); m != nil {
 		for name, field := range fieldOf {
 			if field == m[1] {
-				return &Error{c.script.Name, c.said[name], name, err.Error()}
+				return &Error{File: c.script.Name, Line: c.said[name], Word: name, Text: err.Error()}
 			}
 		}
 	}
-	return &Error{c.script.Name, 0, "", err.Error()}
+	return &Error{File: c.script.Name, Line: 0, Word: "", Text: err.Error()}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -27,7 +28,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nsneeze", `s.txt:2: "sneeze": no line begins with this word; use one of C, H,`},
 		{"nodes 3\nstep 0s", `s.txt:2: "0s": a step is a time from 1ms to 24h`},
 		{"nodes 3\nstep 5", `s.txt:2: "5": a step is a time from 1ms to 24h such as 40s, 1.5s or 250ms`},
-		{"nodes 3\nlink loss 100%", `s.txt:2: "100%": the loss is a share from 0% up to, but not, 100%`},
+		{"nodes 3\nlink loss 100%", `s.txt:2: "100%": the loss is a share of at least 0% and below 100%`},
 		{"nodes 3\nlink colour", `s.txt:2: "colour": links have no such trait`},
 		{"nodes 3\nlink uplink 5", `s.txt:2: "5": the uplink is a rate of at least 1kB/s`},
 		{"nodes 3\nrounds 5\nsteps 5", "s.txt:3: the budget is set in rounds on line 2; remove one of the two"},
@@ -36,19 +37,23 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nmerge vote", `s.txt:2: "vote": a merge is one of [rda mean clip]`},
 		{"nodes 3\nnode 1 attack tickle", `s.txt:2: "tickle": an attack is one of [bought-run`},
 		{"nodes 3\nat 5s", "s.txt:2: the line ends where an event should stand"},
-		{"nodes 3\nat noon crash 1", `s.txt:2: "noon": when is a time`},
-		{"nodes 3\nat 5s krash 1", `s.txt:2: "krash": there is no such event; use one of crash,`},
-		{"nodes 3\nat 5s crash", "s.txt:2: a node should stand here"},
-		{"nodes 3\nat 5s crash 3", `s.txt:2: "3": there is no such node at 5.0s: then they are 0 to 2`},
-		{"nodes 3\nat 5s join\nat 4s crash 3", `s.txt:3: "3": there is no such node at 4.0s`},
+		{"nodes 3\nat noon kill 1", `s.txt:2: "noon": when is a time`},
+		{"nodes 3\nat 5s krash 1", `s.txt:2: "krash": there is no such event; use one of kill,`},
+		{"nodes 3\nat 5s kill", "s.txt:2: a node should stand here"},
+		{"nodes 3\nat 5s kill 3", `s.txt:2: "3": there is no such node at 5.0s: then they are 0 to 2`},
+		{"nodes 3\nat 5s join\nat 4s kill 3", `s.txt:3: "3": there is no such node at 4.0s`},
 		{"nodes 3\nat 5s partition 0 | 5", `s.txt:2: "5": there is no such node`},
-		{"nodes 3\nat 5s crash 1 quietly", `s.txt:2: "quietly": the line should end before this word`},
-		{"nodes 3\nat 5s crash 1 in turn", `s.txt:2: "in": ` + "`in turn` is for what happens every so often"},
+		{"nodes 3\nat 5s kill 1 quietly", `s.txt:2: "quietly": the line should end before this word`},
+		{"nodes 3\nat 5s kill 1 in turn", `s.txt:2: "in": ` + "`in turn` is for what happens every so often"},
 		{"nodes 3\nat 5s join for 3s", `s.txt:2: "join": this has no end`},
-		{"nodes 3\nat 5s slow 1 for 3s", `s.txt:2: "for": the word "times" should stand here`},
+		{"nodes 3\nat 5s slow 1 for 3s", `s.txt:2: "for": a factor such as x4 should stand here`},
 		{"nodes 3\nat 5s cut 0 1", `s.txt:2: the line ends where the word ">" should stand`},
+		{"nodes 3\nat 5s kill any", `s.txt:2: the simulator leaves nothing to chance`},
+		{"nodes 3\nat 33% kill 1", `s.txt:2: the simulator has no shares of the tokens`},
+		{"nodes 3\nat 5s loss 1 1%", `s.txt:2: the simulator knows no loss: write weather,`},
+		{"nodes 3\nevery 1s kill 1 for 500ms", `s.txt:2: the simulator needs to know when this ends: write every 1s from TIME to TIME`},
 		{"nodes 3\nevery 1s from 2s", `s.txt:2: the line ends where the word "to" should stand`},
-		{"nodes 3\nevery 1ms from 0s to 1h crash 1", `s.txt:2: "crash": this makes more than 10000 events`},
+		{"nodes 3\nevery 1ms from 0s to 1h kill 1", `s.txt:2: "kill": this makes more than 10000 events`},
 		{"nodes 3\nevery 1s from 2s to 3s heal in turn", `s.txt:2: "heal": this befalls no nodes that could take turns`},
 		{"nodes 3\nexpect joy at least 1", `s.txt:2: "joy": an outcome has no such thing; use one of time, rounds, loss,`},
 		{"nodes 3\nexpect idle below 1s", `s.txt:2: "below": a comparison should stand here: at most, at least, within or is`},
@@ -75,24 +80,27 @@ func TestLinesBecomeFaults(t *testing.T) {
 		text string
 		want []sim.Fault
 	}{
-		{"at 5s crash 0 2", []sim.Fault{{At: 5000, Kind: sim.Crash}, {At: 5000, Kind: sim.Crash, Node: 2}}},
-		{"at 5s crash 1 for 2s", []sim.Fault{{At: 5000, Kind: sim.Crash, Node: 1}, {At: 7000, Kind: sim.Restart, Node: 1}}},
-		{"at 2s start 1\nat 1s power-cut 1", []sim.Fault{{At: 1000, Kind: sim.PowerCut, Node: 1}, {At: 2000, Kind: sim.Restart, Node: 1}}},
+		{"at 5s kill 0 2", []sim.Fault{{At: 5000, Kind: fault.Kill}, {At: 5000, Kind: fault.Kill, Node: 2}}},
+		{"at 5s kill 1 for 2s", []sim.Fault{{At: 5000, Kind: fault.Kill, Node: 1}, {At: 7000, Kind: fault.Start, Node: 1}}},
+		{"at 2s start 1\nat 1s power-cut 1", []sim.Fault{{At: 1000, Kind: fault.PowerCut, Node: 1}, {At: 2000, Kind: fault.Start, Node: 1}}},
 		{"every 1s from 1s to 4s pause 0-1 in turn", []sim.Fault{
-			{At: 1000, Kind: sim.Pause}, {At: 2000, Kind: sim.Pause, Node: 1}, {At: 3000, Kind: sim.Pause}}},
+			{At: 1000, Kind: fault.Pause}, {At: 2000, Kind: fault.Pause, Node: 1}, {At: 3000, Kind: fault.Pause}}},
 		{"at 1s partition 0 1 | 1 2 for 1s", []sim.Fault{
-			{At: 1000, Kind: sim.Partition, Parts: [][]int{{0, 1}, {1, 2}}}, {At: 2000, Kind: sim.Heal}}},
+			{At: 1000, Kind: fault.Partition, Parts: [][]int{{0, 1}, {1, 2}}}, {At: 2000, Kind: fault.Merge}}},
 		{"at 1s cut 0 > 1-2 for 1s", []sim.Fault{
-			{At: 1000, Kind: sim.Cut, Others: []int{1, 2}}, {At: 2000, Kind: sim.Mend, Others: []int{1, 2}}}},
-		{"at 1s mend", []sim.Fault{{At: 1000, Kind: sim.Mend}}},
+			{At: 1000, Kind: fault.Cut, Others: []int{1, 2}}, {At: 2000, Kind: fault.Mend, Others: []int{1, 2}}}},
+		{"at 1s mend", []sim.Fault{{At: 1000, Kind: fault.Mend}}},
 		{"at 1s join 2 slow 3", []sim.Fault{
-			{At: 1000, Kind: sim.Join, Spec: sim.NodeSpec{Slow: 3}}, {At: 1000, Kind: sim.Join, Spec: sim.NodeSpec{Slow: 3}}}},
-		{"at 1s slow 2 times 4 for 1s", []sim.Fault{{At: 1000, Kind: sim.Slow, Node: 2, Factor: 4}, {At: 2000, Kind: sim.Slow, Node: 2, Factor: 1}}},
-		{"at 1s skew 2 by -1m", []sim.Fault{{At: 1000, Kind: sim.Skew, Node: 2, Factor: -60_000}}},
+			{At: 1000, Kind: fault.Join, Spec: sim.NodeSpec{Slow: 3}}, {At: 1000, Kind: fault.Join, Spec: sim.NodeSpec{Slow: 3}}}},
+		{"at 5s crash 0 2\nat 6s restart 0-2\nat 7s heal", []sim.Fault{ // former spellings
+			{At: 5000, Kind: fault.Kill}, {At: 5000, Kind: fault.Kill, Node: 2}, {At: 6000, Kind: fault.Start}, {At: 6000, Kind: fault.Start, Node: 1},
+			{At: 6000, Kind: fault.Start, Node: 2}, {At: 7000, Kind: fault.Merge}}},
+		{"at 1s slow 2 times 4 for 1s", []sim.Fault{{At: 1000, Kind: fault.Slow, Node: 2, Factor: 4}, {At: 2000, Kind: fault.Slow, Node: 2, Factor: 1}}},
+		{"at 1s skew 2 by -1m", []sim.Fault{{At: 1000, Kind: fault.Skew, Node: 2, Factor: -60_000}}},
 		{"at 1s weather latency 1s loss 5% for 1s\nlink latency 7ms", []sim.Fault{
-			{At: 1000, Kind: sim.Weather, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: sim.Weather, Link: sim.Link{LatencyMs: 7}}}},
+			{At: 1000, Kind: fault.Weather, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: fault.Weather}}},
 		{"at 1s upgrade 1 to protocol 2", []sim.Fault{
-			{At: 1000, Kind: sim.Upgrade, Node: 1, Spec: sim.NodeSpec{Version: sim.Version{Protocol: 2}}}}},
+			{At: 1000, Kind: fault.Upgrade, Node: 1, Spec: sim.NodeSpec{Version: sim.Version{Protocol: 2}}}}},
 	} {
 		s, err := Parse("s.txt", []byte("nodes 3\n"+c.text))
 		if err != nil {
@@ -180,7 +188,7 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte("nodes 3 # three\r\n\n  at\t5s crash  0-1 all # x\n-- outcome --\n#"))
+	f.Add([]byte("nodes 3 # three\r\n\n  at\t5s kill  0-1 all # x\n-- outcome --\n#"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Parse("s.txt", text)
 		if err != nil {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"math"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -19,7 +20,7 @@ type Outcome struct {
 // Recovery is how long a world took to be itself again after an event that ends
 // a disturbance or brings a node.
 type Recovery struct {
-	Kind         sim.Kind
+	Kind         fault.Verb
 	Node         int // that came or came back; -1 if it is about the world
 	At           sim.Time
 	TogetherMs   float64 // until all nodes had one chain; +Inf: never
@@ -58,9 +59,9 @@ type watcher struct {
 
 // recovers are the kinds after which a world has to find itself again, and
 // whether one node has to contribute again.
-var recovers = map[sim.Kind]bool{
-	sim.Restart: true, sim.Join: true, sim.Resume: false, sim.Heal: false, sim.Mend: false, sim.DiskFree: false,
-	sim.Lose: false, sim.Leave: false,
+var recovers = map[fault.Verb]bool{
+	fault.Start: true, fault.Join: true, fault.Resume: false, fault.Merge: false, fault.Mend: false, fault.DiskFree: false,
+	fault.Lose: false, fault.Leave: false,
 }
 
 func newWatcher(w *sim.World, s *Script) *watcher {
@@ -71,7 +72,7 @@ func newWatcher(w *sim.World, s *Script) *watcher {
 	}
 	for _, f := range s.World.Faults {
 		contributes, ok := recovers[f.Kind]
-		if f.Kind == sim.Join {
+		if f.Kind == fault.Join {
 			f.Node = nodes
 			x.observers[nodes] = f.Spec.Observer
 			nodes++

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -19,16 +20,16 @@ type unit struct {
 var (
 	inCounts = unit{"12", func(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }, parseCount}
 	inTime   = unit{"1.5s", seconds, func(word string) (float64, bool) {
-		t, ok := parseDuration(word)
-		return float64(t), ok && t >= 0
+		t, ok := fault.ParseDuration(word)
+		return float64(t.Milliseconds()), ok && t >= 0
 	}}
 	inRounds = unit{"12 rounds", func(x float64) string { return counted(x, "round") }, func(word string) (float64, bool) {
 		n, ok := strings.CutSuffix(word, " rounds")
 		x, isCount := parseCount(n)
 		return x, ok && isCount
 	}}
-	inShare = unit{"2.5%", func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }, parsePercent}
-	inBytes = unit{"1.5MB", megabytes, parseBytes}
+	inShare = unit{"2.5%", func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }, fault.ParsePercent}
+	inBytes = unit{"1.5MB", megabytes, fault.ParseBytes}
 	inLoss  = unit{"0.25", func(x float64) string { return fmt.Sprintf("%.3g", x) }, func(word string) (float64, bool) {
 		x, err := strconv.ParseFloat(word, 64)
 		return x, err == nil

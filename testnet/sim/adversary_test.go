@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
 // siege is a world with liars in it, and what it should come to.
@@ -77,8 +78,8 @@ func bought(s *Scenario) {
 func stormy(s *Scenario) {
 	s.Link = Link{LatencyMs: 40, JitterMs: 60, Loss: 0.05, Duplicate: 0.05}
 	s.Faults = append(s.Faults,
-		Fault{At: 8000, Kind: Partition, Others: []int{0, 1, honestNodes}}, Fault{At: 20_000, Kind: Heal},
-		Fault{At: 22_000, Kind: Crash, Node: 2}, Fault{At: 24_000, Kind: Restart, Node: 2})
+		Fault{At: 8000, Kind: fault.Partition, Others: []int{0, 1, honestNodes}}, Fault{At: 20_000, Kind: fault.Merge},
+		Fault{At: 22_000, Kind: fault.Kill, Node: 2}, Fault{At: 24_000, Kind: fault.Start, Node: 2})
 	s.CalmMs = 25_000
 }
 
@@ -92,8 +93,8 @@ func observing(s *Scenario) { s.Founders[honestNodes].Observer = true }
 // joining lets two nodes come that need tips, and wipes the disk of a third.
 func joining(s *Scenario) {
 	s.Faults = append(s.Faults,
-		Fault{At: 12_000, Kind: Join}, Fault{At: 13_000, Kind: Join},
-		Fault{At: 14_000, Kind: Wipe, Node: 1}, Fault{At: 15_000, Kind: Restart, Node: 1})
+		Fault{At: 12_000, Kind: fault.Join}, Fault{At: 13_000, Kind: fault.Join},
+		Fault{At: 14_000, Kind: fault.Wipe, Node: 1}, Fault{At: 15_000, Kind: fault.Start, Node: 1})
 	s.CalmMs = 16_000
 }
 

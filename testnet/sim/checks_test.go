@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/testnet/fault"
 )
 
 // Every checker finds what it is there for: each line plants one broken promise.
@@ -167,9 +168,9 @@ func TestAccountOfLostDisk(t *testing.T) {
 	}
 	w.RunFor(5000)
 	n := w.nodes[1]
-	n.disturb(Fault{Kind: Wipe})
+	n.disturb(Fault{Kind: fault.Wipe})
 	w.RunFor(1000)
-	n.disturb(Fault{Kind: Restart})
+	n.disturb(Fault{Kind: fault.Start})
 	w.Finish()
 	if w.Err() != nil || !n.book.rebased || w.complete() == nil {
 		t.Fatal(w.Err(), n.book.rebased)
@@ -202,9 +203,9 @@ func TestWhoMaySignAgain(t *testing.T) {
 	}{
 		{"others are up", true, func(*Node) {}, false},
 		{"others are down", true, func(p *Node) { p.crash() }, false},
-		{"others are lost", true, func(p *Node) { p.disturb(Fault{Kind: Lose}) }, true},
-		{"others are wiped", true, func(p *Node) { p.disturb(Fault{Kind: Wipe}) }, true},
-		{"others are lost and the own disk is not", false, func(p *Node) { p.disturb(Fault{Kind: Lose}) }, false},
+		{"others are lost", true, func(p *Node) { p.disturb(Fault{Kind: fault.Lose}) }, true},
+		{"others are wiped", true, func(p *Node) { p.disturb(Fault{Kind: fault.Wipe}) }, true},
+		{"others are lost and the own disk is not", false, func(p *Node) { p.disturb(Fault{Kind: fault.Lose}) }, false},
 	} {
 		w, err := New(calmScenario(3, 1200))
 		if err != nil {
@@ -214,8 +215,8 @@ func TestWhoMaySignAgain(t *testing.T) {
 		_, h := w.someDelta()
 		author := w.byID[h.Author]
 		if author.crash(); c.wiped {
-			author.disturb(Fault{Kind: Restart})
-			author.disturb(Fault{Kind: Wipe})
+			author.disturb(Fault{Kind: fault.Start})
+			author.disturb(Fault{Kind: fault.Wipe})
 		}
 		for _, p := range w.nodes {
 			if p != author {

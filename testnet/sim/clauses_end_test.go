@@ -6,6 +6,7 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
+	"atoll/testnet/fault"
 )
 
 // quietBefore is how long no tip had changed when the first node says that the run
@@ -148,7 +149,7 @@ func TestStaysOnlySoLong(t *testing.T) {
 
 func specMiscalculated(t *testing.T, _ *spectest.Spec) {
 	s := calmScenario(4, 2000)
-	s.Faults = []Fault{{At: 5000, Kind: Miscalculate, Node: 2}}
+	s.Faults = []Fault{{At: 5000, Kind: fault.Miscalculate, Node: 2}}
 	w := newWorld(t, s)
 	bad := w.nodes[2]
 	w.Finish()

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/testnet/fault"
 )
 
 // wiped is a world of so many in which the last one has lost its disk, to be started again.
@@ -17,7 +18,7 @@ func wiped(t *testing.T, s Scenario) (*World, *Node) {
 	w := newWorld(t, s)
 	w.RunFor(3000)
 	n := w.nodes[len(w.nodes)-1]
-	n.disturb(Fault{Kind: Wipe})
+	n.disturb(Fault{Kind: fault.Wipe})
 	return w, n
 }
 

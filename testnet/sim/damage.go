@@ -5,6 +5,7 @@ import (
 
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/testnet/fault"
 )
 
 // damage is what befell the memory or the arithmetic of a node, and what it and
@@ -16,13 +17,13 @@ type damage struct {
 	verdicts      []core.Verdict // of this node
 }
 
-// damaged does a Miscalculate or a Flip.
+// damaged does a Miscalculate or a Corrupt.
 func (n *Node) damaged(f Fault) bool {
-	if !n.up || f.Kind == Flip && int(f.Factor) >= len(n.w.plan) {
+	if !n.up || f.Kind == fault.Corrupt && int(f.Factor) >= len(n.w.plan) {
 		return false
 	}
 	n.damage.befell, n.w.checks.faulty[n.id] = true, true
-	if f.Kind == Miscalculate {
+	if f.Kind == fault.Miscalculate {
 		n.damage.miscalculates = true
 		return true
 	}
@@ -32,7 +33,7 @@ func (n *Node) damaged(f Fault) bool {
 
 // flips says that some fault changes tips in memory, so that nodes may share none.
 func flips(faults []Fault) bool {
-	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == Flip })
+	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == fault.Corrupt })
 }
 
 // computed is the tip that a fold comes to on this node. A wrong one looks sound.

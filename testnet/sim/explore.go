@@ -6,6 +6,7 @@ import (
 
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
 // Explore draws a scenario from a seed: 3 to 40 nodes, faults of every kind, and a
@@ -146,27 +147,27 @@ func (x explorer) span(s *Scenario) Time {
 func (x explorer) fault(at Time, s *Scenario) Fault {
 	joined := 0
 	for _, f := range s.Faults {
-		if f.Kind == Join {
+		if f.Kind == fault.Join {
 			joined++
 		}
 	}
 	nodes := len(s.Founders) + joined
 	f := Fault{At: at, Kind: drawn[x.IntN(len(drawn))], Node: x.IntN(nodes)}
 	switch f.Kind {
-	case Lose, Leave: // node 0 stays, so that one has the whole chain
+	case fault.Lose, fault.Leave: // node 0 stays, so that one has the whole chain
 		f.Node = 1 + x.IntN(nodes-1)
-	case Join:
+	case fault.Join:
 		if nodes >= exploreMost {
-			f.Kind = Restart
+			f.Kind = fault.Start
 		}
 		f.Spec = x.spec(nodes)
-	case Partition, Cut:
+	case fault.Partition, fault.Cut:
 		f.Others = x.some(nodes, f.Node)
-	case Weather:
+	case fault.Weather:
 		f.Link = x.weather()
-	case Slow:
+	case fault.Slow:
 		f.Factor = 1 + x.Int64N(8)
-	case Skew:
+	case fault.Skew:
 		f.Factor = x.Int64N(120_000) - 60_000
 	}
 	return f

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim/pinned"
 )
 
@@ -249,7 +250,7 @@ type exploration struct {
 	longer int    // that were run again with a larger budget
 	least  uint32 // rounds
 	slow   uint32 // most rounds from the end of the faults to one chain
-	faults map[Kind]int
+	faults map[fault.Verb]int
 	counts Counts
 	did    tally
 }
@@ -258,7 +259,7 @@ func (x *exploration) add(r Result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.runs == 0 {
-		x.faults, x.least = map[Kind]int{}, math.MaxUint32
+		x.faults, x.least = map[fault.Verb]int{}, math.MaxUint32
 	}
 	x.runs++
 	if r.Longer > 0 {

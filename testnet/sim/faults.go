@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim/memory"
 )
 
@@ -16,17 +18,17 @@ func (w *World) inject(f Fault) {
 // disturb reports whether there was anything to disturb.
 func (w *World) disturb(f Fault) bool {
 	switch f.Kind {
-	case Partition:
+	case fault.Partition:
 		return w.partition(f)
-	case Heal:
-		return w.heal()
-	case Mend:
+	case fault.Merge:
+		return w.merge()
+	case fault.Mend:
 		return w.mend(f)
-	case Weather:
-		f.Link.LatencyMs = max(f.Link.LatencyMs, 1)
-		w.link = f.Link
+	case fault.Weather:
+		w.link = cmp.Or(f.Link, w.s.Link)
+		w.link.LatencyMs = max(w.link.LatencyMs, 1)
 		return true
-	case Join:
+	case fault.Join:
 		stays := func(n *Node) bool { return n.up && !n.left } // a link names who does
 		if len(w.nodes) >= maxNodes || !slices.ContainsFunc(w.nodes, stays) {
 			return false
@@ -37,7 +39,7 @@ func (w *World) disturb(f Fault) bool {
 	if f.Node < 0 || f.Node >= len(w.nodes) || w.nodes[f.Node].gone {
 		return false
 	}
-	if f.Kind == Cut {
+	if f.Kind == fault.Cut {
 		return w.cut(f.Node, f.Others)
 	}
 	return w.nodes[f.Node].disturb(f)
@@ -46,39 +48,39 @@ func (w *World) disturb(f Fault) bool {
 // disturb does what befalls one node.
 func (n *Node) disturb(f Fault) bool {
 	switch f.Kind {
-	case Crash:
+	case fault.Kill:
 		return n.crash()
-	case PowerCut:
+	case fault.PowerCut:
 		if !n.crash() {
 			return false
 		}
 		n.w.counts.FilesDamaged += n.disk.PowerCut(n.w.rng)
-	case Lose:
+	case fault.Lose:
 		n.crash()
 		n.gone = true
-	case Wipe:
+	case fault.Wipe:
 		if !n.crash() {
 			return false
 		}
 		n.disk, n.keyOnly, n.wiped = memory.New(len(n.w.plan)), true, true
 		n.book.losesDisk()
-	case Restart:
+	case fault.Start:
 		return n.restart()
-	case Pause:
+	case fault.Pause:
 		return n.pause()
-	case Resume:
+	case fault.Resume:
 		return n.resume()
-	case Leave:
+	case fault.Leave:
 		return n.leave()
-	case DiskFull, DiskFree:
-		n.disk.Full = f.Kind == DiskFull
-	case Slow:
+	case fault.DiskFull, fault.DiskFree:
+		n.disk.Full = f.Kind == fault.DiskFull
+	case fault.Slow:
 		n.slow = Time(max(f.Factor, 1)) * Time(max(n.spec.Slow, 1))
-	case Skew:
+	case fault.Skew:
 		n.spec.SkewMs = f.Factor
-	case Upgrade:
+	case fault.Upgrade:
 		n.spec.Version = f.Spec.Version
-	case Miscalculate, Flip:
+	case fault.Miscalculate, fault.Corrupt:
 		return n.damaged(f)
 	}
 	return true
@@ -210,7 +212,7 @@ func (w *World) partition(f Fault) bool {
 	return len(parts[0]) > 0
 }
 
-func (w *World) heal() bool {
+func (w *World) merge() bool {
 	had := slices.ContainsFunc(w.nodes, func(n *Node) bool { return n.side != restSide })
 	for _, n := range w.nodes {
 		n.side = restSide
@@ -247,7 +249,7 @@ func (w *World) calm() {
 }
 
 func (w *World) mendAll() {
-	w.heal()
+	w.merge()
 	clear(w.cuts)
 	w.link = w.s.Link
 	for _, n := range w.nodes {

@@ -1,23 +1,24 @@
 package sim
 
 import (
+	"atoll/testnet/fault"
 	"context"
 	"fmt"
 )
 
 // Counts are totals over a world.
 type Counts struct {
-	Events           int          `json:"events"`
-	Messages         int          `json:"messages"`          // hops of gossip messages
-	MessagesLost     int          `json:"messages_lost"`     // hops that did not arrive
-	Deltas           int          `json:"deltas"`            // published
-	Folds            int          `json:"folds"`             // computed, not remembered
-	FoldedForOthers  int          `json:"folded_for_others"` // rounds that donors folded again
-	FilesDamaged     int          `json:"files_damaged"`
-	LedgersUnchecked int          `json:"ledgers_unchecked"`   // no node had the whole chain
-	GivenUpAndFolded uint64       `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others
-	FoldedUnseen     uint64       `json:"folded_unseen"`       // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
-	Faults           map[Kind]int `json:"faults"`
+	Events           int                `json:"events"`
+	Messages         int                `json:"messages"`          // hops of gossip messages
+	MessagesLost     int                `json:"messages_lost"`     // hops that did not arrive
+	Deltas           int                `json:"deltas"`            // published
+	Folds            int                `json:"folds"`             // computed, not remembered
+	FoldedForOthers  int                `json:"folded_for_others"` // rounds that donors folded again
+	FilesDamaged     int                `json:"files_damaged"`
+	LedgersUnchecked int                `json:"ledgers_unchecked"`   // no node had the whole chain
+	GivenUpAndFolded uint64             `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others
+	FoldedUnseen     uint64             `json:"folded_unseen"`       // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
+	Faults           map[fault.Verb]int `json:"faults"`
 }
 
 // Result is what became of a scenario. It is a function of the scenario.

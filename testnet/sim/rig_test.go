@@ -14,6 +14,7 @@ import (
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
 // newWorld makes a world that keeps every promise for as long as the test runs.
@@ -49,7 +50,7 @@ func atWork(t *testing.T, s Scenario) *World {
 func deserted(t *testing.T, s Scenario) *World {
 	t.Helper()
 	w := newWorld(t, s)
-	w.nodes[0].disturb(Fault{Kind: Lose})
+	w.nodes[0].disturb(Fault{Kind: fault.Lose})
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
 // Time is virtual milliseconds.
@@ -65,57 +66,29 @@ const (
 	maxNodes      = 20_000
 )
 
-// Kind is what a fault does.
-type Kind string
-
-// The kinds of faults. One that makes no sense when its time comes (a crash of a
-// node that is down) does nothing and is not counted.
-const (
-	Crash     Kind = "crash"     // kill -9: the disk keeps what its durability table says
-	PowerCut  Kind = "power-cut" // likewise, and what was not synced may be damaged
-	Lose      Kind = "lose"      // gone with its disk and key
-	Wipe      Kind = "wipe"      // crash, and of its disk only the key stays
-	Restart   Kind = "restart"   // of a node that crashed
-	Pause     Kind = "pause"     // SIGSTOP or a closed lid: connections stay open
-	Resume    Kind = "resume"    // its timers jump
-	Join      Kind = "join"      // a new node, with a link that names others
-	Leave     Kind = "leave"     // in order
-	Partition Kind = "partition" // Others on one side, the rest on the other; or into Parts
-	Heal      Kind = "heal"      // ends a partition
-	Cut       Kind = "cut"       // nothing from Node reaches Others
-	Mend      Kind = "mend"      // ends all cuts, or with Others those cuts
-	DiskFull  Kind = "disk-full" // writes of Node fail
-	DiskFree  Kind = "disk-free" // and work again
-	Weather   Kind = "weather"   // all links become Link
-	Slow      Kind = "slow"      // steps of Node take Factor times longer
-	Skew      Kind = "skew"      // its clock is Factor ms off, from its next start on
-	Upgrade   Kind = "upgrade"   // its program is that of Spec.Version, from its next start on
-
-	Miscalculate Kind = "miscalculate" // the next fold of Node comes out wrong
-	Flip         Kind = "flip"         // a value changes in its memory, in the tip of fragment Factor
-)
-
-// Kinds are all of them, in the order in which reports list them.
-var Kinds = []Kind{
-	Crash, PowerCut, Lose, Wipe, Restart, Pause, Resume, Join, Leave, Partition, Heal,
-	Cut, Mend, DiskFull, DiskFree, Weather, Slow, Skew, Upgrade, Miscalculate, Flip,
+// Kinds are the faults of a world, in the order in which reports list them. One that makes
+// no sense when its time comes (a kill of a node that is down) does nothing and is not counted.
+var Kinds = []fault.Verb{
+	fault.Kill, fault.PowerCut, fault.Lose, fault.Wipe, fault.Start, fault.Pause, fault.Resume, fault.Join, fault.Leave,
+	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Weather, fault.Slow, fault.Skew,
+	fault.Upgrade, fault.Miscalculate, fault.Corrupt,
 }
 
 // drawn are the kinds that Explore draws from; others have no place in it: nodes
 // that refuse each other never come to one chain, and damage breaks promises until it is
 // repaired.
-var drawn = Kinds[:slices.Index(Kinds, Upgrade)]
+var drawn = Kinds[:slices.Index(Kinds, fault.Upgrade)]
 
 // Fault is one thing that happens to a world.
 type Fault struct {
-	At     Time     `json:"at_ms"` // after the start
-	Kind   Kind     `json:"kind"`
-	Node   int      `json:"node,omitempty"`   // founders first, then in order of joining
-	Others []int    `json:"others,omitempty"` // of Partition, Cut and Mend
-	Parts  [][]int  `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
-	Factor int64    `json:"factor,omitempty"` // of Slow, Skew and Flip
-	Spec   NodeSpec `json:"spec,omitzero"`    // of Join; of Upgrade its Version
-	Link   Link     `json:"link,omitzero"`    // of Weather
+	At     Time       `json:"at_ms"` // after the start
+	Kind   fault.Verb `json:"kind"`
+	Node   int        `json:"node,omitempty"`   // founders first, then in order of joining
+	Others []int      `json:"others,omitempty"` // of Partition, Cut and Mend
+	Parts  [][]int    `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
+	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment
+	Spec   NodeSpec   `json:"spec,omitzero"`    // of Join; of Upgrade its Version, from its next start on
+	Link   Link       `json:"link,omitzero"`    // of Weather; none = that of the start
 }
 
 // Validate returns an error that names the first field that cannot be.

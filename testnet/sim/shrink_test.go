@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"atoll/testnet/fault"
 	"reflect"
 	"testing"
 )
@@ -9,7 +10,7 @@ import (
 // there are, and to as few nodes as it takes.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 5, 30, "slow 1 x2 @1s, skew 1 x5 @2s, crash 2 @3s, join @4s, skew 3 x7 @4s, slow 2 x2 @5s")
+	s := withFaults(t, 5, 30, "slow 1 x2 @1s, skew 1 x5 @2s, kill 2 @3s, join @4s, skew 3 x7 @4s, slow 2 x2 @5s")
 	s.LimitMs = s.CalmMs + 200 // nobody is done by then
 	small, r := Shrink(s, 60)
 	if r.Check != "converges" || len(small.Faults) != 0 || len(small.Founders) != 1 {
@@ -29,7 +30,7 @@ func TestShrinkLeavesWhatPasses(t *testing.T) {
 
 // Faults go on meaning the same nodes when a founder is left out.
 func TestFaultWithout(t *testing.T) {
-	f := Fault{Kind: Cut, Node: 4, Others: []int{0, 2, 3}}
+	f := Fault{Kind: fault.Cut, Node: 4, Others: []int{0, 2, 3}}
 	if got := f.without(2); got.Node != 3 || !reflect.DeepEqual(got.Others, []int{0, 2}) {
 		t.Errorf("got %+v", got)
 	}

@@ -14,7 +14,7 @@ func TestSparseDeltas(t *testing.T) {
 	for _, k := range sparseKinds {
 		t.Run(k.String(), func(t *testing.T) {
 			t.Parallel()
-			s := withFaults(t, 4, 80, "crash 1 @4s, restart 1 @6s, partition 0+1 @8s, heal @13s")
+			s := withFaults(t, 4, 80, "kill 1 @4s, start 1 @6s, partition 0+1 @8s, merge @13s")
 			s.Params.Codec = k
 			r := play(t, s)
 			if !(r.Loss < r.LossStart/10) {
@@ -37,7 +37,7 @@ func TestSparseDeltasOfALostChain(t *testing.T) {
 				narrow(&s)
 				return s
 			}
-			calm, parted := play(t, narrowed("")), play(t, narrowed("partition 0+1 @3s, heal @24s"))
+			calm, parted := play(t, narrowed("")), play(t, narrowed("partition 0+1 @3s, merge @24s"))
 			if parted.Did.Discards == 0 || parted.Did.Installs == 0 {
 				t.Errorf("no chain was lost: %+v", parted.Did)
 			}

@@ -1,129 +1,214 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
-// spoken are the kinds that can be written as VERB [NODE] @TIME.
-var spoken = slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return k == Weather || k == Upgrade })
+// can is what of the language of faults a world carries out.
+var can = fault.Can{Who: "the simulator", Verbs: Kinds, Instead: map[fault.Verb]string{
+	fault.Loss:   "write weather, such as weather latency 20ms loss 1% @0s",
+	fault.Attack: "give the node that lies a trait in a script, such as node 1 attack sign-flip",
+}}
 
-// CheckTargets names the first fault that befalls a node which a world of so many
-// founders never has: its joiners are numbered on from there.
-func CheckTargets(founders int, faults []Fault) error {
-	nodes := founders
-	for _, f := range faults {
-		if f.Kind == Join {
-			nodes++
-		}
-	}
-	for _, f := range faults {
-		if last := max(f.Node, slices.Max(append(f.Others, 0))); last >= nodes {
-			return fmt.Errorf("fault %s: there is no node %d; use 0 to %d", f.Kind, last, nodes-1)
-		}
-	}
-	return nil
-}
-
-// ParseFaults reads faults as people write them, with commas between:
+// ParseFaults reads what happens to a world of so many founders, as people write it:
 //
-//	crash 1 @2s, restart 1 @4s, partition 0+1 @3s, heal @6s, cut 0>1+2 @1s,
-//	slow 2 x4 @0s, skew 1 x-5000 @1s, join @5s
-//
-// that is VERB [NODE] [x FACTOR] @TIME, with + between several nodes.
-func ParseFaults(text string) ([]Fault, error) {
+//	kill 1 @2s, start 1 @4s, partition 0,1 @3s, merge @6s, cut 0>1,2 @1s,
+//	slow 2 x4 @0s, skew 1 by -5s @1s, join @5s
+func ParseFaults(text string, founders int) ([]Fault, error) {
+	schedule, err := can.Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	var faults []Fault
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		f, err := parseFault(strings.Fields(part))
+	for _, e := range schedule {
+		more, err := Faults(e, founders)
 		if err != nil {
-			return nil, fmt.Errorf("fault %q: %w", part, err)
+			return nil, err
 		}
-		faults = append(faults, f)
+		faults = append(faults, more...)
+	}
+	sorted := slices.Clone(faults)
+	slices.SortStableFunc(sorted, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	if i, node, known := Absent(founders, sorted); i >= 0 {
+		f := sorted[i]
+		return nil, fmt.Errorf("%s @%v: there is no node %d then; use 0 to %d", f.Kind, time.Duration(f.At)*time.Millisecond, node, known-1)
 	}
 	return faults, nil
 }
 
-func parseFault(words []string) (Fault, error) {
-	f := Fault{Kind: Kind(words[0]), At: -1}
-	if !slices.Contains(spoken, f.Kind) {
-		return f, fmt.Errorf("there is no verb %q; use one of %v", words[0], spoken)
-	}
-	targets := ""
-	for _, word := range words[1:] {
-		var err error
-		switch {
-		case strings.HasPrefix(word, "@"):
-			f.At, err = parseAt(word[1:])
-		case strings.HasPrefix(word, "x"):
-			f.Factor, err = strconv.ParseInt(word[1:], 10, 64)
-		case targets == "":
-			targets = word
-		default:
-			err = fmt.Errorf("%q is one word too many", word)
+// Absent finds the first of faults by time that befalls a node which is not there yet: its
+// index, -1 if there is none, the node, and how many there are then.
+func Absent(founders int, faults []Fault) (index, node, known int) {
+	known = founders
+	for i, f := range faults {
+		if f.Kind == fault.Join {
+			known++
 		}
-		if err != nil {
-			return f, err
+		node = slices.Max(append(slices.Concat(f.Parts...), append(f.Others, f.Node)...))
+		if node >= known {
+			return i, node, known
 		}
 	}
-	if f.At < 0 {
-		return f, fmt.Errorf("it does not say when; end it with a time such as @5s")
-	}
-	return f, f.aim(targets)
+	return -1, 0, known
 }
 
-func parseAt(text string) (Time, error) {
-	d, err := time.ParseDuration(text)
-	if err == nil && d < 0 {
-		err = fmt.Errorf("time %v is before the start", d)
+// Faults are what an event does to a world of so many founders.
+func Faults(e fault.Event, founders int) (all []Fault, err error) {
+	if err := can.Check(fault.Schedule{e}); err != nil {
+		return nil, err
 	}
-	return d.Milliseconds(), err
-}
-
-// aim reads whom a fault befalls.
-func (f *Fault) aim(targets string) error {
-	var err error
-	switch f.Kind {
-	case Heal, Mend, Join:
-		if targets != "" {
-			return fmt.Errorf("%s befalls no node", f.Kind)
-		}
-	case Partition:
-		f.Others, err = parseNodes(targets)
-	case Cut:
-		from, to, found := strings.Cut(targets, ">")
-		if !found {
-			return fmt.Errorf("cut needs FROM>TO, such as 0>1+2")
-		}
-		if f.Node, err = parseNode(from); err == nil {
-			f.Others, err = parseNodes(to)
-		}
-	default:
-		f.Node, err = parseNode(targets)
+	events, err := e.Expand(founders)
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-func parseNodes(text string) (nodes []int, err error) {
-	for word := range strings.SplitSeq(text, "+") {
-		n, err := parseNode(word)
+	for _, e := range events {
+		begin, end := e.Undone()
+		if all, err = appendFault(all, begin); err == nil && end != nil {
+			all, err = appendFault(all, *end)
+		}
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, n)
 	}
-	return nodes, nil
+	return all, nil
 }
 
-func parseNode(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is no node; use a number from 0", text)
+// appendFault adds the fault that an event is which happens once and to one node.
+func appendFault(to []Fault, e fault.Event) ([]Fault, error) {
+	f := Fault{At: e.At.After.Milliseconds(), Kind: e.Verb, Others: e.To, Factor: int64(e.Factor)}
+	if len(e.Nodes) > 0 {
+		f.Node = e.Node()
 	}
-	return n, nil
+	r := &fault.Reader{File: strconv.Quote(e.String()), Words: e.Detail, Longest: MaxTime}
+	switch {
+	case len(e.Groups) == 1:
+		f.Others = e.Groups[0]
+	case e.Verb == fault.Partition:
+		f.Parts = e.Groups
+	case e.Verb == fault.Skew:
+		f.Factor = e.By.Milliseconds()
+	case e.Verb == fault.Slow && float64(f.Factor) != e.Factor:
+		r.Fail("x"+fault.Number(e.Factor), "the simulator takes whole factors: write x%d", f.Factor+1)
+	case e.Verb == fault.Weather && len(e.Detail) > 0:
+		f.Link = ReadLink(r)
+	default:
+		f.Spec = ReadTraits(r, NodeSpec{})
+	}
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	return append(to, f), nil
+}
+
+// MaxTime is the longest time of faults and scripts: a slip of the pen must not make a world that
+// takes hours.
+const MaxTime = 24 * time.Hour
+
+// ReadLink takes `latency TIME [jitter TIME] [loss SHARE] [duplicate SHARE] [uplink RATE]`, in
+// any order.
+func ReadLink(r *fault.Reader) (l Link) {
+	for first := true; first || r.More(); first = false {
+		switch word := r.Next("a trait of links"); word {
+		case "latency":
+			l.LatencyMs = ReadMs(r, "the latency", 1)
+		case "jitter":
+			l.JitterMs = ReadMs(r, "the jitter", 0)
+		case "loss":
+			l.Loss = r.Percent("the loss")
+		case "duplicate":
+			l.Duplicate = r.Percent("the share of duplicates")
+		case "uplink":
+			l.BytesMs = r.Rate("the uplink")
+		default:
+			r.Fail(word, "links have no such trait; use latency, jitter, loss, duplicate or uplink")
+		}
+	}
+	return l
+}
+
+// ReadMs takes a time of at least so many milliseconds.
+func ReadMs(r *fault.Reader, what string, least Time) Time {
+	return r.Duration(what, time.Duration(least)*time.Millisecond).Milliseconds()
+}
+
+// ReadTraits takes what a node differs from others in.
+func ReadTraits(r *fault.Reader, s NodeSpec) NodeSpec {
+	for r.More() {
+		switch word := r.Next("a trait"); word {
+		case "slow":
+			s.Slow = int(r.Integer("how much slower", 1, 1e6))
+		case "observer":
+			s.Observer = true
+		case "skew":
+			s.SkewMs = r.Duration("the skew", -MaxTime).Milliseconds()
+		case "drift":
+			s.DriftPPM = r.Integer("the drift in parts per million", -500_000, 500_000)
+		case "protocol":
+			s.Version.Protocol = uint32(r.Integer("the protocol's version", 1, 1<<20))
+		case "codecs":
+			s.Version.Codecs = readCodecs(r)
+		case "newer":
+			s.Version.Newer = true
+		case "other-run":
+			s.Version.OtherRun = true
+		case "attack":
+			s.Attack = readAttack(r)
+		default:
+			r.Fail(word, "nodes have no such trait; use slow, observer, skew, drift, protocol, codecs, newer, other-run or attack")
+		}
+	}
+	return s
+}
+
+// ReadCodec takes the name of a codec.
+func ReadCodec(r *fault.Reader) codec.Kind {
+	word := r.Next("a codec")
+	k, err := codec.Parse(word)
+	if err != nil {
+		r.Fail(word, "%v", err)
+	}
+	return k
+}
+
+// readCodecs takes one or more.
+func readCodecs(r *fault.Reader) (kinds []codec.Kind) {
+	for kinds = append(kinds, ReadCodec(r)); r.More(); kinds = append(kinds, ReadCodec(r)) {
+		if _, err := codec.Parse(r.Words[0]); err != nil {
+			break
+		}
+	}
+	return kinds
+}
+
+// readAttack takes `KIND [from TIME] [times X] [ahead N]`.
+func readAttack(r *fault.Reader) (a Attack) {
+	a.Kind = AttackKind(r.OneOf("an attack", attackNames()))
+	for {
+		switch {
+		case r.Took("from"):
+			a.From = ReadMs(r, "when it begins", 0)
+		case r.Took("times"):
+			a.Times = r.Float("times", -math.MaxFloat64, math.MaxFloat64)
+		case r.Took("ahead"):
+			a.Ahead = uint32(r.Integer("ahead", 0, outer.MaxWindow))
+		default:
+			return a
+		}
+	}
+}
+
+func attackNames() (names []string) {
+	for _, k := range AttackKinds() {
+		names = append(names, string(k))
+	}
+	return names
 }

@@ -1,59 +1,60 @@
 package sim
 
 import (
+	"atoll/testnet/fault"
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 )
 
 func TestParseFaults(t *testing.T) {
-	got, err := ParseFaults("crash 1 @2s, partition 0+2 @3s,, heal @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 x-5000 @1s, join @5s")
+	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 x-5000 @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s", 3)
 	want := []Fault{
-		{Kind: Crash, Node: 1, At: 2000},
-		{Kind: Partition, Others: []int{0, 2}, At: 3000},
-		{Kind: Heal, At: 1500},
-		{Kind: Cut, Node: 0, Others: []int{1, 2}, At: 1000},
-		{Kind: Slow, Node: 2, Factor: 4},
-		{Kind: Skew, Node: 1, Factor: -5000, At: 1000},
-		{Kind: Join, At: 5000},
+		{Kind: fault.Kill, Node: 1, At: 2000},
+		{Kind: fault.Partition, Others: []int{0, 2}, At: 3000},
+		{Kind: fault.Merge, At: 1500},
+		{Kind: fault.Cut, Node: 0, Others: []int{1, 2}, At: 1000},
+		{Kind: fault.Slow, Node: 2, Factor: 4},
+		{Kind: fault.Skew, Node: 1, Factor: -5000, At: 1000},
+		{Kind: fault.Join, At: 5000, Spec: NodeSpec{Slow: 3}},
+		{Kind: fault.Join, At: 5000, Spec: NodeSpec{Slow: 3}},
+		{Kind: fault.Partition, Parts: [][]int{{0}, {1}}, At: 4000},
+		{Kind: fault.Weather, At: 1000, Link: Link{LatencyMs: 1000}},
+		{Kind: fault.Weather, At: 2000},
+		{Kind: fault.Corrupt, Node: 1, At: 3000},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
+// What a world cannot carry out, and a node that it does not have then, are refused by name.
 func TestParseFaultsRefuses(t *testing.T) {
-	for _, text := range []string{
-		"sneeze 1 @2s", "crash @2s", "crash x @2s", "crash -1 @2s", "crash 1", "crash 1 @-2s", "crash 1 @soon",
-		"heal 1 @2s", "cut 1 @2s", "cut 1>x @2s", "partition 1+ @2s", "slow 1 xx @2s", "crash 1 2 @2s",
-	} {
-		if got, err := ParseFaults(text); err == nil {
-			t.Errorf("%q is read as %+v", text, got)
-		}
-	}
-}
-
-// A fault that befalls a node which the world never has is a slip of whoever wrote it.
-func TestCheckTargets(t *testing.T) {
 	for text, want := range map[string]string{
-		"crash 3 @2s":                 "",
-		"join @1s, crash 4 @2s":       "",
-		"heal @2s":                    "",
-		"crash 4 @2s":                 "fault crash: there is no node 4; use 0 to 3",
-		"join @1s, partition 0+5 @2s": "fault partition: there is no node 5; use 0 to 4",
-		"cut 0>7 @2s":                 "fault cut: there is no node 7; use 0 to 3",
+		"sneeze 1 @2s":                `"sneeze": there is no such event`,
+		"kill any @2s":                `"kill any @2s": the simulator leaves nothing to chance`,
+		"kill 1 @33%":                 "the simulator has no shares of the tokens",
+		"kill 1 every 5s for 1s":      "the simulator needs to know when this ends: write every 5s from TIME to TIME",
+		"loss 1 1% @0s":               "the simulator knows no loss: write weather, such as weather latency 20ms loss 1% @0s",
+		"attack signflip 1 @0s":       "the simulator knows no attack: give the node",
+		"random":                      "the simulator knows no random: use one of kill,",
+		"slow 1 x1.5 @0s":             `"x1.5": the simulator takes whole factors: write x2`,
+		"join fast @1s":               `"fast": nodes have no such trait; use slow,`,
+		"weather colour @1s":          `"colour": links have no such trait`,
+		"kill 3 @2s":                  "",
+		"join @1s, kill 4 @2s":        "",
+		"merge @2s":                   "",
+		"kill 4 @2s":                  "kill @2s: there is no node 4 then; use 0 to 3",
+		"join @3s, kill 4 @2s":        "kill @2s: there is no node 4 then; use 0 to 3",
+		"join @1s, partition 0+5 @2s": "partition @2s: there is no node 5 then; use 0 to 4",
+		"partition 0|6 @2s":           "partition @2s: there is no node 6 then; use 0 to 3",
+		"cut 0>7 @2s":                 "cut @2s: there is no node 7 then; use 0 to 3",
 	} {
-		faults, err := ParseFaults(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if err := CheckTargets(4, faults); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+		got, err := ParseFaults(text, 4)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, want %q", text, got, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"atoll/tensor/codec"
+	"atoll/testnet/fault"
 )
 
 // A joiner that speaks another protocol, decodes none of the codecs or is of
@@ -15,7 +16,7 @@ func TestStrangersAreRefusedByName(t *testing.T) {
 		"protocol": {Protocol: 2}, "codecs": {Codecs: []codec.Kind{codec.BF16}}, "run": {OtherRun: true},
 	} {
 		s := withFaults(t, 3, 30, "")
-		s.Faults = []Fault{{At: 3000, Kind: Join, Spec: NodeSpec{Version: v}}}
+		s.Faults = []Fault{{At: 3000, Kind: fault.Join, Spec: NodeSpec{Version: v}}}
 		w, err := New(s)
 		if err != nil {
 			t.Fatal(err)
@@ -39,9 +40,9 @@ func TestStrangersAreRefusedByName(t *testing.T) {
 // one says of itself and decodes.
 func TestNewerVersionIsOneOfThem(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 3, 40, "crash 1 @5s, restart 1 @6s")
+	s := withFaults(t, 3, 40, "kill 1 @5s, start 1 @6s")
 	newer := NodeSpec{Version: Version{Newer: true, Codecs: []codec.Kind{codec.F32, codec.Int4}}}
-	s.Faults = append(s.Faults, Fault{At: 4000, Kind: Upgrade, Node: 1, Spec: newer}, Fault{At: 7000, Kind: Join, Spec: newer})
+	s.Faults = append(s.Faults, Fault{At: 4000, Kind: fault.Upgrade, Node: 1, Spec: newer}, Fault{At: 7000, Kind: fault.Join, Spec: newer})
 	w, err := New(s)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/testnet/fault"
 )
 
 // World is a network of nodes in virtual time. It is not for concurrent use;
@@ -49,7 +50,7 @@ func New(s Scenario) (*World, error) {
 		ctx: context.Background(),
 		s:   s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
-		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[Kind]int{}},
+		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[fault.Verb]int{}},
 	}
 	if flips(s.Faults) {
 		w.folder.every = 1

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"atoll/testnet/fault"
 	"math"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 // withFaults is a world of n learners to which these faults happen.
 func withFaults(t *testing.T, n int, rounds uint32, spec string) Scenario {
 	t.Helper()
-	faults, err := ParseFaults(spec)
+	faults, err := ParseFaults(spec, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,7 @@ func withFaults(t *testing.T, n int, rounds uint32, spec string) Scenario {
 // Both sides of a partition go on, and are one chain after it.
 func TestPartitionHeals(t *testing.T) {
 	t.Parallel()
-	w, err := New(withFaults(t, 4, 60, "partition 0+1 @3s, heal @14s"))
+	w, err := New(withFaults(t, 4, 60, "partition 0+1 @3s, merge @14s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +46,9 @@ func TestOneWayCut(t *testing.T) {
 // A node that is killed goes on from its disk; what it had published stays.
 func TestCrashAndRestart(t *testing.T) {
 	t.Parallel()
-	r := play(t, withFaults(t, 3, 60, "crash 1 @4s, restart 1 @7s, crash 2 @9s, restart 2 @9500ms"))
-	if r.Counts.Faults[Restart] != 2 {
-		t.Errorf("%d restarts", r.Counts.Faults[Restart])
+	r := play(t, withFaults(t, 3, 60, "kill 1 @4s, start 1 @7s, kill 2 @9s, start 2 @9500ms"))
+	if r.Counts.Faults[fault.Start] != 2 {
+		t.Errorf("%d restarts", r.Counts.Faults[fault.Start])
 	}
 }
 
@@ -55,7 +56,7 @@ func TestCrashAndRestart(t *testing.T) {
 // are damaged.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	r := play(t, withFaults(t, 3, 60, "power-cut 0 @6s, power-cut 1 @6s, power-cut 2 @6s, restart 0 @7s, restart 1 @7s, restart 2 @8s"))
+	r := play(t, withFaults(t, 3, 60, "power-cut 0 @6s, power-cut 1 @6s, power-cut 2 @6s, start 0 @7s, start 1 @7s, start 2 @8s"))
 	if r.Counts.FilesDamaged == 0 {
 		t.Error("no file was damaged")
 	}
@@ -64,7 +65,7 @@ func TestPowerCut(t *testing.T) {
 // With every other node dead, inner steps go on at full rate.
 func TestOneSurvivorNeverWaits(t *testing.T) {
 	t.Parallel()
-	w, err := New(withFaults(t, 4, 200, "crash 1 @4s, crash 2 @4s, crash 3 @4s"))
+	w, err := New(withFaults(t, 4, 200, "kill 1 @4s, kill 2 @4s, kill 3 @4s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestPause(t *testing.T) {
 // Nodes join and leave, one comes without its disk, another with a wrong clock.
 func TestComingAndGoing(t *testing.T) {
 	t.Parallel()
-	r := play(t, withFaults(t, 4, 60, "join @3s, leave 1 @5s, skew 2 x-5000 @1s, crash 2 @4s, restart 2 @5s, lose 3 @6s, slow 0 x3 @6s"))
+	r := play(t, withFaults(t, 4, 60, "join @3s, leave 1 @5s, skew 2 x-5000 @1s, kill 2 @4s, start 2 @5s, lose 3 @6s, slow 0 x3 @6s"))
 	if r.Nodes != 5 {
 		t.Errorf("%d nodes", r.Nodes)
 	}
@@ -127,7 +128,7 @@ func TestValidateNamesTheField(t *testing.T) {
 // the columns of its nodes add up to what they trained.
 func TestReportsChangeNothing(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 3, 30, "crash 1 @4s, restart 1 @6s, partition 0 @8s, heal @11s")
+	s := withFaults(t, 3, 30, "kill 1 @4s, start 1 @6s, partition 0 @8s, merge @11s")
 	want := play(t, s)
 	w, err := New(s)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -69,7 +70,7 @@ type Setting struct {
 	Speeds  string  `json:"speeds"`  // of atoll's learners, as divisors: 1:1:2:4; "" = all 1
 	Latency float64 `json:"latency"` // of a link, one way, in steps
 	Rate    float64 `json:"rate"`    // of a learner's uplink, bytes per step; 0 = without limit
-	Faults  string  `json:"faults"`  // as sim.ParseFaults reads them, with ; for commas and _ for spaces
+	Faults  string  `json:"faults"`  // as package fault reads them, with ; for commas and _ for spaces
 }
 
 // Default is the setting that plans start from: a small model, AdamW, and outer.Defaults, whose
@@ -245,7 +246,7 @@ func (s Setting) slow() ([]int, error) {
 }
 
 func (s Setting) faults() ([]sim.Fault, error) {
-	f, err := sim.ParseFaults(strings.NewReplacer(";", ",", "_", " ").Replace(s.Faults))
+	f, err := sim.ParseFaults(s.Faults, s.M)
 	if err != nil {
 		return nil, fmt.Errorf("faults: %w", err)
 	}
@@ -260,8 +261,8 @@ func (s Setting) joins() ([]sim.Time, error) {
 	}
 	var at []sim.Time
 	for _, f := range faults {
-		if f.Kind != sim.Join {
-			return nil, fmt.Errorf("faults: %s has a %v; data parallelism has only join", s.Faults, f.Kind)
+		if f.Kind != fault.Join {
+			return nil, fmt.Errorf("faults: %s: data parallelism knows no %v: use only join", s.Faults, f.Kind)
 		}
 		at = append(at, f.At)
 	}

@@ -56,19 +56,19 @@ func (w trialWorld) run() (check string, err error) {
 func worlds() []trialWorld {
 	all := []trialWorld{
 		{"calm", world(4, 30, "")},
-		{"crash", world(3, 40, "crash 1 @4s, restart 1 @6s, crash 2 @7s, restart 2 @7500ms")},
+		{"crash", world(3, 40, "kill 1 @4s, start 1 @6s, kill 2 @7s, start 2 @7500ms")},
 		{"full-disk", world(3, 40, "disk-full 1 @3s, disk-free 1 @9s")},
 		{"share", shared()},
-		{"alone", world(4, 200, "crash 1 @4s, crash 2 @4s, crash 3 @4s, restart 1 @60s")},
+		{"alone", world(4, 200, "kill 1 @4s, kill 2 @4s, kill 3 @4s, start 1 @60s")},
 		{"equivocator", besieged(sim.Equivocate)},
 		{"flood", flooded()},
 		{"wrong-payloads", besieged(sim.WrongPayloads)},
-		{"backlog", world(6, 90, "partition 0+1+2 @3s, heal @50s")},
-		{"partition", world(4, 60, "partition 0+1 @3s, heal @14s")},
-		{"narrow", narrow("partition 0+1 @3s, heal @9s")},
-		{"fork", narrow("partition 0+1 @3s, heal @40s")},
+		{"backlog", world(6, 90, "partition 0+1+2 @3s, merge @50s")},
+		{"partition", world(4, 60, "partition 0+1 @3s, merge @14s")},
+		{"narrow", narrow("partition 0+1 @3s, merge @9s")},
+		{"fork", narrow("partition 0+1 @3s, merge @40s")},
 		{"far-fork", farFork()},
-		{"restart", world(2, 20, "partition 0 @3s, heal @5s, crash 1 @5720ms, restart 1 @6020ms")},
+		{"restart", world(2, 20, "partition 0 @3s, merge @5s, kill 1 @5720ms, start 1 @6020ms")},
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
 	}
@@ -80,7 +80,7 @@ func worlds() []trialWorld {
 
 // world is one of so many learners for about so many rounds.
 func world(nodes int, rounds uint32, faults string) sim.Scenario {
-	parsed, err := sim.ParseFaults(faults)
+	parsed, err := sim.ParseFaults(faults, nodes)
 	if err != nil {
 		panic(err) // the table above is wrong
 	}
@@ -109,7 +109,7 @@ func narrow(faults string) sim.Scenario {
 
 // farFork has long links, so that much comes while tips travel.
 func farFork() sim.Scenario {
-	s := narrow("partition 0+1 @3s, heal @32s")
+	s := narrow("partition 0+1 @3s, merge @32s")
 	s.Link.LatencyMs, s.Link.JitterMs = 300, 300
 	return s
 }
@@ -126,7 +126,7 @@ func far(faults string) sim.Scenario {
 // more, while one node is parted from the others.
 func proved() sim.Scenario {
 	s := besieged(sim.OneProof)
-	f := world(4, 30, "partition 1 @3s, heal @12s")
+	f := world(4, 30, "partition 1 @3s, merge @12s")
 	s.Faults, s.CalmMs, s.LimitMs, s.Params.Budget = f.Faults, f.CalmMs, f.LimitMs, f.Params.Budget
 	s.Founders[len(s.Founders)-1].Attack.Times = 4
 	return s
