@@ -11,13 +11,13 @@
 //
 // Element-wise operations and reductions give the same bits on every kernel and
 // architecture: they round after each multiplication, or keep products exact in
-// float64, and sum over a fixed number of lanes. [Gemm] does not: its AVX2, AVX-512
-// and NEON versions agree to the bit, for any number of threads, but they fuse
-// multiply and add and the plain version does not.
+// float64, and sum over a fixed number of lanes. [Gemm] does not. Its AVX2, AVX-512
+// and NEON versions agree to the bit, for any number of threads. But they fuse
+// multiply and add, and the plain version does not.
 //
-// [Lanes], [AxpyWide] and what else computes in float64 is what peers must agree on to
-// the bit: the fold of their deltas. [Pack4], [HuffDecode] and their like are the loops of
-// package codec.
+// [Lanes], [AxpyWide] and the other operations in float64 are those of the fold, on
+// which peers must agree to the bit. [Pack4], [HuffDecode] and their like are the
+// loops of package codec.
 //
 // Shapes are row-major with the last dimension contiguous. Lengths that do not
 // fit are programming errors and panic with the operation and the numbers.

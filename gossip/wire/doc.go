@@ -4,7 +4,7 @@
 //
 // It is pure: no I/O of its own (the frame helpers read and write what they
 // are given), no clock, no randomness. Every decoder checks version, length
-// and counts before it allocates, and accepts exactly one encoding of each
+// and counts before it allocates. It accepts exactly one encoding of each
 // value, so equal values have equal bytes and equal hashes.
 //
 // A gossip message is a version byte, a kind byte and a body:

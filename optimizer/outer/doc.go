@@ -21,10 +21,10 @@
 //   - [Fold] makes the next tip from a tip and a set of contributions.
 //   - A [Learner] keeps theta, the parameters that are trained, in step with the
 //     tips: own deltas are its deltas that are not final yet, and
-//     U = theta - A - sum(s_k q_k : own k not folded) is what it has not published,
-//     with shares s_k of 1 but where folds come late. With
-//     a sparse codec most of U does not travel; half of that is held outside
-//     theta and added to the next U.
+//     U = theta - A - sum(s_k q_k : own k not folded) is what it has not published.
+//     The shares s_k are 1 unless folds come late. With a sparse codec most of U
+//     does not travel: half of that part is held outside theta and added to the
+//     next U.
 //
 // # Sign
 //
@@ -38,14 +38,16 @@
 //
 // # Bits
 //
-// A fold gives the same bits on every architecture: values are float32, sums are
-// float64 over fixed lanes added by a fixed tree, every product is rounded before
-// it is added (float64(x*y) + z, since Go may fuse x*y + z), and of package math
-// only Sqrt, Abs and predicates are used. No NaN is ever made, because its sign
-// differs between architectures: payloads with one are refused, and what does not
-// fit a float32 saturates.
+// A fold gives the same bits on every architecture:
 //
-// The package has no clock, goroutine, random source or I/O. All its functions
-// but the methods of [Learner] may be called concurrently; tips are never modified
+//   - Values are float32. Sums are float64 over fixed lanes, added by a fixed tree.
+//   - Every product is rounded before it is added: float64(x*y) + z, since Go may
+//     fuse x*y + z.
+//   - Of package math only Sqrt, Abs and predicates are used.
+//   - No NaN is ever made, because its sign differs between architectures: payloads
+//     with one are refused, and what does not fit a float32 saturates.
+//
+// The package has no clock, goroutine, random source or I/O. Its functions may be
+// called concurrently, except for the methods of [Learner]. Tips are never modified
 // once made and may share memory.
 package outer

@@ -1,7 +1,7 @@
-// Package trainer makes the inner steps of one learner. It knows no peers: what
-// the outer step wants of it is in the Trainer interface, which the built-in CPU
-// trainer implements here and another process with its own accelerators may
-// implement elsewhere.
+// Package trainer makes the inner steps of one learner. It knows no peers: the
+// Trainer interface has what the outer step wants of it. The built-in CPU trainer
+// implements it here. Another process with its own accelerators may do so
+// elsewhere.
 //
 // The package also measures: how good parameters are, in bits per byte of text
 // that was held out, and how fast this machine makes steps.

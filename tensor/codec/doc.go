@@ -49,24 +49,27 @@
 //
 // # Sparse
 //
-// A block is 4096 consecutive values (the last of a segment may be shorter), of which
-// the 64th part of greatest magnitude travels, rounded up; the others decode as 0. The
-// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). With sparse8 the
-// 8th part does: it takes a quarter of the bytes of int4. A caller
-// must give what does not travel to a later Encode: a delta without the rest of those
-// before it is worth little.
+// A block is 4096 consecutive values (the last of a segment may be shorter). The 64th
+// part of greatest magnitude travels, rounded up, and the others decode as 0. The
+// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). With
+// sparse8 the 8th part travels: it takes a quarter of the bytes of int4. A caller must
+// give what does not travel to a later Encode: a delta is worth little without the
+// rest of those before it.
 //
-// What travels is a sign and one of two levels of the block, in bfloat16: the means of
-// the smaller and of the larger magnitudes, parted where the squared error is least.
-// Their number does not depend on the levels, so there is nothing to pay for the least error,
-// unlike in int4; and the less is left of a delta in the squared norm, the sooner
+// What travels is a sign and one of two levels of the block, in bfloat16. The levels are
+// the means of the smaller and of the larger magnitudes, parted where the squared error
+// is least. That costs no bytes, unlike in int4, as the number of values does not
+// depend on the levels. The less of the squared norm is left of a delta, the sooner
 // feeding it back ends.
 //
-// Positions are gaps, the number of values skipped. Their low bytes are one stream; the
-// other bits, 0 for all but 2 % of evenly spread values, ride on the codes. A normal value that
-// travels takes 9.7 bits in all, of sparse8 6.3. With gaps in one stream, where 255 lengthens, it
-// would take as many, but no length would follow from n; with positions of 12 bits 13.9
-// (TestSparsePositions).
+// Positions are gaps, the number of values skipped. Their low bytes are one stream. The
+// other bits, 0 for all but 2 % of evenly spread values, ride on the codes. Bits for each
+// normal value that travels (TestSparsePositions):
+//
+//	sparse                                   9.7
+//	sparse8                                  6.3
+//	gaps in one stream, where 255 lengthens  9.7, but no length follows from n
+//	positions of 12 bits                     13.9
 //
 // The streams follow from the values: Decode refuses others. Modes of chunks are an
 // encoder's choice, as for all kinds.
@@ -80,14 +83,13 @@
 //
 // # What makes it fast
 //
-// Quantisation is done by the kernels of package tensor, block by block. Entropy
-// coding takes most of the time that is left: package huff0 makes and checks the
-// tables, loops of package tensor write and read the codes, the latter eight
-// streams at once, which are those of two segments. Where a kernel has no such
-// loops, or where they do not decode a stream to its last bit, huff0 does that as
-// well; bytes and verdicts are the same.
+// The kernels of package tensor quantise, block by block. Entropy coding takes most
+// of the time that is left. Package huff0 makes and checks the tables. Loops of package
+// tensor write the codes, and read eight streams at once, those of two segments. If a
+// kernel has no such loops, or they do not decode a stream to its last bit, huff0 does
+// that as well, with the same bytes and verdicts.
 //
-// Two segments are decoded at a time, and used in pieces of PieceLen values while these
-// are in the cache. A Reader keeps the streams for further readings, which then need no entropy
-// coding.
+// Two segments are decoded at a time, and used in pieces of PieceLen values while they
+// are in the cache. A Reader keeps the streams for further readings, which then need no
+// entropy coding.
 package codec

@@ -1,5 +1,5 @@
-// Package shadow tells by other means than a learner what its theta must be: what checks learners, in tests and in
-// the simulator, stands on it.
+// Package shadow computes by other means than a learner what its theta must be. Tests and the simulator check learners
+// against it.
 package shadow
 
 import (
