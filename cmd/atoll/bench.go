@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,12 +101,10 @@ func threadCounts(list []int, before ...int) ([]int, error) {
 	}
 	counts := make([]int, len(list))
 	for i, n := range list {
-		switch counts[i] = n; {
-		case n < 0:
-			return nil, badUsage("--threads is %d; use 1 or more, or leave it out for one per core", n)
-		case n == 0:
-			counts[i] = cores
+		if err := checkThreads(n); err != nil {
+			return nil, err
 		}
+		counts[i] = cmp.Or(n, cores)
 	}
 	return counts, nil
 }

@@ -16,7 +16,7 @@ Measures products, steps of tiny and small, codecs, the fold, memory, the disk a
 type BenchAllCmd struct {
 	Dir     string  `help:"Folder on the disk to measure. Default: the current folder." default:"." placeholder:"DIR"`
 	Seconds float64 `help:"Seconds to measure each thing; training steps take five times as long." default:"0.2"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

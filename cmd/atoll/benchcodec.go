@@ -16,7 +16,7 @@ Times every codec on a million normal values: how fast one core encodes them, an
 // BenchCodecCmd is `atoll bench codec`.
 type BenchCodecCmd struct {
 	Seconds float64 `help:"Seconds to measure each codec and direction." default:"0.5"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

@@ -18,7 +18,7 @@ Times writes on a disk, and what a node's store makes of them. An own delta is s
 type BenchDiskCmd struct {
 	Dir     string  `help:"Folder on the disk to measure. Default: the current folder." default:"." placeholder:"DIR"`
 	Seconds float64 `help:"Seconds to measure each kind of write." default:"1"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

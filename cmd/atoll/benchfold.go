@@ -16,7 +16,7 @@ Times the fold of 1, 4, 8 and 16 encoded deltas of a million parameters, beside 
 // BenchFoldCmd is `atoll bench fold`.
 type BenchFoldCmd struct {
 	Seconds float64 `help:"Seconds to measure each number of deltas." default:"0.5"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

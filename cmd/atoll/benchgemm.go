@@ -24,7 +24,7 @@ type BenchGemmCmd struct {
 	Library string  `help:"OpenBLAS, or another library with cblas_sgemm." default:"libopenblas.so.0"`
 	Python  string  `help:"Python that calls the library." default:"python3"`
 	Rounds  int     `help:"Turns of --compare." default:"5"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

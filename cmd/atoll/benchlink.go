@@ -17,7 +17,7 @@ Times requests between two nodes in this process, over TCP on the loopback devic
 // BenchLinkCmd is `atoll bench link`.
 type BenchLinkCmd struct {
 	Seconds float64 `help:"Seconds to measure each kind of request." default:"1"`
-	JSON    bool    `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

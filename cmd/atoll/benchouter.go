@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,8 +19,8 @@ Times a learner's training steps with the outer loop and without, in turn, H ste
 
 // BenchOuterCmd is `atoll bench outer`.
 type BenchOuterCmd struct {
-	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Threads   int     `help:"Threads to train with. Default: one per core." placeholder:"N"`
+	Model string `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	threadsFlag
 	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
 	H         int     `name:"h" aliases:"H" help:"Steps between two deltas of a fragment. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
@@ -27,7 +28,7 @@ type BenchOuterCmd struct {
 	Codec     string  `help:"Encoding of deltas: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
 	Merge     string  `help:"How the deltas of a round become one: ${enum}. auto is what atoll new would take." enum:"auto,rda,mean,clip" default:"auto"`
 	Seconds   float64 `help:"Seconds to measure." default:"10"`
-	JSON      bool    `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -61,19 +62,10 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 
 // check refuses flags that no learner can have.
 func (c *BenchOuterCmd) check() error {
-	switch {
-	case c.Threads < 0:
-		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", c.Threads)
-	case c.Batch < 0 || c.Batch > maxBatch:
-		return badUsage("--batch is %d; use 1 to %d, or leave it out", c.Batch, maxBatch)
-	case c.H < 0 || c.H > outer.MaxH:
-		return badUsage("--h is %d; use 1 to %d, or leave it out", c.H, outer.MaxH)
-	case c.Fragments < 0:
-		return badUsage("--fragments is %d; use 1 or more, or leave it out", c.Fragments)
-	case c.Deltas < 1 || c.Deltas > maxDeltas:
+	if c.Deltas < 1 || c.Deltas > maxDeltas {
 		return badUsage("--deltas is %d; use 1 to %d", c.Deltas, maxDeltas)
 	}
-	return nil
+	return cmp.Or(c.threadsFlag.check(), given{"--batch", c.Batch, maxBatch, ""}.check(), given{"--h", c.H, outer.MaxH, ""}.check(), given{"--fragments", c.Fragments, 0, ""}.check())
 }
 
 func (r *benchRun) outer(o bench.Outer) error {

@@ -16,7 +16,7 @@ Allocates what a learner keeps and prints the bytes per parameter, without outer
 // BenchStateCmd is `atoll bench state`.
 type BenchStateCmd struct {
 	Model []string `help:"Models, with commas between: tiny, small, base, JSON files of sizes, or all for the three with a name." default:"tiny"`
-	JSON  bool     `name:"json" help:"Answer with one JSON object per line."`
+	linesFlag
 }
 
 // Help implements kong.HelpProvider.

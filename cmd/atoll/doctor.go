@@ -19,8 +19,8 @@ With --fix, a damaged index is set aside; nothing is deleted. The node then fetc
 // DoctorCmd is `atoll doctor`.
 type DoctorCmd struct {
 	dirFlag
-	Fix  bool `help:"Set a damaged index aside."`
-	JSON bool `name:"json" help:"Answer with one JSON object."`
+	Fix bool `help:"Set a damaged index aside."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

@@ -20,9 +20,9 @@ Measures the newest model of a node, running or not, in bits per byte; fewer is 
 // EvalCmd is `atoll eval`.
 type EvalCmd struct {
 	dirFlag
-	Data    string `help:"Text to measure on: a file, a folder, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
-	Threads int    `help:"Threads to use. Default: one per core." placeholder:"N"`
-	JSON    bool   `name:"json" help:"Answer with one JSON object."`
+	Data string `help:"Text to measure on: a file, a folder, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
+	threadsFlag
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -47,7 +47,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	if err := setThreads(c.Threads); err != nil {
+	if err := c.set(); err != nil {
 		return err
 	}
 	g, slab, tokens, err := inspect.LoadModel(ctx, dir)
@@ -94,14 +94,13 @@ func (c *EvalCmd) print(out *console, e evaluation) error {
 	)
 }
 
-// setThreads sets the threads that a command computes with; 0 leaves them at
-// one per core.
-func setThreads(n int) error {
-	if n < 0 {
-		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", n)
+// set makes the process compute with so many threads.
+func (f threadsFlag) set() error {
+	if err := f.check(); err != nil {
+		return err
 	}
-	if n > 0 {
-		tensor.SetThreads(n)
+	if f.Threads > 0 {
+		tensor.SetThreads(f.Threads)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type GenerateCmd struct {
 	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
 	TopP        float64 `help:"Draw only from the likeliest tokens that together have this probability; 0 for all." default:"0"`
 	Seed        uint64  `help:"Seed of the draws." default:"1"`
-	JSON        bool    `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +35,12 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 type JoinCmd struct {
 	Link string `arg:"" optional:"" help:"Join link of the run."`
 
-	Genesis   string        `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
-	Dir       string        `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
-	Listen    []string      `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
-	Peer      []string      `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
-	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
-	Threads   int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
+	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
+	Dir     string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
+	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
+	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
+	Data    string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	threadsFlag
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	Observe   bool          `help:"Hold and serve the model without training."`
@@ -151,14 +152,13 @@ func (c *JoinCmd) check() error {
 	switch {
 	case c.Link != "" && c.Genesis != "":
 		return badUsage("pass either a join link or --genesis, not both")
-	case c.Threads < 0:
-		return badUsage("--threads is %d; use 1 or more, or leave it out for one per core", c.Threads)
-	case c.Batch < 0 || c.Batch > maxBatch:
-		return badUsage("--batch is %d; use 1 to %d, or leave it out to plan it by the measured speed", c.Batch, maxBatch)
 	case c.Pace < 0:
 		return badUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
 	case c.EvalBytes != nil && *c.EvalBytes < 0:
 		return badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *c.EvalBytes)
+	}
+	if err := cmp.Or(c.threadsFlag.check(), given{"--batch", c.Batch, maxBatch, "to plan it by the measured speed"}.check()); err != nil {
+		return err
 	}
 	for _, addr := range c.Peer {
 		if _, err := p2p.PeerIDOf(addr); err != nil {

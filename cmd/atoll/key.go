@@ -49,6 +49,15 @@ func (k keyIdentity) print(out *console, asJSON bool) error {
 	return table(out.out, []string{"id", k.ID}, []string{"peer id", k.PeerID}, []string{"folder", k.Dir})
 }
 
+// key is the secret key in the folder.
+func (f dirFlag) key() (dir string, key ed25519.PrivateKey, err error) {
+	if dir, err = f.folder(); err != nil {
+		return "", nil, err
+	}
+	key, err = inspect.ReadKey(dir)
+	return dir, key, err
+}
+
 const keyShowHelp = `
 The public id names the node in status, ledger and addresses.
 
@@ -57,7 +66,7 @@ The public id names the node in status, ledger and addresses.
 // KeyShowCmd is `atoll key show`.
 type KeyShowCmd struct {
 	dirFlag
-	JSON bool `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -65,11 +74,7 @@ func (*KeyShowCmd) Help() string { return keyShowHelp }
 
 // Run shows the public id.
 func (c *KeyShowCmd) Run(out *console) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	key, err := inspect.ReadKey(dir)
+	dir, key, err := c.key()
 	if err != nil {
 		return err
 	}
@@ -93,11 +98,7 @@ func (*KeyExportCmd) Help() string { return keyExportHelp }
 
 // Run prints the secret key or writes it to a file.
 func (c *KeyExportCmd) Run(out *console) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	key, err := inspect.ReadKey(dir)
+	_, key, err := c.key()
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ A node that joins with this folder then has the exported identity.
 type KeyImportCmd struct {
 	File string `arg:"" help:"File with an exported key; - reads stdin."`
 	Dir  string `help:"Folder that gets the key; it must have none yet." required:"" placeholder:"DIR"`
-	JSON bool   `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

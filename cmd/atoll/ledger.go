@@ -18,7 +18,7 @@ Accounts for every delta and token that the node of a folder knows: per author, 
 type LedgerCmd struct {
 	dirFlag
 	Deltas bool `help:"List every delta."`
-	JSON   bool `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

@@ -56,6 +56,9 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}
+	if err := cmd.check(); err != nil {
+		return err
+	}
 	switch {
 	case cmd.Nodes < 1:
 		return badUsage("--nodes is %d: use 1 or more", cmd.Nodes)

@@ -15,8 +15,8 @@ Replays the ledger of a node's folder and compares every digest: genesis and led
 
 // VerifyCmd is `atoll verify`.
 type VerifyCmd struct {
-	Dir  string `arg:"" help:"Folder of a node that does not run."`
-	JSON bool   `name:"json" help:"Answer with one JSON object."`
+	Dir string `arg:"" help:"Folder of a node that does not run."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

@@ -18,7 +18,7 @@ Shows the version that peers see, the build, and the kernel that computes matrix
 
 // VersionCmd is `atoll version`.
 type VersionCmd struct {
-	JSON bool `name:"json" help:"Answer with one JSON object."`
+	jsonFlag
 }
 
 // Help implements kong.HelpProvider.

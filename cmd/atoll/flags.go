@@ -1,5 +1,55 @@
 package main
 
+import (
+	"cmp"
+	"fmt"
+
+	"atoll/optimizer/outer"
+)
+
+// jsonFlag is of commands that report one thing.
+type jsonFlag struct {
+	JSON bool `name:"json" help:"Answer with one JSON object."`
+}
+
+// linesFlag is of commands that report several.
+type linesFlag struct {
+	JSON bool `name:"json" help:"Answer with one JSON object per line."`
+}
+
+// threadsFlag is of commands that compute.
+type threadsFlag struct {
+	Threads int `help:"Threads to compute with. Default: one per core." placeholder:"N"`
+}
+
+func (f threadsFlag) check() error { return checkThreads(f.Threads) }
+
+func checkThreads(n int) error {
+	return given{"--threads", n, 0, "for one per core"}.check()
+}
+
+// given is a whole number that a flag gave; 0 is none.
+type given struct {
+	flag    string
+	n, most int    // no most = 0
+	none    string // what leaving it out is for, "" if the help says it
+}
+
+// check refuses what is out of range.
+func (g given) check() error {
+	if g.n >= 0 && (g.most == 0 || g.n <= g.most) {
+		return nil
+	}
+	use, out := "1 or more", "leave it out"
+	if g.most > 0 {
+		use = fmt.Sprintf("1 to %d", g.most)
+	}
+	if g.none != "" {
+		out += " " + g.none
+	}
+	return badUsage("%s is %d; use %s, or %s", g.flag, g.n, use, out)
+}
+
 // runFlags are what `atoll new` and `atoll testnet` both let people choose of a run.
 type runFlags struct {
 	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
@@ -11,6 +61,17 @@ type runFlags struct {
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Codec     string  `help:"Encoding of deltas: ${enum}. At the same H, sparse8 needs a quarter of the bytes of int4 and makes the model 1 to 4 % worse; sparse needs a twentieth and makes it 3 to 11 % worse. auto is int4, unless --bandwidth of atoll new chooses another." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string  `help:"How the deltas of a round become one: ${enum}. clip withstands liars best and takes less than twice the time of mean. auto is mean up to H = 8 and clip above; rda with --codec sparse, and with sparse8 up to H = 8." enum:"auto,rda,mean,clip" default:"auto"`
+}
+
+// Limits of a run.
+const maxLR = 10
+
+// check refuses what no run can have.
+func (f runFlags) check() error {
+	if !(f.LR >= 0 && f.LR <= maxLR) {
+		return badUsage("--lr is %v; use a learning rate between 0 and %d", f.LR, maxLR)
+	}
+	return cmp.Or(given{"--batch", f.Batch, maxBatch, ""}.check(), given{"--h", f.H, outer.MaxH, ""}.check(), given{"--fragments", f.Fragments, 0, ""}.check())
 }
 
 // auto leaves a choice to what is known of the run.

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"time"
+
+	"atoll/node/genesis"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor/codec"
+)
+
+// genesis is the default one for the model with the flags on top, to be validated once links have chosen H; and what it
+// trains on.
+func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus, err error) {
+	if err := c.check(); err != nil {
+		return g, nil, err
+	}
+	budget := uint64(1) // Enough takes its place when H is known
+	if c.Tokens != nil {
+		budget = uint64(*c.Tokens)
+	}
+	if g, err = genesis.Default(c.Model, budget, c.Seed, now.UnixMilli()); err != nil {
+		return g, nil, err
+	}
+	if err := c.checkModel(g); err != nil {
+		return g, nil, err
+	}
+	if text, err = corpus.Open(c.Data); err != nil {
+		return g, nil, err
+	}
+	if err := text.Fits(g.Model.Context); err != nil {
+		return g, nil, err
+	}
+	g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
+	if c.OwnData {
+		g.Data = genesis.Data{Name: genesis.OwnText}
+	}
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
+		return g, nil, err
+	}
+	if c.Codec != auto {
+		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
+			return g, nil, err
+		}
+	}
+	c.apply(&g) // SetH goes by the codec
+	return g, text, g.SetProfile(c.Profile)
+}
+
+// checkModel refuses flags that the model, or what all runs have in common, does not allow.
+func (c *NewCmd) checkModel(g genesis.Genesis) error {
+	if most := len(g.Model.Specs()); c.Fragments > most {
+		return badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
+	}
+	if least := g.Outer.Quorum; c.Answerers != 0 && (c.Answerers < least || c.Answerers > outer.MaxAnswerers) {
+		return badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, least, outer.MaxAnswerers)
+	}
+	return nil
+}
+
+// maxName bounds the bytes of a run's name.
+const maxName = 200
+
+// check refuses flags that no genesis can have.
+func (c *NewCmd) check() error {
+	switch {
+	case len(c.Name) > maxName:
+		return badUsage("--name has %d bytes; use at most %d", len(c.Name), maxName)
+	case c.Tokens != nil && *c.Tokens < 1:
+		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
+	case c.OwnData && c.Data == "":
+		return badUsage("--own-data needs --data PATH with the text of this machine")
+	}
+	return cmp.Or(c.runFlags.check(), c.checkLinks())
+}
+
+// apply puts the flags that were given into a genesis.
+func (c *NewCmd) apply(g *genesis.Genesis) {
+	set(&g.Name, c.Name)
+	set(&g.Outer.Fragments, c.Fragments)
+	set(&g.Outer.Answerers, c.Answerers)
+	g.Outer.SetH(cmp.Or(c.H, outer.DefaultH(g.Outer.Codec))) // again, as it depends on the codec
+	c.followH(g)
+	g.Outer.SetLearners(c.Learners)
+	if c.Batch > 0 {
+		g.Outer.MaxTokensPerStep = g.Outer.MaxTokensPerStep / uint64(g.Batch) * uint64(c.Batch)
+	}
+	set(&g.Batch, c.Batch)
+}
+
+// followH sets what goes with H, unless it was asked for: the merge, after SetH, and the rate, which goes with that.
+func (c *NewCmd) followH(g *genesis.Genesis) {
+	if merge := asked(c.Merge); merge != "" {
+		g.Outer.SetMerge(merge)
+	}
+	g.SetRate(true)
+	set(&g.Inner.LR, c.LR)
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if value != zero {
+		*field = value
+	}
+}

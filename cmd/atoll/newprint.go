@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+
+	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/tune"
+)
+
+// created is the answer of `atoll new`.
+type created struct {
+	Run       string      `json:"run"`
+	Name      string      `json:"name"`
+	Genesis   string      `json:"genesis"` // path
+	Params    int         `json:"params"`
+	Fragments int         `json:"fragments"`
+	Optimizer string      `json:"optimizer"`
+	LR        float64     `json:"learning_rate"` // peak
+	H         int         `json:"h"`             // this and the codec also where links did not choose them
+	Codec     string      `json:"codec"`
+	Merge     string      `json:"merge"`
+	Budget    uint64      `json:"budget_tokens"`
+	Length    tune.Length `json:"length"`
+	Data      string      `json:"data"`
+	SHA256    string      `json:"data_sha256"`
+	Expected  *expected   `json:"expected,omitempty"` // of --bandwidth
+	Next      string      `json:"next"`               // what to type
+}
+
+// robustness says what each merge makes of liars (optimizer/outer/DESIGN.md).
+var robustness = map[string]string{
+	outer.MergeRDA:  "which withstands one liar of eight and not two",
+	outer.MergeMean: "which does not withstand liars; --merge clip does",
+	outer.MergeClip: "which withstands two liars of eight",
+}
+
+func (a created) print(out *console) error {
+	rows := [][]string{
+		{"run", a.Run},
+		{"name", a.Name},
+		{"genesis", a.Genesis},
+		{"model", fmt.Sprintf("%s parameters in %s", big(float64(a.Params)), plural(a.Fragments, "fragment", "fragments"))},
+		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
+		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
+		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
+		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", big(float64(a.Budget)), twoDigits(a.Length.Passes))},
+		lengthRow(a.Length),
+		{"data", a.Data + dataHash(a.SHA256)},
+	}
+	if a.Expected != nil {
+		rows = append(rows, a.Expected.links())
+	}
+	if cost := codecCost(a.Codec, a.H, a.Expected); cost != "" {
+		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
+	}
+	err := table(out.out, rows...)
+	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
+	return err
+}
+
+// dataHash says which text may be trained on; "" is any.
+func dataHash(sha256 string) string {
+	if sha256 == "" {
+		return ""
+	}
+	return fmt.Sprintf(", sha256 %.16s: nodes refuse to train on another text", sha256)
+}
