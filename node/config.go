@@ -31,9 +31,9 @@ type Config struct {
 	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
 	Stay    bool          // keep serving after the run has ended
 
-	// KeepBytes bounds what payloads and bases take on disk: those of final
-	// rounds go, oldest first, and a replay then begins at a kept base. What the
-	// union window needs is kept whatever it takes. 0 = keep all.
+	// KeepBytes bounds what payloads and bases take on disk. Payloads of final
+	// rounds go, oldest first; a replay then begins at a kept base. What the union
+	// window needs is always kept. 0 = keep all.
 	KeepBytes int64
 
 	Shape p2p.Shape // what a laboratory makes of this node's link; profile local only
@@ -52,7 +52,7 @@ type Config struct {
 	calm int               // how many times its time an ordered leave may take besides: tests share a machine
 }
 
-// addrs are the addresses to dial: those of the link, then further ones.
+// addrs are the addresses to dial: first the link's, then further ones.
 func (c Config) addrs() []string { return slices.Concat(c.Link.Peers, c.Peers) }
 
 // sending is called before anything is sent.

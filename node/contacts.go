@@ -15,8 +15,8 @@ import (
 const contactsEvery = 10 * time.Second
 
 // recall takes contacts of an earlier start where the configuration names none.
-// Peers of a link are trusted, that of an earlier start as well; whoever was met
-// later has nobody's word.
+// Peers of a link are trusted, also peers of an earlier link. Peers that were met
+// later are not.
 func (n *node) recall() error {
 	n.linked = n.cfg.Link.Peers
 	n.named = peerIDs(n.linked)

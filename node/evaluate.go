@@ -12,6 +12,15 @@ import (
 // it is for watching, and training pays for it.
 const evalShare = 10
 
+// evaluation is what the loop knows of live evaluations.
+type evaluation struct {
+	valBPB    float64 // the newest, bits per byte
+	valAt     uint64  // tokens folded by the anchor that it is of
+	evaluing  bool    // one is under way
+	evalAt    time.Time
+	evalPause time.Duration // between two evaluations
+}
+
 // evaluate starts a live evaluation of the newest anchor when one is due. It
 // runs beside training, on a sample of the held-out text.
 func (v *view) evaluate(n *node) {

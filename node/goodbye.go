@@ -29,9 +29,8 @@ func (c Config) within(d time.Duration) time.Duration { return d * time.Duration
 // folder holds is as good as after a power cut.
 var ErrHung = errors.New("the node did not end in order")
 
-// takePart is live and close, but for what hangs: after the end of ctx it
-// returns in time, and leaves goroutines behind that only the end of the process
-// ends.
+// takePart is live and close, and does not wait for what hangs. After the end of
+// ctx it returns in time; goroutines that hang are left to the end of the process.
 func (n *node) takePart(ctx context.Context) (status.Snapshot, error) {
 	ctx, n.quit = context.WithCancel(ctx)
 	defer n.quit()

@@ -43,7 +43,7 @@ func newNode(cfg Config) *node {
 }
 
 // live is Run from the first file to the last beat. It looks at ctx between the
-// stages, some of which take seconds for a large model.
+// stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
 		n.identify, n.recall, n.listen,
@@ -188,7 +188,7 @@ func (n *node) gossipConfig() gossip.Config {
 	}
 }
 
-// fetchingKey is where the rounds of the tips are kept of which there are chunks.
+// fetchingKey is where the store keeps the rounds of the tips that are half fetched.
 const fetchingKey = "fetching"
 
 // fetching are the rounds of the tips that an earlier process was fetching, nil
@@ -202,7 +202,7 @@ func (n *node) fetching() []uint32 {
 	return at
 }
 
-// peerIDs are those of the peers at the given addresses.
+// peerIDs are the ids in the given addresses.
 func peerIDs(addrs []string) []wire.PeerID {
 	var ids []wire.PeerID
 	for _, addr := range addrs {
@@ -264,8 +264,8 @@ func (n *node) close() error {
 	return err
 }
 
-// drain takes what the workers still had for the loop, so that the last status
-// and the tips kept are those of the ledger.
+// drain takes what the workers still had for the loop: the last status and the
+// tips that are kept then agree with the ledger.
 func (n *node) drain() {
 	if n.machine == nil {
 		return

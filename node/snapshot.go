@@ -248,12 +248,7 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 // foldedBy is the parameter-weighted mean over fragments of an author's folded
 // tokens, as far as this node folded them itself.
 func (n *node) foldedBy(id wire.PeerID) float64 {
-	var tokens, params float64
-	for p, f := range n.plan {
-		tokens += float64(f.Len) * float64(n.view.ledger[p].total[id])
-		params += float64(f.Len)
-	}
-	return tokens / params
+	return n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] })
 }
 
 func (n *node) addShares(peers []status.Peer) []status.Peer {

@@ -25,12 +25,7 @@ type view struct {
 	ledger  []authorTokens         // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
-
-	valBPB    float64
-	valAt     uint64
-	evaluing  bool
-	evalAt    time.Time
-	evalPause time.Duration // between two evaluations
+	evaluation
 
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
@@ -96,8 +91,8 @@ func (v *view) damaged(n *node, err error) {
 	v.event(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on; if it happens again, test this machine's memory", err))
 }
 
-// healed tells that a sound tip has taken the place of a damaged one, or what was given
-// up as the run has gone on without it.
+// healed tells that a sound tip has replaced a damaged one, or what was given up
+// because the run has gone on without it.
 func (v *view) healed(n *node, a outer.Adopt, loss outer.Loss) {
 	if loss.Found != nil {
 		v.damaged(n, loss.Found)
@@ -108,16 +103,16 @@ func (v *view) healed(n *node, a outer.Adopt, loss outer.Loss) {
 		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: %d unpublished steps are dropped: the run has gone on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
 		return
 	}
-	v.event(n, "healed", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped, and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
+	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped, and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.
 func (v *view) verdict(n *node, e core.Verdict) {
 	if e.Own {
-		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: own state was wrong from round %d on, as folding the ledger again shows; it is healed: test this machine's memory", e.Fragment, e.Round))
+		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: own state was wrong from round %d on, as folding the ledger again shows; it is repaired; test this machine's memory", e.Fragment, e.Round))
 		return
 	}
-	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so that of this peer is wrong; it will find out by itself", e.Fragment, e.Round))
+	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so this peer's state is wrong; it will find out by itself", e.Fragment, e.Round))
 }
 
 // finished tells that the run is over, and what its model is worth: agreed says

@@ -76,7 +76,7 @@ var layers = []rule{
 	{list("node/status"), nil,
 		"whoever shows a run needs the snapshot, not the code that made it"},
 	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama"),
-		"the document that a run's nodes share follows from its arguments: it knows no peers, and no disk"},
+		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),
 		"a join link is a RunID and addresses; what the run is stands in its genesis"},
 	{list("node/hardware"), list("node/genesis"),

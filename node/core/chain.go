@@ -49,10 +49,16 @@ func (c chain) Bases(f int) []uint32                { return c.m.rounds.Bases(f)
 func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
 func (c chain) FoldedTokens() uint64                { return c.m.FoldedTokens() }
 func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
-	return c.m.tokens(func(p int) (uint64, bool) {
+	missing := false
+	mean := c.m.cfg.Plan.Mean(func(p int) uint64 {
 		l, known := c.m.rounds.Link(p, rounds[p])
-		return l.Tokens, known
+		missing = missing || !known
+		return l.Tokens
 	})
+	if missing {
+		return 0, false
+	}
+	return uint64(mean), true
 }
 func (c chain) Has(id wire.Digest) bool {
 	h, ok := c.m.headers[id]

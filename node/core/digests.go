@@ -1,15 +1,26 @@
 package core
 
-import "atoll/gossip/wire"
+import (
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
 
-// Digests are one digest each over the chain and the state digests of all
-// fragments at their newest tips.
-func (m *Machine) Digests() (chain, state wire.Digest) {
+// Digests are one digest each over the chain and the state digests of the tips of
+// all fragments.
+func Digests(tips []*outer.Tip) (chain, state wire.Digest) {
 	var c, s []byte
-	for p := range m.rounds.Fragments() {
-		tip := m.rounds.Tip(p)
+	for _, tip := range tips {
 		c = append(c, tip.Chain[:]...)
 		s = append(s, tip.State[:]...)
 	}
 	return wire.Sum(c), wire.Sum(s)
+}
+
+// Digests are the Digests of the newest tips.
+func (m *Machine) Digests() (chain, state wire.Digest) {
+	tips := make([]*outer.Tip, m.rounds.Fragments())
+	for p := range tips {
+		tips[p] = m.rounds.Tip(p)
+	}
+	return Digests(tips)
 }

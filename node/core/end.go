@@ -189,22 +189,7 @@ const lingerBeats = 30
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
 // the budget. See Progress for the learning rate.
 func (m *Machine) FoldedTokens() uint64 {
-	n, _ := m.tokens(func(p int) (uint64, bool) { return m.rounds.Tip(p).Tokens, true })
-	return n
-}
-
-// tokens weighs what is said of each fragment by its parameters.
-func (m *Machine) tokens(of func(p int) (uint64, bool)) (n uint64, known bool) {
-	var tokens, params float64
-	for p, f := range m.cfg.Plan {
-		t, ok := of(p)
-		if !ok {
-			return 0, false
-		}
-		tokens += float64(float64(f.Len) * float64(t)) // rounded, lest some machines fuse it
-		params += float64(f.Len)
-	}
-	return uint64(tokens / params), true
+	return uint64(m.cfg.Plan.Mean(func(p int) uint64 { return m.rounds.Tip(p).Tokens }))
 }
 
 // Counts are totals for the status screen.

@@ -50,11 +50,11 @@ func (g *Genesis) SetProfile(profile string) error {
 // with 0.1, the more so the larger their H (optimizer/outer/DESIGN.md).
 const finalRate = 0.02
 
-// Default is the genesis of a new run with the values that fit the
-// model, for callers to change before they use it. model is tiny, small, base
-// or a JSON file (see ModelConfig); tokens is the budget; createdMs is the
-// present in Unix milliseconds. The error names what no change of other fields mends: a large
-// model may need a Merge without momentum yet, so who makes a run of it ends with Validate.
+// Default is the genesis of a new run with the values that fit the model, for
+// callers to change. model is tiny, small, base or a JSON file (see ModelConfig);
+// tokens is the budget; createdMs is the present in Unix milliseconds. The error
+// names what no change of other fields can put right. Call Validate at the end: a
+// large model may still need a Merge without momentum.
 func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {
 	sizes, err := ModelConfig(model)
 	if err != nil {

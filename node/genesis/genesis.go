@@ -1,7 +1,6 @@
 // Package genesis is the document that the nodes of a run share. It fixes the
 // model, both optimizers and the times of the run; the hash of its bytes is the
-// RunID. Values follow from arguments alone: asking peers for the document and
-// keeping it on disk is the business of others.
+// RunID. Others ask peers for the document and keep it on disk.
 package genesis
 
 import (

@@ -40,7 +40,8 @@ func (in Inner) validateOptimizer() error {
 	return nil
 }
 
-// Peak learning rates that measured best (testnet/bench/RESULTS.md). Muon's is that of a hidden size of muonWidth without outer steps.
+// Peak learning rates that measured best (testnet/bench/RESULTS.md). Muon's was measured with a hidden size of muonWidth, without outer
+// steps.
 const (
 	adamWRate = 2e-3
 	muonRate  = 8e-3
@@ -61,10 +62,10 @@ func (g *Genesis) SetOptimizer(name string) error {
 	return nil
 }
 
-// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps: it goes after all of
-// them. outerSteps says that it has such steps. An average of what learners made is short, as they differ, and wants a higher rate;
-// with momentum it goes further than it was made, and wants a lower one. Tiny came to the fewest bits with 4e-3 in data parallelism,
-// 8e-3 with the mean of 4 steps and 4e-3 with momentum after 24, each the best of three rates on two seeds.
+// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps: call it after all of
+// them are set. outerSteps says that there are outer steps. Learners differ, so the average of their updates is short and wants a
+// higher rate. Momentum makes it longer, and wants a lower one. Tiny came to the fewest bits with these rates, each the best of three
+// on two seeds: 4e-3 in data parallelism, 8e-3 with the mean of 4 steps, 4e-3 with momentum after 24.
 func (g *Genesis) SetRate(outerSteps bool) {
 	switch {
 	case g.Inner.OptimizerName() == optimizer.NameAdamW:

@@ -48,7 +48,8 @@ func (g Genesis) Validate() error {
 	return g.validatePlan()
 }
 
-// validateFields is Validate but for what the fields make of the model together.
+// validateFields checks each field by itself. What they make of the model together
+// is for validatePlan.
 func (g Genesis) validateFields() error {
 	if g.Format != Format {
 		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, Format)

@@ -154,8 +154,8 @@ func (d *doctor) fixIndex(damage error) {
 	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder when it is in", aside))
 }
 
-// ledgerRemedy is for a ledger of which not even what it has can be listed. What the
-// disk has to do with it goes first.
+// ledgerRemedy is for a ledger that cannot even be listed. A remedy for the disk
+// goes first.
 func (d *doctor) ledgerRemedy(err error) string {
 	if remedy := store.TroubleOf(err).Remedy(d.dir); remedy != "" {
 		return remedy

@@ -226,10 +226,5 @@ func (f *folder) contribution(id wire.Digest) (outer.Contribution, error) {
 // foldedTokens is the tokens folded over all fragments, each weighted by its
 // parameters, as Machine.FoldedTokens has it.
 func foldedTokens(plan outer.Plan, tips []*outer.Tip) uint64 {
-	var tokens, params float64
-	for p, f := range plan {
-		tokens += float64(f.Len) * float64(tips[p].Tokens)
-		params += float64(f.Len)
-	}
-	return uint64(tokens / params)
+	return uint64(plan.Mean(func(p int) uint64 { return tips[p].Tokens }))
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,20 +23,9 @@ func TestVerifyFromGenesis(t *testing.T) {
 	if v.Rounds != uint64(5*tips) || v.Deltas != uint64(10*tips) || v.Tokens != 1500 || !v.FromGenesis {
 		t.Errorf("result %+v", v)
 	}
-	chain, state := digests(want)
+	chain, state := core.Digests(want)
 	if v.Chain != chain || v.State != state {
 		t.Errorf("digests %v %v, want %v %v", v.Chain, v.State, chain, state)
-	}
-}
-
-func TestDigestsAreTheMachines(t *testing.T) {
-	g := ledgertest.Genesis(1000)
-	tips := g.Tips()
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	m := core.New(core.Config{Params: g.Outer, Plan: g.Plan(), Key: key, Run: g.RunID(), Alone: true}, tips)
-	chain, state := digests(tips)
-	if c, s := m.Digests(); c != chain || s != state {
-		t.Errorf("digests %v %v, the machine has %v %v", chain, state, c, s)
 	}
 }
 

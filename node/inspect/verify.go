@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
@@ -24,8 +25,8 @@ type VerifyResult struct {
 	State       wire.Digest `json:"state_digest"`
 }
 
-// Verify replays the ledger of a folder on which no node runs, from genesis, or
-// from the oldest kept base where payloads of older rounds are not held, and
+// Verify replays the ledger of a folder on which no node runs. It begins at
+// genesis, or at the oldest kept base where payloads of older rounds are gone, and
 // compares the digests of every recorded round and of the newest kept tip. The
 // error names the delta or the round that does not fit.
 func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
@@ -158,17 +159,6 @@ func (v *verification) result(start, tips []*outer.Tip) VerifyResult {
 		r.From = append(r.From, tip.Round)
 		r.FromGenesis = r.FromGenesis && tip.Round == 0
 	}
-	r.Chain, r.State = digests(tips)
+	r.Chain, r.State = core.Digests(tips)
 	return r
-}
-
-// digests are one digest each over the chains and the states of all fragments,
-// as Machine.Digests has them.
-func digests(tips []*outer.Tip) (chain, state wire.Digest) {
-	var c, s []byte
-	for _, tip := range tips {
-		c = append(c, tip.Chain[:]...)
-		s = append(s, tip.State[:]...)
-	}
-	return wire.Sum(c), wire.Sum(s)
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // ContactsFile, in a node's folder, remembers where the node and its peers were
-// reached, so that a restart finds the run without the link, at the address
-// that others know.
+// reached. With it a restart finds the run without the link, and is found at the
+// address that others know.
 const ContactsFile = "contacts.json"
 
 // Contacts is what the file holds.
 type Contacts struct {
 	Listen []string // multiaddrs that this node listened on, with their ports
-	Named  []string // those of the join link of the last start that had one
+	Named  []string // peers of the last join link
 	Peers  []string // addresses of peers, ending in /p2p/ID
 }
 

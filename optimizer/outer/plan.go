@@ -48,6 +48,17 @@ func NewPlan(views []tensor.View, fragments int) Plan {
 	return plan
 }
 
+// Mean weighs a number of each fragment by its parameters: a step's tokens are in a
+// delta of every fragment and count once.
+func (plan Plan) Mean(of func(p int) uint64) float64 {
+	var sum, params float64
+	for p, f := range plan {
+		sum += float64(float64(f.Len) * float64(of(p))) // rounded, lest some machines fuse it
+		params += float64(f.Len)
+	}
+	return sum / params
+}
+
 func (plan Plan) smallest() *Fragment {
 	best := &plan[0]
 	for i := range plan {
