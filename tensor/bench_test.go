@@ -81,29 +81,40 @@ func BenchmarkVector(b *testing.B) {
 	for i := range turn[0] {
 		turn[0][i], turn[1][i] = 0.6, 0.8
 	}
-	ops := []struct {
-		name string
-		run  func()
-	}{
-		{"dot", func() { Dot(v[0], v[1]) }},
-		{"axpy", func() { Axpy(1e-9, v[0], v[1]) }},
-		{"exp", func() { Exp(v[0], v[1]) }},
-		{"expsum", func() { ExpSum(v[0], v[1], 1) }},
-		{"swiglu", func() { SwiGLU(v[0], v[1], v[2]) }},
-		{"swiglugrad", func() { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }},
-		{"rotate", func() { Rotate(v[0], turn[0], turn[1]) }},
-		{"adamw", func() {
+	report := func(b *testing.B, _ benchOp) {
+		b.ReportMetric(n*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "values/ns")
+	}
+	eachOp(b, report, []benchOp{
+		{"dot", 0, func() { Dot(v[0], v[1]) }},
+		{"axpy", 0, func() { Axpy(1e-9, v[0], v[1]) }},
+		{"exp", 0, func() { Exp(v[0], v[1]) }},
+		{"expsum", 0, func() { ExpSum(v[0], v[1], 1) }},
+		{"swiglu", 0, func() { SwiGLU(v[0], v[1], v[2]) }},
+		{"swiglugrad", 0, func() { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }},
+		{"rotate", 0, func() { Rotate(v[0], turn[0], turn[1]) }},
+		{"adamw", 0, func() {
 			AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{0.9, 0.999, 1, 1e-9, 1, 1e-8, 1})
 		}},
-	}
+	})
+}
+
+// benchOp is an operation to measure.
+type benchOp struct {
+	name string
+	size int // bytes, of whatever report counts
+	run  func()
+}
+
+// eachOp measures operations with each kernel.
+func eachOp(b *testing.B, report func(b *testing.B, op benchOp), ops []benchOp) {
 	for _, k := range available() {
 		for _, op := range ops {
 			b.Run(k.name+"/"+op.name, func(b *testing.B) {
 				defer swap(k)()
-				for range b.N {
+				for b.Loop() {
 					op.run()
 				}
-				b.ReportMetric(n*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "values/ns")
+				report(b, op)
 			})
 		}
 	}

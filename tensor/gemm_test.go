@@ -113,16 +113,12 @@ func (g gemmCase) exact(a, b, c matrix) []float64 {
 // TestGemmIsTheProduct compares every kernel with the exact product, for any shape,
 // transposition, leading dimension and number of threads.
 func TestGemmIsTheProduct(t *testing.T) {
-	for _, k := range available() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				g := drawCase(t)
-				defer threads(rapid.IntRange(1, 4).Draw(t, "threads"))()
-				a, b, c := g.operands(rapid.Uint64().Draw(t, "seed"))
-				g.near(t, g.with(k, a, b, c), g.exact(a, b, c))
-			})
-		})
-	}
+	eachKernel(t, available(), func(t *rapid.T, k kernel) {
+		g := drawCase(t)
+		defer threads(rapid.IntRange(1, 4).Draw(t, "threads"))()
+		a, b, c := g.operands(rapid.Uint64().Draw(t, "seed"))
+		g.near(t, g.with(k, a, b, c), g.exact(a, b, c))
+	})
 }
 
 // TestGemmBitsDoNotDependOnThreadsOrVectors compares the fast kernels with each other.

@@ -56,7 +56,8 @@ func TestGoldenOperations(t *testing.T) {
 		for _, k := range available() {
 			t.Run(op.name+"/"+k.name, func(t *testing.T) {
 				v := goldenVectors(5, 3*lanes+2*4+3)
-				result := runWith(k, v, 1.0/3, op.run)
+				var result float64
+				with(k, func() { result = op.run(v, 1.0/3) })
 				if got := digest(t, result, v...); got != op.want {
 					t.Errorf("digest %#x, want %#x", got, op.want)
 				}

@@ -4,7 +4,18 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
+
+// eachKernel checks a property of each kernel.
+func eachKernel(t *testing.T, kernels []kernel, property func(t *rapid.T, k kernel)) {
+	for _, k := range kernels {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { property(t, k) })
+		})
+	}
+}
 
 func TestChooseKernel(t *testing.T) {
 	all := available()

@@ -36,110 +36,98 @@ func finite(b *Block, inv float32) bool {
 }
 
 func TestPackLikePlain(t *testing.T) {
-	for _, k := range fastKernels() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				b := drawBlock(t)
-				inv := rapid.SampledFrom([]float32{1, 0.5, 0, 1e-38, 2.25, 1e30}).Draw(t, "inv")
-				if got, want := k.maxBits(b), maxBitsGo(b); got != want {
-					t.Fatalf("largest bits %#x, want %#x", got, want)
-				}
-				if !finite(b, inv) {
-					return
-				}
-				// Codes lie amid others, which must stay.
-				var want4, got4 [3]Codes4
-				var want8, got8 [3]Codes8
-				pack4Go(&want4[1], b, inv)
-				pack8Go(&want8[1], b, inv)
-				k.pack4(&got4[1], b, inv)
-				k.pack8(&got8[1], b, inv)
-				if got4 != want4 || got8 != want8 {
-					t.Fatalf("codes\n%x\n%x, want\n%x\n%x", got4, got8, want4, want8)
-				}
-			})
-		})
-	}
+	eachKernel(t, fastKernels(), func(t *rapid.T, k kernel) {
+		b := drawBlock(t)
+		inv := rapid.SampledFrom([]float32{1, 0.5, 0, 1e-38, 2.25, 1e30}).Draw(t, "inv")
+		if got, want := k.maxBits(b), maxBitsGo(b); got != want {
+			t.Fatalf("largest bits %#x, want %#x", got, want)
+		}
+		if !finite(b, inv) {
+			return
+		}
+		// Codes lie amid others, which must stay.
+		var want4, got4 [3]Codes4
+		var want8, got8 [3]Codes8
+		pack4Go(&want4[1], b, inv)
+		pack8Go(&want8[1], b, inv)
+		k.pack4(&got4[1], b, inv)
+		k.pack8(&got8[1], b, inv)
+		if got4 != want4 || got8 != want8 {
+			t.Fatalf("codes\n%x\n%x, want\n%x\n%x", got4, got8, want4, want8)
+		}
+	})
 }
 
 func TestUnpackLikePlain(t *testing.T) {
-	for _, k := range fastKernels() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
-				scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1p-100, 0x1p127, 1e-45}).Draw(t, "scale")
-				zeros := rapid.IntRange(0, 2).Draw(t, "zeros")
-				var codes4 Codes4
-				var codes8 Codes8
-				for i := range codes8 {
-					codes8[i] = byte(1 + rng.IntN(255))
-				}
-				for i := range codes4 {
-					codes4[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
-				}
-				for range zeros {
-					codes8[rng.IntN(len(codes8))] = 0
-					codes4[rng.IntN(len(codes4))] &= [2]byte{0x0f, 0xf0}[rng.IntN(2)]
-				}
-				var want, got [3]Block
-				if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) || k.anyZero4(codes4[:]) != z || anyZero4Go(codes4[:]) != z {
-					t.Fatalf("a code of 4 bits is 0: %v, and %d are", z, zeros)
-				}
-				sameBlocks(t, &got, &want)
-				if z := k.unpack8(&got[1], &codes8, scale); z != unpack8Go(&want[1], &codes8, scale) || z != (zeros > 0) {
-					t.Fatalf("a code of 8 bits is 0: %v, and %d are", z, zeros)
-				}
-				sameBlocks(t, &got, &want)
-			})
-		})
-	}
+	eachKernel(t, fastKernels(), func(t *rapid.T, k kernel) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1p-100, 0x1p127, 1e-45}).Draw(t, "scale")
+		zeros := rapid.IntRange(0, 2).Draw(t, "zeros")
+		var codes4 Codes4
+		var codes8 Codes8
+		for i := range codes8 {
+			codes8[i] = byte(1 + rng.IntN(255))
+		}
+		for i := range codes4 {
+			codes4[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
+		}
+		for range zeros {
+			codes8[rng.IntN(len(codes8))] = 0
+			codes4[rng.IntN(len(codes4))] &= [2]byte{0x0f, 0xf0}[rng.IntN(2)]
+		}
+		var want, got [3]Block
+		if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) || k.anyZero4(codes4[:]) != z || anyZero4Go(codes4[:]) != z {
+			t.Fatalf("a code of 4 bits is 0: %v, and %d are", z, zeros)
+		}
+		sameBlocks(t, &got, &want)
+		if z := k.unpack8(&got[1], &codes8, scale); z != unpack8Go(&want[1], &codes8, scale) || z != (zeros > 0) {
+			t.Fatalf("a code of 8 bits is 0: %v, and %d are", z, zeros)
+		}
+		sameBlocks(t, &got, &want)
+	})
 }
 
 // TestAddCodesLikeUnpacked holds each kernel against unpacking and adding.
 func TestAddCodesLikeUnpacked(t *testing.T) {
-	for _, k := range available() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
-				scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1.02p-100, 0x1.fep120}).Draw(t, "scale")
-				alpha := rapid.SampledFrom([]float64{1, -1, 0, 1.0 / 3, 1e30, 1e-300}).Draw(t, "alpha")
-				codes := make([]byte, rapid.IntRange(1, 4).Draw(t, "blocks")*BlockLen/2)
-				for i := range codes {
-					codes[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
-				}
-				scales := make([]float32, len(codes)/len(Codes4{}))
-				x := make([]float32, 2*len(codes))
-				for i := range scales {
-					scales[i] = scale * float32(i+1)
-					unpack4Go((*Block)(x[i*BlockLen:]), (*Codes4)(codes[i*BlockLen/2:]), scales[i])
-				}
-				want := make([]float64, len(x)+2*BlockLen) // a block before and behind, which must stay
-				for i := range want {
-					want[i] = rng.NormFloat64() * float64(scale)
-				}
-				got := slices.Clone(want)
-				axpyWideGo(alpha, x, want[BlockLen:][:len(x)])
-				if k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || k.anyZero4(codes) {
-					t.Fatal("a code is said to be 0")
-				}
-				for i, w := range want {
-					if g := got[i]; math.Float64bits(g) != math.Float64bits(w) {
-						t.Fatalf("value %d is %v, want %v", i, g, w)
-					}
-				}
-				squares := [2][lanes]float64{{1, 2, 3}, {1, 2, 3}}
-				squaresGo(&squares[0], x)
-				if k.squareCodes4(&squares[1], codes, scales) || squares[0] != squares[1] {
-					t.Fatalf("squares add to %v, want %v", squares[1], squares[0])
-				}
-				at := rng.IntN(len(x))
-				codes[at/2] &^= 15 << (4 * (at % 2))
-				if !k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || !k.squareCodes4(&squares[0], codes, scales) || !k.anyZero4(codes) {
-					t.Fatalf("a code of 0 at %d was not seen", at)
-				}
-			})
-		})
-	}
+	eachKernel(t, available(), func(t *rapid.T, k kernel) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1.02p-100, 0x1.fep120}).Draw(t, "scale")
+		alpha := rapid.SampledFrom([]float64{1, -1, 0, 1.0 / 3, 1e30, 1e-300}).Draw(t, "alpha")
+		codes := make([]byte, rapid.IntRange(1, 4).Draw(t, "blocks")*BlockLen/2)
+		for i := range codes {
+			codes[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
+		}
+		scales := make([]float32, len(codes)/len(Codes4{}))
+		x := make([]float32, 2*len(codes))
+		for i := range scales {
+			scales[i] = scale * float32(i+1)
+			unpack4Go((*Block)(x[i*BlockLen:]), (*Codes4)(codes[i*BlockLen/2:]), scales[i])
+		}
+		want := make([]float64, len(x)+2*BlockLen) // a block before and behind, which must stay
+		for i := range want {
+			want[i] = rng.NormFloat64() * float64(scale)
+		}
+		got := slices.Clone(want)
+		axpyWideGo(alpha, x, want[BlockLen:][:len(x)])
+		if k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || k.anyZero4(codes) {
+			t.Fatal("a code is said to be 0")
+		}
+		for i, w := range want {
+			if g := got[i]; math.Float64bits(g) != math.Float64bits(w) {
+				t.Fatalf("value %d is %v, want %v", i, g, w)
+			}
+		}
+		squares := [2][lanes]float64{{1, 2, 3}, {1, 2, 3}}
+		squaresGo(&squares[0], x)
+		if k.squareCodes4(&squares[1], codes, scales) || squares[0] != squares[1] {
+			t.Fatalf("squares add to %v, want %v", squares[1], squares[0])
+		}
+		at := rng.IntN(len(x))
+		codes[at/2] &^= 15 << (4 * (at % 2))
+		if !k.addCodes4(got[BlockLen:][:len(x)], alpha, codes, scales) || !k.squareCodes4(&squares[0], codes, scales) || !k.anyZero4(codes) {
+			t.Fatalf("a code of 0 at %d was not seen", at)
+		}
+	})
 }
 
 func sameBlocks(t *rapid.T, got, want *[3]Block) {

@@ -23,25 +23,21 @@ func drawTopBlock(t *rapid.T) *TopBlock {
 }
 
 func TestTopsLikePlain(t *testing.T) {
-	for _, k := range fastKernels() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				x := drawTopBlock(t)
-				var want, got [TopLanes]uint32
-				got[3] = 1 << 31 // what was there before does not matter
-				laneTopsGo(&want, x)
-				if k.laneTops(&got, x); got != want {
-					t.Fatalf("lanes have %x, want %x", got, want)
-				}
-				least := rapid.SampledFrom([]uint32{0, 1, want[5], want[5] + 1, want[9], math.Float32bits(1), 1<<31 - 1}).Draw(t, "least")
-				var wantSet, gotSet [3]TopSet // those around must stay
-				reachGo(&wantSet[1], x, least)
-				if k.reach(&gotSet[1], x, least); gotSet != wantSet {
-					t.Fatalf("from %x on %x reach, want %x", least, gotSet, wantSet)
-				}
-			})
-		})
-	}
+	eachKernel(t, fastKernels(), func(t *rapid.T, k kernel) {
+		x := drawTopBlock(t)
+		var want, got [TopLanes]uint32
+		got[3] = 1 << 31 // what was there before does not matter
+		laneTopsGo(&want, x)
+		if k.laneTops(&got, x); got != want {
+			t.Fatalf("lanes have %x, want %x", got, want)
+		}
+		least := rapid.SampledFrom([]uint32{0, 1, want[5], want[5] + 1, want[9], math.Float32bits(1), 1<<31 - 1}).Draw(t, "least")
+		var wantSet, gotSet [3]TopSet // those around must stay
+		reachGo(&wantSet[1], x, least)
+		if k.reach(&gotSet[1], x, least); gotSet != wantSet {
+			t.Fatalf("from %x on %x reach, want %x", least, gotSet, wantSet)
+		}
+	})
 }
 
 func TestTopsByHand(t *testing.T) {

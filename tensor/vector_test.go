@@ -52,18 +52,53 @@ func sameBits(a, b float32) bool {
 	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
 }
 
-// checkLikePlain runs op with each fast kernel and with the plain one on the same
-// random vectors, and compares every value, those behind the vectors included, and
+// vectorOps are the operations by name, each with the number of its vectors. What has no result gives 0.
+var vectorOps = map[string]struct {
+	vectors int
+	run     func(v [][]float32, alpha float32) float64
+}{
+	"dot":          {2, func(v [][]float32, _ float32) float64 { return Dot(v[0], v[1]) }},
+	"sum squares":  {1, func(v [][]float32, _ float32) float64 { return SumSquares(v[0]) }},
+	"max":          {1, func(v [][]float32, _ float32) float64 { return float64(Max(v[0])) + 0 }},
+	"axpy":         {2, void(func(v [][]float32, alpha float32) { Axpy(alpha, v[0], v[1]) })},
+	"add":          {2, void(func(v [][]float32, _ float32) { Add(v[0], v[1]) })},
+	"scale":        {1, void(func(v [][]float32, alpha float32) { Scale(alpha, v[0]) })},
+	"mul":          {3, void(func(v [][]float32, alpha float32) { Mul(v[0], alpha, v[1], v[2]) })},
+	"add mul":      {3, void(func(v [][]float32, alpha float32) { AddMul(v[0], alpha, v[1], v[2]) })},
+	"softmax grad": {2, void(func(v [][]float32, alpha float32) { SoftmaxGrad(v[0], v[1], 0.75, alpha) })},
+	"rotate": {3, void(func(v [][]float32, _ float32) {
+		half := min(len(v[0]), 19) // several pairs of halves, and ragged ones
+		if half > 0 {
+			pairs := len(v[0]) / (2 * half)
+			Rotate(v[0][:pairs*2*half], v[1][:half], v[2][:half])
+		}
+	})},
+	"exp":         {2, void(func(v [][]float32, _ float32) { Exp(v[0], v[1]) })},
+	"exp sum":     {2, func(v [][]float32, alpha float32) float64 { return float64(ExpSum(v[0], v[1], alpha)) }},
+	"swiglu":      {3, void(func(v [][]float32, _ float32) { SwiGLU(v[0], v[1], v[2]) })},
+	"swiglu grad": {5, void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) })},
+	"adamw": {4, void(func(v [][]float32, alpha float32) {
+		AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{Beta1: 0.9, Beta2: 0.999, Grad: alpha, Step: 1e-3, Root: 1.5, Eps: 1e-8, Keep: 0.99})
+	})},
+}
+
+func void(op func(v [][]float32, alpha float32)) func([][]float32, float32) float64 {
+	return func(v [][]float32, alpha float32) float64 { op(v, alpha); return 0 }
+}
+
+// TestVectorsLikePlain runs each operation with each fast kernel and with the plain one on
+// the same random vectors, and compares every value, those behind the vectors included, and
 // the result.
-func checkLikePlain(t *testing.T, count int, op func(v [][]float32, alpha float32) float64) {
-	for _, k := range fastKernels() {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				v := drawVectors(t, count)
+func TestVectorsLikePlain(t *testing.T) {
+	for name, op := range vectorOps {
+		t.Run(name, func(t *testing.T) {
+			eachKernel(t, fastKernels(), func(t *rapid.T, k kernel) {
+				v := drawVectors(t, op.vectors)
 				alpha := rapid.SampledFrom([]float32{0.5, -3.25, 1, 0, 1.0 / 3}).Draw(t, "alpha")
 				want, got := cloneVectors(v), cloneVectors(v)
-				wantResult := runWith(plain, want, alpha, op)
-				gotResult := runWith(k, got, alpha, op)
+				var wantResult, gotResult float64
+				with(plain, func() { wantResult = op.run(want, alpha) })
+				with(k, func() { gotResult = op.run(got, alpha) })
 				if math.Float64bits(gotResult) != math.Float64bits(wantResult) && (gotResult == gotResult || wantResult == wantResult) {
 					t.Fatalf("result %v, want %v", gotResult, wantResult)
 				}
@@ -78,82 +113,4 @@ func checkLikePlain(t *testing.T, count int, op func(v [][]float32, alpha float3
 			})
 		})
 	}
-}
-
-func runWith(k kernel, v [][]float32, alpha float32, op func(v [][]float32, alpha float32) float64) float64 {
-	defer swap(k)()
-	return op(v, alpha)
-}
-
-func TestDotLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, func(v [][]float32, _ float32) float64 { return Dot(v[0], v[1]) })
-}
-
-func TestSumSquaresLikePlain(t *testing.T) {
-	checkLikePlain(t, 1, func(v [][]float32, _ float32) float64 { return SumSquares(v[0]) })
-}
-
-func TestMaxLikePlain(t *testing.T) {
-	checkLikePlain(t, 1, func(v [][]float32, _ float32) float64 { return float64(Max(v[0])) + 0 })
-}
-
-// void makes an operation without a result one for checkLikePlain.
-func void(op func(v [][]float32, alpha float32)) func([][]float32, float32) float64 {
-	return func(v [][]float32, alpha float32) float64 { op(v, alpha); return 0 }
-}
-
-func TestAxpyLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, void(func(v [][]float32, alpha float32) { Axpy(alpha, v[0], v[1]) }))
-}
-
-func TestAddLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, void(func(v [][]float32, _ float32) { Add(v[0], v[1]) }))
-}
-
-func TestScaleLikePlain(t *testing.T) {
-	checkLikePlain(t, 1, void(func(v [][]float32, alpha float32) { Scale(alpha, v[0]) }))
-}
-
-func TestMulLikePlain(t *testing.T) {
-	checkLikePlain(t, 3, void(func(v [][]float32, alpha float32) { Mul(v[0], alpha, v[1], v[2]) }))
-}
-
-func TestAddMulLikePlain(t *testing.T) {
-	checkLikePlain(t, 3, void(func(v [][]float32, alpha float32) { AddMul(v[0], alpha, v[1], v[2]) }))
-}
-
-func TestSoftmaxGradLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, void(func(v [][]float32, alpha float32) { SoftmaxGrad(v[0], v[1], 0.75, alpha) }))
-}
-
-func TestRotateLikePlain(t *testing.T) {
-	checkLikePlain(t, 3, void(func(v [][]float32, _ float32) {
-		half := min(len(v[0]), 19) // several pairs of halves, and ragged ones
-		if half > 0 {
-			pairs := len(v[0]) / (2 * half)
-			Rotate(v[0][:pairs*2*half], v[1][:half], v[2][:half])
-		}
-	}))
-}
-
-func TestExpLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, void(func(v [][]float32, _ float32) { Exp(v[0], v[1]) }))
-}
-
-func TestExpSumLikePlain(t *testing.T) {
-	checkLikePlain(t, 2, func(v [][]float32, alpha float32) float64 { return float64(ExpSum(v[0], v[1], alpha)) })
-}
-
-func TestSwiGLULikePlain(t *testing.T) {
-	checkLikePlain(t, 3, void(func(v [][]float32, _ float32) { SwiGLU(v[0], v[1], v[2]) }))
-}
-
-func TestSwiGLUGradLikePlain(t *testing.T) {
-	checkLikePlain(t, 5, void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }))
-}
-
-func TestAdamWLikePlain(t *testing.T) {
-	checkLikePlain(t, 4, void(func(v [][]float32, alpha float32) {
-		AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{Beta1: 0.9, Beta2: 0.999, Grad: alpha, Step: 1e-3, Root: 1.5, Eps: 1e-8, Keep: 0.99})
-	}))
 }

@@ -28,11 +28,7 @@ func BenchmarkWide(b *testing.B) {
 	x, y := newMatrix(rng, 1, wideLen, 0).data, newMatrix(rng, 1, wideLen, 0).data
 	u := make([]float64, wideLen)
 	var l Lanes
-	ops := []struct {
-		name  string
-		bytes int // of a value
-		run   func()
-	}{
+	eachOp(b, func(b *testing.B, op benchOp) { gigabytes(b, op.size*wideLen) }, []benchOp{
 		{"squares", 4, func() { l.AddSquares(0, x) }},
 		{"squares-wide", 8, func() { l.AddSquaresWide(0, u) }},
 		{"distances", 12, func() { l.AddDistances(0, 0.5, x, u) }},
@@ -42,18 +38,7 @@ func BenchmarkWide(b *testing.B) {
 		{"move", 16, func() { MoveNarrow(y, x, 0.7, u) }},
 		{"decay", 16, func() { DecayNarrow(y, 0.9, x, u) }},
 		{"narrow", 12, func() { Narrow(y, u) }},
-	}
-	for _, k := range available() {
-		for _, op := range ops {
-			b.Run(k.name+"/"+op.name, func(b *testing.B) {
-				defer swap(k)()
-				for b.Loop() {
-					op.run()
-				}
-				gigabytes(b, op.bytes*wideLen)
-			})
-		}
-	}
+	})
 }
 
 // BenchmarkQuant measures the loops of the quantised codecs on blocks within the first cache.
@@ -71,28 +56,16 @@ func BenchmarkQuant(b *testing.B) {
 	for i := range codes8 {
 		codes8[i] = 0x77
 	}
-	ops := []struct {
-		name  string
-		bytes int // of a block
-		run   func()
-	}{
+	report := func(b *testing.B, op benchOp) {
+		gigabytes(b, op.size)
+		b.ReportMetric(BlockLen*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "values/ns")
+	}
+	eachOp(b, report, []benchOp{
 		{"largest", 4 * BlockLen, func() { MaxBits(&x) }},
 		{"pack4", 4*BlockLen + len(codes4), func() { Pack4(&codes4, &x, 1) }},
 		{"pack8", 4*BlockLen + len(codes8), func() { Pack8(&codes8, &x, 1) }},
 		{"unpack4", 4*BlockLen + len(codes4), func() { Unpack4(&x, &codes4, 1) }},
 		{"addCodes4", 16*BlockLen + len(codes4), func() { AddCodes4(sum, 0.5, codes4[:], scales) }},
 		{"unpack8", 4*BlockLen + len(codes8), func() { Unpack8(&x, &codes8, 1) }},
-	}
-	for _, k := range available() {
-		for _, op := range ops {
-			b.Run(k.name+"/"+op.name, func(b *testing.B) {
-				defer swap(k)()
-				for b.Loop() {
-					op.run()
-				}
-				gigabytes(b, op.bytes)
-				b.ReportMetric(BlockLen*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "values/ns")
-			})
-		}
-	}
+	})
 }
