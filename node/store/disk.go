@@ -49,51 +49,42 @@ func (d Disk) ask(op Op) error {
 	return d.Before(op)
 }
 
-func (d Disk) write(f *os.File, b []byte) error {
-	if err := d.ask(Op{Kind: OpWrite, Path: f.Name(), Data: b}); err != nil {
+// do makes a change, unless Before says otherwise.
+func (d Disk) do(op Op, change func() error) error {
+	if err := d.ask(op); err != nil {
 		return err
 	}
-	_, err := f.Write(b)
-	return err
+	return change()
 }
 
-func (d Disk) sync(f *os.File) error {
-	if err := d.ask(Op{Kind: OpSync, Path: f.Name()}); err != nil {
+func (d Disk) write(f *os.File, b []byte) error {
+	return d.do(Op{Kind: OpWrite, Path: f.Name(), Data: b}, func() error {
+		_, err := f.Write(b)
 		return err
-	}
-	return f.Sync()
+	})
 }
+
+func (d Disk) sync(f *os.File) error { return d.do(Op{Kind: OpSync, Path: f.Name()}, f.Sync) }
 
 func (d Disk) truncate(f *os.File, size int64) error {
-	if err := d.ask(Op{Kind: OpTruncate, Path: f.Name()}); err != nil {
-		return err
-	}
-	return f.Truncate(size)
+	return d.do(Op{Kind: OpTruncate, Path: f.Name()}, func() error { return f.Truncate(size) })
 }
 
 func (d Disk) rename(from, to string) error {
-	if err := d.ask(Op{Kind: OpRename, From: from, Path: to}); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
+	return d.do(Op{Kind: OpRename, From: from, Path: to}, func() error { return os.Rename(from, to) })
 }
 
 func (d Disk) link(from, to string) error {
-	if err := d.ask(Op{Kind: OpLink, From: from, Path: to}); err != nil {
-		return err
-	}
-	return os.Link(from, to)
+	return d.do(Op{Kind: OpLink, From: from, Path: to}, func() error { return os.Link(from, to) })
 }
 
 // remove removes a file that may be gone already.
 func (d Disk) remove(path string) error {
-	if err := d.ask(Op{Kind: OpRemove, Path: path}); err != nil {
-		return err
+	err := d.do(Op{Kind: OpRemove, Path: path}, func() error { return os.Remove(path) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }
 
 func (d Disk) removeAll(paths []string) error {
@@ -106,14 +97,13 @@ func (d Disk) removeAll(paths []string) error {
 
 // syncDir makes the names in a folder durable.
 func (d Disk) syncDir(dir string) error {
-	if err := d.ask(Op{Kind: OpSyncDir, Path: dir}); err != nil {
-		return err
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return d.do(Op{Kind: OpSyncDir, Path: dir}, func() error {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
 }
 
 // WriteFile writes a file of mode 0600 into a node's folder, so that its name
