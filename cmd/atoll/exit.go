@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/node"
+	"atoll/node/genesis"
 )
 
 // Exit codes.
@@ -46,7 +47,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &parse), errors.As(err, &usage):
+	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName):
 		return exitUsage
 	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer):
 		return exitRefused

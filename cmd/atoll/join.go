@@ -160,6 +160,9 @@ func (c *JoinCmd) check() error {
 	if err := cmp.Or(c.threadsFlag.check(), given{"--batch", c.Batch, maxBatch, "to plan it by the measured speed"}.check()); err != nil {
 		return err
 	}
+	if err := p2p.CheckListen(c.Listen); err != nil {
+		return badUsage("--listen: %v", err)
+	}
 	for _, addr := range c.Peer {
 		if _, err := p2p.PeerIDOf(addr); err != nil {
 			return badUsage("--peer %q is not an address that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", addr)

@@ -169,7 +169,7 @@ func TestJoinErrors(t *testing.T) {
 		stderr string
 	}{
 		{"port in use", []string{"--genesis", genesis, "--listen", port}, exitFailed, "port in use"},
-		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitFailed, "want something like /ip4/"},
+		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitUsage, "want something like /ip4/"},
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},

@@ -14,6 +14,12 @@ import (
 
 const listenExample = "/ip4/0.0.0.0/tcp/4001 or /ip4/0.0.0.0/udp/4001/quic-v1"
 
+// CheckListen refuses addresses that no host can listen on, whatever is free.
+func CheckListen(addrs []string) error {
+	_, err := parseListen(addrs)
+	return err
+}
+
 // parseListen checks listen addresses: IP, then TCP or QUIC, nothing else.
 func parseListen(addrs []string) ([]ma.Multiaddr, error) {
 	parsed := make([]ma.Multiaddr, 0, len(addrs))

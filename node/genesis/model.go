@@ -3,6 +3,7 @@ package genesis
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,9 @@ func modelLabel(model string) string {
 // maxModelFile bounds a file of model sizes: it is a handful of numbers.
 const maxModelFile = 1 << 16
 
+// ErrModelName says that a name is none of a model and of no file of sizes.
+var ErrModelName = errors.New("use tiny, small, base or a file of sizes that ends in .json")
+
 // ModelConfig returns the sizes of a model: tiny, small, base, or a JSON file
 // with the fields of llama.Config. RopeTheta, NormEps and Tied may be left out
 // there.
@@ -27,7 +31,7 @@ func ModelConfig(model string) (llama.Config, error) {
 		return c, nil
 	}
 	if !strings.HasSuffix(model, ".json") {
-		return llama.Config{}, fmt.Errorf("model %.80q: use tiny, small, base or a file of sizes that ends in .json", model)
+		return llama.Config{}, fmt.Errorf("model %.80q: %w", model, ErrModelName)
 	}
 	b, err := os.ReadFile(model)
 	if err != nil {
