@@ -184,9 +184,8 @@ var impure = []rule{
 
 // testPackages of this module may be imported by every test, and by what else a rule says:
 // the protocol's text, whose clauses are about many packages, the join link, whose clause
-// stands among those of the genesis, what judges learners, what simulated worlds came to,
-// and folders made by hand.
-var testPackages = list("gossip/wire/spectest optimizer/outer/shadow testnet/sim/pinned node/joinlink node/inspect/ledgertest")
+// stands among those of the genesis, what simulated worlds came to, and folders made by hand.
+var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")
@@ -245,8 +244,7 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/sim", "atoll/node/core", false, true},
 		{"node/core", "atoll/tensor", true, true},
 		{"tensor/codec", "atoll/gossip/wire/spectest", true, true},
-		{"node/core", "atoll/optimizer/outer/shadow", false, false},
-		{"node/core", "atoll/optimizer/outer/shadow", true, true},
+		{"node/core", "atoll/optimizer/outer/shadow", true, false},
 		{"node/status", "pgregory.net/rapid", true, true},
 		{"gossip", "time", true, true},
 		{"node/hardware", "github.com/klauspost/cpuid/v2", false, true},

@@ -17,18 +17,11 @@ import (
 // behind that its round has left the union window: tips of an older round may bring
 // it back, and then nobody else would ever hear of it.
 func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
-	p := outer.Defaults(1, 1<<40, 1)
-	p.WindowAccept, p.WindowUnion, p.Codec, p.MinRoundMs = 4, 8, codec.F32, 0
-	plan := outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{2, 2}}}).Views, 1)
-	self, other := testKey(1), testKey(2)
-	cfg := Config{Params: p, Plan: plan, Key: self, Run: wire.RunID{1}}
-	cfg.Gossip = gossip.Config{Self: wire.PeerIDOf(self), Key: self, Run: cfg.Run, WindowAccept: 4, WindowUnion: 8}
-	m := New(cfg, []*outer.Tip{outer.Genesis(plan[0], make([]float32, plan[0].Len), p)})
+	m := lone(4, 4, 8)
 	now := Time(1_000_000)
 	for r := uint32(1); r <= 4*forgetEvery; r++ {
-		h := wire.Header{Author: wire.PeerIDOf(other), Round: r, Base: r - 1, Steps: 1, Tokens: 1, Precision: 1, Codec: uint8(p.Codec), Size: 17}
-		sh := wire.SignHeader(other, cfg.Run, h)
-		id := sh.Header.ID(cfg.Run)
+		sh := signed(m, testKey(2), wire.Header{Round: r, Base: r - 1, Steps: 1, Tokens: 1, Size: 17})
+		id := sh.Header.ID(m.cfg.Run)
 		m.offer(now, id, &sh, true)
 		m.rounds.Held(now, 0, r, outer.ID(id))
 		m.rounds.CloseTo(now, 0, r)
@@ -45,20 +38,14 @@ func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 // A header is kept for as long as its delta may be asked for; the payload of an own delta is on disk by then, and must
 // not stay in memory as well: the deltas of a run are many times its model.
 func TestPublishedPayloadsLeaveMemory(t *testing.T) {
-	p := outer.Defaults(1, 1<<40, 1)
 	const values = 1 << 18
-	plan := outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{values}}}).Views, 1)
-	self := testKey(1)
-	cfg := Config{Params: p, Plan: plan, Key: self, Run: wire.RunID{1}}
-	cfg.Gossip = gossip.Config{Self: wire.PeerIDOf(self), Key: self, Run: cfg.Run, WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion}
-	m := New(cfg, []*outer.Tip{outer.Genesis(plan[0], make([]float32, values), p)})
+	m := lone(values, 4, 8)
 	gone := make(chan struct{})
 	publish := func() wire.Digest {
 		payload := make([]byte, values)
 		runtime.AddCleanup(&payload[0], func(gone chan struct{}) { close(gone) }, gone)
-		h := wire.Header{Author: wire.PeerIDOf(self), Round: 1, Steps: 1, Tokens: 1, Precision: 1, Codec: uint8(p.Codec), Size: values}
-		sh := wire.SignHeader(self, cfg.Run, h)
-		id := sh.Header.ID(cfg.Run)
+		sh := signed(m, m.cfg.Key, wire.Header{Round: 1, Steps: 1, Tokens: 1, Size: values})
+		id := sh.Header.ID(m.cfg.Run)
 		m.StoredOwn(1_000_000, StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1})
 		return id
 	}
@@ -77,6 +64,23 @@ func TestPublishedPayloadsLeaveMemory(t *testing.T) {
 		}
 	}
 	t.Error("the payload of a published delta is still held")
+}
+
+// lone is the machine of an observer of a run of one fragment of so many values.
+func lone(values int, accept, union uint32) *Machine {
+	p := outer.Defaults(1, 1<<40, 1)
+	p.WindowAccept, p.WindowUnion, p.Codec, p.MinRoundMs = accept, union, codec.F32, 0
+	plan := outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{values}}}).Views, 1)
+	key := testKey(1)
+	cfg := Config{Params: p, Plan: plan, Key: key, Run: wire.RunID{1}}
+	cfg.Gossip = gossip.Config{Self: wire.PeerIDOf(key), Key: key, Run: cfg.Run, WindowAccept: accept, WindowUnion: union}
+	return New(cfg, []*outer.Tip{outer.Genesis(plan[0], make([]float32, values), p)})
+}
+
+// signed is a header of the owner of a key.
+func signed(m *Machine, key ed25519.PrivateKey, h wire.Header) wire.SignedHeader {
+	h.Author, h.Precision, h.Codec = wire.PeerIDOf(key), outer.PrecisionF32, uint8(m.cfg.Params.Codec)
+	return wire.SignHeader(key, m.cfg.Run, h)
 }
 
 func testKey(n byte) ed25519.PrivateKey {

@@ -226,6 +226,7 @@ func TestNewcomersBegin(t *testing.T) {
 	if a.Installs+b.Installs > 0 {
 		t.Error("one took tips of the other")
 	}
+	w.Finish()
 	w = deserted(t, calmScenario(1, 600))
 	a = w.comesBack(false)
 	w.waitsForKey(t, a, w.comesBack(false, a))

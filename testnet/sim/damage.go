@@ -11,7 +11,8 @@ import (
 // damage is what befell the memory or the arithmetic of a node, and what it and
 // others made of it.
 type damage struct {
-	befell        bool // at some time: until it is repaired, its states are no promise
+	befell        bool // its arithmetic, at some time: its states are no promise
+	corrupted     bool // its memory, at some time
 	miscalculates bool // the next fold
 	repairs       int
 	verdicts      []core.Verdict // of this node
@@ -22,17 +23,17 @@ func (n *Node) damaged(f Fault) bool {
 	if !n.up || f.Kind == fault.Corrupt && int(f.Factor) >= len(n.w.plan) {
 		return false
 	}
-	n.damage.befell, n.w.checks.faulty[n.id] = true, true
-	if f.Kind == fault.Miscalculate {
-		n.damage.miscalculates = true
+	if f.Kind == fault.Corrupt {
+		n.damage.corrupted = true
+		n.machine.Rounds().Tip(int(f.Factor)).Anchor[0] += 100
 		return true
 	}
-	n.machine.Rounds().Tip(int(f.Factor)).Anchor[0] += 100
+	n.damage.befell, n.damage.miscalculates, n.w.checks.faulty[n.id] = true, true, true
 	return true
 }
 
-// flips says that some fault changes tips in memory, so that nodes may share none.
-func flips(faults []Fault) bool {
+// corrupts says that some fault changes tips in memory, so that nodes may share none.
+func corrupts(faults []Fault) bool {
 	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == fault.Corrupt })
 }
 

@@ -138,13 +138,13 @@ func (n *Node) countRefold(w rounds.WantFold) {
 }
 
 // foldFailed: tips that were taken whole may overtake a fold, a disk may be full or
-// damaged. Every base that a fold begins at is kept.
+// damaged. Every base that a fold begins at is kept, unless it changed in memory.
 func (n *Node) foldFailed(e replica.FoldFailed) {
 	if errors.Is(e.Err, core.ErrOvertaken) {
 		return
 	}
 	n.countRefold(e.Want)
-	if errors.Is(e.Err, replica.ErrNoBase) {
+	if errors.Is(e.Err, replica.ErrNoBase) && !n.damage.corrupted {
 		n.broken("core", "base %d of fragment %d was not kept", e.Want.Start, e.Want.Fragment)
 	}
 }

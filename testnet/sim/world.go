@@ -52,7 +52,7 @@ func New(s Scenario) (*World, error) {
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[fault.Verb]int{}},
 	}
-	if flips(s.Faults) {
+	if corrupts(s.Faults) {
 		w.folder.every = 1
 	}
 	w.genesis = w.plan.Genesis(s.Task.Initial(), s.Params)

@@ -65,17 +65,13 @@ func TestPowerCut(t *testing.T) {
 // With every other node dead, inner steps go on at full rate.
 func TestOneSurvivorNeverWaits(t *testing.T) {
 	t.Parallel()
-	w, err := New(withFaults(t, 4, 200, "kill 1 @4s, kill 2 @4s, kill 3 @4s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.s.CalmMs = 60_000
+	s := withFaults(t, 4, 200, "kill 1 @4s, kill 2 @4s, kill 3 @4s")
+	s.CalmMs = 60_000
+	w := newWorld(t, s)
 	w.RunFor(5000)
-	n, before := w.nodes[0], w.nodes[0].Steps
-	const span = 15_000
-	w.RunFor(span)
-	if got, want := n.Steps-before, int(span/w.s.StepMs); w.Now() < Start+w.s.CalmMs && got < want {
-		t.Errorf("%d steps in %d ms, want %d", got, span, want)
+	w.stepsAsAlone(t, 15_000)
+	if up := len(w.alive()); up != 1 {
+		t.Errorf("%d nodes are up", up)
 	}
 }
 
@@ -92,6 +88,91 @@ func TestFullDisk(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	play(t, withFaults(t, 3, 80, "pause 1 @3s, resume 1 @15s"))
+}
+
+// A node alone closes many rounds while the others, slower and with more tokens,
+// close few. It takes their tips, and cannot publish until they come to rounds
+// that it did not sign. Nobody stops for it meanwhile.
+func TestMarkAheadOfTheChain(t *testing.T) {
+	t.Parallel()
+	s := calmScenario(5, 1000)
+	for i := range s.Founders[1:] {
+		s.Founders[1+i].Slow = 3
+	}
+	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
+	s.Faults = []Fault{{At: 3000, Kind: fault.Partition, Others: []int{0}}, {At: 43_000, Kind: fault.Merge}}
+	w := newWorld(t, s)
+	fast := w.nodes[0]
+	w.RunFor(43_000)
+	w.until(t, "tips are taken", 20_000, func() bool { return fast.Installs > 0 })
+	mark, _ := fast.disk.Mark(0) // which has no errors
+	if closed := w.nodes[1].machine.Rounds().Closed(0); mark < closed+10 {
+		t.Fatalf("the mark is %d, others closed %d", mark, closed)
+	}
+	w.stepsAsAlone(t, 10_000)
+	w.Finish()
+}
+
+// stepsAsAlone lets time pass, in which all nodes that run step at their full rates.
+func (w *World) stepsAsAlone(t *testing.T, span Time) {
+	t.Helper()
+	before := map[*Node]int{}
+	for _, n := range w.nodes {
+		before[n] = n.Steps
+	}
+	w.RunFor(span)
+	for _, n := range w.nodes {
+		if got, want := n.Steps-before[n], int(span/n.stepMs()); n.up && n.paused == 0 && got < want-1 {
+			t.Errorf("node %d takes %d steps in %d ms, want %d", n.index, got, span, want)
+		}
+	}
+}
+
+// A peer that hangs with its connections open stalls no step and no round.
+func TestHungPeerStallsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withFaults(t, 4, 60, "pause 3 @5s, resume 3 @17s"))
+	w.RunFor(5000)
+	n := w.nodes[0]
+	closed := n.machine.Rounds().Closed(0)
+	const span = noticeMs - 500
+	w.stepsAsAlone(t, span)
+	if !n.linked(w.nodes[3]) {
+		t.Fatal("the connection is closed already")
+	}
+	if got, want := n.machine.Rounds().Closed(0)-closed, uint32(span/(2*w.s.StepMs*Time(w.s.Params.H))); got < want {
+		t.Errorf("%d rounds closed in %d ms, want at least %d", got, span, want)
+	}
+	w.Finish()
+}
+
+// A node that was alone is killed while a round of its own is open.
+func TestAloneRestarts(t *testing.T) {
+	t.Parallel()
+	for seed := range Time(8) {
+		s := calmScenario(1, 200)
+		s.Faults = []Fault{{At: 6000 + 37*seed, Kind: fault.Kill}, {At: 6100 + 37*seed, Kind: fault.Start}}
+		play(t, s)
+	}
+}
+
+// The paper's adoption discards what is unpublished at each close: quality
+// aside, it ends, as one chain, with the discarded steps in their own column.
+func TestOverwrite(t *testing.T) {
+	t.Parallel()
+	s := calmScenario(3, 1000)
+	s.Params.Overwrite = true
+	w := newWorld(t, s)
+	w.Finish()
+	overwritten := uint64(0)
+	for _, n := range w.nodes {
+		for p := range w.plan {
+			overwritten += n.learner.Account(p).Overwritten.Tokens
+		}
+	}
+	if overwritten == 0 {
+		t.Error("nothing was overwritten")
+	}
 }
 
 // Nodes join and leave, one comes without its disk, another with a wrong clock.
