@@ -80,45 +80,6 @@ func (n *node) boasts() {
 	n.w.nodes[0].chain.boast = 1 << 40
 }
 
-// A manifest that does not hold together, or is larger than tips of the run can
-// be, is refused at once, also from a peer that the link names.
-func TestImpossibleManifest(t *testing.T) {
-	for name, change := range map[string]func(*wire.FragmentManifest){
-		"truncated":        func(f *wire.FragmentManifest) { f.Chunks = f.Chunks[:len(f.Chunks)-1] },
-		"shorter than cut": func(f *wire.FragmentManifest) { f.Size = 5 },
-		"too large": func(f *wire.FragmentManifest) {
-			f.Size += 3 * wire.ChunkSize
-			f.Chunks = slices.Repeat(f.Chunks, 3)[:len(f.Chunks)+3]
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := ran(t, 71, 2, options{tipBytes: 2 * wire.ChunkSize})
-			w.nodes[0].lies(change)
-			n := w.join(w.nodes[0].id)
-			n.core.cfg.MaxTip = 3 * wire.ChunkSize
-			if !w.runUntilTrue(w.now+60_000, w.equal) {
-				t.Fatal("one bad manifest keeps a joiner out")
-			}
-			if !marked(n, w.nodes[0].id) {
-				t.Error("the donor of an impossible manifest is not marked")
-			}
-		})
-	}
-}
-
-// With fewer than three peers nobody can attest: the tips are taken, and it is
-// said on whose word.
-func TestTipsOfFewPeers(t *testing.T) {
-	w := ran(t, 72, 2, options{tipBytes: 1000})
-	n := w.join()
-	if !w.runUntilTrue(w.now+20_000, w.equal) {
-		t.Fatal("did not join")
-	}
-	if !said(n, "takes tips of a peer that the link does not name, attested by 2 of 2: fewer than 3 peers know their rounds") {
-		t.Error("does not say that nobody can attest its tips")
-	}
-}
-
 // One liar cannot be told from one honest peer: but the joiner gets in, in
 // bounded time, and says so.
 func TestNoMajority(t *testing.T) {

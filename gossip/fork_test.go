@@ -305,38 +305,6 @@ func chainOf(base uint32, authors ...byte) *fakeChain {
 	return c
 }
 
-// TestCrossedChains has a peer with fewer rounds than this node's base and more
-// tokens, which no chain of this node's past has: its chain is chosen, and it does
-// not follow in turn. Whether this peer's word is enough is trusted's to say.
-func TestCrossedChains(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		folded uint64   // of the peer
-		others []uint64 // of other live peers, with as few rounds
-		want   course
-	}{
-		{"a peer that lags", 3, nil, giveTips},
-		{"a peer with more", 50, nil, takeTips},
-		{"only one of four has more", 50, []uint64{3, 3, 3}, takeTips},
-		{"three of four have more", 50, []uint64{50, 50, 3}, takeTips},
-	} {
-		a, b := newSide(t, chainOf(6, 1, 1, 1, 1, 1, 1, 1, 1)), newSide(t, chainOf(0, 2, 2, 2))
-		ses := a.compares(b)
-		ses.peer = a.hears(wire.PeerID{1}, 3)
-		ses.peer.beat.Folded = c.folded
-		for i, folded := range c.others {
-			a.hears(wire.PeerID{byte(i + 2)}, 3).beat.Folded = folded
-		}
-		if got := a.repair.judge(ses); got.course != c.want {
-			t.Errorf("%s: course %d (%s), want %d", c.name, got.course, got.reason, c.want)
-		}
-		b.repair.beats.said.Folded = 50
-		if got := b.repair.judge(b.compares(a)); got.course != hold {
-			t.Errorf("%s: the other side has course %d (%s)", c.name, got.course, got.reason)
-		}
-	}
-}
-
 // hears adds a live peer whose beat says what it closed.
 func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p := s.env.ensure(id, true)

@@ -70,41 +70,6 @@ func TestLyingHeaders(t *testing.T) {
 	}
 }
 
-// TestUnattestedLeadIsNotFollowed has one peer claim to be far ahead of four
-// that agree: its tips are not taken on its word.
-func TestUnattestedLeadIsNotFollowed(t *testing.T) {
-	w := newWorld(t, 32, 5, options{window: 64})
-	w.train(5, fixed(1500))
-	w.runUntil(1000)
-	for f := range w.nodes[0].chain.closed {
-		w.nodes[0].chain.close(f, 40)
-	}
-	w.runUntil(20_000)
-	for _, n := range w.nodes[1:] {
-		if slices.ContainsFunc(n.effects, isSnapshot) {
-			t.Errorf("node %d took the tips of one peer that claims to be ahead of all others", n.index)
-		}
-	}
-}
-
-// TestInventedTipIsNotTaken has a newcomer show four that agree a tip of its
-// own, far ahead and with nothing below it to unite.
-func TestInventedTipIsNotTaken(t *testing.T) {
-	w := newWorld(t, 34, 5, options{window: 64})
-	liar := w.nodes[0].chain
-	w.train(5, fixed(1500))
-	w.runUntil(1000)
-	for f := range liar.closed {
-		liar.closed[f], liar.base[f], liar.baseChain[f] = 40, 40, wire.Digest{6}
-	}
-	w.runUntil(20_000)
-	for _, n := range w.nodes[1:] {
-		if slices.ContainsFunc(n.effects, isSnapshot) {
-			t.Errorf("node %d took a tip that one peer invented", n.index)
-		}
-	}
-}
-
 // TestStrangersChainIsNotTaken has a newcomer show a longer chain that begins
 // where the others can no longer refold: they would have to give up theirs, on the
 // word of one that has never done anything for the run.

@@ -54,10 +54,3 @@ func said(n *node, text string) bool {
 		return ok && strings.Contains(v.Text, text)
 	})
 }
-
-func marked(n *node, id wire.PeerID) bool {
-	return slices.ContainsFunc(n.effects, func(e Effect) bool {
-		m, ok := e.(Misbehaved)
-		return ok && m.Peer == id
-	})
-}

@@ -223,57 +223,6 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	}
 }
 
-// What this node cannot fold any more it does not go on asking for, and a repair
-// that waited for it goes on.
-func TestFinalPayloadsAreNotFetched(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	s := a.header(9, 3, 0)
-	id := s.Header.ID(a.run)
-	var how []outcome
-	a.core.pull.settled = func(_ wire.Digest, o outcome) { how = append(how, o) }
-	a.core.pull.want(id, &s, wire.PeerID{1})
-	a.core.Tick(a.now)
-	if len(a.core.pull.wants) != 1 {
-		t.Fatal("not wanted inside of the window")
-	}
-	a.core.Effects()
-	a.chain.closed[0] = 3 + a.core.cfg.WindowUnion
-	a.core.Tick(a.now)
-	if n := count[Event](a.core.Effects()); n != 1 {
-		t.Errorf("%d events, want one that says that nobody had it", n)
-	}
-	if len(a.core.pull.wants) != 0 || len(how) != 1 || how[0] != unwanted {
-		t.Errorf("%d wants, ended %v", len(a.core.pull.wants), how)
-	}
-}
-
-// A repair after which something that the peer folded is missing, and too old for
-// gossip to bring, counts towards giving up on it; one that merely came too early for
-// a new delta does not.
-func TestWhatCannotBeHadIsCounted(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	a.chain.closed[0] = 100
-	p := a.core.peers.find(wire.PeerID{1})
-	repair := func(round uint32) {
-		h := a.header(9, round, 0)
-		id, _ := a.core.headers.meet(&h)
-		s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
-		a.core.repair.sessions = append(a.core.repair.sessions, s)
-		a.core.pull.want(id, &h, p.id)
-		a.core.pull.end(id, missing)
-	}
-	for _, c := range []struct {
-		round uint32
-		spent int
-	}{{10, 1}, {20, 2}, {100, 0}, {30, 1}} {
-		if repair(c.round); p.repair.spent != c.spent {
-			t.Errorf("after one that missed a delta of round %d of 100: %d in a row, want %d", c.round, p.repair.spent, c.spent)
-		}
-	}
-}
-
 // A disk that failed is tried with one payload, and is soon trusted again once it
 // takes some.
 func TestDiskIsTrustedAgain(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -86,46 +85,6 @@ type manyHeaders struct {
 func (m manyHeaders) Signed(f int, r uint32) []wire.SignedHeader {
 	h := wire.SignedHeader{Header: wire.Header{Fragment: uint16(f), Round: r, Steps: 1, Size: 1}}
 	return slices.Repeat([]wire.SignedHeader{h}, m.n)
-}
-
-// TestCutAnswersAreAskedForAgain: a server sends whole rounds up to what fits,
-// and the asker finds out where it stopped.
-func TestCutAnswersAreAskedForAgain(t *testing.T) {
-	a := newAlone()
-	a.core.serve.chain = manyHeaders{a.chain, 1500}
-	a.core.env.chain = a.core.serve.chain
-	keys := []wire.RoundKey{{Round: 1}, {Round: 2}, {Round: 3}, {Round: 4}}
-	e := a.ask(1, 2, wire.Request{Kind: wire.GetHeaders, Rounds: keys})
-	headers, err := wire.DecodeHeaders(e[0].(Reply).Response[1:])
-	if err != nil || len(headers) != 3000 {
-		t.Fatalf("%d headers, %v; want two whole rounds", len(headers), err)
-	}
-	s := &session{batch: keys}
-	s.requeue(headers)
-	if !slices.Equal(s.todo, keys[2:]) {
-		t.Errorf("to be asked again: %v, want %v", s.todo, keys[2:])
-	}
-	s = &session{batch: keys}
-	if s.requeue(headers[:1500]); len(s.todo) != 0 {
-		t.Errorf("a short answer is whole, but %v is asked again", s.todo)
-	}
-}
-
-func TestNewerRecordIsFetched(t *testing.T) {
-	a := newAlone()
-	a.connect(1)
-	p := a.core.peers.find(wire.PeerID{1})
-	a.now = rosterAgainMs
-	b := wire.Beat{Author: p.id, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}, Capability: 5}
-	a.core.Step(a.now, Received{From: p.id, Message: wire.Message{Beat: &b}})
-	if n := len(calls(a.core.Effects())); n != 1 {
-		t.Errorf("%d calls after a beat that names a newer record, want the roster", n)
-	}
-	a.core.Step(a.now, RecordChanged{Peer: p.id, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 5}})
-	a.core.Step(a.now, RecordChanged{Peer: p.id, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 4}})
-	if got := a.core.Peers().All()[0].Record.Seq; got != 5 {
-		t.Errorf("record %d kept, want 5", got)
-	}
 }
 
 func TestStateMismatchIsToldOnce(t *testing.T) {
