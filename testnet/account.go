@@ -311,11 +311,11 @@ func (a account) misfits() []string {
 					e.name, p, e.trained, e.folded[p], e.discarded[p], e.dropped[p], e.unpublished[p], lost))
 			}
 			if e.unknown[p] != 0 && !e.died {
-				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens are folded that its own ledger does not have", e.name, p, e.unknown[p]))
+				out = append(out, fmt.Sprintf("%s fragment %d: %d folded tokens are missing in its own ledger", e.name, p, e.unknown[p]))
 			}
 		}
 		if folded != a.chain.tokens[p] {
-			out = append(out, fmt.Sprintf("fragment %d: deltas of %d tokens are folded, the chain says %d", p, folded, a.chain.tokens[p]))
+			out = append(out, fmt.Sprintf("fragment %d: the folded deltas have %d tokens, the chain says %d", p, folded, a.chain.tokens[p]))
 		}
 	}
 	return out

@@ -250,7 +250,7 @@ func TestAccountFindsATamperedChain(t *testing.T) {
 	a.stop(100, 100, 10, 30)
 	b.stop(60, 60, 0, 5)
 	got := fakeWorld(a, b).fakeAccount(t).misfits()
-	if len(got) != 1 || got[0] != "fragment 0: deltas of 150 tokens are folded, the chain says 151" {
+	if len(got) != 1 || got[0] != "fragment 0: the folded deltas have 150 tokens, the chain says 151" {
 		t.Errorf("misfits %q", got)
 	}
 }

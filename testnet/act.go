@@ -170,14 +170,14 @@ func (w *world) part(s *scheduled, now time.Time) {
 	w.counts.partitions++
 	// What was still merging after the last one goes on when this one ends.
 	w.recoveries = slices.DeleteFunc(w.recoveries, func(r *recovery) bool { return r.kind == merges && r.took == 0 })
-	w.screen.say("%s: the network is parted: %s", clock(now.Sub(w.began)), sidesText(s.Groups))
+	w.screen.say("%s: the network is partitioned: %s", clock(now.Sub(w.began)), sidesText(s.Groups))
 }
 
 // merge ends a partition.
 func (w *world) merge(s *scheduled, now time.Time) {
 	s.begun, s.done = false, true
 	w.recoveries = append(w.recoveries, &recovery{kind: merges, at: now, closed: w.mostClosed()})
-	w.screen.say("%s: the network is whole again", clock(now.Sub(w.began)))
+	w.screen.say("%s: the partition ends", clock(now.Sub(w.began)))
 }
 
 // sidesText names the sides of a partition.

@@ -207,7 +207,7 @@ func (w *world) checkBaselineBudget(r Report) Check {
 	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
 	ok := r.TokensFolded >= r.TokensBudget && r.TokensFolded-r.TokensBudget <= slack
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
-		"%d tokens of %d: %+.2f %%, allowed are %d more", r.TokensFolded, r.TokensBudget,
+		"%d tokens of %d: %+.2f %%, %d more are allowed", r.TokensFolded, r.TokensBudget,
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), slack)}
 }
 

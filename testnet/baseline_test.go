@@ -98,15 +98,15 @@ func TestShapedWorld(t *testing.T) {
 func TestBaselineConfigErrors(t *testing.T) {
 	for want, c := range map[string]Config{
 		`--baseline is "ring": use atoll, dp, diloco, local`: {Baseline: "ring"},
-		"--eta is -1":       {Eta: new(-1.0)},
-		"--eta is 0":        {Eta: new(0.0)},
-		"--eta is 5":        {Eta: new(5.0)},
-		"--mu is 1":         {Mu: new(1.0)},
-		"--mu is NaN":       {Mu: new(nan())},
-		"--link: link":      {Link: "loss=1%"},
-		"damaged memory":    {Baseline: baseline.DP, Chaos: "corrupt 1 @1s"},
-		"stays it":          {Baseline: baseline.Local, Chaos: "join @1s"},
-		"only nodes 0 to 0": {Baseline: baseline.Local, Chaos: "kill 1 @1s, start 1 @2s"},
+		"--eta is -1":         {Eta: new(-1.0)},
+		"--eta is 0":          {Eta: new(0.0)},
+		"--eta is 5":          {Eta: new(5.0)},
+		"--mu is 1":           {Mu: new(1.0)},
+		"--mu is NaN":         {Mu: new(nan())},
+		"--link: link":        {Link: "loss=1%"},
+		"damaged memory":      {Baseline: baseline.DP, Chaos: "corrupt 1 @1s"},
+		"always has one node": {Baseline: baseline.Local, Chaos: "join @1s"},
+		"only nodes 0 to 0":   {Baseline: baseline.Local, Chaos: "kill 1 @1s, start 1 @2s"},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -82,11 +82,11 @@ func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibrat
 	c := Calibration{StepMs: ms(step), Cores: cores, Utilisation: needed / float64(cores), PaceMs: ms(pace)}
 	switch {
 	case c.Utilisation > 1:
-		c.Note = "free-running: at this pace the learners want more of the shared cores than there is"
+		c.Note = "free-running: at this pace the learners need more cores than there are"
 	case pace < step:
 		c.Note = "free-running: a step takes longer than this pace"
 	case c.Utilisation > utilisation:
-		c.Note = "pace as asked for; it leaves little of the cores to folding and the network"
+		c.Note = "pace as asked for; it leaves little time for folding and the network"
 	default:
 		c.Note = "pace as asked for"
 	}

@@ -41,7 +41,7 @@ func TestPaceAskedForSaysWhatItNeeds(t *testing.T) {
 	if c := paceAsked(100*time.Millisecond, step, []float64{1, 2}, 2); math.Abs(c.Utilisation-0.3) > 1e-9 || strings.Contains(c.Note, "free-running") {
 		t.Errorf("slow enough: %+v", c)
 	}
-	if c := paceAsked(10*time.Millisecond, step, []float64{1, 1, 1}, 2); !strings.Contains(c.Note, "more of the shared cores") {
+	if c := paceAsked(10*time.Millisecond, step, []float64{1, 1, 1}, 2); !strings.Contains(c.Note, "more cores than there are") {
 		t.Errorf("too fast for the cores: %+v", c)
 	}
 }
@@ -86,7 +86,7 @@ func TestUtilisationShownIsOneThatThereIs(t *testing.T) {
 	if c := paceAsked(190*time.Millisecond, step, nearlyAll, 2); c.utilisationText() != ", 92 % of 2 cores" || !strings.Contains(c.Note, "leaves little") {
 		t.Errorf("nearly all of the cores: %q, %s", c.utilisationText(), c.Note)
 	}
-	if c := paceAsked(time.Millisecond, step, nearlyAll, 2); c.utilisationText() != "" || !strings.Contains(c.Note, "than there is") {
+	if c := paceAsked(time.Millisecond, step, nearlyAll, 2); c.utilisationText() != "" || !strings.Contains(c.Note, "than there are") {
 		t.Errorf("more than all of them: %q, %s", c.utilisationText(), c.Note)
 	}
 }

@@ -64,7 +64,7 @@ func (c chaos) inBaseline(name string) error {
 		case e.Verb == fault.Corrupt:
 			return fmt.Errorf("--chaos %q: the baseline %s does not look for damaged memory", e, name)
 		case name == baseline.Local && (e.Verb == fault.Join || e.Verb == fault.Random || e.Verb == fault.Partition):
-			return fmt.Errorf("--chaos %q: the baseline %s is one node, and stays it", e, name)
+			return fmt.Errorf("--chaos %q: the baseline %s always has one node: remove this event", e, name)
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (c chaos) checkTargets(nodes int) error {
 	for _, e := range c {
 		for _, n := range e.Named() {
 			if n >= all {
-				return fmt.Errorf("--chaos %q: there are only nodes 0 to %d, those that join included", e, all-1)
+				return fmt.Errorf("--chaos %q: there are only nodes 0 to %d, including those that join", e, all-1)
 			}
 		}
 	}

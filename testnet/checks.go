@@ -67,7 +67,7 @@ func checkAccount(r Report, a account) Check {
 	misfits := a.misfits()
 	c := Check{Name: "account exact", Passed: len(misfits) == 0, Detail: strings.Join(misfits, "; ")}
 	if c.Passed {
-		c.Detail = fmt.Sprintf("%s, and so for each node and fragment", r.accountText())
+		c.Detail = fmt.Sprintf("%s; each node and fragment adds up as well", r.accountText())
 	}
 	return c
 }
@@ -85,7 +85,7 @@ func (w *world) checkBudget(r Report, a account) Check {
 	}
 	ok := judged >= r.TokensBudget && judged-r.TokensBudget <= slack
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
-		"%d tokens folded of %d: %+.2f %%%s, allowed are %d more", r.TokensFolded, r.TokensBudget,
+		"%d tokens folded of %d: %+.2f %%%s, %d more are allowed", r.TokensFolded, r.TokensBudget,
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), text, slack)}
 }
 
@@ -105,7 +105,7 @@ func checkWaiting(r Report) Check {
 		most = max(most, share)
 		c.Passed = c.Passed && share <= waitingShare
 	}
-	c.Detail = fmt.Sprintf("at most %.2f %% of a learner's time is not accounted for otherwise", 100*most)
+	c.Detail = fmt.Sprintf("at most %.2f %% of a learner's time is unaccounted for", 100*most)
 	return c
 }
 

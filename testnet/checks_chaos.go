@@ -61,7 +61,7 @@ func (w *world) checkLost(a account) Check {
 		text := fmt.Sprintf("%s %s tokens by %s", e.name, count(float64(tokens)), plural(kills, "kill"))
 		if most := uint64(kills*lostRounds*w.genesis.Outer.H) * e.perStep; tokens > most {
 			c.Passed = false
-			text += fmt.Sprintf(", which explain at most %s", count(float64(most)))
+			text += fmt.Sprintf("; these kills explain at most %s", count(float64(most)))
 		}
 		lost = append(lost, text)
 	}

@@ -169,7 +169,7 @@ func TestLostOnlyByKills(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	a.entries[0].trained += 3 // a kill explains 8, not 9
-	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "9 tokens by 1 kill, which explain at most 8") {
+	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "9 tokens by 1 kill; these kills explain at most 8") {
 		t.Errorf("%+v", got)
 	}
 	a.entries[0].unpublished[0] = 13

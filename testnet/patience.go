@@ -35,7 +35,7 @@ func (p *patience) spent(now time.Time, folded uint64) error {
 	case p.most > 0 && now.Sub(p.began) >= p.most:
 		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, p.most)
 	case p.most == 0 && now.Sub(p.moved) >= p.stall:
-		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, say with --timeout how long all may", ErrTimeout, p.stall)
+		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, raise --timeout", ErrTimeout, p.stall)
 	}
 	return nil
 }

@@ -123,8 +123,8 @@ func (r Report) writeChaos(b *strings.Builder) {
 		times       []float64
 	}{
 		{"joining", "from start to first folded delta", r.JoinS},
-		{"restarting", "from restart to the same", r.RecoverS},
-		{"waking", "from the end of a pause to the next", r.WakeS},
+		{"restarting", "from restart to first folded delta", r.RecoverS},
+		{"waking", "from the end of a pause to the next folded delta", r.WakeS},
 		{"merging", "from the end of a partition to one chain", r.MergeS},
 	} {
 		if len(k.times) > 0 {

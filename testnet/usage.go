@@ -59,7 +59,7 @@ func (w *world) checkUsage() *Check {
 			parts = append(parts, fmt.Sprintf("%s %.2f", name, x))
 		}
 	}
-	c.Detail = fmt.Sprintf("%s: last third of the run against the first, at most: %s", plural(looked, "node"), strings.Join(parts, ", "))
+	c.Detail = fmt.Sprintf("%s; growth from the first third of the run to the last, at most: %s", plural(looked, "node"), strings.Join(parts, ", "))
 	return &c
 }
 

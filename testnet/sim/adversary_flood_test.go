@@ -58,7 +58,7 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 	for name, flood := range floods {
 		t.Run(name, func(t *testing.T) {
-			s := siege{kind: HollowBells}.scenario(siegeSeed)
+			s := attackTest{kind: HollowBells}.scenario(attackSeed)
 			w, err := New(s)
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestEvidenceOnDiskIsBounded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w, err := New(siege{kind: HollowBells}.scenario(siegeSeed))
+			w, err := New(attackTest{kind: HollowBells}.scenario(attackSeed))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,14 +14,14 @@ import (
 	"atoll/testnet/fault"
 )
 
-// siege is a world with liars in it, and what it should come to.
-type siege struct {
+// attackTest is a world with liars in it, and what it should come to.
+type attackTest struct {
 	name  string
 	kind  AttackKind
 	times float64
 	from  Time
 	ahead uint32
-	seed  uint64            // 0 means siegeSeed
+	seed  uint64            // 0 means attackSeed
 	spoil func(s *Scenario) // what the scenario needs besides
 	says  string            // what some honest node says of a liar; "" = nothing need be said
 	wins  string            // why it is known to win; "" = it does not
@@ -30,12 +30,12 @@ type siege struct {
 // honestNodes stand against one liar, which is the last founder.
 const honestNodes = 5
 
-// siegeLimitMs is more than twice what the longest siege takes that ends.
-const siegeLimitMs = 300_000
+// attackLimitMs is more than twice what the longest attack test takes that ends.
+const attackLimitMs = 300_000
 
 // scenario has an open admission's rules and ends after about so many rounds.
 // Payloads are pulled, not carried inside headers.
-func (a siege) scenario(seed uint64) Scenario {
+func (a attackTest) scenario(seed uint64) Scenario {
 	s := Small(honestNodes+1, 40, nil, seed)
 	p := &s.Params
 	*p = Params(1, 0, codec.F32)
@@ -43,7 +43,7 @@ func (a siege) scenario(seed uint64) Scenario {
 	p.MaxShare, p.Quorum = 0.5, 3
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
-	s.LimitMs = siegeLimitMs
+	s.LimitMs = attackLimitMs
 	s.Founders[honestNodes].Attack = Attack{Kind: a.kind, Times: a.times, From: a.from, Ahead: a.ahead}
 	if a.spoil != nil {
 		a.spoil(&s)
@@ -98,7 +98,7 @@ func joining(s *Scenario) {
 	s.CalmMs = 16_000
 }
 
-var sieges = []siege{
+var attackTests = []attackTest{
 	{name: "sign flip", kind: SignFlip, times: 1},
 	{name: "sign flip x10", kind: SignFlip, times: 10},
 	{name: "scaled x1000", kind: Scale, times: 1000},
@@ -150,10 +150,10 @@ var sieges = []siege{
 // one of six does. Nobody honest is marked or barred, and nobody stands still for
 // longer than a word may be doubted. An attack that is known to win does, so that nobody
 // forgets to take the mark away once it does not.
-func TestSieges(t *testing.T) {
+func TestAttacks(t *testing.T) {
 	var table strings.Builder
-	calm := map[string]cost{} // by scenario: most sieges share one
-	for _, a := range sieges {
+	calm := map[string]cost{} // by scenario: most attack tests share one
+	for _, a := range attackTests {
 		t.Run(a.name, func(t *testing.T) {
 			w := a.play(t, false)
 			a.judge(t, w)
@@ -183,10 +183,10 @@ func TestEveryAttackIsMeasured(t *testing.T) {
 			rows = append(rows, AttackKind(quoted[1]))
 		}
 	}
-	for _, a := range sieges {
+	for _, a := range attackTests {
 		played = append(played, a.kind)
 	}
-	for what, kinds := range map[string][]AttackKind{"table of DESIGN.md": rows, "sieges": played} {
+	for what, kinds := range map[string][]AttackKind{"table of DESIGN.md": rows, "attack tests": played} {
 		slices.Sort(kinds)
 		if kinds = slices.Compact(kinds); !slices.Equal(kinds, AttackKinds()) {
 			t.Errorf("the %s has %q, the kinds are %q", what, kinds, AttackKinds())
@@ -194,20 +194,20 @@ func TestEveryAttackIsMeasured(t *testing.T) {
 	}
 }
 
-// siegeSeed is of all sieges and of the calm worlds that they are held against.
-const siegeSeed = 7
+// attackSeed is of all attack tests and of the calm worlds that they are held against.
+const attackSeed = 7
 
 // peaceful is the scenario in which the liar is honest.
-func (a siege) peaceful() Scenario {
-	s := a.scenario(cmp.Or(a.seed, siegeSeed))
+func (a attackTest) peaceful() Scenario {
+	s := a.scenario(cmp.Or(a.seed, attackSeed))
 	s.Founders[honestNodes].Attack = Attack{}
 	return s
 }
 
-// play runs the world of a siege, or the same one in which the liar is honest.
-func (a siege) play(t *testing.T, calm bool) *World {
+// play runs the world of an attack test, or the same one in which the liar is honest.
+func (a attackTest) play(t *testing.T, calm bool) *World {
 	t.Helper()
-	s := a.scenario(cmp.Or(a.seed, siegeSeed))
+	s := a.scenario(cmp.Or(a.seed, attackSeed))
 	if calm {
 		s = a.peaceful()
 	}
@@ -227,7 +227,7 @@ func (a siege) play(t *testing.T, calm bool) *World {
 const mostIdleMs = 6000
 
 // judge fails the test if an attack wins, or does not although it is known to.
-func (a siege) judge(t *testing.T, w *World) {
+func (a attackTest) judge(t *testing.T, w *World) {
 	t.Helper()
 	for _, reason := range slices.Sorted(maps.Keys(w.checks.caught)) {
 		t.Logf("%5d x %s", w.checks.caught[reason], reason)
@@ -246,7 +246,7 @@ func (a siege) judge(t *testing.T, w *World) {
 }
 
 // broken is what an attack brought about.
-func (a siege) broken(w *World) (what []error) {
+func (a attackTest) broken(w *World) (what []error) {
 	if w.Err() != nil {
 		what = append(what, w.Err())
 	}
@@ -317,7 +317,7 @@ func (c cost) against(calm cost) string {
 func TestSybilsBelowHalf(t *testing.T) {
 	for _, liars := range []int{1, 2, 4} {
 		for _, ahead := range []uint32{0, 200} {
-			s := siege{kind: InventedRun, spoil: strange}.scenario(siegeSeed)
+			s := attackTest{kind: InventedRun, spoil: strange}.scenario(attackSeed)
 			s.Founders = make([]NodeSpec, 9)
 			for i := range liars {
 				s.Founders[8-i] = NodeSpec{Observer: true, Attack: Attack{Kind: InventedRun, From: 15_000, Ahead: ahead}}
@@ -328,7 +328,7 @@ func TestSybilsBelowHalf(t *testing.T) {
 			}
 			w.Finish()
 			t.Logf("%d of 9, %d rounds ahead", liars, ahead)
-			siege{}.judge(t, w)
+			attackTest{}.judge(t, w)
 		}
 	}
 }
@@ -336,13 +336,13 @@ func TestSybilsBelowHalf(t *testing.T) {
 // With 2 of 8 learners that lie together in each way that touches deltas and headers
 // the others still come to one chain.
 func TestTwoOfEight(t *testing.T) {
-	for _, a := range []siege{
+	for _, a := range []attackTest{
 		{kind: SignFlip, times: 1}, {kind: Equivocate, from: 5000},
 		{kind: LateProof, times: 9, spoil: narrow}, {kind: WithholdAll}, {kind: WrongPayloads, from: 5000},
 		{kind: FalseStates, from: 12_000}, {kind: WindowsEdge, spoil: narrow},
 	} {
 		t.Run(string(a.kind), func(t *testing.T) {
-			s := a.scenario(siegeSeed)
+			s := a.scenario(attackSeed)
 			liar := s.Founders[honestNodes]
 			s.Founders = append(make([]NodeSpec, 6), liar, liar)
 			w, err := New(s)

@@ -60,9 +60,9 @@ func worlds() []trialWorld {
 		{"full-disk", world(3, 40, "disk-full 1 @3s, disk-free 1 @9s")},
 		{"share", shared()},
 		{"alone", world(4, 200, "kill 1 @4s, kill 2 @4s, kill 3 @4s, start 1 @60s")},
-		{"equivocator", besieged(sim.Equivocate)},
+		{"equivocator", attacked(sim.Equivocate)},
 		{"flood", flooded()},
-		{"wrong-payloads", besieged(sim.WrongPayloads)},
+		{"wrong-payloads", attacked(sim.WrongPayloads)},
 		{"backlog", world(6, 90, "partition 0+1+2 @3s, merge @50s")},
 		{"partition", world(4, 60, "partition 0+1 @3s, merge @14s")},
 		{"narrow", narrow("partition 0+1 @3s, merge @9s")},
@@ -125,7 +125,7 @@ func far(faults string) sim.Scenario {
 // proved has a liar that signs one round twice. It shows so when it has signed some rounds
 // more, while one node is parted from the others.
 func proved() sim.Scenario {
-	s := besieged(sim.OneProof)
+	s := attacked(sim.OneProof)
 	f := world(4, 30, "partition 1 @3s, merge @12s")
 	s.Faults, s.CalmMs, s.LimitMs, s.Params.Budget = f.Faults, f.CalmMs, f.LimitMs, f.Params.Budget
 	s.Founders[len(s.Founders)-1].Attack.Times = 4
@@ -136,14 +136,14 @@ func proved() sim.Scenario {
 // round has room for. It is of a few rounds: how much of the budget is trained beside such a
 // flood is not looked at.
 func flooded() sim.Scenario {
-	s := besieged(sim.HollowBells)
+	s := attacked(sim.HollowBells)
 	s.Rounds = 8
 	s.Founders[len(s.Founders)-1].Attack.Times = 1500
 	return s
 }
 
-// besieged has open admission, payloads that are pulled, and one liar.
-func besieged(lie sim.AttackKind) sim.Scenario {
+// attacked has open admission, payloads that are pulled, and one liar.
+func attacked(lie sim.AttackKind) sim.Scenario {
 	s := world(4, 15, "")
 	s.Params.MaxShare, s.Params.Quorum = 0.5, 3
 	s.Params.Fragments, s.Params.Codec = 1, codec.F32
