@@ -8,14 +8,14 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Tips are taken on the word of a peer that the link names, or where more than
-// half of those that know their rounds show the same chain and state there. A
-// peer that has forgotten the rounds, or has not come to them, does not count.
+// Tips are taken on the word of a peer that the link names. Otherwise more than half
+// of the peers that know their rounds must show the same chain and state there. A peer
+// that has forgotten the rounds, or has not come to them, does not count.
 
 // ballot counts the peers by what they show at the rounds of a manifest: each
 // camp has a position of its own.
 type ballot struct {
-	camps []camp // the first is that of the donor
+	camps []camp // the donor is in the first
 	asked int
 	open  int // answers still awaited
 	until Time

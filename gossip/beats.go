@@ -75,8 +75,8 @@ func (b *beats) send() {
 	b.emit(Publish{Bytes: wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)})
 }
 
-// lag of an observer's digests is that of the learners it sees: it shows its
-// tips as they are once nobody trains any more.
+// lag is how far the digests are behind. An observer lags as the learners do: once
+// nobody trains any more it shows its tips as they are.
 func (b *beats) lag() uint8 {
 	if b.self.State == wire.Observing && !b.anyTraining() {
 		return 0
@@ -181,8 +181,8 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 // survives tells the beat of an earlier process from which a later one copied the key
 // and has left or fallen silent: the earlier one is still at work, and must not be
 // taken for gone. A beat that is late, or recorded and sent again, shows less than
-// the peer has shown since. So does that of a process that shook hands when its clock
-// was behind that of the process before: its start seems to be the earlier one.
+// the peer has shown since. A process may also seem the earlier one because its clock
+// was behind when it shook hands.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {
 	gone := p.beat.State == wire.Leaving || p.silent || p.watch.awaits(beat.Incarnation)
 	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.beats.reached
@@ -248,8 +248,8 @@ func (b *beats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 	p.beats.stateDiffers = differs
 }
 
-// otherStates are the live peers, but for marked ones, whose newest beat shows
-// the chain that this node has and another state.
+// otherStates are the live peers whose newest beat shows the chain that this node has
+// and another state. Marked peers are left out.
 func (b *beats) otherStates() []wire.PeerID {
 	var ids []wire.PeerID
 	for _, p := range b.peers.list {
@@ -310,7 +310,7 @@ func (b *beats) lacking() (id wire.PeerID, any bool) {
 	return b.peers.list[i].id, true
 }
 
-// shows reports whether a beat is that of a node at rest with these tips.
+// shows reports whether a beat comes from a node at rest with these tips.
 func shows(beat *wire.Beat, closed []uint32, chain wire.Digest) bool {
 	return beat.State != wire.Training && beat.Lag == 0 && beat.Chain == chain && slices.Equal(beat.Closed, closed)
 }

@@ -13,10 +13,9 @@ type Chains struct{ core *Core }
 // Chains returns the comparison of chains.
 func (c *Core) Chains() Chains { return Chains{c} }
 
-// Agreed reports whether this node and all live peers are at rest (none
-// training) with the same closed rounds and the same chain digest, and since
-// when they have been. It does not look at states, as a run must end whatever
-// one machine's memory does; see OtherStates.
+// Agreed reports whether this node and all live peers are at rest (none training) with
+// the same closed rounds and the same chain digest, and since when. It does not look at
+// states: a run must end whatever one machine's memory does. See OtherStates.
 func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	v.core.at(now)
 	v.core.beats.agree()
@@ -31,10 +30,10 @@ func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 	return v.core.beats.lacking()
 }
 
-// Equal reports whether this node shows the chain and the state of a live peer
-// at the rounds of that peer's last beat, in all fragments, and whether there
-// is a live peer at all. A peer that does not know its state there yet is taken
-// by its chain; this node has to know its own.
+// Equal reports whether this node shows the chain and the state of a live peer, at the
+// rounds of the peer's last beat, in all fragments. live says whether there is a live
+// peer at all. Where the peer does not know its state yet its chain is enough; this
+// node has to know its own.
 func (v Chains) Equal(now Time) (equal, live bool) {
 	v.core.at(now)
 	for _, p := range v.core.peers.list {
@@ -59,13 +58,14 @@ func (v Chains) OtherStates(now Time) []wire.PeerID {
 	return v.core.beats.otherStates()
 }
 
-// Common returns, of each fragment, the last round at which some peer showed the
-// chain that this node had then: what both fold since may differ.
+// Common returns, for each fragment, the last round at which some peer showed the chain
+// that this node had then. What both have folded since may differ.
 func (v Chains) Common() []uint32 { return slices.Clone(v.core.common) }
 
-// CommonWith is Common as far as is known of the chain of one peer: up to where it
-// showed that of this node, or else those did that show another now. Who shows the
-// same chain as this node still, and leaves it with it, had no part in the other one.
+// CommonWith is Common for the chain of one peer: the rounds up to which it showed the
+// chain of this node. If it never did, they are the rounds up to which the peers did that
+// show another chain now. Peers that still show this node's chain say nothing about the
+// other one.
 func (v Chains) CommonWith(id wire.PeerID) []uint32 {
 	if p := v.core.peers.find(id); p != nil && p.beats.equal != nil {
 		return slices.Clone(p.beats.equal)

@@ -47,7 +47,7 @@ type chunk struct {
 	index    int // in the fragment's tip
 	size     int
 	state    chunkState
-	by       *peer // of whom it was asked last
+	by       *peer // who was asked for it last
 	tries    int
 }
 
@@ -93,7 +93,7 @@ func (s *snapshot) begin() {
 	s.pump()
 }
 
-// roundsOf are those of a manifest's tips.
+// roundsOf are the rounds of a manifest's tips.
 func roundsOf(m wire.Manifest) []uint32 {
 	at := make([]uint32, len(m.Fragments))
 	for f, fm := range m.Fragments {

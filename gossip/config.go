@@ -34,14 +34,13 @@ type Config struct {
 	// HasChunk reports whether a chunk of a snapshot is stored from an
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool
-	// Resume are the rounds of the tips of which there are such chunks, as
-	// Fetching named them; nil if there are none.
+	// Resume are the rounds of the tips that such chunks belong to, as Fetching
+	// named them; nil if there are none.
 	Resume []uint32
 
-	// VerifyHeader checks the signature of a header, OpenRecord that of a
-	// capability record; nil means SignedHeader.Verify and Signed.Open. A
-	// simulator, in which thousands of nodes check the same bytes, remembers
-	// what these came to.
+	// VerifyHeader checks the signature of a header, OpenRecord the signature of a
+	// capability record; nil means SignedHeader.Verify and Signed.Open. In a simulator
+	// thousands of nodes check the same bytes, so it keeps the results.
 	VerifyHeader func(wire.SignedHeader) error
 	OpenRecord   func(hello.Signed) (*hello.Record, error)
 }
@@ -122,10 +121,10 @@ type Chain interface {
 	// Signed returns the headers held for the round, both of a pair that is
 	// evidence, in any fixed order.
 	Signed(f int, r uint32) []wire.SignedHeader
-	// SignedBy are those of Signed that bear one author's name.
+	// SignedBy is Signed for one author.
 	SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader
-	// Newest returns, of each fragment of which it knows any, the header of an
-	// author's highest round.
+	// Newest returns the header of an author's highest round, one for each fragment in
+	// which it knows any.
 	Newest(author wire.PeerID) []wire.SignedHeader
 	// Contributed reports whether a delta of an author was folded on the chain of
 	// this node.
@@ -134,9 +133,9 @@ type Chain interface {
 	Has(id wire.Digest) bool
 	// FoldedTokens counts the tokens folded by this node's tips.
 	FoldedTokens() uint64
-	// TokensAt counts those of its chain up to the given rounds, one for each
-	// fragment, folded or about to be. It does not know those of rounds that it has
-	// not closed, or that are older than its history.
+	// TokensAt counts the tokens of its chain up to the given rounds, one for each
+	// fragment, folded or about to be. It knows nothing of rounds that it has not
+	// closed, or that are older than its history.
 	TokensAt(rounds []uint32) (tokens uint64, known bool)
 }
 

@@ -1,11 +1,15 @@
-// Package gossip is the core of spreading. One machine each does this:
+// Package gossip is the core of spreading. Its machines share a table of peers, and each
+// keeps its own state of a peer in its own file:
 //
-//	roster    who is there
-//	beats     what they say they hold
-//	pull      fetch the payloads that headers announce
-//	repair    unite the sets of two nodes that differ
-//	snapshot  take tips whole
-//	serve     answer the same requests from others
+//	roster             who is there, and whom to dial
+//	beats, watchdog    what peers say they hold, and whether they still speak
+//	pull               fetch the payloads that headers announce
+//	repair             unite the sets of two nodes that differ, or choose whose tips win
+//	snapshot           take tips whole
+//	history            fetch the headers behind tips taken whole
+//	own                ask which of this node's deltas others know
+//	audit              find out whose state is wrong
+//	serve              answer the same requests from others
 //
 // The core is sans-IO. What the network says goes in as values of type Input (Step),
 // time as Tick; the outer side says what it stored and what it wants by method calls.

@@ -10,7 +10,7 @@ import (
 // gets one chunk at a time, so that a node that dies in the middle costs it at
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the
-// rounds. Who finds no room is told Busy, and goes to another.
+// rounds. An asker without room is told Busy, and goes to another donor.
 type donate struct {
 	*env
 	serve  *serve

@@ -108,7 +108,7 @@ type (
 	}
 
 	// BaseMismatch says that two chains differ below what set union can
-	// repair, or that one node is far behind, and who takes the tips of whom.
+	// repair, or that one node is far behind, and which one takes the other's tips.
 	// When Take is true a snapshot fetch from Peer has begun.
 	BaseMismatch struct {
 		Peer   wire.PeerID

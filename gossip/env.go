@@ -82,7 +82,7 @@ func openAnswer(b []byte, max int, err error) ([]byte, error) {
 	return r.Body, r.Err()
 }
 
-// answered hands an answer to whoever made the call; a late one is ignored.
+// answered hands an answer to the machine that made the call. A late one is ignored.
 func (e *env) answered(id uint64, b []byte, err error) {
 	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
 		return cmp.Compare(c.id, id)

@@ -189,9 +189,9 @@ func (r *repair) byTokens(p *peer) decision {
 	return decision{hold, reason}
 }
 
-// loses reports whether the peer's last beat shows the chain that wins over the one
-// that this node's own shows. The order is one of chains, whoever holds them; but
-// nobody would take one that only this node holds, if nothing of it was ever folded.
+// loses reports whether the chain in the peer's last beat wins over the chain in this
+// node's own. The order is one of chains, not of nodes, with one exception: nobody would
+// take a chain that only this node holds if nothing of this node was ever folded.
 func (r *repair) loses(p *peer) bool {
 	mine, theirs := r.beats.said, p.beat
 	if mine == nil || theirs == nil {
@@ -206,14 +206,17 @@ func (r *repair) loses(p *peer) bool {
 	return mine.Lag == 0 || theirs.Lag == 0 || r.outdone(p)
 }
 
-// outdone reports, of a peer that trains as this node does and shows more tokens,
-// whether its chain is more than a later one: while both train the newer beat has
-// more, whatever chain it is of, and two that went by that alone would take tips of
-// each other. It is if this node lags behind it by more tokens than those of its last
-// rounds, which two can never say of each other at a time; or, as what two chains
-// differ in is often less than that, if this node had fewer when it had closed
-// what a beat of the peer shows. Where this node has yet to close that, it remembers
-// the beat: of two that go on side by side each may always be the later somewhere.
+// outdone reports whether the chain of a peer that trains, and shows more tokens, really
+// has more, or whether its beat is only newer. While both train the newer beat always has
+// more: two nodes that went by that alone would take tips of each other. The chain has
+// more in two cases:
+//
+//   - This node is behind by more tokens than its last rounds have. Two nodes can never
+//     say that of each other at one time.
+//   - Chains often differ by less than that. Then this node compares itself, as it was
+//     when it had closed what a beat of the peer shows, with that beat. If it has yet to
+//     close that it keeps the beat: of two nodes that go on side by side each may always
+//     be the later one in some fragment.
 func (r *repair) outdone(p *peer) bool {
 	mine, theirs := r.beats.said, p.beat
 	if r.soon() < theirs.Folded {
@@ -300,9 +303,9 @@ func (p *peer) closed(f int) uint32 {
 	return p.beat.Closed[f]
 }
 
-// farBehind reports whether the peer is more than half the accept window ahead
-// in some fragment and in none behind, no closed round differs, and most live
-// peers are ahead as well.
+// farBehind reports whether this node is far behind on one chain. The peer is more than
+// half the accept window ahead in some fragment, and behind in none. No closed round
+// differs. Most live peers are ahead as well.
 func (r *repair) farBehind(s *session) bool {
 	for _, c := range s.fragments {
 		if c.forked || c.theirs.Closed < c.closed {
@@ -331,7 +334,7 @@ func (r *repair) attested(ahead func(*peer) bool) bool {
 	return 2*yes > peers || yes > 0 && peers < minAttesters
 }
 
-// poll counts the live peers that may vote, and those of them that are ahead.
+// poll counts the live peers that may vote, and how many of them are ahead.
 func (r *repair) poll(votes, ahead func(*peer) bool) (peers, yes int) {
 	for _, p := range r.peers.list {
 		if r.live(p) && votes(p) {

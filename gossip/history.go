@@ -121,8 +121,8 @@ func (h *history) ask(p *peer) {
 	})
 }
 
-// take keeps the headers of each round of which all came; the others are asked
-// of the next peer.
+// take keeps the headers of each round whose headers all came. The next peer is asked
+// for the others.
 func (h *history) take(batch []wire.RoundKey, headers []wire.SignedHeader) {
 	rounds := map[wire.RoundKey][]wire.SignedHeader{}
 	for _, s := range headers {

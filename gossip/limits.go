@@ -86,13 +86,13 @@ const (
 	// parked for one peer (maxParkedPerPeer).
 	maxSmallPulls  = 32
 	smallPullBytes = 16 << 10
-	// maxProbes and maxProbesPerPeer are those for deltas of strangers: keys are
+	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers: keys are
 	// free, and headers whose payload never comes must leave room for the others.
 	maxProbes        = maxPulls / 4
 	maxProbesPerPeer = maxPullsPerPeer / 4
 	// wantTtlMs ends a want whatever its sources do; repair finds it again.
 	wantTtlMs = 180_000
-	// storeTtlMs is how long the outer side may take from Fetched to Stored
+	// storeTtlMs is how long the outer side may take from Fetched to Settle
 	// before the payload is forgotten: a disk that stalls, not one that works.
 	storeTtlMs = 120_000
 
@@ -134,9 +134,9 @@ const (
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
-	// spentRepairs is how many repairs in a row must find that what a peer folded is
-	// not to be had any more before this node gives up its chain for the peer's: in
-	// one it may be a connection that broke.
+	// spentRepairs is how many repairs in a row must find that nobody has any more what a
+	// peer folded. Then this node gives up its chain for the peer's. A single one may
+	// have failed because a connection broke.
 	spentRepairs = 2
 	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
 	// with one peer.
@@ -182,10 +182,10 @@ const (
 	// maxChunkCalls bounds the chunks asked for at once: 8 MiB, which is what
 	// they take in memory.
 	maxChunkCalls = 32
-	// minChunkAhead and maxChunkAhead bound those asked of one donor, by its
-	// rate: one that leaves and one behind it on any link, and 2 MiB for a fast
-	// one, so that its link is never idle for a round trip (100 Mbit/s x 80 ms
-	// are four chunks). chunkAheadMs is the time that they cover.
+	// minChunkAhead and maxChunkAhead bound the chunks asked of one donor, by its rate:
+	// on any link one that leaves and one behind it, on a fast link 2 MiB. So its link is
+	// never idle for a round trip (100 Mbit/s x 80 ms are four chunks). chunkAheadMs is
+	// the time that they cover.
 	minChunkAhead = 2
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
@@ -217,9 +217,9 @@ const (
 	// stallMs is how long a donor that owes chunks may be still before an idle
 	// one is asked for them as well; a slow link gets longer, by its rate.
 	stallMs = 5_000
-	// diskRetryMs is the pause of a fetch of what the own disk could not take, and
-	// diskSlowMs for how long it asks for one chunk or payload at a time after that,
-	// or more once some were kept: a person has to make room first.
+	// diskRetryMs is the pause after the own disk could not take something. For
+	// diskSlowMs after that one chunk or payload is asked for at a time, or more once
+	// some were kept: a person has to make room first.
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
 	// progressMs is how long nothing may come from anybody before the manifest
@@ -247,12 +247,12 @@ const (
 	// roster, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
 	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks
-	// a donor once, or for the tips of which it has chunks and then for newer ones.
+	// a donor once, or twice: for the tips whose chunks it has, then for newer ones.
 	maxTipAsks = 4
 	tipAsksMs  = 10_000
 	// maxTipsMade bounds the manifests of rounds that others chose, made or waiting
 	// to be: each may fold some rounds of all fragments again, a few seconds, and
-	// who waits for one gives up after callMs.
+	// an asker gives up after callMs.
 	maxTipsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another donor.

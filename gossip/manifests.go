@@ -6,9 +6,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// manifests bounds what others may have this node put together of its tips. A
-// manifest takes hashing of all of them, and that of given rounds folding as
-// well, for a request of a few bytes by anybody.
+// manifests bounds the manifests that others may have this node make of its tips. For a
+// request of a few bytes by anybody a manifest hashes all tips; for given rounds it folds
+// as well.
 type manifests struct {
 	*env
 	serve  *serve
@@ -34,8 +34,8 @@ func (m *manifests) request(handle uint64, p *peer, at []uint32) {
 	m.emit(ReplyManifest{Handle: handle, At: at})
 }
 
-// full reports whether one more may not be made for p: a peer has one at a time,
-// and those of rounds that askers choose are few.
+// full reports whether one more may not be made for p: a peer has one at a time, and
+// few are made of rounds that askers choose.
 func (m *manifests) full(p *peer, at bool) bool {
 	chosen := 0
 	for _, w := range m.making {

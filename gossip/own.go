@@ -48,18 +48,18 @@ func (o *own) tick() {
 	}
 }
 
-// enough reports whether the answers so far will do: some beats after the first, as
-// the peer that held the newest delta may be the last to connect, those of all that
-// may know of one. Who that is follows from the chain, so that is there before, with
-// the headers that say who made it.
+// enough reports whether the answers so far will do. All peers that may know of a delta
+// have answered; who they are follows from the chain, so the chain is here first, with the
+// headers that say who made it. And some beats have passed since the first answer: the
+// peer that holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
 	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
-// counts reports whether p has answered, and as one that may have met what this key
-// signed: it holds something of the run, and did not come without since this node asks.
-// Newcomers that know only each other begin the run anew, and whoever knew what was
-// signed is perhaps asleep.
+// counts reports whether p has answered, and may have met what this key signed: it holds
+// something of the run, and did not join with nothing since this node asks. Newcomers that
+// know only each other begin the run anew, while those that knew what was signed are
+// perhaps asleep.
 func (o *own) counts(p *peer) bool {
 	return o.told[p.id] && o.asked[p.id] && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
 }
@@ -74,11 +74,11 @@ func (o *own) note() {
 // awaits reports whether somebody may still know of a delta that nobody has told.
 func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell) }
 
-// mayTell reports whether p may know of a delta that those who answered do not: all
-// that are here or were, and so may a contributor, or a peer that the link names,
-// which is silent. It was perhaps on this node's side of a cut, and the others were
-// not. Who only left said so; who shows this node's chain has told its neighbours
-// what it knows; who joins with nothing knows nothing.
+// mayTell reports whether p may know of a delta that nobody has told of. Each peer may
+// that is here or was, and so may a silent contributor, or a silent peer that the link
+// names: perhaps it alone was on this node's side of a cut. Three kinds may not. A peer
+// that left said so, a peer that shows this node's chain has told its neighbours what it
+// knows, and a peer that joins with nothing knows nothing.
 func (o *own) mayTell(p *peer) bool {
 	if o.told[p.id] || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
 		return false
@@ -87,7 +87,7 @@ func (o *own) mayTell(p *peer) bool {
 	return asked || o.usable(p) || o.contributed(p)
 }
 
-// joinsEmpty reports whether a beat is that of a joiner without tips.
+// joinsEmpty reports whether a beat comes from a joiner without tips.
 func joinsEmpty(b *wire.Beat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {
@@ -109,7 +109,7 @@ func (o *own) askOnce(p *peer) {
 	})
 }
 
-// take believes what this node's own key has signed, whoever shows it.
+// take believes what this node's own key has signed, from any peer.
 func (o *own) take(p *peer, b []byte) error {
 	headers, err := wire.DecodeHeaders(b)
 	if err != nil {

@@ -39,7 +39,7 @@ type peer struct {
 type peers struct {
 	byID   map[wire.PeerID]*peer
 	list   []*peer
-	linked []*peer // those of list that are connected
+	linked []*peer // the connected ones
 	live   int     // heard of late, as of the last watch
 	cache  lookCache
 }

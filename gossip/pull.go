@@ -19,7 +19,7 @@ type pull struct {
 	counts map[wire.PeerID]int // wants per author
 	disk   diskPause
 	flying int // requests in flight
-	probes int // those of them for deltas of strangers
+	probes int // how many of them are for deltas of strangers
 
 	// settled is told of each want that ended, and how.
 	settled func(id wire.Digest, how outcome)
@@ -48,7 +48,7 @@ type want struct {
 	author  source
 	asking  bool // a request is in flight
 	fetched bool // handed up, awaiting Settle
-	probe   bool // of an author of whom nothing was folded here: it may never come
+	probe   bool // the author has not contributed: it may never come
 	until   Time // the want ends then
 }
 
@@ -168,7 +168,7 @@ func (p *pull) acquaint(w *want) {
 	}
 }
 
-// pump asks for as much as there is room for, the oldest wants first, and those of
+// pump asks for as much as there is room for: the oldest wants first, deltas of
 // strangers last.
 func (p *pull) pump() {
 	for _, probes := range []bool{false, true} {

@@ -29,7 +29,7 @@ type rosterPeer struct {
 	dial    dialling
 }
 
-// noRecord is that of a peer of whom none is known.
+// noRecord stands for a record that is not known.
 var noRecord = &hello.Record{}
 
 // dialling is the state of the attempts to reach one peer.
@@ -143,8 +143,8 @@ func (r *roster) learnAll(from wire.PeerID, body []byte) {
 	r.dialSome()
 }
 
-// learn takes one record. The error is that of a record that nobody should
-// have passed on.
+// learn takes one record. It returns an error for a record that nobody should have
+// passed on.
 func (r *roster) learn(b []byte) error {
 	s, err := hello.Parse(b)
 	if err != nil {
@@ -209,8 +209,8 @@ func (r *roster) said(p *peer, seq uint64) {
 	}
 }
 
-// body is this node's own roster: its own record, then those of others, the
-// connected and the last heard first.
+// body is this node's roster: its own record first, then its connected peers, then the
+// others as they were last heard.
 func (r *roster) body() []byte {
 	known := make([]*peer, 0, len(r.peers.list))
 	for _, p := range r.peers.list {

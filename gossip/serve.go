@@ -243,7 +243,7 @@ func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
 	return true
 }
 
-// size is that of a payload held, or a chunk's where the header is forgotten.
+// size is the size of a payload held, or of a chunk if the header is forgotten.
 func (s *serve) size(id wire.Digest) int {
 	if v := s.seen.find(id); v != nil {
 		return int(v.header.Header.Size)

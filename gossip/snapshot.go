@@ -20,10 +20,10 @@ type snapshot struct {
 	began    Time                 // when this fetch did
 	after    Time                 // not before: pause between donors
 	attempt  int                  // counts manifests; answers to an earlier one are ignored
-	failed   int                  // donors in a row of which no chunk was stored, or whose tips did not fit
+	failed   int                  // donors in a row that gave no chunk, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
 	took     Time                 // when tips were last put in place; 0: digests were equal since
-	resume   []uint32             // rounds of tips of which chunks are stored, nil for none
+	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk     diskPause
 	donor    wire.PeerID
 	manifest wire.Manifest
@@ -117,9 +117,9 @@ func (s *snapshot) tick() {
 	}
 }
 
-// choose asks the best donor that was not tried of late, each in turn and then
-// all over again. A node that has tips gives up then, as nothing is repaired
-// meanwhile: whoever wanted others asks again.
+// choose asks the best donor that was not tried of late, each in turn. After all of them
+// a joiner begins again. A node that has tips gives up, as nothing is repaired meanwhile;
+// it may be told to fetch again.
 func (s *snapshot) choose() {
 	if s.now < s.after || s.gathers() {
 		return
@@ -203,8 +203,8 @@ func (p *peer) folded() uint64 {
 	return p.beat.Folded
 }
 
-// askManifest asks p for its tips; first, where chunks are stored already, for
-// those of the rounds that they are of.
+// askManifest asks p for its tips. If chunks of some tips are stored already it asks for
+// those tips first.
 func (s *snapshot) askManifest(p *peer) {
 	s.stage, s.donor, s.transfer = asking, p.id, transfer{}
 	s.attempt++
@@ -213,7 +213,7 @@ func (s *snapshot) askManifest(p *peer) {
 		s.askDonor(p, wire.Request{Kind: wire.GetManifest})
 		return
 	}
-	s.event(EventSnapshot, p.id, "asks for the tips of which chunks are stored")
+	s.event(EventSnapshot, p.id, "asks for the tips whose chunks are stored")
 	s.askDonor(p, wire.Request{Kind: wire.GetTips, At: s.resume})
 }
 
@@ -259,8 +259,8 @@ func (s *snapshot) open(p *peer, b []byte, err error) (wire.Manifest, error) {
 	return m, err
 }
 
-// sized refuses tips that are larger than those of this run can be, before
-// anything of them is fetched.
+// sized refuses tips that are larger than this run's can be, before anything of them is
+// fetched.
 func (s *snapshot) sized(m wire.Manifest) error {
 	for f, fm := range m.Fragments {
 		if fm.Size > s.cfg.MaxTip {
@@ -270,8 +270,8 @@ func (s *snapshot) sized(m wire.Manifest) error {
 	return nil
 }
 
-// resumes reports whether a manifest has all the tips of which chunks are
-// stored, and none so old that newer ones are the shorter way.
+// resumes reports whether a manifest has all the tips whose chunks are stored, and none
+// so old that newer tips are the shorter way.
 func (s *snapshot) resumes(m wire.Manifest) bool {
 	for f, fm := range m.Fragments {
 		if f >= len(s.resume) || fm.Round != s.resume[f] || fm.Round > 0 && fm.Size == 0 {

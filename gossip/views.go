@@ -39,8 +39,8 @@ const maxContactAddrs = 4
 const MaxContacts = 32
 
 // Contacts returns at most MaxContacts addresses by which a later process may find the run
-// again: those of connected peers first, then of those last heard. Who is only heard of
-// may be the only one left when that process starts.
+// again: connected peers first, then the others as they were last heard. A peer that is
+// only heard of may be the only one left when that process starts.
 func (v Peers) Contacts() []string {
 	known := slices.DeleteFunc(slices.Clone(v.core.peers.list), func(p *peer) bool { return p.refused != "" })
 	slices.SortStableFunc(known, func(p, q *peer) int {
