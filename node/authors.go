@@ -39,18 +39,9 @@ func (a *authorTokens) put(round uint32, folded []outer.Delta) {
 	}
 }
 
-// credit tells the machine who has contributed, as the ledger has it.
-func (n *node) credit() {
-	for _, fragment := range n.view.ledger {
-		for author := range fragment.total {
-			n.machine.Credit(author)
-		}
-	}
-}
-
 // foldedOf are the deltas of a set that were folded.
-func foldedOf(set []outer.Delta, folded []wire.Digest) []outer.Delta {
-	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, wire.Digest(d.ID)) })
+func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
+	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, d.ID) })
 }
 
 // maxRound is the highest round that a record can have.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"atoll/gossip"
 	"atoll/node/core"
 	"atoll/node/store"
 )
@@ -75,54 +74,4 @@ func (n *node) recovered() {
 	}
 	n.view.event(n, "disk", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
 	n.disk.trouble = store.Well
-}
-
-// storeOwn makes an own delta durable; only then is it announced. What cannot be
-// made durable never leaves: the learner takes it back.
-func (n *node) storeOwn(e core.StoreOwn) {
-	err := n.store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
-	n.check("keep own delta", err)
-	if err == nil {
-		n.owned.put(e.Seq, ownRef{e.ID, e.Header.Header.Tokens})
-	}
-	n.post(func(now core.Time) {
-		switch {
-		case err == nil:
-			n.machine.StoredOwn(now, e)
-		case errors.Is(err, store.ErrMark) || errors.Is(err, store.ErrCorrupt):
-			n.fatal = err // the machine and the disk disagree about what was signed
-		default:
-			n.machine.OwnNotStored(now, e)
-		}
-	})
-}
-
-// storeChunk keeps a chunk of tips, or tells that it is still missing.
-func (n *node) storeChunk(e gossip.StoreChunk) {
-	err := n.store.PutChunk(e.Digest, e.Bytes)
-	if n.check("store chunk", err); err != nil {
-		n.post(func(now core.Time) { n.machine.ChunkNotStored(now, e.Digest) })
-	}
-}
-
-// storeDelta checks that a payload decodes and keeps it.
-func (n *node) storeDelta(e core.StoreDelta) {
-	d := core.DeltaOf(e.ID, e.Header.Header)
-	bad := n.genesis.Outer.CheckPayload(n.plan[d.Fragment], d, e.Payload)
-	var err error
-	if bad == nil {
-		err = n.store.PutDelta(e.ID, *e.Header, e.Payload)
-		n.check("store delta", err)
-	}
-	n.post(func(now core.Time) {
-		switch {
-		case bad != nil:
-			n.machine.Invalid(now, e.ID, bad)
-		case err != nil:
-			n.machine.NotStored(now, e.ID)
-		default:
-			n.view.stored(e)
-			n.machine.Stored(now, e.ID)
-		}
-	})
 }

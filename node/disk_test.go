@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,12 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"atoll/gossip/wire"
-	"atoll/node/core"
 	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/node/store"
-	"atoll/optimizer/rounds"
 )
 
 // sickDisk fails every change with an errno while it has one.
@@ -98,39 +94,6 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 	peer.leave()
 }
 
-// What went wrong while tips were put together is the donor's doing only where
-// they do not fit the run.
-func TestWhoseTipsDoNotFit(t *testing.T) {
-	l := newLedger(t)
-	defer l.close()
-	var d donor
-	bases := l.newTips()
-	m := l.offer(&d, bases, l.donations(bases, 4))
-	n := l.loader()
-	var last wire.Digest
-	for _, f := range m.Fragments {
-		for _, last = range f.Chunks {
-			chunk, _ := d.chunk(last)
-			l.check(l.store.PutChunk(last, chunk))
-		}
-	}
-	if _, _, err := n.assemble(m); err != nil {
-		t.Fatal(err)
-	}
-	m.Fragments[0].State[0] ^= 1
-	if _, _, err := n.assemble(m); !errors.Is(err, core.ErrUnfit) {
-		t.Errorf("tips with another state: %v", err)
-	}
-	m.Fragments[0].State[0] ^= 1
-	l.check(os.WriteFile(filepath.Join(l.dir, "chunks", hex.EncodeToString(last[:])), []byte("damaged"), 0o600))
-	if _, _, err := n.assemble(m); err == nil || errors.Is(err, core.ErrUnfit) || l.store.HasChunk(last) || !l.store.HasChunk(m.Fragments[0].Chunks[0]) {
-		t.Errorf("a damaged chunk: %v, kept %v", err, l.store.HasChunk(last))
-	}
-	if _, _, err := n.assemble(m); err == nil || errors.Is(err, core.ErrUnfit) {
-		t.Errorf("a chunk that is missing: %v", err)
-	}
-}
-
 // checkLogged: the step log has every step.
 func checkLogged(t *testing.T, dir string, s status.Snapshot) {
 	t.Helper()
@@ -156,43 +119,6 @@ func TestStartOnASickDisk(t *testing.T) {
 		if err := fails(t, cfg); !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), cfg.Dir) {
 			t.Errorf("%v: %v, want one with %q", c.errno, err, c.want)
 		}
-	}
-}
-
-// What is no trouble of the disk still ends the node: a fold that comes to
-// another chain than the headers, an own delta for a round that is signed.
-func TestInconsistenciesAreFatal(t *testing.T) {
-	l := newLedger(t).rounds(4).bases().rounds(2)
-	defer l.close()
-	n := l.running()
-	folds := n.foldsWanted(0)
-	if len(folds) != 1 || len(folds[0].Sets) != 2 || len(folds[0].Sets[0]) != 2 {
-		t.Fatalf("wants %+v", folds)
-	}
-	folds[0].Sets[0] = folds[0].Sets[0][:1]
-	n.fold(t.Context(), folds[0], n.tips.epoch)
-	n.takeInbox()
-	if n.fatal == nil || !strings.Contains(n.fatal.Error(), "memory corruption or a bug") {
-		t.Errorf("another chain: %v", n.fatal)
-	}
-
-	n.fatal = nil
-	l.check(l.store.RaiseMark(0, 9))
-	payload := []byte("progress")
-	h := wire.SignHeader(l.keys[0], n.run, wire.Header{Round: 9, Base: 8, Steps: 4, Tokens: 100, Precision: 1, Codec: uint8(l.g.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload)})
-	n.storeOwn(core.StoreOwn{ID: h.Header.ID(n.run), Header: h, Payload: payload})
-	n.takeInbox()
-	if !errors.Is(n.fatal, store.ErrMark) {
-		t.Errorf("a round signed twice: %v", n.fatal)
-	}
-
-	n.fatal = nil
-	n.carry(rounds.Closed{})
-	if n.fatal != nil {
-		t.Errorf("news: %v", n.fatal)
-	}
-	if n.carry(struct{ newKindOfEffect int }{}); n.fatal == nil {
-		t.Error("an effect that nothing carries out is passed over")
 	}
 }
 

@@ -47,7 +47,7 @@ func (n *node) setPace(least time.Duration) error {
 	if least < 0 {
 		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
 	}
-	n.train.commands.put(func(*outer.Learner) { n.train.pace = least })
+	n.train.commands.put(func() { n.train.pace = least })
 	return nil
 }
 
@@ -84,13 +84,13 @@ func (n *node) flip(at status.BitFlip) {
 		return
 	}
 	flipped := make(chan struct{})
-	flip := func(*outer.Learner) {
+	flip := func() {
 		x := &tip.Anchor[at.Value]
 		*x = math.Float32frombits(math.Float32bits(*x) ^ 1<<at.Bit)
 		close(flipped)
 	}
 	if n.train == nil {
-		flip(nil)
+		flip()
 		return
 	}
 	n.train.commands.put(flip)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/node/core"
+	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -83,18 +84,18 @@ func TestKeyOnly(t *testing.T) {
 	n := newViewer()
 	n.store = l.store
 	for _, c := range []struct {
-		what  string
-		made  bool
-		saved []core.Saved
-		want  bool
+		what string
+		made bool
+		was  replica.Restored
+		want bool
 	}{
 		{what: "an old key, an empty ledger", want: true},
-		{what: "an old key that signed nothing here", saved: make([]core.Saved, 2), want: true},
+		{what: "an old key that signed nothing here", was: replica.Restored{Saved: make([]core.Saved, 2)}, want: true},
 		{what: "a new key", made: true},
 		{what: "the same later", want: false},
 	} {
 		n.keyMade = c.made
-		got, err := n.keyOnly(c.saved)
+		got, err := n.keyOnly(c.was)
 		if err != nil || got != c.want {
 			t.Errorf("%s: asks %v, %v; want %v", c.what, got, err, c.want)
 		}

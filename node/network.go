@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/replica"
 )
 
 // network takes an event of the host.
@@ -56,24 +57,17 @@ func (n *node) forwarded(now core.Time, e p2p.Duplicate) {
 	n.machine.Step(now, gossip.Forwarded{From: e.From, ID: msg.Header.Header.ID(n.run)})
 }
 
-// reply is an answer on its way to a stream.
-type reply struct {
-	response []byte
-	bulk     bool        // its place in the queue is free once it has left
-	payload  wire.Digest // the delta whose payload it is, or zero
-}
-
 // asker is a stream that waits for its reply.
 type asker struct {
 	ctx     context.Context // ends with the stream
-	answers chan reply
+	answers chan replica.Reply
 }
 
 // serve answers a stream request: it runs on the stream's goroutine, asks the
 // loop, and waits for its reply. ctx ends when the response has left, or when
 // the stream failed: then nothing was handed over.
 func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
-	answers := make(chan reply, 1)
+	answers := make(chan replica.Reply, 1)
 	var handle uint64 // of the loop
 	n.post(func(now core.Time) {
 		n.handle++
@@ -83,7 +77,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 	})
 	select {
 	case r := <-answers:
-		if r.bulk {
+		if r.Bulk {
 			p2p.AfterLeft(ctx, func() {
 				n.post(func(now core.Time) { n.machine.Step(now, gossip.Left{Handle: handle}) })
 			})
@@ -93,7 +87,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 			})
 		}
 		n.sending("reply")
-		return r.response
+		return r.Response
 	case <-ctx.Done():
 		n.post(func(now core.Time) {
 			delete(n.handles, handle)
@@ -105,58 +99,9 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 
 // handedOver is the delta that the asker has because of a reply whose stream
 // ended, or zero.
-func handedOver(ctx context.Context, r reply) wire.Digest {
+func handedOver(ctx context.Context, r replica.Reply) wire.Digest {
 	if errors.Is(context.Cause(ctx), p2p.ErrSent) {
-		return r.payload
+		return r.Payload
 	}
 	return wire.Digest{}
-}
-
-// answer hands the reply to the stream that waits for it. If the stream is
-// gone its place is free already.
-func (n *node) answer(handle uint64, r reply) {
-	if waiting, ok := n.handles[handle]; ok {
-		delete(n.handles, handle)
-		waiting.answers <- r
-	}
-}
-
-// respond carries out one of the Reply effects.
-func (n *node) respond(e core.Effect) {
-	switch e := e.(type) {
-	case gossip.Reply:
-		n.answer(e.Handle, reply{response: e.Response})
-	case gossip.ReplyGenesis:
-		n.answer(e.Handle, reply{response: wire.Response{Status: wire.OK, Body: n.genesis.Encode()}.Encode()})
-	case gossip.ReplyPayload:
-		n.work.goRun(func(context.Context) {
-			payload, err := n.store.Payload(e.ID)
-			if err != nil {
-				n.lost(&lostPayload{e.ID, err})
-			}
-			n.answerBulk(e.Handle, e.ID, payload, err)
-		})
-	case gossip.ReplyManifest:
-		n.replyManifest(e.Handle, e.At)
-	case gossip.ReplyChunk:
-		chunk, ok := n.donor.chunk(e.Digest)
-		err := error(nil)
-		if !ok {
-			err = errNoChunk
-		}
-		n.work.goRun(func(context.Context) { n.answerBulk(e.Handle, wire.Digest{}, chunk, err) })
-	}
-}
-
-var errNoChunk = errors.New("the chunk is of a manifest that is no longer served")
-
-// answerBulk hands over what was read for a payload, a chunk or a manifest.
-func (n *node) answerBulk(handle uint64, id wire.Digest, body []byte, err error) {
-	response := wire.Response{Status: wire.OK, Body: body}
-	if err != nil {
-		n.log.Debug("serve", "id", id, "err", err)
-		response, id = wire.Response{Status: wire.NotFound}, wire.Digest{}
-	}
-	r := reply{response: response.Encode(), bulk: true, payload: id}
-	n.post(func(core.Time) { n.answer(handle, r) })
 }

@@ -7,13 +7,14 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node/replica"
 )
 
 // A payload counts as handed over only if its last byte has left.
 func TestHandedOver(t *testing.T) {
-	r := reply{bulk: true, payload: wire.Digest{1}}
+	r := replica.Reply{Bulk: true, Payload: wire.Digest{1}}
 	for cause, want := range map[error]wire.Digest{
-		p2p.ErrSent:              r.payload,
+		p2p.ErrSent:              r.Payload,
 		errors.New("asker left"): {},
 		context.DeadlineExceeded: {},
 		context.Canceled:         {},

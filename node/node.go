@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"
+	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -34,7 +35,6 @@ type node struct {
 	host    *p2p.Host
 	record  *recordBox
 	data    *corpus.Corpus
-	tips    *tips
 	train   *training // nil for an observer
 	built   trainer.Trainer
 	clock   *clock
@@ -43,11 +43,9 @@ type node struct {
 	started time.Time
 	quit    context.CancelFunc // begins an ordered leave
 
-	owned      owned
 	disk       diskHealth
-	unrecorded unrecorded
-	retention  retention
-	donor      donor
+	budgetSaid bool                           // that --keep is too small
+	counted    atomic.Pointer[[]authorTokens] // of the ledger, for the view
 	control    *status.Server
 	keyMade    bool          // the key was made by this process
 	rejoined   bool          // the folder had state of this run
@@ -63,19 +61,18 @@ type node struct {
 	safe       atomic.Bool // all that a leaver must keep is kept
 
 	// loop
-	machine  *core.Machine
+	replica  *replica.Replica
+	machine  *core.Machine    // of the replica
 	handles  map[uint64]asker // stream requests waiting for a Reply
 	handle   uint64
 	trained  uint64 // tokens, from the step log
 	steps    uint64
 	view     view
-	epoch    uint64 // of the tips: how often they were installed
 	finished bool
 	leaving  time.Time     // when an ordered leave began
 	leftAt   time.Duration // that moment by the time awake
 	cut      bool          // the step that was under way then is ended
 	fatal    error
-	chunksAt time.Time // when a chunk was last stored, by an earlier process at the start; zero if none is
 }
 
 // Times of the loop.
@@ -111,7 +108,7 @@ func (n *node) loop(ctx context.Context) error {
 		}
 		n.wake() // before anything that the sleep may have made wrong
 		do()
-		n.carryOut()
+		n.replica.Execute()
 		if n.fatal != nil {
 			return n.fatal
 		}
@@ -125,7 +122,7 @@ func (n *node) loop(ctx context.Context) error {
 func (n *node) show() {
 	n.publishStatus()
 	n.flush()
-	n.retain()
+	n.replica.Retain()
 }
 
 func (n *node) takeInbox() {
@@ -154,20 +151,5 @@ func (n *node) tick() {
 	n.allow(now)
 	n.endStep()
 	n.view.tick(n, now)
-	n.dropChunks()
-}
-
-// chunksStay is how long the chunks of a snapshot stay after the last one came:
-// a node that has to take newer tips soon finds most of them again.
-const chunksStay = time.Minute
-
-func (n *node) dropChunks() {
-	if n.chunksAt.IsZero() || time.Since(n.chunksAt) < chunksStay || n.machine.NeedsChunks() {
-		return
-	}
-	n.chunksAt = time.Time{}
-	n.work.disk.put(func() {
-		n.check("drop chunks", n.store.DropChunks())
-		n.check("forget a fetch", n.store.Put(fetchingKey, nil))
-	})
+	n.replica.DropOldChunks()
 }

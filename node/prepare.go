@@ -10,7 +10,6 @@ import (
 	"atoll/gossip/hello"
 	"atoll/node/core"
 	"atoll/node/store"
-	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 )
 
@@ -97,14 +96,16 @@ func (n *node) resumeOptimizer() error {
 	return nil
 }
 
-func (n *node) startTraining(l *outer.Learner, tips []*outer.Tip) {
-	n.train = &training{
-		trainer: n.built, learner: l, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[learnerCommand](),
-		schedule: n.genesis.Inner.Schedule(),
-		stepped:  n.stepped, save: n.checkpoint, closed: make([]uint32, len(tips)),
+func (n *node) newTraining() *training {
+	return &training{
+		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint,
 	}
-	for p, tip := range tips {
-		n.train.closed[p] = tip.Round
+}
+
+func (n *node) startTraining() {
+	if n.train == nil {
+		return
 	}
 	n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
 	n.work.goRun(func(ctx context.Context) {
@@ -121,11 +122,11 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		Number: uint64(n.built.Steps()), Tokens: uint64(res.Tokens),
 		EndMs: time.Now().UnixMilli(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
 	})
+	n.replica.Stepped(res.Tokens)
 	n.post(func(now core.Time) {
 		n.check("step log", err)
 		n.steps++
 		n.trained += uint64(res.Tokens)
-		n.machine.Stepped(now, uint64(res.Tokens))
 		n.train.setFraction(n.machine.Progress(now))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
+	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -36,7 +37,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		chunksAt: time.Now(), inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(), unrecorded: unrecorded{},
+		inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(),
 	}
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
 	return n
@@ -128,54 +129,64 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	if n.tips, err = newTips(n.genesis.Outer, n.plan, s, n.genesis.Tips, func(err error) { n.check("keep base", err) }); err != nil {
-		return err
-	}
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
 	n.tellDamage()
 	return nil
 }
 
-// start makes the machine from what the disk has and starts the training
-// thread.
+// start makes the replica from what the disk has and starts the training thread.
 func (n *node) start() error {
-	tips, saved, err := n.load()
-	if err != nil {
-		return err
-	}
-	n.rejoined = saved != nil
 	precision, err := hello.PrecisionClass(n.record.get().Precision)
 	if err != nil {
 		return err
 	}
-	keyOnly, err := n.keyOnly(saved)
+	cfg := core.Config{
+		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
+		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
+		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
+	}
+	was, err := n.restore(cfg)
 	if err != nil {
 		return err
 	}
-	n.machine = core.New(core.Config{
-		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
-		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
-		KeyOnly: keyOnly, Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(),
-		Gossip: n.gossipConfig(),
-	}, tips)
-	var learner *outer.Learner
-	if !n.cfg.Observe {
-		learner = outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), tips, n.ownPayload)
-	}
-	n.credit()
-	if err := n.restore(saved, learner); err != nil {
+	if cfg.KeyOnly, err = n.keyOnly(was); err != nil {
 		return err
 	}
-	for p, tip := range tips {
-		n.tips.put(p, tip)
+	if err := n.replica.Start(n.clock.now(), cfg, was, n.learnerOf(was)); err != nil {
+		return err
 	}
-	if learner != nil {
-		n.startTraining(learner, tips)
-	}
+	n.machine = n.replica.Machine()
+	n.recount()
+	n.startTraining()
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	return nil
+}
+
+// restore makes the replica over what the folder holds.
+func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
+	x, policy := executor{n}, replica.NodePolicy()
+	policy.KeepBytes = n.cfg.KeepBytes
+	n.replica, was, err = replica.New(replica.Config{
+		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.genesis.Tips},
+		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
+		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted},
+	})
+	if err != nil {
+		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
+	}
+	n.rejoined, n.firstSeq = was.Saved != nil, was.Next
+	return was, nil
+}
+
+// learnerOf is the learner of the training thread, nil for an observer.
+func (n *node) learnerOf(was replica.Restored) replica.Learner {
+	if n.cfg.Observe {
+		return nil
+	}
+	n.train = n.newTraining()
+	return timed{outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload), n.train}
 }
 
 func (n *node) gossipConfig() gossip.Config {
@@ -186,20 +197,6 @@ func (n *node) gossipConfig() gossip.Config {
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 	}
-}
-
-// fetchingKey is where the store keeps the rounds of the tips that are half fetched.
-const fetchingKey = "fetching"
-
-// fetching are the rounds of the tips that an earlier process was fetching, nil
-// if it was not.
-func (n *node) fetching() []uint32 {
-	var at []uint32
-	b, err := n.store.Get(fetchingKey)
-	if err != nil || wire.Unmarshal(b, &at) != nil || len(at) != len(n.plan) {
-		return nil
-	}
-	return at
 }
 
 // peerIDs are the ids in the given addresses.

@@ -8,8 +8,6 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
-	"atoll/optimizer/outer"
-	"atoll/optimizer/rounds"
 )
 
 func TestConfigNamesTheField(t *testing.T) {
@@ -59,34 +57,5 @@ func TestRecordNumbersGrowOverRestarts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// Folds and drops that were wanted before tips of another chain came must not
-// touch the new ones.
-func TestInstallOvertakesFolds(t *testing.T) {
-	l := newLedger(t).rounds(2)
-	defer l.close()
-	n := l.loader()
-	n.tips.put(0, l.tips[0])
-	before := n.tips.epoch
-	n.tips.epoch++
-	n.dropBase(rounds.DropBase{Fragment: 0, Round: 2}, before, 3)
-	if _, err := n.tips.get(0, 2); err != nil {
-		t.Errorf("dropped by an old wish: %v", err)
-	}
-	want := rounds.WantFold{Fragment: 0, Start: 2, Sets: [][]outer.Delta{{}}}
-	if _, err := n.foldAndKeep(t.Context(), want, before); err == nil {
-		t.Error("folded by an old wish")
-	}
-	if _, err := l.store.Round(0, 3); err == nil {
-		t.Error("an old wish went into the record")
-	}
-	if _, err := n.foldAndKeep(t.Context(), want, n.tips.epoch); err != nil {
-		t.Error(err)
-	}
-	n.dropBase(rounds.DropBase{Fragment: 0, Round: 2}, n.tips.epoch, 3)
-	if _, err := n.tips.get(0, 2); err == nil {
-		t.Error("not dropped")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // One test for each clause of gossip/SPEC.md that is about processes with one key
@@ -155,12 +157,8 @@ func TestAloneAfter(t *testing.T) {
 }
 
 func specDonated(t *testing.T, _ *spectest.Spec) {
-	l := newLedger(t)
+	l := newLedger(t).rounds(6)
 	defer l.close()
-	bases := l.newTips()
-	for _, closed := range []uint32{3, 4, 5, 6} {
-		l.donations(bases, closed)
-	}
 	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
 		if d := core.Donate(l.g.Outer, l.restored(c.bases, 6), 0); d.Round != c.want {
 			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.Round)
@@ -169,17 +167,30 @@ func specDonated(t *testing.T, _ *spectest.Spec) {
 }
 
 func TestDonatesTipsOfChosenRounds(t *testing.T) {
-	l := newLedger(t)
+	l := newLedger(t).rounds(8)
 	defer l.close()
-	bases := l.newTips()
-	for _, closed := range []uint32{2, 8} {
-		l.donations(bases, closed)
-	}
-	rounds := l.restored(2, 8)
+	machine := l.restored(2, 8)
 	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
-		d := core.DonateAt(l.g.Outer, rounds, 0, round)
+		d := core.DonateAt(l.g.Outer, machine, 0, round)
 		if given := len(d.Links) > 0; given != want || given && d.Round != round {
 			t.Errorf("round %d: given %v, %+v", round, given, d.Round)
 		}
 	}
+}
+
+// restored are the rounds of a node that closed so many and keeps two bases.
+func (l *ledgerWriter) restored(base, closed uint32) *rounds.Machine {
+	l.t.Helper()
+	m := rounds.New(l.g.Outer, outer.Author{}, false, l.g.Tips())
+	for p, tip := range l.tips {
+		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
+		kept := ledger{Store: l.store}
+		l.check(kept.Rounds(p, 1, closed, func(link outer.Link) error {
+			s.History = append(s.History, link)
+			return nil
+		}))
+		l.check(kept.Held(p, base+1, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, core.DeltaOf(id, h.Header)) }))
+		m.Restore(1, p, s)
+	}
+	return m
 }

@@ -5,16 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 )
-
-// learnerCommand is something for the training thread to do at a step
-// boundary. It alone touches theta.
-type learnerCommand func(l *outer.Learner)
 
 // training is the thread that steps. It hears of tips and drafts at step
 // boundaries only and tells the loop what it did through a mailbox that never
@@ -23,14 +18,12 @@ type learnerCommand func(l *outer.Learner)
 // adoption asks for them.
 type training struct {
 	trainer  trainer.Trainer
-	learner  *outer.Learner
 	schedule optimizer.Schedule
 	pace     time.Duration
-	clock    *clock // every time here is that awake: a sleep is no step and no wait
-	commands *mailbox[learnerCommand]
+	clock    *clock                                           // every time here is that awake: a sleep is no step and no wait
+	commands *mailbox[func()]                                 // to be done at a step boundary; these alone touch theta
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
-	closed   []uint32                                         // rounds of the tips that theta stands on
 
 	mu       sync.Mutex
 	may      bool
@@ -88,7 +81,7 @@ func (t *training) setMay(may bool) {
 		t.active += t.since(t.trained)
 	}
 	t.may = may
-	t.commands.put(func(*outer.Learner) {}) // wakes the thread
+	t.commands.put(func() {}) // wakes the thread
 }
 
 func (t *training) mayStep() bool {
@@ -154,7 +147,7 @@ func (t *training) begin(at timestamp) {
 // boundary does what the loop asked for since the last step.
 func (t *training) boundary() {
 	for _, do := range t.commands.take() {
-		do(t.learner)
+		do()
 	}
 }
 
@@ -188,7 +181,6 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 	ended := ctx.Err() != nil
 	t.exit()
 	if err == nil {
-		t.learner.Stepped(res.Tokens, t.closed)
 		t.stepped(res, max(t.since(began), t.pace))
 		t.note(res, lr)
 	}
@@ -256,45 +248,22 @@ func (t *training) spend(where *float64, since timestamp) {
 	*where += (t.booked.awake - since.awake).Seconds()
 }
 
-// draft copies and encodes the progress on a fragment and hands it to the loop.
-func (t *training) draft(fragment int, done func(outer.Draft, error)) {
-	t.commands.put(func(l *outer.Learner) {
-		began := t.now()
-		d, err := l.Draft(fragment)
-		t.spend(&t.account.Publish, began)
-		done(d, err)
-	})
+// timed is a learner whose work is booked in the account of its thread.
+type timed struct {
+	*outer.Learner
+	t *training
 }
 
-// takeBack undoes a draft that could not be made durable.
-func (t *training) takeBack(e core.TakeBack, failed func(error)) {
-	t.commands.put(func(l *outer.Learner) {
-		if err := l.TakeBack(e.Fragment, e.Seq); err != nil {
-			failed(err)
-		}
-	})
+// Draft implements replica.Learner.
+func (l timed) Draft(fragment int) (outer.Draft, error) {
+	defer l.t.spend(&l.t.account.Publish, l.t.now())
+	return l.Learner.Draft(fragment)
 }
 
-// adopt moves theta to a new tip, or heals it: then healed is told what was
-// dropped.
-func (t *training) adopt(a outer.Adopt, healed func(a outer.Adopt, loss outer.Loss), failed func(error)) {
-	t.commands.put(func(l *outer.Learner) {
-		began := t.now()
-		if err := move(l, a, healed); err != nil {
-			failed(err)
-			return
-		}
-		t.closed[a.Fragment] = a.Tip.Round
-		t.spend(&t.account.Adopt, began)
-	})
-}
-
-func move(l *outer.Learner, a outer.Adopt, healed func(a outer.Adopt, loss outer.Loss)) error {
-	loss, err := l.Follow(a)
-	if err == nil && (a.Discards() || !loss.None()) {
-		healed(a, loss)
-	}
-	return err
+// Follow implements replica.Learner.
+func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
+	defer l.t.spend(&l.t.account.Adopt, l.t.now())
+	return l.Learner.Follow(a)
 }
 
 // pulse is what the training thread says of itself.

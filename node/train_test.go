@@ -54,14 +54,15 @@ func (f *fakeTrainer) Step(ctx context.Context, lr float64) (trainer.StepResult,
 // bench is a training thread on a fake trainer, in fake time.
 type bench struct {
 	*training
-	fake   *fakeTrainer
-	told   atomic.Int64 // steps told to the loop
-	saves  atomic.Int64
-	ended  chan error
-	cancel context.CancelFunc
-	blind  context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
-	plan   outer.Plan
-	tips   []*outer.Tip
+	learner timed
+	fake    *fakeTrainer
+	told    atomic.Int64 // steps told to the loop
+	saves   atomic.Int64
+	ended   chan error
+	cancel  context.CancelFunc
+	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
+	plan    outer.Plan
+	tips    []*outer.Tip
 }
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
@@ -70,12 +71,15 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	b := &bench{plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
 	b.training = &training{
-		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[learnerCommand](), closed: make([]uint32, len(b.plan)),
-		learner:  outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil),
+		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](),
 		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
-		stepped:  func(trainer.StepResult, time.Duration) { b.told.Add(1) },
-		save:     func() { b.saves.Add(1) },
+		stepped: func(res trainer.StepResult, _ time.Duration) {
+			b.told.Add(1)
+			b.learner.Stepped(res.Tokens, make([]uint32, len(b.plan)))
+		},
+		save: func() { b.saves.Add(1) },
 	}
+	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
 	ctx, cancel := context.WithCancel(t.Context())
 	b.cancel = cancel
 	watched, blind := context.WithCancel(ctx)
@@ -83,6 +87,11 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	go b.clock.look(watched)
 	go func() { b.ended <- b.run(ctx) }()
 	return b
+}
+
+// draft has the learner publish between two steps.
+func (b *bench) draft(fragment int, done func(outer.Draft, error)) {
+	b.commands.put(func() { done(b.learner.Draft(fragment)) })
 }
 
 // after lets time pass and returns what the thread says then.
@@ -240,24 +249,17 @@ func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
 		// In the pause of a slow pace a new tip is adopted at once.
 		next := *b.tips[1]
 		next.Round = 1
-		b.adopt(outer.Adopt{Fragment: 1, Tip: &next}, nil, func(err error) { t.Error(err) })
+		adopted := false
+		b.commands.put(func() {
+			if _, err := b.learner.Follow(outer.Adopt{Fragment: 1, Tip: &next}); err != nil {
+				t.Error(err)
+			}
+			adopted = true
+		})
 		b.after(0)
 		b.stop(t)
-		if b.closed[1] != 1 || b.fake.steps != 1 {
-			t.Errorf("closed %v after %d steps", b.closed, b.fake.steps)
-		}
-	})
-}
-
-func TestTrainingReportsBadAdoption(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, time.Millisecond, 0)
-		var failed error
-		b.adopt(outer.Adopt{Fragment: 0, Tip: b.tips[0], Fold: []uint64{7}}, nil, func(err error) { failed = err })
-		b.after(0)
-		b.stop(t)
-		if failed == nil || b.closed[0] != 0 {
-			t.Errorf("error %v, closed %v", failed, b.closed)
+		if !adopted || b.fake.steps != 1 {
+			t.Errorf("adopted %v after %d steps", adopted, b.fake.steps)
 		}
 	})
 }

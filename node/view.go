@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -91,9 +92,9 @@ func (v *view) damaged(n *node, err error) {
 	v.event(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on; if it happens again, test this machine's memory", err))
 }
 
-// healed tells that a sound tip has replaced a damaged one, or what was given up
+// repaired tells that a sound tip has replaced a damaged one, or what was given up
 // because the run has gone on without it.
-func (v *view) healed(n *node, a outer.Adopt, loss outer.Loss) {
+func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 	if loss.Found != nil {
 		v.damaged(n, loss.Found)
 	}
@@ -182,24 +183,24 @@ func (v *view) stored(e core.StoreDelta) { v.payloadHeld += uint64(len(e.Payload
 const weightDecay = 0.9
 
 // folded notes who contributed to the rounds of a fold, and with which weight.
-func (v *view) folded(w rounds.WantFold, res foldResult) {
-	for i, set := range w.Sets {
-		v.ledger[w.Fragment].put(w.Start+uint32(i)+1, foldedOf(set, res.rounds[i].Folded))
+func (v *view) folded(e replica.Folded) {
+	for i, set := range e.Want.Sets {
+		v.ledger[e.Want.Fragment].put(e.Links[i].Round, foldedOf(set, e.Links[i].Folded))
 	}
 	for id := range v.weights {
 		v.weights[id] *= weightDecay
 	}
-	for id, share := range res.weights {
+	for id, share := range e.Shares {
 		v.weights[id] += (1 - weightDecay) * share
 	}
 }
 
 // adopted notes what became of own deltas, and the moment at which the node's
-// own work first counts.
-func (v *view) adopted(n *node, a outer.Adopt) {
-	v.returned[a.Fragment] += n.owned.tokens(a.Returned)
-	v.discarded[a.Fragment] += n.owned.tokens(a.Discarded) + n.owned.tokens(a.Dropped)
-	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], n.owned.tokens(a.Regained))
+// own work first counts. tokens are those of own deltas.
+func (v *view) adopted(n *node, tokens func(seqs []uint64) uint64, a outer.Adopt) {
+	v.returned[a.Fragment] += tokens(a.Returned)
+	v.discarded[a.Fragment] += tokens(a.Discarded) + tokens(a.Dropped)
+	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], tokens(a.Regained))
 	mine := func(seq uint64) bool { return seq >= n.firstSeq }
 	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {
 		v.joined = time.Now()

@@ -60,7 +60,7 @@ func TestAuthorTokens(t *testing.T) {
 
 func TestFoldedOf(t *testing.T) {
 	set := []outer.Delta{{ID: outer.ID{1}}, {ID: outer.ID{2}}, {ID: outer.ID{3}}}
-	got := foldedOf(set, []wire.Digest{{3}, {1}})
+	got := foldedOf(set, []outer.ID{{3}, {1}})
 	if len(got) != 2 || got[0].ID != set[0].ID || got[1].ID != set[2].ID || set[1].ID != (outer.ID{2}) {
 		t.Errorf("got %v of %v", got, set)
 	}
@@ -123,19 +123,22 @@ func TestViewIsBounded(t *testing.T) {
 func TestAdoptedIsAccountedFor(t *testing.T) {
 	n := &node{log: slog.New(slog.DiscardHandler), firstSeq: 7}
 	n.view = newView(2, 4)
-	for seq, tokens := range []uint64{100, 200, 300} {
-		n.owned.put(uint64(seq), ownRef{tokens: tokens})
+	tokens := func(seqs []uint64) (sum uint64) {
+		for _, seq := range seqs {
+			sum += 100 * (seq + 1)
+		}
+		return sum
 	}
-	n.view.adopted(n, outer.Adopt{Fragment: 0, Fold: []uint64{1}, Returned: []uint64{0}})
-	n.view.adopted(n, outer.Adopt{Fragment: 1, Discarded: []uint64{1, 2}})
+	n.view.adopted(n, tokens, outer.Adopt{Fragment: 0, Fold: []uint64{1}, Returned: []uint64{0}})
+	n.view.adopted(n, tokens, outer.Adopt{Fragment: 1, Discarded: []uint64{1, 2}})
 	if v := n.view; v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
 		t.Errorf("returned %v, discarded %v, joined %v", v.returned, v.discarded, v.joined)
 	}
-	n.view.adopted(n, outer.Adopt{Fragment: 1, Regained: []uint64{1}})
+	n.view.adopted(n, tokens, outer.Adopt{Fragment: 1, Regained: []uint64{1}})
 	if got := n.view.discarded[1]; got != 300 {
 		t.Errorf("%d tokens discarded after one of two was folded after all", got)
 	}
-	n.view.adopted(n, outer.Adopt{Fragment: 0, Fold: []uint64{7}})
+	n.view.adopted(n, tokens, outer.Adopt{Fragment: 0, Fold: []uint64{7}})
 	if n.view.joined.IsZero() {
 		t.Error("its first folded delta is not noticed")
 	}

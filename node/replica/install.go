@@ -32,11 +32,11 @@ func (r *Replica) install(e core.InstallTips) {
 		r.notInstalled(from, err)
 		return
 	}
-	epoch := r.bases.epoch
+	epoch, authors := r.bases.epoch, r.authors()
 	r.exec.Post(func(now core.Time) {
 		r.epoch = epoch
 		r.watch.Saw(Installed{from, tips, left})
-		r.creditAuthors()
+		r.credit(authors)
 		if err := r.machine.Installed(now, tips, links); err != nil {
 			r.watch.Fail(err) // the disk is on another chain than the machine: a restart begins there
 		}
@@ -90,7 +90,17 @@ func (r *Replica) notInstalled(from wire.PeerID, err error) {
 	})
 }
 
-// creditAuthors tells the machine who has contributed, as the ledger has it.
-func (r *Replica) creditAuthors() {
-	r.watch.Check("read the authors of the ledger", r.ledger.Authors(r.machine.Credit))
+// authors are those of the deltas in the ledger. To read them takes a second for a
+// million deltas.
+func (r *Replica) authors() map[wire.PeerID]bool {
+	authors := map[wire.PeerID]bool{}
+	r.watch.Check("read the authors of the ledger", r.ledger.Authors(func(a wire.PeerID) { authors[a] = true }))
+	return authors
+}
+
+// credit tells the machine who has contributed.
+func (r *Replica) credit(authors map[wire.PeerID]bool) {
+	for a := range authors {
+		r.machine.Credit(a)
+	}
 }

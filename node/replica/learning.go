@@ -22,15 +22,10 @@ func (r *Replica) learn(do func(l Learner)) {
 }
 
 // Stepped counts an inner step of so many tokens. It belongs to the steps; the
-// machine hears of it on the loop, after then, which may be nil.
-func (r *Replica) Stepped(tokens int, then func(now core.Time)) {
+// machine hears of it on the loop.
+func (r *Replica) Stepped(tokens int) {
 	r.learning.learner.Stepped(tokens, r.learning.closed)
-	r.exec.Post(func(now core.Time) {
-		if then != nil {
-			then(now)
-		}
-		r.machine.Stepped(now, uint64(tokens))
-	})
+	r.exec.Post(func(now core.Time) { r.machine.Stepped(now, uint64(tokens)) })
 }
 
 // draft makes a delta of the learner's progress.

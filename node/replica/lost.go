@@ -13,6 +13,9 @@ func unknownEffect(e core.Effect) error {
 	return fmt.Errorf("nothing executes a %T of the machine: this program is wrong", e)
 }
 
+// ErrOwnLost says that the disk has damaged the payload of an own delta.
+var ErrOwnLost = errors.New("own work is lost unless a peer holds it")
+
 // ErrNoBase says that a fold failed as the base it begins at cannot be read.
 var ErrNoBase = errors.New("the base is not there")
 

@@ -62,7 +62,7 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 	for p, tip := range was.Tips {
 		r.learning.closed[p] = tip.Round
 	}
-	r.creditAuthors()
+	r.credit(r.authors())
 	if was.Saved == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (d *restartDisk) LostOwn(o core.OwnRecord) (bool, error) {
 		return false, err
 	}
 	d.r.exec.Post(func(core.Time) {
-		d.r.watch.Saw(Damaged{fmt.Errorf("own %w: %d tokens are lost unless a peer holds it", err, o.Header.Tokens)})
+		d.r.watch.Saw(Damaged{fmt.Errorf("own %w: %w (%d tokens)", err, ErrOwnLost, o.Header.Tokens)})
 	})
 	return true, d.Ledger.LoseOwn(o.ID)
 }

@@ -21,7 +21,7 @@ type Round struct {
 	Tokens uint64      // folded up to and with this round
 	// EndRound is the first round at which Tokens reached the budget; 0 = not yet.
 	EndRound uint32
-	Folded   []wire.Digest // the ids folded, in the order of the fold
+	Folded   []wire.Digest // the ids folded
 }
 
 // PutRound keeps a closed round, in place of what was kept for it before. Not

@@ -335,7 +335,7 @@ func (n *Node) step() {
 	tokens := n.w.s.Task.Tokens()
 	n.Steps++
 	n.book.trained += uint64(tokens)
-	n.replica.Stepped(tokens, nil)
+	n.replica.Stepped(tokens)
 }
 
 // command is done at the next step boundary.

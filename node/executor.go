@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+)
+
+// executor is what a replica needs of a process: goroutines, and the host.
+type executor struct{ n *node }
+
+// Disk implements replica.Exec, as do the methods up to Cut.
+func (x executor) Disk(do func()) { x.n.work.disk.put(do) }
+func (x executor) Fold(do func()) { x.n.work.folds.put(do) }
+
+// Install waits for the chunks to be on disk, and for the folds that it overtakes.
+func (x executor) Install(do func()) {
+	x.n.work.disk.put(func() { x.n.work.folds.put(do) })
+}
+
+func (x executor) Learn(do func()) { x.n.train.commands.put(do) }
+
+// Serve does nothing for a stream that failed before the loop came to it. Handle 0 is
+// no stream.
+func (x executor) Serve(handle uint64, do func(gone func() bool)) {
+	stream := x.n.handles[handle].ctx
+	if stream == nil && handle != 0 {
+		return
+	}
+	x.n.work.goRun(func(ctx context.Context) {
+		do(func() bool { return ctx.Err() != nil || stream != nil && stream.Err() != nil })
+	})
+}
+
+func (x executor) Post(do func(core.Time))     { x.n.post(do) }
+func (x executor) Soon(do func(core.Time))     { x.n.post(do) }
+func (x executor) Announce(do func(core.Time)) { x.n.post(do) }
+func (x executor) Elapsed() int64              { return time.Since(x.n.started).Milliseconds() }
+func (x executor) Cut() bool                   { return x.n.work.folding.Err() != nil }
+
+// Publish implements replica.Net, as do the methods up to Reply.
+func (x executor) Publish(message []byte) {
+	n := x.n
+	n.work.sends.put(func() {
+		n.sending("publish")
+		if err := n.host.Publish(message); err != nil {
+			n.log.Warn("publish", "err", err)
+		}
+	})
+}
+
+func (x executor) Call(e gossip.Call) {
+	x.n.work.goRun(func(ctx context.Context) { x.n.call(ctx, e) })
+}
+
+func (x executor) Dial(addr string) {
+	x.n.work.goRun(func(ctx context.Context) { x.n.dial(ctx, addr) })
+}
+
+func (x executor) Drop(peer wire.PeerID, reason string) {
+	x.n.work.goRun(func(context.Context) { x.n.host.Drop(peer, reason) })
+}
+
+func (x executor) Reconnect(peer wire.PeerID) { x.n.host.Reconnect(peer) }
+
+// Reply hands the reply to the stream that waits for it. If the stream is gone its
+// place is free already.
+func (x executor) Reply(handle uint64, r replica.Reply) {
+	if waiting, ok := x.n.handles[handle]; ok {
+		delete(x.n.handles, handle)
+		waiting.answers <- r
+	}
+}
+
+func (n *node) call(ctx context.Context, e gossip.Call) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.TimeoutMs)*time.Millisecond)
+	defer cancel()
+	n.sending("call")
+	response, err := n.host.Call(ctx, e.To, e.Request, e.MaxResponse)
+	n.post(func(now core.Time) {
+		n.view.called(e, len(response))
+		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
+	})
+}
+
+// dialTimeout is how long one address may take: longer than a slow handshake
+// over a bad link.
+const dialTimeout = 15 * time.Second
+
+func (n *node) dial(ctx context.Context, addr string) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	_, err := n.host.Dial(ctx, addr)
+	n.post(func(core.Time) {
+		n.view.dialled(n, addr, err)
+		n.refusedAsDuplicate(addr, err)
+	})
+}
+
+// arithmetic is the outer step of the run.
+type arithmetic struct {
+	params outer.Params
+	plan   outer.Plan
+}
+
+// CheckPayload implements replica.Arithmetic, as do the methods below.
+func (a arithmetic) CheckPayload(d outer.Delta, payload []byte) error {
+	return a.params.CheckPayload(a.plan[d.Fragment], d, payload)
+}
+
+func (a arithmetic) Fold(fragment int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, outer.Result, error) {
+	return outer.Fold(a.params, a.plan[fragment], prev, prev.Round+1, set)
+}
+
+func (a arithmetic) Intern(tip *outer.Tip) *outer.Tip { return tip }

@@ -1,0 +1,248 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// ledger is a store as a replica keeps things in it.
+type ledger struct {
+	*store.Store
+	plan    outer.Plan
+	params  outer.Params
+	counted *atomic.Pointer[[]authorTokens] // what the last look at all records came to
+}
+
+var _ replica.Ledger = ledger{}
+
+// gone says of an error which of those of a replica's ledger it is.
+func gone(err error) error {
+	switch {
+	case errors.Is(err, store.ErrIndex):
+		return fmt.Errorf("%w: %w", replica.ErrFatal, err)
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNotFound):
+		return fmt.Errorf("%w: %w", replica.ErrGone, err)
+	}
+	return err
+}
+
+// Rounds is Store.Rounds with records as links.
+func (l ledger) Rounds(fragment int, from, to uint32, f func(outer.Link) error) error {
+	return l.Store.Rounds(fragment, from, to, func(round uint32, r store.Round) error { return f(linkOf(round, r)) })
+}
+
+func linkOf(round uint32, r store.Round) outer.Link {
+	l := outer.Link{Round: round, Chain: outer.Digest(r.Chain), State: outer.Digest(r.State), Tokens: r.Tokens, EndRound: r.EndRound}
+	for _, id := range r.Folded {
+		l.Folded = append(l.Folded, outer.ID(id))
+	}
+	slices.SortFunc(l.Folded, func(a, b outer.ID) int { return bytes.Compare(a[:], b[:]) }) // older records have the order of the fold
+	return l
+}
+
+func recordOf(l outer.Link) store.Round {
+	r := store.Round{Chain: wire.Digest(l.Chain), State: wire.Digest(l.State), Tokens: l.Tokens, EndRound: l.EndRound}
+	for _, id := range l.Folded {
+		r.Folded = append(r.Folded, wire.Digest(id))
+	}
+	return r
+}
+
+func recordsOf(links []outer.Link) (records []store.Round) {
+	for _, l := range links {
+		records = append(records, recordOf(l))
+	}
+	return records
+}
+
+// PutRounds is Store.PutRounds with links as records.
+func (l ledger) PutRounds(fragment int, links []outer.Link) error {
+	return l.Store.PutRounds(fragment, links[0].Round, recordsOf(links))
+}
+
+// Install is Store.Install. Genesis has no record.
+func (l ledger) Install(fragments []replica.InstalledFragment) error {
+	in := make([]store.Installed, len(fragments))
+	for p, f := range fragments {
+		links, first := f.Links, f.Links[0].Round
+		in[p] = store.Installed{Round: f.Tip.Round, Tip: f.Tip.Encode(), First: first, Forget: f.Forget}
+		if f.Keep {
+			in[p].Keep = first
+		}
+		if first == 0 {
+			in[p].First, links = 1, links[1:]
+		}
+		in[p].Rounds = recordsOf(links)
+	}
+	return l.Store.Install(in)
+}
+
+// Header is Store.Header, where not to know one is no error.
+func (l ledger) Header(id wire.Digest) (h wire.Header, known bool, err error) {
+	signed, err := l.Store.Header(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return h, false, nil
+	}
+	return signed.Header, err == nil, err
+}
+
+// Held is Store.Headers without those whose payload is not here.
+func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
+	return l.Headers(fragment, from, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+		if _, held := l.Has(id); held {
+			f(id, h)
+		}
+		return nil
+	})
+}
+
+// Authors counts the deltas of all records by author, for the screen as well.
+func (l ledger) Authors(f func(wire.PeerID)) error {
+	counts := make([]authorTokens, len(l.plan))
+	for p := range counts {
+		var err error
+		if counts[p], err = countAuthors(l.Store, p, l.params.WindowUnion); err != nil {
+			return err
+		}
+		for author := range counts[p].total {
+			f(author)
+		}
+	}
+	l.counted.Store(&counts)
+	return nil
+}
+
+// PutDelta implements replica.Ledger, as do the methods below.
+func (l ledger) PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error {
+	return l.Store.PutDelta(id, *h, payload)
+}
+
+func (l ledger) PutEvidence(e wire.Evidence) error { return l.Store.PutEvidence(e.A, e.B) }
+
+func (l ledger) Payload(id wire.Digest) ([]byte, error) {
+	b, err := l.Store.Payload(id)
+	return b, gone(err)
+}
+
+func (l ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (replica.Kept, error) {
+	kept, err := l.Store.Retain(budget, limit, own)
+	return replica.Kept{Bytes: kept.Total(), Dropped: kept.Dropped}, err
+}
+
+// PutOwn ends the node where the store and the machine disagree about what was
+// signed.
+func (l ledger) PutOwn(e core.StoreOwn) error {
+	err := l.Store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
+	if errors.Is(err, store.ErrMark) || errors.Is(err, store.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", replica.ErrFatal, err)
+	}
+	return err
+}
+
+func (l ledger) Own() ([]core.OwnRecord, error) {
+	own, err := l.Store.Own()
+	records := make([]core.OwnRecord, len(own))
+	for i, o := range own {
+		records[i] = core.OwnRecord{Seq: o.Seq, ID: o.ID, Header: o.Header.Header}
+	}
+	return records, err
+}
+
+func (l ledger) ForgetOwn(ids []wire.Digest) (err error) {
+	for _, id := range ids {
+		if e := l.Store.ForgetOwn(id); !errors.Is(e, store.ErrNotFound) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func (l ledger) LoseOwn(id wire.Digest) error {
+	return errors.Join(l.DropPayload(id), l.Store.ForgetOwn(id))
+}
+
+func (l ledger) PutMarksKnown() error { return l.Put(marksKey, []byte{1}) }
+
+func (l ledger) BaseState(fragment int, round uint32) (outer.Digest, error) {
+	state, err := l.BaseDigest(fragment, round)
+	return outer.Digest(state), err
+}
+
+func (l ledger) Base(fragment int, round uint32) (*outer.Tip, error) {
+	blob, err := l.Store.Base(fragment, round)
+	if err != nil {
+		return nil, gone(err)
+	}
+	tip, err := outer.DecodeTip(blob, l.plan[fragment], l.params)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", replica.ErrGone, err)
+	}
+	return tip, nil
+}
+
+func (l ledger) PutBase(fragment int, tip *outer.Tip) error {
+	return l.Store.PutBase(fragment, tip.Round, tip.Encode())
+}
+
+// Chunk drops a chunk that the disk has damaged: it is fetched again.
+func (l ledger) Chunk(id wire.Digest) ([]byte, error) {
+	b, err := l.Store.Chunk(id)
+	if errors.Is(err, store.ErrCorrupt) {
+		err = errors.Join(err, l.DropChunk(id))
+	}
+	return b, err
+}
+
+// fetchingKey is where the rounds of the tips are kept of which there are chunks.
+const fetchingKey = "fetching"
+
+func (l ledger) PutFetching(at []uint32) error {
+	if at == nil {
+		return l.Put(fetchingKey, nil)
+	}
+	return l.Put(fetchingKey, wire.Marshal(at))
+}
+
+// fetching are the rounds of the tips that an earlier process was fetching, nil
+// if it was not.
+func (n *node) fetching() []uint32 {
+	var at []uint32
+	b, err := n.store.Get(fetchingKey)
+	if err != nil || wire.Unmarshal(b, &at) != nil || len(at) != len(n.plan) {
+		return nil
+	}
+	return at
+}
+
+// commonKey is where the rounds are kept up to which others are known to have
+// folded the same, so that a restart in a partition knows what it began with.
+const commonKey = "common"
+
+// common are those rounds, one a fragment.
+func (n *node) common() []uint32 {
+	rounds := make([]uint32, len(n.plan))
+	var kept []uint32
+	if b, err := n.store.Get(commonKey); err == nil && wire.Unmarshal(b, &kept) == nil {
+		copy(rounds, kept)
+	}
+	return rounds
+}
+
+// keepCommon writes them when they have moved.
+func (n *node) keepCommon() {
+	rounds := n.machine.Gossip().Chains().Common()
+	if slices.Equal(rounds, n.commonKept) {
+		return
+	}
+	n.commonKept = rounds
+	n.work.disk.put(func() { n.check("keep common rounds", n.store.Put(commonKey, wire.Marshal(rounds))) })
+}

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+// watcher shows people what happens in a replica, and sees to what is a process's own.
+type watcher struct{ n *node }
+
+// Check implements replica.Watcher.
+func (w watcher) Check(what string, err error) { w.n.check(what, err) }
+
+// Fail implements replica.Watcher.
+func (w watcher) Fail(err error) { w.n.fail(err) }
+
+// Saw implements replica.Watcher.
+func (w watcher) Saw(event any) {
+	n := w.n
+	switch e := event.(type) {
+	case core.MayStep:
+		n.duplicate.may = e.Yes
+		n.allow(n.clock.now())
+	case core.Finished:
+		n.finished = true
+		now := n.clock.now()
+		agreed, _ := n.machine.Gossip().Chains().Agreed(now)
+		n.view.finished(n, agreed, n.machine.Gossip().Chains().OtherStates(now))
+	case core.Verdict:
+		n.view.verdict(n, e)
+	case core.RaiseMark:
+		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger does not: signs nothing up to round %d", e.Fragment, e.Round))
+	case core.MarksKnown:
+		n.log.Info("peers have said what this key signed")
+	case replica.Stored:
+		n.view.stored(e.StoreDelta)
+	case replica.Folded:
+		n.view.folded(e)
+	case replica.Adopted:
+		n.view.adopted(n, n.replica.OwnTokens, e.Adopt)
+		if e.MayRepair() {
+			n.view.repaired(n, e.Adopt, e.Loss)
+		}
+	case replica.Installed:
+		n.installed(e)
+	case replica.Retained:
+		n.retained(e)
+	default:
+		n.sawTrouble(event)
+	}
+}
+
+// sawTrouble tells what went wrong, or leaves it to the view.
+func (n *node) sawTrouble(event core.Effect) {
+	switch e := event.(type) {
+	case replica.DraftFailed:
+		n.log.Error("encode own progress", "fragment", e.Fragment, "err", e.Err)
+		n.draftFailed(e)
+	case replica.FoldFailed:
+		n.log.Error("fold", "err", e.Err)
+	case replica.NotInstalled:
+		n.log.Error("install tips", "from", e.From, "err", e.Err)
+	case replica.GivenUp:
+		n.log.Warn("the disk has taken no record for too long: rounds stay without one", "fragment", e.Fragment, "from", e.Round)
+	case replica.Damaged:
+		n.damaged(e.Err)
+	default:
+		n.view.note(n, event)
+	}
+}
+
+// installed notes that tips were taken whole, and what was left for them.
+func (n *node) installed(e replica.Installed) {
+	n.recount()
+	n.view.left(n, e.From, e.Left)
+	n.log.Info("install tips", "from", e.From, "round", e.Tips[0].Round)
+}
+
+// recount takes over what the ledger last counted.
+func (n *node) recount() {
+	if counts := n.counted.Swap(nil); counts != nil {
+		n.view.ledger = *counts
+	}
+}
+
+// draftFailed tells of the damage that kept the learner from publishing.
+func (n *node) draftFailed(e replica.DraftFailed) {
+	switch {
+	case errors.Is(e.Err, outer.ErrDamaged):
+		n.view.damaged(n, e.Err)
+	case errors.Is(e.Err, outer.ErrUnread):
+		n.view.event(n, "damaged", n.self.String(), fmt.Sprintf("%v: gives up what was unpublished beside it; check the disk of %s", e.Err, n.cfg.Dir))
+	}
+}
+
+// damaged tells of what memory or the disk has damaged, and what is done about it.
+func (n *node) damaged(err error) {
+	switch {
+	case errors.Is(err, outer.ErrDamaged):
+		n.view.damaged(n, err)
+	case errors.Is(err, replica.ErrNoBase):
+		n.view.event(n, "damaged", "", fmt.Sprintf("%v: folds again from an older one; check the disk of %s", err, n.cfg.Dir))
+	case errors.Is(err, replica.ErrOwnLost):
+		n.view.event(n, "damaged", "", fmt.Sprintf("%v; check the disk of %s", err, n.cfg.Dir))
+	default:
+		n.view.event(n, "damaged", "", fmt.Sprintf("%v: fetches it again; check the disk of %s", err, n.cfg.Dir))
+	}
+}
+
+// retained tells of what retention came to, and once that the budget is too small.
+func (n *node) retained(e replica.Retained) {
+	if e.Dropped > 0 {
+		n.log.Info("dropped payloads of final rounds", "payloads", e.Dropped, "left", e.Bytes)
+	}
+	if e.Bytes > e.Budget && !n.budgetSaid {
+		n.budgetSaid = true
+		n.view.event(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the last %d rounds need more than the %s of --keep",
+			status.Bytes(float64(e.Bytes)), n.genesis.Outer.WindowUnion, status.Bytes(float64(e.Budget))))
+	}
+}
+
+// left tells what was left behind with a chain.
+func (v *view) left(n *node, donor wire.PeerID, c core.Left) {
+	deltas, tokens := 0, uint64(0)
+	for p := range c.Own {
+		v.discarded[p] += c.Final[p]
+		deltas += len(c.Own[p])
+		tokens += c.Tokens[p]
+	}
+	tokens /= uint64(max(len(c.Own), 1)) // each step's tokens are in every fragment's deltas
+	if deltas > 0 {
+		v.event(n, "left a chain", donor.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain left for that of this peer; `atoll ledger` lists them", deltas, tokens))
+	}
+}
