@@ -193,7 +193,7 @@ func ownTokens(t *testing.T, dir string) []uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := inspect.ReadKey(dir)
+	key, err := store.ReadKey(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

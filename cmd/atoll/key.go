@@ -10,7 +10,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
-	"atoll/node/inspect"
+	"atoll/node/store"
 )
 
 const keyHelp = `
@@ -54,7 +54,7 @@ func (f dirFlag) key() (dir string, key ed25519.PrivateKey, err error) {
 	if dir, err = f.folder(); err != nil {
 		return "", nil, err
 	}
-	key, err = inspect.ReadKey(dir)
+	key, err = store.ReadKey(dir)
 	return dir, key, err
 }
 
@@ -142,7 +142,7 @@ func (c *KeyImportCmd) Run(out *console) error {
 		return fmt.Errorf("%s holds no exported key: want %d hex digits, as `atoll key export` prints them", c.File, 2*ed25519.SeedSize)
 	}
 	key := ed25519.NewKeyFromSeed(seed)
-	if err := inspect.ImportKey(c.Dir, key); err != nil {
+	if err := store.ImportKey(c.Dir, key); err != nil {
 		return err
 	}
 	return identityOf(c.Dir, key).print(out, c.JSON)

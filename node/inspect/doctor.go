@@ -98,7 +98,7 @@ func (d *doctor) askNode() {
 }
 
 func (d *doctor) checkKey() {
-	key, err := ReadKey(d.dir)
+	key, err := store.ReadKey(d.dir)
 	if err != nil {
 		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key import`, and let only its owner read it")
 		return

@@ -35,11 +35,36 @@ func (d Disk) LoadKey(dir string) (key ed25519.PrivateKey, created bool, err err
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
-	if created, err = d.createKey(dir, path); err != nil {
+	_, made, err := ed25519.GenerateKey(nil)
+	if err == nil {
+		created, err = d.putKey(dir, made)
+	}
+	if err != nil {
 		return nil, false, fmt.Errorf("create key %s: %w", path, err)
 	}
 	key, err = readKey(path)
 	return key, created, err
+}
+
+// ReadKey returns the identity kept in dir and, unlike LoadKey, makes none.
+func ReadKey(dir string) (ed25519.PrivateKey, error) {
+	key, err := readKey(filepath.Join(dir, keyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no key in it; `atoll join --dir %s` makes one, `atoll key import` restores one", dir, dir)
+	}
+	return key, err
+}
+
+// ImportKey gives a folder an identity. A folder that has one keeps it.
+func ImportKey(dir string, key ed25519.PrivateKey) error {
+	created, err := Disk{}.putKey(dir, key)
+	if err != nil {
+		return fmt.Errorf("import key: %w", err)
+	}
+	if !created {
+		return fmt.Errorf("import key: %s has a key already; choose another --dir, or move that key away if the node is never to run again", dir)
+	}
+	return nil
 }
 
 func readKey(path string) (ed25519.PrivateKey, error) {
@@ -65,21 +90,17 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// createKey makes a key file unless there is one. Linking the finished file into
+// putKey makes a key file unless there is one. Linking the finished file into
 // place fails where renaming would replace the key of a faster process.
-func (d Disk) createKey(dir, path string) (created bool, err error) {
+func (d Disk) putKey(dir string, key ed25519.PrivateKey) (created bool, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
-		return false, err
-	}
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
 		return false, err
 	}
 	tmp, err := d.writeTemp(dir, append(hex.AppendEncode(nil, key.Seed()), '\n'), synced)
 	if err != nil {
 		return false, err
 	}
-	err = d.link(tmp, path)
+	err = d.link(tmp, filepath.Join(dir, keyFile))
 	created = err == nil
 	if errors.Is(err, fs.ErrExist) {
 		err = nil

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -67,5 +68,22 @@ func TestGenesis(t *testing.T) {
 	wantErr(t, err, ErrOtherRun, wire.Sum([]byte("doc")).String(), wire.Sum([]byte("other")).String())
 	if b, err := LoadGenesis(dir); err != nil || string(b) != "doc" {
 		t.Errorf("genesis is %q, %v", b, err)
+	}
+}
+
+// An imported key is the folder's from then on. None is made by reading, and none is replaced.
+func TestImportKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	if _, err := ReadKey(dir); err == nil || !strings.Contains(err.Error(), "atoll key import") {
+		t.Errorf("a folder without a key: %v", err)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	must(t, ImportKey(dir, key))
+	if got, err := ReadKey(dir); err != nil || !got.Equal(key) {
+		t.Errorf("read back another key, %v", err)
+	}
+	if err := ImportKey(dir, key); err == nil || !strings.Contains(err.Error(), "has a key already") {
+		t.Errorf("a second import: %v", err)
 	}
 }
