@@ -3,10 +3,6 @@ package hello
 import (
 	"bytes"
 	"crypto/ed25519"
-	"encoding/hex"
-	"flag"
-	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,10 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/golden.txt")
-
-const goldenPath = "testdata/golden.txt"
 
 func sign(t testing.TB, key ed25519.PrivateKey, r Record) Signed {
 	t.Helper()
@@ -95,23 +87,6 @@ func TestRecordSize(t *testing.T) {
 	r.Addrs = r.Addrs[:MaxAddrs]
 	_, err := Sign(testKey(1), r)
 	wantErr(t, err, wire.ErrSize)
-}
-
-// A line that changes is a change of protocol: it needs a new Protocol.
-func TestGolden(t *testing.T) {
-	observer := testRecord(1)
-	observer.Role, observer.Trainer, observer.Precision, observer.Devices = Observer, "", "", nil
-	var got strings.Builder
-	fmt.Fprintf(&got, "learner\n  %s\n", hex.EncodeToString(sign(t, testKey(1), testRecord(1)).Encode()))
-	fmt.Fprintf(&got, "observer\n  %s\n", hex.EncodeToString(sign(t, testKey(1), observer).Encode()))
-	if *update {
-		ok(t, os.WriteFile(goldenPath, []byte(got.String()), 0o644))
-	}
-	want, err := os.ReadFile(goldenPath)
-	ok(t, err)
-	if got.String() != string(want) {
-		t.Errorf("%s:\n got %s\nwant %s", goldenPath, got.String(), want)
-	}
 }
 
 // FuzzRecord holds the decoder to no panic, and what it accepts to Validate.
