@@ -113,9 +113,9 @@ func byteTokens(text string) []int32 {
 }
 
 // utf8Writer writes byte tokens as they come, each character when it is
-// complete. What is not UTF-8 becomes U+FFFD, and so does a control character,
-// which could take over a terminal, and a token that stands for no byte, which a
-// model with a larger vocabulary may draw.
+// complete. What is not UTF-8 becomes U+FFFD. So does a control character, which
+// could take over a terminal. So does a token that stands for no byte: a model
+// with a larger vocabulary may draw one.
 type utf8Writer struct {
 	w    io.Writer
 	held []byte // the start of a character

@@ -109,7 +109,7 @@ func TestSecondNodeJoins(t *testing.T) {
 		t.Errorf("first line of --json: %q: %v", second.link, err)
 	}
 
-	// Whoever asks the first node sees the second one.
+	// The first node knows of the second.
 	for livePeers(ask(t, a)) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the second node was never seen")

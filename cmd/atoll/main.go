@@ -7,8 +7,8 @@
 // Every command has --help with an example. What a command answers goes to
 // stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
 // done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
-// not given is taken from the environment (--eval-bytes is ATOLL_EVAL_BYTES), and
-// else from the TOML file that --config names.
+// not given is taken from the environment (ATOLL_EVAL_BYTES for --eval-bytes),
+// then from the TOML file of --config.
 //
 // Each command is one file: its help text, its flags, its Run. Commands read
 // what packages node and testnet offer and print it; they hold no logic of a run.
@@ -68,8 +68,8 @@ func main() {
 // sends one to the process and one to its group.
 const sameRequest = 500 * time.Millisecond
 
-// interrupts returns a context that the first SIGINT or SIGTERM ends, and a
-// channel that the second closes, unless it is the same request.
+// interrupts returns a context and a channel. The first SIGINT or SIGTERM ends
+// the context; the second closes the channel, unless it is the same request.
 func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	again := make(chan struct{})

@@ -10,8 +10,7 @@ import (
 	"atoll/tensor/codec"
 )
 
-// genesis is the default one for the model with the flags on top, to be validated once links have chosen H; and what it
-// trains on.
+// genesis is the default genesis of the model with the flags on top, and the text. It is valid only when links have chosen H.
 func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus, err error) {
 	if err := c.check(); err != nil {
 		return g, nil, err

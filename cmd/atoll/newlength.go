@@ -9,8 +9,7 @@ import (
 	"atoll/optimizer/outer/tune"
 )
 
-// runOf is what the length of a run follows from, with so many learners of its usual batch, and tokens to train on. chosen says
-// that links fix H.
+// runOf is what the length of a run follows from. text is the tokens to train on; chosen says that links fix H.
 func runOf(g genesis.Genesis, learners, text int, chosen bool) tune.Run {
 	return tune.Run{
 		Params: g.Model.Params(), Budget: g.Outer.Budget, StepTokens: g.Batch * g.Model.Context,

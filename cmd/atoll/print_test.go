@@ -48,18 +48,3 @@ func TestTable(t *testing.T) {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 }
-
-func TestAmount(t *testing.T) {
-	for text, want := range map[string]amount{"0": 0, "3000000": 3_000_000, "3e6": 3_000_000, "2.5e3": 2500} {
-		var a amount
-		if err := a.UnmarshalText([]byte(text)); err != nil || a != want {
-			t.Errorf("%q: %d, %v", text, a, err)
-		}
-	}
-	for _, text := range []string{"", "x", "1.5", "-1", "1e300", "NaN"} {
-		var a amount
-		if err := a.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "3e6") {
-			t.Errorf("%q: %d, %v", text, a, err)
-		}
-	}
-}

@@ -81,7 +81,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	if p.json {
 		if due && s.Run != "" {
 			p.line = time.Now()
-			_ = p.out.json(s) // whoever reads may have gone; the node goes on
+			_ = p.out.json(s) // the reader may have gone; the node goes on
 		}
 		return
 	}

@@ -37,21 +37,25 @@ func trainingStatus() status.Snapshot {
 	}
 }
 
-func TestProgressLine(t *testing.T) {
-	want := "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"
-	if got := progressLine(trainingStatus()); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestEndLine(t *testing.T) {
-	s := trainingStatus()
-	if got, want := endLine(s), "left in order: 750k tokens folded; the same command goes on from here"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	s.Finished = true
-	if got, want := endLine(s), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"; got != want {
-		t.Errorf("%q, want %q", got, want)
+func TestLines(t *testing.T) {
+	training, over, moving := trainingStatus(), trainingStatus(), trainingStatus()
+	over.Finished, moving.Agreed = true, false
+	unequal := moving
+	unequal.Finished = true
+	whole := inspect.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
+	for _, c := range []struct{ got, want string }{
+		{progressLine(training), "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
+		{endLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
+		{endLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
+		{agreedText(moving), "moving; compared when the run rests"},
+		{agreedText(unequal), "not yet equal on every live node"},
+		{verdictLine(whole), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"},
+		{startText(inspect.VerifyResult{From: []uint32{4, 4}}), "the kept state of round 4"},
+		{startText(inspect.VerifyResult{From: []uint32{4, 0, 6}}), "kept states of rounds 0 to 6"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
 	}
 }
 
@@ -177,32 +181,5 @@ func TestFrameFitsTheScreen(t *testing.T) {
 		if got := frame("first\na second line\nlast\n", c.columns, c.height); got != c.want {
 			t.Errorf("%d x %d: %q, want %q", c.columns, c.height, got, c.want)
 		}
-	}
-}
-
-func TestAgreedText(t *testing.T) {
-	s := trainingStatus()
-	s.Agreed = false
-	if got := agreedText(s); got != "moving; compared when the run rests" {
-		t.Error(got)
-	}
-	s.Finished = true
-	if got := agreedText(s); got != "not yet equal on every live node" {
-		t.Error(got)
-	}
-}
-
-func TestVerdictLine(t *testing.T) {
-	r := inspect.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
-	if got, want := verdictLine(r), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	r.FromGenesis, r.From = false, []uint32{4, 4}
-	if got, want := startText(r), "the kept state of round 4"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	r.From = []uint32{4, 0, 6}
-	if got, want := startText(r), "kept states of rounds 0 to 6"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"atoll/gossip/p2p"
+)
+
+// amount is a whole number that may be typed as 3000000, 3e6 or 2.5e6.
+type amount uint64
+
+// maxAmount is the largest amount: up to it a float64 holds every whole number.
+const maxAmount = 1 << 53
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *amount) UnmarshalText(text []byte) error {
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || x != math.Trunc(x) || x < 0 || x > maxAmount {
+		return fmt.Errorf("%q is not a whole number; write it like 3000000 or 3e6", text)
+	}
+	*a = amount(x)
+	return nil
+}
+
+// size is a number of bytes that may be typed as 10GB, 500 MB, 1.5TB or 4096.
+type size int64
+
+// sizeUnits are powers of a thousand, as disks are sold.
+var sizeUnits = []struct {
+	name  string
+	bytes float64
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *size) UnmarshalText(text []byte) error {
+	number, factor := strings.ToUpper(strings.TrimSpace(string(text))), 1.0
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(number, u.name); ok {
+			number, factor = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	x, err := strconv.ParseFloat(number, 64)
+	if x *= factor; err != nil || !(x >= 0 && x < math.MaxInt64) {
+		return fmt.Errorf("%q is not a size; write it like 10GB or 500MB", text)
+	}
+	*s = size(x)
+	return nil
+}
+
+// rate is what a link carries, in bits per second, typed as p2p.ParseRate reads it.
+type rate float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *rate) UnmarshalText(text []byte) error {
+	bits, err := p2p.ParseRate(string(text))
+	*r = rate(bits)
+	return err
+}
+
+// bytesPerSecond of the link.
+func (r rate) bytesPerSecond() float64 { return float64(r) / 8 }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestQuantities(t *testing.T) {
+	for _, c := range []struct {
+		quantity encoding.TextUnmarshaler // a pointer to it
+		good     map[string]float64
+		bad      string // texts with | between
+		example  string // in their errors
+	}{
+		{new(amount), map[string]float64{"0": 0, "3000000": 3e6, "3e6": 3e6, "2.5e3": 2500}, "|x|1.5|-1|1e300|NaN", "3e6"},
+		{new(size), map[string]float64{"10GB": 10e9, "500 mb": 5e8, "1.5TB": 1.5e12, "4096": 4096, "7b": 7, "2kB": 2000, "0": 0}, "|GB|-1GB|ten|1e30TB|NaN|5XB", "10GB"},
+		{new(rate), map[string]float64{"20mbit": 20e6, "1.5 Gbit": 1.5e9, "500kbit/s": 5e5, "1KBIT": 1000}, "|20|mbit|-1mbit|0mbit|NaNmbit|Infgbit|20MB|1e9gbit", "bit"},
+	} {
+		value := reflect.ValueOf(c.quantity).Elem()
+		for text, want := range c.good {
+			err := c.quantity.UnmarshalText([]byte(text))
+			if got := value.Convert(reflect.TypeFor[float64]()).Float(); err != nil || got != want {
+				t.Errorf("%v %q: %v, %v, want %v", value.Type(), text, got, err, want)
+			}
+		}
+		for text := range strings.SplitSeq(c.bad, "|") {
+			if err := c.quantity.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), c.example) {
+				t.Errorf("%v %q: %v", value.Type(), text, err)
+			}
+		}
+	}
+	if got := rate(16e6).bytesPerSecond(); got != 2e6 {
+		t.Errorf("16 Mbit/s are %v bytes a second", got)
+	}
+}
