@@ -14,7 +14,6 @@ func TestSpecHeaders(t *testing.T) {
 }
 
 func TestHeaderIsMetOnce(t *testing.T) {
-
 	a := specAlone(1, 2)
 	h := a.header(9, 1, 0)
 	if e := a.brought(1, h); count[Offer](e) != 1 || len(questions(t, e)) != 1 {

@@ -17,7 +17,6 @@ func TestSpecRoster(t *testing.T) {
 }
 
 func specRosterAsked(t *testing.T, s *spectest.Spec) {
-
 	a := newAlone()
 	for _, begin := range []func(started int64) []Effect{
 		func(started int64) []Effect {

@@ -10,9 +10,9 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// One test for each clause of gossip/SPEC.md that the core of spreading carries
-// out. Most drive one core whose peers the test plays: inputs go in, and what it
-// then asks, says and answers is compared with the text.
+// The clauses of gossip/SPEC.md that the core of spreading carries out, and what it
+// does besides. These tests drive one core whose peers the test plays: inputs go in,
+// and what it then asks, says and answers is compared with the text.
 
 // told has a peer's beat arrive, an ordinary one but for change.
 func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect {

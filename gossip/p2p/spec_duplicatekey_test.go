@@ -75,7 +75,7 @@ func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duratio
 
 func specDuplicateKeyAsked(t *testing.T, s *spectest.Spec) {
 	old := &oldConn{}
-	if took, _ := shakesAgain(t, old, 2000); took != ms(t, s, "twin") {
+	if took, _ := shakesAgain(t, old, 2000); took != ms(t, s, "duplicate key") {
 		t.Errorf("waits %v", took)
 	}
 	if old.wrote.String() != "\x13/multistream/1.0.0\n" {

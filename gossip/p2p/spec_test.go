@@ -65,7 +65,7 @@ func specNames(t *testing.T, s *spectest.Spec) {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))
 	}
 	for name, d := range map[string]time.Duration{
-		"hello": helloTimeout, "twin": duplicateKeyTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
+		"hello": helloTimeout, "duplicate key": duplicateKeyTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
 	} {
 		if ms(t, s, name) != d {
 			t.Errorf("%s is %v, the text says %v", name, d, ms(t, s, name))

@@ -61,7 +61,6 @@ func TestFetchOneSource(t *testing.T) {
 }
 
 func TestFetchTries(t *testing.T) {
-
 	a := specAlone(1, 9)
 	got := a.inTurn(t, a.brought(1, a.header(9, 1, 0)))
 	if want := bytes.Repeat([]byte{1, 9}, int(maxTries)); !bytes.Equal(got, want) {
