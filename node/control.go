@@ -35,7 +35,7 @@ func (n *node) serveControl() (err error) {
 func (n *node) tipList() []*outer.Tip {
 	tips := make([]*outer.Tip, len(n.plan))
 	for p := range tips {
-		tips[p] = n.machine.Rounds().Tip(p)
+		tips[p] = n.machine.Rounds().Fragment(p).Tip()
 	}
 	return tips
 }

@@ -75,7 +75,7 @@ func (n *node) flip(at status.BitFlip) {
 	newest := make(chan *outer.Tip, 1)
 	n.post(func(core.Time) {
 		n.view.event(n, "corrupted", "", fmt.Sprintf("laboratory: bit %d of value %d of the anchor of fragment %d is flipped", at.Bit, at.Value, at.Fragment))
-		newest <- n.machine.Rounds().Tip(at.Fragment)
+		newest <- n.machine.Rounds().Fragment(at.Fragment).Tip()
 	})
 	var tip *outer.Tip
 	select {

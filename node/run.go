@@ -278,7 +278,7 @@ func (n *node) drain() {
 // seconds, which a leaver need not have.
 func (n *node) keepTips() {
 	for p := range n.plan {
-		tip := n.machine.Rounds().Tip(p)
+		tip := n.machine.Rounds().Fragment(p).Tip()
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip.Encode()))
 	}
 	if n.built != nil {

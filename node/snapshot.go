@@ -145,10 +145,10 @@ func (n *node) fillChain(s *status.Snapshot) {
 	agreed, _ := n.machine.Gossip().Chains().Agreed(now)
 	s.Agreed = agreed && len(n.machine.Gossip().Chains().OtherStates(now)) == 0
 	for p := range n.plan {
-		tip := r.Tip(p)
-		_, unpublished := r.Pending(p)
+		tip := r.Fragment(p).Tip()
+		_, unpublished := r.Fragment(p).Pending()
 		s.Fragments = append(s.Fragments, status.Fragment{
-			Closed: r.Closed(p), TipRound: tip.Round, Tokens: tip.Tokens, Params: n.plan[p].Len,
+			Closed: r.Fragment(p).Closed(), TipRound: tip.Round, Tokens: tip.Tokens, Params: n.plan[p].Len,
 			Contributors: n.view.contributors[p], EndRound: tip.EndRound, Unpublished: unpublished,
 			Chains: n.chains(p),
 		})
@@ -162,9 +162,9 @@ const chainsShown = 4
 // chains are the chain digests of a fragment after its last rounds.
 func (n *node) chains(p int) (out []status.ChainAt) {
 	r := n.machine.Rounds()
-	last := r.Tip(p).Round
+	last := r.Fragment(p).Tip().Round
 	for round := last - min(last, chainsShown-1); round <= last; round++ {
-		if link, ok := r.Link(p, round); ok {
+		if link, ok := r.Fragment(p).Link(round); ok {
 			out = append(out, status.ChainAt{Round: round, Digest: hex.EncodeToString(link.Chain[:])})
 		}
 	}
@@ -179,10 +179,10 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	a.OwnDropped = slices.Clone(n.view.dropped)
 	for p := range n.plan {
 		a.Deltas += n.view.ledger[p].deltas
-		_, unpublished := r.Pending(p)
+		_, unpublished := r.Fragment(p).Pending()
 		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
 		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].total[n.self])
-		a.OwnInFlight = append(a.OwnInFlight, r.InFlight(p))
+		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).InFlight())
 	}
 	s.Account = a
 }

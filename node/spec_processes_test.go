@@ -181,7 +181,7 @@ func TestDonatesTipsOfChosenRounds(t *testing.T) {
 // restored are the rounds of a node that closed so many and keeps two bases.
 func (l *ledgerWriter) restored(base, closed uint32) *rounds.Machine {
 	l.t.Helper()
-	m := rounds.New(l.g.Outer, outer.Author{}, false, l.g.Tips())
+	m := rounds.New(rounds.Config{Params: l.g.Outer}, l.g.Tips())
 	for p, tip := range l.tips {
 		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
 		kept := ledger{Store: l.store}

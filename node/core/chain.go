@@ -9,12 +9,12 @@ import (
 type chain struct{ m *Machine }
 
 func (c chain) Fragments() int      { return c.m.rounds.Fragments() }
-func (c chain) Closed(f int) uint32 { return c.m.rounds.Closed(f) }
-func (c chain) Base(f int) uint32   { return c.m.rounds.Base(f) }
+func (c chain) Closed(f int) uint32 { return c.m.rounds.Fragment(f).Closed() }
+func (c chain) Base(f int) uint32   { return c.m.rounds.Fragment(f).Base() }
 
 // SignedBy is asked for each header that comes, so it does not list the round.
 func (c chain) SignedBy(f int, r uint32, author wire.PeerID) (out []wire.SignedHeader) {
-	for _, d := range c.m.rounds.By(f, r, outer.Author(author)) {
+	for _, d := range c.m.rounds.Fragment(f).By(r, outer.Author(author)) {
 		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
 			out = append(out, *h)
 		}
@@ -45,13 +45,13 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 	return out
 }
 
-func (c chain) Bases(f int) []uint32                { return c.m.rounds.Bases(f) }
+func (c chain) Bases(f int) []uint32                { return c.m.rounds.Fragment(f).Bases() }
 func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
 func (c chain) FoldedTokens() uint64                { return c.m.FoldedTokens() }
 func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
 	missing := false
 	mean := c.m.cfg.Plan.Mean(func(p int) uint64 {
-		l, known := c.m.rounds.Link(p, rounds[p])
+		l, known := c.m.rounds.Fragment(p).Link(rounds[p])
 		missing = missing || !known
 		return l.Tokens
 	})
@@ -65,18 +65,18 @@ func (c chain) Has(id wire.Digest) bool {
 	if !ok {
 		return false
 	}
-	_, held := c.m.rounds.Known(int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+	_, held := c.m.rounds.Fragment(int(h.Header.Fragment)).Known(h.Header.Round, outer.ID(id))
 	return held
 }
 
 func (c chain) ChainDigest(f int, r uint32) (wire.Digest, bool) {
-	l, ok := c.m.rounds.Link(f, r)
+	l, ok := c.m.rounds.Fragment(f).Link(r)
 	return wire.Digest(l.Chain), ok
 }
 
 // StateDigest is known once the round is folded.
 func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
-	l, ok := c.m.rounds.Link(f, r)
+	l, ok := c.m.rounds.Fragment(f).Link(r)
 	return wire.Digest(l.State), ok && l.State != outer.Digest{}
 }
 
@@ -84,7 +84,7 @@ func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 // below the tips that a joiner took it knows the ids folded.
 func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	key := roundKey{f, r}
-	version := c.m.rounds.Version(f, r)
+	version := c.m.rounds.Fragment(f).Version(r)
 	if version == 0 || len(c.m.evidence[key]) > 0 {
 		return c.setDigest(f, r)
 	}
@@ -98,8 +98,8 @@ func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 
 func (c chain) setDigest(f int, r uint32) (wire.Digest, bool) {
 	ids := c.ids(f, r)
-	if ids == nil && r <= c.m.rounds.Closed(f) {
-		l, ok := c.m.rounds.Link(f, r)
+	if ids == nil && r <= c.m.rounds.Fragment(f).Closed() {
+		l, ok := c.m.rounds.Fragment(f).Link(r)
 		if !ok {
 			return wire.Digest{}, false
 		}
@@ -112,7 +112,7 @@ func (c chain) setDigest(f int, r uint32) (wire.Digest, bool) {
 
 func (c chain) ids(f int, r uint32) []wire.Digest {
 	var ids []wire.Digest
-	for _, d := range c.m.rounds.Set(f, r) {
+	for _, d := range c.m.rounds.Fragment(f).Set(r) {
 		ids = append(ids, wire.Digest(d.ID))
 	}
 	for _, h := range c.m.evidence[roundKey{f, r}] {
@@ -125,12 +125,12 @@ func (c chain) ids(f int, r uint32) []wire.Digest {
 // joiner took, those of the deltas folded, once it has fetched them.
 func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
 	var out []wire.SignedHeader
-	for _, d := range c.m.rounds.Set(f, r) {
+	for _, d := range c.m.rounds.Fragment(f).Set(r) {
 		if h, ok := c.m.headers[wire.Digest(d.ID)]; ok {
 			out = append(out, *h)
 		}
 	}
-	if l, ok := c.m.rounds.Link(f, r); ok && len(out) == 0 && r <= c.m.rounds.Base(f) {
+	if l, ok := c.m.rounds.Fragment(f).Link(r); ok && len(out) == 0 && r <= c.m.rounds.Fragment(f).Base() {
 		for _, id := range l.Folded {
 			if h, ok := c.m.headers[wire.Digest(id)]; ok {
 				out = append(out, *h)

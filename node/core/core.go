@@ -143,9 +143,11 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		contributed: map[wire.PeerID]bool{},
 		cache:       cache{sets: map[roundKey]setSeen{}},
 	}
-	m.rounds = rounds.New(cfg.Params, m.self, cfg.Learner, tips)
+	m.rounds = rounds.New(rounds.Config{
+		Params: cfg.Params, Self: outer.Author(m.self), Learner: cfg.Learner,
+		ClosedByMost: func(fragment int, rnd uint32) bool { return m.gossip.Chains().ClosedByMost(fragment, rnd) },
+	}, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
-	m.rounds.SetElsewhere(m.gossip.Chains().ClosedByMost)
 	m.askMarks()
 	return m
 }

@@ -22,7 +22,7 @@ func (m *Machine) Credit(author wire.PeerID) {
 // late in an older one: whoever is always late contributes as well.
 func (m *Machine) creditFold(e rounds.WantFold) {
 	for i := range e.Sets {
-		if l, known := m.rounds.Link(e.Fragment, e.Start+1+uint32(i)); known {
+		if l, known := m.rounds.Fragment(e.Fragment).Link(e.Start + 1 + uint32(i)); known {
 			m.credit(l)
 		}
 	}

@@ -97,14 +97,20 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.pump(now)
 }
 
+// What the rounds are told of drafts and folds that came to nothing.
+var (
+	errTakenBack = errors.New("the draft was taken back")
+	errNotFolded = errors.New("the fold could not be done")
+)
+
 // Drafted takes a copy of the learner's progress: it gets its round, is signed
 // and goes to disk, or back to the learner if that round is not to be signed.
 func (m *Machine) Drafted(now Time, d outer.Draft) {
-	if !m.rounds.MayPublish(d.Fragment) {
+	round, may := m.rounds.Drafted(d.Fragment)
+	if !may {
 		m.takeBack(now, d.Fragment, d.Seq)
 		return
 	}
-	round := m.rounds.Drafted(d.Fragment)
 	h := wire.Header{
 		Author: m.self, Fragment: uint16(d.Fragment), Round: round,
 		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
@@ -118,7 +124,7 @@ func (m *Machine) Drafted(now Time, d outer.Draft) {
 
 // DraftFailed says that no delta came of a WantDraft.
 func (m *Machine) DraftFailed(now Time, fragment int) {
-	m.rounds.DraftFailed(fragment)
+	m.rounds.Published(now, fragment, rounds.OwnDelta{}, rounds.ErrNoDraft)
 	m.pump(now)
 }
 
@@ -129,7 +135,7 @@ func (m *Machine) OwnNotStored(now Time, e StoreOwn) {
 }
 
 func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
-	m.rounds.NotPublished(now, fragment)
+	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errTakenBack)
 	m.emit(TakeBack{Fragment: fragment, Seq: seq})
 	m.pump(now)
 }
@@ -146,7 +152,7 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	h := e.Header // a pointer into e would hold the payload as long as the header
 	m.headers[e.ID] = &h
 	m.end.announced = now
-	m.rounds.Published(now, DeltaOf(e.ID, e.Header.Header), e.Seq)
+	m.rounds.Published(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: DeltaOf(e.ID, h.Header)}, nil)
 	m.gossip.Announce(now, e.Header, e.Payload)
 	m.gossip.Settle(now, e.ID, nil)
 	if len(e.Payload) <= wire.MaxInline {
@@ -162,11 +168,11 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 		return
 	}
 	p, r := int(h.Header.Fragment), h.Header.Round
-	if r <= m.rounds.Closed(p) {
+	if r <= m.rounds.Fragment(p).Closed() {
 		m.late++
 	}
 	m.heard.delivered(h.Header.Author, h.Header.Tokens)
-	m.rounds.Held(now, p, r, outer.ID(id))
+	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
 	m.pump(now)
 }
@@ -175,7 +181,7 @@ func (m *Machine) Stored(now Time, id wire.Digest) {
 // node alike.
 func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 	if h, ok := m.headers[id]; ok {
-		m.rounds.Invalid(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+		m.rounds.Payload(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id), rounds.PayloadInvalid)
 		m.refuse(now, id, h.Header, reason)
 		delete(m.headers, id)
 	}
@@ -184,7 +190,7 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 
 // Folded takes the result of an rounds.WantFold.
 func (m *Machine) Folded(now Time, fragment int, job uint64, tip *outer.Tip, states []outer.Digest) error {
-	if err := m.rounds.Folded(now, fragment, job, tip, states); err != nil {
+	if err := m.rounds.Folded(now, rounds.FoldResult{Fragment: fragment, Job: job, Tip: tip, States: states}); err != nil {
 		return err
 	}
 	m.tickEnd(now)
@@ -194,40 +200,40 @@ func (m *Machine) Folded(now Time, fragment int, job uint64, tip *outer.Tip, sta
 
 // FoldFailed says that a fold could not be done for now.
 func (m *Machine) FoldFailed(now Time, fragment int, job uint64) {
-	m.rounds.FoldFailed(now, fragment, job)
+	_ = m.rounds.Folded(now, rounds.FoldResult{Fragment: fragment, Job: job, Err: errNotFolded}) // nothing to compare
 	m.pump(now)
 }
 
 // Lost says that the stored payload of a delta is damaged: it is fetched again.
 func (m *Machine) Lost(now Time, id wire.Digest) {
 	if h, ok := m.headers[id]; ok {
-		m.rounds.Lost(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id))
+		m.rounds.Payload(now, int(h.Header.Fragment), h.Header.Round, outer.ID(id), rounds.PayloadLost)
 	}
 	m.pump(now)
 }
 
 // LostBase says that a kept base is damaged.
 func (m *Machine) LostBase(now Time, fragment int, round uint32) {
-	m.rounds.LostBase(now, fragment, round)
+	m.rounds.Damaged(now, fragment, rounds.DamagedBase, round)
 	m.pump(now)
 }
 
 // Damaged says that the newest tip of a fragment is not what its digest says.
 func (m *Machine) Damaged(now Time, fragment int) {
-	m.rounds.Damaged(now, fragment)
+	m.rounds.Damaged(now, fragment, rounds.DamagedTip, 0)
 	m.pump(now)
 }
 
 // Renew says that an own delta of a fragment is lost, so that the learner has to
 // begin anew from its tip.
 func (m *Machine) Renew(now Time, fragment int) {
-	m.rounds.Renew(now, fragment)
+	m.rounds.Damaged(now, fragment, rounds.DamagedOwn, 0)
 	m.pump(now)
 }
 
 // Healed says what a damaged tip or own delta cost the learner.
 func (m *Machine) Healed(now Time, fragment int, loss outer.Loss) {
-	m.rounds.Healed(now, fragment, loss)
+	m.rounds.Repaired(now, fragment, loss)
 	m.pump(now)
 }
 
@@ -259,7 +265,7 @@ func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
 	}
 	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
 	for _, id := range []wire.Digest{a, b} {
-		if known, _ := m.rounds.Known(p, r, outer.ID(id)); m.knows(id) && !known {
+		if known, _ := m.rounds.Fragment(p).Known(r, outer.ID(id)); m.knows(id) && !known {
 			delete(m.headers, id)
 			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 		}
@@ -285,11 +291,11 @@ const maxEvidenceRounds = 4096
 // far the window is: the rounds hold their deltas, and tips taken whole may put
 // them inside of the window again.
 func (m *Machine) forgetHeaders(fragment int) {
-	closed, union := m.rounds.Closed(fragment), m.cfg.Params.WindowUnion
+	closed, union := m.rounds.Fragment(fragment).Closed(), m.cfg.Params.WindowUnion
 	if closed <= union || closed%forgetEvery != 0 {
 		return
 	}
-	final := min(closed-union, m.rounds.Base(fragment))
+	final := min(closed-union, m.rounds.Fragment(fragment).Base())
 	for id, h := range m.headers {
 		if int(h.Header.Fragment) == fragment && h.Header.Round <= final {
 			delete(m.headers, id)

@@ -20,7 +20,7 @@ func Digests(tips []*outer.Tip) (chain, state wire.Digest) {
 func (m *Machine) Digests() (chain, state wire.Digest) {
 	tips := make([]*outer.Tip, m.rounds.Fragments())
 	for p := range tips {
-		tips[p] = m.rounds.Tip(p)
+		tips[p] = m.rounds.Fragment(p).Tip()
 	}
 	return Digests(tips)
 }

@@ -45,9 +45,9 @@ func Donations(params outer.Params, m *rounds.Machine, at []uint32) []Donation {
 // on their way, among those for which the links that lead to them are known. Where
 // folds are so far behind that none is, there is nothing to give.
 func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
-	tip := m.Tip(p).Round
-	d.Closed = m.Closed(p)
-	for _, base := range m.Bases(p) {
+	tip := m.Fragment(p).Tip().Round
+	d.Closed = m.Fragment(p).Closed()
+	for _, base := range m.Fragment(p).Bases() {
 		links := History(params, m, p, base)
 		if len(links) > 0 && (len(d.Links) == 0 || base+donatedLag <= tip) {
 			d.Round, d.Start, d.Links = base, base, links
@@ -59,19 +59,19 @@ func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
 // DonateAt is the tip of a given round: a kept base, or folded again from the
 // one below it. A round that this node cannot make is left without links.
 func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donation {
-	d := Donation{Closed: m.Closed(p)}
+	d := Donation{Closed: m.Fragment(p).Closed()}
 	base, found := uint32(0), false
-	for _, b := range m.Bases(p) {
+	for _, b := range m.Fragment(p).Bases() {
 		if b <= round {
 			base, found = b, true
 		}
 	}
-	if !found || round > m.Tip(p).Round || round-base > maxDonatedFolds {
+	if !found || round > m.Fragment(p).Tip().Round || round-base > maxDonatedFolds {
 		return d
 	}
 	d.Round, d.Start, d.Links = round, base, History(params, m, p, round)
 	for r := base + 1; r <= round; r++ {
-		d.Sets = append(d.Sets, m.Set(p, r))
+		d.Sets = append(d.Sets, m.Fragment(p).Set(r))
 	}
 	return d
 }

@@ -49,7 +49,7 @@ func (m *Machine) Leave(now Time) {
 
 // MayLeave says that nothing is left that would be lost by leaving now.
 func (m *Machine) MayLeave() bool {
-	return m.rounds.Flushed() && m.rounds.AllHanded(m.end.ticked) && m.end.ticked-m.end.announced >= leaveMs
+	return m.rounds.Status().Flushed && m.rounds.AllHanded(m.end.ticked) && m.end.ticked-m.end.announced >= leaveMs
 }
 
 // tickEnd decides whether the learner goes on stepping, and whether the run is
@@ -118,7 +118,7 @@ const doubtBeats = 10
 // believed again when a delta of it comes. Where something came, and so little that
 // this node has stood still all the same, words are weighed from then on by what comes.
 func (m *Machine) doubt(now Time) {
-	if m.rounds.Ended() {
+	if m.rounds.Status().Ended {
 		return
 	}
 	if m.long(now-m.end.stepped, doubtBeats) {
@@ -149,10 +149,16 @@ func (m *Machine) State() wire.State {
 		return wire.Joining
 	case !m.cfg.Learner || m.rounds.Barred(m.self):
 		return wire.Observing
-	case !m.end.may && m.rounds.Flushed() && m.rounds.Settled():
+	case !m.end.may && m.quiet():
 		return wire.Stopped
 	}
 	return wire.Training
+}
+
+// quiet says that nothing is left to publish or to fold.
+func (m *Machine) quiet() bool {
+	s := m.rounds.Status()
+	return s.Flushed && s.Settled
 }
 
 func (m *Machine) tellBeats(now Time) {
@@ -161,7 +167,7 @@ func (m *Machine) tellBeats(now Time) {
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 	}
 	for p := range m.rounds.Fragments() {
-		s.Unpublished = append(s.Unpublished, m.rounds.Promised(p))
+		s.Unpublished = append(s.Unpublished, m.rounds.Fragment(p).Promised())
 	}
 	m.gossip.SetSelf(now, s)
 }
@@ -171,7 +177,7 @@ func (m *Machine) tellBeats(now Time) {
 // the same digests for the quiet time. Whoever goes on saying otherwise, and
 // brings nothing, is waited for only so long.
 func (m *Machine) over(now Time) bool {
-	if !m.rounds.Ended() || !m.rounds.Settled() || m.cfg.Learner && !m.rounds.Flushed() {
+	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed {
 		return false
 	}
 	if m.stoodStill(now, lingerBeats) {
@@ -189,7 +195,7 @@ const lingerBeats = 30
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
 // the budget. See Progress for the learning rate.
 func (m *Machine) FoldedTokens() uint64 {
-	return uint64(m.cfg.Plan.Mean(func(p int) uint64 { return m.rounds.Tip(p).Tokens }))
+	return uint64(m.cfg.Plan.Mean(func(p int) uint64 { return m.rounds.Fragment(p).Tip().Tokens }))
 }
 
 // Counts are totals for the status screen.

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
@@ -23,12 +24,12 @@ func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 		sh := signed(m, testKey(2), wire.Header{Round: r, Base: r - 1, Steps: 1, Tokens: 1, Size: 17})
 		id := sh.Header.ID(m.cfg.Run)
 		m.offer(now, id, &sh, true)
-		m.rounds.Held(now, 0, r, outer.ID(id))
+		m.rounds.Payload(now, 0, r, outer.ID(id), rounds.PayloadHeld)
 		m.rounds.CloseTo(now, 0, r)
 		m.pump(now) // nothing is ever folded
 	}
-	if held := len(m.rounds.Set(0, 1)); m.rounds.Closed(0) != 4*forgetEvery || m.rounds.Base(0) != 0 || held != 1 {
-		t.Fatalf("closed %d with base %d and %d deltas of round 1", m.rounds.Closed(0), m.rounds.Base(0), held)
+	if held := len(m.rounds.Fragment(0).Set(1)); m.rounds.Fragment(0).Closed() != 4*forgetEvery || m.rounds.Fragment(0).Base() != 0 || held != 1 {
+		t.Fatalf("closed %d with base %d and %d deltas of round 1", m.rounds.Fragment(0).Closed(), m.rounds.Fragment(0).Base(), held)
 	}
 	if len(chain{m}.Signed(0, 1)) != 1 {
 		t.Error("the delta of round 1 is held and cannot be listed")

@@ -105,7 +105,7 @@ func (m *Machine) tickJoin(now Time) {
 	}
 	switch m.join.phase {
 	case Dialling:
-		if now-m.join.began >= m.dialMs() && m.rounds.Settled() {
+		if now-m.join.began >= m.dialMs() && m.rounds.Status().Settled {
 			m.enter(now, Ready)
 		}
 	case Fetching:
@@ -173,7 +173,7 @@ func (m *Machine) tickReplay(now Time) {
 	switch {
 	case equal:
 		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
-	case now < m.replayUntil(live), !m.rounds.Settled() && now < m.replayUntil(live)+replayMs:
+	case now < m.replayUntil(live), !m.rounds.Status().Settled && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
 			m.join.asked = now
 			m.gossip.Compare(now, wire.PeerID{})
@@ -247,13 +247,13 @@ func (m *Machine) JoinStage() (text string, done float64) {
 // tips held here.
 func (m *Machine) behind() (rounds int) {
 	for p := range m.rounds.Fragments() {
-		ahead := m.rounds.Closed(p)
+		ahead := m.rounds.Fragment(p).Closed()
 		for _, v := range m.gossip.Peers().All() {
 			if v.Beat != nil && !v.Silent && v.Refused == "" {
 				ahead = max(ahead, v.Beat.Closed[p])
 			}
 		}
-		rounds += int(ahead - m.rounds.Tip(p).Round)
+		rounds += int(ahead - m.rounds.Fragment(p).Tip().Round)
 	}
 	return rounds
 }
@@ -262,7 +262,7 @@ func (m *Machine) behind() (rounds int) {
 func (m *Machine) closed() []uint32 {
 	closed := make([]uint32, m.rounds.Fragments())
 	for p := range closed {
-		closed[p] = m.rounds.Closed(p)
+		closed[p] = m.rounds.Fragment(p).Closed()
 	}
 	return closed
 }
@@ -299,8 +299,7 @@ var ErrInstall = errors.New("install tips")
 // Installed takes the tips that InstallTips came to, with the links that lead
 // to each.
 func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link) error {
-	m.rounds.SetCommon(m.join.common)
-	if err := m.rounds.Install(now, tips, history); err != nil {
+	if err := m.rounds.Install(now, tips, history, m.join.common); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
 	m.gossip.Installed(now, m.join.common, nil)

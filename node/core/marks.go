@@ -80,7 +80,7 @@ func (m *Machine) marksKnown() {
 // signed on a disk that is lost.
 func (m *Machine) signedBefore(id wire.Digest, h wire.Header) {
 	p := int(h.Fragment)
-	if _, own := m.headers[id]; own || h.Round <= m.rounds.Mark(p) {
+	if _, own := m.headers[id]; own || h.Round <= m.rounds.Fragment(p).Mark() {
 		return
 	}
 	m.rounds.RaiseMark(p, h.Round+markMargin)

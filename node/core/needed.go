@@ -41,7 +41,7 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 	}
 	others := peers*claim + m.stepTokens*uint64(learners)
 	for f := range m.rounds.Fragments() {
-		if m.rounds.Projected(now, f)+m.rounds.Promised(f)+others < p.Budget {
+		if m.rounds.Fragment(f).Projected(now)+m.rounds.Fragment(f).Promised()+others < p.Budget {
 			return true
 		}
 	}
@@ -63,7 +63,7 @@ func (m *Machine) claims(now Time) []uint64 {
 // missing is how many tokens of the budget a fragment lacks if all that is known
 // to be made were folded.
 func (m *Machine) missing(now Time, p int, claimed uint64) uint64 {
-	made := m.rounds.Projected(now, p) + m.rounds.Promised(p) + claimed
+	made := m.rounds.Fragment(p).Projected(now) + m.rounds.Fragment(p).Promised() + claimed
 	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
 }
 

@@ -17,7 +17,7 @@ func (m *Machine) Progress(now Time) float64 {
 	claims := m.claims(now)
 	var seen, said, params float64
 	for p, f := range m.cfg.Plan {
-		seen += float64(f.Len) * float64(m.rounds.Projected(now, p)+m.rounds.Promised(p))
+		seen += float64(f.Len) * float64(m.rounds.Fragment(p).Projected(now)+m.rounds.Fragment(p).Promised())
 		said += float64(f.Len) * float64(claims[p])
 		params += float64(f.Len)
 	}

@@ -23,7 +23,7 @@ import (
 // chunks.
 func History(p outer.Params, m *rounds.Machine, fragment int, round uint32) []outer.Link {
 	length := p.WindowUnion - min(p.WindowAccept, p.WindowUnion/2)
-	return slices.DeleteFunc(m.Links(fragment, round), func(l outer.Link) bool {
+	return slices.DeleteFunc(m.Fragment(fragment).Links(round), func(l outer.Link) bool {
 		return l.Round+length < round
 	})
 }

@@ -255,8 +255,8 @@ func tenRounds(t testing.TB, accept uint32) (sent, history []outer.Link) {
 		history = append(history, outer.NextLink(p, history[round-1], nil))
 	}
 	tip.Round, tip.Chain = 10, history[10].Chain
-	m := rounds.New(p, outer.Author{1}, false, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
-	if err := m.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}); err != nil {
+	m := rounds.New(rounds.Config{Params: p, Self: outer.Author{1}}, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
+	if err := m.Install(0, []*outer.Tip{tip}, [][]outer.Link{history}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return core.History(p, m, 0, 10), history

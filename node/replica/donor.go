@@ -105,8 +105,8 @@ func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []
 		return nil
 	}
 	for p, w := range d.wants {
-		l, ok := machine.Link(p, w.Round)
-		if !ok || l.Chain != w.Link().Chain || machine.Closed(p) > w.Closed+policy.FreshRounds {
+		l, ok := machine.Fragment(p).Link(w.Round)
+		if !ok || l.Chain != w.Link().Chain || machine.Fragment(p).Closed() > w.Closed+policy.FreshRounds {
 			return nil
 		}
 	}

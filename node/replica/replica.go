@@ -134,7 +134,7 @@ func (r *Replica) executeOuter(e core.Effect) {
 		epoch := r.epoch
 		r.exec.Fold(func() { r.fold(e, epoch) })
 	case rounds.DropBase:
-		epoch, tip := r.epoch, r.machine.Rounds().Tip(e.Fragment).Round
+		epoch, tip := r.epoch, r.machine.Rounds().Fragment(e.Fragment).Tip().Round
 		r.exec.Fold(func() { r.dropBase(e, epoch, tip) })
 	case core.MayStep, core.Finished:
 		r.watch.Saw(e)

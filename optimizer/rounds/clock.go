@@ -36,7 +36,7 @@ type lateness struct {
 	ways     map[outer.Author]Time // of the deltas for which nobody had to step first
 	lastBell map[int]Time
 	interval Time
-	memo     latest
+	cache    latest
 	half     halfWay
 }
 
@@ -55,10 +55,10 @@ func (l *lateness) observe(a outer.Author, late Time) {
 	l.byAuthor[a] = x
 	switch {
 	case a == l.self:
-	case x >= l.memo.late:
-		l.memo.author, l.memo.late = a, x
-	case a == l.memo.author:
-		l.memo = latest{}
+	case x >= l.cache.late:
+		l.cache.author, l.cache.late = a, x
+	case a == l.cache.author:
+		l.cache = latest{}
 	}
 }
 
@@ -101,20 +101,20 @@ func (l *lateness) forgetAllBut(live func(outer.Author) bool) {
 	gone := func(a outer.Author, _ Time) bool { return !live(a) }
 	maps.DeleteFunc(l.byAuthor, gone)
 	maps.DeleteFunc(l.ways, gone)
-	l.memo, l.half = latest{}, halfWay{}
+	l.cache, l.half = latest{}, halfWay{}
 }
 
 // worst is the largest average lateness among live peers, with its margin.
 func (l *lateness) worst() Time {
-	if !l.memo.known {
-		l.memo = latest{known: true}
+	if !l.cache.known {
+		l.cache = latest{known: true}
 		for a, x := range l.byAuthor {
-			if a != l.self && x > l.memo.late {
-				l.memo.author, l.memo.late = a, x
+			if a != l.self && x > l.cache.late {
+				l.cache.author, l.cache.late = a, x
 			}
 		}
 	}
-	return l.memo.late * lateMarginNum / lateMarginDen
+	return l.cache.late * lateMarginNum / lateMarginDen
 }
 
 func (l *lateness) rang(fragment int, at Time) {

@@ -92,7 +92,7 @@ func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) 
 	began := g.now
 	g.want(g.m.Offer(g.now, d, repair), nil)
 	g.m.ring(g.now, g.m.frags[0], round)
-	g.m.frags[0].rounds[round].rang = began
+	g.m.frags[0].deltas.rounds[round].rang = began
 	g.now += late
 	g.held(d)
 	g.now = began
@@ -164,12 +164,12 @@ func TestGraceKnowsWhatIsLate(t *testing.T) {
 		},
 		"again after it was lost": func(g *rig) {
 			d := g.arrives(1, 2, 9, 1, false)
-			g.m.Lost(g.now, 0, 2, d.ID)
+			g.m.Payload(g.now, 0, 2, d.ID, PayloadLost)
 			g.now += late
 			g.held(d)
 		},
 		"catching up": func(g *rig) {
-			g.m.SetElsewhere(func(int, uint32) bool { return true })
+			g.m.closedByMost = func(int, uint32) bool { return true }
 			g.arrives(1, 2, 9, late, false)
 		},
 		"rung ahead of the open round": func(g *rig) { g.arrives(1, 4, 9, late, false) },
@@ -251,13 +251,13 @@ func TestEmptyRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.close(1)
-	before := g.m.Tip(0)
+	before := g.m.Fragment(0).Tip()
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	g.after(g.p.GraceMaxMs - 1)
 	g.expectClosed(1)
 	g.after(1)
 	g.expectClosed(2)
-	tip := g.m.Tip(0)
+	tip := g.m.Fragment(0).Tip()
 	if tip.Round != 2 || &tip.Anchor[0] != &before.Anchor[0] || tip.Tokens != before.Tokens || tip.Chain == before.Chain {
 		t.Fatalf("an empty round changed the tip: %+v", tip)
 	}
@@ -275,7 +275,7 @@ func TestTwoAheadCloses(t *testing.T) {
 	g.expectClosed(0)
 	g.held(two)
 	g.expectClosed(2) // 2 closes 1, and then 3 closes 2
-	if g.m.frags[0].bell == 0 {
+	if g.m.frags[0].bell.at == 0 {
 		t.Fatal("round 3 has a delta and no bell")
 	}
 	g.after(g.p.GraceMinMs)
@@ -296,7 +296,7 @@ func TestParksOneAfterTheOther(t *testing.T) {
 	g.held(g.delta(outer.Author{1}, 0, 5))
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 6)), nil)
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 4)), ErrParked)
-	if g.m.Closed(0) != 0 {
+	if g.m.Fragment(0).Closed() != 0 {
 		t.Fatal("a parked delta closed a round")
 	}
 }
@@ -309,16 +309,16 @@ func TestRoundIsBounded(t *testing.T) {
 	for i := range maxEntries - 1 {
 		d := g.delta(outer.Author{1}, 0, 2)
 		d.ID, d.Author = outer.ID{byte(i), byte(i >> 8), 1}, outer.Author{byte(i), byte(i >> 8), 1}
-		if i == maxHollow {
+		if i == maxMissing {
 			g.want(g.m.Offer(g.now, d, false), ErrFull)
 		}
-		g.want(g.m.Offer(g.now, d, i >= maxHollow), nil)
+		g.want(g.m.Offer(g.now, d, i >= maxMissing), nil)
 	}
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), ErrFull)
 	g.step(int(g.p.H))
 	d := g.publish(0)
-	if known, held := g.m.Known(0, 2, d.ID); !known || !held {
+	if known, held := g.m.Fragment(0).Known(2, d.ID); !known || !held {
 		t.Fatal("a full round has no place for the own delta")
 	}
 }
@@ -356,8 +356,8 @@ func TestInvalidIsForgotten(t *testing.T) {
 	g.live(1, 2)
 	d := g.delta(outer.Author{1}, 0, 1)
 	g.want(g.offer(d), nil)
-	g.m.Invalid(g.now, 0, 1, d.ID)
-	if known, _ := g.m.Known(0, 1, d.ID); known {
+	g.m.Payload(g.now, 0, 1, d.ID, PayloadInvalid)
+	if known, _ := g.m.Fragment(0).Known(1, d.ID); known {
 		t.Fatal("still known")
 	}
 	g.give(g.delta(outer.Author{2}, 0, 1))
@@ -378,7 +378,7 @@ func TestBar(t *testing.T) {
 	g.expectClosed(1)
 	g.m.Bar(g.now, 0, 1, a.Author)
 	g.after(g.p.GraceMaxMs)
-	if l, _ := g.m.Link(0, 1); !slices.Equal(l.Folded, []outer.ID{b.ID}) {
+	if l, _ := g.m.Fragment(0).Link(1); !slices.Equal(l.Folded, []outer.ID{b.ID}) {
 		t.Fatalf("folded %x", l.Folded)
 	}
 	next := g.delta(a.Author, 0, 2)

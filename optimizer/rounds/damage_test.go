@@ -11,7 +11,7 @@ import (
 // record of it, are those of a machine that miscalculated.
 func (g *rig) spoil() (right *outer.Tip) {
 	f := g.m.frags[0]
-	right = f.tip
+	right = f.chain.tip
 	bad := *right
 	bad.Anchor = slices.Clone(right.Anchor)
 	bad.Anchor[3] += 0.5
@@ -19,8 +19,8 @@ func (g *rig) spoil() (right *outer.Tip) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	f.tip = spoilt
-	f.links[len(f.links)-1].State = spoilt.State
+	f.chain.tip = spoilt
+	f.chain.links[len(f.chain.links)-1].State = spoilt.State
 	g.bases[0][right.Round] = spoilt
 	return right
 }
@@ -40,7 +40,7 @@ func TestRecheckFindsOwnFault(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.live(1)
 	g.close(3)
-	shared := g.m.Closed(0) - 1
+	shared := g.m.Fragment(0).Closed() - 1
 	right := g.spoil()
 	checked := watch[Checked](g)
 	g.m.Recheck(g.now, 0, shared)
@@ -52,7 +52,7 @@ func TestRecheckFindsOwnFault(t *testing.T) {
 	if !a.Heal || a.Tip.State != right.State {
 		t.Errorf("adopted %x, heal %t; want %x to heal", a.Tip.State[:4], a.Heal, right.State[:4])
 	}
-	if l, _ := g.m.Link(0, right.Round); l.State != right.State {
+	if l, _ := g.m.Fragment(0).Link(right.Round); l.State != right.State {
 		t.Error("the record still has the wrong state")
 	}
 	g.close(1)
@@ -66,7 +66,7 @@ func TestRecheckClearsOfSuspicion(t *testing.T) {
 	g.live(1)
 	g.close(3)
 	checked := watch[Checked](g)
-	g.m.Recheck(g.now, 0, g.m.Closed(0)-1)
+	g.m.Recheck(g.now, 0, g.m.Fragment(0).Closed()-1)
 	g.drain()
 	if len(*checked) != 1 || (*checked)[0].Wrong {
 		t.Fatalf("the check came to %+v, want that this node is right", *checked)
@@ -75,7 +75,7 @@ func TestRecheckClearsOfSuspicion(t *testing.T) {
 		t.Error("a sound tip was healed")
 	}
 	g.m.Recheck(g.now, 0, 77)
-	g.m.Recheck(g.now, 0, g.m.Closed(0))
+	g.m.Recheck(g.now, 0, g.m.Fragment(0).Closed())
 	g.drain()
 	if len(*checked) != 1 {
 		t.Error("folded again from a base that is not kept, or from the tip")
@@ -87,16 +87,16 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.live(1)
 	g.close(3)
-	tip, folds := g.m.Tip(0), g.folds
+	tip, folds := g.m.Fragment(0).Tip(), g.folds
 	g.bases[0][tip.Round] = nil // whatever is read from it now fails the rig
-	g.m.Damaged(g.now, 0)
+	g.m.Damaged(g.now, 0, DamagedTip, 0)
 	g.drain()
 	if g.folds != folds {
 		t.Fatal("a sound tip was folded again")
 	}
 	tip.Anchor = slices.Clone(tip.Anchor)
 	tip.Anchor[0]++
-	g.m.Damaged(g.now, 0)
+	g.m.Damaged(g.now, 0, DamagedTip, 0)
 	g.drain()
 	if a := g.lastAdopt(); !a.Heal || a.Tip.State != tip.State || g.folds != folds+1 {
 		t.Errorf("adopted %x with heal %t after %d folds", a.Tip.State[:4], a.Heal, g.folds-folds)
@@ -107,11 +107,11 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	wanted := watch[WantFold](g)
-	damaged := *g.m.Tip(1)
+	damaged := *g.m.Fragment(1).Tip()
 	damaged.Anchor = slices.Clone(damaged.Anchor)
 	damaged.Anchor[0]++
-	g.m.frags[1].tip = &damaged
-	g.m.Damaged(g.now, 1)
+	g.m.frags[1].chain.tip = &damaged
+	g.m.Damaged(g.now, 1, DamagedTip, 0)
 	g.drain()
 	if len(*wanted) != 1 || (*wanted)[0].Start != 0 || len((*wanted)[0].Sets) != 0 {
 		t.Fatalf("asked for %+v", *wanted)
@@ -125,12 +125,12 @@ func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 func TestLostLoneBaseNeedsAnotherNode(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	wanted := watch[WantTips](g)
-	g.m.LostBase(g.now, 0, 5)
+	g.m.Damaged(g.now, 0, DamagedBase, 5)
 	g.drain()
 	if len(*wanted) != 0 {
 		t.Fatal("the loss of a base that is not kept matters to nobody")
 	}
-	g.m.LostBase(g.now, 0, 0)
+	g.m.Damaged(g.now, 0, DamagedBase, 0)
 	g.drain()
 	if len(*wanted) != 1 {
 		t.Fatal("nobody was asked for the tips")
@@ -142,12 +142,12 @@ func TestLostBaseOfTheTipHeals(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.live(1)
 	g.close(3)
-	g.m.LostBase(g.now, 0, g.m.Tip(0).Round)
+	g.m.Damaged(g.now, 0, DamagedBase, g.m.Fragment(0).Tip().Round)
 	g.after(g.p.GraceMaxMs)
 	if !g.lastAdopt().Heal {
 		t.Error("not healed")
 	}
-	g.m.LostBase(g.now, 0, g.m.Tip(0).Round-1)
+	g.m.Damaged(g.now, 0, DamagedBase, g.m.Fragment(0).Tip().Round-1)
 	g.after(g.p.GraceMaxMs)
 	if g.lastAdopt().Heal {
 		t.Error("an older base says nothing about the tip")
@@ -157,12 +157,12 @@ func TestLostBaseOfTheTipHeals(t *testing.T) {
 func TestHealedWorkIsNotPending(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.step(5)
-	g.m.Healed(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 3 * 512}})
-	if steps, tokens := g.m.Pending(0); steps != 2 || tokens != 2*512 {
+	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 3 * 512}})
+	if steps, tokens := g.m.Fragment(0).Pending(); steps != 2 || tokens != 2*512 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
-	g.m.Healed(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 9, Tokens: 9 * 512}})
-	if steps, tokens := g.m.Pending(0); steps != 0 || tokens != 0 {
+	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 9, Tokens: 9 * 512}})
+	if steps, tokens := g.m.Fragment(0).Pending(); steps != 0 || tokens != 0 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
 }
@@ -172,10 +172,10 @@ func TestRefusedDraftComesLater(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.step(8)
 	g.expectDrafts(0)
-	g.m.NotPublished(g.now, 0)
+	g.m.Published(g.now, 0, OwnDelta{}, errDisk)
 	g.step(20)
 	g.expectDrafts(0)
-	if steps, _ := g.m.Pending(0); steps != 28 {
+	if steps, _ := g.m.Fragment(0).Pending(); steps != 28 {
 		t.Errorf("%d steps are pending of 28", steps)
 	}
 	g.now += draftRetryMs
@@ -195,11 +195,11 @@ func TestSleepCountsForThePace(t *testing.T) {
 	}
 	g.give(g.delta(outer.Author{1}, 0, earlyRounds+1))
 	g.after(p.GraceMaxMs)
-	before := g.m.Closed(0)
+	before := g.m.Fragment(0).Closed()
 	g.m.Slept(60_000)
 	g.after(20)
-	if before != earlyRounds || g.m.Closed(0) != earlyRounds+1 {
-		t.Errorf("closed %d before the sleep and %d after, want %d and %d", before, g.m.Closed(0), earlyRounds, earlyRounds+1)
+	if before != earlyRounds || g.m.Fragment(0).Closed() != earlyRounds+1 {
+		t.Errorf("closed %d before the sleep and %d after, want %d and %d", before, g.m.Fragment(0).Closed(), earlyRounds, earlyRounds+1)
 	}
 }
 
@@ -218,15 +218,15 @@ func TestLostPayloadOfAFinalRound(t *testing.T) {
 		if !g.m.final(g.m.frags[0], round) {
 			t.Fatalf("round %d is not final", round)
 		}
-		g.m.Lost(g.now, 0, round, id)
-		if _, held := g.m.Known(0, round, id); held == lost {
+		g.m.Payload(g.now, 0, round, id, PayloadLost)
+		if _, held := g.m.Fragment(0).Known(round, id); held == lost {
 			t.Errorf("the payload of round %d is held: %t", round, held)
 		}
 	}
-	g.m.FoldFailed(g.now, 0, g.wanted[0].Job)
+	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Err: errDisk})
 	g.wanted, g.hold = nil, false
 	g.after(p.GraceMaxMs)
-	if !g.m.Settled() || g.m.Tip(0).Round != 14 {
-		t.Errorf("folded up to round %d of 14", g.m.Tip(0).Round)
+	if !g.m.Status().Settled || g.m.Fragment(0).Tip().Round != 14 {
+		t.Errorf("folded up to round %d of 14", g.m.Fragment(0).Tip().Round)
 	}
 }

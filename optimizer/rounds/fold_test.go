@@ -63,17 +63,17 @@ func (g *rig) sameAsReplay() {
 	f := g.m.frags[0]
 	next := func(_ int, round uint32) ([]outer.Contribution, bool) {
 		var set []outer.Contribution
-		for _, d := range f.rounds[round].set() {
+		for _, d := range f.deltas.rounds[round].set() {
 			set = append(set, outer.Contribution{Delta: d, Payload: g.payloads[d.ID]})
 		}
-		return set, round <= f.closed
+		return set, round <= f.chain.closed
 	}
 	visit := func(_ int, tip *outer.Tip) error {
-		l, ok := g.m.Link(0, tip.Round)
+		l, ok := g.m.Fragment(0).Link(tip.Round)
 		if !ok || l.Chain != tip.Chain || l.Tokens != tip.Tokens || l.EndRound != tip.EndRound {
 			g.t.Fatalf("round %d: link %+v, folded %x %d %d", tip.Round, l, tip.Chain, tip.Tokens, tip.EndRound)
 		}
-		if l.State != (outer.Digest{}) && l.State != tip.State || tip.Round == f.closed && l.State != tip.State {
+		if l.State != (outer.Digest{}) && l.State != tip.State || tip.Round == f.chain.closed && l.State != tip.State {
 			g.t.Fatalf("round %d: state %x in the link, folded %x", tip.Round, l.State[:4], tip.State[:4])
 		}
 		return nil
@@ -82,7 +82,7 @@ func (g *rig) sameAsReplay() {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if tip := g.m.Tip(0); tips[0].State != tip.State {
+	if tip := g.m.Fragment(0).Tip(); tips[0].State != tip.State {
 		g.t.Fatalf("tip of round %d has state %x, a replay %x", tip.Round, tip.State[:4], tips[0].State[:4])
 	}
 }
@@ -95,10 +95,10 @@ func TestKeptBases(t *testing.T) {
 		p.WindowAccept, p.WindowUnion = 2, union
 		g := newRig(t, p)
 		g.live(1, 2)
-		for g.m.Closed(0) < 3*union+10 {
+		for g.m.Fragment(0).Closed() < 3*union+10 {
 			g.close(1)
-			closed := g.m.Closed(0)
-			bases := g.m.Bases(0)
+			closed := g.m.Fragment(0).Closed()
+			bases := g.m.Fragment(0).Bases()
 			if bases[0] > closed-min(closed, union) {
 				t.Fatalf("union %d, closed %d: oldest base is %d", union, closed, bases[0])
 			}
@@ -110,7 +110,7 @@ func TestKeptBases(t *testing.T) {
 				t.Fatalf("union %d, closed %d: %d bases kept: %v", union, closed, len(bases), bases)
 			}
 			for age := uint32(1); age < min(union, closed); age++ {
-				if replayed := closed - g.m.frags[0].baseBelow(closed-age); replayed > 3*age {
+				if replayed := closed - g.m.frags[0].chain.baseBelow(closed-age); replayed > 3*age {
 					t.Fatalf("union %d, closed %d: a delta of %d rounds ago replays %d: %v", union, closed, age, replayed, bases)
 				}
 			}
@@ -141,7 +141,7 @@ func TestWindowEdge(t *testing.T) {
 		late := g.delta(outer.Author{3}, 0, closed-4)
 		g.give(late)
 		g.after(g.p.GraceMaxMs)
-		if l, _ := g.m.Link(0, closed-4); !slices.Contains(l.Folded, late.ID) {
+		if l, _ := g.m.Fragment(0).Link(closed - 4); !slices.Contains(l.Folded, late.ID) {
 			t.Fatalf("closed %d: not folded", closed)
 		}
 	}
@@ -166,7 +166,7 @@ func TestHeldTooLate(t *testing.T) {
 	}
 }
 
-func (m *Machine) last(p int) outer.Digest { return m.frags[p].last().Chain }
+func (m *Machine) last(p int) outer.Digest { return m.frags[p].chain.last().Chain }
 
 // A fold that failed is asked for again when grace has passed, not before.
 func TestFoldFailed(t *testing.T) {
@@ -177,8 +177,8 @@ func TestFoldFailed(t *testing.T) {
 	g.after(g.p.GraceMaxMs)
 	w := g.wanted[0]
 	g.wanted = nil
-	g.m.FoldFailed(g.now, 0, w.Job+1) // another one: ignored
-	g.m.FoldFailed(g.now, 0, w.Job)
+	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: w.Job + 1, Err: errDisk}) // another one: ignored
+	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: w.Job, Err: errDisk})
 	g.after(1)
 	if len(g.wanted) != 0 {
 		t.Fatal("asked again at once")
@@ -198,12 +198,12 @@ func TestFoldedWrong(t *testing.T) {
 	g.hold = true
 	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMaxMs)
-	wrong := *g.m.Tip(0)
+	wrong := *g.m.Fragment(0).Tip()
 	wrong.Round = 1
-	if err := g.m.Folded(g.now, 0, g.wanted[0].Job, &wrong, make([]outer.Digest, 1)); err == nil {
+	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: make([]outer.Digest, 1)}); err == nil {
 		t.Fatal("took a tip of another chain")
 	}
-	if err := g.m.Folded(g.now, 0, g.wanted[0].Job, &wrong, nil); err != nil {
+	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: nil}); err != nil {
 		t.Fatal("the answer to a fold that is over is an error")
 	}
 }
@@ -216,19 +216,19 @@ func TestEndMovesBack(t *testing.T) {
 	g := newRig(t, p)
 	g.live(1, 2)
 	g.close(6)
-	if got := g.m.Tip(0).EndRound; got != 5 {
+	if got := g.m.Fragment(0).Tip().EndRound; got != 5 {
 		t.Fatalf("end round %d", got)
 	}
 	late := g.delta(outer.Author{2}, 0, 2)
 	late.Tokens *= 2
 	g.give(late)
 	g.after(g.p.GraceMaxMs)
-	if end := g.m.Tip(0).EndRound; end != 3 {
+	if end := g.m.Fragment(0).Tip().EndRound; end != 3 {
 		t.Fatalf("end round %d with the late delta", end)
 	}
 	g.expectClosed(4)
-	if !g.m.Settled() || !g.m.Ended() {
-		t.Fatalf("settled %v, ended %v", g.m.Settled(), g.m.Ended())
+	if !g.m.Status().Settled || !g.m.Status().Ended {
+		t.Fatalf("settled %v, ended %v", g.m.Status().Settled, g.m.Status().Ended)
 	}
 	g.sameAsReplay()
 
@@ -237,7 +237,7 @@ func TestEndMovesBack(t *testing.T) {
 	twin.payloads = g.payloads
 	twin.give(g.delta(outer.Author{1}, 0, 1), late)
 	twin.close(3)
-	if twin.m.Tip(0).State != g.m.Tip(0).State {
+	if twin.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State {
 		t.Fatal("another state than that of a node that had the delta in time")
 	}
 }
@@ -257,7 +257,7 @@ func TestEndMovesBackOverOwn(t *testing.T) {
 	g.give(late)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(4)
-	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || g.m.InFlight(0) != own.Tokens {
+	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || g.m.Fragment(0).InFlight() != own.Tokens {
 		t.Fatalf("adopted %+v", a)
 	}
 }

@@ -11,9 +11,9 @@ import (
 // and the links to it.
 func (g *rig) donate() (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range g.plan {
-		base := g.m.Bases(p)[len(g.m.Bases(p))-1]
+		base := g.m.Fragment(p).Bases()[len(g.m.Fragment(p).Bases())-1]
 		tips = append(tips, g.bases[p][base])
-		history = append(history, g.m.Links(p, base))
+		history = append(history, g.m.Fragment(p).Links(base))
 	}
 	return tips, history
 }
@@ -25,7 +25,7 @@ func (g *rig) install(from *rig) {
 	for p, tip := range tips {
 		g.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
-	if err := g.m.Install(g.now, tips, history); err != nil {
+	if err := g.m.Install(g.now, tips, history, nil); err != nil {
 		g.t.Fatal(err)
 	}
 	g.drain()
@@ -39,10 +39,10 @@ func TestInstall(t *testing.T) {
 	g.payloads = donor.payloads
 	g.install(donor)
 	g.expectClosed(9)
-	if a := g.lastAdopt(); a.Tip.State != donor.m.Tip(0).State || a.Fold != nil {
+	if a := g.lastAdopt(); a.Tip.State != donor.m.Fragment(0).Tip().State || a.Fold != nil {
 		t.Fatalf("adopted %+v", a)
 	}
-	if l, ok := g.m.Link(0, 3); !ok || len(l.Folded) != 1 {
+	if l, ok := g.m.Fragment(0).Link(3); !ok || len(l.Folded) != 1 {
 		t.Fatal("the history before the tip is not known")
 	}
 	g.want(g.offer(donor.delta(outer.Author{2}, 0, 9)), ErrFinal) // it has no base below
@@ -50,7 +50,7 @@ func TestInstall(t *testing.T) {
 		r.give(donor.delta(outer.Author{3}, 0, 10))
 		r.after(r.p.GraceMaxMs)
 	}
-	if g.m.Tip(0).State != donor.m.Tip(0).State {
+	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State {
 		t.Fatal("joiner and donor part")
 	}
 }
@@ -73,7 +73,7 @@ func TestInstalledBaseStaysForTheWindow(t *testing.T) {
 		r.give(late)
 		r.after(r.p.GraceMaxMs)
 	}
-	if g.m.Tip(0).State != donor.m.Tip(0).State {
+	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State {
 		t.Fatal("joiner and donor part over a late delta")
 	}
 }
@@ -95,11 +95,11 @@ func TestInstallOvertakesAFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.m.Folded(g.now, 0, stale.Job, old, make([]outer.Digest, 1)); err != nil {
+	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: stale.Job, Tip: old, States: make([]outer.Digest, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	g.m.FoldFailed(g.now, 0, stale.Job)
-	if g.m.Tip(0).State != donor.m.Tip(0).State || !g.m.Settled() {
+	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: stale.Job, Err: errDisk})
+	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State || !g.m.Status().Settled {
 		t.Fatal("a stale fold moved the tip")
 	}
 }
@@ -136,7 +136,7 @@ func TestInstallSettlesOwn(t *testing.T) {
 	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1}) || a.Fold != nil || a.Unfold != nil {
 		t.Fatalf("adopted %+v", a)
 	}
-	if got := g.m.InFlight(0); got != 0 {
+	if got := g.m.Fragment(0).InFlight(); got != 0 {
 		t.Fatalf("%d tokens in flight", got)
 	}
 }
@@ -167,20 +167,20 @@ func TestNothingIsPublishedBelowTheMark(t *testing.T) {
 	g.live(1, 2)
 	g.step(8)
 	g.expectDrafts(0)
-	if !g.m.MayPublish(0) {
+	if !g.mayPublish(0) {
 		t.Fatal("may not publish for the open round")
 	}
 	g.m.RaiseMark(0, 3)
-	if g.m.MayPublish(0) {
-		t.Errorf("may publish round %d with %d closed", g.m.Drafted(0), g.m.Closed(0))
+	if g.mayPublish(0) {
+		t.Errorf("may publish below the mark with %d closed", g.m.Fragment(0).Closed())
 	}
-	g.m.NotPublished(g.now, 0)
+	g.m.Published(g.now, 0, OwnDelta{}, errDisk)
 	g.close(2)
-	if g.after(draftRetryMs); len(g.drafts) != 1 || g.m.MayPublish(0) {
+	if g.after(draftRetryMs); len(g.drafts) != 1 || g.mayPublish(0) {
 		t.Errorf("%d drafts asked for below the mark", len(g.drafts))
 	}
 	g.close(1)
-	if len(g.drafts) != 2 || !g.m.MayPublish(0) {
+	if len(g.drafts) != 2 || !g.mayPublish(0) {
 		t.Errorf("%d drafts asked for above the mark", len(g.drafts))
 	}
 }
@@ -191,11 +191,11 @@ func TestOwnDeltaIsHeldBelowItsRound(t *testing.T) {
 	g, donor := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
 	g.close(int(2 * g.p.WindowAccept))
 	donor.close(1)
-	own := g.delta(self, 0, g.m.Closed(0)+1)
+	own := g.delta(self, 0, g.m.Fragment(0).Closed()+1)
 	g.install(donor)
-	g.m.Published(g.now, own, 1)
-	if _, held := g.m.Known(0, own.Round, own.ID); !held {
-		t.Errorf("the own delta of round %d is not held with %d closed", own.Round, g.m.Closed(0))
+	g.m.Published(g.now, own.Fragment, OwnDelta{Seq: 1, Delta: own}, nil)
+	if _, held := g.m.Fragment(0).Known(own.Round, own.ID); !held {
+		t.Errorf("the own delta of round %d is not held with %d closed", own.Round, g.m.Fragment(0).Closed())
 	}
 }
 
@@ -206,16 +206,16 @@ func TestInstallChecksHistory(t *testing.T) {
 	tips, history := donor.donate()
 	g := newRig(t, roundsParams(2))
 	for _, bad := range []func() error{
-		func() error { return g.m.Install(g.now, tips[:1], history) },
-		func() error { return g.m.Install(g.now, tips, history[:1]) },
-		func() error { return g.m.Install(g.now, tips, [][]outer.Link{history[0][:1], history[1]}) },
-		func() error { return g.m.Install(g.now, tips, [][]outer.Link{nil, history[1]}) },
+		func() error { return g.m.Install(g.now, tips[:1], history, nil) },
+		func() error { return g.m.Install(g.now, tips, history[:1], nil) },
+		func() error { return g.m.Install(g.now, tips, [][]outer.Link{history[0][:1], history[1]}, nil) },
+		func() error { return g.m.Install(g.now, tips, [][]outer.Link{nil, history[1]}, nil) },
 	} {
 		if bad() == nil {
 			t.Error("took tips whose history does not fit")
 		}
 	}
-	if g.m.Closed(0) != 0 {
+	if g.m.Fragment(0).Closed() != 0 {
 		t.Error("a refused install changed a fragment")
 	}
 }
@@ -223,20 +223,20 @@ func TestInstallChecksHistory(t *testing.T) {
 // restored is what a rig's disk would hold: bases of rounds divisible by 4.
 func (g *rig) restored() Restored {
 	f := g.m.frags[0]
-	s := Restored{Mark: f.mark, Closed: f.closed}
-	for _, b := range f.bases {
+	s := Restored{Mark: f.own.mark, Closed: f.chain.closed}
+	for _, b := range f.chain.bases {
 		if b%4 == 0 {
 			s.Bases = append(s.Bases, b)
 			s.Tip = g.bases[0][b]
 		}
 	}
-	s.History = g.m.Links(0, s.Tip.Round)
-	for r := range f.rounds {
+	s.History = g.m.Fragment(0).Links(s.Tip.Round)
+	for r := range f.deltas.rounds {
 		if r > s.Bases[0] {
-			s.Held = append(s.Held, f.rounds[r].set()...)
+			s.Held = append(s.Held, f.deltas.rounds[r].set()...)
 		}
 	}
-	for _, o := range f.own {
+	for _, o := range f.own.list {
 		s.Own = append(s.Own, OwnDelta{Seq: o.seq, Delta: g.delta(self, 0, o.round)})
 	}
 	return s
@@ -246,7 +246,7 @@ func (g *rig) restored() Restored {
 func (g *rig) reboot() *rig {
 	h := newRig(g.t, g.p)
 	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
-	h.m.SetLive(g.m.live)
+	h.m.SetLive(g.m.roster.live)
 	h.m.Restore(h.now, 0, g.restored())
 	h.drain()
 	return h
@@ -260,7 +260,7 @@ func TestRestore(t *testing.T) {
 	g.publish(0) // round 11 is open, and signed
 	h := g.reboot()
 	h.expectClosed(10)
-	if h.m.Tip(0).State != g.m.Tip(0).State || !h.m.Settled() {
+	if h.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State || !h.m.Status().Settled {
 		t.Fatal("another state after the restart")
 	}
 	h.step(9)
@@ -312,7 +312,7 @@ func TestRestoreWithLateDelta(t *testing.T) {
 	g.give(g.delta(outer.Author{2}, 0, 6))
 	h := g.reboot()
 	h.after(h.p.GraceMaxMs)
-	if l, _ := h.m.Link(0, 6); len(l.Folded) != 2 {
+	if l, _ := h.m.Fragment(0).Link(6); len(l.Folded) != 2 {
 		t.Fatalf("round 6 folded %d deltas", len(l.Folded))
 	}
 	h.sameAsReplay()
@@ -332,7 +332,7 @@ func TestRestoreWithEvidence(t *testing.T) {
 	h.drain()
 	h.after(h.p.GraceMaxMs)
 	for r, want := range map[uint32]int{6: 1, 7: 2} {
-		if l, _ := h.m.Link(0, r); len(l.Folded) != want {
+		if l, _ := h.m.Fragment(0).Link(r); len(l.Folded) != want {
 			t.Errorf("round %d folded %d deltas", r, len(l.Folded))
 		}
 	}
@@ -375,8 +375,7 @@ func TestInstallAfterALongFork(t *testing.T) {
 		donor.close(6)
 		tips, history := donor.donate()
 		g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
-		g.m.SetCommon([]uint32{c.common})
-		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}), nil)
+		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}, []uint32{c.common}), nil)
 		g.drain()
 		if a := g.lastAdopt(); !slices.Equal(a.Discarded, c.want) {
 			t.Errorf("common up to %d, history from %d on: discarded %v, want %v", c.common, c.first, a.Discarded, c.want)
@@ -404,13 +403,13 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	_, history := donor.donate()
 	g.bases[0] = map[uint32]*outer.Tip{2: older}
 	g.hold = true
-	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}), nil)
+	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}, nil), nil)
 	g.drain()
 	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1, 2}) || !slices.Equal(a.Unfold, []uint64{3}) {
 		t.Fatalf("adopted %+v", a)
 	}
-	if g.m.InFlight(0) != own[2].Tokens {
-		t.Errorf("%d tokens in flight, want those of the third", g.m.InFlight(0))
+	if g.m.Fragment(0).InFlight() != own[2].Tokens {
+		t.Errorf("%d tokens in flight, want those of the third", g.m.Fragment(0).InFlight())
 	}
 	g.hold = false
 	for len(g.wanted) > 0 {
@@ -454,7 +453,7 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	donor.close(6)
 	tips, history := donor.donate()
 	g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
-	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][4:]}), nil)
+	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][4:]}, nil), nil)
 	g.drain()
 	a := g.lastAdopt()
 	if !handed {
@@ -466,12 +465,12 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	if !slices.Equal(a.Dropped, []uint64{1}) || len(a.Returned) > 0 {
 		t.Fatalf("adopted %+v", a)
 	}
-	if g.m.InFlight(0) != 0 {
-		t.Errorf("%d tokens in flight of %d", g.m.InFlight(0), mine.Tokens)
+	if g.m.Fragment(0).InFlight() != 0 {
+		t.Errorf("%d tokens in flight of %d", g.m.Fragment(0).InFlight(), mine.Tokens)
 	}
 	g.hold = false
 	g.close(6)
-	if steps, _ := g.m.Pending(0); steps != 0 {
+	if steps, _ := g.m.Fragment(0).Pending(); steps != 0 {
 		t.Errorf("%d steps are to be published once more", steps)
 	}
 }

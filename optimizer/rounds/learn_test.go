@@ -61,7 +61,7 @@ func TestHollowHeadersRingNoBell(t *testing.T) {
 	first := g.delta(outer.Author{1}, 0, 1)
 	expect := func(made uint64, drafts ...int) {
 		t.Helper()
-		if got := g.m.Projected(g.now, 0); got != made {
+		if got := g.m.Fragment(0).Projected(g.now); got != made {
 			t.Fatalf("%d tokens are projected, want %d", got, made)
 		}
 		g.expectDrafts(drafts...)
@@ -72,14 +72,14 @@ func TestHollowHeadersRingNoBell(t *testing.T) {
 	expect(first.Tokens, 0)
 	g.publish(0)
 	g.expectClosed(1)
-	made := g.m.Projected(g.now, 0)
+	made := g.m.Fragment(0).Projected(g.now)
 	g.step(int(g.p.HMin))
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
 	expect(made+first.Tokens, 0)
 	g.publish(0)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(2)
-	made = g.m.Projected(g.now, 0)
+	made = g.m.Fragment(0).Projected(g.now)
 	g.step(int(g.p.HMin))
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 3)), nil)
 	expect(made)
@@ -169,7 +169,7 @@ func TestFlushPublishesAnyStep(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.step(1)
 	g.expectDrafts()
-	if g.m.Flushed() {
+	if g.m.Status().Flushed {
 		t.Fatal("flushed with a step pending")
 	}
 	g.m.SetFlush(g.now, true)
@@ -177,7 +177,7 @@ func TestFlushPublishesAnyStep(t *testing.T) {
 	g.expectDrafts(0, 1)
 	g.publish(0)
 	g.publish(1)
-	if !g.m.Flushed() {
+	if !g.m.Status().Flushed {
 		t.Fatal("not flushed with nothing pending")
 	}
 }
@@ -188,7 +188,7 @@ func TestDraftFailed(t *testing.T) {
 	g.step(8)
 	g.expectDrafts(0)
 	g.drafts = nil
-	g.m.DraftFailed(0)
+	g.m.Published(g.now, 0, OwnDelta{}, ErrNoDraft)
 	g.step(1)
 	g.expectDrafts(0)
 }
@@ -200,8 +200,8 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 	p.Budget = 24 * 512
 	g := newRig(t, p)
 	g.close(1) // reaches the budget: E = 1
-	if got := g.m.Tip(0).EndRound; got != 1 || !g.m.Ended() {
-		t.Fatalf("end round %d, ended %v", got, g.m.Ended())
+	if got := g.m.Fragment(0).Tip().EndRound; got != 1 || !g.m.Status().Ended {
+		t.Fatalf("end round %d, ended %v", got, g.m.Status().Ended)
 	}
 	g.step(8)
 	g.live(1)
@@ -209,17 +209,17 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 		t.Fatalf("published for round %d", d.Round)
 	}
 	g.step(1)
-	if g.expectClosed(1); !g.m.Flushed() {
+	if g.expectClosed(1); !g.m.Status().Flushed {
 		t.Fatal("the last round is signed, and flushed waits for more")
 	}
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(2)
-	if got := g.m.Tip(0).Tokens; got != 24*512+8*512 {
+	if got := g.m.Fragment(0).Tip().Tokens; got != 24*512+8*512 {
 		t.Fatalf("tokens %d after E+1", got)
 	}
 	g.step(20)
 	g.expectDrafts()
-	if !g.m.Flushed() {
+	if !g.m.Status().Flushed {
 		t.Fatal("what is pending can no longer be published, and flushed waits for it")
 	}
 	g.give(g.delta(outer.Author{1}, 0, 3), g.delta(outer.Author{2}, 0, 4))
@@ -244,7 +244,7 @@ func TestSettle(t *testing.T) {
 	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || a.Fold != nil {
 		t.Fatalf("an own delta that left the chain: %+v", a)
 	}
-	if n := g.m.InFlight(0); n != own.Tokens {
+	if n := g.m.Fragment(0).InFlight(); n != own.Tokens {
 		t.Fatalf("%d tokens in flight, want %d", n, own.Tokens)
 	}
 	g.close(3)
@@ -255,7 +255,7 @@ func TestSettle(t *testing.T) {
 	if a := g.lastAdopt(); !slices.Equal(a.Returned, []uint64{1}) {
 		t.Fatalf("an own delta that became final unfolded: %+v", a)
 	}
-	if steps, tokens := g.m.Pending(0); steps != 8 || tokens != own.Tokens || g.m.InFlight(0) != 0 {
+	if steps, tokens := g.m.Fragment(0).Pending(); steps != 8 || tokens != own.Tokens || g.m.Fragment(0).InFlight() != 0 {
 		t.Fatalf("%d steps and %d tokens pending after the return", steps, tokens)
 	}
 }
@@ -285,13 +285,13 @@ func TestOverwriteDropsPending(t *testing.T) {
 	g.live(1)
 	g.step(1)
 	g.close(1)
-	if steps, _ := g.m.Pending(0); steps != 0 {
+	if steps, _ := g.m.Fragment(0).Pending(); steps != 0 {
 		t.Fatalf("%d steps pending", steps)
 	}
 	g.step(1)
 	g.m.SetFlush(g.now, true)
-	g.m.DraftFailed(0) // the learner had adopted after that step
-	if !g.m.Flushed() {
+	g.m.Published(g.now, 0, OwnDelta{}, ErrNoDraft) // the learner had adopted after that step
+	if !g.m.Status().Flushed {
 		t.Fatal("waits for a draft of nothing")
 	}
 }
@@ -302,7 +302,7 @@ func TestBarredSelfIsSilent(t *testing.T) {
 	g.m.Bar(g.now, 0, 1, self)
 	g.step(20)
 	g.expectDrafts()
-	if !g.m.Flushed() {
+	if !g.m.Status().Flushed {
 		t.Fatal("a barred learner waits to publish")
 	}
 }
@@ -313,13 +313,13 @@ func TestRenewAsksForTheTip(t *testing.T) {
 	g.step(8)
 	g.publish(0)
 	g.close(2)
-	g.m.Renew(g.now, 0)
+	g.m.Damaged(g.now, 0, DamagedOwn, 0)
 	g.drain()
-	if a := g.lastAdopt(); !a.Heal || a.Tip != g.m.Tip(0) {
+	if a := g.lastAdopt(); !a.Heal || a.Tip != g.m.Fragment(0).Tip() {
 		t.Errorf("adopted %+v", a)
 	}
-	g.m.Healed(g.now, 0, outer.Loss{Gone: []uint64{1}})
-	if got := g.m.InFlight(0); got != 0 {
+	g.m.Repaired(g.now, 0, outer.Loss{Gone: []uint64{1}})
+	if got := g.m.Fragment(0).InFlight(); got != 0 {
 		t.Errorf("%d tokens in flight", got)
 	}
 }

@@ -31,7 +31,7 @@ func newPair(t *rapid.T) *pair {
 	c := &pair{rt: t, theta: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
 	c.rig = newRig(t, p)
 	c.live(1)
-	tips := []*outer.Tip{c.m.Tip(0), c.m.Tip(1)}
+	tips := []*outer.Tip{c.m.Fragment(0).Tip(), c.m.Fragment(1).Tip()}
 	c.l = outer.NewLearner(p, c.plan, c.theta, tips, c.read)
 	c.learner = func(e Effect) {
 		switch e.(type) {
@@ -68,13 +68,14 @@ func (c *pair) draft(fragment int) {
 	if err != nil {
 		c.rt.Fatal(err)
 	}
-	h := c.delta(self, fragment, c.m.Drafted(fragment))
+	round, _ := c.m.Drafted(fragment)
+	h := c.delta(self, fragment, round)
 	h.Base, h.Steps, h.Tokens, h.Size = min(d.Base, h.Round-1), d.Steps, d.Tokens, len(d.Payload)
 	if err := c.p.Check(h); err != nil {
 		c.rt.Fatal(err)
 	}
 	c.payloads[h.ID], c.payload[d.Seq] = d.Payload, d.Payload
-	c.m.Published(c.now, h, d.Seq)
+	c.m.Published(c.now, h.Fragment, OwnDelta{Seq: d.Seq, Delta: h}, nil)
 	c.drain()
 }
 
@@ -84,7 +85,7 @@ func (c *pair) adopt(a outer.Adopt) {
 		c.rt.Fatal(err)
 	}
 	if a.Discards() {
-		c.m.Healed(c.now, a.Fragment, loss)
+		c.m.Repaired(c.now, a.Fragment, loss)
 		c.drain()
 	}
 	c.closed[a.Fragment] = a.Tip.Round
@@ -106,7 +107,7 @@ func (c *pair) train(t *rapid.T) {
 // peer brings a delta of another learner, at times late or ahead.
 func (c *pair) peer(t *rapid.T) {
 	p := rapid.IntRange(0, 1).Draw(t, "fragment")
-	round := int64(c.m.Closed(p)) + rapid.Int64Range(-4, 2).Draw(t, "round")
+	round := int64(c.m.Fragment(p).Closed()) + rapid.Int64Range(-4, 2).Draw(t, "round")
 	if round < 1 {
 		return
 	}
@@ -125,7 +126,7 @@ func (c *pair) takeTips(t *rapid.T) {
 		c.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
 	c.wanted = nil
-	if err := c.m.Install(c.now, tips, history); err != nil {
+	if err := c.m.Install(c.now, tips, history, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.drain()
@@ -133,10 +134,10 @@ func (c *pair) takeTips(t *rapid.T) {
 
 func (c *pair) donateOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range c.plan {
-		bases := c.m.Bases(p)
+		bases := c.m.Fragment(p).Bases()
 		base := bases[min(i, len(bases)-1)]
 		tips = append(tips, c.bases[p][base])
-		history = append(history, c.m.Links(p, base))
+		history = append(history, c.m.Fragment(p).Links(base))
 		if history[p] == nil {
 			history[p] = []outer.Link{{Round: tips[p].Round, Chain: tips[p].Chain, State: tips[p].State, Tokens: tips[p].Tokens, EndRound: tips[p].EndRound}}
 		}
@@ -152,10 +153,10 @@ func (c *pair) check(t *rapid.T) {
 		if total := a.Total(); total.Tokens != c.made || total.Steps != c.made/512 {
 			t.Fatalf("fragment %d: %d tokens made, the account has %+v", p, c.made, a)
 		}
-		if _, pending := c.m.Pending(p); pending != a.Pending.Tokens {
+		if _, pending := c.m.Fragment(p).Pending(); pending != a.Pending.Tokens {
 			t.Fatalf("fragment %d: %d tokens pending, the learner says %d", p, pending, a.Pending.Tokens)
 		}
-		if in := c.m.InFlight(p); in != a.InFlight.Tokens {
+		if in := c.m.Fragment(p).InFlight(); in != a.InFlight.Tokens {
 			t.Fatalf("fragment %d: %d tokens in flight, the learner says %d", p, in, a.InFlight.Tokens)
 		}
 	}
@@ -172,9 +173,12 @@ func TestAccountOfRoundsAndLearner(t *testing.T) {
 			"boundary": c.boundary,
 			"time":     func(t *rapid.T) { c.after(rapid.Int64Range(1, 1500).Draw(t, "ms")) },
 			"flush":    func(t *rapid.T) { c.m.SetFlush(c.now, rapid.Bool().Draw(t, "flush")); c.drain() },
-			"bar":      func(t *rapid.T) { c.m.Bar(c.now, 0, c.m.Closed(0), outer.Author{1, byte(c.peers)}); c.drain() },
-			"tips":     c.takeTips,
-			"":         c.check,
+			"bar": func(t *rapid.T) {
+				c.m.Bar(c.now, 0, c.m.Fragment(0).Closed(), outer.Author{1, byte(c.peers)})
+				c.drain()
+			},
+			"tips": c.takeTips,
+			"":     c.check,
 		})
 	})
 }

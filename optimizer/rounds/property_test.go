@@ -56,7 +56,7 @@ func (g *rig) deliver(t *rapid.T, deltas, evidence []outer.Delta, rounds uint32)
 		case a.kind == 0 && !barred[a.delta.ID]:
 			g.offerAnyhow(a.delta)
 		case a.kind == 1:
-			g.m.Held(g.now, 0, a.delta.Round, a.delta.ID)
+			g.m.Payload(g.now, 0, a.delta.Round, a.delta.ID, PayloadHeld)
 		}
 		g.drain()
 		switch rapid.IntRange(0, 6).Draw(t, "between") {
@@ -99,7 +99,7 @@ func (g *rig) settle() {
 		}
 		g.after(g.p.GraceMaxMs)
 	}
-	if !g.m.Settled() {
+	if !g.m.Status().Settled {
 		g.t.Fatal("does not settle")
 	}
 }
@@ -121,13 +121,13 @@ func TestSameSetSameChain(t *testing.T) {
 			r.deliver(t, deltas, evidence, rounds)
 			r.sameAsReplay()
 		}
-		if g.m.Closed(0) != h.m.Closed(0) || g.m.last(0) != h.m.last(0) {
-			t.Fatalf("chains differ: closed %d and %d", g.m.Closed(0), h.m.Closed(0))
+		if g.m.Fragment(0).Closed() != h.m.Fragment(0).Closed() || g.m.last(0) != h.m.last(0) {
+			t.Fatalf("chains differ: closed %d and %d", g.m.Fragment(0).Closed(), h.m.Fragment(0).Closed())
 		}
-		if g.m.Tip(0).State != h.m.Tip(0).State {
+		if g.m.Fragment(0).Tip().State != h.m.Fragment(0).Tip().State {
 			t.Fatal("states differ")
 		}
-		if want := g.m.Closed(0); p.Budget == 1<<40 && want != rounds {
+		if want := g.m.Fragment(0).Closed(); p.Budget == 1<<40 && want != rounds {
 			t.Fatalf("closed %d of %d rounds", want, rounds)
 		}
 	})

@@ -13,9 +13,9 @@ func deep(t *testing.T) (*rig, Restored) {
 	g.live(1, 2)
 	g.close(9)
 	s := Restored{Tip: g.bases[0][8], Bases: []uint32{4, 8}, Closed: 9}
-	s.History = slices.DeleteFunc(g.m.Links(0, 8), func(l outer.Link) bool { return l.Round == 0 })
+	s.History = slices.DeleteFunc(g.m.Fragment(0).Links(8), func(l outer.Link) bool { return l.Round == 0 })
 	for r := uint32(1); r <= 9; r++ {
-		s.Held = append(s.Held, g.m.Set(0, r)...)
+		s.Held = append(s.Held, g.m.Fragment(0).Set(r)...)
 	}
 	return g, s
 }
@@ -56,8 +56,8 @@ func TestRestartRefoldsFromGenesis(t *testing.T) {
 	h.live(1, 2)
 	h.m.Restore(h.now, 0, s)
 	h.drain()
-	if h.m.Closed(0) != 9 || h.m.Tip(0).State != g.m.Tip(0).State {
-		t.Fatalf("closed %d, state %x, want that of 9, %x", h.m.Closed(0), h.m.Tip(0).State, g.m.Tip(0).State)
+	if h.m.Fragment(0).Closed() != 9 || h.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State {
+		t.Fatalf("closed %d, state %x, want that of 9, %x", h.m.Fragment(0).Closed(), h.m.Fragment(0).Tip().State, g.m.Fragment(0).Tip().State)
 	}
 	for _, r := range []*rig{g, h} {
 		d := r.delta(outer.Author{3}, 0, 1)
@@ -65,7 +65,7 @@ func TestRestartRefoldsFromGenesis(t *testing.T) {
 		r.held(d)
 		r.after(r.p.GraceMaxMs)
 	}
-	if h.m.Tip(0).State != g.m.Tip(0).State || h.m.Tip(0).Tokens != 10*g.delta(outer.Author{1}, 0, 1).Tokens {
-		t.Errorf("after a delta of round 1 the states are %x and %x, of %d tokens", h.m.Tip(0).State, g.m.Tip(0).State, h.m.Tip(0).Tokens)
+	if h.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State || h.m.Fragment(0).Tip().Tokens != 10*g.delta(outer.Author{1}, 0, 1).Tokens {
+		t.Errorf("after a delta of round 1 the states are %x and %x, of %d tokens", h.m.Fragment(0).Tip().State, g.m.Fragment(0).Tip().State, h.m.Fragment(0).Tip().Tokens)
 	}
 }

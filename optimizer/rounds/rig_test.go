@@ -3,6 +3,7 @@ package rounds
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"slices"
 
@@ -47,7 +48,7 @@ func roundsParams(fragments int) outer.Params {
 func newRig(t rapid.TB, p outer.Params) *rig {
 	g := &rig{t: t, p: p, plan: outer.NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[outer.ID][]byte{}}
 	tips := g.genesis()
-	g.m = New(p, self, true, tips)
+	g.m = New(Config{Params: p, Self: self, Learner: true}, tips)
 	for _, tip := range tips {
 		g.bases = append(g.bases, map[uint32]*outer.Tip{0: tip})
 	}
@@ -92,7 +93,7 @@ func (g *rig) offer(d outer.Delta) error {
 }
 
 func (g *rig) held(d outer.Delta) {
-	g.m.Held(g.now, d.Fragment, d.Round, d.ID)
+	g.m.Payload(g.now, d.Fragment, d.Round, d.ID, PayloadHeld)
 	g.drain()
 }
 
@@ -128,6 +129,14 @@ func (g *rig) live(authors ...byte) {
 	g.m.SetLive(live)
 }
 
+// errDisk is why a draft or a fold could not be stored.
+var errDisk = errors.New("the disk is full")
+
+func (g *rig) mayPublish(fragment int) bool {
+	_, may := g.m.Drafted(fragment)
+	return may
+}
+
 // publish answers the draft that was asked for with what is pending.
 func (g *rig) publish(fragment int) outer.Delta {
 	g.t.Helper()
@@ -136,11 +145,12 @@ func (g *rig) publish(fragment int) outer.Delta {
 		g.t.Fatalf("no draft of fragment %d was asked for", fragment)
 	}
 	g.drafts = slices.Delete(g.drafts, i, i+1)
-	steps, tokens := g.m.Pending(fragment)
-	d := g.delta(self, fragment, g.m.Drafted(fragment))
+	steps, tokens := g.m.Fragment(fragment).Pending()
+	round, _ := g.m.Drafted(fragment)
+	d := g.delta(self, fragment, round)
 	d.Steps, d.Tokens = steps, tokens
 	g.seq++
-	g.m.Published(g.now, d, g.seq)
+	g.m.Published(g.now, d.Fragment, OwnDelta{Seq: g.seq, Delta: d}, nil)
 	g.drain()
 	return d
 }
@@ -185,7 +195,7 @@ func (g *rig) fold() {
 	g.folds++
 	tip := g.bases[w.Fragment][w.Start]
 	if tip == nil {
-		g.t.Fatalf("fold from base %d, which was dropped; kept are %v", w.Start, g.m.Bases(w.Fragment))
+		g.t.Fatalf("fold from base %d, which was dropped; kept are %v", w.Start, g.m.Fragment(w.Fragment).Bases())
 	}
 	var states []outer.Digest
 	for i, set := range w.Sets {
@@ -204,7 +214,7 @@ func (g *rig) fold() {
 			g.bases[w.Fragment][round] = tip
 		}
 	}
-	if err := g.m.Folded(g.now, w.Fragment, w.Job, tip, states); err != nil {
+	if err := g.m.Folded(g.now, FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
 		g.t.Fatal(err)
 	}
 	g.drain()
@@ -214,7 +224,7 @@ func (g *rig) fold() {
 func (g *rig) close(n int) {
 	g.t.Helper()
 	for range n {
-		before := g.m.Closed(0)
+		before := g.m.Fragment(0).Closed()
 		g.give(g.delta(outer.Author{1}, 0, before+1))
 		g.after(g.p.GraceMaxMs)
 		g.expectClosed(before + 1)
@@ -223,7 +233,7 @@ func (g *rig) close(n int) {
 
 func (g *rig) expectClosed(want uint32) {
 	g.t.Helper()
-	if got := g.m.Closed(0); got != want {
+	if got := g.m.Fragment(0).Closed(); got != want {
 		g.t.Fatalf("closed %d, want %d", got, want)
 	}
 }

@@ -29,15 +29,16 @@ func TestSpecRounds(t *testing.T) {
 
 // world is a machine of one fragment of one value, whose folds are done at once.
 type world struct {
-	t        testing.TB
-	p        outer.Params
-	f        outer.Fragment
-	m        *rounds.Machine
-	now      rounds.Time
-	bases    map[uint32]*outer.Tip
-	payloads map[outer.ID][]byte
-	drafts   int
-	givenUp  int
+	t         testing.TB
+	p         outer.Params
+	f         outer.Fragment
+	m         *rounds.Machine
+	now       rounds.Time
+	bases     map[uint32]*outer.Tip
+	payloads  map[outer.ID][]byte
+	drafts    int
+	givenUp   int
+	elsewhere func(fragment int, round uint32) bool // what most peers have closed
 }
 
 // self is the author of the machine under test.
@@ -53,7 +54,10 @@ func newWorld(t testing.TB, change func(p *outer.Params)) *world {
 	r := &world{t: t, p: p, f: outer.Fragment{Tensors: []outer.Tensor{{Name: "w", Len: 1}}, Len: 1}, now: 1_000_000, payloads: map[outer.ID][]byte{}}
 	tip := outer.Genesis(r.f, []float32{0}, p)
 	r.bases = map[uint32]*outer.Tip{0: tip}
-	r.m = rounds.New(p, self, true, []*outer.Tip{tip})
+	r.m = rounds.New(rounds.Config{
+		Params: p, Self: self, Learner: true,
+		ClosedByMost: func(f int, round uint32) bool { return r.elsewhere != nil && r.elsewhere(f, round) },
+	}, []*outer.Tip{tip})
 	return r
 }
 
@@ -78,11 +82,22 @@ func delta(t testing.TB, p outer.Params, author byte, round uint32, v float32) o
 	return outer.Contribution{Delta: d, Payload: payload}
 }
 
+// open is the round that a draft would be published for.
+func (r *world) open() uint32 {
+	round, _ := r.m.Drafted(0)
+	return round
+}
+
+func (r *world) mayPublish() bool {
+	_, may := r.m.Drafted(0)
+	return may
+}
+
 // give offers a delta and its payload.
 func (r *world) give(d outer.Delta, repair bool) error {
 	err := r.m.Offer(r.now, d, repair)
 	if err == nil {
-		r.m.Held(r.now, 0, d.Round, d.ID)
+		r.m.Payload(r.now, 0, d.Round, d.ID, rounds.PayloadHeld)
 	}
 	r.carry()
 	return err
@@ -100,11 +115,11 @@ func (r *world) take(author byte, round uint32) {
 func (r *world) closeTo(last uint32) {
 	r.t.Helper()
 	r.m.SetLive(nil)
-	for round := r.m.Closed(0) + 1; round <= last; round++ {
+	for round := r.m.Fragment(0).Closed() + 1; round <= last; round++ {
 		r.take(1, round)
 	}
-	if r.m.Closed(0) != last {
-		r.t.Fatalf("closed %d, want %d", r.m.Closed(0), last)
+	if r.m.Fragment(0).Closed() != last {
+		r.t.Fatalf("closed %d, want %d", r.m.Fragment(0).Closed(), last)
 	}
 }
 
@@ -150,7 +165,7 @@ func (r *world) fold(w rounds.WantFold) {
 		r.bases[tip.Round] = tip
 		states = append(states, tip.State)
 	}
-	if err := r.m.Folded(r.now, w.Fragment, w.Job, tip, states); err != nil {
+	if err := r.m.Folded(r.now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -159,25 +174,25 @@ func (r *world) fold(w rounds.WantFold) {
 func (r *world) refusedWith(want error, d outer.Delta, repair bool) {
 	r.t.Helper()
 	if err := r.give(d, repair); !errors.Is(err, want) {
-		r.t.Errorf("round %d with %d closed: %v, want %v", d.Round, r.m.Closed(0), err, want)
+		r.t.Errorf("round %d with %d closed: %v, want %v", d.Round, r.m.Fragment(0).Closed(), err, want)
 	}
 }
 
 func specInTurn(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
-	if r.m.Closed(0) != 0 || r.m.Drafted(0) != 1 {
-		t.Errorf("closed %d at genesis, round %d is open", r.m.Closed(0), r.m.Drafted(0))
+	if r.m.Fragment(0).Closed() != 0 || r.open() != 1 {
+		t.Errorf("closed %d at genesis, round %d is open", r.m.Fragment(0).Closed(), r.open())
 	}
 	r.m.SetLive([]outer.Author{{1}, {2}})
 	for _, round := range []uint32{3, 2, 1} { // those ahead wait for the one before
 		r.take(1, round)
 	}
 	r.pass(10 * r.p.GraceMaxMs)
-	if tip := r.m.Tip(0); tip.Round != 3 || tip.Tokens != 3*24*512 {
+	if tip := r.m.Fragment(0).Tip(); tip.Round != 3 || tip.Tokens != 3*24*512 {
 		t.Errorf("the tip is of round %d with %d tokens", tip.Round, tip.Tokens)
 	}
 	for round := uint32(1); round <= 3; round++ {
-		if set := r.m.Set(0, round); len(set) != 1 || set[0].Round != round {
+		if set := r.m.Fragment(0).Set(round); len(set) != 1 || set[0].Round != round {
 			t.Errorf("round %d folds %v", round, set)
 		}
 	}
@@ -195,7 +210,7 @@ func specLate(t *testing.T, _ *spectest.Spec) {
 	late.closeTo(5)
 	late.take(2, 2)
 	late.pass(late.p.GraceMaxMs)
-	a, b := inTime.m.Tip(0), late.m.Tip(0)
+	a, b := inTime.m.Fragment(0).Tip(), late.m.Fragment(0).Tip()
 	if a.Round != 5 || a.State != b.State || a.Tokens != 6*24*512 {
 		t.Errorf("in time %d %x, late %d %x", a.Round, a.State[:4], b.Round, b.State[:4])
 	}
@@ -206,23 +221,23 @@ func specMinRound(t *testing.T, _ *spectest.Spec) {
 	r.closeTo(8)
 	r.take(1, 9)
 	r.pass(499)
-	if r.m.Closed(0) != 8 {
-		t.Errorf("closed %d after 499 ms", r.m.Closed(0))
+	if r.m.Fragment(0).Closed() != 8 {
+		t.Errorf("closed %d after 499 ms", r.m.Fragment(0).Closed())
 	}
-	if r.pass(1); r.m.Closed(0) != 9 {
-		t.Errorf("closed %d after 500 ms", r.m.Closed(0))
+	if r.pass(1); r.m.Fragment(0).Closed() != 9 {
+		t.Errorf("closed %d after 500 ms", r.m.Fragment(0).Closed())
 	}
 
 	// Peers that say so make round 10 not too early, and 11 is.
-	r.m.SetElsewhere(func(f int, round uint32) bool { return f == 0 && round <= 10 })
+	r.elsewhere = func(f int, round uint32) bool { return f == 0 && round <= 10 }
 	// They do not make two rounds close in less than it takes one.
 	r.take(1, 10)
 	r.take(1, 11)
-	if r.pass(r.p.MinRoundMs - 1); r.m.Closed(0) != 9 {
-		t.Errorf("closed %d at once, peers closed 10", r.m.Closed(0))
+	if r.pass(r.p.MinRoundMs - 1); r.m.Fragment(0).Closed() != 9 {
+		t.Errorf("closed %d at once, peers closed 10", r.m.Fragment(0).Closed())
 	}
-	if r.pass(1); r.m.Closed(0) != 10 {
-		t.Errorf("closed %d, peers closed 10", r.m.Closed(0))
+	if r.pass(1); r.m.Fragment(0).Closed() != 10 {
+		t.Errorf("closed %d, peers closed 10", r.m.Fragment(0).Closed())
 	}
 }
 
@@ -230,11 +245,11 @@ func specNextCloses(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	d := r.delta(1, 2)
-	if err := r.m.Offer(r.now, d, false); err != nil || r.m.Closed(0) != 0 {
-		t.Errorf("a header closes %d (%v)", r.m.Closed(0), err)
+	if err := r.m.Offer(r.now, d, false); err != nil || r.m.Fragment(0).Closed() != 0 {
+		t.Errorf("a header closes %d (%v)", r.m.Fragment(0).Closed(), err)
 	}
-	if r.m.Held(r.now, 0, 2, d.ID); r.m.Closed(0) != 1 {
-		t.Errorf("a delta of closed + 2 closes %d", r.m.Closed(0))
+	if r.m.Payload(r.now, 0, 2, d.ID, rounds.PayloadHeld); r.m.Fragment(0).Closed() != 1 {
+		t.Errorf("a delta of closed + 2 closes %d", r.m.Fragment(0).Closed())
 	}
 }
 
@@ -242,15 +257,15 @@ func specClosesNothing(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	d := r.delta(1, 2)
-	if err := r.m.Offer(r.now, d, false); err != nil || r.m.Closed(0) != 0 {
-		t.Errorf("a header closes %d (%v)", r.m.Closed(0), err)
+	if err := r.m.Offer(r.now, d, false); err != nil || r.m.Fragment(0).Closed() != 0 {
+		t.Errorf("a header closes %d (%v)", r.m.Fragment(0).Closed(), err)
 	}
-	if r.take(2, 3); r.m.Closed(0) != 0 {
-		t.Errorf("a delta of closed + 3 closes %d", r.m.Closed(0))
+	if r.take(2, 3); r.m.Fragment(0).Closed() != 0 {
+		t.Errorf("a delta of closed + 3 closes %d", r.m.Fragment(0).Closed())
 	}
 	// Held: round 2 closes 1, and round 3, held already, then closes 2.
-	if r.m.Held(r.now, 0, 2, d.ID); r.m.Closed(0) != 2 {
-		t.Errorf("both together close %d", r.m.Closed(0))
+	if r.m.Payload(r.now, 0, 2, d.ID, rounds.PayloadHeld); r.m.Fragment(0).Closed() != 2 {
+		t.Errorf("both together close %d", r.m.Fragment(0).Closed())
 	}
 }
 
@@ -259,8 +274,8 @@ func specClosesNothing(t *testing.T, _ *spectest.Spec) {
 func specFinal(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.closeTo(12)
-	if r.m.Base(0) > 4 {
-		t.Fatalf("base %d: the window decides nothing", r.m.Base(0))
+	if r.m.Fragment(0).Base() > 4 {
+		t.Fatalf("base %d: the window decides nothing", r.m.Fragment(0).Base())
 	}
 	r.refusedWith(rounds.ErrFinal, r.delta(2, 4), true)
 	r.refusedWith(nil, r.delta(2, 5), true)
@@ -270,7 +285,7 @@ func specFinalRefused(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.closeTo(12)
 	for round := uint32(1); round <= 12; round++ {
-		final := round <= r.m.Base(0) || round+8 <= 12
+		final := round <= r.m.Fragment(0).Base() || round+8 <= 12
 		want := error(nil)
 		if final {
 			want = rounds.ErrFinal
@@ -298,7 +313,7 @@ func specParked(t *testing.T, _ *spectest.Spec) {
 		t.Error(err)
 	}
 	r.refusedWith(rounds.ErrParked, r.delta(1, 3), false) // a second one of the author
-	r.m.Held(r.now, 0, 4, r.delta(1, 4).ID)
+	r.m.Payload(r.now, 0, 4, r.delta(1, 4).ID, rounds.PayloadHeld)
 	r.refusedWith(nil, r.delta(1, 3), false)
 	r.refusedWith(nil, r.delta(2, 4), false)
 	r.refusedWith(rounds.ErrParked, r.delta(3, 5), false) // above the accept window
@@ -350,7 +365,7 @@ func specOnce(t *testing.T, _ *spectest.Spec) {
 	for _, author := range []byte{1, 2, 1} { // the last one for the second time
 		r.take(author, 1)
 	}
-	if set := r.m.Set(0, 1); len(set) != 2 || set[0].Author == set[1].Author {
+	if set := r.m.Fragment(0).Set(1); len(set) != 2 || set[0].Author == set[1].Author {
 		t.Errorf("the set is %v", set)
 	}
 	r.take(1, 2) // of another round
@@ -364,7 +379,7 @@ func specSecond(t *testing.T, _ *spectest.Spec) {
 	second.ID = outer.ID{1}
 	r.refusedWith(rounds.ErrTwice, second, false)
 	r.refusedWith(rounds.ErrTwice, second, true)
-	if set := r.m.Set(0, 1); len(set) != 1 || set[0].ID == second.ID {
+	if set := r.m.Fragment(0).Set(1); len(set) != 1 || set[0].ID == second.ID {
 		t.Errorf("the set is %v", set)
 	}
 }
@@ -376,7 +391,7 @@ func specBarred(t *testing.T, _ *spectest.Spec) {
 	r.take(2, 1)
 	r.m.Bar(r.now, 0, 1, outer.Author{2})
 	r.carry()
-	if set := r.m.Set(0, 1); len(set) != 1 || set[0].Author != (outer.Author{1}) {
+	if set := r.m.Fragment(0).Set(1); len(set) != 1 || set[0].Author != (outer.Author{1}) {
 		t.Errorf("the set is %v", set)
 	}
 	r.refusedWith(rounds.ErrBarred, r.delta(2, 1), true)
@@ -398,11 +413,11 @@ func specLink(t *testing.T, _ *spectest.Spec) {
 	for round := uint32(1); round <= 6; round++ {
 		id := r.delta(1, round).ID
 		chain = outer.ChainDigest(chain, []outer.ID{id})
-		if l, ok := r.m.Link(0, round); !ok || l.Chain != chain {
+		if l, ok := r.m.Fragment(0).Link(round); !ok || l.Chain != chain {
 			t.Errorf("chain of round %d is %x, want %x", round, l.Chain, chain)
 		}
 	}
-	if r.m.Tip(0).Chain != chain {
+	if r.m.Fragment(0).Tip().Chain != chain {
 		t.Error("the fold has another chain")
 	}
 }
@@ -412,19 +427,19 @@ func specLastRound(t *testing.T, _ *spectest.Spec) {
 	r.closeTo(4)
 	_ = r.give(r.delta(1, 5), false)
 	_ = r.give(r.delta(1, 6), false)
-	if r.pass(10 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
-		t.Errorf("closed %d, the end round is 3", r.m.Closed(0))
+	if r.pass(10 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 4 {
+		t.Errorf("closed %d, the end round is 3", r.m.Fragment(0).Closed())
 	}
 }
 
 func specEarlierEnd(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, func(p *outer.Params) { p.Budget = 3 * 24 * 512 })
-	if r.closeTo(4); r.m.Tip(0).EndRound != 3 {
-		t.Fatalf("end round %d", r.m.Tip(0).EndRound)
+	if r.closeTo(4); r.m.Fragment(0).Tip().EndRound != 3 {
+		t.Fatalf("end round %d", r.m.Fragment(0).Tip().EndRound)
 	}
 	r.take(2, 1)
-	if r.pass(10 * r.p.GraceMaxMs); r.m.Closed(0) != 3 || r.m.Tip(0).EndRound != 2 {
-		t.Errorf("closed %d, end round %d", r.m.Closed(0), r.m.Tip(0).EndRound)
+	if r.pass(10 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 3 || r.m.Fragment(0).Tip().EndRound != 2 {
+		t.Errorf("closed %d, end round %d", r.m.Fragment(0).Closed(), r.m.Fragment(0).Tip().EndRound)
 	}
 }
 
@@ -439,17 +454,17 @@ func (r *world) own(value byte, round uint32) outer.Delta {
 func specSigned(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
-	r.m.Published(r.now, r.own(9, 1), 1)
+	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
 	r.m.Bar(r.now, 0, 1, self)
 	for range 10 * r.p.H {
 		r.m.Stepped(r.now, 1)
 	}
-	if r.carry(); r.drafts != 0 || r.m.Closed(0) != 0 || r.m.MayPublish(0) {
-		t.Errorf("%d drafts of a round that it signed, with %d closed", r.drafts, r.m.Closed(0))
+	if r.carry(); r.drafts != 0 || r.m.Fragment(0).Closed() != 0 || r.mayPublish() {
+		t.Errorf("%d drafts of a round that it signed, with %d closed", r.drafts, r.m.Fragment(0).Closed())
 	}
 	restarted := newWorld(t, nil)
 	restarted.m.RaiseMark(0, 1)
-	if restarted.m.SetLive([]outer.Author{self, {1}, {2}}); restarted.m.MayPublish(0) {
+	if restarted.m.SetLive([]outer.Author{self, {1}, {2}}); restarted.mayPublish() {
 		t.Error("it may publish for a round that it signed before its restart")
 	}
 }
@@ -457,13 +472,13 @@ func specSigned(t *testing.T, _ *spectest.Spec) {
 func specPublishes(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
-	if n := r.m.Drafted(0); n != 1 || !r.m.MayPublish(0) {
-		t.Errorf("it publishes for round %d, may publish %v", n, r.m.MayPublish(0))
+	if n := r.open(); n != 1 || !r.mayPublish() {
+		t.Errorf("it publishes for round %d, may publish %v", n, r.mayPublish())
 	}
-	r.m.Published(r.now, r.own(9, 1), 1)
+	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
 	r.carry()
-	if r.m.MayPublish(0) || r.m.Closed(0) != 0 {
-		t.Errorf("with round 1 signed and %d closed it may publish", r.m.Closed(0))
+	if r.mayPublish() || r.m.Fragment(0).Closed() != 0 {
+		t.Errorf("with round 1 signed and %d closed it may publish", r.m.Fragment(0).Closed())
 	}
 	for range 2 * r.p.H {
 		r.m.Stepped(r.now, 1)
@@ -471,8 +486,8 @@ func specPublishes(t *testing.T, _ *spectest.Spec) {
 	if r.carry(); r.drafts != 0 {
 		t.Error("it drafts for a round that it signed")
 	}
-	if r.closeTo(5); r.m.Drafted(0) != 6 || !r.m.MayPublish(0) {
-		t.Errorf("with 5 closed it publishes for round %d, may publish %v", r.m.Drafted(0), r.m.MayPublish(0))
+	if r.closeTo(5); r.open() != 6 || !r.mayPublish() {
+		t.Errorf("with 5 closed it publishes for round %d, may publish %v", r.open(), r.mayPublish())
 	}
 }
 
@@ -481,8 +496,8 @@ func specOwn(t *testing.T, _ *spectest.Spec) {
 	r.closeTo(5)
 	own := r.own(8, 5+r.p.WindowAccept+1)
 	r.refusedWith(rounds.ErrParked, r.delta(3, own.Round), false) // what gossip brings of others
-	r.m.Published(r.now, own, 2)
-	if _, held := r.m.Known(0, own.Round, own.ID); !held {
+	r.m.Published(r.now, own.Fragment, rounds.OwnDelta{Seq: 2, Delta: own}, nil)
+	if _, held := r.m.Fragment(0).Known(own.Round, own.ID); !held {
 		t.Error("it does not hold what it published before older tips came")
 	}
 }
@@ -550,7 +565,7 @@ func specBell(t *testing.T, _ *spectest.Spec) {
 	if r.carry(); r.drafts != 0 {
 		t.Error("the first header of an author rings")
 	}
-	r.m.Held(r.now, 0, 1, first.ID)
+	r.m.Payload(r.now, 0, 1, first.ID, rounds.PayloadHeld)
 	if r.carry(); r.drafts != 1 {
 		t.Errorf("a held delta asks for %d drafts", r.drafts)
 	}
@@ -606,7 +621,7 @@ func specSetOf(t *testing.T, s *spectest.Spec) {
 	_ = r.m.Offer(r.now, r.delta(1, 1), true) // again
 	_ = r.m.Offer(r.now, r.delta(2, 1), true) // its payload never comes
 	authors := func() (of []byte) {
-		for _, d := range r.m.Set(0, 1) {
+		for _, d := range r.m.Fragment(0).Set(1) {
 			of = append(of, d.Author[0])
 		}
 		return of

@@ -80,7 +80,7 @@ func stepsToRing(t *testing.T, answerers int) (steps int) {
 		r.m.Stepped(r.now, 1)
 	}
 	r.take(1, 1)
-	if r.pass(r.p.GraceMaxMs); r.m.Closed(0) != 1 {
+	if r.pass(r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 1 {
 		t.Fatal("round 1 is open")
 	}
 	for ; r.drafts == 0 && steps < 100; steps++ {
@@ -115,30 +115,30 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 			learners = append(learners, outer.Author{i + 1})
 		}
 		r.m.SetLive(learners)
-		state := r.m.Tip(0).State
+		state := r.m.Fragment(0).Tip().State
 		for range 16*5*groups - 1 {
 			r.m.Stepped(r.now, 1)
 			r.carry()
 		}
-		if r.m.Closed(0) != 4 || r.drafts != 0 {
-			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Closed(0), r.drafts)
+		if r.m.Fragment(0).Closed() != 4 || r.drafts != 0 {
+			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Fragment(0).Closed(), r.drafts)
 		}
 		r.m.Stepped(r.now, 1)
-		if r.carry(); r.m.Closed(0) != 7 {
-			t.Errorf("of %d: closed %d, want as many more as gossip brings: 3", live, r.m.Closed(0))
+		if r.carry(); r.m.Fragment(0).Closed() != 7 {
+			t.Errorf("of %d: closed %d, want as many more as gossip brings: 3", live, r.m.Fragment(0).Closed())
 		}
 		for range 16 * 5 * groups {
 			r.m.Stepped(r.now, 1)
 			r.carry()
 		}
-		if r.m.Closed(0) != 9 || r.m.Tip(0).State != state {
-			t.Errorf("of %d: closed %d, signed 9", live, r.m.Closed(0))
+		if r.m.Fragment(0).Closed() != 9 || r.m.Fragment(0).Tip().State != state {
+			t.Errorf("of %d: closed %d, signed 9", live, r.m.Fragment(0).Closed())
 		}
 		for range 5 * groups {
 			r.m.Stepped(r.now, 1)
 			r.carry()
 		}
-		if n := r.m.Drafted(0); r.drafts == 0 || n != 10 {
+		if n := r.open(); r.drafts == 0 || n != 10 {
 			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
 		}
 	}
@@ -155,23 +155,23 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 	}
 	r := stuck()
 	r.m.Stepped(r.now, 1)
-	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
-		t.Errorf("closed %d while it trains", r.m.Closed(0))
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 4 {
+		t.Errorf("closed %d while it trains", r.m.Fragment(0).Closed())
 	}
 	r.m.SetFlush(r.now, true)
-	if r.pass(r.p.GraceMaxMs - 1); r.m.Closed(0) != 4 {
-		t.Errorf("closed %d before GraceMaxMs is over", r.m.Closed(0))
+	if r.pass(r.p.GraceMaxMs - 1); r.m.Fragment(0).Closed() != 4 {
+		t.Errorf("closed %d before GraceMaxMs is over", r.m.Fragment(0).Closed())
 	}
-	if r.pass(1); r.m.Closed(0) != 7 {
-		t.Errorf("closed %d, want as many more as gossip brings: 3", r.m.Closed(0))
+	if r.pass(1); r.m.Fragment(0).Closed() != 7 {
+		t.Errorf("closed %d, want as many more as gossip brings: 3", r.m.Fragment(0).Closed())
 	}
-	if r.pass(r.p.GraceMaxMs); r.m.Closed(0) != 9 || r.drafts == 0 || r.m.Drafted(0) != 10 {
-		t.Errorf("closed %d, signed 9; %d drafts", r.m.Closed(0), r.drafts)
+	if r.pass(r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 9 || r.drafts == 0 || r.open() != 10 {
+		t.Errorf("closed %d, signed 9; %d drafts", r.m.Fragment(0).Closed(), r.drafts)
 	}
 	r = stuck()
 	r.m.SetFlush(r.now, true)
-	if r.pass(100 * r.p.GraceMaxMs); r.m.Closed(0) != 4 {
-		t.Errorf("closed %d, with nothing to publish", r.m.Closed(0))
+	if r.pass(100 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 4 {
+		t.Errorf("closed %d, with nothing to publish", r.m.Fragment(0).Closed())
 	}
 }
 
@@ -226,7 +226,7 @@ func specGivesUp(t *testing.T, _ *spectest.Spec) {
 		if r.pass(1); c.want && r.givenUp != 1 {
 			t.Errorf("%s: gives up %d times before it is told that it has", name, r.givenUp)
 		}
-		r.m.Healed(r.now, 0, outer.Loss{Dropped: outer.Work{Steps: 1, Tokens: 7}})
+		r.m.Repaired(r.now, 0, outer.Loss{Dropped: outer.Work{Steps: 1, Tokens: 7}})
 		if r.pass(1); c.want && r.givenUp != 1 {
 			t.Errorf("%s: gives up %d times, though nothing is left", name, r.givenUp)
 		}

@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 				}
 				last[a] = round
 			}
-			for _, a := range m.live[:min(n-1, len(m.live))] {
+			for _, a := range m.roster.live[:min(n-1, len(m.roster.live))] {
 				if round-last[a] > longest {
 					t.Fatalf("author %d was not called for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.Answerers)
 				}
@@ -94,7 +94,7 @@ func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 		p.SetH(rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"))
 		n := rapid.IntRange(1, 4096).Draw(t, "live")
 		p.SetLearners(n)
-		m := New(p, outer.Author{}, true, []*outer.Tip{{}})
+		m := New(Config{Params: p, Self: outer.Author{}, Learner: true}, []*outer.Tip{{}})
 		live := make([]outer.Author, n)
 		for i := range live {
 			live[i] = outer.Author{byte(i >> 8), byte(i)}

@@ -50,11 +50,11 @@ const edgeRounds = 4
 // final at the node that is furthest on, and forgets those that are final for all.
 func actEdge(l *liar) {
 	union := l.n.w.s.Params.WindowUnion
-	if l.Times == 0 && l.victim().machine.Rounds().Ended() {
+	if l.Times == 0 && l.victim().machine.Rounds().Status().Ended {
 		return
 	}
 	for p := range l.n.w.plan {
-		closed := l.victim().machine.Rounds().Closed(p)
+		closed := l.victim().machine.Rounds().Fragment(p).Closed()
 		if closed >= union {
 			sh := l.forge(p, closed-union+1+uint32(l.acted)%edgeRounds)
 			l.edge = append(l.edge, edgeDelta{sh.Header.ID(l.n.w.run), sh})

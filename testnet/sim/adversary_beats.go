@@ -22,7 +22,7 @@ func (l *liar) beat(key ed25519.PrivateKey, b wire.Beat) {
 	b.Chain, b.StateDigest = wire.Digest{byte(l.acted), 1}, wire.Digest{byte(l.acted), 2}
 	b.Closed, b.Unpublished = make([]uint32, len(l.n.w.plan)), make([]uint64, len(l.n.w.plan))
 	for p := range b.Closed {
-		b.Closed[p] = l.victim().machine.Rounds().Closed(p) + 1000
+		b.Closed[p] = l.victim().machine.Rounds().Fragment(p).Closed() + 1000
 		b.Unpublished[p] = 1000 * budget
 	}
 	l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)

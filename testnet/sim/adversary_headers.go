@@ -56,7 +56,7 @@ func saveOneProof(l *liar, m wire.Message) bool {
 func actProofs(l *liar) {
 	for len(l.proofs) > 0 {
 		h := l.proofs[0].A.Header
-		if h.Round+uint32(l.Times) > l.victim().machine.Rounds().Closed(int(h.Fragment)) {
+		if h.Round+uint32(l.Times) > l.victim().machine.Rounds().Fragment(int(h.Fragment)).Closed() {
 			return
 		}
 		l.tell(wire.EncodeEvidence(l.proofs[0]), evenHalf)
@@ -105,7 +105,7 @@ func (l *liar) announce(sh wire.SignedHeader) {
 // brings, those that only repair would, and those that are final.
 func actStale(l *liar) {
 	for p := range l.n.w.plan {
-		closed := l.victim().machine.Rounds().Closed(p)
+		closed := l.victim().machine.Rounds().Fragment(p).Closed()
 		if back := uint32(l.acted) % (l.n.w.s.Params.WindowUnion + 4); back < closed {
 			l.announce(l.forge(p, closed-back))
 		}
@@ -117,7 +117,7 @@ func actStale(l *liar) {
 func actFar(l *liar) {
 	params := l.n.w.s.Params
 	for p := range l.n.w.plan {
-		closed := l.victim().machine.Rounds().Closed(p)
+		closed := l.victim().machine.Rounds().Fragment(p).Closed()
 		for _, round := range []uint32{closed + 3, closed + params.WindowAccept, closed + params.WindowUnion + 1, math.MaxUint32} {
 			l.announce(l.forge(p, round))
 		}
@@ -128,11 +128,11 @@ func actFar(l *liar) {
 // its own, claims as much as it may, and has no payload. It ends with the run.
 func actHollow(l *liar) {
 	params := l.n.w.s.Params
-	if l.victim().machine.Rounds().Ended() {
+	if l.victim().machine.Rounds().Status().Ended {
 		return
 	}
 	for p := range l.n.w.plan {
-		closed := l.victim().machine.Rounds().Closed(p)
+		closed := l.victim().machine.Rounds().Fragment(p).Closed()
 		for range int(l.Times) {
 			l.announceHollow(l.freshKey(), p, closed+1)
 		}

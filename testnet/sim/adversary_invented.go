@@ -91,7 +91,7 @@ func actInvented(l *liar) {
 		l.invented = l.n.w.invention()
 	}
 	if l.invented == nil {
-		l.invented = l.invent(l.victim().machine.Rounds().Closed(0) + l.Ahead)
+		l.invented = l.invent(l.victim().machine.Rounds().Fragment(0).Closed() + l.Ahead)
 	}
 	speakers := []ed25519.PrivateKey{l.n.key}
 	if l.Kind == InventedRun {

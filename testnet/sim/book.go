@@ -208,7 +208,7 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 // checkMachine: the machine counts as the learner does.
 func (n *Node) checkMachine(p int) {
 	a, r := n.learner.Account(p), n.machine.Rounds()
-	if _, pending := r.Pending(p); pending != a.Pending.Tokens || r.InFlight(p) != a.InFlight.Tokens {
-		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.InFlight(p), a)
+	if _, pending := r.Fragment(p).Pending(); pending != a.Pending.Tokens || r.Fragment(p).InFlight() != a.InFlight.Tokens {
+		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.Fragment(p).InFlight(), a)
 	}
 }

@@ -20,7 +20,7 @@ func (w *World) Chain() (Chain, bool) {
 	}
 	c := Chain{Rounds: int(w.leastClosed())}
 	for p := range w.plan {
-		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
+		for r := uint32(1); r <= from.machine.Rounds().Fragment(p).Tip().Round; r++ {
 			record, _ := from.disk.Record(p, r)
 			for _, id := range record.Folded {
 				h := w.checks.ledger[wire.Digest(id)]

@@ -122,7 +122,7 @@ func (w *World) checkTheta(n *Node, a outer.Adopt, healed bool) {
 // taken; stitched fragments are a broken model.
 func (w *World) checkWhole(n *Node, tips []*outer.Tip) {
 	for p, tip := range tips {
-		if own := n.machine.Rounds().Tip(p); own != tip {
+		if own := n.machine.Rounds().Fragment(p).Tip(); own != tip {
 			n.broken("whole", "took tips of another chain and stays with round %d of fragment %d, not round %d of theirs", own.Round, p, tip.Round)
 		}
 	}
@@ -152,8 +152,8 @@ func (w *World) checkLeft(n *Node) {
 			continue
 		}
 		round := w.checks.ledger[id].Round
-		l, known := r.Link(o.fragment, round)
-		folded := round <= r.Closed(o.fragment) && (!known || slices.Contains(l.Folded, outer.ID(id)))
+		l, known := r.Fragment(o.fragment).Link(round)
+		folded := round <= r.Fragment(o.fragment).Closed() && (!known || slices.Contains(l.Folded, outer.ID(id)))
 		if !folded || n.clock()-o.at < w.s.Params.GraceMaxMs {
 			kept++
 		}
@@ -243,7 +243,7 @@ const idleMs = 30_000
 
 func (w *World) checkIdle(n *Node) {
 	r := n.machine.Rounds()
-	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !r.Barred(n.id) && !r.Ended()
+	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !r.Barred(n.id) && !r.Status().Ended
 	if !idle {
 		n.idleFrom = 0
 		return
@@ -304,7 +304,7 @@ func (w *World) lookForAgreement() {
 // closed is how many rounds of fragment 0 the most advanced node has closed.
 func (w *World) closed() (most uint32) {
 	for _, n := range w.alive() {
-		most = max(most, n.machine.Rounds().Closed(0))
+		most = max(most, n.machine.Rounds().Fragment(0).Closed())
 	}
 	return most
 }
@@ -324,12 +324,12 @@ func (w *World) oneChainOf(nodes []*Node) bool {
 			if n.machine.Phase() != core.Ready {
 				return false
 			}
-			common = min(common, n.machine.Rounds().Closed(p))
+			common = min(common, n.machine.Rounds().Fragment(p).Closed())
 		}
 		common -= min(common, agreeLag)
 		var chain outer.Digest
 		for i, n := range nodes {
-			l, ok := n.machine.Rounds().Link(p, common)
+			l, ok := n.machine.Rounds().Fragment(p).Link(common)
 			if !ok || i > 0 && l.Chain != chain {
 				return false
 			}

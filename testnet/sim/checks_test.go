@@ -26,7 +26,7 @@ func TestChecksCatch(t *testing.T) {
 			w.checkFold(n, int(h.Fragment)+1, w.genesis[0], 1, []outer.ID{outer.ID(id)})
 		}},
 		{"equal sets, equal bits", func(w *World, n *Node) {
-			tip := *n.machine.Rounds().Tip(0)
+			tip := *n.machine.Rounds().Fragment(0).Tip()
 			tip.State[0]++
 			w.checkFold(n, 0, &tip, 0, nil)
 		}},
@@ -47,7 +47,7 @@ func TestChecksCatch(t *testing.T) {
 			w.checkWhole(n, w.genesis)
 		}},
 		{"whole", func(w *World, n *Node) { // work of a chain that lost comes back
-			tip := n.machine.Rounds().Tip(0)
+			tip := n.machine.Rounds().Fragment(0).Tip()
 			own, _ := n.disk.Own() // which has no errors
 			a := outer.Adopt{Tip: tip, Unfold: []uint64{own[0].Seq}}
 			w.checkTaken(n, a)
@@ -56,7 +56,7 @@ func TestChecksCatch(t *testing.T) {
 			}
 		}},
 		{"leaves", func(w *World, n *Node) { // with a delta that nobody has
-			id, h := wire.Digest{1}, wire.Header{Round: n.machine.Rounds().Closed(0) + 1, Size: wire.MaxInline + 1}
+			id, h := wire.Digest{1}, wire.Header{Round: n.machine.Rounds().Fragment(0).Closed() + 1, Size: wire.MaxInline + 1}
 			w.checks.ledger[id] = &h
 			n.book.publishes(id, h, n.clock())
 			n.book.hands(id)
@@ -129,11 +129,11 @@ func TestChecksCatch(t *testing.T) {
 			w.checkBudget()
 		}},
 		{"learns", func(w *World, n *Node) {
-			n.machine.Rounds().Tip(0).Anchor[0] = 1e6
+			n.machine.Rounds().Fragment(0).Tip().Anchor[0] = 1e6
 			w.checkLoss()
 		}},
 		{"replay", func(w *World, n *Node) {
-			tip := n.machine.Rounds().Tip(0)
+			tip := n.machine.Rounds().Fragment(0).Tip()
 			tip.State[0]++
 			n.replay(0)
 		}},

@@ -34,7 +34,7 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 	if quiet := w.quietBefore(t, func() {}); quiet < quietMs || quiet > quietMs+1000 {
 		t.Errorf("over after %d ms", quiet)
 	}
-	if !n.machine.Rounds().Ended() || !n.machine.Rounds().Settled() || !w.same() || n.machine.State() != wire.Stopped {
+	if !n.machine.Rounds().Status().Ended || !n.machine.Rounds().Status().Settled || !w.same() || n.machine.State() != wire.Stopped {
 		t.Error("over too early")
 	}
 	w.until(t, "the other is finished", 10_000, w.allFinished)

@@ -50,7 +50,7 @@ func (w *World) waitsForKey(t *testing.T, nodes ...*Node) {
 func TestFounderBegins(t *testing.T) {
 	t.Parallel()
 	w := few(t, 1, 600)
-	if took := w.readyAfter(t, w.nodes[0], 1000); took > w.s.TickMs || w.nodes[0].machine.Rounds().Closed(0) != 0 {
+	if took := w.readyAfter(t, w.nodes[0], 1000); took > w.s.TickMs || w.nodes[0].machine.Rounds().Fragment(0).Closed() != 0 {
 		t.Errorf("ready after %d ms", took)
 	}
 	w = deserted(t, calmScenario(1, 3000))
@@ -75,7 +75,7 @@ func TestReachesNobody(t *testing.T) {
 	if took := w.readyAfter(t, n, 10_000); took < aloneMs || took > aloneMs+2*w.s.TickMs {
 		t.Errorf("ready after %d ms", took)
 	}
-	if n.machine.Rounds().Base(0) != 0 || n.Installs > 0 {
+	if n.machine.Rounds().Fragment(0).Base() != 0 || n.Installs > 0 {
 		t.Error("it did not begin with genesis")
 	}
 	w = deserted(t, calmScenario(1, 600))

@@ -96,16 +96,16 @@ func specMark(t *testing.T, s *spectest.Spec) {
 	w := few(t, 1, 600)
 	w.RunFor(1500)
 	n := w.nodes[0]
-	before := n.machine.Rounds().Mark(1)
+	before := n.machine.Rounds().Fragment(1).Mark()
 	h := headerAt(1, before)
 	h.Round = before + 9
 	w.outsiderWith(n.key).shows(n, h)
 	want := before + 9 + uint32(s.Number(t, "life", "margin"))
 	written, _ := n.disk.Mark(1) // which has no errors
-	if got := n.machine.Rounds().Mark(1); got != want || written != want {
+	if got := n.machine.Rounds().Fragment(1).Mark(); got != want || written != want {
 		t.Errorf("mark %d, %d on disk, after a header of round %d", got, written, before+9)
 	}
-	if got := n.machine.Rounds().Mark(0); got >= before+9 {
+	if got := n.machine.Rounds().Fragment(0).Mark(); got >= before+9 {
 		t.Errorf("mark %d of another fragment", got)
 	}
 }
@@ -118,7 +118,7 @@ func (n *Node) offers(t *testing.T, fragment int) (signed, back int) {
 		switch e := e.(type) {
 		case core.StoreOwn:
 			signed++
-			if got, want := e.Header.Header.Round, n.machine.Rounds().Closed(fragment)+1; got != want {
+			if got, want := e.Header.Header.Round, n.machine.Rounds().Fragment(fragment).Closed()+1; got != want {
 				t.Errorf("signs round %d where %d is open", got, want)
 			}
 		case core.TakeBack:
@@ -168,7 +168,7 @@ func TestDraftsThatMayNotBeSigned(t *testing.T) {
 		w.RunFor(1000)
 		n := w.nodes[0]
 		if ahead > 0 {
-			n.machine.Rounds().RaiseMark(1, n.machine.Rounds().Closed(1)+ahead)
+			n.machine.Rounds().RaiseMark(1, n.machine.Rounds().Fragment(1).Closed()+ahead)
 		}
 		if signed, back := n.offers(t, 1); signed != want || back != 1-want {
 			t.Errorf("a mark %d above closed: %d signed, %d taken back", ahead, signed, back)
@@ -201,14 +201,14 @@ func convicted(t *testing.T) (n *Node, round uint32, ids []wire.Digest) {
 	w := few(t, 1, 600)
 	w.RunFor(2500)
 	n = w.nodes[0]
-	round = n.machine.Rounds().Closed(0)
+	round = n.machine.Rounds().Fragment(0).Closed()
 	h := headerAt(0, round-1)
 	good, liar := w.outsider(8), w.outsider(9)
 	ids = append(ids, good.shows(n, h), liar.shows(n, h))
 	h.Steps++
 	ids = append(ids, liar.shows(n, h))
 	w.RunFor(500)
-	for _, d := range n.machine.Rounds().Set(0, round) {
+	for _, d := range n.machine.Rounds().Fragment(0).Set(round) {
 		if wire.Digest(d.ID) != ids[0] {
 			ids = append(ids, wire.Digest(d.ID))
 		}

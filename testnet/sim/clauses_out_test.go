@@ -22,7 +22,7 @@ func (n *Node) stateAt(p *Node) (state wire.State) {
 
 func (n *Node) unpublished() (steps uint32) {
 	for p := range n.w.plan {
-		left, _ := n.machine.Rounds().Pending(p)
+		left, _ := n.machine.Rounds().Fragment(p).Pending()
 		steps += left
 	}
 	return steps
@@ -69,7 +69,7 @@ func specStays(t *testing.T, s *spectest.Spec) {
 		t.Fatal("it may not leave")
 	}
 	payload := make([]byte, 2*wire.MaxInline)
-	sh := w.outsiderWith(n.key).signs(headerAt(0, n.machine.Rounds().Closed(0)), payload)
+	sh := w.outsiderWith(n.key).signs(headerAt(0, n.machine.Rounds().Fragment(0).Closed()), payload)
 	id := sh.Header.ID(w.run)
 	n.machine.StoredOwn(n.clock(), core.StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1 << 20})
 	n.machine.Tick(n.clock() + 600)
@@ -98,7 +98,7 @@ func worker(t *testing.T, key int, known bool) (*Node, *outsider) {
 	w.RunFor(2000)
 	n, o := w.nodes[0], w.outsider(key)
 	if known {
-		o.shows(n, headerAt(0, n.machine.Rounds().Closed(0)))
+		o.shows(n, headerAt(0, n.machine.Rounds().Fragment(0).Closed()))
 		w.RunFor(200)
 	}
 	return n, o
@@ -127,7 +127,7 @@ func TestLastStepsAreDealt(t *testing.T) {
 		for missing, want := range map[uint64]bool{TokensPerStep: !before, TokensPerStep + 1: true, 0: false} {
 			claims := n.w.all()
 			for p := range claims {
-				claims[p] -= n.machine.Rounds().Projected(n.clock(), p) + n.machine.Rounds().Promised(p) + missing
+				claims[p] -= n.machine.Rounds().Fragment(p).Projected(n.clock()) + n.machine.Rounds().Fragment(p).Promised() + missing
 			}
 			o.beats(n, wire.Beat{State: wire.Training, Unpublished: claims})
 			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
@@ -173,7 +173,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 	n, _ := worker(t, 9, true)
 	liar := n.w.outsider(10)
 	n.every(500, func() {
-		liar.shows(n, headerAt(0, n.machine.Rounds().Closed(0)))
+		liar.shows(n, headerAt(0, n.machine.Rounds().Fragment(0).Closed()))
 		liar.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
 	})
 	if n.w.RunFor(2000); n.may {
@@ -225,8 +225,8 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 	w.look(t, "it is finished", 5, 60_000, func() bool {
 		if n.machine.State() == wire.Stopped {
 			stopped = true
-			if n.may || n.unpublished() > 0 || !n.machine.Rounds().Settled() {
-				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, n.unpublished(), n.machine.Rounds().Settled())
+			if n.may || n.unpublished() > 0 || !n.machine.Rounds().Status().Settled {
+				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, n.unpublished(), n.machine.Rounds().Status().Settled)
 			}
 		}
 		return n.finished

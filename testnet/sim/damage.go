@@ -25,7 +25,7 @@ func (n *Node) damaged(f Fault) bool {
 	}
 	if f.Kind == fault.Corrupt {
 		n.damage.corrupted = true
-		n.machine.Rounds().Tip(int(f.Factor)).Anchor[0] += 100
+		n.machine.Rounds().Fragment(int(f.Factor)).Tip().Anchor[0] += 100
 		return true
 	}
 	n.damage.befell, n.damage.miscalculates, n.w.checks.faulty[n.id] = true, true, true

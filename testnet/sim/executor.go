@@ -132,7 +132,7 @@ func (x executor) Saw(event any) {
 }
 
 func (n *Node) countRefold(w rounds.WantFold) {
-	if w.Start < n.machine.Rounds().Tip(w.Fragment).Round {
+	if w.Start < n.machine.Rounds().Fragment(w.Fragment).Tip().Round {
 		n.Refolds++
 	}
 }

@@ -86,7 +86,7 @@ func TestHeadersBeforeTheTips(t *testing.T) {
 	var before []wire.Digest
 	r := n.machine.Rounds()
 	for p := range w.plan {
-		for _, l := range r.Links(p, r.Base(p)) {
+		for _, l := range r.Fragment(p).Links(r.Fragment(p).Base()) {
 			for _, id := range l.Folded {
 				before = append(before, wire.Digest(id))
 			}

@@ -113,7 +113,7 @@ func TestBarredLearner(t *testing.T) {
 		w := few(t, 3, 800)
 		w.RunFor(4000)
 		o := w.outsiderWith(w.nodes[i].key)
-		h := headerAt(1, w.nodes[0].machine.Rounds().Closed(1)+2)
+		h := headerAt(1, w.nodes[0].machine.Rounds().Fragment(1).Closed()+2)
 		a := o.signs(h, w.payload(1))
 		h.Tokens++
 		o.spreads(w.nodes[(i+1)%3], wire.EncodeEvidence(wire.Evidence{A: a, B: o.signs(h, w.payload(1))}))
@@ -132,7 +132,7 @@ func TestFirstOfTwoHasNoPayload(t *testing.T) {
 	t.Parallel()
 	w := few(t, 3, 600)
 	w.RunFor(3000)
-	o, h, payload := w.outsider(90), headerAt(0, w.nodes[0].machine.Rounds().Closed(0)), w.payload(0)
+	o, h, payload := w.outsider(90), headerAt(0, w.nodes[0].machine.Rounds().Fragment(0).Closed()), w.payload(0)
 	bare := o.signs(h, payload)
 	h.Tokens++
 	whole := o.signs(h, payload)

@@ -138,7 +138,7 @@ func (w *World) Together() bool {
 	for p := range w.plan {
 		least, most := ^uint32(0), uint32(0)
 		for _, n := range awake {
-			closed := n.machine.Rounds().Closed(p)
+			closed := n.machine.Rounds().Fragment(p).Closed()
 			least, most = min(least, closed), max(most, closed)
 		}
 		if len(awake) > 0 && most-least > agreeLag {

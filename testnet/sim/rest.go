@@ -85,7 +85,7 @@ func (w *World) Anchors() []float32 {
 	n := w.first()
 	theta := make([]float32, len(n.trainer.Params()))
 	for p, f := range w.plan {
-		f.Scatter(n.machine.Rounds().Tip(p).Anchor, theta)
+		f.Scatter(n.machine.Rounds().Fragment(p).Tip().Anchor, theta)
 	}
 	return theta
 }
@@ -98,7 +98,7 @@ func (w *World) checkBudget() {
 	last := 2 * len(w.nodes) * w.s.Params.H
 	most := 1.01*budget + float64((last+w.atHand())*w.s.Task.Tokens())
 	for p := range w.plan {
-		tokens := float64(w.first().machine.Rounds().Tip(p).Tokens)
+		tokens := float64(w.first().machine.Rounds().Fragment(p).Tip().Tokens)
 		if tokens < budget || tokens > most+w.claimed(p) {
 			w.broken("budget", "fragment %d folded %.0f tokens of a budget of %.0f, at most %.0f are explained", p, tokens, budget, most)
 		}
@@ -142,7 +142,7 @@ func (w *World) complete() *Node {
 
 func (n *Node) wholeChain() bool {
 	for p := range n.w.plan {
-		for r := uint32(1); r <= n.machine.Rounds().Tip(p).Round; r++ {
+		for r := uint32(1); r <= n.machine.Rounds().Fragment(p).Tip().Round; r++ {
 			if _, ok := n.disk.Record(p, r); !ok {
 				return false
 			}
@@ -156,7 +156,7 @@ func (w *World) folds(from *Node) []map[wire.Digest]bool {
 	out := make([]map[wire.Digest]bool, len(w.plan))
 	for p := range out {
 		out[p] = map[wire.Digest]bool{}
-		for r := uint32(1); r <= from.machine.Rounds().Tip(p).Round; r++ {
+		for r := uint32(1); r <= from.machine.Rounds().Fragment(p).Tip().Round; r++ {
 			record, _ := from.disk.Record(p, r)
 			for _, id := range record.Folded {
 				out[p][wire.Digest(id)] = true
@@ -179,7 +179,7 @@ func (w *World) checkLedger() {
 		for id := range folds {
 			sum += w.checks.ledger[id].Tokens
 		}
-		if want := from.machine.Rounds().Tip(p).Tokens; sum != want {
+		if want := from.machine.Rounds().Fragment(p).Tip().Tokens; sum != want {
 			w.broken("account", "fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
 		}
 		for _, n := range w.nodes {
@@ -192,7 +192,7 @@ func (w *World) checkLedger() {
 // replay folds the ledger of a fragment again, from genesis. A power cut may have
 // damaged a payload that was not needed since.
 func (n *Node) replay(p int) {
-	tip, want := n.w.genesis[p], n.machine.Rounds().Tip(p)
+	tip, want := n.w.genesis[p], n.machine.Rounds().Fragment(p).Tip()
 	for tip.Round < want.Round {
 		var set []outer.Contribution
 		record, _ := n.disk.Record(p, tip.Round+1)
@@ -219,12 +219,12 @@ func (w *World) String() string {
 	for _, n := range w.nodes {
 		r := n.machine.Rounds()
 		fmt.Fprintf(&b, "node %d up %v gone %v links %d phase %v state %v may %v steps %d finished %v flushed %v settled %v:",
-			n.index, n.up, n.gone, len(n.links), n.machine.Phase(), n.machine.State(), n.may, n.Steps, n.finished, r.Flushed(), r.Settled())
+			n.index, n.up, n.gone, len(n.links), n.machine.Phase(), n.machine.State(), n.may, n.Steps, n.finished, r.Status().Flushed, r.Status().Settled)
 		for p := range w.plan {
-			steps, _ := r.Pending(p)
-			t := r.Tip(p)
+			steps, _ := r.Fragment(p).Pending()
+			t := r.Fragment(p).Tip()
 			fmt.Fprintf(&b, " [closed %d base %d tip %d tokens %d end %d chain %x pending %d inflight %d]",
-				r.Closed(p), r.Base(p), t.Round, t.Tokens, t.EndRound, t.Chain[:3], steps, r.InFlight(p))
+				r.Fragment(p).Closed(), r.Fragment(p).Base(), t.Round, t.Tokens, t.EndRound, t.Chain[:3], steps, r.Fragment(p).InFlight())
 		}
 		b.WriteByte('\n')
 	}

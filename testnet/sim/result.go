@@ -108,7 +108,7 @@ func (w *World) leastClosed() uint32 {
 	least := ^uint32(0)
 	for _, n := range w.alive() {
 		for p := range w.plan {
-			least = min(least, n.machine.Rounds().Closed(p))
+			least = min(least, n.machine.Rounds().Fragment(p).Closed())
 		}
 	}
 	return least

@@ -112,10 +112,10 @@ func (n *Node) told(text string) bool {
 // below those that both have folded, as beats compare them.
 func (n *Node) equalTo(p *Node) bool {
 	for f := range n.w.plan {
-		round := min(n.machine.Rounds().Tip(f).Round, p.machine.Rounds().Tip(f).Round)
+		round := min(n.machine.Rounds().Fragment(f).Tip().Round, p.machine.Rounds().Fragment(f).Tip().Round)
 		round -= min(round, agreeLag)
-		a, known := n.machine.Rounds().Link(f, round)
-		b, _ := p.machine.Rounds().Link(f, round)
+		a, known := n.machine.Rounds().Fragment(f).Link(round)
+		b, _ := p.machine.Rounds().Fragment(f).Link(round)
 		if !known || a.Chain != b.Chain || a.State != b.State {
 			return false
 		}

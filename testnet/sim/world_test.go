@@ -106,7 +106,7 @@ func TestMarkAheadOfTheChain(t *testing.T) {
 	w.RunFor(43_000)
 	w.until(t, "tips are taken", 20_000, func() bool { return fast.Installs > 0 })
 	mark, _ := fast.disk.Mark(0) // which has no errors
-	if closed := w.nodes[1].machine.Rounds().Closed(0); mark < closed+10 {
+	if closed := w.nodes[1].machine.Rounds().Fragment(0).Closed(); mark < closed+10 {
 		t.Fatalf("the mark is %d, others closed %d", mark, closed)
 	}
 	w.stepsAsAlone(t, 10_000)
@@ -134,13 +134,13 @@ func TestHungPeerStallsNothing(t *testing.T) {
 	w := newWorld(t, withFaults(t, 4, 60, "pause 3 @5s, resume 3 @17s"))
 	w.RunFor(5000)
 	n := w.nodes[0]
-	closed := n.machine.Rounds().Closed(0)
+	closed := n.machine.Rounds().Fragment(0).Closed()
 	const span = noticeMs - 500
 	w.stepsAsAlone(t, span)
 	if !n.linked(w.nodes[3]) {
 		t.Fatal("the connection is closed already")
 	}
-	if got, want := n.machine.Rounds().Closed(0)-closed, uint32(span/(2*w.s.StepMs*Time(w.s.Params.H))); got < want {
+	if got, want := n.machine.Rounds().Fragment(0).Closed()-closed, uint32(span/(2*w.s.StepMs*Time(w.s.Params.H))); got < want {
 		t.Errorf("%d rounds closed in %d ms, want at least %d", got, span, want)
 	}
 	w.Finish()

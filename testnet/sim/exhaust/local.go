@@ -255,8 +255,8 @@ func (n *node) observe() *local {
 		l.open = append(l.open, id)
 	}
 	r := n.machine.Rounds()
-	tip, a := r.Tip(0), n.learner.Account(0)
-	l.closed, l.chain, l.state, l.tokens, l.settled = r.Closed(0), tip.Chain, tip.State, tip.Tokens, r.Settled()
+	tip, a := r.Fragment(0).Tip(), n.learner.Account(0)
+	l.closed, l.chain, l.state, l.tokens, l.settled = r.Fragment(0).Closed(), tip.Chain, tip.State, tip.Tokens, r.Status().Settled
 	left := a.Pending.Tokens + a.InFlight.Tokens
 	l.mine -= left + a.Discarded.Tokens
 	l.rest = left == 0

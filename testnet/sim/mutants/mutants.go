@@ -28,7 +28,7 @@ func All() []Mutant {
 			{In: "folding.admit", Old: "slices.SortFunc(sorted ..."},
 		}},
 		{"lost late delta", "interleavings", []Edit{
-			{In: "Machine.Held", Old: "f.touched(rnd)"},
+			{In: "Machine.held", Old: "f.touched(rnd)"},
 		}},
 		{"double count on return", "full-disk", []Edit{
 			{In: "learning.takeBack", Old: "f.drop(seqs, nil)"},
@@ -44,11 +44,11 @@ func All() []Mutant {
 			{In: "Machine.tickEnd", Old: "m.cfg.Learner &&", New: "m.cfg.Learner && len(m.gossip.Peers().Learners(now)) > 0 &&"},
 		}},
 		{"stale tip adopted", "calm", []Edit{
-			{In: "Machine.Folded", Old: "f.tip = tip", New: "before := f.tip; f.tip = tip"},
-			{In: "Machine.Folded", Old: "m.adopt(f, false)", New: "f.tip = before; m.adopt(f, false); f.tip = tip"},
+			{In: "Machine.Folded", Old: "f.chain.tip = tip", New: "before := f.chain.tip; f.chain.tip = tip"},
+			{In: "Machine.Folded", Old: "m.adopt(f, false)", New: "f.chain.tip = before; m.adopt(f, false); f.chain.tip = tip"},
 		}},
 		{"per-fragment fork choice", "fork", []Edit{
-			{In: "Machine.Install", Old: "f.leave(", New: "if t.Tokens < f.tip.Tokens { continue }; f.leave("},
+			{In: "Machine.Install", Old: "f.own.leave(", New: "if t.Tokens < f.chain.tip.Tokens { continue }; f.own.leave("},
 		}},
 		{"clock used in fold", "calm", []Edit{
 			{In: "Weights", Old: "p.weight(d, round)", New: "p.weight(d, round) * (1 + float64(time.Now().UnixNano()%1000)/1e6)", Import: "time"},
@@ -63,7 +63,7 @@ func All() []Mutant {
 			{In: "pull.answered", Old: "bad != nil", New: "false && bad != nil"},
 		}},
 		{"signed twice", "seed-264", []Edit{
-			{In: "Machine.Restore", Old: "f.mark = s.Mark"},
+			{In: "Machine.Restore", Old: "f.own.mark = s.Mark"},
 		}},
 		{"end ignored", "calm", []Edit{
 			{In: "Link.Ended", New: "return false"},
@@ -82,10 +82,10 @@ func All() []Mutant {
 			{In: "repair.takeOne", Old: ", Repair: true"},
 		}},
 		{"lost work put back", "fork", []Edit{
-			{In: "ownRound.move", Old: "o.gone || whole", New: "o.gone"},
+			{In: "ownDelta.move", Old: "o.gone || whole", New: "o.gone"},
 		}},
 		{"forgotten while tips travelled", "far-fork", []Edit{
-			{In: "fragment.reset", Old: "for r := range f.rounds ...", New: "clear(f.rounds)"},
+			{In: "fragment.reset", Old: "for r := range f.deltas.rounds ...", New: "clear(f.deltas.rounds)"},
 		}},
 		{"left too early", "leave", []Edit{
 			{In: "Machine.MayLeave", Old: "m.rounds.AllHanded(m.end.ticked) &&"},

@@ -1,10 +1,41 @@
 package rounds
 
 import (
+	"fmt"
 	"slices"
 
 	"atoll/optimizer/outer"
 )
+
+// Install replaces every fragment by tips taken whole from another node (all
+// of one chain). history[p] ends with the link of tips[p] and reaches back as
+// far as that node could vouch for; own deltas named there count as folded, and
+// those folded here in rounds that it lists without them are discarded: adding
+// them back would undo what the winner's learners made of these rounds. common[p], if
+// known, is the round up to which others are known to have folded the same: it only
+// tells what is lost with a chain.
+func (m *Machine) Install(now Time, tips []*outer.Tip, history [][]outer.Link, common []uint32) error {
+	if len(tips) != len(m.frags) || len(history) != len(m.frags) {
+		return fmt.Errorf("install: %d tips for %d fragments", len(tips), len(m.frags))
+	}
+	for i, t := range tips {
+		h := history[i]
+		if len(h) == 0 || h[len(h)-1].Round != t.Round || h[len(h)-1].Chain != t.Chain {
+			return fmt.Errorf("install: fragment %d: history does not end with the tip of round %d", i, t.Round)
+		}
+	}
+	for i, t := range tips {
+		f := m.frags[i]
+		if common != nil {
+			f.own.common = common[i]
+		}
+		f.own.leave(&f.chain, history[i][0])
+		f.reset(t, slices.Clone(history[i]))
+		m.adopt(f, true)
+	}
+	m.each(now)
+	return nil
+}
 
 // OwnDelta is an own delta as the ledger remembers it.
 type OwnDelta struct {
@@ -65,12 +96,12 @@ func (s *Restored) reaches(p outer.Params) bool {
 func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	f := m.frags[fragment]
 	f.reset(s.Tip, slices.Clone(s.History))
-	f.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.first })
-	f.base = f.bases[0]
-	f.mark = s.Mark
+	f.chain.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.chain.first })
+	f.chain.base = f.chain.bases[0]
+	f.own.mark = s.Mark
 	for _, d := range s.Held {
-		if d.Round > f.base && !slices.Contains(f.barred[d.Author], d.Round) {
-			r := f.round(d.Round)
+		if d.Round > f.chain.base && !slices.Contains(f.deltas.barred[d.Author], d.Round) {
+			r := f.deltas.round(d.Round)
 			r.rang = now
 			r.insert(entry{delta: d, held: true})
 		}
@@ -78,12 +109,12 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 	f.reopen()
 	f.touchUnfolded(m.p)
 	for _, o := range s.Own {
-		own := ownRound{seq: o.Seq, id: o.Delta.ID, round: o.Delta.Round, steps: o.Delta.Steps, tokens: o.Delta.Tokens}
-		if l, ok := f.link(own.round); ok && slices.Contains(l.Folded, own.id) {
+		own := ownDelta{seq: o.Seq, id: o.Delta.ID, round: o.Delta.Round, steps: o.Delta.Steps, tokens: o.Delta.Tokens}
+		if l, ok := f.chain.link(own.round); ok && slices.Contains(l.Folded, own.id) {
 			own.folded = true
 			folded = append(folded, own.seq)
 		}
-		f.own = append(f.own, own)
+		f.own.list = append(f.own.list, own)
 	}
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
@@ -92,8 +123,8 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 // touchUnfolded marks the closed rounds whose set is not what their link folded:
 // late deltas were stored, and the node stopped before the refold.
 func (f *fragment) touchUnfolded(p outer.Params) {
-	for r := f.base + 1; r <= f.closed; r++ {
-		if next := outer.NextLink(p, f.links[r-1-f.first], f.rounds[r].set()); next.Chain != f.links[r-f.first].Chain {
+	for r := f.chain.base + 1; r <= f.chain.closed; r++ {
+		if next := outer.NextLink(p, f.chain.links[r-1-f.chain.first], f.deltas.rounds[r].set()); next.Chain != f.chain.links[r-f.chain.first].Chain {
 			f.touched(r)
 			return
 		}

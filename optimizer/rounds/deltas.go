@@ -1,0 +1,214 @@
+package rounds
+
+import (
+	"errors"
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// Why a header is not taken.
+var (
+	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
+	ErrBarred = errors.New("the author signed two deltas for one round")
+	ErrTwice  = errors.New("the author already has another delta in this round")
+	ErrFull   = errors.New("the round already has the most deltas it can hold")
+	ErrParked = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
+)
+
+// deltas are the deltas known of rounds above the base, and the evidence against their authors.
+type deltas struct {
+	rounds map[uint32]*round
+	barred map[outer.Author][]uint32 // rounds for which there is evidence against an author
+	cache  struct {
+		rounds uint64 // made so far, for their versions
+	}
+}
+
+func (d *deltas) round(rnd uint32) *round {
+	r, ok := d.rounds[rnd]
+	if !ok {
+		d.cache.rounds++
+		r = &round{}
+		r.cache.version = d.cache.rounds << 32
+		d.rounds[rnd] = r
+	}
+	return r
+}
+
+// Offer takes a verified header, its payload not yet held. The error says why
+// its payload is not wanted. repair says that a peer holds it in its set: what
+// one node took before evidence reached it, all must take, or their sets would
+// never be equal.
+func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
+	if err := m.p.Check(d); err != nil {
+		return err
+	}
+	f := m.frags[d.Fragment]
+	if err := m.admits(f, d, repair); err != nil {
+		return err
+	}
+	r := f.deltas.round(d.Round)
+	if e := r.find(d.ID); e != nil {
+		e.repaired = e.repaired || repair && !e.held
+		return nil
+	}
+	if r.by(d.Author) {
+		return ErrTwice
+	}
+	trusted := m.trusts(f, d)
+	if d.Author != m.self && (r.size() >= maxEntries || !trusted && !repair && r.missing() >= maxMissing) {
+		return ErrFull
+	}
+	r.insert(entry{delta: d, trusted: trusted, repaired: repair})
+	if trusted {
+		m.ring(now, f, d.Round)
+	}
+	m.advance(now, f)
+	return nil
+}
+
+// trusts says whether a header is believed before its payload is held: whether
+// that of the author's delta before it is. Keys are free, so a first header, and
+// one after a header whose payload never came, neither rings nor counts.
+func (m *Machine) trusts(f *fragment, d outer.Delta) bool {
+	for back := uint32(1); back <= m.p.WindowAccept && back < d.Round; back++ {
+		r := f.deltas.rounds[d.Round-back]
+		if r == nil {
+			continue
+		}
+		if of := r.of(d.Author); len(of) > 0 {
+			return of[0].held
+		}
+	}
+	return false
+}
+
+// maxParked bounds the deltas of one fragment that wait ahead of the next round, and
+// maxParkedByGossip those of them that gossip brings, so that repair finds room for what
+// lies between.
+const (
+	maxParked         = 256
+	maxParkedByGossip = maxParked / 2
+)
+
+// admits is the window: a final delta cannot be folded here, and each author may park
+// deltas ahead of the next round, the next one when the payload of the one before is
+// held, not far, and not everybody.
+func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
+	if m.final(f, d.Round) {
+		return ErrFinal
+	}
+	if m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round) {
+		return ErrBarred
+	}
+	if d.Round <= f.chain.closed+2 {
+		return nil
+	}
+	if !repair && d.Round > f.chain.closed+m.p.WindowAccept || d.Round > f.chain.closed+m.p.WindowUnion {
+		return ErrParked
+	}
+	parked, most := 0, maxParked
+	if !repair {
+		most = maxParkedByGossip
+	}
+	for r, known := range f.deltas.rounds {
+		if r <= f.chain.closed+2 {
+			continue
+		}
+		parked += known.size()
+		if r != d.Round && known.waits(d.Author) && !repair || parked >= most {
+			return ErrParked
+		}
+	}
+	return nil
+}
+
+// Payload is what became of the payload of a known delta.
+type Payload uint8
+
+const (
+	PayloadHeld    Payload = iota // it is verified and stored
+	PayloadLost                   // it was held, and turned out to be damaged
+	PayloadInvalid                // it does not decode: every node refuses the delta
+)
+
+// Payload takes what became of the payload of a known delta.
+func (m *Machine) Payload(now Time, fragment int, rnd uint32, id outer.ID, is Payload) {
+	f := m.frags[fragment]
+	r, ok := f.deltas.rounds[rnd]
+	if !ok {
+		return
+	}
+	switch is {
+	case PayloadHeld:
+		m.held(now, f, r, rnd, id)
+	case PayloadLost:
+		m.lost(now, f, r, rnd, id)
+	case PayloadInvalid:
+		r.leaveOut(func(e entry) bool { return e.delta.ID == id })
+		m.advance(now, f)
+	}
+}
+
+// held says that the payload of a known delta is verified and stored.
+func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID) {
+	if m.final(f, rnd) {
+		return
+	}
+	e := r.find(id)
+	if e == nil || e.held {
+		return
+	}
+	r.hold(e, true)
+	m.ring(now, f, rnd)
+	if m.roster.isLive(e.delta.Author) {
+		m.late.observe(e.delta.Author, now-r.rang)
+		if late := now - r.rang; m.showsWay(f, r, e, late) {
+			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
+		}
+	}
+	f.touched(rnd)
+	m.advance(now, f)
+}
+
+// showsWay says whether how late a delta comes is what the links take: where its
+// learner had to step first it took longer, and so it did where it comes by repair, where
+// somebody rang before the round was open, or where this node catches up with the others,
+// which takes a look at all peers: one that is not late needs none.
+func (m *Machine) showsWay(f *fragment, r *round, e *entry, late Time) bool {
+	ready := int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked
+	return ready && (2*late <= m.late.between() || !m.closedElsewhere(f.index, f.chain.closed+1))
+}
+
+// lost says that the payload of a held delta turned out to be damaged: it is no
+// longer held, until repair brings it again. That of a final round does not come
+// again; where a fold needs it, this node goes on without it all the same, on a
+// chain that loses to that of the others.
+func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID) {
+	if rnd <= f.chain.base || m.final(f, rnd) && !f.needs(rnd) {
+		return
+	}
+	if e := r.find(id); e != nil && e.held {
+		r.hold(e, false)
+		e.repaired = true
+		f.touched(rnd)
+		m.advance(now, f)
+	}
+}
+
+// Bar takes evidence that an author signed two deltas for one round. While the
+// round can still change both are left out of it; afterwards the author's new
+// deltas are.
+func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
+	f := m.frags[fragment]
+	m.barred[author] = true
+	if !slices.Contains(f.deltas.barred[author], rnd) {
+		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)
+	}
+	if r, ok := f.deltas.rounds[rnd]; ok && !m.final(f, rnd) {
+		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author })
+		f.touched(rnd)
+	}
+	m.advance(now, f)
+}

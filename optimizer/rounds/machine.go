@@ -1,0 +1,121 @@
+package rounds
+
+import "atoll/optimizer/outer"
+
+// Time is milliseconds since the Unix epoch, less what Slept said. The machine
+// only compares and subtracts it; genesis.created is on the same scale.
+type Time = int64
+
+// Machine is the state machine of the rounds of all fragments. It holds
+// metadata only: tensors live in outer.Learner and outer.Fold. Inputs are method
+// calls that carry the time; outputs are effects, drained with Effects. What
+// it decides from clocks and rosters may only delay: the bits of a tip follow
+// from the set of deltas alone.
+type Machine struct {
+	p            outer.Params
+	self         outer.Author
+	learner      bool
+	closedByMost func(fragment int, rnd uint32) bool
+	roster       roster
+	frags        []*fragment
+	out          []Effect
+	late         lateness
+	steps        stepClock
+	slept        Time // what the clock left out
+	hold         bool // publish nothing
+	flush        bool // publish whatever is unpublished, H or not
+	barred       map[outer.Author]bool
+}
+
+// Config is what a machine goes by.
+type Config struct {
+	Params  outer.Params
+	Self    outer.Author
+	Learner bool // an observer folds and never publishes
+
+	// ClosedByMost says whether most peers have closed a round; nil is never. Local
+	// knowledge: a round that they closed is not too early for this node's clock.
+	ClosedByMost func(fragment int, rnd uint32) bool
+}
+
+// New returns the machine of a node that holds only genesis tips.
+func New(cfg Config, tips []*outer.Tip) *Machine {
+	m := &Machine{
+		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost,
+		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
+	}
+	for i, t := range tips {
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}}
+		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
+		f.learn.since = i * m.p.H / m.p.Fragments
+		f.learn.opened = f.learn.since
+		m.frags = append(m.frags, f)
+	}
+	return m
+}
+
+// Effects drains what the machine wants done, in order.
+func (m *Machine) Effects() []Effect {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+// SetFlush makes the learner publish all that is unpublished, however few
+// steps it is: the budget is reached, or the node leaves.
+func (m *Machine) SetFlush(now Time, on bool) {
+	if on == m.flush {
+		return // every other input runs the rules by itself
+	}
+	m.flush = on
+	m.each(now)
+}
+
+// Hold keeps the learner from publishing, or lets it: while it is not known which
+// rounds its key has signed already.
+func (m *Machine) Hold(on bool) { m.hold = on }
+
+// Tick lets time pass: grace may be over, a refold may be due.
+func (m *Machine) Tick(now Time) { m.each(now) }
+
+// Slept says that the clock left out so many milliseconds, in which the whole
+// node was asleep.
+func (m *Machine) Slept(ms int64) { m.slept += max(ms, 0) }
+
+func (m *Machine) each(now Time) {
+	for _, f := range m.frags {
+		m.advance(now, f)
+	}
+}
+
+// advance runs every rule of one fragment until none applies.
+func (m *Machine) advance(now Time, f *fragment) {
+	for m.mayClose(now, f) {
+		m.close(now, f)
+	}
+	m.unstickAtRest(now, f)
+	m.giveUpLate(f)
+	m.askDraft(now, f)
+	m.askFold(now, f)
+}
+
+// Fragments is the number of fragments.
+func (m *Machine) Fragments() int { return len(m.frags) }
+
+// Barred says that there is evidence against an author, so that its new deltas
+// are not taken.
+func (m *Machine) Barred(a outer.Author) bool { return m.barred[a] }
+
+// Sizes calls each with the most deltas that a round has, as R-13 counts them, and the
+// constant that bounds them. A learner's own finds room in a full round.
+func (m *Machine) Sizes(each func(what string, count, most int)) {
+	largest := 0
+	for _, f := range m.frags {
+		for _, r := range f.deltas.rounds {
+			largest = max(largest, r.size())
+		}
+	}
+	each("deltas of one round", largest, maxEntries+1)
+}

@@ -1,0 +1,130 @@
+package rounds
+
+import (
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// own are the own deltas that are not final.
+type own struct {
+	mark   uint32 // highest round ever signed
+	list   []ownDelta
+	common uint32 // the last round up to which others are known to have folded the same
+	left   uint32 // up to here, the chain left last differs from that of the tip
+}
+
+// ownDelta is an own delta that is not final.
+type ownDelta struct {
+	at     Time // when it was published
+	seq    uint64
+	id     outer.ID
+	round  uint32
+	steps  uint32
+	tokens uint64
+	folded bool // in the tip last adopted
+	gone   bool // from theta, as tips were taken whole that did not fold it
+	handed bool // some peer has it
+}
+
+// allHanded says that nothing waits to be handed over: see Machine.AllHanded.
+func (o *own) allHanded(now Time, graceMax Time) bool {
+	return !slices.ContainsFunc(o.list, func(d ownDelta) bool {
+		return !d.handed && !d.gone && (!d.folded || now-d.at < graceMax)
+	})
+}
+
+// unhanded counts the own deltas that nobody took yet. One that nobody took for as long
+// as a round can stay open is not on a slow link: nobody wants it (it came with a
+// snapshot, or its author is barred there), and it must not stop those after it.
+func (o *own) unhanded(now Time, graceMax Time) (n int) {
+	for _, d := range o.list {
+		if !d.handed && now-d.at < graceMax {
+			n++
+		}
+	}
+	return n
+}
+
+// leave notes up to which round the chain that is left differs from the one that
+// is taken, whose history begins with a link: nowhere below it if both have it. Where they
+// differ there, what others showed of later rounds was of a third chain, and says nothing.
+func (o *own) leave(c *chain, first outer.Link) {
+	o.left = 0
+	l, known := c.link(first.Round)
+	if known && l.Chain == first.Chain {
+		return
+	}
+	o.left = first.Round
+	if known && o.common >= first.Round {
+		o.common = 0
+	}
+}
+
+// settle compares own deltas with the chain that a new tip follows and notes
+// the seqs that entered it, left it, or became final inside or outside of it. Those
+// returned are unpublished again.
+func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (returned []ownDelta) {
+	kept := o.list[:0]
+	for _, d := range o.list {
+		l, known := c.link(d.round)
+		switch {
+		case !known && whole && d.round <= o.left:
+			d.lose(a, d.round <= o.common)
+		case known || d.round > a.Tip.Round:
+			in := d.round <= a.Tip.Round && slices.Contains(l.Folded, d.id)
+			d.move(a, in, whole && d.round <= a.Tip.Round)
+		}
+		// Rounds that closed since the tip may fold what it does not.
+		switch final := d.round <= a.Tip.Round && d.round+p.WindowUnion <= c.closed; {
+		case !final:
+			kept = append(kept, d)
+		case d.folded || d.gone:
+			a.Forgotten = append(a.Forgotten, d.seq)
+		default:
+			a.Returned = append(a.Returned, d.seq)
+			returned = append(returned, d)
+		}
+	}
+	o.list = kept
+	return returned
+}
+
+// move notes what a tip does to an own delta: in says that its chain folds it,
+// whole that the tip was taken from another node. A delta that was folded here and
+// not there is gone from theta for good: the winner's learners have made
+// something else of that round. Repair may still bring it to them, and a later
+// tip fold it.
+func (o *ownDelta) move(a *outer.Adopt, in, whole bool) {
+	switch {
+	case in == o.folded:
+	case in && o.gone:
+		a.Regained = append(a.Regained, o.seq)
+	case in:
+		a.Fold = append(a.Fold, o.seq)
+	case o.gone || whole:
+		o.gone = true
+		a.Discarded = append(a.Discarded, o.seq)
+	default:
+		a.Unfold = append(a.Unfold, o.seq)
+	}
+	o.folded = in
+}
+
+// lose notes what becomes of an own delta that is older than the history which
+// came with a tip of another chain. One that was folded where others showed the
+// same is folded there, too. Of one in flight nobody here can say: published once
+// more it might count twice, so it is given up.
+func (o *ownDelta) lose(a *outer.Adopt, common bool) {
+	switch {
+	case o.folded && !common:
+		o.move(a, false, true)
+	case !o.folded && !o.gone && o.mayBeOut():
+		o.gone = true
+		a.Dropped = append(a.Dropped, o.seq)
+	}
+}
+
+// mayBeOut says that some other node may have the delta: it was handed over, or an
+// earlier process made it.
+func (o *ownDelta) mayBeOut() bool { return o.handed || o.at == 0 }

@@ -1,0 +1,115 @@
+package rounds
+
+import (
+	"errors"
+
+	"atoll/optimizer/outer"
+)
+
+// maxUnsent is how many own deltas of a fragment may wait to be handed over
+// while there are peers: progress then accumulates in the next one instead of
+// filling a slow link with deltas that will be late.
+const maxUnsent = 2
+
+// askDraft asks the learner for a copy of its unpublished progress when this
+// fragment is due: it rings (see mayRing), answers a bell
+// (h_min steps), or flushes (any step, at the end).
+func (m *Machine) askDraft(now Time, f *fragment) {
+	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
+		return
+	}
+	rings := m.mayRing(f)
+	answers := f.bell.at != 0 && int(f.learn.pending) >= m.p.HMin && m.mayAnswer(f, m.self, f.chain.closed+1)
+	full := f.learn.pending >= m.p.MaxSteps
+	if rings || answers || full || m.flush {
+		f.learn.drafting = true
+		m.emit(WantDraft{Fragment: f.index})
+	}
+}
+
+// open says whether this learner may sign a delta for the fragment's open
+// round: it has not yet, and the round is not past the end of the run.
+func (m *Machine) open(f *fragment) bool {
+	return !f.chain.last().Ended() && f.chain.closed+1 > f.own.mark && !m.barred[m.self]
+}
+
+// over says that the fragment takes no further delta of this learner.
+func (m *Machine) over(f *fragment) bool {
+	if m.barred[m.self] {
+		return true
+	}
+	end := f.chain.last().EndRound
+	return end != 0 && max(f.chain.closed, f.own.mark) > end
+}
+
+// linkBusy says whether own deltas of the fragment still wait for anybody to
+// take them. A learner without peers publishes all the same.
+func (m *Machine) linkBusy(now Time, f *fragment) bool {
+	return len(m.roster.live) > 1 && f.own.unhanded(now, m.p.GraceMaxMs) >= maxUnsent
+}
+
+// Drafted takes that the learner made a draft that was asked for, and names the round
+// that it is for: the open one at this moment. The caller signs it, makes it durable
+// and then calls Published. It must not be published, and is to be taken back, if
+// tips of older rounds were taken since or rounds turned out to be signed already:
+// the open round is then one that this learner must leave out, and a delta for a
+// later one would be parked everywhere, and here.
+func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
+	f := m.frags[fragment]
+	return max(f.chain.closed, f.own.mark) + 1, !m.hold && f.chain.closed+1 > f.own.mark
+}
+
+// ErrNoDraft says that the learner had nothing to publish. With Overwrite that is
+// usual: an adoption was faster, and nothing is left.
+var ErrNoDraft = errors.New("the learner has nothing to publish")
+
+// draftRetryMs is the pause after a draft that could not be made durable: a full
+// disk stays full for a while, and each try costs an encoding.
+const draftRetryMs = 5_000
+
+// Published takes what came of a draft of a fragment that was asked for: the own delta
+// that is durable now, ErrNoDraft, or why the draft was taken back, so that its work
+// is unpublished again and is asked for later.
+func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
+	f := m.frags[fragment]
+	f.learn.drafting = false
+	switch {
+	case err == nil:
+		m.published(now, f, d.Delta, d.Seq)
+	case !errors.Is(err, ErrNoDraft):
+		f.learn.draftAt = now + draftRetryMs
+	case m.p.Overwrite:
+		f.learn.pending, f.learn.unsent = 0, 0
+	}
+}
+
+// published enters an own delta into the set. As others will hold it, it does so by
+// the rules of repair, should tips of older rounds have been taken since it was signed:
+// a delta that its author does not hold is missed by all.
+func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
+	f.learn.since = 0
+	f.learn.pending -= min(f.learn.pending, d.Steps)
+	f.learn.unsent -= min(f.learn.unsent, d.Tokens)
+	f.own.mark = max(f.own.mark, d.Round)
+	f.own.list = append(f.own.list, ownDelta{at: now, seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
+	if m.Offer(now, d, true) == nil {
+		m.Payload(now, d.Fragment, d.Round, d.ID, PayloadHeld)
+	}
+}
+
+// RaiseMark says that rounds up to rnd may have been signed.
+func (m *Machine) RaiseMark(fragment int, rnd uint32) {
+	f := m.frags[fragment]
+	f.own.mark = max(f.own.mark, rnd)
+}
+
+// HandedOver says that some peer holds the own delta.
+func (m *Machine) HandedOver(now Time, fragment int, id outer.ID) {
+	f := m.frags[fragment]
+	for i := range f.own.list {
+		if f.own.list[i].id == id {
+			f.own.list[i].handed = true
+		}
+	}
+	m.askDraft(now, f)
+}

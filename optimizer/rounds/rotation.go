@@ -1,0 +1,137 @@
+package rounds
+
+import (
+	"math/bits"
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// roster is the learners that this node knows of.
+type roster struct {
+	live     []outer.Author // can be heard, sorted
+	idle     []outer.Author // those of them that have nothing to publish, sorted
+	training []outer.Author // the others, sorted: they answer bells, in rotation
+	changes  int            // of training
+}
+
+// SetLive names the learners that can be expected to answer a bell. Local
+// knowledge: it may only delay a close.
+func (m *Machine) SetLive(live []outer.Author) {
+	sorted := slices.Clone(live)
+	slices.SortFunc(sorted, outer.CompareAuthors)
+	if slices.Equal(sorted, m.roster.live) {
+		return
+	}
+	m.roster.live = sorted
+	m.late.forgetAllBut(m.roster.isLive)
+	m.roster.seat()
+}
+
+// SetIdle names the learners that say they have nothing to publish: no round waits
+// for them, calls them, nor counts them in its quorum. This node is one of them from
+// when it says so, or it would call others than they call themselves.
+func (m *Machine) SetIdle(idle []outer.Author) {
+	m.roster.idle = slices.Clone(idle)
+	slices.SortFunc(m.roster.idle, outer.CompareAuthors)
+	m.roster.seat()
+}
+
+// seat works out who answers bells.
+func (r *roster) seat() {
+	training := slices.DeleteFunc(slices.Clone(r.live), r.isIdle)
+	if !slices.Equal(training, r.training) {
+		r.training = training
+		r.changes++
+	}
+}
+
+func (r *roster) isIdle(a outer.Author) bool { return includes(r.idle, a) }
+
+func (r *roster) isLive(a outer.Author) bool { return includes(r.live, a) }
+
+// includes looks an author up in a sorted list.
+func includes(sorted []outer.Author, a outer.Author) bool {
+	_, ok := slices.BinarySearchFunc(sorted, a, outer.CompareAuthors)
+	return ok
+}
+
+// others is the number of learners that can be expected to answer beside this one.
+func (m *Machine) others() int {
+	if m.roster.isLive(m.self) {
+		return len(m.roster.live) - 1
+	}
+	return len(m.roster.live)
+}
+
+// Where more than C learners train they answer in rotation. Otherwise the cost of a run
+// would grow with all of them for each: everybody receives and folds every delta. They sit
+// in a circle, in the order of their names, and a round begins at a point of it: the C
+// learners that follow are called, the next C are the next group, and so on. The points
+// of a fragment's rounds are multiples of the golden ratio: any few in a row are spread
+// evenly. So nobody waits for much more than N/C rounds when learners come and go
+// meanwhile, and nodes that know of slightly different learners call nearly the same.
+
+// goldenStep is 2^64 over the golden ratio: from one round's point to the next.
+const goldenStep = 0x9E3779B97F4A7C15
+
+// fragmentStep is a number without a pattern: from one fragment's first point to the next.
+const fragmentStep = 0xC2B2AE3D27D4EB4F
+
+// called are the learners called to answer one round, sorted by name.
+type called struct {
+	round  uint32
+	roster int
+	sorted []outer.Author
+	group  int // of this node: 0 is called
+}
+
+// everybody says that no more learners train than may answer.
+func (m *Machine) everybody() bool { return len(m.roster.training) <= m.p.Answerers }
+
+// mayAnswer says whether the author is called to answer a round.
+func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
+	return m.everybody() || includes(m.turn(f, rnd).sorted, a)
+}
+
+// answerers are the learners that are called to answer a round, sorted by name.
+func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
+	if m.everybody() {
+		return m.roster.training
+	}
+	return m.turn(f, rnd).sorted
+}
+
+// mayRing says whether this learner rings for the open round: when it has made H
+// steps since its last delta, and, where learners take turns, H steps in the round for
+// each group up to its own. So one of the called does; one of the next group if
+// none of them is well; or one so fast that it has made as many steps meanwhile.
+func (m *Machine) mayRing(f *fragment) bool {
+	if f.learn.since < m.p.H || m.everybody() {
+		return f.learn.since >= m.p.H
+	}
+	return f.learn.opened >= m.p.H && f.learn.opened >= m.p.H*(1+m.turn(f, f.chain.closed+1).group)
+}
+
+// turn draws who is called to a round, unless that is known.
+func (m *Machine) turn(f *fragment, rnd uint32) *called {
+	if f.called.round != rnd || f.called.roster != m.roster.changes {
+		f.called = m.draw(f.index, rnd)
+	}
+	return &f.called
+}
+
+func (m *Machine) draw(fragment int, rnd uint32) called {
+	n, most := len(m.roster.training), m.p.Answerers
+	point := uint64(rnd)*goldenStep + uint64(fragment)*fragmentStep
+	place, _ := bits.Mul64(point, uint64(n)) // point / 2^64 of the way round
+	c := called{round: rnd, roster: m.roster.changes, sorted: make([]outer.Author, most), group: n / most}
+	for i := range c.sorted {
+		c.sorted[i] = m.roster.training[(int(place)+i)%n]
+	}
+	slices.SortFunc(c.sorted, outer.CompareAuthors)
+	if own, ok := slices.BinarySearchFunc(m.roster.training, m.self, outer.CompareAuthors); ok {
+		c.group = (own - int(place) + n) % n / most
+	}
+	return c
+}

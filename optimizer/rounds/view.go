@@ -1,0 +1,187 @@
+package rounds
+
+import (
+	"slices"
+
+	"atoll/optimizer/outer"
+)
+
+// View reads one fragment. What it returns must not be changed.
+type View struct {
+	m *Machine
+	f *fragment
+}
+
+// Fragment gives read access to a fragment.
+func (m *Machine) Fragment(p int) View { return View{m, m.frags[p]} }
+
+// Closed is the last closed round.
+func (v View) Closed() uint32 { return v.f.chain.closed }
+
+// Base is the oldest round whose tip is kept: deltas of later rounds can still
+// be folded.
+func (v View) Base() uint32 { return v.f.chain.base }
+
+// Tip is the newest folded tip.
+func (v View) Tip() *outer.Tip { return v.f.chain.tip }
+
+// Mark is the highest round that this learner has signed, or may have.
+func (v View) Mark() uint32 { return v.f.own.mark }
+
+// Link is the link of a closed round, while it is inside the union window.
+func (v View) Link(rnd uint32) (outer.Link, bool) { return v.f.chain.link(rnd) }
+
+// Links are the links of the union window, oldest first, up to round upTo.
+func (v View) Links(upTo uint32) []outer.Link {
+	c := &v.f.chain
+	from := max(c.first, windowEdge(v.m.p, c.closed))
+	if upTo < from {
+		return nil
+	}
+	return slices.Clone(c.links[from-c.first : min(upTo, c.closed)-c.first+1])
+}
+
+// Bases are the rounds whose kept tips are on the chain, ascending. Those that a
+// refold is about to replace are not among them.
+func (v View) Bases() []uint32 {
+	f := v.f
+	return slices.DeleteFunc(slices.Clone(f.chain.bases), func(b uint32) bool {
+		return f.folds.job != nil && b > f.folds.job.start || f.folds.dirty != 0 && b >= f.folds.dirty
+	})
+}
+
+// Set are the deltas of a round whose payload is held. Of a round below the
+// kept bases nothing but the ids folded is known; see Link.
+func (v View) Set(rnd uint32) []outer.Delta { return v.f.deltas.rounds[rnd].set() }
+
+// Version is another number after each change of what Set returns for a round,
+// and 0 where it returns nothing. It names a set only in the life of this machine.
+func (v View) Version(rnd uint32) uint64 {
+	if r := v.f.deltas.rounds[rnd]; r.held() > 0 {
+		return r.cache.version
+	}
+	return 0
+}
+
+// By are the deltas of one author in a round whose payload is held.
+func (v View) By(rnd uint32, author outer.Author) (out []outer.Delta) {
+	if r, ok := v.f.deltas.rounds[rnd]; ok {
+		for _, e := range r.of(author) {
+			if e.held {
+				out = append(out, e.delta)
+			}
+		}
+	}
+	return out
+}
+
+// Known says whether a delta is known, and whether its payload is held.
+func (v View) Known(rnd uint32, id outer.ID) (known, held bool) {
+	r, ok := v.f.deltas.rounds[rnd]
+	if !ok {
+		return false, false
+	}
+	e := r.find(id)
+	return e != nil, e != nil && e.held
+}
+
+// Pending are the steps and tokens that this learner has not published.
+func (v View) Pending() (steps uint32, tokens uint64) { return v.f.learn.pending, v.f.learn.unsent }
+
+// Promised are the tokens of Pending that this learner will be able to publish:
+// none where it is barred or the fragment is over, and none where it signed
+// rounds far ahead of the open one (on a chain that it left), which others have
+// to close first.
+func (v View) Promised() uint64 {
+	f := v.f
+	if v.m.over(f) || f.own.mark > f.chain.closed+1 {
+		return 0
+	}
+	return f.learn.unsent
+}
+
+// Projected is how many tokens the fragment will have folded when every delta
+// that is held now is, and those whose payload is likely on its way. What is
+// parked further ahead, or was announced and never came, does not count.
+func (v View) Projected(now Time) uint64 {
+	f, p := v.f, v.m.p
+	total := f.chain.last().Tokens
+	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, p.WindowAccept)) + 1; rnd <= f.chain.closed+2; rnd++ {
+		r := f.deltas.rounds[rnd]
+		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
+			continue
+		}
+		for _, e := range r.entries {
+			likely := e.held || e.trusted && now-r.rang < p.GraceMaxMs
+			if likely && !f.linked(rnd, e) {
+				total += e.delta.Tokens
+			}
+		}
+	}
+	return total
+}
+
+// InFlight are the tokens of own deltas that the tip does not contain.
+func (v View) InFlight() (tokens uint64) {
+	for _, o := range v.f.own.list {
+		if !o.folded && !o.gone {
+			tokens += o.tokens
+		}
+	}
+	return tokens
+}
+
+// linked says whether the link of a round names a delta of it. Where nothing
+// changed since the links were made, it names all that are held.
+func (f *fragment) linked(rnd uint32, e entry) bool {
+	switch {
+	case !e.held || rnd > f.chain.closed:
+		return false
+	case f.allLinked(rnd):
+		return true
+	}
+	l, _ := f.chain.link(rnd)
+	_, in := slices.BinarySearchFunc(l.Folded, e.delta.ID, outer.CompareIDs)
+	return in
+}
+
+// allLinked says whether the link of a round names all that are held.
+func (f *fragment) allLinked(rnd uint32) bool {
+	return rnd <= f.chain.closed && (f.folds.dirty == 0 || rnd < f.folds.dirty)
+}
+
+// Status is how far the rounds of all fragments are.
+type Status struct {
+	Settled bool // every closed round is folded and adopted
+	Ended   bool // every fragment has folded its budget
+	Flushed bool // nothing is left that this learner could still publish
+}
+
+// Status says how far the rounds of all fragments are.
+func (m *Machine) Status() Status {
+	s := Status{true, true, true}
+	for _, f := range m.frags {
+		s.Settled = s.Settled && f.settled()
+		s.Ended = s.Ended && f.ended()
+		s.Flushed = s.Flushed && !f.learn.drafting && (f.learn.pending == 0 || m.over(f))
+	}
+	return s
+}
+
+func (f *fragment) settled() bool {
+	return f.folds.job == nil && f.folds.dirty == 0 && f.chain.tip.Round == f.chain.closed
+}
+
+// ended says that the adopted tip has reached the budget.
+func (f *fragment) ended() bool {
+	end := f.chain.last().EndRound
+	return end != 0 && f.chain.tip.Round >= end
+}
+
+// AllHanded says that some peer holds every own delta that is not folded, and those
+// published of late, which others have yet to fold; or that there is nobody to hand
+// them to. What nobody took for as long as a round can stay open and is folded
+// came to the others with tips.
+func (m *Machine) AllHanded(now Time) bool {
+	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.p.GraceMaxMs) })
+}
