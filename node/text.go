@@ -53,10 +53,10 @@ func (n *node) openText(path string) (*corpus.Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := text.Fits(n.genesis.Model.Context); err != nil {
+	if err := n.genesis.Data.Check(text.Name(), text.SHA256(), path); err != nil {
 		return nil, err
 	}
-	return text, n.genesis.Data.Check(text.Name(), text.SHA256(), path)
+	return text, text.Fits(n.genesis.Model.Context)
 }
 
 func (n *node) rememberText(path string) error {

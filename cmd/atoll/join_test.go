@@ -173,7 +173,7 @@ func TestJoinErrors(t *testing.T) {
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
-		{"data too small", []string{"--genesis", genesis, "--data", short}, exitFailed, "pass at least"},
+		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
 		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},
 		{"folder in use", []string{first.link, "--dir", filepath.Join(dir, "a")}, exitFailed, "in use"},
 		{"batch", []string{"--genesis", genesis, "--batch", "-4"}, exitUsage, "--batch"},
