@@ -149,7 +149,7 @@ func specEqualDigests(t *testing.T, _ *spectest.Spec) {
 		w := atWork(t, s)
 		n := w.comes(w.nodes...)
 		w.look(t, "it is ready", 1, 20_000, n.ready)
-		equal, _ := n.machine.Gossip().Chains().Equal(gossip.Time(n.clock()))
+		equal, _ := n.machine.Gossip().Chains().Equal(n.clock())
 		one := n.equalTo(w.nodes[0]) || n.equalTo(w.nodes[1]) || n.equalTo(w.nodes[2])
 		if !equal || !one || !n.told("digest equal") {
 			t.Errorf("seed %d: equal by beats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
