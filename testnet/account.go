@@ -291,7 +291,7 @@ func (e entry) made(p int) uint64 {
 	return e.trained
 }
 
-// lostHere is lost, of which nothing is known for a guest.
+// lostHere is lost; nothing is known of it for a guest.
 func (e entry) lostHere(p int) int64 {
 	if e.guest {
 		return 0

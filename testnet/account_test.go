@@ -15,7 +15,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// fakeRun is the run of synthetic ledgers: two fragments, of which the first has
+// fakeRun is the run of synthetic ledgers: two fragments, and the first has
 // three quarters of the parameters, and a union window of two rounds.
 var (
 	fakeRun  = wire.RunID{1}
@@ -54,7 +54,7 @@ func (n *fakeNode) must(err error) {
 
 func (n *fakeNode) author() wire.PeerID { return wire.PeerIDOf(n.key) }
 
-// publish puts a delta of the node into its ledger and those of others.
+// publish puts a delta of the node into its ledger and into ledgers of others.
 func (n *fakeNode) publish(fragment int, round uint32, tokens uint64, others ...*fakeNode) wire.Digest {
 	n.t.Helper()
 	payload := []byte{byte(fragment), byte(round)}
@@ -136,122 +136,72 @@ func twoNodes(t *testing.T) (a, b *fakeNode) {
 	return a, b
 }
 
-func TestAccountAddsUp(t *testing.T) {
-	a, b := twoNodes(t)
-	a.stop(100, 100, 10, 30)
-	b.stop(60, 58, 0, 3) // a step of 2 tokens ended after the last status
-	acc := fakeWorld(a, b).fakeAccount(t)
-	want := "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 0 dropped, 2 unpublished: -2 left over"
-	if got := acc.misfits(); len(got) != 1 || got[0] != want {
-		t.Fatalf("misfits %q, want %q", got, want)
+// Where tokens went adds up, and what does not is named.
+func TestAccount(t *testing.T) {
+	finish := func(a, _ *fakeNode) { // a's delta of round 1 is final without being folded
+		a.close(1, 2, 0)
+		a.close(1, 3, 0)
 	}
-	acc.entries[1].unpublished[0] = 0
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	// folded 150 and 0, discarded 0 and 125, weighted 3 to 1.
-	got := acc.totals()
-	if want := (totals{trained: 160, folded: 112, discarded: 32, unpublished: 16}); got != want {
-		t.Errorf("totals %+v, want %+v", got, want)
-	}
-	if r, d := acc.chain.rounds(), acc.chain.deltas; r != 4 || d != 3 {
-		t.Errorf("%d rounds, %d deltas", r, d)
-	}
-}
-
-func TestAccountFindsWhatIsMissing(t *testing.T) {
-	a, b := twoNodes(t)
-	a.stop(100, 100, 9, 30) // one token of fragment 0 is nowhere
-	b.stop(60, 60, 0, 5)
-	got := fakeWorld(a, b).fakeAccount(t).misfits()
-	if len(got) != 1 || !strings.Contains(got[0], "node0 fragment 0") || !strings.HasSuffix(got[0], "1 left over") {
-		t.Errorf("misfits %q", got)
-	}
-}
-
-func TestAccountOfAKilledNode(t *testing.T) {
-	a, b := twoNodes(t)
-	a.stop(100, 100, 10, 30)
-	b.stop(75, 0)
-	b.m.lives[0].killed, b.m.lives[0].final = true, false
-	acc := fakeWorld(a, b).fakeAccount(t)
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	if e := acc.entries[1]; e.lost(0) != 15 || e.lost(1) != 20 {
-		t.Errorf("lost %d and %d, want 15 and 20", e.lost(0), e.lost(1))
-	}
-}
-
-func TestAccountOfAReturnedDelta(t *testing.T) {
-	a, b := twoNodes(t)
-	a.close(1, 2, 0)
-	a.close(1, 3, 0) // a's delta of round 1 is now final without being folded
-	a.stop(100, 100, 10, 100)
-	a.m.lives[0].last.Account.OwnReturned = []uint64{0, 70}
-	b.stop(60, 60, 0, 5)
-	acc := fakeWorld(a, b).fakeAccount(t)
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	if e := acc.entries[0]; e.returned[1] != 70 || e.discarded[1] != 0 {
-		t.Errorf("returned %v discarded %v", e.returned, e.discarded)
-	}
-}
-
-// What a lost chain took is final and in no chain, like what was returned; but
-// the node did not count it again.
-func TestAccountOfALostChain(t *testing.T) {
-	a, b := twoNodes(t)
-	a.close(1, 2, 0)
-	a.close(1, 3, 0)
-	a.stop(100, 100, 10, 30)
-	b.stop(60, 60, 0, 5)
-	acc := fakeWorld(a, b).fakeAccount(t)
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	if e := acc.entries[0]; e.returned[1] != 0 || e.discarded[1] != 70 {
-		t.Errorf("returned %v discarded %v", e.returned, e.discarded)
-	}
-}
-
-func TestAccountOfADamagedMemory(t *testing.T) {
-	a, b := twoNodes(t)
-	a.stop(100, 100, 6, 30)
-	b.stop(60, 60, 0, 5)
-	a.m.lives[0].last.Account.OwnDropped = []uint64{4, 0}
-	acc := fakeWorld(a, b).fakeAccount(t)
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	if got := acc.totals(); got.dropped != 3 || got.lost != 0 { // three quarters of 4
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestAccountOfAGuest(t *testing.T) {
-	a, b := twoNodes(t)
-	a.stop(100, 100, 10, 30)
-	b.stop(60, 60, 0, 5)
-	acc := fakeWorld(a).fakeAccount(t)
-	if got := acc.misfits(); len(got) != 0 {
-		t.Fatalf("misfits %q", got)
-	}
-	e := acc.entries[1]
-	if !e.guest || e.author != b.author() || e.made(0) != 60 || e.made(1) != 55 {
-		t.Errorf("guest %+v", e)
-	}
-}
-
-func TestAccountFindsATamperedChain(t *testing.T) {
-	a, b := twoNodes(t)
-	a.close(0, 3, 151)
-	a.stop(100, 100, 10, 30)
-	b.stop(60, 60, 0, 5)
-	got := fakeWorld(a, b).fakeAccount(t).misfits()
-	if len(got) != 1 || got[0] != "fragment 0: the folded deltas have 150 tokens, the chain says 151" {
-		t.Errorf("misfits %q", got)
+	for name, c := range map[string]struct {
+		before   func(a, b *fakeNode)
+		a, b     []uint64 // trained, told, unpublished of each fragment
+		misfits  string   // "" = none
+		returned []uint64 // of a, as it says
+		dropped  []uint64
+		killed   bool // b
+		guest    bool // b
+		first    func(e entry) bool
+		second   func(e entry) bool
+		totals   func(s totals) bool
+	}{
+		"a step ended after the last status": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 58, 0, 3},
+			misfits: "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 0 dropped, 2 unpublished: -2 left over"},
+		"honest": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5}, // folded 150 and 0, discarded 0 and 125, weighted 3 to 1
+			totals: func(s totals) bool { return s == totals{trained: 160, folded: 112, discarded: 32, unpublished: 16} }},
+		"a token is nowhere": {a: []uint64{100, 100, 9, 30}, b: []uint64{60, 60, 0, 5},
+			misfits: "node0 fragment 0: 100 tokens trained, 90 folded, 0 discarded, 0 dropped, 9 unpublished: 1 left over"},
+		"killed": {a: []uint64{100, 100, 10, 30}, b: []uint64{75, 0}, killed: true,
+			second: func(e entry) bool { return e.lost(0) == 15 && e.lost(1) == 20 }},
+		"a delta returned": {before: finish, a: []uint64{100, 100, 10, 100}, b: []uint64{60, 60, 0, 5}, returned: []uint64{0, 70},
+			first: func(e entry) bool { return e.returned[1] == 70 && e.discarded[1] == 0 }},
+		// What a lost chain took is final and in no chain, like what was returned; but the node did not count it again.
+		"a chain lost": {before: finish, a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5},
+			first: func(e entry) bool { return e.returned[1] == 0 && e.discarded[1] == 70 }},
+		"a memory damaged": {a: []uint64{100, 100, 6, 30}, b: []uint64{60, 60, 0, 5}, dropped: []uint64{4, 0},
+			totals: func(s totals) bool { return s.dropped == 3 && s.lost == 0 }}, // three quarters of 4
+		"a guest": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5}, guest: true,
+			second: func(e entry) bool { return e.guest && e.made(0) == 60 && e.made(1) == 55 }},
+		"a tampered chain": {before: func(a, _ *fakeNode) { a.close(0, 3, 151) }, a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5},
+			misfits: "fragment 0: the folded deltas have 150 tokens, the chain says 151"},
+	} {
+		a, b := twoNodes(t)
+		if c.before != nil {
+			c.before(a, b)
+		}
+		a.stop(c.a[0], c.a[1], c.a[2:]...)
+		b.stop(c.b[0], c.b[1], c.b[2:]...)
+		a.m.lives[0].last.Account.OwnReturned, a.m.lives[0].last.Account.OwnDropped = c.returned, c.dropped
+		b.m.lives[0].killed, b.m.lives[0].final = c.killed, !c.killed
+		nodes := []*fakeNode{a, b}
+		if c.guest {
+			nodes = nodes[:1]
+		}
+		acc := fakeWorld(nodes...).fakeAccount(t)
+		if got := acc.misfits(); strings.Join(got, "; ") != c.misfits {
+			t.Errorf("%s: misfits %q, want %q", name, got, c.misfits)
+		}
+		if e := acc.entries[0]; c.first != nil && !c.first(e) {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if e := acc.entries[1]; e.author != b.author() || c.second != nil && !c.second(e) {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if sum := acc.totals(); c.totals != nil && !c.totals(sum) {
+			t.Errorf("%s: totals %+v", name, sum)
+		}
+		if r, d := acc.chain.rounds(), acc.chain.deltas; c.before == nil && (r != 4 || d != 3) {
+			t.Errorf("%s: %d rounds, %d deltas", name, r, d)
+		}
 	}
 }
 

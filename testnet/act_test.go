@@ -139,13 +139,22 @@ func TestPartitionSides(t *testing.T) {
 	}
 }
 
+// spoken is what a text plans.
+func spoken(t *testing.T, text string) (plan []*scheduled) {
+	t.Helper()
+	s, err := fault.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s {
+		plan = append(plan, &scheduled{Event: e})
+	}
+	return plan
+}
+
 func TestSlowAndCorrupt(t *testing.T) {
 	w, labs := stageWorld(t, 2)
-	w.chaos = []*scheduled{
-		{Event: fault.Event{Verb: fault.Slow, Nodes: []int{1}, Factor: 4, At: fault.At(time.Second)}},
-		{Event: fault.Event{Verb: fault.Corrupt, Nodes: []int{0}, At: fault.At(time.Second)}},
-		{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 2, At: fault.At(time.Hour)}},
-	}
+	w.chaos = spoken(t, "slow 1 x4 @1s, corrupt 0 @1s, slow 0 x2 @1h")
 	if err := w.doChaos(t.Context(), w.began.Add(2*time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +169,8 @@ func TestSlowAndCorrupt(t *testing.T) {
 // What mends waits for what it mends.
 func TestMendingWaits(t *testing.T) {
 	w, _ := stageWorld(t, 1)
-	harm := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 4, At: fault.At(time.Hour)}, drawn: true}
-	w.chaos = []*scheduled{{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1}, drawn: true, mends: harm}, harm}
+	w.chaos = spoken(t, "slow 0 x1 @0s, slow 0 x4 @1h")
+	w.chaos[0].drawn, w.chaos[1].drawn, w.chaos[0].mends = true, true, w.chaos[1]
 	if err := w.doChaos(t.Context(), w.began.Add(time.Second)); err != nil || w.chaos[0].done {
 		t.Errorf("%v, mended before it was broken: %v", err, w.chaos[0].done)
 	}
@@ -169,14 +178,12 @@ func TestMendingWaits(t *testing.T) {
 
 func TestChanceEndsBeforeTheRun(t *testing.T) {
 	w, _ := stageWorld(t, 2)
-	later := fault.At(time.Hour)
-	said := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 3, At: later}}
-	broken := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 4}, drawn: true, done: true}
-	mend := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1, At: later}, drawn: true, mends: broken}
-	idle := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 5, At: later}, drawn: true}
-	idleMend := &scheduled{Event: fault.Event{Verb: fault.Slow, Nodes: []int{0}, Factor: 1, At: later}, drawn: true, mends: idle}
-	parted := &scheduled{Event: fault.Event{Verb: fault.Partition, Groups: [][]int{{0}, {1}}, Until: &later}, drawn: true, begun: true}
-	w.chaos = []*scheduled{said, broken, mend, idle, idleMend, parted}
+	w.chaos = spoken(t, "slow 0 x3 @1h, slow 0 x4 @0s, slow 0 x1 @1h, slow 0 x5 @1h, slow 0 x1 @1h, partition 0|1 @0s..1h")
+	said, broken, mend, idle, idleMend, parted := w.chaos[0], w.chaos[1], w.chaos[2], w.chaos[3], w.chaos[4], w.chaos[5]
+	for _, s := range w.chaos[1:] {
+		s.drawn = true
+	}
+	broken.done, mend.mends, idleMend.mends, parted.begun = true, broken, idle, true
 	do := func(folded uint64) {
 		t.Helper()
 		w.members[0].current().last.TokensFolded = folded
@@ -198,7 +205,7 @@ func TestChanceEndsBeforeTheRun(t *testing.T) {
 }
 
 func TestWorldWaitsForStarts(t *testing.T) {
-	start := &scheduled{Event: fault.Event{Verb: fault.Start, At: fault.At(time.Second)}}
+	start := spoken(t, "start 0 @1s")[0]
 	for name, c := range map[string]struct {
 		chaos []*scheduled
 		want  bool
@@ -206,7 +213,7 @@ func TestWorldWaitsForStarts(t *testing.T) {
 		"due":              {[]*scheduled{start}, true},
 		"none":             {nil, false},
 		"done":             {[]*scheduled{{Event: start.Event, done: true}}, false},
-		"by share":         {[]*scheduled{{Event: fault.Event{Verb: fault.Start, At: fault.When{ByShare: true, Percent: 50}}}}, false},
+		"by share":         {spoken(t, "start 0 @50%"), false},
 		"of nobody killed": {[]*scheduled{{Event: start.Event, mends: &scheduled{}}}, false},
 	} {
 		if w := (&world{chaos: c.chaos}); w.startDue() != c.want {
@@ -228,7 +235,7 @@ func chained(first uint32, digests ...string) []status.Fragment {
 	return []status.Fragment{f}
 }
 
-func TestHealed(t *testing.T) {
+func TestMerged(t *testing.T) {
 	w, _ := stageWorld(t, 2)
 	ended := w.began.Add(time.Second)
 	r := &recovery{kind: merges, at: ended, closed: []uint32{7}}

@@ -155,7 +155,7 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 	}
 }
 
-// settingsOf is the genesis of a world, but for its data.
+// settingsOf is the genesis of a world without its data.
 func settingsOf(t *testing.T, c Config) genesis.Genesis {
 	t.Helper()
 	c, err := c.withDefaults()
@@ -169,7 +169,7 @@ func settingsOf(t *testing.T, c Config) genesis.Genesis {
 	return g
 }
 
-// A merge that was asked for stays whatever H is.
+// A merge that was asked for stays with every H.
 func TestMergeReachesTheGenesis(t *testing.T) {
 	for _, h := range []int{4, 24} {
 		for _, merge := range []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip} {

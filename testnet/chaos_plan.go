@@ -20,12 +20,11 @@ type scheduled struct {
 	left  bool // done without having happened: chance was over before
 }
 
-// chanceFor is how long chance goes on where no limit says how long a world may take; what it pauses and parts is whole again by then, so
-// that a world may stand still for as long (stallTime).
+// chanceFor is how long chance goes on where no limit says how long a world may take. What it
+// pauses and partitions is undone by then, so a world may stand still for as long (stallTime).
 const chanceFor = 30 * time.Minute
 
-// planChaos turns the spec into events at moments, those of chance drawn from
-// the seed.
+// planChaos turns the spec into events at moments; chance is drawn from the seed.
 func planChaos(cfg Config) ([]*scheduled, error) {
 	all, err := parseChaos(cfg.Chaos)
 	if err != nil {
@@ -112,8 +111,8 @@ func (c chaos) checkPossible(nodes int) error {
 	return nil
 }
 
-// startsAgain says whether a node comes back whatever the others do: with nobody
-// there no share of the tokens is reached, and whoever joins finds no run.
+// startsAgain says whether a node comes back by the clock: with nobody there no share of
+// the tokens is reached, and a node that joins finds no run.
 func (c chaos) startsAgain() bool {
 	for _, e := range c {
 		if e.Verb == fault.Start && !e.At.ByShare {

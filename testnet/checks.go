@@ -14,7 +14,7 @@ const (
 	budgetSlack = 0.01
 	// unheardSteps is how many steps of every learner it may end beyond that, for
 	// runs so short that they are more: one that was being taken when the others
-	// had enough, and one of which no beat had told.
+	// had enough, and one that no beat had told of.
 	unheardSteps = 2
 	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
 	shareSlack = 0.15

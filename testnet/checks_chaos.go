@@ -184,7 +184,7 @@ func (w *world) restarts() (times []float64) {
 }
 
 // Kinds of events by which a node says whose state was wrong: its own, as it
-// found out by itself, or that of a peer, which may be itself.
+// found out by itself, or a peer's, which may be itself.
 const (
 	eventDamaged = "memory damaged"
 	eventWrong   = "state wrong"

@@ -8,7 +8,7 @@ import (
 	"atoll/node/status"
 )
 
-// lived is a node of which one process saw the whole run, so many seconds of it.
+// lived is a node with one process that saw the whole run of so many seconds.
 func lived(index, seconds int, rss func(second int) float64) *member {
 	l := &life{seen: true, final: true, last: status.Snapshot{Identity: status.Identity{Self: "ab" + string(rune('0'+index))}, Agreement: status.Agreement{Finished: true}}}
 	for s := range seconds {

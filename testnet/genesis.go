@@ -26,7 +26,7 @@ func Genesis(c Config, data *corpus.Corpus, now time.Time) (genesis.Genesis, err
 	return g, data.Fits(g.Model.Context)
 }
 
-// settings is a genesis but for the data. The error names the flag that does
+// settings is a genesis without the data. The error names the flag that does
 // not suit the model.
 func settings(c Config, now time.Time) (genesis.Genesis, error) {
 	g, err := genesis.Default(c.Model, c.Tokens, c.Seed, now.UnixMilli())

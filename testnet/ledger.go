@@ -54,7 +54,7 @@ func (c *chain) rounds() (n uint64) {
 // errGap says that no ledger has a round that the chain is made of.
 var errGap = errors.New("no ledger has the round before it")
 
-// ledgers are those of the nodes of a world, that of the chain's own node first.
+// ledgers are of the nodes of a world, the chain's own node first.
 type ledgers []*store.Store
 
 // ledgerRound is the record of a round, wherever it was found.

@@ -12,7 +12,7 @@ type recovery struct {
 	member *member // nil where all of them are meant
 	at     time.Time
 	folded uint64   // wakes: own tokens folded before
-	closed []uint32 // merges: the last closed rounds before, of whoever had most
+	closed []uint32 // merges: the last closed rounds before, of the node that had most
 	took   time.Duration
 }
 
@@ -53,7 +53,7 @@ func (l *life) ownFolded() (sum uint64) {
 	return sum
 }
 
-// mostClosed are the last closed rounds of the fragments, of whoever has most.
+// mostClosed are the last closed rounds of the fragments, of the node that has most.
 func (w *world) mostClosed() (closed []uint32) {
 	for _, m := range w.members {
 		l := m.current()

@@ -21,7 +21,7 @@ type patience struct {
 	folded uint64
 }
 
-// newPatience returns that of a world whose rounds take so long.
+// newPatience is for a world whose rounds take so long.
 func newPatience(most, round time.Duration, began time.Time) patience {
 	return patience{most: most, stall: max(stallTime, stallRounds*round), began: began, moved: began}
 }
@@ -40,7 +40,7 @@ func (p *patience) spent(now time.Time, folded uint64) error {
 	return nil
 }
 
-// roundTime is that of a round of the slowest learner.
+// roundTime is how long a round of the slowest learner takes.
 func (w *world) roundTime() time.Duration {
 	slowest := 1.0
 	for i := range w.cfg.Nodes + w.joins() {

@@ -92,7 +92,7 @@ func TestReportPassed(t *testing.T) {
 	}
 }
 
-// pacedWorld is two nodes of which the second joined after 40 of 100 s and left
+// pacedWorld is two nodes; the second joined after 40 of 100 s and left
 // after 80.
 func pacedWorld() (*world, account, time.Time) {
 	began := time.Unix(1_000_000, 0)

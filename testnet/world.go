@@ -31,7 +31,7 @@ type timeoutError struct{}
 func (timeoutError) Error() string        { return "the testnet took too long" }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// world is a testnet while it runs. One goroutine, that of Run, owns it.
+// world is a testnet while it runs. The goroutine of Run owns it.
 type world struct {
 	cfg         Config
 	genesis     genesis.Genesis

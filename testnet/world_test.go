@@ -44,40 +44,31 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-func TestNodeThatDiesFailsTheWorld(t *testing.T) {
-	cfg := toyWorld(t)
-	cfg.Binary = script(t, "echo the disk is on fire >&2; exit 3")
-	_, err := Run(context.Background(), cfg)
-	for _, want := range []string{"node0 died: exit status 3", "the disk is on fire", cfg.Dir} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q in it", err, want)
+func TestWorldsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		binary  string
+		timeout time.Duration
+		want    []string
+		is      []error
+	}{
+		"a node dies":      {script(t, "echo the disk is on fire >&2; exit 3"), 0, []string{"node0 died: exit status 3", "the disk is on fire", "world"}, nil},
+		"a node ends":      {script(t, "exit 0"), 0, []string{"node0 ended without a last status"}, nil},
+		"there is no file": {filepath.Join(t.TempDir(), "none"), 0, []string{"start node0"}, nil},
+		"it hangs":         {script(t, "exec sleep 600"), time.Millisecond, []string{"raise --timeout"}, []error{ErrTimeout, context.DeadlineExceeded}},
+	} {
+		cfg := toyWorld(t)
+		cfg.Binary, cfg.Timeout = c.binary, orDefault(c.timeout, cfg.Timeout)
+		_, err := Run(context.Background(), cfg)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %q in it", name, err, want)
+			}
 		}
-	}
-}
-
-func TestNodeThatEndsEarlyFailsTheWorld(t *testing.T) {
-	cfg := toyWorld(t)
-	cfg.Binary = script(t, "exit 0")
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "node0 ended without a last status") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestMissingBinaryFailsTheWorld(t *testing.T) {
-	cfg := toyWorld(t)
-	cfg.Binary = filepath.Join(t.TempDir(), "none")
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "start node0") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestWorldThatHangsIsKilled(t *testing.T) {
-	cfg := toyWorld(t)
-	cfg.Binary = script(t, "exec sleep 600")
-	cfg.Timeout = time.Millisecond
-	_, err := Run(context.Background(), cfg)
-	if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "raise --timeout") {
-		t.Errorf("error %v", err)
+		for _, want := range c.is {
+			if !errors.Is(err, want) {
+				t.Errorf("%s: error %v is no %v", name, err, want)
+			}
+		}
 	}
 }
 
@@ -164,15 +155,7 @@ func TestWorldOfProcesses(t *testing.T) {
 	cfg := toyWorld(t)
 	cfg.Binary = buildAtoll(t)
 	cfg.Tokens, cfg.Pace, cfg.Chaos = 60_000, 15*time.Millisecond, "join @30%, leave 1 @60%"
-	r, err := Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, cfg.Out)
-	}
-	for _, c := range r.Checks {
-		if !c.Passed {
-			t.Errorf("%s: %s", c.Name, c.Detail)
-		}
-	}
+	r := runWorld(t, cfg)
 	if r.TokensTrained != r.TokensFolded+r.TokensDiscarded+r.TokensUnpublished+r.TokensLost || r.TokensLost != 0 {
 		t.Errorf("the account does not add up: %+v", r)
 	}

@@ -30,8 +30,8 @@ const (
 	readAhead = 16
 )
 
-// arrivals are ring streams that other members opened, one for each of them: that of a
-// newer view replaces that of an older one.
+// arrivals are ring streams that other members opened, one for each of them: a newer view's
+// replaces an older one's.
 type arrivals struct {
 	mu      sync.Mutex
 	closed  bool
@@ -122,7 +122,7 @@ func (a *arrivals) close() {
 // ringConn is a member's two neighbours in one view.
 type ringConn struct {
 	bounds   []int // where the buckets of the vector end
-	sizes    []int // of all buckets, the last of which is the tail
+	sizes    []int // of all buckets; the last is the tail
 	in, out  chan roundFrame
 	patience func() time.Duration
 	fail     context.CancelCauseFunc // ends the view

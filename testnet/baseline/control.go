@@ -30,13 +30,13 @@ const (
 // Label says which state a member holds: the one after so many rounds, the last of
 // which was in a view. Members with equal labels hold equal bits.
 type Label struct {
-	View   uint64 `json:"view"`   // 0 = that of the genesis
+	View   uint64 `json:"view"`   // 0 = the genesis
 	Round  uint64 `json:"round"`  // since the genesis
 	Tokens uint64 `json:"tokens"` // that all members together have trained it on
 }
 
-// before orders labels: the later view wins over more rounds, as whoever was left out
-// of a view may have made one round more of the view before.
+// before orders labels: the later view wins over more rounds, as a member that was left
+// out of a view may have made one round more of the view before.
 func (l Label) before(other Label) bool {
 	if l.View != other.View {
 		return l.View < other.View

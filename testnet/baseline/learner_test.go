@@ -111,7 +111,7 @@ func roundOf(t *testing.T, from Label, learners ...Learner) Label {
 }
 
 // TestDPIsOneLearnerWithAllBatches: three members make the steps of one optimizer that
-// is given the mean of their gradients, but for the rounding of what travels, and end
+// is given the mean of their gradients, apart from the rounding of what travels, and end
 // with equal bits.
 func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 	g := toy(t, 1e4)

@@ -102,7 +102,7 @@ type Member struct {
 }
 
 // trailLength is how many of its last states a member remembers the labels of, so that
-// two members of which one is ahead can be compared.
+// two members can be compared when one is ahead.
 const trailLength = 64
 
 // NewMember is a member that has done nothing yet.
@@ -272,7 +272,7 @@ func (m *Member) connect(ctx context.Context, roster []Place) {
 }
 
 // take makes rounds in a view until it ends. An error means that the member cannot go on
-// at all; whatever fails between members only ends the view.
+// at all; a failure between members only ends the view.
 func (m *Member) take(ctx context.Context, v View) error {
 	m.enter(v)
 	ctx, cancel := context.WithCancelCause(ctx)

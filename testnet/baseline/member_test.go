@@ -159,7 +159,7 @@ func TestPartedMembers(t *testing.T) {
 	}
 }
 
-// TestAllDie: whoever comes then begins anew, and the model has nothing of before.
+// TestAllDie: a member that comes then begins anew, and the model has nothing of before.
 func TestAllDie(t *testing.T) {
 	inCloud(t, someRules(2, 40), func(c *cloud) func() {
 		a, b := c.start(1), c.start(2)

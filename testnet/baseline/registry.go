@@ -42,7 +42,7 @@ type Rules struct {
 	Standby time.Duration // how long a report stands: members that wait report again before
 }
 
-// Answer is what is to be said to whoever asked.
+// Answer is what is to be said to the member that asked.
 type Answer struct {
 	Ask   uint64 // as given with the report
 	Order Order
@@ -194,7 +194,7 @@ func (r *Registry) Gone(now time.Time, id wire.PeerID) {
 // Tick takes that time has passed.
 func (r *Registry) Tick(now time.Time) { r.decide(now) }
 
-// Renew answers questions that have waited long with the roster: whoever asked asks
+// Renew answers questions that have waited long with the roster: a member asks
 // again, with fresh news.
 func (r *Registry) Renew(now time.Time) {
 	for _, id := range r.ids() {

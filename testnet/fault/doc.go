@@ -18,7 +18,7 @@
 //	in turn                  with every: to one of its nodes each time
 //
 // WHOM are nodes, by number from 0 in the order in which they joined: 1, or 0,2,5, or 1-4; all
-// are those of the start, and any is one that chance picks. Commas may be spaces or plus signs.
+// began together, and any is one that chance picks. Commas may be spaces or plus signs.
 //
 // # Verbs
 //

@@ -10,7 +10,7 @@ import (
 // Nodes that stand for others in an Event.
 const (
 	Any = -1 // the one that chance picks; as the group of a partition, sides that it picks
-	All = -2 // those of the start
+	All = -2 // all that start together
 )
 
 // When is a moment of a run.

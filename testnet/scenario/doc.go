@@ -2,7 +2,7 @@
 // protocol, what befalls a run over virtual time, what is expected of it, and
 // what came of it. A script is a world of package sim and nothing more: it has
 // no machinery of its own, every checker of the simulator watches it, and a
-// broken promise fails it whatever it expects.
+// broken promise always fails it.
 //
 // A line is a statement, and # begins a comment:
 //
@@ -17,7 +17,7 @@
 //	...
 //
 // What stands below the marker is what came of the script: facts of this one
-// history, of which the seed is a part. `go test ./testnet/scenario -update`
+// history, and the seed is a part of it. `go test ./testnet/scenario -update`
 // writes it anew and touches nothing above, so a change of the protocol shows as
 // a diff of what it did to each world, and cannot hide what the expectations
 // demand.
@@ -49,7 +49,7 @@
 //	                       the version of its program: what it speaks, decodes, belongs to; newer says more
 //	                       of itself than others can read
 //	attack KIND [from TIME] [times X] [ahead N]
-//	                       it lies; the kinds are those of sim.AttackKind
+//	                       it lies; sim.AttackKind has the kinds
 //
 // # Events
 //

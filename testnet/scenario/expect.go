@@ -9,7 +9,7 @@ import (
 	"atoll/testnet/fault"
 )
 
-// Expectation is one `expect` line: what must hold whatever the outcome is.
+// Expectation is one `expect` line: what must hold of every outcome.
 type Expectation struct {
 	Line  int
 	Text  string // without the reason

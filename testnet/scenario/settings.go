@@ -16,7 +16,7 @@ const (
 	defaultStepMs  = 100
 )
 
-// begin is a world of which nothing is said.
+// begin is a world that nothing is said of.
 func (c *compiler) begin() {
 	c.rounds = defaultRounds
 	c.script.World = sim.Scenario{

@@ -26,10 +26,10 @@ type Scenario struct {
 	Link     Link       // of every pair of nodes
 	Degree   int        // connections that a node seeks; 0 means defaultDegree
 	StepMs   Time       // of an inner step of a node of speed 1
-	TickMs   Time       // between two ticks of a machine; 0 means that of a real node
+	TickMs   Time       // between two ticks of a machine; 0 means as a real node
 	BeatMs   int64      // shortest beat period
 	Faults   []Fault    // by time
-	CalmMs   Time       // after the start: whatever is still disturbed ends then
+	CalmMs   Time       // after the start: what is still disturbed ends then
 	Unmended bool       `json:",omitempty"` // at CalmMs nothing is mended: what is down stays down
 	LimitMs  Time       // after the start: by then the run must have ended
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
@@ -88,7 +88,7 @@ type Fault struct {
 	Parts  [][]int    `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
 	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment
 	Spec   NodeSpec   `json:"spec,omitzero"`    // of Join; of Upgrade its Version, from its next start on
-	Link   Link       `json:"link,omitzero"`    // of Weather; none = that of the start
+	Link   Link       `json:"link,omitzero"`    // of Weather; none = as at the start
 }
 
 // Validate returns an error that names the first field that cannot be.

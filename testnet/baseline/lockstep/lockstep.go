@@ -34,7 +34,7 @@ func (r Run) Steps(from uint64, members int) uint64 {
 // Tokens is how many tokens that round is of.
 func (r Run) Tokens(from uint64, members int) uint64 { return r.Steps(from, members) * r.all(members) }
 
-// Rate is the learning rate of a step of that round, the first of which is number 0.
+// Rate is the learning rate of a step of that round; the first is number 0.
 func (r Run) Rate(from uint64, members int, step uint64) float64 {
 	return r.Schedule.At(float64(from+step*r.all(members)) / float64(r.Budget))
 }
