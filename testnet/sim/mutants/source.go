@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// cores are the packages whose functions an Edit may name. One that is not there
-// is passed over, as functions move from one to another.
+// cores are the packages whose functions an Edit may name, wherever among them a
+// function moves.
 var cores = []string{"gossip", "gossip/wire", "node/core", "node/replica", "optimizer/outer", "optimizer/rounds"}
 
 // source is a Go file.
@@ -39,6 +39,9 @@ func readCores(root string) (all []*source, err error) {
 		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err
+		}
+		if len(paths) == 0 {
+			return nil, fmt.Errorf("there is no package %s: take it out of cores", dir)
 		}
 		for _, path := range paths {
 			if strings.HasSuffix(path, "_test.go") {
