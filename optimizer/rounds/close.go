@@ -9,8 +9,8 @@ type bell struct {
 	target   uint32 // a peer closed this far and its deltas are held
 }
 
-// ring notes the first bell of a round, and that of the open round, which those
-// of the next ring too.
+// ring notes the first bell of a round. The open round rings with its own bells and those
+// of the next round.
 func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
 	if r := f.deltas.round(rnd); r.rang == 0 {
 		r.rang, r.parked = now, rnd > f.chain.closed+2
@@ -48,7 +48,7 @@ func (m *Machine) early(now Time, f *fragment) bool {
 	if now+m.slept >= m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
 	}
-	// Whoever overrules the clock does not overrule the rate: peers may lie.
+	// Peers overrule the clock and not the rate: they may lie.
 	return !m.closedElsewhere(f.index, open) || now < f.bell.closedAt+m.p.MinRoundMs
 }
 
@@ -67,7 +67,7 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 	}
 	called := m.answerers(f, open)
 	if i := f.cache.missing; i < len(called) && m.awaits(r, called[i]) {
-		return false // whoever was missing before mostly still is
+		return false // the one missing before mostly still is
 	}
 	for i, a := range called {
 		if m.awaits(r, a) {

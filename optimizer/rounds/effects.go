@@ -33,7 +33,7 @@ type WantFold struct {
 	Keep     []uint32
 }
 
-// Keeps says that the tip of a round is to be kept as a base: that of the last round
+// Keeps says that the tip of a round is to be kept as a base. The last one
 // always is.
 func (w WantFold) Keeps(round uint32) bool {
 	return round == w.Start+uint32(len(w.Sets)) || slices.Contains(w.Keep, round)

@@ -159,12 +159,12 @@ func (g *rig) publish(fragment int) outer.Delta {
 func (g *rig) drain() {
 	for effects := g.m.Effects(); len(effects) > 0; effects = g.m.Effects() {
 		for _, e := range effects {
-			g.carry(e)
+			g.execute(e)
 		}
 	}
 }
 
-func (g *rig) carry(e Effect) {
+func (g *rig) execute(e Effect) {
 	if g.learner != nil {
 		g.learner(e)
 	}

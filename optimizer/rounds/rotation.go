@@ -91,7 +91,7 @@ func (m *Machine) everybody() bool { return len(m.roster.training) <= m.p.Answer
 
 // mayAnswer says whether the author is called to answer a round.
 func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
-	return m.everybody() || includes(m.turn(f, rnd).sorted, a)
+	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
 }
 
 // answerers are the learners that are called to answer a round, sorted by name.
@@ -99,22 +99,22 @@ func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
 	if m.everybody() {
 		return m.roster.training
 	}
-	return m.turn(f, rnd).sorted
+	return m.calls(f, rnd).sorted
 }
 
 // mayRing says whether this learner rings for the open round: when it has made H
-// steps since its last delta, and, where learners take turns, H steps in the round for
+// steps since its last delta, and, where learners answer in rotation, H steps in the round for
 // each group up to its own. So one of the called does; one of the next group if
 // none of them is well; or one so fast that it has made as many steps meanwhile.
 func (m *Machine) mayRing(f *fragment) bool {
 	if f.learn.since < m.p.H || m.everybody() {
 		return f.learn.since >= m.p.H
 	}
-	return f.learn.opened >= m.p.H && f.learn.opened >= m.p.H*(1+m.turn(f, f.chain.closed+1).group)
+	return f.learn.opened >= m.p.H && f.learn.opened >= m.p.H*(1+m.calls(f, f.chain.closed+1).group)
 }
 
-// turn draws who is called to a round, unless that is known.
-func (m *Machine) turn(f *fragment, rnd uint32) *called {
+// calls draws who is called to a round, unless that is known.
+func (m *Machine) calls(f *fragment, rnd uint32) *called {
 	if f.called.round != rnd || f.called.roster != m.roster.changes {
 		f.called = m.draw(f.index, rnd)
 	}

@@ -99,7 +99,7 @@ func (r *world) give(d outer.Delta, repair bool) error {
 	if err == nil {
 		r.m.Payload(r.now, 0, d.Round, d.ID, rounds.PayloadHeld)
 	}
-	r.carry()
+	r.execute()
 	return err
 }
 
@@ -127,11 +127,11 @@ func (r *world) closeTo(last uint32) {
 func (r *world) pass(ms rounds.Time) {
 	r.now += ms
 	r.m.Tick(r.now)
-	r.carry()
+	r.execute()
 }
 
-// carry carries out what the machine wants.
-func (r *world) carry() {
+// execute does what the machine wants.
+func (r *world) execute() {
 	r.t.Helper()
 	for effects := r.m.Effects(); len(effects) > 0; effects = r.m.Effects() {
 		for _, e := range effects {
@@ -390,7 +390,7 @@ func specBarred(t *testing.T, _ *spectest.Spec) {
 	r.take(1, 1)
 	r.take(2, 1)
 	r.m.Bar(r.now, 0, 1, outer.Author{2})
-	r.carry()
+	r.execute()
 	if set := r.m.Fragment(0).Set(1); len(set) != 1 || set[0].Author != (outer.Author{1}) {
 		t.Errorf("the set is %v", set)
 	}
@@ -459,7 +459,7 @@ func specSigned(t *testing.T, _ *spectest.Spec) {
 	for range 10 * r.p.H {
 		r.m.Stepped(r.now, 1)
 	}
-	if r.carry(); r.drafts != 0 || r.m.Fragment(0).Closed() != 0 || r.mayPublish() {
+	if r.execute(); r.drafts != 0 || r.m.Fragment(0).Closed() != 0 || r.mayPublish() {
 		t.Errorf("%d drafts of a round that it signed, with %d closed", r.drafts, r.m.Fragment(0).Closed())
 	}
 	restarted := newWorld(t, nil)
@@ -476,14 +476,14 @@ func specPublishes(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("it publishes for round %d, may publish %v", n, r.mayPublish())
 	}
 	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
-	r.carry()
+	r.execute()
 	if r.mayPublish() || r.m.Fragment(0).Closed() != 0 {
 		t.Errorf("with round 1 signed and %d closed it may publish", r.m.Fragment(0).Closed())
 	}
 	for range 2 * r.p.H {
 		r.m.Stepped(r.now, 1)
 	}
-	if r.carry(); r.drafts != 0 {
+	if r.execute(); r.drafts != 0 {
 		t.Error("it drafts for a round that it signed")
 	}
 	if r.closeTo(5); r.open() != 6 || !r.mayPublish() {
@@ -562,11 +562,11 @@ func specBell(t *testing.T, _ *spectest.Spec) {
 	if err := r.m.Offer(r.now, first, false); err != nil {
 		t.Fatal(err)
 	}
-	if r.carry(); r.drafts != 0 {
+	if r.execute(); r.drafts != 0 {
 		t.Error("the first header of an author rings")
 	}
 	r.m.Payload(r.now, 0, 1, first.ID, rounds.PayloadHeld)
-	if r.carry(); r.drafts != 1 {
+	if r.execute(); r.drafts != 1 {
 		t.Errorf("a held delta asks for %d drafts", r.drafts)
 	}
 }
@@ -579,7 +579,7 @@ func specBellEarly(t *testing.T, _ *spectest.Spec) {
 	if err := proven.m.Offer(proven.now, proven.delta(1, 2), false); err != nil {
 		t.Fatal(err)
 	}
-	if proven.carry(); proven.drafts != 1 {
+	if proven.execute(); proven.drafts != 1 {
 		t.Error("the header after a held delta does not ring")
 	}
 }
@@ -630,7 +630,7 @@ func specSetOf(t *testing.T, s *spectest.Spec) {
 		t.Errorf("the set has authors %d", got)
 	}
 	r.m.Bar(r.now, 0, 1, outer.Author{3})
-	r.carry()
+	r.execute()
 	if got := authors(); !slices.Equal(got, []byte{1}) {
 		t.Errorf("with evidence against 3 the set has authors %d", got)
 	}

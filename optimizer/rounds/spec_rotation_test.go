@@ -61,7 +61,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 		r.m.SetIdle(stopped)
 		for steps := 1; r.drafts == 0; steps++ {
 			r.m.Stepped(r.now, 1)
-			if r.carry(); (r.drafts > 0) != (steps == 10*(1+group)) {
+			if r.execute(); (r.drafts > 0) != (steps == 10*(1+group)) {
 				t.Fatalf("round %d: %d drafts after %d steps, of group %d by the text", round, r.drafts, steps, group)
 			}
 		}
@@ -85,7 +85,7 @@ func stepsToRing(t *testing.T, answerers int) (steps int) {
 	}
 	for ; r.drafts == 0 && steps < 100; steps++ {
 		r.m.Stepped(r.now, 1)
-		r.carry()
+		r.execute()
 	}
 	return steps
 }
@@ -118,25 +118,25 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 		state := r.m.Fragment(0).Tip().State
 		for range 16*5*groups - 1 {
 			r.m.Stepped(r.now, 1)
-			r.carry()
+			r.execute()
 		}
 		if r.m.Fragment(0).Closed() != 4 || r.drafts != 0 {
 			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Fragment(0).Closed(), r.drafts)
 		}
 		r.m.Stepped(r.now, 1)
-		if r.carry(); r.m.Fragment(0).Closed() != 7 {
+		if r.execute(); r.m.Fragment(0).Closed() != 7 {
 			t.Errorf("of %d: closed %d, want as many more as gossip brings: 3", live, r.m.Fragment(0).Closed())
 		}
 		for range 16 * 5 * groups {
 			r.m.Stepped(r.now, 1)
-			r.carry()
+			r.execute()
 		}
 		if r.m.Fragment(0).Closed() != 9 || r.m.Fragment(0).Tip().State != state {
 			t.Errorf("of %d: closed %d, signed 9", live, r.m.Fragment(0).Closed())
 		}
 		for range 5 * groups {
 			r.m.Stepped(r.now, 1)
-			r.carry()
+			r.execute()
 		}
 		if n := r.open(); r.drafts == 0 || n != 10 {
 			t.Errorf("of %d: %d drafts, for round %d", live, r.drafts, n)
@@ -185,7 +185,7 @@ func specFull(t *testing.T, _ *spectest.Spec) {
 		steps := 0
 		for ; r.drafts == 0 && steps < 50; steps++ {
 			r.m.Stepped(r.now, 1)
-			r.carry()
+			r.execute()
 		}
 		drafts[steps]++
 	}
