@@ -14,7 +14,7 @@ type TestnetCmd struct {
 	Data     string        `help:"Text to train on: a file, a folder, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	Tokens   amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
 	Speed    []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
-	Chaos    string        `help:"What happens to the nodes meanwhile: VERB TARGET @WHEN, with commas between; WHEN is a time or a share of the tokens. What has a rate goes on until four fifths of the tokens are folded, and for no longer than --timeout or, without it, half an hour." placeholder:"SPEC"`
+	Chaos    string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
 	Baseline string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
 	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link     string        `help:"Rate and delay of every node's link. Default: no limit." placeholder:"rate=100mbit,delay=40ms"`
