@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/node/core"
+	"atoll/node/inspect/ledgertest"
 	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -79,10 +80,10 @@ func keepOnlyKey(t *testing.T, dir string) {
 
 // Only a key that is older than its ledger has to ask.
 func TestKeyOnly(t *testing.T) {
-	l := newLedger(t).rounds(2)
-	defer l.close()
+	l := ledgertest.New(t).Rounds(2)
+	defer l.Close()
 	n := newViewer()
-	n.store = l.store
+	n.store = l.Store
 	for _, c := range []struct {
 		what string
 		made bool

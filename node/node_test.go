@@ -8,9 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node/genesis"
+	"atoll/node/inspect/ledgertest"
 	"atoll/node/status"
 	"atoll/node/store"
 )
+
+// toyGenesis is a run that a test can afford.
+func toyGenesis(budget uint64) genesis.Genesis { return ledgertest.Genesis(budget) }
 
 // toyText is a corpus for it.
 func toyText(t *testing.T) string {

@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
+	"atoll/node/inspect/ledgertest"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
 )
@@ -157,21 +158,21 @@ func TestAloneAfter(t *testing.T) {
 }
 
 func specDonated(t *testing.T, _ *spectest.Spec) {
-	l := newLedger(t).rounds(6)
-	defer l.close()
+	l := ledgertest.New(t).Rounds(6)
+	defer l.Close()
 	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
-		if d := core.Donate(l.g.Outer, l.restored(c.bases, 6), 0); d.Round != c.want {
+		if d := core.Donate(l.Genesis.Outer, restored(l, c.bases, 6), 0); d.Round != c.want {
 			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.Round)
 		}
 	}
 }
 
 func TestDonatesTipsOfChosenRounds(t *testing.T) {
-	l := newLedger(t).rounds(8)
-	defer l.close()
-	machine := l.restored(2, 8)
+	l := ledgertest.New(t).Rounds(8)
+	defer l.Close()
+	machine := restored(l, 2, 8)
 	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
-		d := core.DonateAt(l.g.Outer, machine, 0, round)
+		d := core.DonateAt(l.Genesis.Outer, machine, 0, round)
 		if given := len(d.Links) > 0; given != want || given && d.Round != round {
 			t.Errorf("round %d: given %v, %+v", round, given, d.Round)
 		}
@@ -179,17 +180,17 @@ func TestDonatesTipsOfChosenRounds(t *testing.T) {
 }
 
 // restored are the rounds of a node that closed so many and keeps two bases.
-func (l *ledgerWriter) restored(base, closed uint32) *rounds.Machine {
-	l.t.Helper()
-	m := rounds.New(rounds.Config{Params: l.g.Outer}, l.g.Tips())
-	for p, tip := range l.tips {
+func restored(l *ledgertest.Writer, base, closed uint32) *rounds.Machine {
+	l.T.Helper()
+	m := rounds.New(rounds.Config{Params: l.Genesis.Outer}, l.Genesis.Tips())
+	for p, tip := range l.Tips {
 		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
-		kept := ledger{Store: l.store}
-		l.check(kept.Rounds(p, 1, closed, func(link outer.Link) error {
+		kept := ledger{Store: l.Store}
+		l.Check(kept.Rounds(p, 1, closed, func(link outer.Link) error {
 			s.History = append(s.History, link)
 			return nil
 		}))
-		l.check(kept.Held(p, base+1, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, core.DeltaOf(id, h.Header)) }))
+		l.Check(kept.Held(p, base+1, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, core.DeltaOf(id, h.Header)) }))
 		m.Restore(1, p, s)
 	}
 	return m
