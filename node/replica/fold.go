@@ -30,13 +30,13 @@ func (r *Replica) fold(w rounds.WantFold, epoch int) {
 	r.lost(err)
 	r.exec.Post(func(now core.Time) {
 		if err != nil {
-			r.watch.Saw(FoldFailed{w, err})
+			r.watcher.Saw(FoldFailed{w, err})
 			r.machine.FoldFailed(now, w.Fragment, w.Job)
 			return
 		}
-		r.watch.Saw(Folded{w, res})
+		r.watcher.Saw(Folded{w, res})
 		if err := r.machine.Folded(now, w.Fragment, w.Job, res.Tip, res.States); err != nil {
-			r.watch.Fail(err)
+			r.watcher.Fail(err)
 		}
 	})
 }

@@ -35,10 +35,10 @@ func (r *Replica) install(e core.InstallTips) {
 	epoch, authors := r.bases.epoch, r.authors()
 	r.exec.Post(func(now core.Time) {
 		r.epoch = epoch
-		r.watch.Saw(Installed{from, tips, left})
+		r.watcher.Saw(Installed{from, tips, left})
 		r.credit(authors)
 		if err := r.machine.Installed(now, tips, links); err != nil {
-			r.watch.Fail(err) // the disk is on another chain than the machine: a restart begins there
+			r.watcher.Fail(err) // the disk is on another chain than the machine: a restart begins there
 		}
 	})
 }
@@ -76,12 +76,12 @@ func (r *Replica) changeChain(tips []*outer.Tip, links [][]outer.Link, common, c
 func (r *Replica) notInstalled(from wire.PeerID, err error) {
 	unfit := errors.Is(err, core.ErrUnfit)
 	if unfit {
-		r.watch.Check("drop chunks", r.ledger.DropChunks())
+		r.watcher.Check("drop chunks", r.ledger.DropChunks())
 	} else {
-		r.watch.Check("install tips", err)
+		r.watcher.Check("install tips", err)
 	}
 	r.exec.Post(func(now core.Time) {
-		r.watch.Saw(NotInstalled{from, err})
+		r.watcher.Saw(NotInstalled{from, err})
 		if unfit {
 			r.machine.InstallFailed(now)
 		} else {
@@ -94,7 +94,7 @@ func (r *Replica) notInstalled(from wire.PeerID, err error) {
 // million deltas.
 func (r *Replica) authors() map[wire.PeerID]bool {
 	authors := map[wire.PeerID]bool{}
-	r.watch.Check("read the authors of the ledger", r.ledger.Authors(func(a wire.PeerID) { authors[a] = true }))
+	r.watcher.Check("read the authors of the ledger", r.ledger.Authors(func(a wire.PeerID) { authors[a] = true }))
 	return authors
 }
 

@@ -36,7 +36,7 @@ func (r *Replica) draft(l Learner, fragment int) {
 			r.machine.Drafted(now, d)
 			return
 		}
-		r.watch.Saw(DraftFailed{fragment, err})
+		r.watcher.Saw(DraftFailed{fragment, err})
 		r.machine.DraftFailed(now, fragment)
 		switch {
 		case errors.Is(err, outer.ErrDamaged):
@@ -50,7 +50,7 @@ func (r *Replica) draft(l Learner, fragment int) {
 // takeBack undoes a draft that could not be made durable.
 func (r *Replica) takeBack(l Learner, e core.TakeBack) {
 	if err := l.TakeBack(e.Fragment, e.Seq); err != nil {
-		r.watch.Fail(err)
+		r.watcher.Fail(err)
 	}
 }
 
@@ -59,7 +59,7 @@ func (r *Replica) takeBack(l Learner, e core.TakeBack) {
 // they are forgotten.
 func (r *Replica) adopt(a outer.Adopt) {
 	if r.learning.learner == nil {
-		r.watch.Saw(Adopted{Adopt: a})
+		r.watcher.Saw(Adopted{Adopt: a})
 		return
 	}
 	r.learn(func(l Learner) { r.follow(l, a) })
@@ -70,13 +70,13 @@ func (r *Replica) adopt(a outer.Adopt) {
 func (r *Replica) follow(l Learner, a outer.Adopt) {
 	loss, err := l.Follow(a)
 	if err != nil {
-		r.watch.Fail(err)
+		r.watcher.Fail(err)
 		return
 	}
 	r.learning.closed[a.Fragment] = a.Tip.Round
 	r.exec.Post(func(now core.Time) {
 		seen := Adopted{a, loss}
-		r.watch.Saw(seen)
+		r.watcher.Saw(seen)
 		if seen.MayRepair() {
 			r.machine.Healed(now, a.Fragment, loss)
 		}

@@ -53,23 +53,23 @@ func (r *Replica) lost(err error) {
 	var base *lostBase
 	switch {
 	case errors.Is(err, ErrFatal):
-		r.watch.Fail(err)
+		r.watcher.Fail(err)
 	case errors.As(err, &base) && errors.Is(err, outer.ErrDamaged):
 		r.exec.Post(func(now core.Time) {
-			r.watch.Saw(Damaged{err})
+			r.watcher.Saw(Damaged{err})
 			r.machine.Damaged(now, base.fragment)
 		})
 	case !errors.Is(err, ErrGone):
 	case errors.As(err, &payload):
-		r.watch.Check("drop damaged payload", r.ledger.DropPayload(payload.id))
+		r.watcher.Check("drop damaged payload", r.ledger.DropPayload(payload.id))
 		r.exec.Soon(func(now core.Time) {
-			r.watch.Saw(Damaged{err})
+			r.watcher.Saw(Damaged{err})
 			r.machine.Lost(now, payload.id)
 		})
 	case errors.As(err, &base):
-		r.watch.Check("drop damaged base", r.bases.drop(base.fragment, base.round))
+		r.watcher.Check("drop damaged base", r.bases.drop(base.fragment, base.round))
 		r.exec.Post(func(now core.Time) {
-			r.watch.Saw(Damaged{err})
+			r.watcher.Saw(Damaged{err})
 			r.machine.LostBase(now, base.fragment, base.round)
 		})
 	}

@@ -43,7 +43,7 @@ type Replica struct {
 	ledger     Ledger
 	net        Net
 	arithmetic Arithmetic
-	watch      Watcher
+	watcher    Watcher
 
 	machine   *core.Machine
 	learning  learning
@@ -110,10 +110,10 @@ func (r *Replica) executeWrite(e core.Effect) {
 	case core.StoreEvidence:
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
 	case core.RaiseMark:
-		r.watch.Saw(e)
+		r.watcher.Saw(e)
 		r.writeSmall("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
 	case core.MarksKnown:
-		r.watch.Saw(e)
+		r.watcher.Saw(e)
 		r.writeSmall("note the marks", r.ledger.PutMarksKnown)
 	case core.InstallTips:
 		r.exec.Install(func() { r.install(e) })
@@ -137,25 +137,25 @@ func (r *Replica) executeOuter(e core.Effect) {
 		epoch, tip := r.epoch, r.machine.Rounds().Fragment(e.Fragment).Tip().Round
 		r.exec.Fold(func() { r.dropBase(e, epoch, tip) })
 	case core.MayStep, core.Finished:
-		r.watch.Saw(e)
+		r.watcher.Saw(e)
 	default:
 		if !core.News(e) {
-			r.watch.Fail(unknownEffect(e))
+			r.watcher.Fail(unknownEffect(e))
 			return
 		}
-		r.watch.Saw(e)
+		r.watcher.Saw(e)
 	}
 }
 
 // write has the disk do something that nobody waits for.
 func (r *Replica) write(what string, do func() error) {
-	r.exec.Disk(func() { r.watch.Check(what, do()) })
+	r.exec.Disk(func() { r.watcher.Check(what, do()) })
 }
 
 // writeSmall is write of what takes no time, where the policy says so.
 func (r *Replica) writeSmall(what string, do func() error) {
 	if r.policy.SmallWritesAtOnce {
-		r.watch.Check(what, do())
+		r.watcher.Check(what, do())
 		return
 	}
 	r.write(what, do)
@@ -164,6 +164,6 @@ func (r *Replica) writeSmall(what string, do func() error) {
 // dropBase forgets a base that no fold needs any more.
 func (r *Replica) dropBase(e rounds.DropBase, epoch int, tip uint32) {
 	if epoch == r.bases.epoch {
-		r.watch.Check("drop base", r.bases.release(e.Fragment, e.Round, tip))
+		r.watcher.Check("drop base", r.bases.release(e.Fragment, e.Round, tip))
 	}
 }

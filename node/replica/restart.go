@@ -30,11 +30,11 @@ func New(cfg Config) (*Replica, Restored, error) {
 	r := &Replica{
 		params: cfg.Machine.Params, plan: cfg.Machine.Plan, key: cfg.Machine.Key, run: cfg.Machine.Run,
 		self: wire.PeerIDOf(cfg.Machine.Key), policy: cfg.Policy, genesis: cfg.Genesis,
-		exec: cfg.Exec, ledger: cfg.Ledger, net: cfg.Net, arithmetic: cfg.Arithmetic, watch: cfg.Watcher,
+		exec: cfg.Exec, ledger: cfg.Ledger, net: cfg.Net, arithmetic: cfg.Arithmetic, watcher: cfg.Watcher,
 		waiting: unrecorded{}, chunksAt: cfg.Exec.Elapsed(),
 	}
 	var err error
-	if r.bases, err = newBases(r.ledger, r.policy, r.genesis.Tips, r.watch.Check, len(r.plan)); err != nil {
+	if r.bases, err = newBases(r.ledger, r.policy, r.genesis.Tips, r.watcher.Check, len(r.plan)); err != nil {
 		return nil, Restored{}, err
 	}
 	was := Restored{Tips: r.genesis.Tips()}
@@ -95,7 +95,7 @@ type restartDisk struct {
 // Base reads a kept tip and keeps it in memory.
 func (d *restartDisk) Base(fragment int, round uint32) *outer.Tip {
 	tip, err := d.r.bases.get(fragment, round)
-	if d.r.watch.Check("load base", err); err != nil {
+	if d.r.watcher.Check("load base", err); err != nil {
 		return nil
 	}
 	return tip
@@ -123,7 +123,7 @@ func (d *restartDisk) LostOwn(o core.OwnRecord) (bool, error) {
 		return false, err
 	}
 	d.r.exec.Post(func(core.Time) {
-		d.r.watch.Saw(Damaged{fmt.Errorf("own %w: %w (%d tokens)", err, ErrOwnLost, o.Header.Tokens)})
+		d.r.watcher.Saw(Damaged{fmt.Errorf("own %w: %w (%d tokens)", err, ErrOwnLost, o.Header.Tokens)})
 	})
 	return true, d.Ledger.LoseOwn(o.ID)
 }

@@ -31,11 +31,11 @@ func (r *Replica) Retain() {
 	}
 	r.exec.Serve(0, func(func() bool) {
 		kept, err := r.keepVerifiable(limit)
-		r.watch.Check("drop old payloads", err)
+		r.watcher.Check("drop old payloads", err)
 		r.exec.Post(func(core.Time) {
 			r.retention.busy = false
 			if err == nil {
-				r.watch.Saw(Retained{kept, r.policy.KeepBytes})
+				r.watcher.Saw(Retained{kept, r.policy.KeepBytes})
 			}
 		})
 	})

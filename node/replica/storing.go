@@ -11,13 +11,13 @@ import (
 // made durable never leaves: the learner takes it back.
 func (r *Replica) storeOwn(e core.StoreOwn) {
 	err := r.ledger.PutOwn(e)
-	r.watch.Check("keep own delta", err)
+	r.watcher.Check("keep own delta", err)
 	switch {
 	case err == nil:
 		r.own.put(e.Seq, ownDelta{e.ID, e.Header.Header.Tokens})
 		r.exec.Announce(func(now core.Time) { r.machine.StoredOwn(now, e) })
 	case errors.Is(err, ErrFatal): // machine and disk disagree about what was signed
-		r.watch.Fail(err)
+		r.watcher.Fail(err)
 	default:
 		r.exec.Post(func(now core.Time) { r.machine.OwnNotStored(now, e) })
 	}
@@ -29,7 +29,7 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 	var err error
 	if bad == nil {
 		err = r.ledger.PutDelta(e.ID, e.Header, e.Payload)
-		r.watch.Check("store delta", err)
+		r.watcher.Check("store delta", err)
 	}
 	r.exec.Post(func(now core.Time) {
 		switch {
@@ -38,7 +38,7 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 		case err != nil:
 			r.machine.NotStored(now, e.ID)
 		default:
-			r.watch.Saw(Stored{e})
+			r.watcher.Saw(Stored{e})
 			r.machine.Stored(now, e.ID)
 		}
 	})
@@ -47,7 +47,7 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 // storeChunk keeps a chunk of tips, or tells that it is still missing.
 func (r *Replica) storeChunk(e gossip.StoreChunk) {
 	err := r.ledger.PutChunk(e.Digest, e.Bytes)
-	r.watch.Check("store chunk", err)
+	r.watcher.Check("store chunk", err)
 	r.exec.Post(func(now core.Time) {
 		r.chunksAt = r.exec.Elapsed()
 		if err != nil {

@@ -60,13 +60,13 @@ func (r *Replica) keepRounds(fragment int, made []outer.Link) {
 	if err := r.putRounds(fragment, s); err != nil {
 		if r.waiting.keep(fragment, s, r.policy.MaxUnrecorded) {
 			from := r.waiting[fragment].givenUp
-			r.exec.Post(func(core.Time) { r.watch.Saw(GivenUp{fragment, from}) })
+			r.exec.Post(func(core.Time) { r.watcher.Saw(GivenUp{fragment, from}) })
 		}
-		r.watch.Check("record rounds", err)
+		r.watcher.Check("record rounds", err)
 		return
 	}
 	delete(r.waiting, fragment)
-	r.watch.Check("drop rounds", r.ledger.TruncateRounds(fragment, s.last()))
+	r.watcher.Check("drop rounds", r.ledger.TruncateRounds(fragment, s.last()))
 }
 
 // putRounds writes a span to the ledger. What the ledger has of rounds that were given

@@ -2,12 +2,11 @@
 // three nodes, one fragment, the first rounds of a run, with crashes, deltas that
 // arrive twice and deltas that do not arrive.
 //
-// A node is a core.Machine with an outer.Learner and outer.Fold around it, on a
-// disk that takes no time. It shares nothing with other nodes and is a function
+// A node is a replica whose disk and folds take no time. It shares nothing with other nodes and is a function
 // of its inputs, so what an input does to a node in a given state is computed
 // once, whatever state the others are in, and the search goes over tuples of such
 // states and the deltas under way. Two states of a node are one if everything
-// that its machine, learner and disk hold is equal, by a hash over all their
+// that its replica, learner and disk hold is equal, by a hash over all their
 // fields; a state of the world that was met before is not followed again.
 //
 // Enumerated, each whenever it can happen and as often as Bounds says: a learner

@@ -45,9 +45,13 @@ var constant = []reflect.Type{
 	reflect.TypeFor[core.Config](), reflect.TypeFor[gossip.Config](), reflect.TypeFor[outer.Params](), reflect.TypeFor[outer.Fragment](),
 }
 
-// idle names fields that decide nothing: the learner's scratch memory, and memory of
-// what was computed, which changes nothing but time.
-var idle = map[string]bool{"values": true, "sum": true, "memo": true, "cache": true}
+// idle names fields that decide nothing: the learner's scratch memory, memory of what
+// was computed, which changes nothing but time, and the ports of a replica, which lead
+// back to the node and to what all nodes share.
+var idle = map[string]bool{
+	"values": true, "sum": true, "cache": true,
+	"exec": true, "net": true, "watcher": true, "arithmetic": true, "ledger": true, "owner": true, "unlisted": true,
+}
 
 // shared is what several may point to, or each to its own copy, as it never changes.
 var shared = reflect.TypeFor[*wire.SignedHeader]()

@@ -123,7 +123,7 @@ func (ls *locals) feed(n *node, in input) []output {
 	n.medium = &medium{}
 	n.input(in)
 	if n.up {
-		n.carryOut()
+		n.replica.Execute()
 	}
 	n.check()
 	if n.err != nil && ls.err == nil {
@@ -185,29 +185,29 @@ func (n *node) input(in input) {
 	case inTornStep:
 		n.torn = true
 		n.step()
-		n.carryOut()
+		n.replica.Execute()
 		n.torn = false
 	case inTick:
 		n.clock += quantum
-		n.machine.SetLearning(uint64(n.steps), uint64(n.steps), 0, 0, 1)
-		n.machine.Tick(n.clock)
+		n.machine().SetLearning(uint64(n.steps), uint64(n.steps), 0, 0, 1)
+		n.machine().Tick(n.clock)
 	case inMessage:
-		n.machine.Step(n.clock, gossip.Received{From: ids[in.from], Message: n.locals.open(in.bytes)})
+		n.machine().Step(n.clock, gossip.Received{From: ids[in.from], Message: n.locals.open(in.bytes)})
 	case inRequest:
 		n.handle++
 		n.asked[n.handle] = request{in.from, in.call}
-		n.machine.Step(n.clock, gossip.Requested{Handle: n.handle, From: ids[in.from], Request: []byte(in.bytes)})
+		n.machine().Step(n.clock, gossip.Requested{Handle: n.handle, From: ids[in.from], Request: []byte(in.bytes)})
 	case inAnswer:
 		delete(n.calls, in.call)
 		if in.bytes == "" {
-			n.machine.Step(n.clock, gossip.Answered{Call: in.call, Err: errDown})
+			n.machine().Step(n.clock, gossip.Answered{Call: in.call, Err: errDown})
 			return
 		}
-		n.machine.Step(n.clock, gossip.Answered{Call: in.call, Response: []byte(in.bytes)})
+		n.machine().Step(n.clock, gossip.Answered{Call: in.call, Response: []byte(in.bytes)})
 	case inPeerUp:
-		n.machine.Step(n.clock, gossip.PeerUp{Peer: ids[in.from], Signed: signed[in.from], Record: records[in.from]})
+		n.machine().Step(n.clock, gossip.PeerUp{Peer: ids[in.from], Signed: signed[in.from], Record: records[in.from]})
 	case inPeerDown:
-		n.machine.Step(n.clock, gossip.PeerDown{Peer: ids[in.from]})
+		n.machine().Step(n.clock, gossip.PeerDown{Peer: ids[in.from]})
 	}
 }
 
@@ -231,7 +231,7 @@ func (n *node) check() {
 			n.broken("the learner accounts for %d tokens of %d: %+v", total, n.made, n.learner.Account(0))
 		}
 	}
-	for _, l := range n.disk.rounds {
+	for _, l := range n.disk.Records(0) {
 		if state, known := n.locals.states[l.Chain]; known && state != l.State {
 			n.broken("round %d: chain %x came to state %x here and %x elsewhere", l.Round, l.Chain[:4], l.State[:4], state[:4])
 		}
@@ -240,8 +240,8 @@ func (n *node) check() {
 }
 
 func (n *node) fingerprint() uint64 {
-	return fingerprintOf(n.index, n.up, n.life, n.clock, n.may, n.done, n.closed, n.steps, n.made, n.lost, n.handle,
-		n.asked, n.calls, n.disk, n.theta, n.machine, n.learner)
+	return fingerprintOf(n.index, n.up, n.life, n.clock, n.may, n.done, n.steps, n.made, n.lost, n.handle,
+		n.asked, n.calls, n.disk, n.theta, n.replica, n.learner)
 }
 
 // observe notes what the search looks at.
@@ -254,7 +254,7 @@ func (n *node) observe() *local {
 	for id := range n.calls {
 		l.open = append(l.open, id)
 	}
-	r := n.machine.Rounds()
+	r := n.machine().Rounds()
 	tip, a := r.Fragment(0).Tip(), n.learner.Account(0)
 	l.closed, l.chain, l.state, l.tokens, l.settled = r.Fragment(0).Closed(), tip.Chain, tip.State, tip.Tokens, r.Status().Settled
 	left := a.Pending.Tokens + a.InFlight.Tokens

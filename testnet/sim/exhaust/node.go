@@ -3,19 +3,18 @@ package exhaust
 import (
 	"bytes"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/replica"
 	"atoll/optimizer/outer"
-	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
+	"atoll/testnet/sim/memory"
 )
 
 // The world that is searched: as small as the protocol lets it be.
@@ -40,17 +39,16 @@ func rules() outer.Params {
 	return p
 }
 
-// node is one process: the real cores, and around them a disk and a fold that
-// take no time. It is a function of the inputs that it was given.
+// node is one process: a replica whose disk and folds take no time. It is a function
+// of the inputs that it was given.
 type node struct {
 	index   int
 	up      bool
 	life    int
 	clock   core.Time
-	machine *core.Machine
+	replica *replica.Replica
 	learner *outer.Learner
 	theta   []float32
-	closed  uint32
 	may     bool
 	done    bool   // the run is over here
 	steps   int    // of all lives
@@ -59,7 +57,7 @@ type node struct {
 	handle  uint64
 	asked   map[uint64]request // of others, by handle
 	calls   map[uint64]string  // of its own that wait for an answer: the request
-	disk    disk
+	disk    *memory.Ledger
 	torn    bool // dies once its next own delta is durable, before anything of it leaves
 	locals  *locals
 	*medium
@@ -104,25 +102,14 @@ func init() {
 }
 
 func newNode(index int, ls *locals) *node {
-	n := &node{index: index, clock: start, medium: &medium{}, locals: ls}
-	n.disk = disk{
-		payloads: map[wire.Digest][]byte{}, headers: map[wire.Digest]wire.SignedHeader{},
-		bases: map[uint32]*outer.Tip{0: genesis}, rounds: map[uint32]outer.Link{},
-	}
+	n := &node{index: index, clock: start, medium: &medium{}, locals: ls, disk: memory.New(1)}
+	n.disk.Synced = true
 	return n
 }
 
 // boot starts the process over what the disk holds.
 func (n *node) boot() {
-	tips := []*outer.Tip{genesis}
-	saved, err := core.Load(&n.disk, ids[n.index], params, tips)
-	if err != nil {
-		n.broken("load: %v", err)
-	}
-	if saved != nil {
-		tips[0] = saved[0].Tip
-	}
-	n.up, n.life, n.may, n.done, n.closed = true, n.life+1, false, false, tips[0].Round
+	n.up, n.life, n.may, n.done = true, n.life+1, false, false
 	n.asked, n.calls = map[uint64]request{}, map[uint64]string{}
 	cfg := core.Config{
 		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true, Precision: outer.PrecisionF32,
@@ -133,16 +120,29 @@ func (n *node) boot() {
 			OpenRecord: openRecord, VerifyHeader: n.verify,
 		},
 	}
-	n.machine = core.New(cfg, tips)
-	n.machine.Step(n.clock, gossip.OwnRecord{Signed: signed[n.index]})
-	n.theta = make([]float32, plan[0].Len)
-	n.learner = outer.NewLearner(params, plan, n.theta, tips, n.ownPayload)
-	if saved != nil {
-		n.restore(saved[0])
+	x := executor{n}
+	r, was, err := replica.New(replica.Config{
+		Machine: cfg, Policy: replica.Policy{BaseEvery: 2, BaseAt: 1}, Genesis: replica.Genesis{Tips: firstTips},
+		Exec: x, Net: x, Watcher: x, Arithmetic: arithmetic{n}, Ledger: ledger{n.disk, n},
+	})
+	if err != nil {
+		n.broken("load: %v", err)
+		return
 	}
+	n.replica, n.theta = r, make([]float32, plan[0].Len)
+	n.learner = outer.NewLearner(params, plan, n.theta, was.Tips, r.OwnPayload)
+	if err := r.Start(n.clock, cfg, was, learner{n.learner, n}); err != nil {
+		n.broken("restore: %v", err)
+		return
+	}
+	n.machine().Step(n.clock, gossip.OwnRecord{Signed: signed[n.index]})
 	n.made = n.learner.Account(0).Total().Tokens
-	n.carryOut()
+	r.Execute()
 }
+
+func (n *node) machine() *core.Machine { return n.replica.Machine() }
+
+func firstTips() []*outer.Tip { return []*outer.Tip{genesis} }
 
 // openRecord is Signed.Open of the three records that there are.
 func openRecord(s hello.Signed) (*hello.Record, error) {
@@ -168,28 +168,8 @@ func (n *node) verify(h wire.SignedHeader) error {
 // crash ends the process. What was not published is lost.
 func (n *node) crash() {
 	n.lost += n.learner.Account(0).Pending.Tokens
-	n.up, n.machine, n.learner, n.theta = false, nil, nil, nil
-	maps.DeleteFunc(n.disk.bases, func(round uint32, _ *outer.Tip) bool { return round > 0 && round%2 == 0 })
-}
-
-func (n *node) restore(s core.Saved) {
-	folded, err := n.machine.Restore(n.clock, 0, s.Restored, s.Headers)
-	if err != nil {
-		n.broken("restore: %v", err)
-		return
-	}
-	if err := n.learner.Restore(0, core.OwnWork(s.Own, folded)); err != nil {
-		n.broken("restore: %v", err)
-	}
-}
-
-func (n *node) ownPayload(seq uint64) ([]byte, error) {
-	for _, o := range n.disk.own {
-		if o.seq == seq {
-			return n.disk.payloads[o.id], nil
-		}
-	}
-	return nil, fmt.Errorf("own delta %d is not on disk", seq)
+	n.up, n.replica, n.learner, n.theta = false, nil, nil, nil
+	n.disk.Crash()
 }
 
 // step is one inner step: a gradient that no other step has, of values whose
@@ -200,158 +180,13 @@ func (n *node) step() {
 		n.theta[i] += float32(n.steps*(i+1)) / float32(int(4)<<(4*n.index))
 	}
 	n.made++
-	n.learner.Stepped(1, []uint32{n.closed})
-	n.machine.Stepped(n.clock, 1)
+	n.replica.Stepped(1)
 }
 
 func (n *node) broken(format string, args ...any) {
 	if n.err == nil {
 		n.err = fmt.Errorf("node %d: "+format, append([]any{n.index}, args...)...)
 	}
-}
-
-// carryOut does what the machine wants done, at once, until it wants nothing.
-func (n *node) carryOut() {
-	for n.up {
-		effects := n.machine.Effects()
-		if len(effects) == 0 {
-			return
-		}
-		for _, e := range effects {
-			if n.up {
-				n.carry(e)
-			}
-		}
-	}
-}
-
-func (n *node) carry(e core.Effect) {
-	switch e := e.(type) {
-	case gossip.Publish:
-		n.send(output{kind: outMessage, bytes: string(e.Bytes)})
-	case gossip.Call:
-		n.calls[e.ID] = string(e.Request)
-		n.send(output{kind: outCall, to: indexOf(e.To), call: e.ID, bytes: string(e.Request)})
-	case gossip.Reply:
-		n.reply(e.Handle, e.Response)
-	case gossip.ReplyPayload:
-		n.reply(e.Handle, wire.Response{Status: wire.OK, Body: n.disk.payloads[e.ID]}.Encode())
-		n.machine.Step(n.clock, gossip.Replied{Handle: e.Handle, Payload: e.ID})
-	case core.StoreOwn:
-		n.storeOwn(e)
-	case core.StoreDelta:
-		n.storeDelta(e)
-	case core.MayStep:
-		n.may = e.Yes
-	case core.Finished:
-		n.done = true
-	case rounds.WantDraft:
-		n.draft(e.Fragment)
-	case rounds.WantFold:
-		n.fold(e)
-	case outer.Adopt:
-		n.adopt(e)
-	case rounds.DropBase:
-		delete(n.disk.bases, e.Round)
-	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused, core.TakeBack, core.InstallTips:
-		n.broken("%T among honest nodes inside of the window: %+v", e, e)
-	default:
-		if !core.News(e) {
-			n.broken("nothing carries out a %T: %+v", e, e)
-		}
-	}
-}
-
-func (n *node) send(o output) { n.out = append(n.out, o) }
-
-func (n *node) reply(handle uint64, response []byte) {
-	q, ok := n.asked[handle]
-	if !ok {
-		n.broken("answers handle %d twice", handle)
-		return
-	}
-	delete(n.asked, handle)
-	n.send(output{kind: outAnswer, to: q.from, call: q.call, bytes: string(response)})
-}
-
-func (n *node) storeOwn(e core.StoreOwn) {
-	for _, o := range n.disk.own {
-		if n.disk.headers[o.id].Header.Round == e.Header.Header.Round {
-			n.broken("signs round %d twice", e.Header.Header.Round)
-		}
-	}
-	n.disk.headers[e.ID], n.disk.payloads[e.ID] = e.Header, e.Payload
-	n.disk.own = append(n.disk.own, ownRecord{e.Seq, e.ID})
-	n.disk.mark = max(n.disk.mark, e.Header.Header.Round)
-	if n.torn {
-		n.crash()
-		return
-	}
-	n.machine.StoredOwn(n.clock, e)
-}
-
-func (n *node) storeDelta(e core.StoreDelta) {
-	d := core.DeltaOf(e.ID, e.Header.Header)
-	if err := params.CheckPayload(plan[0], d, e.Payload); err != nil {
-		n.machine.Invalid(n.clock, e.ID, err)
-		return
-	}
-	n.disk.headers[e.ID], n.disk.payloads[e.ID] = *e.Header, e.Payload
-	n.machine.Stored(n.clock, e.ID)
-}
-
-func (n *node) draft(p int) {
-	d, err := n.learner.Draft(p)
-	if err != nil {
-		n.broken("draft: %v", err)
-		return
-	}
-	n.machine.Drafted(n.clock, d)
-}
-
-func (n *node) fold(e rounds.WantFold) {
-	tip := n.disk.bases[e.Start]
-	if tip == nil {
-		n.broken("base %d was not kept", e.Start)
-		return
-	}
-	var states []outer.Digest
-	for i, set := range e.Sets {
-		var contributions []outer.Contribution
-		for _, d := range set {
-			contributions = append(contributions, outer.Contribution{Delta: d, Payload: n.disk.payloads[wire.Digest(d.ID)]})
-		}
-		next, result, err := outer.Fold(params, plan[0], tip, e.Start+uint32(i)+1, contributions)
-		if err == nil && len(result.Refused) > 0 {
-			err = result.Refused[0].Err
-		}
-		if err != nil && !errors.Is(err, outer.ErrEnded) {
-			n.broken("fold: %v", err)
-			return
-		}
-		tip = next
-		states = append(states, tip.State)
-		if e.Keeps(tip.Round) {
-			n.disk.bases[tip.Round] = tip
-		}
-		n.disk.rounds[tip.Round] = core.LinkOf(tip, result.Folded)
-	}
-	maps.DeleteFunc(n.disk.rounds, func(round uint32, _ outer.Link) bool { return round > tip.Round })
-	if err := n.machine.Folded(n.clock, 0, e.Job, tip, states); err != nil {
-		n.broken("%v", err)
-	}
-}
-
-func (n *node) adopt(a outer.Adopt) {
-	loss, err := n.learner.Follow(a)
-	if err != nil {
-		n.broken("%v", err)
-		return
-	}
-	if a.Discards() || !loss.None() {
-		n.machine.Healed(n.clock, a.Fragment, loss)
-	}
-	n.closed = a.Tip.Round
 }
 
 func indexOf(id wire.PeerID) int { return slices.Index(ids[:], id) }

@@ -29,7 +29,7 @@ type Ledger struct {
 	deltas   map[wire.Digest]*file
 	headers  map[wire.Digest]wire.Header // of deltas without payload
 	own      []ownRecord
-	left     []ownRecord // off that list since the start: adoptions on their way may need them
+	unlisted []ownRecord // off that list since the start: adoptions on their way may need them
 	marks    []uint32
 	bases    []map[uint32]*outer.Tip
 	rounds   []map[uint32]outer.Link
@@ -368,7 +368,7 @@ func (l *Ledger) forget(ids []wire.Digest) {
 	l.own = slices.DeleteFunc(l.own, func(o ownRecord) bool {
 		forget := slices.Contains(ids, o.id)
 		if forget {
-			l.left = append(l.left, o)
+			l.unlisted = append(l.unlisted, o)
 		}
 		return forget
 	})
@@ -393,7 +393,7 @@ func (l *Ledger) LoseOwn(id wire.Digest) error {
 
 // OwnID is the newest own delta of a number.
 func (l *Ledger) OwnID(seq uint64) (id wire.Digest, known bool) {
-	for _, list := range [][]ownRecord{l.own, l.left} {
+	for _, list := range [][]ownRecord{l.own, l.unlisted} {
 		for _, o := range slices.Backward(list) {
 			if o.seq == seq {
 				return o.id, true
@@ -507,7 +507,7 @@ func (l *Ledger) Crash() {
 	for _, undo := range slices.Backward(l.undo) {
 		undo()
 	}
-	l.undo, l.left = nil, nil
+	l.undo, l.unlisted = nil, nil
 }
 
 // damagedShare is the part of the files written since the last power cut that this
