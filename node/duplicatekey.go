@@ -109,9 +109,9 @@ func (n *node) allow(now core.Time) {
 	t := &n.duplicate
 	if !t.caught {
 		equal, _ := n.machine.Gossip().Chains().Equal(now)
-		t.follow(now, n.machine.FoldedTokens(), equal)
+		t.follow(now, n.machine.View().FoldedTokens(), equal)
 	}
-	yes := n.machine.Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
+	yes := n.machine.View().Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
 	if n.train != nil && yes != t.allowed {
 		t.allowed = yes
 		n.train.setMay(yes)

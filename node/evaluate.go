@@ -24,7 +24,7 @@ type evaluation struct {
 // evaluate starts a live evaluation of the newest anchor when one is due. It
 // runs beside training, on a sample of the held-out text.
 func (v *view) evaluate(n *node) {
-	tokens := n.machine.FoldedTokens()
+	tokens := n.machine.View().FoldedTokens()
 	if n.cfg.EvalBytes == 0 || v.evaluing || time.Since(v.evalAt) < v.evalPause || tokens == v.valAt && v.valBPB > 0 {
 		return
 	}

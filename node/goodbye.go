@@ -96,9 +96,9 @@ func (n *node) leave() {
 // this node any more, or an ordered leave has handed over what it had to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
-		return n.allTold() && n.machine.MayLeave() || n.clock.awake()-n.leftAt > n.cfg.within(leaveWithin)
+		return n.allTold() && n.machine.View().MayLeave() || n.clock.awake()-n.leftAt > n.cfg.within(leaveWithin)
 	}
-	return !n.cfg.Stay && n.machine.MayEnd(n.clock.now())
+	return !n.cfg.Stay && n.machine.View().MayEnd(n.clock.now())
 }
 
 // allTold says that the machine knows of every step that was taken.

@@ -107,7 +107,7 @@ func (n *node) startTraining() {
 	if n.train == nil {
 		return
 	}
-	n.train.setFraction(float64(n.machine.FoldedTokens()) / float64(n.genesis.Outer.Budget))
+	n.train.setFraction(float64(n.machine.View().FoldedTokens()) / float64(n.genesis.Outer.Budget))
 	n.work.goRun(func(ctx context.Context) {
 		if err := n.train.run(ctx); err != nil {
 			n.fail(err)
@@ -127,7 +127,7 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		n.check("step log", err)
 		n.steps++
 		n.trained += uint64(res.Tokens)
-		n.train.setFraction(n.machine.Progress(now))
+		n.train.setFraction(n.machine.View().Progress(now))
 	})
 }
 

@@ -76,7 +76,7 @@ func (n *node) snapshot() status.Snapshot {
 func (n *node) identity(now time.Time) status.Identity {
 	s := status.Identity{
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
-		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.State().String(), Started: n.started, At: now,
+		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.View().State().String(), Started: n.started, At: now,
 	}
 	if s.State == wire.Joining.String() {
 		s.Stage = n.stage()
@@ -88,7 +88,7 @@ func (n *node) progress() status.Progress {
 	g := n.genesis
 	s := status.Progress{
 		Model: genesis.ModelName(g.Model), Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
-		TokensFolded: n.machine.FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
+		TokensFolded: n.machine.View().FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt,
 	}
 	if n.view.valBPB > 0 {
@@ -113,7 +113,7 @@ func (n *node) link() joinlink.Link {
 
 // stage says how far a joiner is.
 func (n *node) stage() string {
-	text, done := n.machine.JoinStage()
+	text, done := n.machine.View().JoinStage()
 	if done > 0 {
 		return fmt.Sprintf("%s (%.0f %%)", text, 100*done)
 	}
@@ -139,7 +139,7 @@ func (n *node) fillTraining(s *status.Snapshot) {
 
 func (n *node) fillChain(s *status.Snapshot) {
 	r := n.machine.Rounds()
-	chain, state := n.machine.Digests()
+	chain, state := n.machine.View().Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
 	now := n.clock.now()
 	agreed, _ := n.machine.Gossip().Chains().Agreed(now)
@@ -174,7 +174,7 @@ func (n *node) chains(p int) (out []status.ChainAt) {
 func (n *node) fillAccount(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
-	a.Refused, a.Late = n.machine.Counts()
+	a.Refused, a.Late = n.machine.View().Counts()
 	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
 	a.OwnDropped = slices.Clone(n.view.dropped)
 	for p := range n.plan {

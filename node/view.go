@@ -210,10 +210,10 @@ func (v *view) adopted(n *node, tokens func(seqs []uint64) uint64, a outer.Adopt
 
 // tick does what is due: a live evaluation, the notice of being alone.
 func (v *view) tick(n *node, now core.Time) {
-	if n.machine.Phase() == core.Ready { // before, tokens come with tips that others made
-		v.speed.note(time.Now(), n.machine.FoldedTokens())
+	if n.machine.View().Phase() == core.Ready { // before, tokens come with tips that others made
+		v.speed.note(time.Now(), n.machine.View().FoldedTokens())
 	}
-	if n.machine.Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
+	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
 		v.aloneSaid = true
 		text := "no peer of the link answers, training alone and dialling on"
 		if len(v.dials) > 0 {

@@ -47,7 +47,7 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 
 func (c chain) Bases(f int) []uint32                { return c.m.rounds.Fragment(f).Bases() }
 func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
-func (c chain) FoldedTokens() uint64                { return c.m.FoldedTokens() }
+func (c chain) FoldedTokens() uint64                { return c.m.View().FoldedTokens() }
 func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
 	missing := false
 	mean := c.m.cfg.Plan.Mean(func(p int) uint64 {

@@ -72,8 +72,7 @@ type Effect any
 // Effects of the machine's own.
 type (
 	// StoreOwn makes an own delta durable (payload, header and mark, fsynced)
-	// before anything of it leaves the node. Answer with StoredOwn or
-	// OwnNotStored.
+	// before anything of it leaves the node. Answer with StoredOwn.
 	StoreOwn struct {
 		ID      wire.Digest
 		Header  wire.SignedHeader
@@ -95,7 +94,7 @@ type (
 	// MarksKnown says that nothing that this key signed is unknown any more.
 	MarksKnown struct{}
 	// StoreDelta checks that another's payload decodes and stores it. Answer
-	// with Stored, NotStored or Invalid.
+	// with Stored or Invalid.
 	StoreDelta struct {
 		ID      wire.Digest
 		Header  *wire.SignedHeader // shared, not to be changed
@@ -105,7 +104,7 @@ type (
 	// round.
 	StoreEvidence struct{ Evidence wire.Evidence }
 	// InstallTips assembles the chunks of a manifest and answers with
-	// Installed, InstallFailed or TipsNotStored.
+	// Installed.
 	// Common are the last rounds up to which this node's chain is known to be that of
 	// the tips, by fragment, and Closed the last ones it has closed.
 	InstallTips struct {
@@ -157,6 +156,13 @@ func (m *Machine) Rounds() *rounds.Machine { return m.rounds }
 
 // Gossip gives read access to the core of spreading.
 func (m *Machine) Gossip() *gossip.Core { return m.gossip }
+
+// View is what can be asked of a machine. It changes nothing, and is for the caller of
+// the machine alone.
+type View struct{ m *Machine }
+
+// View gives read access to the machine.
+func (m *Machine) View() View { return View{m} }
 
 // Effects drains what is to be done, in order.
 func (m *Machine) Effects() []Effect {

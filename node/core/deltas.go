@@ -97,22 +97,25 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.pump(now)
 }
 
-// What the rounds are told of drafts and folds that came to nothing.
-var (
-	errTakenBack = errors.New("the draft was taken back")
-	errNotFolded = errors.New("the fold could not be done")
-)
+// errTakenBack is what the rounds are told of a draft that is not published.
+var errTakenBack = errors.New("the draft was taken back")
 
-// Drafted takes a copy of the learner's progress: it gets its round, is signed
-// and goes to disk, or back to the learner if that round is not to be signed.
-func (m *Machine) Drafted(now Time, d outer.Draft) {
-	round, may := m.rounds.Drafted(d.Fragment)
+// Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
+// round, is signed and goes to disk, or back to the learner if that round is not to be
+// signed. Where there is none, err may say that an anchor or an own delta is damaged;
+// then the fragment is repaired.
+func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
+	if err != nil {
+		m.draftFailed(now, fragment, err)
+		return
+	}
+	round, may := m.rounds.Drafted(fragment)
 	if !may {
-		m.takeBack(now, d.Fragment, d.Seq)
+		m.takeBack(now, fragment, d.Seq)
 		return
 	}
 	h := wire.Header{
-		Author: m.self, Fragment: uint16(d.Fragment), Round: round,
+		Author: m.self, Fragment: uint16(fragment), Round: round,
 		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
 		Steps: d.Steps, Tokens: d.Tokens, Precision: m.cfg.Precision, Codec: uint8(m.cfg.Params.Codec),
 		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload),
@@ -122,16 +125,15 @@ func (m *Machine) Drafted(now Time, d outer.Draft) {
 	m.pump(now)
 }
 
-// DraftFailed says that no delta came of a WantDraft.
-func (m *Machine) DraftFailed(now Time, fragment int) {
+func (m *Machine) draftFailed(now Time, fragment int, err error) {
 	m.rounds.Published(now, fragment, rounds.OwnDelta{}, rounds.ErrNoDraft)
+	switch {
+	case errors.Is(err, outer.ErrDamaged):
+		m.rounds.Damaged(now, fragment, rounds.DamagedTip, 0)
+	case errors.Is(err, outer.ErrUnread):
+		m.rounds.Damaged(now, fragment, rounds.DamagedOwn, 0)
+	}
 	m.pump(now)
-}
-
-// OwnNotStored says that an own delta could not be made durable. Nothing of it
-// has left, so its work goes back to the learner and is published later.
-func (m *Machine) OwnNotStored(now Time, e StoreOwn) {
-	m.takeBack(now, int(e.Header.Header.Fragment), e.Seq)
 }
 
 func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
@@ -140,15 +142,14 @@ func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
 	m.pump(now)
 }
 
-// NotStored says that another's payload could not be stored. It counts as
-// missing until repair brings it again.
-func (m *Machine) NotStored(now Time, id wire.Digest) {
-	m.gossip.Settle(now, id, gossip.ErrNotStored)
-	m.pump(now)
-}
-
-// StoredOwn says that an own delta is durable: now it may be seen.
-func (m *Machine) StoredOwn(now Time, e StoreOwn) {
+// StoredOwn says that an own delta is durable: now it may be seen. If it could not be
+// made durable, nothing of it has left, so its work goes back to the learner and is
+// published later.
+func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
+	if err != nil {
+		m.takeBack(now, int(e.Header.Header.Fragment), e.Seq)
+		return
+	}
 	h := e.Header // a pointer into e would hold the payload as long as the header
 	m.headers[e.ID] = &h
 	m.end.announced = now
@@ -161,8 +162,14 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn) {
 	m.pump(now)
 }
 
-// Stored says that another's payload is verified and stored.
-func (m *Machine) Stored(now Time, id wire.Digest) {
+// Stored says that another's payload is verified and stored. One that could not be
+// stored counts as missing until repair brings it again.
+func (m *Machine) Stored(now Time, id wire.Digest, err error) {
+	if err != nil {
+		m.gossip.Settle(now, id, gossip.ErrNotStored)
+		m.pump(now)
+		return
+	}
 	h, ok := m.headers[id]
 	if !ok {
 		return
@@ -188,20 +195,18 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 	m.pump(now)
 }
 
-// Folded takes the result of an rounds.WantFold.
-func (m *Machine) Folded(now Time, fragment int, job uint64, tip *outer.Tip, states []outer.Digest) error {
-	if err := m.rounds.Folded(now, rounds.FoldResult{Fragment: fragment, Job: job, Tip: tip, States: states}); err != nil {
+// Folded takes what came of a WantFold. One that came to nothing for now is asked for
+// again. The error is that of a fold that contradicts the chain.
+func (m *Machine) Folded(now Time, res rounds.FoldResult) error {
+	switch err := m.rounds.Folded(now, res); {
+	case res.Err != nil: // there is nothing to compare
+	case err != nil:
 		return err
+	default:
+		m.tickEnd(now)
 	}
-	m.tickEnd(now)
 	m.pump(now)
 	return nil
-}
-
-// FoldFailed says that a fold could not be done for now.
-func (m *Machine) FoldFailed(now Time, fragment int, job uint64) {
-	_ = m.rounds.Folded(now, rounds.FoldResult{Fragment: fragment, Job: job, Err: errNotFolded}) // nothing to compare
-	m.pump(now)
 }
 
 // Lost says that the stored payload of a delta is damaged: it is fetched again.
@@ -212,27 +217,15 @@ func (m *Machine) Lost(now Time, id wire.Digest) {
 	m.pump(now)
 }
 
-// LostBase says that a kept base is damaged.
-func (m *Machine) LostBase(now Time, fragment int, round uint32) {
-	m.rounds.Damaged(now, fragment, rounds.DamagedBase, round)
+// Damaged says that a kept base of some round, or the newest tip, is not what its
+// digest says.
+func (m *Machine) Damaged(now Time, fragment int, what rounds.Damage, round uint32) {
+	m.rounds.Damaged(now, fragment, what, round)
 	m.pump(now)
 }
 
-// Damaged says that the newest tip of a fragment is not what its digest says.
-func (m *Machine) Damaged(now Time, fragment int) {
-	m.rounds.Damaged(now, fragment, rounds.DamagedTip, 0)
-	m.pump(now)
-}
-
-// Renew says that an own delta of a fragment is lost, so that the learner has to
-// begin anew from its tip.
-func (m *Machine) Renew(now Time, fragment int) {
-	m.rounds.Damaged(now, fragment, rounds.DamagedOwn, 0)
-	m.pump(now)
-}
-
-// Healed says what a damaged tip or own delta cost the learner.
-func (m *Machine) Healed(now Time, fragment int, loss outer.Loss) {
+// Repaired says what a damaged tip or own delta cost the learner.
+func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	m.rounds.Repaired(now, fragment, loss)
 	m.pump(now)
 }

@@ -17,10 +17,10 @@ func Digests(tips []*outer.Tip) (chain, state wire.Digest) {
 }
 
 // Digests are the Digests of the newest tips.
-func (m *Machine) Digests() (chain, state wire.Digest) {
-	tips := make([]*outer.Tip, m.rounds.Fragments())
+func (v View) Digests() (chain, state wire.Digest) {
+	tips := make([]*outer.Tip, v.m.rounds.Fragments())
 	for p := range tips {
-		tips[p] = m.rounds.Fragment(p).Tip()
+		tips[p] = v.m.rounds.Fragment(p).Tip()
 	}
 	return Digests(tips)
 }

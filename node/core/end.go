@@ -48,8 +48,8 @@ func (m *Machine) Leave(now Time) {
 }
 
 // MayLeave says that nothing is left that would be lost by leaving now.
-func (m *Machine) MayLeave() bool {
-	return m.rounds.Status().Flushed && m.rounds.AllHanded(m.end.ticked) && m.end.ticked-m.end.announced >= leaveMs
+func (v View) MayLeave() bool {
+	return v.m.rounds.Status().Flushed && v.m.rounds.AllHanded(v.m.end.ticked) && v.m.end.ticked-v.m.end.announced >= leaveMs
 }
 
 // tickEnd decides whether the learner goes on stepping, and whether the run is
@@ -101,12 +101,12 @@ func (m *Machine) share(now Time) {
 // MayEnd says that the run is over and that nobody in sight needs this node any
 // more. A peer that lacked its end and fell silent, or lost its connection, is given
 // the time to come back.
-func (m *Machine) MayEnd(now Time) bool {
-	period := m.gossip.BeatPeriodMs()
-	if m.end.lacked > 0 && now-m.end.lacked < lingerBeats*period {
+func (v View) MayEnd(now Time) bool {
+	period := v.m.gossip.BeatPeriodMs()
+	if v.m.end.lacked > 0 && now-v.m.end.lacked < lingerBeats*period {
 		return false
 	}
-	return m.end.finished && now-m.end.over >= farewellBeats*period
+	return v.m.end.finished && now-v.m.end.over >= farewellBeats*period
 }
 
 // doubtBeats is how many beat periods a run may stand still on the word of peers
@@ -141,15 +141,15 @@ func (m *Machine) long(still Time, periods int64) bool {
 }
 
 // State is what this node's beats say it is doing.
-func (m *Machine) State() wire.State {
+func (v View) State() wire.State {
 	switch {
-	case m.end.leaving:
+	case v.m.end.leaving:
 		return wire.Leaving
-	case m.join.phase != Ready:
+	case v.m.join.phase != Ready:
 		return wire.Joining
-	case !m.cfg.Learner || m.rounds.Barred(m.self):
+	case !v.m.cfg.Learner || v.m.rounds.Barred(v.m.self):
 		return wire.Observing
-	case !m.end.may && m.quiet():
+	case !v.m.end.may && v.m.quiet():
 		return wire.Stopped
 	}
 	return wire.Training
@@ -163,7 +163,7 @@ func (m *Machine) quiet() bool {
 
 func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
-		State: m.State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
+		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 	}
 	for p := range m.rounds.Fragments() {
@@ -194,9 +194,9 @@ const lingerBeats = 30
 
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
 // the budget. See Progress for the learning rate.
-func (m *Machine) FoldedTokens() uint64 {
-	return uint64(m.cfg.Plan.Mean(func(p int) uint64 { return m.rounds.Fragment(p).Tip().Tokens }))
+func (v View) FoldedTokens() uint64 {
+	return uint64(v.m.cfg.Plan.Mean(func(p int) uint64 { return v.m.rounds.Fragment(p).Tip().Tokens }))
 }
 
 // Counts are totals for the status screen.
-func (m *Machine) Counts() (refused, late uint64) { return m.refused, m.late }
+func (v View) Counts() (refused, late uint64) { return v.m.refused, v.m.late }

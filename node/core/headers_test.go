@@ -47,7 +47,7 @@ func TestPublishedPayloadsLeaveMemory(t *testing.T) {
 		runtime.AddCleanup(&payload[0], func(gone chan struct{}) { close(gone) }, gone)
 		sh := signed(m, m.cfg.Key, wire.Header{Round: 1, Steps: 1, Tokens: 1, Size: values})
 		id := sh.Header.ID(m.cfg.Run)
-		m.StoredOwn(1_000_000, StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1})
+		m.StoredOwn(1_000_000, StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1}, nil)
 		return id
 	}
 	id := publish()

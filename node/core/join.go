@@ -49,9 +49,9 @@ const (
 
 // NeedsChunks says that chunks of others' tips are, or may soon be, asked for or put
 // together: whoever stores them drops none.
-func (m *Machine) NeedsChunks() bool {
-	text, _ := m.gossip.JoinPhase()
-	return m.join.phase != Ready || text != ""
+func (v View) NeedsChunks() bool {
+	text, _ := v.m.gossip.JoinPhase()
+	return v.m.join.phase != Ready || text != ""
 }
 
 // join is the way into the run.
@@ -70,11 +70,11 @@ type join struct {
 }
 
 // Phase is how far this node is on its way into the run.
-func (m *Machine) Phase() Phase { return m.join.phase }
+func (v View) Phase() Phase { return v.m.join.phase }
 
 // Alone says that a node whose link names peers reached none of them and
 // trains by itself.
-func (m *Machine) Alone() bool { return m.join.phase == Ready && m.gossip.Peers().Known() == 0 }
+func (v View) Alone() bool { return v.m.join.phase == Ready && v.m.gossip.Peers().Known() == 0 }
 
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
@@ -225,22 +225,22 @@ func (m *Machine) holderInSight() bool {
 
 // JoinStage describes for people where this node is on its way in, with the
 // share of the phase that is done, 0 to 1.
-func (m *Machine) JoinStage() (text string, done float64) {
-	if m.join.phase == Fetching && m.join.waits {
+func (v View) JoinStage() (text string, done float64) {
+	if v.m.join.phase == Fetching && v.m.join.waits {
 		return "waits for a peer that holds more than genesis and is silent", 0
 	}
-	if text, done = m.gossip.JoinPhase(); text != "" {
+	if text, done = v.m.gossip.JoinPhase(); text != "" {
 		return text, done
 	}
-	if m.join.phase != Replaying {
-		return m.join.phase.String(), 0
+	if v.m.join.phase != Replaying {
+		return v.m.join.phase.String(), 0
 	}
-	left := m.behind()
-	m.join.rounds = max(m.join.rounds, left)
+	left := v.m.behind()
+	v.m.join.rounds = max(v.m.join.rounds, left)
 	if left == 0 {
 		return "replaying: waits for a peer's digests", 1
 	}
-	return fmt.Sprintf("replaying %d rounds", left), 1 - float64(left)/float64(m.join.rounds)
+	return fmt.Sprintf("replaying %d rounds", left), 1 - float64(left)/float64(v.m.join.rounds)
 }
 
 // behind is how many rounds, over all fragments, live peers are ahead of the
@@ -296,9 +296,16 @@ func (m *Machine) replay(now Time) {
 // ErrInstall says that tips taken from a peer do not fit this run.
 var ErrInstall = errors.New("install tips")
 
-// Installed takes the tips that InstallTips came to, with the links that lead
-// to each.
-func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link) error {
+// Installed takes the tips that InstallTips came to, with the links that lead to each.
+// If err is ErrUnfit the tips do not fit: a joiner asks for others, and a node that is
+// in goes on with what it has, until repair decides anew. Any other err is the own
+// disk's: it could not take the tips, or has lost a part of them, and the same ones
+// are fetched as far as they are missing, in a while.
+func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link, err error) error {
+	if err != nil {
+		m.notInstalled(now, err)
+		return nil
+	}
 	if err := m.rounds.Install(now, tips, history, m.join.common); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
@@ -308,30 +315,21 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link)
 	return nil
 }
 
-// InstallFailed says that the tips do not fit. A joiner asks for others; a node
-// that is in goes on with what it has, and repair decides anew.
-func (m *Machine) InstallFailed(now Time) {
-	m.gossip.Installed(now, nil, ErrInstall)
-	m.fetchAgain(now)
-}
-
-// TipsNotStored says that the own disk could not take the tips, or has lost a
-// part of them. The same ones are fetched as far as they are missing, in a while.
-func (m *Machine) TipsNotStored(now Time) {
-	m.gossip.Installed(now, nil, gossip.ErrNotStored)
-	m.fetchAgain(now)
+func (m *Machine) notInstalled(now Time, err error) {
+	if errors.Is(err, ErrUnfit) {
+		m.gossip.Installed(now, nil, ErrInstall)
+	} else {
+		m.gossip.Installed(now, nil, gossip.ErrNotStored)
+	}
+	if m.joins() {
+		m.enter(now, Fetching)
+		m.gossip.FetchTips(now)
+	}
+	m.pump(now)
 }
 
 // ChunkNotStored says that the own disk could not take a chunk of a StoreChunk.
 func (m *Machine) ChunkNotStored(now Time, id wire.Digest) {
 	m.gossip.ChunkNotStored(now, id)
-	m.pump(now)
-}
-
-func (m *Machine) fetchAgain(now Time) {
-	if m.joins() {
-		m.enter(now, Fetching)
-		m.gossip.FetchTips(now)
-	}
 	m.pump(now)
 }

@@ -13,15 +13,15 @@ const maxLead = 0.05
 //
 // What others only say that they made counts for no more than what this node has
 // seen of all: one claim at the start would else end the warm-up of everybody's rate.
-func (m *Machine) Progress(now Time) float64 {
-	claims := m.claims(now)
+func (v View) Progress(now Time) float64 {
+	claims := v.m.claims(now)
 	var seen, said, params float64
-	for p, f := range m.cfg.Plan {
-		seen += float64(f.Len) * float64(m.rounds.Fragment(p).Projected(now)+m.rounds.Fragment(p).Promised())
+	for p, f := range v.m.cfg.Plan {
+		seen += float64(f.Len) * float64(v.m.rounds.Fragment(p).Projected(now)+v.m.rounds.Fragment(p).Promised())
 		said += float64(f.Len) * float64(claims[p])
 		params += float64(f.Len)
 	}
 	made := (seen + min(said, seen)) / params
-	folded, budget := float64(m.FoldedTokens()), float64(m.cfg.Params.Budget)
+	folded, budget := float64(v.FoldedTokens()), float64(v.m.cfg.Params.Budget)
 	return (folded + max(0, min(made-folded, maxLead*budget))) / budget
 }

@@ -44,7 +44,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 				}
 			}
 		}
-		count, _ := m.Counts()
+		count, _ := m.View().Counts()
 		known, _ := m.Rounds().Fragment(0).Known(1, outer.ID(sh.Header.ID(m.cfg.Run)))
 		if refused != c.refused || count != uint64(c.refused) || (taken > 0) != (c.refused == 0) || known != (c.refused == 0) {
 			t.Errorf("%s: %d refused, %d counted, %d fetched or stored, known to the rounds %v", name, refused, count, taken, known)

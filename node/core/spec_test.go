@@ -283,8 +283,8 @@ func specFolded(t *testing.T, s *spectest.Spec) {
 	two := outer.Genesis(small, make([]float32, 3), p)
 	m := core.New(core.Config{Params: p, Plan: outer.Plan{f, small}, Key: ed25519.NewKeyFromSeed(s.Hex(t, "seed"))}, []*outer.Tip{one, two})
 	want := uint64(5 * 162 / 8) // 101.25
-	if got, known := m.TokensAt(one.Round, 0); got != want || !known || m.FoldedTokens() != want {
-		t.Errorf("%d tokens folded, known %v; by the tips %d", got, known, m.FoldedTokens())
+	if got, known := m.TokensAt(one.Round, 0); got != want || !known || m.View().FoldedTokens() != want {
+		t.Errorf("%d tokens folded, known %v; by the tips %d", got, known, m.View().FoldedTokens())
 	}
 	if _, known := m.TokensAt(one.Round+1, 0); known {
 		t.Error("knows the tokens of a round that is open")

@@ -31,11 +31,10 @@ func (r *Replica) fold(w rounds.WantFold, epoch int) {
 	r.exec.Post(func(now core.Time) {
 		if err != nil {
 			r.watcher.Saw(FoldFailed{w, err})
-			r.machine.FoldFailed(now, w.Fragment, w.Job)
-			return
+		} else {
+			r.watcher.Saw(Folded{w, res})
 		}
-		r.watcher.Saw(Folded{w, res})
-		if err := r.machine.Folded(now, w.Fragment, w.Job, res.Tip, res.States); err != nil {
+		if err := r.machine.Folded(now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: res.Tip, States: res.States, Err: err}); err != nil {
 			r.watcher.Fail(err)
 		}
 	})

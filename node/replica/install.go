@@ -37,7 +37,7 @@ func (r *Replica) install(e core.InstallTips) {
 		r.epoch = epoch
 		r.watcher.Saw(Installed{from, tips, left})
 		r.credit(authors)
-		if err := r.machine.Installed(now, tips, links); err != nil {
+		if err := r.machine.Installed(now, tips, links, nil); err != nil {
 			r.watcher.Fail(err) // the disk is on another chain than the machine: a restart begins there
 		}
 	})
@@ -74,18 +74,15 @@ func (r *Replica) changeChain(tips []*outer.Tip, links [][]outer.Link, common, c
 // wrong is this disk's doing: the chunks stay, and what it lacks of them is
 // fetched again when it may have room.
 func (r *Replica) notInstalled(from wire.PeerID, err error) {
-	unfit := errors.Is(err, core.ErrUnfit)
-	if unfit {
+	if errors.Is(err, core.ErrUnfit) {
 		r.watcher.Check("drop chunks", r.ledger.DropChunks())
 	} else {
 		r.watcher.Check("install tips", err)
 	}
 	r.exec.Post(func(now core.Time) {
 		r.watcher.Saw(NotInstalled{from, err})
-		if unfit {
-			r.machine.InstallFailed(now)
-		} else {
-			r.machine.TipsNotStored(now)
+		if err := r.machine.Installed(now, nil, nil, err); err != nil {
+			r.watcher.Fail(err)
 		}
 	})
 }

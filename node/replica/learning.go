@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"errors"
 	"slices"
 
 	"atoll/node/core"
@@ -32,18 +31,10 @@ func (r *Replica) Stepped(tokens int) {
 func (r *Replica) draft(l Learner, fragment int) {
 	d, err := l.Draft(fragment)
 	r.exec.Post(func(now core.Time) {
-		if err == nil {
-			r.machine.Drafted(now, d)
-			return
+		if err != nil {
+			r.watcher.Saw(DraftFailed{fragment, err})
 		}
-		r.watcher.Saw(DraftFailed{fragment, err})
-		r.machine.DraftFailed(now, fragment)
-		switch {
-		case errors.Is(err, outer.ErrDamaged):
-			r.machine.Damaged(now, fragment)
-		case errors.Is(err, outer.ErrUnread):
-			r.machine.Renew(now, fragment)
-		}
+		r.machine.Drafted(now, fragment, d, err)
 	})
 }
 
@@ -78,7 +69,7 @@ func (r *Replica) follow(l Learner, a outer.Adopt) {
 		seen := Adopted{a, loss}
 		r.watcher.Saw(seen)
 		if seen.MayRepair() {
-			r.machine.Healed(now, a.Fragment, loss)
+			r.machine.Repaired(now, a.Fragment, loss)
 		}
 		r.own.drop(slices.Concat(a.Forgotten, a.Returned))
 	})

@@ -7,6 +7,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 func unknownEffect(e core.Effect) error {
@@ -57,7 +58,7 @@ func (r *Replica) lost(err error) {
 	case errors.As(err, &base) && errors.Is(err, outer.ErrDamaged):
 		r.exec.Post(func(now core.Time) {
 			r.watcher.Saw(Damaged{err})
-			r.machine.Damaged(now, base.fragment)
+			r.machine.Damaged(now, base.fragment, rounds.DamagedTip, 0)
 		})
 	case !errors.Is(err, ErrGone):
 	case errors.As(err, &payload):
@@ -70,7 +71,7 @@ func (r *Replica) lost(err error) {
 		r.watcher.Check("drop damaged base", r.bases.drop(base.fragment, base.round))
 		r.exec.Post(func(now core.Time) {
 			r.watcher.Saw(Damaged{err})
-			r.machine.LostBase(now, base.fragment, base.round)
+			r.machine.Damaged(now, base.fragment, rounds.DamagedBase, base.round)
 		})
 	}
 }

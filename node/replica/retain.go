@@ -27,7 +27,7 @@ func (r *Replica) Retain() {
 	r.retention = retention{at: max(now, 1), busy: true}
 	limit := make([]uint32, len(r.plan))
 	for p := range limit {
-		limit[p] = r.machine.Droppable(p)
+		limit[p] = r.machine.View().Droppable(p)
 	}
 	r.exec.Serve(0, func(func() bool) {
 		kept, err := r.keepVerifiable(limit)

@@ -15,11 +15,11 @@ func (r *Replica) storeOwn(e core.StoreOwn) {
 	switch {
 	case err == nil:
 		r.own.put(e.Seq, ownDelta{e.ID, e.Header.Header.Tokens})
-		r.exec.Announce(func(now core.Time) { r.machine.StoredOwn(now, e) })
+		r.exec.Announce(func(now core.Time) { r.machine.StoredOwn(now, e, nil) })
 	case errors.Is(err, ErrFatal): // machine and disk disagree about what was signed
 		r.watcher.Fail(err)
 	default:
-		r.exec.Post(func(now core.Time) { r.machine.OwnNotStored(now, e) })
+		r.exec.Post(func(now core.Time) { r.machine.StoredOwn(now, e, err) })
 	}
 }
 
@@ -32,15 +32,14 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 		r.watcher.Check("store delta", err)
 	}
 	r.exec.Post(func(now core.Time) {
-		switch {
-		case bad != nil:
+		if bad != nil {
 			r.machine.Invalid(now, e.ID, bad)
-		case err != nil:
-			r.machine.NotStored(now, e.ID)
-		default:
-			r.watcher.Saw(Stored{e})
-			r.machine.Stored(now, e.ID)
+			return
 		}
+		if err == nil {
+			r.watcher.Saw(Stored{e})
+		}
+		r.machine.Stored(now, e.ID, err)
 	})
 }
 
@@ -59,7 +58,7 @@ func (r *Replica) storeChunk(e gossip.StoreChunk) {
 // DropOldChunks drops the chunks of tips that are of no use any more. It belongs to
 // the loop; some calls a minute are enough.
 func (r *Replica) DropOldChunks() {
-	if r.chunksAt < 0 || r.exec.Elapsed()-r.chunksAt < r.policy.ChunksStayMs || r.machine.NeedsChunks() {
+	if r.chunksAt < 0 || r.exec.Elapsed()-r.chunksAt < r.policy.ChunksStayMs || r.machine.View().NeedsChunks() {
 		return
 	}
 	r.chunksAt = -1

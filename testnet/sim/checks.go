@@ -243,7 +243,7 @@ const idleMs = 30_000
 
 func (w *World) checkIdle(n *Node) {
 	r := n.machine.Rounds()
-	idle := !n.spec.Observer && n.machine.Phase() == core.Ready && !n.may && !n.left && !r.Barred(n.id) && !r.Status().Ended
+	idle := !n.spec.Observer && n.machine.View().Phase() == core.Ready && !n.may && !n.left && !r.Barred(n.id) && !r.Status().Ended
 	if !idle {
 		n.idleFrom = 0
 		return
@@ -321,7 +321,7 @@ func (w *World) oneChainOf(nodes []*Node) bool {
 	for p := range w.plan {
 		common := ^uint32(0)
 		for _, n := range nodes {
-			if n.machine.Phase() != core.Ready {
+			if n.machine.View().Phase() != core.Ready {
 				return false
 			}
 			common = min(common, n.machine.Rounds().Fragment(p).Closed())

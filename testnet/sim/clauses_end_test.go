@@ -14,10 +14,10 @@ import (
 func (w *World) quietBefore(t *testing.T, during func()) Time {
 	t.Helper()
 	n := w.nodes[0]
-	_, last := n.machine.Digests()
+	_, last := n.machine.View().Digests()
 	since := w.now
 	w.until(t, "it is over", 400_000, func() bool {
-		if _, state := n.machine.Digests(); state != last {
+		if _, state := n.machine.View().Digests(); state != last {
 			last, since = state, w.now
 		}
 		if !n.finished {
@@ -34,7 +34,7 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 	if quiet := w.quietBefore(t, func() {}); quiet < quietMs || quiet > quietMs+1000 {
 		t.Errorf("over after %d ms", quiet)
 	}
-	if !n.machine.Rounds().Status().Ended || !n.machine.Rounds().Status().Settled || !w.same() || n.machine.State() != wire.Stopped {
+	if !n.machine.Rounds().Status().Ended || !n.machine.Rounds().Status().Settled || !w.same() || n.machine.View().State() != wire.Stopped {
 		t.Error("over too early")
 	}
 	w.until(t, "the other is finished", 10_000, w.allFinished)
@@ -89,7 +89,7 @@ func endsAfter(t *testing.T, prepare func(n *Node, o *outsider), during func(n *
 	prepare(n, o)
 	w.until(t, "the run is over", 60_000, func() bool { return n.finished })
 	over := w.now
-	for !n.machine.MayEnd(n.clock()) && w.now < over+900_000 {
+	for !n.machine.View().MayEnd(n.clock()) && w.now < over+900_000 {
 		during(n, o, w.now-over)
 		w.RunFor(50)
 	}

@@ -17,13 +17,13 @@ func specJoining(t *testing.T, _ *spectest.Spec) {
 		if n.ready() {
 			return true
 		}
-		if n.machine.State() != wire.Joining || n.Steps > 0 || n.ownRecords() > 0 {
-			t.Fatalf("in state %v after %d steps", n.machine.State(), n.Steps)
+		if n.machine.View().State() != wire.Joining || n.Steps > 0 || n.ownRecords() > 0 {
+			t.Fatalf("in state %v after %d steps", n.machine.View().State(), n.Steps)
 		}
 		return false
 	})
-	if n.machine.State() != wire.Training {
-		t.Errorf("ready, and in state %v", n.machine.State())
+	if n.machine.View().State() != wire.Training {
+		t.Errorf("ready, and in state %v", n.machine.View().State())
 	}
 }
 
@@ -88,11 +88,11 @@ func TestFetchesWithTheFirstSession(t *testing.T) {
 	w := atWork(t, calmScenario(1, 600))
 	n := w.comes()
 	w.RunFor(100)
-	if n.machine.Phase() != core.Dialling {
-		t.Errorf("%v without a session", n.machine.Phase())
+	if n.machine.View().Phase() != core.Dialling {
+		t.Errorf("%v without a session", n.machine.View().Phase())
 	}
-	if w.connect(n, w.nodes[0]); n.machine.Phase() != core.Fetching {
-		t.Errorf("%v with one", n.machine.Phase())
+	if w.connect(n, w.nodes[0]); n.machine.View().Phase() != core.Fetching {
+		t.Errorf("%v with one", n.machine.View().Phase())
 	}
 	w.until(t, "tips are in place", 5000, func() bool { return n.Installs == 1 })
 }
@@ -106,8 +106,8 @@ func TestComesBackWithItsTips(t *testing.T) {
 	n.crash()
 	w.RunFor(200)
 	n.restart()
-	if w.connect(n, w.nodes[0]); n.machine.Phase() != core.Replaying {
-		t.Errorf("%v with its tips and a session", n.machine.Phase())
+	if w.connect(n, w.nodes[0]); n.machine.View().Phase() != core.Replaying {
+		t.Errorf("%v with its tips and a session", n.machine.View().Phase())
 	}
 	if w.RunFor(3000); n.Installs > 0 || !n.ready() {
 		t.Errorf("%d installs, ready %v", n.Installs, n.ready())
@@ -135,7 +135,7 @@ func TestRepairsWithItsDonor(t *testing.T) {
 			w = atWork(t, s)
 		}
 		n := w.comes(w.nodes[0])
-		w.look(t, "it replays", 1, 20_000, func() bool { return n.machine.Phase() >= core.Replaying })
+		w.look(t, "it replays", 1, 20_000, func() bool { return n.machine.View().Phase() >= core.Replaying })
 		if ids := n.repairsWith(); len(ids) != 1 || ids[0] != w.nodes[0].id || (n.Installs > 0) != begun {
 			t.Errorf("%s: %d installs, repairs with %v", name, n.Installs, ids)
 		}
@@ -249,7 +249,7 @@ func TestWaitsForAHolder(t *testing.T) {
 		donor.crash()
 		gone := w.now
 		w.RunFor(holderMs / 2)
-		if stage, _ := n.machine.JoinStage(); n.ready() || stage != "waits for a peer that holds more than genesis and is silent" || !n.told("waits up to 10 minutes") {
+		if stage, _ := n.machine.View().JoinStage(); n.ready() || stage != "waits for a peer that holds more than genesis and is silent" || !n.told("waits up to 10 minutes") {
 			t.Errorf("ready %v, shows %q, and said %q", n.ready(), stage, w.checks.told[n])
 		}
 		if back {

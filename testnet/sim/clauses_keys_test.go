@@ -113,7 +113,7 @@ func specMark(t *testing.T, s *spectest.Spec) {
 // offers tells what becomes of a draft of a fragment that is ready now.
 func (n *Node) offers(t *testing.T, fragment int) (signed, back int) {
 	payload := n.w.payload(fragment)
-	n.machine.Drafted(n.clock(), outer.Draft{Fragment: fragment, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: payload})
+	n.machine.Drafted(n.clock(), fragment, outer.Draft{Fragment: fragment, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: payload}, nil)
 	for _, e := range n.machine.Effects() {
 		switch e := e.(type) {
 		case core.StoreOwn:
@@ -147,7 +147,7 @@ func specDurable(t *testing.T, _ *spectest.Spec) {
 		}
 		return headers
 	}
-	n.machine.Drafted(n.clock(), outer.Draft{Fragment: 1, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: w.payload(1)})
+	n.machine.Drafted(n.clock(), 1, outer.Draft{Fragment: 1, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: w.payload(1)}, nil)
 	if before := published(); before != 0 || len(own) != 1 {
 		t.Fatalf("%d headers leave before %d deltas are on disk", before, len(own))
 	}
@@ -155,7 +155,7 @@ func specDurable(t *testing.T, _ *spectest.Spec) {
 	if late := published(); late != 0 {
 		t.Errorf("%d headers leave while the disk is slow", late)
 	}
-	if n.machine.StoredOwn(n.clock(), own[0]); published() != 1 {
+	if n.machine.StoredOwn(n.clock(), own[0], nil); published() != 1 {
 		t.Error("the header does not leave")
 	}
 }

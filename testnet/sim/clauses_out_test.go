@@ -65,19 +65,19 @@ func specStays(t *testing.T, s *spectest.Spec) {
 	n = w.nodes[1]
 	n.do(func() { n.machine.Leave(n.clock()) })
 	w.RunFor(1000)
-	if !n.machine.MayLeave() {
+	if !n.machine.View().MayLeave() {
 		t.Fatal("it may not leave")
 	}
 	payload := make([]byte, 2*wire.MaxInline)
 	sh := w.outsiderWith(n.key).signs(headerAt(0, n.machine.Rounds().Fragment(0).Closed()), payload)
 	id := sh.Header.ID(w.run)
-	n.machine.StoredOwn(n.clock(), core.StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1 << 20})
+	n.machine.StoredOwn(n.clock(), core.StoreOwn{ID: id, Header: sh, Payload: payload, Seq: 1 << 20}, nil)
 	n.machine.Tick(n.clock() + 600)
-	if n.machine.MayLeave() {
+	if n.machine.View().MayLeave() {
 		t.Error("it leaves with a payload that nobody has")
 	}
 	n.machine.Step(n.clock()+600, gossip.Replied{Handle: 1, Payload: id})
-	if !n.machine.MayLeave() {
+	if !n.machine.View().MayLeave() {
 		t.Error("it stays though a peer has the payload")
 	}
 }
@@ -223,7 +223,7 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 	w := few(t, 1, 100)
 	n, stopped := w.nodes[0], false
 	w.look(t, "it is finished", 5, 60_000, func() bool {
-		if n.machine.State() == wire.Stopped {
+		if n.machine.View().State() == wire.Stopped {
 			stopped = true
 			if n.may || n.unpublished() > 0 || !n.machine.Rounds().Status().Settled {
 				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, n.unpublished(), n.machine.Rounds().Status().Settled)

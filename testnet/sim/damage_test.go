@@ -38,7 +38,7 @@ func (n *Node) drop(gone dropped) {
 		own[o.ID] = true
 	}
 	for p := range limit {
-		limit[p] = n.machine.Droppable(p)
+		limit[p] = n.machine.View().Droppable(p)
 		_ = n.disk.Held(p, 0, func(id wire.Digest, h wire.SignedHeader) {
 			if payload, err := n.disk.Payload(id); err == nil && h.Header.Round <= limit[p] && !own[id] {
 				gone[id] = core.StoreDelta{ID: id, Header: &h, Payload: payload}

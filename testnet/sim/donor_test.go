@@ -49,7 +49,7 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 	if w.Err() != nil {
 		t.Fatal(w.Err())
 	}
-	if n.machine.Phase() != core.Ready || chunks() > 0 || n.disk.Fetching != nil {
-		t.Errorf("phase %v, %d chunks stay, of rounds %v", n.machine.Phase(), chunks(), n.disk.Fetching)
+	if n.machine.View().Phase() != core.Ready || chunks() > 0 || n.disk.Fetching != nil {
+		t.Errorf("phase %v, %d chunks stay, of rounds %v", n.machine.View().Phase(), chunks(), n.disk.Fetching)
 	}
 }

@@ -34,7 +34,7 @@ func TestJoinersWhileTheRunEnds(t *testing.T) {
 	for share := uint64(94); share <= 104; share += 2 { // in percent of the budget; the last ones come after the end
 		w := few(t, 3, 500)
 		w.until(t, "nearly the end", w.s.LimitMs, func() bool {
-			return 100*w.nodes[0].machine.FoldedTokens() >= w.s.Params.Budget*min(share, 100)
+			return 100*w.nodes[0].machine.View().FoldedTokens() >= w.s.Params.Budget*min(share, 100)
 		})
 		if share > 100 {
 			w.RunFor(Time(100 * (share - 100)))
@@ -55,7 +55,7 @@ func TestStagesOfAJoin(t *testing.T) {
 	n := w.comes()
 	var seen []string
 	look := func() bool {
-		text, done := n.machine.JoinStage()
+		text, done := n.machine.View().JoinStage()
 		if done < 0 || done > 1 {
 			t.Fatalf("%s: share %g", text, done)
 		}
@@ -108,7 +108,7 @@ func TestHeadersBeforeTheTips(t *testing.T) {
 func nearTheEnd(t *testing.T, n int) *World {
 	t.Helper()
 	w := few(t, n, 200*n)
-	w.until(t, "nearly the end", w.s.LimitMs, func() bool { return 20*w.nodes[0].machine.FoldedTokens() > 19*w.s.Params.Budget })
+	w.until(t, "nearly the end", w.s.LimitMs, func() bool { return 20*w.nodes[0].machine.View().FoldedTokens() > 19*w.s.Params.Budget })
 	return w
 }
 
@@ -146,7 +146,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 	w.until(t, "the founders may go", 40*beat, func() bool { return founders[0].mayEnd() && founders[1].mayEnd() })
 }
 
-func (n *Node) mayEnd() bool { return n.machine.MayEnd(n.clock()) }
+func (n *Node) mayEnd() bool { return n.machine.View().MayEnd(n.clock()) }
 
 // A joiner that loses its connection at the end finds those that have it when it is
 // back.

@@ -291,7 +291,7 @@ func (n *Node) tick(life int) {
 		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
 		n.machine.Tick(n.clock())
 		n.replica.Execute()
-		if n.up && n.left && n.machine.MayLeave() {
+		if n.up && n.left && n.machine.View().MayLeave() {
 			n.w.checkLeft(n)
 			n.stop()
 			n.gone = true
@@ -325,7 +325,7 @@ func (n *Node) step() {
 	if !n.w.s.Lean {
 		copy(n.scratch, n.trainer.Params())
 	}
-	if err := n.trainer.Step(func() float64 { return n.machine.Progress(n.clock()) }); err != nil {
+	if err := n.trainer.Step(func() float64 { return n.machine.View().Progress(n.clock()) }); err != nil {
 		n.broken("learns", "%v", err)
 		return
 	}

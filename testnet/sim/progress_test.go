@@ -7,7 +7,7 @@ import (
 )
 
 // progress is the share of the budget that a node takes for made.
-func (n *Node) progress() float64 { return n.machine.Progress(n.clock()) }
+func (n *Node) progress() float64 { return n.machine.View().Progress(n.clock()) }
 
 // The share of the budget that is made is known before it is folded, by all alike,
 // and never runs ahead of what was trained.
@@ -27,7 +27,7 @@ func TestProgressIsWhatIsMade(t *testing.T) {
 			if got, is := n.progress(), made(); got < is-0.02 || got > is+0.02 {
 				t.Errorf("node %d: progress %.3f where %.3f of the budget is trained", i, got, is)
 			}
-			lagged = max(lagged, made()-float64(n.machine.FoldedTokens())/budget)
+			lagged = max(lagged, made()-float64(n.machine.View().FoldedTokens())/budget)
 		}
 	}
 	if lagged < 0.021 {
@@ -42,7 +42,7 @@ func TestProgressBelievesLittle(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		n, o := worker(t, 9, known)
 		lead := func() float64 {
-			return n.progress() - float64(n.machine.FoldedTokens())/float64(n.w.s.Params.Budget)
+			return n.progress() - float64(n.machine.View().FoldedTokens())/float64(n.w.s.Params.Budget)
 		}
 		n.w.until(t, "more than the share that claims may move is made", n.w.s.LimitMs, func() bool { return n.progress() > 0.06 })
 		before := lead()

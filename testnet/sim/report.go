@@ -67,7 +67,7 @@ func (w *World) foldedTokens(from *Node) map[*Node][]uint64 {
 
 func (n *Node) report(folded []uint64) Report {
 	r := Report{
-		Index: n.index, Liar: n.liar != nil, Observer: n.spec.Observer, Up: n.up, Gone: n.gone, Phase: n.machine.Phase(),
+		Index: n.index, Liar: n.liar != nil, Observer: n.spec.Observer, Up: n.up, Gone: n.gone, Phase: n.machine.View().Phase(),
 		Trained: n.book.trained, Tokens: n.tokens(folded), Idle: n.idle, Contributed: n.contributed, Late: n.late,
 		Did: n.tally, Refused: map[int]string{},
 	}
@@ -95,7 +95,7 @@ func (n *Node) report(folded []uint64) Report {
 
 // lateNow is how many deltas came late in this life.
 func (n *Node) lateNow() uint64 {
-	_, late := n.machine.Counts()
+	_, late := n.machine.View().Counts()
 	return late
 }
 

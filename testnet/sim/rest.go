@@ -16,7 +16,7 @@ func (w *World) Finish() {
 	var rest wire.Digest
 	since := w.now
 	done := w.RunUntil(Start+w.s.LimitMs, func() bool {
-		_, state := w.first().machine.Digests()
+		_, state := w.first().machine.View().Digests()
 		if state != rest || w.now < Start+w.s.CalmMs || !w.allFinished() || !w.same() {
 			rest, since = state, w.now
 		}
@@ -48,9 +48,9 @@ func (w *World) allFinished() bool {
 }
 
 func (w *World) same() bool {
-	chain, state := w.first().machine.Digests()
+	chain, state := w.first().machine.View().Digests()
 	for _, n := range w.alive() {
-		if c, s := n.machine.Digests(); c != chain || s != state {
+		if c, s := n.machine.View().Digests(); c != chain || s != state {
 			return false
 		}
 	}
@@ -219,7 +219,7 @@ func (w *World) String() string {
 	for _, n := range w.nodes {
 		r := n.machine.Rounds()
 		fmt.Fprintf(&b, "node %d up %v gone %v links %d phase %v state %v may %v steps %d finished %v flushed %v settled %v:",
-			n.index, n.up, n.gone, len(n.links), n.machine.Phase(), n.machine.State(), n.may, n.Steps, n.finished, r.Status().Flushed, r.Status().Settled)
+			n.index, n.up, n.gone, len(n.links), n.machine.View().Phase(), n.machine.View().State(), n.may, n.Steps, n.finished, r.Status().Flushed, r.Status().Settled)
 		for p := range w.plan {
 			steps, _ := r.Fragment(p).Pending()
 			t := r.Fragment(p).Tip()

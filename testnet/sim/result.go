@@ -128,7 +128,7 @@ func (w *World) Result() Result {
 		r.Did.add(n.tally)
 	}
 	r.BytesIn = r.Did.BytesIn
-	first := w.first().machine
+	first := w.first().machine.View()
 	chain, state := first.Digests()
 	r.Tokens = first.FoldedTokens()
 	r.Chain, r.State = chain.String(), state.String()

@@ -37,7 +37,7 @@ func few(t *testing.T, n, steps int) *World {
 func atWork(t *testing.T, s Scenario) *World {
 	t.Helper()
 	w := newWorld(t, s)
-	w.until(t, "some rounds are folded", 60_000, func() bool { return w.nodes[0].machine.FoldedTokens() > 100*TokensPerStep })
+	w.until(t, "some rounds are folded", 60_000, func() bool { return w.nodes[0].machine.View().FoldedTokens() > 100*TokensPerStep })
 	return w
 }
 
@@ -73,7 +73,7 @@ func (w *World) readyAfter(t *testing.T, n *Node, limit Time) Time {
 	return w.now - began
 }
 
-func (n *Node) ready() bool { return n.machine.Phase() == core.Ready }
+func (n *Node) ready() bool { return n.machine.View().Phase() == core.Ready }
 
 // comes starts a node whose link names those peers.
 func (w *World) comes(link ...*Node) *Node {

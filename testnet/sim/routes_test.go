@@ -29,10 +29,10 @@ func TestTwoRoutesOneResult(t *testing.T) {
 	if w.Err() != nil {
 		t.Fatal(w.Err())
 	}
-	chain, state := w.first().machine.Digests()
+	chain, state := w.first().machine.View().Digests()
 	for route := range uint64(4) {
 		o := observe(t, s, shuffled(w.deliveries(), route))
-		if c, st := o.machine.Digests(); c != chain || st != state {
+		if c, st := o.machine.View().Digests(); c != chain || st != state {
 			t.Errorf("route %d: chain %v, state %v; the learners came to %v, %v", route, c, st, chain, state)
 		}
 	}

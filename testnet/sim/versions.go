@@ -80,7 +80,7 @@ func (n *Node) refuses(p *Node, reason error) {
 // turnedAway ends a node that has nothing of the run yet and that everybody in
 // its link refuses, as a node's start ends with exit code 3.
 func (n *Node) turnedAway() {
-	if n.founder || n.machine.Phase() == core.Ready || !n.disk.Empty() {
+	if n.founder || n.machine.View().Phase() == core.Ready || !n.disk.Empty() {
 		return
 	}
 	for _, i := range n.contacts {

@@ -25,8 +25,8 @@ func TestPartitionHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.RunFor(13_000)
-	a, _ := w.nodes[0].machine.Digests()
-	b, _ := w.nodes[2].machine.Digests()
+	a, _ := w.nodes[0].machine.View().Digests()
+	b, _ := w.nodes[2].machine.View().Digests()
 	if a == b {
 		t.Fatal("the partition parted nothing")
 	}

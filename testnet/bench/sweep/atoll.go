@@ -89,7 +89,7 @@ func (b *bench) scenario() (sim.Scenario, error) {
 func folded(w *sim.World) uint64 {
 	for _, n := range w.Nodes() {
 		if n.Up() {
-			return n.Machine().FoldedTokens()
+			return n.Machine().View().FoldedTokens()
 		}
 	}
 	return 0
