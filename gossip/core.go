@@ -7,7 +7,7 @@ import (
 )
 
 // Core is the sans-IO core of spreading for one node. It is not safe for
-// concurrent use: one loop feeds it inputs and carries out its effects.
+// concurrent use: one loop feeds it inputs and executes its effects.
 type Core struct {
 	*env
 	roster   roster

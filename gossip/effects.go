@@ -5,7 +5,7 @@ import (
 )
 
 // Effect is one thing that the core asks its caller to do. Effects must be
-// carried out in the order in which Effects returns them.
+// executed in the order in which Effects returns them.
 type Effect interface{ effect() }
 
 // Effects for the network side.

@@ -71,19 +71,19 @@ func (n *node) record() (hello.Signed, hello.Record) {
 	return s, r
 }
 
-// do runs one input and carries out what it caused.
+// do runs one input and executes what it caused.
 func (n *node) do(input func()) {
 	input()
 	for _, e := range n.core.Effects() {
 		if n.w.tracks {
 			n.w.trace = append(n.w.trace, fmt.Sprintf("%d %d %s", n.w.now, n.index, textOf(e)))
 		}
-		n.carry(e)
+		n.execute(e)
 	}
 	n.checkBounds()
 }
 
-func (n *node) carry(e Effect) {
+func (n *node) execute(e Effect) {
 	switch e := e.(type) {
 	case Publish:
 		if !n.mute {

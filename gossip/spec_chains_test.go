@@ -35,7 +35,7 @@ var (
 	courseNames   = map[course]string{unite: "unite", takeTips: "take", giveTips: "give", hold: "hold"}
 )
 
-func specStandings(t *testing.T, s *spectest.Spec) {
+func specRelations(t *testing.T, s *spectest.Spec) {
 	met := map[string]bool{}
 	for _, row := range s.Table(t, "forks") {
 		a, b := newSide(t, parseChain(t, row[0])), newSide(t, parseChain(t, row[1]))
@@ -45,7 +45,7 @@ func specStandings(t *testing.T, s *spectest.Spec) {
 			t.Errorf("%s with %s: stands %q", row[0], row[1], got)
 		}
 	}
-	for _, row := range s.Table(t, "standings") {
+	for _, row := range s.Table(t, "relations") {
 		if !met[row[0]] {
 			t.Errorf("no example of %s", row[0])
 		}
@@ -202,7 +202,7 @@ func specAttested(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specStanding(t *testing.T, _ *spectest.Spec) {
+func specContributed(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2, 3)
 	a.core.cfg.Trusted = []wire.PeerID{{1}}
 	a.holds(2, 0, 1, 1)
@@ -551,7 +551,7 @@ func (a *alone) forks(t testing.TB, id byte) []Effect {
 	return e
 }
 
-func specVouched(t *testing.T, _ *spectest.Spec) {
+func specTrusted(t *testing.T, _ *spectest.Spec) {
 	for name, c := range map[string]struct {
 		prepare func(a *alone)
 		take    bool

@@ -10,7 +10,7 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// The clauses of gossip/SPEC.md that the core of spreading carries out, and what it
+// The clauses of gossip/SPEC.md that bind the core of spreading, and what it
 // does besides. These tests drive one core whose peers the test plays: inputs go in,
 // and what it then asks, says and answers is compared with the text.
 

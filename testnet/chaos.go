@@ -12,7 +12,7 @@ import (
 // chaos is what happens to the nodes of a world; package fault has the language.
 type chaos fault.Schedule
 
-// can is what of the language real processes carry out.
+// can is the part of the language that real processes execute.
 var can = fault.Can{
 	Who: "a testnet", Chance: true, Shares: true,
 	Verbs: []fault.Verb{

@@ -195,7 +195,7 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 
 // forgetBackoff lets the next dial of p happen at once. libp2p refuses to dial an
 // address that failed of late, for longer each time: that would come on top of the
-// caller's own pauses, and keep peers apart long after a partition has healed.
+// caller's own pauses, and keep peers apart long after a partition has merged.
 func (h *Host) forgetBackoff(p peer.ID) {
 	if s, ok := h.host.Network().(*swarm.Swarm); ok {
 		s.Backoff().Clear(p)

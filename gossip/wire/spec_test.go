@@ -181,12 +181,12 @@ func specMalleable(t *testing.T, s *spectest.Spec) {
 	slices.Reverse(half) // to big-endian
 	again := new(big.Int).Add(new(big.Int).SetBytes(half), order).FillBytes(make([]byte, 32))
 	slices.Reverse(again)
-	twin := wire.Signature(slices.Concat(sig[:32], again))
+	second := wire.Signature(slices.Concat(sig[:32], again))
 	author, d := wire.PeerID(s.Hex(t, "author")), domain(t, s, domainHeader)
 	if err := wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), wire.Signature(sig)); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "twin", wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), twin), wire.ErrSignature)
+	refused(t, "second form", wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), second), wire.ErrSignature)
 }
 
 // Encodings and limits.

@@ -2,7 +2,7 @@
 // decides rounds and folds, and gossip.Core, which spreads what they decide.
 // Events go in as method calls that carry the time, effects come out as
 // values, and nothing here has a clock, socket, goroutine or random source.
-// A node carries the effects out on disks and networks; the simulator does so
+// A node executes the effects on disks and networks; the simulator does so
 // in virtual time. What a node decides besides, as it hangs on files or real time,
 // is listed in testnet/sim/DESIGN.md.
 package core
@@ -65,7 +65,7 @@ type roundKey struct {
 	round    uint32
 }
 
-// Effect is one thing to be carried out, in order: an effect of gossip.Core or
+// Effect is one thing to do, in order: an effect of gossip.Core or
 // of rounds.Machine that passes through, or one of those below.
 type Effect any
 
@@ -116,7 +116,7 @@ type (
 	MayStep struct{ Yes bool }
 	// Verdict says whose state was wrong, where this node and a peer folded the
 	// same deltas of a fragment to different states: its own from Round on, which is
-	// healed, or the peer's.
+	// repaired, or the peer's.
 	Verdict struct {
 		Peer     wire.PeerID
 		Fragment int

@@ -5,8 +5,8 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// News reports whether an effect only tells something: whoever carries effects out
-// may leave it be. One that is no news and that nobody carries out is a bug, and not
+// News reports whether an effect only tells something: an executor may
+// ignore it. One that is no news and that nobody executes is a bug, and not
 // to be passed over: the promises rest on all of them.
 func News(e Effect) bool {
 	switch e.(type) {

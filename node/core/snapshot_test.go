@@ -149,8 +149,8 @@ func TestSnapshotDamage(t *testing.T) {
 		if i >= first+linkSize {
 			inLink = (i - first - linkSize) % (linkSize + 32)
 		}
-		vouched := inLink < 36 || inLink >= 80 // round, chain, ids; not state, tokens and end of older rounds
-		if err == nil && (i < first || vouched || i >= len(b)-linkSize-32) {
+		checked := inLink < 36 || inLink >= 80 // round, chain, ids; not state, tokens and end of older rounds
+		if err == nil && (i < first || checked || i >= len(b)-linkSize-32) {
 			t.Errorf("took a flipped bit in byte %d (%d of a link)", i, inLink)
 		}
 	}

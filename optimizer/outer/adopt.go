@@ -7,9 +7,9 @@ import "slices"
 // Discarded are those that were folded on a chain that was left for another;
 // Dropped are in flight and older than what is known of that chain, so that they
 // are discarded, too. Regained are those of either that this chain folds after
-// all. Forgotten are folded or discarded for good. Heal says that the tip before
+// all. Forgotten are folded or discarded for good. Repair says that the tip before
 // it was damaged, GiveUp that the run has gone on too long without what is
-// unpublished: it is discarded either way. Learner.Follow carries it out.
+// unpublished: it is discarded either way. Learner.Follow executes it.
 type Adopt struct {
 	Fragment               int
 	Tip                    *Tip
@@ -17,11 +17,11 @@ type Adopt struct {
 	Discarded, Regained    []uint64
 	Dropped                []uint64
 	Forgotten              []uint64
-	Heal, GiveUp           bool
+	Repair, GiveUp         bool
 }
 
 // Discards says that no unpublished work is left after it, but for what sparse deltas had no room for.
-func (a Adopt) Discards() bool { return a.Heal || a.GiveUp }
+func (a Adopt) Discards() bool { return a.Repair || a.GiveUp }
 
 // Final are the seqs of own deltas that a restart must not take for in flight any more.
 func (a Adopt) Final() []uint64 { return slices.Concat(a.Forgotten, a.Returned, a.Discarded) }

@@ -32,13 +32,13 @@ func (u *unread) Is(target error) bool { return target == ErrUnread }
 
 func (u *unread) Unwrap() error { return u.err }
 
-// Follow carries out an Adopt of the round machine. Damage is not an error: what it cost is the
+// Follow executes an Adopt of the round machine. Damage is not an error: what it cost is the
 // Loss, which the round machine wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	p, f := a.Fragment, &l.frags[a.Fragment]
-	a.Heal = a.Discards()
-	if !a.Heal && !f.tip.AnchorSound() { // nothing must be told from an anchor that memory has damaged
-		a.Heal, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
+	a.Repair = a.Discards()
+	if !a.Repair && !f.tip.AnchorSound() { // nothing must be told from an anchor that memory has damaged
+		a.Repair, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
 	f.sort(&a)
 	if err := l.discard(p, a.Discarded); err != nil {
@@ -49,11 +49,11 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	}
 	a.Unfold = l.readable(f, a.Unfold, &loss)
 	fold := slices.Concat(a.Fold, a.Dropped) // what theta has of q leaves it either way
-	if !a.Heal {
+	if !a.Repair {
 		err = l.Adopt(p, a.Tip, fold, a.Unfold, a.Returned)
 	}
-	if a.Heal || errors.Is(err, ErrUnread) {
-		err = l.heal(p, a.Tip, fold, a.Unfold, a.Returned, &loss)
+	if a.Repair || errors.Is(err, ErrUnread) {
+		err = l.repair(p, a.Tip, fold, a.Unfold, a.Returned, &loss)
 	}
 	if err != nil {
 		return loss, err
@@ -107,14 +107,14 @@ func (f *learning) giveUp(o *ownDelta, loss *Loss) {
 	loss.Gone = append(loss.Gone, o.Seq)
 }
 
-// heal moves fragment p to a tip that replaces a damaged one, or from own deltas that cannot be read. The moves
+// repair moves fragment p to a tip that replaces a damaged one, or from own deltas that cannot be read. The moves
 // are those of Adopt, but what theta got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k
 // in flight), and what was unpublished or is returned is discarded, but for what earlier deltas had no room for: that was told
 // from a sound anchor.
-func (l *Learner) heal(p int, tip *Tip, fold, unfold, returned []uint64, loss *Loss) error {
+func (l *Learner) repair(p int, tip *Tip, fold, unfold, returned []uint64, loss *Loss) error {
 	f := &l.frags[p]
 	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
-		return fmt.Errorf("heal fragment %d round %d: %w", p, tip.Round, err)
+		return fmt.Errorf("repair fragment %d round %d: %w", p, tip.Round, err)
 	}
 	f.tip = tip
 	f.mark(fold, true)

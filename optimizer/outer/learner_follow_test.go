@@ -43,7 +43,7 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 	if _, err := l.Draft(0); !errors.Is(err, ErrUnread) {
 		t.Fatalf("a draft beside a lost delta: %v", err)
 	}
-	loss := follow(t, l, Adopt{Tip: tip, Heal: true})
+	loss := follow(t, l, Adopt{Tip: tip, Repair: true})
 	if loss.Dropped.Tokens != 256 || !slices.Equal(loss.Gone, []uint64{0}) {
 		t.Errorf("lost %+v", loss)
 	}

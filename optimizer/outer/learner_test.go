@@ -225,8 +225,8 @@ func (m *learnerModel) takeBack(t *rapid.T) {
 	}
 }
 
-// heal replaces a damaged tip: a draft notices, and U is dropped with the damage.
-func (m *learnerModel) heal(t *rapid.T) {
+// repair replaces a damaged tip: a draft notices, and U is dropped with the damage.
+func (m *learnerModel) repair(t *rapid.T) {
 	p := m.fragment()
 	bad := *m.tips[p]
 	bad.Anchor = slices.Clone(bad.Anchor)
@@ -241,7 +241,7 @@ func (m *learnerModel) heal(t *rapid.T) {
 	tip.Round++
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	told := rapid.Bool().Draw(t, "the round machine knows")
-	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Heal: told})
+	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Repair: told})
 	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
 		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}
@@ -365,7 +365,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "regain": m.regain, "take back": m.takeBack, "heal": m.heal, "restart": m.restart, "": m.check,
+			"discard": m.discard, "regain": m.regain, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "": m.check,
 		})
 	})
 }
@@ -375,7 +375,7 @@ func TestAccountAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "regain": m.regain, "take back": m.takeBack, "heal": m.heal,
+			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "regain": m.regain, "take back": m.takeBack, "repair": m.repair,
 			"": func(t *rapid.T) {
 				for p := range m.plan {
 					if total := m.l.Account(p).Total(); total.Tokens != m.trained {

@@ -147,7 +147,7 @@ func (f *fragment) checkFold(job *foldJob, r FoldResult) error {
 // adopt tells the learner what the new tip changes for it; whole if it was
 // taken from another node.
 func (m *Machine) adopt(f *fragment, whole bool) {
-	a := outer.Adopt{Fragment: f.index, Tip: f.chain.tip, Heal: f.folds.repair}
+	a := outer.Adopt{Fragment: f.index, Tip: f.chain.tip, Repair: f.folds.repair}
 	f.folds.repair = false
 	for _, d := range f.own.settle(m.p, &f.chain, &a, whole) {
 		f.learn.pending += d.steps

@@ -232,12 +232,12 @@ func TestEndMovesBack(t *testing.T) {
 	}
 	g.sameAsReplay()
 
-	twin := newRig(t, p) // had the late delta in time
-	twin.live(1, 2)
-	twin.payloads = g.payloads
-	twin.give(g.delta(outer.Author{1}, 0, 1), late)
-	twin.close(3)
-	if twin.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State {
+	timely := newRig(t, p) // had the late delta in time
+	timely.live(1, 2)
+	timely.payloads = g.payloads
+	timely.give(g.delta(outer.Author{1}, 0, 1), late)
+	timely.close(3)
+	if timely.m.Fragment(0).Tip().State != g.m.Fragment(0).Tip().State {
 		t.Fatal("another state than that of a node that had the delta in time")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Install replaces every fragment by tips taken whole from another node (all
 // of one chain). history[p] ends with the link of tips[p] and reaches back as
-// far as that node could vouch for; own deltas named there count as folded, and
+// far as that node could show; own deltas named there count as folded, and
 // those folded here in rounds that it lists without them are discarded: adding
 // them back would undo what the winner's learners made of these rounds. common[p], if
 // known, is the round up to which others are known to have folded the same: it only

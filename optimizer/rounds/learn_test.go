@@ -54,7 +54,7 @@ func TestAnswersABell(t *testing.T) {
 
 // A header rings and counts before its payload came only if that of the author's
 // delta before it came.
-func TestHollowHeadersRingNoBell(t *testing.T) {
+func TestNoBellWhilePayloadIsMissing(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.step(int(g.p.HMin))
@@ -315,7 +315,7 @@ func TestRenewAsksForTheTip(t *testing.T) {
 	g.close(2)
 	g.m.Damaged(g.now, 0, DamagedOwn, 0)
 	g.drain()
-	if a := g.lastAdopt(); !a.Heal || a.Tip != g.m.Fragment(0).Tip() {
+	if a := g.lastAdopt(); !a.Repair || a.Tip != g.m.Fragment(0).Tip() {
 		t.Errorf("adopted %+v", a)
 	}
 	g.m.Repaired(g.now, 0, outer.Loss{Gone: []uint64{1}})

@@ -49,15 +49,15 @@ func TestRecheckFindsOwnFault(t *testing.T) {
 		t.Fatalf("the check came to %+v", *checked)
 	}
 	a := g.lastAdopt()
-	if !a.Heal || a.Tip.State != right.State {
-		t.Errorf("adopted %x, heal %t; want %x to heal", a.Tip.State[:4], a.Heal, right.State[:4])
+	if !a.Repair || a.Tip.State != right.State {
+		t.Errorf("adopted %x, repair %t; want %x to repair", a.Tip.State[:4], a.Repair, right.State[:4])
 	}
 	if l, _ := g.m.Fragment(0).Link(right.Round); l.State != right.State {
 		t.Error("the record still has the wrong state")
 	}
 	g.close(1)
-	if g.lastAdopt().Heal {
-		t.Error("healed twice")
+	if g.lastAdopt().Repair {
+		t.Error("repaired twice")
 	}
 }
 
@@ -71,8 +71,8 @@ func TestRecheckClearsOfSuspicion(t *testing.T) {
 	if len(*checked) != 1 || (*checked)[0].Wrong {
 		t.Fatalf("the check came to %+v, want that this node is right", *checked)
 	}
-	if g.lastAdopt().Heal {
-		t.Error("a sound tip was healed")
+	if g.lastAdopt().Repair {
+		t.Error("a sound tip was repaired")
 	}
 	g.m.Recheck(g.now, 0, 77)
 	g.m.Recheck(g.now, 0, g.m.Fragment(0).Closed())
@@ -98,8 +98,8 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 	tip.Anchor[0]++
 	g.m.Damaged(g.now, 0, DamagedTip, 0)
 	g.drain()
-	if a := g.lastAdopt(); !a.Heal || a.Tip.State != tip.State || g.folds != folds+1 {
-		t.Errorf("adopted %x with heal %t after %d folds", a.Tip.State[:4], a.Heal, g.folds-folds)
+	if a := g.lastAdopt(); !a.Repair || a.Tip.State != tip.State || g.folds != folds+1 {
+		t.Errorf("adopted %x with repair %t after %d folds", a.Tip.State[:4], a.Repair, g.folds-folds)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 	if len(*wanted) != 1 || (*wanted)[0].Start != 0 || len((*wanted)[0].Sets) != 0 {
 		t.Fatalf("asked for %+v", *wanted)
 	}
-	if a := g.lastAdopt(); !a.Heal || a.Fragment != 1 || a.Tip != g.bases[1][0] {
+	if a := g.lastAdopt(); !a.Repair || a.Fragment != 1 || a.Tip != g.bases[1][0] {
 		t.Errorf("adopted %+v", a)
 	}
 	g.close(2)
@@ -138,18 +138,18 @@ func TestLostLoneBaseNeedsAnotherNode(t *testing.T) {
 }
 
 // The base of the tip itself is what theta stands on.
-func TestLostBaseOfTheTipHeals(t *testing.T) {
+func TestLostBaseOfTheTipIsRepaired(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.live(1)
 	g.close(3)
 	g.m.Damaged(g.now, 0, DamagedBase, g.m.Fragment(0).Tip().Round)
 	g.after(g.p.GraceMaxMs)
-	if !g.lastAdopt().Heal {
-		t.Error("not healed")
+	if !g.lastAdopt().Repair {
+		t.Error("not repaired")
 	}
 	g.m.Damaged(g.now, 0, DamagedBase, g.m.Fragment(0).Tip().Round-1)
 	g.after(g.p.GraceMaxMs)
-	if g.lastAdopt().Heal {
+	if g.lastAdopt().Repair {
 		t.Error("an older base says nothing about the tip")
 	}
 }

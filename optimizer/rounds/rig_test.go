@@ -16,7 +16,7 @@ import (
 // self is the author of the machine under test; others are Author{1}, Author{2}, ...
 var self = outer.Author{200}
 
-// rig is a round machine whose effects are carried out for real, folds
+// rig is a round machine whose effects are executed for real, folds
 // included, on tiny fragments.
 type rig struct {
 	t        rapid.TB
@@ -155,7 +155,7 @@ func (g *rig) publish(fragment int) outer.Delta {
 	return d
 }
 
-// drain carries out effects.
+// drain executes effects.
 func (g *rig) drain() {
 	for effects := g.m.Effects(); len(effects) > 0; effects = g.m.Effects() {
 		for _, e := range effects {
@@ -188,7 +188,7 @@ func (g *rig) execute(e Effect) {
 	}
 }
 
-// fold carries out the oldest fold that was asked for.
+// fold executes the oldest fold that was asked for.
 func (g *rig) fold() {
 	w := g.wanted[0]
 	g.wanted = g.wanted[1:]

@@ -25,7 +25,7 @@ func (m *Machine) SetLive(live []outer.Author) {
 	}
 	m.roster.live = sorted
 	m.late.forgetAllBut(m.roster.isLive)
-	m.roster.seat()
+	m.roster.rotate()
 }
 
 // SetIdle names the learners that say they have nothing to publish: no round waits
@@ -34,11 +34,11 @@ func (m *Machine) SetLive(live []outer.Author) {
 func (m *Machine) SetIdle(idle []outer.Author) {
 	m.roster.idle = slices.Clone(idle)
 	slices.SortFunc(m.roster.idle, outer.CompareAuthors)
-	m.roster.seat()
+	m.roster.rotate()
 }
 
-// seat works out who answers bells.
-func (r *roster) seat() {
+// rotate works out who answers bells in rotation.
+func (r *roster) rotate() {
 	training := slices.DeleteFunc(slices.Clone(r.live), r.isIdle)
 	if !slices.Equal(training, r.training) {
 		r.training = training

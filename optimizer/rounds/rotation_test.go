@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 		}
 		m.SetLive(live)
 		// Gaps between visits of the golden ratio to an arc are at most 2.62 times their
-		// mean, and change by Fibonacci numbers; one more comer shifts a seat by less than one.
+		// mean, and change by Fibonacci numbers; one more comer shifts the rotation by less than one.
 		longest := uint32(4*n/m.p.Answerers + 2)
 		last := map[outer.Author]uint32{}
 		for round := uint32(1); round <= 400; round++ {

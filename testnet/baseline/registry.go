@@ -19,13 +19,13 @@ import (
 // that only some of them made counts.
 type Registry struct {
 	cfg   Rules
-	seats map[wire.PeerID]*seat
+	nodes map[wire.PeerID]*entry
 
 	view    View      // the newest; its Number is 0 before the first
 	views   []View    // all of them: that with the number n is views[n-1]
 	began   time.Time // first report of all
 	outAt   time.Time // when the first member of the view was out; zero while it runs
-	seatAt  time.Time // the last time that somebody came or went
+	changed time.Time // the last time that somebody came or went
 	calmTo  time.Time // nobody is let in before
 	stop    bool      // the view ends after the round that is under way
 	end     *Label
@@ -55,8 +55,8 @@ type Span struct {
 	First, Last Label // states: its own rounds are between
 }
 
-// seat is a node as the registry knows it.
-type seat struct {
+// entry is a node as the registry knows it.
+type entry struct {
 	addr      string
 	in        uint64 // the newest view that it has said it knows
 	invited   uint64 // the view that it was made a member of
@@ -70,7 +70,7 @@ type seat struct {
 
 // NewRegistry is a registry that nobody has reported to.
 func NewRegistry(r Rules) *Registry {
-	return &Registry{cfg: r, seats: map[wire.PeerID]*seat{}}
+	return &Registry{cfg: r, nodes: map[wire.PeerID]*entry{}}
 }
 
 // Take returns what is to be answered since the last call.
@@ -104,19 +104,19 @@ func (r *Registry) History() (out []Span) {
 
 // Report takes what a node says. It is answered by Take, now or later; ask is not 0.
 func (r *Registry) Report(now time.Time, from wire.PeerID, said Report, ask uint64) {
-	s := r.seats[from]
+	s := r.nodes[from]
 	if s != nil && said.Op == opReady && (said.In < s.in || said.Label.before(s.said.Label)) {
-		r.Gone(now, from) // another process, which knows nothing of what this seat was told
+		r.Gone(now, from) // another process, which knows nothing of what this node was told
 		s = nil
 	}
 	if s == nil {
-		if len(r.seats) >= MaxMembers {
+		if len(r.nodes) >= MaxMembers {
 			r.answer(ask, Order{})
 			return
 		}
-		s = &seat{}
-		r.seats[from] = s
-		r.seatAt = now
+		s = &entry{}
+		r.nodes[from] = s
+		r.changed = now
 		r.news(from)
 	}
 	if r.began.IsZero() {
@@ -139,7 +139,7 @@ func (r *Registry) Report(now time.Time, from wire.PeerID, said Report, ask uint
 	r.decide(now)
 }
 
-func (r *Registry) ready(now time.Time, from wire.PeerID, s *seat, said Report, ask uint64) {
+func (r *Registry) ready(now time.Time, from wire.PeerID, s *entry, said Report, ask uint64) {
 	if r.end == nil && r.isIn(s) && said.In < r.view.Number {
 		view := r.view
 		r.answer(ask, Order{View: &view}) // it was told between two reports
@@ -169,21 +169,21 @@ func (r *Registry) ready(now time.Time, from wire.PeerID, s *seat, said Report, 
 
 // isIn says whether a process was made a member of the newest view. One that was started
 // on the folder of a member that died was not.
-func (r *Registry) isIn(s *seat) bool { return r.view.Number > 0 && s.invited == r.view.Number }
+func (r *Registry) isIn(s *entry) bool { return r.view.Number > 0 && s.invited == r.view.Number }
 
 // outOf says whether a member of the newest view has said that it is not in it any more.
-func (r *Registry) outOf(s *seat) bool { return r.isIn(s) && s.waits && s.said.In == r.view.Number }
+func (r *Registry) outOf(s *entry) bool { return r.isIn(s) && s.waits && s.said.In == r.view.Number }
 
 // Gone takes that a node has no connection any more: its process is gone, or cut off.
 func (r *Registry) Gone(now time.Time, id wire.PeerID) {
-	s := r.seats[id]
+	s := r.nodes[id]
 	if s == nil {
 		return
 	}
 	r.flush(id, s)
 	r.replace(&s.watch, 0)
-	delete(r.seats, id)
-	r.seatAt = now
+	delete(r.nodes, id)
+	r.changed = now
 	if r.isIn(s) && r.outAt.IsZero() {
 		r.outAt, r.stop = now, true
 		r.stopWatchers()
@@ -198,7 +198,7 @@ func (r *Registry) Tick(now time.Time) { r.decide(now) }
 // again, with fresh news.
 func (r *Registry) Renew(now time.Time) {
 	for _, id := range r.ids() {
-		if s := r.seats[id]; now.Sub(s.at) >= r.cfg.Standby/2 {
+		if s := r.nodes[id]; now.Sub(s.at) >= r.cfg.Standby/2 {
 			r.flush(id, s)
 			r.replace(&s.watch, 0)
 		}
@@ -206,18 +206,18 @@ func (r *Registry) Renew(now time.Time) {
 }
 
 // flush answers who waits for a view with the roster.
-func (r *Registry) flush(id wire.PeerID, s *seat) {
+func (r *Registry) flush(id wire.PeerID, s *entry) {
 	if s.ready != 0 {
 		r.answer(s.ready, Order{Roster: r.roster(id)})
 		s.ready = 0
 	}
 }
 
-// news lets everybody that waits know of a new seat.
+// news lets everybody that waits know of a new node.
 func (r *Registry) news(of wire.PeerID) {
 	for _, id := range r.ids() {
 		if id != of {
-			r.flush(id, r.seats[id])
+			r.flush(id, r.nodes[id])
 		}
 	}
 }
@@ -232,10 +232,10 @@ func (r *Registry) replace(waiting *uint64, ask uint64) {
 
 func (r *Registry) answer(ask uint64, o Order) { r.answers = append(r.answers, Answer{ask, o}) }
 
-// ids are those of all seats, sorted: what is decided must not depend on a map.
+// ids names all nodes, sorted: decisions must not depend on the order of a map.
 func (r *Registry) ids() []wire.PeerID {
 	var out []wire.PeerID
-	for id := range r.seats {
+	for id := range r.nodes {
 		out = append(out, id)
 	}
 	slices.SortFunc(out, wire.PeerID.Compare)
@@ -244,7 +244,7 @@ func (r *Registry) ids() []wire.PeerID {
 
 func (r *Registry) roster(but wire.PeerID) (out []Place) {
 	for _, id := range r.ids() {
-		if s := r.seats[id]; id != but && s.addr != "" {
+		if s := r.nodes[id]; id != but && s.addr != "" {
 			out = append(out, Place{id, s.addr})
 		}
 	}
@@ -254,7 +254,7 @@ func (r *Registry) roster(but wire.PeerID) (out []Place) {
 // candidates are those that wait for a view and have said so of late.
 func (r *Registry) candidates(now time.Time) (out []wire.PeerID) {
 	for _, id := range r.ids() {
-		s := r.seats[id]
+		s := r.nodes[id]
 		if s.waits && now.Sub(s.at) < r.cfg.Standby && (!r.isIn(s) || r.outOf(s)) {
 			out = append(out, id)
 		}
@@ -267,7 +267,7 @@ func (r *Registry) candidates(now time.Time) (out []wire.PeerID) {
 func (r *Registry) stragglers() int {
 	n := 0
 	for _, id := range r.view.Members {
-		if s := r.seats[id]; s != nil && r.isIn(s) && !r.outOf(s) {
+		if s := r.nodes[id]; s != nil && r.isIn(s) && !r.outOf(s) {
 			n++
 		}
 	}
@@ -275,7 +275,7 @@ func (r *Registry) stragglers() int {
 }
 
 func (r *Registry) linked(a, b wire.PeerID) bool {
-	return r.seats[a].connected[b] && r.seats[b].connected[a]
+	return r.nodes[a].connected[b] && r.nodes[b].connected[a]
 }
 
 // decide begins a view, ends one, or does nothing.
@@ -299,7 +299,7 @@ func (r *Registry) letIn(now time.Time, ready []wire.PeerID) {
 	for _, id := range ready {
 		reaches := true
 		for _, m := range r.view.Members {
-			reaches = reaches && r.seats[id].connected[m]
+			reaches = reaches && r.nodes[id].connected[m]
 		}
 		if reaches {
 			r.stop = true
@@ -311,7 +311,7 @@ func (r *Registry) letIn(now time.Time, ready []wire.PeerID) {
 
 func (r *Registry) stopWatchers() {
 	for _, id := range r.ids() {
-		if s := r.seats[id]; s.watch != 0 {
+		if s := r.nodes[id]; s.watch != 0 {
 			r.answer(s.watch, Order{Stop: true})
 			s.watch = 0
 		}
@@ -325,7 +325,7 @@ func (r *Registry) mayForm(now time.Time, ready []wire.PeerID) bool {
 		if now.Sub(r.began) >= r.cfg.Start {
 			return true
 		}
-		return len(ready) >= r.cfg.Expect && (r.allLinked(ready) || now.Sub(r.seatAt) >= r.cfg.Settle)
+		return len(ready) >= r.cfg.Expect && (r.allLinked(ready) || now.Sub(r.changed) >= r.cfg.Settle)
 	}
 	if r.stragglers() == 0 {
 		return r.allLinked(ready) || now.Sub(r.outAt) >= r.cfg.Settle
@@ -349,12 +349,12 @@ func (r *Registry) form(now time.Time, ready []wire.PeerID) {
 	group := r.best(ready)
 	v := View{Number: r.view.Number + 1, Members: group}
 	for i, id := range group {
-		if l := r.seats[id].said.Label; i == 0 || v.From.before(l) {
+		if l := r.nodes[id].said.Label; i == 0 || v.From.before(l) {
 			v.From, v.Donor = l, id
 		}
 	}
 	for _, id := range group {
-		if r.seats[id].said.Label != v.From {
+		if r.nodes[id].said.Label != v.From {
 			v.Lacking = append(v.Lacking, id)
 		}
 	}
@@ -366,7 +366,7 @@ func (r *Registry) form(now time.Time, ready []wire.PeerID) {
 	r.view, r.outAt, r.stop = v, time.Time{}, false
 	r.calmTo = now.Add(r.cfg.Settle)
 	for _, id := range group {
-		s := r.seats[id]
+		s := r.nodes[id]
 		s.waits, s.invited = false, v.Number
 		if s.ready != 0 {
 			r.answer(s.ready, Order{View: &v})
@@ -379,7 +379,7 @@ func (r *Registry) form(now time.Time, ready []wire.PeerID) {
 func (r *Registry) finish(l Label) {
 	r.end = &l
 	for _, id := range r.ids() {
-		if s := r.seats[id]; s.ready != 0 {
+		if s := r.nodes[id]; s.ready != 0 {
 			r.answer(s.ready, Order{End: &l})
 			s.ready = 0
 		}
@@ -394,7 +394,7 @@ func (r *Registry) finish(l Label) {
 func (r *Registry) best(ready []wire.PeerID) (best []wire.PeerID) {
 	var newest uint64
 	for _, id := range ready {
-		newest = max(newest, r.seats[id].said.Label.View)
+		newest = max(newest, r.nodes[id].said.Label.View)
 	}
 	for _, seed := range ready {
 		group := []wire.PeerID{seed}
@@ -426,7 +426,7 @@ func (r *Registry) better(a, b []wire.PeerID, newest uint64) bool {
 // head is the newest state that a group holds.
 func (r *Registry) head(group []wire.PeerID) (head Label) {
 	for _, id := range group {
-		if l := r.seats[id].said.Label; head.before(l) {
+		if l := r.nodes[id].said.Label; head.before(l) {
 			head = l
 		}
 	}

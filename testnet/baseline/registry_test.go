@@ -143,8 +143,8 @@ func TestRegistryTakesNoMoreThanItsSeats(t *testing.T) {
 	for i, id := range all {
 		r.Report(epoch, id, Report{Op: opReady, Addr: "x"}, uint64(i+1))
 	}
-	if len(r.seats) != MaxMembers {
-		t.Errorf("%d seats", len(r.seats))
+	if len(r.nodes) != MaxMembers {
+		t.Errorf("%d nodes", len(r.nodes))
 	}
 	r = NewRegistry(someRules(1, 1))
 	r.Report(epoch, all[0], Report{Op: opReady, Label: Label{View: 1}}, 1)

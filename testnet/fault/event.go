@@ -51,7 +51,7 @@ type Event struct {
 	Percent float64       // Loss: 1% is 1
 	By      time.Duration // Skew
 	Kind    string        // Attack
-	Detail  []string      // words for who carries it out: a link of Weather, traits of Join and Upgrade
+	Detail  []string      // words for the executor: a link of Weather, traits of Join and Upgrade
 
 	At     When          // with Every: when it begins
 	Until  *When         // when it is undone; with Every: before which it ends; nil = never
@@ -172,7 +172,7 @@ func (s Schedule) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Can is what somebody can carry out.
+// Can is what an executor can do.
 type Can struct {
 	Who     string // such as "a testnet"
 	Verbs   []Verb
@@ -181,7 +181,7 @@ type Can struct {
 	Instead map[Verb]string // what to write instead of a verb
 }
 
-// Check returns an error for the first event that cannot be carried out.
+// Check returns an error for the first event that cannot be executed.
 func (c Can) Check(s Schedule) error {
 	for _, e := range s {
 		if why := c.refuses(e); why != "" {
@@ -191,7 +191,7 @@ func (c Can) Check(s Schedule) error {
 	return nil
 }
 
-// refuses says why an event cannot be carried out, and what to write; "" if it can.
+// refuses says why an event cannot be executed, and what to write; "" if it can.
 func (c Can) refuses(e Event) string {
 	can := false
 	for _, v := range c.Verbs {

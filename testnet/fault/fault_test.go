@@ -117,7 +117,7 @@ func TestParseErrors(t *testing.T) {
 		{"weather @1s", "a trait of links should stand"},
 		{"upgrade 1 protocol 2 @1s", `"protocol": the word "to" should stand here`},
 		{"upgrade 1 to @1s", "a trait of programs should stand"},
-		{"join x @1s", ""}, // traits are read by who carries it out
+		{"join x @1s", ""}, // the executor reads traits
 		{"kill " + strings.Repeat("0-9999 ", 3) + "@1s", "more than 20000 nodes"},
 		{strings.Repeat("join @1s, ", maxLength), "use at most"},
 	} {
@@ -175,7 +175,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Who cannot carry out an event says so by name, and what to write.
+// An executor refuses an event that it cannot execute by name, and says what to write.
 func TestCan(t *testing.T) {
 	can := Can{Who: "a toy", Verbs: []Verb{Kill, Partition}, Instead: map[Verb]string{Merge: "give the partition its end"}}
 	for text, want := range map[string]string{

@@ -23,7 +23,7 @@ const usualEvery = 10 * time.Second
 // Parse reads a schedule. The error names the event and says what to write.
 func Parse(text string) (Schedule, error) { return parse(text, Verbs()) }
 
-// Parse reads a schedule that can be carried out.
+// Parse reads a schedule that can be executed.
 func (c Can) Parse(text string) (Schedule, error) {
 	s, err := parse(text, c.Verbs)
 	if err != nil {

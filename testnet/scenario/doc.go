@@ -58,7 +58,7 @@
 //
 // With `for` an event is undone after so long, with `in turn` it befalls one of
 // its nodes each time. Package fault says how an EVENT is written; a script has all
-// of them that the simulator carries out, so neither any nor shares of the tokens. A node in two
+// of them that the simulator executes, so neither any nor shares of the tokens. A node in two
 // groups of a partition is a bridge between them, and nodes in none form one more group. What is
 // down at the end of a script stays down.
 //
@@ -99,7 +99,7 @@
 //	storm-passes               so do links that become bad for a while
 //	join-storm                 nine come at once to three and train within a second
 //	join-one-by-one            a run grows from one learner to eight
-//	join-after-heal            one comes while two sides unite, and takes tips several times
+//	join-after-merge           one comes while two sides unite, and takes tips several times
 //	churn-slow                 one of six is killed every ten seconds, for three
 //	churn-medium               every three seconds, for two
 //	churn-fast                 every second, for two: a twelfth of the tokens is lost at the kills, and nothing else

@@ -35,18 +35,18 @@ const (
 	Inflate  AttackKind = "inflate"   // the most steps and tokens that genesis allows, progress times Times
 
 	// Headers.
-	Equivocate  AttackKind = "equivocate"    // two deltas for one round, each shown to one half
-	LateProof   AttackKind = "late-proof"    // likewise, but the second one Times rounds later
-	OneProof    AttackKind = "one-proof"     // likewise, but for one round, until that is known: deltas of later ones are honest
-	ShownToHalf AttackKind = "shown-to-half" // headers leave over every other connection only
-	StaleRounds AttackKind = "stale-rounds"  // fresh keys sign for rounds that are closed
-	FarRounds   AttackKind = "far-rounds"    // fresh keys sign for rounds far ahead
-	HollowBells AttackKind = "hollow-bells"  // fresh keys, and its own, sign for every open round; no payload follows
-	WindowsEdge AttackKind = "windows-edge"  // a delta appears, for one half, when its round becomes final
-	FalseBeats  AttackKind = "false-beats"   // rounds, tokens, unpublished work and digests of no chain
-	FreshBeats  AttackKind = "fresh-beats"   // likewise, by Times fresh keys
-	InventedRun AttackKind = "invented-run"  // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in beats
-	BoughtRun   AttackKind = "bought-run"    // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
+	Equivocate     AttackKind = "equivocate"      // two deltas for one round, each shown to one half
+	LateProof      AttackKind = "late-proof"      // likewise, but the second one Times rounds later
+	OneProof       AttackKind = "one-proof"       // likewise, but for one round, until that is known: deltas of later ones are honest
+	ShownToHalf    AttackKind = "shown-to-half"   // headers leave over every other connection only
+	StaleRounds    AttackKind = "stale-rounds"    // fresh keys sign for rounds that are closed
+	FarRounds      AttackKind = "far-rounds"      // fresh keys sign for rounds far ahead
+	PayloadMissing AttackKind = "payload-missing" // fresh keys, and its own, sign for every open round; no payload follows
+	WindowsEdge    AttackKind = "windows-edge"    // a delta appears, for one half, when its round becomes final
+	FalseBeats     AttackKind = "false-beats"     // rounds, tokens, unpublished work and digests of no chain
+	FreshBeats     AttackKind = "fresh-beats"     // likewise, by Times fresh keys
+	InventedRun    AttackKind = "invented-run"    // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in beats
+	BoughtRun      AttackKind = "bought-run"      // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
 
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
@@ -72,16 +72,16 @@ var behaviours = map[AttackKind]behaviour{
 	Garbage:  {spoil: spoilGarbage},
 	Inflate:  {spoil: spoilInflate},
 
-	Equivocate:  {say: sayTwo, answer: answerForged},
-	LateProof:   {say: saveProof, act: actProofs},
-	OneProof:    {say: saveOneProof, act: actProofs},
-	ShownToHalf: {say: sayToHalf},
-	StaleRounds: {act: actStale},
-	FarRounds:   {act: actFar},
-	HollowBells: {act: actHollow},
-	WindowsEdge: {say: sayRestless, answer: answerEdge, act: actEdge},
-	FalseBeats:  {say: sayFalseBeat},
-	FreshBeats:  {act: actFreshBeats},
+	Equivocate:     {say: sayTwo, answer: answerForged},
+	LateProof:      {say: saveProof, act: actProofs},
+	OneProof:       {say: saveOneProof, act: actProofs},
+	ShownToHalf:    {say: sayToHalf},
+	StaleRounds:    {act: actStale},
+	FarRounds:      {act: actFar},
+	PayloadMissing: {act: actPayloadMissing},
+	WindowsEdge:    {say: sayRestless, answer: answerEdge, act: actEdge},
+	FalseBeats:     {say: sayFalseBeat},
+	FreshBeats:     {act: actFreshBeats},
 
 	BoughtRun:   {spoil: spoilInflate, say: sayInvented, answer: answerInvented, act: actBought},
 	InventedRun: {say: sayInvented, answer: answerInvented, act: actInvented},

@@ -44,9 +44,9 @@ func heap() int64 {
 func TestFloodsAreBounded(t *testing.T) {
 	const fill = 5000 // more than any table of a node holds
 	floods := map[string]func(l *liar) []byte{
-		"headers of the open round": func(l *liar) []byte { return l.hollowHeader(l.freshKey(), 0, 1) },
-		"headers of rounds ahead":   func(l *liar) []byte { return l.hollowHeader(l.freshKey(), 0, 3+uint32(l.forgotten)%6) },
-		"headers of no round":       func(l *liar) []byte { return l.hollowHeader(l.freshKey(), 0, 1<<31) },
+		"headers of the open round": func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1) },
+		"headers of rounds ahead":   func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 3+uint32(l.forgotten)%6) },
+		"headers of no round":       func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1<<31) },
 		"beats": func(l *liar) []byte {
 			b := wire.Beat{Incarnation: 1, Seq: 1, State: wire.Training, Closed: []uint32{9}, Unpublished: []uint64{9}}
 			return wire.EncodeBeat(l.freshKey(), l.n.w.run, b)
@@ -58,7 +58,7 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 	for name, flood := range floods {
 		t.Run(name, func(t *testing.T) {
-			s := attackTest{kind: HollowBells}.scenario(attackSeed)
+			s := attackTest{kind: PayloadMissing}.scenario(attackSeed)
 			w, err := New(s)
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestEvidenceOnDiskIsBounded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w, err := New(attackTest{kind: HollowBells}.scenario(attackSeed))
+			w, err := New(attackTest{kind: PayloadMissing}.scenario(attackSeed))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -124,9 +124,9 @@ func actFar(l *liar) {
 	}
 }
 
-// actHollow signs for the next rounds of each fragment with Times fresh keys and
+// actPayloadMissing signs for the next rounds of each fragment with Times fresh keys and
 // its own, claims as much as it may, and has no payload. It ends with the run.
-func actHollow(l *liar) {
+func actPayloadMissing(l *liar) {
 	params := l.n.w.s.Params
 	if l.victim().machine.Rounds().Status().Ended {
 		return
@@ -134,19 +134,19 @@ func actHollow(l *liar) {
 	for p := range l.n.w.plan {
 		closed := l.victim().machine.Rounds().Fragment(p).Closed()
 		for range int(l.Times) {
-			l.announceHollow(l.freshKey(), p, closed+1)
+			l.announceOnly(l.freshKey(), p, closed+1)
 		}
 		// Beyond what its core signs, so that these are no equivocation.
-		l.announceHollow(l.n.key, p, closed+params.WindowAccept)
+		l.announceOnly(l.n.key, p, closed+params.WindowAccept)
 	}
 }
 
-func (l *liar) announceHollow(key ed25519.PrivateKey, p int, round uint32) {
-	l.tell(l.hollowHeader(key, p, round), everybody)
+func (l *liar) announceOnly(key ed25519.PrivateKey, p int, round uint32) {
+	l.tell(l.bareHeader(key, p, round), everybody)
 }
 
-// hollowHeader is the message of a header without a payload.
-func (l *liar) hollowHeader(key ed25519.PrivateKey, p int, round uint32) []byte {
+// bareHeader is the message of a header without a payload.
+func (l *liar) bareHeader(key ed25519.PrivateKey, p int, round uint32) []byte {
 	params := l.n.w.s.Params
 	h := wire.Header{
 		Fragment: uint16(p), Round: round, Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,

@@ -36,7 +36,7 @@ type ownDelta struct {
 type fate uint8
 
 const (
-	standing  fate = iota // it is in flight, or folded
+	current   fate = iota // it is in flight, or folded
 	returned              // its tokens are pending again
 	givenUp               // it was folded on a chain that was left, or nobody can say
 	forgotten             // likewise, by the disk alone: in this life it may be in flight
@@ -91,7 +91,7 @@ func (n *Node) settleUnseen(fragments []replica.InstalledFragment) {
 		first := fragments[o.fragment].Links[0]
 		record, _ := n.disk.Record(o.fragment, first.Round)
 		another := record.Chain != first.Chain
-		if o.fate == standing && another && n.w.checks.ledger[id].Round < first.Round {
+		if o.fate == current && another && n.w.checks.ledger[id].Round < first.Round {
 			o.fate = unseen
 		}
 	}
@@ -101,7 +101,7 @@ func (n *Node) settleUnseen(fragments []replica.InstalledFragment) {
 func (b *book) losesDisk() {
 	b.rebased = true
 	for _, o := range b.own {
-		if o.fate == standing {
+		if o.fate == current {
 			o.fate = diskLost
 		}
 	}
@@ -184,7 +184,7 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 		case o.fragment != p:
 		case folds[id] && o.fate.settled():
 			twice += o.tokens
-		case !folds[id] && o.fate == standing:
+		case !folds[id] && o.fate == current:
 			flying += o.tokens
 		case !folds[id] && o.fate == forgotten:
 			may += o.tokens

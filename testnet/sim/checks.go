@@ -104,10 +104,10 @@ const thetaSlack = 1e-3
 
 // checkTheta: theta is A + sum s q + U after each adoption, and the learner's
 // account has every token of this life.
-func (w *World) checkTheta(n *Node, a outer.Adopt, healed bool) {
-	if n.shadow != nil {
-		s := n.shadow[a.Fragment]
-		s.Adopted(a, healed)
+func (w *World) checkTheta(n *Node, a outer.Adopt, repaired bool) {
+	if n.oracle != nil {
+		s := n.oracle[a.Fragment]
+		s.Adopted(a, repaired)
 		if off := s.Off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
@@ -148,7 +148,7 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 func (w *World) checkLeft(n *Node) {
 	r, kept := n.machine.Rounds(), 0
 	for id, o := range n.book.own {
-		if o.handed || o.fate != standing {
+		if o.handed || o.fate != current {
 			continue
 		}
 		round := w.checks.ledger[id].Round

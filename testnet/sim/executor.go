@@ -160,7 +160,7 @@ func (n *Node) adopted(e replica.Adopted) {
 	n.Unfolds += len(a.Unfold)
 	n.Returns += len(a.Returned)
 	n.book.settles(givenUp, n.disk.OwnIDs(slices.Concat(a.Discarded, a.Dropped, loss.Gone)))
-	n.book.settles(standing, n.disk.OwnIDs(a.Regained))
+	n.book.settles(current, n.disk.OwnIDs(a.Regained))
 	n.book.returns(n.disk.OwnIDs(a.Returned))
 	n.Discards += len(a.Discarded) + len(a.Dropped)
 	n.w.history.bytes(a.Tip.State[:])
@@ -228,8 +228,8 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 		return d, err
 	}
 	n.drafts[d.Seq] = draftWork{p, d.Tokens}
-	if n.shadow != nil {
-		n.shadow[p].Published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
+	if n.oracle != nil {
+		n.oracle[p].Published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
 	}
 	if n.lies() {
 		d = n.liar.spoils(p, d)
@@ -244,8 +244,8 @@ func (l watched) TakeBack(p int, seq uint64) error {
 	}
 	n.TakenBack++
 	delete(n.drafts, seq)
-	if n.shadow != nil {
-		n.shadow[p].Returned([]uint64{seq})
+	if n.oracle != nil {
+		n.oracle[p].Returned([]uint64{seq})
 	}
 	return nil
 }
@@ -257,9 +257,9 @@ func (l watched) Stepped(tokens int, closed []uint32) { l.n.learner.Stepped(toke
 func (l watched) Restore(p int, own []outer.Own) error {
 	n := l.n
 	for i, o := range own {
-		if n.shadow != nil {
+		if n.oracle != nil {
 			payload, _ := n.disk.Payload(wire.Digest(l.saved[p].Own[i].Delta.ID)) // which a restart has read
-			n.shadow[p].Restored(o.Seq, n.decode(p, payload), o.Folded)
+			n.oracle[p].Restored(o.Seq, n.decode(p, payload), o.Folded)
 		}
 	}
 	return n.learner.Restore(p, own)

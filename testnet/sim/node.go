@@ -11,7 +11,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
-	"atoll/optimizer/outer/shadow"
+	"atoll/optimizer/outer/oracle"
 	"atoll/testnet/sim/memory"
 )
 
@@ -64,7 +64,7 @@ type Node struct {
 	learner *outer.Learner
 	trainer Trainer
 	scratch []float32
-	shadow  []*shadow.Shadow
+	oracle  []*oracle.Oracle
 	drafts  map[uint64]draftWork // own drafts that are not durable yet
 
 	heard    map[wire.Digest]bool // headers that gossip brought in this life
@@ -160,10 +160,10 @@ func (n *Node) boot() {
 	n.trainer = w.s.Task.Trainer(n.index, n.life)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), was.Tips, n.ownPayload)
 	n.scratch = make([]float32, len(n.trainer.Params()))
-	n.shadow = nil
+	n.oracle = nil
 	for p, tip := range was.Tips {
 		if !w.s.Lean {
-			n.shadow = append(n.shadow, shadow.New(w.plan[p], w.s.Params.Codec, tip))
+			n.oracle = append(n.oracle, oracle.New(w.plan[p], w.s.Params.Codec, tip))
 		}
 	}
 	if err := r.Start(n.clock(), n.config(), was, watched{n, was.Saved}); err != nil {
@@ -258,7 +258,7 @@ func (n *Node) every(ms Time, do func()) {
 	})
 }
 
-// do runs one input of this life and carries out what it caused; a paused node
+// do runs one input of this life and executes what it caused; a paused node
 // does it when it goes on.
 func (n *Node) do(input func()) {
 	if !n.up {
@@ -329,8 +329,8 @@ func (n *Node) step() {
 		n.broken("learns", "%v", err)
 		return
 	}
-	for p := range n.shadow {
-		n.shadow[p].Moved(n.scratch, n.trainer.Params())
+	for p := range n.oracle {
+		n.oracle[p].Moved(n.scratch, n.trainer.Params())
 	}
 	tokens := n.w.s.Task.Tokens()
 	n.Steps++

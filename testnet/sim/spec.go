@@ -13,7 +13,7 @@ import (
 	"atoll/testnet/fault"
 )
 
-// can is what of the language of faults a world carries out.
+// can is the part of the language of faults that a world executes.
 var can = fault.Can{Who: "the simulator", Verbs: Kinds, Instead: map[fault.Verb]string{
 	fault.Loss:   "write weather, such as weather latency 20ms loss 1% @0s",
 	fault.Attack: "give the node that lies a trait in a script, such as node 1 attack sign-flip",

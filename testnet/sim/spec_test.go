@@ -30,7 +30,7 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// What a world cannot carry out, and a node that it does not have then, are refused by name.
+// A world refuses by name what it cannot execute, and a node that it does not have then.
 func TestParseFaultsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"sneeze 1 @2s":                `"sneeze": there is no such event`,

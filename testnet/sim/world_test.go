@@ -18,7 +18,7 @@ func withFaults(t *testing.T, n int, rounds uint32, spec string) Scenario {
 }
 
 // Both sides of a partition go on, and are one chain after it.
-func TestPartitionHeals(t *testing.T) {
+func TestPartitionMerges(t *testing.T) {
 	t.Parallel()
 	w, err := New(withFaults(t, 4, 60, "partition 0+1 @3s, merge @14s"))
 	if err != nil {

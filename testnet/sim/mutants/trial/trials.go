@@ -136,7 +136,7 @@ func proved() sim.Scenario {
 // round has room for. It is of a few rounds: how much of the budget is trained beside such a
 // flood is not looked at.
 func flooded() sim.Scenario {
-	s := attacked(sim.HollowBells)
+	s := attacked(sim.PayloadMissing)
 	s.Rounds = 8
 	s.Founders[len(s.Founders)-1].Attack.Times = 1500
 	return s

@@ -1,16 +1,16 @@
-package shadow_test
+package oracle_test
 
 import (
 	"slices"
 	"testing"
 
 	"atoll/optimizer/outer"
-	"atoll/optimizer/outer/shadow"
+	"atoll/optimizer/outer/oracle"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
-// rig is a learner of one small fragment and its shadow.
+// rig is a learner of one small fragment and its oracle.
 type rig struct {
 	t       *testing.T
 	params  outer.Params
@@ -18,7 +18,7 @@ type rig struct {
 	tip     *outer.Tip
 	theta   []float32
 	learner *outer.Learner
-	shadow  *shadow.Shadow
+	oracle  *oracle.Oracle
 	steps   int
 }
 
@@ -34,11 +34,11 @@ func newRig(t *testing.T, k codec.Kind) *rig {
 	tips := plan.Genesis(r.theta, r.params)
 	r.tip = tips[0]
 	r.learner = outer.NewLearner(r.params, plan, r.theta, tips, func(uint64) ([]byte, error) { panic("all payloads are in memory") })
-	r.shadow = shadow.New(r.f, k, r.tip)
+	r.oracle = oracle.New(r.f, k, r.tip)
 	return r
 }
 
-// step trains a step that the shadow sees.
+// step trains a step that the oracle sees.
 func (r *rig) step() {
 	before := slices.Clone(r.theta)
 	r.steps++
@@ -46,10 +46,10 @@ func (r *rig) step() {
 		r.theta[i] += float32((i*r.steps)%11-5) / 256
 	}
 	r.learner.Stepped(512, []uint32{r.tip.Round})
-	r.shadow.Moved(before, r.theta)
+	r.oracle.Moved(before, r.theta)
 }
 
-// draft publishes what is unpublished, and returns what the shadow must know of it.
+// draft publishes what is unpublished, and returns what the oracle must know of it.
 func (r *rig) draft() (seq uint64, q []float32) {
 	r.t.Helper()
 	d, err := r.learner.Draft(0)
@@ -84,7 +84,7 @@ func (r *rig) adopt(fold []uint64) outer.Adopt {
 // slack is what rounding makes of theta in a few steps.
 const slack = 1e-5
 
-func (r *rig) follows() bool { return r.shadow.Off(r.theta) <= slack }
+func (r *rig) follows() bool { return r.oracle.Off(r.theta) <= slack }
 
 func TestShadowFollowsALearner(t *testing.T) {
 	for _, k := range codec.Kinds() {
@@ -92,17 +92,17 @@ func TestShadowFollowsALearner(t *testing.T) {
 		for range 3 { // steps, a delta, steps, and its fold when the next delta has left
 			r.step()
 			first, q := r.draft()
-			r.shadow.Published(r.params, first, q)
+			r.oracle.Published(r.params, first, q)
 			r.step()
 			second, q := r.draft()
-			r.shadow.Published(r.params, second, q)
+			r.oracle.Published(r.params, second, q)
 			r.step()
-			r.shadow.Adopted(r.adopt([]uint64{first}), false)
+			r.oracle.Adopted(r.adopt([]uint64{first}), false)
 			if err := r.learner.TakeBack(0, second); err != nil {
 				t.Fatal(err)
 			}
-			r.shadow.Returned([]uint64{second})
-			if off := r.shadow.Off(r.theta); off > slack {
+			r.oracle.Returned([]uint64{second})
+			if off := r.oracle.Off(r.theta); off > slack {
 				t.Fatalf("%v: theta is %g off after %d steps", k, off, r.steps)
 			}
 		}
@@ -113,10 +113,10 @@ func TestShadowFollowsALearner(t *testing.T) {
 func TestShadowSeesWhatIsWrong(t *testing.T) {
 	for what, wrong := range map[string]func(*rig){
 		"a value that moved by itself": func(r *rig) { r.theta[7] += 1. / 64 },
-		"a step that was not taken":    func(r *rig) { r.shadow.Moved(r.theta, make([]float32, len(r.theta))) },
+		"a step that was not taken":    func(r *rig) { r.oracle.Moved(r.theta, make([]float32, len(r.theta))) },
 		"a delta in flight that theta has not": func(r *rig) {
 			seq, q := r.draft()
-			r.shadow.Published(r.params, seq, q)
+			r.oracle.Published(r.params, seq, q)
 			for i, x := range q {
 				r.theta[i] -= x
 			}
@@ -124,15 +124,15 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 		"what is held, in theta": func(r *rig) {
 			before := slices.Clone(r.theta)
 			seq, q := r.draft()
-			r.shadow.Published(r.params, seq, q)
+			r.oracle.Published(r.params, seq, q)
 			copy(r.theta, before)
 		},
 		"a fold that left a delta in theta": func(r *rig) {
 			seq, q := r.draft()
-			r.shadow.Published(r.params, seq, q)
+			r.oracle.Published(r.params, seq, q)
 			a := r.adopt(nil)
 			a.Fold = []uint64{seq}
-			r.shadow.Adopted(a, false)
+			r.oracle.Adopted(a, false)
 		},
 		"an anchor that theta did not follow": func(r *rig) { r.adopt(nil) },
 	} {
