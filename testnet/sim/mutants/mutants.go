@@ -88,7 +88,7 @@ func All() []Mutant {
 			{In: "fragment.reset", Old: "for r := range f.deltas.rounds ...", New: "clear(f.deltas.rounds)"},
 		}},
 		{"left too early", "leave", []Edit{
-			{In: "Machine.MayLeave", Old: "m.rounds.AllHanded(m.end.ticked) &&"},
+			{In: "View.MayLeave", Old: "v.m.rounds.AllHanded(v.m.end.ticked) &&"},
 		}},
 		{"late delta lost at a restart", "restart", []Edit{
 			{In: "Machine.Restore", Old: "f.touchUnfolded(m.p)"},
