@@ -184,8 +184,9 @@ var impure = []rule{
 
 // testPackages of this module may be imported by every test, and by what else a rule says:
 // the protocol's text, whose clauses are about many packages, the join link, whose clause
-// stands among those of the genesis, what simulated worlds came to, and folders made by hand.
-var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest")
+// stands among those of the genesis, what simulated worlds came to, folders made by hand,
+// and the ledger in memory.
+var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")

@@ -20,7 +20,8 @@ type bases struct {
 	policy  Policy
 	genesis func() []*outer.Tip
 	check   func(what string, err error)
-	epoch   int // counts installs; belongs to the folds
+	budget  int64 // of bytes
+	epoch   int   // counts installs; belongs to the folds
 
 	mu       sync.Mutex
 	held     map[baseKey]*outer.Tip
@@ -36,7 +37,7 @@ type baseKey struct {
 
 func newBases(ledger Ledger, policy Policy, genesis func() []*outer.Tip, check func(string, error), fragments int) (*bases, error) {
 	b := &bases{
-		ledger: ledger, policy: policy, genesis: genesis, check: check,
+		ledger: ledger, policy: policy, genesis: genesis, check: check, budget: maxBaseBytes,
 		held: map[baseKey]*outer.Tip{}, disk: map[baseKey]bool{}, outlived: map[int]uint32{},
 	}
 	for fragment := range fragments {
@@ -139,7 +140,7 @@ func (b *bases) forget(k baseKey) {
 
 // shrink drops the oldest on-disk bases of a fragment while over budget, under mu.
 func (b *bases) shrink(fragment int) {
-	for b.bytes > maxBaseBytes {
+	for b.bytes > b.budget {
 		oldest, found := baseKey{}, false
 		for k := range b.held {
 			if k.fragment == fragment && b.disk[k] && (!found || k.round < oldest.round) {

@@ -40,14 +40,14 @@ func (r *Replica) fold(w rounds.WantFold, epoch int) {
 	})
 }
 
-// foldAndRecord folds and writes the rounds to the ledger. Rounds after them are
-// those that a late delta put past the end of the fragment.
+// foldAndRecord folds and writes the rounds to the ledger, if there are any. Rounds
+// after them are those that a late delta put past the end of the fragment.
 func (r *Replica) foldAndRecord(w rounds.WantFold, epoch int) (FoldResult, error) {
 	if epoch != r.bases.epoch {
 		return FoldResult{}, fmt.Errorf("fold fragment %d: %w", w.Fragment, core.ErrOvertaken)
 	}
 	res, err := r.foldSets(w)
-	if err == nil {
+	if err == nil && len(res.Links) > 0 {
 		r.keepRounds(w.Fragment, res.Links)
 	}
 	return res, err

@@ -1,0 +1,23 @@
+package replica
+
+import "atoll/node/core"
+
+// Do executes one effect, as Execute does each one of the machine's.
+func (r *Replica) Do(e core.Effect) { r.execute(e) }
+
+// HeldBases are the rounds of a fragment's bases in memory, and the bytes of all.
+func (r *Replica) HeldBases(fragment int) (rounds map[uint32]bool, bytes int64) {
+	rounds = map[uint32]bool{}
+	for k, tip := range r.bases.held {
+		if bytes += baseBytes(tip); k.fragment == fragment {
+			rounds[k.round] = true
+		}
+	}
+	if bytes != r.bases.bytes {
+		panic("the bytes of kept bases are miscounted")
+	}
+	return rounds, bytes
+}
+
+// SetBaseBudget has bases take at most so many bytes of memory.
+func (r *Replica) SetBaseBudget(bytes int64) { r.bases.budget = bytes }

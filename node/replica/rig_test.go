@@ -1,0 +1,377 @@
+package replica_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+	"atoll/tensor"
+	"atoll/tensor/codec"
+	"atoll/testnet/sim/memory"
+)
+
+// rig is a replica over a disk in memory. Its work waits until the test runs it.
+type rig struct {
+	*replica.Replica
+	t      testing.TB
+	disk   *memory.Ledger
+	errs   map[string]error // what methods of the disk say, see faulty
+	bad    wire.Digest      // the one payload that errs is about; zero = all
+	params outer.Params
+	plan   outer.Plan
+	policy replica.Policy
+	keys   []ed25519.PrivateKey // the first one is the replica's, the others contribute to each round
+	tips   []*outer.Tip         // to which the records on disk lead
+	was    replica.Restored
+
+	learner replica.Learner
+	folds   func(prev *outer.Tip) *outer.Tip // in place of outer.Fold
+	now     core.Time
+	ms      int64
+	elapsed func() // is called when somebody asks for the time
+	gone    bool   // streams have ended
+	cut     bool   // folds are to end
+
+	work    map[string][]func()
+	replies map[uint64]replica.Reply
+	sent    []any
+	seen    []any
+	checked []error
+	failed  error
+}
+
+var run = wire.RunID{7}
+
+// newRig has an empty disk, and a policy of real nodes.
+func newRig(t testing.TB) *rig {
+	g := &rig{
+		t: t, errs: map[string]error{}, params: outer.Defaults(2, 1<<40, 0), policy: replica.NodePolicy(),
+		now: 1_000_000, ms: 1000, work: map[string][]func(){}, replies: map[uint64]replica.Reply{},
+	}
+	g.params.Codec, g.params.MinRoundMs = codec.F32, 0
+	g.plan = outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{2, 3}}, {Name: "b", Shape: []int{4}}}).Views, 2)
+	for i := range byte(3) {
+		g.keys = append(g.keys, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{i + 1}, ed25519.SeedSize)))
+	}
+	g.disk, g.tips = memory.New(len(g.plan)), g.genesis()
+	return g
+}
+
+func (g *rig) genesis() (tips []*outer.Tip) { return g.plan.Genesis(make([]float32, 10), g.params) }
+
+func (g *rig) check(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// want fails where something is not as it should be.
+func want[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func wantRounds(t testing.TB, what string, got []uint32, want ...uint32) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got rounds %v, want %v", what, got, want)
+	}
+}
+
+func wantError(t testing.TB, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: got error %v, want %v", what, got, want)
+	}
+}
+
+// signed is a delta of some author and its payload.
+func (g *rig) signed(p int, round uint32, key ed25519.PrivateKey) (wire.Digest, wire.SignedHeader, []byte) {
+	g.t.Helper()
+	values := make([]float32, g.plan[p].Len)
+	for k := range values {
+		values[k] = float32((k+int(round)+int(key[0]))%7) * 1e-3
+	}
+	payload, err := codec.Encode(g.params.Codec, values)
+	g.check(err)
+	h := wire.SignHeader(key, run, wire.Header{
+		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 8, Tokens: 100, Precision: 1,
+		Codec: uint8(g.params.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload),
+	})
+	return h.Header.ID(run), h, payload
+}
+
+// set puts the deltas of a round on the disk, one of each contributor.
+func (g *rig) set(p int, round uint32) (set []outer.Delta) {
+	g.t.Helper()
+	for _, key := range g.keys[1:] {
+		id, h, payload := g.signed(p, round, key)
+		g.check(g.disk.PutDelta(id, &h, payload))
+		set = append(set, core.DeltaOf(id, h.Header))
+	}
+	return set
+}
+
+// write puts rounds of all fragments on the disk, and bases of the last one if keep.
+func (g *rig) write(rounds int, keep bool) *rig {
+	g.t.Helper()
+	for p := range g.plan {
+		for range rounds {
+			var set []outer.Contribution
+			for _, d := range g.set(p, g.tips[p].Round+1) {
+				payload, err := g.disk.Payload(wire.Digest(d.ID))
+				g.check(err)
+				set = append(set, outer.Contribution{Delta: d, Payload: payload})
+			}
+			tip, out, err := outer.Fold(g.params, g.plan[p], g.tips[p], g.tips[p].Round+1, set)
+			g.check(err)
+			g.check(g.disk.PutRounds(p, []outer.Link{core.LinkOf(tip, out.Folded)}))
+			g.tips[p] = tip
+		}
+		if keep {
+			g.check(g.disk.PutBase(p, g.tips[p]))
+		}
+	}
+	return g
+}
+
+// start makes the replica over the disk. It takes the folds that it needs.
+func (g *rig) start() *rig {
+	g.t.Helper()
+	g.check(g.tryStart())
+	return g.settle()
+}
+
+// tryStart makes the replica and leaves its work for later.
+func (g *rig) tryStart() (err error) {
+	cfg := core.Config{
+		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: true,
+		Gossip: gossip.Config{
+			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
+			WindowAccept: g.params.WindowAccept, WindowUnion: g.params.WindowUnion,
+		},
+	}
+	g.Replica, g.was, err = replica.New(replica.Config{
+		Machine: cfg, Policy: g.policy, Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: g.genesis},
+		Exec: g, Net: g, Watcher: g, Arithmetic: arithmetic{g}, Ledger: faulty{g.disk, g},
+	})
+	if err != nil {
+		return err
+	}
+	return g.Start(g.now, cfg, g.was, g.learner)
+}
+
+// settle runs all work until there is none.
+func (g *rig) settle() *rig {
+	for again := true; again; {
+		again = false
+		g.Execute()
+		for _, kind := range []string{"disk", "learn", "fold", "install", "serve", "loop"} {
+			again = g.run(kind) > 0 || again
+		}
+	}
+	return g
+}
+
+// run runs the work of one kind that waits now.
+func (g *rig) run(kind string) int {
+	work := g.work[kind]
+	g.work[kind] = nil
+	for _, do := range work {
+		do()
+	}
+	return len(work)
+}
+
+// tick lets time pass.
+func (g *rig) tick(ms int64) *rig {
+	g.now += ms
+	g.ms += ms
+	g.Machine().Tick(g.now)
+	return g.settle()
+}
+
+// do executes effects, and what comes of them.
+func (g *rig) do(effects ...core.Effect) *rig {
+	for _, e := range effects {
+		g.Do(e)
+	}
+	return g.settle()
+}
+
+// closes closes more rounds of a fragment, one by one, with nothing in them.
+func (g *rig) closes(p, n int) *rig {
+	for range n {
+		g.Machine().Rounds().CloseTo(g.now, p, g.Machine().Rounds().Fragment(p).Closed()+1)
+		g.tick(1)
+	}
+	return g
+}
+
+// late brings a delta for a closed round.
+func (g *rig) late(p int, round uint32) *rig {
+	g.t.Helper()
+	id, h, payload := g.signed(p, round, g.keys[1])
+	g.check(g.disk.PutDelta(id, &h, payload))
+	g.check(g.Machine().Rounds().Offer(g.now, core.DeltaOf(id, h.Header), true))
+	g.Machine().Rounds().Payload(g.now, p, round, outer.ID(id), rounds.PayloadHeld)
+	return g
+}
+
+// job names folds that the machine did not ask for.
+const job = 1 << 40
+
+// base reads a kept base, by a fold of no rounds.
+func (g *rig) base(p int, round uint32) (*outer.Tip, error) {
+	return g.fold(rounds.WantFold{Fragment: p, Job: job, Start: round})
+}
+
+// fold is what a fold comes to.
+func (g *rig) fold(w rounds.WantFold) (*outer.Tip, error) {
+	g.do(w)
+	for _, e := range slices.Backward(g.seen) {
+		switch e := e.(type) {
+		case replica.Folded:
+			if e.Want.Job == w.Job {
+				return e.Tip, nil
+			}
+		case replica.FoldFailed:
+			if e.Want.Job == w.Job {
+				return nil, e.Err
+			}
+		}
+	}
+	return nil, errors.New("the fold came to nothing")
+}
+
+// onDisk are the rounds of a fragment's bases on disk.
+func (g *rig) onDisk(p int) []uint32 {
+	kept, _ := g.disk.Bases(p) // which has no errors
+	return kept
+}
+
+func (g *rig) inMemory(p int) []uint32 {
+	held, _ := g.HeldBases(p)
+	return slices.Sorted(maps.Keys(held))
+}
+
+func (g *rig) records(p int) []uint32 { return slices.Sorted(maps.Keys(g.disk.Records(p))) }
+
+// saw returns the events of a type since the last call for them.
+func saw[E any](g *rig) (events []E) {
+	g.seen = slices.DeleteFunc(g.seen, func(e any) bool {
+		event, is := e.(E)
+		if is {
+			events = append(events, event)
+		}
+		return is
+	})
+	return events
+}
+
+func (g *rig) put(kind string, do func()) { g.work[kind] = append(g.work[kind], do) }
+func (g *rig) post(do func(core.Time))    { g.put("loop", func() { do(g.now) }) }
+
+// Disk implements replica.Exec, as do the methods up to Cut.
+func (g *rig) Disk(do func())    { g.put("disk", do) }
+func (g *rig) Fold(do func())    { g.put("fold", do) }
+func (g *rig) Learn(do func())   { g.put("learn", do) }
+func (g *rig) Install(do func()) { g.put("install", do) }
+func (g *rig) Serve(_ uint64, do func(gone func() bool)) {
+	g.put("serve", func() { do(func() bool { return g.gone }) })
+}
+func (g *rig) Post(do func(core.Time))     { g.post(do) }
+func (g *rig) Soon(do func(core.Time))     { g.post(do) }
+func (g *rig) Announce(do func(core.Time)) { g.post(do) }
+func (g *rig) Cut() bool                   { return g.cut }
+func (g *rig) Elapsed() int64 {
+	ms := g.ms
+	if meanwhile := g.elapsed; meanwhile != nil {
+		g.elapsed = nil
+		meanwhile()
+	}
+	return ms
+}
+
+// Publish implements replica.Net, as do the methods up to Reply.
+func (g *rig) Publish(message []byte) { g.sent = append(g.sent, gossip.Publish{Bytes: message}) }
+func (g *rig) Call(e gossip.Call)     { g.sent = append(g.sent, e) }
+func (g *rig) Dial(addr string)       { g.sent = append(g.sent, gossip.Dial{Addr: addr}) }
+func (g *rig) Drop(peer wire.PeerID, reason string) {
+	g.sent = append(g.sent, gossip.Drop{Peer: peer, Reason: reason})
+}
+func (g *rig) Reconnect(peer wire.PeerID)           { g.sent = append(g.sent, gossip.Reconnect{Peer: peer}) }
+func (g *rig) Reply(handle uint64, r replica.Reply) { g.replies[handle] = r }
+
+// Saw implements replica.Watcher, as do the methods up to Fail.
+func (g *rig) Saw(event any) { g.seen = append(g.seen, event) }
+func (g *rig) Check(_ string, err error) {
+	if err != nil {
+		g.checked = append(g.checked, err)
+	}
+}
+func (g *rig) Fail(err error) { g.failed = err }
+
+type arithmetic struct{ g *rig }
+
+// CheckPayload implements replica.Arithmetic, as do the methods below.
+func (a arithmetic) CheckPayload(d outer.Delta, payload []byte) error {
+	return a.g.params.CheckPayload(a.g.plan[d.Fragment], d, payload)
+}
+
+func (a arithmetic) Fold(p int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, outer.Result, error) {
+	if a.g.folds != nil {
+		return a.g.folds(prev), outer.Result{}, nil
+	}
+	return outer.Fold(a.g.params, a.g.plan[p], prev, prev.Round+1, set)
+}
+
+func (a arithmetic) Intern(tip *outer.Tip) *outer.Tip { return tip }
+
+// faulty is a disk some of whose methods fail.
+type faulty struct {
+	*memory.Ledger
+	g *rig
+}
+
+func (f faulty) Payload(id wire.Digest) ([]byte, error) {
+	if err := f.g.errs["Payload"]; err != nil && (f.g.bad == id || f.g.bad == wire.Digest{}) {
+		return nil, err
+	}
+	return f.Ledger.Payload(id)
+}
+
+func (f faulty) PutOwn(e core.StoreOwn) error {
+	return errors.Join(f.g.errs["PutOwn"], f.Ledger.PutOwn(e))
+}
+
+func (f faulty) Bases(p int) ([]uint32, error) {
+	kept, err := f.Ledger.Bases(p)
+	return kept, errors.Join(f.g.errs["Bases"], err)
+}
+
+func (f faulty) Own() ([]core.OwnRecord, error) {
+	own, err := f.Ledger.Own()
+	return own, errors.Join(f.g.errs["Own"], err)
+}
+
+func (f faulty) Evidence() ([]wire.Evidence, error) {
+	e, err := f.Ledger.Evidence()
+	return e, errors.Join(f.g.errs["Evidence"], err)
+}
+
+func (f faulty) Rounds(p int, from, to uint32, do func(outer.Link) error) error {
+	return errors.Join(f.g.errs["Rounds"], f.Ledger.Rounds(p, from, to, do))
+}
