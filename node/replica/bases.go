@@ -78,31 +78,24 @@ func (b *bases) hold(fragment int, tip *outer.Tip) {
 	b.shrink(fragment)
 }
 
-// write keeps a tip on disk. What was there for that round is no longer the tip, so
-// it goes even where the new one is not taken.
+// write keeps a tip on disk, and drops what stayed there only because there was nothing
+// newer. What was there for that round is no longer the tip, so it goes even where the
+// new one is not taken.
 func (b *bases) write(k baseKey, tip *outer.Tip) error {
 	if err := b.ledger.PutBase(k.fragment, tip); err != nil {
 		return errors.Join(fmt.Errorf("keep base of fragment %d round %d: %w", k.fragment, k.round, err), b.dropWritten(k))
 	}
 	b.mu.Lock()
 	b.disk[k] = true
-	b.mu.Unlock()
-	return b.dropOutlived(k)
-}
-
-// dropOutlived drops what was kept on disk only because there was nothing newer.
-func (b *bases) dropOutlived(newer baseKey) error {
-	b.mu.Lock()
-	old, ok := b.outlived[newer.fragment]
-	ok = ok && old < newer.round
-	if ok {
-		delete(b.outlived, newer.fragment)
+	old, outlived := b.outlived[k.fragment]
+	if old <= k.round { // the one of this round is of use again
+		delete(b.outlived, k.fragment)
 	}
 	b.mu.Unlock()
-	if !ok {
+	if !outlived || old >= k.round {
 		return nil
 	}
-	return b.dropWritten(baseKey{newer.fragment, old})
+	return b.dropWritten(baseKey{k.fragment, old})
 }
 
 func (b *bases) onDisk(k baseKey) bool {
