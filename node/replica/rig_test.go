@@ -33,13 +33,14 @@ type rig struct {
 	tips   []*outer.Tip         // to which the records on disk lead
 	was    replica.Restored
 
-	learner replica.Learner
-	folds   func(prev *outer.Tip) *outer.Tip // in place of outer.Fold
-	now     core.Time
-	ms      int64
-	elapsed func() // is called when somebody asks for the time
-	gone    bool   // streams have ended
-	cut     bool   // folds are to end
+	learner    replica.Learner
+	folds      func(prev *outer.Tip) *outer.Tip // in place of outer.Fold
+	beforeFold func()
+	now        core.Time
+	ms         int64
+	elapsed    func() // is called when somebody asks for the time
+	gone       bool   // streams have ended
+	cut        bool   // folds are to end
 
 	work    map[string][]func()
 	replies map[uint64]replica.Reply
@@ -332,6 +333,9 @@ func (a arithmetic) CheckPayload(d outer.Delta, payload []byte) error {
 }
 
 func (a arithmetic) Fold(p int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, outer.Result, error) {
+	if a.g.beforeFold != nil {
+		a.g.beforeFold()
+	}
 	if a.g.folds != nil {
 		return a.g.folds(prev), outer.Result{}, nil
 	}

@@ -1,0 +1,261 @@
+package replica_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"slices"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// ask asks for tips; nil where there is nothing to give.
+func (g *rig) ask(at ...uint32) []byte { return g.do(gossip.ReplyManifest{Handle: 1, At: at}).answer() }
+
+// answer is the body of the last response to handle 1, nil for NotFound.
+func (g *rig) answer() []byte {
+	g.t.Helper()
+	r, answered := g.replies[1]
+	if delete(g.replies, 1); !answered {
+		g.t.Fatal("no answer")
+	}
+	response, err := wire.DecodeResponse(r.Response, 1<<20)
+	g.check(err)
+	if response.Status != wire.OK {
+		return nil
+	}
+	return response.Body
+}
+
+// offer is a manifest, of which there must be one.
+func (g *rig) offer(at ...uint32) wire.Manifest {
+	g.t.Helper()
+	m, err := wire.OpenManifest(run, g.ask(at...))
+	g.check(err)
+	return m
+}
+
+// chunk asks for a chunk.
+func (g *rig) chunk(id wire.Digest) []byte {
+	return g.do(gossip.ReplyChunk{Handle: 1, Digest: id}).answer()
+}
+
+// refuses fails where tips are given.
+func (g *rig) refuses(why string, at ...uint32) {
+	g.t.Helper()
+	if g.ask(at...) != nil {
+		g.t.Errorf("%s, and it gives tips of rounds %v", why, at)
+	}
+}
+
+func TestDonorOfGenesis(t *testing.T) {
+	g := newRig(t).start()
+	for _, f := range g.offer().Fragments {
+		if f.Round != 0 || len(f.Chunks) != 0 {
+			t.Errorf("a run that has not begun: %+v", f)
+		}
+	}
+}
+
+func TestDonorGivesWhatJoinersCanRead(t *testing.T) {
+	g := newRig(t).write(4, true).write(2, false).start()
+	tips, links, err := core.Assemble(g.offer(), g.plan, g.params, func(id wire.Digest) ([]byte, error) { return g.chunk(id), nil })
+	g.check(err)
+	for p, tip := range tips {
+		if kept, _ := g.disk.Base(p, 4); tip.State != kept.State || len(links[p]) != 5 {
+			t.Errorf("fragment %d: round %d, %d links", p, tip.Round, len(links[p]))
+		}
+	}
+	if g.chunk(wire.Digest{}) != nil {
+		t.Error("it has a chunk that nobody made")
+	}
+}
+
+// A manifest serves joiners that come at once. It is made anew when it is old, when many
+// rounds have closed, and when a late delta changed the chain that leads to it.
+func TestDonorSharesAndRenewsManifests(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		do   func(g *rig)
+		same bool
+	}{
+		{"after a while", func(g *rig) { g.tick(14_999) }, true},
+		{"after too long", func(g *rig) { g.tick(15_000) }, false},
+		{"after few rounds", func(g *rig) { g.closes(0, 3) }, true},
+		{"after many rounds", func(g *rig) { g.closes(0, 4) }, false},
+		{"after a late delta", func(g *rig) { g.late(0, 2).closes(0, 1) }, false},
+	} {
+		g := newRig(t).start().closes(0, 8).closes(1, 8)
+		first := g.ask()
+		c.do(g.closes(0, 1))
+		want(t, c.what, bytes.Equal(first, g.ask()), c.same)
+	}
+	g := newRig(t).write(4, true)
+	g.policy.Donor.FreshMs = 0
+	first := g.start().ask()
+	g.closes(0, 8)
+	want(t, "never fresh", bytes.Equal(first, g.ask()), false)
+}
+
+// A base that is dropped between the choice and the reading of it is no reason to send
+// a joiner away: the donor chooses again, so many times.
+func TestDonorChoosesAgain(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		g := newRig(t)
+		g.policy.KeepLastBase = false
+		g.start().closes(0, 8).closes(1, 8)
+		for _, round := range g.Machine().Rounds().Fragment(0).Bases() {
+			g.do(rounds.DropBase{Round: round})
+		}
+		tries := 0
+		for g.Do(gossip.ReplyManifest{Handle: 1}); len(g.work["serve"]) > 0; g.run("loop") {
+			if tries++; tries == 2 && back {
+				g.Do(rounds.WantFold{Job: job, Keep: []uint32{4, 6}, Sets: make([][]outer.Delta, 8)})
+				g.run("fold")
+			}
+			g.run("serve")
+		}
+		want(t, "given", g.answer() != nil, back)
+		want(t, "tries", tries, map[bool]int{true: 2, false: 4}[back])
+	}
+}
+
+// Chunks of two manifests are held. Those not asked for lately go first, so that a slow
+// joiner can finish.
+func TestDonorForgetsWhatNobodyTakes(t *testing.T) {
+	g := newRig(t)
+	g.policy.Donor.FreshMs = 0
+	g.start().closes(0, 4).closes(1, 4)
+	first := g.offer()
+	second := g.closes(0, 8).closes(1, 8).offer()
+	taken, left := first.Fragments[0].Chunks[0], first.Fragments[1].Chunks[0]
+	want(t, "a slow joiner can finish", g.chunk(taken) != nil, true)
+	g.closes(0, 4).closes(1, 4).offer()
+	want(t, "chunks of two manifests ago that nobody took", g.chunk(left) != nil, false)
+	want(t, "chunks that somebody takes", g.chunk(taken) != nil, true)
+	want(t, "chunks of the last manifest", g.chunk(second.Fragments[1].Chunks[0]) != nil, true)
+}
+
+// With LastManifests chunks go after so many manifests, asked for or not.
+func TestDonorKeepsTheLastManifests(t *testing.T) {
+	g := newRig(t)
+	g.policy.Donor = replica.DonorPolicy{LastManifests: 2}
+	g.start().closes(0, 4).closes(1, 4)
+	first := g.offer().Fragments[0].Chunks[0]
+	g.closes(0, 8).offer()
+	want(t, "after one more", g.chunk(first) != nil, true)
+	g.offer()
+	want(t, "after two more", g.chunk(first) != nil, false)
+}
+
+// Two donors, one of them some rounds further, cut the same chunks of a round; one that
+// does not hold it says so, and gives what it has.
+func TestDonorsOfOneRoundAgree(t *testing.T) {
+	first := newRig(t).write(4, true).start().offer(4, 4)
+	g := newRig(t).write(4, true).write(2, true).start()
+	for p, f := range g.offer(4, 4).Fragments {
+		if f.Round != 4 || f.Closed != 6 || !slices.Equal(f.Chunks, first.Fragments[p].Chunks) {
+			t.Errorf("fragment %d: round %d closed %d, chunks equal %v", p, f.Round, f.Closed, slices.Equal(f.Chunks, first.Fragments[p].Chunks))
+		}
+	}
+	if part := g.offer(4, 7).Fragments; part[0].Round != 4 || len(part[1].Chunks) != 0 {
+		t.Errorf("one of two: %+v", part)
+	}
+	for _, round := range []uint32{7, 60} {
+		g.refuses("it does not hold them", round, round)
+	}
+}
+
+// The tip of a round whose base is gone is folded again from the one below it. Between
+// two such folds a donor rests, and gives only what it has: anybody may ask.
+func TestDonorFoldsAgainAndRests(t *testing.T) {
+	first := newRig(t).write(4, true).write(1, true).start().offer(5, 5)
+	g := newRig(t).write(4, true).write(4, true)
+	folds := 0
+	g.beforeFold = func() { folds, g.ms = folds+1, g.ms+10 }
+	g.start()
+	for p, f := range g.offer(5, 5).Fragments {
+		if !slices.Equal(f.Chunks, first.Fragments[p].Chunks) {
+			t.Errorf("fragment %d: other chunks than the donor that has the base", p)
+		}
+	}
+	folded := folds
+	want(t, "what was folded for another", g.offer(5, 5).Fragments[0].Round, 5)
+	g.refuses("it rests", 6, 6)
+	if m := g.offer(8, 6); m.Fragments[0].Round != 8 || len(m.Fragments[1].Chunks) != 0 {
+		t.Errorf("what it has, while it rests: %+v", m)
+	}
+	want(t, "folds while it rests", folds, folded)
+	g.tick(4 * 10 * int64(folded))
+	want(t, "rested", g.offer(6, 6).Fragments[1].Round, 6)
+}
+
+// Nothing is made for a stream that is gone, and nothing twice for askers that waited
+// for each other.
+func TestDonorMakesNothingInVain(t *testing.T) {
+	g := newRig(t).write(4, true).write(2, false).start()
+	chunks := g.offer().Fragments[0].Chunks
+	g = newRig(t).write(4, true).write(2, false).start()
+	g.gone = true
+	g.refuses("the asker is gone")
+	g.refuses("the asker is gone", 4, 4)
+	g.gone = false
+	want(t, "made in vain", g.chunk(chunks[0]) != nil, false)
+
+	g.Do(gossip.ReplyManifest{Handle: 1})
+	waits := g.work["serve"]
+	g.work["serve"] = nil
+	g.closes(0, 1).Do(gossip.ReplyManifest{Handle: 2})
+	meanwhile := g.work["serve"]
+	g.work["serve"] = waits
+	g.elapsed = func() {
+		g.ms++
+		meanwhile[0]()
+	}
+	g.settle()
+	want(t, "made once", bytes.Equal(g.replies[1].Response, g.replies[2].Response), true)
+}
+
+// In the smallest union window there is always something to give.
+func TestDonorInASmallWindow(t *testing.T) {
+	g := newRig(t)
+	g.params.WindowAccept, g.params.WindowUnion = 1, 1
+	g.policy.Donor.FreshMs = 0
+	for g.start(); g.Machine().Rounds().Fragment(0).Closed() < 7; {
+		g.closes(0, 1).closes(1, 1).offer()
+	}
+}
+
+// A payload goes out with the name of its delta; one that the disk has lost is told of.
+func TestDonorOfPayloads(t *testing.T) {
+	g := newRig(t).write(1, true).start()
+	id, _, payload := g.signed(0, 1, g.keys[1])
+	g.do(gossip.ReplyPayload{Handle: 1, ID: id})
+	if r := g.replies[1]; r.Payload != id || !r.Bulk || !bytes.Equal(g.answer(), payload) {
+		t.Errorf("answered %+v", r)
+	}
+	g.errs["Payload"], g.bad = replica.ErrGone, id
+	g.do(gossip.ReplyPayload{Handle: 1, ID: id})
+	if r := g.replies[1]; r.Payload != (wire.Digest{}) || g.answer() != nil || g.disk.Holds(id) || len(saw[replica.Damaged](g)) != 1 {
+		t.Errorf("answered %+v of a payload that is gone; still held: %v", r, g.disk.Holds(id))
+	}
+}
+
+// What has no work in it goes to the network at once.
+func TestEffectsForTheNetwork(t *testing.T) {
+	g := newRig(t).start()
+	g.sent = nil
+	peer := wire.PeerIDOf(ed25519.PrivateKey(g.keys[1]))
+	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Addr: "there"}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
+	if len(g.sent) != 5 || g.sent[2] != (gossip.Dial{Addr: "there"}) || g.sent[3] != (gossip.Drop{Peer: peer, Reason: "it lies"}) || g.sent[4] != (gossip.Reconnect{Peer: peer}) {
+		t.Errorf("sent %+v", g.sent)
+	}
+	g.do(gossip.Reply{Handle: 3, Response: []byte("yes")}, gossip.ReplyGenesis{Handle: 1})
+	want(t, "a reply", string(g.replies[3].Response), "yes")
+	want(t, "genesis", string(g.answer()), "genesis")
+}
