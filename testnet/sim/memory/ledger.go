@@ -323,15 +323,16 @@ func (l *Ledger) putBack(p int, r uint32, old outer.Link, had bool) {
 
 // TruncateRounds implements replica.Ledger.
 func (l *Ledger) TruncateRounds(p int, last uint32) error {
-	for r := last + 1; !l.Full; r++ {
-		old, ok := l.rounds[p][r]
-		if !ok {
-			break
-		}
-		delete(l.rounds[p], r)
-		l.undone(func() { l.rounds[p][old.Round] = old })
+	if l.Full {
+		return ErrFull
 	}
-	return l.room()
+	for r, old := range l.rounds[p] { // there may be gaps
+		if r > last {
+			delete(l.rounds[p], r)
+			l.undone(func() { l.rounds[p][r] = old })
+		}
+	}
+	return nil
 }
 
 // Record is that of one round, if there is one.

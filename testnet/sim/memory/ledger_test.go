@@ -163,3 +163,18 @@ func TestFull(t *testing.T) {
 		t.Errorf("what was not committed stayed: %v %v", d.deltas, d.rounds[0])
 	}
 }
+
+// Records after the last round go, also where rounds before them have none.
+func TestTruncate(t *testing.T) {
+	d := New(1)
+	_ = d.PutRounds(0, []outer.Link{{Round: 1}, {Round: 2}, {Round: 5}})
+	d.Commit()
+	_ = d.TruncateRounds(0, 2)
+	if last, _ := d.LastRound(0); last != 2 {
+		t.Errorf("the last record is of round %d", last)
+	}
+	d.Crash()
+	if last, _ := d.LastRound(0); last != 5 {
+		t.Errorf("not committed, and the last record is of round %d", last)
+	}
+}
