@@ -239,7 +239,7 @@ func TestDonorOfPayloads(t *testing.T) {
 	if r := g.replies[1]; r.Payload != id || !r.Bulk || !bytes.Equal(g.answer(), payload) {
 		t.Errorf("answered %+v", r)
 	}
-	g.errs["Payload"], g.bad = replica.ErrGone, id
+	g.errs["Payload "+id.String()] = replica.ErrGone
 	g.do(gossip.ReplyPayload{Handle: 1, ID: id})
 	if r := g.replies[1]; r.Payload != (wire.Digest{}) || g.answer() != nil || g.disk.Holds(id) || len(saw[replica.Damaged](g)) != 1 {
 		t.Errorf("answered %+v of a payload that is gone; still held: %v", r, g.disk.Holds(id))

@@ -70,7 +70,7 @@ func TestFoldIsCut(t *testing.T) {
 func TestLostPayload(t *testing.T) {
 	g := newRig(t).write(4, true).write(2, false)
 	id, _, _ := g.signed(0, 6, g.keys[1])
-	g.errs["Payload"], g.bad = replica.ErrGone, id
+	g.errs["Payload "+id.String()] = replica.ErrGone
 	g.start()
 	if g.disk.Holds(id) {
 		t.Error("the disk still has it")

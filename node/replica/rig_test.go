@@ -2,11 +2,15 @@ package replica_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -22,10 +26,9 @@ import (
 // rig is a replica over a disk in memory. Its work waits until the test runs it.
 type rig struct {
 	*replica.Replica
-	t      testing.TB
+	t      rapid.TB
 	disk   *memory.Ledger
 	errs   map[string]error // what methods of the disk say, see faulty
-	bad    wire.Digest      // the one payload that errs is about; zero = all
 	params outer.Params
 	plan   outer.Plan
 	policy replica.Policy
@@ -38,9 +41,11 @@ type rig struct {
 	beforeFold func()
 	now        core.Time
 	ms         int64
-	elapsed    func() // is called when somebody asks for the time
-	gone       bool   // streams have ended
-	cut        bool   // folds are to end
+	elapsed    func()   // is called when somebody asks for the time
+	gone       bool     // streams have ended
+	donor      *rig     // answers calls
+	common     []uint32 // what earlier processes had in common with others
+	cut        bool     // folds are to end
 
 	work    map[string][]func()
 	replies map[uint64]replica.Reply
@@ -53,7 +58,7 @@ type rig struct {
 var run = wire.RunID{7}
 
 // newRig has an empty disk, and a policy of real nodes.
-func newRig(t testing.TB) *rig {
+func newRig(t rapid.TB) *rig {
 	g := &rig{
 		t: t, errs: map[string]error{}, params: outer.Defaults(2, 1<<40, 0), policy: replica.NodePolicy(),
 		now: 1_000_000, ms: 1000, work: map[string][]func(){}, replies: map[uint64]replica.Reply{},
@@ -161,6 +166,7 @@ func (g *rig) tryStart() (err error) {
 		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: true,
 		Gossip: gossip.Config{
 			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
+			Common: g.common, Trusted: []wire.PeerID{wire.PeerIDOf(g.keys[1])},
 			WindowAccept: g.params.WindowAccept, WindowUnion: g.params.WindowUnion,
 		},
 	}
@@ -308,13 +314,37 @@ func (g *rig) Elapsed() int64 {
 
 // Publish implements replica.Net, as do the methods up to Reply.
 func (g *rig) Publish(message []byte) { g.sent = append(g.sent, gossip.Publish{Bytes: message}) }
-func (g *rig) Call(e gossip.Call)     { g.sent = append(g.sent, e) }
 func (g *rig) Dial(addr string)       { g.sent = append(g.sent, gossip.Dial{Addr: addr}) }
 func (g *rig) Drop(peer wire.PeerID, reason string) {
 	g.sent = append(g.sent, gossip.Drop{Peer: peer, Reason: reason})
 }
 func (g *rig) Reconnect(peer wire.PeerID)           { g.sent = append(g.sent, gossip.Reconnect{Peer: peer}) }
 func (g *rig) Reply(handle uint64, r replica.Reply) { g.replies[handle] = r }
+
+// Call has the donor answer, if there is one.
+func (g *rig) Call(e gossip.Call) {
+	g.sent = append(g.sent, e)
+	if g.donor == nil {
+		return
+	}
+	g.post(func(now core.Time) {
+		response, err := g.donor.serves(e.Request)
+		g.Machine().Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
+	})
+}
+
+// serves answers requests for tips.
+func (g *rig) serves(request []byte) ([]byte, error) {
+	q, err := wire.DecodeRequest(request)
+	g.check(err)
+	switch q.Kind {
+	case wire.GetManifest:
+		return wire.Response{Status: wire.OK, Body: g.ask()}.Encode(), nil
+	case wire.GetChunk:
+		return wire.Response{Status: wire.OK, Body: g.chunk(q.Digest)}.Encode(), nil
+	}
+	return nil, errors.New("it answers nothing else")
+}
 
 // Saw implements replica.Watcher, as do the methods up to Fail.
 func (g *rig) Saw(event any) { g.seen = append(g.seen, event) }
@@ -351,10 +381,17 @@ type faulty struct {
 }
 
 func (f faulty) Payload(id wire.Digest) ([]byte, error) {
-	if err := f.g.errs["Payload"]; err != nil && (f.g.bad == id || f.g.bad == wire.Digest{}) {
+	if err := cmp.Or(f.g.errs["Payload"], f.g.errs["Payload "+id.String()]); err != nil {
 		return nil, err
 	}
 	return f.Ledger.Payload(id)
+}
+
+func (f faulty) Base(p int, round uint32) (*outer.Tip, error) {
+	if err := f.g.errs[fmt.Sprint("Base ", p, " ", round)]; err != nil {
+		return nil, err
+	}
+	return f.Ledger.Base(p, round)
 }
 
 func (f faulty) PutOwn(e core.StoreOwn) error {

@@ -1,0 +1,116 @@
+package replica_test
+
+import (
+	"errors"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+)
+
+// retained are the payloads that Retain dropped; -1 if it did nothing.
+func (g *rig) retained() int {
+	g.Retain()
+	g.settle()
+	if events := saw[replica.Retained](g); len(events) > 0 {
+		return events[0].Dropped
+	}
+	return -1
+}
+
+// overBudget is a replica whose ledger takes more than it may.
+func overBudget(t *testing.T) *rig {
+	g := newRig(t)
+	g.params.WindowAccept, g.params.WindowUnion = 2, 4
+	g.policy.KeepBytes = 1
+	return g
+}
+
+// Over its budget a replica drops payloads of final rounds up to its oldest base on
+// disk, from which a replay begins. It looks every 30 s, and not while it drops.
+func TestRetain(t *testing.T) {
+	g := overBudget(t).write(4, true).write(8, true).start()
+	g.Retain()
+	g.tick(0).Retain()
+	want(t, "looks at once", len(g.work["serve"]), 0)
+	if e := saw[replica.Retained](g); len(e) != 1 || e[0].Dropped != 4*2*2 || e[0].Budget != 1 || e[0].Bytes == 0 {
+		t.Errorf("retained %+v", e)
+	}
+	for round, held := range map[uint32]bool{4: false, 5: true} {
+		id, _, _ := g.signed(1, round, g.keys[1])
+		want(t, "payload held", g.disk.Holds(id), held)
+	}
+	want(t, "looks after 29 s", g.tick(29_999).retained(), -1)
+	want(t, "looks after 30 s", g.tick(1).retained(), 0)
+
+	g.tick(30_000).Retain()
+	g.ms += 30_000
+	g.Retain()
+	want(t, "looks while it drops", len(g.work["serve"]), 1)
+}
+
+func TestRetainWithinABudget(t *testing.T) {
+	g := overBudget(t).write(4, true).write(8, true)
+	g.policy.KeepBytes = 1 << 30
+	want(t, "within the budget", g.start().retained(), 0)
+	g = overBudget(t).write(4, true).write(8, true)
+	g.policy.KeepBytes = 0
+	want(t, "without one", g.start().retained(), -1)
+}
+
+// Without a base on disk to replay from, payloads stay.
+func TestRetainNeedsABase(t *testing.T) {
+	g := overBudget(t)
+	g.policy.BaseEvery, g.policy.BaseAt = 1000, 999
+	want(t, "without a base", g.write(12, false).start().retained(), 0)
+}
+
+func TestRetainOnABadDisk(t *testing.T) {
+	g := overBudget(t).write(4, true).write(8, true).start()
+	g.errs["Bases"] = errors.New("cannot be read")
+	want(t, "on a bad disk", g.retained(), -1)
+	wantError(t, "told", g.checked[0], g.errs["Bases"])
+	g.errs = nil
+	want(t, "busy for ever", g.tick(30_000).retained(), 4*2*2)
+}
+
+// Own deltas that are final leave the list that a restart reads. Their payloads stay
+// until the adoption that may read them is over.
+func TestFinalOwnDeltasAreForgotten(t *testing.T) {
+	g := overBudget(t)
+	g.learner = &learner{}
+	g.write(4, true).write(8, true).start()
+	var ids []wire.Digest
+	for seq := range uint64(4) {
+		ids = append(ids, g.storeOwn(uint32(seq)+1, seq))
+	}
+	g.settle()
+	g.Do(outer.Adopt{Tip: g.tips[0], Forgotten: []uint64{0, 9}, Returned: []uint64{2}, Discarded: []uint64{3}})
+	g.run("disk")
+	own, err := g.disk.Own()
+	g.check(err)
+	if len(own) != 1 || own[0].Seq != 1 {
+		t.Errorf("a restart reads own deltas %+v", own)
+	}
+	g.Retain()
+	g.run("serve")
+	want(t, "the adoption can read", g.disk.Holds(ids[0]) && g.disk.Holds(ids[2]), true)
+	g.settle()
+	want(t, "tokens of those that are final", g.OwnTokens([]uint64{0, 2}), 0)
+	want(t, "tokens of others", g.OwnTokens([]uint64{1, 3}), 200)
+	_, err = g.OwnPayload(2)
+	want(t, "a final one can be read", err == nil, false)
+	g.tick(30_000).retained()
+	for i, held := range []bool{false, true, false, true} {
+		want(t, "payload held", g.disk.Holds(ids[i]), held)
+	}
+}
+
+// storeOwn has an own delta of fragment 0 stored.
+func (g *rig) storeOwn(round uint32, seq uint64) wire.Digest {
+	id, h, payload := g.signed(0, round, g.keys[0])
+	g.Do(core.StoreOwn{ID: id, Header: h, Payload: payload, Seq: seq})
+	return id
+}
