@@ -171,7 +171,7 @@ func (s *snapshot) count() {
 		s.event(EventJoin, s.donor, s.verdict(known))
 		s.begin()
 	case s.disputes >= maxDisputes && yes >= rival:
-		s.event(EventJoin, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: others show still fewer, after %d tries", yes, known, s.disputes))
+		s.event(EventJoin, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: after %d tries no other tips have more support", yes, known, s.disputes))
 		s.begin()
 	default:
 		s.dispute(known-yes, known)

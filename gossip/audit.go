@@ -7,9 +7,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// audit finds out, where a peer shows the chain of this node and another state,
-// up to which round the two states agree: from there the outer side folds again
-// and sees whose is wrong. Both sides do it, and the one that was wrong repairs its memory.
+// audit runs where a peer shows the chain of this node and another state. It finds out up
+// to which round the two states agree. From there the outer side folds again and sees whose
+// state is wrong. Both sides do it, and the one that was wrong repairs its memory.
 type audit struct {
 	*env
 	busy  bool

@@ -29,9 +29,9 @@ func auditWorld(t *testing.T, bases ...uint32) *world {
 	return w
 }
 
-// Both sides of a difference are asked to fold again from the newest base up to
-// which they agree, in the fragment that differs and in no other; those that
-// agree with each other are left alone.
+// Both sides of a difference fold again from the newest base up to which they
+// agree, in the fragment that differs and in no other. Peers that agree with
+// each other are left alone.
 func TestAuditFindsCommonGround(t *testing.T) {
 	w := auditWorld(t, 0, 2, 5, 7, 8)
 	w.runUntil(w.now + 20_000)

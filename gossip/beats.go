@@ -108,9 +108,9 @@ func lagged(closed []uint32, lag uint8) []uint32 {
 }
 
 // digestsAt hashes this node's chain and state digests at one round of each
-// fragment: what a beat carries. ok is false if a chain digest is not known,
-// as the node is behind or took tips that are newer. The state is zero if a
-// state digest is not known.
+// fragment, for a beat. ok is false if the node does not know a chain digest
+// because it is behind or took newer tips. The state is zero if a state digest
+// is not known.
 func (b *beats) digestsAt(rounds []uint32) (chain, state wire.Digest, ok bool) {
 	d := b.digests[:0]
 	for f, r := range rounds {
@@ -178,11 +178,11 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 	return p
 }
 
-// survives tells the beat of an earlier process from which a later one copied the key
-// and has left or fallen silent: the earlier one is still at work, and must not be
-// taken for gone. A beat that is late, or recorded and sent again, shows less than
-// the peer has shown since. A process may also seem the earlier one because its clock
-// was behind when it shook hands.
+// survives reports whether a beat is from an earlier process that still works, after
+// a later process with a copy of its key has left or fallen silent. Nobody may take
+// the earlier one for gone. A beat that is late, or recorded and sent again, shows
+// less than the peer has shown since. A process may also seem the earlier one because
+// its clock was behind when it shook hands.
 func (b *beats) survives(p *peer, beat *wire.Beat) bool {
 	gone := p.beat.State == wire.Leaving || p.silent || p.watch.awaits(beat.Incarnation)
 	return gone && beat.Incarnation < p.beat.Incarnation && beat.State != wire.Leaving && beat.Folded >= p.beats.reached
@@ -219,7 +219,8 @@ func (b *beats) compare(p *peer) {
 }
 
 // rebase says that this node took another chain, which has these rounds in common with
-// the one before: what others had of that one above them they do not have of this.
+// the one before. What others had of the old chain above these rounds, they do not
+// have of the new one.
 func (b *beats) rebase(common []uint32) {
 	lower := func(rounds []uint32) []uint32 {
 		low := slices.Clone(rounds)
@@ -285,9 +286,9 @@ func (b *beats) agree() {
 	b.agreed, b.agreedChain = agreed, chain
 }
 
-// awaited reports whether p is connected and has not beaten yet, though it will, or
-// else fall silent: a node that comes back when the run ends must hear the others
-// before it takes itself for the last.
+// awaited reports whether p is connected and has yet to beat or fall silent. A node
+// that comes back when the run ends must hear the others before it takes itself for
+// the last.
 func (b *beats) awaited(p *peer) bool {
 	return p.connected && p.beat == nil && b.heardLately(p)
 }

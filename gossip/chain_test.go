@@ -7,8 +7,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// fakeChain is an outer side that folds nothing: its chain digests follow from
-// the sets it holds as those of a node do.
+// fakeChain is an outer side that folds nothing. As in a node, its chain
+// digests follow from the sets that it holds.
 type fakeChain struct {
 	run         wire.RunID
 	closed      []uint32
@@ -21,7 +21,7 @@ type fakeChain struct {
 	boast       uint64                   // tokens that it only says it folded
 	chains      []map[uint32]wire.Digest // cache, dropped when a set changes
 	bases       [][]uint32               // kept, unless nil
-	contributed map[wire.PeerID]bool     // who did, beside those of the deltas held
+	contributed map[wire.PeerID]bool     // who did, beside the authors of the deltas held
 	wrong       map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 

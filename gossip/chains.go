@@ -13,7 +13,7 @@ type Chains struct{ core *Core }
 // Chains returns the comparison of chains.
 func (c *Core) Chains() Chains { return Chains{c} }
 
-// Agreed reports whether this node and all live peers are at rest (none training) with
+// Agreed reports whether this node and all live peers are at rest (none trains) with
 // the same closed rounds and the same chain digest, and since when. It does not look at
 // states: a run must end whatever one machine's memory does. See OtherStates.
 func (v Chains) Agreed(now Time) (agreed bool, since Time) {
@@ -30,8 +30,8 @@ func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 	return v.core.beats.lacking()
 }
 
-// Equal reports whether this node shows the chain and the state of a live peer, at the
-// rounds of the peer's last beat, in all fragments. live says whether there is a live
+// Equal reports whether this node shows the chain and the state of a live peer in all
+// fragments, at the rounds of the peer's last beat. live says whether there is a live
 // peer at all. Where the peer does not know its state yet its chain is enough; this
 // node has to know its own.
 func (v Chains) Equal(now Time) (equal, live bool) {
@@ -50,9 +50,9 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 	return false, live
 }
 
-// OtherStates returns, sorted by id, the live peers whose newest beat shows the
-// same chain as this node has and another state: memory corruption or a bug,
-// here or there. Peers marked as breaking the protocol are not looked at.
+// OtherStates returns, sorted by id, the live peers whose newest beat shows
+// this node's chain and another state. Then one of the two has damaged memory
+// or a bug. Peers marked as breaking the protocol are not looked at.
 func (v Chains) OtherStates(now Time) []wire.PeerID {
 	v.core.at(now)
 	return v.core.beats.otherStates()

@@ -11,8 +11,8 @@ import (
 
 // transfer is the fetch of the chunks of one manifest. Tips are deterministic,
 // so every peer that still has a fragment's tip of that round has the same
-// chunks; asked for the tips of these rounds it keeps them for a while, and the
-// fetch goes on where it was when its first donor dies.
+// chunks. A peer that is asked for the tips of these rounds keeps them for a
+// while. So the fetch goes on where it was when its first donor dies.
 type transfer struct {
 	chunks   []chunk // those not stored from an earlier attempt
 	first    int     // no chunk before this one is missing
@@ -217,9 +217,9 @@ func (s *snapshot) pump() {
 	}
 }
 
-// source returns the peer to ask for c: of those that have it and may be asked
-// for more, the one with the fewest chunks in flight, the donor on a tie. left
-// is false if no peer has it, or will.
+// source returns the peer to ask for c. Among the peers that have it and may be
+// asked for more it takes the one with the fewest chunks in flight, and the
+// donor on a tie. left is false if no peer has c or will have it.
 func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 	if c.tries >= maxChunkTries {
 		return nil, false
@@ -240,8 +240,8 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 	return best, left
 }
 
-// chunksAhead is how many chunks may be asked of p at once: they wait there, so
-// that its link is not idle while an answer and the next request travel.
+// chunksAhead is how many chunks may be asked of p at once. They wait there, so
+// its link is not idle while an answer and the next request travel.
 func (p *peer) chunksAhead() int {
 	return min(minChunkAhead+int(float64(p.rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
 }

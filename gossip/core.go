@@ -200,21 +200,21 @@ func (c *Core) ChunkNotStored(now Time, id wire.Digest) {
 	c.snapshot.chunkNotStored(id)
 }
 
-// AskOwn asks every peer for the newest own deltas that it knows of, and goes on
-// with those that come up until OwnKnown. any says that the answer of peers will do
-// that hold nothing of the run, as where it has hardly begun.
+// AskOwn asks every peer for the newest own deltas that it knows, and goes on with
+// peers that appear before OwnKnown. With any, answers of peers that hold nothing
+// of the run are enough, as at the start of a run.
 func (c *Core) AskOwn(now Time, any bool) {
 	c.at(now)
 	c.own.wanted, c.own.any = true, any
 }
 
-// AwaitsOwn reports whether a peer that is here, or that is silent and took part in
-// the run, may know of own deltas that nobody has told of.
+// AwaitsOwn reports whether a peer may know own deltas that nobody has named yet: a
+// peer that is here, or a silent one that took part in the run.
 func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 
-// Compare starts a repair at once, without waiting for beats, as a joiner that
-// installed tips fetches what came since: with a peer, or if id is zero with the live
-// one that has folded the most.
+// Compare starts a repair at once, without waiting for beats: a joiner that installed
+// tips fetches what came since. If id is zero, it compares with the live peer that
+// has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)
 	p := c.peers.find(id)

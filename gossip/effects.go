@@ -57,11 +57,11 @@ type (
 	// ReplyGenesis answers with the genesis document.
 	ReplyGenesis struct{ Handle uint64 }
 
-	// ReplyManifest answers with a signed manifest of the node's tips: those
-	// of the rounds in At (one per fragment), a fragment whose tip of that
-	// round is not held without chunks; or, if At is empty, tips of the
-	// caller's choice. The caller keeps the chunks it names for as long as a
-	// fetch may take, and says Left or Replied as for a chunk.
+	// ReplyManifest answers with a signed manifest of the node's tips. At names
+	// their rounds, one per fragment; a fragment whose tip of that round is not
+	// held gets no chunks. If At is empty, the caller chooses the tips. The
+	// caller keeps the chunks it names for as long as a fetch may take, and
+	// says Left or Replied as for a chunk.
 	ReplyManifest struct {
 		Handle uint64
 		At     []uint32
@@ -81,7 +81,7 @@ type (
 	// Offer hands up a verified header. From is the peer that brought it. The
 	// payload follows as Fetched, if it can be had. A header may be offered
 	// again when repair meets it and its payload is still missing; Repair then
-	// says that From holds the delta, payload and all, in its set: refusing it
+	// says that From holds the delta and its payload in its set. To refuse it
 	// for a reason that is not the same everywhere would keep the two apart. The
 	// header is shared by all who hold it and must not be changed; ID is its id.
 	Offer struct {
@@ -107,8 +107,8 @@ type (
 		Round    uint32
 	}
 
-	// BaseMismatch says that two chains differ below what set union can
-	// repair, or that one node is far behind, and which one takes the other's tips.
+	// BaseMismatch says that set union cannot repair the difference of two chains,
+	// or that one node is far behind. It says which one takes the other's tips.
 	// When Take is true a snapshot fetch from Peer has begun.
 	BaseMismatch struct {
 		Peer   wire.PeerID
@@ -125,8 +125,8 @@ type (
 	}
 
 	// Audit asks to fold Fragment again from the kept base of round Shared, the
-	// newest at which this node and Peer have the same state: the one whose
-	// states of later rounds do not come out again was wrong.
+	// newest round at which this node and Peer have the same state. If the
+	// later states of one of them do not come out again, that one was wrong.
 	Audit struct {
 		Peer     wire.PeerID
 		Fragment int

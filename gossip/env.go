@@ -8,9 +8,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// env is what the machines of one Core share: configuration, the outer side's
-// view, the time of the current input, the effects queued so far, the table
-// of peers and the calls in flight.
+// env is what the machines of one Core share: configuration, the view of the
+// outer side, the time of the current input, queued effects, the table of
+// peers, and calls in flight.
 type env struct {
 	cfg     Config
 	chain   Chain

@@ -50,12 +50,12 @@ const (
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
-// A node that is merely far behind, with no fork, takes tips too, if most
-// peers are ahead of it: one peer's word could be a lie, and union is safe. Not
-// while the tips that it took last are fresh: rounds closed while they travelled,
-// and would while the next ones do. A base above what this node closed leaves
-// nothing to unite, and needs more than one peer's word all the same: until it has
-// it, this node holds.
+// A node that is far behind without a fork takes tips too if most peers are ahead
+// of it. One peer's word could be a lie, and union is safe. Not while the tips
+// that it took last are fresh: rounds closed while they travelled, and would while
+// the next ones do. A base above what this node closed leaves nothing to unite,
+// and needs more than one peer's word all the same: until it has it, this node
+// holds.
 func (r *repair) judge(s *session) decision {
 	var at [deepFork + 1]int
 	for f := range s.fragments {
@@ -66,17 +66,17 @@ func (r *repair) judge(s *session) decision {
 	case r.crossed(s.peer, at[before], at[behind]):
 		return r.byTokens(s.peer)
 	case !r.believed(s):
-		return decision{hold, "claims a base ahead of this node that neither the link nor most live peers confirm"}
+		return decision{hold, "claims a base ahead of this node's, and neither the link nor most live peers confirm it"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):
 		return decision{takeTips, "the peer can refold the fork and this node cannot"}
 	case take > 0:
-		return decision{giveTips, "this node cannot refold the fork, and does not lose to the peer, which can"}
+		return decision{giveTips, "this node cannot refold the fork, the peer can, and the chain of the peer does not win"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeTips, "most peers would not believe the base of this node"}
 	case at[before] == 0 && give > 0 && s.peer.repair.spent >= spentRepairs && r.loses(s.peer):
-		return decision{takeTips, "what the peer folded cannot be had any more, and is more than was folded here"}
+		return decision{takeTips, "the peer folded more, and its deltas cannot be fetched any more"}
 	case give > 0:
 		return decision{giveTips, "this node can refold the fork and the peer cannot"}
 	case !r.snapshot.fresh() && r.farBehind(s):
@@ -86,9 +86,9 @@ func (r *repair) judge(s *session) decision {
 }
 
 // crossed reports whether the peer closed less than this node's base in some
-// fragments, and is ahead in none, and yet has more tokens folded; or the other
-// way round. On one chain it would not: late deltas let the one reach the budget
-// in fewer rounds.
+// fragments, is ahead in none, and has folded more tokens; or the other way
+// round. On one chain it would not: late deltas let the one reach the budget in
+// fewer rounds.
 func (r *repair) crossed(p *peer, before, behind int) bool {
 	mine := r.beats.said
 	if mine == nil || p.beat == nil {
@@ -147,9 +147,9 @@ func (r *repair) trusted(p *peer) bool {
 	})
 }
 
-// unheeded reports whether those that this node would win over have no reason to
-// believe it, by the rule that it has for them (trusted): it has nothing folded, as
-// an observer has not, and most that have show another chain.
+// unheeded reports whether peers have no reason to believe this node, by the rule
+// that it has for them (trusted): no delta of this node was folded, as of an
+// observer, and most contributors show another chain.
 func (r *repair) unheeded() bool {
 	if r.chain.Contributed(r.cfg.Self) {
 		return false
@@ -190,8 +190,8 @@ func (r *repair) byTokens(p *peer) decision {
 }
 
 // loses reports whether the chain in the peer's last beat wins over the chain in this
-// node's own. The order is one of chains, not of nodes, with one exception: nobody would
-// take a chain that only this node holds if nothing of this node was ever folded.
+// node's own. It orders chains, not nodes, with one exception: nobody would take a chain
+// that only this node holds if no delta of this node was ever folded.
 func (r *repair) loses(p *peer) bool {
 	mine, theirs := r.beats.said, p.beat
 	if mine == nil || theirs == nil {
@@ -235,8 +235,8 @@ func (r *repair) outdone(p *peer) bool {
 	return !known || cmp.Or(cmp.Compare(tokens, then.Folded), theirs.Chain.Compare(mine.Chain)) < 0
 }
 
-// soon are the tokens that this node will have folded when it has closed as many more
-// rounds as a beat lags behind, if they are like the last ones.
+// soon estimates the tokens that this node will have folded when it has closed as
+// many more rounds as a beat lags behind. It takes them to be like the last ones.
 func (r *repair) soon() uint64 {
 	closed := r.beats.closed()
 	now, _ := r.chain.TokensAt(closed)
@@ -276,9 +276,9 @@ func (r *repair) forgetWeighed() {
 	}
 }
 
-// believed reports whether a lead of the peer's base over what this node closed
-// may be acted on: its own beat says as much, and either the link names it or
-// most live peers closed that far.
+// believed reports whether this node may act on a base of the peer that is
+// ahead of its own closed rounds. The peer's own beat must say so, and either
+// the link names the peer or most live peers closed that far.
 func (r *repair) believed(s *session) bool {
 	lead := false
 	for _, c := range s.fragments {
@@ -323,9 +323,9 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// attested reports whether more than half of the live contributors are
-// ahead; with fewer than minAttesters, the word of one has to do. Strangers' beats
-// count only where nobody has contributed yet, and then those of connected peers.
+// attested reports whether more than half of the live contributors are ahead; with
+// fewer than minAttesters, the word of one has to do. Beats of strangers count
+// only where nobody has contributed yet, and then only from connected peers.
 func (r *repair) attested(ahead func(*peer) bool) bool {
 	peers, yes := r.poll(r.contributed, ahead)
 	if peers == 0 {

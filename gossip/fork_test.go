@@ -86,9 +86,9 @@ func drawChains(t *rapid.T, n int) []*fakeChain {
 	return chains
 }
 
-// TestBothSidesDecideTheSame checks that never both take tips of each other,
-// that one does where they cannot unite, at the latest when nothing more is to be
-// had of the other, and that they unite together.
+// TestBothSidesDecideTheSame checks three things. Two nodes never take tips of
+// each other at once. Where they cannot unite, one takes tips, at the latest when
+// the other has nothing more to give. They unite together.
 func TestBothSidesDecideTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chains := drawChains(t, 2)
@@ -112,8 +112,8 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 	})
 }
 
-// race is two nodes that train on side by side, on chains that no union mends: each
-// goes on at a pace of its own, and beats when it likes.
+// race is two nodes that train side by side on chains that no union mends. Each has
+// its own pace and its own times of beats.
 type race struct {
 	t     *rapid.T
 	sides [2]side
@@ -228,9 +228,9 @@ func (r *race) goOn(now int, paces [2]pace) (losers []int) {
 	return losers
 }
 
-// TestOneOfTwoThatTrainLoses has two forks train side by side, at paces and phases of
-// rounds and beats that may favour either: one of them loses soon, and the other one
-// does not while it takes tips.
+// TestOneOfTwoThatTrainLoses has two forks train side by side, at paces and phases
+// that may favour either. One of them loses soon, and the other does not lose while
+// the first takes tips.
 func TestOneOfTwoThatTrainLoses(t *testing.T) {
 	const patience, transfer = 300, 100 // ticks
 	rapid.Check(t, func(t *rapid.T) {

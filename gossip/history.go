@@ -26,8 +26,8 @@ type history struct {
 	beside    Time // not before, while payloads are on their way
 }
 
-// complete reports whether this node is in, and of all rounds up to its tips knows who
-// made what was folded, as far as others do.
+// complete reports whether this node has joined and knows who made the folded deltas
+// of all rounds up to its tips, as far as others do.
 func (h *history) complete() bool {
 	if h.joining() || h.asking || h.snapshot.busy() {
 		return false // nor is anything planned while an answer to the plan before is due

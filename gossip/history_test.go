@@ -74,8 +74,8 @@ func (a *alone) asked(t *testing.T, headers func(keys []wire.RoundKey) []wire.Si
 	return nil, false
 }
 
-// Headers that are not those of the ids folded, or only some of them, are not
-// kept, and the next peer is asked.
+// A node keeps no headers that are not of the folded ids, and no incomplete
+// list. It asks the next peer.
 func TestHistoryTakesTheRightHeaders(t *testing.T) {
 	a, c := taken()
 	honest := func(keys []wire.RoundKey) (out []wire.SignedHeader) {

@@ -68,8 +68,8 @@ type (
 // Inputs about bulk answers.
 type (
 	// Left says that the last byte of the answer of a ReplyManifest or ReplyChunk is
-	// on its way: the next one may follow it, before Replied says that the asker has
-	// it.
+	// on its way. The next answer may follow it before Replied says that the asker
+	// has it.
 	Left struct{ Handle uint64 }
 
 	// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has

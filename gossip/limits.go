@@ -14,9 +14,9 @@ const (
 	// gossip may lose a few beats in a row under load, not ten.
 	silentBeats = 10
 	// deafBeats is how many beat periods a connected peer may be without a beat
-	// before it is connected anew: late enough for a few lost ones, and early enough
-	// that it is heard before it would count as silent. The pause until the next
-	// time doubles up to reconnectPauseMaxMs.
+	// before it is connected anew. It allows for a few lost beats, and the peer is
+	// heard again before it would count as silent. The pause until the next time
+	// doubles up to reconnectPauseMaxMs.
 	deafBeats           = 4
 	reconnectPauseMaxMs = 600_000
 	// maxPeers bounds the table of peers, connected or only heard of. Four
@@ -80,10 +80,10 @@ const (
 	// cover parked ones, few enough that each gets a share of the link.
 	maxPulls        = 64
 	maxPullsPerPeer = 8
-	// maxSmallPulls is that bound where all that a peer is asked for comes to no more
-	// than smallPullBytes, an eighth of a second at firstRate: then round trips are
-	// what it takes, and eight at a time may bring less than a run makes. No more are
-	// parked for one peer (maxParkedPerPeer).
+	// maxSmallPulls is the bound where all that a peer is asked for comes to at most
+	// smallPullBytes, an eighth of a second at firstRate. Then round trips take the
+	// time, and eight at once may bring less than a run makes. No more are parked for
+	// one peer (maxParkedPerPeer).
 	maxSmallPulls  = 32
 	smallPullBytes = 16 << 10
 	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers: keys are
@@ -141,17 +141,18 @@ const (
 	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
 	// with one peer.
 	repairBackoffMaxMs = 60_000
-	// fruitfulParts of a beat period are the pause after a repair that brought deltas:
-	// each is work that a peer has done, so that nobody keeps a node at it for nothing.
+	// The pause after a repair that brought deltas is a beat period divided by
+	// fruitfulParts. Each delta is work that a peer has done, so nobody can keep a node
+	// busy for nothing.
 	fruitfulParts = 8
 	// repairTtlMs ends a repair that does not get on.
 	repairTtlMs = 600_000
 	// callMs is the time for a small answer (roster, rounds, headers, manifest).
 	callMs = 20_000
-	// auditPauseMs is the least time between two audits, and from one peer for the
-	// first time; for that peer, and for all that have not contributed together, it doubles
-	// up to auditPauseMaxMs: each may cost as much folding as the union window has
-	// rounds, and a peer that lies can ask for it.
+	// auditPauseMs is the least time between two audits, and the first pause for one peer.
+	// For that peer, and for all strangers together, it doubles up to auditPauseMaxMs. An
+	// audit may fold all rounds of the union window again, and a peer that lies can ask for
+	// it.
 	auditPauseMs    = 60_000
 	auditPauseMaxMs = 3_600_000
 	// ownRetryMs is the pause before a peer is asked again for own deltas that it
@@ -162,8 +163,8 @@ const (
 	// lost asks once in its life.
 	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
-	// once a beat period, where tips were taken whole: with eight deltas a round 64
-	// KiB and 20 ms of signatures to check, so that a window of 256 rounds of 24
+	// once a beat period, where tips were taken whole. With eight deltas a round
+	// these are 64 KiB and 20 ms of signatures. A window of 256 rounds of 24
 	// fragments takes minutes and nobody notices. While payloads are on their way it
 	// is once in historyBeats beat periods.
 	historyBatch = 32
@@ -197,11 +198,11 @@ const (
 	maxAttesters = 16
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
-	// gatherBeats is for how many beat periods a joiner that reached no peer of
-	// its link waits for others that could attest what the first one shows.
+	// gatherBeats is how many beat periods a joiner without a peer of its link
+	// waits for others that could attest what the first one shows.
 	gatherBeats = 2
-	// maxDisputes is how many manifests a majority may speak against before the
-	// one that most peers show is taken, majority or not: honest peers may
+	// maxDisputes is how many manifests a majority may speak against. After
+	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
 	// snapshotRetryMs is the pause before another donor is asked, triedMs how
@@ -215,7 +216,7 @@ const (
 	// its turn at a donor that has many askers.
 	chunkCallMs = 90_000
 	// stallMs is how long a donor that owes chunks may be still before an idle
-	// one is asked for them as well; a slow link gets longer, by its rate.
+	// one is asked for them as well. A slow link gets more time, by its rate.
 	stallMs = 5_000
 	// diskRetryMs is the pause after the own disk could not take something. For
 	// diskSlowMs after that one chunk or payload is asked for at a time, or more once
@@ -250,21 +251,21 @@ const (
 	// a donor once, or twice: for the tips whose chunks it has, then for newer ones.
 	maxTipAsks = 4
 	tipAsksMs  = 10_000
-	// maxTipsMade bounds the manifests of rounds that others chose, made or waiting
-	// to be: each may fold some rounds of all fragments again, a few seconds, and
-	// an asker gives up after callMs.
+	// maxTipsMade bounds the manifests, made or waiting, of rounds that others
+	// chose. Each may fold some rounds of all fragments again, for a few seconds,
+	// and an asker gives up after callMs.
 	maxTipsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another donor.
 	maxChunkAskers = 8
-	// chunkTurnMs is how long one that was let in keeps its place when others want
-	// it: some chunks on a slow link, and less than progressMs, after which those
-	// that wait look for another donor.
+	// chunkTurnMs is how long an asker keeps its place when others want it. It is
+	// enough for some chunks on a slow link, and less than progressMs, after which
+	// waiting askers look for another donor.
 	chunkTurnMs = 20_000
-	// maxChunksAway bounds the chunks that leave at once over all askers: four
-	// connections fill a link that one alone, far away, would not.
-	// maxChunksBeside is how many may leave beside payloads of the run: with n
-	// of those on their way n/(n+1) of the link is theirs, however many join.
+	// maxChunksAway bounds the chunks that leave at once to all askers: four
+	// connections fill a link that one far connection does not. maxChunksBeside
+	// is how many may leave beside payloads of the run: n payloads on their way
+	// get n/(n+1) of the link, however many nodes join.
 	maxChunksAway   = 4
 	maxChunksBeside = 1
 	// chunkSlotMs is how long a chunk counts as leaving: 200 kbit/s. An asker

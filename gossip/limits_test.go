@@ -250,8 +250,8 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 	}
 }
 
-// A node that cannot keep up with a repair, as its disk is full for long, begins
-// another one once the peer is past the window: that one takes tips.
+// A node whose disk is full for long cannot keep up with a repair. Once the peer
+// is past the window it begins another one, and takes tips.
 func TestOutrunRepairEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)

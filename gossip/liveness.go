@@ -8,11 +8,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// The set of live peers changes seldom, and is asked for several times a second. So all
-// peers are looked at only in two cases: when something changed (a beat of another state,
-// a peer heard again, one given up, another beat period), and when the peer heard longest
-// ago may have fallen silent. In a run of a thousand that is a few times a minute, not at
-// each tick.
+// The set of live peers changes seldom, and is asked for several times a second. So it
+// looks at all peers in two cases only. One is a change: a beat of another state, a peer
+// heard again, a peer given up, another beat period. The other is that the peer heard
+// longest ago may have fallen silent. In a run of a thousand that is a few times a
+// minute, not at each tick.
 
 // lookCache says when such a look is due. They are memory of the kind that changes
 // nothing but the time that it takes.

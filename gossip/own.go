@@ -7,8 +7,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// own asks peers which deltas of this node they know of, for a key whose disk
-// does not: signing one of those rounds again would bar it from the run.
+// own asks peers which deltas of this node they know, for a key whose disk does
+// not know them. To sign one of those rounds again would bar the key from the
+// run.
 type own struct {
 	*env
 	history *history
@@ -49,17 +50,17 @@ func (o *own) tick() {
 }
 
 // enough reports whether the answers so far will do. All peers that may know of a delta
-// have answered; who they are follows from the chain, so the chain is here first, with the
-// headers that say who made it. And some beats have passed since the first answer: the
-// peer that holds the newest delta may be the last to connect.
+// have answered. The chain says who they are, so the chain is here first, with the headers
+// that name its authors. And some beats have passed since the first answer: the peer that
+// holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
 	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
-// counts reports whether p has answered, and may have met what this key signed: it holds
-// something of the run, and did not join with nothing since this node asks. Newcomers that
-// know only each other begin the run anew, while those that knew what was signed are
-// perhaps asleep.
+// counts reports whether p has answered and may have met what this key signed. It holds
+// something of the run, and it did not join with nothing after this node began to ask.
+// Newcomers that know only each other begin the run anew, while those that knew what was
+// signed are perhaps asleep.
 func (o *own) counts(p *peer) bool {
 	return o.told[p.id] && o.asked[p.id] && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
 }
@@ -74,11 +75,11 @@ func (o *own) note() {
 // awaits reports whether somebody may still know of a delta that nobody has told.
 func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell) }
 
-// mayTell reports whether p may know of a delta that nobody has told of. Each peer may
-// that is here or was, and so may a silent contributor, or a silent peer that the link
-// names: perhaps it alone was on this node's side of a cut. Three kinds may not. A peer
-// that left said so, a peer that shows this node's chain has told its neighbours what it
-// knows, and a peer that joins with nothing knows nothing.
+// mayTell reports whether p may know of a delta that nobody has told of. Each peer that
+// is or was here may know, and so may a silent contributor or a silent peer that the
+// link names. Perhaps it alone was on this node's side of a cut. Three kinds may not: a
+// peer that left has said what it knows, a peer that shows this node's chain has told
+// its neighbours, and a peer that joins with nothing knows nothing.
 func (o *own) mayTell(p *peer) bool {
 	if o.told[p.id] || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
 		return false

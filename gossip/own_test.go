@@ -44,9 +44,8 @@ func TestOwnDeltasAreRemembered(t *testing.T) {
 	}
 }
 
-// The first peer to answer may be one that knows nothing: others that show up a
-// moment later are heard before the node goes on, and those that come after that
-// are asked all the same.
+// The first peer to answer may know nothing. The node hears others that show up
+// a moment later before it goes on, and still asks those that come after that.
 func TestOwnDeltasAreNotOnePeersWord(t *testing.T) {
 	for _, late := range []Time{300, 5000} {
 		w := newWorld(t, 6, 3, options{})

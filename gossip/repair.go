@@ -105,7 +105,7 @@ func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
 func (r *repair) decide(s *session) {
 	d := r.judge(s)
 	if d.course == takeTips && !r.trusted(s.peer) {
-		d = decision{hold, d.reason + ": but nothing of this peer was ever folded here, and few others show as much"}
+		d = decision{hold, d.reason + "; but this node never folded a delta of this peer, and too few contributors confirm it"}
 	}
 	if d.reason != "" {
 		r.event(EventFork, s.peer.id, d.reason)

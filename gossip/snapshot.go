@@ -315,7 +315,7 @@ func (s *snapshot) done() {
 // search says what is missing before a donor is asked.
 func (s *snapshot) search() string {
 	if s.gathers() {
-		return "none of the link: waits for others that can attest tips"
+		return "no peer of the link is here: waits for others that can attest tips"
 	}
 	return "looks for a donor"
 }

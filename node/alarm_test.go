@@ -29,11 +29,11 @@ func TestOtherStateIsShown(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	n.view.verdict(n, core.Verdict{Peer: peer, Fragment: 2, Round: 9})
-	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "this peer is wrong") {
+	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "this peer's state is wrong") {
 		t.Errorf("event %+v", e)
 	}
 	n.view.verdict(n, core.Verdict{Peer: peer, Fragment: 2, Own: true, Round: 9})
-	if e := n.lastEvent(); e.Peer != n.self.String() || !strings.Contains(e.Text, "own state was wrong from round 9") {
+	if e := n.lastEvent(); e.Peer != n.self.String() || !strings.Contains(e.Text, "this node's state was wrong from round 9") {
 		t.Errorf("event %+v", e)
 	}
 }

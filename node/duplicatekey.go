@@ -124,7 +124,7 @@ func (n *node) heardDuplicate(now core.Time, b wire.Beat) {
 		return
 	}
 	if n.duplicate.ends() {
-		n.fatal = duplicateKeyError("its beats are heard, it runs since " + time.UnixMilli(b.Incarnation).Format(time.DateTime))
+		n.fatal = duplicateKeyError("its beats are heard; it started at " + time.UnixMilli(b.Incarnation).Format(time.DateTime))
 		return
 	}
 	if !n.duplicate.said {

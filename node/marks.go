@@ -22,6 +22,6 @@ func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if n.keyMade || was.Marked() {
 		return false, n.store.Put(marksKey, []byte{1})
 	}
-	n.view.event(n, "key", n.self.String(), "this key was here before the ledger: publishes nothing until peers have said what it signed")
+	n.view.event(n, "key", n.self.String(), "the key is older than the ledger: publishes nothing until peers have said what the key signed")
 	return true, nil
 }

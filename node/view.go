@@ -101,16 +101,16 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 	fragment := a.Fragment
 	v.dropped[fragment] += loss.Dropped.Tokens
 	if a.GiveUp && loss.Gone == nil {
-		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: %d unpublished steps are dropped: the run has gone on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
+		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
 		return
 	}
-	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d stands on a sound anchor again; %d unpublished steps on it were dropped, and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
+	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound anchor again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.
 func (v *view) verdict(n *node, e core.Verdict) {
 	if e.Own {
-		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: own state was wrong from round %d on, as folding the ledger again shows; it is repaired; test this machine's memory", e.Fragment, e.Round))
+		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: folding the ledger again shows that this node's state was wrong from round %d on; it is repaired; test this machine's memory", e.Fragment, e.Round))
 		return
 	}
 	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so this peer's state is wrong; it will find out by itself", e.Fragment, e.Round))
@@ -120,7 +120,7 @@ func (v *view) verdict(n *node, e core.Verdict) {
 // that all live peers show the same deltas; those in others show another state.
 func (v *view) finished(n *node, agreed bool, others []wire.PeerID) {
 	if !agreed {
-		v.event(n, "finished", "", "the run is over and nothing has changed for long, but some live peer shows other deltas, or that it still trains: compare with `atoll status` there before you use this model")
+		v.event(n, "finished", "", "the run is over and nothing has changed for long, but a live peer shows other deltas or still trains: compare with `atoll status` there before you use this model")
 	} else if len(others) == 0 {
 		v.event(n, "finished", "", "every live node holds the same digests: this is the run's model")
 	}

@@ -35,7 +35,7 @@ func (w watcher) Saw(event any) {
 	case core.Verdict:
 		n.view.verdict(n, e)
 	case core.RaiseMark:
-		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger does not: signs nothing up to round %d", e.Fragment, e.Round))
+		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger lacks: signs nothing up to round %d", e.Fragment, e.Round))
 	case core.MarksKnown:
 		n.log.Info("peers have said what this key signed")
 	case replica.Stored:
@@ -67,7 +67,7 @@ func (n *node) sawTrouble(event core.Effect) {
 	case replica.NotInstalled:
 		n.log.Error("install tips", "from", e.From, "err", e.Err)
 	case replica.GivenUp:
-		n.log.Warn("the disk has taken no record for too long: rounds stay without one", "fragment", e.Fragment, "from", e.Round)
+		n.log.Warn("the disk took no record for too long: these rounds stay unrecorded", "fragment", e.Fragment, "from", e.Round)
 	case replica.Damaged:
 		n.damaged(e.Err)
 	default:
@@ -95,7 +95,7 @@ func (n *node) draftFailed(e replica.DraftFailed) {
 	case errors.Is(e.Err, outer.ErrDamaged):
 		n.view.damaged(n, e.Err)
 	case errors.Is(e.Err, outer.ErrUnread):
-		n.view.event(n, "damaged", n.self.String(), fmt.Sprintf("%v: gives up what was unpublished beside it; check the disk of %s", e.Err, n.cfg.Dir))
+		n.view.event(n, "damaged", n.self.String(), fmt.Sprintf("%v: drops the unpublished work of its fragment; check the disk of %s", e.Err, n.cfg.Dir))
 	}
 }
 
@@ -135,6 +135,6 @@ func (v *view) left(n *node, donor wire.PeerID, c core.Left) {
 	}
 	tokens /= uint64(max(len(c.Own), 1)) // each step's tokens are in every fragment's deltas
 	if deltas > 0 {
-		v.event(n, "left a chain", donor.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain left for that of this peer; `atoll ledger` lists them", deltas, tokens))
+		v.event(n, "left a chain", donor.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain that this node left for the peer's; `atoll ledger` lists them", deltas, tokens))
 	}
 }

@@ -51,7 +51,7 @@ func (w *world) reference() (ref *member, c *chain, err error) {
 		why = errors.Join(why, err)
 	}
 	if why == nil {
-		why = fmt.Errorf("no node was there at the end of the run")
+		why = fmt.Errorf("no node was left at the end of the run")
 	}
 	return nil, nil, why
 }

@@ -97,7 +97,7 @@ func (w *world) baselineReport(ctx context.Context) (Report, error) {
 	w.screen.say("the run is over; evaluating")
 	survivors := w.survivors()
 	if len(survivors) == 0 {
-		return Report{}, fmt.Errorf("no member was there at the end of the run (the world is in %s)", w.cfg.Dir)
+		return Report{}, fmt.Errorf("no member was left at the end of the run (the world is in %s)", w.cfg.Dir)
 	}
 	a, err := w.baselineAccount(w.coordinator.History())
 	if err != nil {

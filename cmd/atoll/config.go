@@ -14,9 +14,9 @@ import (
 // maxConfigFile bounds a configuration file: it is a page of text.
 const maxConfigFile = 1 << 20
 
-// tomlFile gives flags the values that a TOML file has for them: a key is a
-// flag's name, at the top for every command, or in a table named like a
-// command, which goes before.
+// tomlFile gives flags the values of a TOML file. A key is the name of a flag.
+// Keys at the top are for every command, keys in a table are for the command of
+// that name and go first.
 type tomlFile map[string]any
 
 // loadTOML reads a configuration file for kong.

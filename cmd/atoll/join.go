@@ -132,8 +132,8 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	return cfg, nil
 }
 
-// logHandler writes log lines of a level and above to stderr, those of the network's
-// library included: its connection errors are events here.
+// logHandler writes log lines of a level and above to stderr, also the lines of the
+// network library: its connection errors are events here.
 func logHandler(out *console, level string) (slog.Handler, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {

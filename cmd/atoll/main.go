@@ -33,7 +33,7 @@ const description = `Train one language model on many machines without a leader.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
 
-// commandLine is the whole command line. The order is that of the help text.
+// commandLine is the whole command line. The help text has the same order.
 type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values of flags. Those at the top are for every command, those in a table for the command of that name." placeholder:"FILE"`
 	Number versionFlag     `name:"version" help:"Show the version." env:"-"`

@@ -7,9 +7,10 @@ const (
 	// take in.
 	MinStepSeconds = 0.02
 
-	// ActivationBytesPerToken is what a training step is assumed to hold per
-	// token beside parameters and optimizer state: f32 activations of the
-	// largest built-in model (12 layers of width 768, context 256), rounded up.
+	// ActivationBytesPerToken is the assumed memory of a training step for each
+	// token, beside parameters and optimizer state. It is for the f32
+	// activations of the largest built-in model (12 layers of width 768,
+	// context 256), rounded up.
 	ActivationBytesPerToken = 1 << 20
 
 	// activationShare is the part of memory that activations may take; the rest
@@ -17,14 +18,14 @@ const (
 	activationShare = 4
 )
 
-// Plan returns the batch (rows of context tokens per step) that a learner
-// trains with and the micro-batch (rows at once) in which it computes it.
+// Plan returns a learner's batch (rows of context tokens per step) and its
+// micro-batch (rows that it computes at once).
 //
-// The batch is localBatch, what the run asks of everyone, doubled while the
-// doubled step would still take at most MinStepSeconds at the measured rate and
-// have at most maxTokensPerStep tokens; it is halved where localBatch alone has
-// more. The micro-batch is the batch halved while its activations do not fit
-// the share of memory that is theirs. A rate or memory of 0 is unknown and
+// The batch begins as localBatch, what the run asks of everyone. It doubles
+// while a step would still take at most MinStepSeconds at the measured rate and
+// have at most maxTokensPerStep tokens. It is halved where localBatch alone has
+// more tokens. The micro-batch is the batch halved while its activations do not
+// fit the share of memory that is theirs. A rate or memory of 0 is unknown and
 // changes nothing.
 func Plan(r Record, localBatch, context int, maxTokensPerStep uint64) (batch, micro int) {
 	batch = max(localBatch, 1)

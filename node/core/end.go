@@ -93,7 +93,7 @@ func (m *Machine) share(now Time) {
 		return
 	}
 	if m.end.lacked == 0 {
-		m.tell(id, fmt.Sprintf("the run is over and this peer does not show its end yet: stays up to %d minutes for it", shareMs/60_000))
+		m.tell(id, fmt.Sprintf("the run is over, but this peer has not reached its end: this node waits up to %d minutes for it", shareMs/60_000))
 	}
 	m.end.lacked = now
 }

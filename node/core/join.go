@@ -145,9 +145,9 @@ func (m *Machine) tickFetch(now Time) {
 		m.waitForHolder()
 		return
 	case !m.donorInSight():
-		m.tell(m.join.donor, "nobody in sight holds more than genesis: trains from there")
+		m.tell(m.join.donor, "no peer in sight holds more than genesis: trains from genesis")
 	case failed >= maxFailedDonors:
-		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis, and compares with others on the way", failed))
+		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
 		return
 	}

@@ -151,7 +151,7 @@ func (d *doctor) fixIndex(damage error) {
 		d.bad("index", err.Error(), "move index.db, deltas and bases out of the folder by hand; keep key and genesis")
 		return
 	}
-	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder when it is in", aside))
+	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder once the node has joined", aside))
 }
 
 // ledgerRemedy is for a ledger that cannot even be listed. A remedy for the disk
@@ -187,7 +187,7 @@ func (d *doctor) checkLedger() {
 	}
 	if len(damaged) > 0 {
 		d.bad("ledger", fmt.Sprintf("%d files are damaged, the first: %v", len(damaged), damaged[0]),
-			"start the node with its join link: it fetches or computes again what it can; then look after the disk")
+			"start the node with its join link: it fetches or computes again what it can; then check the disk")
 		return
 	}
 	d.good("ledger", fmt.Sprintf("%d payloads of the last rounds and %d kept states are whole; `atoll verify %s` replays all of it", payloads, bases, d.dir))
@@ -230,7 +230,7 @@ func (d *doctor) checkSteps() {
 	case err != nil:
 		d.bad("step log", err.Error(), store.TroubleOf(err).Remedy(d.dir))
 	case sum.Damaged > 0:
-		d.bad("step log", fmt.Sprintf("%d of %d records are damaged", sum.Damaged, sum.Steps+sum.Damaged), "nothing is lost but the count of these steps; look after the disk")
+		d.bad("step log", fmt.Sprintf("%d of %d records are damaged", sum.Damaged, sum.Steps+sum.Damaged), "only the count of these steps is lost; check the disk")
 	default:
 		d.good("step log", fmt.Sprintf("%d steps, %d tokens", sum.Steps, sum.Tokens))
 	}

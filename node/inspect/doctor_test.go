@@ -94,7 +94,7 @@ func TestDoctorFindsDamage(t *testing.T) {
 	checkFindings(t, checkup(t, dir), map[string][2]string{
 		"key":       {"there is no key", "atoll key import"},
 		"ledger":    {"2 files are damaged", "start the node"},
-		"step log":  {"2 of 2 records", "nothing is lost"},
+		"step log":  {"2 of 2 records", "only the count"},
 		"addresses": {"another program listens", "--listen"},
 	})
 }
@@ -144,7 +144,7 @@ func TestDoctorHasRemedies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "genesis"), ledgertest.Genesis(99).Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	checkFindings(t, checkup(t, dir), map[string][2]string{"ledger": {"its index is of run", "keep the key"}})
+	checkFindings(t, checkup(t, dir), map[string][2]string{"ledger": {"its index belongs to run", "keep the key"}})
 	d := &doctor{}
 	d.judgeMemory(1<<30, 1<<20)
 	d.judgeMemory(1<<20, 1<<30)

@@ -64,7 +64,7 @@ func openFolder(dir string) (*folder, error) {
 	}
 	f := &folder{dir: dir, genesis: g, run: g.RunID(), plan: g.Plan(), store: s}
 	if s.Run() != f.run {
-		return nil, errors.Join(fmt.Errorf("%s: its index is of run %v, its genesis of run %v; restore the genesis file from a peer or a backup", dir, s.Run(), f.run), s.Close())
+		return nil, errors.Join(fmt.Errorf("%s: its index belongs to run %v, its genesis to run %v; restore the genesis file from a peer or a backup", dir, s.Run(), f.run), s.Close())
 	}
 	return f, nil
 }

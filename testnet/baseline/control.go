@@ -146,7 +146,7 @@ func (v View) validate() error {
 		seen[m] = true
 	}
 	if !seen[v.Donor] || v.lacks(v.Donor) || len(v.Lacking) >= len(v.Members) {
-		return fmt.Errorf("view: %v is no donor of it", v.Donor)
+		return fmt.Errorf("view: donor %v is no member that has the state", v.Donor)
 	}
 	for _, m := range v.Lacking {
 		if !seen[m] {

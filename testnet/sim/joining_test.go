@@ -139,7 +139,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 		t.Errorf("the joiner took tips %d times\n%s", joiner.Installs, w)
 	}
 	for _, n := range founders {
-		if !n.told("does not show its end") {
+		if !n.told("has not reached its end") {
 			t.Errorf("node %d said %q", n.index, w.checks.told[n])
 		}
 	}

@@ -77,7 +77,7 @@ func (p *parser) say(line string) {
 
 func (p *parser) begin(name, text string) error {
 	if _, twice := p.spec.clauses[name]; twice {
-		return fmt.Errorf("clause %s stands there twice", name)
+		return fmt.Errorf("clause %s appears twice", name)
 	}
 	p.clause = name
 	p.spec.clauses[name], p.spec.document[name] = text, p.name
@@ -91,7 +91,7 @@ func (p *parser) open(line string) error {
 	if m := fenceLine.FindStringSubmatch(line); m != nil {
 		p.block = m[1]
 		if _, twice := p.spec.examples[p.block]; twice {
-			return fmt.Errorf("example %q stands there twice", p.block)
+			return fmt.Errorf("example %q appears twice", p.block)
 		}
 		p.spec.examples[p.block] = ""
 	}
@@ -120,7 +120,7 @@ func (p *parser) row(line string) error {
 	}
 	if p.rows++; p.rows == 1 {
 		if p.spec.tables[p.table] != nil {
-			return fmt.Errorf("table %q stands there twice", p.table)
+			return fmt.Errorf("table %q appears twice", p.table)
 		}
 		p.spec.tables[p.table] = [][]string{}
 	}

@@ -50,7 +50,7 @@ func Run(t *testing.T, prefix string, tests map[string]Clause) {
 	s := Load(t)
 	for name := range tests {
 		if _, ok := s.clauses[name]; !ok {
-			t.Errorf("there is a test for %s, and no such clause", name)
+			t.Errorf("there is a test for %s, but no such clause", name)
 		}
 	}
 	for _, name := range s.order {

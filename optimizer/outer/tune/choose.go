@@ -220,7 +220,7 @@ func (m Means) validate() error {
 func (m Means) tooLittle(open Means) error {
 	steps := fmt.Sprintf("steps of %.3g s are so short beside the outer steps that they would need H = %.0f", m.StepSeconds, math.Ceil(m.byCore()))
 	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
-	limit := fmt.Sprintf("with the codec %v at most %.0f is taken", m.Codec, m.most())
+	limit := fmt.Sprintf("the codec %v allows at most %.0f", m.Codec, m.most())
 	if m.byLink() <= m.most() {
 		return fmt.Errorf("%s, and %s: %s", steps, limit, m.longer(open))
 	}
@@ -259,7 +259,7 @@ func (m Means) thinner() string {
 	if m = m.settled(); !m.fits() {
 		return ""
 	}
-	return fmt.Sprintf(", or the codec %v, whose deltas they carry", m.Codec)
+	return fmt.Sprintf(", or the codec %v, whose deltas fit these links", m.Codec)
 }
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }

@@ -49,7 +49,7 @@ const (
 const maxHeader = 1 << 20
 
 // errExchange is wrapped by all refusals of a file.
-var errExchange = errors.New("it is no exchange of a training, or it is damaged: have it written again")
+var errExchange = errors.New("it is no exchange of a training, or it is damaged: write it again")
 
 // array is one entry of a header.
 type array struct {

@@ -66,7 +66,7 @@ func parse(args []string, help io.Writer) (s settings, err error) {
 	f.StringVar(&s.data, "data", corpus.GoCode, "a file, a folder, or goroot for Go's own code")
 	f.StringVar((*string)(&s.python), "python", "/usr/bin/python3", "the Python that has PyTorch")
 	f.StringVar(&s.keep, "keep", "", "where to leave the file that both read (default: nowhere)")
-	f.IntVar(&s.every, "every", 50, "steps that a line shows the mean losses of")
+	f.IntVar(&s.every, "every", 50, "steps for each line of mean losses")
 	f.BoolVar(&s.json, "json", false, "answer with one JSON object")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -241,7 +241,7 @@ func (a answer) print(out io.Writer, asJSON bool) error {
 			a.Tokens, a.Held, a.Ours, a.Theirs, 100*a.Apart, 100*a.LossApart, a.OurSeconds, a.TheirSeconds)
 	}
 	if err == nil && !(math.Abs(a.Apart) <= mostApart) {
-		err = fmt.Errorf("the bits per byte are %+.4f %% apart, of at most %v %%", 100*a.Apart, 100*mostApart)
+		err = fmt.Errorf("the bits per byte are %+.4f %% apart; at most %v %% are allowed", 100*a.Apart, 100*mostApart)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (e Edit) find(sources []*source) (span, error) {
 		named = append(named, s.named(e.In)...)
 	}
 	if len(named) == 0 {
-		return span{}, fmt.Errorf("%s is in none of %s", e.In, strings.Join(cores, ", "))
+		return span{}, fmt.Errorf("%s is in none of the packages %s", e.In, strings.Join(cores, ", "))
 	}
 	for _, body := range named {
 		found = append(found, body.places(e.Old)...)

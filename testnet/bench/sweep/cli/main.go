@@ -147,7 +147,7 @@ func (s shown) groups(args []string) (selected, all []*sweep.Group, err error) {
 func table(args []string, out io.Writer) error {
 	s := newShown("table")
 	refText := s.flags.String("ref", "", "the reference")
-	sameText := s.flags.String("same", "", "in what it equals the row")
+	sameText := s.flags.String("same", "", "fields in which the reference equals the row")
 	selected, all, err := s.groups(args)
 	if err != nil {
 		return err
