@@ -79,8 +79,8 @@ func (t *peers) link(p *peer, connected bool) {
 	}
 }
 
-// victim is the entry to give up for a new one: not connected, and the one
-// that was never heard or was heard longest ago. nil if all are connected.
+// victim is the entry to give up for a new one. It is not connected, and was
+// never heard or was heard longest ago. nil if all are connected.
 func (t *peers) victim() *peer {
 	var v *peer
 	for _, p := range t.list {

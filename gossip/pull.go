@@ -160,7 +160,7 @@ func (p *pull) stranger(author wire.PeerID) bool {
 	return !p.chain.Contributed(author) && p.chain.FoldedTokens() > 0
 }
 
-// acquaint makes a probe an ordinary want once its author is no stranger any more: to a
+// acquaint makes a probe an ordinary want once its author is no stranger any more. To a
 // node that was stopped early in a run all authors are strangers at first.
 func (p *pull) acquaint(w *want) {
 	if w.probe && !w.asking { // a request in flight is counted as what it was
@@ -200,10 +200,11 @@ func (p *pull) advance(w *want) {
 	}
 }
 
-// pick returns the source to ask now: of those that hold it the one with the fewest
-// requests, else the first among those asked least often, the author after the
-// others. One that already answers as many requests as it may is waited for; a busy
-// one is passed over. left is false if no source that is connected will do.
+// pick returns the source to ask now. Among sources that hold it, that is the one
+// with the fewest requests. Otherwise it is the first of the sources asked least
+// often, the author after the others. It waits for a source that already answers
+// as many requests as it may, and passes over a busy one. left is false if no
+// connected source will do.
 func (p *pull) pick(w *want) (pick *source, left bool) {
 	if s := p.idlest(w); s != nil {
 		return s, true

@@ -277,7 +277,7 @@ func (a *alone) floods(t testing.TB, from byte, round uint32, headers int) []que
 	return a.floodsOf(t, from, round, headers, largeBytes)
 }
 
-// largeBytes is the size of a payload of which eight are no small ones together.
+// largeBytes is the size of a payload so large that eight together are not small.
 const largeBytes = 3000
 
 // floodsOf has payloads of so many bytes.

@@ -13,7 +13,7 @@ func (a *alone) ask(handle uint64, from byte, r wire.Request) []Effect {
 	return a.core.Effects()
 }
 
-// status is that of the one Reply among effects, 0 if there is none.
+// status returns the status of the one Reply among effects, 0 if there is none.
 func status(effects []Effect) wire.Status {
 	for _, e := range effects {
 		if r, ok := e.(Reply); ok {
@@ -120,8 +120,8 @@ func TestAgreementAwaitsBeats(t *testing.T) {
 	}
 }
 
-// TestAgreementOfStates has peers at rest show the chain of this node: the run
-// may end, and whoever shows another state is named.
+// TestAgreementOfStates has peers at rest show the chain of this node. The run
+// may end, and a peer that shows another state is named.
 func TestAgreementOfStates(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})

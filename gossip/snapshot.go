@@ -7,9 +7,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// snapshot takes tips whole: a manifest from one donor, what other peers know
-// of its rounds (attest.go), and its chunks from every peer that can make the
-// same tips (chunks.go).
+// snapshot takes tips whole. It gets a manifest from one donor, asks other
+// peers about its rounds (attest.go), and fetches the chunks from every peer
+// that can make the same tips (chunks.go).
 type snapshot struct {
 	*env
 	joining  func() bool // this node has no tips yet
@@ -180,9 +180,8 @@ func (s *snapshot) best() *peer {
 	return best
 }
 
-// better prefers the named donor, then those whose tips were never refused,
-// then peers named in the link, then the most folded tokens, then the smaller
-// id.
+// better prefers the named donor, then donors whose tips were never refused,
+// then peers of the link, then more folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named

@@ -67,7 +67,7 @@ func specBeatLists(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// lagIn is that of the next beat in a state.
+// lagIn returns the lag of the next beat in a state.
 func (a *alone) lagIn(t testing.TB, state wire.State, alive ...byte) int64 {
 	t.Helper()
 	a.core.SetSelf(a.now, SelfState{State: state})
@@ -124,7 +124,7 @@ func TestBeatWithoutDigest(t *testing.T) {
 	}
 }
 
-// stateless is a chain of which the state of fragment 1 is not known.
+// stateless is a chain without a known state of fragment 1.
 type stateless struct{ *fakeChain }
 
 func (c stateless) StateDigest(f int, r uint32) (wire.Digest, bool) {
@@ -244,8 +244,8 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// isLive says whether the core takes a peer for live: its learners are those of
-// B-13 then.
+// isLive says whether the core takes a peer for live: then its learners are the
+// learners of B-13.
 func (a *alone) isLive(id byte) bool { return a.core.live(a.core.peers.find(wire.PeerID{id})) }
 
 func TestBeatLive(t *testing.T) {
@@ -389,7 +389,7 @@ func TestBeatDeaf(t *testing.T) {
 	a.runs(1)
 	a.told(1, nil)
 	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
-		t.Error("connects anew a peer of which a beat came")
+		t.Error("connects anew a peer whose beat came")
 	}
 	a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: 5}})
 	if e := a.wait((deaf+1)*period, 1); count[Reconnect](e) != 1 {

@@ -321,7 +321,7 @@ func TestForkByTokens(t *testing.T) {
 func TestForkLoses(t *testing.T) {
 	for _, c := range []struct {
 		mine, theirs uint64
-		chain        int // of the peer's beat to that of the node's
+		chain        int // of the peer's beat, compared with the node's
 		want         bool
 	}{{5, 6, 1, true}, {6, 5, -1, false}, {5, 5, -1, true}, {5, 5, 1, false}, {5, 5, 0, false}} {
 		a := newSide(t, parseChain(t, "0: 1"))

@@ -31,7 +31,7 @@ func (a *alone) saidBy(id wire.PeerID, change func(b *wire.Beat)) []Effect {
 	})
 }
 
-// specChunk is chunk i of the tip of a fragment, of which the last is short.
+// specChunk is chunk i of the tip of a fragment. The last chunk is short.
 func specChunk(f, i, chunks int) []byte {
 	size := wire.ChunkSize
 	if i == chunks-1 {
@@ -89,7 +89,7 @@ func (a *alone) compares(t testing.TB, id byte, closed ...uint32) question {
 	return q[0]
 }
 
-// shown answers a request for sets: the same for each range but for change.
+// shown answers a request for sets: the same for each range, changed by change.
 func (a *alone) shown(q question, closed uint32, change func(i int, r *wire.RangeAnswer)) []Effect {
 	answers := make([]wire.RangeAnswer, len(q.Ranges))
 	for i, r := range q.Ranges {
@@ -228,7 +228,7 @@ func specFaultTable(t *testing.T, s *spectest.Spec) {
 			effects, whose := commit(t, a)
 			sameIDs(t, "blamed", blamed(effects), whose)
 			if author := whose == specAuthor; author != (row[1] == "author") {
-				t.Errorf("the fault is that of the %s by the text", row[1])
+				t.Errorf("the text gives the fault to the %s", row[1])
 			}
 			if p := a.core.peers.find(whose); p != nil && p.refused == "" {
 				t.Error("the peer is not marked")

@@ -14,7 +14,7 @@ import (
 // does besides. These tests drive one core whose peers the test plays: inputs go in,
 // and what it then asks, says and answers is compared with the text.
 
-// told has a peer's beat arrive, an ordinary one but for change.
+// told has a peer's beat arrive: an ordinary one, changed by change.
 func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect {
 	closed := a.core.beats.closed()
 	b := wire.Beat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
@@ -90,7 +90,7 @@ func (a *alone) up(id byte) []Effect {
 	return a.core.Effects()
 }
 
-// at is a core with peers, all of which have beaten.
+// at is a core with peers that have all beaten.
 func specAlone(peers ...byte) *alone {
 	a := newAlone()
 	for _, id := range peers {
@@ -109,7 +109,7 @@ func find[E Effect](effects []Effect) (all []E) {
 	return all
 }
 
-// equals fails unless a number of the code is that of a table.
+// equals fails unless a number of the code is the number of a table.
 func numbers(t *testing.T, s *spectest.Spec, table string, code map[string]int64) {
 	t.Helper()
 	rows := s.Table(t, table)

@@ -321,7 +321,7 @@ func TestSameSeedSameEffects(t *testing.T) {
 }
 
 // A node whose disk is full fetches little that it cannot keep, however long that
-// lasts and however much comes, and all of it once there is room.
+// lasts and however much comes. It fetches all of it once there is room.
 func TestFullDiskFetchesLittle(t *testing.T) {
 	const rounds, size, minutes = 10, 5000, 3
 	w := newWorld(t, 12, 3, options{})

@@ -8,8 +8,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// donors is a world of n nodes that have trained and rest, each with a link of
-// so many bytes per ms, and with tips of so many chunks per fragment.
+// donors is a world of n nodes at rest that have trained. Each has a link of so
+// many bytes per ms and tips of so many chunks per fragment.
 func donors(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
 	return ran(t, seed, n, options{tipBytes: chunks * wire.ChunkSize, link: rate})
 }
@@ -42,8 +42,8 @@ func (w *world) trains(period Time, size int) {
 	w.after(1, next)
 }
 
-// A join takes at most 1.3 times what its bytes take on the joiner's link, and a
-// round, with one donor, with four, and with one of four that dies midway.
+// A join takes at most a round and 1.3 times what its bytes take on the joiner's
+// link: with one donor, with four, and with one of four that dies midway.
 func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 	const rate, period, size = 1000, 500, 4000
 	for _, c := range []struct {
@@ -165,8 +165,8 @@ func TestOnlyDonorIsSlowToAnswer(t *testing.T) {
 	}
 }
 
-// A joiner whose disk fills up, after any number of chunks, fetches little in vain
-// until there is room, blames nobody for it, and then gets in with what it had.
+// The disk of a joiner fills up after any number of chunks. It fetches little in
+// vain until there is room, blames nobody, and then gets in with what it had.
 func TestFullDiskOfAJoiner(t *testing.T) {
 	const chunks, minutes = 4, 2
 	for _, k := range []int{0, 1, 3*chunks - 1, 3 * chunks} {
@@ -233,7 +233,7 @@ func TestRepairGoesOnWithoutDonors(t *testing.T) {
 }
 
 // Eight joiners at once all get in, about as fast as the donors' links allow and
-// about as fast as each other, while every round's payloads go on.
+// about as fast as each other. Meanwhile the payloads of every round go on.
 func TestEightJoinersAtOnce(t *testing.T) {
 	const rate, period, size = 1000, 1000, 4000
 	w := donors(t, 65, 3, 4, rate)

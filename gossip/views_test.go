@@ -32,7 +32,7 @@ func TestContacts(t *testing.T) {
 		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{9, i}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Addrs: []string{"1", "2", "3", "4", "5"}}})
 	}
 	if got := a.core.Peers().Contacts(); len(got) != MaxContacts || slices.Contains(got, "5") {
-		t.Errorf("remembers %d addresses, want %d of which none is the fifth of a peer: %q", len(got), MaxContacts, got)
+		t.Errorf("remembers %d addresses, want %d and at most four of a peer: %q", len(got), MaxContacts, got)
 	}
 }
 
@@ -51,8 +51,8 @@ func TestClosedElsewhere(t *testing.T) {
 	}
 }
 
-// What two chains have in common is what those of the other one have shown: not what
-// a peer shows that left with this node, nor what it shows now.
+// Two chains have in common what peers on the other one have shown. What a peer
+// shows that left with this node does not count, nor what it shows now.
 func TestCommonWith(t *testing.T) {
 	a := specAlone()
 	show := func(id byte, closed uint32, same bool) {
@@ -77,8 +77,8 @@ func TestCommonWith(t *testing.T) {
 	}
 }
 
-// Tips of another chain leave nothing in common with those of the one before but what
-// both had.
+// Tips of another chain have only that in common with the chain before which both
+// had.
 func TestCommonAfterTips(t *testing.T) {
 	a := specAlone(1, 2)
 	for id, closed := range map[byte]uint32{1: 900, 2: 400} {

@@ -12,11 +12,11 @@ type watchPeer struct {
 	pauseMs int64 // the last pause
 }
 
-// watchdog has the connection made anew of a peer that passed the handshake and of
-// which no beat came since: whatever lost the gossip between the two, requests still
-// flow, so that both would train on side by side as if alone. It is no fault of the
-// peer, and is tried less and less often. A peer that asked for nothing but genesis
-// may still be starting: it has nothing to say yet, and its way in must not be cut.
+// watchdog connects a peer anew that passed the handshake and has sent no beat
+// since. Something lost the gossip between the two while requests still flow, so
+// both would train side by side as if alone. It is no fault of the peer, and is
+// tried less and less often. A peer that asked for nothing but genesis may still be
+// starting: it has nothing to say yet, and its way in must not be cut.
 func (b *beats) watchdog() {
 	if b.said == nil {
 		return // who says nothing itself has no claim to hear something

@@ -14,9 +14,9 @@ type instant struct {
 	mono time.Duration // monotonic: on Linux and macOS it stands still in a suspend
 }
 
-// sleepGap is the time between two looks that makes a sleep: far above what a
-// busy machine keeps a goroutine waiting, far below a beat's ten periods, after
-// which peers count as silent.
+// sleepGap is the time between two looks that counts as a sleep. It is far
+// above what a busy machine keeps a goroutine waiting, and far below ten beat
+// periods, after which peers count as silent.
 const sleepGap = 5 * time.Second
 
 // sleepwatch parts the time in which the whole process slept, stopped by a

@@ -32,7 +32,7 @@ type Config struct {
 	Run wire.RunID
 	// Listen has the multiaddrs to listen on, like /ip4/0.0.0.0/tcp/4001 or
 	// /ip4/0.0.0.0/udp/4001/quic-v1; port 0 takes any free one. Empty takes the
-	// profile's: a free TCP port (and a UDP port for QUIC but for Local).
+	// profile's: a free TCP port, and except in Local a UDP port for QUIC.
 	Listen []string
 	// Profile is Local, LAN or WAN; empty is LAN.
 	Profile string

@@ -41,7 +41,7 @@ func refusedAs(verdict []byte) error {
 	return fmt.Errorf("%w: %s", ErrRefusedByPeer, text)
 }
 
-// older are the connections to the peer of c whose handshake was that of a
+// older are the connections to the peer of c whose handshake came from a
 // process with another start.
 func (ps *peers) older(c network.Conn, startedMs int64) map[network.Conn]int64 {
 	ps.mu.Lock()

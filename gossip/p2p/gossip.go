@@ -18,7 +18,7 @@ func topicName(run wire.RunID) string {
 	return "/atoll/" + hex.EncodeToString(run[:]) + "/1"
 }
 
-// messageID makes equal bytes one message, whoever published them.
+// messageID makes equal bytes one message, no matter who published them.
 func messageID(m *pb.Message) string {
 	id := wire.Sum(m.GetData())
 	return string(id[:])

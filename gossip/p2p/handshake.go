@@ -133,9 +133,9 @@ func (h *Host) exchange(s network.Stream) error {
 	return h.accept(s.Conn(), signed, record, session)
 }
 
-// awaitEnd waits, until the stream's deadline, for the peer to end it, which it
-// does when it has read why it is refused: a connection that closes before may
-// take the reason with it.
+// awaitEnd waits, until the stream's deadline, for the peer to end the stream.
+// The peer does so when it has read why it is refused. A connection that closes
+// earlier may lose the reason.
 func awaitEnd(s network.Stream) {
 	if s.CloseWrite() == nil {
 		_, _ = s.Read(make([]byte, 1))

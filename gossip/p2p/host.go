@@ -132,8 +132,8 @@ func (h *Host) ID() wire.PeerID { return h.self }
 // Events returns the channel of what happens. It is closed by Close.
 func (h *Host) Events() <-chan Event { return h.inbox.out }
 
-// Addrs returns the addresses at which this node may be dialled, with /p2p/:
-// those of its interfaces, and what port mapping and peers taught it.
+// Addrs returns the addresses at which this node may be dialled, with /p2p/: of
+// its interfaces, of port mappings, and those that peers report.
 func (h *Host) Addrs() []string {
 	all := h.host.Addrs()
 	if listening, err := h.host.Network().InterfaceListenAddresses(); err == nil {
@@ -194,7 +194,7 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 }
 
 // forgetBackoff lets the next dial of p happen at once. libp2p refuses to dial an
-// address that failed of late, for longer each time: that would come on top of the
+// address that failed of late, for longer each time. That would come on top of the
 // caller's own pauses, and keep peers apart long after a partition has merged.
 func (h *Host) forgetBackoff(p peer.ID) {
 	if s, ok := h.host.Network().(*swarm.Swarm); ok {

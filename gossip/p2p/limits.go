@@ -34,9 +34,9 @@ const (
 	// helloTimeout bounds the handshake from connection to verdict. A peer that
 	// says nothing holds a connection no longer than that.
 	helloTimeout = 10 * time.Second
-	// probeTimeout is what a connected peer gets for the handshake of a probe:
+	// probeTimeout is the time of a connected peer for the handshake of a probe:
 	// several round trips on a busy link, and far less than a transport needs to
-	// find out that a connection is dead.
+	// notice a dead connection.
 	probeTimeout = 5 * time.Second
 	// verdictTimeout bounds the wait for the verdict of a peer that we refuse:
 	// it only serves to tell the peer why, before the connection is closed.
@@ -55,8 +55,8 @@ const (
 	refusedMemory = time.Minute
 	// droppedMemory is how long a peer that was dropped stays away.
 	droppedMemory = 10 * time.Minute
-	// reconnectPause is the least time between two connections that are closed
-	// because gossip lost its stream to the peer: one that ends the stream each time
+	// reconnectPause is the least time between two closings of connections because
+	// gossip lost its stream to the peer. A peer that ends the stream each time
 	// makes nobody dial in a loop.
 	reconnectPause = time.Second
 	// settlePause lies between closing and dialling anew, so that gossip on both
@@ -89,8 +89,8 @@ const (
 	// topic, lengths and a share of control messages.
 	maxEnvelope = 1 << 10
 	// outboundQueue is the number of messages that wait for one slow peer before
-	// more are dropped. libp2p's 32 is less than one round of a large run; at
-	// 4 KiB each this is 4 MiB for a peer that has stopped reading.
+	// more are dropped. libp2p's 32 is less than one round of a large run. At 4
+	// KiB each this is 4 MiB for a peer that has stopped reading.
 	outboundQueue = 1024
 	// validateQueue waits for signature checks: 4096 take about 0.3 s of a core.
 	validateQueue = 4096

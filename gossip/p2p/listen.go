@@ -71,9 +71,9 @@ func (h *Host) listen(addrs []ma.Multiaddr) error {
 }
 
 // portFree fails when another process listens on a's port. libp2p listens on
-// TCP ports with SO_REUSEPORT, so that it can dial from the same port: two
-// nodes of one user would share it unnoticed, each getting half the
-// connections. Its own error for UDP is a text.
+// TCP ports with SO_REUSEPORT to dial from the same port. So two nodes of one
+// user would share it unnoticed, and each would get half of the connections.
+// Its own error for UDP is a text.
 func portFree(a ma.Multiaddr) error {
 	nw, host, err := manet.DialArgs(a)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 //
 // Neither the muxer (64 messages of 64 KiB, before streams take turns) nor the
 // system's send buffer (megabytes) gives a small message a chance once they are
-// full. What is in flight therefore follows the delay until a segment is
-// acknowledged, as LEDBAT does (RFC 6817): it grows while bulk adds less than
-// queueTarget to the smallest delay seen, and shrinks beyond. That keeps the
-// rate just below what the link carries, wherever its bottleneck is, and gives
-// way to any other traffic.
+// full. So what is in flight follows the delay until a segment is acknowledged,
+// as LEDBAT does (RFC 6817). It grows while bulk adds less than queueTarget to
+// the smallest delay seen, and shrinks beyond. That keeps the rate just below
+// what the link carries, wherever its bottleneck is, and gives way to any other
+// traffic.
 //
-// Measured over TCP through a relay of 10 Mbit/s and 40 ms with a deep buffer,
-// during eight responses of 2 MiB: beats took 1.3 s on average and 1.9 s at
-// worst without a pacer, 0.13 and 0.17 s with it; bulk took as long.
+// It was measured over TCP through a relay of 10 Mbit/s and 40 ms with a deep
+// buffer, during eight responses of 2 MiB. Without a pacer beats took 1.3 s on
+// average and 1.9 s at worst; with it 0.13 and 0.17 s. Bulk took as long.
 type pacer struct {
 	mu       sync.Mutex
 	window   int // bytes that may be in flight

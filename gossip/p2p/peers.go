@@ -38,7 +38,7 @@ type link struct {
 }
 
 // peers has a link for each peer to which there is a connection. Events about
-// links are queued under its lock, so that their order is that of the facts.
+// links are queued under its lock, so they have the order of the facts.
 type peers struct {
 	mu      sync.Mutex
 	links   map[peer.ID]*link
@@ -95,8 +95,8 @@ func (ps *peers) get(p peer.ID) *link {
 	return ps.links[p]
 }
 
-// expect waits for the link to a peer that the network is connected to: what libp2p
-// itself does on a new connection may be done before its notice comes here.
+// expect waits for the link to a peer that the network is connected to. libp2p
+// itself may use a new connection before its notice comes here.
 func (ps *peers) expect(ctx context.Context, p peer.ID, nw network.Network) error {
 	for {
 		ps.mu.Lock()

@@ -63,10 +63,10 @@ func (h *Host) reconnect(p peer.ID) {
 }
 
 // gossipLost notes that gossip has no stream to p any more, and has forgotten what
-// p subscribed to. If p is still connected, for instance as its next process came
-// before the end of the last one was noticed, it will not say so again: it told
-// its subscriptions once, on a stream that stays. Only a new connection makes both
-// begin anew. It must not block.
+// p subscribed to. p may still be connected, for instance if its next process came
+// before the end of the last one was noticed. Then it will not say so again: it
+// told its subscriptions once, on a stream that stays. Only a new connection makes
+// both begin anew. It must not block.
 func (h *Host) gossipLost(p peer.ID) {
 	open := func(c network.Conn) bool { return !c.IsClosed() && !c.Stat().Limited }
 	if !slices.ContainsFunc(h.host.Network().ConnsToPeer(p), open) || !h.reconnects.due(p, time.Now()) {

@@ -60,8 +60,8 @@ func TestReconnectsAreBounded(t *testing.T) {
 	}
 }
 
-// openBeforeNotice has a's gossip open a stream to b as if a had not heard of their connection yet, and returns when
-// that waits for the notice: with the link that a had, and where the outcome will be told.
+// openBeforeNotice has a's gossip open a stream to b as if a had not heard of their connection yet. It returns once
+// that waits for the notice, with a's link and the channel of the outcome.
 func openBeforeNotice(a, b *Host) (l *link, opened <-chan error) {
 	a.peers.mu.Lock()
 	l = a.peers.links[b.pid]

@@ -29,17 +29,17 @@ const rpcService = "atoll.rpc"
 const memoryPriority = network.ReservationPriorityMedium
 
 // Handler answers one request, on a goroutine of its own. The response begins
-// with a wire.Status. ctx ends when the stream does; context.Cause says how: it
-// is ErrSent if the whole response has left, and any other error if the asker
-// went away, the handler took too long or the transfer failed. A handler that
-// parks has to watch it; one that wants to know what became of its response can
-// use context.AfterFunc.
+// with a wire.Status. ctx ends when the stream does. context.Cause is ErrSent
+// if the whole response has left. It is another error if the asker went away,
+// the handler took too long or the transfer failed. A handler that parks has to
+// watch it; one that wants to know what became of its response can use
+// context.AfterFunc.
 type Handler func(ctx context.Context, from wire.PeerID, request []byte) (response []byte)
 
 var (
 	// ErrSent is how the context of a Handler ends when the last byte of its
-	// response was written; of a response of a segment or more, the asker has
-	// also acknowledged every segment, or closed as one does that has it all.
+	// response was written. The asker of a response of a segment or more has
+	// also acknowledged every segment, or closed because it has everything.
 	ErrSent = errors.New("response sent")
 
 	errGone = errors.New("asker is gone")
@@ -54,9 +54,9 @@ var (
 // to the last byte.
 func (h *Host) Handle(f Handler) { h.handler.Store(&f) }
 
-// Call sends a request and returns the response, at most maxResponse bytes.
-// The peer must be connected; Call never dials. When ctx ends the stream is
-// reset, which the peer's handler sees as the end of its own; a response that was
+// Call sends a request and returns the response, at most maxResponse bytes. The
+// peer must be connected; Call never dials. When ctx ends the stream is reset,
+// and the peer's handler sees the end of its own context. A response that was
 // here by then is returned all the same.
 func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResponse int) ([]byte, error) {
 	if len(request) > wire.MaxRequest {
@@ -86,9 +86,9 @@ func (h *Host) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// whyEnded is why ctx, which is of within, has ended, rather than err, which is
-// how a stream or a dial took that; it is err if ctx has not ended, or if the peer
-// was refused, which no other try would change. A host that closes may break
+// whyEnded returns why ctx, made by within, has ended. err is only how a stream or
+// a dial took that. It returns err if ctx has not ended, or if the peer was
+// refused: no other try would change that. A host that closes may break
 // connections before ctx has heard of it.
 func (h *Host) whyEnded(ctx context.Context, err error) error {
 	switch {

@@ -61,8 +61,8 @@ func answerWith(answer []byte) Handler {
 	return func(context.Context, wire.PeerID, []byte) []byte { return answer }
 }
 
-// bulk asks for an answer of ten parts and reads it, with so many bytes sent back
-// after each part, and ahead before the first; it returns what came, and how long
+// bulk asks for an answer of ten parts and reads it. It sends back so many bytes
+// after each part, and ahead before the first. It returns what came, and how long
 // nothing had come before the end.
 func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error) {
 	inPair(t, rate, func(t *testing.T, a, b *Host) {

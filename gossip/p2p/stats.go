@@ -8,9 +8,9 @@ import (
 
 // Stats is what a host has carried since it started.
 type Stats struct {
-	// Sent and Received are all bytes on the sockets: for TCP with everything
-	// that noise and yamux add, for QUIC whole UDP payloads; without the
-	// system's TCP, UDP and IP headers.
+	// Sent and Received are all bytes on the sockets, without the system's TCP,
+	// UDP and IP headers: for TCP with everything that noise and yamux add, for
+	// QUIC whole UDP payloads.
 	Sent, Received uint64
 	// Protocols splits what streams carried (so without noise and yamux) by
 	// protocol; "" is the negotiation of streams.

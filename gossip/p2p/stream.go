@@ -52,10 +52,10 @@ func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream
 	return s, nil
 }
 
-// Accept has f take every stream of a service that peers open once they passed
-// the handshake. f runs on a goroutine of its own, and Close waits for it: the
-// streams are reset then. The stream is f's to close, and how many of them one
-// peer may have is f's to bound, below what the resource manager allows.
+// Accept has f take every stream of a service that peers open after the
+// handshake. f runs on a goroutine of its own. Close resets the streams and
+// waits for it. The stream is f's to close, and how many of them one peer may
+// have is f's to bound, below what the resource manager allows.
 func (h *Host) Accept(service string, f func(from wire.PeerID, s Stream)) {
 	h.host.SetStreamHandler(streamPrefix+protocol.ID(service), h.guarded(func(s network.Stream) {
 		from, err := wireID(s.Conn().RemotePeer())

@@ -30,7 +30,7 @@ func (h *Host) transports() []libp2p.Option {
 	}
 	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
 		if id, err := peer.IDFromPrivateKey(key); err == nil && id == h.pid {
-			h.quic = cm // not that of a helper with a key of its own, which AutoNAT dials with
+			h.quic = cm // not of AutoNAT's helper, which dials with a key of its own
 		}
 		return libp2pquic.NewTransport(key, cm, psk, g, rm)
 	}

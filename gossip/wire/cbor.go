@@ -53,10 +53,10 @@ func Marshal(v any) []byte {
 	return must(encMode.Marshal(v))
 }
 
-// Unmarshal decodes b into v, a pointer to a zero value. It refuses anything
-// but the bytes that Marshal makes: duplicate or unknown keys, indefinite
-// lengths, tags, trailing bytes, numbers longer than they need be, more
-// nesting or larger arrays than any structure of ours has.
+// Unmarshal decodes b into v, a pointer to a zero value. It takes only the
+// bytes that Marshal makes. It refuses duplicate or unknown keys, indefinite
+// lengths, tags, trailing bytes, numbers longer than need be, and more nesting
+// or larger arrays than our structures have.
 func Unmarshal(b []byte, v any) error {
 	if err := decMode.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrEncoding, err)

@@ -10,9 +10,9 @@ import (
 // frameHead is the length of a frame's head: its body's length, big-endian.
 const frameHead = 4
 
-// firstRead is what ReadFrame allocates before a byte has arrived; from there
-// the buffer grows with what does arrive, so that a peer which announces
-// MaxPayload and sends nothing costs little.
+// firstRead is what ReadFrame allocates before a byte has arrived. From there
+// the buffer grows with what arrives, so a peer that announces MaxPayload and
+// sends nothing costs little.
 const firstRead = 64 << 10
 
 // WriteFrame writes b, at most limit bytes, with its length before it.

@@ -7,7 +7,7 @@ const Version = 1
 // Limits on gossip messages.
 const (
 	// MaxMessage bounds a gossip message. gossipsub repeats each message to
-	// several peers, so only small ones may travel by it; 4 KiB holds a beat of
+	// several peers, so only small ones may travel by it. 4 KiB holds a beat of
 	// MaxFragments fragments with every number at its largest.
 	MaxMessage = 4 << 10
 	// MaxInline bounds a payload carried inside its header's message. Such a

@@ -63,8 +63,8 @@ func (m Message) verify(run RunID, body []byte) error {
 	return m.Evidence.Check(run)
 }
 
-// Decode is Open but for the signatures, which are most of its time: for bytes
-// that Open has taken before, or of which it does not matter whose they are.
+// Decode is Open without the signatures, which are most of its time. It is for
+// bytes that Open has taken before, or whose author does not matter.
 func Decode(b []byte) (Message, error) {
 	if len(b) < messageHead || len(b) > MaxMessage {
 		return Message{}, fmt.Errorf("open message: %w: %d bytes, want %d..%d", ErrSize, len(b), messageHead, MaxMessage)

@@ -68,7 +68,7 @@ func specOtherInline(t *testing.T, s *spectest.Spec) {
 	refused(t, "a longer one", err, wire.ErrSize)
 }
 
-// inlined is a header with a payload of n bytes behind it, whatever n is.
+// inlined is a header with a payload of n bytes behind it, for any n.
 func inlined(t testing.TB, s *spectest.Spec, n int) []byte {
 	payload := make([]byte, n)
 	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))

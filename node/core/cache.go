@@ -18,8 +18,8 @@ type rosterSeen struct {
 	idle  bool   // this node has stopped itself
 }
 
-// setSeen is the digest of a set. A repair asks for those of all rounds of the
-// window, and few of them have changed since the last.
+// setSeen is the digest of a set. A repair asks for the digests of all rounds
+// of the window, and few have changed since the last one.
 type setSeen struct {
 	version uint64 // rounds.Machine.Version
 	digest  wire.Digest

@@ -121,8 +121,9 @@ func (c chain) ids(f int, r uint32) []wire.Digest {
 	return ids
 }
 
-// Signed are the headers held for a round; of rounds below the tips that a
-// joiner took, those of the deltas folded, once it has fetched them.
+// Signed are the headers held for a round. For a round below the tips that a
+// joiner took they are the headers of the folded deltas, once it has fetched
+// them.
 func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
 	var out []wire.SignedHeader
 	for _, d := range c.m.rounds.Fragment(f).Set(r) {

@@ -17,8 +17,8 @@ import (
 )
 
 // Time is milliseconds since the Unix epoch by a clock that stands still while
-// the whole node sleeps: a laptop that is closed for an hour must not take the
-// silence of that hour for its peers'. Woke says how long it slept.
+// the whole node sleeps. A laptop that is closed for an hour must not take its
+// peers for silent in that hour. Woke says how long it slept.
 type Time = gossip.Time
 
 // Config is what a Machine is made of.
@@ -103,10 +103,9 @@ type (
 	// StoreEvidence keeps the proof that an author signed two deltas for one
 	// round.
 	StoreEvidence struct{ Evidence wire.Evidence }
-	// InstallTips assembles the chunks of a manifest and answers with
-	// Installed.
-	// Common are the last rounds up to which this node's chain is known to be that of
-	// the tips, by fragment, and Closed the last ones it has closed.
+	// InstallTips assembles the chunks of a manifest and answers with Installed.
+	// Common are, by fragment, the last rounds up to which this node's chain is known
+	// to be the chain of the tips. Closed are the last rounds that it has closed.
 	InstallTips struct {
 		Manifest       wire.Manifest
 		Common, Closed []uint32
@@ -114,9 +113,9 @@ type (
 	// MayStep tells the training thread whether to go on stepping: not while
 	// joining, and not once the budget is spoken for.
 	MayStep struct{ Yes bool }
-	// Verdict says whose state was wrong, where this node and a peer folded the
-	// same deltas of a fragment to different states: its own from Round on, which is
-	// repaired, or the peer's.
+	// Verdict says whose state was wrong where this node and a peer folded the same
+	// deltas of a fragment to different states. It is the peer's, or its own from
+	// Round on, which is repaired.
 	Verdict struct {
 		Peer     wire.PeerID
 		Fragment int

@@ -19,7 +19,7 @@ func (m *Machine) Credit(author wire.PeerID) {
 }
 
 // creditFold notes the authors of what is about to be folded, in a round that closed or
-// late in an older one: whoever is always late contributes as well.
+// late in an older one. An author that is always late contributes as well.
 func (m *Machine) creditFold(e rounds.WantFold) {
 	for i := range e.Sets {
 		if l, known := m.rounds.Fragment(e.Fragment).Link(e.Start + 1 + uint32(i)); known {

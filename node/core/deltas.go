@@ -101,9 +101,9 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 var errTakenBack = errors.New("the draft was taken back")
 
 // Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
-// round, is signed and goes to disk, or back to the learner if that round is not to be
-// signed. Where there is none, err may say that an anchor or an own delta is damaged;
-// then the fragment is repaired.
+// round, is signed and goes to disk. If that round must not be signed, it goes back to
+// the learner. Where there is none, err may say that an anchor or an own delta is
+// damaged; then the fragment is repaired.
 func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	if err != nil {
 		m.draftFailed(now, fragment, err)
@@ -196,7 +196,7 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 }
 
 // Folded takes what came of a WantFold. One that came to nothing for now is asked for
-// again. The error is that of a fold that contradicts the chain.
+// again. The error is from a fold that contradicts the chain.
 func (m *Machine) Folded(now Time, res rounds.FoldResult) error {
 	switch err := m.rounds.Folded(now, res); {
 	case res.Err != nil: // there is nothing to compare
@@ -280,9 +280,9 @@ const maxEvidence = 64
 const maxEvidenceRounds = 4096
 
 // forgetHeaders drops the headers of rounds that left the union window. They
-// stay in the ledger. Those above the oldest kept base are still of use, however
-// far the window is: the rounds hold their deltas, and tips taken whole may put
-// them inside of the window again.
+// stay in the ledger. Rounds above the oldest kept base are still of use,
+// however far the window is: the rounds hold their deltas, and tips taken whole
+// may put them inside of the window again.
 func (m *Machine) forgetHeaders(fragment int) {
 	closed, union := m.rounds.Fragment(fragment).Closed(), m.cfg.Params.WindowUnion
 	if closed <= union || closed%forgetEvery != 0 {

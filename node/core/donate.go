@@ -9,14 +9,14 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// donatedLag is how many rounds behind its own tip a donor gives: the deltas
-// of the last rounds may still be on their way and have to be folded by the
-// joiner itself.
+// donatedLag is how many rounds behind its own tip a donor gives. The deltas of
+// the last rounds may still be on their way, and the joiner must fold them
+// itself.
 const donatedLag = 2
 
 // maxDonatedFolds is how many rounds a donor folds again for the tip of a round
-// whose base it has dropped already: bases of odd rounds stay for two, and two
-// donors are seldom further apart.
+// whose base it has dropped already. Bases of odd rounds stay for two rounds,
+// and two donors are seldom further apart.
 const maxDonatedFolds = 4
 
 // Donation is what a manifest says of one fragment.
@@ -41,9 +41,9 @@ func Donations(params outer.Params, m *rounds.Machine, at []uint32) []Donation {
 	return all
 }
 
-// Donate chooses the newest of the kept bases that still lets a joiner fold deltas
-// on their way, among those for which the links that lead to them are known. Where
-// folds are so far behind that none is, there is nothing to give.
+// Donate chooses the newest kept base that still lets a joiner fold deltas on
+// their way, and whose links are known. Where folds are so far behind that none
+// is, there is nothing to give.
 func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
 	tip := m.Fragment(p).Tip().Round
 	d.Closed = m.Fragment(p).Closed()
@@ -76,15 +76,15 @@ func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donat
 	return d
 }
 
-// Link is that of the tip. There must be Links.
+// Link is the link of the tip. There must be Links.
 func (d Donation) Link() outer.Link { return d.Links[len(d.Links)-1] }
 
 // ErrOvertaken: tips of another chain were installed, or rounds folded again, after
 // the machine asked.
 var ErrOvertaken = errors.New("overtaken by other tips")
 
-// Tip is the tip to give, from the base of round Start; fold makes the tip of the
-// round after that of the one it is given.
+// Tip is the tip to give, from the base of round Start. fold makes the tip of the
+// next round from the tip it is given.
 func (d Donation) Tip(base *outer.Tip, fold func(tip *outer.Tip, set []outer.Delta) (*outer.Tip, error)) (*outer.Tip, error) {
 	tip := base
 	for _, set := range d.Sets {
@@ -104,10 +104,9 @@ func (d Donation) Tip(base *outer.Tip, fold func(tip *outer.Tip, set []outer.Del
 var ErrNothingToGive = errors.New("the tips asked for are not held")
 
 // ManifestOf is the manifest of donations; own says that they are the donor's own
-// choice. describe cuts one fragment's tip into chunks and says what they are. Of
-// given rounds those are left out that cannot be made; of the own choice all must be
-// there, but a run that has folded nothing yet needs no chunks, as every joiner can
-// make genesis.
+// choice. describe cuts one fragment's tip into chunks and says what they are. Given
+// rounds that cannot be made are left out. Of the own choice all must be there. A
+// run that has folded nothing yet needs no chunks, as every joiner can make genesis.
 func ManifestOf(all []Donation, own bool, describe func(fragment int, d Donation) (wire.FragmentManifest, error)) (m wire.Manifest, err error) {
 	empty := own && allGenesis(all)
 	given := empty

@@ -32,9 +32,9 @@ type ending struct {
 // travels inside gossip messages has no receipt, so it gets time to go out.
 const leaveMs = 500
 
-// SetLearning is what the next beats say of the training thread: steps and
+// SetLearning sets what the next beats say of the training thread: steps and
 // tokens since its first start, its speed in tokens per second, the last live
-// bits per byte (0 = none) and the sequence number of its capability record.
+// bits per byte (0 = none), and the sequence number of its capability record.
 func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits float32, capability uint64) {
 	m.learning = learning{steps, tokens, perSecond, bits, capability}
 }
@@ -82,7 +82,7 @@ const shareMs = holderMs
 // others hear that it agrees.
 const farewellBeats = 4
 
-// share looks for peers that lack the end of the run: one that is on its way in
+// share looks for peers that lack the end of the run. A node that is joining
 // when the others end has nobody else to take their model from.
 func (m *Machine) share(now Time) {
 	if !m.end.finished || now-m.end.over >= shareMs {
@@ -109,14 +109,14 @@ func (v View) MayEnd(now Time) bool {
 	return v.m.end.finished && now-v.m.end.over >= farewellBeats*period
 }
 
-// doubtBeats is how many beat periods a run may stand still on the word of peers
-// that say they have what is missing: as many as make a peer silent.
+// doubtBeats is how many beat periods a run may stand still because peers say
+// they have what is missing: as many as make a peer silent.
 const doubtBeats = 10
 
-// doubt stops believing what peers say they will publish when the budget is not
-// reached, nobody steps for it, and nothing has come of their word. A peer is
-// believed again when a delta of it comes. Where something came, and so little that
-// this node has stood still all the same, words are weighed from then on by what comes.
+// doubt stops believing peers that say they will publish when the budget is not
+// reached, nobody steps for it, and they published nothing. A peer is believed again
+// when a delta of it comes. Where something came, and so little that this node has
+// stood still all the same, words are weighed from then on by what comes.
 func (m *Machine) doubt(now Time) {
 	if m.rounds.Status().Ended {
 		return
@@ -129,8 +129,8 @@ func (m *Machine) doubt(now Time) {
 	}
 }
 
-// stoodStill says that for so many beat periods, and as long as a round may stay
-// open, no tip changed and the own learner did not step.
+// stoodStill says that no tip changed and the own learner did not step for so
+// many beat periods, and for as long as a round may stay open.
 func (m *Machine) stoodStill(now Time, periods int64) bool {
 	return m.long(now-max(m.end.moved, m.end.stepped), periods)
 }
@@ -172,10 +172,10 @@ func (m *Machine) tellBeats(now Time) {
 	m.gossip.SetSelf(now, s)
 }
 
-// over says whether the run has ended: every fragment reached its budget, this
+// over says whether the run has ended. Every fragment reached its budget, this
 // node has nothing left to publish or to fold, and all live peers have shown
-// the same digests for the quiet time. Whoever goes on saying otherwise, and
-// brings nothing, is waited for only so long.
+// the same digests for the quiet time. A peer that goes on saying otherwise and
+// brings nothing is waited for only so long.
 func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed {
 		return false
@@ -187,9 +187,9 @@ func (m *Machine) over(now Time) bool {
 	return agreed && now-max(since, m.end.moved) >= m.cfg.QuietMs
 }
 
-// lingerBeats is for how many beat periods without a change the end is held by
-// peers that show other digests, or that they train: three times what makes a
-// peer silent, in which an honest one publishes or repairs.
+// lingerBeats is for how many beat periods without a change peers can hold up
+// the end by showing other digests, or that they train. It is three times what
+// makes a peer silent; an honest one publishes or repairs within it.
 const lingerBeats = 30
 
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives

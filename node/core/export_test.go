@@ -3,7 +3,7 @@ package core
 // TokensAt is what the core of spreading is told.
 func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.TokensAt(rounds) }
 
-// Numbers are those of gossip/SPEC.md's table of life.
+// Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
 	"replay": replayMs, "replay times": replayPart, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellBeats,
 }

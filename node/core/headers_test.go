@@ -15,8 +15,8 @@ import (
 )
 
 // A delta that the rounds hold can be listed to others, also where folds are so far
-// behind that its round has left the union window: tips of an older round may bring
-// it back, and then nobody else would ever hear of it.
+// behind that its round has left the union window. Tips of an older round may bring
+// it back, and otherwise nobody else would ever hear of it.
 func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 	m := lone(4, 4, 8)
 	now := Time(1_000_000)
@@ -36,7 +36,7 @@ func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 	}
 }
 
-// A header is kept for as long as its delta may be asked for; the payload of an own delta is on disk by then, and must
+// A header is kept for as long as its delta may be asked for. The payload of an own delta is on disk by then, and must
 // not stay in memory as well: the deltas of a run are many times its model.
 func TestPublishedPayloadsLeaveMemory(t *testing.T) {
 	const values = 1 << 18

@@ -73,9 +73,9 @@ func (h *heard) believe(a wire.PeerID, worth uint64) {
 }
 
 // trustTimes is how many times the tokens that an author last put into a delta its word
-// counts for once words are weighed. An honest one mostly has about as many unpublished as
-// it publishes next; who stops stepping for a claim without work behind it gets
-// a few deltas of the claimant's in its place, which each make the claim worth less.
+// counts for once words are weighed. An honest peer mostly has about as many unpublished
+// tokens as it publishes next. A node that stops stepping for an empty claim gets a few
+// deltas of the claimant instead, and each makes the claim worth less.
 const trustTimes = 2
 
 // most are the tokens that an author's word counts for at most.

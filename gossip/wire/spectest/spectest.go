@@ -1,6 +1,6 @@
-// Package spectest holds gossip/wire/SPEC.md and gossip/SPEC.md to the code: it
-// reads clauses, tables and examples out of the texts, so that tests check what
-// they say and nothing that was copied from them.
+// Package spectest holds gossip/wire/SPEC.md and gossip/SPEC.md to the code. It
+// reads clauses, tables and examples out of the texts, so tests check what the
+// texts say and no copies of them.
 //
 // Only tests import it. Each package that a part of the protocol lives in has a
 // spec_test.go with one test for each clause of its prefix; see Run.
@@ -20,8 +20,8 @@ import (
 // documents are the texts, relative to the module.
 var documents = []string{"gossip/wire/SPEC.md", "gossip/SPEC.md"}
 
-// Spec is the texts, taken apart. Names of clauses, tables and examples are those
-// of all texts together.
+// Spec is the texts, taken apart. Names of clauses, tables and examples are
+// unique over all texts.
 type Spec struct {
 	clauses  map[string]string     // by name, such as W-12
 	document map[string]string     // the one that a clause stands in

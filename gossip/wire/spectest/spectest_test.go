@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Each prefix has a package whose tests run its clauses, and no clause has another
-// prefix, or stands in another text than the table says: what Run is not asked for
-// nobody would miss.
+// Each prefix has a package whose tests run its clauses. No clause has another
+// prefix or stands in another text than the table says: nobody would miss a clause
+// that Run is not asked for.
 func TestEachPrefixIsRun(t *testing.T) {
 	s := Load(t)
 	known := map[string]string{}
@@ -46,8 +46,8 @@ func runs(t *testing.T, dir, prefix string) bool {
 }
 
 // Clauses of a prefix are numbered from 1 without a gap, and so are the rules of a
-// clause, the first of which has its name: a number that is missing is a clause that
-// does not look like one.
+// clause. The first rule has the name of the clause. A missing number is a clause
+// that does not look like one.
 func TestClausesAreNumbered(t *testing.T) {
 	last, rules := map[string]int{}, map[string]int{}
 	for _, name := range Load(t).order {
@@ -88,8 +88,8 @@ func TestClausesAreSentences(t *testing.T) {
 	}
 }
 
-// A clause has one word of RFC 2119 at most: what MUST be and what MAY be are two rules, of which
-// one test would show one.
+// A clause has at most one word of RFC 2119: what MUST be and what MAY be are two rules, and one
+// test would show only one.
 func TestClausesHaveOneRule(t *testing.T) {
 	s := Load(t)
 	for _, name := range s.order {
