@@ -25,9 +25,9 @@ import (
 	"atoll/node/store"
 )
 
-// The crash-point test kills a real node, in a process of its own, at the k-th
-// thing that it does to its disk or sends, starts it again, and looks at what
-// the two ledgers of the run say at its end.
+// The crash-point test kills a real node, in a process of its own, at its k-th
+// write to disk or send. It starts the node again and compares the two ledgers
+// at the end of the run.
 
 // Environment of the process that is killed.
 const (
@@ -142,8 +142,8 @@ func crashAt(t *testing.T, point int) (points int) {
 		v.live(0)
 	}
 	peer.until("the end", finished)
-	// On a busy machine the victim may be away for longer than the quiet time: its
-	// peer ends the run without it then, and folds what it brings after all. What
+	// On a busy machine the victim may be away for longer than the quiet time.
+	// Then its peer ends the run without it, and still folds what it brings. What
 	// the peer has when it leaves is what counts.
 	last := peer.leave()
 	checkSame(t, last, v.dir)

@@ -36,8 +36,8 @@ func diskEvents(s status.Snapshot) (texts []string) {
 	return texts
 }
 
-// A learner whose disk fills up says so once, goes on training, publishes
-// nothing, and when there is room again goes on by itself, with nothing lost.
+// A learner whose disk fills up says so once, goes on training and publishes
+// nothing. When there is room again it goes on by itself, with nothing lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const budget = 120_000

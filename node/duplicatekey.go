@@ -23,7 +23,7 @@ func duplicateKeyError(says string) error {
 // Times of listening for another process with this key.
 const (
 	// echoMs is how long after its start a process takes beats with its key for
-	// echoes of the process before it: gossip repeats messages for five seconds
+	// echoes of the process before it. Gossip repeats messages for five seconds
 	// after their author died.
 	echoMs = 10_000
 	// listenBeats is for how many beat periods a node that has reached others

@@ -114,7 +114,7 @@ func TestKeyWatchListens(t *testing.T) {
 	}
 }
 
-// Whoever plays recorded beats without end keeps nobody from training.
+// A peer that plays recorded beats without end keeps nobody from training.
 func TestKeyWatchListensNotForEver(t *testing.T) {
 	const period = 2000
 	w := keyWatch{self: 50_000}

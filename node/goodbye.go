@@ -92,8 +92,9 @@ func (n *node) leave() {
 	n.machine.Leave(n.clock.now())
 }
 
-// mayExit says whether the loop is done: the run is over and nobody in sight needs
-// this node any more, or an ordered leave has handed over what it had to.
+// mayExit says whether the loop is done. Either the run is over and nobody in
+// sight needs this node any more, or an ordered leave has handed over what it had
+// to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
 		return n.allTold() && n.machine.View().MayLeave() || n.clock.awake()-n.leftAt > n.cfg.within(leaveWithin)

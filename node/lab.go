@@ -53,9 +53,9 @@ func (n *node) setPace(least time.Duration) error {
 
 // corrupt flips a bit of the newest anchor of a fragment, in the memory that
 // rounds, folds and the learner share. It does so on the fold queue while the
-// training thread stands still, as only these two read anchors all the time;
-// whoever reads one just then for a joiner or an evaluation sees either value,
-// as with a memory that fails.
+// training thread stands still, as only these two read anchors all the time. A
+// reader for a joiner or an evaluation sees either value, as with memory that
+// fails.
 func (n *node) corrupt(at status.BitFlip) error {
 	switch {
 	case at.Fragment < 0 || at.Fragment >= len(n.plan):
@@ -69,8 +69,8 @@ func (n *node) corrupt(at status.BitFlip) error {
 	return nil
 }
 
-// flip runs on the fold queue: all folds that were asked for are done and told,
-// so the tip that the loop has now is the base of the next one.
+// flip runs on the fold queue. All requested folds are done and told, so the
+// tip that the loop has now is the base of the next one.
 func (n *node) flip(at status.BitFlip) {
 	newest := make(chan *outer.Tip, 1)
 	n.post(func(core.Time) {

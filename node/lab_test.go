@@ -36,8 +36,8 @@ func refuses(t *testing.T, reasons map[string]error) {
 	}
 }
 
-// A laboratory parts two nodes, makes one so slow that the other does nearly all
-// the work, and flips a bit of its model, which it notices by itself.
+// A laboratory parts two nodes, and makes one so slow that the other does nearly
+// all the work. It flips a bit of its model, and the node notices by itself.
 func TestLaboratory(t *testing.T) {
 	t.Parallel()
 	const budget = 24_000

@@ -24,7 +24,7 @@ type ledger struct {
 
 var _ replica.Ledger = ledger{}
 
-// gone says of an error which of those of a replica's ledger it is.
+// gone says which error of a replica's ledger an error is.
 func gone(err error) error {
 	switch {
 	case errors.Is(err, store.ErrIndex):
@@ -202,7 +202,8 @@ func (l ledger) Chunk(id wire.Digest) ([]byte, error) {
 	return b, err
 }
 
-// fetchingKey is where the rounds of the tips are kept of which there are chunks.
+// fetchingKey is where the rounds of fetched tips are kept while there are chunks
+// of them.
 const fetchingKey = "fetching"
 
 func (l ledger) PutFetching(at []uint32) error {
@@ -224,7 +225,7 @@ func (n *node) fetching() []uint32 {
 }
 
 // commonKey is where the rounds are kept up to which others are known to have
-// folded the same, so that a restart in a partition knows what it began with.
+// folded the same. By them a restart in a partition knows what it began with.
 const commonKey = "common"
 
 // common are those rounds, one a fragment.

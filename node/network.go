@@ -63,9 +63,9 @@ type asker struct {
 	answers chan replica.Reply
 }
 
-// serve answers a stream request: it runs on the stream's goroutine, asks the
+// serve answers a stream request. It runs on the stream's goroutine, asks the
 // loop, and waits for its reply. ctx ends when the response has left, or when
-// the stream failed: then nothing was handed over.
+// the stream failed and nothing was handed over.
 func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
 	answers := make(chan replica.Reply, 1)
 	var handle uint64 // of the loop

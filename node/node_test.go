@@ -59,8 +59,8 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 	}
 }
 
-// A node that is through with the whole run while another is on its way in stays
-// until that one has the end too, which then has nothing left to train.
+// A node that has finished the run while another one joins stays until that one
+// has the end too. Then nothing is left to train.
 func TestLateNodeTakesTheEnd(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)

@@ -34,8 +34,8 @@ func aboutText(t *testing.T, budget uint64, path string) genesis.Genesis {
 	return g
 }
 
-// A learner with another text ends before it trains or fetches the model; with the run's it goes on in the same folder, and
-// after a restart it need not be told again.
+// A learner with another text ends before it trains or fetches the model. With the run's text it goes on in the same
+// folder, and needs no --data after a restart.
 func TestJoinerTrainsOnTheRunsText(t *testing.T) {
 	t.Parallel()
 	text, dir := toyText(t), t.TempDir()

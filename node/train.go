@@ -12,8 +12,8 @@ import (
 )
 
 // training is the thread that steps. It hears of tips and drafts at step
-// boundaries only and tells the loop what it did through a mailbox that never
-// blocks, so it never waits for a peer or for the loop. Of the disk it needs
+// boundaries only, and tells the loop what it did through a mailbox that never
+// blocks. So it never waits for a peer or for the loop. Of the disk it needs
 // one record of the step log per step, and own payloads read back where an
 // adoption asks for them.
 type training struct {
@@ -58,7 +58,8 @@ func (t *training) since(at timestamp) time.Duration { return t.clock.awake() - 
 // the last fifty steps count.
 const lossDecay = 0.98
 
-// MeanLoss is the running mean of the loss after one more step; 0 is that of none.
+// MeanLoss is the running mean of the loss after one more step; 0 means no step
+// yet.
 func MeanLoss(mean, loss float64) float64 {
 	if mean == 0 {
 		mean = loss

@@ -196,7 +196,7 @@ func (v *view) folded(e replica.Folded) {
 }
 
 // adopted notes what became of own deltas, and the moment at which the node's
-// own work first counts. tokens are those of own deltas.
+// own work first counts. tokens are the tokens of own deltas.
 func (v *view) adopted(n *node, tokens func(seqs []uint64) uint64, a outer.Adopt) {
 	v.returned[a.Fragment] += tokens(a.Returned)
 	v.discarded[a.Fragment] += tokens(a.Discarded) + tokens(a.Dropped)

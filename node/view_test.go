@@ -18,7 +18,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// However often rounds are folded again, the tokens are those of the last folds.
+// However often rounds are folded again, the tokens are from the last folds.
 func TestAuthorTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 8

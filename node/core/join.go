@@ -30,9 +30,9 @@ func (p Phase) String() string {
 // Ways out of each phase, so that nobody can keep a node from training.
 const (
 	// replayMs is how long a joiner tries to show the digests of a live peer
-	// before it trains on what it has, or replayPart times what the fetch took
-	// if that is longer: as many rounds closed meanwhile. Repair goes on beside
-	// training.
+	// before it trains on what it has. It is replayPart times what the fetch
+	// took if that is longer: as many rounds closed meanwhile. Repair goes on
+	// beside training.
 	replayMs   = 60_000
 	replayPart = 2
 	// catchUpBeats is for how many beat periods a node that came back with its
@@ -41,14 +41,14 @@ const (
 	// maxFailedDonors is how many donors in a row may give nothing that fits
 	// before a node with nobody else trains from genesis.
 	maxFailedDonors = 16
-	// holderMs is how long a joiner waits for a peer that holds more than genesis
-	// and fell silent: a machine that starts again, a laptop that was closed for a
-	// moment. What it would make of genesis meanwhile, that peer's return undoes.
+	// holderMs is how long a joiner waits for a silent peer that holds more than
+	// genesis: a machine that starts again, a laptop that was closed for a moment.
+	// What it would make of genesis meanwhile, that peer's return undoes.
 	holderMs = 600_000
 )
 
 // NeedsChunks says that chunks of others' tips are, or may soon be, asked for or put
-// together: whoever stores them drops none.
+// together. Until then the store drops none.
 func (v View) NeedsChunks() bool {
 	text, _ := v.m.gossip.JoinPhase()
 	return v.m.join.phase != Ready || text != ""
@@ -115,9 +115,9 @@ func (m *Machine) tickJoin(now Time) {
 	}
 }
 
-// dialMs is how long a node waits for a first peer: one that holds rounds of
-// the run can do something useful meanwhile, one that begins from genesis would
-// only make what is thrown away.
+// dialMs is how long a node waits for a first peer. A node that holds rounds of
+// the run can do something useful meanwhile. One that begins from genesis would
+// make only what is thrown away.
 func (m *Machine) dialMs() int64 {
 	switch {
 	case m.comesBack():
@@ -186,8 +186,8 @@ func (m *Machine) tickReplay(now Time) {
 }
 
 // replayUntil is when replaying ends whatever the digests are. With no live peer
-// there is nobody to be equal to; one that came back with its disk does not wait
-// longer for a peer than its next beat takes.
+// there is nobody to be equal to. A node that came back with its disk waits no
+// longer for a peer than the peer's next beat takes.
 func (m *Machine) replayUntil(live bool) Time {
 	beat := catchUpBeats * m.gossip.BeatPeriodMs()
 	switch {
@@ -297,10 +297,10 @@ func (m *Machine) replay(now Time) {
 var ErrInstall = errors.New("install tips")
 
 // Installed takes the tips that InstallTips came to, with the links that lead to each.
-// If err is ErrUnfit the tips do not fit: a joiner asks for others, and a node that is
-// in goes on with what it has, until repair decides anew. Any other err is the own
-// disk's: it could not take the tips, or has lost a part of them, and the same ones
-// are fetched as far as they are missing, in a while.
+// With ErrUnfit the tips do not fit: a joiner asks for others, and a node that has
+// joined goes on with what it has until repair decides anew. Any other err is of the
+// own disk, which could not take the tips or lost a part of them. In a while the node
+// fetches what is missing of the same tips.
 func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link, err error) error {
 	if err != nil {
 		m.notInstalled(now, err)

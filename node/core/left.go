@@ -21,7 +21,7 @@ type Left struct {
 type Ledger interface {
 	// Rounds calls f with each record from..to of a fragment, both included, in order.
 	Rounds(fragment int, from, to uint32, f func(outer.Link) error) error
-	// Header is that of a delta, if it is known.
+	// Header returns the header of a delta, if it is known.
 	Header(id wire.Digest) (h wire.Header, known bool, err error)
 }
 
@@ -41,9 +41,10 @@ type leaving struct {
 }
 
 // LeaveChain compares the records of a disk with the links that lead to the tips which
-// take the place of its own. What the links do not reach is of the chain that is left
-// from the last round on that others are known to have had in common. closed are the last
-// rounds of that chain, by which the machine forgets what is final: disks come behind.
+// take the place of its own. What the links do not reach belongs to the chain that is
+// left, from the last round on that others are known to have had in common. closed are
+// the last rounds of that chain. By them the machine forgets what is final: disks come
+// behind.
 func LeaveChain(ledger Ledger, self wire.PeerID, union uint32, history [][]outer.Link, common, closed []uint32, own []OwnRecord) (Left, error) {
 	n := len(history)
 	l := leaving{ledger: ledger, self: self, union: union, Left: Left{
@@ -67,7 +68,7 @@ func (l *leaving) add(p int, links []outer.Link, common, closed uint32, own []Ow
 			return err
 		}
 	}
-	// What was folded beyond the tips is in flight again, but for what the machine has forgotten.
+	// What was folded beyond the tips is in flight again, except what the machine has forgotten.
 	last, final := links[len(links)-1].Round, closed-min(closed, l.union)
 	return l.ledger.Rounds(p, from, max(last, final), func(at outer.Link) error {
 		for _, folded := range at.Folded {
@@ -140,7 +141,7 @@ func recordOf(ledger Ledger, p int, round uint32) (at outer.Link, known bool, er
 }
 
 // Continues says whether links that lead to tips begin at a round that the disk has
-// on the same chain: then its records up to there stay, else none does.
+// on the same chain. Then its records up to there stay, otherwise none does.
 func Continues(ledger Ledger, p int, links []outer.Link) (same bool, err error) {
 	at, known, err := recordOf(ledger, p, links[0].Round)
 	return known && at.Chain == links[0].Chain, err

@@ -9,7 +9,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// ledger is a chain of one fragment, of which each round folds one own delta.
+// ledger is a chain of one fragment. Each of its rounds folds one own delta.
 type ledger map[uint32]outer.Link
 
 var leaver = wire.PeerID{7}
@@ -59,13 +59,13 @@ func TestLeaveChain(t *testing.T) {
 		lost        []uint32
 		final       []uint32 // of those
 	}{
-		"the same deltas":                   {20, 6, 20, all, nil, nil},
-		"of a history that begins later":    {20, 10, 20, all, []uint32{6, 7, 8, 9}, []uint32{6, 7, 8, 9}},
-		"none of them":                      {20, 14, 20, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, []uint32{6, 7, 8, 9, 10, 11, 12}},
-		"every other one":                   {20, 6, 20, func(r uint32) bool { return r%2 == 0 }, []uint32{7, 9, 11, 13, 15, 17, 19}, []uint32{7, 9, 11}},
-		"tips of an older round":            {20, 10, 16, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, []uint32{6, 7, 8, 9, 10, 11, 12}},
-		"tips older than the window":        {25, 6, 10, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}},
-		"tips older, of which it folds all": {25, 6, 10, all, []uint32{11, 12, 13, 14, 15, 16, 17}, []uint32{11, 12, 13, 14, 15, 16, 17}},
+		"the same deltas":                {20, 6, 20, all, nil, nil},
+		"of a history that begins later": {20, 10, 20, all, []uint32{6, 7, 8, 9}, []uint32{6, 7, 8, 9}},
+		"none of them":                   {20, 14, 20, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, []uint32{6, 7, 8, 9, 10, 11, 12}},
+		"every other one":                {20, 6, 20, func(r uint32) bool { return r%2 == 0 }, []uint32{7, 9, 11, 13, 15, 17, 19}, []uint32{7, 9, 11}},
+		"tips of an older round":         {20, 10, 16, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, []uint32{6, 7, 8, 9, 10, 11, 12}},
+		"tips older than the window":     {25, 6, 10, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}},
+		"tips older, all folded":         {25, 6, 10, all, []uint32{11, 12, 13, 14, 15, 16, 17}, []uint32{11, 12, 13, 14, 15, 16, 17}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := ledger{}

@@ -14,15 +14,16 @@ type marks struct {
 	since  Time // when this process began
 }
 
-// markMargin is how many rounds above the highest known own one are left out too:
-// one may be on its way that no peer has shown yet, and the next was perhaps
+// markMargin is how many rounds above the highest known own one are left out too.
+// One may be on its way that no peer has shown yet, and the next was perhaps
 // signed when the disk was lost.
 const markMargin = 2
 
-// keyOnlyMs is how long a key without its disk waits for all who may know what it
-// signed (see gossip.Core.AwaitsOwn): long enough for peers that are restarting or
-// cut off, and then those that could contradict are gone. Should one come back after
-// all, what both sides hold of a round is evidence, and the key is barred.
+// keyOnlyMs is how long a key without its disk waits for all peers that may know
+// what it signed (see gossip.Core.AwaitsOwn). It is long enough for peers that
+// restart or are cut off; after it, peers that could contradict are gone. Should one
+// come back after all, what both sides hold of a round is evidence, and the key is
+// barred.
 const keyOnlyMs = 600_000
 
 // askMarks holds all signing until marksKnown.
@@ -57,13 +58,14 @@ func (m *Machine) beginMarks(now Time) {
 }
 
 // comesBack says that this node took part in the run, as far as it can tell, and has
-// nothing of it. What it would make of genesis, whoever has more would undo.
+// nothing of it. A node that has more would undo what this one would make of
+// genesis.
 func (m *Machine) comesBack() bool { return m.marks.asking && !m.foundsNow() && !m.join.restored }
 
 // foundsNow says that this node was started to begin the run: its link names nobody,
-// and the run is young. Then nobody need know of deltas of this key. A founder that
-// comes back to a run which went on without it, or one whose link names peers, was
-// there before, or those it named were: who was not can tell it nothing.
+// and the run is young. Then nobody need know of deltas of this key. A founder comes
+// back to a run that went on without it, or its link names peers. Then it was there
+// before, or the named peers were. A peer that was not there can tell it nothing.
 func (m *Machine) foundsNow() bool {
 	return m.cfg.Alone && m.marks.since-m.cfg.Params.CreatedMs < keyOnlyMs
 }

@@ -8,12 +8,12 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// tokensNeeded says whether some fragment would still miss tokens of the
-// budget if all that is known to be made were folded: tips, deltas in flight,
-// own unpublished steps, and what peers last said is unpublished. The last
-// steps are dealt out: a learner takes one only if those before it would still
-// leave something missing, so that a run ends near its budget however many
-// learners there are.
+// tokensNeeded says whether some fragment would still miss tokens of the budget
+// if everything known were folded: tips, deltas in flight, own unpublished
+// steps, and what peers last said is unpublished. The last steps are dealt out.
+// A learner takes one only if the learners before it would still leave
+// something missing. So a run ends near its budget however many learners there
+// are.
 func (m *Machine) tokensNeeded(now Time) bool {
 	learners := m.gossip.Peers().Learners(now)
 	if m.farFromBudget(now, len(learners)) {
@@ -84,10 +84,10 @@ func (m *Machine) mostClaimed() uint64 {
 	return uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
 }
 
-// addClaims adds, per fragment, an estimate of the tokens of a live learner that
-// are in no delta yet: what its last beat said, plus the steps since at the speed
-// it said, minus the deltas heard since. It never counts for more than one delta
-// can carry, nor, once words are weighed, than its deltas bear out. The beat is of this age, in ms.
+// addClaims adds, per fragment, an estimate of the tokens of a live learner that are in no delta
+// yet: what its last beat said, plus the steps since then at the speed it said, minus the deltas
+// heard since then. It never counts for more than one delta can carry, nor, once words are weighed,
+// than its deltas bear out. The beat is of this age, in ms.
 func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, age Time) {
 	most := min(m.mostClaimed(), m.heard.most(h))
 	var stepped uint64

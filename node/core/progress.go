@@ -1,18 +1,18 @@
 package core
 
-// maxLead is the share of the budget by which what is made may count for more than
-// what is folded: several times what honest learners have under way in a run of
-// any length, and as much as a liar can shift everybody's learning rate.
+// maxLead is the share of the budget by which what is made may exceed what is
+// folded. It is several times what honest learners have under way in a run of any
+// length. A liar can shift everybody's learning rate by as much.
 const maxLead = 0.05
 
 // Progress is the share of the budget that is folded or known to be made and not
 // folded yet: what the learning rate follows. It is local knowledge, and the same
 // everywhere within a beat or two. By what is folded alone the rate would come a
-// round late, which over a short run is a good part of it: the first H steps would
-// be taken at the rate of the start, and none at that of the end.
+// round late, a good part of a short run. The first H steps would have the rate of
+// the start, and none the rate of the end.
 //
-// What others only say that they made counts for no more than what this node has
-// seen of all: one claim at the start would else end the warm-up of everybody's rate.
+// What others only claim counts for no more than what this node has seen of all.
+// Otherwise one claim at the start would end the warm-up of everybody's rate.
 func (v View) Progress(now Time) float64 {
 	claims := v.m.claims(now)
 	var seen, said, params float64

@@ -61,8 +61,8 @@ func proof(m *Machine, key byte, round uint32) wire.Evidence {
 }
 
 // No more evidence of strangers is kept for one round than there is room for, and none
-// about rounds far ahead. What is said against a delta that the node holds is used all the
-// same, and stored, once: after a restart its author is out of the round as well.
+// about rounds far ahead. Evidence against a delta that the node holds is used all the
+// same, and stored once. After a restart the author is out of the round as well.
 func TestEvidenceThatIsUsedIsStored(t *testing.T) {
 	const now = 1_000_000
 	m := lone(4, 4, 8)

@@ -126,8 +126,9 @@ func baseFits(d Disk, p int, round uint32) (fits bool, err error) {
 	return known && at.State == state, err
 }
 
-// loadHistory reads the links that lead to the tip, oldest first: those of the union
-// window, and further back to the oldest base, from which that window is refolded.
+// loadHistory reads the links that lead to the tip, oldest first. They cover the
+// union window, and go further back to the oldest base, from which that window is
+// refolded.
 func (s *Saved) loadHistory(d Disk, params outer.Params, p int) error {
 	tip := s.Tip
 	end := LinkOf(tip, nil)

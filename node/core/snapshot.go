@@ -14,13 +14,13 @@ import (
 
 // A snapshot blob is one fragment as a joiner takes it: the encoded tip, then
 // the links of the union window up to it (round, chain, state, tokens, end
-// round, ids folded), so that the joiner can compare chains and knows which
-// deltas are in. The tip's length stands first.
+// round, ids folded). By them the joiner compares chains and knows which deltas
+// are in. The tip's length stands first.
 
-// History are the links that a snapshot of a fragment's tip brings: those of the
-// union window up to the round, less some at its beginning. Every donor that has
-// closed a few rounds more or less, and holds the window, thus cuts the same
-// chunks.
+// History are the links that a snapshot of a fragment's tip brings: the links of
+// the union window up to the round, without some at its beginning. Every donor
+// that has closed a few rounds more or less, and holds the window, thus cuts the
+// same chunks.
 func History(p outer.Params, m *rounds.Machine, fragment int, round uint32) []outer.Link {
 	length := p.WindowUnion - min(p.WindowAccept, p.WindowUnion/2)
 	return slices.DeleteFunc(m.Fragment(fragment).Links(round), func(l outer.Link) bool {
@@ -105,8 +105,8 @@ const linkSize = 4 + 32 + 32 + 8 + 4 + 4
 const maxLinks = outer.MaxWindow + 1
 
 // DecodeSnapshot reads a blob and checks what can be checked without the
-// deltas: the tip has the state digest that the manifest names, and the chain
-// of every link follows from the one before and its ids.
+// deltas. The tip has the state digest of the manifest, and the chain of every
+// link follows from the one before and its ids.
 func DecodeSnapshot(b []byte, m wire.FragmentManifest, f outer.Fragment, p outer.Params) (*outer.Tip, []outer.Link, error) {
 	if len(b) < 8 {
 		return nil, nil, fmt.Errorf("snapshot: %d bytes are too few", len(b))

@@ -145,7 +145,7 @@ func TestSnapshotDamage(t *testing.T) {
 		c := bytes.Clone(b)
 		c[i] ^= 0x10
 		_, _, err := core.DecodeSnapshot(c, m, f, p)
-		inLink := i - first // the first link is that of genesis and has no ids
+		inLink := i - first // the first link is of genesis and has no ids
 		if i >= first+linkSize {
 			inLink = (i - first - linkSize) % (linkSize + 32)
 		}

@@ -27,7 +27,7 @@ func TestSpec(t *testing.T) {
 	})
 }
 
-// The numbers of gossip/SPEC.md's table of life are those of the code.
+// The numbers of the table of life in gossip/SPEC.md are the numbers of the code.
 func TestNumbersOfLife(t *testing.T) {
 	s := spectest.Load(t)
 	for name, n := range core.Numbers {

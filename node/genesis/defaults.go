@@ -27,7 +27,8 @@ type timing struct{ beat, quiet, graceMin, graceMax, minRound int64 }
 // timings by profile. Quiet is three beats, so that each node's newest one was
 // heard. Grace must cover the way of a payload: milliseconds on one machine, a
 // round trip and a transfer elsewhere. The least time of a round is far below
-// that of honest rounds and keeps a flood of bells from using up the windows.
+// the time of honest rounds. It keeps a flood of bells from using up the
+// windows.
 var timings = map[string]timing{
 	"local": {beat: 500, quiet: 1500, graceMin: 100, graceMax: 5_000, minRound: 20},
 	"lan":   {beat: 2000, quiet: 6000, graceMin: 200, graceMax: 30_000, minRound: 100},
@@ -51,8 +52,8 @@ func (g *Genesis) SetProfile(profile string) error {
 const finalRate = 0.02
 
 // Default is the genesis of a new run with the values that fit the model, for
-// callers to change. model is tiny, small, base or a JSON file (see ModelConfig);
-// tokens is the budget; createdMs is the present in Unix milliseconds. The error
+// callers to change. model is tiny, small, base or a JSON file (see ModelConfig).
+// tokens is the budget. createdMs is the present in Unix milliseconds. The error
 // names what no change of other fields can put right. Call Validate at the end: a
 // large model may still need a Merge without momentum.
 func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error) {

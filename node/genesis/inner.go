@@ -62,10 +62,11 @@ func (g *Genesis) SetOptimizer(name string) error {
 	return nil
 }
 
-// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps: call it after all of
-// them are set. outerSteps says that there are outer steps. Learners differ, so the average of their updates is short and wants a
-// higher rate. Momentum makes it longer, and wants a lower one. Tiny came to the fewest bits with these rates, each the best of three
-// on two seeds: 4e-3 in data parallelism, 8e-3 with the mean of 4 steps, 4e-3 with momentum after 24.
+// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps. Call it after
+// all of them are set. outerSteps says that there are outer steps. Learners differ, so the average of their updates is
+// short and wants a higher rate. Momentum makes it longer, and wants a lower one. Tiny came to the fewest bits with 4e-3 in
+// data parallelism, 8e-3 with the mean of 4 steps, and 4e-3 with momentum after 24. Each is the best of three rates on two
+// seeds.
 func (g *Genesis) SetRate(outerSteps bool) {
 	switch {
 	case g.Inner.OptimizerName() == optimizer.NameAdamW:

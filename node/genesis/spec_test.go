@@ -34,7 +34,7 @@ func TestSpec(t *testing.T) {
 	})
 }
 
-// keysOf lists the keys of a JSON object in order, those of objects inside
+// keysOf lists the keys of a JSON object in order, with keys of inner objects
 // behind a dot.
 func keysOf(t testing.TB, doc string) (keys []string) {
 	d := json.NewDecoder(strings.NewReader(doc))
@@ -393,7 +393,7 @@ func tensorsByText(t *testing.T, s *spectest.Spec, c llama.Config) (specs []tens
 	return specs
 }
 
-// oddSizes is a model of which no two sizes are equal.
+// oddSizes is a model without two equal sizes.
 var oddSizes = llama.Config{Vocab: 300, Hidden: 16, Layers: 12, Heads: 4, KVHeads: 2, Intermediate: 24, Context: 8, RopeTheta: 1, NormEps: 1}
 
 func specTensors(t *testing.T, s *spectest.Spec) {
@@ -470,7 +470,7 @@ func specOnes(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// The numbers are those of the authors' C code for the seed 1234567.
+// The numbers are from the authors' C code for the seed 1234567.
 func specSplitmix(t *testing.T, _ *spectest.Spec) {
 	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
 		if got := splitmix(1234567, uint64(i)); got != want {
@@ -480,8 +480,8 @@ func specSplitmix(t *testing.T, _ *spectest.Spec) {
 	sums(t, oddSizes, 7)
 }
 
-// sums fails unless the initial values are those of the sums of the text, whatever
-// the rounding.
+// sums fails unless the initial values are the sums of the text, with any
+// rounding.
 func sums(t *testing.T, c llama.Config, seed uint64) {
 	t.Helper()
 	initial(c, seed, func(v tensor.View, x []float32) {

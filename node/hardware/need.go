@@ -12,8 +12,8 @@ import (
 const processBytes = 96 << 20
 
 // keptTips is how many tips of each fragment memory holds when the union window
-// is full: the newest, and some two bases for each doubling of the first rounds;
-// older ones are read from disk.
+// is full: the newest, and some two bases for each doubling of the first rounds.
+// Older ones are read from disk.
 const keptTips = 9
 
 // MaxTipBytes is the memory that kept bases may take before those that are on

@@ -26,7 +26,7 @@ type VerifyResult struct {
 }
 
 // Verify replays the ledger of a folder on which no node runs. It begins at
-// genesis, or at the oldest kept base where payloads of older rounds are gone, and
+// genesis, or at the oldest kept base where payloads of older rounds are gone. It
 // compares the digests of every recorded round and of the newest kept tip. The
 // error names the delta or the round that does not fit.
 func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {

@@ -13,8 +13,8 @@ import (
 const maxBaseBytes = 256 << 20
 
 // bases are the kept tips, in memory and on disk. A base goes to disk if the policy
-// says so of its round, or if a base of that round is there already, which it
-// replaces; memory holds the newest ones within a budget.
+// says so of its round, or to replace a base of that round. Memory holds the newest
+// ones within a budget.
 type bases struct {
 	ledger  Ledger
 	policy  Policy

@@ -1,6 +1,6 @@
 // Package replica is one node of a run without goroutines, clock, disk or
-// network: the machine of the protocol, the learner, the kept bases, the own
-// deltas, and the one executor of what the machine wants done.
+// network. It has the machine of the protocol, the learner, the kept bases, the
+// own deltas, and the one executor of the machine's effects.
 //
 // What it lacks stands behind ports. Exec says when work runs, Ledger keeps
 // things, Net sends them, Arithmetic folds, Watcher is told what happened.
@@ -8,7 +8,7 @@
 // memory and wires; testnet/sim/exhaust work that takes no time. A Policy holds
 // what these decide differently.
 //
-// State belongs to whoever may touch it: the machine to the loop (the caller of
-// Execute and what Exec.Post runs), kept bases to the folds, the learner to the
-// steps. What crosses from one to another goes through Exec.
+// State has owners. The machine belongs to the loop (the caller of Execute and
+// what Exec.Post runs), kept bases to the folds, the learner to the steps. What
+// crosses from one to another goes through Exec.
 package replica

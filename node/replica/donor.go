@@ -44,10 +44,10 @@ func (r *Replica) replyChunk(e gossip.ReplyChunk) {
 	r.exec.Serve(e.Handle, func(func() bool) { r.replyBulk(e.Handle, chunk, wire.Digest{}) })
 }
 
-// replyManifest serves tips: those of given rounds, one for each fragment, or
-// those of one moment, of each fragment the newest base that still lets a joiner
-// fold deltas on their way. Where there is nothing to give the asker tries another
-// donor.
+// replyManifest serves tips of given rounds, one for each fragment. Without rounds
+// it serves tips of one moment: of each fragment the newest base that still lets a
+// joiner fold deltas on their way. Where there is nothing to give the asker tries
+// another donor.
 func (r *Replica) replyManifest(handle uint64, at []uint32, tries int) {
 	machine, own := r.machine.Rounds(), at == nil
 	if m := r.donor.fresh(r.policy.Donor, r.exec.Elapsed(), machine); m != nil && own {
@@ -267,7 +267,7 @@ func (d *donor) find(p int, w core.Donation) *blob {
 	return nil
 }
 
-// shrink drops chunks as the policy says; size is that of the manifest made last.
+// shrink drops chunks as the policy says. size is the size of the last manifest.
 func (d *donor) shrink(policy DonorPolicy, size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

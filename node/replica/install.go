@@ -87,8 +87,8 @@ func (r *Replica) notInstalled(from wire.PeerID, err error) {
 	})
 }
 
-// authors are those of the deltas in the ledger. To read them takes a second for a
-// million deltas.
+// authors are the authors of the deltas in the ledger. To read them takes a second
+// for a million deltas.
 func (r *Replica) authors() map[wire.PeerID]bool {
 	authors := map[wire.PeerID]bool{}
 	r.watcher.Check("read the authors of the ledger", r.ledger.Authors(func(a wire.PeerID) { authors[a] = true }))

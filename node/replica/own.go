@@ -36,7 +36,7 @@ func (o *ownDeltas) get(seq uint64) (ownDelta, bool) {
 	return d, ok
 }
 
-// ids are those of some own deltas, as far as they are known.
+// ids are the ids of some own deltas, as far as they are known.
 func (o *ownDeltas) ids(seqs []uint64) (ids []wire.Digest) {
 	for _, seq := range seqs {
 		if d, known := o.get(seq); known {
@@ -66,7 +66,7 @@ func (o *ownDeltas) drop(seqs []uint64) {
 	}
 }
 
-// OwnTokens are those of some own deltas together. Any goroutine may ask.
+// OwnTokens is the sum of the tokens of some own deltas. Any goroutine may ask.
 func (r *Replica) OwnTokens(seqs []uint64) (sum uint64) {
 	for _, seq := range seqs {
 		d, _ := r.own.get(seq)

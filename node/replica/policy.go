@@ -30,9 +30,9 @@ type Policy struct {
 
 // DonorPolicy says how tips are given away.
 type DonorPolicy struct {
-	// A manifest of the donor's own choice serves all who ask for so many
+	// A manifest of the donor's own choice serves all askers for so many
 	// milliseconds, and for so many rounds that close meanwhile, as the joiner has
-	// to fetch these too. 0 ms: each request is answered anew.
+	// to fetch these too. With 0 ms each request is answered anew.
 	FreshMs     int64
 	FreshRounds uint32
 	// How often a donor chooses what it gives. Rounds close and are folded again
@@ -42,15 +42,16 @@ type DonorPolicy struct {
 	// For how many times as long as it folded for others a donor folds nothing for
 	// them: anybody may ask for it. Other donors may have a base of those rounds.
 	Rest int64
-	// Chunks that nobody asked for lately go first, once there are more than those
-	// of so many whole manifests: a slow joiner can finish, and memory is bounded.
+	// Once there are more chunks than so many whole manifests have, chunks that
+	// nobody asked for lately go first. So a slow joiner can finish, and memory is
+	// bounded.
 	Sets int
 	// Instead of by size, chunks stay until so many manifests were made since, and are
 	// cut anew for each.
 	LastManifests int
 }
 
-// NodePolicy is that of a real process.
+// NodePolicy is the policy of a real process.
 func NodePolicy() Policy {
 	return Policy{
 		BaseEvery: 4, KeepLastBase: true, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,

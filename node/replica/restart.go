@@ -54,8 +54,8 @@ func New(cfg Config) (*Replica, Restored, error) {
 	return r, was, nil
 }
 
-// Start makes the machine, and puts it and the learner, which is nil for a node that
-// only holds and serves, back to what the ledger had.
+// Start makes the machine, and puts it and the learner back to what the ledger had.
+// The learner is nil for a node that only holds and serves.
 func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner) error {
 	r.machine = core.New(cfg, was.Tips)
 	r.learning = learning{learner: l, closed: make([]uint32, len(was.Tips))}

@@ -16,8 +16,8 @@ type retention struct {
 	busy bool
 }
 
-// Retain drops payloads that nobody can ask for any more, where the ledger takes
-// more than it may: those of final rounds up to the oldest kept base, from which
+// Where the ledger takes more than it may, Retain drops payloads that nobody can ask
+// for any more. They are of final rounds up to the oldest kept base, from which
 // `atoll verify` then replays. It belongs to the loop and may be called at any time.
 func (r *Replica) Retain() {
 	now := r.exec.Elapsed()

@@ -70,8 +70,8 @@ func (r *Replica) keepRounds(fragment int, made []outer.Link) {
 }
 
 // putRounds writes a span to the ledger. What the ledger has of rounds that were given
-// up goes first: it may be what they were before a late delta changed them, and a gap
-// that shows is better than a chain that does not hold.
+// up goes first. It may be what they were before a late delta changed them, and a
+// visible gap is better than a chain that does not hold.
 func (r *Replica) putRounds(fragment int, s span) error {
 	if s.givenUp > 0 {
 		if err := r.ledger.TruncateRounds(fragment, s.givenUp-1); err != nil {

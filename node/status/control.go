@@ -69,8 +69,8 @@ func Serve(dir string, h Handlers) (*Server, error) {
 	return s, nil
 }
 
-// socketFile is the name of the socket; tempPrefix begins the name of the folder
-// for temporary files that it is in if its path in the node's would be too long.
+// socketFile is the name of the socket. If its path in the node's folder would
+// be too long, it is in a temporary folder whose name begins with tempPrefix.
 const (
 	socketFile = "control.sock"
 	tempPrefix = "atoll-control-"

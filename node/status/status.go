@@ -1,6 +1,6 @@
-// Package status is what a node says about itself: one Snapshot struct that
-// every screen, command and report renders, and the local control API that
-// hands it to other processes of the same machine.
+// Package status is what a node says about itself. Every screen, command and
+// report renders one Snapshot struct. The local control API hands it to other
+// processes of the same machine.
 package status
 
 import "time"
@@ -26,7 +26,7 @@ type Snapshot struct {
 	Process
 }
 
-// Identity says which node of which run this is, and what it is at.
+// Identity says which node of which run this is, and what it does.
 type Identity struct {
 	Version string    `json:"version"`
 	Run     string    `json:"run"`  // RunID, hex

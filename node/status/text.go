@@ -15,8 +15,8 @@ func Bytes(n float64) string {
 	return fmt.Sprintf("%.1f %ciB", x, "KMGTP"[unit])
 }
 
-// Clip shortens a text to at most so many characters, the last of which then
-// says that there was more.
+// Clip shortens a text to at most so many characters. The last one then says
+// that there was more.
 func Clip(s string, width int) string {
 	r := []rune(s)
 	if len(r) <= width {

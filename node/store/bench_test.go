@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// Payloads of 50 KB, about those of a tiny model's fragment at int4.
+// Payloads of 50 KB, about the size for a tiny model's fragment at int4.
 func benchmarkPut(b *testing.B, put func(s *Store, d delta) error) {
 	s, err := Open(b.TempDir(), testRun)
 	must(b, err)

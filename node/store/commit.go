@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxPending is the number of changes after which the index is committed,
-	// so that the two fsyncs of a commit are shared by that many and a kill
-	// loses no more of what others can send again.
+	// maxPending is the number of changes after which the index is committed.
+	// That many share the two fsyncs of a commit, and a kill loses no more of
+	// what others can send again.
 	maxPending = 512
 
 	// maxWaiting bounds the changes that wait in memory while the index cannot

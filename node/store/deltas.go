@@ -119,7 +119,7 @@ func (s *Store) checkPayload(id wire.Digest, h wire.SignedHeader, payload []byte
 	return nil
 }
 
-// checkID returns an error unless id is that of a valid h in this run.
+// checkID returns an error unless h is valid in this run and has this id.
 func (s *Store) checkID(id wire.Digest, h wire.SignedHeader) error {
 	if err := h.Header.Validate(); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 // goes through it. The zero Disk is the plain one. A library for atomic writes would
 // make its changes past Before, and a file here gets its name within a commit.
 type Disk struct {
-	// Before, if set, is called before every change, and an error of it takes
-	// the change's place: so tests stop a process between two changes, fill a
-	// disk, tear a write. It may be called from several goroutines.
+	// Before, if set, is called before every change, and its error takes the
+	// place of the change. With it tests stop a process between two changes,
+	// fill a disk, or tear a write. It may be called from several goroutines.
 	Before func(Op) error
 }
 

@@ -17,8 +17,8 @@
 // # Durability
 //
 // Files are written under tmp/ and renamed, so a reader sees all of one or
-// none. The index is written in one open transaction, which is committed when
-// it is large, when something must be durable, and by Flush and Close: after a
+// none. The index is written in one open transaction. It is committed when it
+// is large, when something must be durable, and by Flush and Close. After a
 // crash the index is a prefix of what was put into it, in order. A file is in
 // place before the index names it and goes only after the index has forgotten
 // it; Open removes what a crash left between.
@@ -37,11 +37,12 @@
 // # Disks that fail
 //
 // A call that fails changes nothing, and can be made again when the disk is
-// well. A commit that fails loses nothing either: what was pending stays
-// readable and waits for the next one, up to a bound (ErrWaiting); only PutOwn,
-// RaiseMark and Install, which promise a commit, fail with it and take their
-// change back. TroubleOf tells a full disk from a broken one. An index that
-// cannot be used ends the store (ErrIndex); SetAside makes room for a new one.
+// well. A commit that fails loses nothing either. What was pending stays
+// readable and waits for the next commit, up to a bound (ErrWaiting). Only
+// PutOwn, RaiseMark and Install, which promise a commit, fail with it and take
+// their change back. TroubleOf tells a full disk from a broken one. An index
+// that cannot be used ends the store (ErrIndex); SetAside makes room for a new
+// one.
 //
 // Everything whose loss would break a promise to others, the own deltas and the
 // marks that forbid signing a round twice, is synced. The rest can be had from

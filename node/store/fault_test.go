@@ -244,7 +244,7 @@ func (l *session) checkFiles(t *testing.T, s *Store) {
 }
 
 // A machine may die before any change to its disk, with or without what was
-// synced, or in the middle of a write: own deltas and marks whose call returned
+// synced, or in the middle of a write. Own deltas and marks whose call returned
 // are there, nothing is half there, and the node can go on.
 func TestDeathAtEveryPoint(t *testing.T) {
 	for _, way := range []struct {

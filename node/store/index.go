@@ -67,7 +67,7 @@ func roundKey(fragment int, round uint32) []byte {
 	return binary.BigEndian.AppendUint32(fragmentKey(fragment), round)
 }
 
-// afterKey is the first key beyond those of a round.
+// afterKey is the first key beyond the keys of a round.
 func afterKey(fragment int, round uint32) []byte {
 	if round == math.MaxUint32 {
 		return fragmentKey(fragment + 1)

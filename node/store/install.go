@@ -24,7 +24,7 @@ type Installed struct {
 // Install replaces what there is of fragments 0, 1, ...: of each, the tip
 // becomes the only base, and the rounds recorded above Keep give way to Rounds.
 // All of it is durable when Install returns. After an error or a crash there is
-// all of it or nothing, in all fragments alike: the tips are on disk under
+// all of it or nothing, in all fragments alike. The tips are on disk under
 // names of their own before one commit of the index changes over to them.
 func (s *Store) Install(fragments []Installed) error {
 	if err := s.install(fragments); err != nil {

@@ -41,20 +41,20 @@ const (
 var native = binary.NativeEndian
 
 // pages walks over an index as plain bytes. bbolt trusts the lengths and positions
-// in its map, and its own check runs on a goroutine of its own, where a fault ends
-// the process. What has passed here leads nowhere outside its page. bbolt's check
-// would not do in a child process either. It passes an index with one damaged head,
-// which may lack the marks of the last commit, values that end outside their page,
-// and damage in buckets kept inline.
+// in its map, and its own check runs on its own goroutine, where a fault ends the
+// process. What has passed here leads nowhere outside its page. bbolt's check would
+// not do in a child process either. It passes an index with one damaged head, which
+// may lack the marks of the last commit, values that end outside their page, and
+// damage in buckets kept inline.
 type pages struct {
 	file     io.ReaderAt
 	pageSize int
 	used     []bool // by page: the walk has come to it
 }
 
-// checkPages looks for damage in the structure of an index of size bytes: both
-// heads are whole, every page is either free or used, and once, and keys are in
-// order. It reads the file once.
+// checkPages looks for damage in the structure of an index of size bytes. Both
+// heads must be whole, every page free or used exactly once, and keys in order.
+// It reads the file once.
 func checkPages(file io.ReaderAt, pageSize int, size int64) error {
 	p := &pages{file: file, pageSize: pageSize}
 	head, err := p.head()
@@ -81,9 +81,9 @@ func checkPages(file io.ReaderAt, pageSize int, size int64) error {
 	return nil
 }
 
-// head returns the newer of the two heads. bbolt is content with one that is
-// whole, but the older one knows nothing of the last commit, nor of the marks in
-// it. A head fits a sector, so that a loss of power tears none.
+// head returns the newer of the two heads. bbolt is content with one whole head,
+// but the older one knows nothing of the last commit or its marks. A head fits a
+// sector, so that a loss of power tears none.
 func (p *pages) head() ([]byte, error) {
 	var newest []byte
 	for id := range 2 {

@@ -26,10 +26,9 @@ type oldPayload struct {
 	size  int64
 }
 
-// Retain drops payloads of rounds up to limit[fragment], oldest first, until
-// payloads and bases together take at most keep bytes, and returns what they
-// take then. Headers, records and marks stay, and the payloads that are needed all the same.
-// keep 0 drops nothing.
+// Retain drops payloads of rounds up to limit[fragment], oldest first, until payloads and
+// bases take at most keep bytes. It returns what they take then. Headers, records and marks
+// stay, and the payloads that are needed all the same. keep 0 drops nothing.
 func (s *Store) Retain(keep int64, limit []uint32, needed map[wire.Digest]bool) (Kept, error) {
 	kept, old, err := s.usage(limit, needed)
 	if err != nil || keep == 0 {

@@ -30,7 +30,7 @@ func (s *Store) PutRound(fragment int, round uint32, r Round) error {
 	return s.PutRounds(fragment, round, []Round{r})
 }
 
-// PutRounds is PutRound for consecutive rounds from first on: after a crash
+// PutRounds is PutRound for consecutive rounds from first on. After a crash
 // there are all of them or none, so a chain is never half of one and half of
 // another.
 func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {

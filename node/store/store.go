@@ -51,7 +51,7 @@ type Store struct {
 	run  wire.RunID
 	disk Disk
 	db   *bbolt.DB
-	file *os.File // of the index; it is bbolt's, but for letGo
+	file *os.File // of the index; it belongs to bbolt, except in letGo
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
@@ -187,8 +187,9 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err er
 	return db, opened, nil
 }
 
-// letGo gives the lock of an index back that bbolt cannot close any more, as it
-// has left it open, or its own locks held: its map, which stays, would hold it.
+// letGo gives the lock of an index back that bbolt cannot close any more,
+// because bbolt left it open or holds its own locks. The map stays and would
+// keep the lock.
 func letGo(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
