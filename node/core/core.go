@@ -3,8 +3,7 @@
 // Events go in as method calls that carry the time, effects come out as
 // values, and nothing here has a clock, socket, goroutine or random source.
 // A node executes the effects on disks and networks; the simulator does so
-// in virtual time. What a node decides besides, as it hangs on files or real time,
-// is listed in testnet/sim/DESIGN.md.
+// in virtual time. node/DESIGN.md follows a delta through them.
 package core
 
 import (

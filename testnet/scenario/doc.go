@@ -37,7 +37,7 @@
 //	limit TIME             by then the run has ended (15 minutes after the last event)
 //	P, H, h_min, W_a, W_u, C, K, eta, mu, clip, max_share, max_steps,
 //	max_tokens_per_step N; min_round TIME; grace TIME TIME; codec NAME; merge NAME
-//	                       as protocol.md has them (3, 8, 2, 16, 256, 16, 1, ..., int4, rda)
+//	                       as a genesis has them, see outer.Params (3, 8, 2, 16, 256, 16, 1, ..., int4, rda)
 //
 // NODES are numbers, ranges such as 1-4, or all (those of the start). A node that joins has the
 // next number. TRAITS are
