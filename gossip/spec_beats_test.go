@@ -244,8 +244,7 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// isLive says whether the core takes a peer for live: then its learners are the
-// learners of B-13.
+// isLive says whether the core takes a peer for live.
 func (a *alone) isLive(id byte) bool { return a.core.live(a.core.peers.find(wire.PeerID{id})) }
 
 func TestBeatLive(t *testing.T) {

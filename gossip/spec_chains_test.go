@@ -473,7 +473,7 @@ func TestForkUnheeded(t *testing.T) {
 
 func TestForkSpent(t *testing.T) {
 	for _, c := range []struct {
-		repairs string // with the peer: in vain, fruitful, ended before U-13
+		repairs string // with the peer: in vain (v), fruitful (f), ended early (e)
 		want    bool
 	}{{"", false}, {"v", false}, {"vv", true}, {"vfv", false}, {"vev", true}, {"fvv", true}, {"vvf", false}} {
 		a := specAlone(1)

@@ -1,10 +1,9 @@
 // Package sim runs whole networks of nodes in one process and in virtual time.
 //
-// What runs is not a model of the protocol but the protocol: each node is a
-// core.Machine (which joins gossip.Core and rounds.Machine) with an outer.Learner
-// and the real outer.Fold around it. The simulator is what lies outside of these
-// cores: the clock, the wires, the disk, the trainer, and the executor of
-// effects. DESIGN.md says what is modelled and how, and which checker and
+// What runs is not a model of the protocol but the protocol: each node is the
+// replica.Replica of a real one, with core.Machine (which joins gossip.Core and
+// rounds.Machine), outer.Learner and outer.Fold. The simulator is what lies behind the
+// replica's ports: the clock, the wires, the disk, and the trainer. DESIGN.md says what is modelled and how, and which checker and
 // test stand for which promise of the protocol.
 //
 // A Scenario is data: founders, links, faults with their times. Run plays it and
