@@ -154,3 +154,43 @@ func TestLedger(t *testing.T) {
 		t.Errorf("delta %+v", d)
 	}
 }
+
+// What the ledger lacks it says, and a replay begins after it.
+func TestRoundsWithoutARecord(t *testing.T) {
+	l := ledgertest.New(t).Rounds(6).Bases()
+	last, err := l.Store.Round(0, 6)
+	l.Check(err)
+	l.Check(l.Store.TruncateRounds(0, 3))
+	l.Check(l.Store.PutRound(0, 6, last))
+	dir := l.Close()
+	view, err := Ledger(dir)
+	l.Check(err)
+	f, whole := view.Fragments[0], view.Fragments[1]
+	if f.Missing != 2 || f.Closed != 6 || f.Deltas != 4*2 || f.Open != 0 || f.HeldFrom != 6 {
+		t.Errorf("rounds 4 and 5 have no record: %+v", f)
+	}
+	if whole.Missing != 0 || whole.Deltas != 6*2 || whole.HeldFrom != 1 {
+		t.Errorf("all rounds have one: %+v", whole)
+	}
+	if v, err := Verify(t.Context(), dir); err != nil || v.From[0] != 6 || v.From[1] != 0 {
+		t.Errorf("replay: %+v, %v", v, err)
+	}
+}
+
+// A ledger whose old payloads are gone says from which round on it is whole, and a replay
+// begins there.
+func TestDroppedPayloads(t *testing.T) {
+	l := ledgertest.New(t).Rounds(4).Bases().Rounds(8).Bases()
+	kept, err := l.Store.Retain(1, []uint32{4, 4}, nil)
+	if err != nil || kept.Dropped != 4*2*2 {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	dir := l.Close()
+	view, err := Ledger(dir)
+	if err != nil || view.Fragments[0].HeldFrom != 5 || view.Fragments[1].HeldFrom != 5 || len(view.Deltas) != 2*2*12 {
+		t.Errorf("ledger: %+v, %v", view.Fragments, err)
+	}
+	if v, err := Verify(t.Context(), dir); err != nil || v.From[0] != 4 || v.From[1] != 4 || v.FromGenesis {
+		t.Errorf("replay: %+v, %v", v, err)
+	}
+}

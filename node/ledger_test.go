@@ -1,0 +1,117 @@
+package node
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/inspect/ledgertest"
+	"atoll/node/replica"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// ledgerOf is a folder as a replica keeps things in it.
+func ledgerOf(w *ledgertest.Writer) ledger {
+	return ledger{w.Store, w.Plan, w.Genesis.Outer, &atomic.Pointer[[]authorTokens]{}}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What is damaged on the disk, or not there, is gone; other errors may pass, unless the
+// disk and the machine disagree about what was signed.
+func TestErrorsOfTheLedger(t *testing.T) {
+	w := ledgertest.New(t).Rounds(4).Bases()
+	l := ledgerOf(w)
+	payload, chunk := w.FirstDelta(0, 1), []byte("a chunk")
+	id := wire.Sum(chunk)
+	w.Flip(payload)
+	w.DamageBase("0-4-")
+	w.Check(l.Store.PutBase(1, 6, []byte("not a tip")))
+	w.Check(l.PutChunk(id, chunk))
+	path := filepath.Join(w.Dir, "chunks", hex.EncodeToString(id[:]))
+	w.Check(os.WriteFile(path, []byte("damaged"), 0o600))
+	w.Check(l.RaiseMark(0, 9))
+	c := w.Delta(0, 9, 0, w.Keys[0])
+	h, err := w.Store.Header(wire.Digest(c.Delta.ID))
+	w.Check(err)
+	for _, e := range []struct {
+		what string
+		err  error
+		want error
+	}{
+		{"a damaged payload", second(l.Payload(payload)), replica.ErrGone},
+		{"no payload", second(l.Payload(wire.Digest{})), replica.ErrGone},
+		{"a damaged base", second(l.Base(0, 4)), replica.ErrGone},
+		{"no base", second(l.Base(0, 3)), replica.ErrGone},
+		{"a base that is no tip", second(l.Base(1, 6)), replica.ErrGone},
+		{"a damaged index", gone(store.ErrIndex), replica.ErrFatal},
+		{"a disk that is away", gone(os.ErrPermission), os.ErrPermission},
+		{"a damaged chunk", second(l.Chunk(id)), store.ErrCorrupt},
+		{"a round signed twice", l.PutOwn(core.StoreOwn{ID: wire.Digest(c.Delta.ID), Header: h, Payload: c.Payload}), replica.ErrFatal},
+		{"an own delta that is not known", l.ForgetOwn([]wire.Digest{{}}), nil},
+	} {
+		if !errors.Is(e.err, e.want) || errors.Is(e.err, replica.ErrGone) && e.want != replica.ErrGone {
+			t.Errorf("%s: %v, want %v", e.what, e.err, e.want)
+		}
+	}
+	if l.HasChunk(id) {
+		t.Error("a damaged chunk is not fetched again")
+	}
+	w.Close()
+}
+
+// What a replica puts in it gets out again.
+func TestLedgerRoundTrip(t *testing.T) {
+	w := ledgertest.New(t).Rounds(5).Bases()
+	l := ledgerOf(w)
+	links := func(p int) (links []outer.Link) {
+		w.Check(l.Rounds(p, 1, maxRound, func(link outer.Link) error { links = append(links, link); return nil }))
+		return links
+	}
+	before := links(0)
+	if !slices.IsSortedFunc(before[4].Folded, outer.CompareIDs) || len(before[4].Folded) != 2 {
+		t.Errorf("folded %v", before[4].Folded)
+	}
+	dropped := w.FirstDelta(0, 5)
+	w.Check(l.DropPayload(dropped))
+	held := 0
+	w.Check(l.Held(0, 4, func(id wire.Digest, _ wire.SignedHeader) {
+		if held++; id == dropped {
+			t.Error("a delta without payload is held")
+		}
+	}))
+	if _, known, err := l.Header(wire.Digest{}); held != 3 || known || err != nil {
+		t.Errorf("%d held; knows a header that is not there: %v, %v", held, known, err)
+	}
+	var in []replica.InstalledFragment
+	for p, tip := range w.Tips {
+		keep := p == 0 // the other fragment's links begin at genesis
+		first := map[bool]uint32{true: 3}[keep]
+		to := links(p)[max(first, 1)-1:]
+		if !keep {
+			to = append([]outer.Link{{}}, to...)
+		}
+		in = append(in, replica.InstalledFragment{Tip: tip, Links: to, Keep: keep})
+	}
+	w.Check(l.Install(in))
+	if after := links(0); len(after) != 5 || after[4].Chain != before[4].Chain || len(links(1)) != 5 {
+		t.Errorf("records after the install: %v and %v", after, links(1))
+	}
+	tip, err := l.Base(1, 5)
+	if err != nil || tip.State != w.Tips[1].State {
+		t.Errorf("base: %v", err)
+	}
+	authors := map[wire.PeerID]int{}
+	w.Check(l.Authors(func(a wire.PeerID) { authors[a]++ }))
+	if len(authors) != 2 || l.counted.Load() == nil {
+		t.Errorf("authors %v", authors)
+	}
+	w.Close()
+}

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/replica"
+	"atoll/optimizer/outer"
+)
+
+// Trouble of a replica is shown, with what is done about it.
+func TestWhatIsShown(t *testing.T) {
+	left := core.Left{Own: [][]wire.Digest{{{1}, {2}}}, Tokens: []uint64{300}, Final: []uint64{100}}
+	for _, c := range []struct {
+		event      any
+		kind, text string
+	}{
+		{replica.Damaged{Err: fmt.Errorf("tip: %w", outer.ErrDamaged)}, "memory damaged", "folds it again"},
+		{replica.Damaged{Err: replica.ErrNoBase}, "damaged", "folds again from an older one"},
+		{replica.Damaged{Err: replica.ErrOwnLost}, "damaged", "lost unless a peer holds it; check"},
+		{replica.Damaged{Err: replica.ErrGone}, "damaged", "fetches it again"},
+		{replica.DraftFailed{Err: outer.ErrDamaged}, "memory damaged", "folds it again"},
+		{replica.DraftFailed{Err: outer.ErrUnread}, "damaged", "gives up what was unpublished"},
+		{replica.DraftFailed{Err: errors.New("the codec does not like it")}, "", ""},
+		{replica.Installed{Tips: []*outer.Tip{{}}, Left: left}, "left a chain", "2 own deltas, about 300 tokens"},
+		{replica.Installed{Tips: []*outer.Tip{{}}}, "", ""},
+		{replica.Retained{Kept: replica.Kept{Bytes: 7}, Budget: 1}, "disk", "need more than the 1 B of --keep"},
+		{replica.Retained{Kept: replica.Kept{Bytes: 7, Dropped: 2}, Budget: 7}, "", ""},
+		{replica.FoldFailed{Err: core.ErrOvertaken}, "", ""},
+		{replica.NotInstalled{Err: core.ErrUnfit}, "", ""},
+		{replica.GivenUp{Round: 3}, "", ""},
+		{core.RaiseMark{Round: 9}, "key", "signs nothing up to round 9"},
+	} {
+		n := newViewer()
+		watcher{n}.Saw(c.event)
+		watcher{n}.Saw(c.event)
+		switch said := len(n.view.events); {
+		case c.kind == "" && said > 0 || c.kind != "" && said == 0:
+			t.Errorf("%T: events %+v", c.event, n.view.events)
+		case c.kind == "disk" && said > 1:
+			t.Errorf("%T: said %d times", c.event, said)
+		case c.kind != "" && (n.lastEvent().Kind != c.kind || !strings.Contains(n.lastEvent().Text, c.text)):
+			t.Errorf("%T: event %+v", c.event, n.lastEvent())
+		}
+	}
+}
