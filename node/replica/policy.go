@@ -2,9 +2,6 @@ package replica
 
 // Policy is what replicas may decide differently without coming to other bits.
 type Policy struct {
-	// Marks of rounds that peers say were signed are written, and chunks that are of
-	// no use dropped, at once, not as other writes.
-	SmallWritesAtOnce bool
 	// A fold fails whose base the disk does not take; it is asked for again.
 	// Without, the base stays in memory.
 	FoldNeedsBase bool

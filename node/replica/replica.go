@@ -111,10 +111,10 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
 	case core.RaiseMark:
 		r.watcher.Saw(e)
-		r.writeSmall("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
+		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
 	case core.MarksKnown:
 		r.watcher.Saw(e)
-		r.writeSmall("note the marks", r.ledger.PutMarksKnown)
+		r.write("note the marks", r.ledger.PutMarksKnown)
 	case core.InstallTips:
 		r.exec.Install(func() { r.install(e) })
 	default:
@@ -150,15 +150,6 @@ func (r *Replica) executeOuter(e core.Effect) {
 // write has the disk do something that nobody waits for.
 func (r *Replica) write(what string, do func() error) {
 	r.exec.Disk(func() { r.watcher.Check(what, do()) })
-}
-
-// writeSmall is write of what takes no time, where the policy says so.
-func (r *Replica) writeSmall(what string, do func() error) {
-	if r.policy.SmallWritesAtOnce {
-		r.watcher.Check(what, do())
-		return
-	}
-	r.write(what, do)
 }
 
 // dropBase forgets a base that no fold needs any more.

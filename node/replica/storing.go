@@ -62,5 +62,5 @@ func (r *Replica) DropOldChunks() {
 		return
 	}
 	r.chunksAt = -1
-	r.writeSmall("drop chunks", func() error { return errors.Join(r.ledger.DropChunks(), r.ledger.PutFetching(nil)) })
+	r.write("drop chunks", func() error { return errors.Join(r.ledger.DropChunks(), r.ledger.PutFetching(nil)) })
 }

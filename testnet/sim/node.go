@@ -179,7 +179,7 @@ func (n *Node) boot() {
 // policy is what this simulator has always decided differently from a real process.
 func (n *Node) policy() replica.Policy {
 	return replica.Policy{
-		SmallWritesAtOnce: true, FoldNeedsBase: true, BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
+		FoldNeedsBase: true, BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
 		Donor: replica.DonorPolicy{LastManifests: 2},
 	}
 }
