@@ -52,19 +52,13 @@ func newBases(ledger Ledger, policy Policy, genesis func() []*outer.Tip, check f
 	return b, nil
 }
 
-// put keeps a tip as a base: in memory only if the disk does not take it, or not
-// at all if a fold needs its base on disk.
-func (b *bases) put(fragment int, tip *outer.Tip) error {
+// put keeps a tip as a base: in memory only if the disk does not take it.
+func (b *bases) put(fragment int, tip *outer.Tip) {
 	k := baseKey{fragment, tip.Round}
 	if k.round%b.policy.BaseEvery == b.policy.BaseAt || b.onDisk(k) {
-		err := b.write(k, tip)
-		b.check("keep base", err)
-		if err != nil && b.policy.FoldNeedsBase {
-			return err
-		}
+		b.check("keep base", b.write(k, tip))
 	}
 	b.hold(fragment, tip)
-	return nil
 }
 
 // hold keeps a tip in memory.

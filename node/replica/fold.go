@@ -70,9 +70,7 @@ func (r *Replica) foldSets(w rounds.WantFold) (res FoldResult, err error) {
 		res.Links = append(res.Links, core.LinkOf(tip, out.Folded))
 		res.Shares = shares(set, out)
 		if w.Keeps(tip.Round) {
-			if err := r.bases.put(w.Fragment, tip); err != nil {
-				return res, err
-			}
+			r.bases.put(w.Fragment, tip)
 		}
 	}
 	res.Tip = tip

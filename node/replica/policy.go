@@ -2,9 +2,6 @@ package replica
 
 // Policy is what replicas may decide differently without coming to other bits.
 type Policy struct {
-	// A fold fails whose base the disk does not take; it is asked for again.
-	// Without, the base stays in memory.
-	FoldNeedsBase bool
 	// Bases of rounds that are BaseAt more than a multiple of BaseEvery go to disk, so
 	// that a restart folds at most that many rounds again.
 	BaseEvery, BaseAt uint32

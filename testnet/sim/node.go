@@ -179,7 +179,7 @@ func (n *Node) boot() {
 // policy is what this simulator has always decided differently from a real process.
 func (n *Node) policy() replica.Policy {
 	return replica.Policy{
-		FoldNeedsBase: true, BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
+		BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
 		Donor: replica.DonorPolicy{LastManifests: 2},
 	}
 }
