@@ -169,14 +169,14 @@ func (b *bases) get(fragment int, round uint32) (*outer.Tip, error) {
 	return tip, nil
 }
 
-// release forgets a base that is no longer needed; tip is the newest round. Where
-// the policy says so the newest base on disk stays until a newer one is: a disk that
-// takes none must not leave a restart without any. One above the tip is of rounds
-// that are no longer closed.
+// release forgets a base that is no longer needed; tip is the newest round. The
+// newest base on disk stays there until a newer one is: a disk that takes none must
+// not leave a restart without any. One above the tip is of rounds that are no longer
+// closed.
 func (b *bases) release(fragment int, round, tip uint32) error {
 	k := baseKey{fragment, round}
 	b.mu.Lock()
-	newest := b.policy.KeepLastBase && b.disk[k] && round <= tip
+	newest := b.disk[k] && round <= tip
 	for other := range b.disk {
 		newest = newest && (other.fragment != fragment || other.round <= round || other.round > tip)
 	}

@@ -5,8 +5,6 @@ type Policy struct {
 	// Bases of rounds that are BaseAt more than a multiple of BaseEvery go to disk, so
 	// that a restart folds at most that many rounds again.
 	BaseEvery, BaseAt uint32
-	// The newest base on disk stays there until a newer one is.
-	KeepLastBase bool
 	// Kept bases are not held against their checksums before each fold.
 	TrustMemory bool
 	// Rounds of a fragment that wait for a disk that takes no record; 0 = any
@@ -48,7 +46,7 @@ type DonorPolicy struct {
 // NodePolicy is the policy of a real process.
 func NodePolicy() Policy {
 	return Policy{
-		BaseEvery: 4, KeepLastBase: true, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
+		BaseEvery: 4, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
 		Donor: DonorPolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2},
 	}
 }
