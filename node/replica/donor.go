@@ -82,7 +82,6 @@ type donor struct {
 	blobs    []*blob         // the last used last
 	bytes    int             // of all of them
 	set      int             // of the largest manifest
-	made     int             // manifests, also those that came to nothing
 }
 
 // blob is one fragment's tip as joiners take it.
@@ -91,7 +90,6 @@ type blob struct {
 	first    uint32 // round of its first link
 	manifest wire.FragmentManifest
 	chunks   map[wire.Digest][]byte
-	used     int // donor.made when a manifest last named it
 }
 
 // size is what it takes of memory, in bytes.
@@ -101,7 +99,7 @@ func (b *blob) size() int { return int(b.manifest.Size) }
 func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.manifest == nil || now-d.madeAt > policy.FreshMs || policy.FreshMs == 0 {
+	if d.manifest == nil || now-d.madeAt > policy.FreshMs {
 		return nil
 	}
 	for p, w := range d.wants {
@@ -138,13 +136,12 @@ func (r *Replica) makeManifest(wants []core.Donation, own bool, gone func() bool
 	d, asked := &r.donor, r.exec.Elapsed()
 	d.making.Lock()
 	defer d.making.Unlock()
-	if m := d.madeSince(asked); m != nil && own && r.policy.Donor.FreshMs > 0 {
+	if m := d.madeSince(asked); m != nil && own {
 		return m, nil
 	}
 	if !own {
 		wants = r.afford(wants)
 	}
-	d.begin()
 	m, size, err := r.cutManifest(wants, own, gone)
 	d.shrink(r.policy.Donor, size)
 	if err != nil {
@@ -157,13 +154,6 @@ func (r *Replica) makeManifest(wants []core.Donation, own bool, gone func() bool
 		d.mu.Unlock()
 	}
 	return signed, nil
-}
-
-// begin counts a manifest.
-func (d *donor) begin() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.made++
 }
 
 // madeSince is the manifest of its own choice that was made after a moment, or nil.
@@ -220,7 +210,7 @@ func (d *donor) rest(began, now, times int64) {
 
 // blobOf returns the chunks of a donation, cut now if they are not at hand.
 func (r *Replica) blobOf(p int, w core.Donation) (*blob, error) {
-	if b := r.donor.find(p, w); b != nil && r.policy.Donor.Sets > 0 {
+	if b := r.donor.find(p, w); b != nil {
 		return b, nil
 	}
 	tip, err := r.Donated(p, w)
@@ -248,7 +238,6 @@ func (r *Replica) Donated(p int, w core.Donation) (*outer.Tip, error) {
 func (d *donor) add(b *blob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b.used = d.made
 	d.blobs = append(d.blobs, b)
 	d.bytes += b.size()
 }
@@ -259,7 +248,6 @@ func (d *donor) find(p int, w core.Donation) *blob {
 	defer d.mu.Unlock()
 	for i, b := range d.blobs {
 		if b.fragment == p && b.manifest.Round == w.Round && b.manifest.Chain == wire.Digest(w.Link().Chain) && b.first == w.Links[0].Round {
-			b.used = d.made
 			d.touch(i)
 			return b
 		}
@@ -271,10 +259,6 @@ func (d *donor) find(p int, w core.Donation) *blob {
 func (d *donor) shrink(policy DonorPolicy, size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if policy.LastManifests > 0 {
-		d.blobs = slices.DeleteFunc(d.blobs, func(b *blob) bool { return b.used+policy.LastManifests <= d.made })
-		return
-	}
 	d.set = max(d.set, size)
 	for len(d.blobs) > 0 && d.bytes > policy.Sets*d.set {
 		d.bytes -= d.blobs[0].size()

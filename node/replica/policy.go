@@ -23,8 +23,8 @@ type Policy struct {
 // DonorPolicy says how tips are given away.
 type DonorPolicy struct {
 	// A manifest of the donor's own choice serves all askers for so many
-	// milliseconds, and for so many rounds that close meanwhile, as the joiner has
-	// to fetch these too. With 0 ms each request is answered anew.
+	// milliseconds, and for so many rounds that close meanwhile: the joiner has to
+	// fetch these too.
 	FreshMs     int64
 	FreshRounds uint32
 	// How often a donor chooses what it gives. Rounds close and are folded again
@@ -38,9 +38,6 @@ type DonorPolicy struct {
 	// nobody asked for lately go first. So a slow joiner can finish, and memory is
 	// bounded.
 	Sets int
-	// Instead of by size, chunks stay until so many manifests were made since, and are
-	// cut anew for each.
-	LastManifests int
 }
 
 // NodePolicy is the policy of a real process.

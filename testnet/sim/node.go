@@ -176,16 +176,14 @@ func (n *Node) boot() {
 	n.startTimers()
 }
 
-// policy is what this simulator has always decided differently from a real process.
+// policy is that of a process, with times ten times shorter. Large worlds do not look
+// for damaged memory.
 func (n *Node) policy() replica.Policy {
-	return replica.Policy{
-		BaseEvery: diskSpacing, TrustMemory: n.w.s.Lean, ChunksStayMs: chunksStay,
-		Donor: replica.DonorPolicy{LastManifests: 2},
-	}
+	p := replica.NodePolicy()
+	p.TrustMemory, p.ChunksStayMs = n.w.s.Lean, chunksStay
+	p.Donor.FreshMs /= 10
+	return p
 }
-
-// diskSpacing: the tips of rounds divisible by it go to disk, as in package node.
-const diskSpacing = 4
 
 // chunksStay is how long the chunks of tips stay after the last one came, ten times
 // shorter than in package node.
