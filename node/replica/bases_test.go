@@ -30,42 +30,34 @@ func TestBasesByPolicy(t *testing.T) {
 	wantError(t, "a dropped base", err, replica.ErrGone)
 }
 
-// A disk that refuses a base does not stop folds, unless they need it there.
+// A disk that refuses a base does not stop folds.
 func TestBasesThatTheDiskRefuses(t *testing.T) {
-	for needs, folded := range map[bool]int{false: 1, true: 0} {
-		g := newRig(t)
-		g.policy.FoldNeedsBase = needs
-		g.start().closes(0, 3)
-		saw[replica.Folded](g)
-		g.disk.Full = true
-		g.closes(0, 1)
-		want(t, "folds", len(saw[replica.Folded](g)), folded)
-		if failed := saw[replica.FoldFailed](g); len(failed) != 1-folded {
-			t.Errorf("failed %v", failed)
-		}
-		want(t, "in memory", slices.Contains(g.inMemory(0), 4), !needs)
-		wantError(t, "told", g.checked[0], memory.ErrFull)
-		g.disk.Full = false
-		g.tick(3_600_000).closes(0, 4)
-		want(t, "the tip's round after there is room", g.Machine().Rounds().Fragment(0).Tip().Round, 8)
+	g := newRig(t).start().closes(0, 3)
+	saw[replica.Folded](g)
+	g.disk.Full = true
+	g.closes(0, 1)
+	want(t, "folds", len(saw[replica.Folded](g)), 1)
+	if failed := saw[replica.FoldFailed](g); len(failed) != 0 {
+		t.Errorf("failed %v", failed)
 	}
+	want(t, "in memory", slices.Contains(g.inMemory(0), 4), true)
+	wantError(t, "told", g.checked[0], memory.ErrFull)
+	g.disk.Full = false
+	g.tick(3_600_000).closes(0, 4)
+	want(t, "the tip's round after there is room", g.Machine().Rounds().Fragment(0).Tip().Round, 8)
 }
 
 // The newest base on disk outlives its use while the disk takes no newer one: a restart
 // needs one.
 func TestNewestBaseStaysOnDisk(t *testing.T) {
-	for stays, kept := range map[bool][]uint32{true: {4}, false: nil} {
-		g := newRig(t)
-		g.policy.KeepLastBase = stays
-		g.start().closes(0, 7)
-		g.disk.Full = true
-		g.closes(0, 6)
-		wantRounds(t, "on a full disk", g.onDisk(0), kept...)
-		want(t, "in memory", slices.Contains(g.inMemory(0), 4), false)
-		g.disk.Full = false
-		g.closes(0, 3)
-		wantRounds(t, "with a newer one", g.onDisk(0), 16)
-	}
+	g := newRig(t).start().closes(0, 7)
+	g.disk.Full = true
+	g.closes(0, 6)
+	wantRounds(t, "on a full disk", g.onDisk(0), 4)
+	want(t, "in memory", slices.Contains(g.inMemory(0), 4), false)
+	g.disk.Full = false
+	g.closes(0, 3)
+	wantRounds(t, "with a newer one", g.onDisk(0), 16)
 }
 
 // One that outlived its use and came back is a base like all others.
@@ -106,7 +98,6 @@ func TestBasesWithinABudget(t *testing.T) {
 func TestBasesReplaceWhatIsOnDisk(t *testing.T) {
 	for full, left := range map[bool][]uint32{false: {2}, true: nil} {
 		g := newRig(t).write(2, true)
-		g.policy.KeepLastBase = false
 		g.start()
 		g.disk.Full = full
 		tip, err := g.fold(rounds.WantFold{Job: job, Sets: make([][]outer.Delta, 2)})
@@ -115,8 +106,6 @@ func TestBasesReplaceWhatIsOnDisk(t *testing.T) {
 		if kept, err := g.disk.Base(0, 2); !full && (err != nil || kept.State != tip.State) {
 			t.Errorf("on disk is another base: %v", err)
 		}
-		g.do(rounds.DropBase{Fragment: 0, Round: 2})
-		wantRounds(t, "after the drop", g.onDisk(0))
 	}
 }
 

@@ -99,7 +99,7 @@ func (b *blob) size() int { return int(b.manifest.Size) }
 func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.manifest == nil || now-d.madeAt > policy.FreshMs {
+	if d.manifest == nil || policy.FreshMs == 0 || now-d.madeAt > policy.FreshMs {
 		return nil
 	}
 	for p, w := range d.wants {

@@ -107,11 +107,11 @@ func TestDonorSharesAndRenewsManifests(t *testing.T) {
 func TestDonorChoosesAgain(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		g := newRig(t)
-		g.policy.KeepLastBase = false
 		g.start().closes(0, 8).closes(1, 8)
 		for _, round := range g.Machine().Rounds().Fragment(0).Bases() {
 			g.do(rounds.DropBase{Round: round})
 		}
+		g.check(g.disk.DropBase(0, 8)) // the last one, which outlives its use
 		tries := 0
 		for g.Do(gossip.ReplyManifest{Handle: 1}); len(g.work["serve"]) > 0; g.run("loop") {
 			if tries++; tries == 2 && back {
@@ -139,18 +139,6 @@ func TestDonorForgetsWhatNobodyTakes(t *testing.T) {
 	want(t, "chunks of two manifests ago that nobody took", g.chunk(left) != nil, false)
 	want(t, "chunks that somebody takes", g.chunk(taken) != nil, true)
 	want(t, "chunks of the last manifest", g.chunk(second.Fragments[1].Chunks[0]) != nil, true)
-}
-
-// With LastManifests chunks go after so many manifests, asked for or not.
-func TestDonorKeepsTheLastManifests(t *testing.T) {
-	g := newRig(t)
-	g.policy.Donor = replica.DonorPolicy{LastManifests: 2}
-	g.start().closes(0, 4).closes(1, 4)
-	first := g.offer().Fragments[0].Chunks[0]
-	g.closes(0, 8).offer()
-	want(t, "after one more", g.chunk(first) != nil, true)
-	g.offer()
-	want(t, "after two more", g.chunk(first) != nil, false)
 }
 
 // Two donors, one of them some rounds further, cut the same chunks of a round; one that

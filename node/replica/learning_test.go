@@ -173,29 +173,20 @@ func TestStoreDelta(t *testing.T) {
 	want(t, "held", g.disk.Holds(id), true)
 }
 
-// What nobody waits for is written as well, the small things at once where the policy
-// says so.
+// What nobody waits for is written as well.
 func TestWrites(t *testing.T) {
-	for _, atOnce := range []bool{false, true} {
-		g := newRig(t)
-		g.policy.SmallWritesAtOnce = atOnce
-		g.start()
-		_, h, _ := g.signed(0, 1, g.keys[1])
-		id := h.Header.ID(run)
-		g.Do(core.RaiseMark{Fragment: 1, Round: 6})
-		g.Do(core.MarksKnown{})
-		mark, _ := g.disk.Mark(1) // which has no errors
-		want(t, "written at once", mark == 6, atOnce)
-		g.do(gossip.StoreHeader{Header: h}, gossip.Fetching{At: []uint32{3, 4}}, core.StoreEvidence{Evidence: wire.Evidence{A: h, B: h}})
-		mark, _ = g.disk.Mark(1)
-		want(t, "mark", mark, 6)
-		_, known, _ := g.disk.Header(id)
-		want(t, "header", known, true)
-		wantRounds(t, "fetching", g.disk.Fetching, 3, 4)
-		_, _, proofs := g.disk.Sizes()
-		want(t, "proofs", proofs, 1)
-		want(t, "marks told", len(saw[core.RaiseMark](g))+len(saw[core.MarksKnown](g)), 2)
-	}
+	g := newRig(t).start()
+	_, h, _ := g.signed(0, 1, g.keys[1])
+	g.do(core.RaiseMark{Fragment: 1, Round: 6}, core.MarksKnown{})
+	g.do(gossip.StoreHeader{Header: h}, gossip.Fetching{At: []uint32{3, 4}}, core.StoreEvidence{Evidence: wire.Evidence{A: h, B: h}})
+	mark, _ := g.disk.Mark(1) // which has no errors
+	want(t, "mark", mark, 6)
+	_, known, _ := g.disk.Header(h.Header.ID(run))
+	want(t, "header", known, true)
+	wantRounds(t, "fetching", g.disk.Fetching, 3, 4)
+	_, _, proofs := g.disk.Sizes()
+	want(t, "proofs", proofs, 1)
+	want(t, "marks told", len(saw[core.RaiseMark](g))+len(saw[core.MarksKnown](g)), 2)
 }
 
 // Chunks that nobody needs are dropped some time after the last one came.
