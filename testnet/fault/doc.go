@@ -1,6 +1,6 @@
 // Package fault is the language in which people say what happens to the nodes of a run. The
 // chaos of a testnet, the simulator's faults, scripts and sweeps all read it here; each says
-// what of it it can carry out (Can), and refuses the rest by name.
+// which part it can execute (Can), and refuses the rest by name.
 //
 // Events stand with commas between them, or semicolons; an underscore is a space. An event is
 //

@@ -1,8 +1,8 @@
 // Package scenario plays scripts: text files that say, in the words of the
-// protocol, what befalls a run over virtual time, what is expected of it, and
-// what came of it. A script is a world of package sim and nothing more: it has
-// no machinery of its own, every checker of the simulator watches it, and a
-// broken promise always fails it.
+// protocol, what happens to a run over virtual time, what it must do, and what
+// it did. A script is a world of package sim and has no machinery of its own.
+// Every checker of the simulator watches it, and a broken promise always fails
+// it.
 //
 // A line is a statement, and # begins a comment:
 //
@@ -16,11 +16,10 @@
 //	promises      all kept, one chain and one state at the end
 //	...
 //
-// What stands below the marker is what came of the script: facts of this one
-// history, and the seed is a part of it. `go test ./testnet/scenario -update`
-// writes it anew and touches nothing above, so a change of the protocol shows as
-// a diff of what it did to each world, and cannot hide what the expectations
-// demand.
+// Below the marker are the facts of this one history; the seed is a part of it.
+// `go test ./testnet/scenario -update` writes them anew and touches nothing
+// above. So a change of the protocol shows as a diff of what it did to each
+// world, and cannot hide what the expectations demand.
 //
 // # Settings
 //
@@ -39,8 +38,8 @@
 //	max_tokens_per_step N; min_round TIME; grace TIME TIME; codec NAME; merge NAME
 //	                       as a genesis has them, see outer.Params (3, 8, 2, 16, 256, 16, 1, ..., int4, rda)
 //
-// NODES are numbers, ranges such as 1-4, or all (those of the start). A node that joins has the
-// next number. TRAITS are
+// NODES are numbers, ranges such as 1-4, or all (the nodes of the start). A node that joins has
+// the next number. TRAITS are
 //
 //	slow N                 its steps take N times longer
 //	observer               it holds and serves, and never trains
@@ -56,11 +55,11 @@
 //	at TIME EVENT [for TIME]
 //	every TIME from TIME to TIME EVENT [in turn] [for TIME]
 //
-// With `for` an event is undone after so long, with `in turn` it befalls one of
-// its nodes each time. Package fault says how an EVENT is written; a script has all
-// of them that the simulator executes, so neither any nor shares of the tokens. A node in two
-// groups of a partition is a bridge between them, and nodes in none form one more group. What is
-// down at the end of a script stays down.
+// With `for` an event is undone after so long, with `in turn` it happens to one of its nodes
+// each time. Package fault says how an EVENT is written. A script has all events that the
+// simulator executes, so neither any nor shares of the tokens. A node in two groups of a
+// partition is a bridge between them, and nodes in none form one more group. What is down at the
+// end of a script stays down.
 //
 // # Expectations
 //
@@ -72,23 +71,26 @@
 //
 // WHAT is the name of a line of the outcome. Tokens may be compared as numbers or
 // as a share of those trained, one chain in time or in rounds. An expectation
-// that ends in `known to fail: WHY` must not hold, so that nobody forgets to
-// take the mark away once it does.
+// that ends in `known to fail: WHY` must not hold. So nobody forgets to remove
+// the mark once it holds.
 //
 // # Outcomes
 //
-// trained are tokens stepped; folded, unpublished, in flight, discarded (with a
-// chain that was left) and lost (at a crash) are where they went; unaccounted are
-// the rest, less than nothing where some are counted twice. late, returned
-// and taken back count deltas: those that came after their round had closed,
-// became final outside of the chain, could not be written. refolds are of rounds
-// that were closed; tips taken counts how often a node took the state whole. idle
-// is how long a learner stood still though tokens were missing, of the worst one.
-// one chain is the longest time from the end of a disturbance, or the coming of a
-// node, until all nodes had one chain with nobody behind; settled that from the last
-// event of all; contributing that from
-// the start of a node until a delta that it made since was folded. received are
-// bytes of all kinds, of honest nodes on average.
+//	trained          tokens of steps
+//	folded, unpublished, in flight, discarded, lost
+//	                 where they went; discarded with a chain that was left, lost at a crash
+//	unaccounted      the rest; below 0 where some are counted twice
+//	late             deltas that came after their round had closed
+//	returned         deltas that became final outside of the chain
+//	taken back       deltas that could not be written
+//	refolds          of rounds that were closed
+//	tips taken       how often a node took the state whole
+//	idle             how long a learner stood still though tokens were missing, of the worst one
+//	one chain        the longest time from the end of a disturbance, or the coming of a node, until all
+//	                 nodes had one chain with nobody behind
+//	settled          the same from the last event of all
+//	contributing     from the start of a node until a delta that it made since was folded
+//	received         bytes of all kinds, of honest nodes on average
 //
 // # Scripts
 //
@@ -138,7 +140,7 @@
 //	clocks-wrong               clocks ahead, some seconds behind, and drifting
 //	clock-jumps                restarts find their clocks ahead, back, and right again
 //	clock-back-a-minute        a clock that is back before the run was made: no round of its own until then, and one chain
-//	clock-behind-two-minutes   a founder that could close no round for as long as the run closes those of the others
+//	clock-behind-two-minutes   a founder whose clock lets it close no round of its own; it closes the rounds that the others close
 //	disk-full                  a full disk stops publishing only
 //	disk-full-behind           a disk fills in the middle of a repair, which goes on when there is room
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
