@@ -61,7 +61,7 @@ func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr floa
 	s.update(params, grads, at, len(params), plain)
 }
 
-// coefficients are those of step t without weight decay.
+// coefficients returns the coefficients of step t without weight decay.
 func (o AdamW) coefficients(t int64, lr float64) tensor.AdamWCoef {
 	return tensor.AdamWCoef{
 		Beta1: float32(o.Beta1),

@@ -46,7 +46,7 @@ func (s *MuonState) Fits(blocks []Block) bool {
 }
 
 // check panics unless the blocks follow each other, cover the parameters and
-// are those of the state.
+// match the state.
 func (s *MuonState) check(params, grads int, blocks []Block) {
 	end := 0
 	for _, b := range blocks {

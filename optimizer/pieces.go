@@ -2,9 +2,9 @@ package optimizer
 
 import "atoll/tensor"
 
-// pieceLen is how many values one call of a loop's body handles: large enough
-// to hide the hand-over between threads, small enough to share a model of a
-// million parameters among several.
+// pieceLen is how many values one call of a loop's body handles. It is large
+// enough to hide the hand-over between threads, and small enough to share a
+// model of a million parameters among several.
 const pieceLen = 1 << 16
 
 // pieces returns how many pieces n values make.

@@ -32,7 +32,7 @@ func (s Schedule) Validate() error {
 }
 
 // At returns the learning rate when the given fraction of the run is done.
-// Below 0 it is that of the start, above 1 that of the end.
+// Below 0 it is the rate of the start, above 1 the rate of the end.
 func (s Schedule) At(fraction float64) float64 {
 	f := min(max(fraction, 0), 1)
 	if f < s.WarmupFraction {

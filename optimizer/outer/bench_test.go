@@ -36,7 +36,7 @@ func benchFold(b *testing.B, p Params, f Fragment, set []Contribution) {
 }
 
 // BenchmarkFold folds rounds of int4 and of sparse deltas; compare with BenchmarkDecode, which only
-// decodes those of int4 once. Bytes are those of decoded values.
+// decodes int4 deltas once. Bytes are bytes of decoded values.
 func BenchmarkFold(b *testing.B) {
 	for _, k := range []codec.Kind{codec.Int4, codec.Sparse} {
 		for _, deltas := range []int{1, 4, 16} {

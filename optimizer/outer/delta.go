@@ -62,9 +62,9 @@ func (p Params) CheckSize(f Fragment, size int) error {
 	return nil
 }
 
-// CheckPayload tells whether Fold would take the payload of a delta that passes Check: of the
-// size and codec that its header says, and the finite values of fragment f. Whoever counts a delta as
-// held must have asked, since the chain of a round is computed from headers.
+// CheckPayload tells whether Fold would take the payload of a delta that passes Check. It must have
+// the size and codec of its header, and finite values for fragment f. Ask before you count a delta
+// as held, since the chain of a round is computed from headers.
 func (p Params) CheckPayload(f Fragment, d Delta, payload []byte) error {
 	if err := checkContainer(d, payload); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p Params) CheckPayload(f Fragment, d Delta, payload []byte) error {
 	return codec.Check(payload, f.Len)
 }
 
-// checkContainer tells whether a payload is what its header says, but for the values.
+// checkContainer tells whether a payload is what its header says, values aside.
 func checkContainer(d Delta, payload []byte) error {
 	if len(payload) != d.Size {
 		return fmt.Errorf("outer: payload of %d bytes; its header says %d", len(payload), d.Size)

@@ -1,6 +1,6 @@
-// Package outer is the outer step of leaderless Decoupled DiLoCo (after
-// arXiv 2604.21428): how the progress of many learners becomes one model
-// without a server, a vote or a wait.
+// Package outer is the outer step of leaderless Decoupled DiLoCo (after arXiv
+// 2604.21428). It makes one model of the progress of many learners without a
+// server, a vote or a wait.
 //
 // # The idea
 //

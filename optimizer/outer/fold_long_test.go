@@ -57,8 +57,8 @@ func longSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, delta
 	return set
 }
 
-// A fold reads its deltas in segments and, beyond a budget of memory, decodes them again: the
-// bits are those of the text all the same, in every codec and merge.
+// A fold reads its deltas in segments and, beyond a budget of memory, decodes them again. The
+// bits are the bits of the text all the same, in every codec and merge.
 func TestLongFold(t *testing.T) {
 	f := longFragment()
 	anchor := make([]float32, f.Len)
@@ -91,7 +91,7 @@ func TestLongFold(t *testing.T) {
 					t.Fatal(err, r.Refused)
 				}
 				if got.State != want.State {
-					t.Fatalf("round %d: the tip differs from that of the text, first at value %d", round, firstUnequal(got.Anchor, want.Anchor))
+					t.Fatalf("round %d: the tip differs from the tip of the text, first at value %d", round, firstUnequal(got.Anchor, want.Anchor))
 				}
 				tip = got
 			}

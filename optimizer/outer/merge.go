@@ -12,23 +12,23 @@ import (
 // of weighted directions tells no direction: a random one would be longer.
 const opposition = 0.5
 
-// youngRounds is for how many rounds of a fragment the reference is still too low, as it
-// began while learning rates rose and progress was a tenth of what it becomes: following
-// by RefDecay, it would clip honest work for so long. Measured: a run of 22 rounds came
+// youngRounds is for how many rounds of a fragment the reference is still too low. It
+// began while learning rates rose and progress was a tenth of what it becomes. Following
+// by RefDecay it would clip honest work for so long. Measured: a run of 22 rounds came
 // to 1.7 % fewer bits per byte without that, and no round after the eighth was clipped.
 const youngRounds = 8
 
-// youngGrowth is how many times the reference the median of a young round counts for at
-// most: with ClipFactor 3, progress may be twelve times what the reference tells, and the
-// tenth that it begins at is not clipped. Where liars have half of a round's weight the
-// median is theirs: without a bound they would allow themselves any norm.
+// youngGrowth bounds the median of a young round to so many times the reference. With
+// ClipFactor 3, progress may be twelve times the reference, so work that grows tenfold
+// from its start is not clipped. Where liars have half of a round's weight the median is
+// theirs: without a bound they would allow themselves any norm.
 const youngGrowth = 4
 
 // clip decides how far each delta's tensors are scaled down and returns the factors
-// [delta][tensor] and the new norm reference. Both are in units of H steps: a delta of s
-// steps is held to c ref sqrt(s/H), since noise grows with the square root of the steps. A tensor
-// without a reference takes that of this round; in a fragment's first rounds it takes the
-// larger of both, the median as far as it is believed, unless it is of one delta only.
+// [delta][tensor] and the new norm reference. Both are in units of H steps: a delta of s steps is
+// held to c ref sqrt(s/H), since noise grows with the square root of the steps. A tensor without
+// a reference takes the median of this round. In a fragment's first rounds it takes the larger of
+// both, the median as far as it is believed, unless it is of one delta only.
 func (fold *folding) clip() (factors [][]float64, ref []float32) {
 	factors = fold.perTensor()
 	ref = make([]float32, len(fold.f.Tensors))
@@ -117,9 +117,9 @@ func lowerMedian(values, weights []float64) float64 {
 	return 0
 }
 
-// merge leaves the merged progress of clipped deltas in fold.sum, but for the scales of its tensors,
-// which it returns. Embeddings and heads get the weighted mean. The others get radial-directional
-// averaging, a mean of lengths along a mean of directions,
+// merge leaves the merged progress of clipped deltas in fold.sum and returns the scales of its
+// tensors, which are not yet applied. Embeddings and heads get the weighted mean. The others get
+// radial-directional averaging, a mean of lengths along a mean of directions,
 //
 //	r = sum w|v| / sum w    d = unit(sum w unit(v))    u = r d
 //

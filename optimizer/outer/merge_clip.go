@@ -6,10 +6,10 @@ import (
 	"atoll/tensor"
 )
 
-// centrePasses is how often centred clipping moves its centre, from zero. The first move is that of a mean of
-// vectors cut to a usual length, the second leaves out most of what liars moved. A third costs as much as the second
-// and brings little: with two liars of eight and momentum 0 to 3 % of the loss, without momentum 8 to 10 %; without liars
-// nothing that could be told (testnet/bench/RESULTS.md).
+// centrePasses is how often centred clipping moves its centre, from zero. The first move is the mean of vectors cut to a
+// usual length. The second leaves out most of what liars moved. A third costs as much as the second and brings little.
+// With two liars of eight it takes 0 to 3 % off the loss with momentum, 8 to 10 % without. Without liars no difference
+// shows (testnet/bench/RESULTS.md).
 const centrePasses = 2
 
 // centre leaves the merged progress of clipped deltas in fold.sum, by centred clipping
@@ -17,10 +17,10 @@ const centrePasses = 2
 //
 //	v <- v + sum w min(1, tau/|x - v|) (x - v) / sum w
 //
-// from v = 0. The paper's radius tau is a constant; here it is the weighted lower median
-// of the distances |x - v|, which follows the deltas as training makes them
-// smaller: those nearer than half of all weight count in full, the others as if
-// they were as near.
+// from v = 0. The paper's radius tau is a constant. Here it is the weighted lower median
+// of the distances |x - v|, which follows the deltas as training makes them smaller.
+// Deltas nearer than half of all weight count in full, the others as if they were as
+// near.
 //
 // Deltas are read twice in each pass but the first, where once is enough.
 func (fold *folding) centre(clips [][]float64) {
@@ -68,8 +68,8 @@ func (fold *folding) pullTensor(t int, distances, pull [][]float64) (sum float64
 	return sum
 }
 
-// distances are those of the clipped deltas from fold.sum, [delta][tensor]. From zero they
-// are the norms.
+// distances are the distances of the clipped deltas from fold.sum, [delta][tensor]. From
+// zero they are the norms.
 func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
 	out := fold.perTensor()
 	if zero {

@@ -41,8 +41,8 @@ func minus(a, b []float64) []float64 {
 	return d
 }
 
-// With liars among eight learners that send their progress turned around and ten
-// times as long, each merge goes on by so much of what the honest ones went.
+// Liars among eight learners send their progress turned around and ten times as
+// long. Each merge moves by so much of the honest move.
 func TestMergesAgainstSignFlips(t *testing.T) {
 	for _, c := range []struct {
 		merge string

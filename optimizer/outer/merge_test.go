@@ -165,10 +165,9 @@ func TestFoldAgreesWithTheJudge(t *testing.T) {
 	}
 }
 
-// medians are weighted lower medians, added up as a fold does. Values that are equal but
-// for rounding may come in any order, and weights that come to half of all be a last bit
-// more or less in one than in another: torn, where that leads to other medians, which no
-// judge can know.
+// medians are weighted lower medians, added up as a fold does. Values that differ only
+// by rounding may come in any order, and weights that come to half of all may differ in
+// the last bit. torn is where that leads to other medians, which no judge can know.
 type medians struct{ torn bool }
 
 func (m *medians) of(values, weights []float64) float64 {
@@ -308,8 +307,8 @@ func TestFirstRoundClipsByItsMedian(t *testing.T) {
 	})
 }
 
-// While a fragment is young its reference is too low: deltas that all grew tenfold are
-// not clipped, one that is alone in having grown is, and so are two that agree on more.
+// While a fragment is young its reference is too low. Deltas that all grew tenfold are
+// not clipped. A delta that grew alone is, and so are two that agree on more.
 func TestYoungRoundsFollowTheirMedian(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	p.Merge = MergeMean

@@ -88,8 +88,8 @@ type Params struct {
 	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its bell.
 	GraceMinMs, GraceMaxMs int64
 
-	// Overwrite is the paper's adoption: a close that folds something discards the
-	// unpublished work of the learner, but for what a sparse delta had no room for. False keeps it.
+	// Overwrite is the paper's adoption: a close that folds something discards the unpublished work
+	// of the learner, except what a sparse delta had no room for. False keeps it.
 	Overwrite bool
 }
 
@@ -108,8 +108,8 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 	}
 }
 
-// DefaultH is the H of a run whose links nobody described: for about the bytes of sparse8 at 24, sparse has 4, and at 24 four learners
-// come to no more than one alone (DESIGN.md).
+// DefaultH is the H of a run whose links nobody described. sparse has 4, for about the bytes of sparse8 at 24; with 24,
+// four learners come to no more than one alone (DESIGN.md).
 func DefaultH(k codec.Kind) int {
 	if k == codec.Sparse {
 		return 4
@@ -118,29 +118,29 @@ func DefaultH(k codec.Kind) int {
 }
 
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
-// Over few steps it is mostly noise, which averaging shortens; over many it is mostly
-// signal, in directions that differ, and the average falls short: momentum, a little over
+// Over few steps it is mostly noise, which averaging shortens. Over many it is mostly
+// signal in directions that differ, and the average falls short. Momentum, a little over
 // what keeps its length, makes up for that (DESIGN.md).
 const averageUpTo = 8
 
-// What goes with MergeMean and MergeClip above averageUpTo, but with codec.Sparse: of its values each travels in one
-// of some 64 rounds, and momentum on top of what adds up until then is too much. It brings nothing on text, and a
-// simulated run diverges with it (testnet/sim, TestHeldProgressDoesNotAddUp).
+// This goes with MergeMean and MergeClip above averageUpTo, except with codec.Sparse. There each value travels in
+// one of some 64 rounds, and momentum on top of what adds up until then is too much. It brings nothing on text, and
+// a simulated run diverges with it (testnet/sim, TestHeldProgressDoesNotAddUp).
 const (
 	longEta = 0.8
 	longMu  = 0.6
 )
 
 // roomInH is how many times H steps a delta may claim at least: as many as with the
-// default H, so that its norm is held to as many times that of a usual one whatever H is.
+// default H. So its norm is bounded by the same multiple of a usual norm for every H.
 const roomInH = 42
 
-// longestTurn is for how many times the usual number of rounds a learner waits for its
-// turn at most, as learners come and go, one is fast, and rounds get longer than H steps.
+// longestTurn is how many times the usual number of rounds a learner waits for its turn
+// at most. Learners come and go, one is fast, and rounds get longer than H steps.
 const longestTurn = 4
 
-// SetH gives a run so many inner steps a round and what goes with them: the fewest steps
-// of an answer, room for the steps of a delta, and the merge that measured best with its codec.
+// SetH gives a run so many inner steps a round and what goes with them: the fewest steps of an
+// answer, room for the steps of a delta, and the best measured merge for its codec.
 func (p *Params) SetH(h int) {
 	p.H, p.HMin = h, max(1, h/4)
 	p.makeRoom(roomInH)
@@ -169,10 +169,10 @@ func (p *Params) SetMerge(merge string) {
 }
 
 // SetLearners gives the deltas of a run that expects so many learners room for the steps
-// between two turns, with the H and Answerers that it has. Where more of them join, whose
-// deltas are full before their turn, they publish out of turn, and what each node receives
-// begins to grow with their number. More room lets a liar claim more, so it is not made
-// for nobody.
+// between two turns, with the H and Answerers that it has. If more of them join, their
+// deltas are full before their turn. Then they publish out of turn, and what each node
+// receives begins to grow with their number. More room lets a liar claim more, so it is
+// not made for nobody.
 func (p *Params) SetLearners(n int) {
 	if n > p.Answerers {
 		p.makeRoom(longestTurn * ((min(n, MaxStepsLimit) + p.Answerers - 1) / p.Answerers))

@@ -52,7 +52,8 @@ func (fold *folding) measure() {
 	})
 }
 
-// openPairs opens payloads two by two, which takes less time, but for those of pairs of which one does not decode.
+// openPairs opens payloads two by two, which takes less time. It leaves out a pair if one of the two does not
+// decode.
 func (fold *folding) openPairs() map[ID]opened {
 	done := make(map[ID]opened, len(fold.set))
 	payloads := slices.DeleteFunc(slices.Clone(fold.set), fold.hasValues)
@@ -171,7 +172,8 @@ func (fold *folding) add(i, at int, spans []codec.Span, sum []float64) {
 }
 
 // overlap calls do for each tensor that holds some of the n values from at on of the fragment's
-// vectors: those between from and to, counted from at, the first of which is number first of tensor t.
+// vectors. These are the values between from and to, counted from at; the first one is number first of
+// tensor t.
 func (f Fragment) overlap(at, n int, do func(t, first, from, to int)) {
 	start := 0
 	for t, tensor := range f.Tensors {

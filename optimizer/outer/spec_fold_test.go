@@ -286,7 +286,7 @@ func (x *textFold) move(t, at int, u []float64, first bool) {
 	x.sum(u, at, func(i int) float64 { return pulls[i] * x.clips[i][t] })
 }
 
-// lowerMedian is that of F-15 over all deltas.
+// lowerMedian is the lower median of F-15 over all deltas.
 func (x *textFold) lowerMedian(values []float64) float64 {
 	var order []int
 	for i := range values {

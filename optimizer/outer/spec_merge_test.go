@@ -36,7 +36,7 @@ func after(t testing.TB, p outer.Params, round uint32, ref float32, values ...fl
 	return tip
 }
 
-// near fails unless x is y but for the rounding of a few sums.
+// near fails unless x is y up to the rounding of a few sums.
 func near(t testing.TB, what string, x float32, y float64) {
 	t.Helper()
 	if math.Abs(float64(x)-y) > 1e-6*math.Abs(y) {
@@ -83,7 +83,7 @@ func specSumsInOrder(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// The root that package and text take is that of 200 bits, rounded once.
+// Package and text take the root of 200 bits, rounded once.
 func specRoot(t *testing.T, s *spectest.Spec) {
 	r := rand.New(rand.NewPCG(4, 5))
 	for range 1000 {
@@ -217,7 +217,7 @@ func specTotal(t *testing.T, s *spectest.Spec) {
 	p, f := meanRun()
 	p.MaxShare = 0.5
 	heavy := delta(t, p, 1, 1, 9)
-	heavy.Delta.Tokens *= 3 // 9 times the weight, of which a share of a half counts
+	heavy.Delta.Tokens *= 3 // 9 times the weight; a share of a half counts
 	tip, _ := agree(t, p, f, zeroTip(p, f), heavy, delta(t, p, 2, 1, 6), delta(t, p, 3, 1, 6))
 	near(t, "half of it is of the first", tip.Anchor[0], 7.5)
 }
@@ -340,7 +340,7 @@ func specLength(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// turned are two deltas of length 1 at so many degrees from the first axis on both sides: their directions
+// turned are two deltas of length 1 at so many degrees from the first axis on both sides. Their directions
 // add up to twice the cosine, and oppose each other where that is below half the root of 2.
 func turned(degrees float64) [][2]float32 {
 	y, x := math.Sincos(degrees * math.Pi / 180)

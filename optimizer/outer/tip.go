@@ -56,7 +56,7 @@ func Genesis(f Fragment, anchor []float32, p Params) *Tip {
 }
 
 // Genesis returns the tips of all fragments before the first round, at the initial
-// parameters [all tensors of the plan], of which they keep copies.
+// parameters [all tensors of the plan]. Tips keep copies of them.
 func (plan Plan) Genesis(params []float32, p Params) []*Tip {
 	tips := make([]*Tip, len(plan))
 	for i, f := range plan {
@@ -105,9 +105,9 @@ func (t *Tip) Sound() bool {
 // AnchorSound says the same of the anchor alone, which is all that a learner takes of a tip.
 func (t *Tip) AnchorSound() bool { return checksum(t.Anchor) == t.anchorCheck }
 
-// castagnoli is the polynomial for which processors have an instruction. It misses no one, two or three flipped
-// bits of a tip of up to 2^31 bits, and none within 32 in a row; of others one in 2^32 (Koopman, 32-Bit Cyclic
-// Redundancy Codes for Internet Applications, 2002).
+// castagnoli is the polynomial for which processors have an instruction. In a tip of up to 2^31 bits it finds
+// every one, two or three flipped bits, and all within 32 in a row. It misses one in 2^32 of the others
+// (Koopman, 32-Bit Cyclic Redundancy Codes for Internet Applications, 2002).
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum is a CRC of v.
@@ -117,7 +117,7 @@ func checksum(v []float32) uint32 {
 	return h.Sum32()
 }
 
-// restChecksum is a CRC of all but the anchor, of which it has anchorCheck, and State.
+// restChecksum is a CRC of everything except the anchor and State. In place of the anchor it has anchorCheck.
 func (t *Tip) restChecksum() uint32 {
 	h := crc32.New(castagnoli)
 	t.writeHead(h)
@@ -145,7 +145,7 @@ func (t *Tip) Encode() []byte {
 	return b.Bytes()
 }
 
-// writeTo writes the encoding to a hash or a buffer, neither of which can fail.
+// writeTo writes the encoding to a hash or a buffer. Neither can fail.
 func (t *Tip) writeTo(w io.Writer) {
 	t.writeHead(w)
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {

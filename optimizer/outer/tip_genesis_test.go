@@ -8,8 +8,8 @@ import (
 	"atoll/tensor"
 )
 
-// The tips before the first round are those of each fragment alone, and nobody who
-// changes the parameters afterwards changes them.
+// The tips before the first round are the tips of each fragment alone. Later
+// changes of the parameters do not change them.
 func TestPlanGenesis(t *testing.T) {
 	views := []tensor.View{{Name: "a", Len: 3}, {Name: "b", Offset: 3, Len: 2}}
 	plan, p := outer.NewPlan(views, 2), outer.Defaults(2, 100, 1)

@@ -132,8 +132,8 @@ func TestFloatsInMemory(t *testing.T) {
 	})
 }
 
-// A bit that flips anywhere in a tip, in its digest or in the checksums themselves, is found; a learner finds
-// those of the anchor.
+// A bit that flips anywhere in a tip, in its digest or in the checksums themselves, is found. A learner finds
+// flipped bits of the anchor.
 func TestSoundFindsAnyFlippedBit(t *testing.T) {
 	f := Fragment{Tensors: []Tensor{{Name: "v", Len: 30}, {Name: "w", Len: 20}}, Len: 50}
 	rapid.Check(t, func(t *rapid.T) {

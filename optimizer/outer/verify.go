@@ -21,13 +21,13 @@ func (m *Misfit) Error() string {
 
 func (m *Misfit) Unwrap() error { return m.Err }
 
-// Replay folds recorded rounds of every fragment, one fragment after the other, from the start tips
-// and returns the last tip of each. next gives the set that was folded in a round, or false after the last;
-// an empty set is a round without deltas. visit, unless nil, is told every tip made, in order, and stops
-// the replay with an error.
+// Replay folds recorded rounds of every fragment, one fragment after the other, from the start tips and
+// returns the last tip of each. next gives the set that was folded in a round, or false after the last. An
+// empty set is a round without deltas. visit, unless nil, is told every tip made, in order, and stops the
+// replay with an error.
 //
-// Recorded sets hold what was folded, so a delta that is refused now was not what its author sent or not
-// what was folded: the error is a *Misfit that names it. Payloads are taken as they are; whether their
+// Recorded sets hold what was folded. So a delta that is refused now is not what its author sent, or not
+// what was folded. The error is a *Misfit that names it. Payloads are taken as they are; whether their
 // hashes agree with the headers is the caller's to check.
 func Replay(p Params, plan Plan, start []*Tip, next func(fragment int, round uint32) ([]Contribution, bool), visit func(fragment int, tip *Tip) error) ([]*Tip, error) {
 	if len(start) != len(plan) {

@@ -53,9 +53,9 @@ func (p Params) weight(d Delta, round uint32) float64 {
 }
 
 // capShares lowers the largest weights to a common value x such that none is more than
-// max(maxShare, 1/n) of the new sum. In closed form: with the weights descending, k is the
-// smallest number of lowered ones with w_(k+1) <= x = share R_k/(1 - k share), where R_k is the sum
-// of the weights below the k largest.
+// max(maxShare, 1/n) of the new sum. In closed form, with the weights descending: R_k is the sum of
+// the weights below the k largest, and k is the smallest number of lowered ones with w_(k+1) <= x =
+// share R_k/(1 - k share).
 func capShares(w []float64, maxShare float64) {
 	if len(w) == 0 {
 		return

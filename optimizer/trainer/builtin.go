@@ -29,7 +29,7 @@ type Builtin struct {
 
 var _ Trainer = (*Builtin)(nil)
 
-// New allocates a trainer whose parameters are those of the config's seed. It
+// New allocates a trainer with the initial parameters of the config's seed. It
 // sets the number of threads of the process. The error names the config's field,
 // or says how much text is missing.
 func New(cfg Config, data Source) (*Builtin, error) {
@@ -77,8 +77,8 @@ func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
 
 // Gradient is the first half of a Step: it leaves the mean gradient over the next
 // batch in Grads and changes nothing else. Unless ready is nil, it is told how much
-// of that is final, from the end of Grads to its start: everything at lo and beyond,
-// with lo = 0 at last. It is called on this goroutine and holds up the step.
+// of that is final, from the end of Grads to its start: everything at lo and beyond.
+// At last lo is 0. It is called on this goroutine and holds up the step.
 func (b *Builtin) Gradient(ctx context.Context, ready func(lo int)) (StepResult, error) {
 	rows, width := b.config.rows(), b.config.Model.Context+1
 	b.data.Batch(b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens)
@@ -134,8 +134,8 @@ func (b *Builtin) diverged(how string, lr float64) error {
 // State encodes the inner optimizer's state, the number of steps with it.
 func (b *Builtin) State() ([]byte, error) { return b.inner.encode() }
 
-// SetState replaces the inner optimizer's state. It refuses that of another
-// optimizer.
+// SetState replaces the inner optimizer's state. It refuses the state of
+// another optimizer.
 func (b *Builtin) SetState(encoded []byte) error {
 	if err := b.inner.decode(encoded); err != nil {
 		return fmt.Errorf("set trainer state: %w", err)

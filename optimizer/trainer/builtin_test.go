@@ -105,7 +105,7 @@ func sameConfigSameBits(t *testing.T, cfg Config) {
 	}
 }
 
-// TestMicroBatches: gradients of parts add up to that of the whole.
+// TestMicroBatches: gradients of parts add up to the gradient of the whole.
 func TestMicroBatches(t *testing.T) {
 	whole := newTrainer(t, miniConfig())
 	cfg := miniConfig()

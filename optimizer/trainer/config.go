@@ -120,9 +120,9 @@ func (c Config) rows() int {
 }
 
 // MemoryBytes is the memory that New allocates for a valid config with the
-// present number of threads: parameters and gradients of 4 bytes each, the inner
-// optimizer, the activations of a micro-batch and the tokens of a batch. The
-// corpus comes on top.
+// present number of threads. It is for parameters and gradients of 4 bytes each,
+// the inner optimizer, the activations of a micro-batch and the tokens of a
+// batch. The corpus comes on top.
 func (c Config) MemoryBytes() int64 {
 	n := 8*int64(c.Model.Params()) + c.StateBytes() + c.Model.WorkspaceBytes(c.rows()) + 4*int64(c.tokens())
 	if c.Optim.Name == optimizer.NameMuon {
@@ -131,8 +131,9 @@ func (c Config) MemoryBytes() int64 {
 	return n
 }
 
-// StateBytes is what State encodes, but for a few bytes: two moments of 4 bytes
-// for each parameter, of which Muon keeps one for those in hidden matrices.
+// StateBytes is what State encodes, up to a few bytes: two moments of 4 bytes
+// for each parameter. For parameters in hidden matrices Muon keeps one moment
+// only.
 func (c Config) StateBytes() int64 {
 	if c.Optim.Name == optimizer.NameMuon {
 		return optimizer.MuonStateBytes(c.blocks())

@@ -14,9 +14,9 @@ import (
 const evalTokens = 512
 
 // BitsPerByte returns the mean number of bits that the model needs for each
-// target byte of windows, as corpus.Windows makes them: a window's first byte
-// is context only, its others are targets. Windows shorter than the context are
-// scored as they are; each byte counts the same.
+// target byte of windows, as corpus.Windows makes them. The first byte of a
+// window is context only, the others are targets. Windows shorter than the
+// context are scored as they are; each byte counts the same.
 func BitsPerByte(ctx context.Context, c llama.Config, p *tensor.Slab, windows [][]byte) (float64, error) {
 	if err := checkEvaluation(c, p, windows); err != nil {
 		return 0, fmt.Errorf("evaluate: %w", err)

@@ -43,8 +43,9 @@ func bitsAfter(t *testing.T, cfg Config, steps int, lr float64) float64 {
 }
 
 // TestMuonLearnsNoWorse compares the optimizers after as many steps at the same
-// learning rate. The first steps of AdamW are larger than its later ones, those
-// of Muon are not: it comes from behind, and is ahead when both know the text.
+// learning rate. The first steps of AdamW are larger than its later ones, steps
+// of Muon are not. Muon comes from behind, and is ahead when both know the
+// text.
 func TestMuonLearnsNoWorse(t *testing.T) {
 	const steps, lr = 400, 0.01
 	adamw, muon := bitsAfter(t, miniConfig(), steps, lr), bitsAfter(t, muonConfig(), steps, lr)

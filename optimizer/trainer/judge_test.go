@@ -119,8 +119,8 @@ func train(t *testing.T, kernel, optim string) (judged, []float32) {
 	return j, v
 }
 
-// A trainer on the fastest kernels, which fuse multiplications with additions, goes where that on plain
-// Go goes: over 100 steps on the same batches no loss is off by more than 1e-3 of itself, and the parameters
+// A trainer on the fastest kernels, which fuse multiplications with additions, goes where a trainer on plain
+// Go goes. Over 100 steps on the same batches no loss is off by more than 1e-3 of itself, and the parameters
 // end as near.
 func TestFastTrainerFollowsTheJudge(t *testing.T) {
 	for _, optim := range []string{optimizer.NameAdamW, optimizer.NameMuon} {

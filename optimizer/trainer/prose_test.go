@@ -20,9 +20,9 @@ import (
 // the benchmarks. It takes minutes.
 const proseVariable = "ATOLL_PROSE_TOKENS"
 
-// TestProse trains one learner of the tiny model on the text that ships with Go,
-// with each optimizer at several learning rates and by the schedule of a run,
-// and prints what came of it:
+// TestProse trains one learner of the tiny model on the text that ships with Go.
+// It takes each optimizer at several learning rates and the schedule of a run,
+// and prints the result:
 //
 //	ATOLL_PROSE_TOKENS=500000 go test -run TestProse -v ./optimizer/trainer
 func TestProse(t *testing.T) {

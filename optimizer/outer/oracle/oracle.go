@@ -10,11 +10,10 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Oracle keeps what a learner's theta must be for one fragment: theta = A + sum(s q of own deltas not folded) + U, where
-// U is what steps changed, less what was published, plus what came back. Where folds come late, theta has
-// a smaller share s of what is in flight. With a sparse codec a learner moves half of what it
-// could not publish out of theta until the next delta. It knows nothing of Params.Overwrite. An Oracle is not for
-// concurrent use.
+// Oracle keeps what a learner's theta must be for one fragment: theta = A + sum(s q of own deltas not folded) + U. U is
+// what steps changed, less what was published, plus what came back. Where folds come late, theta has a smaller share s
+// of what is in flight. With a sparse codec a learner moves half of what it could not publish out of theta until the
+// next delta. It knows nothing of Params.Overwrite. An Oracle is not for concurrent use.
 type Oracle struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
@@ -116,9 +115,9 @@ func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
 	}
 }
 
-// Off is the largest difference between theta, all of it, and its definition, in units of
-// the largest value that took part where that is above one: a liar may make values
-// large, and float32 rounds in proportion.
+// Off is the largest difference between the whole theta and its definition. Where a value
+// above one took part, it is in units of the largest: a liar may make values large, and
+// float32 rounds in proportion.
 func (o *Oracle) Off(theta []float32) float64 {
 	o.fragment.Gather(theta, o.is)
 	worst, largest := 0.0, 1.0

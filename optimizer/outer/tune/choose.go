@@ -46,7 +46,7 @@ const (
 	// headers of 170 bytes and signatures cost as much as payloads do.
 	leastValues  = 4096
 	leastPayload = leastValues * int4Bytes
-	// What outer steps take of a core, measured, of which CPUs without AVX-512 take half as much again.
+	// What outer steps take of a core, measured. CPUs without AVX-512 take half as much again.
 	//
 	// roundSeconds is the time for one value of a round: encoding the own delta, folding, hashing and adopting.
 	roundSeconds = 16e-9
@@ -54,7 +54,7 @@ const (
 	valueSeconds = 3e-9
 	// clipSeconds is what outer.MergeClip adds to that: the distances and moves of a second pass.
 	clipSeconds = 1e-9
-	// partialSeconds is what codecs of which a part travels add for a value of a round: the choice of that part, and
+	// partialSeconds is what sparse codecs add for a value of a round: the choice of the part that travels, and
 	// holding the rest.
 	partialSeconds = 5e-9
 )
@@ -76,9 +76,9 @@ func bytesOf(k codec.Kind) float64 {
 	}[k]
 }
 
-// candidates are the codecs that Choose takes where it may. The first of them with which a run fits the means is taken, unless
-// that would need an H above thinFrom and the next at most half of that: where int4 needs 48, sparse8 is as good or better at
-// its bytes with a quarter of that, and where sparse8 does, sparse (DESIGN.md).
+// candidates are the codecs that Choose takes where it may. Choose takes the first of them with which a run fits the means,
+// unless that would need an H above thinFrom and the next at most half of that H. Where int4 needs 48, sparse8 is as good
+// or better at its bytes with a quarter of that H; where sparse8 needs 48, sparse is (DESIGN.md).
 var candidates = []codec.Kind{codec.Int4, codec.Sparse8, codec.Sparse}
 
 const thinFrom = 48
@@ -96,7 +96,7 @@ func (m Means) most() float64 {
 }
 
 // Choose picks H, the number of fragments and, where it may, the codec for a run. The error
-// names the first of the means that cannot be, or says that even the largest H is more
+// names the first impossible value of the means. Or it says that even the largest H is more
 // than links or cores carry, and what to do about it.
 func Choose(m Means) (Choice, error) {
 	if err := m.validate(); err != nil {
@@ -127,8 +127,8 @@ func (m Means) settled() Means {
 	return m
 }
 
-// suited are the means with the codec that suits them best. Where none fits, it is that of those for which cores are fast enough that
-// asks least more of links, and the first if cores are too slow for all.
+// suited are the means with the codec that suits them best. Where none fits, it is the one that asks least more of links
+// among those for which cores are fast enough. It is the first if cores are too slow for all.
 func (m Means) suited() Means {
 	with := make([]Means, len(candidates))
 	for i, k := range candidates {
@@ -160,7 +160,8 @@ func (m Means) Int4BytesPerSecond() float64 {
 
 func (m Means) fits() bool { return m.least() <= m.most() }
 
-// perSweep is the bytes of payloads that a node receives for each H steps, where learners take turns those of one that has none.
+// perSweep is the bytes of payloads that a node receives for each H steps. Where learners answer in rotation, that is a
+// node with no delta in the round.
 func (m Means) perSweep() float64 {
 	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * bytesOf(m.Codec)
 }
@@ -216,7 +217,7 @@ func (m Means) validate() error {
 	return nil
 }
 
-// tooLittle says by how much the means fall short, of which open left codec or merge to Choose.
+// tooLittle says by how much the means fall short. open are the means with codec or merge left to Choose.
 func (m Means) tooLittle(open Means) error {
 	steps := fmt.Sprintf("steps of %.3g s are so short beside the outer steps that they would need H = %.0f", m.StepSeconds, math.Ceil(m.byCore()))
 	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
@@ -264,8 +265,8 @@ func (m Means) thinner() string {
 
 func mbit(bytesPerSecond float64) float64 { return bytesPerSecond * 8 / 1e6 }
 
-// RoundUp returns the least number of so many decimal digits that is no less than x, as what is asked for must be enough; and x
-// where it is not positive or not finite.
+// RoundUp returns the least number of so many decimal digits that is no less than x: what is asked for must be enough. It
+// returns x where x is not positive or not finite.
 func RoundUp(x float64, digits int) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {
 		return x

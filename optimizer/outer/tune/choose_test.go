@@ -13,9 +13,9 @@ import (
 	"atoll/tensor/codec"
 )
 
-// By hand: three peers' deltas of 1 M values at 0.43 bytes are 1.29 MB, of which half
-// of a 20 Mbit/s link carries 1.25 MB each second: two steps. A round of eight deltas takes
-// 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms; with clip 8 ns more. Sparse deltas take 16 + 5 and 3 ns.
+// By hand: three peers' deltas of 1 M values at 0.43 bytes are 1.29 MB. Half of a 20 Mbit/s link carries 1.25 MB each
+// second: two steps. A round of eight deltas takes 16 + 8 x 3 ns a value, 40 ms, 3.6 times a tenth of a core's 110 ms; with
+// clip 8 ns more. Sparse deltas take 16 + 5 and 3 ns.
 func TestChooseByHand(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -153,7 +153,7 @@ func TestChooseCountsThoseWhoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Learners = 17 // of which each receives from one more
+	m.Learners = 17 // each receives from one more
 	more, err := Choose(m)
 	if err != nil || more.BytesPerSecond*float64(more.H) < few.BytesPerSecond*float64(few.H)*1.06 {
 		t.Errorf("%+v, with one more %+v, %v", few, more, err)

@@ -13,10 +13,11 @@ import (
 const batchDomain = "atoll batch 1"
 
 // Batch fills dst with rows x (context+1) tokens of the part to train on,
-// row-major: of each row the first context tokens are inputs and the last
-// context are their targets. It is a pure function of its arguments: rows start
-// at places drawn uniformly by ChaCha8, seeded with a hash of seed, author and
-// step. The corpus must fit the context (Fits) and dst must have the length.
+// row-major. In each row the first context tokens are inputs and the last
+// context tokens are their targets. It is a pure function of its arguments:
+// rows start at places drawn uniformly by ChaCha8, seeded with a hash of seed,
+// author and step. The corpus must fit the context (Fits) and dst must have the
+// length.
 func (c *Corpus) Batch(seed uint64, author [32]byte, step int64, rows, context int, dst []int32) {
 	width := context + 1
 	if len(dst) != rows*width {

@@ -27,10 +27,11 @@ type Corpus struct {
 	sum  [sha256.Size]byte
 }
 
-// Open reads the corpus that path names: a file as it is (of a .jsonl file the
-// "text" field of each line), a folder (every text file below it in the order
-// of their paths, without hidden and binary files and without symbolic links),
-// Prose or GoCode. A file or folder called "goroot" is opened as "./goroot".
+// Open reads the corpus that path names: a file, a folder, Prose or GoCode. A
+// file is read as it is; of a .jsonl file the "text" field of each line. Of a
+// folder it reads every text file in the order of paths, without hidden and
+// binary files and without symbolic links. A file or folder called "goroot" is
+// opened as "./goroot".
 func Open(path string) (*Corpus, error) {
 	switch path {
 	case Prose:

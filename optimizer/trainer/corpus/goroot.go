@@ -66,8 +66,8 @@ func isGenerated(text []byte) bool {
 }
 
 // findInGoroot returns the path of something below GOROOT. A binary built with
-// -trimpath does not know where GOROOT was, so it looks where the environment
-// says, beside the go command, and asks that command last.
+// -trimpath does not know where GOROOT was. So it looks where the environment
+// says, then beside the go command, and asks that command last.
 func findInGoroot(rel string) (string, error) {
 	for _, root := range []func() string{gorootFromEnv, gorootFromPath, gorootFromCommand} {
 		dir := root()

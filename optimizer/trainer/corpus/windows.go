@@ -15,8 +15,8 @@ func Windows(data []byte, context int) [][]byte {
 	return windows
 }
 
-// HeldOutSample returns as many windows of the held-out part, spread evenly
-// over it, as together have about the given number of targets: at least one
+// HeldOutSample returns windows spread evenly over the held-out part that
+// together have about the given number of targets. It returns at least one
 // window, and all of them where the part is no larger.
 func (c *Corpus) HeldOutSample(targets, context int) [][]byte {
 	all := Windows(c.HeldOut(), context)
