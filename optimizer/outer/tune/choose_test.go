@@ -71,15 +71,15 @@ func TestChooseErrors(t *testing.T) {
 		{"codec 99 is unknown", func(m *Means) { m.Codec = 99 }},
 		{"smaller model, or the codec sparse8, whose deltas fit these links", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		{"smaller model, or the codec sparse, whose deltas fit these links", func(m *Means) { m.BytesPerSecond = 6_000 }},
-		{"links of 0.024 Mbit/s would need H = 45, and with the codec sparse at most 24 is taken: offer 0.0444 Mbit/s, or take a larger batch, fewer learners or a smaller model!",
+		{"links of 0.024 Mbit/s would need H = 45, and the codec sparse allows at most 24: offer 0.0444 Mbit/s, or take a larger batch, fewer learners or a smaller model!",
 			func(m *Means) { m.Codec, m.BytesPerSecond = 0, 3000 }},
-		{"with the codec sparse at most 24 is taken", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 3000 }},
-		{"links of 0.16 Mbit/s would need H = 129, and with the codec int4 at most 64 is taken: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
+		{"the codec sparse allows at most 24", func(m *Means) { m.Codec, m.BytesPerSecond = codec.Sparse, 3000 }},
+		{"links of 0.16 Mbit/s would need H = 129, and the codec int4 allows at most 64: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		// Links that carry sparse deltas do not help who has no time for them.
-		{"H = 80, links of 16 Mbit/s would need H = 323, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners; and offer 80.7 Mbit/s, or less with a larger batch!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
-		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
+		{"H = 80, links of 16 Mbit/s would need H = 323, and the codec int4 allows at most 64: take a larger batch or fewer learners; and offer 80.7 Mbit/s, or less with a larger batch!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
+		{"H = 72, and the codec int4 allows at most 64: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
 		// Cores are too slow for sparse deltas, which ask for a smaller H, and not for others: it is the link that falls short.
-		{"with the codec sparse8 at most 64 is taken: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
+		{"the codec sparse8 allows at most 64: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
 		{"a rate above 0", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 1e-200, 1e-200 }},
 		{"take a larger batch!", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
 		{"take a larger batch or fewer answerers than 16!", func(m *Means) { m.Learners, m.Answerers, m.StepSeconds, m.BytesPerSecond = 17, 16, 0.005, 1e12 }},
@@ -87,7 +87,7 @@ func TestChooseErrors(t *testing.T) {
 		{"take a larger batch, fewer learners or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 16, 16, 20_000 }},
 		{"take a larger batch or fewer learners!", func(m *Means) { m.Learners, m.BytesPerSecond = 10_000, 1e12 }},
 		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 4 more; two learners take 16 + 2 x 4 ns.
-		{"H = 72, and with the codec int4 at most 64 is taken: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
+		{"H = 72, and the codec int4 allows at most 64: take a larger batch or fewer learners, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
 	} {
 		m := good
 		c.change(&m)
