@@ -182,7 +182,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 		_, unpublished := r.Fragment(p).Pending()
 		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
 		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].total[n.self])
-		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).InFlight())
+		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
 	}
 	s.Account = a
 }

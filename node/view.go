@@ -196,13 +196,13 @@ func (v *view) folded(e replica.Folded) {
 }
 
 // adopted notes what became of own deltas, and the moment at which the node's
-// own work first counts. tokens are the tokens of own deltas.
-func (v *view) adopted(n *node, tokens func(seqs []uint64) uint64, a outer.Adopt) {
-	v.returned[a.Fragment] += tokens(a.Returned)
-	v.discarded[a.Fragment] += tokens(a.Discarded) + tokens(a.Dropped)
-	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], tokens(a.Regained))
+// own work first counts.
+func (v *view) adopted(n *node, a outer.Adopt) {
+	v.returned[a.Fragment] += a.Tokens(outer.Returned)
+	v.discarded[a.Fragment] += a.Tokens(outer.Discarded, outer.Dropped)
+	v.discarded[a.Fragment] -= min(v.discarded[a.Fragment], a.Tokens(outer.Regained))
 	mine := func(seq uint64) bool { return seq >= n.firstSeq }
-	if v.joined.IsZero() && slices.ContainsFunc(a.Fold, mine) {
+	if v.joined.IsZero() && slices.ContainsFunc(a.Seqs(outer.Folded), mine) {
 		v.joined = time.Now()
 		v.event(n, "contributing", "", "first own delta is folded")
 	}

@@ -123,22 +123,22 @@ func TestViewIsBounded(t *testing.T) {
 func TestAdoptedIsAccountedFor(t *testing.T) {
 	n := &node{log: slog.New(slog.DiscardHandler), firstSeq: 7}
 	n.view = newView(2, 4)
-	tokens := func(seqs []uint64) (sum uint64) {
-		for _, seq := range seqs {
-			sum += 100 * (seq + 1)
-		}
-		return sum
+	adopted := func(fragment int, seq uint64, fate outer.Fate) {
+		own := outer.Own{Seq: seq, Tokens: 100 * (seq + 1)}
+		n.view.adopted(n, outer.Adopt{Fragment: fragment, Changes: []outer.Change{{Own: own, Fate: fate}}})
 	}
-	n.view.adopted(n, tokens, outer.Adopt{Fragment: 0, Fold: []uint64{1}, Returned: []uint64{0}})
-	n.view.adopted(n, tokens, outer.Adopt{Fragment: 1, Discarded: []uint64{1, 2}})
+	adopted(0, 1, outer.Folded)
+	adopted(0, 0, outer.Returned)
+	adopted(1, 1, outer.Discarded)
+	adopted(1, 2, outer.Dropped)
 	if v := n.view; v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
 		t.Errorf("returned %v, discarded %v, joined %v", v.returned, v.discarded, v.joined)
 	}
-	n.view.adopted(n, tokens, outer.Adopt{Fragment: 1, Regained: []uint64{1}})
+	adopted(1, 1, outer.Regained)
 	if got := n.view.discarded[1]; got != 300 {
 		t.Errorf("%d tokens discarded after one of two was folded after all", got)
 	}
-	n.view.adopted(n, tokens, outer.Adopt{Fragment: 0, Fold: []uint64{7}})
+	adopted(0, 7, outer.Folded)
 	if n.view.joined.IsZero() {
 		t.Error("its first folded delta is not noticed")
 	}

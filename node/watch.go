@@ -43,7 +43,7 @@ func (w watcher) Saw(event any) {
 	case replica.Folded:
 		n.view.folded(e)
 	case replica.Adopted:
-		n.view.adopted(n, n.replica.OwnTokens, e.Adopt)
+		n.view.adopted(n, e.Adopt)
 		if e.MayRepair() {
 			n.view.repaired(n, e.Adopt, e.Loss)
 		}

@@ -82,7 +82,7 @@ type (
 	// outer.Learner.
 	TakeBack struct {
 		Fragment int
-		Seq      uint64
+		Own      outer.Own
 	}
 	// RaiseMark makes durable that rounds of a fragment up to Round may have been
 	// signed: other nodes hold deltas of this key that the disk does not.

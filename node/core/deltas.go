@@ -111,7 +111,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	}
 	round, may := m.rounds.Drafted(fragment)
 	if !may {
-		m.takeBack(now, fragment, d.Seq)
+		m.takeBack(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
 		return
 	}
 	h := wire.Header{
@@ -136,9 +136,9 @@ func (m *Machine) draftFailed(now Time, fragment int, err error) {
 	m.pump(now)
 }
 
-func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
+func (m *Machine) takeBack(now Time, fragment int, o outer.Own) {
 	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errTakenBack)
-	m.emit(TakeBack{Fragment: fragment, Seq: seq})
+	m.emit(TakeBack{Fragment: fragment, Own: o})
 	m.pump(now)
 }
 
@@ -147,7 +147,8 @@ func (m *Machine) takeBack(now Time, fragment int, seq uint64) {
 // published later.
 func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	if err != nil {
-		m.takeBack(now, int(e.Header.Header.Fragment), e.Seq)
+		h := e.Header.Header
+		m.takeBack(now, int(h.Fragment), outer.Own{Seq: e.Seq, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens})
 		return
 	}
 	h := e.Header // a pointer into e would hold the payload as long as the header

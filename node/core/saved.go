@@ -197,15 +197,3 @@ func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved) error
 	}
 	return nil
 }
-
-// OwnWork is what a learner is told of own deltas that a restart found, given which
-// of them the restored tip contains.
-func OwnWork(own []rounds.OwnDelta, folded []uint64) []outer.Own {
-	work := make([]outer.Own, len(own))
-	for i, o := range own {
-		work[i] = outer.Own{
-			Seq: o.Seq, Base: o.Delta.Base, Steps: o.Delta.Steps, Tokens: o.Delta.Tokens, Folded: slices.Contains(folded, o.Seq),
-		}
-	}
-	return work
-}

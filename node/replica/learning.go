@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"slices"
-
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 )
@@ -40,7 +38,7 @@ func (r *Replica) draft(l Learner, fragment int) {
 
 // takeBack undoes a draft that could not be made durable.
 func (r *Replica) takeBack(l Learner, e core.TakeBack) {
-	if err := l.TakeBack(e.Fragment, e.Seq); err != nil {
+	if err := l.TakeBack(e.Fragment, e.Own); err != nil {
 		r.watcher.Fail(err)
 	}
 }
@@ -71,6 +69,6 @@ func (r *Replica) follow(l Learner, a outer.Adopt) {
 		if seen.MayRepair() {
 			r.machine.Repaired(now, a.Fragment, loss)
 		}
-		r.own.drop(slices.Concat(a.Forgotten, a.Returned))
+		r.own.drop(a.Seqs(outer.Forgotten, outer.Returned))
 	})
 }

@@ -8,39 +8,33 @@ import (
 )
 
 // ownDeltas maps the numbers of own deltas to what the ledger calls them, for
-// reading payloads back and for the account.
+// reading payloads back.
 type ownDeltas struct {
 	mu    sync.Mutex
-	bySeq map[uint64]ownDelta
+	bySeq map[uint64]wire.Digest
 }
 
-// ownDelta is an own delta in the ledger.
-type ownDelta struct {
-	id     wire.Digest
-	tokens uint64
-}
-
-func (o *ownDeltas) put(seq uint64, d ownDelta) {
+func (o *ownDeltas) put(seq uint64, id wire.Digest) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.bySeq == nil {
-		o.bySeq = map[uint64]ownDelta{}
+		o.bySeq = map[uint64]wire.Digest{}
 	}
-	o.bySeq[seq] = d
+	o.bySeq[seq] = id
 }
 
-func (o *ownDeltas) get(seq uint64) (ownDelta, bool) {
+func (o *ownDeltas) get(seq uint64) (wire.Digest, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	d, ok := o.bySeq[seq]
-	return d, ok
+	id, ok := o.bySeq[seq]
+	return id, ok
 }
 
 // ids are the ids of some own deltas, as far as they are known.
 func (o *ownDeltas) ids(seqs []uint64) (ids []wire.Digest) {
 	for _, seq := range seqs {
-		if d, known := o.get(seq); known {
-			ids = append(ids, d.id)
+		if id, known := o.get(seq); known {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -51,8 +45,8 @@ func (o *ownDeltas) all() map[wire.Digest]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ids := make(map[wire.Digest]bool, len(o.bySeq))
-	for _, d := range o.bySeq {
-		ids[d.id] = true
+	for _, id := range o.bySeq {
+		ids[id] = true
 	}
 	return ids
 }
@@ -66,21 +60,12 @@ func (o *ownDeltas) drop(seqs []uint64) {
 	}
 }
 
-// OwnTokens is the sum of the tokens of some own deltas. Any goroutine may ask.
-func (r *Replica) OwnTokens(seqs []uint64) (sum uint64) {
-	for _, seq := range seqs {
-		d, _ := r.own.get(seq)
-		sum += d.tokens
-	}
-	return sum
-}
-
 // OwnPayload reads back the payload of an own delta, for the learner. Any goroutine
 // may ask.
 func (r *Replica) OwnPayload(seq uint64) ([]byte, error) {
-	d, ok := r.own.get(seq)
+	id, ok := r.own.get(seq)
 	if !ok {
 		return nil, fmt.Errorf("own delta %d is not in the ledger", seq)
 	}
-	return r.ledger.Payload(d.id)
+	return r.ledger.Payload(id)
 }

@@ -6,6 +6,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // Restored is what a ledger had of a run.
@@ -45,7 +46,7 @@ func New(cfg Config) (*Replica, Restored, error) {
 	for p, s := range was.Saved {
 		was.Tips[p] = s.Tip
 		for _, o := range s.Own {
-			r.own.put(o.Seq, ownDelta{wire.Digest(o.Delta.ID), o.Delta.Tokens})
+			r.own.put(o.Seq, wire.Digest(o.Delta.ID))
 		}
 	}
 	for p, tip := range was.Tips {
@@ -76,13 +77,20 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 	for p, s := range was.Saved {
 		folded, err := r.machine.Restore(now, p, s.Restored, s.Headers)
 		if err == nil && l != nil {
-			err = l.Restore(p, core.OwnWork(s.Own, folded))
+			err = l.Restore(p, seqs(s.Own), folded)
 		}
 		if err != nil {
 			return fmt.Errorf("restore fragment %d: %w", p, err)
 		}
 	}
 	return nil
+}
+
+func seqs(own []rounds.OwnDelta) (seqs []uint64) {
+	for _, o := range own {
+		seqs = append(seqs, o.Seq)
+	}
+	return seqs
 }
 
 // restartDisk is a ledger as a restart reads it.

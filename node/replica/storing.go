@@ -14,7 +14,7 @@ func (r *Replica) storeOwn(e core.StoreOwn) {
 	r.watcher.Check("keep own delta", err)
 	switch {
 	case err == nil:
-		r.own.put(e.Seq, ownDelta{e.ID, e.Header.Header.Tokens})
+		r.own.put(e.Seq, e.ID)
 		r.exec.Announce(func(now core.Time) { r.machine.StoredOwn(now, e, nil) })
 	case errors.Is(err, ErrFatal): // machine and disk disagree about what was signed
 		r.watcher.Fail(err)

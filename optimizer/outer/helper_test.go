@@ -2,6 +2,7 @@ package outer
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -111,4 +112,28 @@ func norm32(v []float32) float64 {
 	var l tensor.Lanes
 	l.AddSquares(0, v)
 	return math.Sqrt(l.Sum())
+}
+
+// changed are drafts that are own deltas with that fate now.
+func changed(fate Fate, drafts ...Draft) (changes []Change) {
+	for _, d := range drafts {
+		changes = append(changes, Change{Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}, fate})
+	}
+	return changes
+}
+
+// adopt has a learner of one fragment adopt a tip.
+func adopt(l *Learner, tip *Tip, changes ...[]Change) error {
+	return adoptAt(l, 0, tip, slices.Concat(changes...))
+}
+
+func adoptAt(l *Learner, p int, tip *Tip, changes []Change) error {
+	_, err := l.Adopt(Adopt{Fragment: p, Tip: tip, Changes: changes})
+	return err
+}
+
+// stateOf tells what a learner of one fragment has pending and in flight, on which tip.
+func stateOf(l *Learner) string {
+	f := &l.frags[0]
+	return fmt.Sprintf("%p %+v %d %d", f.tip, f.pending, f.base, l.InFlight(0))
 }

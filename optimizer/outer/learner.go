@@ -36,18 +36,8 @@ type learning struct {
 	pending Work
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
-	held    []float32 // of U, that theta does not have [Len]; nil but for the sparse codecs
+	held    []float32 // of U, that theta does not have [Len]; nil without a sparse codec
 	lag     uint64    // steps from the draft of the last own delta that was folded until then
-	account Account   // but for Pending and InFlight
-}
-
-// ownDelta is a delta of this learner that is not final.
-type ownDelta struct {
-	Own
-	gone    bool    // from theta, though it may not be folded; see discard
-	share   float64 // of q, that theta has while it is in flight
-	left    uint64  // steps that were taken when it was drafted
-	payload []byte  // nil once folded: then it is read back where needed
 }
 
 // Draft is unpublished progress on its way to become a delta.
@@ -58,14 +48,6 @@ type Draft struct {
 	Steps    uint32
 	Tokens   uint64
 	Payload  []byte
-}
-
-// Own is an own delta that a node found on its disk.
-type Own struct {
-	Seq         uint64 // chosen by the caller, of no other own delta of any fragment
-	Base, Steps uint32
-	Tokens      uint64
-	Folded      bool // in the tip that the learner was made with
 }
 
 // NewLearner returns a learner at the tips of all fragments and writes their anchors to theta.
@@ -87,13 +69,14 @@ func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(
 	return l
 }
 
-// Restore takes back the own deltas of fragment p after a restart: theta = A + sum(q_k : own k not
-// folded), with shares of 1. It follows NewLearner, before the first step. What was unpublished at the crash is lost.
-func (l *Learner) Restore(p int, own []Own) error {
+// Restore takes back own deltas of fragment p after a restart, with those that the tip of NewLearner folded among
+// them: theta = A + sum(q_k : own k not folded), with shares of 1. It follows NewLearner, before the first step.
+// What was unpublished at the crash is lost.
+func (l *Learner) Restore(p int, own, folded []uint64) error {
 	f := &l.frags[p]
-	for _, o := range own {
-		f.own = append(f.own, ownDelta{Own: o, share: 1})
-		l.next = max(l.next, o.Seq+1)
+	for _, seq := range own {
+		f.own = append(f.own, ownDelta{seq: seq, share: 1, in: !slices.Contains(folded, seq)})
+		l.next = max(l.next, seq+1)
 	}
 	return l.rebuild(f)
 }
@@ -124,7 +107,7 @@ func (l *Learner) Stepped(tokens int, closed []uint32) {
 		if f.pending.Steps == 0 {
 			f.base = closed[i]
 		}
-		f.pending.add(Work{Steps: 1, Tokens: uint64(tokens)})
+		f.pending.Add(Work{Steps: 1, Tokens: uint64(tokens)})
 	}
 }
 
@@ -140,7 +123,7 @@ var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
 // declares off the counters; theta moves only with a sparse codec, and where folds come late. Steps beyond
-// Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, TakeBack its Seq. The error
+// Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, use TakeBack. The error
 // is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
@@ -165,14 +148,12 @@ func (l *Learner) Draft(p int) (Draft, error) {
 		}
 	}
 	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
-	own := ownDelta{
-		payload: payload, share: l.share(f), left: l.steps, Own: Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens},
-	}
+	own := ownDelta{seq: d.Seq, in: true, share: l.share(f), left: l.steps, payload: payload}
 	if err := l.addToTheta(f, &own, own.share-1); err != nil { // not of a payload that was encoded just now
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
 	}
 	l.next++
-	f.pending.sub(work)
+	f.pending.Sub(work)
 	f.own = append(f.own, own)
 	return d, nil
 }
@@ -197,25 +178,10 @@ func (l *Learner) unpublished(f *learning) ([]float32, error) {
 // addUnfolded adds sign times s q of every own delta that is in flight to l.sum.
 func (l *Learner) addUnfolded(f *learning, sign float64) error {
 	for i := range f.own {
-		if f.own[i].inFlight() {
+		if f.own[i].in {
 			if err := l.addOwn(f, &f.own[i], sign*f.own[i].share); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// addEach adds so many times q of each of some own deltas to l.sum, and reads none of which that is nothing.
-func (l *Learner) addEach(f *learning, seqs []uint64, times func(*ownDelta) float64) error {
-	for _, seq := range seqs {
-		o := f.find(seq)
-		n := times(o)
-		if n == 0 {
-			continue
-		}
-		if err := l.addOwn(f, o, n); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -226,143 +192,82 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 	b := o.payload
 	if b == nil {
 		var err error
-		if b, err = l.payload(o.Seq); err != nil {
-			return &unread{o.Seq, err}
+		if b, err = l.payload(o.seq); err != nil {
+			return &unread{o.seq, err}
 		}
 	}
 	if err := codec.Add(b, f.Len, times, l.sum[:f.Len]); err != nil {
-		return fmt.Errorf("own delta %d: %w", o.Seq, err)
+		return fmt.Errorf("own delta %d: %w", o.seq, err)
 	}
 	return nil
 }
 
-// Adopt moves fragment p to a tip: theta += (A' - A) - sum(s q of fold) + sum(s q of unfold) + sum((1-s) q of
-// returned), where fold names own deltas that the tip contains and the old one did not, unfold those it no
-// longer contains. returned names own deltas that became final outside the chain: they leave own, their steps and
-// tokens are pending again and all of their progress is part of U.
+// Adopt moves a fragment to a tip: theta += (A' - A) + sum(n_k q_k : change k), with -s_k times q of what
+// was folded or dropped, s_k of what was unfolded, and 1-s_k of what is returned, which is pending again.
 //
-// With Params.Overwrite a close that folded something first discards U, but for what no delta had room for, and what
-// is pending, and has done so even if what follows fails. But for that theta and tip have not moved after an error.
-func (l *Learner) Adopt(p int, tip *Tip, fold, unfold, returned []uint64) error {
-	f := &l.frags[p]
-	if err := l.adopt(f, tip, fold, unfold, returned); err != nil {
-		return fmt.Errorf("adopt fragment %d round %d: %w", p, tip.Round, err)
+// With Params.Overwrite a close that folded something first overwrites U, except what no delta had room for, and what
+// is pending, and has done so even if what follows fails. Otherwise an error leaves theta and tip unchanged.
+func (l *Learner) Adopt(a Adopt) (overwritten Work, err error) {
+	f := &l.frags[a.Fragment]
+	next, err := f.after(a)
+	if err == nil {
+		overwritten, err = l.adopt(f, a.Tip, next)
 	}
-	f.tip = tip
-	l.noteLag(f, fold)
-	f.mark(fold, true)
-	f.mark(unfold, false)
-	f.takeBack(returned)
-	return nil
+	if err != nil {
+		return overwritten, adoptError(a, err)
+	}
+	return overwritten, nil
 }
 
-// adopt is the part of Adopt that may fail.
-func (l *Learner) adopt(f *learning, tip *Tip, fold, unfold, returned []uint64) error {
-	if err := f.checkMoves(tip, fold, unfold, returned); err != nil {
-		return err
-	}
-	closed := tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens
-	if l.p.Overwrite && closed {
-		if err := l.overwrite(f); err != nil {
-			return err
+func adoptError(a Adopt, err error) error {
+	return fmt.Errorf("adopt fragment %d round %d: %w", a.Fragment, a.Tip.Round, err)
+}
+
+func (l *Learner) adopt(f *learning, tip *Tip, next adoption) (overwritten Work, err error) {
+	if closed := tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens; l.p.Overwrite && closed {
+		if err := l.rebuild(f); err != nil {
+			return overwritten, err
 		}
+		overwritten, f.pending = f.pending, Work{}
 	}
-	return l.move(f, tip, fold, unfold, returned)
+	if err := l.move(f, tip, next.adds); err != nil {
+		return overwritten, err
+	}
+	l.noteLag(f, next.adds)
+	f.settle(tip, next)
+	return overwritten, nil
+}
+
+// settle notes where an adoption leads, when theta is there or is about to be.
+func (f *learning) settle(tip *Tip, next adoption) {
+	f.tip, f.own = tip, next.own
+	f.takeBack(next.back)
 }
 
 // move adds to theta what a change of tip asks for.
-func (l *Learner) move(f *learning, tip *Tip, fold, unfold, returned []uint64) error {
-	sum := l.sum[:f.Len]
-	tensor.Difference(sum, tip.Anchor, f.tip.Anchor)
-	if err := l.addEach(f, fold, func(o *ownDelta) float64 { return -o.share }); err != nil {
-		return err
-	}
-	if err := l.addEach(f, unfold, func(o *ownDelta) float64 { return o.share }); err != nil {
-		return err
-	}
-	if err := l.addEach(f, returned, func(o *ownDelta) float64 { return 1 - o.share }); err != nil {
-		return err
+func (l *Learner) move(f *learning, tip *Tip, adds []addend) error {
+	tensor.Difference(l.sum[:f.Len], tip.Anchor, f.tip.Anchor)
+	for i := range adds {
+		if err := l.addOwn(f, &adds[i].ownDelta, adds[i].times); err != nil {
+			return err
+		}
 	}
 	l.addSum(f)
 	return nil
 }
 
-// overwrite discards U, but for what no delta had room for, and what is pending.
-func (l *Learner) overwrite(f *learning) error {
-	if err := l.rebuild(f); err != nil {
-		return err
-	}
-	f.account.Overwritten.add(f.pending)
-	f.pending = Work{}
-	return nil
-}
-
-// TakeBack undoes the draft of that seq, which could not be made durable: its steps and tokens are
+// TakeBack undoes the draft of an own delta, which could not be made durable: its steps and tokens are
 // pending again, and its progress is part of U.
-func (l *Learner) TakeBack(p int, seq uint64) error {
+func (l *Learner) TakeBack(p int, o Own) error {
 	f := &l.frags[p]
-	if err := f.checkMove("take back", []uint64{seq}, false); err != nil {
+	i := indexOf(f.own, o.Seq)
+	if i < 0 || !f.own[i].in {
+		return fmt.Errorf("take back own delta %d of fragment %d: it is not in flight", o.Seq, p)
+	}
+	if err := l.addToTheta(f, &f.own[i], 1-f.own[i].share); err != nil {
 		return fmt.Errorf("fragment %d: %w", p, err)
 	}
-	o := f.find(seq)
-	if err := l.addToTheta(f, o, 1-o.share); err != nil {
-		return fmt.Errorf("fragment %d: %w", p, err)
-	}
-	f.takeBack([]uint64{seq})
+	f.own = slices.Delete(f.own, i, i+1)
+	f.takeBack([]Own{o})
 	return nil
-}
-
-// forget drops own deltas of fragment p that are final, and folded or discarded.
-func (l *Learner) forget(p int, seqs []uint64) error {
-	f := &l.frags[p]
-	for _, seq := range seqs {
-		o := f.find(seq)
-		switch {
-		case o == nil || o.inFlight():
-			return fmt.Errorf("fragment %d: forget own delta %d: it is unknown or in flight", p, seq)
-		case o.Folded:
-			f.drop([]uint64{seq}, &f.account.Folded)
-		default:
-			f.drop([]uint64{seq}, &f.account.Discarded)
-		}
-	}
-	return nil
-}
-
-// discard says that own deltas of fragment p were folded on a chain that is left for another, which does
-// not fold them. Call it before Adopt takes the tip: their progress left theta when they were folded and
-// does not come back.
-func (l *Learner) discard(p int, seqs []uint64) error {
-	f := &l.frags[p]
-	if err := f.checkMove("discard", seqs, true); err != nil {
-		return fmt.Errorf("fragment %d: %w", p, err)
-	}
-	for _, seq := range seqs {
-		o := f.find(seq)
-		o.Folded, o.gone = false, true
-	}
-	return nil
-}
-
-// regain says that the next tip folds own deltas of fragment p that were discarded. Call it before Adopt.
-func (l *Learner) regain(p int, seqs []uint64) error {
-	f := &l.frags[p]
-	for _, seq := range seqs {
-		o := f.find(seq)
-		if o == nil || !o.gone || o.Folded {
-			return fmt.Errorf("fragment %d: regain own delta %d: it was not discarded", p, seq)
-		}
-		o.Folded = true
-	}
-	return nil
-}
-
-func (o *ownDelta) inFlight() bool { return !o.Folded && !o.gone }
-
-func (f *learning) find(seq uint64) *ownDelta {
-	i := slices.IndexFunc(f.own, func(o ownDelta) bool { return o.Seq == seq })
-	if i < 0 {
-		return nil
-	}
-	return &f.own[i]
 }

@@ -2,6 +2,7 @@ package outer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -36,7 +37,7 @@ func follow(t *testing.T, l *Learner, a Adopt) Loss {
 }
 
 // An own delta in flight that the disk has lost stops neither drafts nor
-// adoptions for good: what cannot be told from it is given up, and accounted for.
+// adoptions for good: what cannot be told from it is given up.
 func TestLostOwnDeltaInFlight(t *testing.T) {
 	l, theta, tip, disk := drafted(t)
 	clear(disk)
@@ -50,8 +51,8 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 	if theta[0] != tip.Anchor[0] || theta[1] != tip.Anchor[1] {
 		t.Errorf("theta is %v, the anchor %v", theta[:2], tip.Anchor[:2])
 	}
-	if a := l.Account(0); a.Total().Tokens != 768 || a.Discarded.Tokens != 768 {
-		t.Errorf("account %+v", a)
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", tip, Work{}) {
+		t.Errorf("left are %s", left)
 	}
 	theta[2]++
 	l.Stepped(128, []uint32{0})
@@ -67,26 +68,42 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	next := (&Tip{Round: 1, Anchor: slices.Clone(tip.Anchor), Ref: tip.Ref, Tokens: 512}).seal()
 	next.Anchor[0]++
 	next.seal()
-	loss := follow(t, l, Adopt{Tip: next, Fold: []uint64{0}}) // q cannot be taken off theta
-	if loss.Dropped.Tokens != 256 || theta[0] != next.Anchor[0] {
+	own := Draft{Steps: 1, Tokens: 512}
+	loss := follow(t, l, Adopt{Tip: next, Changes: changed(Folded, own)}) // q cannot be taken off theta
+	if loss.Dropped.Tokens != 256 || loss.Gone != nil || theta[0] != next.Anchor[0] {
 		t.Errorf("lost %+v, theta %v, anchor %v", loss, theta[0], next.Anchor[0])
 	}
-	if a := l.Account(0); a.Folded.Tokens != 512 || a.Discarded.Tokens != 256 {
-		t.Errorf("account %+v", a)
-	}
-	loss = follow(t, l, Adopt{Tip: tip, Unfold: []uint64{0}}) // nor put back
+	loss = follow(t, l, Adopt{Tip: tip, Changes: changed(Unfolded, own)}) // nor put back
 	if !slices.Equal(loss.Gone, []uint64{0}) || theta[0] != tip.Anchor[0] {
 		t.Errorf("lost %+v, theta %v, anchor %v", loss, theta[0], tip.Anchor[0])
 	}
-	// What the round machine says of it before it has heard: it goes where it belongs.
-	follow(t, l, Adopt{Tip: next, Fold: []uint64{0}})
-	if a := l.Account(0); a.Folded.Tokens != 512 || theta[0] != next.Anchor[0] {
-		t.Errorf("account %+v, theta %v", a, theta[0])
+	// What the round machine says of it before it has heard changes nothing.
+	for _, a := range []Adopt{
+		{Tip: next, Changes: changed(Folded, own)},
+		{Tip: tip, Changes: changed(Unfolded, own)},
+		{Tip: next, Changes: changed(Dropped, own)},
+		{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)},
+	} {
+		loss := follow(t, l, a)
+		if steps, _ := l.Pending(0); !loss.None() || theta[0] != a.Tip.Anchor[0] || steps != 0 || len(l.InFlight(0)) > 0 {
+			t.Errorf("lost %+v, %d steps are pending, theta %v, anchor %v", loss, steps, theta[0], a.Tip.Anchor[0])
+		}
 	}
-	follow(t, l, Adopt{Tip: tip, Unfold: []uint64{0}})
-	follow(t, l, Adopt{Tip: tip, Returned: []uint64{0}})
-	if a := l.Account(0); a.Total().Tokens != 768 || a.Discarded.Tokens != 768 || a.Pending.Tokens != 0 {
-		t.Errorf("account %+v", a)
+	if l.find(0, 0) != nil {
+		t.Error("a delta that was returned is kept")
+	}
+}
+
+// One that comes back only to be returned, and cannot be read, is given up.
+func TestLostOwnDeltaIsReturned(t *testing.T) {
+	l, theta, tip, disk := drafted(t)
+	own := Draft{Steps: 1, Tokens: 512}
+	follow(t, l, Adopt{Tip: tip, Changes: changed(Folded, own)})
+	clear(disk)
+	was := theta[0]
+	loss := follow(t, l, Adopt{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)})
+	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{}) || steps != 1 || theta[0] != was {
+		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, theta[0])
 	}
 }
 
@@ -100,7 +117,7 @@ func TestGiveUpDropsTheUnpublished(t *testing.T) {
 	if theta[0] == tip.Anchor[0] || theta[1] != tip.Anchor[1] {
 		t.Errorf("theta is %v, the anchor %v: want what is in flight and nothing else", theta[:2], tip.Anchor[:2])
 	}
-	if a := l.Account(0); a.Pending != (Work{}) || a.Discarded.Tokens != 256 || a.InFlight.Tokens != 512 {
-		t.Errorf("account %+v", a)
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", tip, Work{}) {
+		t.Errorf("left are %s", left)
 	}
 }

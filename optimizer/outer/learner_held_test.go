@@ -56,7 +56,7 @@ func TestWhatIsNotSentIsHeld(t *testing.T) {
 func TestTakenBackWhileMoreIsHeld(t *testing.T) {
 	l, theta, _ := sparseLearner(t, false)
 	d, _ := sent(t, l, len(theta))
-	if err := l.TakeBack(0, d.Seq); err != nil {
+	if err := l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
 	again, q := sent(t, l, len(theta))
@@ -75,7 +75,7 @@ func TestOverwritingLeavesWhatIsHeld(t *testing.T) {
 	d, q := sent(t, l, len(theta))
 	theta[5] = 100
 	next := (&Tip{Round: 1, Anchor: q, Ref: tip.Ref, Tokens: d.Tokens}).seal()
-	if err := l.Adopt(0, next, []uint64{d.Seq}, nil, nil); err != nil {
+	if err := adopt(l, next, changed(Folded, d)); err != nil {
 		t.Fatal(err)
 	}
 	if theta[0] != 8 || theta[1] != -0.5 || theta[5] != 0 {

@@ -25,12 +25,13 @@ func (l *Learner) share(f *learning) float64 {
 	return lateShare
 }
 
-// noteLag remembers how many steps it took until own deltas were folded, the newest of them if there are several.
-func (l *Learner) noteLag(f *learning, fold []uint64) {
-	for i, seq := range fold {
-		lag := l.steps - f.find(seq).left
-		if i == 0 || lag < f.lag {
-			f.lag = lag
+// noteLag remembers how many steps it took until own deltas were folded or dropped, the newest of them if there are
+// several.
+func (l *Learner) noteLag(f *learning, adds []addend) {
+	first := true
+	for _, a := range adds {
+		if lag := l.steps - a.left; a.times < 0 && (first || lag < f.lag) {
+			f.lag, first = lag, false
 		}
 	}
 }

@@ -25,7 +25,7 @@ func newLateRig(t *testing.T, overwrite bool, lag int) *lateRig {
 	r.steps(8)
 	d := r.draft()
 	r.steps(lag)
-	r.adopt([]uint64{d.Seq}, nil, nil)
+	r.adopt(changed(Folded, d))
 	return r
 }
 
@@ -49,18 +49,18 @@ func (r *lateRig) draft() Draft {
 }
 
 // adopt closes a round.
-func (r *lateRig) adopt(fold, unfold, returned []uint64) {
+func (r *lateRig) adopt(changes ...[]Change) {
 	r.Helper()
 	next := &Tip{Round: r.tip.Round + 1, Anchor: make([]float32, len(r.theta)), Ref: r.tip.Ref, Tokens: r.tip.Tokens + 1}
 	for i := range next.Anchor {
 		next.Anchor[i] = float32(next.Round)
 	}
-	r.move(next.seal(), fold, unfold, returned)
+	r.move(next.seal(), changes...)
 }
 
-func (r *lateRig) move(tip *Tip, fold, unfold, returned []uint64) {
+func (r *lateRig) move(tip *Tip, changes ...[]Change) {
 	r.Helper()
-	if err := r.l.Adopt(0, tip, fold, unfold, returned); err != nil {
+	if err := adopt(r.l, tip, changes...); err != nil {
 		r.Fatal(err)
 	}
 	r.tip = tip
@@ -105,15 +105,15 @@ func TestShareComesBackWhole(t *testing.T) {
 	r.steps(4)
 	d := r.draft()
 	r.thetaIs("drafted", 1+0.7*u)
-	if err := r.l.TakeBack(0, d.Seq); err != nil {
+	if err := r.l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
 	r.thetaIs("taken back", 1+u)
 	d = r.draft()
-	r.adopt(nil, nil, []uint64{d.Seq})
+	r.adopt(changed(Returned, d))
 	r.thetaIs("returned", 2+u)
 	d = r.draft()
-	r.adopt([]uint64{d.Seq}, nil, nil)
+	r.adopt(changed(Folded, d))
 	r.thetaIs("folded", 3)
 	r.steps(1)
 	r.draft()
@@ -125,14 +125,14 @@ func TestUnfoldedHasItsShare(t *testing.T) {
 	for _, atOnce := range []bool{true, false} {
 		r := newLateRig(t, false, 8)
 		d := r.draft()
-		r.adopt([]uint64{d.Seq}, nil, nil)
+		r.adopt(changed(Folded, d))
 		r.thetaIs("folded", 2)
 		if atOnce {
-			r.adopt(nil, []uint64{d.Seq}, []uint64{d.Seq})
+			r.adopt(changed(Unfolded, d), changed(Returned, d))
 		} else {
-			r.adopt(nil, []uint64{d.Seq}, nil)
+			r.adopt(changed(Unfolded, d))
 			r.thetaIs("unfolded", 3+0.7*8)
-			r.move(r.tip, nil, nil, []uint64{d.Seq})
+			r.move(r.tip, changed(Returned, d))
 		}
 		r.thetaIs("returned", 3+8)
 	}
@@ -150,7 +150,7 @@ func TestDraftBesideOneInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.thetaIs("built from its definition", 1+0.7*4+0.7*2)
-	r.adopt([]uint64{first.Seq, second.Seq}, nil, nil)
+	r.adopt(changed(Folded, first, second))
 	r.thetaIs("folded", 2)
 	if lag := r.l.frags[0].lag; lag != 0 {
 		t.Errorf("the fold came %d steps after the newest delta, want 0", lag)
@@ -162,7 +162,7 @@ func TestLagIsCountedFromItsOwnDelta(t *testing.T) {
 	r := newLateRig(t, false, 0)
 	first := r.draftAfter(1)
 	r.draftAfter(8)
-	r.adopt([]uint64{first.Seq}, nil, nil)
+	r.adopt(changed(Folded, first))
 	if lag := r.l.frags[0].lag; lag != 8 {
 		t.Errorf("the fold came %d steps after the delta, want 8", lag)
 	}
@@ -174,17 +174,17 @@ func (r *lateRig) draftAfter(steps int) Draft {
 	return r.draft()
 }
 
-// A payload that cannot be read keeps theta, tip and account as they were.
+// A payload that cannot be read keeps theta, tip and what is pending or in flight as they were.
 func TestUnreadableReturnChangesNothing(t *testing.T) {
 	r := newLateRig(t, false, 4)
 	d := r.draft()
 	r.l.frags[0].own[1].payload = nil
 	delete(r.disk, d.Seq)
-	before, account := slices.Clone(r.theta), r.l.Account(0)
-	if err := r.l.Adopt(0, r.tip, nil, nil, []uint64{d.Seq}); !errors.Is(err, ErrUnread) {
+	before, state := slices.Clone(r.theta), stateOf(r.l)
+	if err := adopt(r.l, r.tip, changed(Returned, d)); !errors.Is(err, ErrUnread) {
 		t.Errorf("a missing payload: %v", err)
 	}
-	if !slices.Equal(before, r.theta) || account != r.l.Account(0) {
+	if !slices.Equal(before, r.theta) || state != stateOf(r.l) {
 		t.Error("something changed")
 	}
 }
@@ -193,9 +193,9 @@ func TestUnreadableReturnChangesNothing(t *testing.T) {
 func TestOverwritingHasAllOfItsProgress(t *testing.T) {
 	r := newLateRig(t, true, 0)
 	d := r.draftAfter(2)
-	r.adopt(nil, nil, nil)
+	r.adopt()
 	r.steps(5)
-	r.move(r.tip, []uint64{d.Seq}, nil, nil) // folded late, into a round that is closed
+	r.move(r.tip, changed(Folded, d)) // folded late, into a round that is closed
 	r.thetaIs("folded", 2+5)
 	r.draft()
 	r.thetaIs("drafted", 2+5)

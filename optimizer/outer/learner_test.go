@@ -11,7 +11,7 @@ import (
 )
 
 // learnerModel is what a Learner promises, kept by other means: U as the sum of what steps changed
-// and codecs lost, theta by its definition, work by columns of tokens.
+// and codecs lost, theta by its definition, and the tokens that are pending.
 type learnerModel struct {
 	t       *rapid.T
 	p       Params
@@ -27,10 +27,6 @@ type learnerModel struct {
 	pending []uint64
 	steps   uint64
 	lag     []uint64 // steps from the draft of the last own delta that was folded until then
-	lost    []uint64 // overwritten
-	gone    []uint64 // folded and forgotten
-	fork    []uint64 // discarded
-	trained uint64
 }
 
 type modelOwn struct {
@@ -57,7 +53,7 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 		m.own = append(m.own, map[uint64]*modelOwn{})
 		m.u, m.held = append(m.u, make([]float64, f.Len)), append(m.held, make([]float64, f.Len))
 	}
-	m.pending, m.lost, m.gone, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
+	m.pending = make([]uint64, 2)
 	m.l = NewLearner(p, m.plan, m.theta, m.tips, m.read)
 	for i := range m.plan { // as after folds that came late, or at once
 		m.lag = append(m.lag, rapid.Uint64Range(0, 5).Draw(t, "lag"))
@@ -92,7 +88,6 @@ func (m *learnerModel) step(t *rapid.T) {
 		}
 		m.pending[p] += uint64(tokens)
 	}
-	m.trained += uint64(tokens)
 	m.steps++
 	m.l.Stepped(tokens, m.closed)
 }
@@ -154,14 +149,17 @@ func (m *learnerModel) some(p int, folded bool, what string) []uint64 {
 
 // which draws a part of the own deltas that pick selects.
 func (m *learnerModel) which(p int, what string, pick func(*modelOwn) bool) []uint64 {
-	var seqs []uint64
+	return slices.DeleteFunc(m.all(p, pick), func(uint64) bool { return rapid.Bool().Draw(m.t, what) })
+}
+
+func (m *learnerModel) all(p int, pick func(*modelOwn) bool) (seqs []uint64) {
 	for seq, o := range m.own[p] {
 		if pick(o) {
 			seqs = append(seqs, seq)
 		}
 	}
 	slices.Sort(seqs)
-	return slices.DeleteFunc(seqs, func(uint64) bool { return rapid.Bool().Draw(m.t, what) })
+	return seqs
 }
 
 // adopt moves a fragment to a random tip: a close, a refold, or one of another chain.
@@ -177,13 +175,18 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
 	returned = append(returned, slices.DeleteFunc(slices.Clone(unfold), func(uint64) bool { return rapid.Bool().Draw(t, "unfolded stays") })...)
-	if err := m.l.Adopt(p, tip.seal(), fold, unfold, returned); err != nil {
+	changes := slices.Concat(m.changes(p, Folded, fold), m.changes(p, Unfolded, unfold), m.changes(p, Returned, returned))
+	overwritten, err := m.l.Adopt(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes})
+	if err != nil {
 		t.Fatal(err)
 	}
+	lost := uint64(0)
 	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
 		copy(m.u[p], m.held[p])
-		m.lost[p] += m.pending[p]
-		m.pending[p] = 0
+		lost, m.pending[p] = m.pending[p], 0
+	}
+	if overwritten.Tokens != lost {
+		t.Fatalf("%d tokens were overwritten, want %d", overwritten.Tokens, lost)
 	}
 	if len(fold) > 0 {
 		m.lag[p] = m.steps
@@ -195,6 +198,15 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	for _, seq := range returned {
 		m.undraft(p, seq)
 	}
+}
+
+// changes are own deltas of a fragment that have that fate now.
+func (m *learnerModel) changes(p int, fate Fate, seqs []uint64) (changes []Change) {
+	for _, seq := range seqs {
+		o := m.own[p][seq]
+		changes = append(changes, Change{Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens}, fate})
+	}
+	return changes
 }
 
 func (m *learnerModel) moved(p int, tip *Tip, fold, unfold []uint64) {
@@ -218,7 +230,7 @@ func (m *learnerModel) undraft(p int, seq uint64) {
 func (m *learnerModel) takeBack(t *rapid.T) {
 	p := m.fragment()
 	for _, seq := range m.some(p, false, "was stored") {
-		if err := m.l.TakeBack(p, seq); err != nil {
+		if err := m.l.TakeBack(p, m.changes(p, Returned, []uint64{seq})[0].Own); err != nil {
 			t.Fatal(err)
 		}
 		m.undraft(p, seq)
@@ -241,7 +253,8 @@ func (m *learnerModel) repair(t *rapid.T) {
 	tip.Round++
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
 	told := rapid.Bool().Draw(t, "the round machine knows")
-	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Fold: fold, Unfold: unfold, Repair: told})
+	changes := slices.Concat(m.changes(p, Folded, fold), m.changes(p, Unfolded, unfold))
+	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes, Repair: told})
 	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
 		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}
@@ -250,47 +263,56 @@ func (m *learnerModel) repair(t *rapid.T) {
 	}
 	m.moved(p, &tip, fold, unfold)
 	copy(m.u[p], m.held[p])
-	m.fork[p] += m.pending[p]
 	m.pending[p] = 0
 }
 
-func (m *learnerModel) forget(t *rapid.T) {
+// stays tells the learner what leaves theta as it is.
+func (m *learnerModel) stays(p int, fate Fate, seqs []uint64) {
+	if err := adoptAt(m.l, p, m.tips[p], m.changes(p, fate, seqs)); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *learnerModel) forget(*rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded || o.gone })
-	if err := m.l.forget(p, seqs); err != nil {
-		t.Fatal(err)
-	}
+	m.stays(p, Forgotten, seqs)
 	for _, seq := range seqs {
-		if o := m.own[p][seq]; o.folded {
-			m.gone[p] += o.tokens
-		} else {
-			m.fork[p] += o.tokens
-		}
 		delete(m.own[p], seq)
 	}
 }
 
 // discard leaves a chain for one that does not fold some of the own deltas, and
 // regain has it fold them after all: theta does not move.
-func (m *learnerModel) discard(t *rapid.T) {
+func (m *learnerModel) discard(*rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded })
-	if err := m.l.discard(p, seqs); err != nil {
-		t.Fatal(err)
-	}
+	m.stays(p, Discarded, seqs)
 	for _, seq := range seqs {
 		m.own[p][seq].folded, m.own[p][seq].gone = false, true
 	}
 }
 
-func (m *learnerModel) regain(t *rapid.T) {
+func (m *learnerModel) regain(*rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays discarded", func(o *modelOwn) bool { return o.gone && !o.folded })
-	if err := m.l.regain(p, seqs); err != nil {
-		t.Fatal(err)
-	}
+	m.stays(p, Regained, seqs)
 	for _, seq := range seqs {
 		m.own[p][seq].folded = true
+	}
+}
+
+// drop gives own deltas in flight up: theta is without them.
+func (m *learnerModel) drop(t *rapid.T) {
+	p := m.fragment()
+	seqs := m.some(p, false, "stays in flight")
+	m.stays(p, Dropped, seqs)
+	if len(seqs) > 0 {
+		m.lag[p] = m.steps
+	}
+	for _, seq := range seqs {
+		o := m.own[p][seq]
+		m.lag[p], o.gone = min(m.lag[p], m.steps-o.left), true
 	}
 }
 
@@ -300,33 +322,32 @@ func (m *learnerModel) restart(t *rapid.T) {
 		m.theta[i] = 99
 	}
 	m.l = NewLearner(m.p, m.plan, m.theta, m.tips, m.read)
-	m.trained = 0
-	m.gone, m.lost, m.fork = make([]uint64, 2), make([]uint64, 2), make([]uint64, 2)
 	for p := range m.plan {
 		clear(m.u[p])
 		clear(m.held[p])
 		m.pending[p], m.lag[p], m.steps = 0, 0, 0
-		var own []Own
+		var own, folded []uint64
 		for seq, o := range m.own[p] {
 			if o.gone { // the ledger has forgotten it
 				delete(m.own[p], seq)
 				continue
 			}
 			o.share, o.left = 1, 0
-			own = append(own, Own{Seq: seq, Base: o.base, Steps: o.steps, Tokens: o.tokens, Folded: o.folded})
+			if own = append(own, seq); o.folded {
+				folded = append(folded, seq)
+			}
 		}
-		if err := m.l.Restore(p, own); err != nil {
+		if err := m.l.Restore(p, own, folded); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// check is the definition of U and the sum of the account.
+// check is the definition of U, and what is pending and in flight.
 func (m *learnerModel) check(t *rapid.T) {
 	for p, f := range m.plan {
 		got := make([]float32, f.Len)
 		f.Gather(m.theta, got)
-		var inFlight, folded, discarded uint64
 		for i := range got {
 			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
 			for _, o := range m.own[p] {
@@ -341,21 +362,10 @@ func (m *learnerModel) check(t *rapid.T) {
 				t.Fatalf("fragment %d value %d: %v is held, want %v", p, i, held[i], m.held[p][i])
 			}
 		}
-		for _, o := range m.own[p] {
-			switch {
-			case o.folded:
-				folded += o.tokens
-			case o.gone:
-				discarded += o.tokens
-			default:
-				inFlight += o.tokens
-			}
-		}
-		a := m.l.Account(p)
-		if a.Pending.Tokens != m.pending[p] || a.InFlight.Tokens != inFlight || a.Folded.Tokens != folded+m.gone[p] ||
-			a.Overwritten.Tokens != m.lost[p] || a.Discarded.Tokens != discarded+m.fork[p] {
-			t.Fatalf("fragment %d: account %+v; want pending %d, in flight %d, folded %d, overwritten %d, discarded %d",
-				p, a, m.pending[p], inFlight, folded+m.gone[p], m.lost[p], discarded+m.fork[p])
+		_, pending := m.l.Pending(p)
+		inFlight := m.all(p, func(o *modelOwn) bool { return !o.folded && !o.gone })
+		if got := m.l.InFlight(p); pending != m.pending[p] || !slices.Equal(slices.Sorted(slices.Values(got)), inFlight) {
+			t.Fatalf("fragment %d: %d tokens are pending and %d in flight, want %d and %d", p, pending, got, m.pending[p], inFlight)
 		}
 	}
 }
@@ -365,24 +375,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "regain": m.regain, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "": m.check,
-		})
-	})
-}
-
-// Whatever happens, the columns of the account add up to the tokens trained.
-func TestAccountAddsUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := newLearnerModel(t)
-		t.Repeat(map[string]func(*rapid.T){
-			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget, "discard": m.discard, "regain": m.regain, "take back": m.takeBack, "repair": m.repair,
-			"": func(t *rapid.T) {
-				for p := range m.plan {
-					if total := m.l.Account(p).Total(); total.Tokens != m.trained {
-						t.Fatalf("fragment %d: the account adds up to %d of %d tokens", p, total.Tokens, m.trained)
-					}
-				}
-			},
+			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "": m.check,
 		})
 	})
 }
@@ -427,7 +420,7 @@ func TestDeclaredWorkIsAlwaysValid(t *testing.T) {
 			if d.Steps < 1 || d.Steps > uint64(maxSteps) || d.Tokens < 1 || d.Tokens > d.Steps*maxTokens {
 				t.Fatalf("%+v of %+v", d, w)
 			}
-			w.sub(d)
+			w.Sub(d)
 			if w.Steps == 0 && w.Tokens != 0 || w.Tokens > w.Steps*maxTokens || w.Tokens > total.Tokens {
 				t.Fatalf("%+v are left", w)
 			}
@@ -459,22 +452,26 @@ func TestFailedAdoptionChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := &Tip{Round: 1, Anchor: vector(1, len(theta)), Ref: tip.Ref, Tokens: 1}
-	for name, moves := range map[string][3][]uint64{
-		"unknown":             {{77}, nil, nil},
-		"twice":               {{d.Seq, d.Seq}, nil, nil},
-		"not folded":          {nil, {d.Seq}, nil},
-		"unknown return":      {nil, nil, {77}},
-		"folded and returned": {{d.Seq}, nil, {d.Seq}},
+	for name, changes := range map[string][]Change{
+		"unknown":             changed(Folded, Draft{Seq: 77}),
+		"twice":               changed(Folded, d, d),
+		"not folded":          changed(Unfolded, d),
+		"unknown return":      changed(Returned, Draft{Seq: 77}),
+		"returned twice":      changed(Returned, d, d),
+		"folded and returned": append(changed(Folded, d), changed(Returned, d)...),
+		"in flight":           changed(Discarded, d),
+		"still in flight":     changed(Forgotten, d),
+		"not discarded":       changed(Regained, d),
 	} {
-		before, account := slices.Clone(theta), l.Account(0)
-		if l.Adopt(0, next, moves[0], moves[1], moves[2]) == nil {
+		before, state := slices.Clone(theta), stateOf(l)
+		if adopt(l, next, changes) == nil {
 			t.Errorf("%s: adopted", name)
 		}
-		if !slices.Equal(before, theta) || l.Account(0) != account {
+		if !slices.Equal(before, theta) || stateOf(l) != state {
 			t.Errorf("%s: something changed", name)
 		}
 	}
-	if l.Adopt(0, &Tip{Round: 1}, nil, nil, nil) == nil {
+	if adopt(l, &Tip{Round: 1}) == nil {
 		t.Error("adopted a tip of another fragment")
 	}
 }
@@ -489,17 +486,17 @@ func TestUnfoldReadsThePayloadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := (&Tip{Round: 1, Anchor: slices.Clone(theta), Ref: tip.Ref, Tokens: d.Tokens}).seal()
-	if err := l.Adopt(0, next, []uint64{d.Seq}, nil, nil); err != nil {
+	if err := adopt(l, next, changed(Folded, d)); err != nil {
 		t.Fatal(err)
 	}
 	if theta[0] != 1 {
 		t.Errorf("theta is %v: all of q left and all of it came back with the anchor", theta[0])
 	}
-	if err := l.Adopt(0, tip, nil, []uint64{d.Seq}, nil); err == nil || theta[0] != 1 {
+	if err := adopt(l, tip, changed(Unfolded, d)); err == nil || theta[0] != 1 {
 		t.Errorf("a missing payload: %v, theta %v", err, theta[0])
 	}
 	disk[d.Seq] = d.Payload
-	if err := l.Adopt(0, tip, nil, []uint64{d.Seq}, nil); err != nil || theta[0] != 1 {
+	if err := adopt(l, tip, changed(Unfolded, d)); err != nil || theta[0] != 1 {
 		t.Errorf("%v, theta %v: q is back and the anchor gone", err, theta[0])
 	}
 }
@@ -512,7 +509,7 @@ func TestReturnedWorkKeepsItsBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Stepped(7, []uint32{9})
-	if err := l.Adopt(0, tip, nil, nil, []uint64{d.Seq}); err != nil {
+	if err := adopt(l, tip, changed(Returned, d)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := l.Draft(0)
@@ -535,7 +532,7 @@ func TestLearnersMeet(t *testing.T) {
 	}
 	for round := uint32(1); round <= 8; round++ {
 		var set []Contribution
-		var seqs []uint64
+		var drafts []Draft
 		for i, l := range learners {
 			if round <= 3 { // then only what the codec lost is left
 				for j, x := range vector(uint64(round)*2+uint64(i), f.Len) {
@@ -549,11 +546,11 @@ func TestLearnersMeet(t *testing.T) {
 			}
 			c := contribution(t, p, byte(i), round, make([]float32, f.Len))
 			c.Payload, c.Delta.Size, c.Delta.Steps, c.Delta.Tokens = d.Payload, len(d.Payload), d.Steps, d.Tokens
-			set, seqs = append(set, c), append(seqs, d.Seq)
+			set, drafts = append(set, c), append(drafts, d)
 		}
 		tip = mustFold(t, p, f, tip, set...)
 		for i, l := range learners {
-			if err := l.Adopt(0, tip, seqs[i:i+1], nil, nil); err != nil {
+			if err := adopt(l, tip, changed(Folded, drafts[i])); err != nil {
 				t.Fatal(err)
 			}
 		}

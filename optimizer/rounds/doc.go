@@ -18,7 +18,8 @@
 //   - Where more learners train than may answer, rounds call them in rotation.
 //   - Own deltas are those of this node's learner. They are in flight until a tip
 //     folds them, and returned to the learner if their round becomes final without
-//     them.
+//     them. What becomes of each is decided here alone; the learner is told what
+//     changes with each tip, and has the vectors.
 //
 // The package has no clock, goroutine, random source or I/O.
 package rounds

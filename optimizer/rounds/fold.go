@@ -117,7 +117,7 @@ func (m *Machine) Folded(now Time, r FoldResult) error {
 	}
 	f.chain.noteStates(job, r.States)
 	if m.p.Overwrite && tip.Round > f.chain.tip.Round && tip.Tokens != f.chain.tip.Tokens {
-		f.learn.pending, f.learn.unsent = 0, 0 // as the learner's are when it adopts
+		f.overwrite()
 	}
 	f.chain.tip = tip
 	if len(job.links) > 0 {
@@ -150,8 +150,12 @@ func (m *Machine) adopt(f *fragment, whole bool) {
 	a := outer.Adopt{Fragment: f.index, Tip: f.chain.tip, Repair: f.folds.repair}
 	f.folds.repair = false
 	for _, d := range f.own.settle(m.p, &f.chain, &a, whole) {
-		f.learn.pending += d.steps
-		f.learn.unsent += d.tokens
+		if d.folded || d.gone {
+			f.forget(d)
+			continue
+		}
+		f.learn.pending += d.Steps
+		f.learn.unsent += d.Tokens
 	}
 	m.emit(a)
 }

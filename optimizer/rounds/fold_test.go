@@ -257,7 +257,7 @@ func TestEndMovesBackOverOwn(t *testing.T) {
 	g.give(late)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(4)
-	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || g.m.Fragment(0).InFlight() != own.Tokens {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Unfolded), []uint64{1}) || g.m.Fragment(0).Account().InFlight.Tokens != own.Tokens {
 		t.Fatalf("adopted %+v", a)
 	}
 }

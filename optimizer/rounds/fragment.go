@@ -4,15 +4,16 @@ import "atoll/optimizer/outer"
 
 // fragment is the state of one fragment: a machine for each thing that happens to its rounds.
 type fragment struct {
-	index  int
-	deltas deltas   // what is known of its rounds
-	chain  chain    // the rounds that are closed
-	bell   bell     // when the open round rang, and may close
-	folds  folds    // which folds are asked for
-	learn  learning // what its learner has not published
-	own    own      // what its learner has, and is not final
-	called called   // who answers the open round
-	cache  struct { // changes nothing but the time that things take
+	index   int
+	deltas  deltas   // what is known of its rounds
+	chain   chain    // the rounds that are closed
+	bell    bell     // when the open round rang, and may close
+	folds   folds    // which folds are asked for
+	learn   learning // what its learner has not published
+	own     own      // what its learner has, and is not final
+	account account  // where work went that comes back no more
+	called  called   // who answers the open round
+	cache   struct { // changes nothing but the time that things take
 		missing int // place of the answerer that the open round waited for last
 	}
 }

@@ -109,10 +109,10 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 	f.reopen()
 	f.touchUnfolded(m.p)
 	for _, o := range s.Own {
-		own := ownDelta{seq: o.Seq, id: o.Delta.ID, round: o.Delta.Round, steps: o.Delta.Steps, tokens: o.Delta.Tokens}
+		own := newOwn(o)
 		if l, ok := f.chain.link(own.round); ok && slices.Contains(l.Folded, own.id) {
 			own.folded = true
-			folded = append(folded, own.seq)
+			folded = append(folded, own.Seq)
 		}
 		f.own.list = append(f.own.list, own)
 	}

@@ -39,7 +39,7 @@ func TestInstall(t *testing.T) {
 	g.payloads = donor.payloads
 	g.install(donor)
 	g.expectClosed(9)
-	if a := g.lastAdopt(); a.Tip.State != donor.m.Fragment(0).Tip().State || a.Fold != nil {
+	if a := g.lastAdopt(); a.Tip.State != donor.m.Fragment(0).Tip().State || a.Seqs(outer.Folded) != nil {
 		t.Fatalf("adopted %+v", a)
 	}
 	if l, ok := g.m.Fragment(0).Link(3); !ok || len(l.Folded) != 1 {
@@ -133,10 +133,10 @@ func TestInstallSettlesOwn(t *testing.T) {
 	donor.after(donor.p.GraceMaxMs)
 	donor.close(3)
 	g.install(donor)
-	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1}) || a.Fold != nil || a.Unfold != nil {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Discarded), []uint64{1}) || a.Seqs(outer.Folded) != nil || a.Seqs(outer.Unfolded) != nil {
 		t.Fatalf("adopted %+v", a)
 	}
-	if got := g.m.Fragment(0).InFlight(); got != 0 {
+	if got := g.m.Fragment(0).Account().InFlight.Tokens; got != 0 {
 		t.Fatalf("%d tokens in flight", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestInstallOfAnEarlierTip(t *testing.T) {
 	donor.close(1)
 	g.hold = true
 	g.install(donor)
-	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{2, 3}) || !slices.Equal(a.Discarded, []uint64{1}) {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Unfolded), []uint64{2, 3}) || !slices.Equal(a.Seqs(outer.Discarded), []uint64{1}) {
 		t.Fatalf("adopted %+v", a)
 	}
 }
@@ -237,7 +237,7 @@ func (g *rig) restored() Restored {
 		}
 	}
 	for _, o := range f.own.list {
-		s.Own = append(s.Own, OwnDelta{Seq: o.seq, Delta: g.delta(self, 0, o.round)})
+		s.Own = append(s.Own, OwnDelta{Seq: o.Seq, Delta: g.delta(self, 0, o.round)})
 	}
 	return s
 }
@@ -298,7 +298,7 @@ func TestRestoreOwn(t *testing.T) {
 		t.Fatalf("in the restored tip: %v", folded)
 	}
 	h.drain()
-	if a := h.lastAdopt(); !slices.Equal(a.Fold, []uint64{5, 6}) {
+	if a := h.lastAdopt(); !slices.Equal(a.Seqs(outer.Folded), []uint64{5, 6}) {
 		t.Fatalf("adopted %+v", a)
 	}
 }
@@ -377,8 +377,8 @@ func TestInstallAfterALongFork(t *testing.T) {
 		g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}, []uint32{c.common}), nil)
 		g.drain()
-		if a := g.lastAdopt(); !slices.Equal(a.Discarded, c.want) {
-			t.Errorf("common up to %d, history from %d on: discarded %v, want %v", c.common, c.first, a.Discarded, c.want)
+		if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Discarded), c.want) {
+			t.Errorf("common up to %d, history from %d on: discarded %v, want %v", c.common, c.first, a.Seqs(outer.Discarded), c.want)
 		}
 	}
 }
@@ -405,11 +405,11 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	g.hold = true
 	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}, nil), nil)
 	g.drain()
-	if a := g.lastAdopt(); !slices.Equal(a.Discarded, []uint64{1, 2}) || !slices.Equal(a.Unfold, []uint64{3}) {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Discarded), []uint64{1, 2}) || !slices.Equal(a.Seqs(outer.Unfolded), []uint64{3}) {
 		t.Fatalf("adopted %+v", a)
 	}
-	if g.m.Fragment(0).InFlight() != own[2].Tokens {
-		t.Errorf("%d tokens in flight, want those of the third", g.m.Fragment(0).InFlight())
+	if g.m.Fragment(0).Account().InFlight.Tokens != own[2].Tokens {
+		t.Errorf("%d tokens in flight, want those of the third", g.m.Fragment(0).Account().InFlight.Tokens)
 	}
 	g.hold = false
 	for len(g.wanted) > 0 {
@@ -419,7 +419,7 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	g.close(10)
 	var forgotten, returned []uint64
 	for _, a := range g.adopts {
-		forgotten, returned = append(forgotten, a.Forgotten...), append(returned, a.Returned...)
+		forgotten, returned = append(forgotten, a.Seqs(outer.Forgotten)...), append(returned, a.Seqs(outer.Returned)...)
 	}
 	slices.Sort(forgotten)
 	if !slices.Equal(forgotten, []uint64{1, 2, 3}) || len(returned) > 0 {
@@ -457,16 +457,16 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	g.drain()
 	a := g.lastAdopt()
 	if !handed {
-		if len(a.Dropped) > 0 {
+		if len(a.Seqs(outer.Dropped)) > 0 {
 			t.Errorf("gave up what nobody else has: %+v", a)
 		}
 		return
 	}
-	if !slices.Equal(a.Dropped, []uint64{1}) || len(a.Returned) > 0 {
+	if !slices.Equal(a.Seqs(outer.Dropped), []uint64{1}) || len(a.Seqs(outer.Returned)) > 0 {
 		t.Fatalf("adopted %+v", a)
 	}
-	if g.m.Fragment(0).InFlight() != 0 {
-		t.Errorf("%d tokens in flight of %d", g.m.Fragment(0).InFlight(), mine.Tokens)
+	if g.m.Fragment(0).Account().InFlight.Tokens != 0 {
+		t.Errorf("%d tokens in flight of %d", g.m.Fragment(0).Account().InFlight.Tokens, mine.Tokens)
 	}
 	g.hold = false
 	g.close(6)
@@ -493,7 +493,7 @@ func TestNothingIsFinalBeforeItsTip(t *testing.T) {
 		g.after(g.p.GraceMaxMs)
 	}
 	g.fold()
-	if a := g.lastAdopt(); a.Tip.Round != 2 || len(a.Returned) > 0 {
+	if a := g.lastAdopt(); a.Tip.Round != 2 || len(a.Seqs(outer.Returned)) > 0 {
 		t.Fatalf("adopted %+v", a)
 	}
 	for len(g.wanted) > 0 {
@@ -501,7 +501,7 @@ func TestNothingIsFinalBeforeItsTip(t *testing.T) {
 	}
 	var folded, returned []uint64
 	for _, a := range g.adopts {
-		folded, returned = append(folded, a.Fold...), append(returned, a.Returned...)
+		folded, returned = append(folded, a.Seqs(outer.Folded)...), append(returned, a.Seqs(outer.Returned)...)
 	}
 	if !slices.Equal(folded, []uint64{1}) || len(returned) > 0 {
 		t.Errorf("folded %v, returned %v", folded, returned)

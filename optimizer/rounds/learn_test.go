@@ -235,27 +235,27 @@ func TestSettle(t *testing.T) {
 	g.step(8)
 	own := g.publish(0)
 	g.expectClosed(1) // alone: at once
-	if a := g.lastAdopt(); !slices.Equal(a.Fold, []uint64{1}) || a.Unfold != nil || a.Returned != nil {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Folded), []uint64{1}) || a.Seqs(outer.Unfolded) != nil || a.Seqs(outer.Returned) != nil {
 		t.Fatalf("a folded own delta: %+v", a)
 	}
 	g.m.Bar(g.now, 0, 1, self) // as if another device had used the key
 	g.drain()
 	g.after(g.p.GraceMaxMs)
-	if a := g.lastAdopt(); !slices.Equal(a.Unfold, []uint64{1}) || a.Fold != nil {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Unfolded), []uint64{1}) || a.Seqs(outer.Folded) != nil {
 		t.Fatalf("an own delta that left the chain: %+v", a)
 	}
-	if n := g.m.Fragment(0).InFlight(); n != own.Tokens {
+	if n := g.m.Fragment(0).Account().InFlight.Tokens; n != own.Tokens {
 		t.Fatalf("%d tokens in flight, want %d", n, own.Tokens)
 	}
 	g.close(3)
-	if a := g.lastAdopt(); a.Returned != nil {
+	if a := g.lastAdopt(); a.Seqs(outer.Returned) != nil {
 		t.Fatalf("returned before it was final: %+v", a)
 	}
 	g.close(1)
-	if a := g.lastAdopt(); !slices.Equal(a.Returned, []uint64{1}) {
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Returned), []uint64{1}) {
 		t.Fatalf("an own delta that became final unfolded: %+v", a)
 	}
-	if steps, tokens := g.m.Fragment(0).Pending(); steps != 8 || tokens != own.Tokens || g.m.Fragment(0).InFlight() != 0 {
+	if steps, tokens := g.m.Fragment(0).Pending(); steps != 8 || tokens != own.Tokens || g.m.Fragment(0).Account().InFlight.Tokens != 0 {
 		t.Fatalf("%d steps and %d tokens pending after the return", steps, tokens)
 	}
 }
@@ -269,7 +269,7 @@ func TestFoldedOwnDeltaIsForgottenWhenFinal(t *testing.T) {
 	g.close(4)
 	var forgotten []uint64
 	for _, a := range g.adopts {
-		forgotten = append(forgotten, a.Forgotten...)
+		forgotten = append(forgotten, a.Seqs(outer.Forgotten)...)
 	}
 	if !slices.Equal(forgotten, []uint64{1}) {
 		t.Fatalf("forgotten %v", forgotten)
@@ -319,7 +319,7 @@ func TestRenewAsksForTheTip(t *testing.T) {
 		t.Errorf("adopted %+v", a)
 	}
 	g.m.Repaired(g.now, 0, outer.Loss{Gone: []uint64{1}})
-	if got := g.m.Fragment(0).InFlight(); got != 0 {
+	if got := g.m.Fragment(0).Account().InFlight.Tokens; got != 0 {
 		t.Errorf("%d tokens in flight", got)
 	}
 }

@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"atoll/optimizer/outer"
@@ -149,21 +150,22 @@ func (c *pair) donateOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
 func (c *pair) check(t *rapid.T) {
 	c.boundary(t)
 	for p := range c.plan {
-		a := c.l.Account(p)
+		v := c.m.Fragment(p)
+		a := v.Account()
 		if total := a.Total(); total.Tokens != c.made || total.Steps != c.made/512 {
 			t.Fatalf("fragment %d: %d tokens made, the account has %+v", p, c.made, a)
 		}
-		if _, pending := c.m.Fragment(p).Pending(); pending != a.Pending.Tokens {
-			t.Fatalf("fragment %d: %d tokens pending, the learner says %d", p, pending, a.Pending.Tokens)
+		if steps, tokens := c.l.Pending(p); a.Pending != (outer.Work{Steps: uint64(steps), Tokens: tokens}) {
+			t.Fatalf("fragment %d: %d steps and %d tokens are pending, the account has %+v", p, steps, tokens, a)
 		}
-		if in := c.m.Fragment(p).InFlight(); in != a.InFlight.Tokens {
-			t.Fatalf("fragment %d: %d tokens in flight, the learner says %d", p, in, a.InFlight.Tokens)
+		if theta, own := c.l.InFlight(p), v.InFlight(); !slices.Equal(theta, own) {
+			t.Fatalf("fragment %d: own deltas %d are in flight, theta has %d", p, own, theta)
 		}
 	}
 }
 
-// Whatever happens to rounds, the account of the learner adds up to the token and
-// the machine says the same.
+// Whatever happens to rounds, the account adds up to the token, and the learner has
+// what the machine says.
 func TestAccountOfRoundsAndLearner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newPair(t)

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"slices"
 
 	"atoll/optimizer/outer"
@@ -16,15 +17,18 @@ type own struct {
 
 // ownDelta is an own delta that is not final.
 type ownDelta struct {
+	outer.Own
 	at     Time // when it was published
-	seq    uint64
 	id     outer.ID
 	round  uint32
-	steps  uint32
-	tokens uint64
 	folded bool // in the tip last adopted
 	gone   bool // from theta, as tips were taken whole that did not fold it
 	handed bool // some peer has it
+}
+
+func newOwn(o OwnDelta) ownDelta {
+	d := o.Delta
+	return ownDelta{Own: outer.Own{Seq: o.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}, id: d.ID, round: d.Round}
 }
 
 // allHanded says that nothing waits to be handed over: see Machine.AllHanded.
@@ -62,9 +66,9 @@ func (o *own) leave(c *chain, first outer.Link) {
 }
 
 // settle compares own deltas with the chain that a new tip follows and notes
-// the seqs that entered it, left it, or became final inside or outside of it. Those
-// returned are unpublished again.
-func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (returned []ownDelta) {
+// which entered it, left it, or became final inside or outside of it, in the order in
+// which theta takes them. It returns those that are final.
+func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (final []ownDelta) {
 	kept := o.list[:0]
 	for _, d := range o.list {
 		l, known := c.link(d.round)
@@ -76,18 +80,25 @@ func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (retu
 			d.move(a, in, whole && d.round <= a.Tip.Round)
 		}
 		// Rounds that closed since the tip may fold what it does not.
-		switch final := d.round <= a.Tip.Round && d.round+p.WindowUnion <= c.closed; {
-		case !final:
+		if d.round > a.Tip.Round || d.round+p.WindowUnion > c.closed {
 			kept = append(kept, d)
-		case d.folded || d.gone:
-			a.Forgotten = append(a.Forgotten, d.seq)
-		default:
-			a.Returned = append(a.Returned, d.seq)
-			returned = append(returned, d)
+			continue
+		}
+		final = append(final, d)
+		if d.folded || d.gone {
+			d.tell(a, outer.Forgotten)
+		} else {
+			d.tell(a, outer.Returned)
 		}
 	}
 	o.list = kept
-	return returned
+	slices.SortStableFunc(a.Changes, func(x, y outer.Change) int { return cmp.Compare(x.Fate, y.Fate) })
+	return final
+}
+
+// tell has the learner know what becomes of an own delta.
+func (o *ownDelta) tell(a *outer.Adopt, fate outer.Fate) {
+	a.Changes = append(a.Changes, outer.Change{Own: o.Own, Fate: fate})
 }
 
 // move notes what a tip does to an own delta: in says that its chain folds it,
@@ -99,14 +110,14 @@ func (o *ownDelta) move(a *outer.Adopt, in, whole bool) {
 	switch {
 	case in == o.folded:
 	case in && o.gone:
-		a.Regained = append(a.Regained, o.seq)
+		o.tell(a, outer.Regained)
 	case in:
-		a.Fold = append(a.Fold, o.seq)
+		o.tell(a, outer.Folded)
 	case o.gone || whole:
 		o.gone = true
-		a.Discarded = append(a.Discarded, o.seq)
+		o.tell(a, outer.Discarded)
 	default:
-		a.Unfold = append(a.Unfold, o.seq)
+		o.tell(a, outer.Unfolded)
 	}
 	o.folded = in
 }
@@ -121,7 +132,7 @@ func (o *ownDelta) lose(a *outer.Adopt, common bool) {
 		o.move(a, false, true)
 	case !o.folded && !o.gone && o.mayBeOut():
 		o.gone = true
-		a.Dropped = append(a.Dropped, o.seq)
+		o.tell(a, outer.Dropped)
 	}
 }
 

@@ -79,7 +79,7 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 	case !errors.Is(err, ErrNoDraft):
 		f.learn.draftAt = now + draftRetryMs
 	case m.p.Overwrite:
-		f.learn.pending, f.learn.unsent = 0, 0
+		f.overwrite()
 	}
 }
 
@@ -88,10 +88,11 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 // a delta that its author does not hold is missed by all.
 func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
 	f.learn.since = 0
-	f.learn.pending -= min(f.learn.pending, d.Steps)
-	f.learn.unsent -= min(f.learn.unsent, d.Tokens)
 	f.own.mark = max(f.own.mark, d.Round)
-	f.own.list = append(f.own.list, ownDelta{at: now, seq: seq, id: d.ID, round: d.Round, steps: d.Steps, tokens: d.Tokens})
+	own := newOwn(OwnDelta{Seq: seq, Delta: d})
+	own.at = now
+	f.own.list = append(f.own.list, own)
+	f.publish(own.Work())
 	if m.Offer(now, d, true) == nil {
 		m.Payload(now, d.Fragment, d.Round, d.ID, PayloadHeld)
 	}

@@ -79,11 +79,10 @@ func (m *Machine) Recheck(now Time, fragment int, shared uint32) {
 // Repaired says what a damaged tip or own delta cost the learner.
 func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	f := m.frags[fragment]
-	f.learn.pending -= min(f.learn.pending, uint32(loss.Dropped.Steps))
-	f.learn.unsent -= min(f.learn.unsent, loss.Dropped.Tokens)
+	f.drop(loss.Dropped)
 	f.learn.givenUp = false
 	for i := range f.own.list {
-		f.own.list[i].gone = f.own.list[i].gone || slices.Contains(loss.Gone, f.own.list[i].seq)
+		f.own.list[i].gone = f.own.list[i].gone || slices.Contains(loss.Gone, f.own.list[i].Seq)
 	}
 	m.advance(now, f)
 }

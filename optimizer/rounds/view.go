@@ -121,14 +121,14 @@ func (v View) Projected(now Time) uint64 {
 	return total
 }
 
-// InFlight are the tokens of own deltas that the tip does not contain.
-func (v View) InFlight() (tokens uint64) {
+// InFlight are the seqs of own deltas that the tip does not contain.
+func (v View) InFlight() (seqs []uint64) {
 	for _, o := range v.f.own.list {
 		if !o.folded && !o.gone {
-			tokens += o.tokens
+			seqs = append(seqs, o.Seq)
 		}
 	}
-	return tokens
+	return seqs
 }
 
 // linked says whether the link of a round names a delta of it. Where nothing

@@ -141,15 +141,16 @@ func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
 	if err != nil {
 		return Adopt{}, fmt.Errorf("adopt: %w", err)
 	}
-	learner, own, err := r.learner()
+	learner, err := r.learner()
 	if err != nil {
 		return Adopt{}, fmt.Errorf("adopt: %w", err)
 	}
 	s, err := m.repeat(ctx, func() error {
-		if err := learner.Adopt(0, next, own, nil, nil); err != nil {
+		if _, err := learner.Adopt(adoption(next, outer.Folded)); err != nil {
 			return err
 		}
-		return learner.Adopt(0, r.tip, nil, own, nil)
+		_, err := learner.Adopt(adoption(r.tip, outer.Unfolded))
+		return err
 	})
 	n := r.plan[0].Len
 	return Adopt{
@@ -159,9 +160,14 @@ func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
 }
 
 // learner returns one at the rig's tip with an own delta in flight.
-func (r *foldRig) learner() (l *outer.Learner, own []uint64, err error) {
+func (r *foldRig) learner() (*outer.Learner, error) {
 	read := func(uint64) ([]byte, error) { return r.set[0].Payload, nil }
-	l = outer.NewLearner(r.params, r.plan, make([]float32, r.plan[0].Len), []*outer.Tip{r.tip}, read)
-	err = l.Restore(0, []outer.Own{{Seq: 1, Steps: 24, Tokens: 24 * 512}})
-	return l, []uint64{1}, err
+	l := outer.NewLearner(r.params, r.plan, make([]float32, r.plan[0].Len), []*outer.Tip{r.tip}, read)
+	return l, l.Restore(0, []uint64{1}, nil)
+}
+
+// adoption is what a tip does to the own delta of that learner.
+func adoption(tip *outer.Tip, fate outer.Fate) outer.Adopt {
+	own := outer.Own{Seq: 1, Steps: 24, Tokens: 24 * 512}
+	return outer.Adopt{Tip: tip, Changes: []outer.Change{{Own: own, Fate: fate}}}
 }

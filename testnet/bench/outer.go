@@ -303,9 +303,10 @@ func (r *outerRig) follow(done foldedRound) error {
 		return done.err
 	}
 	began := time.Now()
-	loss, err := r.learner.Follow(outer.Adopt{
-		Fragment: done.fragment, Tip: done.tip, Fold: []uint64{done.seq}, Forgotten: []uint64{done.seq},
-	})
+	own := outer.Own{Seq: done.seq}
+	loss, err := r.learner.Follow(outer.Adopt{Fragment: done.fragment, Tip: done.tip, Changes: []outer.Change{
+		{Own: own, Fate: outer.Folded}, {Own: own, Fate: outer.Forgotten},
+	}})
 	if err == nil && !loss.None() {
 		err = errors.New("memory is damaged")
 	}

@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"slices"
+
 	"atoll/gossip/wire"
 	"atoll/node/replica"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // book is what the world knows of a node's tokens, by means of its own. Each token
@@ -12,14 +16,15 @@ import (
 type book struct {
 	trained     uint64                    // by each fragment
 	lost        []uint64                  // by fragment: unpublished at a crash
-	dropped     []uint64                  // by fragment: unpublished, and given up; discarded in the learner's account
+	dropped     []uint64                  // by fragment: unpublished, and given up; discarded in the machine's account
 	gone        []uint64                  // discarded or overwritten in earlier lives
-	overwritten []uint64                  // that part of gone
+	overwritten []uint64                  // by fragment: unpublished, and discarded by Params.Overwrite
+	published   []uint64                  // by fragment: in own deltas that were durable once
 	back        []uint64                  // by fragment: returned, to be published once more
 	own         map[wire.Digest]*ownDelta // all that were durable once
 	closed      bool                      // the account of the last life is in the columns above
 	rebased     bool                      // it took tips whole, or lost its disk, while it had work of its own
-	base        []uint64                  // what this life began with, in the learner's account
+	base        []uint64                  // what this life began with, in the machine's account
 	before      uint64                    // trained when this life began
 }
 
@@ -49,11 +54,12 @@ func (f fate) settled() bool { return f == returned || f == givenUp || f == forg
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
-	return book{lost: column(), dropped: column(), gone: column(), overwritten: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+	return book{lost: column(), dropped: column(), gone: column(), overwritten: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
 // publishes notes an own delta that is durable.
 func (b *book) publishes(id wire.Digest, h wire.Header, at Time) {
+	b.published[h.Fragment] += h.Tokens
 	b.own[id] = &ownDelta{fragment: int(h.Fragment), tokens: h.Tokens, at: at, handed: h.Size <= wire.MaxInline}
 }
 
@@ -111,10 +117,10 @@ func (b *book) losesDisk() {
 // published is lost, and so are drafts that were not on disk.
 func (n *Node) settleBook() {
 	for p := range n.w.plan {
-		a := n.learner.Account(p)
-		n.book.lost[p] += a.Pending.Tokens
+		_, pending := n.learner.Pending(p)
+		n.book.lost[p] += pending
+		a := n.account(p)
 		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
-		n.book.overwritten[p] += a.Overwritten.Tokens
 	}
 	for _, d := range n.drafts {
 		n.book.lost[d.fragment] += d.tokens
@@ -128,7 +134,7 @@ func (n *Node) openBook() {
 	n.book.before = n.book.trained
 	n.book.base = make([]uint64, len(n.w.plan))
 	for p := range n.book.base {
-		n.book.base[p] = n.learner.Account(p).Total().Tokens
+		n.book.base[p] = n.account(p).Total().Tokens
 	}
 	for _, o := range n.book.own {
 		o.at = 0
@@ -149,15 +155,10 @@ func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
 func (n *Node) checkWork(p int) {
 	b := n.book
 	made := b.trained + b.back[p]
-	spent := b.lost[p] + b.dropped[p] + b.overwritten[p]
-	for _, o := range b.own {
-		if o.fragment == p {
-			spent += o.tokens
-		}
-	}
+	spent := b.published[p] + b.lost[p] + b.dropped[p] + b.overwritten[p]
 	if !b.closed {
-		a := n.learner.Account(p)
-		spent += a.Pending.Tokens + a.Overwritten.Tokens
+		_, pending := n.learner.Pending(p)
+		spent += pending
 		for _, d := range n.drafts {
 			if d.fragment == p {
 				spent += d.tokens
@@ -166,7 +167,7 @@ func (n *Node) checkWork(p int) {
 	}
 	if made != spent {
 		n.broken("account", "fragment %d: trained %d tokens and %d came back, %d are published, pending, or lost with %d at crashes; account %+v",
-			p, b.trained, b.back[p], spent, b.lost[p], n.learner.Account(p))
+			p, b.trained, b.back[p], spent, b.lost[p], n.account(p))
 	}
 }
 
@@ -200,15 +201,23 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 	if !n.up {
 		return
 	}
-	if a := n.learner.Account(p); a.InFlight.Tokens < flying || a.InFlight.Tokens > flying+may {
+	if a := n.account(p); a.InFlight.Tokens < flying || a.InFlight.Tokens > flying+may {
 		n.broken("account", "fragment %d: own deltas of %d tokens are not folded, nor are %d that the disk forgot; account %+v", p, flying, may, a)
 	}
 }
 
-// checkMachine: the machine counts as the learner does.
+// checkMachine: the learner has pending what the machine counts, and in theta the own deltas
+// that the machine has in flight.
 func (n *Node) checkMachine(p int) {
-	a, r := n.learner.Account(p), n.machine.Rounds()
-	if _, pending := r.Fragment(p).Pending(); pending != a.Pending.Tokens || r.Fragment(p).InFlight() != a.InFlight.Tokens {
-		n.broken("account", "fragment %d: the machine has %d pending and %d in flight, the learner %+v", p, pending, r.Fragment(p).InFlight(), a)
+	steps, tokens := n.learner.Pending(p)
+	if a := n.account(p); a.Pending != (outer.Work{Steps: uint64(steps), Tokens: tokens}) {
+		n.broken("account", "fragment %d: the learner has %d steps and %d tokens pending, the machine %+v", p, steps, tokens, a)
+	}
+	learner, machine := n.learner.InFlight(p), n.machine.Rounds().Fragment(p).InFlight()
+	if !slices.Equal(learner, machine) {
+		n.broken("account", "fragment %d: the machine has own deltas %d in flight, theta %d", p, machine, learner)
 	}
 }
+
+// account is where the machine has the work of this life.
+func (n *Node) account(p int) rounds.Account { return n.machine.Rounds().Fragment(p).Account() }

@@ -102,8 +102,8 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set int, folded []oute
 // counted twice or never is a thousand times that.
 const thetaSlack = 1e-3
 
-// checkTheta: theta is A + sum s q + U after each adoption, and the learner's
-// account has every token of this life.
+// checkTheta: theta is A + sum s q + U after each adoption, and the accounts of machine
+// and learner have every token of this life.
 func (w *World) checkTheta(n *Node, a outer.Adopt, repaired bool) {
 	if n.oracle != nil {
 		s := n.oracle[a.Fragment]
@@ -112,10 +112,14 @@ func (w *World) checkTheta(n *Node, a outer.Adopt, repaired bool) {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}
-	made := n.book.base[a.Fragment] + n.book.trained - n.book.before
-	if total := n.learner.Account(a.Fragment).Total().Tokens; total != made {
-		n.broken("account", "fragment %d: the learner accounts for %d tokens of %d", a.Fragment, total, made)
+	if n.liar != nil {
+		return // what it claims is not what it made
 	}
+	made := n.book.base[a.Fragment] + n.book.trained - n.book.before
+	if total := n.account(a.Fragment).Total().Tokens; total != made {
+		n.broken("account", "fragment %d: the machine accounts for %d tokens of %d", a.Fragment, total, made)
+	}
+	n.checkWork(a.Fragment)
 }
 
 // checkWhole: of a chain that is taken instead of the own one every fragment is
@@ -135,7 +139,7 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 		return
 	}
 	n.taken[a.Fragment] = nil
-	for _, id := range n.disk.OwnIDs(a.Unfold) {
+	for _, id := range n.disk.OwnIDs(a.Seqs(outer.Unfolded)) {
 		if h := w.checks.ledger[id]; h.Round <= a.Tip.Round {
 			n.broken("whole", "has the delta of fragment %d round %d back from a chain that lost, with tips of round %d", a.Fragment, h.Round, a.Tip.Round)
 		}
@@ -275,7 +279,7 @@ func (w *World) made() uint64 {
 			}
 			sum += n.book.trained - n.book.lost[p] - n.book.gone[p]
 			if n.up {
-				sum -= n.learner.Account(p).Discarded.Tokens
+				sum -= n.account(p).Discarded.Tokens
 			}
 		}
 		least = min(least, sum)

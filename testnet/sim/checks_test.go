@@ -49,7 +49,7 @@ func TestChecksCatch(t *testing.T) {
 		{"whole", func(w *World, n *Node) { // work of a chain that lost comes back
 			tip := n.machine.Rounds().Fragment(0).Tip()
 			own, _ := n.disk.Own() // which has no errors
-			a := outer.Adopt{Tip: tip, Unfold: []uint64{own[0].Seq}}
+			a := outer.Adopt{Tip: tip, Changes: []outer.Change{{Own: outer.Own{Seq: own[0].Seq}, Fate: outer.Unfolded}}}
 			w.checkTaken(n, a)
 			if n.taken = []*outer.Tip{tip}; w.Err() == nil {
 				w.checkTaken(n, a)

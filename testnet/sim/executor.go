@@ -153,16 +153,18 @@ func (n *Node) foldFailed(e replica.FoldFailed) {
 func (n *Node) adopted(e replica.Adopted) {
 	a, loss := e.Adopt, e.Loss
 	n.book.dropped[a.Fragment] += loss.Dropped.Tokens
+	n.book.overwritten[a.Fragment] += loss.Overwritten.Tokens
 	if e.MayRepair() {
 		n.damage.repairs++
 	}
-	n.contributes(a.Fold)
-	n.Unfolds += len(a.Unfold)
-	n.Returns += len(a.Returned)
-	n.book.settles(givenUp, n.disk.OwnIDs(slices.Concat(a.Discarded, a.Dropped, loss.Gone)))
-	n.book.settles(current, n.disk.OwnIDs(a.Regained))
-	n.book.returns(n.disk.OwnIDs(a.Returned))
-	n.Discards += len(a.Discarded) + len(a.Dropped)
+	n.contributes(a.Seqs(outer.Folded))
+	returned, discarded := a.Seqs(outer.Returned), a.Seqs(outer.Discarded, outer.Dropped)
+	n.Unfolds += len(a.Seqs(outer.Unfolded))
+	n.Returns += len(returned)
+	n.Discards += len(discarded)
+	n.book.settles(givenUp, n.disk.OwnIDs(slices.Concat(discarded, loss.Gone)))
+	n.book.settles(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
+	n.book.returns(n.disk.OwnIDs(returned))
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkTheta(n, a, a.Discards() || loss.Found != nil)
 	n.w.checkTaken(n, a)
@@ -237,15 +239,15 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 	return d, nil
 }
 
-func (l watched) TakeBack(p int, seq uint64) error {
+func (l watched) TakeBack(p int, o outer.Own) error {
 	n := l.n
-	if err := n.learner.TakeBack(p, seq); err != nil {
+	if err := n.learner.TakeBack(p, o); err != nil {
 		return err
 	}
 	n.TakenBack++
-	delete(n.drafts, seq)
+	delete(n.drafts, o.Seq)
 	if n.oracle != nil {
-		n.oracle[p].Returned([]uint64{seq})
+		n.oracle[p].Returned([]uint64{o.Seq})
 	}
 	return nil
 }
@@ -254,15 +256,15 @@ func (l watched) Follow(a outer.Adopt) (outer.Loss, error) { return l.n.learner.
 
 func (l watched) Stepped(tokens int, closed []uint32) { l.n.learner.Stepped(tokens, closed) }
 
-func (l watched) Restore(p int, own []outer.Own) error {
+func (l watched) Restore(p int, own, folded []uint64) error {
 	n := l.n
-	for i, o := range own {
+	for i, seq := range own {
 		if n.oracle != nil {
 			payload, _ := n.disk.Payload(wire.Digest(l.saved[p].Own[i].Delta.ID)) // which a restart has read
-			n.oracle[p].Restored(o.Seq, n.decode(p, payload), o.Folded)
+			n.oracle[p].Restored(seq, n.decode(p, payload), slices.Contains(folded, seq))
 		}
 	}
-	return n.learner.Restore(p, own)
+	return n.learner.Restore(p, own, folded)
 }
 
 func (n *Node) decode(p int, payload []byte) []float32 {

@@ -115,7 +115,7 @@ func (n *Node) tokens(folded []uint64) (t Tokens) {
 		if !n.up { // its last account is closed
 			continue
 		}
-		a := n.learner.Account(p)
+		a := n.account(p)
 		t.Pending += share * float64(a.Pending.Tokens)
 		t.InFlight += share * float64(a.InFlight.Tokens)
 		t.Discarded += share * float64(a.Discarded.Tokens+a.Overwritten.Tokens)

@@ -224,7 +224,7 @@ func (w *World) String() string {
 			steps, _ := r.Fragment(p).Pending()
 			t := r.Fragment(p).Tip()
 			fmt.Fprintf(&b, " [closed %d base %d tip %d tokens %d end %d chain %x pending %d inflight %d]",
-				r.Fragment(p).Closed(), r.Fragment(p).Base(), t.Round, t.Tokens, t.EndRound, t.Chain[:3], steps, r.Fragment(p).InFlight())
+				r.Fragment(p).Closed(), r.Fragment(p).Base(), t.Round, t.Tokens, t.EndRound, t.Chain[:3], steps, n.account(p).InFlight.Tokens)
 		}
 		b.WriteByte('\n')
 	}

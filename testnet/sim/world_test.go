@@ -167,7 +167,7 @@ func TestOverwrite(t *testing.T) {
 	overwritten := uint64(0)
 	for _, n := range w.nodes {
 		for p := range w.plan {
-			overwritten += n.learner.Account(p).Overwritten.Tokens
+			overwritten += n.account(p).Overwritten.Tokens
 		}
 	}
 	if overwritten == 0 {

@@ -4,7 +4,6 @@ package oracle
 
 import (
 	"math"
-	"slices"
 
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -88,7 +87,7 @@ func (o *Oracle) Restored(seq uint64, q []float32, folded bool) {
 // Adopted takes an adoption. A learner that repairs cannot tell U from damage. It discards U and keeps only what
 // earlier deltas had no room for.
 func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
-	for i, seq := range slices.Concat(a.Fold, a.Dropped) { // the newest counts
+	for i, seq := range a.Seqs(outer.Folded, outer.Dropped) { // the newest counts
 		if lag := o.steps - o.left[seq]; !repaired && (i == 0 || lag < o.lag) {
 			o.lag = lag
 		}
@@ -98,19 +97,19 @@ func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
 		copy(o.u, o.held)
 		defer copy(o.u, o.held) // of what is returned, too
 	}
-	for _, seq := range a.Fold {
+	for _, seq := range a.Seqs(outer.Folded) {
 		o.folded[seq] = o.own[seq]
 		delete(o.own, seq)
 	}
-	for _, seq := range a.Unfold {
+	for _, seq := range a.Seqs(outer.Unfolded) {
 		o.own[seq] = o.folded[seq]
 		delete(o.folded, seq)
 	}
-	o.Returned(a.Returned)
-	for _, seq := range a.Dropped {
+	o.Returned(a.Seqs(outer.Returned))
+	for _, seq := range a.Seqs(outer.Dropped) {
 		delete(o.own, seq)
 	}
-	for _, seq := range slices.Concat(a.Forgotten, a.Discarded) {
+	for _, seq := range a.Seqs(outer.Forgotten, outer.Discarded) {
 		delete(o.folded, seq)
 	}
 }

@@ -72,13 +72,20 @@ func (r *rig) adopt(fold []uint64) outer.Adopt {
 	}
 	next := outer.Genesis(r.f, anchor, r.params)
 	next.Round = r.tip.Round + 1
-	a := outer.Adopt{Tip: next, Fold: fold}
+	a := outer.Adopt{Tip: next, Changes: folded(fold)}
 	loss, err := r.learner.Follow(a)
 	if err != nil || !loss.None() {
 		r.t.Fatal(err, loss)
 	}
 	r.tip = next
 	return a
+}
+
+func folded(seqs []uint64) (changes []outer.Change) {
+	for _, seq := range seqs {
+		changes = append(changes, outer.Change{Own: outer.Own{Seq: seq}, Fate: outer.Folded})
+	}
+	return changes
 }
 
 // slack is what rounding makes of theta in a few steps.
@@ -98,7 +105,7 @@ func TestShadowFollowsALearner(t *testing.T) {
 			r.oracle.Published(r.params, second, q)
 			r.step()
 			r.oracle.Adopted(r.adopt([]uint64{first}), false)
-			if err := r.learner.TakeBack(0, second); err != nil {
+			if err := r.learner.TakeBack(0, outer.Own{Seq: second, Steps: 1, Tokens: 512}); err != nil {
 				t.Fatal(err)
 			}
 			r.oracle.Returned([]uint64{second})
@@ -131,7 +138,7 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
 			a := r.adopt(nil)
-			a.Fold = []uint64{seq}
+			a.Changes = folded([]uint64{seq})
 			r.oracle.Adopted(a, false)
 		},
 		"an anchor that theta did not follow": func(r *rig) { r.adopt(nil) },

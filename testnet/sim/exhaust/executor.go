@@ -144,7 +144,7 @@ type learner struct {
 }
 
 // TakeBack implements replica.Learner.
-func (l learner) TakeBack(int, uint64) error {
+func (l learner) TakeBack(int, outer.Own) error {
 	l.owner.broken("takes a draft back")
 	return nil
 }

@@ -3,6 +3,7 @@ package exhaust
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -227,15 +228,29 @@ func (ls *locals) open(bytes string) wire.Message {
 // check holds a node to what must hold in every state.
 func (n *node) check() {
 	if n.up {
-		if total := n.learner.Account(0).Total().Tokens; total != n.made {
-			n.broken("the learner accounts for %d tokens of %d: %+v", total, n.made, n.learner.Account(0))
+		if total := n.account().Total().Tokens; total != n.made {
+			n.broken("the machine accounts for %d tokens of %d: %+v", total, n.made, n.account())
 		}
+		n.checkLearner()
 	}
 	for _, l := range n.disk.Records(0) {
 		if state, known := n.locals.states[l.Chain]; known && state != l.State {
 			n.broken("round %d: chain %x came to state %x here and %x elsewhere", l.Round, l.Chain[:4], l.State[:4], state[:4])
 		}
 		n.locals.states[l.Chain] = l.State
+	}
+}
+
+// checkLearner: the learner has pending what the machine counts, and in theta the own deltas
+// that the machine has in flight.
+func (n *node) checkLearner() {
+	r := n.machine().Rounds().Fragment(0)
+	steps, tokens := n.learner.Pending(0)
+	if machineSteps, machineTokens := r.Pending(); steps != machineSteps || tokens != machineTokens {
+		n.broken("the learner has %d steps and %d tokens pending, the machine %d and %d", steps, tokens, machineSteps, machineTokens)
+	}
+	if !slices.Equal(n.learner.InFlight(0), r.InFlight()) {
+		n.broken("the machine has own deltas %d in flight, theta %d", r.InFlight(), n.learner.InFlight(0))
 	}
 }
 
@@ -255,7 +270,7 @@ func (n *node) observe() *local {
 		l.open = append(l.open, id)
 	}
 	r := n.machine().Rounds()
-	tip, a := r.Fragment(0).Tip(), n.learner.Account(0)
+	tip, a := r.Fragment(0).Tip(), n.account()
 	l.closed, l.chain, l.state, l.tokens, l.settled = r.Fragment(0).Closed(), tip.Chain, tip.State, tip.Tokens, r.Status().Settled
 	left := a.Pending.Tokens + a.InFlight.Tokens
 	l.mine -= left + a.Discarded.Tokens

@@ -12,6 +12,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 	"atoll/testnet/sim/memory"
@@ -52,7 +53,7 @@ type node struct {
 	may     bool
 	done    bool   // the run is over here
 	steps   int    // of all lives
-	made    uint64 // tokens that the learner's account must show: restored, and of this life
+	made    uint64 // tokens that the account must show: restored, and of this life
 	lost    uint64 // tokens that were not published when it crashed
 	handle  uint64
 	asked   map[uint64]request // of others, by handle
@@ -136,11 +137,13 @@ func (n *node) boot() {
 		return
 	}
 	n.machine().Step(n.clock, gossip.OwnRecord{Signed: signed[n.index]})
-	n.made = n.learner.Account(0).Total().Tokens
+	n.made = n.account().Total().Tokens
 	r.Execute()
 }
 
 func (n *node) machine() *core.Machine { return n.replica.Machine() }
+
+func (n *node) account() rounds.Account { return n.machine().Rounds().Fragment(0).Account() }
 
 func firstTips() []*outer.Tip { return []*outer.Tip{genesis} }
 
@@ -167,7 +170,8 @@ func (n *node) verify(h wire.SignedHeader) error {
 
 // crash ends the process. What was not published is lost.
 func (n *node) crash() {
-	n.lost += n.learner.Account(0).Pending.Tokens
+	_, pending := n.learner.Pending(0)
+	n.lost += pending
 	n.up, n.replica, n.learner, n.theta = false, nil, nil, nil
 	n.disk.Crash()
 }

@@ -31,10 +31,10 @@ func All() []Mutant {
 			{In: "Machine.held", Old: "f.touched(rnd)"},
 		}},
 		{"double count on return", "full-disk", []Edit{
-			{In: "learning.takeBack", Old: "f.drop(seqs, nil)"},
+			{In: "Learner.TakeBack", Old: "f.own = slices.Delete(f.own, i, i+1)"},
 		}},
 		{"double count on restart", "crash", []Edit{
-			{In: "Learner.Restore", Old: "f.own = append", New: "o.Folded = false; f.own = append"},
+			{In: "Learner.Restore", Old: "!slices.Contains(folded, seq)", New: "true || slices.Contains(folded, seq)"},
 		}},
 		{"unbounded queue", "backlog", []Edit{
 			{In: "maxPulls", New: "1 << 30"},
@@ -73,7 +73,7 @@ func All() []Mutant {
 				New: "2*m.cfg.Params.Budget - min(made, 2*m.cfg.Params.Budget)"},
 		}},
 		{"return forgotten", "seed-7", []Edit{
-			{In: "Learner.Adopt", Old: "f.takeBack(returned)", New: "f.drop(returned, nil)"},
+			{In: "adoption.take", Old: "n.back = append(n.back, c.Own)"},
 		}},
 		{"unbounded round", "flood", []Edit{
 			{In: "Machine.Offer", Old: "if d.Author != m.self && ..."},
