@@ -69,13 +69,16 @@ func TestOutlivedBaseComesBack(t *testing.T) {
 	wantRounds(t, "with a newer one", g.onDisk(0), 4, 8)
 }
 
-// A base above the tip is of rounds that are no longer closed.
+// A base above the tip is of rounds that are no longer closed. It goes, and the newest one
+// below it stays.
 func TestBaseAboveTheTip(t *testing.T) {
-	g := newRig(t).start().closes(0, 3)
-	g.do(rounds.WantFold{Job: job, Start: 3, Sets: make([][]outer.Delta, 1)})
-	wantRounds(t, "on disk", g.onDisk(0), 4)
+	g := newRig(t).start().closes(0, 4)
+	g.do(rounds.WantFold{Job: job, Start: 4, Sets: make([][]outer.Delta, 4)})
+	wantRounds(t, "on disk", g.onDisk(0), 4, 8)
 	g.do(rounds.DropBase{Fragment: 0, Round: 4})
-	wantRounds(t, "after the drop", g.onDisk(0))
+	wantRounds(t, "the newest one below the tip", g.onDisk(0), 4, 8)
+	g.do(rounds.DropBase{Fragment: 0, Round: 8})
+	wantRounds(t, "the one above", g.onDisk(0), 4)
 }
 
 // Memory has the newest bases within its budget, the disk gives the others.

@@ -92,6 +92,7 @@ func TestLostBase(t *testing.T) {
 	g.check(g.disk.DropBase(0, 4)) // while the replica takes it for written
 	g.settle()
 	wantRounds(t, "on disk", g.onDisk(0), 2, 6)
+	want(t, "kept", g.KeptBases(0), len(g.Machine().Rounds().Fragment(0).Bases()))
 	failed := saw[replica.FoldFailed](g)
 	if len(failed) != 1 || failed[0].Want.Start != 4 || len(saw[replica.Damaged](g)) != 1 {
 		t.Fatalf("failed %v", failed)

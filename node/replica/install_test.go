@@ -67,6 +67,9 @@ func (g *rig) ownRound() wire.Digest {
 func TestInstall(t *testing.T) {
 	other := another(t, 5)
 	g := inWindow(t).write(2, true).write(2, true).start()
+	g.disk.Full = true
+	g.closes(0, 1) // a round that waits for its record
+	g.disk.Full = false
 	install := g.fetch(other)
 	g.Do(install)
 	g.Do(rounds.WantFold{Job: job, Start: 4, Sets: make([][]outer.Delta, 1), Keep: []uint32{5}})
@@ -94,6 +97,9 @@ func TestInstall(t *testing.T) {
 	if _, err := g.fold(rounds.WantFold{Job: job + 1, Start: 5, Sets: make([][]outer.Delta, 1)}); err != nil {
 		t.Errorf("a new fold: %v", err)
 	}
+	wantRounds(t, "records then", g.records(0), 3, 4, 5, 6)
+	record, _ := g.disk.Record(0, 5)
+	want(t, "what waited was of the old chain", record.Chain, g.Machine().Rounds().Fragment(0).Tip().Chain)
 	g.start()
 	for p := range g.plan {
 		tip, _ := other.disk.Base(p, 5)

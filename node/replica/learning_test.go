@@ -213,9 +213,21 @@ func TestChunksGoWhenNobodyNeedsThem(t *testing.T) {
 		want(t, "held", g.disk.HasChunk(store.Digest), c.held)
 	}
 	wantRounds(t, "fetching", g.disk.Fetching)
+	g.DropOldChunks()
+	want(t, "drops nothing twice", len(g.work["disk"]), 0)
 	g.disk.Full = true
 	g.do(store)
 	wantError(t, "told", g.checked[len(g.checked)-1], memory.ErrFull)
+}
+
+// A joiner keeps all chunks.
+func TestChunksOfAJoinerStay(t *testing.T) {
+	g := newRig(t)
+	g.joins = true
+	g.start().do(gossip.StoreChunk{Digest: wire.Digest{1}, Bytes: []byte("chunk")})
+	g.tick(100_000).DropOldChunks()
+	g.settle()
+	want(t, "held", g.disk.HasChunk(wire.Digest{1}), true)
 }
 
 // News may be passed over, other effects that nothing executes may not.

@@ -45,6 +45,7 @@ type rig struct {
 	gone       bool     // streams have ended
 	donor      *rig     // answers calls
 	common     []uint32 // what earlier processes had in common with others
+	joins      bool     // takes the tips of others before it trains
 	cut        bool     // folds are to end
 
 	work    map[string][]func()
@@ -163,7 +164,7 @@ func (g *rig) start() *rig {
 // tryStart makes the replica and leaves its work for later.
 func (g *rig) tryStart() (err error) {
 	cfg := core.Config{
-		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: true,
+		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: !g.joins, AloneMs: 1 << 40,
 		Gossip: gossip.Config{
 			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
 			Common: g.common, Trusted: []wire.PeerID{wire.PeerIDOf(g.keys[1])},
