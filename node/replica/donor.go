@@ -80,7 +80,6 @@ type donor struct {
 	madeAt   int64
 	wants    []core.Donation // what it was made of
 	blobs    []*blob         // the last used last
-	bytes    int             // of all of them
 	set      int             // of the largest manifest
 }
 
@@ -239,7 +238,6 @@ func (d *donor) add(b *blob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.blobs = append(d.blobs, b)
-	d.bytes += b.size()
 }
 
 // find returns the blob of the same tip and links.
@@ -260,8 +258,12 @@ func (d *donor) shrink(policy DonorPolicy, size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.set = max(d.set, size)
-	for len(d.blobs) > 0 && d.bytes > policy.Sets*d.set {
-		d.bytes -= d.blobs[0].size()
+	bytes := 0
+	for _, b := range d.blobs {
+		bytes += b.size()
+	}
+	for len(d.blobs) > 0 && bytes > policy.Sets*d.set {
+		bytes -= d.blobs[0].size()
 		d.blobs = slices.Delete(d.blobs, 0, 1)
 	}
 }

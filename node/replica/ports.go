@@ -15,7 +15,7 @@ type Exec interface {
 	Disk(do func())                                 // writes
 	Fold(do func())                                 // folds and what touches kept bases
 	Learn(do func())                                // between two steps of the learner
-	Serve(handle uint64, do func(gone func() bool)) // reads for the stream with that handle; gone says that it ended
+	Serve(handle uint64, do func(gone func() bool)) // reads for the stream with that handle, 0 for none; gone says that it ended
 	Install(do func())                              // a fold, after the writes that were asked for
 	Post(do func(now core.Time))                    // on the loop, what work came to
 	Soon(do func(now core.Time))                    // on the loop, after that
