@@ -89,7 +89,7 @@ func (n *node) leave() {
 	}
 	n.quit()
 	n.leaving, n.leftAt = time.Now(), n.clock.awake()
-	n.machine.Leave(n.clock.now())
+	n.replica.Leave(n.clock.now())
 }
 
 // mayExit says whether the loop is done. Either the run is over and nobody in
@@ -97,7 +97,7 @@ func (n *node) leave() {
 // to.
 func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
-		return n.allTold() && n.machine.View().MayLeave() || n.clock.awake()-n.leftAt > n.cfg.within(leaveWithin)
+		return n.allTold() && n.machine.View().MayLeave() || n.replica.LeftTooLong()
 	}
 	return !n.cfg.Stay && n.machine.View().MayEnd(n.clock.now())
 }

@@ -167,7 +167,7 @@ func (n *node) start() error {
 // restore makes the replica over what the folder holds.
 func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	x, policy := executor{n}, replica.NodePolicy()
-	policy.KeepBytes = n.cfg.KeepBytes
+	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.within(leaveWithin).Milliseconds()
 	n.replica, was, err = replica.New(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.genesis.Tips},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},

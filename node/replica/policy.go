@@ -17,6 +17,10 @@ type Policy struct {
 	// has to take newer tips soon finds most of them again.
 	ChunksStayMs int64
 
+	// Milliseconds after which a leaver goes though peers have not taken all that it
+	// made: it is in the ledger, and goes out after the next start. 0 = it waits.
+	LeaveWithinMs int64
+
 	Donor DonorPolicy
 }
 

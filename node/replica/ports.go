@@ -20,7 +20,7 @@ type Exec interface {
 	Post(do func(now core.Time))                    // on the loop, what work came to
 	Soon(do func(now core.Time))                    // on the loop, after that
 	Announce(do func(now core.Time))                // on the loop, when an own delta is durable and may leave the node
-	Elapsed() int64                                 // milliseconds since some moment
+	Elapsed() int64                                 // milliseconds since some moment in which this process was awake
 	Cut() bool                                      // folds under way are to end between two rounds
 }
 

@@ -53,6 +53,7 @@ type Replica struct {
 	donor     donor
 	retention retention
 	epoch     int   // of the machine's tips: counts installs
+	leftAt    int64 // Elapsed when an ordered leave began; 0 = it did not
 	chunksAt  int64 // Elapsed when a chunk of others' tips was last stored, or this began; -1 = there are none
 }
 
@@ -145,6 +146,17 @@ func (r *Replica) executeOuter(e core.Effect) {
 		}
 		r.watcher.Saw(e)
 	}
+}
+
+// Leave begins an ordered leave.
+func (r *Replica) Leave(now core.Time) {
+	r.leftAt = max(r.exec.Elapsed(), 1)
+	r.machine.Leave(now)
+}
+
+// LeftTooLong says that a leaver has waited long enough for peers to take what it made.
+func (r *Replica) LeftTooLong() bool {
+	return r.leftAt > 0 && r.policy.LeaveWithinMs > 0 && r.exec.Elapsed()-r.leftAt > r.policy.LeaveWithinMs
 }
 
 // write has the disk do something that nobody waits for.

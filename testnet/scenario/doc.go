@@ -33,6 +33,8 @@
 //	beat TIME              the shortest beat period (200ms)
 //	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE (10ms, 5ms)
 //	degree N               connections that a node seeks (12)
+//	keep N                 bytes that a ledger may take: above, payloads that nobody needs are dropped
+//	leave TIME             a leaver goes after that, though others have not taken what it made
 //	limit TIME             by then the run has ended (15 minutes after the last event)
 //	P, H, h_min, W_a, W_u, C, K, eta, mu, clip, max_share, max_steps,
 //	max_tokens_per_step N; min_round TIME; grace TIME TIME; codec NAME; merge NAME
@@ -143,7 +145,9 @@
 //	clock-behind-two-minutes   a founder whose clock lets it close no round of its own; it closes the rounds that the others close
 //	disk-full                  a full disk stops publishing only
 //	disk-full-behind           a disk fills in the middle of a repair, which goes on when there is room
+//	retention                  old payloads are dropped from small ledgers, and nobody lacks one
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
 //	leave                      an ordered leave loses nothing
+//	leave-cut-off              a leaver whom nobody hears goes, and what it made goes out after its next start
 //	everything                 a bad day
 package scenario

@@ -71,6 +71,7 @@ type quantity struct {
 	world func(o *Outcome) float64               // nil: it is not of a world
 	node  func(o *Outcome, r sim.Report) float64 // nil: it is not of a node
 	note  func(o *Outcome) string                // said after the number; nil: nothing
+	rare  bool                                   // not shown where it is 0
 }
 
 // quantities are all of them, in the order in which an outcome shows them.
@@ -102,6 +103,9 @@ var quantities = []quantity{
 		note: func(*Outcome) string { return "over all nodes" }},
 	{name: "tips taken", unit: inCounts, world: sum(tips), node: of(tips)},
 	{name: "files damaged", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.FilesDamaged) }},
+
+	{name: "dropped", unit: inCounts, rare: true, world: func(o *Outcome) float64 { return float64(o.Result.Counts.PayloadsDropped) }},
+	{name: "left behind", unit: inCounts, rare: true, world: func(o *Outcome) float64 { return float64(o.Result.Counts.LeftBehind) }},
 
 	{name: "steps", unit: inCounts, node: of(func(r sim.Report) float64 { return float64(r.Did.Steps) })},
 	{name: "share", unit: inShare, node: func(o *Outcome, r sim.Report) float64 { return r.Tokens.Folded / max(o.folded(), 1) }},

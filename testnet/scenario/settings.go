@@ -43,7 +43,13 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	"step":   func(c *compiler, r *fault.Reader) { c.script.World.StepMs = sim.ReadMs(r, "a step", 1) },
 	"beat":   func(c *compiler, r *fault.Reader) { c.script.World.BeatMs = sim.ReadMs(r, "the beat period", 1) },
 	"degree": func(c *compiler, r *fault.Reader) { c.script.World.Degree = int(r.Integer("the degree", 1, maxNodes)) },
-	"limit":  func(c *compiler, r *fault.Reader) { c.script.World.LimitMs = sim.ReadMs(r, "the limit", 1) },
+	"keep": func(c *compiler, r *fault.Reader) {
+		c.script.World.Policy.KeepBytes = r.Integer("the bytes that a ledger may take", 1, math.MaxInt64)
+	},
+	"leave": func(c *compiler, r *fault.Reader) {
+		c.script.World.Policy.LeaveWithinMs = sim.ReadMs(r, "the time of a leave", 1)
+	},
+	"limit": func(c *compiler, r *fault.Reader) { c.script.World.LimitMs = sim.ReadMs(r, "the limit", 1) },
 
 	"P":     func(c *compiler, r *fault.Reader) { c.params().Fragments = int(r.Integer("P", 1, outer.MaxFragments)) },
 	"H":     func(c *compiler, r *fault.Reader) { c.params().H = int(r.Integer("H", 1, outer.MaxH)) },

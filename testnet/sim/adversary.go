@@ -130,7 +130,7 @@ func (n *Node) ownPayload(seq uint64) ([]byte, error) {
 	if n.liar != nil && n.liar.made[seq] != nil {
 		return n.liar.made[seq], nil
 	}
-	return n.disk.OwnPayload(seq)
+	return n.replica.OwnPayload(seq)
 }
 
 // liars counts the nodes that lie, now or later.

@@ -124,6 +124,8 @@ func (x executor) Saw(event any) {
 		n.adopted(e)
 	case replica.Installed:
 		n.installed(e)
+	case replica.Retained:
+		n.w.counts.PayloadsDropped += e.Dropped
 	case replica.NotInstalled:
 		if errors.Is(e.Err, core.ErrUnfit) && n.w.liars() == 0 {
 			n.broken("core", "%v", e.Err)

@@ -179,8 +179,17 @@ func (n *Node) leave() bool {
 		return false
 	}
 	n.left = true
-	n.do(func() { n.machine.Leave(n.clock()) })
+	n.do(func() { n.replica.Leave(n.clock()) })
 	return true
+}
+
+// goes ends a leaver that nobody took everything from. What it made is on its disk, and
+// goes out after the next start.
+func (n *Node) goes() {
+	n.disk.Commit()
+	n.left = false
+	n.crash()
+	n.w.counts.LeftBehind++
 }
 
 // restSide is the part of the nodes that a partition does not name, and of new

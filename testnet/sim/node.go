@@ -182,6 +182,7 @@ func (n *Node) policy() replica.Policy {
 	p := replica.NodePolicy()
 	p.TrustMemory, p.ChunksStayMs = n.w.s.Lean, chunksStay
 	p.Donor.FreshMs /= 10
+	p.KeepBytes, p.LeaveWithinMs = n.w.s.Policy.KeepBytes, n.w.s.Policy.LeaveWithinMs
 	return p
 }
 
@@ -237,10 +238,16 @@ func (n *Node) startTimers() {
 	}
 	n.every(flushMs, n.disk.Commit)
 	n.every(redialMs, n.redial)
-	n.every(flushMs, n.replica.DropOldChunks)
+	n.every(flushMs, n.tidy)
 	if n.liar != nil {
 		n.every(n.liar.everyMs(), n.liar.acts)
 	}
+}
+
+// tidy drops what is of no use any more.
+func (n *Node) tidy() {
+	n.replica.DropOldChunks()
+	n.replica.Retain()
 }
 
 // every does something now and then for as long as this life lasts.
@@ -289,6 +296,10 @@ func (n *Node) tick(life int) {
 		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
 		n.machine.Tick(n.clock())
 		n.replica.Execute()
+		if n.up && n.left && n.replica.LeftTooLong() {
+			n.goes()
+			return
+		}
 		if n.up && n.left && n.machine.View().MayLeave() {
 			n.w.checkLeft(n)
 			n.stop()

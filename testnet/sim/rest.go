@@ -192,7 +192,7 @@ func (w *World) checkLedger() {
 // replay folds the ledger of a fragment again, from genesis. A power cut may have
 // damaged a payload that was not needed since.
 func (n *Node) replay(p int) {
-	tip, want := n.w.genesis[p], n.machine.Rounds().Fragment(p).Tip()
+	tip, want := n.verifiableFrom(p), n.machine.Rounds().Fragment(p).Tip()
 	for tip.Round < want.Round {
 		var set []outer.Contribution
 		record, _ := n.disk.Record(p, tip.Round+1)
@@ -211,6 +211,17 @@ func (n *Node) replay(p int) {
 	if tip.State != want.State && !n.disk.Damaged() {
 		n.broken("replay", "the ledger of fragment %d comes to state %x, the tip is %x", p, tip.State[:4], want.State[:4])
 	}
+}
+
+// verifiableFrom is the tip from which the ledger of a fragment can be folded again:
+// genesis, or where payloads may go the oldest base.
+func (n *Node) verifiableFrom(p int) *outer.Tip {
+	kept, _ := n.disk.Bases(p) // which has no errors
+	if n.w.s.Policy.KeepBytes == 0 || len(kept) == 0 {
+		return n.w.genesis[p]
+	}
+	tip, _ := n.disk.Base(p, kept[0])
+	return tip
 }
 
 // String shows a world in a failure.

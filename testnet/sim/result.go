@@ -15,9 +15,11 @@ type Counts struct {
 	Folds            int                `json:"folds"`             // computed, not remembered
 	FoldedForOthers  int                `json:"folded_for_others"` // rounds that donors folded again
 	FilesDamaged     int                `json:"files_damaged"`
-	LedgersUnchecked int                `json:"ledgers_unchecked"`   // no node had the whole chain
-	GivenUpAndFolded uint64             `json:"given_up_and_folded"` // tokens: discarded where tips were taken whole, and folded by others
-	FoldedUnseen     uint64             `json:"folded_unseen"`       // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
+	LedgersUnchecked int                `json:"ledgers_unchecked"`          // no node had the whole chain
+	GivenUpAndFolded uint64             `json:"given_up_and_folded"`        // tokens: discarded where tips were taken whole, and folded by others
+	FoldedUnseen     uint64             `json:"folded_unseen"`              // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
+	PayloadsDropped  int                `json:"payloads_dropped,omitempty"` // by retention
+	LeftBehind       int                `json:"left_behind,omitempty"`      // leavers that went before others took what they made
 	Faults           map[fault.Verb]int `json:"faults"`
 }
 

@@ -34,8 +34,16 @@ type Scenario struct {
 	LimitMs  Time       // after the start: by then the run must have ended
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
 	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
+	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
+}
+
+// Policy is what the nodes of a world decide by themselves, where it is not what a real
+// process decides. Zero is what a process does.
+type Policy struct {
+	KeepBytes     int64 `json:"keep_bytes,omitempty"`      // payloads that nobody can ask for any more are dropped above; 0 = none are
+	LeaveWithinMs Time  `json:"leave_within_ms,omitempty"` // when a leaver goes if nobody takes what it made; 0 = it waits
 }
 
 // NodeSpec is what one node differs in.

@@ -414,14 +414,6 @@ func (l *Ledger) OwnIDs(seqs []uint64) (ids []wire.Digest) {
 	return ids
 }
 
-// OwnPayload reads an own delta back for the learner.
-func (l *Ledger) OwnPayload(seq uint64) ([]byte, error) {
-	if id, known := l.OwnID(seq); known && l.deltas[id] != nil {
-		return l.deltas[id].bytes, nil
-	}
-	return nil, fmt.Errorf("own delta %d is not on disk", seq)
-}
-
 // Own implements replica.Ledger.
 func (l *Ledger) Own() ([]core.OwnRecord, error) {
 	records := make([]core.OwnRecord, len(l.own))

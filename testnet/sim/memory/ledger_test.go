@@ -59,24 +59,24 @@ func TestOwnDeltaIsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Crash()
-	if b, err := d.OwnPayload(7); err != nil || string(b) != "b" || d.marks[0] != 3 || lost(d, wire.Digest{1}) {
+	if b, err := d.Payload(wire.Digest{2}); err != nil || string(b) != "b" || d.marks[0] != 3 || lost(d, wire.Digest{1}) {
 		t.Errorf("own %q, %v, marks %v", b, err, d.marks)
 	}
 }
 
-// Off the list an own delta is not found by a restart, but is still read by adoptions
-// that are on their way to the learner.
+// Off the list an own delta is not found by a restart, but is still known to this
+// process.
 func TestForgottenOwnDelta(t *testing.T) {
 	d := New(1)
 	_ = d.PutOwn(core.StoreOwn{ID: wire.Digest{2}, Header: *headerOf(3), Payload: []byte("b"), Seq: 7})
 	_ = d.ForgetOwn([]wire.Digest{{2}})
-	if b, err := d.OwnPayload(7); err != nil || string(b) != "b" || len(ownOf(d)) != 0 {
-		t.Errorf("own %q, %v, %d records", b, err, len(ownOf(d)))
+	if id, known := d.OwnID(7); !known || id != (wire.Digest{2}) || len(ownOf(d)) != 0 {
+		t.Errorf("own %v, %v, %d records", id, known, len(ownOf(d)))
 	}
 	d.Commit()
 	d.Crash()
-	if b, err := d.OwnPayload(7); err == nil {
-		t.Errorf("a later process reads %q", b)
+	if id, known := d.OwnID(7); known {
+		t.Errorf("a later process knows %v", id)
 	}
 }
 
