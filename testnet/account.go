@@ -143,10 +143,10 @@ func (m *member) entry(c *chain) (e entry, err error) {
 	return e, err
 }
 
-// tellReturned takes the node's own word on which of its deltas that the chain
-// does not have were returned: all others went with a lost chain, and by the
-// ledger the two look alike. Of a node that was killed the last word is missing,
-// so that no more is discarded than is not to be found elsewhere.
+// tellReturned takes the node's own word on which of its deltas outside of the
+// chain were returned. All others went with a lost chain, and by the ledger the
+// two look alike. Of a node that was killed the last word is missing, so that no
+// more is discarded than is not to be found elsewhere.
 func (m *member) tellReturned(e *entry) {
 	for p := range e.discarded {
 		var returned uint64
@@ -192,9 +192,9 @@ func (e *entry) publish(dir string, c *chain, closed []uint32) error {
 	return errors.Join(err, s.Close())
 }
 
-// guestEntries are the accounts of nodes that took part without being of this
-// world, such as one that was started by hand: what they published counts as
-// what they trained.
+// guestEntries are the accounts of nodes that took part from outside of this
+// world, such as one started by hand. What they published counts as what they
+// trained.
 func guestEntries(dir string, c *chain, ours map[wire.PeerID]bool) ([]entry, error) {
 	var out []entry
 	for author, folded := range c.sums {
@@ -218,8 +218,8 @@ func (c *chain) mean(column func(p int) uint64) uint64 {
 	return whole
 }
 
-// divide is mean with what rounding left, in parts of a token of which the sum
-// of parameters make one.
+// divide is mean together with what rounding left, in parts of a token. The sum
+// of parameters is the number of parts of one token.
 func (c *chain) divide(column func(p int) uint64) (whole, rest uint64) {
 	var hi, lo, params uint64
 	for p, n := range c.params {

@@ -18,9 +18,9 @@ import (
 	"atoll/testnet/baseline"
 )
 
-// This file holds what is different in a world of a baseline: the processes are
-// members instead of nodes, this process is their coordinator, and the report is made of
-// the coordinator's history of views instead of ledgers.
+// This file holds what is different in a world of a baseline. The processes are members
+// instead of nodes, and this process is their coordinator. The report is made of the
+// coordinator's history of views instead of ledgers.
 
 func baselineText(name string) string {
 	if name == Atoll || name == "" {

@@ -12,9 +12,9 @@ import (
 const (
 	// budgetSlack is how far beyond its budget a run may end.
 	budgetSlack = 0.01
-	// unheardSteps is how many steps of every learner it may end beyond that, for
-	// runs so short that they are more: one that was being taken when the others
-	// had enough, and one that no beat had told of.
+	// unheardSteps is how many steps of every learner a run may end beyond that,
+	// where they are more because the run is short: one that was under way when
+	// the others had enough, and one that no beat had told of.
 	unheardSteps = 2
 	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
 	shareSlack = 0.15
@@ -73,8 +73,9 @@ func checkAccount(r Report, a account) Check {
 }
 
 // checkBudget compares what was folded with the budget. Every fragment ends at
-// its own: what a kill or a lost chain takes is not the same in all of them, so
-// that all have enough when the one that lost most has. That one is judged then.
+// its own budget. What a kill or a lost chain takes is not the same in all of
+// them, so all have enough when the one that lost most has. That one is judged
+// then.
 func (w *world) checkBudget(r Report, a account) Check {
 	unheard := uint64(unheardSteps * len(w.members) * w.genesis.Batch * w.genesis.Model.Context)
 	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), unheard)

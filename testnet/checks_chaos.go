@@ -39,9 +39,9 @@ func (w *world) checkChaos() Check {
 	return c
 }
 
-// lostRounds is how many times H steps a kill may cost a fragment: those since its
-// last delta, and those that waited while two deltas were on their way to peers that
-// had just been killed themselves.
+// lostRounds is how many times H steps a kill may cost a fragment: the steps since
+// its last delta, and the steps that waited while two deltas were on their way to
+// peers that had just been killed themselves.
 const lostRounds = 4
 
 // checkLost fails where tokens are gone and no kill explains it, or more than kills

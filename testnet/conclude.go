@@ -111,8 +111,8 @@ func (w *world) fillWall(r *Report, end time.Time) {
 }
 
 // goodput is the seconds of steps whose tokens were folded, over the seconds
-// from each node's planned start to the end of the run or its ordered leave;
-// and the same over the seconds that processes lived.
+// from each node's planned start to the end of the run or its ordered leave. It
+// also returns the same over the seconds that processes lived.
 func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
 	return w.goodputOf(end, func(i int) float64 {
 		e := a.entries[i]
@@ -229,7 +229,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 
 // maxEvaluation bounds the final evaluation, in parameters times bytes: about a
 // minute on two cores. The held-out part of the prose is a fiftieth of it for
-// tiny; that of the Go code is ten times too much for small.
+// tiny; the held-out part of the Go code is ten times too much for small.
 const maxEvaluation = 3e12
 
 // finalWindows are the whole held-out part, or, where that would take longer

@@ -1,7 +1,7 @@
-// Package testnet is a declarative local world of real nodes: it starts
-// processes of this program on one machine, lets them train one model together,
-// lets some of them join, leave or die on a schedule, shows what happens, and
-// ends with a report that checks what the run promised.
+// Package testnet is a declarative local world of real nodes. It starts
+// processes of this program on one machine that train one model together. Some
+// of them join, leave or die on a schedule. It shows what happens, and ends
+// with a report that checks what the run promised.
 //
 // A world lives in one folder:
 //
@@ -11,14 +11,13 @@
 //	report.json  what Run returned
 //
 // Chaos is a schedule of what happens to the nodes (package fault, chaos.go). What chance does
-// is drawn from the seed before the world begins (chaos_draw.go), and undone when
-// most of the budget is used up. Processes are killed and stopped by signals;
-// what needs the process's help, such as dropping peers, goes to the control
-// socket of a node that was started with --lab (lab.go).
+// is drawn from the seed before the world begins (chaos_draw.go), and undone when most of the
+// budget is used up. Signals kill and stop processes. What needs the process's help, such as
+// dropping peers, goes to the control socket of a node that was started with --lab (lab.go).
 //
 // With Config.Baseline the processes are members of a baseline instead (package baseline), and
-// this one is their coordinator: they are paced, shaped, killed and parted alike, and the
-// report has the same fields, without those that only deltas have (baseline.go).
+// this one is their coordinator. They are paced, shaped, killed and parted alike. The report
+// has the same fields, without the fields of deltas (baseline.go).
 //
 // The report is made from what the nodes left on disk, not from what they said
 // while they ran: ledgers, step logs and the last status of each.

@@ -16,7 +16,7 @@ import (
 // This file holds the direction of the dependencies. A package may import the
 // standard library, the packages of this module that its rule in layers names,
 // and the modules whose rule in modules names it. What is not listed is
-// forbidden; whoever needs more changes the table and says why there.
+// forbidden. If you need more, change the table and say why there.
 
 // modulePath is what imports of packages of this module begin with.
 const modulePath = "atoll"
@@ -74,7 +74,7 @@ var layers = []rule{
 	{list("node/store"), list("gossip/wire"),
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
-		"whoever shows a run needs the snapshot, not the code that made it"},
+		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama"),
 		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),
@@ -300,8 +300,8 @@ func matchesOne(names map[string]bool, pattern string) bool {
 }
 
 // brokenRule returns the rule that an import breaks, or nil. Tests may use more:
-// the test modules, the packages below those of their rule, and clocks, files and
-// random numbers.
+// the test modules, the packages below the packages of their rule, and clocks,
+// files and random numbers.
 func brokenRule(pkg, imported string, test bool) *rule {
 	own, isOwn := strings.CutPrefix(imported, modulePath+"/")
 	switch {

@@ -12,8 +12,8 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// chain is what one node's ledger says was folded, in every round of the run,
-// with those of others where it does not reach back that far.
+// chain is what one node's ledger says was folded in every round of the run.
+// Where it does not reach back that far, it has rounds of other ledgers.
 type chain struct {
 	fragments int
 	params    []uint64 // n_p, the parameters of each fragment
@@ -63,9 +63,9 @@ type ledgerRound struct {
 	store.Round
 }
 
-// readChain reads the whole chain of the first ledger. Where that begins later
-// than with round 1, as that of a node which took tips from another, the rounds
-// before are those of any ledger whose chain digests lead there.
+// readChain reads the whole chain of the first ledger. The ledger of a node
+// that took tips from another begins later than with round 1. Then the rounds
+// before come from any ledger whose chain digests lead there.
 func readChain(all ledgers, plan outer.Plan, union uint32) (*chain, error) {
 	c := &chain{fragments: len(plan), union: union, sums: columns{}}
 	for p, f := range plan {

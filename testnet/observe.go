@@ -70,8 +70,8 @@ func (w *world) mostClosed() (closed []uint32) {
 	return closed
 }
 
-// agree says whether all nodes that run have said since a partition ended that
-// they have the same chain at a common round which is not before its end.
+// agree says whether all running nodes have shown the same chain since a
+// partition ended, at a common round that is not before its end.
 func (w *world) agree(r *recovery) bool {
 	var first []status.Fragment
 	for _, m := range w.members {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How long a world may go without progress where nobody set a limit: several rounds of its slowest learner, as a barrier waits for it and
-// chaos slows it, and no less than what pauses and partitions by chance can last.
+// How long a world may go without progress where nobody set a limit. It is several rounds of the slowest learner, as a
+// barrier waits for it and chaos slows it, and no less than random pauses and partitions can last.
 const (
 	stallTime   = chanceFor
 	stallRounds = 8
@@ -26,7 +26,8 @@ func newPatience(most, round time.Duration, began time.Time) patience {
 	return patience{most: most, stall: max(stallTime, stallRounds*round), began: began, moved: began}
 }
 
-// spent takes how many tokens the nodes say are folded now, in sum, and returns an ErrTimeout if the world is to end as it takes too long.
+// spent takes how many tokens the nodes say are folded now, in sum. It returns an ErrTimeout if the world takes too long
+// and must end.
 func (p *patience) spent(now time.Time, folded uint64) error {
 	if folded != p.folded {
 		p.moved, p.folded = now, folded

@@ -8,9 +8,9 @@ import (
 	"atoll/node/status"
 )
 
-// block renders a view for a terminal of this width, a few lines, each shorter
-// than the terminal is wide: a character in the last column is a matter of taste
-// among terminals.
+// block renders a view for a terminal of this width in a few lines. Each is
+// shorter than the terminal is wide, as terminals differ in how they treat the
+// last column.
 func (v view) block(width int) []string {
 	state := min(max(width-fixedWidth, leastState), mostState)
 	lines := append(v.head(), fmt.Sprintf(rowFormat,
@@ -61,9 +61,9 @@ func (v view) progress() string {
 
 func (v view) percent() float64 { return 100 * float64(v.folded) / float64(v.budget) }
 
-// evaluated says whether the anchor is known after any training: the first
-// value is that of the initial parameters and would look like a run that does
-// not learn.
+// evaluated says whether the anchor is known after any training. The first
+// value is of the initial parameters and would look like a run that does not
+// learn.
 func (v view) evaluated() bool { return v.val > 0 && v.valAt > 0 }
 
 // anchor is how good the model is.

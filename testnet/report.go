@@ -41,7 +41,7 @@ type Setup struct {
 	Run       string `json:"run"`
 
 	DirBytes  uint64 `json:"dir_bytes"`     // of the files in Dir
-	Temporary bool   `json:"dir_temporary"` // nobody chose Dir: whoever has read enough may remove it
+	Temporary bool   `json:"dir_temporary"` // nobody chose Dir, so a reader may remove it
 }
 
 // Tokens says where they went: parameter-weighted means over the fragments of
@@ -109,7 +109,7 @@ type Faults struct {
 	MergeS   []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 }
 
-// Digests are those of the last anchor, and whether all nodes have them.
+// Digests are the digests of the last anchor, and whether all nodes have them.
 type Digests struct {
 	ChainDigest  string `json:"chain_digest"`
 	StateDigest  string `json:"state_digest"`

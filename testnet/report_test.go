@@ -178,7 +178,8 @@ func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
 	}
 }
 
-// Of a node of two processes every column is the sum, that of its sleep too.
+// For a node of two processes every column is the sum, the column of its sleep
+// too.
 func TestTimeAccountAddsUp(t *testing.T) {
 	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Total: 45}
 	m := &member{lives: []*life{{last: status.Snapshot{Time: one}}, {last: status.Snapshot{Time: one}}}}

@@ -151,8 +151,9 @@ func TestHalvesUnite(t *testing.T) {
 	}
 }
 
-// TestOneChainWins parts the run for longer than the window: one side's chain is
-// that of the run, and the report says whose work the other one was.
+// TestOneChainWins parts the run for longer than the window. The chain of one
+// side becomes the chain of the run, and the report says whose work the other
+// one was.
 func TestOneChainWins(t *testing.T) {
 	cfg := chaosWorld(t, uint64(26*toyRate), "partition 0,1,2|3 @6s..19s")
 	cfg.H, cfg.Window = 12, 16 // a quarter of a second a round: the window is four

@@ -13,9 +13,9 @@ const (
 	lineEvery   = 5 * time.Second // of anything else, which keeps every line
 )
 
-// Escape sequences of terminals, as of ECMA-48: the cursor up and to the first
-// column, clear to the end of the line or of the screen, and all of the screen
-// with the cursor at its top.
+// Escape sequences of terminals, by ECMA-48: the cursor up and to the first
+// column, clear to the end of the line or of the screen, clear all and put the
+// cursor at the top.
 const (
 	cursorUp  = "\x1b[%dF"
 	clearLine = "\x1b[K"

@@ -228,10 +228,10 @@ func (c *ringConn) send(from Label, frames []Frame) {
 	}
 }
 
-// finish ends the ring after a round that is to be the last of the view: what is queued
-// is sent, and the member before hears by the end of its stream that this one has all.
-// It waits for the same from the next member: a process that ended before would take
-// with it what had not left.
+// finish ends the ring after the last round of the view. What is queued is sent, and
+// the end of its stream tells the member before that this one has all. It waits for the
+// same from the next member: a process that ended before would take with it what had
+// not left.
 func (c *ringConn) finish() {
 	if c.out == nil {
 		return

@@ -27,15 +27,15 @@ const (
 	maxAnswer = 1 << 18
 )
 
-// Label says which state a member holds: the one after so many rounds, the last of
-// which was in a view. Members with equal labels hold equal bits.
+// Label says which state a member holds: the one after so many rounds. View is the
+// view of the last round. Members with equal labels hold equal bits.
 type Label struct {
 	View   uint64 `json:"view"`   // 0 = the genesis
 	Round  uint64 `json:"round"`  // since the genesis
 	Tokens uint64 `json:"tokens"` // that all members together have trained it on
 }
 
-// before orders labels: the later view wins over more rounds, as a member that was left
+// before orders labels. The later view wins over more rounds, as a member that was left
 // out of a view may have made one round more of the view before.
 func (l Label) before(other Label) bool {
 	if l.View != other.View {

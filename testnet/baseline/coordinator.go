@@ -40,9 +40,9 @@ func newDesk(r Rules) *desk {
 // tickEvery is how often the coordinator looks at the time.
 const tickEvery = 50 * time.Millisecond
 
-// DefaultRules are those of a run on one machine that expects so many members. A view
-// that ended waits some seconds for whoever does not say so: that is what a paused member
-// costs the others, beside the time in which they notice.
+// DefaultRules are the rules of a run on one machine that expects so many members. A view
+// that ended waits some seconds for a member that does not say so. A paused member costs
+// the others as much, beside the time in which they notice.
 func DefaultRules(expect int, budget uint64) Rules {
 	return Rules{
 		Expect: expect, Budget: budget,

@@ -186,8 +186,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestBF16OnTheWire: what is written is read as the nearest value, which is
-// within half a unit of the last of its 8 bits, or of the smallest of all.
+// TestBF16OnTheWire: what is written is read as the nearest value, within half
+// a unit of the last of its 8 bits, or of the smallest value.
 func TestBF16OnTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float32Range(-1e30, 1e30).Draw(t, "x")

@@ -22,10 +22,11 @@ const (
 	Local  = "local"  // dp with one member
 )
 
-// bucketValues is the least size of a bucket that is not the first of a vector: 128 KiB
-// on the wire. All buckets are on their way at once, and a chunk is passed on when all of
-// it has come: with four members that is 32 KiB, 3 ms of a link of 100 Mbit/s in each hop,
-// little beside the delay of such a link, and long beside what a frame costs.
+// bucketValues is the least size of a bucket that is not the first of a vector: 128 KiB on
+// the wire. All buckets are on their way at once, and a chunk is passed on when all of it
+// has come. With four members a chunk has 32 KiB: 3 ms of a link of 100 Mbit/s in each
+// hop. That is little beside the delay of such a link, and long beside the cost of a
+// frame.
 const bucketValues = 1 << 16
 
 // buckets are the ends of groups of whole tensors, grown from the end of the slab: that

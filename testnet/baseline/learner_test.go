@@ -110,9 +110,8 @@ func roundOf(t *testing.T, from Label, learners ...Learner) Label {
 	return Label{1, from.Round + 1, from.Tokens + learners[0].Tokens(from, n)}
 }
 
-// TestDPIsOneLearnerWithAllBatches: three members make the steps of one optimizer that
-// is given the mean of their gradients, apart from the rounding of what travels, and end
-// with equal bits.
+// TestDPIsOneLearnerWithAllBatches: three members make the steps of one optimizer on the
+// mean of their gradients, up to the rounding of what travels. They end with equal bits.
 func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 	g := toy(t, 1e4)
 	var learners []Learner

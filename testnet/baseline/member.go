@@ -29,7 +29,8 @@ type Network interface {
 type Learner interface {
 	// Round makes this member's contribution to the round after a state, and leaves it
 	// in Vector. ready is told how much of that is final, from its end to its start:
-	// everything at lo and beyond, at last with lo = 0, when the caller may change it.
+	// everything at lo and beyond. At last lo is 0, and the caller may change the
+	// vector.
 	Round(ctx context.Context, from Label, members int, ready func(lo int)) error
 	// Vector is the contribution, always the same slice.
 	Vector() []float32
@@ -249,7 +250,7 @@ func (m *Member) report(op string, coordinator wire.PeerID) Report {
 	return r
 }
 
-// connect dials those of the roster to which there is no connection, all at once.
+// connect dials all nodes of the roster without a connection at once.
 func (m *Member) connect(ctx context.Context, roster []Place) {
 	up := map[wire.PeerID]bool{m.net.ID(): true}
 	for _, id := range m.net.Connected() {

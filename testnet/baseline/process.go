@@ -72,7 +72,7 @@ type process struct {
 	store   *store.Store
 	steps   *store.StepLog
 	host    *p2p.Host
-	events  sync.WaitGroup // reads those of host
+	events  sync.WaitGroup // reads the events of host
 	builtin *trainer.Builtin
 	pace    atomic.Int64
 	member  *Member

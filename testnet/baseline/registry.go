@@ -14,9 +14,9 @@ import (
 // A view is a fixed set of members from some state on. It ends when a member cannot go
 // on (another one died or cannot be reached), or after a round, when somebody waits to
 // take part. Then all members report the state that they hold, and the next view begins
-// with the newest of these: a member of a view makes a round only with the contributions
-// of all its members, so that they are never more than one round apart, and the round
-// that only some of them made counts.
+// with the newest. A member makes a round only with the contributions of all members of
+// its view. So they are never more than one round apart, and a round that only some of
+// them made counts.
 type Registry struct {
 	cfg   Rules
 	nodes map[wire.PeerID]*entry
@@ -86,8 +86,9 @@ func (r *Registry) View() View { return r.view }
 // End is the state of the run's model, nil before the end.
 func (r *Registry) End() *Label { return r.end }
 
-// History has the views whose rounds are in the state that the newest view began with, or
-// once the run has ended in that of its model, oldest first. What other views did is lost.
+// History has the views whose rounds are in the state that the newest view began with,
+// oldest first. Once the run has ended it is the state of the model. What other views did
+// is lost.
 func (r *Registry) History() (out []Span) {
 	at := r.view.From
 	if r.end != nil {
@@ -387,10 +388,10 @@ func (r *Registry) finish(l Label) {
 	r.stopWatchers()
 }
 
-// best is the group that goes on: of those whose members all reach each other, one with
-// a state of the newest view, then the largest, then with the newest state, then with
-// the first ids. Groups are grown from each node in turn, which finds the largest where
-// links are cut between sides; where they are cut at random it may miss it by a few.
+// best is the group that goes on. Its members all reach each other. It prefers groups
+// with a state of the newest view, then the largest, then the newest state, then the
+// first ids. Groups are grown from each node in turn. That finds the largest where
+// links are cut between sides. Where they are cut at random it may miss it by a few.
 func (r *Registry) best(ready []wire.PeerID) (best []wire.PeerID) {
 	var newest uint64
 	for _, id := range ready {

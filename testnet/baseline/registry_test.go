@@ -76,9 +76,9 @@ func (c *crowd) begin(t *rapid.T, node int, v View) {
 	}
 }
 
-// TestRegistryWithAnyReports plays nodes that report, die, make rounds and are silent as
-// chance will: what they are told always fits what they hold, and every question is
-// answered in time.
+// TestRegistryWithAnyReports plays nodes that report, die, make rounds and are silent by
+// chance. What they are told always fits what they hold, and every question is answered
+// in time.
 func TestRegistryWithAnyReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "nodes")

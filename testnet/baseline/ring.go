@@ -16,8 +16,8 @@ import (
 // A vector is cut into buckets, which go around independently, each as soon as it is
 // contributed. A bucket is cut into as many chunks as there are members. In hop h,
 // member i sends chunk i-h and receives chunk i-1-h. In the first n-1 hops
-// (reduce-scatter) it adds what it receives to its own, so that member i ends with the
-// whole sum of chunk i+1; in the other n-1 (all-gather) it takes what it receives. So
+// (reduce-scatter) it adds what it receives to its own. So member i ends with the whole
+// sum of chunk i+1. In the other n-1 hops (all-gather) it takes what it receives. So
 // each member sends 2(n-1)/n of the vector (P. Patarasuk and X. Yuan, Bandwidth optimal
 // all-reduce algorithms for clusters of workstations, 2009).
 //

@@ -68,7 +68,7 @@ func (g *snapshots) withdraw(view uint64) {
 	}
 }
 
-// await waits for the state of a view; who asks may have heard of it first.
+// await waits for the state of a view. The asker may have heard of the view first.
 func (g *snapshots) await(view uint64, within time.Duration) []byte {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()

@@ -106,7 +106,7 @@ func TestSnapshotsAreOfOneView(t *testing.T) {
 	})
 }
 
-// TestArrivals keeps one stream for each member, that of the newest view.
+// TestArrivals keeps one stream for each member, the one of the newest view.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a arrivals
@@ -125,7 +125,7 @@ func TestArrivals(t *testing.T) {
 		}
 		one, two, old := open(1, 1), open(1, 2), open(1, 1)
 		if !reset(one) || reset(two) || !reset(old) {
-			t.Error("of three streams, not just that of the newest view stayed")
+			t.Error("of three streams, not just the one of the newest view stayed")
 		}
 		bad, far := net.Pipe()
 		go a.serve(idOf(2), pipeStream{far})

@@ -15,7 +15,7 @@ import (
 	"atoll/testnet/bench/python"
 )
 
-// GemmComparison is a matrix product of atoll beside that of a BLAS library, measured in turn.
+// GemmComparison is a matrix product of atoll beside the product of a BLAS library, measured in turn.
 type GemmComparison struct {
 	Bench     string  `json:"bench"` // "gemm-compare"
 	With      string  `json:"with"`  // the library

@@ -52,8 +52,8 @@ func (c Child) explain(err error, said string) error {
 	return fmt.Errorf("%s: %w", c.Name, err)
 }
 
-// childEnv leaves out the settings that are meant for the parent, whose flags say
-// everything, but for the kernel.
+// childEnv leaves out the settings that are meant for the parent, except the
+// kernel. The flags say everything else.
 func childEnv(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		return strings.HasPrefix(v, "ATOLL_") && !strings.HasPrefix(v, "ATOLL_KERNEL=")

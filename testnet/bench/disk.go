@@ -99,7 +99,7 @@ func writeLong(ctx context.Context, path string, chunk []byte) error {
 	return errors.Join(err, ctx.Err(), f.Sync(), f.Close())
 }
 
-// store puts deltas into a node's store: own ones, then those of another node.
+// store puts deltas into a node's store: own ones, then another node's.
 func (d *Disk) store(ctx context.Context, m Meter, dir string) error {
 	run := wire.RunID{1}
 	s, err := store.Open(filepath.Join(dir, "store"), run)

@@ -34,8 +34,8 @@ func (p Product) String() string { return fmt.Sprintf("%dx%dx%d %s", p.M, p.K, p
 // FLOPs is the work in one product.
 func (p Product) FLOPs() float64 { return 2 * float64(p.M) * float64(p.N) * float64(p.K) }
 
-// Products are the shapes that Gemms measures by default: those of models of common sizes,
-// then those of tiny's training steps, of 16 x 128 tokens, whose sizes fill no tile.
+// Products are the shapes that Gemms measures by default: shapes of models of common
+// sizes, then of tiny's training steps of 16 x 128 tokens, whose sizes fill no tile.
 var Products = []Product{
 	{"NN", 2048, 256, 256}, {"NN", 2048, 256, 768}, {"NN", 2048, 256, 1024},
 	{"NN", 2048, 768, 3072}, {"NN", 1024, 1024, 1024},

@@ -55,7 +55,7 @@ func Links(ctx context.Context, m Meter, transfers []Transfer) (results []Link, 
 	return results, nil
 }
 
-// pair is two hosts, one of which answers.
+// pair is two hosts. One of them answers.
 type pair struct {
 	asker, server *p2p.Host
 	drains        sync.WaitGroup

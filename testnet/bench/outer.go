@@ -19,9 +19,8 @@ import (
 // Outer is what the outer loop costs a learner: its tokens/s with the loop beside those
 // without, in turn on the same trainer.
 //
-// In the loop are drafting and encoding own deltas, and for every round the digests and checks of
-// the peers' payloads, the fold, and adopting the result: what a node computes. Disk and network
-// are not.
+// The loop does what a node computes. It drafts and encodes own deltas, and for every round it
+// digests and checks the peers' payloads, folds, and adopts the result. Disk and network are not.
 type Outer struct {
 	Bench      string  `json:"bench"` // "outer"
 	Model      string  `json:"model"`
@@ -56,7 +55,7 @@ type OuterConfig struct {
 	Fragments int    // likewise
 	Deltas    int    // of a round
 	Codec     codec.Kind
-	Merge     string // "" = that of a run with such an H and codec
+	Merge     string // "" = the merge of a run with such an H and codec
 }
 
 const (
@@ -145,8 +144,8 @@ func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 	}
 }
 
-// bestRatio is that of H steps to H steps with a round of each fragment, by the shortest of each. Drafts
-// and adoptions hold up the training thread; a fold takes one of its threads away.
+// bestRatio is the ratio of H steps to H steps with a round of each fragment, by the shortest of each.
+// Drafts and adoptions hold up the training thread; a fold takes one of its threads away.
 func (r *outerRig) bestRatio() float64 {
 	steps := float64(r.g.Outer.H) * r.step.least.Seconds()
 	round := r.draft.least + r.adopt.least + r.fold.least/time.Duration(tensor.Threads())

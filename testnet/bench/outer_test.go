@@ -52,8 +52,8 @@ func TestOuterRig(t *testing.T) {
 	if r.rounds != 5*len(r.plan) || r.begun != r.rounds || len(r.own) != 0 {
 		t.Errorf("%d rounds of %d begun were adopted, %d own deltas are left", r.rounds, r.begun, len(r.own))
 	}
-	// Unpublished are the steps after the first one of the last turn with the loop, and those of
-	// the turn without.
+	// Unpublished are the steps after the first one of the last turn with the loop, and the
+	// steps of the turn without.
 	if steps, _ := r.learner.Pending(0); steps != 4+5 {
 		t.Errorf("%d steps are pending, want 9", steps)
 	}
@@ -75,7 +75,7 @@ func TestMeasureOuter(t *testing.T) {
 	}
 }
 
-// The merge is that of a run unless one is asked for, whatever H is.
+// The merge is the merge of a run unless one is asked for, for every H.
 func TestOuterRigMerges(t *testing.T) {
 	for _, c := range []struct {
 		h     int

@@ -19,7 +19,7 @@ type Peak struct {
 }
 
 const (
-	// peakFor is how long a peak must stand, and peakMost how long it is looked for: on a
+	// peakFor is how long a peak must last, and peakMost how long it is looked for. On a
 	// busy machine all threads run at once in some of that time.
 	peakFor, peakMost = 250 * time.Millisecond, 2 * time.Second
 	// peakPart is the time between two looks: several times what it takes to wake threads,
@@ -32,8 +32,9 @@ const (
 	copyMiB = 32
 )
 
-// MeasurePeak finds the peak of so many threads, which it leaves set. It is not below that
-// of one: where other work never lets all of them run at once, one still shows.
+// MeasurePeak finds the peak of so many threads, which it leaves set. It is not below the
+// peak of one thread: where other work never lets all of them run at once, one still
+// shows.
 func MeasurePeak(ctx context.Context, threads int) (p Peak, err error) {
 	tensor.SetThreads(threads)
 	p = Peak{Bench: "peak", Threads: tensor.Threads(), Kernel: tensor.Kernel()}

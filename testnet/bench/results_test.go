@@ -79,7 +79,7 @@ func TestGemms(t *testing.T) {
 	}
 }
 
-// The products end with those of tiny's steps at the shared batch.
+// The products end with the products of tiny's steps at the shared batch.
 func TestProductsAreThoseOfTiny(t *testing.T) {
 	c := llama.Tiny
 	rows := SharedBatch(c) * c.Context

@@ -69,7 +69,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// What is alternated is called in turn, and each ratio is that of neighbours.
+// What is alternated is called in turn, and each ratio is a ratio of
+// neighbours.
 func TestAlternate(t *testing.T) {
 	order := ""
 	op := func(name string) func() error {

@@ -42,10 +42,10 @@ type StepConfig struct {
 	Optimizer string // "" = AdamW
 }
 
-// FLOPsPerToken is the work that a training step owes each token: 6 for every parameter,
-// of which 4 are for the gradients, and 6 L T D for the scores and values of causal
-// attention, where on average half of the context is seen. Work that an implementation
-// does twice does not count.
+// FLOPsPerToken is the work of a training step for each token. It is 6 for every
+// parameter, 4 of them for the gradients, and 6 L T D for the scores and values of
+// causal attention, which sees half of the context on average. Work that an
+// implementation does twice does not count.
 func FLOPsPerToken(c llama.Config) float64 {
 	return 6*float64(c.Params()) + 6*float64(c.Layers)*float64(c.Context)*float64(c.Hidden)
 }
@@ -61,8 +61,8 @@ func SharedBatch(c llama.Config) int {
 	return 2
 }
 
-// Steps measures training steps on random bytes. The memory is that of the whole process:
-// give each measurement one of its own where that matters.
+// Steps measures training steps on random bytes. The memory is the memory of the whole
+// process. Give each measurement a process of its own where that matters.
 func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	if c.Batch == 0 {
 		c.Batch = SharedBatch(c.Model)

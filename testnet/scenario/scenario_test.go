@@ -113,7 +113,7 @@ func above(text []byte) string {
 	return strings.TrimRight(code, "\n")
 }
 
-// differences shows the lines of which one outcome or the other has more.
+// differences shows the lines that occur more often in one outcome than in the other.
 func differences(want, got string) string {
 	var b strings.Builder
 	for _, l := range without(want, got) {

@@ -1,7 +1,7 @@
-// Package lockstep is what data parallelism and DiLoCo compute, apart from how vectors
-// travel between members: how long a round is, which rate each of its steps has, the outer
-// step, and what a ring all-reduce takes. Package baseline does it between real processes,
-// package sweep in virtual time.
+// Package lockstep is what data parallelism and DiLoCo compute, without how vectors travel
+// between members. It says how long a round is, which rate each of its steps has, and what
+// a ring all-reduce takes. It takes the outer step. Package baseline does it between real
+// processes, package sweep in virtual time.
 //
 // All members of a round contribute equally: as many steps of as many tokens each.
 package lockstep
@@ -66,7 +66,8 @@ func (o *Outer) Progress(dst, theta []float32) {
 const stepLen = 1 << 11
 
 // Step takes the outer step along the members' mean progress u: m = mu m + u, A += eta (u + mu m).
-// mean sets u to the part of it that begins at a value. After an error the state is of no use.
+// mean sets u to the part of the progress that begins at a value. After an error the state is of
+// no use.
 func (o *Outer) Step(mean func(at int, u []float64)) error {
 	var buffer [stepLen]float64
 	for at := 0; at < len(o.Anchor); at += stepLen {

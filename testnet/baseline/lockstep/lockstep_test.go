@@ -22,7 +22,7 @@ func TestRoundsEndAtTheBudget(t *testing.T) {
 	}
 }
 
-// Outer steps are those of the formula, written out, on both sides of a part's end.
+// Outer steps follow the formula, written out, on both sides of a part's end.
 func TestNesterov(t *testing.T) {
 	o := NewOuter(0.7, 0.9, make([]float32, stepLen+3))
 	a, m := 0.0, 0.0

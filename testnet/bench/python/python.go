@@ -43,8 +43,9 @@ func Env(threads int) []string {
 	return env
 }
 
-// CoreType is the processor that OpenBLAS is told it runs on, in programs with Env: what the environment says, which
-// may be slower than need be, so show it beside figures; else SKYLAKEX where there is AVX-512; else "", and it finds out.
+// CoreType is the processor that OpenBLAS is told it runs on, in programs with Env. The environment may name one, perhaps
+// a slower one, so show it beside figures. Otherwise it is SKYLAKEX where there is AVX-512. Otherwise it is "", and
+// OpenBLAS finds out.
 func CoreType() string {
 	core := os.Getenv(coreType)
 	if core == "" && tensor.Kernel() == "avx512" {

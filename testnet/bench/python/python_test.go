@@ -22,8 +22,8 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
-// A program gets the threads that it is to use, whatever the environment said before,
-// and on a processor with AVX-512 the kernels for it, unless somebody chose others.
+// A program gets its number of threads whatever the environment said before. On a
+// processor with AVX-512 it gets the kernels for it, unless somebody chose others.
 func TestEnv(t *testing.T) {
 	t.Setenv("OMP_NUM_THREADS", "7")
 	for _, chosen := range []string{"", "HASWELL"} {

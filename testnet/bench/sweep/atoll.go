@@ -6,7 +6,7 @@ import (
 	"atoll/testnet/sim"
 )
 
-// beatMs is that of the wide-area profile of real runs.
+// beatMs is the beat period of the wide-area profile of real runs.
 const beatMs = 2000
 
 // ticksPerStep is how often a machine ticks in a step, or 50 times a second where

@@ -168,8 +168,8 @@ func TestDataParallelOfTwoIsTwiceTheBatch(t *testing.T) {
 	}
 }
 
-// Learners that join data parallelism after half of the steps make its batch larger from then on: a budget for 40
-// steps of two takes 20 of two and 10 of four.
+// Learners that join data parallelism after half of the steps make its batch larger from then on. A budget for 40
+// steps of two takes 20 steps of two and 10 of four.
 func TestDataParallelJoins(t *testing.T) {
 	calm := play(t, micro("arm=dp"), 1) // 40 steps of two rows of two learners
 	joined := play(t, micro("arm=dp", "faults=join_@20s;join_@20s"), 1)

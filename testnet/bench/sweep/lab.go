@@ -32,8 +32,8 @@ const (
 	dataBoth  = "both" // learners with even numbers read prose, the others code
 )
 
-// open returns the texts of a setting, of which learner i reads number i, round
-// and round.
+// open returns the texts of a setting. Learner i reads number i, round and
+// round.
 func (l *Lab) open(data string) ([]*corpus.Corpus, error) {
 	if texts, ok := l.texts[data]; ok {
 		return texts, nil

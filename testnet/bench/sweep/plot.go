@@ -54,7 +54,7 @@ func Frontier(groups []*Group, by []string) Plot {
 	return p
 }
 
-// label names a setting by those of some fields that its baseline reads.
+// label names a setting by some fields, as far as its baseline reads them.
 func (s Setting) label(by []string) string {
 	var words []string
 	for _, name := range by {

@@ -41,9 +41,9 @@ func ReadTrials(path string) ([]Trial, error) {
 // whole is the part of a file that ends with a newline.
 func whole(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
-// Play runs the entries of a plan that path has no trial of yet, and appends each
-// when it is done, so that a plan may be stopped and played again at any time.
-// Progress goes to log.
+// Play runs the entries of a plan without a trial in path, and appends each when
+// it is done. So a plan may be stopped and played again at any time. Progress
+// goes to log.
 func (l *Lab) Play(plan []Entry, path string, log io.Writer) error {
 	done, err := ReadTrials(path)
 	if err != nil {

@@ -36,8 +36,8 @@ const (
 	ShardsSplit = "split" // each from a stretch of its own
 )
 
-// Setting is one way to train. Its names in plans, tables and files are those of
-// JSON. It is comparable.
+// Setting is one way to train. Its names in plans, tables and files are the
+// names of JSON. It is comparable.
 type Setting struct {
 	Baseline string  `json:"arm"`
 	Model    string  `json:"model"`  // tiny, small, base, mini or micro
@@ -314,7 +314,7 @@ func (s Setting) Get(name string) string {
 	return fmt.Sprint(field.Interface())
 }
 
-// Names are those of all fields, in order.
+// Names are the names of all fields, in order.
 func Names() []string {
 	t := reflect.TypeFor[Setting]()
 	names := make([]string, t.NumField())

@@ -13,7 +13,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// Every field can be set to the text that Get shows, and its name is that of JSON.
+// Every field can be set to the text that Get shows, and its name is its name in
+// JSON.
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
 	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6

@@ -26,7 +26,7 @@ func (u union) Fits(context int) error {
 	return nil
 }
 
-// Batch implements trainer.Source. The author is those of the shards.
+// Batch implements trainer.Source. The author is the author of the shards.
 func (u union) Batch(seed uint64, _ [32]byte, step int64, rows, context int, dst []int32) {
 	if rows%len(u) != 0 {
 		panic(fmt.Sprintf("sweep: %d rows for %d learners", rows, len(u)))
@@ -45,7 +45,8 @@ type series []shard
 // Fits implements trainer.Source.
 func (r series) Fits(context int) error { return union(r).Fits(context) }
 
-// Batch implements trainer.Source. The author is that of the shard whose turn it is.
+// Batch implements trainer.Source. The author is the author of the shard whose turn
+// it is.
 func (r series) Batch(seed uint64, _ [32]byte, step int64, rows, context int, dst []int32) {
 	n := int64(len(r))
 	s := r[step%n]

@@ -70,8 +70,7 @@ func (g *Group) describe(of func(Trial) float64) Stat {
 func bpb(t Trial) float64     { return t.ValBPB }
 func payload(t Trial) float64 { return t.PayloadPerToken }
 
-// Filter selects settings: all of its fields must have the given values, of which
-// a field may have several.
+// Filter selects settings: each of its fields must have one of the given values.
 type Filter map[string][]string
 
 // ParseFilter reads NAME=VALUE, with commas between; a name may come again.
@@ -119,8 +118,9 @@ func ParseNames(text string) ([]string, error) {
 	return names, nil
 }
 
-// Best returns, of the groups that ref selects and that have the values of like in
-// the fields named same, the one with the lowest mean; nil if there is none.
+// Best returns the group with the lowest mean among those that ref selects and
+// that have the values of like in the fields named same. It returns nil if there
+// is none.
 func Best(groups []*Group, ref Filter, same []string, like Setting) *Group {
 	var best *Group
 	for _, g := range ref.Select(groups) {
@@ -183,7 +183,8 @@ func (g *Group) cells(ref *Group) []string {
 	}
 }
 
-// difference is that of the seeds that both groups have, with its interval.
+// difference is the difference over the seeds that both groups have, with its
+// interval.
 func difference(g, ref *Group) string {
 	switch ref {
 	case nil:

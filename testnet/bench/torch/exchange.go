@@ -34,8 +34,8 @@ type recipe struct {
 }
 
 // The file is in the format safetensors: the length of a header in 8 bytes, little-endian, the header in
-// JSON, which says of each array its type, shape and place, and the arrays. Parameters have their own
-// names; what else there is has these.
+// JSON, and the arrays. The header has the type, shape and place of each array. Parameters have their
+// own names; what else there is has these.
 const (
 	ratesName   = "learning_rates"
 	batchesName = "batches"
@@ -154,8 +154,8 @@ func split(file []byte) (header map[string]json.RawMessage, data []byte, err err
 	return header, file[8+n:], nil
 }
 
-// allocate makes room for the arrays that the recipe asks for, no more than there is data. The lengths that
-// the recipe leaves open are those of the header.
+// allocate makes room for the arrays that the recipe asks for, no more than there is data. The header has
+// the lengths that the recipe leaves open.
 func (e *exchange) allocate(header map[string]json.RawMessage, data int) error {
 	if err := e.Model.Validate(); err != nil {
 		return err

@@ -56,7 +56,7 @@ func TestExchangeRoundTrip(t *testing.T) {
 	}
 }
 
-// The batches are those that a node would draw, and the rates those of its schedule.
+// The batches are what a node would draw, and the rates follow its schedule.
 func TestExchangeHoldsTheBatchesOfACorpus(t *testing.T) {
 	p, text := microPlan(), words()
 	e := microExchange(t, p)

@@ -1,6 +1,6 @@
-// Command torch trains one model twice, with atoll's trainer and with PyTorch, from the same first
-// parameters on the same batches at the same learning rates, which they read from one file, and compares
-// the losses on the way and the bits per byte of held-out text at the end.
+// Command torch trains one model twice, with atoll's trainer and with PyTorch. Both read the same first
+// parameters, batches and learning rates from one file. It compares the losses on the way and the bits
+// per byte of held-out text at the end.
 package main
 
 import (

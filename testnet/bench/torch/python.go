@@ -20,7 +20,7 @@ var script string
 // interpreter is the Python that has PyTorch.
 type interpreter string
 
-// version returns that of PyTorch, or an error that says what is missing.
+// version returns the version of PyTorch, or an error that says what is missing.
 func (p interpreter) version(ctx context.Context) (string, error) {
 	if err := python.Installed(string(p)); err != nil {
 		return "", err

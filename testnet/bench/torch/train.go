@@ -86,7 +86,7 @@ func (r replay) Fits(context int) error {
 	return nil
 }
 
-// Batch returns the batch of a step, whoever asks.
+// Batch returns the batch of a step, for any author.
 func (r replay) Batch(_ uint64, _ [32]byte, step int64, _, _ int, dst []int32) {
 	for i, token := range r.batches[int(step)*len(dst):][:len(dst)] {
 		dst[i] = int32(token)
