@@ -182,9 +182,9 @@ var impure = []rule{
 		"services log; everything else returns errors"},
 }
 
-// testPackages of this module may be imported by every test, and by what else a rule says:
-// the protocol's text, whose clauses are about many packages, the join link, whose clause
-// stands among those of the genesis, what simulated worlds came to, folders made by hand,
+// Every test may import testPackages, and so may other code where a rule says so: the
+// protocol's text, whose clauses are about many packages, the join link, whose clause is
+// among the clauses of the genesis, what simulated worlds came to, folders made by hand,
 // and the ledger in memory.
 var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory")
 

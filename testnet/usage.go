@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a node that lives throughout may take more of at the end than at the
-// start, each as a factor and a number on top: a leak grows without bound, while
-// a fold or a repair that is just under way shows as some megabytes, goroutines
+// How much more a node that lives throughout may take at the end than at the
+// start, as a factor and a number on top. A leak grows without bound, while a
+// fold or a repair that is just under way shows as some megabytes, goroutines
 // and streams.
 const (
 	usageFactor     = 1.25

@@ -37,7 +37,7 @@ const (
 	// Headers.
 	Equivocate     AttackKind = "equivocate"      // two deltas for one round, each shown to one half
 	LateProof      AttackKind = "late-proof"      // likewise, but the second one Times rounds later
-	OneProof       AttackKind = "one-proof"       // likewise, but for one round, until that is known: deltas of later ones are honest
+	OneProof       AttackKind = "one-proof"       // likewise, for one round only, until that is known: deltas of later rounds are honest
 	ShownToHalf    AttackKind = "shown-to-half"   // headers leave over every other connection only
 	StaleRounds    AttackKind = "stale-rounds"    // fresh keys sign for rounds that are closed
 	FarRounds      AttackKind = "far-rounds"      // fresh keys sign for rounds far ahead

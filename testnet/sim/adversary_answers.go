@@ -46,8 +46,8 @@ type edgeDelta struct {
 // the next one closes.
 const edgeRounds = 4
 
-// actEdge signs, by a fresh key and until the run ends (or, with Times, for ever), a delta for each round that is about to become
-// final at the node that is furthest on, and forgets those that are final for all.
+// actEdge signs, by a fresh key, a delta for each round that is about to become final at the node that is furthest on. It
+// does so until the run ends, or with Times for ever. It forgets rounds that are final for all.
 func actEdge(l *liar) {
 	union := l.n.w.s.Params.WindowUnion
 	if l.Times == 0 && l.victim().machine.Rounds().Status().Ended {

@@ -78,9 +78,9 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 }
 
-// What fresh keys prove against themselves bars nobody who matters: a node stores what
-// it keeps in memory, which is little where it did not know of their deltas, and
-// no more than a round has room for where it did.
+// What fresh keys prove against themselves bars nobody who matters. A node stores what
+// it keeps in memory. That is little where it did not know their deltas, and no more
+// than a round has room for where it did.
 func TestEvidenceOnDiskIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

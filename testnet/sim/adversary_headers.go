@@ -125,7 +125,7 @@ func actFar(l *liar) {
 }
 
 // actPayloadMissing signs for the next rounds of each fragment with Times fresh keys and
-// its own, claims as much as it may, and has no payload. It ends with the run.
+// its own. It claims as much as it may, and has no payload. It ends with the run.
 func actPayloadMissing(l *liar) {
 	params := l.n.w.s.Params
 	if l.victim().machine.Rounds().Status().Ended {

@@ -83,9 +83,9 @@ func (v *invention) show(l *liar) {
 	v.beat.Chain, v.beat.StateDigest = wire.Sum(chains), wire.Sum(states)
 }
 
-// actInvented invents a chain of about as many rounds as the run has, so that its
-// base is not ahead of anybody, or of Ahead more, and shows it from then on. Liars
-// show one and the same.
+// actInvented invents a chain of about as many rounds as the run has, so its base
+// is ahead of nobody, or of Ahead more rounds. It shows the chain from then on.
+// Liars show one and the same.
 func actInvented(l *liar) {
 	if l.invented == nil {
 		l.invented = l.n.w.invention()
@@ -100,7 +100,7 @@ func actInvented(l *liar) {
 	for _, key := range speakers {
 		b := l.invented.beat
 		b.Seq = uint64(l.acted)
-		b.Incarnation++ // later than that of its core's beats
+		b.Incarnation++ // later than the beats of its core
 		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
 	}
 }

@@ -26,7 +26,7 @@ var merges = []mergeOf{
 	{"centred clipping, momentum (as runs with H above 8)", func(p *outer.Params) { p.Merge, p.Eta, p.Mu = outer.MergeClip, 0.8, 0.6 }},
 }
 
-// mergeWorld is a run of eight learners, so many of which lie.
+// mergeWorld is a run of eight learners. So many of them lie.
 func mergeWorld(seed uint64, merge mergeOf, liars int, attack Attack) Scenario {
 	const learners, rounds = 8, 40
 	s := Small(learners, rounds, nil, seed)

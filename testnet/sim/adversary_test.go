@@ -222,8 +222,8 @@ func (a attackTest) play(t *testing.T, calm bool) *World {
 	return w
 }
 
-// mostIdleMs is how long a learner may stand still, in all, for what a peer says and
-// does not keep: the time after which it is doubted, and some ticks.
+// mostIdleMs is how long in all a learner may stand still for what a peer says and
+// does not keep: the time after which the peer is doubted, and some ticks.
 const mostIdleMs = 6000
 
 // judge fails the test if an attack wins, or does not although it is known to.

@@ -10,9 +10,9 @@ import (
 )
 
 // book is what the world knows of a node's tokens, by means of its own. Each token
-// trained, and each that came back with a delta that was final and unfolded, is of an
-// own delta, or it is not published: pending, overwritten, or lost. And each own delta
-// is folded, or the book says why not.
+// that was trained, or came back with a final and unfolded delta, is in an own delta,
+// or it is unpublished: pending, overwritten, or lost. And each own delta is folded,
+// or the book says why not.
 type book struct {
 	trained     uint64                    // by each fragment
 	lost        []uint64                  // by fragment: unpublished at a crash
@@ -49,7 +49,7 @@ const (
 	diskLost              // the disk was lost, and who wrote it knows of nothing
 )
 
-// settled says that the tokens are in another column than those of folded deltas.
+// settled says that the tokens are in another column than the tokens of folded deltas.
 func (f fate) settled() bool { return f == returned || f == givenUp || f == forgotten }
 
 func newBook(fragments int) book {
@@ -141,7 +141,7 @@ func (n *Node) openBook() {
 	}
 }
 
-// checkBook holds what a node trained against where it went, on both sides, whatever
+// checkBook compares what a node trained with where it went, on both sides, whatever
 // befell it. folds are the deltas in the final chain.
 func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
 	n.checkWork(p)
@@ -172,11 +172,11 @@ func (n *Node) checkWork(p int) {
 }
 
 // checkFates: an own delta that the final chain does not fold is in flight, or it is known
-// why not; one that it folds was not returned. Of a node that is gone or down nobody
-// knows what it still had in flight. And one that left a chain could not know the fate
-// of deltas older than the history that came with the tips, and gave them up, or had
-// back what was final and unfolded there: they may be folded all the same. Those that
-// others showed to have folded it takes for folded, and the chain may not fold them.
+// why not; one that it folds was not returned. Of a node that is gone or down nobody knows
+// what it still had in flight. A node that left a chain could not know the fate of deltas
+// older than the history that came with the tips. It gave them up, or had back what was
+// final and unfolded there: they may be folded all the same. It takes deltas for folded
+// that others showed to have folded, and the chain may not fold them.
 func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 	b := n.book
 	var flying, may, twice, unknown uint64

@@ -11,8 +11,8 @@ type Chain struct {
 	Stale        float64 // rounds by which a delta's base is older than the round before, mean
 }
 
-// Chain is that of the nodes that are up. It reports false where no node has
-// every round on its disk.
+// Chain is the chain of the nodes that are up. It reports false where no node
+// has every round on its disk.
 func (w *World) Chain() (Chain, bool) {
 	from := w.complete()
 	if from == nil {

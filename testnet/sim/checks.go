@@ -59,8 +59,8 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	w.history.bytes(id[:])
 }
 
-// forgotten says that no node knows of a delta, but for those that are gone for
-// good: nobody can tell its author, and nobody can be misled.
+// forgotten says that no node knows of a delta, except nodes that are gone for
+// good. Nobody can tell its author, and nobody can be misled.
 func (w *World) forgotten(id wire.Digest) bool {
 	return !slices.ContainsFunc(w.nodes, func(p *Node) bool { return !p.gone && p.knowsOf(id) })
 }
@@ -70,8 +70,8 @@ func (n *Node) knowsOf(id wire.Digest) bool {
 	return n.disk.Holds(id) || n.up && n.heard[id]
 }
 
-// checkFold: what is folded was published by its author for this round, with the
-// bytes that it signed, and one chain has one state on all nodes.
+// checkFold: its author published what is folded for this round, with the bytes
+// that it signed, and one chain has one state on all nodes.
 func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set int, folded []outer.ID) {
 	if n.damage.befell {
 		return
@@ -132,8 +132,8 @@ func (w *World) checkWhole(n *Node, tips []*outer.Tip) {
 	}
 }
 
-// checkTaken: own deltas folded on a chain that is left for another do not come back with
-// the tips of that one, up to their rounds: the winners made something else of these.
+// checkTaken: own deltas folded on a chain that is left do not come back with the tips of
+// the other one, up to their rounds: the winners made something else of these.
 func (w *World) checkTaken(n *Node, a outer.Adopt) {
 	if n.taken == nil || a.Tip != n.taken[a.Fragment] {
 		return
@@ -146,7 +146,7 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 	}
 }
 
-// checkLeft: whoever leaves others that train has handed over what it published: what
+// checkLeft: a node that leaves others that train has handed over what it published. What
 // nobody else has is gone with it. What it folded long ago, or in an earlier life, came to
 // others with tips.
 func (w *World) checkLeft(n *Node) {
@@ -202,9 +202,9 @@ const (
 	maxWaiting = 2048 // parked 1024, and answers on their way
 )
 
-// checkEvery is how many ticks pass between two looks at a node's queues, and sizesEvery
-// how many between two at those that its cores count, which takes longer and which
-// do not empty within a tick.
+// checkEvery is how many ticks pass between two looks at a node's queues. sizesEvery is
+// the same for the queues that its cores count: that takes longer, and they do not empty
+// within a tick.
 const (
 	checkEvery = 8
 	sizesEvery = 4 * checkEvery
@@ -226,7 +226,7 @@ func (w *World) checkTick(n *Node) {
 	if n.ticks%sizesEvery == 0 {
 		n.machine.Sizes(n.checkSize)
 	}
-	bases := 2*bits.Len32(w.s.Params.WindowUnion) + 8 // two for each doubling of the window, and those of a fold under way
+	bases := 2*bits.Len32(w.s.Params.WindowUnion) + 8 // two for each doubling of the window, and the bases of a fold under way
 	for p := range w.plan {
 		if got := n.replica.KeptBases(p); got > bases {
 			n.broken("bounds", "keeps %d bases of fragment %d, at most %d are of use", got, p, bases)
@@ -257,7 +257,7 @@ func (w *World) checkIdle(n *Node) {
 	}
 	made := w.made()
 	if made >= w.s.Params.Budget {
-		n.idleFrom = w.now // whoever gives up what it made has the others step again from then on
+		n.idleFrom = w.now // after a node gives up what it made the others step again
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs

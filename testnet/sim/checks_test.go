@@ -158,8 +158,8 @@ func TestChecksCatch(t *testing.T) {
 	}
 }
 
-// A disk that is lost is no reason to lose count: of what the node trained before and
-// since, all is published, pending or lost, and what vanishes is found.
+// A lost disk is no reason to lose count. All that the node trained before and since
+// is published, pending or lost, and what vanishes is found.
 func TestAccountOfLostDisk(t *testing.T) {
 	t.Parallel()
 	w, err := New(calmScenario(3, 1200))

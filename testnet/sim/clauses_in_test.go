@@ -45,8 +45,9 @@ func (w *World) waitsForKey(t *testing.T, nodes ...*Node) {
 	}
 }
 
-// A node whose link names nobody is ready at once, from genesis; one that comes back to
-// an old run without its disk waits for somebody who has more, or takes what others have.
+// A node whose link names nobody is ready at once, from genesis. A node that comes back
+// to an old run without its disk waits for a peer that has more, or takes what others
+// have.
 func TestFounderBegins(t *testing.T) {
 	t.Parallel()
 	w := few(t, 1, 600)
@@ -179,8 +180,8 @@ func specReplay(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// A node that comes back with its tips is ready within two beat periods, whoever is there;
-// with others it shows their digests by then.
+// A node that comes back with its tips is ready within two beat periods. If others are
+// there it shows their digests by then.
 func TestBackSoon(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -90,8 +90,8 @@ func specStepsOnly(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// worker is a lone learner that has folded something, and a key of which it holds a
-// delta, or not.
+// worker is a lone learner that has folded something, and a key. It may hold a
+// delta of that key.
 func worker(t *testing.T, key int, known bool) (*Node, *outsider) {
 	t.Helper()
 	w := few(t, 1, 3000)
@@ -113,7 +113,7 @@ func (w *World) all() []uint64 {
 	return all
 }
 
-// The last steps of a run are those of the learners of smallest id.
+// The learners of smallest id take the last steps of a run.
 func TestLastStepsAreDealt(t *testing.T) {
 	t.Parallel()
 	met := map[bool]bool{}

@@ -9,8 +9,8 @@ import (
 )
 
 // A value that changes in memory, in the tip of any fragment, is noticed before
-// anything that comes of it is published, and repaired: with others, and alone from the
-// node's own bases. Nobody sees another state meanwhile.
+// anything that comes of it is published. It is repaired with others, and alone from
+// the node's own bases. Nobody sees another state meanwhile.
 func TestChangedMemoryIsRepaired(t *testing.T) {
 	t.Parallel()
 	for p, learners := range []int{3, 3, 3, 1} {

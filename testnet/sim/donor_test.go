@@ -8,8 +8,8 @@ import (
 )
 
 // A joiner that is killed between two chunks goes on with the same tips after its
-// restart: donors that have gone on fold them again, and the chunks
-// that it has are not fetched once more.
+// restart. Donors that have gone on fold them again, and it does not fetch chunks
+// twice.
 func TestJoinGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := withFaults(t, 3, 80, "")

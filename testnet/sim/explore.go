@@ -36,9 +36,9 @@ const (
 	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
 	recoverMs      = 4_000   // the faults end so long before the budget could be reached
 
-	// A slow link carries so many bytes per millisecond, or so many for each founder:
-	// beats, ten times as frequent as those of a real run, are that many by themselves
-	// where there are many nodes.
+	// A slow link carries so many bytes per millisecond, or so many for each founder.
+	// With many nodes beats alone, ten times as frequent as in a real run, come to
+	// that.
 	slowLink     = 100
 	slowLinkEach = 16
 )

@@ -189,9 +189,9 @@ func played(t *testing.T, s Scenario) Result {
 	return r
 }
 
-// After any schedule of crashes, power cuts, lost disks, pauses, losses, delays,
-// cuts, partitions, full disks, joins and leaves ends, every promise that the
-// checkers stand for holds, and all nodes come to one chain and one state.
+// A schedule has crashes, power cuts, lost disks, pauses, losses, delays, cuts,
+// partitions, full disks, joins and leaves. After it ends every promise of the
+// checkers holds, and all nodes come to one chain and one state.
 func TestAnySchedule(t *testing.T) {
 	from, to := seedRange(t)
 	known := failed(t)

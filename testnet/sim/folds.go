@@ -10,10 +10,10 @@ import (
 
 // folder runs outer.Fold and Params.CheckPayload, and remembers what they came to:
 // both are pure functions, and all nodes call them with the same arguments.
-// Arguments are the same if the tip's state and the ids are, in their order: an id
-// is a hash over header and payload, and payloads are held against it before they
-// are folded. That the functions are pure is no assumption: every so many hits one
-// is computed anyway and compared.
+// Arguments are the same if the tip's state and the ids in their order are. An id
+// is a hash over header and payload, and payloads are checked against it before
+// they are folded. That the functions are pure is no assumption: every so many
+// hits one is computed anyway and compared.
 type folder struct {
 	lean    bool
 	every   int // hits
@@ -160,8 +160,8 @@ func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
 	return x.err
 }
 
-// shared returns one copy of a payload for all nodes that receive it at about the same time: each has its own disk, and
-// the payloads on many of them take gigabytes.
+// shared returns one copy of a payload for all nodes that receive it at about the same time. Each has its own disk, and
+// the payloads on many disks take gigabytes.
 func (f *folder) shared(id wire.Digest, payload []byte) []byte {
 	if x := f.checked[id]; bytes.Equal(x.payload, payload) {
 		return x.payload

@@ -28,7 +28,7 @@ func TestJoinerIsLeftAlone(t *testing.T) {
 	w.Finish()
 }
 
-// Whoever comes while a run ends takes the model of the run.
+// A node that comes while a run ends takes the model of the run.
 func TestJoinersWhileTheRunEnds(t *testing.T) {
 	t.Parallel()
 	for share := uint64(94); share <= 104; share += 2 { // in percent of the budget; the last ones come after the end

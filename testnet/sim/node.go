@@ -38,7 +38,7 @@ type Node struct {
 	wiped    bool  // its disk was lost, once or more
 	started  int64 // by its own clock
 	founder  bool  // its link names nobody: it trains from genesis
-	linkless bool  // and that of a founder which lost its disk neither
+	linkless bool  // nor the link of a founder that lost its disk
 	key      ed25519.PrivateKey
 	id       wire.PeerID
 	disk     *memory.Ledger

@@ -94,7 +94,7 @@ func (w *World) payload(p int) []byte {
 	return b
 }
 
-// headerAt is that of one step for the round after the one given.
+// headerAt is the header of one step for the round after the one given.
 func headerAt(p int, closed uint32) wire.Header {
 	return wire.Header{Fragment: uint16(p), Round: closed + 1, Base: closed, Steps: 1, Tokens: TokensPerStep}
 }

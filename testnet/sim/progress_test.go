@@ -35,8 +35,9 @@ func TestProgressIsWhatIsMade(t *testing.T) {
 	}
 }
 
-// Whoever claims to have made the whole budget moves the others' rate by a
-// twentieth of the run, and not at all if nothing ever came of it.
+// A peer that claims to have made the whole budget moves the others' rate by a
+// twentieth of the run. It does not move it at all if it never published
+// anything.
 func TestProgressBelievesLittle(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {

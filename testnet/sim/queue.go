@@ -1,8 +1,8 @@
 package sim
 
-// event is one thing that will happen. It is a value in a slice, so that a world
-// of a million events makes no garbage of them: the two kinds that are frequent,
-// a hop of a gossip message and a timer of a node, need no closure.
+// event is one thing that will happen. It is a value in a slice, so a world of a
+// million events makes no garbage of them. The two frequent kinds, a hop of a
+// gossip message and a timer of a node, need no closure.
 type event struct {
 	at   Time
 	seq  uint64 // events of one moment happen in the order in which they were made
@@ -25,12 +25,12 @@ const (
 
 func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-// queue holds the events to come: those of the next wheelMs in one list for each
-// moment, in the order in which they were made, and later ones in a heap. Nearly all
-// are hops, which are near, so that a world of millions costs no more an event than
-// a small one.
+// queue holds the events to come. Events of the next wheelMs are in one list for
+// each moment, in the order in which they were made. Later ones are in a heap.
+// Nearly all are hops, which are near, so that a world of millions costs no more an
+// event than a small one.
 type queue struct {
-	now  Time // that of the last event taken; none is earlier
+	now  Time // of the last event taken; none is earlier
 	idle Time // no near event is earlier than this
 	near [wheelMs][]event
 	read int // how many of the events of now were taken

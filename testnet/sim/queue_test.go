@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Events come out by time, and those of one moment in the order in which they
+// Events come out by time, and events of one moment in the order in which they
 // went in, however pushes and pops mix and however far ahead events are.
 func TestQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -32,12 +32,13 @@ type Report struct {
 	Late        uint64
 	Did         tally
 	Marks       []int          // nodes that it says broke the protocol
-	Bars        []int          // nodes of which it has a proof of two deltas for one round
+	Bars        []int          // nodes that it has a proof against, of two deltas for one round
 	Refused     map[int]string // nodes with which it failed to agree on anything, and why
 }
 
-// Reports are those of all nodes that ever were. WholeChain says whether some
-// node has every round on its disk; without one nobody's folded tokens are known.
+// Reports are the reports of all nodes that ever were. WholeChain says whether
+// some node has every round on its disk; without one nobody's folded tokens are
+// known.
 func (w *World) Reports() (reports []Report, wholeChain bool) {
 	from := w.complete()
 	var folded map[*Node][]uint64

@@ -10,8 +10,8 @@ import (
 )
 
 // Finish runs until every node that is up says that the run is over and holds
-// the same bits (one that was parted from the others may have finished by itself
-// before it met them), and then checks what must hold of every run.
+// the same bits. (A node that was parted from the others may have finished by
+// itself before it met them.) Then it checks what must hold of every run.
 func (w *World) Finish() {
 	var rest wire.Digest
 	since := w.now
@@ -90,9 +90,9 @@ func (w *World) Anchors() []float32 {
 	return theta
 }
 
-// checkBudget: every fragment reached the budget. Beyond it is at most what the
-// last two rounds hold: each learner's round, and what it had at hand when it was
-// parted, paused, out of disk, or without its disk.
+// checkBudget: every fragment reached the budget. At most what the last two
+// rounds hold goes beyond it: each learner's round, and what it had at hand when
+// it was parted, paused, out of disk, or without its disk.
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)
 	last := 2 * len(w.nodes) * w.s.Params.H
@@ -105,10 +105,10 @@ func (w *World) checkBudget() {
 	}
 }
 
-// atHand are steps that learners may make while they do not hear of each other:
-// those of the links' latency, and in a world with faults those of the time until
-// silence is noticed. One whose disk was lost trains on while it may not sign, and then
-// publishes in each round what one delta may carry.
+// atHand are steps that learners may make while they do not hear of each other: during
+// the links' latency, and in a world with faults until silence is noticed. One whose
+// disk was lost trains on while it may not sign, and then publishes in each round what
+// one delta may carry.
 func (w *World) atHand() (steps int) {
 	per := w.s.Link.LatencyMs + w.s.Link.JitterMs
 	if len(w.s.Faults) > 0 {
@@ -166,8 +166,8 @@ func (w *World) folds(from *Node) []map[wire.Digest]bool {
 	return out
 }
 
-// checkLedger: the tokens of the tips are those of the deltas in the ledger, and
-// every token that a learner made is in exactly one column.
+// checkLedger: the tips have the tokens of the deltas in the ledger, and every
+// token that a learner made is in exactly one column.
 func (w *World) checkLedger() {
 	from := w.complete()
 	if from == nil {

@@ -15,9 +15,9 @@ type delivery struct {
 	open wire.Message
 }
 
-// The same deltas by other routes give the same result: what a world of learners
-// came to, an observer comes to that hears each delta once or twice, late or
-// early, in any order that the windows allow, from strangers.
+// The same deltas by other routes give the same result. An observer hears each
+// delta of a world of learners from strangers, once or twice, late or early, in
+// any order that the windows allow. It comes to what that world came to.
 func TestTwoRoutesOneResult(t *testing.T) {
 	t.Parallel()
 	s := calmScenario(4, 600)

@@ -82,8 +82,8 @@ var Kinds = []fault.Verb{
 	fault.Upgrade, fault.Miscalculate, fault.Corrupt,
 }
 
-// drawn are the kinds that Explore draws from; others have no place in it: nodes
-// that refuse each other never come to one chain, and damage breaks promises until it is
+// drawn are the kinds that Explore draws from. Others have no place in it: nodes that
+// refuse each other never come to one chain, and damage breaks promises until it is
 // repaired.
 var drawn = Kinds[:slices.Index(Kinds, fault.Upgrade)]
 
@@ -141,8 +141,8 @@ func (s Scenario) withDefaults() Scenario {
 	return s
 }
 
-// Params are those of a small run of so many fragments that ends after about so
-// many inner steps of all learners together.
+// Params are for a small run of so many fragments that ends after about so many
+// inner steps of all learners together.
 func Params(fragments, steps int, kind codec.Kind) outer.Params {
 	p := outer.Defaults(fragments, uint64(steps)*TokensPerStep, Start)
 	p.H, p.HMin = 8, 2

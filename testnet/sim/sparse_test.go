@@ -24,9 +24,9 @@ func TestSparseDeltas(t *testing.T) {
 	}
 }
 
-// A partition that outlasts the union window ends with one side's chain lost: what its learners had folded into it is
-// discarded, and what those deltas had no room for stays with them, though it was told from anchors that nobody else
-// ever had. It does not lead the run astray.
+// A partition that outlasts the union window ends with one side's chain lost. What its learners had folded into it is
+// discarded. What those deltas had no room for stays with the learners, though it was told from anchors that nobody
+// else ever had. It does not lead the run astray.
 func TestSparseDeltasOfALostChain(t *testing.T) {
 	for _, k := range sparseKinds {
 		t.Run(k.String(), func(t *testing.T) {

@@ -45,8 +45,9 @@ func ParseFaults(text string, founders int) ([]Fault, error) {
 	return faults, nil
 }
 
-// Absent finds the first of faults by time that befalls a node which is not there yet: its
-// index, -1 if there is none, the node, and how many there are then.
+// Absent finds the first of faults, ordered by time, that names a node which is not there
+// yet. It returns its index, -1 if there is none, the node, and how many nodes there are
+// then.
 func Absent(founders int, faults []Fault) (index, node, known int) {
 	known = founders
 	for i, f := range faults {

@@ -87,7 +87,7 @@ func found(body []byte) []byte {
 	return wire.Response{Status: wire.OK, Body: body}.Encode()
 }
 
-// answer sends a response to whoever asked, and notes when it has left.
+// answer sends a response to the asker, and notes when it has left.
 func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 	w := n.w
 	q, ok := n.waiting[handle]

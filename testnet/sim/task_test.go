@@ -77,8 +77,8 @@ func rampScenario(task *ramp) Scenario {
 	return Scenario{Seed: 1, Params: p, Founders: make([]NodeSpec, 3), StepMs: 100, LimitMs: 600_000, Task: task}
 }
 
-// A world learns what its task says: tensors, parameters, batch and steps are
-// those of the task.
+// A world learns what its task says: the task gives tensors, parameters, batch
+// and steps.
 func TestTaskIsLearned(t *testing.T) {
 	task := &ramp{want: 2}
 	w, err := New(rampScenario(task))

@@ -18,9 +18,9 @@ type opened struct {
 	err    error
 }
 
-// verifyEvery is how many messages that cores have signed are taken as they are for
-// one that is verified: what a check of the signature that was just made comes to
-// is known, and it would be a tenth of a world's time.
+// verifyEvery: one in so many of the messages that cores have signed is verified,
+// the others are taken as they are. The result of checking a signature that was
+// just made is known, and checks would be a tenth of a world's time.
 const verifyEvery = 16
 
 // ownMessage opens a message that a core has made.

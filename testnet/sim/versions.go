@@ -9,8 +9,8 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Version is in what a node's program differs from that of the others. The zero
-// value differs in nothing.
+// Version is how a node's program differs from the program of the others. The
+// zero value differs in nothing.
 type Version struct {
 	Protocol uint32       `json:"protocol,omitempty"` // that it speaks; 0 means hello.Protocol
 	Codecs   []codec.Kind `json:"codecs,omitempty"`   // that it decodes; none means the run's

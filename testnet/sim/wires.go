@@ -18,8 +18,8 @@ type message struct {
 	nodes []int32 // by node: copies, or when the earliest on its way arrives, see met
 }
 
-// What is known of a message and a node, if not the time after the message's birth
-// at which, in a lean world, its earliest copy arrives: nothing, or that it has it.
+// What is known of a message and a node: nothing, or that the node has it, or in a
+// lean world how long after the message's birth its earliest copy arrives.
 const (
 	nothing = 0
 	has     = -1

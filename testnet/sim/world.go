@@ -72,7 +72,7 @@ func New(s Scenario) (*World, error) {
 	return w, nil
 }
 
-// tips are those of genesis, for the caller to change.
+// tips are the tips of genesis, for the caller to change.
 func (w *World) tips() []*outer.Tip { return slices.Clone(w.genesis) }
 
 // add makes a node and starts it, with nobody to talk to yet.
@@ -178,7 +178,7 @@ func (w *World) play(e *event) {
 	}
 }
 
-// broken notes the first promise that does not hold. name is that of a checker.
+// broken notes the first promise that does not hold. name names a checker.
 func (w *World) broken(name, format string, args ...any) {
 	if w.err == nil {
 		w.err = &Broken{Check: name, At: w.now - Start, Text: fmt.Sprintf(format, args...), Seed: w.s.Seed}

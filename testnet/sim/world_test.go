@@ -52,8 +52,8 @@ func TestCrashAndRestart(t *testing.T) {
 	}
 }
 
-// All lose power at once, and each goes on from its own disk, of which some files
-// are damaged.
+// All lose power at once, and each goes on from its own disk with some damaged
+// files.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	r := play(t, withFaults(t, 3, 60, "power-cut 0 @6s, power-cut 1 @6s, power-cut 2 @6s, start 0 @7s, start 1 @7s, start 2 @8s"))

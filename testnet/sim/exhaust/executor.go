@@ -137,7 +137,7 @@ func (l ledger) PutOwn(e core.StoreOwn) error {
 	return l.Ledger.PutOwn(e)
 }
 
-// learner takes nothing back: whatever it drafts can be published.
+// learner takes nothing back: everything that it drafts can be published.
 type learner struct {
 	*outer.Learner
 	owner *node

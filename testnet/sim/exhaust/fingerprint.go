@@ -45,9 +45,9 @@ var constant = []reflect.Type{
 	reflect.TypeFor[core.Config](), reflect.TypeFor[gossip.Config](), reflect.TypeFor[outer.Params](), reflect.TypeFor[outer.Fragment](),
 }
 
-// idle names fields that decide nothing: the learner's scratch memory, memory of what
-// was computed, which changes nothing but time, and the ports of a replica, which lead
-// back to the node and to what all nodes share.
+// idle names fields that decide nothing: the learner's scratch memory, caches, which
+// only save time, and the ports of a replica, which lead back to the node and to what
+// all nodes share.
 var idle = map[string]bool{
 	"values": true, "sum": true, "cache": true,
 	"exec": true, "net": true, "watcher": true, "arithmetic": true, "ledger": true, "owner": true, "unlisted": true,
@@ -57,9 +57,9 @@ var idle = map[string]bool{
 var shared = reflect.TypeFor[*wire.SignedHeader]()
 
 // walker hashes everything that can be reached from a value, fields that are not
-// exported included. What functions have captured it cannot see: in the cores
-// these say what is to be done when a call is answered, and what they captured
-// follows from the call's request, which is hashed with the node.
+// exported included. It cannot see what functions have captured. In the cores
+// these say what to do when a call is answered. What they captured follows from
+// the call's request, which is hashed with the node.
 type walker struct {
 	print
 	met map[uintptr]uint64 // pointers, in order

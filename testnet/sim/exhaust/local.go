@@ -11,8 +11,9 @@ import (
 )
 
 // A node is a function of its inputs, and it shares nothing with others. So what
-// an input does to a node in a given state is computed once, whatever the other
-// nodes are in; the search over the states of the world is then one over tuples.
+// an input does to a node in a given state is computed once, whatever state the
+// other nodes are in. The search over the states of the world is then one over
+// tuples.
 
 // input is one thing that happens to a node.
 type input struct {

@@ -97,8 +97,8 @@ type way struct {
 	depth  int
 }
 
-// Search visits the states of the world within bounds, at most limit of them,
-// and lets the world come to rest from those in which nothing is under way. The error is a *Broken.
+// Search visits the states of the world within bounds, at most limit of them. From states in which
+// nothing is under way it lets the world come to rest. The error is a *Broken.
 func Search(bounds Bounds, limit int) (Report, error) {
 	s := newSearch(bounds, limit)
 	broken := s.visitAll(s.begin())
@@ -232,8 +232,8 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// restTicks is how many ticks of each node may pass until a world is at rest:
-// ten beats until a silent peer is given up, as many until the run counts as over.
+// restTicks is how many ticks of each node may pass until a world is at rest: ten
+// beats until a silent peer is given up, and as many until the run counts as over.
 const restTicks = 60
 
 // rest ends all faults, delivers what is under way, and lets learners step and

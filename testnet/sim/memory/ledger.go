@@ -15,14 +15,14 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Ledger follows the durability table of package node/store: an own delta, a mark
+// Ledger follows the durability table of package node/store. An own delta, a mark
 // and an install are durable when the call returns, and so is all that was put
-// before; the rest of the index is durable after a Commit, in order; the file of
-// another's payload, or of a base, may be found damaged after a power cut, as it is
-// not synced.
+// before. The rest of the index is durable after a Commit, in order. The file of
+// another's payload, or of a base, is not synced and may be damaged after a power
+// cut.
 type Ledger struct {
 	Common   []uint32 // rounds up to which others are known to have folded the same
-	Fetching []uint32 // rounds of the tips of which there are chunks
+	Fetching []uint32 // rounds of the tips that there are chunks of
 	Full     bool     // every write fails
 	Synced   bool     // every write is durable at once
 
@@ -335,7 +335,7 @@ func (l *Ledger) TruncateRounds(p int, last uint32) error {
 	return nil
 }
 
-// Record is that of one round, if there is one.
+// Record is the record of one round, if there is one.
 func (l *Ledger) Record(p int, r uint32) (outer.Link, bool) {
 	link, ok := l.rounds[p][r]
 	return link, ok
@@ -404,7 +404,7 @@ func (l *Ledger) OwnID(seq uint64) (id wire.Digest, known bool) {
 	return id, false
 }
 
-// OwnIDs are those of some numbers, as far as they are known.
+// OwnIDs are the ids of some numbers, as far as they are known.
 func (l *Ledger) OwnIDs(seqs []uint64) (ids []wire.Digest) {
 	for _, seq := range seqs {
 		if id, known := l.OwnID(seq); known {
@@ -533,8 +533,8 @@ func (l *Ledger) Sizes() (deltas, chunks, proofs int) {
 	return len(l.deltas), len(l.chunks), len(l.evidence)
 }
 
-// Deltas calls f with each delta and its payload, in no order; that of one that is
-// damaged is nil.
+// Deltas calls f with each delta and its payload, in no order. A damaged payload
+// is nil.
 func (l *Ledger) Deltas(f func(id wire.Digest, h *wire.SignedHeader, payload []byte)) {
 	for id, d := range l.deltas {
 		if d.damaged {

@@ -100,8 +100,8 @@ func TestFinalOwnDelta(t *testing.T) {
 	}
 }
 
-// The header of a delta that is not here, and which tips the chunks are of, are in the
-// index; a header never takes the place of a delta that is here.
+// The index has the headers of deltas that are not here, and the tips that the chunks
+// are of. A header never takes the place of a delta that is here.
 func TestHeadersAndFetch(t *testing.T) {
 	d := New(1)
 	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))

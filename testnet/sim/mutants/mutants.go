@@ -12,8 +12,9 @@ type Mutant struct {
 type Edit struct {
 	// In names a function, Receiver.method, or a constant of the cores.
 	In string
-	// Old is what is replaced: code that occurs once in it, or, if it ends in ...,
-	// the one statement that begins with it. "" is the whole body, or the value.
+	// Old is what is replaced: code that occurs once in it. If it ends in ..., it
+	// is the one statement that begins with it. "" is the whole body, or the
+	// value.
 	Old string
 	New string
 	// Import, if set, is imported by the file.

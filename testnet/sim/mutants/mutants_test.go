@@ -25,8 +25,8 @@ const atOnce = 2
 const trialTime = 5 * time.Minute
 
 // chosen are the mutants to run: a few, as they run with all other tests, or every
-// one with ATOLL_MUTANTS=all; and the trials in which the tree as it is must pass,
-// none for all.
+// one with ATOLL_MUTANTS=all. It also returns the trials that the unchanged tree
+// must pass; none means all.
 func chosen() (mutants []Mutant, trials []string) {
 	if os.Getenv("ATOLL_MUTANTS") == "all" {
 		return All(), nil
@@ -52,8 +52,8 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// A function is found by its name and a place in it by its code: in whichever file
-// it stands, however it is laid out and whatever else has its name.
+// A function is found by its name and a place in it by its code, in any file,
+// however it is laid out and whatever else has its name.
 func TestFind(t *testing.T) {
 	const code = `package core
 

@@ -103,7 +103,7 @@ func (s *source) named(name string) (found []span) {
 	return found
 }
 
-// nameOf is a function's name, after that of its receiver.
+// nameOf is a function's name, after the name of its receiver.
 func nameOf(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -170,8 +170,8 @@ type lexeme struct {
 	from, to int
 }
 
-// tokens are those of a text, but for comments and semicolons, which depend on how
-// it is laid out.
+// tokens are the tokens of a text without comments and semicolons, which depend on
+// its layout.
 func tokens(text []byte) (all []lexeme) {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))
