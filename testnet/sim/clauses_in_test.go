@@ -258,7 +258,7 @@ func TestWaitsForAHolder(t *testing.T) {
 			donor.restart()
 		}
 		w.readyAfter(t, n, holderMs)
-		if took := w.now - gone; (n.Installs > 0) != back || !back && (took < holderMs || took > holderMs+20*beat || !n.told("trains from there")) {
+		if took := w.now - gone; (n.Installs > 0) != back || !back && (took < holderMs || took > holderMs+20*beat || !n.told("trains from genesis")) {
 			t.Errorf("the donor is back %v: ready after %d ms, %d installs, said %q", back, took, n.Installs, w.checks.told[n])
 		}
 	}
