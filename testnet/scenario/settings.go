@@ -25,8 +25,8 @@ func (c *compiler) begin() {
 	}
 }
 
-// settings are the lines that set one thing. Those of the outer step have the
-// names that the literature gives them; see outer.Params.
+// settings are the lines that set one thing. Settings of the outer step have
+// the names of the literature; see outer.Params.
 var settings = map[string]func(c *compiler, r *fault.Reader){
 	"seed": func(c *compiler, r *fault.Reader) {
 		c.script.World.Seed = uint64(r.Integer("the seed", 0, math.MaxInt64))
