@@ -8,7 +8,7 @@ import (
 // Loss is what an adoption cost a learner: unpublished work, and own deltas of which nothing is left here. Others
 // may hold and fold these all the same.
 type Loss struct {
-	Dropped     Work     // by GiveUp, or beside a damaged anchor or own delta
+	Dropped     Work     // by GiveUp, or beside a damaged anchor or own delta, or of one that was returned
 	Overwritten Work     // by Params.Overwrite
 	Gone        []uint64 // seqs
 	Found       error    // an ErrDamaged: the anchor that was left, and the Adopt did not know
@@ -53,6 +53,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	if err != nil {
 		return loss, adoptError(a, err)
 	}
+	loss.Dropped.Add(next.lost)
 	return loss, nil
 }
 

@@ -77,15 +77,17 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	if !slices.Equal(loss.Gone, []uint64{0}) || theta[0] != tip.Anchor[0] {
 		t.Errorf("lost %+v, theta %v, anchor %v", loss, theta[0], tip.Anchor[0])
 	}
-	// What the round machine says of it before it has heard changes nothing.
-	for _, a := range []Adopt{
+	// What the round machine says of it before it has heard does not change theta. Work that it takes for
+	// pending again is dropped.
+	for i, a := range []Adopt{
 		{Tip: next, Changes: changed(Folded, own)},
 		{Tip: tip, Changes: changed(Unfolded, own)},
 		{Tip: next, Changes: changed(Dropped, own)},
 		{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)},
 	} {
 		loss := follow(t, l, a)
-		if steps, _ := l.Pending(0); !loss.None() || theta[0] != a.Tip.Anchor[0] || steps != 0 || len(l.InFlight(0)) > 0 {
+		dropped := []Work{3: {1, 512}}[i]
+		if steps, _ := l.Pending(0); loss.Dropped != dropped || loss.Gone != nil || theta[0] != a.Tip.Anchor[0] || steps != 0 || len(l.InFlight(0)) > 0 {
 			t.Errorf("lost %+v, %d steps are pending, theta %v, anchor %v", loss, steps, theta[0], a.Tip.Anchor[0])
 		}
 	}
@@ -102,7 +104,7 @@ func TestLostOwnDeltaIsReturned(t *testing.T) {
 	clear(disk)
 	was := theta[0]
 	loss := follow(t, l, Adopt{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)})
-	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{}) || steps != 1 || theta[0] != was {
+	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{1, 512}) || steps != 1 || theta[0] != was {
 		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, theta[0])
 	}
 }

@@ -20,6 +20,7 @@ type adoption struct {
 	own  []ownDelta // after it
 	adds []addend   // what theta gets, in order
 	back []Own      // pending again
+	lost Work       // that would be pending again, if it could be read
 }
 
 // addend is so many times q of an own delta.
@@ -50,10 +51,13 @@ func (n *adoption) take(c Change) error {
 	}
 	o := &n.own[i]
 	leaves := c.Fate == Folded || c.Fate == Dropped || c.Fate == Returned
-	if !o.lost {
-		if o.in != leaves {
-			return fmt.Errorf("own delta %d is %v: in flight must be %t before", c.Seq, c.Fate, leaves)
-		}
+	switch {
+	case o.lost && c.Fate == Returned:
+		n.lost.Add(c.Work())
+	case o.lost:
+	case o.in != leaves:
+		return fmt.Errorf("own delta %d is %v: in flight must be %t before", c.Seq, c.Fate, leaves)
+	default:
 		if times := o.times(c.Fate); times != 0 {
 			n.adds = append(n.adds, addend{*o, times})
 		}

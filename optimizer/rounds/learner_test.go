@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -85,7 +86,7 @@ func (c *pair) adopt(a outer.Adopt) {
 	if err != nil {
 		c.rt.Fatal(err)
 	}
-	if a.Discards() {
+	if a.Discards() || !loss.None() {
 		c.m.Repaired(c.now, a.Fragment, loss)
 		c.drain()
 	}
@@ -146,6 +147,14 @@ func (c *pair) donateOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
 	return tips, history
 }
 
+// lose has the disk lose an own delta. The learner finds out when it needs it.
+func (c *pair) lose(t *rapid.T) {
+	seqs := slices.Sorted(maps.Keys(c.payload))
+	if len(seqs) > 0 {
+		delete(c.payload, rapid.SampledFrom(seqs).Draw(t, "own delta"))
+	}
+}
+
 // check: machine and learner agree at a boundary, and every token is somewhere.
 func (c *pair) check(t *rapid.T) {
 	c.boundary(t)
@@ -180,6 +189,7 @@ func TestAccountOfRoundsAndLearner(t *testing.T) {
 				c.drain()
 			},
 			"tips": c.takeTips,
+			"lose": c.lose,
 			"":     c.check,
 		})
 	})

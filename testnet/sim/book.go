@@ -79,14 +79,13 @@ func (b *book) settles(what fate, ids []wire.Digest) {
 	}
 }
 
-// returns notes own deltas whose tokens are pending again. Those that were given up
-// before are not.
+// returns notes own deltas whose tokens are pending again. Where the payload is lost, the
+// learner drops them.
 func (b *book) returns(ids []wire.Digest) {
 	for _, id := range ids {
-		if o := b.own[id]; o.fate != givenUp {
-			b.back[o.fragment] += o.tokens
-			o.fate = returned
-		}
+		o := b.own[id]
+		b.back[o.fragment] += o.tokens
+		o.fate = returned
 	}
 }
 
