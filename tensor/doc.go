@@ -15,7 +15,7 @@
 // and NEON versions agree to the bit, for any number of threads. But they fuse
 // multiply and add, and the plain version does not.
 //
-// [Lanes], [AxpyWide] and the other operations in float64 are those of the fold, on
+// [Lanes], [AxpyWide] and the other operations in float64 are for the fold, on
 // which peers must agree to the bit. [Pack4], [HuffDecode] and their like are the
 // loops of package codec.
 //

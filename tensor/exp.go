@@ -36,8 +36,8 @@ func Exp(dst, x []float32) {
 	use.exp(dst, x)
 }
 
-// ExpSum sets dst[i] to e^(x[i]-shift) and returns their sum: a softmax but for the
-// division, if shift is the largest x. dst may be x.
+// ExpSum sets dst[i] to e^(x[i]-shift) and returns their sum. If shift is the
+// largest x, this is a softmax without the division. dst may be x.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	checkLength("ExpSum", len(dst), len(x))
 	return use.expSum(dst, x, shift)

@@ -3,8 +3,8 @@ package tensor
 import "unsafe"
 
 // Floats allocates n values of 0, as make does, and asks for large pages behind them where
-// the system has them: a pass over parameters or activations, or down a column of them,
-// meets a new small page so often that looking pages up takes a good share of its time.
+// the system has them. A pass over parameters or activations, or down a column of them,
+// meets new small pages so often that looking them up takes a good share of its time.
 func Floats(n int) []float32 {
 	x := make([]float32, n)
 	if inner := wholePages(x, largePage); len(inner) > 0 {

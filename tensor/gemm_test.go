@@ -166,7 +166,7 @@ func (g gemmCase) sameBits(t fataler, counts []int, a, b, c matrix) (want []floa
 	return want
 }
 
-// near fails unless got is the exact product but for rounding.
+// near fails unless got is the exact product up to rounding.
 func (g gemmCase) near(t fataler, got []float32, exact []float64) {
 	tolerance := 2.5e-7 * float64(g.k+4) // a few roundings of a sum of k values below 1
 	for i := range got {

@@ -138,7 +138,7 @@ func (t *tiler) plan() {
 	}
 }
 
-// rowsOf is the first row of a task and their number: tasks have equally many, but for one.
+// rowsOf is the first row of a task and the number of its rows: tasks differ by at most one.
 func (t *tiler) rowsOf(task int) (row, rows int) {
 	i := task % t.rowTasks
 	row = i * t.m / t.rowTasks

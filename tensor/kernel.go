@@ -98,8 +98,8 @@ func choose(name string, from []kernel) (kernel, error) {
 		kernelVariable, name, strings.Join(names, ", "))
 }
 
-// mustChoose panics on a name that choose does not know: to go on with another
-// kernel would belie whoever asked for this one.
+// mustChoose panics on a name that choose does not know, instead of running
+// another kernel than was asked for.
 func mustChoose(name string) kernel {
 	k, err := choose(name, available())
 	if err != nil {

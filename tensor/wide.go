@@ -3,8 +3,8 @@ package tensor
 import "math"
 
 // What a fold computes in float64, from float32 values. Each product is rounded before it is
-// added to anything, so that every kernel and architecture gives the same bits; nothing here
-// is fused but sums of squares of float32, which are exact.
+// added to anything, so that every kernel and architecture gives the same bits; only sums of
+// squares of float32, which are exact, are fused here.
 
 // Lanes are the partial sums of a reduction in float64: value i of a vector belongs to lane
 // i mod 16. A vector may be added in pieces, in order; the result has the same bits as if it

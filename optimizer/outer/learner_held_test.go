@@ -8,7 +8,7 @@ import (
 	"atoll/tensor/codec"
 )
 
-// sparseLearner has 12 values ahead of the anchor, six of which a delta of its fragment has room for.
+// sparseLearner has 12 values ahead of the anchor. A delta of its fragment has room for six.
 func sparseLearner(t *testing.T, overwrite bool) (l *Learner, theta []float32, tip *Tip) {
 	p := toyParams()
 	p.Codec, p.Overwrite = codec.Sparse, overwrite

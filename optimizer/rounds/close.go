@@ -9,8 +9,8 @@ type bell struct {
 	target   uint32 // a peer closed this far and its deltas are held
 }
 
-// ring notes the first bell of a round. The open round rings with its own bells and those
-// of the next round.
+// ring notes the first bell of a round. The open round rings with its own bells and the
+// bells of the next round.
 func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
 	if r := f.deltas.round(rnd); r.rang == 0 {
 		r.rang, r.parked = now, rnd > f.chain.closed+2

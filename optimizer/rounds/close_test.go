@@ -302,7 +302,7 @@ func TestParksOneAfterTheOther(t *testing.T) {
 }
 
 // A round holds so many deltas, and half as many headers of authors of whom
-// nothing came yet. Those of others, and an own delta, still find room.
+// nothing came yet. Deltas of others, and an own delta, still find room.
 func TestRoundIsBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
@@ -368,7 +368,7 @@ func TestInvalidIsForgotten(t *testing.T) {
 }
 
 // Evidence leaves both deltas of an author out of the round, also when it is
-// closed, and bars new ones, but for those that a peer holds in its set.
+// closed. It bars new ones, except deltas that a peer holds in its set.
 func TestBar(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)

@@ -69,8 +69,9 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 }
 
 // trusts says whether a header is believed before its payload is held: whether
-// that of the author's delta before it is. Keys are free, so a first header, and
-// one after a header whose payload never came, neither rings nor counts.
+// the payload of the author's delta before it is held. Keys are free, so a first
+// header, and one after a header whose payload never came, neither rings nor
+// counts.
 func (m *Machine) trusts(f *fragment, d outer.Delta) bool {
 	for back := uint32(1); back <= m.p.WindowAccept && back < d.Round; back++ {
 		r := f.deltas.rounds[d.Round-back]

@@ -191,7 +191,7 @@ func TestFoldFailed(t *testing.T) {
 	g.sameAsReplay()
 }
 
-// A fold whose chain is not that of the deltas held is an error.
+// A fold whose chain is not the chain of the deltas held is an error.
 func TestFoldedWrong(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)

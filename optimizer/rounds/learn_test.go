@@ -52,8 +52,8 @@ func TestAnswersABell(t *testing.T) {
 	}
 }
 
-// A header rings and counts before its payload came only if that of the author's
-// delta before it came.
+// A header rings and counts before its payload came only if the payload of the
+// author's delta before it came.
 func TestNoBellWhilePayloadIsMissing(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)

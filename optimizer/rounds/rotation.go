@@ -10,7 +10,7 @@ import (
 // roster is the learners that this node knows of.
 type roster struct {
 	live     []outer.Author // can be heard, sorted
-	idle     []outer.Author // those of them that have nothing to publish, sorted
+	idle     []outer.Author // live ones that have nothing to publish, sorted
 	training []outer.Author // the others, sorted: they answer bells, in rotation
 	changes  int            // of training
 }

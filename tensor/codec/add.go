@@ -13,7 +13,7 @@ type Span struct {
 }
 
 // Add adds factor times the n values of payload b to sum, which must have length n, as tensor.AxpyWide
-// does. The error is that of Decode; after one the content of sum is undefined.
+// does. The error is the error of Decode. After one the content of sum is undefined.
 func Add(b []byte, n int, factor float64, sum []float64) error {
 	if len(sum) != n {
 		return fmt.Errorf("add: %d values do not go into a slice of %d", n, len(sum))

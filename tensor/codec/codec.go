@@ -66,8 +66,8 @@ func Encode(k Kind, v []float32) ([]byte, error) {
 }
 
 // MaxSize is the length in bytes that no valid payload of n values in kind k
-// exceeds. It is 0 for an unknown kind or an n outside 0..MaxValues, of which
-// no payload is valid.
+// exceeds. It is 0 for an unknown kind or an n outside 0..MaxValues: no payload
+// of these is valid.
 func MaxSize(k Kind, n int) int {
 	if !k.Valid() || n < 0 || n > MaxValues {
 		return 0

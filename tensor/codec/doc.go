@@ -51,7 +51,7 @@
 //
 // A block is 4096 consecutive values (the last of a segment may be shorter). The 64th
 // part of greatest magnitude travels, rounded up, and the others decode as 0. The
-// density and the two bits for each are those of SparseLoCo (arXiv 2508.15706). With
+// density and the two bits for each are from SparseLoCo (arXiv 2508.15706). With
 // sparse8 the 8th part travels: it takes a quarter of the bytes of int4. A caller must
 // give what does not travel to a later Encode: a delta is worth little without the
 // rest of those before it.

@@ -171,8 +171,8 @@ type waiting struct {
 	b   []byte // a table and four streams
 }
 
-// put takes a stream, the table of which the library has accepted, to be decoded with the next one of the
-// same length, or by settle. It reports whether it did.
+// put takes a stream whose table the library has accepted. It is decoded with the next one of the same
+// length, or by settle. It reports whether it did.
 func (s *scratch) put(raw, b []byte) (bool, error) {
 	if len(raw) < fastHuff || !tensor.HasHuff() {
 		return false, nil
@@ -291,8 +291,8 @@ func (t *fastTable) run(in *[2]waiting, parts *[2]quartet, state *tensor.HuffSta
 	}
 }
 
-// finish decodes the last symbols of a stream, of which so many bits are left. It reports whether
-// they take exactly these.
+// finish decodes the last symbols of a stream that has so many bits left. It reports whether they
+// take exactly these.
 func finish(raw, stream []byte, left int, table *tensor.HuffTable) bool {
 	for i := range raw {
 		entry := table[peek(stream, left)]

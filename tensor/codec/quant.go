@@ -112,8 +112,8 @@ func inverse(scale uint16) float32 {
 // widen returns the float32 of bfloat16 bits.
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// scale reads that of block i. One that carries the largest code beyond finite
-// numbers is an error.
+// scale reads the scale of block i. One that carries the largest code beyond
+// finite numbers is an error.
 func (q *quant) scale(streams [][]byte, i int) (float32, error) {
 	scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
 	if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
@@ -122,7 +122,8 @@ func (q *quant) scale(streams [][]byte, i int) (float32, error) {
 	return scale, nil
 }
 
-// scales reads those of the blocks from number first on into dst, which it returns.
+// scales reads the scales of the blocks from number first on into dst, which it
+// returns.
 func (q *quant) scales(dst []float32, streams [][]byte, first int) ([]float32, error) {
 	for i := range dst {
 		var err error

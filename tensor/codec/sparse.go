@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// sparseLen is the number of values of a block, of which those of greatest magnitude travel. A
+	// sparseLen is the number of values of a block. The values of greatest magnitude travel. A
 	// piece has a whole number of blocks.
 	sparseLen = tensor.TopBlockLen
 

@@ -39,10 +39,10 @@ func sentBySorting(k Kind, block []float32) []int {
 	return order[:k.sent(len(block))]
 }
 
-// partial draws a kind of which only some values travel.
+// partial draws a kind that sends only some values.
 func partial(t *rapid.T) Kind { return rapid.SampledFrom([]Kind{Sparse, Sparse8}).Draw(t, "kind") }
 
-// bitsOf are those of the magnitude of x, and 0 if it is too small to travel.
+// bitsOf are the bits of the magnitude of x, and 0 if it is too small to travel.
 func bitsOf(x float32) uint32 { return travelling(math.Float32bits(x) & magnitude) }
 
 // blocks draws values that make selection hard: bell-shaped, few different ones, all large ones in one
@@ -170,7 +170,7 @@ func TestSparseFeedbackConverges(t *testing.T) {
 	}
 }
 
-// squares is the sum of those of v.
+// squares is the sum of the squares of v.
 func squares(v []float32) (sum float64) {
 	for _, x := range v {
 		sum += float64(x) * float64(x)

@@ -11,8 +11,8 @@ import (
 )
 
 // emitWide emits the kernels of the fold, which compute in float64. They take full blocks only:
-// Go code does the rest. No product is fused with a sum, but for squares of float32, which
-// are exact.
+// Go code does the rest. No product is fused with a sum, except squares of float32, which are
+// exact.
 func emitWide(c *build.Context) {
 	largest := wideConstant(c, "wideLargest", math.MaxFloat32)
 	lowest := wideConstant(c, "wideLowest", -math.MaxFloat32)

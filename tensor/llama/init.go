@@ -54,8 +54,8 @@ func sum16(w uint64) int {
 	return int(w&0xffff + w>>16&0xffff + w>>32&0xffff + w>>48)
 }
 
-// stream is a counter-based random source: splitmix64 (Steele, Lea and Flood,
-// OOPSLA 2014), any element of which can be had at once.
+// stream is a counter-based random source, splitmix64 (Steele, Lea and Flood,
+// OOPSLA 2014). It gives any element at once.
 type stream uint64
 
 // streamOf derives the stream of a named thing from a seed.

@@ -75,9 +75,9 @@ func (m *Model) LossGrad(p, grad *tensor.Slab, tokens []int32) float64 {
 
 func (m *Model) cut() bool { return m.Cut != nil && m.Cut() }
 
-// Logits scores each token as the successor of prefix, of which it reads the
-// last Context tokens. The result, [Vocab], is valid until the next call. It
-// panics on an empty prefix and on a token outside [0, Vocab).
+// Logits scores each token as the successor of prefix. It reads the last
+// Context tokens of prefix. The result, [Vocab], is valid until the next call.
+// It panics on an empty prefix and on a token outside [0, Vocab).
 func (m *Model) Logits(p *tensor.Slab, prefix []int32) []float32 {
 	c := m.config
 	prefix = prefix[max(0, len(prefix)-c.Context):]
