@@ -38,7 +38,6 @@ func (x executor) Serve(handle uint64, do func(gone func() bool)) {
 }
 
 func (x executor) Post(do func(core.Time))     { x.n.post(do) }
-func (x executor) Soon(do func(core.Time))     { x.n.post(do) }
 func (x executor) Announce(do func(core.Time)) { x.n.post(do) }
 func (x executor) Elapsed() int64              { return x.n.clock.awake().Milliseconds() }
 func (x executor) Cut() bool                   { return x.n.work.folding.Err() != nil }

@@ -63,7 +63,7 @@ func (r *Replica) lost(err error) {
 	case !errors.Is(err, ErrGone):
 	case errors.As(err, &payload):
 		r.watcher.Check("drop damaged payload", r.ledger.DropPayload(payload.id))
-		r.exec.Soon(func(now core.Time) {
+		r.exec.Post(func(now core.Time) {
 			r.watcher.Saw(Damaged{err})
 			r.machine.Lost(now, payload.id)
 		})

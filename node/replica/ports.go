@@ -18,7 +18,6 @@ type Exec interface {
 	Serve(handle uint64, do func(gone func() bool)) // reads for the stream with that handle, 0 for none; gone says that it ended
 	Install(do func())                              // a fold, after the writes that were asked for
 	Post(do func(now core.Time))                    // on the loop, what work came to
-	Soon(do func(now core.Time))                    // on the loop, after that
 	Announce(do func(now core.Time))                // on the loop, when an own delta is durable and may leave the node
 	Elapsed() int64                                 // milliseconds since some moment in which this process was awake
 	Cut() bool                                      // folds under way are to end between two rounds

@@ -25,7 +25,6 @@ func (g *rig) Serve(_ uint64, do func(gone func() bool)) {
 	g.put("serve", func() { do(func() bool { return g.gone }) })
 }
 func (g *rig) Post(do func(core.Time))     { g.post(do) }
-func (g *rig) Soon(do func(core.Time))     { g.post(do) }
 func (g *rig) Announce(do func(core.Time)) { g.post(do) }
 func (g *rig) Cut() bool                   { return g.cut }
 func (g *rig) Elapsed() int64 {

@@ -40,8 +40,6 @@ func (x executor) Serve(_ uint64, do func(gone func() bool)) {
 
 func (x executor) Post(do func(core.Time)) { do(x.n.clock()) }
 
-func (x executor) Soon(do func(core.Time)) { x.n.later(0, func() { do(x.n.clock()) }) }
-
 // Announce leaves a millisecond in which a crash may come between an own delta that
 // is durable and its first byte on a wire.
 func (x executor) Announce(do func(core.Time)) { x.n.later(1, func() { do(x.n.clock()) }) }

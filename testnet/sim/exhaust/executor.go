@@ -25,7 +25,6 @@ func (x executor) Disk(do func())              { x.do(do) }
 func (x executor) Fold(do func())              { x.do(do) }
 func (x executor) Learn(do func())             { x.do(do) }
 func (x executor) Post(do func(now core.Time)) { x.do(func() { do(x.n.clock) }) }
-func (x executor) Soon(do func(now core.Time)) { x.Post(do) }
 func (x executor) Elapsed() int64              { return 0 }
 func (x executor) Cut() bool                   { return false }
 
