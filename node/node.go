@@ -20,59 +20,98 @@ import (
 	"atoll/optimizer/trainer/corpus"
 )
 
-// node is one process of a run while it runs. Its fields below "loop" belong
-// to the loop goroutine.
+// node is one process of a run while it runs. What is below "loop" belongs to the
+// loop goroutine.
 type node struct {
 	cfg     Config
 	log     *slog.Logger
-	key     ed25519.PrivateKey
-	self    wire.PeerID
-	run     wire.RunID
-	genesis genesis.Genesis
-	plan    outer.Plan
-	store   *store.Store
-	steplog *store.StepLog
-	host    *p2p.Host
-	record  *recordBox
-	data    *corpus.Corpus
-	train   *training // nil for an observer
-	built   trainer.Trainer
 	clock   *clock
+	started time.Time
 	work    *workers
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
-	started time.Time
-	quit    context.CancelFunc // begins an ordered leave
-
-	disk       diskHealth
-	budgetSaid bool                           // that --keep is too small
-	counted    atomic.Pointer[[]authorTokens] // of the ledger, for the view
-	control    *status.Server
-	keyMade    bool          // the key was made by this process
-	rejoined   bool          // the folder had state of this run
-	firstSeq   uint64        // own deltas below it are of an earlier process
-	recalled   []string      // where an earlier process listened
-	linked     []string      // addresses in the join link, of an earlier start if this one has none
-	named      []wire.PeerID // the peers at them
-	contacts   string        // what was last remembered
-	commonKept []uint32      // rounds that others have in common, as last kept
-	duplicate  duplicate     // other processes with this key
-	latest     atomic.Pointer[status.Snapshot]
-	latestTips atomic.Pointer[[]*outer.Tip]
-	safe       atomic.Bool // all that a leaver must keep is kept
+	host    *p2p.Host
+	identity
+	shared
+	folder
+	acquaintances
+	learning
+	shown
 
 	// loop
 	replica  *replica.Replica
-	machine  *core.Machine    // of the replica
-	handles  map[uint64]asker // stream requests waiting for a Reply
-	handle   uint64
-	trained  uint64 // tokens, from the step log
-	steps    uint64
-	view     view
+	machine  *core.Machine // of the replica
 	finished bool
-	leaving  time.Time     // when an ordered leave began
-	leftAt   time.Duration // that moment by the time awake
-	cut      bool          // the step that was under way then is ended
 	fatal    error
+	streams
+	farewell
+}
+
+// identity is who this node is.
+type identity struct {
+	key       ed25519.PrivateKey
+	self      wire.PeerID
+	keyMade   bool // the key was made by this process
+	record    *recordBox
+	duplicate duplicate // other processes with this key
+}
+
+// shared is what all nodes of the run share.
+type shared struct {
+	run     wire.RunID
+	genesis genesis.Genesis
+	plan    outer.Plan
+}
+
+// folder is what this node keeps, and what is known of its disk.
+type folder struct {
+	store      *store.Store
+	steplog    *store.StepLog
+	disk       diskHealth
+	budgetSaid bool     // that --keep is too small
+	rejoined   bool     // the folder had state of this run
+	firstSeq   uint64   // own deltas below it are of an earlier process
+	commonKept []uint32 // rounds that others have in common, as last kept
+}
+
+// acquaintances are where peers are.
+type acquaintances struct {
+	recalled []string      // where an earlier process listened
+	linked   []string      // addresses in the join link, of an earlier start if this one has none
+	named    []wire.PeerID // the peers at them
+	contacts string        // what was last remembered
+}
+
+// learning is the training thread, and what it has done over all starts.
+type learning struct {
+	data    *corpus.Corpus
+	train   *training // nil for an observer
+	built   trainer.Trainer
+	trained uint64 // tokens, from the step log
+	steps   uint64
+}
+
+// shown is what others may ask to see.
+type shown struct {
+	view       view
+	control    *status.Server
+	counted    atomic.Pointer[[]authorTokens] // of the ledger, for the view
+	latest     atomic.Pointer[status.Snapshot]
+	latestTips atomic.Pointer[[]*outer.Tip]
+	safe       atomic.Bool // all that a leaver must keep is kept
+}
+
+// streams are the requests of others that wait for a reply.
+type streams struct {
+	handles map[uint64]asker
+	handle  uint64 // the last one given out
+}
+
+// farewell is an ordered leave.
+type farewell struct {
+	quit    context.CancelFunc // begins it
+	leaving time.Time          // when it began
+	leftAt  time.Duration      // that moment by the time awake
+	cut     bool               // the step that was under way then is ended
 }
 
 // Times of the loop.

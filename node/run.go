@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		inbox: newMailbox[func(core.Time)](), handles: map[uint64]asker{}, work: newWorkers(),
+		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}}, work: newWorkers(),
 	}
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
 	return n
@@ -239,7 +239,10 @@ func (n *node) keepDialling(ctx context.Context, addr string) {
 func (n *node) close() error {
 	var err error
 	n.work.stop()
-	n.drain()
+	ended := n.fatal
+	if n.drain(); ended == nil {
+		err = n.fatal // found when the loop was over
+	}
 	if n.control != nil {
 		err = errors.Join(err, n.control.Close())
 	}

@@ -40,7 +40,7 @@ func TestRecordNumbersGrowOverRestarts(t *testing.T) {
 	var last uint64
 	for _, started := range []int64{1_700_000_000_000, 1_700_000_001_000} {
 		key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
-		n := &node{key: key, self: wire.PeerIDOf(key), cfg: Config{Observe: true}}
+		n := &node{identity: identity{key: key, self: wire.PeerIDOf(key)}, cfg: Config{Observe: true}}
 		r := n.firstRecord()
 		r.StartedMs = started
 		box := &recordBox{key: key}

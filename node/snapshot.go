@@ -58,7 +58,7 @@ func (n *node) writeFinalStatus() {
 func (n *node) snapshot() status.Snapshot {
 	now := time.Now()
 	s := status.Snapshot{
-		Identity: n.identity(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
+		Identity: n.whoAndWhat(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
 		Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
 		Process: status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
@@ -73,7 +73,7 @@ func (n *node) snapshot() status.Snapshot {
 	return s
 }
 
-func (n *node) identity(now time.Time) status.Identity {
+func (n *node) whoAndWhat(now time.Time) status.Identity {
 	s := status.Identity{
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
 		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.View().State().String(), Started: n.started, At: now,

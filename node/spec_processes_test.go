@@ -31,7 +31,7 @@ func specRecordNumber(t *testing.T, s *spectest.Spec) {
 		}
 	}
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	n := &node{key: key, self: wire.PeerIDOf(key), cfg: Config{Observe: true}}
+	n := &node{identity: identity{key: key, self: wire.PeerIDOf(key)}, cfg: Config{Observe: true}}
 	r := n.firstRecord()
 	r.StartedMs = 1_700_000_000_000
 	box := &recordBox{key: key}
@@ -140,7 +140,7 @@ func specDuplicateKeyNamed(t *testing.T, _ *spectest.Spec) {
 		err  error
 		want bool
 	}{{named, refused, true}, {given, refused, true}, {met, refused, false}, {named, p2p.ErrRefusedByPeer, false}} {
-		n := &node{cfg: Config{Peers: []string{given}}, named: peerIDs([]string{named})}
+		n := &node{cfg: Config{Peers: []string{given}}, acquaintances: acquaintances{named: peerIDs([]string{named})}}
 		if n.refusedAsDuplicate(c.addr, c.err); (n.fatal != nil) != c.want {
 			t.Errorf("%s, %v: ends with %v", c.addr, c.err, n.fatal)
 		}

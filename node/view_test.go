@@ -121,7 +121,7 @@ func TestViewIsBounded(t *testing.T) {
 
 // What became of own deltas is in the account.
 func TestAdoptedIsAccountedFor(t *testing.T) {
-	n := &node{log: slog.New(slog.DiscardHandler), firstSeq: 7}
+	n := &node{log: slog.New(slog.DiscardHandler), folder: folder{firstSeq: 7}}
 	n.view = newView(2, 4)
 	adopted := func(fragment int, seq uint64, fate outer.Fate) {
 		own := outer.Own{Seq: seq, Tokens: 100 * (seq + 1)}

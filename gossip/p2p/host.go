@@ -54,7 +54,11 @@ type Host struct {
 	tracer  *tracer
 	busy    atomic.Uint64
 
-	// The system's network; tests have another.
+	sockets
+}
+
+// sockets are the system's; tests have another.
+type sockets struct {
 	openUDP     func(nw string, addr *net.UDPAddr) (net.PacketConn, error)
 	portFree    func(ma.Multiaddr) error
 	quicOptions []quicreuse.Option
@@ -86,8 +90,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		shaper:     newShaper(cfg.Shape),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
-		openUDP:    openUDP,
-		portFree:   portFree,
+		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)

@@ -100,6 +100,7 @@ func specMark(t *testing.T, s *spectest.Spec) {
 	h := headerAt(1, before)
 	h.Round = before + 9
 	w.outsiderWith(n.key).shows(n, h)
+	w.RunFor(10) // the disk's time
 	want := before + 9 + uint32(s.Number(t, "life", "margin"))
 	written, _ := n.disk.Mark(1) // which has no errors
 	if got := n.machine.Rounds().Fragment(1).Mark(); got != want || written != want {

@@ -107,7 +107,7 @@ func (n *Node) crash() bool {
 	n.keepCommon()
 	n.paused, n.asleep = 0, nil
 	n.stop()
-	n.life++
+	n.lives++
 	n.gone = n.left // it was on its way out, and does not come back
 	n.disk.Crash()
 	return true
@@ -145,9 +145,9 @@ func (n *Node) pause() bool {
 		return false
 	}
 	n.paused = n.w.now
-	life := n.life
+	life := n.lives
 	n.w.after(noticeMs, func() { // peers hear nothing and hang up
-		if n.life == life && n.paused != 0 {
+		if n.lives == life && n.paused != 0 {
 			for len(n.links) > 0 {
 				n.w.disconnect(n, n.links[0])
 			}

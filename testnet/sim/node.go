@@ -34,60 +34,77 @@ type Node struct {
 	w        *World
 	spec     NodeSpec
 	index    int
-	keyOnly  bool  // what the key signed before its disk was lost is not known yet
-	wiped    bool  // its disk was lost, once or more
-	started  int64 // by its own clock
-	founder  bool  // its link names nobody: it trains from genesis
-	linkless bool  // nor the link of a founder that lost its disk
 	key      ed25519.PrivateKey
 	id       wire.PeerID
+	founder  bool // its link names nobody: it trains from genesis
+	linkless bool // nor the link of a founder that lost its disk
 	disk     *memory.Ledger
-	contacts []int // whom it dials again and again
+	keyOnly  bool   // what the key signed before its disk was lost is not known yet
+	wiped    bool   // its disk was lost, once or more
+	contacts []int  // whom it dials again and again
+	side     uint64 // the parts that it is in, as bits; see Partition
+	liar     *liar  // nil for an honest node
 
-	up      bool
-	gone    bool   // for good: lost, or left
-	left    bool   // has begun to leave
-	life    int    // counts starts: what was under way in an earlier one is void
-	side    uint64 // the parts that it is in, as bits; see Partition
-	slow    Time
-	skew    Time // of the clock since the last start
-	slept   Time // what the clock does not count
-	paused  Time // since when; 0 = it runs
-	asleep  []func()
-	refused map[int]bool // peers that the handshake of this life refused, by index
+	life
+	wires
+	learning
+	notes
+	tally
+}
 
-	links   []*Node // neighbours, by index
-	record  hello.Signed
-	said    hello.Record
-	replica *replica.Replica
-	machine *core.Machine // of the replica
-	learner *outer.Learner
-	trainer Trainer
-	scratch []float32
-	oracle  []*oracle.Oracle
-	drafts  map[uint64]draftWork // own drafts that are not durable yet
+// life is what begins anew at each start, and how the node stands between two.
+type life struct {
+	replica  *replica.Replica
+	machine  *core.Machine // of the replica
+	up       bool
+	gone     bool  // for good: lost, or left
+	left     bool  // has begun to leave
+	lives    int   // counts starts: what was under way in an earlier one is void
+	started  int64 // by its own clock
+	slow     Time
+	skew     Time // of the clock since the last start
+	slept    Time // what the clock does not count
+	paused   Time // since when; 0 = it runs
+	asleep   []func()
+	may      bool
+	finished bool
+}
 
+// wires are its connections and what is under way over them.
+type wires struct {
+	links    []*Node // neighbours, by index
+	record   hello.Signed
+	said     hello.Record
+	refused  map[int]bool         // peers that the handshake of this life refused, by index
 	heard    map[wire.Digest]bool // headers that gossip brought in this life
-	commands []func()             // of the machine to the learner, at the next step boundary
 	waiting  map[uint64]asked     // by handle
 	calls    []open               // requests that wait for an answer, by id
 	handle   uint64
-	serving  bool         // a stream: what is folded meanwhile is for another node
-	linkFree Time         // when the uplink is free again
-	taken    []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
-	may      bool
-	idleFrom Time // since when it does not step though it is in; 0 = it steps
-	finished bool
+	serving  bool // a stream: what is folded meanwhile is for another node
+	linkFree Time // when the uplink is free again
+}
 
+// learning is the learner and its trainer, with an oracle that watches them.
+type learning struct {
+	learner  *outer.Learner
+	trainer  Trainer
+	scratch  []float32
+	oracle   []*oracle.Oracle
+	drafts   map[uint64]draftWork // own drafts that are not durable yet
+	commands []func()             // of the machine to the learner, at the next step boundary
+}
+
+// notes are what the world's checkers keep of it.
+type notes struct {
 	ticks       int
-	contributed Time   // when a delta of this life was first folded here
-	firstSeq    uint64 // own deltas below it are of earlier lives
-	late        uint64 // deltas that came late, in lives that ended
-	idle        Time   // in which it stood still though the tokens of the budget were never made
-	liar        *liar  // nil for an honest node
+	taken       []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
+	idleFrom    Time         // since when it does not step though it is in; 0 = it steps
+	idle        Time         // in which it stood still though the tokens of the budget were never made
+	contributed Time         // when a delta of this life was first folded here
+	firstSeq    uint64       // own deltas below it are of earlier lives
+	late        uint64       // deltas that came late, in lives that ended
 	book        book
 	damage      damage
-	tally
 }
 
 // tally counts what a node did, over all its lives.
@@ -114,8 +131,8 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 	binary.LittleEndian.PutUint64(seed[:], uint64(index)+1)
 	key := ed25519.NewKeyFromSeed(seed[:])
 	n := &Node{
-		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), slow: Time(max(spec.Slow, 1)),
-		disk: memory.New(len(w.plan)), book: newBook(len(w.plan)),
+		w: w, index: index, spec: spec, founder: founder, key: key, side: restSide, id: wire.PeerIDOf(key), disk: memory.New(len(w.plan)),
+		life: life{slow: Time(max(spec.Slow, 1))}, notes: notes{book: newBook(len(w.plan))},
 	}
 	n.liar = newLiar(n)
 	return n
@@ -140,7 +157,7 @@ func (n *Node) clock() Time {
 func (n *Node) boot() {
 	w := n.w
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
-	n.life++
+	n.lives++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
 	n.refused, n.contributed = map[int]bool{}, 0
 	n.commands, n.waiting = nil, map[uint64]asked{}
@@ -157,7 +174,7 @@ func (n *Node) boot() {
 		return
 	}
 	n.replica, n.firstSeq = r, n.disk.NextSeq()
-	n.trainer = w.s.Task.Trainer(n.index, n.life)
+	n.trainer = w.s.Task.Trainer(n.index, n.lives)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), was.Tips, n.ownPayload)
 	n.scratch = make([]float32, len(n.trainer.Params()))
 	n.oracle = nil
@@ -214,7 +231,7 @@ func (n *Node) config() core.Config {
 // introduce makes the capability record of this life.
 func (n *Node) introduce() {
 	n.said = hello.Record{
-		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.life), Role: hello.Learner, Trainer: hello.Builtin,
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.lives), Role: hello.Learner, Trainer: hello.Builtin,
 		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)}, StartedMs: n.started,
 	}
 	if n.spec.Observer {
@@ -232,9 +249,9 @@ func (n *Node) introduce() {
 // startTimers begins to tick and to step, out of step with other nodes.
 func (n *Node) startTimers() {
 	w := n.w
-	w.queue.push(event{at: w.now + Time(n.index)%w.s.TickMs, kind: eventTick, to: n, life: n.life})
+	w.queue.push(event{at: w.now + Time(n.index)%w.s.TickMs, kind: eventTick, to: n, life: n.lives})
 	if !n.spec.Observer {
-		w.queue.push(event{at: w.now + 1 + w.rng.Int64N(w.s.StepMs), kind: eventStep, to: n, life: n.life})
+		w.queue.push(event{at: w.now + 1 + w.rng.Int64N(w.s.StepMs), kind: eventStep, to: n, life: n.lives})
 	}
 	n.every(flushMs, n.disk.Commit)
 	n.every(redialMs, n.redial)
@@ -252,9 +269,9 @@ func (n *Node) tidy() {
 
 // every does something now and then for as long as this life lasts.
 func (n *Node) every(ms Time, do func()) {
-	life := n.life
+	life := n.lives
 	n.w.after(ms, func() {
-		if n.up && n.life == life {
+		if n.up && n.lives == life {
 			if n.paused == 0 {
 				do()
 			}
@@ -279,21 +296,21 @@ func (n *Node) do(input func()) {
 
 // later runs an input after ms, unless the node died meanwhile.
 func (n *Node) later(ms Time, input func()) {
-	life := n.life
+	life := n.lives
 	n.w.after(ms, func() {
-		if n.life == life {
+		if n.lives == life {
 			n.do(input)
 		}
 	})
 }
 
 func (n *Node) tick(life int) {
-	if !n.up || n.life != life {
+	if !n.up || n.lives != life {
 		return
 	}
 	if n.paused == 0 {
 		perSecond := 1000 * float64(n.w.s.Task.Tokens()) / float64(n.stepMs())
-		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.life))
+		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.lives))
 		n.machine.Tick(n.clock())
 		n.replica.Execute()
 		if n.up && n.left && n.replica.LeftTooLong() {
@@ -316,7 +333,7 @@ func (n *Node) stepMs() Time { return n.w.s.StepMs * n.slow }
 // stepTimer takes a step every stepMs for as long as it may. Nothing but MayStep
 // and the node's own death stops it.
 func (n *Node) stepTimer(life int) {
-	if !n.up || n.life != life {
+	if !n.up || n.lives != life {
 		return
 	}
 	if n.paused == 0 {

@@ -36,10 +36,10 @@ func (n *Node) hangUp(p *Node) {
 
 // call sends a stream request; it is answered, once, also where nobody is.
 func (n *Node) call(e gossip.Call) {
-	w, p, life := n.w, n.w.byID[e.To], n.life
+	w, p, life := n.w, n.w.byID[e.To], n.lives
 	once := func(b []byte, err error) {
 		i := slices.IndexFunc(n.calls, func(o open) bool { return o.id == e.ID })
-		if i >= 0 && n.life == life {
+		if i >= 0 && n.lives == life {
 			n.calls = slices.Delete(n.calls, i, i+1)
 			n.do(func() { n.machine.Step(n.clock(), gossip.Answered{Call: e.ID, Response: b, Err: err}) })
 		}

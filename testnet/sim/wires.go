@@ -98,7 +98,7 @@ func (n *Node) send(p *Node, m *message) {
 		return
 	}
 	w.counts.Messages++
-	w.queue.push(event{at: at, kind: eventHop, to: p, from: n, msg: m, life: p.life})
+	w.queue.push(event{at: at, kind: eventHop, to: p, from: n, msg: m, life: p.lives})
 }
 
 // arrives takes a copy off the wire.
@@ -162,9 +162,9 @@ func (w *World) dial(n *Node, index int) {
 	if index < 0 || index >= len(w.nodes) || w.nodes[index] == n || n.linked(w.nodes[index]) {
 		return
 	}
-	life := n.life
+	life := n.lives
 	w.after(2*dialDelay*w.delay(), func() {
-		if n.life == life {
+		if n.lives == life {
 			w.connect(n, w.nodes[index])
 		}
 	})
