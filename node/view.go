@@ -129,6 +129,14 @@ func (v *view) finished(n *node, agreed bool, others []wire.PeerID) {
 	}
 }
 
+// nameOf is a peer's id, empty where an event is about none.
+func nameOf(id wire.PeerID) string {
+	if id == (wire.PeerID{}) {
+		return ""
+	}
+	return id.String()
+}
+
 // spreading keeps the news of gossip. What is routine, or shown elsewhere, goes
 // to the log only: a screen full of repairs hides the one line that matters.
 func (v *view) spreading(n *node, e gossip.Event) {
@@ -136,7 +144,7 @@ func (v *view) spreading(n *node, e gossip.Event) {
 	case gossip.EventJoined, gossip.EventRepair, gossip.EventSnapshot, gossip.EventAudit:
 		n.log.Debug(e.Text, "event", e.Kind.String(), "peer", e.Peer)
 	default:
-		v.event(n, e.Kind.String(), e.Peer.String(), e.Text)
+		v.event(n, e.Kind.String(), nameOf(e.Peer), e.Text)
 	}
 }
 

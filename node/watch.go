@@ -65,7 +65,9 @@ func (n *node) sawTrouble(event core.Effect) {
 	case replica.FoldFailed:
 		n.log.Error("fold", "err", e.Err)
 	case replica.NotInstalled:
-		n.log.Error("install tips", "from", e.From, "err", e.Err)
+		if errors.Is(e.Err, core.ErrUnfit) { // anything else is the disk's, and Check has said it
+			n.log.Error("install tips", "from", e.From, "err", e.Err)
+		}
 	case replica.GivenUp:
 		n.log.Warn("the disk took no record for too long: these rounds stay unrecorded", "fragment", e.Fragment, "from", e.Round)
 	case replica.Damaged:

@@ -9,11 +9,11 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Exec says when work runs. Work of one kind runs in order, one piece at a time;
-// work of different kinds may run side by side.
+// Exec says when work runs. Disk, Fold and Learn each do one piece of work at a time, in
+// order, beside each other and beside the loop; each Serve runs by itself.
 type Exec interface {
-	Disk(do func())                                 // writes
-	Fold(do func())                                 // folds and what touches kept bases
+	Disk(do func())                                 // writes of deltas, marks and chunks
+	Fold(do func())                                 // folds, and writes of bases and records
 	Learn(do func())                                // between two steps of the learner
 	Serve(handle uint64, do func(gone func() bool)) // reads for the stream with that handle, 0 for none; gone says that it ended
 	Install(do func())                              // a fold, after the writes that were asked for
