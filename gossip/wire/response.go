@@ -174,3 +174,11 @@ func DecodeHeaders(b []byte) ([]SignedHeader, error) {
 	}
 	return headers, nil
 }
+
+// Found is the encoded response with a body, or NotFound where there is none.
+func Found(body []byte) []byte {
+	if body == nil {
+		return Response{Status: NotFound}.Encode()
+	}
+	return Response{Status: OK, Body: body}.Encode()
+}

@@ -12,14 +12,6 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// found is the response with a body; NotFound without.
-func found(body []byte) []byte {
-	if body == nil {
-		return wire.Response{Status: wire.NotFound}.Encode()
-	}
-	return wire.Response{Status: wire.OK, Body: body}.Encode()
-}
-
 // replyPayload serves a payload, or finds that the disk has damaged it.
 func (r *Replica) replyPayload(e gossip.ReplyPayload) {
 	r.exec.Serve(e.Handle, func(func() bool) {
@@ -34,7 +26,7 @@ func (r *Replica) replyPayload(e gossip.ReplyPayload) {
 }
 
 func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
-	reply := Reply{Response: found(body), Bulk: true, Payload: payload}
+	reply := Reply{Response: wire.Found(body), Bulk: true, Payload: payload}
 	r.exec.Post(func(core.Time) { r.net.Reply(handle, reply) })
 }
 

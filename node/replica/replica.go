@@ -84,7 +84,7 @@ func (r *Replica) execute(e core.Effect) {
 	case gossip.Reply:
 		r.net.Reply(e.Handle, Reply{Response: e.Response})
 	case gossip.ReplyGenesis:
-		r.net.Reply(e.Handle, Reply{Response: found(r.genesis.Encoded)})
+		r.net.Reply(e.Handle, Reply{Response: wire.Found(r.genesis.Encoded)})
 	case gossip.ReplyPayload:
 		r.replyPayload(e)
 	case gossip.ReplyManifest:

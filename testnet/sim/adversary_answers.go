@@ -117,5 +117,5 @@ func (l *liar) addHeaders(q wire.Request, honest []byte) []byte {
 	for _, k := range q.Rounds {
 		headers = append(headers, l.edgeOf(k.Fragment, k.Round)...)
 	}
-	return found(wire.EncodeHeaders(headers))
+	return wire.Found(wire.EncodeHeaders(headers))
 }

@@ -80,5 +80,5 @@ func editRounds(q wire.Request, honest []byte, edit func(i int, a *wire.RangeAns
 	for i := range answers {
 		edit(i, &answers[i])
 	}
-	return found(wire.EncodeRounds(answers))
+	return wire.Found(wire.EncodeRounds(answers))
 }

@@ -34,7 +34,7 @@ func (l *liar) second(m wire.Message) wire.SignedHeader {
 // answerForged has the payloads of deltas that the core does not know.
 func answerForged(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	if payload := l.payloads[q.Digest]; q.Kind == wire.GetPayload && payload != nil {
-		return found(payload)
+		return wire.Found(payload)
 	}
 	return honest
 }

@@ -133,11 +133,11 @@ func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	}
 	switch q.Kind {
 	case wire.GetRounds:
-		return found(wire.EncodeRounds(v.rounds(q.Ranges)))
+		return wire.Found(wire.EncodeRounds(v.rounds(q.Ranges)))
 	case wire.GetManifest, wire.GetTips:
-		return found(wire.EncodeManifest(l.n.key, l.n.w.run, v.manifest))
+		return wire.Found(wire.EncodeManifest(l.n.key, l.n.w.run, v.manifest))
 	case wire.GetChunk:
-		return found(v.blobs[q.Digest])
+		return wire.Found(v.blobs[q.Digest])
 	}
 	return answerForged(l, to, q, honest)
 }

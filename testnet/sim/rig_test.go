@@ -164,7 +164,7 @@ func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	n := l.n
 	switch q.Kind {
 	case wire.GetChunk:
-		return found(l.payloads[q.Digest])
+		return wire.Found(l.payloads[q.Digest])
 	case wire.GetManifest, wire.GetTips:
 		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
 			tip, err := n.replica.Donated(p, d)
@@ -176,7 +176,7 @@ func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 			return f, nil
 		})
 		if err == nil {
-			return found(wire.EncodeManifest(n.key, n.w.run, m))
+			return wire.Found(wire.EncodeManifest(n.key, n.w.run, m))
 		}
 	}
 	return honest

@@ -80,13 +80,6 @@ func (w *World) resent() Time {
 	return d
 }
 
-func found(body []byte) []byte {
-	if body == nil {
-		return wire.Response{Status: wire.NotFound}.Encode()
-	}
-	return wire.Response{Status: wire.OK, Body: body}.Encode()
-}
-
 // answer sends a response to the asker, and notes when it has left.
 func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 	w := n.w
