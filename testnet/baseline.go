@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"atoll/gossip/p2p"
+	"atoll/gossip/shape"
 	"atoll/gossip/wire"
 	"atoll/node/store"
 	"atoll/tensor"
@@ -30,13 +31,13 @@ func baselineText(name string) string {
 }
 
 func (w *world) startCoordinator() error {
-	shape, err := p2p.ParseShape(w.cfg.Link)
+	link, err := shape.Parse(w.cfg.Link)
 	if err != nil {
 		return err
 	}
 	p2p.LibraryLog(slog.DiscardHandler) // its connection errors are what chaos is for
 	rules := baseline.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
-	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, shape, w.cfg.Log)
+	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, link, w.cfg.Log)
 	return err
 }
 

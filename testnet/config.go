@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/shape"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -29,7 +29,7 @@ type Config struct {
 
 	Baseline  string // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
 	NoOverlap bool   // dp: gradients wait until all of them are there
-	Link      string // what every node's link is made, as p2p.ParseShape reads it; "" = as it is
+	Link      string // what every node's link is made, as shape.Parse reads it; "" = as it is
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer
@@ -178,7 +178,7 @@ func (c Config) check() error {
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}
-	if _, err := p2p.ParseShape(c.Link); err != nil {
+	if _, err := shape.Parse(c.Link); err != nil {
 		return fmt.Errorf("--link: %w", err)
 	}
 	for _, d := range c.Speed {

@@ -64,7 +64,9 @@ var layers = []rule{
 		"the handshake is a pure function of two records"},
 	{list("gossip"), list("gossip/wire gossip/hello"),
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
-	{list("gossip/p2p"), list("gossip gossip/wire gossip/hello"),
+	{list("gossip/shape"), nil,
+		"what a link is like is words and numbers; p2p makes it, the simulator has it"},
+	{list("gossip/p2p"), list("gossip gossip/wire gossip/hello gossip/shape"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello optimizer/outer optimizer/rounds tensor/codec"),
@@ -92,7 +94,7 @@ var layers = []rule{
 		"the language of faults is words and times: its executors say what they can execute"},
 	{list("testnet/sim/memory"), list("gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault gossip gossip/wire gossip/hello gossip/shape node/core node/replica testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
@@ -103,7 +105,7 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/wire " +
+	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/shape gossip/wire " +
 		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},

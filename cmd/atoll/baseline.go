@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/shape"
 	"atoll/testnet/baseline"
 )
 
@@ -30,7 +30,7 @@ type BaselineCmd struct {
 // its round with the others.
 func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	collectEarly()
-	shape, err := p2p.ParseShape(cmd.Shape)
+	link, err := shape.Parse(cmd.Shape)
 	if err != nil {
 		return badUsage("--shape: %v", err)
 	}
@@ -44,6 +44,6 @@ func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	}
 	return baseline.Run(ctx, baseline.Config{
 		Kind: cmd.Kind, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
-		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: shape, Log: slog.New(handler),
+		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: link, Log: slog.New(handler),
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
+	"atoll/gossip/shape"
 	"atoll/gossip/wire"
 	"atoll/node"
 	"atoll/node/genesis"
@@ -120,7 +121,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if err := c.check(); err != nil {
 		return cfg, err
 	}
-	if cfg.Shape, err = p2p.ParseShape(c.Shape); err != nil {
+	if cfg.Shape, err = shape.Parse(c.Shape); err != nil {
 		return cfg, badUsage("--shape: %v", err)
 	}
 	if err := c.findRun(&cfg); err != nil {

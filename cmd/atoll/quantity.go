@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/shape"
 )
 
 // amount is a whole number that may be typed as 3000000, 3e6 or 2.5e6.
@@ -51,12 +51,12 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// rate is what a link carries, in bits per second, typed as p2p.ParseRate reads it.
+// rate is what a link carries, in bits per second, typed as shape.ParseRate reads it.
 type rate float64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *rate) UnmarshalText(text []byte) error {
-	bits, err := p2p.ParseRate(string(text))
+	bits, err := shape.ParseRate(string(text))
 	*r = rate(bits)
 	return err
 }

@@ -102,10 +102,12 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
-	case !c.Shape.zero() && c.Profile != Local:
+	case c.Shape != (Shape{}) && c.Profile != Local:
 		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
-	case c.Shape.validate() != nil:
-		return nil, fmt.Errorf("config Shape: %w", c.Shape.validate())
+	case c.Shape.Jitter > 0 || c.Shape.Loss > 0:
+		return nil, fmt.Errorf("config Shape: %v: jitter and loss are the simulator's so far", c.Shape)
+	case c.Shape.Validate() != nil:
+		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
 	}

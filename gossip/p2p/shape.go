@@ -1,29 +1,22 @@
 package p2p
 
 import (
-	"fmt"
 	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"atoll/gossip/shape"
 )
 
 // Shape is what a laboratory makes of a node's link: TCP connections on one
 // machine as slow and as far apart as those between two places. It is what both
 // ends do to the bytes of a socket; packets are not lost, and TCP itself sees the
 // loopback.
-type Shape struct {
-	BytesPerSecond int64         // each way, over all connections of the node; 0 = as fast as it goes
-	Delay          time.Duration // of what leaves, one way; the way back is the peer's
-}
+type Shape = shape.Link
 
-// Limits on a Shape.
 const (
-	maxShapeRate  = MaxRate / 8      // bytes/s
-	maxShapeDelay = 10 * time.Second // handshakes time out beyond it
 	// shapeQueue is how long bytes may wait for the link before a writer does: the
 	// buffer of a home router.
 	shapeQueue = 50 * time.Millisecond
@@ -32,61 +25,6 @@ const (
 	shapeFlight = 1 << 14
 )
 
-// zero says that links stay as they are.
-func (s Shape) zero() bool { return s == Shape{} }
-
-// String is the shape as ParseShape reads it, "" if links stay as they are.
-func (s Shape) String() string {
-	var parts []string
-	if s.BytesPerSecond > 0 {
-		parts = append(parts, "rate="+strconv.FormatInt(8*s.BytesPerSecond, 10)+"bit")
-	}
-	if s.Delay > 0 {
-		parts = append(parts, "delay="+s.Delay.String())
-	}
-	return strings.Join(parts, ",")
-}
-
-const shapeExample = "rate=100mbit,delay=40ms"
-
-// ParseShape reads a shape such as rate=100mbit,delay=40ms; "" leaves links as
-// they are.
-func ParseShape(text string) (s Shape, err error) {
-	if text == "" {
-		return s, nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		switch key {
-		case "rate":
-			var bits float64
-			bits, err = ParseRate(value)
-			s.BytesPerSecond = int64(bits / 8)
-		case "delay":
-			s.Delay, err = time.ParseDuration(value)
-		default:
-			err = fmt.Errorf("%q is not known here", key)
-		}
-		if err != nil {
-			return Shape{}, fmt.Errorf("link %q: %w; use something like %s", text, err, shapeExample)
-		}
-	}
-	if err := s.validate(); err != nil {
-		return Shape{}, fmt.Errorf("link %q: %w; use something like %s", text, err, shapeExample)
-	}
-	return s, nil
-}
-
-func (s Shape) validate() error {
-	switch {
-	case s.BytesPerSecond < 0 || s.BytesPerSecond > maxShapeRate:
-		return fmt.Errorf("rate of %d bytes/s: use 1 to %.0f, or 0 for none", s.BytesPerSecond, maxShapeRate)
-	case s.Delay < 0 || s.Delay > maxShapeDelay:
-		return fmt.Errorf("delay of %v: use 0 to %v", s.Delay, maxShapeDelay)
-	}
-	return nil
-}
-
 // shaper is one node's link.
 type shaper struct {
 	Shape
@@ -94,10 +32,10 @@ type shaper struct {
 }
 
 func newShaper(s Shape) *shaper {
-	if s.zero() {
+	if s == (Shape{}) {
 		return nil
 	}
-	return &shaper{Shape: s, up: newLimiter(s.BytesPerSecond), down: newLimiter(s.BytesPerSecond)}
+	return &shaper{Shape: s, up: newLimiter(s.Up), down: newLimiter(s.Down)}
 }
 
 // shapedConn is a connection over a shaped link. What is written waits for its

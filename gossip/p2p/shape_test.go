@@ -24,39 +24,12 @@ func shapedPipe(s Shape) (near *shapedConn, far net.Conn) {
 	return near, far
 }
 
-func TestParseShape(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want Shape
-		back string
-	}{
-		{"", Shape{}, ""},
-		{"rate=100mbit,delay=40ms", Shape{12_500_000, 40 * time.Millisecond}, "rate=100000000bit,delay=40ms"},
-		{"delay=1s", Shape{0, time.Second}, "delay=1s"},
-		{" rate=0.5gbit", Shape{62_500_000, 0}, "rate=500000000bit"},
-		{"rate=8kbit", Shape{1000, 0}, "rate=8000bit"},
-	} {
-		got, err := ParseShape(c.text)
-		if err != nil || got != c.want || got.String() != c.back {
-			t.Errorf("%q: %+v %q, %v", c.text, got, got, err)
-		}
-		if again, err := ParseShape(got.String()); err != nil || again != got {
-			t.Errorf("%q read again: %+v, %v", got, again, err)
-		}
-	}
-	for _, bad := range []string{"rate=100", "rate=-1mbit", "rate=NaNmbit", "rate=1e9gbit", "delay=-1s", "delay=1h", "loss=1%", "rate", ","} {
-		if got, err := ParseShape(bad); err == nil {
-			t.Errorf("%q was taken as %+v", bad, got)
-		}
-	}
-}
-
 // TestShapedLinkTakesItsTime: 1 MB at 1 MB/s with 100 ms of delay, less the burst
 // that passes at once.
 func TestShapedLinkTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, rate = 1_000_000, 1_000_000
-		near, far := shapedPipe(Shape{rate, 100 * time.Millisecond})
+		near, far := shapedPipe(Shape{Up: rate, Delay: 100 * time.Millisecond})
 		go near.pump()
 		sent := bytes.Repeat([]byte("atoll"), size/5)
 		began := time.Now()
@@ -85,7 +58,7 @@ func TestShapedLinkTakesItsTime(t *testing.T) {
 // of its rate each.
 func TestShapedLinkIsSharedByItsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		link := newShaper(Shape{BytesPerSecond: 1_000_000})
+		link := newShaper(Shape{Up: 1_000_000})
 		began := time.Now()
 		ended := make(chan int, 2)
 		for range 2 {
@@ -117,7 +90,7 @@ func TestShapedLinkIsSharedByItsConnections(t *testing.T) {
 // TestShapedReaderWaits: the link's rate holds for what comes as well.
 func TestShapedReaderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := shapedPipe(Shape{BytesPerSecond: 100_000})
+		near, far := shapedPipe(Shape{Down: 100_000})
 		go near.pump()
 		go func() {
 			far.Write(make([]byte, 200_000+limitBurst))
@@ -138,7 +111,7 @@ func TestShapedReaderWaits(t *testing.T) {
 // for bytes, and what a dead peer leaves behind.
 func TestShapedConnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := shapedPipe(Shape{BytesPerSecond: 10})
+		near, far := shapedPipe(Shape{Up: 10})
 		go near.pump()
 		ended := make(chan error, 2)
 		go func() { _, err := near.Write(make([]byte, limitBurst+1000)); ended <- err }()
@@ -186,7 +159,7 @@ func TestShapeNeedsTheLocalProfile(t *testing.T) {
 func TestShapedHostsTalk(t *testing.T) {
 	configs := []Config{newPerson(1).config(), newPerson(2).config()}
 	for i := range configs {
-		configs[i].Shape = Shape{1 << 30, time.Millisecond}
+		configs[i].Shape = Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond}
 	}
 	a, b := start(t, configs[0]), start(t, configs[1])
 	b.Handle(echo)

@@ -51,7 +51,7 @@ type Event struct {
 	Percent float64       // Loss: 1% is 1
 	By      time.Duration // Skew
 	Kind    string        // Attack
-	Detail  []string      // words for the executor: a link of Weather, traits of Join and Upgrade
+	Detail  []string      // words for the executor: a link of Weather, traits of Join, Upgrade and Link
 
 	At     When          // with Every: when it begins
 	Until  *When         // when it is undone; with Every: before which it ends; nil = never
@@ -131,6 +131,11 @@ func (e Event) how() (words []string) {
 		words = append(words, "by "+e.By.String())
 	case Upgrade:
 		words = append(words, "to")
+	case Link:
+		if len(e.Detail) == 0 {
+			return words
+		}
+		return append(words, strings.Join(e.Detail, ","))
 	}
 	return append(words, e.Detail...)
 }

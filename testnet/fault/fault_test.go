@@ -46,6 +46,8 @@ func TestParse(t *testing.T) {
 		{"random", Schedule{{Verb: Random, Every: usualEvery}}, "random every 10s"},
 		{"random every 5s", Schedule{{Verb: Random, Every: 5 * time.Second}}, ""},
 		{"loss 2 1% @0s", Schedule{{Verb: Loss, Nodes: []int{2}, Percent: 1}}, ""},
+		{"link 0 rate=5mbit @60s..120s, kill 1 @2m", Schedule{{Verb: Link, Nodes: []int{0}, Detail: []string{"rate=5mbit"}, At: seconds(60), Until: new(seconds(120))}, {Verb: Kill, Nodes: []int{1}, At: seconds(120)}}, "link 0 rate=5mbit @1m0s..2m0s, kill 1 @2m0s"},
+		{"at 1s link 0, 2 up=5mbit, down=1gbit loss=0.1% for 1s", Schedule{{Verb: Link, Nodes: []int{0, 2}, Detail: []string{"up=5mbit", "down=1gbit", "loss=0.1%"}, At: seconds(1), For: time.Second}}, "link 0,2 up=5mbit,down=1gbit,loss=0.1% @1s for 1s"},
 		{"corrupt 1 @50%", Schedule{{Verb: Corrupt, Nodes: []int{1}, At: percent(50)}}, ""},
 		{"byzantine signflip 1 @0s", Schedule{{Verb: Attack, Kind: "signflip", Nodes: []int{1}}}, "attack signflip 1 @0s"},
 		{"skew 1 x-5000 @1s, skew 2 by -1m @1s", Schedule{{Verb: Skew, Nodes: []int{1}, By: -5 * time.Second, At: seconds(1)}, {Verb: Skew, Nodes: []int{2}, By: -time.Minute, At: seconds(1)}}, "skew 1 by -5s @1s, skew 2 by -1m0s @1s"},
@@ -117,6 +119,9 @@ func TestParseErrors(t *testing.T) {
 		{"weather @1s", "a trait of links should stand"},
 		{"upgrade 1 protocol 2 @1s", `"protocol": the word "to" should stand here`},
 		{"upgrade 1 to @1s", "a trait of programs should stand"},
+		{"link 1 @1s", "it does not say what the link becomes: write link 0 rate=5mbit @60s..120s"},
+		{"link 1 rate 5mbit @1s", `"rate": this is no trait of a link: write link 0 rate=5mbit`},
+		{"rate=5mbit @1s", "there is no such event"},
 		{"join x @1s", ""}, // the executor reads traits
 		{"kill " + strings.Repeat("0-9999 ", 3) + "@1s", "more than 20000 nodes"},
 		{strings.Repeat("join @1s, ", maxLength), "use at most"},
@@ -139,6 +144,7 @@ func TestExpand(t *testing.T) {
 		"join 2 @1s":                                "join @1s, join @1s",
 		"kill any @1s for 1s":                       "kill any @1s, start any @2s",
 		"at 1s weather latency 1s for 1s":           "weather latency 1s @1s, weather @2s",
+		"link 0,1 rate=5mbit,loss=1% @1s..10%":      "link 0 rate=5mbit,loss=1% @1s, link 0 @10%, link 1 rate=5mbit,loss=1% @1s, link 1 @10%",
 		"kill any every 5s for 1s":                  "kill any every 5s for 1s",
 	} {
 		s, err := Parse(text)
@@ -260,6 +266,8 @@ func drawn(t *rapid.T) Event {
 		e.Kind = "sign-flip"
 	case Upgrade:
 		e.Detail = []string{"newer"}
+	case Link:
+		e.Detail = rapid.SampledFrom([][]string{{"rate=5mbit"}, {"up=1mbit", "loss=0.1%"}}).Draw(t, "traits")
 	}
 	ends := e.Verb.undo() != ""
 	switch rapid.IntRange(0, 4).Draw(t, "timing") {
@@ -299,6 +307,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("kill 1 @20s, start 1 @30s, join @33%, leave 2 @60%, pause 0 @10s, resume 0 @20s, slow 3 x4 @0s, partition 0,1|2,3 @40s..80s")
 	f.Add("random every 10s, partition any every 90s down 15s, slow any x2 every 3s down 1s, every 1s from 2s to 9s kill 0-3 in turn")
 	f.Add("kill any every 60s down 10s, loss 2 1% @0s, corrupt 1 @50%, byzantine signflip 1 @0s, cut 0>1+2 @1s, skew 1 x-5000 @1s")
+	f.Add("link 0 rate=5mbit @60s..120s, link 1,2 up=5mbit,down=1gbit,delay=40ms,jitter=4ms,loss=0.1% @1s")
 	f.Add("at 5s join 3 slow 2 observer, weather latency 1s uplink 3kB/s @1s for 2s, upgrade all to newer @2s, mend @9s")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(text)

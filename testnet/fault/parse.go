@@ -50,8 +50,8 @@ func parse(text string, known []Verb) (Schedule, error) {
 	return s, nil
 }
 
-// split splits at commas; a part that begins with a node goes on with the event before,
-// because lists of nodes have commas of their own.
+// split splits at commas; a part that begins with a node or a trait of a link goes on with the
+// event before, because lists of them have commas of their own.
 func split(text string) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -59,7 +59,7 @@ func split(text string) []string {
 	var events []string
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
-		if len(events) == 0 || part == "" || !isNodes(strings.Fields(part)[0]) {
+		if len(events) == 0 || part == "" || !goesOn(strings.Fields(part)[0]) {
 			events = append(events, part)
 		} else {
 			events[len(events)-1] += "," + part
@@ -67,6 +67,9 @@ func split(text string) []string {
 	}
 	return events
 }
+
+// goesOn says whether an event cannot begin with a word.
+func goesOn(word string) bool { return isNodes(word) || strings.Contains(word, "=") }
 
 // ReadEvent takes the words of an event.
 func ReadEvent(r *Reader) (e Event) {
@@ -191,6 +194,8 @@ func (r *Reader) extent(e *Event) {
 			r.Fail(word, "the share of the packets does not end in %%: write %s", Loss.usage())
 		}
 		e.Percent = r.float(word, number, "the share of the packets in percent", 0, 100)
+	case Link:
+		e.Detail = r.traits()
 	case Skew:
 		e.By = r.skew()
 	case Upgrade:
@@ -278,6 +283,24 @@ func (r *Reader) detail() (words []string) {
 		words = append(words, r.Next("a trait"))
 	}
 	return words
+}
+
+// traits takes what a link becomes, such as rate=5mbit,delay=40ms.
+func (r *Reader) traits() (traits []string) {
+	for _, word := range r.detail() {
+		for trait := range strings.SplitSeq(word, ",") {
+			switch {
+			case strings.Contains(trait, "="):
+				traits = append(traits, trait)
+			case trait != "":
+				r.Fail(trait, "this is no trait of a link: write %s", Link.usage())
+			}
+		}
+	}
+	if len(traits) == 0 {
+		r.Fail("", "it does not say what the link becomes: write %s", Link.usage())
+	}
+	return traits
 }
 
 // check fails where what is said of when makes no sense.

@@ -27,6 +27,7 @@ const (
 	DiskFull  Verb = "disk-full"
 	DiskFree  Verb = "disk-free"
 	Weather   Verb = "weather"
+	Link      Verb = "link"
 	Skew      Verb = "skew"
 	Upgrade   Verb = "upgrade"
 	Loss      Verb = "loss"
@@ -53,6 +54,7 @@ var verbs = []struct {
 	{Slow, "slow 3 x4 @0s, or slow any x4 every 45s for 20s", Slow},
 	{Partition, "partition 0,1|2,3 @40s..80s, or partition any every 90s for 15s", Merge},
 	{Merge, "merge @80s", ""},
+	{Link, "link 0 rate=5mbit @60s..120s", Link},
 	{Cut, "cut 0>1,2 @20s for 5s", Mend},
 	{Mend, "mend @25s, or mend 0>1,2 @25s", ""},
 	{Loss, "loss 2 1% @0s", ""},

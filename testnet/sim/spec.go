@@ -16,6 +16,7 @@ import (
 // can is the part of the language of faults that a world executes.
 var can = fault.Can{Who: "the simulator", Verbs: Kinds, Instead: map[fault.Verb]string{
 	fault.Loss:   "write weather, such as weather latency 20ms loss 1% @0s",
+	fault.Link:   "write weather, such as weather uplink 625kB/s @60s for 60s",
 	fault.Attack: "give the node that lies a trait in a script, such as node 1 attack sign-flip",
 }}
 

@@ -1,0 +1,15 @@
+// Package shape says in words what the link of a node is like: how much it carries, how far it
+// is, what it loses. Laboratories make such links, and the simulator has them.
+//
+// A link is a list of traits with commas between them, such as
+// up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%:
+//
+//	rate=RATE     both ways, over all connections of the node; none = as fast as it goes
+//	up=RATE       what leaves
+//	down=RATE     what comes
+//	delay=TIME    one way, of what leaves; the way back has the delay of the other end
+//	jitter=TIME   the delay is up to so much longer or shorter; at most the delay
+//	loss=SHARE    of the packets that leave
+//
+// A trait that is written later takes the place of an earlier one.
+package shape
