@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -276,7 +277,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	s.call(p.id, request, wire.GetChunk.MaxResponse(), chunkCallMs, func(b []byte, err error) {
 		p.snapshot.calls--
 		if err == nil {
-			p.rate.sampled(len(b), s.now-p.snapshot.lastAt)
+			p.rate.sampled(len(b), cmp.Or(s.took, s.now-p.snapshot.lastAt))
 		}
 		p.snapshot.lastAt = s.now
 		if attempt != s.attempt {

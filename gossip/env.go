@@ -20,6 +20,7 @@ type env struct {
 	common  []uint32 // per fragment: the last round at which a peer showed this node's chain
 	calls   []call   // by id, as ids only grow
 	lastID  uint64
+	took    int64 // ms from first to last byte of the answer that is being taken, 0 if unknown
 }
 
 // call is a request that awaits its answer.
@@ -104,6 +105,7 @@ func (e *env) expireCalls() {
 			late = append(late, c.id)
 		}
 	}
+	e.took = 0
 	for _, id := range late {
 		e.answered(id, nil, errNoAnswer)
 	}

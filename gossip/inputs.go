@@ -49,11 +49,14 @@ type (
 		ID   wire.Digest
 	}
 
-	// Answered is the outcome of a Call: the whole response, or an error.
+	// Answered is the outcome of a Call: the whole response, or an error. TookMs is the
+	// time from its first byte to its last, at least 1; 0 if the caller has not seen it.
+	// A time from the request on would count the wait at the server as well.
 	Answered struct {
 		Call     uint64
 		Response []byte
 		Err      error
+		TookMs   int64
 	}
 
 	// Requested brings a stream request. Its answer is the one effect with its
@@ -111,6 +114,7 @@ func (c *Core) Step(now Time, in Input) {
 		c.alive(in.From)
 		c.pull.source(in.ID, in.From)
 	case Answered:
+		c.took = in.TookMs
 		c.answered(in.Call, in.Response, in.Err)
 	case Requested:
 		c.serve.request(in.Handle, in.From, in.Request)

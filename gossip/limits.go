@@ -90,7 +90,11 @@ const (
 	// free, and headers whose payload never comes must leave room for the others.
 	maxProbes        = maxPulls / 4
 	maxProbesPerPeer = maxPullsPerPeer / 4
-	// wantTtlMs ends a want whatever its sources do; repair finds it again.
+	// maxFlights is how many peers may owe one payload: a second one is asked when the
+	// first is overdue, and one of the two is in time.
+	maxFlights = 2
+	// wantTtlMs after the first request nobody is asked any more, whatever the sources do;
+	// repair finds the payload again. A request in flight still ends in its own time.
 	wantTtlMs = 180_000
 	// storeTtlMs is how long the outer side may take from Fetched to Settle
 	// before the payload is forgotten: a disk that stalls, not one that works.
@@ -99,21 +103,19 @@ const (
 	// firstRate is the rate in bytes per ms (1 Mbit/s) assumed of a peer that
 	// sent nothing yet: a slow link must not fail its first pull.
 	firstRate = 125.0
-	// rateDecay is the weight of a slower sample in the rate. Faster ones
-	// count at once: a parked request measures the wait, not the link.
+	// rateDecay is the weight of a slower sample in the rate. Faster ones count at once:
+	// an answer that shared the link with others measures its share, not the link.
 	rateDecay = 0.125
-	// rateMinBytes is the smallest answer that says something about a rate.
-	rateMinBytes = 4 << 10
+	// rateMinBytes is the smallest answer that says something about a rate: a smaller
+	// one may come in one piece.
+	rateMinBytes = 64 << 10
 	// rateSlack is how many times the expected duration a transfer may take.
 	rateSlack = 4
-	// deadlineMinMs and deadlineMaxMs bound the time for one request: a round
-	// trip around the world with a retransmission; a minute of silence.
+	// deadlineMinMs and deadlineMaxMs bound the time in which an answer may travel: a round
+	// trip around the world with a retransmission; 16 MiB at 1 Mbit/s, four times over. A
+	// transfer that stands still ends long before, in p2p.
 	deadlineMinMs = 3_000
-	deadlineMaxMs = 120_000
-	// waitMinMs and waitMaxMs bound how long a source is asked to park a
-	// request. The server caps it at wire.MaxWaitMs.
-	waitMinMs = 2_000
-	waitMaxMs = 20_000
+	deadlineMaxMs = 600_000
 	// busyRetryMs is how long a busy peer is left alone.
 	busyRetryMs = 500
 	// callGraceMs is added to a call's timeout before the core stops waiting

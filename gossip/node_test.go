@@ -186,14 +186,14 @@ func (n *node) call(e Call) {
 	p := n.w.node(e.To)
 	core := n.core
 	if p == nil || !n.links[p.index] {
-		n.w.after(1, func() { n.answer(core, e.ID, nil, errDown) })
+		n.w.after(1, func() { n.answer(core, e.ID, nil, errDown, 0) })
 		return
 	}
 	answered := false
 	once := func(b []byte, err error) {
 		if !answered {
 			answered = true
-			n.answer(core, e.ID, b, err)
+			n.answer(core, e.ID, b, err, n.w.tookMs(len(b)))
 		}
 	}
 	n.asked[p.index] = append(n.asked[p.index], once)
@@ -241,10 +241,19 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 	}
 }
 
-func (n *node) answer(core *Core, id uint64, b []byte, err error) {
+func (n *node) answer(core *Core, id uint64, b []byte, err error, took int64) {
 	if n.up && n.core == core {
-		n.do(func() { n.core.Step(n.w.now, Answered{Call: id, Response: b, Err: err}) })
+		n.do(func() { n.core.Step(n.w.now, Answered{Call: id, Response: b, Err: err, TookMs: took}) })
 	}
+}
+
+// tookMs is the time from the first byte of an answer to its last.
+func (w *world) tookMs(n int) int64 {
+	rate := w.opt.rate
+	if w.opt.link > 0 {
+		rate = w.opt.link
+	}
+	return max(1, int64(float64(n)/rate))
 }
 
 func (n *node) reply(handle uint64, b []byte) {

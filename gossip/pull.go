@@ -1,9 +1,7 @@
 package gossip
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -46,10 +44,11 @@ type want struct {
 	header  *wire.SignedHeader
 	sources []source // the author is the last resort, also if it is not listed
 	author  source
-	asking  bool // a request is in flight
+	flights flights
+	asked   bool // ever, of anybody
 	fetched bool // handed up, awaiting Settle
 	probe   bool // the author has not contributed: it may never come
-	until   Time // the want ends then
+	until   Time // nobody is asked any more then
 }
 
 // source is a peer that should have the payload.
@@ -58,6 +57,7 @@ type source struct {
 	tries int
 	after Time // not before: it was busy, or could not give it
 	holds bool // it said so
+	asked bool // and has yet to answer
 }
 
 func newPull(e *env) pull {
@@ -128,8 +128,12 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 		w.author.tries = 0
 		return
 	}
-	w.sources = slices.DeleteFunc(w.sources, func(s source) bool { return s.id == from })
-	w.sources = slices.Insert(w.sources, 0, source{id: from, holds: true})
+	asked := false
+	w.sources = slices.DeleteFunc(w.sources, func(s source) bool {
+		asked = asked || s.id == from && s.asked
+		return s.id == from
+	})
+	w.sources = slices.Insert(w.sources, 0, source{id: from, holds: true, asked: asked})
 	w.sources = w.sources[:min(len(w.sources), maxSources)]
 }
 
@@ -140,7 +144,7 @@ func (p *pull) tick() {
 		w := p.wants[i]
 		p.acquaint(w)
 		switch {
-		case p.now > w.until:
+		case p.now > w.until && p.spent(w):
 			p.giveUp(w, "took too long")
 		case !w.fetched && p.final(w.header.Header):
 			p.outlived(w)
@@ -149,6 +153,12 @@ func (p *pull) tick() {
 		}
 	}
 	p.pump()
+}
+
+// spent reports whether a want ends with its time: nothing of it is under way, and it had
+// its turn. A stranger's has none to wait for.
+func (p *pull) spent(w *want) bool {
+	return w.fetched || w.flights.n == 0 && (w.asked || w.probe)
 }
 
 // final reports whether a delta is older than what this node can still fold.
@@ -163,7 +173,7 @@ func (p *pull) stranger(author wire.PeerID) bool {
 // acquaint makes a probe an ordinary want once its author is no stranger any more. To a
 // node that was stopped early in a run all authors are strangers at first.
 func (p *pull) acquaint(w *want) {
-	if w.probe && !w.asking { // a request in flight is counted as what it was
+	if w.probe && w.flights.n == 0 { // a request in flight is counted as what it was
 		w.probe = !p.chain.Contributed(w.author.id)
 	}
 }
@@ -187,7 +197,7 @@ func (p *pull) pump() {
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left.
 func (p *pull) advance(w *want) {
-	if w.asking || w.fetched || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
+	if w.fetched || w.flights.full(p.now) || p.now > w.until || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
 		return
 	}
 	s, left := p.pick(w)
@@ -195,154 +205,9 @@ func (p *pull) advance(w *want) {
 		p.ask(w, s)
 		return
 	}
-	if !left {
+	if !left && w.flights.n == 0 {
 		p.giveUp(w, "no source had it")
 	}
-}
-
-// pick returns the source to ask now. Among sources that hold it, that is the one
-// with the fewest requests. Otherwise it is the first of the sources asked least
-// often, the author after the others. It waits for a source that already answers
-// as many requests as it may, and passes over a busy one. left is false if no
-// connected source will do.
-func (p *pull) pick(w *want) (pick *source, left bool) {
-	if s := p.idlest(w); s != nil {
-		return s, true
-	}
-	for lap := range maxTries {
-		for i := 0; i <= len(w.sources); i++ {
-			s := &w.author
-			if i < len(w.sources) {
-				s = &w.sources[i]
-			}
-			q := p.peers.find(s.id)
-			if s.tries > lap || !p.usable(q) {
-				continue
-			}
-			left = true
-			if !p.room(w, q) {
-				return nil, true
-			}
-			if p.now >= s.after {
-				return s, true
-			}
-		}
-	}
-	return nil, left
-}
-
-// idlest is the source that answers the fewest requests, of those that hold what is
-// wanted and may be asked; nil if there is none. What one peer lists in a repair
-// others mostly list as well: the load is theirs together.
-func (p *pull) idlest(w *want) (best *source) {
-	least := math.MaxInt
-	for i := range w.sources {
-		s := &w.sources[i]
-		q := p.peers.find(s.id)
-		if s.holds && s.tries < maxTries && p.now >= s.after && p.usable(q) && p.room(w, q) && q.pull.calls < least {
-			best, least = s, q.pull.calls
-		}
-	}
-	return best
-}
-
-// room reports whether a peer may be asked for w as well. More than a few small ones are
-// asked of one only while half of the places are free: two that do not answer must not
-// take all.
-func (p *pull) room(w *want, q *peer) bool {
-	switch {
-	case w.probe:
-		return q.pull.calls < maxProbesPerPeer
-	case q.pull.calls < maxPullsPerPeer:
-		return true
-	}
-	return p.flying < maxPulls/2 && q.pull.calls < maxSmallPulls && q.pull.bytes+int(w.header.Header.Size) <= smallPullBytes
-}
-
-func (p *pull) ask(w *want, s *source) {
-	q := p.peers.find(s.id)
-	size := int(w.header.Header.Size)
-	transfer := q.rate.transferMs(size)
-	wait := min(max(transfer, waitMinMs), waitMaxMs)
-	w.asking = true
-	s.tries++
-	q.pull.calls++
-	q.pull.bytes += size
-	p.count(w, 1)
-	asked, from := p.now, s.id
-	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
-	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	p.call(from, request, limit, wait+transfer, func(b []byte, err error) {
-		p.count(w, -1)
-		q.pull.calls--
-		q.pull.bytes -= size
-		w.asking = false
-		if err == nil {
-			q.rate.sampled(len(b), p.now-asked)
-		}
-		p.answered(w, from, b, err)
-	})
-}
-
-// count adds to the requests in flight.
-func (p *pull) count(w *want, n int) {
-	p.flying += n
-	if w.probe {
-		p.probes += n
-	}
-}
-
-func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
-	switch {
-	case p.byID[w.id] != w || w.fetched:
-		// Ended or came another way meanwhile: only the place is freed.
-	case errors.Is(err, wire.ErrBusy):
-		p.again(w, from)
-	case err != nil:
-		p.pause(w, from)
-	default:
-		if bad := w.header.Header.CheckPayload(b); bad != nil {
-			p.misbehaved(from, bad.Error())
-			p.exclude(w, from)
-			break
-		}
-		p.handUp(w, b)
-	}
-	p.pump()
-}
-
-// again lets a busy source be asked later without counting it as a try.
-func (p *pull) again(w *want, from wire.PeerID) {
-	if s := w.find(from); s != nil {
-		s.tries--
-	}
-	p.pause(w, from)
-}
-
-// pause leaves a source alone for a while, in which others may turn up.
-func (p *pull) pause(w *want, from wire.PeerID) {
-	if s := w.find(from); s != nil {
-		s.after = p.now + busyRetryMs
-	}
-}
-
-// exclude does not ask a source of w again.
-func (p *pull) exclude(w *want, from wire.PeerID) {
-	if s := w.find(from); s != nil {
-		s.tries = maxTries
-	}
-}
-
-func (w *want) find(id wire.PeerID) *source {
-	if id == w.author.id {
-		return &w.author
-	}
-	for i := range w.sources {
-		if w.sources[i].id == id {
-			return &w.sources[i]
-		}
-	}
-	return nil
 }
 
 func (p *pull) handUp(w *want, payload []byte) {
@@ -357,7 +222,7 @@ func (p *pull) giveUp(w *want, why string) {
 
 // outlived ends a want whose round has become final.
 func (p *pull) outlived(w *want) {
-	if w.asked() {
+	if w.asked {
 		p.tell(w, "no source had it before the round was final")
 	}
 	p.end(w.id, unwanted)
@@ -367,11 +232,6 @@ func (p *pull) outlived(w *want) {
 func (p *pull) tell(w *want, why string) {
 	h := w.header.Header
 	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
-}
-
-// asked reports whether any source was.
-func (w *want) asked() bool {
-	return w.author.tries > 0 || slices.ContainsFunc(w.sources, func(s source) bool { return s.tries > 0 })
 }
 
 // end forgets the want for id, if there is one, and tells how it ended.

@@ -196,9 +196,10 @@ func asksFor(t testing.TB, size int, sends rate) question {
 	return questions(t, a.brought(1, h), wire.GetPayload)[0]
 }
 
+// A server may park a request for as long as the wire allows.
 func TestFetchWait(t *testing.T) {
 	slack := int64(rateSlack)
-	least, longest := int64(deadlineMinMs), int64(waitMaxMs)
+	least, longest := int64(deadlineMinMs), int64(wire.MaxWaitMs)
 	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 50_000_000: longest} {
 		if q := asksFor(t, size, 1000); int64(q.WaitMs) != want {
 			t.Errorf("%d bytes at 1000: waits %d, want %d", size, q.WaitMs, want)
@@ -206,18 +207,65 @@ func TestFetchWait(t *testing.T) {
 	}
 }
 
+// A request lasts as long as its wait and, twice, as a transfer may take.
 func TestFetchDeadline(t *testing.T) {
 	slack := int64(rateSlack)
 	least, longest := int64(deadlineMinMs), int64(deadlineMaxMs)
-	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 60_000_000: longest} {
-		if q := asksFor(t, size, 1000); q.call.TimeoutMs != int64(q.WaitMs)+want {
-			t.Errorf("%d bytes at 1000: %d after a wait of %d, want %d", size, q.call.TimeoutMs-int64(q.WaitMs), q.WaitMs, want)
+	for _, c := range []struct {
+		size int
+		rate rate
+		want int64
+	}{{1, 1000, least}, {1_000_000, 1000, 1_000_000 * slack / 1000}, {60_000_000, 1000, 60_000_000 * slack / 1000}, {60_000_000, 100, longest}} {
+		if q := asksFor(t, c.size, c.rate); q.call.TimeoutMs != int64(q.WaitMs)+2*c.want {
+			t.Errorf("%d bytes at %g: %d after a wait of %d, want %d", c.size, c.rate, q.call.TimeoutMs-int64(q.WaitMs), q.WaitMs, 2*c.want)
 		}
 	}
 }
 
+// What a peer was asked for before goes ahead of what it is asked for now.
+func TestFetchDeadlineOfTheNext(t *testing.T) {
+	a := specAlone(1)
+	a.core.peers.find(wire.PeerID{1}).rate = 100
+	for i, q := range a.floodsOf(t, 1, 1, 3, 1_000_000) {
+		if want := int64(i+1) * 1_000_000 * rateSlack / 100; q.call.TimeoutMs-int64(q.WaitMs) != 2*want {
+			t.Errorf("request %d: %d ms, want %d", i, q.call.TimeoutMs-int64(q.WaitMs), 2*want)
+		}
+	}
+}
+
+// Another source is asked when the first is overdue, and what the first brings then is
+// still taken.
+func TestFetchOverdue(t *testing.T) {
+	payload := bytes.Repeat([]byte{7}, 3000)
+	for _, late := range []int{0, 1} {
+		a := specAlone(1, 2, 9)
+		h := a.header(9, 1, 0)
+		h.Header.Payload = wire.Sum(payload)
+		q := questions(t, a.brought(1, h), wire.GetPayload)
+		a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
+		patience := Time(2 * deadlineMinMs)
+		if more := questions(t, a.wait(patience-1, 1, 2, 9), wire.GetPayload); len(more) != 0 {
+			t.Fatalf("asks %+v before the first is overdue", more)
+		}
+		q = append(q, questions(t, a.wait(100, 1, 2, 9), wire.GetPayload)...)
+		if len(q) != 2 || q[1].to != 2 {
+			t.Fatalf("asks %+v", q)
+		}
+		if more := questions(t, a.wait(deadlineMinMs, 1, 2, 9), wire.GetPayload); len(more) != 0 {
+			t.Errorf("asks a third: %+v", more)
+		}
+		if e := a.answer(q[late], payload); count[Fetched](e) != 1 {
+			t.Errorf("answer %d is not taken", late)
+		}
+		if e := a.answer(q[1-late], payload); count[Fetched](e) != 0 || a.core.pull.flying != 0 {
+			t.Errorf("the other answer is taken too, or its place stays taken")
+		}
+	}
+}
+
+// A rate is what came over the time in which it came, not since it was asked for.
 func TestFetchRate(t *testing.T) {
-	first := int64(firstRate)
+	first, least := int64(firstRate), int(rateMinBytes)
 	rate := func(a *alone) int64 { return int64(a.core.peers.find(wire.PeerID{1}).rate) }
 	for guess, want := range map[float64]int64{0: first, float64(first) * 500: first, float64(first) * 4000: first * 4} {
 		a := newAlone()
@@ -226,17 +274,25 @@ func TestFetchRate(t *testing.T) {
 		if rate(a) != want {
 			t.Errorf("session of %g bytes/s: %d", guess, rate(a))
 		}
-		for _, size := range []int{4095, 4096} {
-			h := a.header(9, uint32(size), 0)
-			a.chain.closed[0] = uint32(size)
-			payload := bytes.Repeat([]byte{7}, size)
-			h.Header.Size, h.Header.Payload = uint32(size), wire.Sum(payload)
+		for round, c := range []struct {
+			size     int
+			tookMs   int64
+			measured bool
+		}{{least - 1, 10, false}, {least, 0, false}, {least, 10, true}} {
+			h := a.header(9, uint32(round+1), 0)
+			a.chain.closed[0] = uint32(round + 1)
+			payload := bytes.Repeat([]byte{7}, c.size)
+			h.Header.Size, h.Header.Payload = uint32(c.size), wire.Sum(payload)
 			q := questions(t, a.brought(1, h), wire.GetPayload)
-			a.now++
-			a.answer(q[0], payload)
-			if measured := rate(a) != want; measured != (size == 4096) {
-				t.Errorf("after an answer of %d bytes: %d", size, rate(a))
+			a.now += 2000
+			a.core.Step(a.now, Answered{Call: q[0].call.ID, Response: wire.Response{Status: wire.OK, Body: payload}.Encode(), TookMs: c.tookMs})
+			a.core.Effects()
+			if measured := rate(a) != want; measured != c.measured {
+				t.Errorf("%d bytes in %d ms: %d", c.size, c.tookMs, rate(a))
 			}
+		}
+		if got, want := rate(a), int64(least)/10; got < want-1 {
+			t.Errorf("%d, measured %d", got, want)
 		}
 	}
 }
