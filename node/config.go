@@ -37,6 +37,7 @@ type Config struct {
 	KeepBytes int64
 
 	Shape p2p.Shape // what a laboratory makes of this node's link; profile local only
+	Trace bool      // write the life of every delta to TraceFile
 	Lab   bool      // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long

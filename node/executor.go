@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"atoll/gossip"
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -80,8 +81,10 @@ func (n *node) call(ctx context.Context, e gossip.Call) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.TimeoutMs)*time.Millisecond)
 	defer cancel()
 	n.sending("call")
-	response, err := n.host.Call(ctx, e.To, e.Request, e.MaxResponse)
+	var came p2p.Arrival
+	response, err := n.host.Call(p2p.WithArrival(ctx, &came), e.To, e.Request, e.MaxResponse)
 	n.post(func(now core.Time) {
+		n.trace.answered(e.ID, came, response, err)
 		n.view.called(e, len(response))
 		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
 	})

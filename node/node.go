@@ -36,6 +36,7 @@ type node struct {
 	acquaintances
 	learning
 	shown
+	trace tracing
 
 	// loop
 	replica  *replica.Replica
@@ -161,6 +162,7 @@ func (n *node) loop(ctx context.Context) error {
 func (n *node) show() {
 	n.publishStatus()
 	n.flush()
+	n.check("write the trace", n.trace.Flush())
 	n.replica.Retain()
 }
 

@@ -131,7 +131,7 @@ func (n *node) open() error {
 	n.plan = n.genesis.Plan()
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
 	n.tellDamage()
-	return nil
+	return n.openTrace()
 }
 
 // start makes the replica from what the disk has and starts the training thread.
@@ -152,7 +152,7 @@ func (n *node) start() error {
 	if cfg.KeyOnly, err = n.keyOnly(was); err != nil {
 		return err
 	}
-	if err := n.replica.Start(n.clock.now(), cfg, was, n.learnerOf(was)); err != nil {
+	if err := n.replica.Start(n.clock.now(), cfg, was, n.trace.Learner(n.learnerOf(was))); err != nil {
 		return err
 	}
 	n.machine = n.replica.Machine()
@@ -168,11 +168,11 @@ func (n *node) start() error {
 func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	x, policy := executor{n}, replica.NodePolicy()
 	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.within(leaveWithin).Milliseconds()
-	n.replica, was, err = replica.New(replica.Config{
+	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.genesis.Tips},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
 		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted},
-	})
+	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
 	}
@@ -243,6 +243,7 @@ func (n *node) close() error {
 	if n.drain(); ended == nil {
 		err = n.fatal // found when the loop was over
 	}
+	n.check("write the trace", n.trace.close())
 	if n.control != nil {
 		err = errors.Join(err, n.control.Close())
 	}

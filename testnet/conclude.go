@@ -27,6 +27,9 @@ func (w *world) report(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := w.mergeTraces(); err != nil {
+		return Report{}, err
+	}
 	r := w.describe()
 	w.fillAccount(&r, a)
 	w.ended = runEnd(ref)

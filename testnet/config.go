@@ -30,6 +30,7 @@ type Config struct {
 	Baseline  string // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
 	NoOverlap bool   // dp: gradients wait until all of them are there
 	Link      string // what every node's link is made, as shape.Parse reads it; "" = as it is
+	Trace     bool   // the nodes write the life of every delta
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer

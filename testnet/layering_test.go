@@ -73,6 +73,8 @@ var layers = []rule{
 		"the node and the simulator share this core, so it has neither network nor disk nor model"},
 	{list("node/replica"), list("gossip gossip/wire node/core optimizer/outer optimizer/rounds"),
 		"a replica is a node without goroutines, clock, disk or network: what it lacks stands behind ports"},
+	{list("node/trace"), list("gossip gossip/wire node/core node/replica optimizer/outer optimizer/rounds"),
+		"a trace is told by what passes through a replica's ports, in a node as in the simulator"},
 	{list("node/store"), list("gossip/wire"),
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,

@@ -57,6 +57,9 @@ func (w *world) arguments(m *member) []string {
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.cfg.Link,
 	}
+	if w.cfg.Trace {
+		args = append(args, "--trace")
+	}
 	evaluated := 0
 	if m.index == 0 {
 		evaluated = liveBytes

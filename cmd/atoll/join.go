@@ -48,6 +48,7 @@ type JoinCmd struct {
 	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool          `help:"Keep serving after the run has ended."`
 	Keep      size          `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
+	Trace     bool          `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
 	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like rate=100mbit,delay=40ms. For testnet." placeholder:"SHAPE"`
 	EvalBytes *int          `help:"Bytes of held-out text on which the model is measured while it trains; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
@@ -115,7 +116,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
 		Observe: c.Observe, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
-		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, EvalBytes: c.evalBytes(out),
+		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
 	if err := c.check(); err != nil {

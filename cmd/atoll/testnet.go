@@ -24,6 +24,7 @@ type TestnetCmd struct {
 	Eta      *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
 	Mu       *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
 	Window   int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
+	Trace    bool          `help:"Write the life of every delta at every node to trace.jsonl in --dir."`
 	JSON     bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
@@ -52,7 +53,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
-		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}

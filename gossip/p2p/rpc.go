@@ -111,7 +111,7 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 	}
 	stop := context.AfterFunc(ctx, func() { s.Reset() })
 	defer stop()
-	response, err := ask(s, l, request, maxResponse)
+	response, err := ask(s, l, request, maxResponse, arrivalOf(ctx))
 	if err != nil {
 		s.Reset()
 		return nil, err
@@ -121,7 +121,7 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 }
 
 // ask sends the request on s and reads the response.
-func ask(s network.Stream, l *link, request []byte, maxResponse int) ([]byte, error) {
+func ask(s network.Stream, l *link, request []byte, maxResponse int, noted *Arrival) ([]byte, error) {
 	if err := s.Scope().SetService(rpcService); err != nil {
 		return nil, err
 	}
@@ -139,6 +139,7 @@ func ask(s network.Stream, l *link, request []byte, maxResponse int) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	noted.First, noted.Last = r.first, time.Now()
 	if rate := r.rate(); rate > 0 {
 		l.down.add(rate)
 	}

@@ -249,6 +249,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	switch e := e.(type) {
 	case gossip.Offer:
+		m.emit(e)
 		m.offer(now, e.ID, e.Header, e.Repair)
 	case gossip.Fetched:
 		m.fetched(now, e)

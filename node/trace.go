@@ -1,0 +1,53 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/node/store"
+	"atoll/node/trace"
+)
+
+// TraceFile has the lives of deltas in a node's folder, if the node writes them; see
+// package trace.
+const TraceFile = "trace.jsonl"
+
+// tracing is the record of deltas, nil inside where nobody asked for one.
+type tracing struct {
+	*trace.Recorder
+	file *os.File
+}
+
+// openTrace begins the record, after what earlier processes wrote.
+func (n *node) openTrace() error {
+	if !n.cfg.Trace {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(n.cfg.Dir, TraceFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return store.Explain(fmt.Errorf("open the trace: %w", err), n.cfg.Dir)
+	}
+	n.trace = tracing{file: f, Recorder: trace.New(trace.Config{
+		Self: n.self, Run: n.run, Window: n.genesis.Outer.WindowUnion, Now: func() int64 { return time.Now().UnixMilli() }, Out: f,
+	})}
+	return nil
+}
+
+// answered takes the outcome of a call.
+func (t tracing) answered(call uint64, came p2p.Arrival, response []byte, err error) {
+	t.Answered(call, came.First.UnixMilli(), came.Last.UnixMilli(), response, err)
+}
+
+// close writes what is left to tell.
+func (t tracing) close() error {
+	if t.file == nil {
+		return nil
+	}
+	if err := t.Close(); err != nil {
+		return fmt.Errorf("write the trace: %w", err)
+	}
+	return t.file.Close()
+}

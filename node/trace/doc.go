@@ -1,0 +1,13 @@
+// Package trace writes down the life of every delta at one node: when it was
+// drafted, announced, heard of, asked for, received, verified, held, folded
+// and adopted, who gave it, and how it ended. It shows where a delta's time goes.
+//
+// A Recorder stands around the ports of a replica (Recorder.Wrap), so a node and
+// a simulated node are traced alike, and one that is not traced pays nothing. It
+// writes one Line of JSON when a delta is adopted here or given up, and for what is
+// still open when the node ends. A later line about the same delta and node replaces
+// the earlier one: an own delta that was adopted may yet be discarded.
+//
+// Times are Unix milliseconds by the clock of the node that wrote the line. A stage
+// between two machines, from announced to heard, is as right as their clocks agree.
+package trace

@@ -1,0 +1,101 @@
+package trace
+
+import (
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
+)
+
+// durable notes an own delta, which is on the disk.
+func (r *Recorder) durable(now int64, e core.StoreOwn) {
+	l := r.begin(e.ID, e.Header.Header)
+	l.Drafted, l.Verified = r.drafts[e.Seq], now
+	delete(r.drafts, e.Seq)
+	if len(r.own) < maxOpen {
+		r.own[e.Seq] = l
+	}
+}
+
+// announced notes that the header of an own delta leaves; the round has the delta.
+func (r *Recorder) announced(now int64, id wire.Digest) {
+	if l := r.open[id]; l != nil && l.Announced == 0 {
+		l.Announced, l.Held = now, now
+		l.Late = l.Closed != 0 && l.Closed < now // it may itself have closed the round, just now
+	}
+}
+
+// heard notes a header that is here for the first time.
+func (r *Recorder) heard(now int64, e gossip.Offer) {
+	l := r.begin(e.ID, e.Header.Header)
+	if l.Heard == 0 {
+		l.Heard, l.Brought = now, e.From
+	}
+}
+
+// asked notes a request for the payload of a delta.
+func (r *Recorder) asked(now int64, e gossip.Call, id wire.Digest) {
+	l := r.open[id]
+	if l == nil {
+		return
+	}
+	r.calls[e.ID] = request{delta: id, of: e.To, at: now}
+	if l.Requests++; l.Asked == 0 {
+		l.Asked = now
+	}
+}
+
+// verified notes that a payload decodes and is stored.
+func (r *Recorder) verified(now int64, id wire.Digest) {
+	if l := r.open[id]; l != nil && l.Verified == 0 {
+		l.Verified = now
+		l.Inline = l.LastByte == 0
+	}
+}
+
+// stored notes that a delta goes into the set of its round.
+func (r *Recorder) stored(now int64, id wire.Digest) {
+	if l := r.open[id]; l != nil {
+		l.hold(now)
+	}
+}
+
+func (l *Line) hold(now int64) {
+	if l.Held == 0 {
+		l.Held, l.Late = now, l.Closed != 0
+	}
+}
+
+// fates notes what an adoption does to own deltas. What it folds is adopted by now, or
+// will be.
+func (r *Recorder) fates(now int64, a outer.Adopt) {
+	for _, c := range a.Changes {
+		l := r.own[c.Seq]
+		if l == nil {
+			continue
+		}
+		switch c.Fate {
+		case outer.Unfolded:
+			r.reopen(l)
+		case outer.Returned:
+			r.end(l, Returned)
+		case outer.Discarded, outer.Dropped:
+			r.end(l, Discarded)
+		case outer.Folded, outer.Regained:
+			l.Adopted = now
+			r.end(l, Adopted)
+		}
+		if c.Fate == outer.Returned || c.Fate == outer.Forgotten {
+			delete(r.own, c.Seq)
+		}
+	}
+}
+
+// reopen follows an own delta again that left the chain.
+func (r *Recorder) reopen(l *Line) {
+	l.Folded, l.Adopted, l.End = 0, 0, ""
+	if r.open[l.Delta] == nil {
+		r.open[l.Delta] = l
+		r.order = append(r.order, l.Delta)
+	}
+}
