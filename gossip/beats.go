@@ -66,13 +66,18 @@ func (b *beats) send() {
 		State: b.self.State, Steps: b.self.Steps, Tokens: b.self.Tokens,
 		Unpublished: make([]uint64, b.chain.Fragments()), Closed: b.closed(), Lag: b.lag(),
 		Capability: b.self.Capability, TokensPerSecond: b.self.TokensPerSecond,
-		Bits: b.self.Bits,
+		Bits: b.self.Bits, PeriodMs: b.announced(), Paused: b.self.Paused, Upload: b.self.Upload, Plan: b.self.Plan,
 	}
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
 	b.said, b.next = &beat, b.now+b.beatPeriod()
 	b.emit(Publish{Bytes: wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)})
+}
+
+// announced is the period that the next beat names, within what peers take.
+func (b *beats) announced() uint32 {
+	return uint32(min(max(b.beatPeriod(), wire.MinPeriodMs), wire.MaxPeriodMs))
 }
 
 // lag is how far the digests are behind. An observer lags as the learners do: once

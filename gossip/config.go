@@ -147,6 +147,9 @@ type SelfState struct {
 	TokensPerSecond float64
 	Bits            float32 // last live bits per byte, 0 if there is none
 	Capability      uint64  // sequence number of the own capability record
+	Paused          bool    // takes no steps for now, by its owner's wish
+	Upload          float64 // bytes per second that the own uplink was measured to carry, 0 if unknown
+	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
 }
 
 // lag is how many rounds behind closed the digests of a beat are: deltas of

@@ -20,7 +20,7 @@ func TestSpecAnswers(t *testing.T) {
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs})
-	for name, b := range map[string][]byte{"nothing": nil, "a kind": {1, 99}, "a version": {2, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
+	for name, b := range map[string][]byte{"nothing": nil, "a kind": {wire.Version, 99}, "a version": {1, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
 		if st := status(a.core.Effects()); st != wire.Refused {

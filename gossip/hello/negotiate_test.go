@@ -17,8 +17,8 @@ func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 		change func(*Record)
 		says   []string
 	}{
-		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "atoll/9" }, []string{"1 (atoll/0.1.0)", "2 (atoll/9)", "install"}},
-		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "" }, []string{"peer has 2:", "install"}},
+		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "atoll/9" }, []string{"2 (atoll/0.1.0)", "3 (atoll/9)", "install"}},
+		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "" }, []string{"peer has 3:", "install"}},
 		{FieldRun, func(r *Record) { r.Run = wire.RunID{9} }, []string{"0102030000", "0900000000", "another run", "link"}},
 		{FieldAuthor, func(r *Record) { r.Author = testRecord(1).Author }, []string{"one key", "--dir"}},
 		{FieldCodecs, func(r *Record) { r.Codecs = []uint8{2, 3} }, []string{"[1 4]", "[2 3]", "codec"}},

@@ -5,7 +5,7 @@ import (
 )
 
 // Protocol is the version of everything that nodes say to each other.
-const Protocol = 1
+const Protocol = 2
 
 // Roles of a node and kinds of a trainer.
 const (

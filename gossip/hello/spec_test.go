@@ -100,7 +100,7 @@ func specRecord(t *testing.T, s *spectest.Spec) {
 	}
 	r := record(t, s)
 	device := hello.Device{Kind: "cpu", Name: "Xeon (AVX-512)", Count: 2, MemoryBytes: 8 << 30}
-	if r.Protocol != 1 || r.Seq != 2 || r.TokensPerSecond != 12000 || r.Author != wire.PeerID(s.Hex(t, "author")) || len(r.Addrs) != 2 || r.Devices[0] != device {
+	if r.Protocol != hello.Protocol || r.Seq != 2 || r.TokensPerSecond != 12000 || r.Author != wire.PeerID(s.Hex(t, "author")) || len(r.Addrs) != 2 || r.Devices[0] != device {
 		t.Errorf("decoded %+v", r)
 	}
 }
@@ -281,9 +281,9 @@ func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
 // texts are changes that put the text into each field of H-5.
 func texts(text string) map[string]func(r *hello.Record) {
 	return map[string]func(r *hello.Record){
-		"role":        func(r *hello.Record) { r.Protocol, r.Role = 2, text }, // of another protocol any word will do
-		"trainer":     func(r *hello.Record) { r.Protocol, r.Trainer = 2, text },
-		"precision":   func(r *hello.Record) { r.Protocol, r.Precision = 2, text },
+		"role":        func(r *hello.Record) { r.Protocol, r.Role = 3, text }, // of another protocol any word will do
+		"trainer":     func(r *hello.Record) { r.Protocol, r.Trainer = 3, text },
+		"precision":   func(r *hello.Record) { r.Protocol, r.Precision = 3, text },
 		"agent":       func(r *hello.Record) { r.Agent = text },
 		"device kind": func(r *hello.Record) { r.Devices[0].Kind = text },
 		"device name": func(r *hello.Record) { r.Devices[0].Name = text },
@@ -392,10 +392,10 @@ func specLearner(t *testing.T, s *spectest.Spec) {
 
 func specOtherWords(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){
-		"role":      func(r *hello.Record) { r.Protocol, r.Role = 2, "judge" },
-		"trainer":   func(r *hello.Record) { r.Protocol, r.Trainer = 2, "python" },
-		"precision": func(r *hello.Record) { r.Protocol, r.Precision = 0, "f64" },
-		"observer":  func(r *hello.Record) { r.Protocol, r.Role = 2, "observer" },
+		"role":      func(r *hello.Record) { r.Protocol, r.Role = 3, "judge" },
+		"trainer":   func(r *hello.Record) { r.Protocol, r.Trainer = 3, "python" },
+		"precision": func(r *hello.Record) { r.Protocol, r.Precision = 1, "f64" },
+		"observer":  func(r *hello.Record) { r.Protocol, r.Role = 3, "observer" },
 	})
 }
 

@@ -251,7 +251,7 @@ func specChecks(t *testing.T, s *spectest.Spec) {
 	run := wire.RunID(s.Hex(t, "run"))
 	good := s.Hex(t, "message header")
 	with := func(at int, b byte) []byte { m := bytes.Clone(good); m[at] = b; return m }
-	order := [][]byte{make([]byte, 4097), with(0, 2), with(1, 9), append(bytes.Clone(good), 1), with(len(good)-1, good[len(good)-1]^1)}
+	order := [][]byte{make([]byte, 4097), with(0, wire.Version+1), with(1, 9), append(bytes.Clone(good), 1), with(len(good)-1, good[len(good)-1]^1)}
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		var checks atomic.Int32 // validators run beside each other
 		c := newPerson(2).config()
@@ -278,7 +278,7 @@ func specChecks(t *testing.T, s *spectest.Spec) {
 		}
 	})
 	// What is wrong in several ways is refused for the first.
-	both := [][]byte{append(with(0, 2), make([]byte, 4096)...), func() []byte { m := with(0, 2); m[1] = 9; return m }(), append(with(1, 9), 1),
+	both := [][]byte{append(with(0, wire.Version+1), make([]byte, 4096)...), func() []byte { m := with(0, wire.Version+1); m[1] = 9; return m }(), append(with(1, 9), 1),
 		append(with(len(good)-1, good[len(good)-1]^1), 1)}
 	for i, want := range []error{wire.ErrSize, wire.ErrVersion, wire.ErrKind, wire.ErrSize} {
 		if _, err := wire.Open(run, both[i]); err == nil || !strings.Contains(err.Error(), want.Error()) {

@@ -29,25 +29,28 @@ func (s State) String() string {
 }
 
 // Beat is what a node tells everyone every few seconds. Unpublished and Closed
-// have an entry for each fragment.
+// have an entry for each fragment. It travels as a map whose unknown keys are skipped, so
+// that a later version can say more.
 type Beat struct {
-	_ struct{} `cbor:",toarray"`
-
-	Author          PeerID
-	Incarnation     int64  // process start, unix ms: a later one replaces an earlier
-	Seq             uint64 // counts the beats of an incarnation
-	State           State
-	Steps           uint64   // inner steps since the learner's first start
-	Tokens          uint64   // tokens in those steps
-	Unpublished     []uint64 // tokens per fragment that are in no delta yet
-	Closed          []uint32 // last closed round per fragment
-	Lag             uint8    // Chain and StateDigest are at max(Closed-Lag, 0)
-	Chain           Digest   // over the chain digests of all fragments
-	StateDigest     Digest   // over the state digests of all fragments
-	Capability      uint64   // sequence number of the newest capability record
-	TokensPerSecond float64  // measured of late; 0 if it does not train
-	Folded          uint64   // tokens folded, up to Closed
-	Bits            float32  // last live bits per byte; 0 if there is none
+	Author          PeerID   `cbor:"1,keyasint"`
+	Incarnation     int64    `cbor:"2,keyasint"` // process start, unix ms: a later one replaces an earlier
+	Seq             uint64   `cbor:"3,keyasint"` // counts the beats of an incarnation
+	State           State    `cbor:"4,keyasint"`
+	Steps           uint64   `cbor:"5,keyasint"`  // inner steps since the learner's first start
+	Tokens          uint64   `cbor:"6,keyasint"`  // tokens in those steps
+	Unpublished     []uint64 `cbor:"7,keyasint"`  // tokens per fragment that are in no delta yet
+	Closed          []uint32 `cbor:"8,keyasint"`  // last closed round per fragment
+	Lag             uint8    `cbor:"9,keyasint"`  // Chain and StateDigest are at max(Closed-Lag, 0)
+	Chain           Digest   `cbor:"10,keyasint"` // over the chain digests of all fragments
+	StateDigest     Digest   `cbor:"11,keyasint"` // over the state digests of all fragments
+	Capability      uint64   `cbor:"12,keyasint"` // sequence number of the newest capability record
+	TokensPerSecond float64  `cbor:"13,keyasint"` // measured of late; 0 if it does not train
+	Folded          uint64   `cbor:"14,keyasint"` // tokens folded, up to Closed
+	Bits            float32  `cbor:"15,keyasint"` // last live bits per byte; 0 if there is none
+	PeriodMs        uint32   `cbor:"16,keyasint"` // its next beat comes within this time
+	Paused          bool     `cbor:"17,keyasint"` // takes no steps for now, by its owner's wish
+	Upload          float64  `cbor:"18,keyasint"` // bytes per second that its uplink was measured to carry; 0 if unknown
+	Plan            uint32   `cbor:"19,keyasint"` // inner steps that it plans for each delta; 0 for the run's H
 }
 
 // Validate checks what holds in every run. Its error names the field.
@@ -67,6 +70,12 @@ func (b Beat) Validate() error {
 		return invalid("tokens per second", b.TokensPerSecond, "finite and not negative")
 	case !amount(float64(b.Bits)):
 		return invalid("bits", b.Bits, "finite and not negative")
+	case b.PeriodMs < MinPeriodMs || b.PeriodMs > MaxPeriodMs:
+		return invalid("period", b.PeriodMs, "in %d..%d ms", MinPeriodMs, MaxPeriodMs)
+	case !amount(b.Upload) || b.Upload > MaxUpload:
+		return invalid("upload", b.Upload, "in 0..%g bytes per second", float64(MaxUpload))
+	case b.Plan > MaxPlan:
+		return invalid("plan", b.Plan, "at most %d steps", MaxPlan)
 	}
 	return nil
 }
@@ -87,7 +96,11 @@ func EncodeBeat(key ed25519.PrivateKey, run RunID, b Beat) []byte {
 // decodeBeat decodes the body of a beat: CBOR, then the signature over it.
 func decodeBeat(body []byte) (Beat, error) {
 	var b Beat
-	if _, _, err := unseal(body, &b); err != nil {
+	signed, _, err := cut(body)
+	if err != nil {
+		return Beat{}, err
+	}
+	if err := UnmarshalOpen(signed, &b); err != nil {
 		return Beat{}, err
 	}
 	return b, b.Validate()

@@ -11,7 +11,7 @@ import (
 // Limits on any CBOR item, checked before its contents are looked at.
 const (
 	maxArray  = 4096 // the longest array there is: MaxRangeRounds sets, MaxChunks chunks
-	maxMap    = 64   // the only map is the capability record
+	maxMap    = 64   // maps are capability records and beats, which have some twenty keys
 	maxNested = 4    // manifest, fragments, fragment, chunks
 )
 
@@ -87,9 +87,17 @@ func seal(dst []byte, key ed25519.PrivateKey, domain string, run RunID, v any) [
 // unseal decodes into v what seal appended and returns what was signed. The
 // caller verifies, with the author that it finds in v.
 func unseal(b []byte, v any) (signed []byte, sig Signature, err error) {
+	if signed, sig, err = cut(b); err != nil {
+		return nil, sig, err
+	}
+	return signed, sig, Unmarshal(signed, v)
+}
+
+// cut tells what was signed from the signature behind it.
+func cut(b []byte) (signed []byte, sig Signature, err error) {
 	n := len(b) - len(sig)
 	if n < 0 {
 		return nil, sig, fmt.Errorf("%w: %d bytes, a signature alone has %d", ErrSize, len(b), len(sig))
 	}
-	return b[:n], Signature(b[n:]), Unmarshal(b[:n], v)
+	return b[:n], Signature(b[n:]), nil
 }

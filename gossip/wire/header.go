@@ -19,6 +19,9 @@ type Header struct {
 	Codec     uint8  // codec of the payload
 	Size      uint32 // payload bytes, 1..MaxPayload
 	Payload   Digest // BLAKE3 of the payload
+	// Certificate is the digest of its author's certificate, zero in a run that is
+	// open to everybody.
+	Certificate Digest
 }
 
 // SignedHeader is a header and its author's signature.
@@ -29,9 +32,13 @@ type SignedHeader struct {
 
 const (
 	// HeaderSize is the length of an encoded Header.
-	HeaderSize = 32 + 2 + 4 + 4 + 4 + 8 + 1 + 1 + 4 + 32
+	HeaderSize = bareHeaderSize + 32
+	// bareHeaderSize is its length up to the certificate.
+	bareHeaderSize = 32 + 2 + 4 + 4 + 4 + 8 + 1 + 1 + 4 + 32
 	// SignedHeaderSize is the length of an encoded SignedHeader.
 	SignedHeaderSize = HeaderSize + ed25519.SignatureSize
+	// BareSize is the length of what ParseBare reads.
+	BareSize = bareHeaderSize + ed25519.SignatureSize
 )
 
 // Append appends the encoding of h to b.
@@ -44,7 +51,19 @@ func (h Header) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.Tokens)
 	b = append(b, h.Precision, h.Codec)
 	b = binary.BigEndian.AppendUint32(b, h.Size)
-	return append(b, h.Payload[:]...)
+	b = append(b, h.Payload[:]...)
+	return append(b, h.Certificate[:]...)
+}
+
+// stated is what is signed and hashed of h: its bytes up to the certificate, and the
+// certificate if it has one. So headers without one keep the ids and signatures that
+// they had before there were certificates.
+func (h Header) stated() []byte {
+	b := h.Append(make([]byte, 0, HeaderSize))
+	if h.Certificate.IsZero() {
+		return b[:bareHeaderSize]
+	}
+	return b
 }
 
 // ParseHeader decodes exactly HeaderSize bytes and validates the header.
@@ -63,6 +82,8 @@ func ParseHeader(b []byte) (Header, error) {
 		Codec:     b[55],
 		Size:      binary.BigEndian.Uint32(b[56:]),
 		Payload:   Digest(b[60:92]),
+
+		Certificate: Digest(b[92:124]),
 	}
 	if err := h.Validate(); err != nil {
 		return Header{}, fmt.Errorf("parse header: %w", err)
@@ -87,21 +108,21 @@ func (h Header) Validate() error {
 	return nil
 }
 
-// ID is the id of the delta: BLAKE3 over domain, run and the header's bytes.
+// ID is the id of the delta: BLAKE3 over domain, run and what the header states.
 // The signature is no part of it: an author can make many for one header.
 func (h Header) ID(run RunID) Digest {
-	return Sum(statement(domainHeaderID, run, h.Append(nil)))
+	return Sum(statement(domainHeaderID, run, h.stated()))
 }
 
 // SignHeader signs h, whose Author it sets to the name of key.
 func SignHeader(key ed25519.PrivateKey, run RunID, h Header) SignedHeader {
 	h.Author = PeerIDOf(key)
-	return SignedHeader{Header: h, Sig: Sign(key, domainHeader, run, h.Append(nil))}
+	return SignedHeader{Header: h, Sig: Sign(key, domainHeader, run, h.stated())}
 }
 
 // Verify checks the signature; the fields are checked by Header.Validate.
 func (s SignedHeader) Verify(run RunID) error {
-	if err := Verify(s.Header.Author, domainHeader, run, s.Header.Append(nil), s.Sig); err != nil {
+	if err := Verify(s.Header.Author, domainHeader, run, s.Header.stated(), s.Sig); err != nil {
 		return fmt.Errorf("verify header of %v: %w", s.Header.Author, err)
 	}
 	return nil
@@ -123,4 +144,16 @@ func ParseSignedHeader(b []byte) (SignedHeader, error) {
 		return SignedHeader{}, err
 	}
 	return SignedHeader{Header: h, Sig: Signature(b[HeaderSize:])}, nil
+}
+
+// ParseBare decodes a signed header as it was written before there were certificates,
+// which it has none of. Disks have such headers; peers never send them.
+func ParseBare(b []byte) (SignedHeader, error) {
+	if len(b) != BareSize {
+		return SignedHeader{}, fmt.Errorf("parse signed header: %w: %d bytes, want %d", ErrSize, len(b), BareSize)
+	}
+	full := make([]byte, SignedHeaderSize)
+	copy(full, b[:bareHeaderSize])
+	copy(full[HeaderSize:], b[bareHeaderSize:])
+	return ParseSignedHeader(full)
 }

@@ -55,6 +55,27 @@ func TestHeaderIDCoversRunAndEveryField(t *testing.T) {
 	}
 }
 
+// Without a certificate a header has the id and the signature that it had before there
+// were any, and disks still have it in those bytes.
+func TestHeadersWithoutCertificateAreAsBefore(t *testing.T) {
+	s := SignHeader(testKey(1), testRun, testHeader())
+	raw := s.Append(nil)
+	bare := append(bytes.Clone(raw[:92]), raw[HeaderSize:]...)
+	if s.Header.ID(testRun) != Sum(statement("atoll header id 1", testRun, bare[:92])) {
+		t.Error("another id")
+	}
+	ok(t, Verify(s.Header.Author, "atoll header 1", testRun, bare[:92], s.Sig))
+	got, err := ParseBare(bare)
+	ok(t, err)
+	if got != s {
+		t.Errorf("read %v", got)
+	}
+	for _, b := range [][]byte{raw, bare[1:]} {
+		_, err := ParseBare(b)
+		wantErr(t, err, ErrSize)
+	}
+}
+
 func TestSignHeaderSetsAuthor(t *testing.T) {
 	h := testHeader()
 	h.Author = PeerID{}

@@ -36,6 +36,7 @@ func testBeat() Beat {
 		Unpublished: []uint64{512, 0, 12288}, Closed: []uint32{4, 3, 300}, Lag: 2,
 		Chain: testDigest("chain"), StateDigest: testDigest("state"), Capability: 1,
 		TokensPerSecond: 12000.5, Folded: 40960, Bits: 2.5,
+		PeriodMs: 2000, Upload: 2.5e6, Plan: 36,
 	}
 }
 
@@ -114,6 +115,8 @@ func drawHeader(t *rapid.T) Header {
 		Codec:     rapid.Byte().Draw(t, "codec"),
 		Size:      rapid.Uint32Range(1, MaxPayload).Draw(t, "size"),
 		Payload:   drawDigest(t),
+
+		Certificate: rapid.SampledFrom([]Digest{{}, testDigest("certificate")}).Draw(t, "certificate"),
 	}
 }
 
@@ -134,5 +137,9 @@ func drawBeat(t *rapid.T) Beat {
 		TokensPerSecond: rapid.Float64Range(0, math.MaxFloat64).Draw(t, "tokens per second"),
 		Folded:          rapid.Uint64().Draw(t, "folded"),
 		Bits:            rapid.Float32Range(0, math.MaxFloat32).Draw(t, "bits"),
+		PeriodMs:        rapid.Uint32Range(MinPeriodMs, MaxPeriodMs).Draw(t, "period"),
+		Paused:          rapid.Bool().Draw(t, "paused"),
+		Upload:          rapid.Float64Range(0, MaxUpload).Draw(t, "upload"),
+		Plan:            rapid.Uint32Range(0, MaxPlan).Draw(t, "plan"),
 	}
 }

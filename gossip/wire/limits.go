@@ -1,8 +1,9 @@
 package wire
 
 // Version is the first byte of every gossip message and request. It changes
-// when the meaning of any byte after it does.
-const Version = 1
+// when the meaning of any byte after it does. A new kind of request or a new key
+// of a beat changes nothing: who does not know it refuses the one and skips the other.
+const Version = 2
 
 // Limits on gossip messages.
 const (
@@ -18,6 +19,16 @@ const (
 	MaxFragments = 256
 	// MaxLag bounds Beat.Lag: digests older than that say nothing about now.
 	MaxLag = 64
+	// MinPeriodMs bounds Beat.PeriodMs from below: more than fifty beats a second say
+	// nothing new, and MaxPeriodMs from above: a peer that names it counts as silent
+	// after ten minutes, and no claim keeps it alive for longer.
+	MinPeriodMs = 20
+	MaxPeriodMs = 60_000
+	// MaxUpload bounds Beat.Upload, in bytes per second: above any link, and small
+	// enough that sums and products of rates stay finite.
+	MaxUpload = 1e15
+	// MaxPlan bounds Beat.Plan: the most steps that any run lets a delta claim.
+	MaxPlan = 1 << 20
 )
 
 // Limits on requests.

@@ -8,11 +8,12 @@ import (
 )
 
 // Domains keep what is signed or hashed for one purpose from passing for
-// another. They change with Version.
+// another. The digit of one changes when the meaning of what it is signed or hashed for
+// does.
 const (
 	domainHeader   = "atoll header 1"
 	domainHeaderID = "atoll header id 1"
-	domainBeat     = "atoll beat 1"
+	domainBeat     = "atoll beat 2"
 	domainManifest = "atoll manifest 1"
 	domainSet      = "atoll set 1"
 )

@@ -14,7 +14,7 @@ type cborReader struct {
 }
 
 // decodeCBOR returns the one item at the front of b and what follows it:
-// uint64, []byte, []any, float64.
+// uint64, []byte, []any, map[uint64]any, float64, bool.
 func decodeCBOR(t testing.TB, b []byte) (item any, rest []byte) {
 	t.Helper()
 	r := &cborReader{t, b}
@@ -43,6 +43,9 @@ func (r *cborReader) item() any {
 	head := r.take(1)[0]
 	major, info := head>>5, uint64(head&31)
 	if major == 7 {
+		if info == 20 || info == 21 {
+			return info == 21
+		}
 		return r.float(info)
 	}
 	n := info
@@ -58,6 +61,13 @@ func (r *cborReader) item() any {
 		items := []any{}
 		for range n {
 			items = append(items, r.item())
+		}
+		return items
+	case 5:
+		items := map[uint64]any{}
+		for range n {
+			key := r.item().(uint64)
+			items[key] = r.item()
 		}
 		return items
 	}

@@ -18,7 +18,7 @@ func specMessage(t *testing.T, s *spectest.Spec) {
 	run := runOf(t, s)
 	for _, row := range s.Table(t, "kinds") {
 		raw := s.Hex(t, "message "+row[1])
-		if raw[0] != 1 || strconv.Itoa(int(raw[1])) != row[0] {
+		if raw[0] != wire.Version || strconv.Itoa(int(raw[1])) != row[0] {
 			t.Errorf("%s begins with %x", row[1], raw[:2])
 		}
 		must[wire.Message](t)(wire.Open(run, raw))
@@ -34,7 +34,7 @@ func specMessage(t *testing.T, s *spectest.Spec) {
 
 func specOtherMessage(t *testing.T, s *spectest.Spec) {
 	run, header := runOf(t, s), s.Hex(t, "message header")
-	for _, version := range []byte{0, 2, 255} {
+	for _, version := range []byte{0, 1, 3, 255} {
 		_, err := wire.Open(run, changed(header, 0, version))
 		refused(t, "version", err, wire.ErrVersion)
 	}
@@ -52,7 +52,7 @@ func specInline(t *testing.T, s *spectest.Spec) {
 	if bare.Inline != nil || *bare.Header != *m.Header {
 		t.Errorf("without a payload %+v", bare)
 	}
-	same(t, "payload", m.Inline, raw[2+156:])
+	same(t, "payload", m.Inline, raw[2+188:])
 	same(t, "payload", m.Inline, []byte(s.Text(t, "payload")))
 	_, err := wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))))
 	refused(t, "the longest", err, nil)
@@ -74,7 +74,7 @@ func inlined(t testing.TB, s *spectest.Spec, n int) []byte {
 	h := must[wire.Header](t)(wire.ParseHeader(s.Hex(t, "header")))
 	h.Size, h.Payload = uint32(n), wire.Sum(payload)
 	signed := wire.SignHeader(keyOf(t, s), runOf(t, s), h)
-	return slices.Concat([]byte{1, 1}, signed.Append(nil), payload)
+	return slices.Concat([]byte{wire.Version, 1}, signed.Append(nil), payload)
 }
 
 func specInlineChoice(t *testing.T, s *spectest.Spec) {
@@ -98,13 +98,16 @@ func fieldsOf(t testing.TB, s *spectest.Spec, table string, b []byte) (fields ma
 	if len(sig) != 64 {
 		t.Fatalf("%d bytes follow the CBOR", len(sig))
 	}
-	items, rows := item.([]any), s.Table(t, table)
+	items, rows := item.(map[uint64]any), s.Table(t, table)
 	if len(items) != len(rows) {
 		t.Fatalf("%d fields, table %q has %d", len(items), table, len(rows))
 	}
 	fields = map[string]any{}
 	for i, row := range rows {
-		fields[row[0]] = items[i]
+		if row[0] != strconv.Itoa(i+1) {
+			t.Fatalf("key %s in row %d of table %q", row[0], i+1, table)
+		}
+		fields[row[1]] = items[uint64(i+1)]
 	}
 	return fields, b[:len(b)-len(sig)]
 }
@@ -119,7 +122,8 @@ func specBeat(t *testing.T, s *spectest.Spec) {
 		State: wire.State(f["state"].(uint64)), Steps: f["steps"].(uint64), Tokens: f["tokens"].(uint64),
 		Lag: uint8(f["lag"].(uint64)), Chain: wire.Digest(f["chain"].([]byte)), StateDigest: wire.Digest(f["state digest"].([]byte)),
 		Capability: f["capability"].(uint64), TokensPerSecond: f["tokens per second"].(float64), Folded: f["folded"].(uint64),
-		Bits: float32(f["bits"].(float64)),
+		Bits: float32(f["bits"].(float64)), PeriodMs: uint32(f["period"].(uint64)), Paused: f["paused"].(bool),
+		Upload: f["upload"].(float64), Plan: uint32(f["plan"].(uint64)),
 	}
 	for i, v := range f["unpublished"].([]any) {
 		want.Unpublished = append(want.Unpublished, v.(uint64))
@@ -133,11 +137,52 @@ func specBeat(t *testing.T, s *spectest.Spec) {
 	same(t, "encoded", wire.EncodeBeat(keyOf(t, s), runOf(t, s), want), raw)
 }
 
+// beatOf opens the example's map with a change, signed.
+func beatOf(t *testing.T, s *spectest.Spec, change func(b []byte) []byte) error {
+	raw := s.Hex(t, "message beat")
+	b := change(bytes.Clone(raw[2 : len(raw)-64]))
+	sig := wire.Sign(keyOf(t, s), domain(t, s, domainBeat), runOf(t, s), b)
+	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], b, sig[:]))
+	return err
+}
+
+// moreKeys is the map b with one more key and value.
+func moreKeys(b []byte, more ...byte) []byte {
+	return slices.Concat([]byte{b[0] + 1}, b[1:], more)
+}
+
+func specBeatKeys(t *testing.T, s *spectest.Spec) {
+	for name, more := range map[string][]byte{"a number": {0x18, 99, 0}, "a list": {0x18, 99, 0x82, 1, 0x61, 'x'}, "of text": {0x61, 'x', 0xf6}} {
+		refused(t, name, beatOf(t, s, func(b []byte) []byte { return moreKeys(b, more...) }), nil)
+	}
+}
+
+func specBeatEncodings(t *testing.T, s *spectest.Spec) {
+	for name, change := range map[string]func(b []byte) []byte{
+		"a longer length": func(b []byte) []byte { return slices.Concat([]byte{0xb8, b[0] & 31}, b[1:]) },
+		"a longer key":    func(b []byte) []byte { return slices.Concat(b[:1], []byte{0x18}, b[1:]) },
+	} {
+		refused(t, name, beatOf(t, s, change), nil)
+	}
+}
+
+func specBeatRefused(t *testing.T, s *spectest.Spec) {
+	for name, change := range map[string]func(b []byte) []byte{
+		"a key twice":          func(b []byte) []byte { return moreKeys(b, 3, 5) },
+		"an indefinite length": func(b []byte) []byte { return slices.Concat([]byte{0xbf}, b[1:], []byte{0xff}) },
+		"bytes that follow":    func(b []byte) []byte { return append(b, 0) },
+		"a tag":                func(b []byte) []byte { return slices.Concat(b[:2], []byte{0xc1}, b[2:]) },
+		"an array":             func(b []byte) []byte { return []byte{0x80} },
+	} {
+		refused(t, name, beatOf(t, s, change), wire.ErrEncoding)
+	}
+}
+
 func specBeatFields(t *testing.T, s *spectest.Spec) {
 	open := func(change func(b *wire.Beat)) error {
 		m := must[wire.Message](t)(wire.Open(runOf(t, s), s.Hex(t, "message beat")))
 		change(m.Beat)
-		_, err := wire.Open(runOf(t, s), append([]byte{1, 2}, sealed(t, s, domainBeat, m.Beat)...))
+		_, err := wire.Open(runOf(t, s), append([]byte{wire.Version, 2}, sealed(t, s, domainBeat, m.Beat)...))
 		return err
 	}
 	refused(t, "as it is", open(func(*wire.Beat) {}), nil)
@@ -147,6 +192,11 @@ func specBeatFields(t *testing.T, s *spectest.Spec) {
 	}
 	refused(t, "the most fragments", open(size(maxFragments)), nil)
 	refused(t, "the largest lag", open(func(b *wire.Beat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) }), nil)
+	limit := func(name string) int64 { return s.Number(t, "limits", name) }
+	refused(t, "the least", open(func(b *wire.Beat) { b.PeriodMs, b.Upload, b.Plan = uint32(limit("MinPeriodMs")), 0, 0 }), nil)
+	refused(t, "the most", open(func(b *wire.Beat) {
+		b.PeriodMs, b.Upload, b.Plan = uint32(limit("MaxPeriodMs")), float64(limit("MaxUpload")), uint32(limit("MaxPlan"))
+	}), nil)
 	for name, change := range map[string]func(b *wire.Beat){
 		"incarnation":       func(b *wire.Beat) { b.Incarnation = -1 },
 		"state 0":           func(b *wire.Beat) { b.State = 0 },
@@ -162,6 +212,14 @@ func specBeatFields(t *testing.T, s *spectest.Spec) {
 		"bits not a number": func(b *wire.Beat) { b.Bits = float32(math.NaN()) },
 		"bits infinite":     func(b *wire.Beat) { b.Bits = float32(math.Inf(1)) },
 		"bits minus zero":   func(b *wire.Beat) { b.Bits = float32(math.Copysign(0, -1)) },
+		"no period":         func(b *wire.Beat) { b.PeriodMs = 0 },
+		"a short period":    func(b *wire.Beat) { b.PeriodMs = uint32(limit("MinPeriodMs")) - 1 },
+		"a long period":     func(b *wire.Beat) { b.PeriodMs = uint32(limit("MaxPeriodMs")) + 1 },
+		"negative upload":   func(b *wire.Beat) { b.Upload = -1 },
+		"a high upload":     func(b *wire.Beat) { b.Upload = 1.1 * float64(limit("MaxUpload")) },
+		"no upload":         func(b *wire.Beat) { b.Upload = math.NaN() },
+		"upload minus zero": func(b *wire.Beat) { b.Upload = math.Copysign(0, -1) },
+		"a long plan":       func(b *wire.Beat) { b.Plan = uint32(limit("MaxPlan")) + 1 },
 	} {
 		refused(t, name, open(change), wire.ErrInvalid)
 	}
@@ -181,8 +239,8 @@ func specStates(t *testing.T, s *spectest.Spec) {
 
 func specEvidence(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "message evidence")
-	a, b := raw[2:2+156], raw[2+156:]
-	if len(b) != 156 || bytes.Compare(a[:92], b[:92]) >= 0 {
+	a, b := raw[2:2+188], raw[2+188:]
+	if len(b) != 188 || bytes.Compare(a[:124], b[:124]) >= 0 {
 		t.Error("the smaller header does not come first")
 	}
 	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
@@ -192,9 +250,9 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 	same(t, "sorted when encoded", wire.EncodeEvidence(swapped), raw)
 	invalid := m.Evidence.B.Header
 	invalid.Steps = 0
-	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{1, 3}, wire.SignHeader(keyOf(t, s), runOf(t, s), invalid).Append(nil), b))
+	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{wire.Version, 3}, wire.SignHeader(keyOf(t, s), runOf(t, s), invalid).Append(nil), b))
 	refused(t, "a header that is not valid", err, wire.ErrInvalid)
-	for _, at := range []int{2 + 155, len(raw) - 1} {
+	for _, at := range []int{2 + 187, len(raw) - 1} {
 		_, err := wire.Open(runOf(t, s), changed(raw, at, raw[at]^1))
 		refused(t, "another signature", err, wire.ErrSignature)
 	}
@@ -204,7 +262,7 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 
 func specEvidenceOrder(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "message evidence")
-	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+156:], raw[2:2+156]))
+	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+188:], raw[2:2+188]))
 	refused(t, "the other order", err, wire.ErrInvalid)
 }
 

@@ -21,7 +21,7 @@ func requested(t testing.TB, s *spectest.Spec, kind string) (r wire.Request, fie
 	raw := s.Hex(t, "request "+kind)
 	r = must[wire.Request](t)(wire.DecodeRequest(raw))
 	same(t, kind, r.Encode(), raw)
-	if raw[0] != 1 || int64(raw[1]) != s.Number(t, "requests", kind) {
+	if raw[0] != wire.Version || int64(raw[1]) != s.Number(t, "requests", kind) {
 		t.Errorf("%s begins with %x", kind, raw[:2])
 	}
 	if len(raw) > 2 {
@@ -37,7 +37,7 @@ func requested(t testing.TB, s *spectest.Spec, kind string) (r wire.Request, fie
 func specRequest(t *testing.T, s *spectest.Spec) {
 	for _, row := range s.Table(t, "requests") {
 		raw := s.Hex(t, "request "+row[0])
-		if _, fields := requested(t, s, row[0]); raw[0] != 1 || (len(fields) == 0) != (row[2] == "") {
+		if _, fields := requested(t, s, row[0]); raw[0] != wire.Version || (len(fields) == 0) != (row[2] == "") {
 			t.Errorf("%s has fields %v, by the text %s", row[0], fields, row[2])
 		}
 	}
@@ -50,12 +50,12 @@ func specRequest(t *testing.T, s *spectest.Spec) {
 func specOtherRequest(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "request roster")
 	for _, kind := range []byte{0, byte(len(s.Table(t, "requests")) + 1), 255} {
-		_, err := wire.DecodeRequest([]byte{1, kind})
+		_, err := wire.DecodeRequest([]byte{wire.Version, kind})
 		refused(t, "kind", err, wire.ErrKind)
 	}
 	_, err := wire.DecodeRequest(append(raw, 0x80))
 	refused(t, "bytes where there are no fields", err, wire.ErrSize)
-	_, err = wire.DecodeRequest(changed(raw, 0, 2))
+	_, err = wire.DecodeRequest(changed(raw, 0, 1))
 	refused(t, "another version", err, wire.ErrVersion)
 }
 
@@ -340,9 +340,9 @@ func specSetDigest(t *testing.T, s *spectest.Spec) {
 
 func specHeaders(t *testing.T, s *spectest.Spec) {
 	one := s.Hex(t, "message header")[2:]
-	two := slices.Concat(one, s.Hex(t, "message evidence")[2+156:])
+	two := slices.Concat(one, s.Hex(t, "message evidence")[2+188:])
 	headers := must[[]wire.SignedHeader](t)(wire.DecodeHeaders(two))
-	same(t, "second", headers[1].Append(nil), two[156:])
+	same(t, "second", headers[1].Append(nil), two[188:])
 	same(t, "encoded", wire.EncodeHeaders(headers), two)
 	most := int(s.Number(t, "limits", "MaxHeaders"))
 	_, err := wire.DecodeHeaders(bytes.Repeat(one, most))

@@ -25,10 +25,10 @@ func TestSpec(t *testing.T) {
 		"W-1": specHash, "W-1.2": specNone, "W-2": specPeerID, "W-2.2": specOrder, "W-3": specStatement, "W-4": specSignature,
 		"W-4.2": specForged, "W-5": specDomains, "W-6": specMalleable, "W-7": specArrays, "W-7.2": specCanonical, "W-8": specFloats,
 		"W-9": specNesting, "W-10": specLimits, "W-10.2": specOverLimits, "W-10.3": specAnnounced,
-		"W-11": specHeader, "W-12": specHeaderFields, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
+		"W-11": specHeader, "W-11.2": specStated, "W-12": specHeaderFields, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
 		"W-15.2": specOtherPayload,
 		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice, "W-18.2": specLeftOut,
-		"W-19": specBeat, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence,
+		"W-19": specBeat, "W-19.2": specBeatKeys, "W-19.3": specBeatEncodings, "W-19.4": specBeatRefused, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
 		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips,
 		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys,
@@ -137,17 +137,17 @@ func specOrder(t *testing.T, _ *spectest.Spec) {
 }
 
 func specStatement(t *testing.T, s *spectest.Spec) {
-	got := statement(domain(t, s, domainHeaderID), runOf(t, s), s.Hex(t, "header"))
+	got := statement(domain(t, s, domainHeaderID), runOf(t, s), stated(t, s))
 	same(t, "statement", got, s.Hex(t, "header id statement"))
 }
 
 func specSignature(t *testing.T, s *spectest.Spec) {
-	stated := statement(domain(t, s, domainHeader), runOf(t, s), s.Hex(t, "header"))
+	stated := statement(domain(t, s, domainHeader), runOf(t, s), stated(t, s))
 	same(t, "signature", ed25519.Sign(keyOf(t, s), stated), s.Hex(t, "header signature"))
 }
 
 func specForged(t *testing.T, s *spectest.Spec) {
-	for name, size := range map[string]int{"message header": 0, "message beat": 0, "message evidence": 156} {
+	for name, size := range map[string]int{"message header": 0, "message beat": 0, "message evidence": 188} {
 		b := s.Hex(t, name)
 		b[len(b)-size-1] ^= 1
 		_, err := wire.Open(runOf(t, s), b)
@@ -183,10 +183,10 @@ func specMalleable(t *testing.T, s *spectest.Spec) {
 	slices.Reverse(again)
 	second := wire.Signature(slices.Concat(sig[:32], again))
 	author, d := wire.PeerID(s.Hex(t, "author")), domain(t, s, domainHeader)
-	if err := wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), wire.Signature(sig)); err != nil {
+	if err := wire.Verify(author, d, runOf(t, s), stated(t, s), wire.Signature(sig)); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "second form", wire.Verify(author, d, runOf(t, s), s.Hex(t, "header"), second), wire.ErrSignature)
+	refused(t, "second form", wire.Verify(author, d, runOf(t, s), stated(t, s), second), wire.ErrSignature)
 }
 
 // Encodings and limits.
@@ -231,7 +231,7 @@ func specCanonical(t *testing.T, s *spectest.Spec) {
 		_, err := wire.DecodeRequest(slices.Concat(head, fields))
 		refused(t, name, err, wire.ErrEncoding)
 	}
-	bytesAsList := slices.Concat([]byte{1, 1, 0x81, 0x98, 32}, bytes.Repeat([]byte{1}, 32))
+	bytesAsList := slices.Concat([]byte{wire.Version, 1, 0x81, 0x98, 32}, bytes.Repeat([]byte{1}, 32))
 	_, err := wire.DecodeRequest(bytesAsList)
 	refused(t, "a list for bytes", err, wire.ErrEncoding)
 }
@@ -271,6 +271,7 @@ func specNesting(t *testing.T, s *spectest.Spec) {
 func specLimits(t *testing.T, s *spectest.Spec) {
 	have := map[string]int64{
 		"MaxMessage": wire.MaxMessage, "MaxInline": wire.MaxInline, "MaxFragments": wire.MaxFragments, "MaxLag": wire.MaxLag,
+		"MinPeriodMs": wire.MinPeriodMs, "MaxPeriodMs": wire.MaxPeriodMs, "MaxUpload": wire.MaxUpload, "MaxPlan": wire.MaxPlan,
 		"MaxRequest": wire.MaxRequest, "MaxWaitMs": wire.MaxWaitMs, "MaxRanges": wire.MaxRanges, "MaxRangeRounds": wire.MaxRangeRounds,
 		"MaxRangesRounds": wire.MaxRangesRounds, "MaxRoundKeys": wire.MaxRoundKeys, "MaxGenesis": wire.MaxGenesis, "MaxRecord": wire.MaxRecord,
 		"MaxRoster": wire.MaxRoster, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
@@ -304,7 +305,7 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 	beat := func(change func(b *wire.Beat)) error {
 		b := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message beat"))).Beat
 		change(b)
-		return open(append([]byte{1, 2}, sealed(t, s, domainBeat, b)...))
+		return open(append([]byte{wire.Version, 2}, sealed(t, s, domainBeat, b)...))
 	}
 	roster := func(records [][]byte) error { _, err := wire.DecodeRoster(wire.EncodeRoster(records)); return err }
 	span := wire.Range{From: 1, To: uint32(s.Number(t, "limits", "MaxRangeRounds"))}
@@ -366,13 +367,29 @@ func specHeader(t *testing.T, s *spectest.Spec) {
 	want := wire.Header{
 		Author: wire.PeerID(f["author"]), Fragment: binary.BigEndian.Uint16(f["fragment"]), Round: binary.BigEndian.Uint32(f["round"]),
 		Base: binary.BigEndian.Uint32(f["base"]), Steps: binary.BigEndian.Uint32(f["steps"]), Tokens: binary.BigEndian.Uint64(f["tokens"]),
-		Precision: f["precision"][0], Codec: f["codec"][0], Size: binary.BigEndian.Uint32(f["size"]), Payload: wire.Digest(f["payload"]),
+		Precision: f["precision"][0], Codec: f["codec"][0], Size: binary.BigEndian.Uint32(f["size"]), Payload: wire.Digest(f["payload"]), Certificate: wire.Digest(f["certificate"]),
 	}
 	got := must[wire.Header](t)(wire.ParseHeader(raw))
 	if got != want || want.Tokens != 12288 || want.Steps != 24 {
 		t.Errorf("decoded %+v, by the text %+v", got, want)
 	}
 	same(t, "encoding", got.Append(nil), raw)
+}
+
+// stated is what the example of a header states.
+func stated(t testing.TB, s *spectest.Spec) []byte {
+	return s.Hex(t, "header")[:at(t, s, "certificate")]
+}
+
+func specStated(t *testing.T, s *spectest.Spec) {
+	raw := changed(s.Hex(t, "header"), at(t, s, "certificate"), s.Hex(t, "certificate")...)
+	h := must[wire.Header](t)(wire.ParseHeader(raw))
+	id := h.ID(runOf(t, s))
+	same(t, "id", id[:], digest(statement(domain(t, s, domainHeaderID), runOf(t, s), raw)))
+	same(t, "id", id[:], s.Hex(t, "certified id"))
+	signed := wire.SignHeader(keyOf(t, s), runOf(t, s), h)
+	same(t, "signature", signed.Sig[:], s.Hex(t, "certified signature"))
+	same(t, "by the text", signed.Sig[:], ed25519.Sign(keyOf(t, s), statement(domain(t, s, domainHeader), runOf(t, s), raw)))
 }
 
 // at is the offset of a field of the header.
@@ -424,7 +441,7 @@ func specHeaderID(t *testing.T, s *spectest.Spec) {
 
 func specSignedHeader(t *testing.T, s *spectest.Spec) {
 	raw := slices.Concat(s.Hex(t, "header"), s.Hex(t, "header signature"))
-	if len(raw) != 156 {
+	if len(raw) != 188 {
 		t.Errorf("%d bytes", len(raw))
 	}
 	h := must[wire.SignedHeader](t)(wire.ParseSignedHeader(raw))
@@ -433,7 +450,7 @@ func specSignedHeader(t *testing.T, s *spectest.Spec) {
 	}
 	same(t, "signed here", wire.SignHeader(keyOf(t, s), runOf(t, s), h.Header).Append(nil), raw)
 	_, err := wire.ParseSignedHeader(raw[1:])
-	refused(t, "155 bytes", err, wire.ErrSize)
+	refused(t, "187 bytes", err, wire.ErrSize)
 }
 
 func specPayload(t *testing.T, s *spectest.Spec) {
@@ -485,12 +502,6 @@ func specCutFrame(t *testing.T, s *spectest.Spec) {
 }
 
 func specVersions(t *testing.T, s *spectest.Spec) {
-	digit := fmt.Sprintf(" %d", wire.Version)
-	for i, row := range s.Table(t, "domains") {
-		if i != domainHello && !strings.HasSuffix(row[0], digit) {
-			t.Errorf("domain %q", row[0])
-		}
-	}
 	for _, name := range []string{"message header", "message beat", "message evidence", "request genesis"} {
 		if b := s.Hex(t, name); b[0] != wire.Version {
 			t.Errorf("%s begins with %d", name, b[0])
@@ -499,6 +510,11 @@ func specVersions(t *testing.T, s *spectest.Spec) {
 }
 
 func specHelloDomain(t *testing.T, s *spectest.Spec) {
+	for i, digit := range map[int]string{domainHeader: " 1", domainHeaderID: " 1", domainBeat: " 2", domainManifest: " 1"} {
+		if name := domain(t, s, i); !strings.HasSuffix(name, digit) {
+			t.Errorf("domain %q", name)
+		}
+	}
 	if name := domain(t, s, domainHello); strings.ContainsAny(name, "0123456789") {
 		t.Errorf("domain %q", name)
 	}

@@ -33,7 +33,7 @@ type Refused struct {
 // wanted now.
 func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair bool) {
 	d := DeltaOf(id, sh.Header)
-	err := m.check(d)
+	err := m.check(sh.Header)
 	if err == nil && m.isOwn(d) {
 		m.signedBefore(id, sh.Header)
 	}
@@ -51,7 +51,11 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 }
 
 // check tells whether a delta keeps the run's rules, from its header alone.
-func (m *Machine) check(d outer.Delta) error {
+func (m *Machine) check(h wire.Header) error {
+	if !h.Certificate.IsZero() {
+		return fmt.Errorf("certificate is %v: admission to this run is open, use none", h.Certificate)
+	}
+	d := DeltaOf(wire.Digest{}, h)
 	if err := m.cfg.Params.Check(d); err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 // when it first came.
 func (m *Machine) fetched(now Time, e gossip.Fetched) {
 	id := e.ID
-	if m.check(DeltaOf(id, e.Header.Header)) != nil {
+	if m.check(e.Header.Header) != nil {
 		return // refused when the header came; its payload came along
 	}
 	if _, known := m.headers[id]; !known {

@@ -13,6 +13,7 @@ type learning struct {
 	perSecond     float64
 	bits          float32
 	capability    uint64
+	upload        float64
 }
 
 // ending is what the machine knows about the end of the run and of itself.
@@ -36,7 +37,17 @@ const leaveMs = 500
 // tokens since its first start, its speed in tokens per second, the last live
 // bits per byte (0 = none), and the sequence number of its capability record.
 func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits float32, capability uint64) {
-	m.learning = learning{steps, tokens, perSecond, bits, capability}
+	l := &m.learning
+	l.steps, l.tokens, l.perSecond, l.bits, l.capability = steps, tokens, perSecond, bits, capability
+}
+
+// SetUpload sets how many bytes per second the uplink of this node was measured to
+// carry, 0 while nothing is known. The next beats say so.
+func (m *Machine) SetUpload(_ Time, bytesPerSecond float64) {
+	m.learning.upload = 0
+	if bytesPerSecond > 0 { // false for NaN
+		m.learning.upload = min(bytesPerSecond, wire.MaxUpload)
+	}
 }
 
 // Leave begins an ordered leave: no step more, what is unpublished goes out.
@@ -165,6 +176,7 @@ func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
 		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
+		Upload: m.learning.upload,
 	}
 	for p := range m.rounds.Fragments() {
 		s.Unpublished = append(s.Unpublished, m.rounds.Fragment(p).Promised())

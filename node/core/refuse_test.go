@@ -23,6 +23,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 		"too many tokens": {func(h *wire.Header) { h.Tokens = 1 << 40 }, 1},
 		"too many steps":  {func(h *wire.Header) { h.Steps = 1 << 30 }, 1},
 		"too large":       {func(h *wire.Header) { h.Size = 1 << 20 }, 1},
+		"a certificate":   {func(h *wire.Header) { h.Certificate[31] = 1 }, 1},
 	} {
 		m, h := lone(4, 4, 8), good
 		c.spoil(&h)

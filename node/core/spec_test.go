@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
@@ -18,12 +19,13 @@ import (
 	"atoll/tensor"
 )
 
-// One test for each clause of gossip/wire/SPEC.md that is about snapshots.
+// One test for each clause of gossip/wire/SPEC.md that is about snapshots, or about headers
+// as deltas of a run.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "S", map[string]spectest.Clause{
 		"S-1": specBlob, "S-1.2": specLinksInOrder, "S-2": specLink, "S-2.2": specLinkTip, "S-2.3": specUnknownState, "S-3": specBlobLength,
 		"S-4": specLinks, "S-4.2": specFirstLink, "S-5": specLast, "S-6": specManifest, "S-7": specHistory, "S-8": specFolded,
-		"S-8.2": specTokensAhead,
+		"S-8.2": specTokensAhead, "S-9": specUncertified,
 	})
 }
 
@@ -316,6 +318,21 @@ func specTokensAhead(t *testing.T, s *spectest.Spec) {
 		}
 		if link = outer.NextLink(p, link, set); link.Tokens != tip.Tokens || link.EndRound != tip.EndRound || link.Chain != tip.Chain {
 			t.Errorf("round %d: %+v from the headers, the tip has %d tokens", round+1, link, tip.Tokens)
+		}
+	}
+}
+
+func specUncertified(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	key := ed25519.NewKeyFromSeed(s.Hex(t, "seed"))
+	for certificate, want := range map[wire.Digest]int{{}: 0, wire.Digest(s.Hex(t, "certificate")): 1} {
+		m := core.New(core.Config{Params: p, Plan: outer.Plan{f}, Key: key}, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
+		h := wire.SignHeader(key, wire.RunID{}, wire.Header{
+			Round: 1, Steps: 8, Tokens: 8, Precision: outer.PrecisionF32, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
+		})
+		m.Step(1, gossip.Received{Message: wire.Message{Header: &h}})
+		if refused, _ := m.View().Counts(); refused != uint64(want) {
+			t.Errorf("certificate %v: %d headers refused, %v", certificate, refused, m.Effects())
 		}
 	}
 }

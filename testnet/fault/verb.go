@@ -68,7 +68,7 @@ var verbs = []struct {
 	{DiskFree, "disk-free 1 @25s", ""},
 	{Weather, "weather latency 200ms loss 5% @20s for 10s", Weather},
 	{Skew, "skew 1 by -5s @20s", ""},
-	{Upgrade, "upgrade 1 to protocol 2 @20s", ""},
+	{Upgrade, "upgrade 1 to protocol 3 @20s", ""},
 	{Miscalculate, "miscalculate 1 @20s", ""},
 }
 

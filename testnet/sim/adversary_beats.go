@@ -31,7 +31,7 @@ func (l *liar) beat(key ed25519.PrivateKey, b wire.Beat) {
 // actFreshBeats beats for Times keys that are nobody's.
 func actFreshBeats(l *liar) {
 	for _, key := range l.crowd() {
-		l.beat(key, wire.Beat{Incarnation: l.n.clock(), Seq: uint64(l.acted)})
+		l.beat(key, wire.Beat{Incarnation: l.n.clock(), Seq: uint64(l.acted), PeriodMs: uint32(l.everyMs())})
 	}
 }
 

@@ -48,7 +48,7 @@ func TestFloodsAreBounded(t *testing.T) {
 		"headers of rounds ahead":   func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 3+uint32(l.forgotten)%6) },
 		"headers of no round":       func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1<<31) },
 		"beats": func(l *liar) []byte {
-			b := wire.Beat{Incarnation: 1, Seq: 1, State: wire.Training, Closed: []uint32{9}, Unpublished: []uint64{9}}
+			b := wire.Beat{Incarnation: 1, Seq: 1, State: wire.Training, PeriodMs: beat, Closed: []uint32{9}, Unpublished: []uint64{9}}
 			return wire.EncodeBeat(l.freshKey(), l.n.w.run, b)
 		},
 		"evidence": func(l *liar) []byte {

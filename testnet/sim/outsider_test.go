@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/binary"
 	"testing"
@@ -54,6 +55,7 @@ func (o *outsider) says(n *Node, m wire.Message) {
 func (o *outsider) beats(n *Node, b wire.Beat) {
 	o.seq++
 	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1, o.seq, make([]uint32, len(o.w.plan))
+	b.PeriodMs = cmp.Or(b.PeriodMs, beat)
 	if b.Unpublished == nil {
 		b.Unpublished = make([]uint64, len(o.w.plan))
 	}

@@ -13,7 +13,7 @@ import (
 func TestStrangersAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for field, v := range map[string]Version{
-		"protocol": {Protocol: 2}, "codecs": {Codecs: []codec.Kind{codec.BF16}}, "run": {OtherRun: true},
+		"protocol": {Protocol: 1}, "codecs": {Codecs: []codec.Kind{codec.BF16}}, "run": {OtherRun: true},
 	} {
 		s := withFaults(t, 3, 30, "")
 		s.Faults = []Fault{{At: 3000, Kind: fault.Join, Spec: NodeSpec{Version: v}}}
