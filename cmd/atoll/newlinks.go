@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/node/genesis"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer"
 	"atoll/tensor/codec"
@@ -123,8 +124,8 @@ func (e *expected) links() []string {
 
 // codecCost says what a sparse codec costs every h steps, and with which links another is better; "" for the others.
 func codecCost(name string, h int, e *expected) string {
-	if name == codec.Sparse.String() && h > tune.MostSparseH {
-		return fmt.Sprintf("with H above %d, four learners did worse than one alone; use a smaller --h", tune.MostSparseH)
+	if name == codec.Sparse.String() && h > outer.MostSparseH {
+		return fmt.Sprintf("with H above %d, four learners did worse than one alone; use a smaller --h", outer.MostSparseH)
 	}
 	text := costs[name]
 	if e != nil && e.Int4MbitPerS > 0 {

@@ -117,6 +117,21 @@ func DefaultH(k codec.Kind) int {
 	return 24
 }
 
+// MostSparseH is the largest H of use with the codec sparse: so often four learners together come to little more than one alone,
+// with rarer deltas to less (DESIGN.md). mostH is that of the other codecs: beyond it little was measured.
+const (
+	MostSparseH = 24
+	mostH       = 64
+)
+
+// MostH is the largest number of steps between two deltas that is of use with the run's codec.
+func (p Params) MostH() int {
+	if p.Codec == codec.Sparse {
+		return MostSparseH
+	}
+	return mostH
+}
+
 // averageUpTo is the largest H at which learners' progress is best averaged as it is.
 // Over few steps it is mostly noise, which averaging shortens. Over many it is mostly
 // signal in directions that differ, and the average falls short. Momentum, a little over

@@ -66,11 +66,11 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 		return false
 	}
 	called := m.answerers(f, open)
-	if i := f.cache.missing; i < len(called) && m.awaits(r, called[i]) {
+	if i := f.cache.missing; i < len(called) && m.awaits(f, open, called[i]) {
 		return false // the one missing before mostly still is
 	}
 	for i, a := range called {
-		if m.awaits(r, a) {
+		if m.awaits(f, open, a) {
 			f.cache.missing = i
 			return false
 		}
@@ -78,16 +78,16 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 	return true
 }
 
-// awaits says whether a round waits for an author's delta.
-func (m *Machine) awaits(r *round, a outer.Author) bool {
-	return !m.barred[a] && !r.holds(a)
+// awaits says whether the open round waits for an author's delta.
+func (m *Machine) awaits(f *fragment, open uint32, a outer.Author) bool {
+	return !m.barred[a] && !f.deltas.rounds[open].holds(a) && m.due(f, open, a)
 }
 
 // graceOver says whether waiting has lasted long enough. With fewer deltas
 // than the quorum it lasts longer, but a hung peer stalls nothing.
 func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	waited := now - f.bell.at
-	if waited >= m.p.GraceMaxMs {
+	if waited >= m.patience() {
 		return true
 	}
 	quorum := max(1, min(m.p.Quorum, len(m.roster.training)))
@@ -106,6 +106,26 @@ func (m *Machine) grace() Time {
 	}
 	return min(want, m.p.GraceMaxMs)
 }
+
+// Bounds of patience, beside genesis' GraceMaxMs.
+const (
+	// patienceLate is how many times what deltas usually take one may take.
+	patienceLate = 8
+	// leastPatienceMs is a few beat periods: what is seldom is not missed for a moment's load.
+	leastPatienceMs = 5_000
+)
+
+// patience is how long a round may stay open for a delta that does not come, and how long
+// a delta may wait for somebody to take it: many times what deltas take on these links,
+// and no longer than genesis allows.
+func (m *Machine) patience() Time {
+	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
+	return min(m.p.GraceMaxMs, max(leastPatienceMs, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
+}
+
+// Patience is how long a delta that is on its way may take before nobody waits for it any
+// more, in milliseconds: what was measured, within the bounds of genesis.
+func (m *Machine) Patience() Time { return m.patience() }
 
 // CloseTo says that a peer closed this far and that all it folded is held
 // here: nothing is gained by waiting longer.

@@ -5,6 +5,7 @@ import "atoll/optimizer/outer"
 // learning is what the learner has not published of a fragment.
 type learning struct {
 	since    int    // steps since the last own delta, staggered at the start
+	size     int    // bytes of the last own delta, 0 before the first
 	opened   int    // own steps since the open round was, likewise
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
@@ -43,7 +44,7 @@ func (m *Machine) stuck(f *fragment) bool {
 // unstick has a stuck learner wait no longer than for so many steps.
 func (m *Machine) unstick(now Time, f *fragment) {
 	groups := max(1, (len(m.roster.training)+m.p.Answerers-1)/m.p.Answerers)
-	if m.stuck(f) && f.learn.opened >= stuckAfter*m.p.H*groups {
+	if m.stuck(f) && f.learn.opened >= stuckAfter*m.plan.Common*groups {
 		m.leaveOut(now, f)
 	}
 }
@@ -56,7 +57,7 @@ func (m *Machine) unstickAtRest(now Time, f *fragment) {
 		f.learn.stuckAt = 0
 	case f.learn.stuckAt == 0:
 		f.learn.stuckAt = now
-	case now-f.learn.stuckAt >= m.p.GraceMaxMs:
+	case now-f.learn.stuckAt >= m.patience():
 		f.learn.stuckAt = now
 		m.leaveOut(now, f)
 	}

@@ -21,6 +21,7 @@ type Machine struct {
 	out          []Effect
 	late         lateness
 	steps        stepClock
+	plan         planning
 	slept        Time // what the clock left out
 	hold         bool // publish nothing
 	flush        bool // publish whatever is unpublished, H or not
@@ -43,6 +44,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
 		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
+		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
 		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}}

@@ -19,7 +19,7 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 		return
 	}
 	rings := m.mayRing(f)
-	answers := f.bell.at != 0 && int(f.learn.pending) >= m.p.HMin && m.mayAnswer(f, m.self, f.chain.closed+1)
+	answers := f.bell.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, f.chain.closed+1)
 	full := f.learn.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {
 		f.learn.drafting = true
@@ -45,7 +45,7 @@ func (m *Machine) over(f *fragment) bool {
 // linkBusy says whether own deltas of the fragment still wait for anybody to
 // take them. A learner without peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.roster.live) > 1 && f.own.unhanded(now, m.p.GraceMaxMs) >= maxUnsent
+	return len(m.roster.live) > 1 && f.own.unhanded(now, m.patience()) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round
@@ -87,7 +87,7 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 // the rules of repair, should tips of older rounds have been taken since it was signed:
 // a delta that its author does not hold is missed by all.
 func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
-	f.learn.since = 0
+	f.learn.since, f.learn.size = 0, d.Size
 	f.own.mark = max(f.own.mark, d.Round)
 	own := newOwn(OwnDelta{Seq: seq, Delta: d})
 	own.at = now

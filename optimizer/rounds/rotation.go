@@ -13,6 +13,8 @@ type roster struct {
 	idle     []outer.Author // live ones that have nothing to publish, sorted
 	training []outer.Author // the others, sorted: they answer bells, in rotation
 	changes  int            // of training
+
+	plans map[outer.Author]uint32 // steps that peers plan for a delta
 }
 
 // SetLive names the learners that can be expected to answer a bell. Local
@@ -102,15 +104,16 @@ func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
 	return m.calls(f, rnd).sorted
 }
 
-// mayRing says whether this learner rings for the open round: when it has made H
-// steps since its last delta, and, where learners answer in rotation, H steps in the round for
-// each group up to its own. So one of the called does; one of the next group if
+// mayRing says whether this learner rings for the open round: when it has made the steps
+// that it plans since its last delta, and, where learners answer in rotation, as many in the
+// round for each group up to its own. So one of the called does; one of the next group if
 // none of them is well; or one so fast that it has made as many steps meanwhile.
 func (m *Machine) mayRing(f *fragment) bool {
-	if f.learn.since < m.p.H || m.everybody() {
-		return f.learn.since >= m.p.H
+	steps := m.plan.Steps
+	if f.learn.since < steps || m.everybody() {
+		return f.learn.since >= steps
 	}
-	return f.learn.opened >= m.p.H && f.learn.opened >= m.p.H*(1+m.calls(f, f.chain.closed+1).group)
+	return f.learn.opened >= steps*(1+m.calls(f, f.chain.closed+1).group)
 }
 
 // calls draws who is called to a round, unless that is known.

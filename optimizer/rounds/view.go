@@ -112,7 +112,7 @@ func (v View) Projected(now Time) uint64 {
 			continue
 		}
 		for _, e := range r.entries {
-			likely := e.held || e.trusted && now-r.rang < p.GraceMaxMs
+			likely := e.held || e.trusted && now-r.rang < v.m.patience()
 			if likely && !f.linked(rnd, e) {
 				total += e.delta.Tokens
 			}
@@ -183,5 +183,5 @@ func (f *fragment) ended() bool {
 // them to. What nobody took for as long as a round can stay open and is folded
 // came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
-	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.p.GraceMaxMs) })
+	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.patience()) })
 }

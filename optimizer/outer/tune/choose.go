@@ -38,8 +38,6 @@ const (
 	// maxCoreShare is what a learner gives of a core: training loses less than it
 	// gains by merging more often.
 	maxCoreShare = 0.1
-	// mostH is the largest H that Choose takes with any codec.
-	mostH = 64
 	// paperFragments is the number beyond which smaller payloads only add headers.
 	paperFragments = 24
 	// leastValues is the smallest fragment of use, and leastPayload its bytes in int4: below,
@@ -83,17 +81,8 @@ var candidates = []codec.Kind{codec.Int4, codec.Sparse8, codec.Sparse}
 
 const thinFrom = 48
 
-// MostSparseH is the largest H of use with the codec sparse: so often four learners together come to little more than one alone,
-// with rarer deltas to less (DESIGN.md).
-const MostSparseH = 24
-
-// most is the largest H that Choose takes with the codec: beyond mostH little was measured.
-func (m Means) most() float64 {
-	if m.Codec == codec.Sparse {
-		return MostSparseH
-	}
-	return mostH
-}
+// most is the largest H that Choose takes with the codec.
+func (m Means) most() float64 { return float64(outer.Params{Codec: m.Codec}.MostH()) }
 
 // Choose picks H, the number of fragments and, where it may, the codec for a run. The error
 // names the first impossible value of the means. Or it says that even the largest H is more
@@ -122,7 +111,7 @@ func (m Means) settled() Means {
 		return m.suited()
 	}
 	if m.Merge == "" {
-		m.Merge = outer.BestMerge(int(min(m.least(), mostH)), m.Codec)
+		m.Merge = outer.BestMerge(int(min(m.least(), m.most())), m.Codec)
 	}
 	return m
 }
