@@ -15,6 +15,7 @@ import (
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
 	"atoll/node/status"
+	"atoll/optimizer/rounds"
 )
 
 // Agent is the program and version that peers see.
@@ -66,6 +67,7 @@ func (n *node) snapshot() status.Snapshot {
 		s.JoinS = n.view.joined.Sub(n.started).Seconds()
 	}
 	n.fillTraining(&s)
+	s.Plan = planStatus(n.genesis.Outer.H, n.machine.Rounds().Plan())
 	n.fillChain(&s)
 	n.fillAccount(&s)
 	n.fillNet(&s)
@@ -135,6 +137,20 @@ func (n *node) fillTraining(s *status.Snapshot) {
 	}
 	p := n.train.pulse()
 	s.TrainLoss, s.LearningRate, s.Time = p.loss, p.rate, p.account
+}
+
+// planStatus says how many steps deltas are planned to have, and what sets that.
+func planStatus(h int, p rounds.Plan) status.Plan {
+	s := status.Plan{H: h, Planned: p.Steps, Real: p.Real, Bound: status.BoundRun}
+	switch {
+	case p.Thin:
+		s.Bound = status.BoundThin
+	case p.Steps > p.Common:
+		s.Bound = status.BoundOwnLink
+	case p.Common > h:
+		s.Bound = status.BoundLinks
+	}
+	return s
 }
 
 func (n *node) fillChain(s *status.Snapshot) {

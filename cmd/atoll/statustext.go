@@ -20,6 +20,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
 		{"traffic", fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))},
 		{"rounds", roundsText(s.Fragments)},
+		{"deltas", planText(s.Plan)},
 	}
 	if err := table(w, rows...); err != nil {
 		return err
@@ -97,6 +98,23 @@ func roundsText(fragments []status.Fragment) string {
 		parts = append(parts, fmt.Sprintf("%d(%d)", f.Closed, f.Contributors))
 	}
 	return strings.Join(parts, " ") + "  closed(contributors) per fragment"
+}
+
+// planText says how many steps this node's deltas have, and why.
+func planText(p status.Plan) string {
+	text := fmt.Sprintf("every %d steps", p.Planned)
+	switch p.Bound {
+	case status.BoundLinks:
+		text += fmt.Sprintf(": the nodes' links together do not carry one every %d, the run's H", p.H)
+	case status.BoundOwnLink:
+		text += fmt.Sprintf(": this node's uplink does not carry one every %d, the run's H", p.H)
+	case status.BoundThin:
+		text += fmt.Sprintf(": the links are too thin for this run even so; deltas come late. A larger batch or a sparse codec (`atoll new --bandwidth`) takes less; the run's H is %d", p.H)
+	}
+	if p.Real > 0 {
+		text += fmt.Sprintf(" (%.0f of late)", p.Real)
+	}
+	return text
 }
 
 // shownEvents is how many of the newest events a status shows.

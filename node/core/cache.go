@@ -5,8 +5,9 @@ import "atoll/gossip/wire"
 // cache is what was computed or told before: without it the machine would do the
 // same, and take longer.
 type cache struct {
-	roster rosterSeen
-	sets   map[roundKey]setSeen // digests of the sets of rounds in the window
+	roster  rosterSeen
+	linksAt Time                 // when beats were looked through for links last
+	sets    map[roundKey]setSeen // digests of the sets of rounds in the window
 }
 
 // rosterSeen is what the rounds were last told of the roster: it is looked

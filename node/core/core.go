@@ -175,6 +175,7 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.tellRoster(now)
+	m.tellLinks(now)
 	m.rounds.Tick(now)
 	m.gossip.Tick(now)
 	m.tickMarks(now)

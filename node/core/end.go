@@ -176,7 +176,7 @@ func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
 		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
-		Upload: m.learning.upload,
+		Upload: m.learning.upload, Plan: uint32(m.rounds.Plan().Steps),
 	}
 	for p := range m.rounds.Fragments() {
 		s.Unpublished = append(s.Unpublished, m.rounds.Fragment(p).Promised())

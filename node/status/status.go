@@ -14,6 +14,7 @@ type Snapshot struct {
 	Progress
 	Agreement
 
+	Plan      Plan        `json:"plan"`
 	Fragments []Fragment  `json:"fragments"`
 	Peers     []Peer      `json:"peers"` // this node first
 	Account   Account     `json:"account"`
@@ -65,6 +66,22 @@ type Agreement struct {
 	Agreed      bool   `json:"agreed"`   // every live peer's newest beat shows the same digests
 	Finished    bool   `json:"finished"` // the run is over and this state is its model
 }
+
+// Plan is how many inner steps this node's deltas have.
+type Plan struct {
+	H       int     `json:"h"`              // of the run
+	Planned int     `json:"planned"`        // what the links carry, at least H
+	Real    float64 `json:"real,omitempty"` // of the last deltas, on average
+	Bound   string  `json:"bound"`          // what sets it: see the constants
+}
+
+// What sets the planned steps of a delta.
+const (
+	BoundRun     = "run"      // the run's H: links have room
+	BoundLinks   = "links"    // the links of all nodes together
+	BoundOwnLink = "own link" // this node's link, which is thinner than those of the others
+	BoundThin    = "too thin" // links do not carry the run's deltas, however rare they are
+)
 
 // Process is what the operating system says of the process.
 type Process struct {

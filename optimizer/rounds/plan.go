@@ -19,9 +19,10 @@ type Links struct {
 
 // Plan is how many steps this learner's deltas are to have.
 type Plan struct {
-	Steps  int  // after so many this learner rings: Common, or more if its own link is thinner
-	Common int  // what the links of all nodes together carry, at least genesis' H
-	Thin   bool // the links do not carry the run even with the largest H of use
+	Steps  int     // after so many this learner rings: Common, or more if its own link is thinner
+	Common int     // what the links of all nodes together carry, at least genesis' H
+	Thin   bool    // the links do not carry the run even with the largest H of use
+	Real   float64 // steps that its deltas had of late, on average; 0 before the first
 }
 
 // What planned steps go by. They follow from bytes and rates alone. By lateness or grace
@@ -114,6 +115,18 @@ func (m *Machine) Plan() Plan { return m.plan.Plan }
 // learner answers when its plan is full, and not every round.
 func (m *Machine) leavesOut() bool {
 	return float64(m.plan.Steps) >= thinOwn*float64(m.plan.Common)
+}
+
+// noteSteps takes the steps of an own delta into the average. What is published because a
+// learner ends says nothing of the plan.
+func (m *Machine) noteSteps(steps uint32) {
+	switch p := &m.plan; {
+	case m.flush:
+	case p.Real == 0:
+		p.Real = float64(steps)
+	default:
+		p.Real += (float64(steps) - p.Real) / emaAll
+	}
 }
 
 // SetPlans takes the steps that peers say they plan for each delta. One that is not named

@@ -88,6 +88,7 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 // a delta that its author does not hold is missed by all.
 func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
 	f.learn.since, f.learn.size = 0, d.Size
+	m.noteSteps(d.Steps)
 	f.own.mark = max(f.own.mark, d.Round)
 	own := newOwn(OwnDelta{Seq: seq, Delta: d})
 	own.at = now

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// linksMs is the time between two looks at what beats say of links: no beats are more frequent.
+const linksMs = 500
+
+// claimMost is how many times the median of all a peer's claim counts for at most. Machines
+// differ by more, but one that claims a thousand times as much must not have the others
+// send a thousand times as much, or publish a thousand times as seldom.
+const claimMost = 4
+
+// links are what beats say of the nodes' links and speeds.
+type links struct {
+	steps   []float64 // per second, of those that train
+	uploads []float64 // bytes per second, of those that know
+	unknown int       // nodes that do not
+	others  int       // nodes that take deltas
+	plans   map[outer.Author]uint32
+}
+
+// tellLinks tells the rounds what beats say of links and speeds.
+func (m *Machine) tellLinks(now Time) {
+	if now-m.cache.linksAt < linksMs {
+		return
+	}
+	m.cache.linksAt = now
+	l := m.links()
+	m.rounds.SetPlans(l.plans)
+	m.rounds.SetLinks(now, rounds.Links{
+		Steps: sumCapped(l.steps), Upload: l.upload(), Copies: l.others,
+		OwnSteps: m.ownSteps(), OwnUpload: m.learning.upload,
+	})
+}
+
+// links sums up the beats of others, and what this node knows of itself.
+func (m *Machine) links() links {
+	l := links{plans: map[outer.Author]uint32{}}
+	if m.end.may {
+		l.steps = append(l.steps, m.ownSteps())
+	}
+	l.carries(m.learning.upload)
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		if b.State == wire.Leaving {
+			return
+		}
+		l.others++
+		l.carries(b.Upload)
+		if b.State == wire.Training && !b.Paused && b.Tokens > 0 {
+			l.steps = append(l.steps, b.TokensPerSecond*float64(b.Steps)/float64(b.Tokens))
+		}
+		if b.Plan > 0 {
+			l.plans[outer.Author(id)] = b.Plan
+		}
+	})
+	return l
+}
+
+// ownSteps are the steps per second of the own learner.
+func (m *Machine) ownSteps() float64 {
+	if m.learning.tokens == 0 {
+		return 0
+	}
+	return m.learning.perSecond * float64(m.learning.steps) / float64(m.learning.tokens)
+}
+
+// carries counts a node's uplink, 0 if it is not known.
+func (l *links) carries(upload float64) {
+	if upload > 0 {
+		l.uploads = append(l.uploads, upload)
+	} else {
+		l.unknown++
+	}
+}
+
+// upload is what all uplinks carry together: those that nobody has measured yet are as the others.
+func (l *links) upload() float64 {
+	known := sumCapped(l.uploads)
+	if len(l.uploads) == 0 {
+		return 0
+	}
+	return known * float64(len(l.uploads)+l.unknown) / float64(len(l.uploads))
+}
+
+// sumCapped adds claims, each at most claimMost times the lower median. It sorts them.
+func sumCapped(claims []float64) (sum float64) {
+	if len(claims) == 0 {
+		return 0
+	}
+	slices.Sort(claims)
+	most := claimMost * claims[(len(claims)-1)/2]
+	for _, c := range claims {
+		sum += min(c, most)
+	}
+	return sum
+}

@@ -1,0 +1,48 @@
+package core
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// One claim counts for at most claimMost times the lower median, whatever it is.
+func TestClaimsAreCapped(t *testing.T) {
+	for _, c := range []struct {
+		claims []float64
+		want   float64
+	}{
+		{nil, 0},
+		{[]float64{7}, 7},
+		{[]float64{20, 100}, 100},
+		{[]float64{20, 81}, 100},
+		{[]float64{5, 100, 100, 100}, 305},
+		{[]float64{1e300, 20, 20, 20}, 140},
+	} {
+		if got := sumCapped(c.claims); got != c.want {
+			t.Errorf("%v: %v, want %v", c.claims, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		honest := rapid.SliceOfN(rapid.Float64Range(1, 100), 3, 20).Draw(t, "honest")
+		sum := sumCapped(append([]float64{}, honest...))
+		liar := rapid.Float64Range(0, 1e12).Draw(t, "liar")
+		if got := sumCapped(append(honest, liar)); got < sum/claimMost/2 || got > sum+claimMost*100 {
+			t.Fatalf("%v with a claim of %v: %v, without it %v", honest, liar, got, sum)
+		}
+	})
+}
+
+// Uplinks that nobody has measured count as the others do.
+func TestUnknownUplinks(t *testing.T) {
+	var l links
+	if l.upload() != 0 {
+		t.Error("something is known of nothing")
+	}
+	for _, up := range []float64{10, 0, 20, 0} {
+		l.carries(up)
+	}
+	if got := l.upload(); got != 60 {
+		t.Errorf("four uplinks, two known to carry 10 and 20: %v, want 60", got)
+	}
+}
