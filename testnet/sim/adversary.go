@@ -181,7 +181,7 @@ func (l *liar) says(b []byte) bool {
 }
 
 // answers changes an answer; nil is never sent.
-func (l *liar) answers(q asked, honest []byte) []byte {
+func (l *liar) answers(q *exchange, honest []byte) []byte {
 	if l.answer == nil {
 		return honest
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"atoll/gossip"
@@ -107,7 +108,7 @@ func TestChecksCatch(t *testing.T) {
 			author.checkFates(0, map[wire.Digest]bool{id: true})
 		}},
 		{"bounds", func(w *World, n *Node) {
-			n.calls = append(n.calls, make([]open, 1000)...)
+			n.calls = append(n.calls, slices.Repeat([]*exchange{{}}, 1000)...)
 			w.RunFor(1000)
 		}},
 		{"bounds", func(w *World, n *Node) { // of a core, by its own count

@@ -11,7 +11,7 @@ import (
 
 func specJoining(t *testing.T, _ *spectest.Spec) {
 	w := atWork(t, calmScenario(2, 600))
-	w.link.LatencyMs = 40
+	w.setWeather(Link{LatencyMs: 40, JitterMs: w.link.JitterMs})
 	n := w.comes(w.nodes...)
 	w.look(t, "it is ready", 10, 20_000, func() bool {
 		if n.ready() {

@@ -12,6 +12,7 @@ import (
 func (w *World) inject(f Fault) {
 	if w.disturb(f) {
 		w.counts.Faults[f.Kind]++
+		w.flow() // what stood still may flow again, and the other way round
 	}
 }
 
@@ -25,8 +26,7 @@ func (w *World) disturb(f Fault) bool {
 	case fault.Mend:
 		return w.mend(f)
 	case fault.Weather:
-		w.link = cmp.Or(f.Link, w.s.Link)
-		w.link.LatencyMs = max(w.link.LatencyMs, 1)
+		w.setWeather(cmp.Or(f.Link, w.s.Link))
 		return true
 	case fault.Join:
 		stays := func(n *Node) bool { return n.up && !n.left } // a link names who does
@@ -260,7 +260,7 @@ func (w *World) calm() {
 func (w *World) mendAll() {
 	w.merge()
 	clear(w.cuts)
-	w.link = w.s.Link
+	w.setWeather(w.s.Link)
 	for _, n := range w.nodes {
 		n.disk.Full = false
 		n.slow = Time(max(n.spec.Slow, 1))
@@ -270,6 +270,7 @@ func (w *World) mendAll() {
 	for _, n := range w.nodes {
 		n.relink()
 	}
+	w.flow()
 }
 
 // relink gives a node another link whose own names only nodes that are gone, before

@@ -47,6 +47,7 @@ type Node struct {
 
 	life
 	wires
+	access
 	learning
 	notes
 	tally
@@ -72,16 +73,15 @@ type life struct {
 
 // wires are its connections and what is under way over them.
 type wires struct {
-	links    []*Node // neighbours, by index
-	record   hello.Signed
-	said     hello.Record
-	refused  map[int]bool         // peers that the handshake of this life refused, by index
-	heard    map[wire.Digest]bool // headers that gossip brought in this life
-	waiting  map[uint64]asked     // by handle
-	calls    []open               // requests that wait for an answer, by id
-	handle   uint64
-	serving  bool // a stream: what is folded meanwhile is for another node
-	linkFree Time // when the uplink is free again
+	links   []*Node // neighbours, by index
+	record  hello.Signed
+	said    hello.Record
+	refused map[int]bool         // peers that the handshake of this life refused, by index
+	heard   map[wire.Digest]bool // headers that gossip brought in this life
+	waiting map[uint64]*exchange // by handle
+	calls   []*exchange          // requests that wait for an answer
+	handle  uint64
+	serving bool // a stream: what is folded meanwhile is for another node
 }
 
 // learning is the learner and its trainer, with an oracle that watches them.
@@ -135,6 +135,7 @@ func newNode(w *World, index int, spec NodeSpec, founder bool) *Node {
 		life: life{slow: Time(max(spec.Slow, 1))}, notes: notes{book: newBook(len(w.plan))},
 	}
 	n.liar = newLiar(n)
+	n.setLink()
 	return n
 }
 
@@ -160,10 +161,10 @@ func (n *Node) boot() {
 	n.lives++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
 	n.refused, n.contributed = map[int]bool{}, 0
-	n.commands, n.waiting = nil, map[uint64]asked{}
+	n.commands, n.waiting = nil, map[uint64]*exchange{}
 	n.heard, n.taken = map[wire.Digest]bool{}, nil
-	n.drafts, n.calls, n.linkFree = map[uint64]draftWork{}, nil, w.now
-	n.started = n.clock()
+	n.drafts, n.calls, n.uplink.free = map[uint64]draftWork{}, nil, float64(w.now)
+	n.started, n.gauge = n.clock(), gauge{}
 	x := executor{n}
 	r, was, err := replica.New(replica.Config{
 		Machine: n.config(), Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},

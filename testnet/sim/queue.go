@@ -17,10 +17,11 @@ type event struct {
 type eventKind uint8
 
 const (
-	eventCall eventKind = iota // do
-	eventHop                   // msg arrives at to, from from
-	eventTick                  // of the machine of to
-	eventStep                  // of the trainer of to
+	eventCall   eventKind = iota // do
+	eventHop                     // msg arrives at the downlink of to, from from
+	eventTick                    // of the machine of to
+	eventStep                    // of the trainer of to
+	eventLanded                  // msg is through the downlink of to
 )
 
 func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }

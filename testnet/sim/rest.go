@@ -111,6 +111,10 @@ func (w *World) checkBudget() {
 // one delta may carry.
 func (w *World) atHand() (steps int) {
 	per := w.s.Link.LatencyMs + w.s.Link.JitterMs
+	for _, n := range w.nodes {
+		own := n.spec.Link.over(w.s.Link)
+		per = max(per, own.LatencyMs+own.JitterMs)
+	}
 	if len(w.s.Faults) > 0 {
 		per += noticeMs + w.s.Params.GraceMaxMs
 	}

@@ -54,6 +54,7 @@ type NodeSpec struct {
 	DriftPPM int64   `json:"drift_ppm,omitempty"` // of its clock, parts per million
 	Attack   Attack  `json:"attack,omitzero"`     // what it does that no honest node does
 	Version  Version `json:"version,omitzero"`    // of its program
+	Link     Link    `json:"link,omitzero"`       // its own; a trait that is 0 is as in the links of all
 }
 
 // Link is how messages travel. A stream (requests and answers) is reliable while
@@ -64,6 +65,7 @@ type Link struct {
 	Loss      float64 `json:"loss,omitempty"`      // share of the hops
 	Duplicate float64 `json:"duplicate,omitempty"` // share of the hops that arrive twice
 	BytesMs   float64 `json:"bytes_ms,omitempty"`  // uplink of a node, bytes per ms; 0 = without limit
+	DownMs    float64 `json:"down_ms,omitempty"`   // downlink, likewise
 }
 
 // Limits and defaults of a scenario.
@@ -109,8 +111,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("scenario: a step of %d ms; use at least 1", s.StepMs)
 	case s.LimitMs < 1:
 		return fmt.Errorf("scenario: limit of %d ms; use at least 1", s.LimitMs)
-	case s.Link.Loss < 0 || s.Link.Loss >= 1:
-		return fmt.Errorf("scenario: loss %v; use 0 up to, but not, 1", s.Link.Loss)
+	case slices.ContainsFunc(s.links(), Link.isBad):
+		return fmt.Errorf("scenario: a link of %+v; use rates, times and shares of at least 0, and shares below 1", s.links()[slices.IndexFunc(s.links(), Link.isBad)])
 	case s.Params.CreatedMs != Start:
 		return fmt.Errorf("scenario: created at %d; use sim.Start, %d", s.Params.CreatedMs, Start)
 	}
@@ -126,6 +128,24 @@ func (s Scenario) Validate() error {
 		return err
 	}
 	return s.Params.CheckPlan(planOf(s.Task, s.Params))
+}
+
+// links are all links of the scenario.
+func (s Scenario) links() []Link {
+	all := []Link{s.Link}
+	for _, n := range s.Founders {
+		all = append(all, n.Link)
+	}
+	for _, f := range s.Faults {
+		all = append(all, f.Link, f.Spec.Link)
+	}
+	return all
+}
+
+// isBad says that a link cannot be.
+func (l Link) isBad() bool {
+	least := min(float64(min(l.LatencyMs, l.JitterMs)), l.Loss, l.Duplicate, l.BytesMs, l.DownMs)
+	return !(least >= 0) || l.Loss >= 1 || l.Duplicate >= 1
 }
 
 func (s Scenario) withDefaults() Scenario {

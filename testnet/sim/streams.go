@@ -10,19 +10,16 @@ import (
 
 var errDown = errors.New("peer is not reachable")
 
-// asked is a stream request that waits for its reply.
-type asked struct {
-	by      *Node
+// exchange is a stream: a request, and the answer that it waits for.
+type exchange struct {
+	by, to  *Node // to is nil where nobody has this key
+	id      uint64
 	request []byte
 	max     int
+	over    bool    // nobody waits for the answer any more
+	stream  *stream // on which the answer is under way
+	tookMs  Time    // from its first byte to its last; 0 where it is short
 	once    func([]byte, error)
-}
-
-// open is a request that waits for its answer.
-type open struct {
-	id   uint64
-	to   *Node
-	once func([]byte, error)
 }
 
 // hangUp ends the requests to a peer: streams end with their connection.
@@ -36,53 +33,61 @@ func (n *Node) hangUp(p *Node) {
 
 // call sends a stream request; it is answered, once, also where nobody is.
 func (n *Node) call(e gossip.Call) {
-	w, p, life := n.w, n.w.byID[e.To], n.lives
-	once := func(b []byte, err error) {
-		i := slices.IndexFunc(n.calls, func(o open) bool { return o.id == e.ID })
-		if i >= 0 && n.lives == life {
-			n.calls = slices.Delete(n.calls, i, i+1)
-			n.do(func() { n.machine.Step(n.clock(), gossip.Answered{Call: e.ID, Response: b, Err: err}) })
-		}
-	}
-	n.calls = append(n.calls, open{e.ID, p, once})
+	w, p := n.w, n.w.byID[e.To]
+	x := &exchange{by: n, to: p, id: e.ID, request: e.Request, max: e.MaxResponse}
+	x.once = n.onAnswer(x)
+	n.calls = append(n.calls, x)
 	if p == nil || !n.linked(p) {
-		w.after(1, func() { once(nil, errDown) })
+		w.after(1, func() { x.once(nil, errDown) })
 		return
 	}
 	n.BytesOut += int64(len(e.Request))
-	w.after(Time(e.TimeoutMs), func() { once(nil, errDown) })
-	w.at(n.departs(len(e.Request))+w.resent(), func() {
+	w.after(Time(e.TimeoutMs), func() { x.once(nil, errDown) })
+	w.at(n.departs(len(e.Request))+n.resent(), func() {
 		if !p.linked(n) {
-			once(nil, errDown)
+			x.once(nil, errDown)
 			return
 		}
 		if w.blocked(n, p) {
 			return // the timeout will tell
 		}
-		p.BytesIn += int64(len(e.Request))
-		p.do(func() {
-			p.handle++
-			p.waiting[p.handle] = asked{by: n, request: e.Request, max: e.MaxResponse, once: once}
-			p.machine.Step(p.clock(), gossip.Requested{Handle: p.handle, From: n.id, Request: e.Request})
-		})
+		if wait := p.landing(len(e.Request)); wait > 0 {
+			w.after(wait, func() { p.requested(x) })
+			return
+		}
+		p.requested(x)
 	})
 }
 
-// resendMs is what a lost packet of a stream costs: it is sent again.
-const resendMs = 200
-
-// resent is the delay of a stream, with what is lost on the way sent again.
-func (w *World) resent() Time {
-	d := w.delay()
-	for w.link.Loss > 0 && w.rng.Float64() < w.link.Loss {
-		d += resendMs
+// onAnswer ends an exchange, once. An answer that is under way is for nobody then.
+func (n *Node) onAnswer(x *exchange) func([]byte, error) {
+	life := n.lives
+	return func(b []byte, err error) {
+		i := slices.Index(n.calls, x)
+		if i < 0 || n.lives != life {
+			return
+		}
+		x.over = true
+		n.calls = slices.Delete(n.calls, i, i+1)
+		n.w.cancel(x)
+		n.do(func() {
+			n.machine.Step(n.clock(), gossip.Answered{Call: x.id, Response: b, Err: err, TookMs: x.tookMs})
+		})
 	}
-	return d
+}
+
+// requested takes a request.
+func (n *Node) requested(x *exchange) {
+	n.BytesIn += int64(len(x.request))
+	n.do(func() {
+		n.handle++
+		n.waiting[n.handle] = x
+		n.machine.Step(n.clock(), gossip.Requested{Handle: n.handle, From: x.by.id, Request: x.request})
+	})
 }
 
 // answer sends a response to the asker, and notes when it has left.
 func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
-	w := n.w
 	q, ok := n.waiting[handle]
 	if !ok {
 		n.broken("core", "answered handle %d twice", handle)
@@ -99,18 +104,58 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 	if len(b) > q.max {
 		n.broken("core", "answered with %d bytes, at most %d were asked for", len(b), q.max)
 	}
+	a := answer{exchange: q, handle: handle, bytes: b, payload: payload}
+	if n.isBulk(q.by, len(b)) {
+		n.paces(a)
+		return
+	}
 	n.BytesOut += int64(len(b))
-	n.later(n.departs(len(b))-w.now+w.resent(), func() {
-		if !n.linked(q.by) || w.blocked(n, q.by) {
-			n.machine.Step(n.clock(), gossip.Replied{Handle: handle})
-			if !n.linked(q.by) {
-				q.once(nil, errDown)
-			}
+	n.later(n.departs(len(b))-n.w.now+n.resent(), func() {
+		if wait := q.by.landing(len(b)); wait > 0 {
+			n.later(wait, func() { n.delivers(a) })
 			return
 		}
-		q.by.BytesIn += int64(len(b))
-		n.book.hands(payload)
-		n.machine.Step(n.clock(), gossip.Replied{Handle: handle, Payload: payload})
-		q.once(b, nil)
+		n.delivers(a)
 	})
+}
+
+// answer is a response on its way.
+type answer struct {
+	*exchange
+	handle  uint64
+	bytes   []byte
+	payload wire.Digest
+}
+
+// paces sends a long answer, in turns with others. Where the asker is gone before its
+// end, the rest does not leave.
+func (n *Node) paces(a answer) {
+	replied := func() { n.machine.Step(n.clock(), gossip.Replied{Handle: a.handle}) }
+	if a.over {
+		n.later(0, replied)
+		return
+	}
+	began := n.w.now
+	left := func() {
+		a.tookMs = max(n.w.now-began, 1)
+		n.BytesOut += int64(len(a.bytes))
+		n.later(n.resent(), func() { n.delivers(a) })
+	}
+	n.w.sends(n, transfer{call: a.exchange, left: left, cut: func() { n.later(0, replied) }}, len(a.bytes))
+}
+
+// delivers brings an answer to its asker.
+func (n *Node) delivers(a answer) {
+	p := a.by
+	if !n.linked(p) || n.w.blocked(n, p) {
+		n.machine.Step(n.clock(), gossip.Replied{Handle: a.handle})
+		if !n.linked(p) {
+			a.once(nil, errDown)
+		}
+		return
+	}
+	p.BytesIn += int64(len(a.bytes))
+	n.book.hands(a.payload)
+	n.machine.Step(n.clock(), gossip.Replied{Handle: a.handle, Payload: a.payload})
+	a.once(a.bytes, nil)
 }

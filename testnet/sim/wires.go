@@ -65,7 +65,7 @@ func (n *Node) flood(m *message, except *Node) {
 			continue
 		}
 		n.send(p, m)
-		if n.w.link.Duplicate > 0 && n.w.rng.Float64() < n.w.link.Duplicate {
+		if n.link.Duplicate > 0 && n.w.rng.Float64() < n.link.Duplicate {
 			n.send(p, m)
 		}
 	}
@@ -79,11 +79,11 @@ const queueMs = 1000
 // would only be a duplicate is not sent.
 func (n *Node) send(p *Node, m *message) {
 	w := n.w
-	if n.linkFree > w.now+queueMs { // full queues drop, as gossipsub's do
+	if n.uplink.free > float64(w.now+queueMs) { // full queues drop, as gossipsub's do
 		w.counts.MessagesLost++
 		return
 	}
-	at := n.departs(m.size) + w.delay()
+	at := n.departs(m.size) + n.delay()
 	if w.s.Lean {
 		m.grow(p.index)
 		due, earliest := int32(at-m.born), m.nodes[p.index]
@@ -93,7 +93,7 @@ func (n *Node) send(p *Node, m *message) {
 		m.nodes[p.index] = due
 	}
 	n.BytesOut += int64(m.size)
-	if w.blocked(n, p) || w.link.Loss > 0 && w.rng.Float64() < w.link.Loss {
+	if w.blocked(n, p) || n.link.Loss > 0 && w.rng.Float64() < n.link.Loss {
 		w.counts.MessagesLost++
 		return
 	}
@@ -130,24 +130,6 @@ func (n *Node) takes(from *Node, m *message) {
 	n.machine.Step(n.clock(), gossip.Received{From: from.id, Message: m.open})
 }
 
-// delay is one way over a link.
-func (w *World) delay() Time {
-	if w.link.JitterMs == 0 {
-		return w.link.LatencyMs
-	}
-	return w.link.LatencyMs + w.rng.Int64N(w.link.JitterMs+1)
-}
-
-// departs is when bytes that are sent now have left the node: its uplink takes
-// one thing after the other.
-func (n *Node) departs(size int) Time {
-	if n.w.link.BytesMs == 0 {
-		return n.w.now
-	}
-	n.linkFree = max(n.linkFree, n.w.now) + Time(float64(size)/n.w.link.BytesMs)
-	return n.linkFree
-}
-
 // blocked says that nothing gets from a to b.
 func (w *World) blocked(a, b *Node) bool {
 	return a.side&b.side == 0 || len(w.cuts) > 0 && w.cuts[pair{a.index, b.index}]
@@ -163,7 +145,7 @@ func (w *World) dial(n *Node, index int) {
 		return
 	}
 	life := n.lives
-	w.after(2*dialDelay*w.delay(), func() {
+	w.after(2*dialDelay*n.delay(), func() {
 		if n.lives == life {
 			w.connect(n, w.nodes[index])
 		}

@@ -25,7 +25,8 @@ type World struct {
 	run      wire.RunID
 	plan     outer.Plan
 	genesis  []*outer.Tip
-	link     Link
+	link     Link // the weather
+	bulk     bulk
 	cuts     map[pair]bool   // nothing gets from a to b
 	refusals map[pair]string // why the handshake with b failed, as a sees it
 	folder   folder
@@ -170,6 +171,8 @@ func (w *World) play(e *event) {
 	case eventCall:
 		e.do()
 	case eventHop:
+		e.to.comes(e.from, e.msg)
+	case eventLanded:
 		e.to.arrives(e.from, e.msg)
 	case eventTick:
 		e.to.tick(e.life)
