@@ -86,7 +86,7 @@ func (n *node) call(ctx context.Context, e gossip.Call) {
 	n.post(func(now core.Time) {
 		n.trace.answered(e.ID, came, response, err)
 		n.view.called(e, len(response))
-		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
+		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err, TookMs: came.TookMs()})
 	})
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
@@ -69,6 +70,7 @@ type asker struct {
 func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []byte {
 	answers := make(chan replica.Reply, 1)
 	var handle uint64 // of the loop
+	reached := time.Now()
 	n.post(func(now core.Time) {
 		n.handle++
 		handle = n.handle
@@ -86,6 +88,7 @@ func (n *node) serve(ctx context.Context, from wire.PeerID, request []byte) []by
 				n.post(func(now core.Time) { n.machine.Step(now, gossip.Replied{Handle: handle, Payload: payload}) })
 			})
 		}
+		n.trace.Served(r.Payload, from, reached.UnixMilli())
 		n.sending("reply")
 		return r.Response
 	case <-ctx.Done():

@@ -16,28 +16,26 @@ func (w *world) mergeTraces() error {
 	if !w.cfg.Trace {
 		return nil
 	}
-	var lines []trace.Line
+	var all trace.Trace
 	for _, m := range w.members {
-		more, err := readTrace(filepath.Join(m.dir, node.TraceFile))
+		err := readTrace(&all, filepath.Join(m.dir, node.TraceFile))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		lines = append(lines, more...)
 	}
-	return writeTrace(w.path(node.TraceFile), trace.Merge(lines))
+	return writeTrace(w.path(node.TraceFile), all.Merge())
 }
 
-func readTrace(path string) ([]trace.Line, error) {
+func readTrace(all *trace.Trace, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the trace: %w", err)
+		return fmt.Errorf("read the trace: %w", err)
 	}
 	defer f.Close()
-	lines, err := trace.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("read the trace %s: %w", path, err)
+	if err := all.Read(f); err != nil {
+		return fmt.Errorf("read the trace %s: %w", path, err)
 	}
-	return lines, nil
+	return nil
 }
 
 func writeTrace(path string, lines []trace.Line) error {

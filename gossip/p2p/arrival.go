@@ -9,6 +9,15 @@ import (
 // They stay zero where none came whole.
 type Arrival struct{ First, Last time.Time }
 
+// TookMs is the time from the first byte to the last in milliseconds, at least 1; 0 where
+// no response came whole.
+func (a Arrival) TookMs() int64 {
+	if a.First.IsZero() {
+		return 0
+	}
+	return max(a.Last.Sub(a.First).Milliseconds(), 1)
+}
+
 // arrivalKey is the key of an Arrival in the context of a Call.
 type arrivalKey struct{}
 

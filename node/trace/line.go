@@ -25,14 +25,16 @@ type What struct {
 }
 
 // Times are Unix milliseconds by the clock of the node, 0 for what did not happen
-// here. Drafted and announced are known to the author alone; Merge copies them to the
-// lines of others.
+// here. Drafted and announced are known to the author alone, reached and begun to the
+// giver; Merge copies them to the lines of others.
 type Times struct {
 	Drafted   int64 `json:"drafted,omitempty"`    // the author's learner gives a copy of its progress
 	Announced int64 `json:"announced,omitempty"`  // it is durable, and its header leaves
 	Heard     int64 `json:"heard,omitempty"`      // its header is here
 	Asked     int64 `json:"asked,omitempty"`      // the first request for its payload
 	Requested int64 `json:"requested,omitempty"`  // the request that brought it
+	Reached   int64 `json:"reached,omitempty"`    // that request is at the giver
+	Begun     int64 `json:"begun,omitempty"`      // the giver has the payload, and room to give it
 	FirstByte int64 `json:"first_byte,omitempty"` // of the payload
 	LastByte  int64 `json:"last_byte,omitempty"`
 	Verified  int64 `json:"verified,omitempty"` // it decodes and is stored
@@ -49,9 +51,28 @@ type How struct {
 	Inline   bool        `json:"inline,omitempty"` // the payload came with the header
 	Requests int         `json:"requests,omitempty"`
 	Busy     int         `json:"busy,omitempty"`   // requests that were answered: busy
-	Failed   int         `json:"failed,omitempty"` // requests that brought nothing
-	Late     bool        `json:"late,omitempty"`   // held after its round had closed here
+	Failed   int         `json:"failed,omitempty"` // requests that brought nothing else
+	Again    int         `json:"again,omitempty"`  // requests that brought it once more
+	Failures []Failure   `json:"failures,omitempty"`
+	Late     bool        `json:"late,omitempty"` // held after its round had closed here
 	End      End         `json:"end"`
+}
+
+// Failure is a request that brought nothing, or busy.
+type Failure struct {
+	Of    wire.PeerID `json:"of"`
+	Asked int64       `json:"asked"`
+	Ended int64       `json:"ended"`
+	Why   string      `json:"why"`
+}
+
+// Served is what a giver knows of a payload that it gave.
+type Served struct {
+	Delta   wire.Digest `json:"delta"`
+	Node    wire.PeerID `json:"node"` // the giver
+	To      wire.PeerID `json:"to"`
+	Reached int64       `json:"reached"`
+	Begun   int64       `json:"begun"`
 }
 
 // End is what became of a delta at a node.

@@ -16,20 +16,37 @@ import (
 // later versions.
 const maxLine = 1 << 16
 
-// Read returns the lines of a trace. A last line that is cut, as a process that was killed
+// Trace is what nodes wrote, in its order.
+type Trace struct {
+	Lines  []Line
+	Served []Served
+}
+
+// entry is one line of a file: a Line, or what a giver knows.
+type entry struct {
+	*Line
+	Served *Served `json:"served,omitempty"`
+}
+
+// Read adds the lines of a file. A last line that is cut, as a process that was killed
 // leaves it, is left out. Fields that this version does not know are passed over.
-func Read(in io.Reader) (lines []Line, err error) {
+func (t *Trace) Read(in io.Reader) error {
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, maxLine)
 	s.Split(wholeLines)
 	for n := 1; s.Scan(); n++ {
-		var l Line
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		var e entry
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
-		lines = append(lines, l)
+		if e.Served != nil {
+			t.Served = append(t.Served, *e.Served)
+		}
+		if e.Line != nil {
+			t.Lines = append(t.Lines, *e.Line)
+		}
 	}
-	return lines, s.Err()
+	return s.Err()
 }
 
 // wholeLines splits at line ends and leaves out what follows the last.
@@ -56,24 +73,39 @@ func Write(out io.Writer, lines []Line) error {
 }
 
 // Merge makes one trace of what several nodes wrote. Of each delta and node it keeps the
-// last line; lines of others learn from the author's when the delta was drafted and
-// announced. The oldest delta comes first, its author's line before the others.
-func Merge(lines []Line) []Line {
-	type key struct{ delta, node [32]byte }
-	last, authors := map[key]int{}, map[wire.Digest]Line{}
-	for i, l := range lines {
+// last line, which learns from the author's line when the delta was drafted and announced,
+// and from the giver when the request was there. The oldest delta comes first, its author's
+// line before the others.
+func (t Trace) Merge() []Line {
+	type key struct {
+		delta wire.Digest
+		node  wire.PeerID
+	}
+	last, authors := map[key]int{}, map[wire.Digest]Times{}
+	for i, l := range t.Lines {
 		last[key{l.Delta, l.Node}] = i
 		if l.Own() {
-			authors[l.Delta] = l
+			authors[l.Delta] = l.Times
 		}
 	}
+	type way struct {
+		key
+		giver wire.PeerID
+	}
+	gave := map[way]Served{}
+	for _, s := range t.Served {
+		gave[way{key{s.Delta, s.To}, s.Node}] = s // the last one brought it
+	}
 	var out []Line
-	for i, l := range lines {
-		if last[key{l.Delta, l.Node}] == i {
-			author := authors[l.Delta]
-			l.Drafted, l.Announced = cmp.Or(l.Drafted, author.Drafted), cmp.Or(l.Announced, author.Announced)
-			out = append(out, l)
+	for i, l := range t.Lines {
+		k := key{l.Delta, l.Node}
+		if last[k] != i {
+			continue
 		}
+		author, giver := authors[l.Delta], gave[way{k, l.Gave}]
+		l.Drafted, l.Announced = cmp.Or(l.Drafted, author.Drafted), cmp.Or(l.Announced, author.Announced)
+		l.Reached, l.Begun = cmp.Or(l.Reached, giver.Reached), cmp.Or(l.Begun, giver.Begun)
+		out = append(out, l)
 	}
 	slices.SortStableFunc(out, compareLines)
 	return out

@@ -53,13 +53,6 @@ type Recorder struct {
 	folds  []fold             // that nobody stands on yet, by fragment in order
 }
 
-// request is one for a payload, under way.
-type request struct {
-	delta wire.Digest
-	of    wire.PeerID
-	at    int64
-}
-
 // fold is what a fold put into its tip.
 type fold struct {
 	fragment int
@@ -121,11 +114,17 @@ func (r *Recorder) write(l *Line, how End) {
 		return // it was written so before
 	}
 	l.End = how
-	b, err := json.Marshal(l)
+	r.put(l)
+}
+
+func (r *Recorder) put(v any) {
+	b, err := json.Marshal(v)
 	if err == nil {
 		_, err = r.out.Write(append(b, '\n'))
 	}
-	r.err = errors.Join(r.err, err)
+	if r.err == nil {
+		r.err = err
+	}
 }
 
 // Flush hands what is written so far to the writer.
@@ -154,30 +153,6 @@ func (r *Recorder) Close() error {
 	}
 	r.mu.Unlock()
 	return r.Flush()
-}
-
-// Answered takes the outcome of a Call: when its first and its last byte came, and what
-// they were. A Recorder that is nil takes nothing.
-func (r *Recorder) Answered(call uint64, first, last int64, response []byte, err error) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a, known := r.calls[call]
-	delete(r.calls, call)
-	l := r.open[a.delta]
-	if !known || l == nil || l.LastByte != 0 {
-		return
-	}
-	switch {
-	case err == nil && len(response) > 0 && wire.Status(response[0]) == wire.OK:
-		l.Requested, l.FirstByte, l.LastByte, l.Gave = a.at, first, last, a.of
-	case err == nil && len(response) > 0 && wire.Status(response[0]) == wire.Busy:
-		l.Busy++
-	default:
-		l.Failed++
-	}
 }
 
 // closedAt is when a round closed, 0 if it did not, or long ago.

@@ -33,18 +33,6 @@ func (r *Recorder) heard(now int64, e gossip.Offer) {
 	}
 }
 
-// asked notes a request for the payload of a delta.
-func (r *Recorder) asked(now int64, e gossip.Call, id wire.Digest) {
-	l := r.open[id]
-	if l == nil {
-		return
-	}
-	r.calls[e.ID] = request{delta: id, of: e.To, at: now}
-	if l.Requests++; l.Asked == 0 {
-		l.Asked = now
-	}
-}
-
 // verified notes that a payload decodes and is stored.
 func (r *Recorder) verified(now int64, id wire.Digest) {
 	if l := r.open[id]; l != nil && l.Verified == 0 {
