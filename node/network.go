@@ -44,6 +44,9 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		return
 	}
 	n.view.inline(msg)
+	if msg.Beat != nil {
+		n.view.gaps.heard(now, msg.Beat)
+	}
 	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
 }
 

@@ -233,6 +233,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		if v.LastHeard > 0 {
 			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000
 		}
+		p.BeatGapS = n.view.gaps.longestS(v.ID)
 		if v.Silent {
 			p.State = fmt.Sprintf("silent %.0f s", p.LagS)
 		}

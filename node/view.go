@@ -26,6 +26,7 @@ type view struct {
 	ledger  []authorTokens         // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
+	gaps    beatGaps
 	evaluation
 
 	contributors []int
@@ -49,7 +50,7 @@ const (
 func newView(fragments int, window uint32) view {
 	v := view{
 		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
-		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{},
+		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		dropped: make([]uint64, fragments),
 	}

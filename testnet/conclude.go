@@ -102,6 +102,7 @@ func (w *world) fillTimes(r *Report, a account, end time.Time) {
 // fillWall fills in how long the run and its recoveries took.
 func (w *world) fillWall(r *Report, end time.Time) {
 	r.WallS = end.Sub(w.began).Seconds()
+	r.Progress = w.progress.points
 	if r.WallS > 0 {
 		r.TokensPerS = float64(r.TokensFolded) / r.WallS
 	}
@@ -162,10 +163,14 @@ func (w *world) fillTraffic(r *Report) {
 		r.BytesReceived += l.last.Net.ReceivedBytes
 		payload += l.last.Account.PayloadBytes
 		held += l.last.Account.PayloadHeld
+		for _, p := range l.last.Peers {
+			r.BeatGapS = max(r.BeatGapS, p.BeatGapS)
+		}
 	}
 	if r.TokensFolded > 0 {
 		r.BytesPerToken = float64(r.BytesReceived) / float64(r.TokensFolded)
 	}
+	r.PayloadBytes = payload
 	if held > 0 {
 		r.Amplification = measured(float64(payload) / float64(held))
 	}

@@ -24,6 +24,9 @@ const (
 
 // observe notes what the nodes said last.
 func (w *world) observe(now time.Time) {
+	if lead := w.lead(); lead != nil {
+		w.progress.add(lead.last.At.Sub(w.began), lead.last.TokensFolded)
+	}
 	for _, m := range w.members {
 		if l := m.current(); l != nil && l.seen {
 			l.use()

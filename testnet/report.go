@@ -67,6 +67,13 @@ type Outcome struct {
 	ValBytes    int      `json:"val_bytes,omitempty"` // held-out bytes that ValBPB is of
 	BaselineBPB *float64 `json:"baseline_bpb,omitempty"`
 	TrainLoss   *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
+	Progress    []Point  `json:"progress,omitempty"`
+}
+
+// Point is how far the run was at a moment.
+type Point struct {
+	AtS    float64 `json:"at_s"`   // since the first process started
+	Tokens uint64  `json:"tokens"` // folded, as the node knew that had folded most
 }
 
 // Ledger is the account of rounds and deltas.
@@ -88,10 +95,12 @@ type Members struct {
 type Traffic struct {
 	BytesSent     uint64   `json:"bytes_sent"`
 	BytesReceived uint64   `json:"bytes_received"`
+	PayloadBytes  uint64   `json:"payload_bytes,omitempty"` // received, in any form
 	BytesPerToken float64  `json:"bytes_per_token"`
 	Amplification *float64 `json:"payload_amplification,omitempty"`
 	Goodput       *float64 `json:"goodput,omitempty"`
 	GoodputUp     *float64 `json:"goodput_up,omitempty"`
+	BeatGapS      float64  `json:"longest_beat_gap_s,omitempty"` // between two beats of a node as another heard them
 }
 
 // Faults is what befell the nodes, and how long they took to get over it.

@@ -50,6 +50,7 @@ type world struct {
 	link        string // as last written
 	screen      *screen
 	counts      counts
+	progress    progress
 	recoveries  []*recovery
 	corrupted   []corruption
 	ending      error // why the world is being torn down, nil while all is well

@@ -126,10 +126,11 @@ type Peer struct {
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its beats say
 	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
-	TokensFolded  float64 `json:"tokens_folded"`    // by the ledger, fragment-weighted
-	Share         float64 `json:"share"`            // of all folded tokens
-	Weight        float64 `json:"weight,omitempty"` // mean share of the merge weight over the last rounds
-	LagS          float64 `json:"lag_s,omitempty"`  // since it was last heard
+	TokensFolded  float64 `json:"tokens_folded"`                // by the ledger, fragment-weighted
+	Share         float64 `json:"share"`                        // of all folded tokens
+	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
+	LagS          float64 `json:"lag_s,omitempty"`              // since it was last heard
+	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
 	UpBps         float64 `json:"up_bytes_per_s,omitempty"`
 	DownBps       float64 `json:"down_bytes_per_s,omitempty"`
 	Reason        string  `json:"reason,omitempty"` // why it is refused or gone
