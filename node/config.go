@@ -36,9 +36,9 @@ type Config struct {
 	// window needs is always kept. 0 = keep all.
 	KeepBytes int64
 
-	Shape p2p.Shape // what a laboratory makes of this node's link; profile local only
-	Trace bool      // write the life of every delta to TraceFile
-	Lab   bool      // take laboratory controls at the control socket; see status.Lab
+	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
+	Trace bool       // write the life of every delta to TraceFile
+	Lab   bool       // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long

@@ -16,7 +16,7 @@ func (n *node) lab() *status.Lab {
 	if !n.cfg.Lab {
 		return nil
 	}
-	return &status.Lab{Block: n.block, Pace: n.setPace, Corrupt: n.corrupt}
+	return &status.Lab{Block: n.block, Pace: n.setPace, Corrupt: n.corrupt, Link: n.host.SetShape}
 }
 
 // block cuts this node off from some peers, and from no others.

@@ -107,6 +107,10 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 		return l.resume()
 	case fault.Slow:
 		m.slow = e.Factor
+	case fault.Link:
+		var err error
+		m.link, err = w.links.changed(m.index, e.Detail)
+		return err
 	}
 	return nil
 }
@@ -117,6 +121,11 @@ func (w *world) tell(now time.Time, m *member, e fault.Event) {
 	if e.Verb == fault.Slow {
 		if text += fault.Number(e.Factor) + " times slower"; e.Factor == 1 {
 			text = "is as fast as before"
+		}
+	}
+	if e.Verb == fault.Link {
+		if text = "has the link " + strings.Join(e.Detail, ","); len(e.Detail) == 0 {
+			text = "has its link of before"
 		}
 	}
 	w.screen.say("%s: %s %s", clock(now.Sub(w.began)), m.name(), text)
@@ -133,7 +142,8 @@ var toldAs = map[fault.Verb]string{
 func (w *world) pick(e fault.Event) *member {
 	var fit []*member
 	for _, m := range w.members {
-		if (e.Node() == fault.Any || e.Node() == m.index) && m.suits(e.Verb) {
+		ends := e.Verb == fault.Link && len(e.Detail) == 0 // of a link that chance changed
+		if (e.Node() == fault.Any && !(ends && m.link == w.links.of(m.index)) || e.Node() == m.index) && m.suits(e.Verb) {
 			fit = append(fit, m)
 		}
 	}
@@ -149,7 +159,7 @@ func (m *member) suits(v fault.Verb) bool {
 	switch {
 	case v == fault.Start:
 		return l == nil
-	case v == fault.Slow:
+	case v == fault.Slow, v == fault.Link:
 		return true
 	case l == nil || l.asked || l.killed:
 		return false

@@ -42,6 +42,7 @@ func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 	s, err := status.Serve(m.dir, status.Handlers{Lab: &status.Lab{
 		Block:   func(peers []string) error { n.told = append(n.told, fmt.Sprint("block ", peers)); return nil },
 		Pace:    func(d time.Duration) error { n.told = append(n.told, fmt.Sprint("pace ", d)); return nil },
+		Link:    func(l string) error { n.told = append(n.told, "link "+l); return nil },
 		Corrupt: func(f status.BitFlip) error { n.told = append(n.told, fmt.Sprint("corrupt ", f.Fragment)); return nil },
 	}})
 	if err != nil {
@@ -95,6 +96,42 @@ func TestNodesAreToldOnceWhomToDrop(t *testing.T) {
 	w.mustInstruct(t)
 	labs[0].expect(t, "pace 10ms", "block []")
 	labs[2].expect(t, "pace 40ms", "block []")
+}
+
+// A node is told of its link when that changes, and of the one before when that ends.
+func TestNodesAreToldOfTheirLinks(t *testing.T) {
+	w, labs := stageWorld(t, 2)
+	var err error
+	if w.links, err = parseLinks([]string{"rate=100mbit,delay=40ms"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range w.members {
+		m.link = w.links.of(m.index)
+		m.current().told.link = m.link
+	}
+	do := func(text string) {
+		t.Helper()
+		e, err := parseChaos(text)
+		if err == nil {
+			err = w.do(t.Context(), &scheduled{Event: e[0]}, w.began)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mustInstruct(t)
+	}
+	do("link 0 rate=5mbit,loss=1% @1s")
+	labs[0].expect(t, "pace 10ms", "block []", "link rate=5mbit,delay=40ms,loss=1%")
+	labs[1].expect(t)
+	do("slow 0 x2 @1s") // of its link it knows
+	labs[0].expect(t, "pace 20ms", "block []")
+	_, end := fault.Event{Verb: fault.Link, Nodes: []int{fault.Any}, For: time.Second}.Undone()
+	if err := w.do(t.Context(), &scheduled{Event: *end}, w.began); err != nil {
+		t.Fatal(err)
+	}
+	w.mustInstruct(t)
+	labs[0].expect(t, "pace 20ms", "block []", "link rate=100mbit,delay=40ms")
+	labs[1].expect(t)
 }
 
 // One that is paused, or whose new process does not answer yet, is told later.

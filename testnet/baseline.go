@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"atoll/gossip/p2p"
-	"atoll/gossip/shape"
 	"atoll/gossip/wire"
 	"atoll/node/store"
 	"atoll/tensor"
@@ -31,13 +30,10 @@ func baselineText(name string) string {
 }
 
 func (w *world) startCoordinator() error {
-	link, err := shape.Parse(w.cfg.Link)
-	if err != nil {
-		return err
-	}
 	p2p.LibraryLog(slog.DiscardHandler) // its connection errors are what chaos is for
 	rules := baseline.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
-	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, link, w.cfg.Log)
+	var err error
+	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, w.coordinatorLink(), w.cfg.Log)
 	return err
 }
 
@@ -46,7 +42,7 @@ func (w *world) baselineArguments(m *member) []string {
 	args := []string{
 		"baseline", "--kind", w.cfg.Baseline, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
-		"--log-level", "info", "--shape", w.cfg.Link,
+		"--log-level", "info", "--shape", w.shapeArgument(m.link),
 	}
 	if w.cfg.NoOverlap {
 		args = append(args, "--no-overlap")

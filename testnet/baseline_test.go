@@ -31,14 +31,14 @@ func TestBaselines(t *testing.T) {
 		cfg := baselineWorld(t, name)
 		cfg.Eta, cfg.Mu = new(0.7), new(0.9)
 		if name == baseline.DP {
-			cfg.Link = "rate=1gbit,delay=1ms"
+			cfg.Link = []string{"rate=1gbit,delay=1ms"}
 		}
 		r := runWorld(t, cfg)
 		nodes := 3
 		if name == baseline.Local {
 			nodes = 1
 		}
-		if r.Baseline != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != cfg.Link {
+		if r.Baseline != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != strings.Join(cfg.Link, " ") {
 			t.Errorf("%s: baseline %s, %d nodes, %d rows, link %q", name, r.Baseline, r.Nodes, len(r.NodesReport), r.Link)
 		}
 		if r.ValBPB == nil || *r.ValBPB > 7 || r.TrainLoss == nil || r.Goodput == nil || !r.DigestsEqual || *r.Views != 1 {
@@ -89,8 +89,8 @@ func TestShapedWorld(t *testing.T) {
 		t.Skip("starts processes that train for some seconds")
 	}
 	cfg := baselineWorld(t, Atoll)
-	cfg.Link, cfg.Pace = "rate=1gbit,delay=1ms", 15*time.Millisecond
-	if r := runWorld(t, cfg); r.Link != cfg.Link || r.Views != nil {
+	cfg.Link, cfg.Pace = []string{"rate=1gbit,delay=1ms"}, 15*time.Millisecond
+	if r := runWorld(t, cfg); r.Link != strings.Join(cfg.Link, " ") || r.Views != nil {
 		t.Errorf("link %q, views %v", r.Link, r.Views)
 	}
 }
@@ -103,7 +103,7 @@ func TestBaselineConfigErrors(t *testing.T) {
 		"--eta is 5":          {Eta: new(5.0)},
 		"--mu is 1":           {Mu: new(1.0)},
 		"--mu is NaN":         {Mu: new(nan())},
-		"--link: link":        {Link: "loss=1%"},
+		"--link: link":        {Link: []string{"speed=1%"}},
 		"damaged memory":      {Baseline: baseline.DP, Chaos: "corrupt 1 @1s"},
 		"always has one node": {Baseline: baseline.Local, Chaos: "join @1s"},
 		"only nodes 0 to 0":   {Baseline: baseline.Local, Chaos: "kill 1 @1s, start 1 @2s"},

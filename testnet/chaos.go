@@ -16,11 +16,11 @@ type chaos fault.Schedule
 var can = fault.Can{
 	Who: "a testnet", Chance: true, Shares: true,
 	Verbs: []fault.Verb{
-		fault.Join, fault.Leave, fault.Kill, fault.Start, fault.Pause, fault.Resume, fault.Slow, fault.Partition, fault.Corrupt, fault.Random,
+		fault.Join, fault.Leave, fault.Kill, fault.Start, fault.Pause, fault.Resume, fault.Slow, fault.Link, fault.Partition, fault.Corrupt, fault.Random,
 	},
 	Instead: map[fault.Verb]string{
 		fault.Merge:  "give the partition its end, such as partition 0,1|2,3 @40s..80s",
-		fault.Loss:   "make all links slow and far with --link",
+		fault.Loss:   "write link 2 loss=1% @0s, or --link 2:loss=1%",
 		fault.Attack: "attacks are tested by the simulator's scripts",
 	},
 }

@@ -97,7 +97,7 @@ func (d *draw) one(m moment) {
 	switch m.Verb {
 	case fault.Kill, fault.Pause:
 		d.harm(m, until)
-	case fault.Slow:
+	case fault.Slow, fault.Link:
 		d.slower(m, until)
 	case fault.Partition:
 		d.part(m, until)
@@ -122,6 +122,7 @@ func (d *draw) harm(m moment, until time.Duration) {
 	d.add(fault.Event{Verb: m.Verb, Nodes: []int{node}, At: fault.At(m.at)}, fault.Event{Verb: back, Nodes: []int{node}, At: fault.At(until)})
 }
 
+// slower makes a node or its link slower, and fast again.
 func (d *draw) slower(m moment, until time.Duration) {
 	fit := slices.DeleteFunc(d.fit(m), func(n int) bool { return d.slow[n] > m.at })
 	if len(fit) == 0 {
@@ -129,7 +130,9 @@ func (d *draw) slower(m moment, until time.Duration) {
 	}
 	node := fit[d.rng.IntN(len(fit))]
 	d.slow[node] = until
-	d.add(fault.Event{Verb: fault.Slow, Nodes: []int{node}, Factor: m.Factor, At: fault.At(m.at)}, fault.Event{Verb: fault.Slow, Nodes: []int{node}, Factor: 1, At: fault.At(until)})
+	e := fault.Event{Verb: m.Verb, Nodes: []int{node}, Factor: m.Factor, Detail: m.Detail, At: fault.At(m.at), For: m.For}
+	begin, end := e.Undone()
+	d.add(begin, *end)
 }
 
 // part splits all nodes, those that may join meanwhile included.

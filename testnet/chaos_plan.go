@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -44,6 +45,13 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 		whole = append(whole, s.Event)
 	}
 	if err := whole.checkTargets(cfg.Nodes); err != nil {
+		return nil, err
+	}
+	ls, err := parseLinks(cfg.Link)
+	if err == nil {
+		err = errors.Join(ls.checkTargets(cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := said.checkPossible(cfg.Nodes); err != nil {

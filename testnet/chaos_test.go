@@ -10,7 +10,7 @@ func TestChaosThatATestnetCarriesOut(t *testing.T) {
 		"kill 1 @1s, start 1 @2s, join @3%, leave 0 @4%, pause 2 @1s, resume 2 @2s": "",
 		"slow 1 x2 @1s, corrupt 2 @5s, partition 0,1|2 @1s..2s":                     "",
 		"kill any every 60s down 10s, random":                                       "",
-		"join @1s, loss 1 1% @1s":                                                   `--chaos: "loss 1 1% @1s": a testnet knows no loss: make all links slow`,
+		"join @1s, loss 1 1% @1s":                                                   `--chaos: "loss 1 1% @1s": a testnet knows no loss: write link 2 loss=1% @0s`,
 		"byzantine signflip 1 @1s":                                                  "a testnet knows no attack",
 		"explode 1 @1s":                                                             `--chaos: "explode 1 @1s": "explode": there is no such event`,
 		"power-cut 1 @1s for 2s":                                                    "a testnet knows no power-cut: use one of join, leave, kill,",

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"atoll/node/inspect"
@@ -48,7 +49,7 @@ func (w *world) describe() Report {
 	run := w.genesis.RunID()
 	return Report{
 		Setup: Setup{
-			Baseline: w.cfg.Baseline, Link: w.cfg.Link, Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
+			Baseline: w.cfg.Baseline, Link: strings.Join(w.cfg.Link, " "), Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
 			Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
 			Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		},

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -27,10 +26,10 @@ type Config struct {
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
 	Chaos  string    // see package fault
 
-	Baseline  string // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
-	NoOverlap bool   // dp: gradients wait until all of them are there
-	Link      string // what every node's link is made, as shape.Parse reads it; "" = as it is
-	Trace     bool   // the nodes write the life of every delta
+	Baseline  string   // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
+	NoOverlap bool     // dp: gradients wait until all of them are there
+	Link      []string // what links are made: LINK for all nodes or NODES:LINK for some, as shape.Parse reads it; the last that names a node wins; nil = as they are
+	Trace     bool     // the nodes write the life of every delta
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer
@@ -179,8 +178,8 @@ func (c Config) check() error {
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}
-	if _, err := shape.Parse(c.Link); err != nil {
-		return fmt.Errorf("--link: %w", err)
+	if _, err := parseLinks(c.Link); err != nil {
+		return err
 	}
 	for _, d := range c.Speed {
 		if !(d >= 1 && d <= maxDivisor) {

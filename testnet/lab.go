@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"atoll/gossip/shape"
 	"atoll/node/status"
 )
 
@@ -15,10 +16,11 @@ import (
 type instructions struct {
 	pace  time.Duration
 	block []string // peer ids
+	link  shape.Link
 }
 
 func (i instructions) equal(other instructions) bool {
-	return i.pace == other.pace && slices.Equal(i.block, other.block)
+	return i.pace == other.pace && i.link == other.link && slices.Equal(i.block, other.block)
 }
 
 // instruct tells every process what it has not been told. One that does not
@@ -41,7 +43,7 @@ func (w *world) instruct(ctx context.Context) error {
 
 // instructions are what a node is to be told now.
 func (w *world) instructions(m *member) instructions {
-	want := instructions{pace: w.paceOf(m)}
+	want := instructions{pace: w.paceOf(m), link: m.link}
 	for _, other := range w.members {
 		if id := other.id(); id != "" && w.parted(m.index, other.index) {
 			want.block = append(want.block, id)
@@ -71,6 +73,9 @@ func (l *life) tell(ctx context.Context, want instructions) error {
 	err := l.client.Pace(ctx, want.pace)
 	if err == nil {
 		err = l.client.Block(ctx, want.block)
+	}
+	if err == nil && want.link != l.told.link {
+		err = l.client.Link(ctx, want.link.String())
 	}
 	switch {
 	case err == nil:

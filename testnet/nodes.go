@@ -23,7 +23,7 @@ const (
 // document; the others join it by link.
 func (w *world) startNode(waitForLink bool) error {
 	m := &member{index: len(w.members), planned: w.began, slow: 1}
-	m.dir, m.divisor = w.path(nodeName(m.index)), w.cfg.divisor(m.index)
+	m.dir, m.divisor, m.link = w.path(nodeName(m.index)), w.cfg.divisor(m.index), w.links.of(m.index)
 	if m.joiner = m.index >= w.cfg.Nodes; m.joiner {
 		m.planned = time.Now()
 	}
@@ -42,7 +42,7 @@ func (w *world) spawn(m *member) error {
 	if err := m.start(w.cfg.Binary, w.arguments(m), w.exits); err != nil {
 		return err
 	}
-	m.newest().told.pace = w.paceOf(m)
+	m.newest().told = instructions{pace: w.paceOf(m), link: m.link}
 	w.running++
 	return nil
 }
@@ -55,7 +55,7 @@ func (w *world) arguments(m *member) []string {
 	args := []string{
 		"join", "--dir", m.dir, "--profile", localProfile, "--lab",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.cfg.Link,
+		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
 	}
 	if w.cfg.Trace {
 		args = append(args, "--trace")

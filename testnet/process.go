@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"atoll/gossip/shape"
 	"atoll/node"
 	"atoll/node/status"
 )
@@ -23,9 +24,10 @@ type member struct {
 	index   int
 	dir     string
 	divisor float64
-	slow    float64   // times slower than that, by chaos
-	joiner  bool      // came by chaos
-	planned time.Time // when it was to begin
+	slow    float64    // times slower than that, by chaos
+	link    shape.Link // as it is now
+	joiner  bool       // came by chaos
+	planned time.Time  // when it was to begin
 	lives   []*life
 }
 

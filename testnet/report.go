@@ -29,7 +29,7 @@ type Report struct {
 // Setup is what the world was.
 type Setup struct {
 	Baseline  string `json:"arm"`
-	Link      string `json:"link,omitempty"` // what every node's link was made
+	Link      string `json:"link,omitempty"` // what links were made, as --link has it
 	Nodes     int    `json:"nodes"`          // that started together
 	Model     string `json:"model"`
 	Params    int    `json:"params"`

@@ -39,6 +39,7 @@ type world struct {
 	coordinator *baseline.Coordinator // of a baseline; nil in a world of atoll
 	calibration Calibration
 	chaos       []*scheduled
+	links       links
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
@@ -100,7 +101,11 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, chaos: chaos, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	links, err := parseLinks(cfg.Link)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{cfg: cfg, chaos: chaos, links: links, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
 	if w.data, err = corpus.Open(cfg.Data); err != nil {
 		return nil, err
 	}

@@ -22,15 +22,24 @@ type BaselineCmd struct {
 	Threads     int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
 	Pace        time.Duration `help:"Least time of a step." placeholder:"DURATION"`
 	Overlap     bool          `help:"Send gradients while others are still being computed." negatable:"" default:"true"`
-	Shape       string        `help:"Make the member's link as slow and far as this, like rate=100mbit,delay=40ms." placeholder:"SHAPE"`
+	Shape       string        `help:"Make the member's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%." placeholder:"SHAPE"`
 	LogLevel    string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
+}
+
+// shapeOf reads --shape; nil leaves the link as it is.
+func shapeOf(text string) (*shape.Link, error) {
+	if text == "" {
+		return nil, nil
+	}
+	link, err := shape.Parse(text)
+	return &link, err
 }
 
 // Run takes part until the run is over, or until it is interrupted: then the member ends
 // its round with the others.
 func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	collectEarly()
-	link, err := shape.Parse(cmd.Shape)
+	link, err := shapeOf(cmd.Shape)
 	if err != nil {
 		return badUsage("--shape: %v", err)
 	}

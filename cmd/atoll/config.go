@@ -90,12 +90,18 @@ func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 		for _, name := range namesOf(flag) {
 			value, ok := values[name]
 			if _, isTable := value.(map[string]any); ok && !isTable {
+				if list, ok := value.([]any); ok && flag.Tag.Sep == noSep {
+					return list, nil
+				}
 				return flagText(value), nil
 			}
 		}
 	}
 	return nil, nil
 }
+
+// noSep is what kong has for a flag whose values have commas of their own.
+const noSep = -1
 
 // flagText writes a TOML value as it would be typed after a flag.
 func flagText(value any) any {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
-	"atoll/gossip/shape"
 	"atoll/gossip/wire"
 	"atoll/node"
 	"atoll/node/genesis"
@@ -50,7 +49,7 @@ type JoinCmd struct {
 	Keep      size          `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
 	Trace     bool          `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
-	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like rate=100mbit,delay=40ms. For testnet." placeholder:"SHAPE"`
+	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. For testnet." placeholder:"SHAPE"`
 	EvalBytes *int          `help:"Bytes of held-out text on which the model is measured while it trains; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
 	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 	JSON      bool          `name:"json" help:"Print the status as one line of JSON every few seconds."`
@@ -122,7 +121,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if err := c.check(); err != nil {
 		return cfg, err
 	}
-	if cfg.Shape, err = shape.Parse(c.Shape); err != nil {
+	if cfg.Shape, err = shapeOf(c.Shape); err != nil {
 		return cfg, badUsage("--shape: %v", err)
 	}
 	if err := c.findRun(&cfg); err != nil {

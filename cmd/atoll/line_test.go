@@ -62,7 +62,7 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --pace=-1s", 2, "", "--pace is -1s"},
 		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
 		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
-		{"join --dir absent --shape loss=1%", 2, "", "--shape: link"},
+		{"join --dir absent --shape speed=1", 2, "", "--shape: link"},
 		{"sim protocol --seeds=-1", 2, "", "--seeds is -1"},
 		{"sim protocol --nodes=-1", 2, "", "--nodes is -1"},
 		{"sim protocol --nodes 3 --rounds 0", 2, "", "--rounds is 0; use 1 or more\nRun `atoll sim protocol --help`"},
@@ -73,6 +73,9 @@ func TestCommandLines(t *testing.T) {
 		{"testnet --baseline ring", 2, "", "--baseline must be one of"},
 		{"testnet --arm ring", 2, "", "--baseline must be one of"}, // its former name
 		{"testnet --link 100mbit", 2, "", `--link: link "100mbit"`},
+		{"testnet --link rate=1mbit,delay=4ms --link 4:up=1mbit", 2, "", "--link names node 4: there are only nodes 0 to 3"},
+		{"testnet --link 3:up=1mbit,jitter=1ms", 2, "", "jitter is 1ms: use at most the delay, 0s"},
+		{"testnet --link rate=1mbit --chaos link_0_delay=1h_@60s..120s", 2, "", "delay is 1h0m0s: use 0s to 10s"},
 		{"testnet --mu 1", 2, "", "--mu is 1"},
 		{"testnet --eta=-1", 2, "", "--eta is -1"},
 		{"baseline --kind dp", 2, "", "missing flags"},
@@ -198,6 +201,23 @@ func TestConfigFile(t *testing.T) {
 		code, _, stderr := typed(t, "--config", path, "generate")
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%.40q: exit code %d, stderr %q; want %q", c.toml, code, stderr, c.want)
+		}
+	}
+}
+
+// A list of links is a list, although a link has commas of its own.
+func TestLinksFromAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.toml")
+	for toml, want := range map[string]string{
+		`link = ["rate=100mbit,delay=40ms", "9:up=5mbit,down=100mbit"]`: "--link names node 9",
+		`link = "rate=100mbit,delay=1h"`:                                "delay is 1h0m0s",
+	} {
+		if err := os.WriteFile(path, []byte("[testnet]\n"+toml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := typed(t, "--config", path, "testnet")
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, stderr %q; want %q", toml, code, stderr, want)
 		}
 	}
 }

@@ -54,7 +54,8 @@ type Config struct {
 	// Shape makes the node's TCP connections as slow and far as those between two
 	// places, for measurements on one machine. Only Local has it: QUIC, which the
 	// other profiles listen on as well, is not shaped.
-	Shape Shape
+	// nil leaves them as they are, and then SetShape cannot change them.
+	Shape *Shape
 	// Agent is the program and version that peers see; empty is "atoll/dev".
 	Agent string
 	// Log receives what an operator may want to see; nil discards it.
@@ -102,12 +103,12 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
-	case c.Shape != (Shape{}) && c.Profile != Local:
+	case c.Shape != nil && c.Profile != Local:
 		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
-	case c.Shape.Jitter > 0 || c.Shape.Loss > 0:
-		return nil, fmt.Errorf("config Shape: %v: jitter and loss are the simulator's so far", c.Shape)
-	case c.Shape.Validate() != nil:
+	case c.Shape != nil && c.Shape.Validate() != nil:
 		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
+	case c.Shape != nil && (c.Shape.Jitter > 0 || c.Shape.Loss > 0):
+		return nil, fmt.Errorf("config Shape: %v: jitter and loss are the simulator's so far", c.Shape)
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
 	}

@@ -1,8 +1,10 @@
 package p2p
 
 import (
+	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -26,16 +28,40 @@ const (
 )
 
 // shaper is one node's link.
-type shaper struct {
+type shaper struct{ now atomic.Pointer[shaping] }
+
+// shaping is what the link is like until it changes.
+type shaping struct {
 	Shape
 	up, down *limiter
 }
 
-func newShaper(s Shape) *shaper {
-	if s == (Shape{}) {
+// newShaper is nil for a node whose link is as it is.
+func newShaper(s *Shape) *shaper {
+	if s == nil {
 		return nil
 	}
-	return &shaper{Shape: s, up: newLimiter(s.Up), down: newLimiter(s.Down)}
+	l := &shaper{}
+	l.become(*s)
+	return l
+}
+
+func (l *shaper) become(s Shape) {
+	l.now.Store(&shaping{Shape: s, up: newLimiter(s.Up), down: newLimiter(s.Down)})
+}
+
+// SetShape makes the node's link another, in the words of package shape. Only a host that
+// was started with a Shape can change it: others do nothing to their connections.
+func (h *Host) SetShape(words string) error {
+	s, err := shape.Parse(words)
+	switch {
+	case err != nil:
+		return err
+	case h.shaper == nil:
+		return fmt.Errorf("link %s: this node's link is as it is: start it with --shape rate=none to change it", s)
+	}
+	h.shaper.become(s)
+	return nil
 }
 
 // shapedConn is a connection over a shaped link. What is written waits for its
@@ -80,8 +106,9 @@ func (c *shapedConn) Write(b []byte) (int, error) {
 	if err := c.failure(); err != nil {
 		return 0, err
 	}
-	leaves := reserve(c.link.up, len(b))
-	due := time.Now().Add(leaves + c.link.Delay)
+	link := c.link.now.Load()
+	leaves := reserve(link.up, len(b))
+	due := time.Now().Add(leaves + link.Delay)
 	if err := c.sleep(leaves - shapeQueue); err != nil {
 		return 0, err
 	}
@@ -111,7 +138,7 @@ func (c *shapedConn) sleep(d time.Duration) error {
 // Read implements net.Conn. What has been read came as slowly as the link lets it.
 func (c *shapedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.sleep(reserve(c.link.down, n)) != nil && err == nil {
+	if n > 0 && c.sleep(reserve(c.link.now.Load().down, n)) != nil && err == nil {
 		err = net.ErrClosed
 	}
 	return n, err

@@ -20,7 +20,7 @@ func (pipeConn) RemoteMultiaddr() ma.Multiaddr { return nil }
 // shapedPipe is a connection over a shaped link and the other end of it.
 func shapedPipe(s Shape) (near *shapedConn, far net.Conn) {
 	a, far := net.Pipe()
-	near = newShapedConn(pipeConn{a}, newShaper(s))
+	near = newShapedConn(pipeConn{a}, newShaper(&s))
 	return near, far
 }
 
@@ -58,7 +58,7 @@ func TestShapedLinkTakesItsTime(t *testing.T) {
 // of its rate each.
 func TestShapedLinkIsSharedByItsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		link := newShaper(Shape{Up: 1_000_000})
+		link := newShaper(&Shape{Up: 1_000_000})
 		began := time.Now()
 		ended := make(chan int, 2)
 		for range 2 {
@@ -142,7 +142,7 @@ func TestShapedConnEnds(t *testing.T) {
 
 func TestShapeNeedsTheLocalProfile(t *testing.T) {
 	c := newPerson(1).config()
-	c.Shape.Delay = time.Millisecond
+	c.Shape = &Shape{Delay: time.Millisecond}
 	for profile, ok := range map[string]bool{Local: true, LAN: false, WAN: false} {
 		c.Profile = profile
 		if _, err := c.validate(); (err == nil) != ok {
@@ -159,7 +159,7 @@ func TestShapeNeedsTheLocalProfile(t *testing.T) {
 func TestShapedHostsTalk(t *testing.T) {
 	configs := []Config{newPerson(1).config(), newPerson(2).config()}
 	for i := range configs {
-		configs[i].Shape = Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond}
+		configs[i].Shape = &Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond}
 	}
 	a, b := start(t, configs[0]), start(t, configs[1])
 	b.Handle(echo)

@@ -19,6 +19,8 @@ type Lab struct {
 	Pace func(least time.Duration) error
 	// Corrupt flips a bit of the newest anchor in memory.
 	Corrupt func(at BitFlip) error
+	// Link makes the node's link another, such as rate=5mbit,delay=40ms.
+	Link func(link string) error
 }
 
 // BitFlip names one bit of one value of the newest anchor of a fragment. It is
@@ -33,13 +35,16 @@ type BitFlip struct {
 // MantissaBits are the bits of a float32 that a BitFlip may name.
 const MantissaBits = 23
 
-// blockRequest and paceRequest are the bodies of requests.
+// blockRequest, paceRequest and linkRequest are the bodies of requests.
 type (
 	blockRequest struct {
 		Peers []string `json:"peers"`
 	}
 	paceRequest struct {
 		Pace time.Duration `json:"pace_ns"`
+	}
+	linkRequest struct {
+		Link string `json:"link"`
 	}
 )
 
@@ -57,6 +62,7 @@ func (l *Lab) addTo(m *http.ServeMux) {
 	}
 	m.HandleFunc("POST /lab/block", control(func(r blockRequest) error { return l.Block(r.Peers) }))
 	m.HandleFunc("POST /lab/pace", control(func(r paceRequest) error { return l.Pace(r.Pace) }))
+	m.HandleFunc("POST /lab/link", control(func(r linkRequest) error { return l.Link(r.Link) }))
 	m.HandleFunc("POST /lab/corrupt", control(l.Corrupt))
 }
 
@@ -89,6 +95,11 @@ func (c *Client) Pace(ctx context.Context, least time.Duration) error {
 // Corrupt flips a bit in the node's memory; see Lab.
 func (c *Client) Corrupt(ctx context.Context, at BitFlip) error {
 	return c.post(ctx, "/lab/corrupt", at)
+}
+
+// Link makes the node's link another; see Lab.
+func (c *Client) Link(ctx context.Context, link string) error {
+	return c.post(ctx, "/lab/link", linkRequest{link})
 }
 
 func (c *Client) post(ctx context.Context, path string, body any) error {

@@ -51,7 +51,7 @@ func DefaultRules(expect int, budget uint64) Rules {
 }
 
 // NewCoordinator starts a coordinator of a run on this machine. The caller closes it.
-func NewCoordinator(run wire.RunID, rules Rules, shape p2p.Shape, log *slog.Logger) (*Coordinator, error) {
+func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Logger) (*Coordinator, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
@@ -68,7 +68,7 @@ func NewCoordinator(run wire.RunID, rules Rules, shape p2p.Shape, log *slog.Logg
 }
 
 // newHost is a host on the loopback that does not gossip.
-func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
+func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Author: wire.PeerIDOf(key), Seq: 1, Role: role,
 		Precision: "f32", Codecs: []uint8{1}, Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),

@@ -272,7 +272,7 @@ func TestBuckets(t *testing.T) {
 // TestRunInOneProcess runs a coordinator and three members over real connections, kills
 // nobody, and compares the models that they leave.
 func TestRunInOneProcess(t *testing.T) {
-	shape := p2p.Shape{Delay: time.Millisecond}
+	shape := &p2p.Shape{Delay: time.Millisecond}
 	for _, kind := range []string{DP, DiLoCo} {
 		g := toy(t, 20_000)
 		text := filepath.Join(t.TempDir(), "fox.txt")

@@ -41,8 +41,8 @@ type Config struct {
 	Data        string // as corpus.Open takes it
 	Threads     int    // 0 = one per core
 	Pace        time.Duration
-	Overlap     bool // dp: send gradients while others are still being computed
-	Shape       p2p.Shape
+	Overlap     bool       // dp: send gradients while others are still being computed
+	Shape       *p2p.Shape // nil = the link is as it is
 	Log         *slog.Logger
 }
 
@@ -119,7 +119,7 @@ func (p *process) run(ctx context.Context) error {
 		Snapshot: func() (status.Snapshot, bool) { return p.snapshot(), true },
 		Tips:     func() (io.WriterTo, bool) { return nil, false },
 		Leave:    p.leave,
-		Lab:      &status.Lab{Block: p.block, Pace: p.setPace, Corrupt: refuseCorrupt},
+		Lab:      &status.Lab{Block: p.block, Pace: p.setPace, Corrupt: refuseCorrupt, Link: p.host.SetShape},
 	})
 	if err != nil {
 		return err

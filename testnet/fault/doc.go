@@ -34,7 +34,7 @@
 //	cut NODES > NODES        nothing gets through in this direction; mend [NODES > NODES] ends it
 //	disk-full NODES          writes fail; disk-free NODES ends it
 //	weather LINK             all links become so
-//	link NODES TRAITS        their links become so, such as rate=5mbit,delay=40ms; what is not named stays
+//	link NODES TRAITS        their links become so, such as rate=5mbit,delay=40ms; the rest is as at the start
 //	skew NODES by TIME       the clock is off from the next start on
 //	upgrade NODES to TRAITS  the program is of another version from the next start on
 //	loss NODES N%            the link loses so many packets
