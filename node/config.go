@@ -37,7 +37,7 @@ type Config struct {
 	KeepBytes int64
 
 	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
-	Trace bool       // write the life of every delta to TraceFile
+	Trace bool       // write the life of every delta to trace.File in Dir
 	Lab   bool       // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long

@@ -11,10 +11,6 @@ import (
 	"atoll/node/trace"
 )
 
-// TraceFile has the lives of deltas in a node's folder, if the node writes them; see
-// package trace.
-const TraceFile = "trace.jsonl"
-
 // tracing is the record of deltas, nil inside where nobody asked for one.
 type tracing struct {
 	*trace.Recorder
@@ -26,7 +22,7 @@ func (n *node) openTrace() error {
 	if !n.cfg.Trace {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(n.cfg.Dir, TraceFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(filepath.Join(n.cfg.Dir, trace.File), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return store.Explain(fmt.Errorf("open the trace: %w", err), n.cfg.Dir)
 	}

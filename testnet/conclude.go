@@ -28,10 +28,10 @@ func (w *world) report(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if err := w.mergeTraces(); err != nil {
+	r := w.describe()
+	if r.Trace, err = w.traceOf(); err != nil {
 		return Report{}, err
 	}
-	r := w.describe()
 	w.fillAccount(&r, a)
 	w.ended = runEnd(ref)
 	w.fillTimes(&r, a, w.ended)

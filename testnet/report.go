@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"atoll/node/status"
+	"atoll/node/trace"
 )
 
 // Report is what came of a world. Units are in the names; what was not measured
@@ -21,9 +22,10 @@ type Report struct {
 	Faults
 	Digests
 
-	Checks      []Check      `json:"checks"`
-	Calibration Calibration  `json:"calibration"`
-	NodesReport []NodeReport `json:"nodes_report"`
+	Trace       *trace.Shares `json:"trace,omitempty"`
+	Checks      []Check       `json:"checks"`
+	Calibration Calibration   `json:"calibration"`
+	NodesReport []NodeReport  `json:"nodes_report"`
 }
 
 // Setup is what the world was.

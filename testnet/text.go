@@ -18,6 +18,7 @@ func (r Report) WriteText(w io.Writer) error {
 	r.writeQuality(&b)
 	r.writeAccount(&b)
 	r.writeChaos(&b)
+	r.writeTrace(&b)
 	r.writeNodes(&b)
 	r.writeChecks(&b)
 	r.writeFolder(&b)

@@ -6,45 +6,39 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"atoll/node"
 	"atoll/node/trace"
 )
 
-// mergeTraces makes one trace of what the nodes wrote, in the world's folder.
-func (w *world) mergeTraces() error {
+// traceOf merges what the nodes wrote into the world's folder, draws it, and adds it up.
+func (w *world) traceOf() (*trace.Shares, error) {
 	if !w.cfg.Trace {
-		return nil
+		return nil, nil
 	}
 	var all trace.Trace
 	for _, m := range w.members {
-		err := readTrace(&all, filepath.Join(m.dir, node.TraceFile))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err := all.ReadFile(filepath.Join(m.dir, trace.File)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 	}
-	return writeTrace(w.path(node.TraceFile), all.Merge())
+	lines := all.Merge()
+	if err := trace.WriteFile(w.path(trace.File), lines); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(lines)), 0o644); err != nil {
+		return nil, fmt.Errorf("draw the trace: %w", err)
+	}
+	s := trace.Sum(lines)
+	return &s, nil
 }
 
-func readTrace(all *trace.Trace, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read the trace: %w", err)
+// writeTrace says where the time of deltas went.
+func (r Report) writeTrace(b *strings.Builder) {
+	if r.Trace == nil {
+		return
 	}
-	defer f.Close()
-	if err := all.Read(f); err != nil {
-		return fmt.Errorf("read the trace %s: %w", path, err)
-	}
-	return nil
-}
-
-func writeTrace(path string, lines []trace.Line) error {
-	f, err := os.Create(path)
-	if err == nil {
-		err = errors.Join(trace.Write(f, lines), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("write the trace: %w", err)
-	}
-	return nil
+	item(b, "trace", "%s", r.Trace.Text())
+	b.WriteByte('\n')
+	_ = r.Trace.WriteText(b) // a Builder takes all
 }

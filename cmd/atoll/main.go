@@ -46,6 +46,7 @@ type commandLine struct {
 	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
 	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
 	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
+	Trace    TraceCmd    `cmd:"" help:"Show where the time of deltas goes."`
 	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
 	Doctor   DoctorCmd   `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
 	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"atoll/node/trace"
+)
+
+const traceHelp = `
+Shows where the time of deltas goes, from their author's draft to the models of other nodes. It reads what nodes wrote that were started with --trace: the folder of a node or a testnet, or trace.jsonl of several machines. What happens between two machines is as right as their clocks agree.
+
+    atoll testnet --trace --dir world && atoll trace world --svg trace.svg
+    atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
+
+A line of trace.jsonl is one delta at one node; go doc atoll/node/trace has its fields.`
+
+// TraceCmd is `atoll trace`.
+type TraceCmd struct {
+	Path []string `arg:"" help:"Folders or files with traces."`
+	SVG  string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
+	Out  string   `help:"Write the merged lines to this file." placeholder:"FILE"`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*TraceCmd) Help() string { return traceHelp }
+
+// Run merges traces and says what they come to.
+func (c *TraceCmd) Run(out *console) error {
+	var all trace.Trace
+	for _, path := range c.Path {
+		if err := all.ReadPath(path); err != nil {
+			return err
+		}
+	}
+	lines := all.Merge()
+	if err := c.write(lines); err != nil {
+		return err
+	}
+	shares := trace.Sum(lines)
+	if c.JSON {
+		return out.json(shares)
+	}
+	out.answer("%s\n", shares.Text())
+	return shares.WriteText(out.out)
+}
+
+// write writes the files that were asked for.
+func (c *TraceCmd) write(lines []trace.Line) error {
+	if c.SVG != "" {
+		if err := os.WriteFile(c.SVG, []byte(trace.SVG(lines)), 0o644); err != nil {
+			return fmt.Errorf("draw the trace: %w", err)
+		}
+	}
+	if c.Out != "" {
+		return trace.WriteFile(c.Out, lines)
+	}
+	return nil
+}
