@@ -1,0 +1,243 @@
+package thin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Names of worlds.
+const (
+	loopback = "loopback"
+	thin     = "thin"
+)
+
+// usualH is the H of runs that nobody set it for.
+const usualH = 24
+
+// groups are the rows in the order in which they are played.
+var groups = []struct {
+	name string
+	rows func(context.Context, Settings) ([]Row, error)
+}{
+	{"thin", one(thinRow)},
+	{"home", one(homeRow)},
+	{"loss", one(lossRow)},
+	{"fall", one(fallRow)},
+	{"dp", dpRows},
+	{"corners", cornerRows},
+	{"before", beforeRows},
+}
+
+// Groups are the names that Settings.Only may have.
+func Groups() (names []string) {
+	for _, g := range groups {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+func one(row func(Settings) Row) func(context.Context, Settings) ([]Row, error) {
+	return func(_ context.Context, s Settings) ([]Row, error) { return []Row{row(s)}, nil }
+}
+
+// rows are those that were asked for.
+func (s Settings) rows(ctx context.Context) (rows []Row, err error) {
+	for _, only := range s.Only {
+		if !slices.Contains(Groups(), only) {
+			return nil, fmt.Errorf("there is no row %q; use %s", only, strings.Join(Groups(), ", "))
+		}
+	}
+	for _, g := range groups {
+		if len(s.Only) > 0 && !slices.Contains(s.Only, g.name) {
+			continue
+		}
+		more, err := g.rows(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
+
+// world is a run of so many nodes and tokens, before they are scaled. Further flags follow.
+func (s Settings) world(name string, nodes int, tokens float64, flags ...string) World {
+	tokens = max(1, tokens*s.Scale)
+	args := []string{
+		"--nodes", fmt.Sprint(nodes), "--model", s.Model, "--data", s.Data, "--batch", "1",
+		"--seed", fmt.Sprint(s.Seed), "--tokens", fmt.Sprintf("%.0f", tokens),
+	}
+	return World{Name: name, Args: append(args, flags...)}
+}
+
+// Tokens of runs that take some minutes on two cores.
+const (
+	usualTokens = 4e5
+	fallTokens  = 6e5 // a minute before the fall, the fall, and two after
+)
+
+func thinRow(s Settings) Row {
+	return Row{
+		Name: "thin", About: "four nodes on links of 20 Mbit/s and 40 ms, beside the loopback",
+		Worlds: []World{
+			s.world(loopback, 4, usualTokens),
+			s.world(thin, 4, usualTokens, "--link", "rate=20mbit,delay=40ms"),
+		},
+		Figures: func(o map[string]Outcome) []Figure {
+			return append(kept(o[thin]), []Figure{
+				{"tokens/s", o[thin].TokensPerS, shown},
+				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.95)},
+				{"bits per byte of loopback", ratio(o[thin].ValBPB, o[loopback].ValBPB), atMost(1.015)},
+				{"goodput_up", orZero(o[thin].GoodputUp), atLeast(0.9)},
+				{"late of deltas", o[thin].late(), shown},
+				{"late of deltas, loopback", o[loopback].late(), shown},
+			}...)
+		},
+	}
+}
+
+// kept are the promises of every run: that it keeps its checks and its budget, and loses nothing.
+func kept(o Outcome) []Figure {
+	return []Figure{
+		{"checks failed", o.failedChecks(), atMost(0)},
+		{"discarded of tokens", o.discarded(), atMost(0)},
+		{"over budget", o.over(), atMost(0.01)},
+		{"idle at the end, s", o.idle(), shown},
+	}
+}
+
+func ratio(a, b *float64) float64 { return orZero(a) / orZero(b) }
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+func homeRow(s Settings) Row {
+	const link, home = "rate=100mbit,delay=20ms", "3:up=5mbit"
+	return Row{
+		Name: "home", About: "one node of four on 5 Mbit/s up, the rest on 100, beside the rest alone",
+		Worlds: []World{
+			s.world("without", 3, usualTokens*3/4, "--link", link),
+			s.world("with", 4, usualTokens, "--link", link, "--link", home),
+		},
+		Figures: func(o map[string]Outcome) []Figure {
+			with, without := o["with"], o["without"]
+			slow := with.Nodes[3]
+			return append(kept(with), []Figure{
+				{"tokens/s of the rest, of theirs alone", with.steady() * (1 - slow.Share) / without.steady(), atLeast(0.98)},
+				{"folded of its tokens", float64(slow.TokensFolded) / float64(slow.Tokens), atLeast(0.9)},
+				{"its share", slow.Share, shown},
+				{"late of deltas", with.late(), shown},
+			}...)
+		},
+	}
+}
+
+func lossRow(s Settings) Row {
+	return Row{
+		Name: "loss", About: "20 Mbit/s, 0.1 % loss, 40 ms and 10 ms of jitter, beside the loopback",
+		Worlds: []World{
+			s.world(loopback, 4, usualTokens),
+			s.world(thin, 4, usualTokens, "--link", "rate=20mbit,delay=40ms,jitter=10ms,loss=0.1%"),
+		},
+		Figures: func(o map[string]Outcome) []Figure {
+			return append(kept(o[thin]), []Figure{
+				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.9)},
+				{"longest gap between beats, s", o[thin].BeatGapS, atMost(2)},
+				{"the same on the loopback, s", o[loopback].BeatGapS, shown},
+				{"late of deltas", o[thin].late(), shown},
+			}...)
+		},
+	}
+}
+
+// The link of the row fall is thin from one time to another, in seconds at scale 1. Rates are of the time after the start.
+const (
+	settled    = 15
+	fallsAt    = 60
+	recoversAt = 120
+	backIn     = 2 // rounds
+)
+
+func fallRow(s Settings) Row {
+	from, to := fallsAt*s.Scale, recoversAt*s.Scale
+	return Row{
+		Name: "fall", About: "the link of one node of four falls from 100 to 5 Mbit/s for a minute",
+		Worlds: []World{
+			s.world(thin, 4, fallTokens, "--link", "rate=100mbit,delay=20ms", "--chaos", fmt.Sprintf("link 0 rate=5mbit @%gs..%gs", from, to)),
+		},
+		Figures: func(o map[string]Outcome) []Figure {
+			w := o[thin]
+			back := to + backIn*usualH*w.Calibration.Ms/1000
+			before, after := w.rate(settled*s.Scale, from), w.rate(back, w.at(0.95*float64(w.TokensFolded)))
+			return append(kept(w), []Figure{
+				{"tokens/s before", before, shown},
+				{"tokens/s during, of before", w.rate(from, to) / before, shown},
+				{"tokens/s from two rounds after, of before", after / before, atLeast(0.95)},
+				{"late of deltas", w.late(), shown},
+			}...)
+		},
+	}
+}
+
+// dpRows compare with data parallelism over the same links.
+func dpRows(_ context.Context, s Settings) (rows []Row, err error) {
+	for _, c := range []struct {
+		mbit     float64
+		dpTokens float64 // minutes of dp
+		times    float64
+	}{{20, 1.5e4, 30}, {100, 5e4, 8}} {
+		link := fmt.Sprintf("rate=%gmbit,delay=40ms", c.mbit)
+		rows = append(rows, Row{
+			Name: fmt.Sprintf("dp %g", c.mbit), About: fmt.Sprintf("four nodes on links of %g Mbit/s and 40 ms, beside data parallelism", c.mbit),
+			Worlds: []World{
+				s.world("dp", 4, c.dpTokens, "--link", link, "--baseline", "dp"),
+				s.world("atoll", 4, usualTokens, "--link", link),
+			},
+			Figures: func(o map[string]Outcome) []Figure {
+				dp, atoll := o["dp"], o["atoll"]
+				return []Figure{
+					{"tokens/s of dp", dp.steady(), shown},
+					{"tokens/s of atoll", atoll.steady(), shown},
+					{"atoll over dp", atoll.steady() / dp.steady(), atLeast(c.times)},
+					{"dp's share of the link", dp.perNode(dp.BytesSent) / bytesPerSecond(c.mbit), atLeast(0.8)},
+				}
+			},
+		})
+	}
+	return rows, nil
+}
+
+func bytesPerSecond(mbit float64) float64 { return mbit * 1e6 / 8 }
+
+// beforeRows compare with an earlier version of the program.
+func beforeRows(_ context.Context, s Settings) ([]Row, error) {
+	if s.Before == "" {
+		if slices.Contains(s.Only, "before") {
+			return nil, errors.New("the row before needs --before PATH, the program to compare with")
+		}
+		return nil, nil
+	}
+	before := s.world("before", 4, usualTokens)
+	before.Old = true
+	return []Row{{
+		Name: "before", About: "the loopback, beside an earlier version",
+		Worlds: []World{before, s.world("now", 4, usualTokens)},
+		Figures: func(o map[string]Outcome) []Figure {
+			return append(kept(o["now"]), []Figure{
+				{"tokens/s of before", o["now"].TokensPerS / o["before"].TokensPerS, atLeast(0.98)},
+				{"bits per byte of before", ratio(o["now"].ValBPB, o["before"].ValBPB), atMost(1.01)},
+			}...)
+		},
+	}}, nil
+}
+
+// pacePerNode is the pace of a step for each node of a run on two cores: eight learners share what four do.
+const pacePerNode = 80 * time.Millisecond
