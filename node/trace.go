@@ -22,9 +22,9 @@ func (n *node) openTrace() error {
 	if !n.cfg.Trace {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(n.cfg.Dir, trace.File), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := trace.Append(filepath.Join(n.cfg.Dir, trace.File))
 	if err != nil {
-		return store.Explain(fmt.Errorf("open the trace: %w", err), n.cfg.Dir)
+		return store.Explain(err, n.cfg.Dir)
 	}
 	n.trace = tracing{file: f, Recorder: trace.New(trace.Config{
 		Self: n.self, Run: n.run, Window: n.genesis.Outer.WindowUnion, Now: func() int64 { return time.Now().UnixMilli() }, Out: f,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"atoll/node/trace"
 	"atoll/testnet/sim"
 )
 
@@ -41,6 +42,7 @@ type SimProtocolCmd struct {
 	Script   string `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
 	Save     string `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
 	Shrink   int    `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
+	Trace    string `help:"Write the life of every delta to this file, for atoll trace." placeholder:"FILE"`
 	JSON     bool   `name:"json" help:"Answer with one JSON object per seed."`
 }
 
@@ -57,7 +59,7 @@ type simResult struct {
 func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 	if c.Script != "" {
 		if c.Nodes != 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
-			return badUsage("--script describes the whole world; only --save and --json go with it")
+			return badUsage("--script describes the whole world; only --save, --trace and --json go with it")
 		}
 		return c.playScript(out)
 	}
@@ -89,6 +91,8 @@ func (c *SimProtocolCmd) check() error {
 		return badUsage("--seeds is %d; use 1 or more", c.Seeds)
 	case c.Nodes < 0:
 		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
+	case c.Trace != "" && c.Seeds > 1:
+		return badUsage("--trace is of one world: leave --seeds out")
 	case c.Nodes > 0 && c.Rounds < 1:
 		return badUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}
@@ -130,6 +134,7 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 
 func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
 	began := time.Now()
+	s.Trace = c.Trace != ""
 	r, err := sim.RunContext(ctx, s)
 	if ctx.Err() != nil {
 		return errUnfinished
@@ -141,16 +146,27 @@ func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console)
 	if r.Err != nil && c.Shrink > 0 {
 		s, r = sim.Shrink(s, c.Shrink)
 	}
-	if c.Save != "" {
-		if err := saveScenario(c.Save, s); err != nil {
-			return err
-		}
+	if err := c.keep(s, r); err != nil {
+		return err
 	}
 	if err := c.print(simResult{r, took}, out); err != nil {
 		return err
 	}
 	if r.Err != nil {
 		return errSilent
+	}
+	return nil
+}
+
+// keep writes the files that were asked for.
+func (c *SimProtocolCmd) keep(s sim.Scenario, r sim.Result) error {
+	if c.Save != "" {
+		if err := saveScenario(c.Save, s); err != nil {
+			return err
+		}
+	}
+	if c.Trace != "" {
+		return trace.WriteFile(c.Trace, r.Trace)
 	}
 	return nil
 }

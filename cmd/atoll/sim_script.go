@@ -39,14 +39,13 @@ func (c *SimProtocolCmd) playScript(out *console) error {
 	if err != nil {
 		return badUsage("%v", err)
 	}
-	if c.Save != "" {
-		if err := saveScenario(c.Save, s.World); err != nil {
-			return err
-		}
-	}
+	s.World.Trace = c.Trace != ""
 	o, err := scenario.Play(s)
 	if err != nil {
 		return badUsage("%s: %v", s.Name, err)
+	}
+	if err := c.keep(s.World, o.Result); err != nil {
+		return err
 	}
 	verdicts, err := s.Judge(o)
 	if c.JSON {

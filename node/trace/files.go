@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,6 +48,37 @@ func (t *Trace) ReadPath(path string) error {
 		if err := t.ReadFile(name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Append opens a file to add lines. A last line that a crash has cut is dropped.
+func Append(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err == nil {
+		if err = dropCut(f); err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the trace: %w", err)
+	}
+	return f, nil
+}
+
+// dropCut drops what follows the last line end of a file.
+func dropCut(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	from := max(info.Size()-maxLine, 0)
+	tail := make([]byte, info.Size()-from)
+	if _, err := f.ReadAt(tail, from); err != nil {
+		return err
+	}
+	if whole := from + int64(bytes.LastIndexByte(tail, '\n')) + 1; whole < info.Size() {
+		return f.Truncate(whole)
 	}
 	return nil
 }

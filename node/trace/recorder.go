@@ -1,9 +1,8 @@
 package trace
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -24,6 +23,10 @@ const maxOpen = 1 << 14
 // later: the largest union window.
 const maxCloses = outer.MaxWindow
 
+// writeAt is how many bytes wait to be written at most: a node flushes twice a second, and
+// then has some hundred lines.
+const writeAt = 256 << 10
+
 // sweepEvery is how many rounds of a fragment pass between two looks for deltas that
 // can be folded no more.
 const sweepEvery = 16
@@ -42,8 +45,8 @@ type Recorder struct {
 	cfg Config
 
 	mu     sync.Mutex
-	out    *bufio.Writer
-	err    error // the first that the writer had
+	out    bytes.Buffer // whole lines that are not written yet
+	err    error        // the first of writing
 	open   map[wire.Digest]*Line
 	order  []wire.Digest // of open, by arrival; what was closed since stays until it is met
 	calls  map[uint64]request
@@ -63,7 +66,7 @@ type fold struct {
 // New returns a Recorder that has seen nothing.
 func New(cfg Config) *Recorder {
 	return &Recorder{
-		cfg: cfg, out: bufio.NewWriter(cfg.Out), open: map[wire.Digest]*Line{}, calls: map[uint64]request{},
+		cfg: cfg, open: map[wire.Digest]*Line{}, calls: map[uint64]request{},
 		drafts: map[uint64]int64{}, own: map[uint64]*Line{},
 	}
 }
@@ -118,13 +121,20 @@ func (r *Recorder) write(l *Line, how End) {
 }
 
 func (r *Recorder) put(v any) {
-	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = r.out.Write(append(b, '\n'))
-	}
-	if r.err == nil {
+	if err := json.NewEncoder(&r.out).Encode(v); err != nil && r.err == nil {
 		r.err = err
 	}
+	if r.out.Len() >= writeAt {
+		r.flush()
+	}
+}
+
+// flush writes whole lines, so that a process that is killed leaves no half of one.
+func (r *Recorder) flush() {
+	if _, err := r.out.WriteTo(r.cfg.Out); err != nil && r.err == nil {
+		r.err = err
+	}
+	r.out.Reset() // what the disk does not take is lost: a trace must not fill the memory
 }
 
 // Flush hands what is written so far to the writer.
@@ -134,7 +144,7 @@ func (r *Recorder) Flush() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = errors.Join(r.err, r.out.Flush())
+	r.flush()
 	err := r.err
 	r.err = nil
 	return err

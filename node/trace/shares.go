@@ -105,7 +105,7 @@ func (s *Shares) count(l *Line) {
 	if l.way() {
 		s.Deltas++
 		s.Late += one(l.Late)
-		s.ByAuthor += one(l.Inline || l.Gave == l.Author)
+		s.ByAuthor += one(l.Gave == l.Author || l.Inline && l.Brought == l.Author)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
+	"atoll/node/trace"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/oracle"
 	"atoll/testnet/sim/memory"
@@ -56,7 +57,8 @@ type Node struct {
 // life is what begins anew at each start, and how the node stands between two.
 type life struct {
 	replica  *replica.Replica
-	machine  *core.Machine // of the replica
+	trace    *trace.Recorder // of this life; nil = nobody asked for one
+	machine  *core.Machine   // of the replica
 	up       bool
 	gone     bool  // for good: lost, or left
 	left     bool  // has begun to leave
@@ -166,10 +168,11 @@ func (n *Node) boot() {
 	n.drafts, n.calls, n.uplink.free = map[uint64]draftWork{}, nil, float64(w.now)
 	n.started, n.gauge = n.clock(), gauge{}
 	x := executor{n}
-	r, was, err := replica.New(replica.Config{
+	n.trace = w.record(n)
+	r, was, err := replica.New(n.trace.Wrap(replica.Config{
 		Machine: n.config(), Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},
 		Exec: x, Ledger: ledger{n.disk, n}, Net: x, Arithmetic: arithmetic{n}, Watcher: x,
-	})
+	}))
 	if err != nil {
 		n.broken("core", "%v", err)
 		return
@@ -184,7 +187,7 @@ func (n *Node) boot() {
 			n.oracle = append(n.oracle, oracle.New(w.plan[p], w.s.Params.Codec, tip))
 		}
 	}
-	if err := r.Start(n.clock(), n.config(), was, watched{n, was.Saved}); err != nil {
+	if err := r.Start(n.clock(), n.config(), was, n.trace.Learner(watched{n, was.Saved})); err != nil {
 		n.broken("core", "%v", err)
 		return
 	}

@@ -1,9 +1,11 @@
 package sim
 
 import (
-	"atoll/testnet/fault"
 	"context"
 	"fmt"
+
+	"atoll/node/trace"
+	"atoll/testnet/fault"
 )
 
 // Counts are totals over a world.
@@ -45,6 +47,8 @@ type Result struct {
 	Check     string  `json:"check,omitempty"`  // the checker that found a broken promise
 	Error     string  `json:"error,omitempty"`
 	Err       error   `json:"-"`
+
+	Trace []trace.Line `json:"-"` // of a scenario that asks for it
 }
 
 // Pin is a line that differs for two histories: their digests, and how many events they had.
@@ -137,6 +141,9 @@ func (w *World) Result() Result {
 	w.history.bytes(chain[:])
 	w.history.bytes(state[:])
 	r.History = fmt.Sprintf("%016x", w.history.sum)
+	if w.s.Trace {
+		r.Trace = w.Trace()
+	}
 	if w.err != nil {
 		r.fail(w.err)
 	}

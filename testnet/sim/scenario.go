@@ -36,6 +36,7 @@ type Scenario struct {
 	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
 	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
+	Trace    bool       `json:"-"` // the result has the life of every delta
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
 }
 

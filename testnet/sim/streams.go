@@ -16,6 +16,7 @@ type exchange struct {
 	id      uint64
 	request []byte
 	max     int
+	reached Time    // when the request was there
 	over    bool    // nobody waits for the answer any more
 	stream  *stream // on which the answer is under way
 	tookMs  Time    // from its first byte to its last; 0 where it is short
@@ -70,6 +71,7 @@ func (n *Node) onAnswer(x *exchange) func([]byte, error) {
 		x.over = true
 		n.calls = slices.Delete(n.calls, i, i+1)
 		n.w.cancel(x)
+		x.came(b, err)
 		n.do(func() {
 			n.machine.Step(n.clock(), gossip.Answered{Call: x.id, Response: b, Err: err, TookMs: x.tookMs})
 		})
@@ -79,6 +81,7 @@ func (n *Node) onAnswer(x *exchange) func([]byte, error) {
 // requested takes a request.
 func (n *Node) requested(x *exchange) {
 	n.BytesIn += int64(len(x.request))
+	x.reached = n.w.now
 	n.do(func() {
 		n.handle++
 		n.waiting[n.handle] = x
@@ -94,6 +97,7 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 		return
 	}
 	delete(n.waiting, handle)
+	n.trace.Served(payload, q.by.id, q.reached)
 	if n.lies() {
 		b = n.liar.answers(q, b)
 	}

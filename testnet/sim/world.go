@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -36,6 +37,7 @@ type World struct {
 	counts   Counts
 	err      error // the first broken promise
 	watch    watch
+	traced   bytes.Buffer // what nodes write down of deltas
 }
 
 // pair is an ordered pair of node indices.
