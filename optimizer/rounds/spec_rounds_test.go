@@ -23,7 +23,7 @@ func TestSpecRounds(t *testing.T) {
 		"R-10": specLink, "R-11": specLastRound, "R-11.2": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": specCounts, "R-13.2": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
-		"R-17": specFull, "R-18": specGivesUp,
+		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan, "R-19.2": specNotAwaited,
 	})
 }
 
