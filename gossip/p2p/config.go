@@ -107,8 +107,6 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
 	case c.Shape != nil && c.Shape.Validate() != nil:
 		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
-	case c.Shape != nil && (c.Shape.Jitter > 0 || c.Shape.Loss > 0):
-		return nil, fmt.Errorf("config Shape: %v: jitter and loss are the simulator's so far", c.Shape)
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
 	}

@@ -87,7 +87,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		reconnects: reconnects{last: map[peer.ID]time.Time{}},
 		inbox:      newInbox(cfg.Inbox),
 		limit:      newLimiter(cfg.UploadBytesPerSecond),
-		shaper:     newShaper(cfg.Shape),
+		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},

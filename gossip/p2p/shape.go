@@ -1,10 +1,11 @@
 package p2p
 
 import (
+	"encoding/binary"
 	"fmt"
-	"net"
+	"math"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -12,46 +13,64 @@ import (
 	"atoll/gossip/shape"
 )
 
-// Shape is what a laboratory makes of a node's link: TCP connections on one
-// machine as slow and as far apart as those between two places. It is what both
-// ends do to the bytes of a socket; packets are not lost, and TCP itself sees the
-// loopback.
+// Shape is what a laboratory makes of a node's link: TCP connections on one machine as slow, as
+// far apart and as lossy as those between two places. Both ends need one. The sockets are the
+// loopback's, where nothing is slow or lost; what TCP would make of the link is made here:
+//
+//   - What leaves waits for the uplink, one chunk after the other, over all connections of the
+//     node. A writer waits once the queue is as long as the buffer of a home router.
+//   - It arrives after the delay and the jitter, in order.
+//   - What comes waits for the downlink of the receiver in the same way. Where that queue is
+//     longer than the buffer of a router, the sender is told, as if a packet were lost.
+//   - Each segment may be lost. What follows it on its connection waits at the receiver until it
+//     is sent again: see sender.
+//   - No more is on its way than the congestion window of the connection: see window.
 type Shape = shape.Link
 
 const (
-	// shapeQueue is how long bytes may wait for the link before a writer does: the
-	// buffer of a home router.
+	// shapeQueue is how long bytes may wait for a link: the buffer of a home router.
 	shapeQueue = 50 * time.Millisecond
-	// shapeFlight is how many writes may be on their way: at 64 KiB each, 1 GiB.
-	// Beyond it the link has to be slower.
-	shapeFlight = 1 << 14
+	// shapeChunk is what leaves at once, in time of the uplink: small against every other time
+	// here, and few enough chunks not to take the cores from those that train.
+	shapeChunk = 4 * time.Millisecond
+	// maxShapeChunk is what leaves at once of a link without a rate.
+	maxShapeChunk = 64 << 10
+	// shapeSegment is the payload of a TCP segment in an Ethernet frame.
+	shapeSegment = 1460
 )
 
 // shaper is one node's link.
-type shaper struct{ now atomic.Pointer[shaping] }
-
-// shaping is what the link is like until it changes.
-type shaping struct {
-	Shape
-	up, down *limiter
+type shaper struct {
+	mu       sync.Mutex
+	link     Shape
+	up, down queue
+	passes   int // segments until one is lost
+	rng      *rand.Rand
 }
 
-// newShaper is nil for a node whose link is as it is.
-func newShaper(s *Shape) *shaper {
+// newShaper is nil for a node whose link is as it is. Chance follows from the seed.
+func newShaper(s *Shape, seed uint64) *shaper {
 	if s == nil {
 		return nil
 	}
-	l := &shaper{}
+	l := &shaper{rng: rand.New(rand.NewPCG(seed, 0))}
 	l.become(*s)
 	return l
 }
 
+// seedOf makes the chance of each node its own.
+func seedOf(c Config) uint64 { return binary.LittleEndian.Uint64(c.Key[len(c.Key)-8:]) }
+
+// become makes the link another; what waits goes on waiting.
 func (l *shaper) become(s Shape) {
-	l.now.Store(&shaping{Shape: s, up: newLimiter(s.Up), down: newLimiter(s.Down)})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.link, l.up.rate, l.down.rate = s, s.Up, s.Down
+	l.draw()
 }
 
 // SetShape makes the node's link another, in the words of package shape. Only a host that
-// was started with a Shape can change it: others do nothing to their connections.
+// was started with a Shape can change it.
 func (h *Host) SetShape(words string) error {
 	s, err := shape.Parse(words)
 	switch {
@@ -64,24 +83,6 @@ func (h *Host) SetShape(words string) error {
 	return nil
 }
 
-// shapedConn is a connection over a shaped link. What is written waits for its
-// turn on the link, then travels; pump hands it over when it has arrived.
-type shapedConn struct {
-	manet.Conn
-	link   *shaper
-	flight chan cargo
-	closed chan struct{} // by Close
-	once   sync.Once
-	mu     sync.Mutex
-	failed error // how handing over failed
-}
-
-// cargo is bytes on their way.
-type cargo struct {
-	bytes []byte
-	due   time.Time
-}
-
 // shape makes a connection pass the host's shaped link, if it has one. One that
 // comes while the host closes is left as it is: it is closed at once.
 func (h *Host) shape(c manet.Conn) manet.Conn {
@@ -91,108 +92,109 @@ func (h *Host) shape(c manet.Conn) manet.Conn {
 	s := newShapedConn(c, h.shaper)
 	go func() {
 		defer h.tasks.leave()
-		s.pump()
+		s.run()
 	}()
 	return s
 }
 
-func newShapedConn(c manet.Conn, link *shaper) *shapedConn {
-	return &shapedConn{Conn: c, link: link, flight: make(chan cargo, shapeFlight), closed: make(chan struct{})}
+// queue is one direction of a link: bytes leave one after the other.
+type queue struct {
+	rate int64     // bytes/s; 0 = as fast as it goes
+	free time.Time // when all that waits has left
 }
 
-// Write implements net.Conn: it returns when the bytes are no further from
-// leaving than the link's queue is long.
-func (c *shapedConn) Write(b []byte) (int, error) {
-	if err := c.failure(); err != nil {
-		return 0, err
+// reserve is when n bytes have left that come at some time.
+func (q *queue) reserve(n int, at time.Time) time.Time {
+	if q.rate == 0 {
+		return at
 	}
-	link := c.link.now.Load()
-	leaves := reserve(link.up, len(b))
-	due := time.Now().Add(leaves + link.Delay)
-	if err := c.sleep(leaves - shapeQueue); err != nil {
-		return 0, err
+	if q.free.Before(at) {
+		q.free = at
 	}
-	select {
-	case c.flight <- cargo{append([]byte(nil), b...), due}:
-		return len(b), nil
-	case <-c.closed:
-		return 0, net.ErrClosed
+	q.free = q.free.Add(q.takes(n))
+	return q.free
+}
+
+// takes is how long n bytes take to leave.
+func (q *queue) takes(n int) time.Duration {
+	if q.rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / float64(q.rate) * float64(time.Second))
+}
+
+// full is by how much a writer comes too early.
+func (l *shaper) full(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up.rate == 0 || l.up.free.Before(now) {
+		return 0
+	}
+	return l.up.free.Sub(now) - shapeQueue
+}
+
+// leave is when n bytes have left.
+func (l *shaper) leave(n int, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.up.reserve(n, now)
+}
+
+// arrive is when n bytes have come that reach the downlink at some time, and whether a router
+// would have had no room for them.
+func (l *shaper) arrive(n int, at time.Time) (ready time.Time, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ready = l.down.reserve(n, at)
+	return ready, ready.Sub(at)-l.down.takes(n) > shapeQueue
+}
+
+// cut is how much of n bytes leaves as one chunk, and whether that is lost: one segment.
+func (l *shaper) cut(n int) (chunk int, lost bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := maxShapeChunk
+	if l.up.rate > 0 {
+		most = min(most, int(float64(l.up.rate)*shapeChunk.Seconds()))
+	}
+	n = min(n, max(most, shapeSegment))
+	if l.link.Loss == 0 {
+		return n, false
+	}
+	if l.passes == 0 {
+		l.draw()
+		return min(n, shapeSegment), true
+	}
+	n = min(n, l.passes*shapeSegment)
+	l.passes -= (n + shapeSegment - 1) / shapeSegment
+	return n, false
+}
+
+// draw is how many segments pass until one is lost.
+func (l *shaper) draw() {
+	l.passes = 0
+	if l.link.Loss > 0 {
+		l.passes = int(min(math.Log(1-l.rng.Float64())/math.Log(1-l.link.Loss), math.MaxInt32))
 	}
 }
 
-// sleep waits, unless the connection is closed.
-func (c *shapedConn) sleep(d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-c.closed:
-		return net.ErrClosed
-	}
+// travel is what a connection makes of the delay. Like a queue on the path, the jitter stays
+// for a while: bytes keep their order, so a draw for each would make all as late as the latest.
+type travel struct {
+	extra time.Duration
+	drawn time.Time
+	last  time.Time // that something arrived
 }
 
-// Read implements net.Conn. What has been read came as slowly as the link lets it.
-func (c *shapedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.sleep(reserve(c.link.now.Load().down, n)) != nil && err == nil {
-		err = net.ErrClosed
+// arrives is when something arrives that leaves the link at some time.
+func (t *travel) arrives(l *shaper, left time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j := l.link.Jitter; left.Sub(t.drawn) > 2*j {
+		t.extra, t.drawn = time.Duration(l.rng.Int64N(int64(2*j)+1))-j, left
 	}
-	return n, err
-}
-
-// pump hands over what has arrived until the connection is closed, and then what
-// had left before.
-func (c *shapedConn) pump() {
-	defer c.Conn.Close() // ends the peer's wait; its error would tell nobody anything
-	for {
-		select {
-		case p := <-c.flight:
-			c.deliver(p)
-		case <-c.closed:
-			for len(c.flight) > 0 {
-				c.deliver(<-c.flight)
-			}
-			return
-		}
+	if at := left.Add(l.link.Delay + t.extra); at.After(t.last) {
+		t.last = at
 	}
+	return t.last
 }
-
-func (c *shapedConn) deliver(p cargo) {
-	if c.failure() != nil {
-		return
-	}
-	time.Sleep(time.Until(p.due)) // at most the queue and the delay
-	err := c.Conn.SetWriteDeadline(time.Now().Add(stallTimeout))
-	if err == nil {
-		_, err = c.Conn.Write(p.bytes)
-	}
-	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.failed = err
-	}
-}
-
-func (c *shapedConn) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failed
-}
-
-// Close implements net.Conn: nothing can be written or read any more, and what has left
-// still arrives.
-func (c *shapedConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.SetReadDeadline(time.Now()) // ends a Read at once
-}
-
-// SetDeadline implements net.Conn: see SetWriteDeadline.
-func (c *shapedConn) SetDeadline(t time.Time) error { return c.Conn.SetReadDeadline(t) }
-
-// SetWriteDeadline implements net.Conn. It does nothing: what is written here is
-// handed over later, when the writer's deadline says nothing of the peer.
-func (c *shapedConn) SetWriteDeadline(time.Time) error { return nil }

@@ -2,8 +2,15 @@ package p2p
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,133 +18,372 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// pipeConn is one end of a net.Pipe with the addresses that a manet.Conn has.
-type pipeConn struct{ net.Conn }
-
-func (pipeConn) LocalMultiaddr() ma.Multiaddr  { return nil }
-func (pipeConn) RemoteMultiaddr() ma.Multiaddr { return nil }
-
-// shapedPipe is a connection over a shaped link and the other end of it.
-func shapedPipe(s Shape) (near *shapedConn, far net.Conn) {
-	a, far := net.Pipe()
-	near = newShapedConn(pipeConn{a}, newShaper(&s))
-	return near, far
+// pipeConn is one end of a net.Pipe with the addresses that a manet.Conn has, and with a buffer
+// as a socket has one: what has been written arrives even after Close.
+type pipeConn struct {
+	net.Conn
+	out  chan []byte
+	once *sync.Once
 }
 
-// TestShapedLinkTakesItsTime: 1 MB at 1 MB/s with 100 ms of delay, less the burst
-// that passes at once.
-func TestShapedLinkTakesItsTime(t *testing.T) {
+func newPipeConn(c net.Conn) pipeConn {
+	p := pipeConn{c, make(chan []byte, 1<<14), new(sync.Once)}
+	go func() {
+		defer c.Close()
+		for b := range p.out {
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p pipeConn) Write(b []byte) (int, error) {
+	p.out <- append([]byte(nil), b...)
+	return len(b), nil
+}
+
+func (p pipeConn) Close() error {
+	p.once.Do(func() { close(p.out) })
+	return nil
+}
+
+func (pipeConn) SetWriteDeadline(time.Time) error { return nil }
+func (pipeConn) LocalMultiaddr() ma.Multiaddr     { return nil }
+func (pipeConn) RemoteMultiaddr() ma.Multiaddr    { return nil }
+
+// shapedPipe connects two nodes.
+func shapedPipe(near, far *shaper) (a, b *shapedConn) {
+	x, y := net.Pipe()
+	a, b = newShapedConn(newPipeConn(x), near), newShapedConn(newPipeConn(y), far)
+	go a.run()
+	go b.run()
+	return a, b
+}
+
+func shapedNode(s Shape) *shaper { return newShaper(&s, 1) }
+
+// carried sends so many bytes from a to b, and returns how long they took.
+func carried(t *testing.T, a, b *shapedConn, size int) time.Duration {
+	t.Helper()
+	sent := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(sent)
+	began := time.Now()
+	go io.Copy(io.Discard, a)
+	go func() {
+		for part := sent; len(part) > 0; {
+			n, err := a.Write(part[:min(len(part), 50_000)])
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			part = part[n:]
+		}
+		if err := a.Close(); err != nil { // what has left still arrives
+			t.Error(err)
+		}
+	}()
+	got, err := io.ReadAll(b)
+	if err != nil || !bytes.Equal(got, sent) {
+		t.Fatalf("%d bytes of %d, %v", len(got), size, err)
+	}
+	took := time.Since(began)
+	b.Close()
+	return took
+}
+
+const mbit = 125_000
+
+// A link carries what it says, after its delay, whichever end is the narrow one: the limits of
+// both do not add up.
+func TestShapedLinkCarriesItsRate(t *testing.T) {
+	for name, c := range map[string]struct{ near, far Shape }{
+		"no delay":        {Shape{Up: 20 * mbit}, Shape{Down: 20 * mbit}},
+		"20 mbit both":    {Shape{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}, Shape{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}},
+		"narrow up":       {Shape{Up: 20 * mbit, Delay: 40 * time.Millisecond}, Shape{Down: 100 * mbit, Delay: 40 * time.Millisecond}},
+		"narrow down":     {Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 40 * time.Millisecond}},
+		"far":             {Shape{Up: 20 * mbit, Delay: 150 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 150 * time.Millisecond}},
+		"jitter":          {Shape{Up: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}},
+		"answers are far": {Shape{Up: 20 * mbit}, Shape{Down: 20 * mbit, Delay: 200 * time.Millisecond}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := shapedPipe(shapedNode(c.near), shapedNode(c.far))
+				const size = 25_000_000
+				least := time.Duration(size/(20*mbit)) * time.Second
+				most := least + least/20 + 10*(c.near.Delay+c.far.Delay) // slow start
+				took := carried(t, a, b, size)
+				if took < least || took > most {
+					t.Errorf("took %v, want %v to %v", took, least, most)
+				}
+			})
+		})
+	}
+}
+
+// A connection that loses segments is as fast as Mathis' formula says, MSS/RTT 1.22/sqrt(p), and
+// loses no byte and no order.
+func TestLossTakesItsToll(t *testing.T) {
+	for _, c := range []struct {
+		loss  float64
+		delay time.Duration
+	}{{0.001, 40 * time.Millisecond}, {0.01, 40 * time.Millisecond}, {0.02, 20 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			near := shapedNode(Shape{Up: 1000 * mbit, Delay: c.delay, Loss: c.loss})
+			a, b := shapedPipe(near, shapedNode(Shape{Delay: c.delay}))
+			mathis := shapeSegment / (2 * c.delay).Seconds() * 1.22 / math.Sqrt(c.loss)
+			size := int(mathis * 120)
+			got := float64(size) / carried(t, a, b, size).Seconds()
+			if got < 0.75*mathis || got > 1.25*mathis {
+				t.Errorf("loss %v, delay %v: %.0f bytes/s, the formula has %.0f", c.loss, c.delay, got, mathis)
+			}
+			t.Logf("loss %v, delay %v: %.2f of the formula", c.loss, c.delay, got/mathis)
+		})
+	}
+}
+
+// Two connections of one node share its link, and bytes that come through a narrow downlink do not
+// pile up before it: what is sent last of a long stream waits no longer than a router lets it.
+func TestShapedConnectionsShareALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size, rate = 1_000_000, 1_000_000
-		near, far := shapedPipe(Shape{Up: rate, Delay: 100 * time.Millisecond})
-		go near.pump()
-		sent := bytes.Repeat([]byte("atoll"), size/5)
-		began := time.Now()
+		delay := 40 * time.Millisecond
+		reader := shapedNode(Shape{Down: 5 * mbit, Delay: delay})
+		const each = 5_000_000
+		took := make(chan time.Duration, 2)
+		for range 2 {
+			a, b := shapedPipe(shapedNode(Shape{Up: 100 * mbit, Delay: delay}), reader)
+			go func() { took <- carried(t, a, b, each) }()
+		}
+		first, last := <-took, <-took
+		if want := 2 * each / (5 * mbit) * time.Second; last < want || last > want+want/10 || first < want*3/4 {
+			t.Errorf("took %v and %v, want %v for both", first, last, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		delay := 40 * time.Millisecond
+		a, b := shapedPipe(shapedNode(Shape{Up: 100 * mbit, Delay: delay}), shapedNode(Shape{Down: 5 * mbit, Delay: delay}))
+		go io.Copy(io.Discard, a)
+		stamp, worst := make([]byte, 1000), time.Duration(0)
 		go func() {
-			for at := 0; at < size; at += 10_000 {
-				if _, err := near.Write(sent[at : at+10_000]); err != nil {
+			for began := time.Now(); time.Since(began) < 20*time.Second; {
+				binary.BigEndian.PutUint64(stamp, uint64(time.Now().UnixNano()))
+				if _, err := a.Write(stamp); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := near.Close(); err != nil { // what has left still arrives
-				t.Error(err)
+			a.Close()
+		}()
+		began := time.Now()
+		for got := make([]byte, len(stamp)); ; {
+			if _, err := io.ReadFull(b, got); err != nil {
+				break
 			}
-		}()
-		got, err := io.ReadAll(far)
-		if err != nil || !bytes.Equal(got, sent) {
-			t.Fatalf("%d bytes of %d, %v", len(got), size, err)
+			if time.Since(began) > 3*time.Second { // slow start went beyond the link and came back
+				worst = max(worst, time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(got)))))
+			}
 		}
-		want := time.Duration(float64(size-limitBurst)/rate*float64(time.Second)) + 100*time.Millisecond
-		if took := time.Since(began); took < want || took > want+time.Millisecond {
-			t.Errorf("took %v, want %v", took, want)
+		if worst > delay+2*shapeQueue {
+			t.Errorf("bytes took %v", worst)
 		}
+		b.Close()
 	})
 }
 
-// TestShapedLinkIsSharedByItsConnections: two connections of one node have half
-// of its rate each.
-func TestShapedLinkIsSharedByItsConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		link := newShaper(&Shape{Up: 1_000_000})
-		began := time.Now()
-		ended := make(chan int, 2)
-		for range 2 {
-			a, far := net.Pipe()
-			near := newShapedConn(pipeConn{a}, link)
-			go near.pump()
-			go func() {
-				for range 50 {
-					if _, err := near.Write(make([]byte, 10_000)); err != nil {
-						t.Error(err)
-					}
-				}
-				near.Close()
-			}()
-			go func() {
-				b, _ := io.ReadAll(far)
-				ended <- len(b)
-			}()
+// What arrives keeps its order, spread over all of the jitter.
+func TestJitterKeepsOrder(t *testing.T) {
+	l := shapedNode(Shape{Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond})
+	var way travel
+	now, last := time.Unix(1, 0), time.Time{}
+	least, most := time.Hour, time.Duration(0)
+	for range 100_000 {
+		now = now.Add(time.Millisecond)
+		at := way.arrives(l, now)
+		if at.Before(last) {
+			t.Fatalf("%v after %v", at, last)
 		}
-		if n := <-ended + <-ended; n != 1_000_000 {
-			t.Errorf("%d bytes arrived", n)
-		}
-		if took := time.Since(began); took < 900*time.Millisecond || took > time.Second {
-			t.Errorf("took %v, want 1 s less the burst", took)
-		}
-	})
+		last, least, most = at, min(least, at.Sub(now)), max(most, at.Sub(now))
+	}
+	if least > 31*time.Millisecond || least < 30*time.Millisecond || most < 49*time.Millisecond || most > 50*time.Millisecond {
+		t.Errorf("from %v to %v", least, most)
+	}
 }
 
-// TestShapedReaderWaits: the link's rate holds for what comes as well.
-func TestShapedReaderWaits(t *testing.T) {
+// A link that becomes another is so at once, and comes back.
+func TestShapedLinkChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := shapedPipe(Shape{Down: 100_000})
-		go near.pump()
+		near := shapedNode(Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond})
+		a, b := shapedPipe(near, shapedNode(Shape{Delay: 40 * time.Millisecond}))
 		go func() {
-			far.Write(make([]byte, 200_000+limitBurst))
-			far.Close()
+			time.Sleep(5 * time.Second)
+			near.become(Shape{Up: 5 * mbit, Delay: 40 * time.Millisecond})
+			time.Sleep(20 * time.Second)
+			near.become(Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond})
 		}()
-		began := time.Now()
-		if _, err := io.ReadAll(near); err != nil {
-			t.Fatal(err)
+		took := carried(t, a, b, 100*mbit*10+5*mbit*20)
+		if took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("took %v, want 30 s", took)
 		}
-		if took := time.Since(began); took < 1900*time.Millisecond {
-			t.Errorf("200 kB at 100 kB/s took %v", took)
-		}
-		near.Close()
 	})
 }
 
-// TestShapedConnEnds: Close ends a writer that waits for its turn, a reader that waits
-// for bytes, and what a dead peer leaves behind.
+// Chance follows from the seed.
+func TestLossFollowsFromItsSeed(t *testing.T) {
+	losses := func(seed uint64) (lost []int) {
+		l := newShaper(&Shape{Loss: 0.01}, seed)
+		for i := range 10_000 {
+			if _, is := l.cut(shapeSegment); is {
+				lost = append(lost, i)
+			}
+		}
+		return lost
+	}
+	one := losses(1)
+	if !slices.Equal(one, losses(1)) || slices.Equal(one, losses(2)) {
+		t.Error("losses do not follow from the seed")
+	}
+	if len(one) < 70 || len(one) > 130 {
+		t.Errorf("%d of 10,000 lost at 1 %%", len(one))
+	}
+}
+
+// Close ends a writer that waits for its turn, and a reader that waits for bytes. A peer that is
+// gone ends both.
 func TestShapedConnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := shapedPipe(Shape{Up: 10})
-		go near.pump()
+		a, b := shapedPipe(shapedNode(Shape{Up: 10}), shapedNode(Shape{}))
 		ended := make(chan error, 2)
-		go func() { _, err := near.Write(make([]byte, limitBurst+1000)); ended <- err }()
-		go func() { _, err := near.Read(make([]byte, 1)); ended <- err }()
+		go func() { _, err := a.Write(make([]byte, 100_000)); ended <- err }()
+		go func() { _, err := a.Read(make([]byte, 1)); ended <- err }()
 		synctest.Wait()
-		near.Close()
+		a.Close()
 		for range 2 {
 			if err := <-ended; err == nil {
 				t.Error("no error")
 			}
 		}
-		far.Close()
+		b.Close()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		near, far := shapedPipe(Shape{Delay: time.Second})
-		go near.pump()
-		far.Close()
-		if _, err := near.Write([]byte("x")); err != nil {
-			t.Errorf("the first write cannot know: %v", err)
+		x, y := net.Pipe()
+		a := newShapedConn(newPipeConn(x), shapedNode(Shape{Delay: time.Second}))
+		go a.run()
+		y.Close()
+		if _, err := a.Read(make([]byte, 1)); err == nil {
+			t.Error("a read from a peer that is gone gave no error")
 		}
-		time.Sleep(2 * time.Second)
-		if _, err := near.Write([]byte("x")); err == nil {
-			t.Error("a write to a peer that is gone gave no error")
-		}
-		near.Close()
+		a.Close()
 	})
+}
+
+// An end without a shape is told of, whichever speaks first.
+func TestOtherEndIsNotShaped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := net.Pipe()
+		a := newShapedConn(newPipeConn(x), shapedNode(Shape{}))
+		go a.run()
+		go y.Write([]byte("\x13/multistream/1.0.0\n"))
+		go io.Copy(io.Discard, y)
+		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, errUnshaped) {
+			t.Errorf("error %v", err)
+		}
+		a.Close()
+		y.Close()
+	})
+}
+
+// flown is a sender with segments on their way.
+func flown(now time.Time, segments int, lost ...int) *sender {
+	s := newSender()
+	for i := range segments {
+		var kept []byte
+		if slices.Contains(lost, i) {
+			kept = make([]byte, shapeSegment)
+		}
+		s.send(shapeSegment, kept, now)
+	}
+	return &s
+}
+
+// hear brings acknowledgements after 80 ms.
+func (s *sender) hear(now time.Time, segments ...int) (again []int) {
+	for _, i := range segments {
+		s.acks = append(s.acks, ack{at: uint64(i * shapeSegment), due: now.Add(80 * time.Millisecond)})
+	}
+	return s.sentAgain(now.Add(80 * time.Millisecond))
+}
+
+func (s *sender) sentAgain(now time.Time) (again []int) {
+	for _, c := range s.advance(now) {
+		c.again = true
+		again = append(again, int(c.at)/shapeSegment)
+	}
+	return again
+}
+
+// A segment counts as lost when three that followed it arrived, and the window is cut once for all
+// that was on its way.
+func TestSenderSendsAgain(t *testing.T) {
+	now := time.Unix(1, 0)
+	s := flown(now, 10, 0, 5)
+	if again := s.hear(now, 1, 2); again != nil || s.window.size < 10 {
+		t.Errorf("after two: %v again, window %v", again, s.window.size)
+	}
+	before := s.window.size
+	if again := s.hear(now, 3); !slices.Equal(again, []int{0}) || s.window.size > cubicCut*(before+1) {
+		t.Errorf("after three: %v again, window %v", again, s.window.size)
+	}
+	cut := s.window.threshold
+	if again := s.hear(now, 4, 6, 7, 8, 9); !slices.Equal(again, []int{5}) || s.window.threshold != cut {
+		t.Errorf("the second: %v again, threshold %v, it was %v", again, s.window.threshold, cut)
+	}
+}
+
+// The loss of the last one, and of one that was sent again, waits for a timeout, which doubles.
+func TestSenderTimesOut(t *testing.T) {
+	now := time.Unix(1, 0)
+	s := flown(now, 10, 9)
+	if again := s.hear(now, 0, 1, 2, 3, 4, 5, 6, 7, 8); again != nil {
+		t.Errorf("%v again at once", again)
+	}
+	now = now.Add(80 * time.Millisecond)
+	first := s.wakes().Sub(now)
+	if first < leastTimeout || first > leastTimeout+90*time.Millisecond {
+		t.Errorf("a timeout of %v", first)
+	}
+	if again := s.sentAgain(now.Add(first - 1)); again != nil {
+		t.Errorf("%v again too early", again)
+	}
+	now = now.Add(first)
+	if again := s.sentAgain(now); !slices.Equal(again, []int{9}) || s.window.size != 1 {
+		t.Errorf("%v again, window %v", again, s.window.size)
+	}
+	if second := s.wakes().Sub(now); second != 2*first {
+		t.Errorf("then %v, after %v", second, first)
+	}
+}
+
+// An end that is only slow is not taken for a loss.
+func TestSenderWaitsForTheSlow(t *testing.T) {
+	now := time.Unix(1, 0)
+	s := flown(now, 10)
+	for range 5 {
+		now = s.wakes()
+		if again := s.sentAgain(now); again != nil || s.window.size != windowAtFirst {
+			t.Fatalf("%v again, window %v", again, s.window.size)
+		}
+	}
+}
+
+// A window that rests shrinks by half with every timeout, and never below the first.
+func TestWindowRests(t *testing.T) {
+	for timeouts, want := range map[float64]float64{0.9: 100, 1: 50, 2.5: 25, 9: windowAtFirst} {
+		w := newWindow()
+		w.size = 100
+		if w.rested(timeouts); w.size != want {
+			t.Errorf("after %v timeouts %v, want %v", timeouts, w.size, want)
+		}
+	}
 }
 
 func TestShapeNeedsTheLocalProfile(t *testing.T) {
@@ -155,17 +401,30 @@ func TestShapeNeedsTheLocalProfile(t *testing.T) {
 	}
 }
 
-// TestShapedHostsTalk: a handshake and a request pass a shaped link.
+// A handshake and requests pass a shaped link, also one that loses much and one that becomes
+// another.
 func TestShapedHostsTalk(t *testing.T) {
-	configs := []Config{newPerson(1).config(), newPerson(2).config()}
-	for i := range configs {
-		configs[i].Shape = &Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond}
+	configs := []Config{newPerson(1).config(), newPerson(2).config(), newPerson(3).config()}
+	for i := range 2 {
+		configs[i].Shape = &Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond, Loss: 0.05}
 	}
-	a, b := start(t, configs[0]), start(t, configs[1])
+	a, b, plain := start(t, configs[0]), start(t, configs[1]), start(t, configs[2])
 	b.Handle(echo)
 	join(t, a, b)
-	got, err := a.Call(t.Context(), b.ID(), []byte("hello"), 1<<10)
-	if err != nil || string(got[1:]) != "hello" {
-		t.Errorf("%q, %v", got, err)
+	if err := a.SetShape("delay=2ms"); err != nil {
+		t.Error(err)
+	}
+	request := bytes.Repeat([]byte("hello"), 1000)
+	got, err := a.Call(t.Context(), b.ID(), request, len(request)+1)
+	if err != nil || !bytes.Equal(got[1:], request) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	for text, err := range map[string]error{
+		"is no trait of a link":           a.SetShape("speed=1"),
+		"start it with --shape rate=none": plain.SetShape("delay=2ms"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v, want %q", err, text)
+		}
 	}
 }

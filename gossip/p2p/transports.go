@@ -57,7 +57,7 @@ func openUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
 // onWire is a connection of this host as it is between its socket and what secures
 // it: counted, and shaped where the configuration says so.
 func (h *Host) onWire(c manet.Conn) manet.Conn {
-	return h.shape(countingConn{c, &h.wire})
+	return countingConn{h.shape(c), &h.wire}
 }
 
 // wireUpgrader puts something between the socket of every connection that it
