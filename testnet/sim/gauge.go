@@ -1,5 +1,7 @@
 package sim
 
+import "cmp"
+
 // gauge is what a node measured of its uplink, as its host does from acknowledged bulk:
 // the bytes that flowed to all peers together, over the time in which some did.
 type gauge struct {
@@ -26,7 +28,8 @@ func (n *Node) carried(bytes float64, now Time, ms float64) {
 	g.bytes += bytes
 }
 
-// measures tells the machine what the uplink carries, once that is known.
+// measures tells the machine what the uplink carries, once that is known, in bytes of payloads
+// as the machine has them.
 func (n *Node) measures() {
 	g := &n.gauge
 	if g.ms < gaugeMs {
@@ -39,6 +42,6 @@ func (n *Node) measures() {
 	}
 	g.value += float64(gaugeGain * (rate - g.value))
 	if n.up {
-		n.machine.SetUpload(n.clock(), 1000*g.value)
+		n.machine.SetUpload(n.clock(), 1000*g.value/cmp.Or(n.w.s.PayloadScale, 1))
 	}
 }

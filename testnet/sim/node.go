@@ -120,6 +120,7 @@ type tally struct {
 	TakenBack int   `json:"taken_back"`
 	BytesOut  int64 `json:"bytes_out"`
 	BytesIn   int64 `json:"bytes_in"`
+	PayloadIn int64 `json:"payload_in"` // of BytesIn, payloads that were asked for
 }
 
 // draftWork is a draft on its way to the disk.

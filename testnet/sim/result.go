@@ -167,4 +167,5 @@ func (t *tally) add(o tally) {
 	t.TakenBack += o.TakenBack
 	t.BytesOut += o.BytesOut
 	t.BytesIn += o.BytesIn
+	t.PayloadIn += o.PayloadIn
 }

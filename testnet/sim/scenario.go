@@ -38,6 +38,8 @@ type Scenario struct {
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Trace    bool       `json:"-"` // the result has the life of every delta
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
+
+	PayloadScale float64 `json:",omitempty"` // payloads have so many times their bytes on links, as those of a larger model; 0 = 1
 }
 
 // Policy is what the nodes of a world decide by themselves, where it is not what a real

@@ -108,14 +108,14 @@ func (n *Node) answer(handle uint64, b []byte, payload wire.Digest) {
 	if len(b) > q.max {
 		n.broken("core", "answered with %d bytes, at most %d were asked for", len(b), q.max)
 	}
-	a := answer{exchange: q, handle: handle, bytes: b, payload: payload}
-	if n.isBulk(q.by, len(b)) {
+	a := answer{exchange: q, handle: handle, bytes: b, size: n.w.weighs(b, payload), payload: payload}
+	if n.isBulk(q.by, a.size) {
 		n.paces(a)
 		return
 	}
-	n.BytesOut += int64(len(b))
-	n.later(n.departs(len(b))-n.w.now+n.resent(), func() {
-		if wait := q.by.landing(len(b)); wait > 0 {
+	n.BytesOut += int64(a.size)
+	n.later(n.departs(a.size)-n.w.now+n.resent(), func() {
+		if wait := q.by.landing(a.size); wait > 0 {
 			n.later(wait, func() { n.delivers(a) })
 			return
 		}
@@ -128,7 +128,17 @@ type answer struct {
 	*exchange
 	handle  uint64
 	bytes   []byte
+	size    int // on a link
 	payload wire.Digest
+}
+
+// weighs is the bytes that an answer has on a link: payloads stand for longer ones where
+// the scenario says so.
+func (w *World) weighs(b []byte, payload wire.Digest) int {
+	if payload == (wire.Digest{}) || w.s.PayloadScale == 0 {
+		return len(b)
+	}
+	return int(w.s.PayloadScale * float64(len(b)))
 }
 
 // paces sends a long answer, in turns with others. Where the asker is gone before its
@@ -142,10 +152,10 @@ func (n *Node) paces(a answer) {
 	began := n.w.now
 	left := func() {
 		a.tookMs = max(n.w.now-began, 1)
-		n.BytesOut += int64(len(a.bytes))
+		n.BytesOut += int64(a.size)
 		n.later(n.resent(), func() { n.delivers(a) })
 	}
-	n.w.sends(n, transfer{call: a.exchange, left: left, cut: func() { n.later(0, replied) }}, len(a.bytes))
+	n.w.sends(n, transfer{call: a.exchange, left: left, cut: func() { n.later(0, replied) }}, a.size)
 }
 
 // delivers brings an answer to its asker.
@@ -158,7 +168,10 @@ func (n *Node) delivers(a answer) {
 		}
 		return
 	}
-	p.BytesIn += int64(len(a.bytes))
+	p.BytesIn += int64(a.size)
+	if a.payload != (wire.Digest{}) {
+		p.PayloadIn += int64(a.size)
+	}
 	n.book.hands(a.payload)
 	n.machine.Step(n.clock(), gossip.Replied{Handle: a.handle, Payload: a.payload})
 	a.once(a.bytes, nil)

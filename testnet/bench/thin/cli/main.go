@@ -22,6 +22,11 @@ const usage = `usage, from the top of the repository:
       of --out is not played again. Exit code 1 if a target is missed.
       rows: %s
 
+  go run ./testnet/bench/thin/cli cells [--nodes 4] [--mbit 20] [--delay 40ms] [--rounds 16] [--step 320ms] [--json]
+      play what atoll new --bandwidth chooses in the simulator: 4 and 8 nodes, 100 to 5 Mbit/s, 10 to 150 ms, or some
+      of them. All take a few minutes. Exit code 1 if a target is missed.
+
+flags of run:
   --atoll PATH    program to run; otherwise the source here is built
   --before PATH   an earlier version, for the row before
   --only ROW,...  some of the rows
@@ -66,6 +71,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return flag.ErrHelp
 	case "run":
 		return play(ctx, args[1:], out, log)
+	case "cells":
+		return cells(ctx, args[1:], out)
 	}
 	return fmt.Errorf("there is no %q: %w", args[0], errUsage)
 }
