@@ -19,10 +19,6 @@ import (
 // memory. The oldest is written as it stands.
 const maxOpen = 1 << 14
 
-// maxCloses bounds the rounds of a fragment whose close is remembered, for deltas that come
-// later: the largest union window.
-const maxCloses = outer.MaxWindow
-
 // writeAt is how many bytes wait to be written at most: a node flushes twice a second, and
 // then has some hundred lines.
 const writeAt = 256 << 10
@@ -180,7 +176,7 @@ func (r *Recorder) closed(now int64, e rounds.Closed) {
 	}
 	round := e.Link.Round
 	r.closes[e.Fragment][round] = now
-	delete(r.closes[e.Fragment], round-maxCloses)
+	delete(r.closes[e.Fragment], round-r.cfg.Window-1) // no delta comes later than that
 	for _, l := range r.open {
 		if l.Fragment == e.Fragment && l.Round == round {
 			l.Closed = now

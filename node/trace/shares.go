@@ -3,7 +3,9 @@ package trace
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // stage is what a delta waits for before something happens to it at another node.
@@ -170,7 +172,21 @@ func (s Shares) Text() string {
 		text += fmt.Sprintf("; %d requests, %s busy, %s failed, %s for what was there",
 			s.Requests, percentText(ratio(s.Busy, s.Requests)), percentText(ratio(s.Failed, s.Requests)), percentText(ratio(s.Again, s.Requests)))
 	}
-	return text
+	return text + lost("their authors", s.Own) + lost("other nodes", s.Others)
+}
+
+// lost says which deltas did not come into the model, and where.
+func lost(where string, ends map[End]int) string {
+	var parts []string
+	for _, how := range slices.Sorted(maps.Keys(ends)) {
+		if how != Adopted {
+			parts = append(parts, fmt.Sprintf("%d %s", ends[how], how))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; at %s %s", where, strings.Join(parts, ", "))
 }
 
 func ratio(part, whole int) float64 {
