@@ -166,6 +166,8 @@ func (c Config) check() error {
 		return fmt.Errorf("--timeout is %v: use a duration such as 30m", c.Timeout)
 	case c.H < 1 || c.H > outer.MaxH:
 		return fmt.Errorf("--h is %d: use 1 to %d", c.H, outer.MaxH)
+	case c.Trace && c.Baseline != Atoll:
+		return fmt.Errorf("--trace is of deltas, which %s has none of: leave it out", c.Baseline)
 	case c.Window < 0 || c.Window > outer.MaxWindow:
 		return fmt.Errorf("--window is %d: use 1 to %d rounds, or leave it out", c.Window, outer.MaxWindow)
 	case c.Fragments < 0:

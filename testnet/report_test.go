@@ -8,17 +8,23 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/node/trace"
 )
 
 func someReport() Report {
 	return Report{
-		Setup:       Setup{Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd"},
-		Tokens:      Tokens{TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000},
-		Outcome:     Outcome{WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
-		Ledger:      Ledger{Rounds: 480, Deltas: 1900, Late: 3},
-		Traffic:     Traffic{BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02), Goodput: measured(0.91), GoodputUp: measured(0.95)},
-		Faults:      Faults{Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5}},
-		Digests:     Digests{ChainDigest: "c0", StateDigest: "d0", DigestsEqual: true, ChainEqual: true},
+		Setup:   Setup{Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd"},
+		Tokens:  Tokens{TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000},
+		Outcome: Outcome{WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
+		Ledger:  Ledger{Rounds: 480, Deltas: 1900, Late: 3},
+		Traffic: Traffic{BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02), Goodput: measured(0.91), GoodputUp: measured(0.95)},
+		Faults:  Faults{Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5}},
+		Digests: Digests{ChainDigest: "c0", StateDigest: "d0", DigestsEqual: true, ChainEqual: true},
+		Trace: &trace.Shares{
+			Deltas: 3800, Late: 3, ByAuthor: 2600, Requests: 4100, Busy: 290, Failed: 10, MeanS: 1.1, MedianS: 0.98, P95S: 2.4,
+			Stages: []trace.StageSum{{Until: "announced", Share: 0.1, MedianS: 0.1, P95S: 0.2}, {Until: "heard", Share: 0.9, MedianS: 0.88, P95S: 2.2}},
+			Own:    map[trace.End]int{trace.Adopted: 1900, trace.Returned: 2}, Others: map[trace.End]int{trace.Adopted: 3800},
+		},
 		Checks:      []Check{{"one chain", true, "3 nodes hold c0"}, {"one digest", false, "they differ"}},
 		Calibration: Calibration{StepMs: 25, Cores: 2, Utilisation: 0.8, PaceMs: 47, Note: "calibrated"},
 		NodesReport: []NodeReport{
@@ -54,7 +60,7 @@ var documented = []string{
 	"arm", "nodes", "model", "params", "optimizer", "seed", "data_sha256", "tokens_trained", "tokens_folded", "tokens_returned", "tokens_discarded",
 	"tokens_lost", "wall_s", "tokens_per_s", "val_bpb", "baseline_bpb", "train_loss", "rounds", "deltas", "late", "refused", "bytes_sent",
 	"bytes_received", "bytes_per_token", "payload_amplification", "goodput", "goodput_up", "joins", "leaves", "kills", "join_s",
-	"recover_s", "chain_digest", "state_digest", "digests_equal", "chain_equal", "checks", "calibration", "nodes_report",
+	"recover_s", "chain_digest", "state_digest", "digests_equal", "chain_equal", "trace", "checks", "calibration", "nodes_report",
 }
 
 func TestReportNames(t *testing.T) {

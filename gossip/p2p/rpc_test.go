@@ -41,9 +41,14 @@ func TestCallSizes(t *testing.T) {
 		})
 		for _, n := range []int{1, 100, segment - 5, segment - 4, segment - 3, segment, segment + 1, 3*segment - 4, 1 << 20, 4<<20 + 7} {
 			request := binary.BigEndian.AppendUint32(nil, uint32(n))
-			got, err := a.Call(t.Context(), b.ID(), request, n)
+			began, came := time.Now(), new(Arrival)
+			got, err := a.Call(WithArrival(t.Context(), came), b.ID(), request, n)
 			if err != nil || !bytes.Equal(got, random(n)) {
 				t.Errorf("%d bytes: got %d, %v", n, len(got), err)
+			}
+			took := time.Duration(came.TookMs()) * time.Millisecond
+			if came.First.Before(began) || came.Last.Before(came.First) || took < time.Duration(n-segment)*time.Second/rate*8 {
+				t.Errorf("%d bytes: asked at %v, came from %v to %v", n, began, came.First, came.Last)
 			}
 			if _, err := a.Call(t.Context(), b.ID(), request, n-1); !errors.Is(err, wire.ErrSize) {
 				t.Errorf("%d bytes with limit %d: %v", n, n-1, err)

@@ -72,10 +72,10 @@ func Write(out io.Writer, lines []Line) error {
 	return w.Flush()
 }
 
-// Merge makes one trace of what several nodes wrote. Of each delta and node it keeps the
-// last line, which learns from the author's line when the delta was drafted and announced,
-// and from the giver when the request was there. The oldest delta comes first, its author's
-// line before the others.
+// Merge makes one trace of what several nodes wrote. It keeps the last line of each delta
+// and node. The line learns from the author's when the delta was drafted and announced, and
+// from the giver when the request was there. The oldest delta comes first, its author's line
+// before the others.
 func (t Trace) Merge() []Line {
 	type key struct {
 		delta wire.Digest
