@@ -78,6 +78,10 @@ func (n *Node) disturb(f Fault) bool {
 		n.slow = Time(max(f.Factor, 1)) * Time(max(n.spec.Slow, 1))
 	case fault.Skew:
 		n.spec.SkewMs = f.Factor
+	case fault.Link:
+		n.w.bulk.count(n.w.now)
+		n.befell = f.Link
+		n.setLink()
 	case fault.Upgrade:
 		n.spec.Version = f.Spec.Version
 	case fault.Miscalculate, fault.Corrupt:
@@ -260,6 +264,9 @@ func (w *World) calm() {
 func (w *World) mendAll() {
 	w.merge()
 	clear(w.cuts)
+	for _, n := range w.nodes {
+		n.befell = Link{}
+	}
 	w.setWeather(w.s.Link)
 	for _, n := range w.nodes {
 		n.disk.Full = false

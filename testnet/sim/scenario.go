@@ -40,6 +40,7 @@ type Scenario struct {
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
 
 	PayloadScale float64 `json:",omitempty"` // payloads have so many times their bytes on links, as those of a larger model; 0 = 1
+	Scale        int     `json:",omitempty"` // the quadratic has so many times as many parameters; 0 means 1
 }
 
 // Policy is what the nodes of a world decide by themselves, where it is not what a real
@@ -84,12 +85,12 @@ const (
 var Kinds = []fault.Verb{
 	fault.Kill, fault.PowerCut, fault.Lose, fault.Wipe, fault.Start, fault.Pause, fault.Resume, fault.Join, fault.Leave,
 	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Weather, fault.Slow, fault.Skew,
-	fault.Upgrade, fault.Miscalculate, fault.Corrupt,
+	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link,
 }
 
 // drawn are the kinds that Explore draws from. Others have no place in it: nodes that
-// refuse each other never come to one chain, and damage breaks promises until it is
-// repaired.
+// refuse each other never come to one chain, damage breaks promises until it is
+// repaired, and ExploreThin draws links.
 var drawn = Kinds[:slices.Index(Kinds, fault.Upgrade)]
 
 // Fault is one thing that happens to a world.
@@ -101,7 +102,7 @@ type Fault struct {
 	Parts  [][]int    `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
 	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment
 	Spec   NodeSpec   `json:"spec,omitzero"`    // of Join; of Upgrade its Version, from its next start on
-	Link   Link       `json:"link,omitzero"`    // of Weather; none = as at the start
+	Link   Link       `json:"link,omitzero"`    // of Weather and Link; none = as at the start
 }
 
 // Validate returns an error that names the first field that cannot be.
@@ -112,6 +113,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("scenario: %d founders; use 1 to %d", len(s.Founders), maxNodes)
 	case s.StepMs < 1:
 		return fmt.Errorf("scenario: a step of %d ms; use at least 1", s.StepMs)
+	case s.Scale < 0 || s.Scale > maxScale:
+		return fmt.Errorf("scenario: a model of scale %d; use 1 to %d", s.Scale, maxScale)
 	case s.LimitMs < 1:
 		return fmt.Errorf("scenario: limit of %d ms; use at least 1", s.LimitMs)
 	case slices.ContainsFunc(s.links(), Link.isBad):
@@ -157,6 +160,9 @@ func (s Scenario) withDefaults() Scenario {
 	s.BeatMs = cmp.Or(s.BeatMs, defaultBeatMs)
 	if s.Task == nil {
 		s.Task = quadraticTask{s.Seed}
+		if s.Scale > 1 {
+			s.Task = wideTask{quadraticTask{s.Seed}, s.Scale}
+		}
 	}
 	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
 	s.Faults = slices.Clone(s.Faults)

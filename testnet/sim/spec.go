@@ -16,7 +16,6 @@ import (
 // can is the part of the language of faults that a world executes.
 var can = fault.Can{Who: "the simulator", Verbs: Kinds, Instead: map[fault.Verb]string{
 	fault.Loss:   "write weather, such as weather latency 20ms loss 1% @0s",
-	fault.Link:   "write weather, such as weather uplink 625kB/s @60s for 60s",
 	fault.Attack: "give the node that lies a trait in a script, such as node 1 attack sign-flip",
 }}
 
@@ -100,7 +99,7 @@ func appendFault(to []Fault, e fault.Event) ([]Fault, error) {
 		f.Factor = e.By.Milliseconds()
 	case e.Verb == fault.Slow && float64(f.Factor) != e.Factor:
 		r.Fail("x"+fault.Number(e.Factor), "the simulator takes whole factors: write x%d", f.Factor+1)
-	case e.Verb == fault.Weather && len(e.Detail) > 0:
+	case (e.Verb == fault.Weather || e.Verb == fault.Link) && len(e.Detail) > 0:
 		f.Link = ReadLink(r)
 	default:
 		f.Spec = ReadTraits(r, NodeSpec{})
@@ -114,28 +113,6 @@ func appendFault(to []Fault, e fault.Event) ([]Fault, error) {
 // MaxTime is the longest time of faults and scripts: a slip of the pen must not make a world that
 // takes hours.
 const MaxTime = 24 * time.Hour
-
-// ReadLink takes `latency TIME [jitter TIME] [loss SHARE] [duplicate SHARE] [uplink RATE]`, in
-// any order.
-func ReadLink(r *fault.Reader) (l Link) {
-	for first := true; first || r.More(); first = false {
-		switch word := r.Next("a trait of links"); word {
-		case "latency":
-			l.LatencyMs = ReadMs(r, "the latency", 1)
-		case "jitter":
-			l.JitterMs = ReadMs(r, "the jitter", 0)
-		case "loss":
-			l.Loss = r.Percent("the loss")
-		case "duplicate":
-			l.Duplicate = r.Percent("the share of duplicates")
-		case "uplink":
-			l.BytesMs = r.Rate("the uplink")
-		default:
-			r.Fail(word, "links have no such trait; use latency, jitter, loss, duplicate or uplink")
-		}
-	}
-	return l
-}
 
 // ReadMs takes a time of at least so many milliseconds.
 func ReadMs(r *fault.Reader, what string, least Time) Time {
@@ -164,8 +141,10 @@ func ReadTraits(r *fault.Reader, s NodeSpec) NodeSpec {
 			s.Version.OtherRun = true
 		case "attack":
 			s.Attack = readAttack(r)
+		case "link":
+			s.Link = readShape(r, r.Next("what the link is like, such as "+linkExample))
 		default:
-			r.Fail(word, "nodes have no such trait; use slow, observer, skew, drift, protocol, codecs, newer, other-run or attack")
+			r.Fail(word, "nodes have no such trait; use slow, observer, skew, drift, protocol, codecs, newer, other-run, attack or link")
 		}
 	}
 	return s

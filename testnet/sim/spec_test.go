@@ -10,7 +10,7 @@ import (
 )
 
 func TestParseFaults(t *testing.T) {
-	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 x-5000 @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s", 3)
+	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 x-5000 @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s, link 0,1 up=8mbit,delay=40ms,jitter=10ms @7s..8s", 3)
 	want := []Fault{
 		{Kind: fault.Kill, Node: 1, At: 2000},
 		{Kind: fault.Partition, Others: []int{0, 2}, At: 3000},
@@ -24,6 +24,10 @@ func TestParseFaults(t *testing.T) {
 		{Kind: fault.Weather, At: 1000, Link: Link{LatencyMs: 1000}},
 		{Kind: fault.Weather, At: 2000},
 		{Kind: fault.Corrupt, Node: 1, At: 3000},
+		{Kind: fault.Link, Node: 0, At: 7000, Link: Link{LatencyMs: 30, JitterMs: 20, BytesMs: 1000}},
+		{Kind: fault.Link, Node: 0, At: 8000},
+		{Kind: fault.Link, Node: 1, At: 7000, Link: Link{LatencyMs: 30, JitterMs: 20, BytesMs: 1000}},
+		{Kind: fault.Link, Node: 1, At: 8000},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
@@ -42,6 +46,7 @@ func TestParseFaultsRefuses(t *testing.T) {
 		"random":                      "the simulator knows no random: use one of kill,",
 		"slow 1 x1.5 @0s":             `"x1.5": the simulator takes whole factors: write x2`,
 		"join fast @1s":               `"fast": nodes have no such trait; use slow,`,
+		"link 1 speed=3mbit @1s":      `"speed=3mbit": link "speed=3mbit": "speed=3mbit" is no trait of a link`,
 		"weather colour @1s":          `"colour": links have no such trait`,
 		"kill 3 @2s":                  "",
 		"join @1s, kill 4 @2s":        "",

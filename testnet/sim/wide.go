@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"atoll/tensor"
+)
+
+// wideTask is the quadratic with so many times as many parameters, so that what nodes send
+// each other takes time on their links. A step changes an eighth of the parameters, in
+// turns: the world is about the bytes, and a step must stay cheap.
+type wideTask struct {
+	quadraticTask
+	scale int
+}
+
+const (
+	wideParts = 8
+	wideRate  = 0.2 // a parameter has fewer steps than in the narrow quadratic
+	maxScale  = 10_000
+)
+
+// Specs implements Task.
+func (t wideTask) Specs() []tensor.Spec {
+	wide := make([]tensor.Spec, len(specs))
+	for i, s := range specs {
+		shape := append([]int{s.Shape[0] * t.scale}, s.Shape[1:]...)
+		wide[i] = tensor.Spec{Name: s.Name, Shape: shape}
+	}
+	return wide
+}
+
+// Initial implements Task.
+func (t wideTask) Initial() []float32 {
+	rng := rand.New(rand.NewPCG(1, 1))
+	theta := tensor.NewSlab(t.Specs()).Data
+	for i := range theta {
+		theta[i] = float32(rng.NormFloat64())
+	}
+	return theta
+}
+
+// Trainer implements Task.
+func (t wideTask) Trainer(node, life int) Trainer {
+	theta := t.Initial()
+	best32 := make([]float32, len(theta))
+	for i := range best32 {
+		best32[i] = float32(best(i))
+	}
+	return &wide{theta: theta, best: best32, noise: t.seed<<32 ^ uint64(node)<<16 ^ uint64(life)<<1 | 1}
+}
+
+// Learned implements Task.
+func (t wideTask) Learned(params []float32) error {
+	if got, start := Loss(params), Loss(t.Initial()); got > start/4 || math.IsNaN(got) {
+		return fmt.Errorf("loss %g of %g at the start", got, start)
+	}
+	return nil
+}
+
+type wide struct {
+	theta, best []float32
+	noise       uint64 // of a xorshift generator
+	steps       int
+}
+
+// Params implements Trainer.
+func (q *wide) Params() []float32 { return q.theta }
+
+// Step implements Trainer.
+func (q *wide) Step(func() float64) error {
+	part := (len(q.theta) + wideParts - 1) / wideParts
+	from := q.steps % wideParts * part
+	q.steps++
+	for i := from; i < min(from+part, len(q.theta)); i++ {
+		g := float32(curvature(i))*(q.theta[i]-q.best[i]) + q.uniform()
+		q.theta[i] -= float32(wideRate * g)
+	}
+	return nil
+}
+
+// uniform is noise of a gradient: an even spread with the deviation of the quadratic's.
+func (q *wide) uniform() float32 {
+	q.noise ^= q.noise << 13
+	q.noise ^= q.noise >> 7
+	q.noise ^= q.noise << 17
+	return float32(quadraticNoise * math.Sqrt(3) * (float64(q.noise>>11)/(1<<52) - 1))
+}
