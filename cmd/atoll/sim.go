@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/node/trace"
+	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
 
@@ -22,28 +23,35 @@ Runs whole nodes in virtual time, with the cores of real nodes and under faults,
 
 Without --nodes the seed draws everything: nodes, links, faults. The same command replays a seed that fails. --shrink makes its scenario smaller, --save writes it, and --scenario plays what was written. Exit code 1 if a promise is broken.
 
+--thin draws schedules in which payloads take a good share of what the links carry. --link gives --nodes such a link, in the words of atoll testnet --link; then they run to their budget, --payload says how long a delta of every fragment is, and --every how long a learner takes between two.
+
 --script plays a script: words that say what happens to a world and what is expected of it. testnet/scenario/testdata has examples, and the documentation of package testnet/scenario has the grammar. A script decides everything, so --seed and --nodes do not go with it.
 
     atoll sim protocol --seed 7
     atoll sim protocol --seed 7 --seeds 100
     atoll sim protocol --seed 7 --shrink 200 --save small.json
     atoll sim protocol --nodes 5 --faults "partition 0,1 @5s..20s, kill 2 @8s for 1s, disk-full 0 @9s for 3s"
+    atoll sim protocol --nodes 4 --link rate=20mbit,delay=40ms --payload 1.2MB --every 5s --json
     atoll sim protocol --nodes 1000 --rounds 20 --json
     atoll sim protocol --script testnet/scenario/testdata/old-fork.txt`
 
 // SimProtocolCmd is `atoll sim protocol`.
 type SimProtocolCmd struct {
-	Seed     uint64 `help:"Decides everything that is drawn by chance." default:"1"`
-	Seeds    int    `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
-	Nodes    int    `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
-	Rounds   uint32 `help:"Rounds after which a world of --nodes ends." default:"20"`
-	Faults   string `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
-	Scenario string `help:"Play the scenario in this file." placeholder:"FILE"`
-	Script   string `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
-	Save     string `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
-	Shrink   int    `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
-	Trace    string `help:"Write the life of every delta to this file, for atoll trace." placeholder:"FILE"`
-	JSON     bool   `name:"json" help:"Answer with one JSON object per seed."`
+	Seed     uint64        `help:"Decides everything that is drawn by chance." default:"1"`
+	Seeds    int           `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
+	Nodes    int           `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
+	Rounds   uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
+	Faults   string        `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
+	Thin     bool          `help:"Draw schedules over thin links."`
+	Link     []string      `help:"What the links of --nodes are like, as atoll testnet has it: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"rate=20mbit,delay=40ms"`
+	Payload  string        `help:"With --link: what a delta of every fragment has, such as 1.2MB." default:"100kB"`
+	Every    time.Duration `help:"With --link: time in which a learner takes the steps of a delta." default:"5s"`
+	Scenario string        `help:"Play the scenario in this file." placeholder:"FILE"`
+	Script   string        `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
+	Save     string        `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
+	Shrink   int           `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
+	Trace    string        `help:"Write the life of every delta to this file, for atoll trace." placeholder:"FILE"`
+	JSON     bool          `name:"json" help:"Answer with one JSON object per seed."`
 }
 
 // Help implements kong.HelpProvider.
@@ -115,21 +123,36 @@ func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 		return c.named(seed)
 	case c.Faults != "":
 		return s, badUsage("--faults needs --nodes: without it the seed draws the faults")
+	case len(c.Link) > 0:
+		return s, badUsage("--link needs --nodes: without it the seed draws the links; --thin draws thin ones")
+	case c.Thin:
+		return sim.ExploreThin(seed), nil
 	}
 	return sim.Explore(seed), nil
 }
 
-// named is a world of --nodes: with faults one that runs to its budget, else a
+// named is a world of --nodes: with links or faults one that runs to its budget, else a
 // large one.
 func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
-	if c.Faults == "" {
+	if c.Faults == "" && len(c.Link) == 0 {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
 	faults, err := sim.ParseFaults(c.Faults, c.Nodes)
 	if err != nil {
 		return sim.Scenario{}, badUsage("--faults: %v", err)
 	}
-	return sim.Small(c.Nodes, c.Rounds, faults, seed), nil
+	if len(c.Link) == 0 {
+		return sim.Small(c.Nodes, c.Rounds, faults, seed), nil
+	}
+	links, err := sim.ParseLinks(c.Link, c.Nodes)
+	if err != nil {
+		return sim.Scenario{}, badUsage("--link: %v", err)
+	}
+	payload, ok := fault.ParseBytes(c.Payload)
+	if !ok {
+		return sim.Scenario{}, badUsage("--payload %q: write an amount such as 100kB or 1.2MB", c.Payload)
+	}
+	return sim.OnLinks(links, c.Rounds, payload, c.Every.Milliseconds(), faults, seed), nil
 }
 
 func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
@@ -201,6 +224,8 @@ func (c *SimProtocolCmd) print(r simResult, out *console) error {
 		{"loss", fmt.Sprintf("%.3f of %.3f at the start", r.Loss, r.LossStart)},
 		{"deltas", fmt.Sprintf("%d published, %d refolds, %d returned, %d discarded", r.Counts.Deltas, r.Did.Refolds, r.Did.Returns, r.Did.Discards)},
 		{"bytes per node and round", big(float64(r.BytesIn) / float64(max(r.Nodes, 1)) / float64(max(r.Rounds, 1)))},
+		{"late, discarded, over budget", fmt.Sprintf("%.1f %%, %.1f %%, %.1f %%", 100*r.Fit.Late, 100*r.Fit.Discarded, 100*r.Fit.Over)},
+		{"idle at the end", seconds(float64(r.Fit.EndMs) / 1000)},
 		{"one chain after", fmt.Sprintf("%d rounds, %s", r.AgreedIn, seconds(float64(r.AgreedMs)/1000))},
 		{"chain, state", shortID(r.Chain) + " " + shortID(r.State)},
 		{"history", r.History},

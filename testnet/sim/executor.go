@@ -113,7 +113,7 @@ func (x executor) Saw(event any) {
 	case core.MayStep:
 		n.may = e.Yes
 	case core.Finished:
-		n.finished = true
+		n.finished, n.endedAt = true, n.w.now
 	case replica.Folded:
 		n.countRefold(e.Want)
 	case replica.FoldFailed:

@@ -59,11 +59,11 @@ type failedOnce struct {
 	check string // of a fault that is known and not mended yet; "" = mended
 }
 
-// failed reads testdata/seeds.txt: one schedule a line, then the checker that is
-// known to fail, or "mended", then what it was.
-func failed(t *testing.T) (all []failedOnce) {
+// failed reads a list such as testdata/seeds.txt: one schedule a line, then the checker that
+// is known to fail, or "mended", then what it was.
+func failed(t *testing.T, file string) (all []failedOnce) {
 	t.Helper()
-	f, err := os.Open("testdata/seeds.txt")
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func failed(t *testing.T) (all []failedOnce) {
 			continue
 		}
 		if !found {
-			t.Fatalf("testdata/seeds.txt: %q: want a seed or a file, and a checker or mended", lines.Text())
+			t.Fatalf(file+": %q: want a seed or a file, and a checker or mended", lines.Text())
 		}
 		if check = strings.TrimSpace(check); check == "mended" {
 			check = ""
@@ -125,7 +125,7 @@ func (f failedOnce) replay() string {
 // The schedules that failed once come first: those that are mended pass, and those
 // that are not fail by the checker that is known to.
 func TestSeedsThatFailedOnce(t *testing.T) {
-	for _, old := range failed(t) {
+	for _, old := range failed(t, "testdata/seeds.txt") {
 		t.Run(old.name, func(t *testing.T) {
 			t.Parallel()
 			r := played(t, old.scenario(t))
@@ -145,7 +145,7 @@ func TestStoredScenariosAreListed(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
-	all := failed(t)
+	all := failed(t, "testdata/seeds.txt")
 	for _, file := range files {
 		if !slices.ContainsFunc(all, func(f failedOnce) bool { return f.name == filepath.Base(file) }) {
 			t.Errorf("testdata/seeds.txt does not list %s", filepath.Base(file))
@@ -194,7 +194,7 @@ func played(t *testing.T, s Scenario) Result {
 // checkers holds, and all nodes come to one chain and one state.
 func TestAnySchedule(t *testing.T) {
 	from, to := seedRange(t)
-	known := failed(t)
+	known := failed(t, "testdata/seeds.txt")
 	histories, err := pinned.Open("testdata/histories")
 	if err != nil {
 		t.Fatal(err)

@@ -41,3 +41,23 @@ func Small(nodes int, rounds uint32, faults []Fault, seed uint64) Scenario {
 	s.LimitMs = s.CalmMs + exploreLimitMs
 	return s
 }
+
+// OnLinks is a world of learners over links of their own that runs to a budget of about so
+// many rounds. A delta of every fragment has so many bytes, and a learner takes the steps of
+// one in everyMs.
+func OnLinks(links []Link, rounds uint32, payload float64, everyMs Time, faults []Fault, seed uint64) Scenario {
+	s := Small(len(links), rounds, faults, seed)
+	s.Link = Link{LatencyMs: 1}
+	p := &s.Params
+	p.H, p.HMin, p.Codec = linkedH, linkedH/4, codec.F32
+	p.Budget = uint64(len(links)) * uint64(rounds) * uint64(p.H) * TokensPerStep
+	s.StepMs, s.TickMs, s.BeatMs = max(everyMs/linkedH, 1), thinTickMs, thinBeatMs
+	s.Scale = min(max(int(payload/bytesAt(1)), 1), maxScale)
+	for i, l := range links {
+		s.Founders[i].Link = l
+	}
+	return s
+}
+
+// linkedH is the usual number of steps of a delta.
+const linkedH = 24

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"atoll/gossip/shape"
@@ -62,4 +64,32 @@ func ParseLink(text string) (Link, error) {
 		LatencyMs: max((s.Delay - s.Jitter).Milliseconds(), 0), JitterMs: 2 * s.Jitter.Milliseconds(),
 		Loss: s.Loss, BytesMs: float64(s.Up) / 1000, DownMs: float64(s.Down) / 1000,
 	}, err
+}
+
+// ParseLinks reads what the links of so many nodes are like: each text is LINK, or NODES:LINK
+// for these nodes alone. The last that names a node wins.
+func ParseLinks(texts []string, nodes int) ([]Link, error) {
+	links := make([]Link, nodes)
+	for _, text := range texts {
+		names, link, named := strings.Cut(text, ":")
+		if !named {
+			names, link = "all", text
+		}
+		l, err := ParseLink(link)
+		if err != nil {
+			return nil, err
+		}
+		r := &fault.Reader{File: text, Words: strings.Fields(names), MaxNodes: maxNodes}
+		of := r.NodesOf(nodes)
+		if r.End(); r.Err != nil {
+			return nil, r.Err
+		}
+		if len(of) > 0 && slices.Max(of) >= nodes {
+			return nil, fmt.Errorf("%s: there is no node %d; use 0 to %d", text, slices.Max(of), nodes-1)
+		}
+		for _, i := range of {
+			links[i] = l
+		}
+	}
+	return links, nil
 }

@@ -104,6 +104,8 @@ type notes struct {
 	idle        Time         // in which it stood still though the tokens of the budget were never made
 	contributed Time         // when a delta of this life was first folded here
 	firstSeq    uint64       // own deltas below it are of earlier lives
+	steppedAt   Time         // when it last stepped
+	endedAt     Time         // when it last knew that the run is over
 	late        uint64       // deltas that came late, in lives that ended
 	book        book
 	damage      damage
@@ -365,6 +367,7 @@ func (n *Node) step() {
 	}
 	tokens := n.w.s.Task.Tokens()
 	n.Steps++
+	n.steppedAt = n.w.now
 	n.book.trained += uint64(tokens)
 	n.replica.Stepped(tokens)
 }

@@ -71,6 +71,7 @@ func (w *World) checkAtRest() {
 	w.checkBudget()
 	w.checkAgreement()
 	w.checkLedger()
+	w.checkFits()
 }
 
 // checkLoss: the run came to a model that is worth something.

@@ -40,6 +40,7 @@ type Result struct {
 	BytesIn   int64   `json:"bytes_in"`                // by all nodes
 	Counts    Counts  `json:"counts"`
 	Did       tally   `json:"did"` // by all nodes
+	Fit       Fit     `json:"fit"` // how the run fitted its links
 	Chain     string  `json:"chain_digest"`
 	State     string  `json:"state_digest"`
 	Longer    int     `json:"longer,omitempty"` // how often it was run again with a larger budget, see Scenario.AtLeast
@@ -133,7 +134,7 @@ func (w *World) Result() Result {
 		r.Trained += n.book.trained
 		r.Did.add(n.tally)
 	}
-	r.BytesIn = r.Did.BytesIn
+	r.BytesIn, r.Fit = r.Did.BytesIn, w.Fit()
 	first := w.first().machine.View()
 	chain, state := first.Digests()
 	r.Tokens = first.FoldedTokens()

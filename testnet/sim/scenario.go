@@ -39,8 +39,9 @@ type Scenario struct {
 	Trace    bool       `json:"-"` // the result has the life of every delta
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
 
-	PayloadScale float64 `json:",omitempty"` // payloads have so many times their bytes on links, as those of a larger model; 0 = 1
-	Scale        int     `json:",omitempty"` // the quadratic has so many times as many parameters; 0 means 1
+	PayloadScale float64  `json:",omitempty"` // payloads have so many times their bytes on links, as those of a larger model; 0 = 1
+	Fits         []string `json:",omitempty"` // promises about links that are checked as well
+	Scale        int      `json:",omitempty"` // the quadratic has so many times as many parameters; 0 means 1
 }
 
 // Policy is what the nodes of a world decide by themselves, where it is not what a real

@@ -88,3 +88,17 @@ func (q *wide) uniform() float32 {
 	q.noise ^= q.noise << 17
 	return float32(quadraticNoise * math.Sqrt(3) * (float64(q.noise>>11)/(1<<52) - 1))
 }
+
+// bytesAt is what a delta of every fragment of a model of some scale has, if values travel
+// as they are.
+func bytesAt(scale int) float64 {
+	params := 0
+	for _, s := range specs {
+		n := 1
+		for _, d := range s.Shape {
+			n *= d
+		}
+		params += n * scale
+	}
+	return float64(4 * params)
+}

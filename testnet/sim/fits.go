@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"atoll/testnet/fault"
+)
+
+// Fit is what a run came to on its links.
+type Fit struct {
+	Late      float64 `json:"late"`        // share of the deltas that others made, by those who had them after their round
+	Discarded float64 `json:"discarded"`   // share of the tokens trained
+	Over      float64 `json:"over"`        // share of the budget by which the folded tokens exceed it
+	MostOver  float64 `json:"most_over"`   // that is allowed
+	EndMs     Time    `json:"end_ms"`      // from the last step of any learner until all knew that the run is over
+	MostEndMs Time    `json:"most_end_ms"` // that is allowed
+}
+
+// Limits of what runs are promised that suit their links.
+const (
+	mostLate      = 0.10
+	mostOver      = 0.01
+	mostEndTravel = 3 // times what the last payloads travel
+)
+
+// fit is a promise about links. It holds where applies says so.
+type fit struct {
+	name    string
+	applies func(s Scenario) bool
+	broken  func(f Fit) string // "" = it is kept
+}
+
+// fits are the promises about links, beside those that hold of any run.
+var fits = []fit{
+	{"nothing discarded", func(s Scenario) bool { return !disturbs(s, fault.Kill) && s.carries() },
+		func(f Fit) string { return above("share of the tokens discarded", f.Discarded, 0) }},
+	{"in time", Scenario.carries,
+		func(f Fit) string { return above("share of the deltas that came late", f.Late, mostLate) }},
+	{"exact budget", anywhere,
+		func(f Fit) string {
+			return above("share by which the budget is exceeded", f.Over, f.MostOver)
+		}},
+	{"soon over", anywhere,
+		func(f Fit) string { return above("ms of idling at the end", float64(f.EndMs), float64(f.MostEndMs)) }},
+}
+
+func above(what string, got, most float64) string {
+	if got <= most {
+		return ""
+	}
+	return fmt.Sprintf("%s: %.4g, at most %.4g", what, got, most)
+}
+
+// disturbs says whether something of a kind happens.
+func disturbs(s Scenario, kind fault.Verb) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == kind })
+}
+
+// demand is what a node's deltas of H steps take of the uplink of all, where each goes to each
+// other node once.
+func (s Scenario) demand() float64 {
+	return bytesAt(s.Scale) * float64(len(s.Founders)-1) / float64(Time(s.Params.H)*s.StepMs) / s.Link.BytesMs
+}
+
+// carries says whether deltas of the largest useful number of steps fit the links.
+func (s Scenario) carries() bool {
+	return s.demand()*float64(s.Params.H) <= fills*float64(s.Params.MostH())
+}
+
+func anywhere(Scenario) bool { return true }
+
+// fitting are the names of the promises that are checked in a scenario.
+func fitting(s Scenario) (names []string) {
+	for _, f := range fits {
+		if notYet[f.name] == "" && f.applies(s) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// notYet are the promises that schedules do not keep yet, and why.
+var notYet = map[string]string{
+	"nothing discarded": "rounds do not wait for what their links carry: deltas are too many, and come too late",
+	"in time":           "grace does not follow what is on its way",
+	"exact budget":      "learners step on while the last tokens are on their way",
+	"soon over":         "the end waits for what queues behind deltas of no use any more",
+}
+
+// Fit is how the run fitted its links.
+func (w *World) Fit() Fit {
+	var f Fit
+	var late, trained, discarded, over float64
+	var last, travel Time
+	for _, n := range w.nodes {
+		late += float64(n.late)
+		trained += float64(n.book.trained)
+		discarded += n.tokens(nil).Discarded
+		last = max(last, n.steppedAt)
+		if n.up {
+			late += float64(n.lateNow())
+			f.EndMs = max(f.EndMs, n.endedAt)
+			travel = max(travel, n.travelMs())
+		}
+	}
+	for p := range w.plan {
+		over = max(over, float64(w.first().machine.Rounds().Fragment(p).Tip().Tokens)/float64(w.s.Params.Budget)-1)
+	}
+	f.EndMs = max(f.EndMs-last, 0)
+	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
+	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
+	f.MostEndMs = mostEndTravel*travel + quietMs + 2*w.s.BeatMs
+	return f
+}
+
+// travelMs is how long a delta of every fragment takes to all others, from this node.
+func (n *Node) travelMs() Time {
+	own := n.spec.Link.over(n.w.s.Link)
+	ms := own.LatencyMs + own.JitterMs
+	if own.BytesMs > 0 {
+		ms += Time(float64(4*len(n.trainer.Params())*(len(n.w.nodes)-1)) / own.BytesMs)
+	}
+	return ms
+}
+
+// mostOver is by how much the budget may be exceeded: one in a hundred, and where the run is
+// small a step of each learner.
+func (w *World) mostOver() float64 {
+	return mostOver + float64(len(w.nodes)*w.s.Task.Tokens())/float64(w.s.Params.Budget)
+}
+
+// checkFits: the run suits its links.
+func (w *World) checkFits() {
+	if len(w.s.Fits) == 0 {
+		return
+	}
+	got := w.Fit()
+	for _, f := range fits {
+		if !slices.Contains(w.s.Fits, f.name) {
+			continue
+		}
+		if text := f.broken(got); text != "" {
+			w.broken(f.name, "%s", text)
+		}
+	}
+}

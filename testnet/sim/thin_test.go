@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"atoll/testnet/sim/pinned"
+)
+
+// thinSeeds is how many thin schedules are played where ATOLL_SIM_SEEDS does not say.
+const thinSeeds = 16
+
+// thinList names the thin schedules that break a promise, and which. With -update those that
+// break none any more are taken off; nothing is ever added.
+const thinList = "testdata/thin.txt"
+
+// In thin schedules links carry 0.3 to 3 times less than deltas of H steps take, differ,
+// fall and come back. Every promise holds as in any schedule, and those about links that
+// fits does not list as not kept yet.
+func TestThinSchedules(t *testing.T) {
+	from, to := seedRange(t)
+	if os.Getenv("ATOLL_SIM_SEEDS") == "" && to == shortSeeds {
+		to = thinSeeds
+	}
+	x := thinly{known: failed(t, thinList), mended: map[string]bool{}}
+	histories, err := pinned.Open("testdata/thin-histories")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next atomic.Uint64
+	next.Store(from)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), int(to-from)) {
+		workers.Go(func() {
+			for seed := next.Add(1) - 1; seed < to; seed = next.Add(1) - 1 {
+				r := played(t, ExploreThin(seed))
+				if seed < pinnedSeeds {
+					pin(t, histories, strconv.FormatUint(seed, 10), r)
+				}
+				x.judge(t, seed, r)
+			}
+		})
+	}
+	workers.Wait()
+	if err := histories.Save(); err != nil {
+		t.Error(err)
+	}
+	t.Log(x.String())
+	if *update {
+		x.takeOff(t)
+	}
+}
+
+// thinly sums up thin schedules.
+type thinly struct {
+	mu     sync.Mutex
+	known  []failedOnce
+	mended map[string]bool
+	runs   []Result
+}
+
+func (x *thinly) judge(t *testing.T, seed uint64, r Result) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.runs = append(x.runs, r)
+	name := strconv.FormatUint(seed, 10)
+	i := slices.IndexFunc(x.known, func(f failedOnce) bool { return f.name == name })
+	switch {
+	case r.Err != nil && (i < 0 || x.known[i].check != r.Check):
+		t.Errorf("%v\nreplay: go run ./cmd/atoll sim protocol --thin --seed %d --shrink 100 --save small.json", r.Err, seed)
+	case r.Err == nil && i >= 0 && *update:
+		x.mended[name] = true
+	case r.Err == nil && i >= 0:
+		t.Errorf("seed %d breaks no promise any more: take it off %s, or run with -update", seed, thinList)
+	}
+}
+
+// String says how many runs keep each promise about links, those that are not checked yet
+// among them.
+func (x *thinly) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d schedules", len(x.runs))
+	for _, f := range fits {
+		broken, of := 0, 0
+		for _, r := range x.runs {
+			if r.Err != nil || !f.applies(ExploreThin(r.Seed)) {
+				continue
+			}
+			if of++; f.broken(r.Fit) != "" {
+				broken++
+			}
+		}
+		fmt.Fprintf(&b, "; %s: broken in %d of %d", f.name, broken, of)
+	}
+	ended, events := 0, 0
+	for _, r := range x.runs {
+		events += r.Counts.Events
+		if r.Err == nil {
+			ended++
+		}
+	}
+	fmt.Fprintf(&b, "; all other promises kept in %d; %d events", ended, events)
+	return b.String()
+}
+
+// takeOff writes the list without what is mended.
+func (x *thinly) takeOff(t *testing.T) {
+	text, err := os.ReadFile(thinList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if name, _, _ := strings.Cut(line, " "); !x.mended[name] {
+			kept.WriteString(line)
+		}
+	}
+	if err := os.WriteFile(thinList, []byte(kept.String()), 0o644); err != nil {
+		t.Error(err)
+	}
+}
