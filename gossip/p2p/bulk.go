@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,9 @@ import (
 // ackReader reads a response and acknowledges each segment of it.
 type ackReader struct {
 	s     network.Stream
-	n     int // bytes read
-	acked int // segments acknowledged
+	birth time.Time // where the clock of stamps begins
+	n     int       // bytes read
+	acked int       // segments acknowledged
 	first time.Time
 	last  time.Time // when the last segment was complete
 }
@@ -52,19 +54,33 @@ func (r *ackReader) acknowledge(segments int) error {
 		return fmt.Errorf("response of over %d bytes: %w", r.acked*segment, err)
 	}
 	r.acked += segments
-	if _, err := r.s.Write(make([]byte, segments)); err != nil {
+	now := uint16(stampOf(r.last, r.birth))
+	stamps := make([]byte, 0, stampBytes*segments)
+	for range segments {
+		stamps = binary.BigEndian.AppendUint16(stamps, now)
+	}
+	if _, err := r.s.Write(stamps); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
 	return nil
 }
 
-// rate is what the link carried between the first bytes and the last segment;
+// end acknowledges what followed the last whole segment.
+func (r *ackReader) end() error {
+	if r.acked == 0 || r.n%segment == 0 {
+		return nil
+	}
+	r.last = time.Now()
+	return r.acknowledge(1)
+}
+
+// rate is what the link carried between the first bytes and the last acknowledged;
 // 0 for a response too small to tell.
 func (r *ackReader) rate() float64 {
-	if r.acked < 2 {
+	if r.n < 2*segment {
 		return 0
 	}
-	return float64(r.acked*segment) / max(r.last.Sub(r.first), time.Microsecond).Seconds()
+	return float64(min(r.n, r.acked*segment)) / max(r.last.Sub(r.first), time.Microsecond).Seconds()
 }
 
 // transfer sends one response on a stream, paced by its acknowledgements.
@@ -79,10 +95,12 @@ type transfer struct {
 	closed bool // by the asker, in order: it has the response; of listen until done
 
 	mu     sync.Mutex
+	size   int         // of the response with its head
 	bulk   bool        // long enough to be acknowledged, and so to be paced
 	sent   int         // bytes that left
 	acked  int         // of them, acknowledged
-	flight []time.Time // when each whole segment left that is not acknowledged
+	part   departure   // of the segment that is not whole
+	flight []departure // each whole segment that is not acknowledged
 }
 
 // newTransfer starts to listen to the asker, whose end calls gone.
@@ -97,11 +115,14 @@ func (t *transfer) listen(gone func()) {
 	defer close(t.done)
 	defer gone()
 	b := make([]byte, 256)
+	have := 0 // the first half of a stamp
 	for {
-		n, err := t.s.Read(b) // the last acknowledgements may come with the end
-		if !t.acknowledged(n) {
+		n, err := t.s.Read(b[have:]) // the last acknowledgements may come with the end
+		n += have
+		if !t.acknowledged(b[:n-n%stampBytes]) {
 			return
 		}
+		have = copy(b, b[n-n%stampBytes:n])
 		if err != nil {
 			t.closed = err == io.EOF
 			return
@@ -109,20 +130,21 @@ func (t *transfer) listen(gone func()) {
 	}
 }
 
-// acknowledged takes n segments out of flight. It reports false if there are
-// not as many, which is a fault of the asker.
-func (t *transfer) acknowledged(n int) bool {
+// acknowledged takes a segment out of flight for each stamp. It reports false if
+// there are not as many, which is a fault of the asker.
+func (t *transfer) acknowledged(stamps []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n := len(stamps) / stampBytes
 	if n > len(t.flight) {
 		return false
 	}
 	now := time.Now()
-	for _, left := range t.flight[:n] {
-		t.pace.acked(segment, left, now)
+	for i, d := range t.flight[:n] {
+		t.pace.acked(d, stamp(binary.BigEndian.Uint16(stamps[stampBytes*i:])), now)
+		t.acked += d.bytes
 	}
 	t.flight = t.flight[n:]
-	t.acked += n * segment
 	return true
 }
 
@@ -130,7 +152,8 @@ func (t *transfer) acknowledged(n int) bool {
 // has it all.
 func (t *transfer) send(response []byte) error {
 	t.mu.Lock()
-	t.bulk = len(response) >= segment
+	t.size = wire.FrameHead + len(response)
+	t.bulk = t.size >= segment
 	t.mu.Unlock()
 	start := time.Now()
 	if err := wire.WriteFrame(t, response, len(response)); err != nil {
@@ -181,23 +204,38 @@ func (t *transfer) room(n int) error {
 	if err := t.limit.WaitN(t.ctx, n); err != nil {
 		return fmt.Errorf("wait for the upload limit: %w", err)
 	}
-	if t.bulk {
-		ctx, cancel := context.WithTimeout(t.ctx, stallTimeout)
-		defer cancel()
-		if err := t.pace.take(ctx, n); err != nil {
-			return fmt.Errorf("wait for acknowledgements: %w", err)
-		}
+	if !t.bulk {
+		t.sent += n
+		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sent += n
-	if t.sent%segment == 0 {
-		t.flight = append(t.flight, time.Now())
+	ctx, cancel := context.WithTimeout(t.ctx, stallTimeout)
+	defer cancel()
+	d, err := t.pace.take(ctx, n)
+	if err != nil {
+		return fmt.Errorf("wait for acknowledgements: %w", err)
 	}
+	t.leaves(d)
 	return nil
 }
 
-// complete reports whether every whole segment was acknowledged.
+// leaves counts bytes that leave now. The last of them makes a segment whole, or
+// the response.
+func (t *transfer) leaves(d departure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent += d.bytes
+	if t.part.bytes > 0 {
+		d.bytes += t.part.bytes
+		d.ahead = t.part.ahead
+	}
+	t.part = d
+	if t.sent%segment == 0 || t.sent == t.size {
+		t.flight = append(t.flight, d)
+		t.part = departure{}
+	}
+}
+
+// complete reports whether every segment was acknowledged.
 func (t *transfer) complete() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -81,7 +81,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		cfg:        cfg,
 		self:       wire.PeerIDOf(cfg.Key),
 		log:        cfg.Log,
-		peers:      newPeers(),
+		peers:      newPeers(newUplink(cfg.UploadBytesPerSecond)),
 		refusals:   newRefusals(),
 		blocked:    newBlocked(),
 		reconnects: reconnects{last: map[peer.ID]time.Time{}},
@@ -131,6 +131,11 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 
 // ID is this node's name.
 func (h *Host) ID() wire.PeerID { return h.self }
+
+// Upload is what this node's own link was measured to carry upwards, over all
+// peers together, in bytes/s of responses; 0 if that is not known. It is no more
+// than Config.UploadBytesPerSecond.
+func (h *Host) Upload() float64 { return h.peers.uplink.rate() }
 
 // Events returns the channel of what happens. It is closed by Close.
 func (h *Host) Events() <-chan Event { return h.inbox.out }

@@ -11,7 +11,7 @@ import (
 //
 // Neither the muxer (64 messages of 64 KiB, before streams take turns) nor the
 // system's send buffer (megabytes) gives a small message a chance once they are
-// full. So what is in flight follows the delay until a segment is acknowledged,
+// full. So what is in flight follows the delay of segments on their way to the peer,
 // as LEDBAT does (RFC 6817). It grows while bulk adds less than queueTarget to
 // the smallest delay seen, and shrinks beyond. That keeps the rate just below
 // what the link carries, wherever its bottleneck is, and gives way to any other
@@ -21,48 +21,67 @@ import (
 // buffer, during eight responses of 2 MiB. Without a pacer beats took 1.3 s on
 // average and 1.9 s at worst; with it 0.13 and 0.17 s. Bulk took as long.
 type pacer struct {
+	up    *uplink
+	birth time.Time // where the clock of stamps begins, in both directions
+
 	mu       sync.Mutex
 	window   int // bytes that may be in flight
 	inflight int
-	starting bool          // slow start: no queue seen so far
-	base     time.Duration // smallest delay of this epoch and the one before
-	lower    time.Duration // smallest delay of this epoch
-	epoch    time.Time     // when it began
+	starting bool // slow start: no queue seen so far
+	way      oneWay
 	halved   time.Time     // when the window was last halved
 	room     chan struct{} // closed and replaced when bytes leave flight
 	measured average
+
+	reached float64 // bytes/s that the uplink was seen to carry while this peer was sent bulk; of uplink
 }
 
-func newPacer() *pacer {
-	return &pacer{window: minWindow, starting: true, room: make(chan struct{})}
+func newPacer(up *uplink) *pacer {
+	return &pacer{up: up, birth: time.Now(), window: minWindow, starting: true, room: make(chan struct{})}
+}
+
+// departure is a part of a response that left.
+type departure struct {
+	bytes int
+	at    time.Time
+	ahead int // bytes that were in flight, to any peer
 }
 
 // take waits until n bytes may be sent, or ctx is done. One segment may always
 // be in flight.
-func (p *pacer) take(ctx context.Context, n int) error {
+func (p *pacer) take(ctx context.Context, n int) (departure, error) {
 	for {
-		p.mu.Lock()
-		if p.inflight == 0 || p.inflight+n <= p.window {
-			p.inflight += n
-			p.mu.Unlock()
-			return nil
+		d, room := p.tryTake(n, time.Now())
+		if room == nil {
+			return d, nil
 		}
-		room := p.room
-		p.mu.Unlock()
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return ctx.Err()
+			return departure{}, ctx.Err()
 		}
 	}
 }
 
-// acked notes that n bytes which left at sent have arrived.
-func (p *pacer) acked(n int, sent, now time.Time) {
+// tryTake takes n bytes, or returns what is closed when there may be room for them.
+func (p *pacer) tryTake(n int, now time.Time) (departure, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.adapt(n, now.Sub(sent), now)
-	p.free(n)
+	if p.inflight > 0 && p.inflight+n > p.window {
+		return departure{}, p.room
+	}
+	p.inflight += n
+	return departure{bytes: n, at: now, ahead: p.up.taken(p, n, now)}, nil
+}
+
+// acked notes that a part had arrived when the peer's clock showed received.
+func (p *pacer) acked(d departure, received stamp, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took, waited := p.way.took(stampOf(d.at, p.birth), received, now)
+	p.adapt(d.bytes, waited, now.Sub(d.at), now)
+	p.up.acked(p, d, took, waited, now)
+	p.free(d.bytes)
 }
 
 // lost gives back n bytes whose fate is unknown.
@@ -74,13 +93,14 @@ func (p *pacer) lost(n int) {
 
 func (p *pacer) free(n int) {
 	p.inflight -= n
+	p.up.freed(p, n, p.inflight > 0)
 	close(p.room)
 	p.room = make(chan struct{})
 }
 
-// adapt moves the window by what an acknowledgement of n bytes after delay says.
-func (p *pacer) adapt(n int, delay time.Duration, now time.Time) {
-	queue := delay - p.floor(delay, now)
+// adapt moves the window by what an acknowledgement of n bytes says that came after
+// delay and that waited in a queue on their way.
+func (p *pacer) adapt(n int, queue, delay time.Duration, now time.Time) {
 	switch {
 	case queue > 4*queueTarget && now.Sub(p.halved) > delay:
 		p.starting = false
@@ -98,19 +118,6 @@ func (p *pacer) adapt(n int, delay time.Duration, now time.Time) {
 		p.window += int(max(off, -1) * float64(n) * segment / float64(p.window))
 	}
 	p.window = min(max(p.window, minWindow), maxWindow)
-}
-
-// floor is the smallest delay of the last one to two epochs: the path's own.
-func (p *pacer) floor(delay time.Duration, now time.Time) time.Duration {
-	if p.epoch.IsZero() {
-		p.epoch, p.base, p.lower = now, delay, delay
-	}
-	if now.Sub(p.epoch) > baseEpoch {
-		p.epoch, p.base, p.lower = now, p.lower, delay
-	}
-	p.lower = min(p.lower, delay)
-	p.base = min(p.base, delay)
-	return p.base
 }
 
 // sent notes that a whole transfer of n bytes took d.

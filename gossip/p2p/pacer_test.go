@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 // pipe is a link with an endless buffer: what bulk must not fill.
 type pipe struct {
 	rate  float64       // bytes/s
+	burst float64       // bytes that a token bucket lets pass at once
 	delay time.Duration // there and back
 	free  time.Time     // when all that was sent will have left
 }
@@ -19,28 +21,55 @@ type pipe struct {
 // send returns when n bytes sent at now are acknowledged, and how long they
 // wait behind others.
 func (p *pipe) send(n int, now time.Time) (acked time.Time, queued time.Duration) {
+	if full := now.Add(-seconds(p.burst / p.rate)); p.free.Before(full) {
+		p.free = full
+	}
 	queued = max(p.free.Sub(now), 0)
-	p.free = now.Add(queued + time.Duration(float64(n)/p.rate*float64(time.Second)))
-	return p.free.Add(p.delay), queued
+	p.free = p.free.Add(seconds(float64(n) / p.rate))
+	return latest(now, p.free).Add(p.delay), queued
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// path is a pipe to one peer, whose clock began at another time.
+type path struct {
+	*pipe
+	pace *pacer
+	far  time.Duration // beyond the pipe, there and back
+	born time.Time
+	busy atomic.Int64 // transfers under way
+}
+
+func newPath(p *pipe, u *uplink, far time.Duration) *path {
+	return &path{pipe: p, pace: newPacer(u), far: far, born: time.Now().Add(-far * 12345)}
+}
+
+// send sends one part as soon as the pacer lets it, and returns how long it waits
+// in the pipe.
+func (p *path) send(t *testing.T, n int) (queued time.Duration) {
+	d, err := p.pace.take(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acked, queued := p.pipe.send(n, d.at)
+	back := (p.delay + p.far) / 2
+	acked = acked.Add(p.far)
+	time.AfterFunc(acked.Sub(d.at), func() { p.pace.acked(d, stampOf(acked.Add(-back), p.born), time.Now()) })
+	return queued
 }
 
 // stream sends n segments through the pipe as fast as the pacer lets it, and
 // returns the longest queue after the first second and the time it took.
 func stream(t *testing.T, link *pipe, n int) (worst, took time.Duration) {
-	p := newPacer()
+	p := newPath(link, newUplink(0), 0)
 	start := time.Now()
 	for range n {
-		if err := p.take(t.Context(), segment); err != nil {
-			t.Fatal(err)
-		}
-		sent := time.Now()
-		acked, queued := link.send(segment, sent)
-		time.AfterFunc(acked.Sub(sent), func() { p.acked(segment, sent, time.Now()) })
-		if sent.Sub(start) > time.Second {
+		queued := p.send(t, segment)
+		if time.Since(start) > time.Second {
 			worst = max(worst, queued)
 		}
 	}
-	if err := p.take(t.Context(), p.window); err != nil {
+	if _, err := p.pace.take(t.Context(), p.pace.window); err != nil {
 		t.Fatal(err)
 	}
 	return worst, time.Since(start)
@@ -75,17 +104,12 @@ func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := &pipe{rate: 12.5e6, delay: 40 * time.Millisecond}
 		worst := time.Duration(0)
-		p, start := newPacer(), time.Now()
+		p, start := newPath(link, newUplink(0), 0), time.Now()
 		for time.Since(start) < 20*time.Second {
 			if time.Since(start) > 5*time.Second {
 				link.rate = 1.25e6
 			}
-			if err := p.take(t.Context(), segment); err != nil {
-				t.Fatal(err)
-			}
-			sent := time.Now()
-			acked, queued := link.send(segment, sent)
-			time.AfterFunc(acked.Sub(sent), func() { p.acked(segment, sent, time.Now()) })
+			queued := p.send(t, segment)
 			if time.Since(start) > 10*time.Second {
 				worst = max(worst, queued)
 			}
@@ -99,19 +123,19 @@ func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
 
 func TestPacerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer()
+		p := newPacer(newUplink(0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for range minWindow / segment {
-			if err := p.take(ctx, segment); err != nil {
+			if _, err := p.take(ctx, segment); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := p.take(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.take(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("over the window: %v", err)
 		}
 		p.lost(segment)
-		if err := p.take(t.Context(), segment); err != nil {
+		if _, err := p.take(t.Context(), segment); err != nil {
 			t.Error(err)
 		}
 	})

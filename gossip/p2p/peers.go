@@ -41,12 +41,15 @@ type link struct {
 // links are queued under its lock, so they have the order of the facts.
 type peers struct {
 	mu      sync.Mutex
+	uplink  *uplink
 	links   map[peer.ID]*link
 	serving int           // requests that are being served, of all peers
 	added   chan struct{} // closed, and made anew, when a connection is added
 }
 
-func newPeers() peers { return peers{links: map[peer.ID]*link{}, added: make(chan struct{})} }
+func newPeers(u *uplink) peers {
+	return peers{uplink: u, links: map[peer.ID]*link{}, added: make(chan struct{})}
+}
 
 // add notes a new connection and reports whether it belongs to a node.
 func (ps *peers) add(c network.Conn) bool {
@@ -58,7 +61,7 @@ func (ps *peers) add(c network.Conn) bool {
 	defer ps.mu.Unlock()
 	l := ps.links[c.RemotePeer()]
 	if l == nil {
-		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), pace: newPacer(), down: &average{}}
+		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), pace: newPacer(ps.uplink), down: &average{}}
 		ps.links[c.RemotePeer()] = l
 	}
 	l.conns[c] = 0

@@ -15,11 +15,11 @@ import (
 )
 
 // rpcProtocol carries requests: a stream each, on which the asker sends a
-// frame with the request and gets a frame with the response. For every whole
-// segment of that frame (head included) it sends back one byte, by which the
-// server paces itself. The asker closes when it has all; that it resets the
+// frame with the request and gets a frame with the response. For every segment
+// of a frame that has a whole one (head included) it sends back a stamp of two
+// bytes, by which the server paces itself. The asker closes when it has all; that it resets the
 // stream before tells the server to stop.
-const rpcProtocol = protocol.ID("/atoll/rpc/1")
+const rpcProtocol = protocol.ID("/atoll/rpc/2")
 
 // rpcService is the name under which the resource manager accounts requests.
 const rpcService = "atoll.rpc"
@@ -134,12 +134,15 @@ func ask(s network.Stream, l *link, request []byte, maxResponse int, noted *Arri
 	if err := s.SetReadDeadline(time.Now().Add(requestTimeout + handleTimeout)); err != nil {
 		return nil, err
 	}
-	r := &ackReader{s: s}
+	r := &ackReader{s: s, birth: l.pace.birth}
 	response, err := wire.ReadFrame(r, maxResponse)
 	if err != nil {
 		return nil, err
 	}
 	noted.First, noted.Last = r.first, time.Now()
+	if err := r.end(); err != nil {
+		return response, nil // the server has gone, and the response is here
+	}
 	if rate := r.rate(); rate > 0 {
 		l.down.add(rate)
 	}

@@ -3,6 +3,7 @@ package p2p
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"testing"
@@ -28,7 +29,7 @@ func asks(t *testing.T, a, b *Host, frame []byte) network.Stream {
 var one = []byte{0, 0, 0, 1, 7}
 
 func specCall(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int64{"part": segment, "window": minWindow, "requests of one": servePeer} {
+	for name, n := range map[string]int64{"part": segment, "window": minWindow, "tick": stampTick.Microseconds(), "requests of one": servePeer} {
 		if got := s.Number(t, "connections", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
 		}
@@ -61,14 +62,14 @@ func answerWith(answer []byte) Handler {
 	return func(context.Context, wire.PeerID, []byte) []byte { return answer }
 }
 
-// bulk asks for an answer of ten parts and reads it. It sends back so many bytes
+// bulk asks for an answer of ten parts and reads it. It sends back so many stamps
 // after each part, and ahead before the first. It returns what came, and how long
 // nothing had come before the end.
 func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error) {
 	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		b.Handle(answerWith(make([]byte, bulkSize)))
 		s := asks(t, a, b, one)
-		_, err = s.Write(make([]byte, ahead))
+		_, err = s.Write(make([]byte, 2*ahead))
 		last := time.Now()
 		for part := make([]byte, 32768); err == nil && got < bulkSize+4; {
 			var n int
@@ -77,7 +78,7 @@ func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error
 				last = time.Now()
 			}
 			if err == nil && got%32768 == 0 && back > 0 {
-				_, err = s.Write(bytes.Repeat([]byte{byte(got)}, back))
+				_, err = s.Write(bytes.Repeat([]byte{byte(got)}, 2*back))
 			}
 		}
 		if idle = time.Since(last); got == bulkSize+4 && (err == nil || err == io.EOF) {
@@ -94,28 +95,50 @@ func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error
 
 func specAcknowledge(t *testing.T, s *spectest.Spec) {
 	if got, _, err := bulk(t, 1, 0); err != nil || got != bulkSize+4 {
-		t.Errorf("with one byte for each part %d bytes, %v", got, err)
+		t.Errorf("with one stamp for each part %d bytes, %v", got, err)
 	}
-	inPair(t, rate, func(t *testing.T, a, b *Host) { // as askers of today do
-		back := make(chan int, 1)
+}
+
+func specStamps(t *testing.T, s *spectest.Spec) {
+	part := int(s.Number(t, "connections", "part"))
+	back := stamps(t, 2*part+1, part-1, 1, part, 1) // a part but for a byte, the byte, a part, the rest
+	for i, want := range []int{0, 2, 2, 2} {
+		if len(back[i]) != want {
+			t.Fatalf("%x after write %d, want %d bytes", back[i], i, want)
+		}
+	}
+	ticks := binary.BigEndian.Uint16(back[2]) - binary.BigEndian.Uint16(back[1])
+	apart := time.Duration(int64(ticks)*s.Number(t, "connections", "tick")) * time.Microsecond
+	if apart < 990*time.Millisecond || apart > 1010*time.Millisecond {
+		t.Errorf("stamps of two parts are %v apart, want a second", apart)
+	}
+}
+
+// stamps serves an answer whose frame has so many bytes in these parts, a second
+// apart, and returns what the asker sends back after each.
+func stamps(t *testing.T, size int, parts ...int) (back [][]byte) {
+	inPair(t, rate, func(t *testing.T, a, b *Host) {
+		done := make(chan struct{})
 		b.host.SetStreamHandler(rpcProtocol, func(st network.Stream) {
+			defer close(done)
 			_, _ = wire.ReadFrame(st, 64)
-			part := int(s.Number(t, "connections", "part"))
-			_, _ = st.Write(append([]byte{0, 1, 0, 0}, make([]byte, part-5)...))
-			time.Sleep(time.Second)
-			_ = st.SetReadDeadline(time.Now())
-			n, _ := st.Read(make([]byte, 9))
-			_, _ = st.Write([]byte{0})
-			_ = st.SetReadDeadline(time.Now().Add(time.Second))
-			m, _ := st.Read(make([]byte, 9))
-			back <- 10*n + m
+			frame := binary.BigEndian.AppendUint32(nil, uint32(size-4))
+			frame = append(frame, make([]byte, size-4)...)
+			for _, n := range parts {
+				_, _ = st.Write(frame[:n])
+				frame = frame[n:]
+				time.Sleep(time.Second)
+				got := make([]byte, 9)
+				_ = st.SetReadDeadline(time.Now().Add(time.Millisecond))
+				n, _ := st.Read(got)
+				back = append(back, got[:n])
+			}
 			st.Reset()
 		})
-		go func() { _, _ = a.Call(t.Context(), b.ID(), []byte{1}, 1<<20) }()
-		if got := <-back; got != 1 {
-			t.Errorf("%d bytes back before a part was whole, %d after", got/10, got%10)
-		}
+		_, _ = a.Call(t.Context(), b.ID(), []byte{1}, 1<<20)
+		<-done
 	})
+	return back
 }
 
 func specWindow(t *testing.T, s *spectest.Spec) {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// frameHead is the length of a frame's head: its body's length, big-endian.
-const frameHead = 4
+// FrameHead is the length of a frame's head: its body's length, big-endian.
+const FrameHead = 4
 
 // firstRead is what ReadFrame allocates before a byte has arrived. From there
 // the buffer grows with what arrives, so a peer that announces MaxPayload and
@@ -20,7 +20,7 @@ func WriteFrame(w io.Writer, b []byte, limit int) error {
 	if len(b) > limit {
 		return fmt.Errorf("write frame: %w: %d bytes, at most %d", ErrSize, len(b), limit)
 	}
-	var head [frameHead]byte
+	var head [FrameHead]byte
 	binary.BigEndian.PutUint32(head[:], uint32(len(b)))
 	if _, err := w.Write(head[:]); err != nil {
 		return fmt.Errorf("write frame: %w", err)
@@ -34,7 +34,7 @@ func WriteFrame(w io.Writer, b []byte, limit int) error {
 // ReadFrame reads what WriteFrame wrote, at most limit bytes. At the end of
 // the stream its error is io.EOF before a frame, io.ErrUnexpectedEOF within.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
-	var head [frameHead]byte
+	var head [FrameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, fmt.Errorf("read frame: %w", err)
 	}

@@ -1,0 +1,53 @@
+package p2p
+
+import "time"
+
+// stamp is when the receiver had read a segment, on a clock of its own, in ticks
+// and modulo 65536 of them. An acknowledgement carries it, so that bulk which
+// meets queues on its way is told from acknowledgements which meet them on theirs.
+type stamp uint16
+
+// stampTick is a fifth of what a segment takes at 200 Mbit/s. 65536 of them are
+// 16 s: how long segments take may change by half of that.
+const stampTick = 250 * time.Microsecond
+
+// stampBytes is what a stamp takes on a stream.
+const stampBytes = 2
+
+// stampOf is the time on a clock that began at birth.
+func stampOf(t, birth time.Time) stamp { return stamp(t.Sub(birth) / stampTick) }
+
+// oneWay follows how long segments take to a peer. The clocks of both ends share no
+// zero, so only differences say something: those to what the path takes when it is
+// empty, which lies between floor and base.
+type oneWay struct {
+	base  time.Duration // smallest that a segment took, in this epoch and the one before
+	lower time.Duration // smallest of this epoch
+	epoch time.Time     // when it began; zero before the first segment
+	floor time.Duration // largest that a segment took, less the longest that it can have waited
+	sure  bool          // floor is known
+}
+
+// took notes how long a segment took, and returns how long it waited at least.
+func (w *oneWay) took(sent, received stamp, now time.Time) (took, waited time.Duration) {
+	took = w.base + time.Duration(int16(received-sent-stamp(w.base/stampTick)))*stampTick
+	if w.epoch.IsZero() {
+		w.epoch, w.base, w.lower = now, took, took
+	}
+	if now.Sub(w.epoch) > baseEpoch {
+		w.epoch, w.base, w.lower = now, w.lower, took
+	}
+	w.lower = min(w.lower, took)
+	w.base = min(w.base, took)
+	return took, took - w.base
+}
+
+// bound notes that a segment which took so long waited for at most most. It returns
+// how long that one waited at most.
+func (w *oneWay) bound(took, most time.Duration) time.Duration {
+	if !w.sure || took-most > w.floor {
+		w.floor, w.sure = took-most, true
+	}
+	w.floor = min(w.floor, w.base)
+	return took - w.floor
+}

@@ -1,0 +1,184 @@
+package p2p
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// payload is a delta of the model small.
+const payload = 190_000
+
+// uplinkWorld is a node's link with peers at several distances.
+type uplinkWorld struct {
+	t     *testing.T
+	link  *pipe
+	up    *uplink
+	paths []*path
+	sends sync.WaitGroup
+	rng   *rand.Rand
+}
+
+func newUplinkWorld(t *testing.T, link pipe, peers int) *uplinkWorld {
+	w := &uplinkWorld{t: t, link: &link, up: newUplink(0), rng: rand.New(rand.NewPCG(1, 2))}
+	for i := range peers {
+		w.paths = append(w.paths, newPath(w.link, w.up, time.Duration(i)*20*time.Millisecond))
+	}
+	return w
+}
+
+// transfer sends n bytes to a peer beside whatever else is sent, unless that is much.
+func (w *uplinkWorld) transfer(p *path, n int) {
+	if p.busy.Load() >= 8 {
+		return
+	}
+	p.busy.Add(1)
+	w.sends.Go(func() {
+		defer p.busy.Add(-1)
+		for ; n > 0; n -= segment {
+			p.send(w.t, min(n, segment))
+		}
+	})
+}
+
+// bursts sends a payload to every peer at once, again and again, at this rate.
+func (w *uplinkWorld) bursts(bytesPerSecond float64, d time.Duration) {
+	pause := seconds(payload * float64(len(w.paths)) / bytesPerSecond)
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
+		for _, i := range w.rng.Perm(len(w.paths)) { // as requests come
+			w.transfer(w.paths[i], payload)
+			time.Sleep(time.Microsecond)
+		}
+	}
+}
+
+// settle lets everything arrive.
+func (w *uplinkWorld) settle() {
+	w.sends.Wait()
+	time.Sleep(time.Minute)
+}
+
+var uplinkLinks = []pipe{
+	{rate: 0.625e6, delay: 300 * time.Millisecond},
+	{rate: 2.5e6, delay: 80 * time.Millisecond},
+	{rate: 5.7e6, delay: 80 * time.Millisecond},
+	{rate: 12.5e6, delay: 80 * time.Millisecond},
+	{rate: 0.625e6, delay: 300 * time.Millisecond, burst: limitBurst},
+	{rate: 2.5e6, delay: 80 * time.Millisecond, burst: limitBurst},
+	{rate: 12.5e6, delay: 80 * time.Millisecond, burst: limitBurst},
+}
+
+// After a few bursts a link shows what it carries, whether more is asked of it, or
+// half of that, or little.
+func TestUploadIsTheLinksRate(t *testing.T) {
+	for _, link := range uplinkLinks {
+		for _, share := range []float64{1.5, 0.5, 0.1} {
+			for _, peers := range []int{1, 3} {
+				synctest.Test(t, func(t *testing.T) {
+					w := newUplinkWorld(t, link, peers)
+					five := seconds(5 * payload * float64(peers) / (share * link.rate))
+					w.bursts(share*link.rate, max(five, 10*time.Second))
+					for range 3 {
+						w.bursts(share*link.rate, 10*time.Second)
+						shown := w.up.rate() / link.rate
+						if shown < 0.8 || shown > 1.2 {
+							t.Errorf("%v peers ask %.2f MB/s (burst %.0f, %v) for %.1f of its rate: shown %.2f of it",
+								peers, link.rate/1e6, link.burst, link.delay, share, shown)
+						}
+					}
+					w.settle()
+				})
+			}
+		}
+	}
+}
+
+func TestUploadFollowsTheLink(t *testing.T) {
+	for _, share := range []float64{0.1, 1.5} {
+		synctest.Test(t, func(t *testing.T) {
+			const thick, thin = 12.5e6, 0.625e6
+			w := newUplinkWorld(t, pipe{rate: thick, delay: 80 * time.Millisecond}, 3)
+			w.bursts(share*thick, 20*time.Second)
+			w.link.rate = thin
+			w.bursts(share*thick, 5*time.Second)
+			if got := w.up.rate(); got < 0.8*thin || got > 1.2*thin {
+				t.Errorf("five seconds after the fall to %.0f bytes/s: %.0f", thin, got)
+			}
+			w.sends.Wait()
+			w.link.rate = thick
+			w.bursts(thin/2, 30*time.Second)
+			if got := w.up.rate(); got < 0.8*thick || got > 1.2*thick {
+				t.Errorf("a while after the rise to %.0f bytes/s: %.0f", thick, got)
+			}
+			w.settle()
+		})
+	}
+}
+
+// A peer whose own link is thin takes long. That says nothing of this node's link.
+func TestUploadIsNotAThinPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newUplinkWorld(t, pipe{rate: 12.5e6, delay: 80 * time.Millisecond}, 3)
+		thin := &pipe{rate: 0.625e6, delay: 80 * time.Millisecond}
+		w.paths[2].pipe = thin
+		for range 10 {
+			w.bursts(1.2e6, 5*time.Second)
+			if shown := w.up.rate() / w.link.rate; shown < 0.8 || shown > 1.2 {
+				t.Errorf("shown %.2f of the link's rate", shown)
+			}
+		}
+		w.settle()
+	})
+}
+
+func TestUploadKeepsToTheConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newUplinkWorld(t, pipe{rate: 2.5e6, delay: 80 * time.Millisecond}, 3)
+		if got := w.up.rate(); got != 0 {
+			t.Errorf("%v before anything was sent", got)
+		}
+		w.up.limit = 1e6
+		w.bursts(1e6, 10*time.Second)
+		if got := w.up.rate(); got != 1e6 {
+			t.Errorf("%v with a limit of 1 MB/s", got)
+		}
+		w.settle()
+	})
+}
+
+// Whatever is sent, and whenever, a link never looks thinner than it has looked
+// before, unless it is.
+func TestUploadNeverRunsAway(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		link := rapid.SampledFrom(uplinkLinks).Draw(r, "link")
+		peers := rapid.IntRange(1, 5).Draw(r, "peers")
+		seed := rapid.Uint64().Draw(r, "seed")
+		longest := rapid.IntRange(1, 40).Draw(r, "longest in segments")
+		load := rapid.Float64Range(0.01, 1.5).Draw(r, "load")
+		var wrong string
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			w := newUplinkWorld(t, link, peers)
+			most := 0.
+			for range 200 {
+				n := 1 + rng.IntN(longest*segment)
+				w.transfer(w.paths[rng.IntN(peers)], n)
+				time.Sleep(seconds(rng.ExpFloat64() * float64(n) / (load * link.rate)))
+				shown := w.up.rate() / link.rate
+				most = max(most, min(shown, 1))
+				if shown < 0.8*most || shown > 1.25 {
+					wrong = fmt.Sprintf("%.2f of the link's rate, before %.2f", shown, most)
+				}
+			}
+			w.settle()
+		})
+		if wrong != "" {
+			r.Fatal(wrong)
+		}
+	})
+}
