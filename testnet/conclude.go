@@ -208,7 +208,7 @@ func (m *member) describe(row *NodeReport) {
 	row.Time = m.timeAccount()
 	for _, p := range l.last.Peers {
 		if p.Self {
-			row.TokensPerS = measured(p.TokensPerS)
+			row.TokensPerS, row.Upload = measured(p.TokensPerS), measured(p.Upload)
 			row.Capability = &Capability{
 				Hardware: p.Hardware, Trainer: p.Trainer, Precision: p.Precision,
 				TokensPerS: measured(p.MeasuredPerS), TokensPerStep: p.TokensPerStep,

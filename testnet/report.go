@@ -154,6 +154,7 @@ type NodeReport struct {
 	Capability *Capability         `json:"capability,omitempty"`
 	Time       *status.TimeAccount `json:"time,omitempty"`
 	RSSBytes   *uint64             `json:"rss_bytes,omitempty"`
+	Upload     *float64            `json:"upload_bytes_per_s,omitempty"` // that its link was measured to carry, at its end
 }
 
 // Capability is what a node claimed in the handshake.

@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused. MBIT/S is what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -46,13 +46,13 @@ func (c *PeersCmd) Run(ctx context.Context, out *console) error {
 // columns.
 const (
 	peerWidth     = 14
-	hardwareWidth = 21
+	hardwareWidth = 13
 )
 
 // printPeers writes a row per peer, and below it why those are not in who are
 // not.
 func printPeers(w io.Writer, peers []status.Peer) error {
-	rows := [][]string{{"PEER", "STATE", "HARDWARE", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "HEARD"}}
+	rows := [][]string{{"PEER", "STATE", "HARDWARE", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
 	var reasons []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
@@ -89,7 +89,7 @@ func peerRow(p status.Peer) []string {
 	return []string{
 		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth),
 		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
-		measured(p.TokensPerS, "%.0f"), heard,
+		measured(p.TokensPerS, "%.0f"), measured(8e-6*p.Upload, "%.1f"), heard,
 	}
 }
 

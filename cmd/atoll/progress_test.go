@@ -27,7 +27,7 @@ func trainingStatus() status.Snapshot {
 		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
 		Fragments: []status.Fragment{{Closed: 7, Contributors: 3}, {Closed: 8, Contributors: 2}},
 		Peers: []status.Peer{
-			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, MeasuredPerS: 7000},
+			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, Upload: 2.5e6, MeasuredPerS: 7000},
 			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
 			{Addr: "/ip4/198.51.100.7/tcp/1", State: "refused", Reason: "run: we have aa, peer has bb"},
 		},
@@ -124,7 +124,7 @@ func TestPrintStatus(t *testing.T) {
 		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
 		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
-		"traffic  2.0 KiB sent, 1.0 MiB received\n",
+		"traffic  2.0 KiB sent, 1.0 MiB received; the uplink carries 20.0 Mbit/s\n",
 		"rounds   7(3) 8(2)  closed(contributors) per fragment\n",
 		"03:04:05 connected efefefefef",
 	} {
@@ -141,10 +141,10 @@ func TestPrintPeers(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	for i, want := range []string{
-		"PEER STATE HARDWARE STEPS TOKENS SHARE WEIGHT TOK/S HEARD",
-		"cdcdcdcdcd* training a CPU (2 threads) 120 250k 40.0 % 50.0 % 6000 here",
-		"efefefefef observing - 0 0 0.0 % - - 1.2 s",
-		"/ip4/198.51.1… refused - 0 0 0.0 % - - -",
+		"PEER STATE HARDWARE STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
+		"cdcdcdcdcd* training a CPU (2 thr… 120 250k 40.0 % 50.0 % 6000 20.0 here",
+		"efefefefef observing - 0 0 0.0 % - - - 1.2 s",
+		"/ip4/198.51.1… refused - 0 0 0.0 % - - - -",
 		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
@@ -157,7 +157,7 @@ func TestPeersFitTheScreen(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{{
 		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)",
-		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456,
+		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
 	if err := printPeers(&b, peers); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
-		{"traffic", fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))},
+		{"traffic", trafficText(s)},
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
@@ -89,6 +89,14 @@ func agreedText(s status.Snapshot) string {
 		return "not yet equal on every live node"
 	}
 	return "moving; compared when the run rests"
+}
+
+func trafficText(s status.Snapshot) string {
+	text := fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))
+	if len(s.Peers) > 0 && s.Peers[0].Upload > 0 {
+		text += fmt.Sprintf("; the uplink carries %.1f Mbit/s", 8e-6*s.Peers[0].Upload)
+	}
+	return text
 }
 
 // roundsText shows how far each fragment is and how many contributed last.

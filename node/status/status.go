@@ -131,9 +131,8 @@ type Peer struct {
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
 	LagS          float64 `json:"lag_s,omitempty"`              // since it was last heard
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
-	UpBps         float64 `json:"up_bytes_per_s,omitempty"`
-	DownBps       float64 `json:"down_bytes_per_s,omitempty"`
-	Reason        string  `json:"reason,omitempty"` // why it is refused or gone
+	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // that its link was measured to carry, by itself
+	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone
 }
 
 // Account is where this node's deltas and tokens went, and what it holds of
