@@ -14,6 +14,8 @@ type beats struct {
 	said *wire.Beat // the last own beat, nil before the first
 	next Time       // when the following one is due
 	seq  uint64
+	at   Time // when said was said
+	size int  // its bytes
 
 	agreed      bool // as of the last tick, see agree
 	agreedSince Time
@@ -47,6 +49,9 @@ type sums struct{ chain, state wire.Digest }
 const maxSums = 64
 
 func (b *beats) tick() {
+	if p := b.ownPeriod(); p != b.period {
+		b.period, b.peers.cache.watchAt = p, b.now // peers that have not beaten yet count in it
+	}
 	if b.self.State != 0 && (b.said == nil || b.now >= b.next) {
 		b.send()
 	}
@@ -71,14 +76,34 @@ func (b *beats) send() {
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
-	b.said, b.next = &beat, b.now+b.beatPeriod()
-	b.emit(Publish{Bytes: wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)})
+	raw := wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)
+	b.said, b.at, b.next, b.size = &beat, b.now, b.now+b.period, len(raw)
+	b.emit(Publish{Bytes: raw})
 }
 
 // announced is the period that the next beat names, within what peers take.
 func (b *beats) announced() uint32 {
-	return uint32(min(max(b.beatPeriod(), wire.MinPeriodMs), wire.MaxPeriodMs))
+	return uint32(min(max(b.period, wire.MinPeriodMs), wire.MaxPeriodMs))
 }
+
+// otherPeriod reports whether two beats of a peer name periods that differ by more than an
+// eighth. What differs less changes little, and would have all peers looked at often.
+func otherPeriod(a, b *wire.Beat) bool {
+	return 8*max(a.PeriodMs, b.PeriodMs) > 9*min(a.PeriodMs, b.PeriodMs)
+}
+
+// set takes what the next beat says. A change that others wait for, or wait for no more,
+// is said at once.
+func (b *beats) set(s SelfState) {
+	b.self = s
+	if said := b.said; said != nil && (said.State != s.State || said.Paused != s.Paused || said.Plan != s.Plan) {
+		b.soon()
+	}
+}
+
+// soon has the next beat come at once, or a part of a period after the last one if that is
+// later: nobody can make a node beat without end.
+func (b *beats) soon() { b.next = min(b.next, b.at+b.period/soonParts) }
 
 // lag is how far the digests are behind. An observer lags as the learners do: once
 // nobody trains any more it shows its tips as they are.
@@ -173,7 +198,7 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
 		b.event(EventLeft, p.id, "leaves")
 	}
-	if p.beat == nil || p.beat.State != beat.State {
+	if p.beat == nil || p.beat.State != beat.State || p.beat.Paused != beat.Paused || otherPeriod(p.beat, beat) {
 		b.peers.cache.changes++
 	}
 	p.beat, p.beatAt, p.beats.reached = beat, b.now, max(p.beats.reached, beat.Folded)

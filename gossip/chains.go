@@ -22,6 +22,18 @@ func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	return v.core.beats.agreed, v.core.beats.agreedSince
 }
 
+// QuietMs is for how long Agreed has to hold until each peer whose word counts has beaten
+// again: three of the longest period among them.
+func (v Chains) QuietMs() Time {
+	longest := v.core.period
+	for _, p := range v.core.peers.list {
+		if p.refused == "" && v.core.live(p) {
+			longest = max(longest, v.core.periodOf(p))
+		}
+	}
+	return quietBeats * longest
+}
+
 // Lacking returns a connected peer that has yet to show the tips which this node
 // has, at rest, and whether there is one. It may be joining, or not even have begun
 // to beat.

@@ -21,7 +21,7 @@ type Config struct {
 	Incarnation int64         // process start, unix ms: a later one replaces an earlier
 	Trusted     []wire.PeerID // peers named in the join link
 
-	BeatMinMs    int64  // shortest beat period; default 2000, test profiles use less
+	BeatMinMs    int64  // shortest beat period; default 500, test profiles use less
 	WindowAccept uint32 // W_a: rounds behind closed that gossip still brings; default 16
 	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
 	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload

@@ -29,6 +29,7 @@ type Core struct {
 func New(cfg Config, chain Chain) *Core {
 	e := &env{cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
 	copy(e.common, cfg.Common)
+	e.period = e.cfg.BeatMinMs
 	c := &Core{env: e}
 	c.roster = roster{env: e}
 	c.beats = beats{env: e}
@@ -82,7 +83,7 @@ func (c *Core) Tick(now Time) {
 // SetSelf sets what the next beat says about this node.
 func (c *Core) SetSelf(now Time, s SelfState) {
 	c.at(now)
-	c.beats.self = s
+	c.beats.set(s)
 }
 
 // BeatNow beats at once, as the state changed.

@@ -21,11 +21,15 @@ type env struct {
 	calls   []call   // by id, as ids only grow
 	lastID  uint64
 	took    int64 // ms from first to last byte of the answer that is being taken, 0 if unknown
+	period  int64 // own beat period in ms, as of the last tick
 }
 
 // call is a request that awaits its answer.
 type call struct {
 	id       uint64
+	to       wire.PeerID
+	sent     Time
+	small    bool // its answer is there at once, so it shows the way
 	deadline Time
 	done     answer
 }
@@ -66,9 +70,10 @@ func (e *env) misbehaved(id wire.PeerID, reason string) {
 // done is called exactly once, during a later input.
 func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done answer) {
 	e.lastID++
-	e.calls = append(e.calls, call{id: e.lastID, deadline: e.now + (timeoutMs + callGraceMs), done: func(b []byte, err error) {
-		done(openAnswer(b, max, err))
-	}})
+	e.calls = append(e.calls, call{
+		id: e.lastID, to: to, sent: e.now, small: showsWay(r.Kind), deadline: e.now + (timeoutMs + callGraceMs),
+		done: func(b []byte, err error) { done(openAnswer(b, max, err)) },
+	})
 	e.emit(Call{ID: e.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})
 }
 
@@ -91,9 +96,12 @@ func (e *env) answered(id uint64, b []byte, err error) {
 	if !ok {
 		return
 	}
-	done := e.calls[i].done
+	c := e.calls[i]
 	e.calls = slices.Delete(e.calls, i, i+1)
-	done(b, err)
+	if err == nil {
+		e.sampleWay(c, len(b))
+	}
+	c.done(b, err)
 }
 
 // expireCalls ends calls that the caller forgot, so that nothing here waits

@@ -4,15 +4,32 @@ import "atoll/gossip/wire"
 
 // Beats and the roster.
 const (
-	// defaultBeatMinMs is the shortest beat period: two seconds show a dead
-	// peer within twenty and cost a few hundred bytes a second for each peer.
-	defaultBeatMinMs = 2000
+	// defaultBeatMinMs is the shortest beat period: half a second shows a dead peer
+	// within five and costs a thousand bytes a second for each peer.
+	defaultBeatMinMs = 500
 	// beatMsPerPeer lengthens the period with the run, so that a node receives
 	// at most 50 beats a second however many peers there are.
 	beatMsPerPeer = 20
-	// silentBeats is how many beat periods without a byte make a peer silent:
+	// beatWays is how many ways to other nodes a period has at least: what a beat says
+	// is as old as its way. With four, repair began late: it waits for a beat or two.
+	beatWays = 2
+	// beatShare is the part of a node's uplink that its own beats may take. A beat leaves
+	// in so many copies at most: gossipsub has a mesh of 6 to 12 peers.
+	beatShare  = 0.01
+	beatCopies = 8
+	// soonParts is the part of a period after which a beat may follow another at once.
+	soonParts = 4
+	// quietBeats is how many of its own periods without a byte make a peer quiet: no
+	// round waits for it. One or two beats may be lost or late.
+	quietBeats = 3
+	// silentBeats is how many of its own periods without a byte make a peer silent:
 	// gossip may lose a few beats in a row under load, not ten.
 	silentBeats = 10
+	// wayWindowMs is how long the smallest way counts, and for as long again at most:
+	// in small runs a peer is asked for its roster every few minutes. Round trips of
+	// answers above wayMaxBytes measure the link if nobody saw their first byte.
+	wayWindowMs = 300_000
+	wayMaxBytes = 4 << 10
 	// deafBeats is how many beat periods a connected peer may be without a beat
 	// before it is connected anew. It allows for a few lost beats, and the peer is
 	// heard again before it would count as silent. The pause until the next time

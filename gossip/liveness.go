@@ -9,9 +9,9 @@ import (
 )
 
 // The set of live peers changes seldom, and is asked for several times a second. So it
-// looks at all peers in two cases only. One is a change: a beat of another state, a peer
-// heard again, a peer given up, another beat period. The other is that the peer heard
-// longest ago may have fallen silent. In a run of a thousand that is a few times a
+// looks at all peers in two cases only. One is a change: a beat of another state or
+// period, a peer heard again, a peer given up. The other is that the peer heard longest
+// ago may have fallen quiet or silent. In a run of a thousand that is a few times a
 // minute, not at each tick.
 
 // lookCache says when such a look is due. They are memory of the kind that changes
@@ -19,51 +19,91 @@ import (
 type lookCache struct {
 	changes uint64 // counts what changes who is live, except time
 	watched uint64 // changes, at the last watch
-	watchAt Time   // before it no peer falls silent
+	watchAt Time   // before it no peer falls quiet or silent
 }
 
-// beatPeriod is the time between two beats in ms, for the run as this node
-// sees it: all peers heard of late, and itself.
-func (e *env) beatPeriod() int64 {
-	return max(e.cfg.BeatMinMs, int64(e.peers.live+1)*beatMsPerPeer)
+// ownPeriod works out the time between two beats of this node in ms. With every node
+// its share of what a node receives grows. Peers further away hear no more from more
+// beats. A thin uplink is for deltas.
+func (b *beats) ownPeriod() int64 {
+	period := max(b.cfg.BeatMinMs, int64(b.peers.live+1)*beatMsPerPeer, beatWays*b.usualWay())
+	if b.self.Upload > 0 {
+		copies := max(1, min(len(b.peers.linked), beatCopies))
+		period = max(period, int64(float64(copies*b.size)/(beatShare*b.self.Upload)*1000))
+	}
+	return min(period, wire.MaxPeriodMs)
+}
+
+// beatPeriod is the time between two beats of the run as this node sees it: its own, or
+// that of half of its live peers whose deltas were folded, if that is longer. A few
+// liars, and keys that cost nothing, lengthen it for nobody.
+func (e *env) beatPeriod() int64 { return max(e.period, e.peers.usual) }
+
+// periodOf is the time between two beats of p in ms: what it says, once it has said
+// something.
+func (e *env) periodOf(p *peer) int64 {
+	if p.beat == nil || p.beat.PeriodMs == 0 {
+		return e.beatPeriod()
+	}
+	return int64(p.beat.PeriodMs)
 }
 
 func (e *env) heardLately(p *peer) bool {
-	return p.everHeard && e.now-p.heard <= silentBeats*e.beatPeriod()
+	return p.everHeard && e.now < e.silentFrom(p)
 }
 
 // hear notes a sign of life.
 func (e *env) hear(p *peer) {
-	if p.silent || !e.heardLately(p) {
+	if p.silent || p.quiet || !e.heardLately(p) {
 		e.peers.cache.changes++
 	}
-	p.everHeard, p.heard = true, e.now
+	p.everHeard, p.heard, p.quiet = true, e.now, false
+	e.peers.cache.watchAt = min(e.peers.cache.watchAt, e.quietFrom(p))
 	if p.silent {
 		p.silent = false
 		e.event(EventHeard, p.id, "heard again")
 	}
 }
 
-// watch marks the peers that fell silent and counts the live ones.
+// watch marks the peers that fell quiet or silent, and counts those whose beats share
+// this node's downlink.
 func (e *env) watch() {
 	t := &e.peers
 	if t.cache.watched == t.cache.changes && e.now < t.cache.watchAt {
 		return
 	}
 	t.cache.watched = t.cache.changes
-	live, next := 0, never
+	t.live, t.cache.watchAt = 0, never
+	var periods []int64
 	for _, p := range t.list {
-		if e.heardLately(p) {
-			live++
-			next = min(next, e.silentFrom(p))
-		} else if p.everHeard && !p.silent {
-			e.silence(p)
+		if !p.everHeard {
+			continue
+		}
+		if p.heard+silentBeats*e.beatPeriod() >= e.now {
+			t.live++
+		}
+		e.look(p)
+		if p.beat != nil && !p.silent && e.contributed(p) {
+			periods = append(periods, e.periodOf(p))
 		}
 	}
-	t.cache.watchAt = next
-	if live != t.live {
-		t.live = live
-		t.cache.changes++ // the beat period follows, and with it what silence is
+	t.usual = lowerMedian(periods)
+}
+
+// look marks a peer that fell quiet or silent, and notes when one may that has not.
+func (e *env) look(p *peer) {
+	switch quiet, silent := e.quietFrom(p), e.silentFrom(p); {
+	case e.now < quiet:
+		e.peers.cache.watchAt = min(e.peers.cache.watchAt, quiet)
+	case e.now < silent:
+		e.peers.cache.watchAt = min(e.peers.cache.watchAt, silent)
+	}
+	if quiet := e.now >= e.quietFrom(p); quiet != p.quiet {
+		p.quiet = quiet
+		e.peers.cache.changes++
+	}
+	if e.now >= e.silentFrom(p) && !p.silent {
+		e.silence(p)
 	}
 }
 
@@ -76,10 +116,11 @@ func (e *env) silence(p *peer) {
 	}
 }
 
-// silentFrom is when p falls silent if nothing more is heard of it.
-func (e *env) silentFrom(p *peer) Time {
-	return p.heard + silentBeats*e.beatPeriod() + 1
-}
+// quietFrom and silentFrom are when p falls quiet, and silent, if nothing more is heard
+// of it.
+func (e *env) quietFrom(p *peer) Time { return p.heard + quietBeats*e.periodOf(p) + 1 }
+
+func (e *env) silentFrom(p *peer) Time { return p.heard + silentBeats*e.periodOf(p) + 1 }
 
 // never is after every time.
 const never Time = math.MaxInt64

@@ -16,13 +16,15 @@ type peer struct {
 	id        wire.PeerID
 	connected bool
 	everHeard bool
-	silent    bool       // heard nothing for silentBeats periods; set by watch
+	silent    bool       // heard nothing for silentBeats of its periods; set by watch
+	quiet     bool       // heard nothing for quietBeats of its periods; set by watch
 	heard     Time       // last sign of life
 	beat      *wire.Beat // the newest
 	beatAt    Time       // when beat arrived
 	refused   string     // why it was marked, "" if it was not
 	faults    int        // breaches of the protocol since it was last dropped
 	rate      rate
+	way       way
 
 	beats    beatsPeer
 	watch    watchPeer
@@ -41,6 +43,7 @@ type peers struct {
 	list   []*peer
 	linked []*peer // the connected ones
 	live   int     // heard of late, as of the last watch
+	usual  int64   // beat period of half of those that contributed, as of then; 0 if there are none
 	cache  lookCache
 }
 
@@ -106,10 +109,17 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 	}
 	if len(e.peers.list) >= maxPeers {
 		v := e.peers.victim()
-		if v == nil || !must && e.heardLately(v) {
+		if v == nil || !must && e.keeps(v) {
 			return nil
 		}
 		e.peers.remove(v)
 	}
 	return e.peers.add(id)
+}
+
+// keeps reports whether an entry is worth more than a newcomer that is only heard of. Of
+// a peer that never contributed the period that it names does not count: with one beat
+// in ten minutes, keys that cost nothing would fill the table.
+func (e *env) keeps(p *peer) bool {
+	return e.heardLately(p) && (e.now-p.heard <= silentBeats*e.beatPeriod() || e.contributed(p))
 }

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -10,8 +11,8 @@ import (
 
 func TestSpecBeats(t *testing.T) {
 	spectest.Run(t, "B", map[string]spectest.Clause{
-		"B-1": specPeriod, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
-		"B-5": spectest.All(specSilent, specSigns), "B-6": spectest.All(specNews, specSurvivor), "B-7": specLearners,
+		"B-1": specNamed, "B-1.2": specPeriod, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
+		"B-5": spectest.All(specSilent, specSigns), "B-5.2": specTheirPeriod, "B-6": spectest.All(specNews, specSurvivor), "B-7": specLearners,
 	})
 }
 
@@ -27,7 +28,10 @@ func (a *alone) beatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
 }
 
 func specPeriod(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "beats", map[string]int64{"each": beatMsPerPeer, "silent": silentBeats, "lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair})
+	numbers(t, s, "beats", map[string]int64{
+		"each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "silent": silentBeats,
+		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair,
+	})
 	each := Time(s.Number(t, "beats", "each"))
 	for peers, want := range map[int]Time{0: 1000, 20: 1000, 99: 100 * each} {
 		a := newAlone()
@@ -40,6 +44,106 @@ func specPeriod(t *testing.T, s *spectest.Spec) {
 		if len(at) < 3 || at[2]-at[1] != want {
 			t.Errorf("%d peers: beats at %v, want a period of %d", peers, at, want)
 		}
+	}
+}
+
+func specNamed(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.core.cfg.BeatMinMs = 700
+	a.wait(100)
+	for range 3 {
+		last, at := *a.core.beats.said, a.core.beats.at
+		for a.core.beats.said.Seq == last.Seq {
+			a.wait(20)
+		}
+		if gap := a.core.beats.at - at; gap != Time(last.PeriodMs) {
+			t.Errorf("a beat %d ms after one that named %d", gap, last.PeriodMs)
+		}
+	}
+}
+
+// period is what the next beat of a core names.
+func (a *alone) period(t testing.TB) int64 {
+	t.Helper()
+	a.wait(20)
+	a.core.BeatNow(a.now)
+	b := a.beatsIn(t, a.core.Effects())
+	return int64(b[len(b)-1].PeriodMs)
+}
+
+func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
+	a := specAlone(1, 2, 3)
+	asks := func(id byte, ms Time, body []byte) {
+		var q question
+		a.core.at(a.now)
+		a.core.call(wire.PeerID{id}, wire.Request{Kind: wire.GetRoster}, 1<<20, callMs, func([]byte, error) {})
+		for _, q = range questions(t, a.core.Effects(), wire.GetRoster) {
+		}
+		a.now += ms
+		a.answer(q, body)
+	}
+	none := wire.EncodeRoster(nil)
+	asks(1, 3000, none)
+	if got := a.period(t); got != s.Number(t, "beats", "ways")*1500 {
+		t.Errorf("with a way of 1500 ms the period is %d", got)
+	}
+	asks(2, 1000, none)
+	if got := a.period(t); got != 1000 {
+		t.Errorf("one of two answers slowly: the period is %d", got)
+	}
+	asks(1, 1400, none)
+	asks(1, 5000, none)
+	asks(1, 20, wire.EncodeRoster([][]byte{make([]byte, wire.MaxRecord), {1}})) // its bytes took a time that nobody saw
+	for id, want := range map[byte]int64{1: 700, 2: 500, 3: 0} {
+		if got := a.core.Peers().Way(wire.PeerID{id}); got != want {
+			t.Errorf("the way to %d is %d ms, want %d", id, got, want)
+		}
+	}
+	a.now += 2*wayWindowMs + 1
+	asks(1, 5000, none)
+	a.now += wayWindowMs
+	asks(1, 6000, none)
+	if got := a.core.Peers().Way(wire.PeerID{1}); got != 2500 {
+		t.Errorf("much later the way is %d ms", got)
+	}
+}
+
+func specPeriodOfUpload(t *testing.T, s *spectest.Spec) {
+	for upload, peers := range map[float64]int{1e9: 3, 10_000: 1, 9_000: 3, 40_000: 20, 1: 1} {
+		a := newAlone()
+		for i := range peers {
+			a.up(byte(i + 1))
+		}
+		a.wait(100)
+		a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: upload})
+		got := a.period(t)
+		share := float64(min(peers, beatCopies)*a.core.beats.size) / upload * float64(s.Number(t, "beats", "share"))
+		if want := min(max(1000, int64(share*1000)), s.Number(t, "limits", "MaxPeriodMs")); got < want-want/20 || got > want+want/20 {
+			t.Errorf("upload %v and %d peers: a period of %d ms, want %d", upload, peers, got, want)
+		}
+	}
+}
+
+func specSoon(t *testing.T, s *spectest.Spec) {
+	for name, change := range map[string]func(s *SelfState){
+		"state": func(s *SelfState) { s.State = wire.Stopped }, "paused": func(s *SelfState) { s.Paused = true },
+		"plan": func(s *SelfState) { s.Plan = 36 }, "nothing": func(*SelfState) {},
+	} {
+		a := newAlone()
+		a.wait(1100)
+		self := SelfState{State: wire.Training}
+		change(&self)
+		a.core.SetSelf(a.now, self) // just after a beat
+		early, late := len(a.beatsIn(t, a.wait(100))), len(a.beatsIn(t, a.wait(1000/s.Number(t, "beats", "soon"))))
+		if want := name != "nothing"; early > 0 || (late > 0) != want {
+			t.Errorf("%s: %d beats within 100 ms and %d later", name, early, late)
+		}
+	}
+	a := newAlone()
+	a.wait(1600)
+	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	if got := a.beatsIn(t, a.wait(100)); len(got) != 1 {
+		t.Errorf("half a period after the last beat it says %d", len(got))
 	}
 }
 
@@ -181,6 +285,62 @@ func specSilent(t *testing.T, s *spectest.Spec) {
 	}
 	if a.wait(100); !a.core.Peers().All()[0].Silent {
 		t.Errorf("not silent after %d", a.now)
+	}
+}
+
+func specTheirPeriod(t *testing.T, s *spectest.Spec) {
+	for period, want := range map[uint32]int64{0: 1000, 300: 300, wire.MaxPeriodMs: wire.MaxPeriodMs} {
+		a := newAlone()
+		if a.up(1); period > 0 {
+			a.told(1, func(b *wire.Beat) { b.PeriodMs = period })
+		}
+		quiet, silent := Time(s.Number(t, "beats", "quiet")*want), Time(s.Number(t, "beats", "silent")*want)
+		seen := func() [2]bool {
+			p := a.core.Peers().All()[0]
+			return [2]bool{a.core.Peers().Rests(p.ID), p.Silent}
+		}
+		var at []bool
+		for _, ms := range []Time{quiet, 100, silent - quiet - 100, 100} {
+			a.wait(ms)
+			at = append(at, seen()[0], seen()[1])
+		}
+		if !slices.Equal(at, []bool{false, false, true, false, true, false, true, true}) {
+			t.Errorf("period %d: quiet and silent before and after each time: %v", period, at)
+		}
+		if a.core.heardOf(a.now, wire.PeerID{1}); seen() != [2]bool{} {
+			t.Errorf("period %d: heard again it is %v", period, seen())
+		}
+	}
+	a := specAlone(1)
+	version := a.core.Peers().Version()
+	if a.told(1, func(b *wire.Beat) { b.Paused = true }); !a.core.Peers().Rests(wire.PeerID{1}) || !a.isLive(1) || a.core.Peers().Version() == version {
+		t.Error("a paused peer is waited for, or not live, or nobody is told")
+	}
+}
+
+// A few peers that name a long period lengthen no wait of the others, and keys that cost
+// nothing keep no place in the table by it.
+func TestLongPeriodsOfAFew(t *testing.T) {
+	a := specAlone(1, 2, 3)
+	named := func(id byte, ms uint32) { a.told(id, func(b *wire.Beat) { b.PeriodMs = ms }) }
+	for id := range byte(3) {
+		a.holds(id+1, 0, uint32(id)+1, 1)
+	}
+	named(1, wire.MaxPeriodMs)
+	named(2, 1500)
+	named(3, 1200)
+	named(9, wire.MaxPeriodMs) // of which nothing was folded
+	a.wait(100, 1, 2, 3)
+	if got := a.core.BeatPeriodMs(); got != 1500 {
+		t.Errorf("the period of the run is %d, that of its median is 1500", got)
+	}
+	if got := a.core.Chains().QuietMs(); got != quietBeats*wire.MaxPeriodMs {
+		t.Errorf("the end waits for %d ms for all to agree", got)
+	}
+	stranger, member := a.core.peers.find(wire.PeerID{9}), a.core.peers.find(wire.PeerID{1})
+	a.core.at(a.now + 60_000)
+	if a.core.keeps(stranger) || !a.core.keeps(member) {
+		t.Error("what a peer contributed does not decide whether its period counts in the table")
 	}
 }
 

@@ -24,7 +24,9 @@ type PeerView struct {
 	LastBeat       Time         // when Beat arrived
 	Heard          bool         // ever
 	LastHeard      Time
-	Silent         bool    // heard nothing for ten beat periods
+	Quiet          bool    // heard nothing for three of its beat periods
+	Silent         bool    // heard nothing for ten of them
+	WayMs          int64   // measured of how long a message takes, 0 if unknown
 	Repairing      bool    // a repair with it is under way
 	BytesPerSecond float64 // measured of what it sent, before the first its guess
 	Refused        string  // why it was marked as breaking the protocol, "" if it was not
@@ -59,7 +61,7 @@ func (v Peers) All() []PeerView {
 	for _, p := range v.core.peers.list {
 		view := PeerView{
 			ID: p.id, Connected: p.connected, Record: *p.roster.record, Beat: p.beat, LastBeat: p.beatAt,
-			Heard: p.everHeard, LastHeard: p.heard, Silent: p.silent,
+			Heard: p.everHeard, LastHeard: p.heard, Quiet: p.quiet, Silent: p.silent, WayMs: p.way.ms,
 			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: p.refused,
 		}
 		if p.beat != nil {
@@ -93,7 +95,7 @@ func (v Peers) Beat(id wire.PeerID) *wire.Beat {
 func (v Peers) Known() int { return len(v.core.peers.list) }
 
 // Learners returns, sorted by id, the peers that train or have stopped at
-// the budget, and were heard within ten beat periods before now. This node is
+// the budget, and were heard within ten of their beat periods before now. This node is
 // not among them. The slice must not be changed.
 func (v Peers) Learners(now Time) []wire.PeerID {
 	v.core.at(now)
@@ -103,9 +105,26 @@ func (v Peers) Learners(now Time) []wire.PeerID {
 // LearnersVersion is another number whenever Learners returned others.
 func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 
-// Version is another number whenever the peers that Beats shows, or what they say
-// that they are doing, have changed.
+// Version is another number whenever the peers that Beats shows, what they say that they
+// are doing, or who of them rests, have changed.
 func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
-// BeatPeriodMs is the present time between two beats.
+// Rests reports whether no round is to wait for a peer: its owner has it paused, or
+// nothing was heard of it for three of its beat periods.
+func (v Peers) Rests(id wire.PeerID) bool {
+	p := v.core.peers.find(id)
+	return p != nil && (p.quiet || p.beat != nil && p.beat.Paused)
+}
+
+// Way is how long a message takes to a peer, in ms, as half of the round trips of small
+// calls show: the smallest of late. It is 0 while none was measured.
+func (v Peers) Way(id wire.PeerID) int64 {
+	if p := v.core.peers.find(id); p != nil {
+		return p.way.ms
+	}
+	return 0
+}
+
+// BeatPeriodMs is the present time between two beats of the run as this node sees it:
+// its own, or the usual one of peers whose deltas were folded, if that is longer.
 func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }

@@ -22,13 +22,13 @@ func (b *beats) watchdog() {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.linked {
-		if !p.watch.unheard || !p.watch.asked || b.now < max(p.watch.since+deafBeats*b.beatPeriod(), p.watch.after) {
+		if !p.watch.unheard || !p.watch.asked || b.now < max(p.watch.since+deafBeats*b.periodOf(p), p.watch.after) {
 			continue
 		}
 		if p.bulk() {
 			continue // it must not begin again
 		}
-		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafBeats*b.beatPeriod()), reconnectPauseMaxMs)
+		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafBeats*b.periodOf(p)), reconnectPauseMaxMs)
 		p.watch.after = b.now + p.watch.pauseMs
 		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", b.now-p.watch.since))
 		b.emit(Reconnect{Peer: p.id})

@@ -142,7 +142,7 @@ func (n *node) start() error {
 	}
 	cfg := core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
-		Learner: !n.cfg.Observe, Precision: precision, QuietMs: n.genesis.QuietMs,
+		Learner: !n.cfg.Observe, Precision: precision,
 		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
 	was, err := n.restore(cfg)

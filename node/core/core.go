@@ -28,7 +28,6 @@ type Config struct {
 	Run       wire.RunID
 	Learner   bool  // false for an observer
 	Precision uint8 // class that own deltas carry
-	QuietMs   int64 // how long all live beats must agree before the run counts as over
 	KeyOnly   bool  // the key may have signed rounds that the disk does not know of
 	Alone     bool  // the link names no peers: train from genesis at once
 	AloneMs   int64 // train from genesis when no peer was reached for so long
@@ -122,7 +121,7 @@ type (
 		Round    uint32
 	}
 	// Finished says that the run is over here: every live node showed the
-	// same digests for the quiet time.
+	// same digests for three of its beat periods.
 	Finished struct{}
 )
 

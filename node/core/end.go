@@ -186,7 +186,7 @@ func (m *Machine) tellBeats(now Time) {
 
 // over says whether the run has ended. Every fragment reached its budget, this
 // node has nothing left to publish or to fold, and all live peers have shown
-// the same digests for the quiet time. A peer that goes on saying otherwise and
+// the same digests for three of their beat periods. A peer that goes on saying otherwise and
 // brings nothing is waited for only so long.
 func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed {
@@ -196,7 +196,7 @@ func (m *Machine) over(now Time) bool {
 		return true
 	}
 	agreed, since := m.gossip.Chains().Agreed(now)
-	return agreed && now-max(since, m.end.moved) >= m.cfg.QuietMs
+	return agreed && now-max(since, m.end.moved) >= m.gossip.Chains().QuietMs()
 }
 
 // lingerBeats is for how many beat periods without a change peers can hold up

@@ -19,6 +19,7 @@ func (m *Machine) tokensNeeded(now Time) bool {
 	if m.farFromBudget(now, len(learners)) {
 		return true
 	}
+	learners = m.stepping(learners)
 	first, _ := slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
 	most := uint64(0)
 	for p, claimed := range m.claims(now) {
@@ -29,6 +30,15 @@ func (m *Machine) tokensNeeded(now Time) bool {
 		most = max(most, missing)
 	}
 	return most > 0 && most > m.stepTokens*uint64(m.place(learners[:first]))
+}
+
+// stepping are the learners that can be expected to step.
+func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
+	rests := m.gossip.Peers().Rests
+	if !slices.ContainsFunc(learners, rests) {
+		return learners
+	}
+	return slices.DeleteFunc(slices.Clone(learners), rests)
 }
 
 // farFromBudget says that tokens are needed whatever peers claim. It is all that a

@@ -33,15 +33,15 @@ func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 	return live
 }
 
-// idleLearners are those that have stopped, as all they had is published; this node
-// among them if it is.
+// idleLearners are those that have stopped, as all they had is published, and those that
+// rest; this node among them if it is.
 func (m *Machine) idleLearners(self bool) []outer.Author {
 	var idle []outer.Author
 	if self {
 		idle = append(idle, m.self)
 	}
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
-		if b.State == wire.Stopped {
+		if b.State == wire.Stopped || m.gossip.Peers().Rests(id) {
 			idle = append(idle, outer.Author(id))
 		}
 	})

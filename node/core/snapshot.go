@@ -36,8 +36,11 @@ func LinkOf(tip *outer.Tip, folded []outer.ID) outer.Link {
 }
 
 // CutSnapshot describes a tip and the links that lead to it in chunks, for a manifest.
-// Which round is closed is left to the manifest's maker.
+// Which round is closed is left to the manifest's maker. The round of the tip may have been
+// folded for this donation alone, so that its link does not know the state.
 func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, chunks map[wire.Digest][]byte) {
+	links = slices.Clone(links)
+	links[len(links)-1].State = tip.State
 	blob := EncodeSnapshot(tip.Encode(), links)
 	f = wire.FragmentManifest{
 		Round: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),

@@ -75,6 +75,18 @@ func TestEndLingers(t *testing.T) {
 	w := few(t, 1, 100)
 	o := w.outsider(9)
 	still := max(lingerMs, w.s.Params.GraceMaxMs)
+	said := false
+	once := func() {
+		if !said {
+			said = true
+			o.beats(w.nodes[0], wire.Beat{State: wire.Stopped, PeriodMs: wire.MaxPeriodMs})
+		}
+	}
+	if quiet := w.quietBefore(t, once); quiet > still+500 {
+		t.Errorf("over after %d ms beside one that names the longest period, want %d", quiet, still)
+	}
+	w = few(t, 1, 100)
+	o = w.outsider(9)
 	if quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
 	}

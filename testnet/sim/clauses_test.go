@@ -21,6 +21,9 @@ func TestSpecLife(t *testing.T) {
 // beat is the shortest beat period.
 const beat = defaultBeatMs
 
+// quietMs is how long all have to agree in the end.
+const quietMs = 3 * beat
+
 // How long nodes wait for what, where the text names no time or names the same.
 const (
 	keyMs        = 600_000   // for somebody who knows what a key signed

@@ -110,7 +110,7 @@ func (w *World) Fit() Fit {
 	f.EndMs = max(f.EndMs-last, 0)
 	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
 	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
-	f.MostEndMs = mostEndTravel*travel + quietMs + 2*w.s.BeatMs
+	f.MostEndMs = mostEndTravel*travel + restMs + 2*w.s.BeatMs
 	return f
 }
 

@@ -16,14 +16,14 @@ import (
 	"atoll/testnet/sim/memory"
 )
 
-// Times of a node beside the network, in ms. The alone time and the quiet time
-// are a test profile's, ten times shorter than a real run's.
+// Times of a node beside the network, in ms. The alone time is a
+// test profile's, ten times shorter than a real run's.
 const (
 	diskMs    = 2
 	foldMs    = 5
 	flushMs   = 500 // the index is committed so often, as node's status tick does
 	aloneMs   = 3000
-	quietMs   = 1500
+	restMs    = 1500 // a world in which nothing changes for so long is at rest
 	redialMs  = 5000 // as node's redialEvery
 	noticeMs  = 8000 // a transport takes so long to notice that nothing gets through
 	dialDelay = 2    // round trips of a handshake
@@ -218,7 +218,7 @@ func (n *Node) config() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
-		QuietMs: quietMs, Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly,
+		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.Common, Resume: n.disk.Fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,

@@ -20,7 +20,7 @@ func (w *World) Finish() {
 		if state != rest || w.now < Start+w.s.CalmMs || !w.allFinished() || !w.same() {
 			rest, since = state, w.now
 		}
-		return w.now-since >= quietMs
+		return w.now-since >= restMs
 	})
 	if w.err == nil && !done {
 		w.broken("converges", "%s\n%s", w.unfinished(), w)

@@ -114,7 +114,7 @@ func (n *node) boot() {
 	n.asked, n.calls = map[uint64]request{}, map[uint64]string{}
 	cfg := core.Config{
 		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true, Precision: outer.PrecisionF32,
-		QuietMs: quantum, Alone: true,
+		Alone: true,
 		Gossip: gossip.Config{
 			Self: ids[n.index], Key: keys[n.index], Run: run, Incarnation: int64(n.life), BeatMinMs: quantum,
 			WindowAccept: params.WindowAccept, WindowUnion: params.WindowUnion,

@@ -1,0 +1,66 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// way is how long a message takes to a peer, in ms: half of the round trip of small
+// calls, of which the smallest of late counts. Others met a queue or a busy peer.
+type way struct {
+	ms     int64 // smallest of the present window and the one before; 0 if unknown
+	window int64 // smallest of the present window
+	since  Time  // when that began
+}
+
+// sampled takes one more measurement.
+func (w *way) sampled(now Time, ms int64) {
+	switch {
+	case w.ms == 0:
+		w.ms, w.window, w.since = ms, ms, now
+	case now-w.since >= wayWindowMs:
+		w.ms, w.window, w.since = min(w.window, ms), ms, now
+	default:
+		w.window = min(w.window, ms)
+		w.ms = min(w.ms, w.window)
+	}
+}
+
+// showsWay reports whether requests of a kind are answered at once. Those for payloads
+// and tips may wait for what they ask for, or for a place.
+func showsWay(k wire.RequestKind) bool {
+	return k == wire.GetRoster || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
+}
+
+// sampleWay takes the round trip of a call that was answered, without the time that the
+// bytes of the answer took.
+func (e *env) sampleWay(c call, bytes int) {
+	p := e.peers.find(c.to)
+	if p == nil || !c.small || e.took == 0 && bytes > wayMaxBytes {
+		return
+	}
+	trip := e.now - c.sent - max(e.took-1, 0)
+	p.way.sampled(e.now, max(trip/2, 1))
+}
+
+// usualWay is the way to half of the connected peers to which it is known, 0 if it is to
+// none. A few that answer slowly, by their links or by intent, change nothing.
+func (e *env) usualWay() int64 {
+	var ways []int64
+	for _, p := range e.peers.linked {
+		if p.way.ms > 0 {
+			ways = append(ways, p.way.ms)
+		}
+	}
+	return lowerMedian(ways)
+}
+
+// lowerMedian is the middle value, the smaller one of two, and 0 of none.
+func lowerMedian(values []int64) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
