@@ -24,7 +24,7 @@ type TestnetCmd struct {
 	Eta      *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
 	Mu       *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
 	Window   int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
-	Trace    bool          `help:"Write the life of every delta at every node to trace.jsonl in --dir."`
+	Trace    bool          `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
 	JSON     bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
@@ -46,6 +46,7 @@ Examples:
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --baseline diloco --eta 0.7 --mu 0.9
+  atoll testnet --link rate=20mbit,delay=40ms --trace --dir world
   atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)`
 }
 

@@ -8,6 +8,13 @@
 // still open when the node ends. A later line about the same delta and node replaces
 // the earlier one: an own delta that was adopted may yet be discarded.
 //
+// The command `atoll trace` merges such files, adds them up (Sum) and draws them (SVG). For all
+// else a line is easily asked, as here for the slowest payloads and who gave them:
+//
+//	jq -c 'select(.last_byte) | [.last_byte - .requested, .gave[:8], .size]' trace.jsonl | sort -t[ -k2 -n
+//
+// A process that is killed takes with it what was open: those deltas have no line there.
+//
 // Times are Unix milliseconds by the clock of the node that wrote the line. A stage
 // between two machines, from announced to heard, is as right as their clocks agree.
 package trace
