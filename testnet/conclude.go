@@ -206,6 +206,9 @@ func (m *member) describe(row *NodeReport) {
 	}
 	row.Role, row.RSSBytes = l.last.Role, measured(l.last.RSSBytes)
 	row.Time = m.timeAccount()
+	for _, l := range m.lives {
+		row.Planned = max(row.Planned, l.plan)
+	}
 	for _, p := range l.last.Peers {
 		if p.Self {
 			row.TokensPerS, row.Upload = measured(p.TokensPerS), measured(p.Upload)

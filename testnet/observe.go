@@ -118,8 +118,9 @@ type usage struct {
 	files      float64
 }
 
-// use notes what the process takes, once for each status.
+// use notes what the process takes and plans, once for each status.
 func (l *life) use() {
+	l.plan = max(l.plan, l.last.Plan.Planned)
 	u := usage{
 		at: l.last.At.Sub(l.began), rss: float64(l.last.RSSBytes),
 		goroutines: float64(l.last.Goroutines), files: float64(l.last.OpenFiles),

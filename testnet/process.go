@@ -46,6 +46,7 @@ type life struct {
 	final  bool            // last is what the node wrote when it ended
 	told   instructions    // what it was told last
 	usage  []usage         // what it took, as it was seen
+	plan   int             // the most steps that it planned for a delta, as it was seen
 }
 
 // exit says how a process ended.

@@ -154,6 +154,7 @@ type NodeReport struct {
 	Capability *Capability         `json:"capability,omitempty"`
 	Time       *status.TimeAccount `json:"time,omitempty"`
 	RSSBytes   *uint64             `json:"rss_bytes,omitempty"`
+	Planned    int                 `json:"planned_steps,omitempty"`      // the most that it planned for a delta
 	Upload     *float64            `json:"upload_bytes_per_s,omitempty"` // that its link was measured to carry, at its end
 }
 

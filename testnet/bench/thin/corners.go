@@ -66,6 +66,8 @@ func (s Settings) cornerRow(c corner, choice chosen, step time.Duration) Row {
 				{"all bytes of the link", w.perNode(w.BytesSent) / link, shown},
 				{"goodput_up", orZero(w.GoodputUp), atLeast(0.95)},
 				{"late of deltas", w.late(), atMost(0.1)},
+				{"planned steps", w.planned(), atMost(float64(choice.H))},
+				{"idle at the end, of the last payloads' way", w.idle() / w.lastS(choice.Fragments, c.mbit, c.delay), shown},
 			}...)
 		},
 	}

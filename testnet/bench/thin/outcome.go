@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Outcome is the part of a testnet's report that figures are made of. Its names are the report's.
@@ -52,6 +53,7 @@ type Node struct {
 	TokensFolded uint64  `json:"tokens_folded"`
 	Share        float64 `json:"share"` // of the folded tokens
 	Time         Times   `json:"time"`
+	Planned      int     `json:"planned_steps"` // the most for a delta
 }
 
 // Times are where a learner's time went.
@@ -100,6 +102,21 @@ func (o Outcome) idle() (s float64) {
 		s = max(s, n.Time.EndingS)
 	}
 	return s
+}
+
+// planned is the most steps that a node planned for a delta.
+func (o Outcome) planned() (steps float64) {
+	for _, n := range o.Nodes {
+		steps = max(steps, float64(n.Planned))
+	}
+	return steps
+}
+
+// lastS is how long the last payloads travel, in seconds: a delta of each fragment of every author, to all others, over
+// uplinks of this rate.
+func (o Outcome) lastS(fragments int, mbit float64, delay time.Duration) float64 {
+	ofAuthor := float64(o.PayloadBytes) / float64(o.Deltas) * float64(fragments)
+	return ofAuthor/bytesPerSecond(mbit) + 2*delay.Seconds()
 }
 
 // at is when so many tokens were folded, in seconds.

@@ -15,8 +15,14 @@ const (
 	thin     = "thin"
 )
 
-// usualH is the H of runs that nobody set it for.
-const usualH = 24
+// usualH and usualFragments are those of runs of the model small that nobody set them for.
+const (
+	usualH         = 24
+	usualFragments = 24
+)
+
+// mostIdle is how long learners may have nothing to step at the end, of the time that the last payloads travel.
+const mostIdle = 3
 
 // groups are the rows in the order in which they are played.
 var groups = []struct {
@@ -93,6 +99,8 @@ func thinRow(s Settings) Row {
 				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.95)},
 				{"bits per byte of loopback", ratio(o[thin].ValBPB, o[loopback].ValBPB), atMost(1.015)},
 				{"goodput_up", orZero(o[thin].GoodputUp), atLeast(0.9)},
+				{"idle at the end, of the last payloads' way", o[thin].idle() / o[thin].lastS(usualFragments, 20, 40*time.Millisecond), atMost(mostIdle)},
+				{"planned steps", o[thin].planned(), shown},
 				{"late of deltas", o[thin].late(), shown},
 				{"late of deltas, loopback", o[loopback].late(), shown},
 			}...)
