@@ -31,7 +31,9 @@
 //	seed N                 of everything that is drawn by chance (1)
 //	step TIME              an inner step of a node that is not slow (100ms)
 //	beat TIME              the shortest beat period (200ms)
-//	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE (10ms, 5ms)
+//	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE, downlink RATE
+//	                       (10ms, 5ms), or as a testnet has it: rate=20mbit,delay=40ms
+//	payload AMOUNT         what a delta of every fragment has, so that links with a rate matter (less than 2kB)
 //	degree N               connections that a node seeks (12)
 //	keep N                 bytes that a ledger may take: above, payloads that nobody needs are dropped
 //	leave TIME             a leaver goes after that, though others have not taken what it made
@@ -49,6 +51,7 @@
 //	protocol N, codecs NAMES, other-run, newer
 //	                       the version of its program: what it speaks, decodes, belongs to; newer says more
 //	                       of itself than others can read
+//	link LINK              its link, as a testnet has it: up=5mbit,down=100mbit,delay=40ms
 //	attack KIND [from TIME] [times X] [ahead N]
 //	                       it lies; sim.AttackKind has the kinds
 //
@@ -83,6 +86,10 @@
 //	                 where they went; discarded with a chain that was left, lost at a crash
 //	unaccounted      the rest; below 0 where some are counted twice
 //	late             deltas that came after their round had closed
+//	late share, planned, over budget, end
+//	                 where there is a payload: late of the deltas that others made; steps that the links
+//	                 allow a delta to have, at the end; by how much of the budget too much was folded; how
+//	                 long after the last step all knew that the run is over
 //	returned         deltas that became final outside of the chain
 //	taken back       deltas that could not be written
 //	refolds          of rounds that were closed
@@ -149,5 +156,11 @@
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
 //	leave                      an ordered leave loses nothing
 //	leave-cut-off              a leaver whom nobody hears goes, and what it made goes out after its next start
+//	thin-links                 uplinks that carry a little less than payloads take: deltas have more steps
+//	thinner-links              uplinks that carry less than half of it
+//	thin-latency               far and wide links, and steps of two seconds: nothing is late
+//	thin-uplink                one uplink of a twentieth among four
+//	thin-fall                  a link falls to a twentieth for a minute, and nothing is discarded
+//	thin-end                   a short run over thin links, of which the end is a good part
 //	everything                 a bad day
 package scenario

@@ -197,7 +197,7 @@ func (o *Outcome) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14sall kept, one chain and one state at the end\n", "promises")
 	for i, q := range quantities {
-		if q.world == nil || q.rare && q.world(o) == 0 || i > 0 && quantities[i-1].name == q.name && quantities[i-1].world != nil {
+		if q.world == nil || q.rare && q.world(o) == 0 || q.fits && !o.long || i > 0 && quantities[i-1].name == q.name && quantities[i-1].world != nil {
 			continue
 		}
 		o.writeQuantity(&b, q, i)

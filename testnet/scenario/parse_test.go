@@ -31,6 +31,9 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nlink loss 100%", `s.txt:2: "100%": the loss is a share of at least 0% and below 100%`},
 		{"nodes 3\nlink colour", `s.txt:2: "colour": links have no such trait`},
 		{"nodes 3\nlink uplink 5", `s.txt:2: "5": the uplink is a rate of at least 1kB/s`},
+		{"nodes 3\nlink rate=5", `s.txt:2: "rate=5": link "rate=5": "5" is not the rate of a link`},
+		{"nodes 3\nnode 1 link fast", `s.txt:2: "fast": links have no such trait`},
+		{"nodes 3\npayload 1B", `s.txt:2: "1B": a payload is an amount from 2kB to 16MB such as 100kB`},
 		{"nodes 3\nrounds 5\nsteps 5", "s.txt:3: the budget is set in rounds on line 2; remove one of the two"},
 		{"nodes 3\nh_min 9", `s.txt:2: "h_min": outer: HMin is 9; use 1 to 8`},
 		{"nodes 3\ncodec gif", `s.txt:2: "gif": codec "gif" is unknown`},
@@ -99,6 +102,8 @@ func TestLinesBecomeFaults(t *testing.T) {
 		{"at 1s skew 2 by -1m", []sim.Fault{{At: 1000, Kind: fault.Skew, Node: 2, Factor: -60_000}}},
 		{"at 1s weather latency 1s loss 5% for 1s\nlink latency 7ms", []sim.Fault{
 			{At: 1000, Kind: fault.Weather, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: fault.Weather}}},
+		{"at 1s link 1 up=8kbit,delay=40ms,jitter=10ms for 1s", []sim.Fault{
+			{At: 1000, Kind: fault.Link, Node: 1, Link: sim.Link{LatencyMs: 30, JitterMs: 20, BytesMs: 1}}, {At: 2000, Kind: fault.Link, Node: 1}}},
 		{"at 1s upgrade 1 to protocol 2", []sim.Fault{
 			{At: 1000, Kind: fault.Upgrade, Node: 1, Spec: sim.NodeSpec{Version: sim.Version{Protocol: 2}}}}},
 	} {

@@ -15,6 +15,7 @@ type Outcome struct {
 	Said       map[string]int
 	Recoveries []Recovery
 	faults     []sim.Fault
+	long       bool // payloads have a length of their own
 }
 
 // Recovery is how long a world took to be itself again after an event that ends
@@ -41,7 +42,7 @@ func Play(s *Script) (*Outcome, error) {
 	w.Watch(lookEvery, watch.look)
 	w.Finish()
 	watch.look()
-	o := &Outcome{Result: w.Result(), Said: w.Said(), Recoveries: watch.recoveries, faults: s.World.Faults}
+	o := &Outcome{Result: w.Result(), Said: w.Said(), Recoveries: watch.recoveries, faults: s.World.Faults, long: s.World.Scale > 0}
 	if o.Result.Err == nil { // else a node may be in the middle of something
 		o.Reports, o.WholeChain = w.Reports()
 	}

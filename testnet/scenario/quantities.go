@@ -72,6 +72,7 @@ type quantity struct {
 	node  func(o *Outcome, r sim.Report) float64 // nil: it is not of a node
 	note  func(o *Outcome) string                // said after the number; nil: nothing
 	rare  bool                                   // not shown where it is 0
+	fits  bool                                   // shown where payloads have a length of their own
 }
 
 // quantities are all of them, in the order in which an outcome shows them.
@@ -95,6 +96,13 @@ var quantities = []quantity{
 	{name: "unaccounted", unit: inShare, world: ofTrained((*Outcome).unaccounted)},
 
 	{name: "deltas", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.Deltas) }},
+	{name: "late share", unit: inShare, fits: true, world: func(o *Outcome) float64 { return o.Result.Fit.Late },
+		note: func(*Outcome) string { return "of deltas that others made" }},
+	{name: "planned", unit: inCounts, fits: true, world: mean(planned), node: of(planned), note: func(*Outcome) string { return "steps of a delta, on average" }},
+	{name: "over budget", unit: inShare, fits: true, world: func(o *Outcome) float64 { return o.Result.Fit.Over }},
+	{name: "end", unit: inTime, fits: true, world: func(o *Outcome) float64 { return float64(o.Result.Fit.EndMs) },
+		note: func(*Outcome) string { return "from the last step until all knew that the run is over" }},
+
 	{name: "late", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Late) }),
 		note: func(*Outcome) string { return "over all nodes" }},
 	{name: "returned", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.Returns) })},
@@ -147,6 +155,7 @@ func (q quantity) of(o *Outcome, node int) float64 {
 func refolds(r sim.Report) float64  { return float64(r.Did.Refolds) }
 func tips(r sim.Report) float64     { return float64(r.Did.Installs) }
 func idle(r sim.Report) float64     { return float64(r.Idle) }
+func planned(r sim.Report) float64  { return float64(r.Planned) }
 func received(r sim.Report) float64 { return float64(r.Did.BytesIn) }
 
 // of makes a quantity of a node from what does not depend on others.

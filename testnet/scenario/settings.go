@@ -39,10 +39,11 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 		c.steps = r.Integer("the number of steps", 1, 1e9)
 		c.alone(r, "rounds")
 	},
-	"link":   func(c *compiler, r *fault.Reader) { c.script.World.Link = sim.ReadLink(r) },
-	"step":   func(c *compiler, r *fault.Reader) { c.script.World.StepMs = sim.ReadMs(r, "a step", 1) },
-	"beat":   func(c *compiler, r *fault.Reader) { c.script.World.BeatMs = sim.ReadMs(r, "the beat period", 1) },
-	"degree": func(c *compiler, r *fault.Reader) { c.script.World.Degree = int(r.Integer("the degree", 1, maxNodes)) },
+	"link":    func(c *compiler, r *fault.Reader) { c.script.World.Link = sim.ReadLink(r) },
+	"step":    func(c *compiler, r *fault.Reader) { c.script.World.StepMs = sim.ReadMs(r, "a step", 1) },
+	"beat":    func(c *compiler, r *fault.Reader) { c.script.World.BeatMs = sim.ReadMs(r, "the beat period", 1) },
+	"payload": func(c *compiler, r *fault.Reader) { c.script.World.Scale = readPayload(r) },
+	"degree":  func(c *compiler, r *fault.Reader) { c.script.World.Degree = int(r.Integer("the degree", 1, maxNodes)) },
 	"keep": func(c *compiler, r *fault.Reader) {
 		c.script.World.Policy.KeepBytes = r.Integer("the bytes that a ledger may take", 1, math.MaxInt64)
 	},
@@ -78,6 +79,17 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	"codec": func(c *compiler, r *fault.Reader) { c.params().Codec = sim.ReadCodec(r) },
 	"merge": func(c *compiler, r *fault.Reader) { c.params().Merge = r.OneOf("a merge", merges) },
 	"clip":  func(c *compiler, r *fault.Reader) { c.params().ClipFactor = r.Float("clip", 1, 1e6) },
+}
+
+// readPayload takes the bytes of a delta of every fragment.
+func readPayload(r *fault.Reader) (scale int) {
+	word := r.Next("what a delta of every fragment has, such as 100kB,")
+	bytes, ok := fault.ParseBytes(word)
+	scale = sim.ScaleOf(bytes)
+	if r.Err == nil && (!ok || scale < 1 || scale > sim.MaxScale) {
+		r.Fail(word, "a payload is an amount from 2kB to 16MB such as 100kB")
+	}
+	return scale
 }
 
 // fieldOf are the fields of outer.Params that the settings set, for errors that

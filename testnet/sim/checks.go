@@ -21,7 +21,8 @@ type checks struct {
 	agreed Time                         // when all nodes showed one chain after that, 0 before
 	took   uint32                       // rounds closed from calm until then
 	caught map[string]int               // what honest nodes said of liars, and how often
-	told   map[*Node][]string           // what nodes said of their ways in and out
+	plans  plans
+	told   map[*Node][]string // what nodes said of their ways in and out
 }
 
 type chainKey struct {
@@ -233,6 +234,7 @@ func (w *World) checkTick(n *Node) {
 		}
 	}
 	w.checkIdle(n)
+	w.looksAtPlan(n)
 }
 
 func (n *Node) checkSize(what string, count, most int) {

@@ -15,6 +15,7 @@ type Fit struct {
 	MostOver  float64 `json:"most_over"`   // that is allowed
 	EndMs     Time    `json:"end_ms"`      // from the last step of any learner until all knew that the run is over
 	MostEndMs Time    `json:"most_end_ms"` // that is allowed
+	Plans     float64 `json:"plans"`       // the largest plan of any node over the smallest, once rounds had settled; 0 before
 }
 
 // Limits of what runs are promised that suit their links.
@@ -22,6 +23,8 @@ const (
 	mostLate      = 0.10
 	mostOver      = 0.01
 	mostEndTravel = 3 // times what the last payloads travel
+	settleRounds  = 5
+	mostPlans     = 1.25 // within which plans stay as they are, see optimizer/rounds
 )
 
 // fit is a promise about links. It holds where applies says so.
@@ -43,6 +46,10 @@ var fits = []fit{
 		}},
 	{"soon over", anywhere,
 		func(f Fit) string { return above("ms of idling at the end", float64(f.EndMs), float64(f.MostEndMs)) }},
+	{"plans settle", func(s Scenario) bool { return len(s.Faults) == 0 },
+		func(f Fit) string {
+			return above("the largest plan after five rounds over the smallest", f.Plans, mostPlans)
+		}},
 }
 
 func above(what string, got, most float64) string {
@@ -85,6 +92,7 @@ var notYet = map[string]string{
 	"nothing discarded": "rounds do not wait for what their links carry: deltas are too many, and come too late",
 	"in time":           "grace does not follow what is on its way",
 	"exact budget":      "learners step on while the last tokens are on their way",
+	"plans settle":      "nobody has looked yet at what rounds settle at",
 	"soon over":         "the end waits for what queues behind deltas of no use any more",
 }
 
@@ -110,6 +118,7 @@ func (w *World) Fit() Fit {
 	f.EndMs = max(f.EndMs-last, 0)
 	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
 	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
+	f.Plans = w.checks.plans.spread()
 	f.MostEndMs = mostEndTravel*travel + restMs + 2*w.s.BeatMs
 	return f
 }
@@ -144,4 +153,32 @@ func (w *World) checkFits() {
 			w.broken(f.name, "%s", text)
 		}
 	}
+}
+
+// plans are the bounds of what nodes planned once their rounds had settled: steps that a
+// delta has by what the links of all carry.
+type plans struct{ least, most int }
+
+// looksAtPlan notes what a node plans that steps.
+func (w *World) looksAtPlan(n *Node) {
+	if !n.may {
+		return
+	}
+	n.planned = n.machine.Rounds().Plan().Steps
+	if n.machine.Rounds().Fragment(0).Closed() < settleRounds {
+		return
+	}
+	common := n.machine.Rounds().Plan().Common
+	p := &w.checks.plans
+	if p.least == 0 {
+		p.least = common
+	}
+	p.least, p.most = min(p.least, common), max(p.most, common)
+}
+
+func (p plans) spread() float64 {
+	if p.least == 0 {
+		return 0
+	}
+	return float64(p.most) / float64(p.least)
 }

@@ -52,7 +52,7 @@ func OnLinks(links []Link, rounds uint32, payload float64, everyMs Time, faults 
 	p.H, p.HMin, p.Codec = linkedH, linkedH/4, codec.F32
 	p.Budget = uint64(len(links)) * uint64(rounds) * uint64(p.H) * TokensPerStep
 	s.StepMs, s.TickMs, s.BeatMs = max(everyMs/linkedH, 1), thinTickMs, thinBeatMs
-	s.Scale = min(max(int(payload/bytesAt(1)), 1), maxScale)
+	s.Scale = min(max(ScaleOf(payload), 1), MaxScale)
 	for i, l := range links {
 		s.Founders[i].Link = l
 	}

@@ -104,6 +104,7 @@ type notes struct {
 	idle        Time         // in which it stood still though the tokens of the budget were never made
 	contributed Time         // when a delta of this life was first folded here
 	firstSeq    uint64       // own deltas below it are of earlier lives
+	planned     int          // steps that its deltas were to have when it last stepped
 	steppedAt   Time         // when it last stepped
 	endedAt     Time         // when it last knew that the run is over
 	late        uint64       // deltas that came late, in lives that ended

@@ -30,6 +30,7 @@ type Report struct {
 	Idle        Time // stood still though tokens were missing
 	Contributed Time // when a delta of this life was first folded here, 0 before
 	Late        uint64
+	Planned     int // steps that its deltas were to have when it last stepped
 	Did         tally
 	Marks       []int          // nodes that it says broke the protocol
 	Bars        []int          // nodes that it has a proof against, of two deltas for one round
@@ -69,7 +70,7 @@ func (w *World) foldedTokens(from *Node) map[*Node][]uint64 {
 func (n *Node) report(folded []uint64) Report {
 	r := Report{
 		Index: n.index, Liar: n.liar != nil, Observer: n.spec.Observer, Up: n.up, Gone: n.gone, Phase: n.machine.View().Phase(),
-		Trained: n.book.trained, Tokens: n.tokens(folded), Idle: n.idle, Contributed: n.contributed, Late: n.late,
+		Trained: n.book.trained, Tokens: n.tokens(folded), Idle: n.idle, Contributed: n.contributed, Late: n.late, Planned: n.planned,
 		Did: n.tally, Refused: map[int]string{},
 	}
 	if n.up {

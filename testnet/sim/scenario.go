@@ -114,8 +114,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("scenario: %d founders; use 1 to %d", len(s.Founders), maxNodes)
 	case s.StepMs < 1:
 		return fmt.Errorf("scenario: a step of %d ms; use at least 1", s.StepMs)
-	case s.Scale < 0 || s.Scale > maxScale:
-		return fmt.Errorf("scenario: a model of scale %d; use 1 to %d", s.Scale, maxScale)
+	case s.Scale < 0 || s.Scale > MaxScale:
+		return fmt.Errorf("scenario: a model of scale %d; use 1 to %d", s.Scale, MaxScale)
 	case s.LimitMs < 1:
 		return fmt.Errorf("scenario: limit of %d ms; use at least 1", s.LimitMs)
 	case slices.ContainsFunc(s.links(), Link.isBad):

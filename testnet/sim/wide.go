@@ -18,8 +18,8 @@ type wideTask struct {
 
 const (
 	wideParts = 8
-	wideRate  = 0.2 // a parameter has fewer steps than in the narrow quadratic
-	maxScale  = 10_000
+	wideRate  = 0.2    // a parameter has fewer steps than in the narrow quadratic
+	MaxScale  = 10_000 // of a Scenario
 )
 
 // Specs implements Task.
@@ -102,3 +102,6 @@ func bytesAt(scale int) float64 {
 	}
 	return float64(4 * params)
 }
+
+// ScaleOf is the scale of the model whose deltas, of every fragment, have so many bytes.
+func ScaleOf(bytes float64) int { return int(math.Round(bytes / bytesAt(1))) }
