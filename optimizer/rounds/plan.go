@@ -30,7 +30,7 @@ type Plan struct {
 const (
 	// planShare is the share of the links that deltas may take. The rest is for beats,
 	// repair and joiners, and for what a measured rate is off.
-	planShare = 0.8
+	planShare = 0.75
 	// planAbove is how many times what is needed a new plan has, and planMost the most that
 	// it may come to before it is made anew: rates that differ by a tenth change nothing.
 	planAbove = 1.1

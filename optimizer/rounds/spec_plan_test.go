@@ -23,7 +23,7 @@ func specPlan(t *testing.T, _ *spectest.Spec) {
 	for _, needed := range []int{1, 4, 5, 20, 64, 1000} {
 		r := newWorld(t, nil)
 		size := float64(r.published().Size)
-		all, own := 3*4*size/0.8/float64(needed), size/0.8/float64(needed)
+		all, own := 3*4*size/0.75/float64(needed), size/0.75/float64(needed)
 		for name, l := range map[string]rounds.Links{
 			"all links": {Steps: 4, Upload: all, Copies: 3, OwnSteps: 1, OwnUpload: all},
 			"own link":  {Steps: 4, Upload: 1e9, Copies: 3, OwnSteps: 1, OwnUpload: own},
