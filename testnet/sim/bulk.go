@@ -143,7 +143,7 @@ func (b *bulk) count(now Time) {
 		}
 		if bytes > 0 {
 			s.served += bytes / float64(max(len(s.transfers), 1))
-			s.from.carried(bytes, now, ms)
+			s.from.carried(s, bytes, now, ms)
 		}
 	}
 	for _, s := range b.streams {

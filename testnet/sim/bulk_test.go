@@ -120,10 +120,11 @@ func TestBulkEndsAndStalls(t *testing.T) {
 	near(t, "the other left", b, 250+1000+500+500)
 }
 
-// The uplink is measured over all peers, whatever the demand is, and shows a fall.
+// The uplink is measured over all peers, whatever the demand is and whatever they can take, and
+// shows a fall.
 func TestUploadIsMeasured(t *testing.T) {
 	t.Parallel()
-	w := linked(t, Link{BytesMs: 1000}, Link{}, Link{})
+	w := linked(t, Link{BytesMs: 1000}, Link{}, Link{}, Link{DownMs: 100})
 	n := w.nodes[0]
 	var at Time
 	for range 20 { // a tenth of what it carries
@@ -131,14 +132,19 @@ func TestUploadIsMeasured(t *testing.T) {
 		w.carry(0, 2, mega/20, &at)
 		w.RunFor(1000)
 	}
-	if got := n.gauge.value; got < 950 || got > 1001 {
+	if got := n.gauge.value(); got < 950 || got > 1001 {
 		t.Errorf("measured %.0f bytes/ms of 1000", got)
+	}
+	w.carry(0, 3, mega/2, &at)
+	w.RunFor(6000)
+	if got := n.gauge.value(); got < 950 {
+		t.Errorf("measured %.0f bytes/ms after bulk to a thin peer", got)
 	}
 	n.befell = Link{BytesMs: 50}
 	n.setLink()
 	w.carry(0, 1, mega, &at)
 	w.RunFor(4000)
-	if got := n.gauge.value; got > 100 {
+	if got := n.gauge.value(); got > 100 {
 		t.Errorf("measures %.0f bytes/ms 4 s after the link fell to 50", got)
 	}
 }
