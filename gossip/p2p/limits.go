@@ -68,9 +68,12 @@ const (
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is
-// what muxer windows (256 KiB a stream, growing to 16 MiB with the link's
-// delay and rate) and responses take.
+// what muxer windows (streamWindow, growing to 16 MiB with the link's delay and
+// rate) and responses take.
 const (
+	// streamWindow lets half of it, 1 MiB, cover 100 Mbit/s over 80 ms: see muxer. All
+	// streams of a peer that nobody reads hold less than memoryPeer.
+	streamWindow = 2 << 20
 	memorySystem = 2 << 30
 	memoryPeer   = 512 << 20
 	// memoryTransient and streamsTransient bound connections and streams whose

@@ -36,7 +36,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs,
 		libp2p.Security(noise.ID, noise.New),
-		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
+		libp2p.Muxer(yamux.ID, muxer()),
 		libp2p.ResourceManager(resources),
 		libp2p.ConnectionManager(conns),
 		libp2p.ConnectionGater(h.blocked),
@@ -90,6 +90,15 @@ func (h *Host) relays(ctx context.Context, num int) <-chan peer.AddrInfo {
 		found <- h.host.Peerstore().PeerInfo(pid)
 	}
 	return found
+}
+
+// muxer is libp2p's with larger windows from the start. One that grows never tells the sender
+// of all that it may send: the sender waits for a round trip with each half of a window, unless
+// half of the first window covers the round trip.
+func muxer() *yamux.Transport {
+	config := *yamux.DefaultTransport
+	config.InitialStreamWindowSize = streamWindow
+	return &config
 }
 
 // newResources makes the resource manager. It limits whole scopes only:

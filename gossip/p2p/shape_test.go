@@ -122,6 +122,46 @@ func TestShapedLinkCarriesItsRate(t *testing.T) {
 	}
 }
 
+// One stream of the muxer fills a link: its window does not stop it.
+func TestStreamFillsALink(t *testing.T) {
+	for _, rate := range []int64{20 * mbit, 100 * mbit} {
+		synctest.Test(t, func(t *testing.T) {
+			link := Shape{Up: rate, Down: rate, Delay: 40 * time.Millisecond}
+			a, b := shapedPipe(shapedNode(link), shapedNode(link))
+			near, err := muxer().NewConn(a, false, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			far, err := muxer().NewConn(b, true, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := 20 * rate
+			go func() {
+				s, err := near.OpenStream(t.Context())
+				if err == nil {
+					_, err = s.Write(make([]byte, size))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				s.Close()
+			}()
+			s, err := far.AcceptStream()
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			n, err := io.Copy(io.Discard, s)
+			if took := time.Since(began); n != size || err != nil || took > 22*time.Second {
+				t.Errorf("%d of %d bytes at %d bytes/s took %v, %v", n, size, rate, took, err)
+			}
+			near.Close()
+			far.Close()
+		})
+	}
+}
+
 // A connection that loses segments is as fast as Mathis' formula says, MSS/RTT 1.22/sqrt(p), and
 // loses no byte and no order.
 func TestLossTakesItsToll(t *testing.T) {
