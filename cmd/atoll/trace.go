@@ -1,9 +1,14 @@
 package main
 
 import (
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
+	"atoll/gossip/wire"
 	"atoll/node/trace"
 )
 
@@ -12,14 +17,17 @@ Shows where the time of deltas goes, from their author's draft to the models of 
 
     atoll testnet --trace --dir world && atoll trace world --svg trace.svg
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
+    atoll trace world --author 3f2a
 
 A line of trace.jsonl is one delta at one node; go doc atoll/node/trace has its fields.`
 
 // TraceCmd is `atoll trace`.
 type TraceCmd struct {
-	Path []string `arg:"" help:"Folders or files with traces."`
-	SVG  string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
-	Out  string   `help:"Write the merged lines to this file." placeholder:"FILE"`
+	Path   []string `arg:"" help:"Folders or files with traces."`
+	Author string   `help:"Only deltas of this learner: the first digits of its id." placeholder:"ID"`
+	Node   string   `help:"Only what befell deltas at this node: the first digits of its id." placeholder:"ID"`
+	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
+	Out    string   `help:"Write the merged lines to this file." placeholder:"FILE"`
 	jsonFlag
 }
 
@@ -34,7 +42,10 @@ func (c *TraceCmd) Run(out *console) error {
 			return err
 		}
 	}
-	lines := all.Merge()
+	lines := c.pick(all.Merge())
+	if len(lines) == 0 {
+		return errNoLines
+	}
 	if err := c.write(lines); err != nil {
 		return err
 	}
@@ -44,6 +55,21 @@ func (c *TraceCmd) Run(out *console) error {
 	}
 	out.answer("%s\n", shares.Text())
 	return shares.WriteText(out.out)
+}
+
+// errNoLines says that there is nothing to tell of.
+var errNoLines = errors.New("no delta is traced there: wait until one is adopted, or look at --author and --node, which are ids as atoll peers shows them")
+
+// pick leaves out what was not asked for.
+func (c *TraceCmd) pick(lines []trace.Line) []trace.Line {
+	return slices.DeleteFunc(lines, func(l trace.Line) bool {
+		return !isOf(c.Author, l.Author) || !isOf(c.Node, l.Node)
+	})
+}
+
+// isOf says whether an id begins so.
+func isOf(begin string, id wire.PeerID) bool {
+	return strings.HasPrefix(hex.EncodeToString(id[:]), strings.ToLower(begin))
 }
 
 // write writes the files that were asked for.

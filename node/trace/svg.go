@@ -74,12 +74,15 @@ func (p *picture) head() {
 		s.Deltas, secondsText(s.MedianS), secondsText(s.P95S), percentText(ratio(s.Late, s.Deltas))))
 }
 
-// spanOf is the part of the deltas whose whole way the plot shows; the slowest would press all
-// others to its edge.
-const spanOf = 0.99
+// The plot shows the whole way of this part of the deltas, but no more than so many times the
+// median: the slowest would press all others to its edge.
+const (
+	spanOf    = 0.99
+	spanTimes = 10
+)
 
 // bands draws for each moment after the draft which part of the deltas is in which stage.
-// The area of a band is the share of its stage.
+// As far as the plot goes, the area of a band is the share of its stage.
 func (p *picture) bands() {
 	ends := make([][]int64, len(stages))
 	for _, w := range p.ways {
@@ -90,7 +93,8 @@ func (p *picture) bands() {
 	for k := range ends {
 		slices.Sort(ends[k])
 	}
-	p.long = max(quantile(ends[len(ends)-1], spanOf), 0.001)
+	last := ends[len(ends)-1]
+	p.long = max(min(quantile(last, spanOf), spanTimes*p.shares.MedianS), 0.001)
 	p.printf(`<rect x="%d" y="%d" width="%d" height="%d" fill="#f0f1f3"/>`, plotLeft, plotTop, plotRight-plotLeft, plotBottom-plotTop)
 	above := make([]float64, plotRight-plotLeft+1) // parts that have not left the stages so far
 	for x := range above {
@@ -104,8 +108,12 @@ func (p *picture) bands() {
 		p.band(colours[k], above, below)
 		above = below
 	}
-	if x := plotRight - 12; len(p.ways) > 0 {
-		p.text(float64(x), plotBottom-12, "end", `font-weight="bold" fill="#59636e"`, "in the model")
+	in := "in the model"
+	if later := 1 - part(last, p.long*1000); later > 1-spanOf {
+		in += fmt.Sprintf("; %s take longer than shown here", percentText(later))
+	}
+	if len(p.ways) > 0 {
+		p.text(plotRight-12, plotBottom-12, "end", `font-weight="bold" fill="#59636e"`, in)
 	}
 }
 
