@@ -96,7 +96,7 @@ func otherPeriod(a, b *wire.Beat) bool {
 // is said at once.
 func (b *beats) set(s SelfState) {
 	b.self = s
-	if said := b.said; said != nil && (said.State != s.State || said.Paused != s.Paused || said.Plan != s.Plan) {
+	if said := b.said; said != nil && (said.State != s.State || said.Lag != b.lag() || said.Paused != s.Paused || said.Plan != s.Plan) {
 		b.soon()
 	}
 }
@@ -106,17 +106,17 @@ func (b *beats) set(s SelfState) {
 func (b *beats) soon() { b.next = min(b.next, b.at+b.period/soonParts) }
 
 // lag is how far the digests are behind. An observer lags as the learners do: once
-// nobody trains any more it shows its tips as they are.
+// nobody has anything to make or to publish it shows its tips as they are.
 func (b *beats) lag() uint8 {
-	if b.self.State == wire.Observing && !b.anyTraining() {
+	if b.self.State == wire.Observing && !b.anyAtWork() {
 		return 0
 	}
 	return b.self.lag()
 }
 
-func (b *beats) anyTraining() bool {
+func (b *beats) anyAtWork() bool {
 	return slices.ContainsFunc(b.peers.list, func(p *peer) bool {
-		return b.live(p) && p.beat.State == wire.Training
+		return b.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped && p.beat.Lag > 0)
 	})
 }
 
@@ -198,7 +198,7 @@ func (b *beats) receive(beat *wire.Beat) *peer {
 	if beat.State == wire.Leaving && (p.beat == nil || p.beat.State != wire.Leaving) {
 		b.event(EventLeft, p.id, "leaves")
 	}
-	if p.beat == nil || p.beat.State != beat.State || p.beat.Paused != beat.Paused || otherPeriod(p.beat, beat) {
+	if p.beat == nil || p.beat.State != beat.State || p.beat.Lag != beat.Lag || p.beat.Paused != beat.Paused || otherPeriod(p.beat, beat) {
 		b.peers.cache.changes++
 	}
 	p.beat, p.beatAt, p.beats.reached = beat, b.now, max(p.beats.reached, beat.Folded)

@@ -150,12 +150,14 @@ type SelfState struct {
 	Paused          bool    // takes no steps for now, by its owner's wish
 	Upload          float64 // bytes per second that the own uplink was measured to carry, 0 if unknown
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
+	Unsettled       bool    // stopped, with something left to publish or to fold
 }
 
 // lag is how many rounds behind closed the digests of a beat are: deltas of
-// the last two rounds are still on their way while the run trains.
+// the last two rounds are still on their way while the run trains, and until
+// the last ones are folded.
 func (s SelfState) lag() uint8 {
-	if s.State == wire.Stopped || s.State == wire.Leaving {
+	if s.State == wire.Stopped && !s.Unsettled || s.State == wire.Leaving {
 		return 0
 	}
 	return 2

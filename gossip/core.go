@@ -86,6 +86,12 @@ func (c *Core) SetSelf(now Time, s SelfState) {
 	c.beats.set(s)
 }
 
+// BeatSoon beats at once, or when the last beat is a part of a period old.
+func (c *Core) BeatSoon(now Time) {
+	c.at(now)
+	c.beats.soon()
+}
+
 // BeatNow beats at once, as the state changed.
 func (c *Core) BeatNow(now Time) {
 	c.at(now)

@@ -192,6 +192,10 @@ func specLag(t *testing.T, s *spectest.Spec) {
 			t.Errorf("%v: lag %d, want %d", state, got, want)
 		}
 	}
+	a.core.SetSelf(a.now, SelfState{State: wire.Stopped, Unsettled: true})
+	if b := a.beatsIn(t, a.wait(1000)); int64(b[len(b)-1].Lag) != s.Number(t, "beats", "lag") {
+		t.Errorf("stopped, with something left to publish: lag %d", b[len(b)-1].Lag)
+	}
 	a.core.SetSelf(a.now, SelfState{State: wire.Training})
 	b := a.beatsIn(t, a.wait(1000))[0]
 	one, _ := a.chain.ChainDigest(0, 3)
@@ -207,6 +211,10 @@ func specObserverLag(t *testing.T, s *spectest.Spec) {
 		t.Errorf("beside one that trains: %d", got)
 	}
 	a.told(1, func(b *wire.Beat) { b.State = wire.Stopped })
+	if got := a.lagIn(t, wire.Observing, 1); got != s.Number(t, "beats", "lag") {
+		t.Errorf("beside one that stopped and lags: %d", got)
+	}
+	a.told(1, func(b *wire.Beat) { b.State, b.Lag = wire.Stopped, 0 })
 	if got := a.lagIn(t, wire.Observing, 1); got != 0 {
 		t.Errorf("beside one that stopped: %d", got)
 	}

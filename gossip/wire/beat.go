@@ -13,7 +13,7 @@ type State uint8
 const (
 	Joining   State = iota + 1 // fetching genesis and tips
 	Training                   // stepping
-	Stopped                    // budget reached, nothing left to publish
+	Stopped                    // takes no steps: the budget is reached, or what is missing is made
 	Observing                  // holds and serves state, never trains
 	Leaving                    // going away in order; its last beat
 )

@@ -7,6 +7,7 @@ import "atoll/gossip/wire"
 type cache struct {
 	roster  rosterSeen
 	linksAt Time                 // when beats were looked through for links last
+	sweepMs Time                 // what a delta of each fragment takes from one node to all, by then
 	sets    map[roundKey]setSeen // digests of the sets of rounds in the window
 }
 

@@ -142,6 +142,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	m.rounds = rounds.New(rounds.Config{
 		Params: cfg.Params, Self: outer.Author(m.self), Learner: cfg.Learner,
 		ClosedByMost: func(fragment int, rnd uint32) bool { return m.gossip.Chains().ClosedByMost(fragment, rnd) },
+		Spent:        m.spent,
 	}, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
 	m.askMarks()
@@ -188,6 +189,7 @@ func (m *Machine) Tick(now Time) {
 // rounds is bound to the time of day.
 func (m *Machine) Woke(now Time, sleptMs int64) {
 	m.rounds.Slept(sleptMs)
+	m.heard.forget() // peers published meanwhile, and may have lost it again
 	m.Tick(now)
 }
 
@@ -200,8 +202,17 @@ func (m *Machine) Step(now Time, in gossip.Input) {
 		m.joinPeerUp(now)
 	case gossip.Replied:
 		m.handedOver(now, in.Payload)
+	case gossip.Received:
+		m.beatCame(now, in.Message.Beat)
 	}
 	m.pump(now)
+}
+
+// beatCame counts what a beat says is made and published, if it is the newest of its author.
+func (m *Machine) beatCame(now Time, b *wire.Beat) {
+	if b != nil && m.gossip.Peers().Beat(b.Author) == b {
+		m.heard.says(now, b.Author, b, max(owedBeats*m.gossip.BeatPeriodMs(), m.cache.sweepMs))
+	}
 }
 
 // handedOver counts the own delta whose payload somebody has now; the payload may be

@@ -46,7 +46,7 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 	}
 	if _, known := m.headers[id]; !known {
 		m.headers[id] = sh
-		m.heard.delta(sh.Header, m.gossip.Peers().Beat(sh.Header.Author))
+		m.heard.delta(sh.Header)
 	}
 }
 
@@ -96,8 +96,11 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 // Stepped counts an inner step of the own learner.
 func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.stepTokens, m.end.stepped = tokens, now
+	m.learning.steps++
+	m.learning.tokens += tokens
 	m.rounds.Stepped(now, tokens)
 	m.tickEnd(now)
+	m.tellStep(now)
 	m.pump(now)
 }
 
@@ -183,6 +186,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	if r <= m.rounds.Fragment(p).Closed() {
 		m.late++
 	}
+	m.end.came = now
 	m.heard.delivered(h.Header.Author, h.Header.Tokens)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)

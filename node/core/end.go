@@ -24,6 +24,7 @@ type ending struct {
 	over      Time // when it was
 	lacked    Time // when a peer was last in sight that lacked the end of the run
 	moved     Time // when a tip last changed
+	came      Time // when a payload was last stored
 	stepped   Time // when the own learner last stepped, or became ready to
 	announced Time // when an own delta was last announced
 	ticked    Time // the last Tick
@@ -35,10 +36,12 @@ const leaveMs = 500
 
 // SetLearning sets what the next beats say of the training thread: steps and
 // tokens since its first start, its speed in tokens per second, the last live
-// bits per byte (0 = none), and the sequence number of its capability record.
+// bits per byte (0 = none), and the sequence number of its capability record. Steps
+// that Stepped counted already and the caller has not are counted once.
 func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits float32, capability uint64) {
 	l := &m.learning
-	l.steps, l.tokens, l.perSecond, l.bits, l.capability = steps, tokens, perSecond, bits, capability
+	l.steps, l.tokens = max(l.steps, steps), max(l.tokens, tokens)
+	l.perSecond, l.bits, l.capability = perSecond, bits, capability
 }
 
 // SetUpload sets how many bytes per second the uplink of this node was measured to
@@ -140,15 +143,20 @@ func (m *Machine) doubt(now Time) {
 	}
 }
 
-// stoodStill says that no tip changed and the own learner did not step for so
-// many beat periods, and for as long as a round may stay open.
+// stoodStill says that no tip changed, nothing came and the own learner did not step for so
+// many beat periods, and for as long as deltas may be under way.
 func (m *Machine) stoodStill(now Time, periods int64) bool {
-	return m.long(now-max(m.end.moved, m.end.stepped), periods)
+	return m.long(now-max(m.end.moved, m.end.came, m.end.stepped), periods)
 }
 
-// long says that a time is as long as so many beat periods, and as a round may stay open.
+// lastTimes is how many times what the last deltas of all should take nothing may come.
+const lastTimes = 3
+
+// long says that a time is as long as so many beat periods, and as deltas may be under way:
+// one of usual size at usual times, or one of each fragment over the thinnest uplink.
 func (m *Machine) long(still Time, periods int64) bool {
-	return still >= max(periods*m.gossip.BeatPeriodMs(), m.cfg.Params.GraceMaxMs)
+	way := min(max(m.rounds.Patience(), lastTimes*m.cache.sweepMs), m.cfg.Params.GraceMaxMs)
+	return still >= max(periods*m.gossip.BeatPeriodMs(), way)
 }
 
 // State is what this node's beats say it is doing.
@@ -160,7 +168,7 @@ func (v View) State() wire.State {
 		return wire.Joining
 	case !v.m.cfg.Learner || v.m.rounds.Barred(v.m.self):
 		return wire.Observing
-	case !v.m.end.may && v.m.quiet():
+	case !v.m.end.may:
 		return wire.Stopped
 	}
 	return wire.Training
@@ -178,6 +186,7 @@ func (m *Machine) tellBeats(now Time) {
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 		Upload: m.learning.upload, Plan: uint32(m.rounds.Plan().Steps),
 	}
+	s.Unsettled = !m.quiet()
 	for p := range m.rounds.Fragments() {
 		s.Unpublished = append(s.Unpublished, m.rounds.Fragment(p).Promised())
 	}

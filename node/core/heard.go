@@ -6,12 +6,12 @@ import (
 	"atoll/gossip/wire"
 )
 
-// maxHeard bounds how many authors' deltas are counted between two beats; a
+// maxHeard bounds how many authors' deltas are counted, and how many are believed; a
 // roster is smaller.
 const maxHeard = 4096
 
-// heard is what was heard of authors: deltas since their last beats, and whether
-// their word counts. Each of the two is of at most maxHeard authors.
+// heard is what was heard of authors: what their deltas fall short of their beats, and
+// whether their word counts. Each of the two is of at most maxHeard authors.
 type heard struct {
 	fragments int
 	authors   map[wire.PeerID]heardAuthor
@@ -22,18 +22,16 @@ type heard struct {
 
 // heardAuthor is what was heard of one author.
 type heardAuthor struct {
-	after    *wire.Beat // the newest when deltas were last counted
-	tokens   []uint64   // by fragment, in deltas that came after it; nil = none
+	beat     *wire.Beat // the newest that was counted
+	at       Time       // when it came
+	made     uint64     // the most tokens that a beat said
+	owed     []int64    // tokens by fragment that beats say are published, and that came in no delta; nil = not counted
+	least    []int64    // the least of that since a time
+	since    Time       // that time
+	early    []int64    // tokens of deltas that came and may be newer than the beat
+	newest   []uint32   // the last round that these are of
 	believed bool       // a delta came since peers were last doubted
 	worth    uint64     // tokens of its largest delta, halved with each later one
-}
-
-// since are the tokens by fragment in the deltas that came after a beat.
-func (x heardAuthor) since(b *wire.Beat) []uint64 {
-	if x.after != b {
-		return nil
-	}
-	return x.tokens
 }
 
 func newHeard(fragments int) heard {
@@ -44,7 +42,7 @@ func (h *heard) of(a wire.PeerID) heardAuthor { return h.authors[a] }
 
 // set keeps what is worth keeping.
 func (h *heard) set(a wire.PeerID, x heardAuthor) {
-	if x.believed || x.tokens != nil {
+	if x.believed || x.owed != nil {
 		h.authors[a] = x
 	} else {
 		delete(h.authors, a)
@@ -86,7 +84,7 @@ func (h *heard) most(x heardAuthor) uint64 {
 	return trustTimes * x.worth
 }
 
-// doubt believes nobody any more.
+// doubt believes nobody any more, nor that anybody owes anything.
 func (h *heard) doubt() {
 	if h.believed == 0 {
 		return
@@ -96,31 +94,111 @@ func (h *heard) doubt() {
 		x.believed = false
 		h.set(a, x)
 	}
+	h.forget()
 }
 
-// delta counts the tokens of a delta that came after its author's beat. A beat of
-// which none came says nothing that they would have to be taken from.
-func (h *heard) delta(d wire.Header, after *wire.Beat) {
-	if after == nil {
-		return
-	}
-	x := h.authors[d.Author]
-	if x.since(after) == nil {
-		if x.tokens == nil && h.counted >= maxHeard {
+// says takes the newest beat of an author. What it made
+// since the beat before and has not unpublished any more is in deltas, and their headers may be
+// lost, late, or here before the beat. So what an author owes lasts until they come, or for
+// so long: then they never will, as where it left a chain. In a new process, or if it was not heard
+// for that long, it may have lost something, and owes nothing.
+func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
+	x := h.authors[a]
+	if x.owed == nil {
+		if h.counted >= maxHeard {
 			h.forget()
 		}
-		h.counted += one(x.tokens == nil)
-		x.after, x.tokens = after, make([]uint64, h.fragments)
-		h.set(d.Author, x)
+		h.counted++
+		x.counts(h.fragments)
 	}
-	x.tokens[d.Fragment] += d.Tokens
+	last, made := x.beat, b.Tokens-min(b.Tokens, x.made)
+	gap := last == nil || last.Incarnation != b.Incarnation || now-x.at > long
+	x.beat, x.at, x.made = b, now, max(x.made, b.Tokens)
+	if gap {
+		x.counts(h.fragments)
+		x.since, x.made = now, b.Tokens
+	} else {
+		x.publishes(last, made)
+	}
+	if now-x.since > long {
+		x.since = now
+		x.writeOff()
+	}
+	h.set(a, x)
 }
 
-// forget counts anew: claims are too high by what is forgotten until the next beats.
+// counts begins to count.
+func (x *heardAuthor) counts(fragments int) {
+	x.owed, x.least = make([]int64, fragments), make([]int64, fragments)
+	x.early, x.newest = make([]int64, fragments), make([]uint32, fragments)
+}
+
+// writeOff forgets what was owed all the time.
+func (x heardAuthor) writeOff() {
+	for p := range x.owed {
+		x.owed[p] -= max(0, x.least[p])
+		x.least[p] = x.owed[p]
+	}
+}
+
+// publishes counts what was published between a beat and the newest one. Where that says that
+// the rounds of all early deltas are closed, it has counted them as published.
+func (x heardAuthor) publishes(last *wire.Beat, made uint64) {
+	for p := range min(len(x.owed), len(x.beat.Unpublished), len(last.Unpublished), len(x.beat.Closed)) {
+		x.owed[p] = max(0, min(x.owed[p]+published(last.Unpublished[p], made, x.beat.Unpublished[p]), mostCounted))
+		if x.newest[p] <= x.beat.Closed[p] {
+			x.owed[p], x.early[p] = max(0, x.owed[p]-x.early[p]), 0
+		}
+		x.least[p] = min(x.least[p], x.owed[p]-x.early[p])
+	}
+}
+
+// owedBeats is for how many beat periods what an author owes is waited for, at least: two
+// unequal beats begin a repair, which brings the header. Over thin links it takes longer.
+const owedBeats = 4
+
+// mostCounted is the most tokens that one count adds: more than a run of years has, and so few
+// that no sum of them overflows. What an author owes is bounded by it on both sides.
+const mostCounted = 1 << 52
+
+// published is how many tokens of a fragment went into deltas between two beats, where so
+// many were unpublished before, made meanwhile and unpublished after. It is negative where
+// tokens came back to their author.
+func published(before, made, after uint64) int64 {
+	return int64(min(before, mostCounted)+min(made, mostCounted)) - int64(min(after, mostCounted))
+}
+
+// delta counts the tokens of a delta that came. One of a round that its author's last beat
+// says is closed is older than the beat, and pays no more than what is owed.
+func (h *heard) delta(d wire.Header) {
+	x, p, tokens := h.authors[d.Author], int(d.Fragment), int64(min(d.Tokens, mostCounted))
+	switch {
+	case x.owed == nil:
+	case d.Round <= x.beat.Closed[p]:
+		x.owed[p] = max(0, x.owed[p]-tokens)
+		x.least[p] = min(x.least[p], x.owed[p])
+	default:
+		x.early[p] = min(x.early[p]+tokens, mostCounted)
+		x.newest[p] = max(x.newest[p], d.Round)
+	}
+}
+
+// unpublished are the tokens of a fragment that an author has in no delta that came, by its
+// last beat.
+func (x heardAuthor) unpublished(b *wire.Beat, p int) uint64 {
+	said := min(b.Unpublished[p], mostCounted)
+	if x.owed == nil || x.beat != b {
+		return said
+	}
+	return uint64(max(0, int64(said)+x.owed[p]-x.early[p]))
+}
+
+// forget says that nobody owes anything, as tips were taken whole or more authors are
+// heard than are counted.
 func (h *heard) forget() {
 	h.counted = 0
 	for a, x := range h.authors {
-		x.after, x.tokens = nil, nil
+		x.beat, x.owed, x.least, x.early, x.newest = nil, nil, nil, nil, nil
 		h.set(a, x)
 	}
 }

@@ -2,7 +2,10 @@ package core
 
 import (
 	"math"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"atoll/gossip/wire"
 )
@@ -48,5 +51,108 @@ func TestBelievedAreBounded(t *testing.T) {
 	}
 	if len(h.authors) != maxHeard || h.believed != maxHeard {
 		t.Errorf("%d authors are kept and %d believed, want %d", len(h.authors), h.believed, maxHeard)
+	}
+}
+
+// author is a peer whose beats and deltas reach a node late, or in another order.
+type author struct {
+	h                 heard
+	id                wire.PeerID
+	tokens, published uint64
+	seq               uint64
+	rounds            uint32
+}
+
+func (a *author) beat() *wire.Beat {
+	a.seq++
+	return &wire.Beat{Author: a.id, Seq: a.seq, Incarnation: 1, Tokens: a.tokens, Unpublished: []uint64{a.tokens - a.published}, Closed: []uint32{a.rounds}}
+}
+
+func (a *author) publishes() wire.Header {
+	h := wire.Header{Author: a.id, Tokens: a.tokens - a.published, Round: a.rounds + 1}
+	a.published = a.tokens
+	a.rounds++ // it closes when the delta is made
+	return h
+}
+
+// In whatever order beats and headers come, and however many are lost, what came and what
+// an author has left is all that it made. Where a header overtook beats it is so from the next
+// beat on that knows of it.
+func TestNothingThatIsMadeIsMissed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := &author{h: newHeard(1), id: wire.PeerID{1}}
+		beats, headers := []*wire.Beat{a.beat()}, []wire.Header(nil)
+		a.h.says(0, a.id, beats[0], 1000)
+		heard, came := 0, uint64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			switch rapid.IntRange(0, 4).Draw(t, "event") {
+			case 0:
+				a.tokens += 10
+				beats = append(beats, a.beat())
+			case 1, 2:
+				headers = append(headers, a.publishes())
+				beats = append(beats, a.beat())
+			case 3: // any beat that is newer than the last
+				if heard < len(beats)-1 {
+					heard += rapid.IntRange(1, len(beats)-1-heard).Draw(t, "beat")
+					a.h.says(0, a.id, beats[heard], 1000)
+				}
+			case 4: // any header
+				if n := len(headers); n > 0 {
+					i := rapid.IntRange(0, n-1).Draw(t, "header")
+					a.h.delta(headers[i])
+					came += headers[i].Tokens
+					headers = slices.Delete(headers, i, i+1)
+				}
+			}
+		}
+		for _, b := range []*wire.Beat{a.beat(), a.beat()} {
+			a.h.says(0, a.id, b, 1000)
+			if got := came + a.h.of(a.id).unpublished(b, 0); got != a.tokens {
+				t.Fatalf("%d tokens are known of %d", got, a.tokens)
+			}
+		}
+	})
+}
+
+// What came of a time before the first beat is no part of what beats say later.
+func TestOldDeltasPayNoDebts(t *testing.T) {
+	a := &author{h: newHeard(1), id: wire.PeerID{1}, tokens: 100}
+	old := a.publishes()
+	a.h.says(0, a.id, a.beat(), 1000)
+	a.h.delta(old)
+	a.tokens += 10
+	a.h.says(0, a.id, a.beat(), 1000)
+	a.tokens += 10
+	b := a.beat()
+	if a.h.says(0, a.id, b, 1000); a.h.of(a.id).unpublished(b, 0) != 20 {
+		t.Errorf("%d tokens are unpublished, want 20", a.h.of(a.id).unpublished(b, 0))
+	}
+	a.tokens, a.published, a.seq = 30, 30, 0
+	b = a.beat()
+	b.Incarnation = 2
+	if a.h.says(0, a.id, b, 1000); a.h.of(a.id).unpublished(b, 0) != 0 {
+		t.Errorf("a new process owes %d tokens", a.h.of(a.id).unpublished(b, 0))
+	}
+}
+
+// What is owed for long never comes.
+func TestDebtsAreWrittenOff(t *testing.T) {
+	a := &author{h: newHeard(1), id: wire.PeerID{1}}
+	a.h.says(0, a.id, a.beat(), 1000)
+	a.tokens = 50
+	lost := a.publishes()
+	for at, want := range []uint64{50, 50, 50, 50, 0, 0} {
+		a.tokens += 10
+		late := a.publishes()
+		b := a.beat()
+		a.h.says(int64(at)*600, a.id, b, 1000)
+		a.h.delta(late)
+		if got := a.h.of(a.id).unpublished(b, 0); got != want {
+			t.Errorf("after %d ms %d tokens are owed, want %d", 600*at, got, want)
+		}
+	}
+	if a.h.delta(lost); a.h.of(a.id).owed[0] != 0 {
+		t.Error("what was written off is paid")
 	}
 }

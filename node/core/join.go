@@ -310,6 +310,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 		return errors.Join(ErrInstall, err)
 	}
 	m.gossip.Installed(now, m.join.common, nil)
+	m.heard.forget() // the tips have deltas that never come by themselves
 	m.replay(now)
 	m.pump(now)
 	return nil

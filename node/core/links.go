@@ -34,6 +34,7 @@ func (m *Machine) tellLinks(now Time) {
 	m.cache.linksAt = now
 	l := m.links()
 	m.rounds.SetPlans(l.plans)
+	m.cache.sweepMs = l.sweepMs(m.rounds.SweepBytes())
 	m.rounds.SetLinks(now, rounds.Links{
 		Steps: sumCapped(l.steps), Upload: l.upload(), Copies: l.others,
 		OwnSteps: m.ownSteps(), OwnUpload: m.learning.upload,
@@ -61,6 +62,17 @@ func (m *Machine) links() links {
 		}
 	})
 	return l
+}
+
+// sweepMs is what so many bytes take from the node with the thinnest uplink to all others; 0
+// where no uplink is known. One that claims next to nothing counts as a quarter of the median.
+func (l *links) sweepMs(bytes float64) Time {
+	if len(l.uploads) == 0 {
+		return 0
+	}
+	slices.Sort(l.uploads)
+	thinnest := max(l.uploads[0], l.uploads[(len(l.uploads)-1)/2]/claimMost)
+	return Time(1000 * bytes * float64(l.others) / thinnest)
 }
 
 // ownSteps are the steps per second of the own learner.

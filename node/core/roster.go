@@ -11,7 +11,7 @@ import (
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.Peers().Learners(now)
-	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.View().State() == wire.Stopped}
+	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.View().State() == wire.Stopped && m.quiet()}
 	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
@@ -33,15 +33,15 @@ func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 	return live
 }
 
-// idleLearners are those that have stopped, as all they had is published, and those that
-// rest; this node among them if it is.
+// idleLearners are those that have stopped and have nothing left to publish or to fold, and
+// those that rest; this node among them if it is.
 func (m *Machine) idleLearners(self bool) []outer.Author {
 	var idle []outer.Author
 	if self {
 		idle = append(idle, m.self)
 	}
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
-		if b.State == wire.Stopped || m.gossip.Peers().Rests(id) {
+		if b.State == wire.Stopped && b.Lag == 0 || m.gossip.Peers().Rests(id) {
 			idle = append(idle, outer.Author(id))
 		}
 	})

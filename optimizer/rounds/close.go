@@ -80,15 +80,31 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 
 // awaits says whether the open round waits for an author's delta.
 func (m *Machine) awaits(f *fragment, open uint32, a outer.Author) bool {
-	return !m.barred[a] && !f.deltas.rounds[open].holds(a) && m.due(f, open, a)
+	return !m.barred[a] && !f.deltas.rounds[open].holds(a) && m.due(f, open, a) && !m.spent(f, open, a)
+}
+
+// spent says whether nothing of an author is to come to the open round of a fragment: it
+// steps no more, and what it made is published.
+func (m *Machine) spent(f *fragment, open uint32, a outer.Author) bool {
+	switch {
+	case f.deltas.rounds[open].by(a):
+		return false // announced, and its payload is under way
+	case a == m.self:
+		return m.flush && f.learn.pending == 0 && !f.learn.drafting
+	}
+	return m.spentElse != nil && m.spentElse(f.index, a)
 }
 
 // graceOver says whether waiting has lasted long enough. With fewer deltas
-// than the quorum it lasts longer, but a hung peer stalls nothing.
+// than the quorum it lasts longer, but a hung peer stalls nothing. So it does for a
+// learner that steps no more: nobody gains by a close without the last deltas of the others.
 func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	waited := now - f.bell.at
 	if waited >= m.patience() {
 		return true
+	}
+	if m.flush {
+		return false
 	}
 	quorum := max(1, min(m.p.Quorum, len(m.roster.training)))
 	return waited >= m.p.GraceMinMs && f.deltas.rounds[open].held() >= quorum && waited >= m.grace()

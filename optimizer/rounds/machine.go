@@ -16,6 +16,7 @@ type Machine struct {
 	self         outer.Author
 	learner      bool
 	closedByMost func(fragment int, rnd uint32) bool
+	spentElse    func(fragment int, a outer.Author) bool // Config.Spent
 	roster       roster
 	frags        []*fragment
 	out          []Effect
@@ -37,12 +38,16 @@ type Config struct {
 	// ClosedByMost says whether most peers have closed a round; nil is never. Local
 	// knowledge: a round that they closed is not too early for this node's clock.
 	ClosedByMost func(fragment int, rnd uint32) bool
+
+	// Spent says whether an author steps no more and everything that it made of a fragment
+	// is announced; nil is never. Local knowledge: no round waits for its next delta.
+	Spent func(fragment int, a outer.Author) bool
 }
 
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost,
+		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}

@@ -108,6 +108,9 @@ func (m *Machine) sweepBytes() float64 {
 	return sum / float64(known) * float64(len(m.frags))
 }
 
+// SweepBytes is the bytes of one own delta of each fragment, 0 before the first.
+func (m *Machine) SweepBytes() float64 { return m.sweepBytes() }
+
 // Plan is how many steps this learner's deltas are to have by now.
 func (m *Machine) Plan() Plan { return m.plan.Plan }
 

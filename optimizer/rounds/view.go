@@ -101,24 +101,50 @@ func (v View) Promised() uint64 {
 }
 
 // Projected is how many tokens the fragment will have folded when every delta
-// that is held now is, and those whose payload is likely on its way. What is
-// parked further ahead, or was announced and never came, does not count.
+// that is held now is, and those whose payload is likely on its way. What was announced
+// and never came does not count; see Coming.
 func (v View) Projected(now Time) uint64 {
-	f, p := v.f, v.m.p
-	total := f.chain.last().Tokens
-	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, p.WindowAccept)) + 1; rnd <= f.chain.closed+2; rnd++ {
+	total := v.f.chain.last().Tokens
+	v.unlinked(func(r *round, e entry) {
+		if e.held || v.m.likely(now, r, e) {
+			total += e.delta.Tokens
+		}
+	})
+	return total
+}
+
+// Coming calls each with the author and the tokens of every delta that was announced, and
+// whose payload is neither held nor likely on its way: what it counts for is up to what its
+// author's word does.
+func (v View) Coming(now Time, each func(a outer.Author, tokens uint64)) {
+	v.unlinked(func(r *round, e entry) {
+		if !e.held && !v.m.likely(now, r, e) {
+			each(e.delta.Author, e.delta.Tokens)
+		}
+	})
+}
+
+// likely says whether a delta that is not held comes soon: a bell of its author rang not
+// long ago, and its payload before came.
+func (m *Machine) likely(now Time, r *round, e entry) bool {
+	return e.trusted && now-r.rang < m.patience()
+}
+
+// unlinked calls each with the deltas of the window that no link names, those parked ahead
+// included: others have closed these rounds.
+func (v View) unlinked(each func(r *round, e entry)) {
+	f, accept := v.f, v.m.p.WindowAccept
+	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= f.chain.closed+accept; rnd++ {
 		r := f.deltas.rounds[rnd]
 		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
 			continue
 		}
 		for _, e := range r.entries {
-			likely := e.held || e.trusted && now-r.rang < v.m.patience()
-			if likely && !f.linked(rnd, e) {
-				total += e.delta.Tokens
+			if !f.linked(rnd, e) {
+				each(r, e)
 			}
 		}
 	}
-	return total
 }
 
 // InFlight are the seqs of own deltas that the tip does not contain.

@@ -129,6 +129,7 @@ func TestLastStepsAreDealt(t *testing.T) {
 			for p := range claims {
 				claims[p] -= n.machine.Rounds().Fragment(p).Projected(n.clock()) + n.machine.Rounds().Fragment(p).Promised() + missing
 			}
+			o.life++ // owes nothing of what it claimed before
 			o.beats(n, wire.Beat{State: wire.Training, Unpublished: claims})
 			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
 				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
@@ -140,24 +141,26 @@ func TestLastStepsAreDealt(t *testing.T) {
 	}
 }
 
-// A learner does not step for what peers have, and will soon have, unpublished.
+// A learner does not step for what peers have, and will soon have, unpublished, nor for what
+// they published of it, though it has not come.
 func TestClaimsOfPeers(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)
 	fast := 2 * float64(n.w.s.Params.Budget)
-	for _, c := range []struct {
+	for i, c := range []struct {
 		beat wire.Beat
 		ms   Time
 		may  bool
 		what string
 	}{
 		{wire.Beat{State: wire.Training, Unpublished: n.w.all()}, 100, false, "what is missing is unpublished elsewhere"},
-		{wire.Beat{State: wire.Training}, 100, true, "nothing is unpublished"},
+		{wire.Beat{State: wire.Training}, 100, false, "it is published"},
+		{wire.Beat{State: wire.Training}, 100, true, "nothing is unpublished by a process that begins"},
 		{wire.Beat{State: wire.Training, TokensPerSecond: fast}, 200, true, "one steps the budget in half a second"},
 		{wire.Beat{}, 500, false, "half a second later"},
 		{wire.Beat{State: wire.Stopped, TokensPerSecond: fast}, 700, true, "a fast one does not step"},
 	} {
-		if c.beat.State != 0 {
+		if o.life = int64(i / 2); c.beat.State != 0 {
 			o.beats(n, c.beat)
 		}
 		if n.w.RunFor(c.ms); n.may != c.may {
@@ -221,17 +224,23 @@ func TestWordsAreDoubted(t *testing.T) {
 
 func specStopped(t *testing.T, _ *spectest.Spec) {
 	w := few(t, 1, 100)
-	n, stopped := w.nodes[0], false
-	w.look(t, "it is finished", 5, 60_000, func() bool {
-		if n.machine.View().State() == wire.Stopped {
-			stopped = true
-			if n.may || n.unpublished() > 0 || !n.machine.Rounds().Status().Settled {
-				t.Fatalf("says stopped: may step %v, %d steps unpublished, settled %v", n.may, n.unpublished(), n.machine.Rounds().Status().Settled)
-			}
-		}
-		return n.finished
-	})
-	if !stopped {
-		t.Error("never says stopped")
+	n := w.nodes[0]
+	w.join(NodeSpec{Observer: true})
+	p := w.nodes[1]
+	said := func() (state wire.State, lag uint8) {
+		p.machine.Gossip().Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { state, lag = b.State, b.Lag })
+		return state, lag
+	}
+	w.look(t, "it need not step", 1, 60_000, func() bool { return n.Steps > 0 && !n.may })
+	if n.unpublished() == 0 {
+		t.Fatal("nothing is left to publish")
+	}
+	w.RunFor(w.s.Link.LatencyMs + w.s.Link.JitterMs + 1)
+	if state, lag := said(); state != wire.Stopped || lag == 0 {
+		t.Errorf("says %v at once, and that its digests lag by %d", state, lag)
+	}
+	w.until(t, "it is finished", 60_000, func() bool { return n.finished })
+	if state, lag := said(); state != wire.Stopped || lag != 0 || n.unpublished() > 0 {
+		t.Errorf("says %v and lag %d with %d steps unpublished", state, lag, n.unpublished())
 	}
 }

@@ -15,10 +15,11 @@ import (
 
 // outsider is a key without a node: it says what it likes, and answers nothing.
 type outsider struct {
-	w   *World
-	key ed25519.PrivateKey
-	id  wire.PeerID
-	seq uint64 // of its beats
+	w    *World
+	key  ed25519.PrivateKey
+	id   wire.PeerID
+	seq  uint64 // of its beats
+	life int64  // of its process, counted from 0
 }
 
 // outsider makes the key of that number.
@@ -54,7 +55,7 @@ func (o *outsider) says(n *Node, m wire.Message) {
 // beats has a node hear a beat.
 func (o *outsider) beats(n *Node, b wire.Beat) {
 	o.seq++
-	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1, o.seq, make([]uint32, len(o.w.plan))
+	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1+o.life, o.seq, make([]uint32, len(o.w.plan))
 	b.PeriodMs = cmp.Or(b.PeriodMs, beat)
 	if b.Unpublished == nil {
 		b.Unpublished = make([]uint64, len(o.w.plan))
