@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -134,8 +135,8 @@ func (e *env) live(p *peer) bool {
 	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving
 }
 
-// learners are the live peers that train or have stopped at the budget, and when
-// to look for them again.
+// learners are the live peers that train or have stopped at the budget, those that are
+// expected to, and when to look for them again.
 type learners struct {
 	*env
 	ids     []wire.PeerID // sorted
@@ -143,6 +144,13 @@ type learners struct {
 	made    bool
 	changes uint64 // of the table of peers, when they were made
 	until   Time   // one of them may fall silent then
+}
+
+// expected reports whether p is a learner with a session that has yet to beat: gossip takes
+// a moment to reach it. Without it a run would begin with rounds of one delta each, and the
+// deltas of the others would all be late.
+func (e *env) expected(p *peer) bool {
+	return p.connected && p.beat == nil && e.heardLately(p) && p.roster.record.Role == hello.Learner
 }
 
 // current returns the learners of this moment. The slice is never changed.
@@ -154,7 +162,7 @@ func (l *learners) current() []wire.PeerID {
 	l.made, l.changes, l.until = true, changes, never
 	var ids []wire.PeerID
 	for _, p := range l.peers.list {
-		if l.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) {
+		if l.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) || l.expected(p) {
 			ids = append(ids, p.id)
 			l.until = min(l.until, l.silentFrom(p))
 		}

@@ -74,6 +74,7 @@ func (t *peers) link(p *peer, connected bool) {
 		return
 	}
 	p.connected = connected
+	t.cache.changes++ // one that has not beaten yet is expected while it is connected
 	i, _ := slices.BinarySearchFunc(t.linked, p.id, byPeerID)
 	if connected {
 		t.linked = slices.Insert(t.linked, i, p)

@@ -447,6 +447,12 @@ func specLearners(t *testing.T, _ *spectest.Spec) {
 		a.told(id, func(b *wire.Beat) { b.State = state })
 	}
 	sameIDs(t, "learners", a.core.Peers().Learners(a.now), wire.PeerID{1}, wire.PeerID{2})
+	for id, role := range map[byte]string{6: hello.Learner, 7: hello.Observer} {
+		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{id}, Record: hello.Record{Role: role}})
+	}
+	sameIDs(t, "learners", a.core.Peers().Learners(a.now), wire.PeerID{1}, wire.PeerID{2}, wire.PeerID{6})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{6}})
+	sameIDs(t, "learners", a.core.Peers().Learners(a.now), wire.PeerID{1}, wire.PeerID{2})
 }
 
 func TestBeatEqual(t *testing.T) {

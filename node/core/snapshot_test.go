@@ -79,6 +79,7 @@ func TestAssemble(t *testing.T) {
 	}
 	links[len(links)-1].State = outer.Digest{} // of a round that was not folded here
 	cut, chunks := core.CutSnapshot(tip, links)
+	links[len(links)-1].State = tip.State // it is given the tip's
 	errDisk := errors.New("not on disk")
 	assemble := func(fragments ...wire.FragmentManifest) ([]*outer.Tip, [][]outer.Link, error) {
 		return core.Assemble(wire.Manifest{Fragments: fragments}, outer.Plan{f}, p, func(id wire.Digest) ([]byte, error) {
