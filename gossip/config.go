@@ -22,6 +22,7 @@ type Config struct {
 	Trusted     []wire.PeerID // peers named in the join link
 
 	BeatMinMs    int64  // shortest beat period; default 500, test profiles use less
+	WayMs        int64  // first guess of the way to a peer; 0 for none
 	WindowAccept uint32 // W_a: rounds behind closed that gossip still brings; default 16
 	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
 	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload

@@ -117,12 +117,12 @@ func (v Peers) Rests(id wire.PeerID) bool {
 }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
-// calls show: the smallest of late. It is 0 while none was measured.
+// calls show: the smallest of late. While none was measured it is the run's first guess.
 func (v Peers) Way(id wire.PeerID) int64 {
-	if p := v.core.peers.find(id); p != nil {
+	if p := v.core.peers.find(id); p != nil && p.way.ms > 0 {
 		return p.way.ms
 	}
-	return 0
+	return v.core.cfg.WayMs
 }
 
 // BeatPeriodMs is the present time between two beats of the run as this node sees it:

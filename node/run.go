@@ -193,7 +193,7 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.Outer
 	return gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: n.named, BeatMinMs: n.genesis.BeatMs,
+		Trusted: n.named, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 	}

@@ -42,7 +42,7 @@ type NewCmd struct {
 	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments and the codec, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"Learners that the run expects. --bandwidth, the default of --tokens and the steps that one delta may have follow from it. Default: 4." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Default: measured on this machine." placeholder:"500ms"`
-	Profile   string        `help:"Network between the nodes, which sets the times of beats and rounds: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Profile   string        `help:"Network between the nodes: ${enum}. Times begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded."`
 	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`

@@ -46,8 +46,8 @@ func TestGenesisOfFlags(t *testing.T) {
 	if o.MaxTokensPerStep != 64*8*128 {
 		t.Errorf("MaxTokensPerStep is %d: a larger usual batch raises the largest one", o.MaxTokensPerStep)
 	}
-	if g.BeatMs != 2000 || g.QuietMs != 6000 || o.GraceMinMs != 200 || o.GraceMaxMs != 30_000 {
-		t.Errorf("timing of the lan: %d %d %d %d", g.BeatMs, g.QuietMs, o.GraceMinMs, o.GraceMaxMs)
+	if g.Format != 2 || g.WayMs != 10 || o.GraceMinMs != 200 || o.GraceMaxMs != 30_000 {
+		t.Errorf("format %d with timing of the lan: %d %d %d", g.Format, g.WayMs, o.GraceMinMs, o.GraceMaxMs)
 	}
 }
 

@@ -21,28 +21,27 @@ const (
 	strongestLearns = 64  // times the usual batch is what the strongest learner may bring
 )
 
-// timing is what a run fixes by the network between its nodes, in milliseconds.
-type timing struct{ beat, quiet, graceMin, graceMax, minRound int64 }
+// timing is what a run begins with by the network between its nodes, in milliseconds.
+type timing struct{ way, graceMin, graceMax, minRound int64 }
 
-// timings by profile. Quiet is three beats, so that each node's newest one was
-// heard. Grace must cover the way of a payload: milliseconds on one machine, a
-// round trip and a transfer elsewhere. The least time of a round is far below
-// the time of honest rounds. It keeps a flood of bells from using up the
-// windows.
+// timings by profile. The way is a first guess: what nodes measure replaces it. Grace must
+// cover the way of a payload: milliseconds on one machine, a round trip and a transfer
+// elsewhere. The least time of a round is far below the time of honest rounds. It keeps a
+// flood of bells from using up the windows.
 var timings = map[string]timing{
-	"local": {beat: 500, quiet: 1500, graceMin: 100, graceMax: 5_000, minRound: 20},
-	"lan":   {beat: 2000, quiet: 6000, graceMin: 200, graceMax: 30_000, minRound: 100},
-	"wan":   {beat: 2000, quiet: 6000, graceMin: 1000, graceMax: 60_000, minRound: 250},
+	"local": {way: 1, graceMin: 100, graceMax: 5_000, minRound: 20},
+	"lan":   {way: 10, graceMin: 200, graceMax: 30_000, minRound: 100},
+	"wan":   {way: 100, graceMin: 1000, graceMax: 60_000, minRound: 250},
 }
 
-// SetProfile gives the run the times that suit the network between its nodes:
+// SetProfile gives the run the first guesses that suit the network between its nodes:
 // local, lan or wan.
 func (g *Genesis) SetProfile(profile string) error {
 	t, ok := timings[profile]
 	if !ok {
 		return fmt.Errorf("profile %.80q: use local, lan or wan", profile)
 	}
-	g.BeatMs, g.QuietMs = t.beat, t.quiet
+	g.WayMs = t.way
 	g.Outer.GraceMinMs, g.Outer.GraceMaxMs, g.Outer.MinRoundMs = t.graceMin, t.graceMax, t.minRound
 	return nil
 }
@@ -62,7 +61,7 @@ func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error
 		return Genesis{}, err
 	}
 	g := Genesis{
-		Format: Format, Name: modelLabel(model), Model: sizes, Tokenizer: "byte", Seed: seed,
+		Format: Format, Rules: Rules, Name: modelLabel(model), Admission: Open, Model: sizes, Init: Seeded, Tokenizer: "byte", Seed: seed,
 		Batch: defaultBatch(sizes),
 		Inner: Inner{
 			Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,

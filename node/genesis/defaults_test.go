@@ -50,9 +50,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "ba8a9e86657c6346d17acb53ac1ce434cd7ad539252e32b595ddb8f2e4b4fd90",
-		"small": "8a999f85cc66bcac4c2889325042099311565c5c63ebe0165faddfee742db6c6",
-		"base":  "7071aa77a28081944965f320ed6301750dd6dec140c958e2fc5a56fedc49ea93",
+		"tiny":  "232d20081d9e620f96df26a3c01d0d71bba1f20e0a9e889b8d462f00c642937e",
+		"small": "09c14a28efd2e1fe25522505c885a8970927d82ded5524cf45934d777ca9b7cc",
+		"base":  "7a9aeb427eb6b47543e9403a4042f29f2a55ecad61c09124036c19717fb16cad",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

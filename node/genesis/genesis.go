@@ -13,26 +13,54 @@ import (
 	"atoll/tensor/llama"
 )
 
-// Format is the version of the genesis document that this program
-// reads and writes.
-const Format = 1
+// Format is the version of the genesis document that this program makes. It reads
+// the one before as well, see format1.
+const Format = 2
+
+// What this program knows of runs. A later one may know more, and names it here.
+const (
+	Rules  = 1      // of the outer step
+	Open   = "open" // admission: everybody may contribute
+	Seeded = "seed" // initial values follow from the seed
+)
 
 // Genesis is the immutable document that the nodes of a run share. Everything
 // that decides bits is in here or in the ledger. Its canonical bytes are the
 // compact JSON of this struct; the RunID is their hash.
 type Genesis struct {
-	Format    int          // Format
+	Format    int          // Format, or 1
+	Rules     int          // Rules
 	Name      string       // for people
+	Admission string       // Open
+	Owners    none         // keys of those who admit others
 	Model     llama.Config // sizes
+	Layout    none         // tensors of a model that is not built in
+	Init      string       // Seeded
+	Recipe    string       // what learners of other frameworks have to agree on; empty
 	Tokenizer string       // "byte"
 	Seed      uint64       // of initial parameters and of every learner's batches
 	Batch     int          // rows of one inner step of a learner of usual speed
 	Inner     Inner        // inner optimizer
 	Outer     outer.Params // outer step, windows, budget, creation time
-	BeatMs    int64        // beat period for small runs, milliseconds
-	QuietMs   int64        // how long all live beats must agree before the run counts as over
+	WayMs     int64        // first guess of the way between two nodes, milliseconds
 	Data      Data         // what the run's makers trained on: advice to joiners
+
+	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.
+	BeatMs  int64 `json:"-"`
+	QuietMs int64 `json:"-"`
 }
+
+// LeastBeatMs is the shortest time between two beats of a node, in milliseconds.
+// Half a second shows a dead peer within five and costs some thousand bytes a second
+// for each peer.
+func (g Genesis) LeastBeatMs() int64 {
+	if g.Format == 1 {
+		return g.BeatMs
+	}
+	return leastBeatMs
+}
+
+const leastBeatMs = 500
 
 // Data names a corpus.
 type Data struct {
@@ -42,7 +70,11 @@ type Data struct {
 
 // Encode returns the canonical bytes.
 func (g Genesis) Encode() []byte {
-	b, err := json.Marshal(g)
+	var document any = g
+	if g.Format == 1 {
+		document = g.former()
+	}
+	b, err := json.Marshal(document)
 	if err != nil {
 		panic("encode genesis: " + err.Error()) // only a NaN could fail, and Validate refuses it
 	}
@@ -57,10 +89,8 @@ func Decode(b []byte) (Genesis, error) {
 	if len(b) > wire.MaxGenesis {
 		return Genesis{}, fmt.Errorf("genesis: %d bytes; the limit is %d", len(b), wire.MaxGenesis)
 	}
-	var g Genesis
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&g); err != nil {
+	g, err := parse(b)
+	if err != nil {
 		return Genesis{}, fmt.Errorf("genesis: %w; is this a genesis of another version?", err)
 	}
 	if err := g.Validate(); err != nil {
@@ -70,4 +100,45 @@ func Decode(b []byte) (Genesis, error) {
 		return Genesis{}, fmt.Errorf("genesis: the bytes are not in canonical form; copy the file unchanged from a node of the run")
 	}
 	return g, nil
+}
+
+// parse reads a document of either format. Of another one it reads nothing else, so that
+// Validate can say which it is.
+func parse(b []byte) (Genesis, error) {
+	var version struct{ Format int }
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&version); err != nil {
+		return Genesis{}, err
+	}
+	switch version.Format {
+	case 1:
+		var f format1
+		err := strict(b, &f)
+		return f.genesis(), err
+	case Format:
+		var g Genesis
+		err := strict(b, &g)
+		return g, err
+	}
+	return Genesis{Format: version.Format}, nil
+}
+
+// strict reads the first JSON value of b into v, without unknown fields.
+func strict(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// none is a list in which this program knows no entries yet: an empty one in JSON.
+type none struct{}
+
+// MarshalJSON writes the empty list.
+func (none) MarshalJSON() ([]byte, error) { return []byte("[]"), nil }
+
+// UnmarshalJSON refuses any other.
+func (*none) UnmarshalJSON(b []byte) error {
+	if string(b) != "[]" {
+		return fmt.Errorf("a list of Owners or of a Layout is %.40q; this program knows runs without; use the version of atoll that made the run", b)
+	}
+	return nil
 }

@@ -3,6 +3,8 @@ package genesis
 import (
 	"encoding/hex"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,17 +16,24 @@ import (
 	"atoll/tensor/llama"
 )
 
+// formerGenesis is fixedGenesis in format 1.
+func formerGenesis() Genesis {
+	g := fixedGenesis()
+	g.Format, g.BeatMs, g.QuietMs = 1, 2000, 6000
+	return g
+}
+
 // fixedGenesis never changes: its RunID is a golden.
 func fixedGenesis() Genesis {
 	return Genesis{
-		Format: Format, Name: "golden <run> é", Model: llama.Tiny, Tokenizer: "byte", Seed: 42, Batch: 4,
+		Format: Format, Rules: 1, Name: "golden <run> é", Admission: "open", Model: llama.Tiny, Init: "seed", Tokenizer: "byte", Seed: 42, Batch: 4,
 		Inner: Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
 		Outer: outer.Params{
 			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 0.5,
 			MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4, WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 3,
 			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000,
 		},
-		BeatMs: 2000, QuietMs: 6000, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
+		WayMs: 100, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
 	}
 }
 
@@ -35,7 +44,7 @@ func TestGenesisGolden(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "cef93dbfd752684dab48069b3c03baf8b213aa5da5f0edb9f0f08a103020bc9e"
+	const want = "066209d872494bb80794085a040f3a245dd2ff4be3947ced71ec9b7c5f400a96"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
@@ -43,6 +52,32 @@ func TestGenesisGolden(t *testing.T) {
 	back, err := Decode(g.Encode())
 	if err != nil || back != g {
 		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+// Runs of the format before keep their RunIDs, which are the names of the files. The
+// program of that time made them.
+func TestFormerGenesis(t *testing.T) {
+	files, err := filepath.Glob("testdata/format1/*.json")
+	if err != nil || len(files) != 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := Decode(b)
+		if err != nil || string(g.Encode()) != string(b) {
+			t.Errorf("%s: read %+v, %v", path, g, err)
+		}
+		run := g.RunID()
+		if name := strings.TrimSuffix(filepath.Base(path), ".json"); hex.EncodeToString(run[:]) != name {
+			t.Errorf("%s: RunID %x", path, run)
+		}
+		if g.Rules != Rules || g.Admission != Open || g.Init != Seeded || g.LeastBeatMs() != g.BeatMs {
+			t.Errorf("%s: goes on as %+v", path, g)
+		}
 	}
 }
 
@@ -81,7 +116,13 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		want  string
 		spoil func(g *Genesis)
 	}{
-		{"Format is 2", func(g *Genesis) { g.Format = 2 }},
+		{"Format is 3, this program reads 1 and 2; use the version of atoll that made the run", func(g *Genesis) { g.Format = 3 }},
+		{"Rules is \"2\", this program knows \"1\"", func(g *Genesis) { g.Rules = 2 }},
+		{"Admission is \"invite\", this program knows \"open\"; use the version of atoll that made the run", func(g *Genesis) { g.Admission = "invite" }},
+		{"Init is \"digests\"", func(g *Genesis) { g.Init = "digests" }},
+		{"Recipe is \"{}\"", func(g *Genesis) { g.Recipe = "{}" }},
+		{"WayMs is 0", func(g *Genesis) { g.WayMs = 0 }},
+		{"WayMs is 10001", func(g *Genesis) { g.WayMs = 10_001 }},
 		{"Name has 201 bytes", func(g *Genesis) { g.Name = strings.Repeat("x", maxName+1) }},
 		{"Name is \"\\x1b[2J\"", func(g *Genesis) { g.Name = "\x1b[2J" }},
 		{"Name is \"\\xff\"", func(g *Genesis) { g.Name = "\xff" }},
@@ -114,8 +155,8 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		{"Inner.Optimizer is \"sgd\"", func(g *Genesis) { g.Inner.Optimizer = "sgd" }},
 		{"Inner.Momentum is 0.9; it is of muon alone", func(g *Genesis) { g.Inner.Momentum = 0.9 }},
 		{"Inner.Momentum is 1; use", func(g *Genesis) { g.Inner.Optimizer, g.Inner.Momentum = "muon", 1 }},
-		{"BeatMs is 1", func(g *Genesis) { g.BeatMs = 1 }},
-		{"QuietMs is 1999", func(g *Genesis) { g.QuietMs = 1999 }},
+		{"BeatMs is 1", func(g *Genesis) { *g = formerGenesis(); g.BeatMs = 1 }},
+		{"QuietMs is 1999", func(g *Genesis) { *g = formerGenesis(); g.QuietMs = 1999 }},
 	} {
 		g := fixedGenesis()
 		c.spoil(&g)
@@ -130,7 +171,12 @@ func TestDecodeGenesisErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "another version"},
 		{"too long", strings.Repeat(" ", wire.MaxGenesis+1), "the limit is"},
-		{"unknown field", `{"Colour":1}`, `unknown field "Colour"`},
+		{"unknown field", `{"Format":2,"Colour":1}`, `unknown field "Colour"`},
+		{"of the format before", `{"Format":1,"Rules":1}`, `unknown field "Rules"`},
+		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 1 and 2"},
+		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), `this program knows runs without; use the version`},
+		{"a layout", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `this program knows runs without; use the version`},
+		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), `a Layout is "null"`},
 		{"space", good + "\n", "not in canonical form"},
 		{"two documents", good + good, "not in canonical form"},
 		{"other order of letters", strings.Replace(good, `"Seed"`, `"seed"`, 1), "not in canonical form"},
@@ -179,6 +225,7 @@ func FuzzDecodeGenesis(f *testing.F) {
 	muon.Inner.Optimizer, muon.Inner.Momentum = optimizer.NameMuon, 0.95
 	f.Add(muon.Encode())
 	f.Add([]byte(`{"Format":1}`))
+	f.Add(formerGenesis().Encode())
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Layers":4`, `"Layers":1048576`, 1)))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Fragments":8`, `"Fragments":-1`, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,6 +1,7 @@
 package genesis
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -18,9 +19,10 @@ import (
 const (
 	maxName  = 200     // characters: it is printed
 	MaxBatch = 1 << 12 // rows per step: more does not fit any one machine
-	minBeat  = 20      // ms: more often is traffic without news
-	maxBeat  = 60_000  // ms: silence of ten beats must still be noticed within minutes
+	minBeat  = wire.MinPeriodMs
+	maxBeat  = wire.MaxPeriodMs
 	maxQuiet = 600_000 // ms
+	maxWay   = 10_000  // ms: ten seconds are no link, not even over satellites
 
 	// maxLayers bounds the tensors that are listed before anything is known of
 	// a model: ten times the deepest in use.
@@ -51,8 +53,11 @@ func (g Genesis) Validate() error {
 // validateFields checks each field by itself. What they make of the model together
 // is for validatePlan.
 func (g Genesis) validateFields() error {
-	if g.Format != Format {
-		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, Format)
+	if g.Format != Format && g.Format != 1 {
+		return fmt.Errorf("genesis: Format is %d, this program reads 1 and %d; use the version of atoll that made the run", g.Format, Format)
+	}
+	if err := g.validateKind(); err != nil {
+		return err
 	}
 	if err := g.validateTexts(); err != nil {
 		return err
@@ -70,6 +75,21 @@ func (g Genesis) validateFields() error {
 		return err
 	}
 	return g.Inner.validateOptimizer()
+}
+
+// validateKind refuses what only later programs know how to do.
+func (g Genesis) validateKind() error {
+	for _, f := range []struct{ name, value, known string }{
+		{"Rules", fmt.Sprint(g.Rules), fmt.Sprint(Rules)},
+		{"Admission", g.Admission, Open},
+		{"Init", g.Init, Seeded},
+		{"Recipe", g.Recipe, ""},
+	} {
+		if f.value != f.known {
+			return fmt.Errorf("genesis: %s is %.80q, this program knows %q; use the version of atoll that made the run", f.name, f.value, f.known)
+		}
+	}
+	return nil
 }
 
 // validateTexts refuses what would not print on one line.
@@ -181,12 +201,22 @@ func (g Genesis) validateNumbers() error {
 		{"Inner.WarmupFraction", g.Inner.WarmupFraction, 0, 1},
 		{"Inner.FinalFraction", g.Inner.FinalFraction, 0, 1},
 		{"Inner.Momentum", g.Inner.Momentum, 0, math.Nextafter(1, 0)},
-		{"BeatMs", float64(g.BeatMs), minBeat, maxBeat},
-		{"QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet},
+		{"WayMs", float64(g.WayMs), 1, maxWay},
 	} {
-		if !(f.value >= f.lo && f.value <= f.hi) {
-			return fmt.Errorf("genesis: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
+		if err := inRange(f.name, f.value, f.lo, f.hi); err != nil {
+			return err
 		}
 	}
-	return nil
+	if g.Format != 1 {
+		return nil
+	}
+	return cmp.Or(inRange("BeatMs", float64(g.BeatMs), minBeat, maxBeat), inRange("QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet))
+}
+
+// inRange refuses a number out of range, and what is none.
+func inRange(name string, value, lo, hi float64) error {
+	if value >= lo && value <= hi {
+		return nil
+	}
+	return fmt.Errorf("genesis: %s is %v; use %v to %v", name, value, lo, hi)
 }

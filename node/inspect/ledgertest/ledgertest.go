@@ -19,10 +19,11 @@ import (
 )
 
 // Genesis is a run that a test can afford: a model of some thousand
-// parameters and a budget of some hundred steps.
+// parameters and a budget of some hundred steps. It is of the format that lets
+// beats be so dense that a run is over within a second.
 func Genesis(budget uint64) genesis.Genesis {
 	g := genesis.Genesis{
-		Format: genesis.Format, Name: "toy", Tokenizer: "byte", Seed: 1, Batch: 2,
+		Format: 1, Rules: genesis.Rules, Name: "toy", Admission: genesis.Open, Init: genesis.Seeded, WayMs: 100, Tokenizer: "byte", Seed: 1, Batch: 2,
 		Model: llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true},
 		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
 		Outer: outer.Defaults(2, budget, time.Now().UnixMilli()), BeatMs: 100, QuietMs: 300,
