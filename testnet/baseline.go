@@ -138,6 +138,7 @@ func (w *world) baselineRows(a baselineAccount) (rows []NodeReport) {
 			row.Share = float64(a.folded[i]) / float64(a.tokens)
 		}
 		m.describe(&row)
+		w.describeLink(m, &row)
 		rows = append(rows, row)
 	}
 	return rows

@@ -191,6 +191,7 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 		}
 		if i < len(w.members) {
 			w.members[i].describe(&row)
+			w.describeLink(w.members[i], &row)
 		}
 		rows = append(rows, row)
 	}

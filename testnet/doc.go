@@ -17,6 +17,10 @@
 // budget is used up. Signals kill and stop processes. What needs the process's help, such as
 // dropping peers, goes to the control socket of a node that was started with --lab (lab.go).
 //
+// With Config.Link, or chaos that changes links, every process makes its own link as slow, far and
+// lossy as it is told (links.go; gossip/p2p says how). Both ends of a connection take part, so a
+// node that joins by hand needs --shape rate=none.
+//
 // With Config.Baseline the processes are members of a baseline instead (package baseline), and
 // this one is their coordinator. They are paced, shaped, killed and parted alike. The report
 // has the same fields, without the fields of deltas (baseline.go).

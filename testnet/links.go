@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"atoll/gossip/shape"
 	"atoll/testnet/fault"
@@ -128,4 +129,50 @@ func numbers(nodes int) (all []int) {
 		all = append(all, i)
 	}
 	return all
+}
+
+// capacity is what a node's uplink could have carried while its processes ran.
+type capacity struct {
+	bytes float64
+	at    time.Time // until then
+}
+
+// addCapacity goes on to count what uplinks could carry.
+func (w *world) addCapacity(now time.Time) {
+	for _, m := range w.members {
+		if m.current() != nil && !m.could.at.IsZero() {
+			m.could.bytes += float64(m.link.Up) * now.Sub(m.could.at).Seconds()
+		}
+		m.could.at = now
+	}
+}
+
+// describeLink fills in what a node's link was, and how much of it was used.
+func (w *world) describeLink(m *member, row *NodeReport) {
+	if !w.shaped() {
+		return
+	}
+	row.Link = w.links.of(m.index).String()
+	if m.could.bytes == 0 {
+		return
+	}
+	sent := uint64(0)
+	for _, l := range m.lives {
+		sent += l.last.Net.SentBytes
+	}
+	row.LinkUse = measured(float64(sent) / m.could.bytes)
+}
+
+// linkText says what links were made, and how much of each uplink was used.
+func (r Report) linkText() string {
+	var used []string
+	for _, n := range r.NodesReport {
+		if n.LinkUse != nil {
+			used = append(used, fmt.Sprintf("%s %.0f %%", n.Name, 100**n.LinkUse))
+		}
+	}
+	if len(used) == 0 {
+		return r.Link
+	}
+	return r.Link + "; of what uplinks could carry, " + strings.Join(used, ", ")
 }

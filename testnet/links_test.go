@@ -3,6 +3,10 @@ package testnet
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"atoll/gossip/shape"
+	"atoll/node/status"
 )
 
 // The last that names a node wins, and what names none is for all.
@@ -84,5 +88,30 @@ func TestChaosOfLinks(t *testing.T) {
 		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
+	}
+}
+
+// What an uplink could carry counts while a process runs, and follows its changes.
+func TestLinkUse(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &life{last: status.Snapshot{Net: status.Net{SentBytes: 12_000}}}
+	m := &member{lives: []*life{l}, link: shape.Link{Up: 1000}}
+	w := &world{members: []*member{m}, links: links{{Link: m.link}}}
+	for range 10 {
+		w.addCapacity(now)
+		now = now.Add(time.Second)
+	}
+	m.link.Up = 2000
+	w.addCapacity(now.Add(2 * time.Second)) // 9 s of 1000 and 3 s of 2000
+	l.ended = now
+	w.addCapacity(now.Add(time.Hour))
+	row := NodeReport{Name: "node0"}
+	w.describeLink(m, &row)
+	if row.LinkUse == nil || *row.LinkUse != 0.8 || row.Link != "up=8kbit" {
+		t.Errorf("%+v", row)
+	}
+	r := Report{Setup: Setup{Link: "up=8kbit"}, NodesReport: []NodeReport{row}}
+	if got := r.linkText(); got != "up=8kbit; of what uplinks could carry, node0 80 %" {
+		t.Errorf("%q", got)
 	}
 }

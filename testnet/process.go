@@ -26,6 +26,7 @@ type member struct {
 	divisor float64
 	slow    float64    // times slower than that, by chaos
 	link    shape.Link // as it is now
+	could   capacity   // of its uplink
 	joiner  bool       // came by chaos
 	planned time.Time  // when it was to begin
 	lives   []*life

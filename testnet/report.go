@@ -150,6 +150,9 @@ type NodeReport struct {
 	TokensDiscarded uint64 `json:"tokens_discarded"` // published, on no chain that counts
 	TokensLost      uint64 `json:"tokens_lost"`
 
+	Link    string   `json:"link,omitempty"`     // at the start
+	LinkUse *float64 `json:"link_use,omitempty"` // bytes sent over what the uplink could carry
+
 	TokensPerS *float64            `json:"tokens_per_s,omitempty"`
 	Capability *Capability         `json:"capability,omitempty"`
 	Time       *status.TimeAccount `json:"time,omitempty"`

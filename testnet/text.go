@@ -66,6 +66,9 @@ func (r Report) writeQuality(b *strings.Builder) {
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
 	item(b, "pace", "%.0f ms x divisor a step%s (%s)", r.Calibration.PaceMs, r.Calibration.utilisationText(), r.Calibration.Note)
 	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
+	if r.Link != "" {
+		item(b, "links", "%s", r.linkText())
+	}
 }
 
 func (r Report) goodputText() string {

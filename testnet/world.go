@@ -205,6 +205,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.check(w.instruct(ctx))
 		w.check(w.wakeAtEnd())
 		w.observe(now)
+		w.addCapacity(now)
 		w.check(w.patience.spent(now, w.foldedInSum()))
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
