@@ -23,6 +23,7 @@ const (
 	mostLate      = 0.10
 	mostOver      = 0.01
 	mostEndTravel = 3 // times what the last payloads travel
+	mostEndBeats  = 5 // and beat periods: three of silence, and those of the beats before and after it
 	settleRounds  = 5
 	mostPlans     = 1.25 // within which plans stay as they are, see optimizer/rounds
 )
@@ -100,7 +101,7 @@ var notYet = map[string]string{
 func (w *World) Fit() Fit {
 	var f Fit
 	var late, trained, discarded, over float64
-	var last, travel Time
+	var last, travel, period Time
 	for _, n := range w.nodes {
 		late += float64(n.late)
 		trained += float64(n.book.trained)
@@ -110,6 +111,7 @@ func (w *World) Fit() Fit {
 			late += float64(n.lateNow())
 			f.EndMs = max(f.EndMs, n.endedAt)
 			travel = max(travel, n.travelMs())
+			period = max(period, n.machine.Gossip().BeatPeriodMs())
 		}
 	}
 	for p := range w.plan {
@@ -119,7 +121,7 @@ func (w *World) Fit() Fit {
 	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
 	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
 	f.Plans = w.checks.plans.spread()
-	f.MostEndMs = mostEndTravel*travel + restMs + 2*w.s.BeatMs
+	f.MostEndMs = mostEndTravel*travel + mostEndBeats*period
 	return f
 }
 

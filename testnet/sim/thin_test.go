@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -11,11 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"atoll/testnet/fault"
 	"atoll/testnet/sim/pinned"
 )
-
-// thinSeeds is how many thin schedules are played where ATOLL_SIM_SEEDS does not say.
-const thinSeeds = 16
 
 // thinList names the thin schedules that break a promise, and which. With -update those that
 // break none any more are taken off; nothing is ever added.
@@ -26,9 +26,6 @@ const thinList = "testdata/thin.txt"
 // fits does not list as not kept yet.
 func TestThinSchedules(t *testing.T) {
 	from, to := seedRange(t)
-	if os.Getenv("ATOLL_SIM_SEEDS") == "" && to == shortSeeds {
-		to = thinSeeds
-	}
 	x := thinly{known: failed(t, thinList), mended: map[string]bool{}}
 	histories, err := pinned.Open("testdata/thin-histories")
 	if err != nil {
@@ -124,5 +121,45 @@ func (x *thinly) takeOff(t *testing.T) {
 	}
 	if err := os.WriteFile(thinList, []byte(kept.String()), 0o644); err != nil {
 		t.Error(err)
+	}
+}
+
+// What ExploreThin draws is what it says: demand from 0.3 to 3, thin uplinks, links that fall
+// and come back, and all of it is read from a file as it was drawn.
+func TestThinSchedulesAreThin(t *testing.T) {
+	t.Parallel()
+	var low, high, uneven, falls, large int
+	for seed := range uint64(pinnedSeeds) {
+		s := ExploreThin(seed)
+		if err := s.Validate(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if d := s.demand(); d < 0.99*thinLeast || d > 1.01*thinGreatest {
+			t.Errorf("seed %d: a demand of %.2f", seed, d)
+		} else if d < 0.7 {
+			low++
+		} else if d > 1.5 {
+			high++
+		}
+		if slices.ContainsFunc(s.Founders, func(n NodeSpec) bool { return n.Link.BytesMs > 0 }) {
+			uneven++
+		}
+		if disturbs(s, fault.Link) {
+			falls++
+		}
+		if len(s.Founders) == thinMost {
+			large++
+		}
+		text, err := json.Marshal(s)
+		var again Scenario
+		if err == nil {
+			err = json.Unmarshal(text, &again)
+		}
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("seed %d: read as another world (%v)", seed, err)
+		}
+	}
+	if min(low, high, uneven, falls) < pinnedSeeds/6 || large == 0 {
+		t.Errorf("of %d schedules %d have little demand and %d much, %d uneven links, %d links that fall, %d sixteen nodes", pinnedSeeds, low, high, uneven, falls, large)
 	}
 }
