@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"errors"
+	"slices"
 
 	"atoll/gossip/wire"
 )
@@ -9,18 +10,36 @@ import (
 // flights are the requests for one payload that await an answer. There is a second one
 // only when the first is overdue: what it brings after all is still taken.
 type flights struct {
-	n   int
-	due Time // when the newest should have been answered
+	n     int
+	due   Time // when the newest should have been answered
+	calls []uint64
 }
 
 // full reports whether no further peer may be asked now.
 func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && now < f.due }
 
-// patience is how long a peer may take for n bytes beyond those that were asked of it
-// before: it may park the request for wait, and then sends for transfer.
-func (q *peer) patience(n int) (wait, transfer int64) {
-	transfer = q.rate.transferMs(q.pull.bytes + n)
-	return min(transfer, wire.MaxWaitMs), transfer
+// patience is how long a source of w may take: it may park the request for wait, and then
+// sends for transfer, with all that was asked of it before.
+func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
+	size := int(w.header.Header.Size)
+	bytes := q.pull.bytes + size
+	transfer = q.expected().transferMs(bytes)
+	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
+		wait = author.expected().transferMs(bytes) // it has to come from there first
+	}
+	if !w.parks(s) {
+		return 0, transfer
+	}
+	return min(max(wait, transfer), wire.MaxWaitMs), transfer
+}
+
+// expected is the rate at which a peer should send. Before something of it was measured
+// that is what it says that its uplink carries: one that claims much has little time.
+func (q *peer) expected() rate {
+	if !q.pull.measured && q.beat != nil && q.beat.Upload > 0 {
+		return max(q.rate, rate(q.beat.Upload/1000))
+	}
+	return q.rate
 }
 
 // ask requests the payload of w from s. After patience another source is asked too; the
@@ -29,33 +48,52 @@ func (q *peer) patience(n int) (wait, transfer int64) {
 func (p *pull) ask(w *want, s *source) {
 	q := p.peers.find(s.id)
 	size, from := int(w.header.Header.Size), s.id
-	wait, transfer := q.patience(size)
+	wait, transfer := p.patience(w, s, q)
 	if !w.asked && !w.probe {
 		w.until = p.now + wantTtlMs // one that waited for its turn has as long as any
 	}
 	w.asked = true
 	s.tries++
 	s.asked = true
-	p.fly(w, q, 1)
+	p.fly(w, s, q, 1)
 	w.flights.due = p.now + wait + transfer
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	p.call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
-		p.fly(w, q, -1)
+	asked := *s
+	var call uint64
+	call = p.call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
+		w.flights.calls = slices.DeleteFunc(w.flights.calls, func(id uint64) bool { return id == call })
+		p.fly(w, &asked, q, -1)
 		if s := w.find(from); s != nil {
 			s.asked = false
 		}
-		if err == nil && p.took > 0 {
-			q.rate.sampled(len(b), p.took)
+		if errors.Is(err, errHungUp) {
+			return
 		}
-		p.answered(w, from, b, err)
+		if err == nil && p.took > 0 {
+			q.pull.measured = q.rate.sampled(len(b), p.took) || q.pull.measured
+		}
+		p.answered(w, &asked, b, err)
 	})
+	w.flights.calls = append(w.flights.calls, call)
+}
+
+// hangUpAll ends the requests for w: its payload is here, or of no use any more. What else
+// waits for it elsewhere would only travel in vain.
+func (p *pull) hangUpAll(w *want) {
+	for _, call := range slices.Clone(w.flights.calls) {
+		p.hangUp(call)
+	}
 }
 
 // fly adds to the requests in flight, of w and of q.
-func (p *pull) fly(w *want, q *peer, n int) {
+func (p *pull) fly(w *want, s *source, q *peer, n int) {
 	w.flights.n += n
-	q.pull.calls += n
+	if s.relay {
+		q.pull.relayed += n
+	} else {
+		q.pull.calls += n
+	}
 	q.pull.bytes += n * int(w.header.Header.Size)
 	p.flying += n
 	if w.probe {
@@ -63,23 +101,45 @@ func (p *pull) fly(w *want, q *peer, n int) {
 	}
 }
 
-func (p *pull) answered(w *want, from wire.PeerID, b []byte, err error) {
+func (p *pull) answered(w *want, s *source, b []byte, err error) {
 	switch {
 	case p.byID[w.id] != w || w.fetched:
 		// Ended or came another way meanwhile: only the place is freed.
 	case errors.Is(err, wire.ErrBusy):
-		p.again(w, from)
+		p.again(w, s.id)
 	case err != nil:
-		p.pause(w, from)
+		p.pause(w, s.id)
 	default:
-		if bad := w.header.Header.CheckPayload(b); bad != nil {
-			p.misbehaved(from, bad.Error())
-			p.exclude(w, from)
-			break
-		}
-		p.handUp(w, b)
+		p.came(w, s, b)
 	}
 	p.pump()
+}
+
+// came takes a payload.
+func (p *pull) came(w *want, s *source, b []byte) {
+	if bad := w.header.Header.CheckPayload(b); bad != nil {
+		p.misbehaved(s.id, bad.Error())
+		p.exclude(w, s.id)
+		return
+	}
+	p.handUp(w, b)
+	switch q := p.peers.find(w.via); {
+	case q == nil || w.via == w.author.id:
+	case s.id == w.via:
+		p.relays.gave(q)
+	case s.id == w.author.id && p.relays.failed(q):
+		p.goRound(w.via)
+	}
+}
+
+// goRound has all that waits for a relay come another way.
+func (p *pull) goRound(relay wire.PeerID) {
+	for _, w := range p.wants {
+		if w.via == relay && !w.fetched {
+			w.flights.due = min(w.flights.due, p.now)
+			w.goVia(p.relays.via(w.id, w.author.id))
+		}
+	}
 }
 
 // again lets a busy source be asked later without counting it as a try.

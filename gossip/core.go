@@ -14,6 +14,7 @@ type Core struct {
 	beats    beats
 	evidence evidence
 	headers  headers
+	relays   relays
 	pull     pull
 	snapshot snapshot
 	repair   repair
@@ -36,14 +37,15 @@ func New(cfg Config, chain Chain) *Core {
 	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
-	c.pull = newPull(e)
+	c.relays = relays{env: e, beats: &c.beats}
+	c.pull = newPull(e, &c.relays)
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
 	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, roster: &c.roster, joining: c.joining}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -106,6 +108,7 @@ func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 		c.headers.seen.add(id, &s)
 	}
 	if len(payload) > wire.MaxInline {
+		c.relays.own.add(c.now, len(payload))
 		payload = nil
 	}
 	c.emit(Publish{Bytes: wire.EncodeHeader(s, payload)})
@@ -133,7 +136,7 @@ func (c *Core) Settle(now Time, id wire.Digest, err error) {
 	c.at(now)
 	switch {
 	case err == nil:
-		c.serve.stored(id)
+		c.serve.next()
 		c.pull.disk.worked()
 		c.pull.end(id, held)
 	case errors.Is(err, ErrUnwanted):

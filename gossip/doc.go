@@ -4,12 +4,13 @@
 //	roster             who is there, and whom to dial
 //	beats, watchdog    what peers say they hold, and whether they still speak
 //	pull               fetch the payloads that headers announce
+//	relays             decide who gives them on where the author's uplink is thin
 //	repair             unite the sets of two nodes that differ, or choose whose tips win
 //	snapshot           take tips whole
 //	history            fetch the headers behind tips taken whole
 //	own                ask which of this node's deltas others know
 //	audit              find out whose state is wrong
-//	serve              answer the same requests from others
+//	serve, uplink      answer the same requests from others, the most urgent first
 //
 // The core is sans-IO. What the network says goes in as values of type Input (Step),
 // time as Tick; the outer side says what it stored and what it wants by method calls.

@@ -113,7 +113,7 @@ func (d *donate) pump() {
 // send answers the first request of an asker, if there is a place.
 func (d *donate) send(a *asker) bool {
 	r := a.waiting[0]
-	if !d.serve.place(r.handle, a.peer, wire.ChunkSize, true) {
+	if !d.serve.place(reply{handle: r.handle, to: a.peer, bytes: wire.ChunkSize}) {
 		return false
 	}
 	a.waiting = a.waiting[1:]

@@ -24,6 +24,10 @@ type (
 		TimeoutMs   int64
 	}
 
+	// Hangup ends a Call whose answer is of no use any more, so that what is left of it
+	// does not travel. Its outcome need not be reported.
+	Hangup struct{ ID uint64 }
+
 	// Dial tries one address, without reporting back: success is a PeerUp.
 	Dial struct{ Addr string }
 
@@ -215,6 +219,7 @@ func (k EventKind) String() string {
 
 func (Publish) effect()       {}
 func (Call) effect()          {}
+func (Hangup) effect()        {}
 func (Dial) effect()          {}
 func (Drop) effect()          {}
 func (Reconnect) effect()     {}

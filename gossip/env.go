@@ -38,8 +38,12 @@ type call struct {
 // the other statuses, else what the caller reported.
 type answer func(body []byte, err error)
 
-// errNoAnswer ends a call that the caller never answered.
-var errNoAnswer = errors.New("no answer in time")
+var (
+	// errNoAnswer ends a call that the caller never answered.
+	errNoAnswer = errors.New("no answer in time")
+	// errHungUp ends a call by hangUp.
+	errHungUp = errors.New("not needed any more")
+)
 
 func (e *env) emit(f Effect) { e.effects = append(e.effects, f) }
 
@@ -67,14 +71,23 @@ func (e *env) misbehaved(id wire.PeerID, reason string) {
 }
 
 // call sends a request whose answer, status included, has at most max bytes.
-// done is called exactly once, during a later input.
-func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done answer) {
+// done is called exactly once, during a later input, or by hangUp.
+func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done answer) (id uint64) {
 	e.lastID++
 	e.calls = append(e.calls, call{
 		id: e.lastID, to: to, sent: e.now, small: showsWay(r.Kind), deadline: e.now + (timeoutMs + callGraceMs),
 		done: func(b []byte, err error) { done(openAnswer(b, max, err)) },
 	})
 	e.emit(Call{ID: e.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})
+	return e.lastID
+}
+
+// hangUp ends a call that nobody needs the answer of.
+func (e *env) hangUp(id uint64) {
+	if c, ok := e.take(id); ok {
+		e.emit(Hangup{ID: id})
+		c.done(nil, errHungUp)
+	}
 }
 
 func openAnswer(b []byte, max int, err error) ([]byte, error) {
@@ -90,18 +103,26 @@ func openAnswer(b []byte, max int, err error) ([]byte, error) {
 
 // answered hands an answer to the machine that made the call. A late one is ignored.
 func (e *env) answered(id uint64, b []byte, err error) {
-	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
-		return cmp.Compare(c.id, id)
-	})
+	c, ok := e.take(id)
 	if !ok {
 		return
 	}
-	c := e.calls[i]
-	e.calls = slices.Delete(e.calls, i, i+1)
 	if err == nil {
 		e.sampleWay(c, len(b))
 	}
 	c.done(b, err)
+}
+
+// take forgets a call and returns it.
+func (e *env) take(id uint64) (c call, ok bool) {
+	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
+		return cmp.Compare(c.id, id)
+	})
+	if ok {
+		c = e.calls[i]
+		e.calls = slices.Delete(e.calls, i, i+1)
+	}
+	return c, ok
 }
 
 // expireCalls ends calls that the caller forgot, so that nothing here waits

@@ -76,8 +76,9 @@ type (
 	Left struct{ Handle uint64 }
 
 	// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has
-	// left, or failed to: its place goes to the next. Payload is the delta whose
-	// payload left whole, or zero; a Core does not look at it.
+	// left, or failed to, or that the asker of a request that waits has hung up: its place
+	// goes to the next. Payload is the delta whose
+	// payload left whole, or zero.
 	Replied struct {
 		Handle  uint64
 		Payload wire.Digest
@@ -121,7 +122,7 @@ func (c *Core) Step(now Time, in Input) {
 	case Left:
 		c.serve.left(in.Handle)
 	case Replied:
-		c.serve.replied(in.Handle)
+		c.serve.replied(in.Handle, in.Payload)
 	}
 }
 
@@ -183,7 +184,8 @@ func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	case inline != nil:
 		c.pull.deliver(id, s, inline)
 	case v == fresh && !c.headers.farAhead(s.Header):
-		c.pull.want(id, s, from)
+		c.relays.announced(s.Header)
+		c.pull.announced(id, s, from)
 	default:
 		c.pull.source(id, from)
 	}

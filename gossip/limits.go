@@ -140,6 +140,43 @@ const (
 	callGraceMs = 2_000
 )
 
+// Relays of payloads.
+const (
+	// flowMs is the time over which the bytes that a node publishes are averaged: some
+	// sweeps over the fragments on any link. Before flowMinMs nothing is known.
+	flowMs    = 60_000
+	flowMinMs = 5_000
+	// uplinkFill is how much of an uplink payloads may take: runs are planned for 0.7 of
+	// all uplinks together, and beats and repair need some.
+	uplinkFill = 0.85
+	// relayFanOut is how many receivers ask the same one above them. Up to nine nodes have
+	// one relay for each delta; beyond, a copy to all would take one uplink too long.
+	relayFanOut = 8
+	// maxRelayed is the largest run with relays: twice the connections that the roster
+	// dials for, as all must be connected to all. In a larger one a header has come over
+	// several hops, and its payload is asked for along these.
+	maxRelayed = 2 * defaultTargetPeers
+	// claimFactor bounds what a peer may claim of its uplink, in medians of the run: from
+	// a line at home to a data centre.
+	claimFactor = 64
+	// leafRoom stands for the room of an uplink that has none: among these only the lot
+	// decides.
+	leafRoom = 1e-9
+	// relayCredit is what a peer has as a relay. It loses relayFailed with a payload that
+	// the author had to give in its place, and gains one with each that it gives. So one
+	// that withholds a third of them is shunned, and a late one now and then is forgiven.
+	relayCredit = 4
+	relayFailed = 2
+	// shunMinMs and shunMaxMs bound the doubling time for which a peer that has no credit
+	// left is not relied on.
+	shunMinMs = 30_000
+	shunMaxMs = 3_600_000
+	// maxRelayCalls bounds the requests that wait at one relay. They are beside
+	// maxPullsPerPeer, as most are for what it does not hold yet, and together they are
+	// not more than it parks.
+	maxRelayCalls = maxParkedPerPeer - maxPullsPerPeer
+)
+
 // Repair.
 const (
 	// beatsToRepair unequal beats in a row start a repair: one may only have
@@ -249,6 +286,23 @@ const (
 
 // Serving.
 const (
+	// aheadMs is how much of a busy uplink's time the answers may take that leave at once:
+	// two round trips to the other side of the world. With less the link is idle between
+	// two answers, with more a payload waits for others that are no more urgent.
+	aheadMs = 500
+	// openRounds is how many rounds behind the last closed one a payload is as urgent as
+	// those of an open round: it makes the next fold, and is late but not lost.
+	openRounds = 2
+	// repairWaitMs is how long a payload of an old round waits for those that are more
+	// urgent. It is less than an asker has it wait at least. Without it nothing would be
+	// repaired while uplinks are full, and chains would part.
+	repairWaitMs = 2_000
+	// ownCopies is how many copies of an own delta a thin uplink gives as soon as it can:
+	// one to the relay, and one more as not all may agree who that is, and it may fail.
+	ownCopies = 2
+	// maxGiven bounds the peers remembered as given one payload: as many as a node is
+	// connected to in a mesh.
+	maxGiven = 16
 	// maxParked and maxParkedPerPeer bound the payload requests that wait for
 	// the payload or for a place.
 	maxParked        = 1024

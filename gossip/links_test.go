@@ -12,6 +12,7 @@ type link struct {
 	upFree, downFree Time
 	onWire           []*shipment // that this node sends
 	got              int64       // bytes of chunks that arrived whole
+	sent             int64       // bytes of answers
 	cut              int64       // bytes that arrived of chunks that did not
 }
 
@@ -24,11 +25,11 @@ type shipment struct {
 }
 
 // ship sends an answer over the links of both nodes.
-func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error)) {
+func (n *node) ship(to *node, handle uint64, b []byte, payload wire.Digest, once func([]byte, error)) {
 	w := n.w
-	took := Time(float64(len(b)) / w.opt.link)
-	n.link.upFree = max(w.now, n.link.upFree) + took
-	to.link.downFree = max(n.link.upFree, to.link.downFree+took)
+	n.link.upFree = max(w.now, n.link.upFree) + Time(float64(len(b))/n.uplink())
+	n.link.sent += int64(len(b))
+	to.link.downFree = max(n.link.upFree, to.link.downFree+Time(float64(len(b))/w.opt.link))
 	s := &shipment{to: to, bytes: len(b), arrives: to.link.downFree + w.delay()}
 	n.link.onWire = append(n.link.onWire, s)
 	core := n.core
@@ -40,7 +41,7 @@ func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error))
 	w.after(s.arrives-w.now, func() {
 		n.link.onWire = slices.DeleteFunc(n.link.onWire, func(x *shipment) bool { return x == s })
 		if n.up && n.core == core {
-			n.do(func() { n.core.Step(w.now, Replied{Handle: handle}) })
+			n.do(func() { n.core.Step(w.now, replied(handle, b, payload, s.lost)) })
 		}
 		if s.lost {
 			once(nil, errDown)
@@ -51,6 +52,22 @@ func (n *node) ship(to *node, handle uint64, b []byte, once func([]byte, error))
 		}
 		once(b, nil)
 	})
+}
+
+// replied says that an answer is there, and whether it is a payload.
+func replied(handle uint64, b []byte, payload wire.Digest, lost bool) Replied {
+	if lost || len(b) == 0 || wire.Status(b[0]) != wire.OK {
+		return Replied{Handle: handle}
+	}
+	return Replied{Handle: handle, Payload: payload}
+}
+
+// uplink is what a node sends in a ms.
+func (n *node) uplink() float64 {
+	if n.rate > 0 {
+		return n.rate
+	}
+	return n.w.opt.link
 }
 
 // hangUp ends the calls to a node whose connection is gone.

@@ -92,9 +92,9 @@ func (w *world) add() *node {
 	key := testKey(i)
 	n := &node{
 		w: w, index: i, key: key, id: wire.PeerIDOf(key), up: true, state: wire.Training,
-		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){},
+		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){}, callsOut: map[uint64]func(){},
 		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, tips: map[wire.Digest][]wire.Digest{},
-		asked: map[int][]func([]byte, error){}, offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{},
+		asked: map[int][]func([]byte, error){}, offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{}, stored: map[wire.Digest]Time{},
 		chain: newFakeChain(w.run, w.opt.fragments),
 	}
 	w.nodes = append(w.nodes, n)
@@ -132,10 +132,15 @@ func (w *world) delay() Time { return w.opt.latency + w.rng.Int64N(w.opt.latency
 
 func (n *node) tick() {
 	if n.up {
-		n.core.SetSelf(n.w.now, SelfState{State: n.state})
+		n.core.SetSelf(n.w.now, n.self())
 		n.do(func() { n.core.Tick(n.w.now) })
 	}
 	n.w.after(50, n.tick)
+}
+
+// self is what a node says of itself.
+func (n *node) self() SelfState {
+	return SelfState{State: n.state, Upload: max(n.rate, n.claims) * 1000}
 }
 
 func (w *world) connect(i, j int) {

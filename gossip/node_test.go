@@ -24,13 +24,17 @@ type node struct {
 	handles  uint64
 	asked    map[int][]func([]byte, error)  // what ends the calls to a peer
 	waiting  map[uint64]func(answer []byte) // by handle
+	callsOut map[uint64]func()              // what ends them
 	chunks   map[wire.Digest][]byte
 	resume   []uint32                      // what Fetching said
 	keep     map[wire.Digest][]byte        // chunks of manifests given out
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 
-	received int64 // payload bytes
+	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
+	received int64                // payload bytes
+	rate     float64              // of its uplink in bytes per ms, which it measures; 0: options.link, and it does not
+	claims   float64              // what its beats say instead
 	link     link
 	offers   map[wire.Digest]int
 	fetched  map[wire.Digest]int
@@ -92,6 +96,8 @@ func (n *node) execute(e Effect) {
 		}
 	case Call:
 		n.call(e)
+	case Hangup:
+		n.hangUpCall(e.ID)
 	case Dial:
 		n.dial(e.Addr)
 	case Reply:
@@ -197,6 +203,15 @@ func (n *node) call(e Call) {
 		}
 	}
 	n.asked[p.index] = append(n.asked[p.index], once)
+	var handle uint64 // at p
+	n.callsOut[e.ID] = func() {
+		answered = true
+		n.w.after(n.w.delay(), func() {
+			if p.up && p.waiting[handle] != nil {
+				p.do(func() { p.core.Step(n.w.now, Replied{Handle: handle}) })
+			}
+		})
+	}
 	n.w.after(e.TimeoutMs, func() { once(nil, errDown) })
 	n.w.after(n.w.delay(), func() {
 		if !p.up || p.mute || !p.links[n.index] {
@@ -206,15 +221,27 @@ func (n *node) call(e Call) {
 			return
 		}
 		p.handles++
+		handle = p.handles
+		if answered {
+			return
+		}
 		p.answers(p.handles, n, e, once)
 		p.do(func() { p.core.Step(n.w.now, Requested{Handle: p.handles, From: n.id, Request: e.Request}) })
 	})
 }
 
+// hangUpCall ends a call.
+func (n *node) hangUpCall(id uint64) {
+	if hangUp := n.callsOut[id]; hangUp != nil {
+		hangUp()
+	}
+}
+
 // answers registers what happens to the answer of a handle.
 func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)) {
+	r, _ := wire.DecodeRequest(e.Request)
 	n.waiting[handle] = func(b []byte) {
-		if r, _ := wire.DecodeRequest(e.Request); n.lie != nil {
+		if n.lie != nil {
 			b = n.lie(r.Kind, b)
 		}
 		if len(b) > e.MaxResponse {
@@ -222,7 +249,7 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 			return
 		}
 		if n.w.opt.link > 0 {
-			n.ship(by, handle, b, once)
+			n.ship(by, handle, b, r.Digest, once)
 			return
 		}
 		took := n.w.delay() + Time(float64(len(b))/n.w.opt.rate)
@@ -235,7 +262,7 @@ func (n *node) answers(handle uint64, by *node, e Call, once func([]byte, error)
 		})
 		n.w.after(took, func() {
 			if n.up {
-				n.do(func() { n.core.Step(n.w.now, Replied{Handle: handle}) })
+				n.do(func() { n.core.Step(n.w.now, replied(handle, b, r.Digest, !by.links[n.index])) })
 			}
 		})
 	}
@@ -340,6 +367,7 @@ func (n *node) store(e Fetched) {
 			n.do(func() { n.core.Settle(n.w.now, id, ErrNotStored) })
 			return
 		}
+		n.stored[id] = n.w.now
 		n.chain.store(*e.Header, e.Payload)
 		n.do(func() { n.core.Settle(n.w.now, id, nil) })
 	})
@@ -398,6 +426,7 @@ func (n *node) publish(f int, round uint32, payload []byte) wire.SignedHeader {
 		Size: uint32(len(payload)), Payload: wire.Sum(payload),
 	})
 	n.chain.store(s, payload)
+	n.stored[s.Header.ID(n.w.run)] = n.w.now
 	n.do(func() {
 		n.core.Announce(n.w.now, s, payload)
 		n.core.Settle(n.w.now, s.Header.ID(n.w.run), nil)

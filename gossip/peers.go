@@ -31,6 +31,7 @@ type peer struct {
 	roster   rosterPeer
 	repair   repairPeer
 	pull     pullPeer
+	relay    relayPeer
 	snapshot snapshotPeer
 	serve    servePeer
 	audit    auditPeer

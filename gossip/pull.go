@@ -9,9 +9,11 @@ import (
 
 // pull fetches the payloads that headers announce: first from the peer that
 // brought the header, then from those that forwarded it again, last from its
-// author. Each byte thus arrives about once.
+// author. Where the author's uplink is thin, it is asked by one, and the others ask
+// that one; see relays. Each byte thus arrives about once.
 type pull struct {
 	*env
+	relays *relays
 	wants  []*want // in order of arrival
 	byID   map[wire.Digest]*want
 	counts map[wire.PeerID]int // wants per author
@@ -25,8 +27,10 @@ type pull struct {
 
 // pullPeer are the requests for payloads that a peer has yet to answer.
 type pullPeer struct {
-	calls int
-	bytes int
+	calls    int  // but those to it as a relay
+	relayed  int  // those
+	bytes    int  // of all
+	measured bool // its rate was, by a payload
 }
 
 // outcome is how a want ended.
@@ -44,6 +48,7 @@ type want struct {
 	header  *wire.SignedHeader
 	sources []source // the author is the last resort, also if it is not listed
 	author  source
+	via     wire.PeerID // the author or a relay, to ask before the others; zero for none
 	flights flights
 	asked   bool // ever, of anybody
 	fetched bool // handed up, awaiting Settle
@@ -51,17 +56,8 @@ type want struct {
 	until   Time // nobody is asked any more then
 }
 
-// source is a peer that should have the payload.
-type source struct {
-	id    wire.PeerID
-	tries int
-	after Time // not before: it was busy, or could not give it
-	holds bool // it said so
-	asked bool // and has yet to answer
-}
-
-func newPull(e *env) pull {
-	return pull{env: e, byID: map[wire.Digest]*want{}, counts: map[wire.PeerID]int{}}
+func newPull(e *env, r *relays) pull {
+	return pull{env: e, relays: r, byID: map[wire.Digest]*want{}, counts: map[wire.PeerID]int{}}
 }
 
 // want begins to fetch the payload of s, which from should have. It reports
@@ -77,6 +73,34 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 	}
 	p.source(id, from)
 	return true
+}
+
+// announced begins to fetch the payload of a header that gossip brought just now.
+func (p *pull) announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) {
+	if p.byID[id] == nil {
+		if w := p.add(id, s, wantTtlMs); w != nil {
+			w.goVia(p.relays.via(id, s.Header.Author))
+		}
+	}
+	p.source(id, from)
+}
+
+// goVia has a peer asked before the others; zero is none.
+func (w *want) goVia(via wire.PeerID) {
+	w.via = via
+	if via != w.author.id && via != (wire.PeerID{}) {
+		w.first(source{id: via, relay: true})
+	}
+}
+
+// first puts a source before the others.
+func (w *want) first(s source) {
+	if old := w.find(s.id); old != nil {
+		s.asked = old.asked
+	}
+	w.sources = slices.DeleteFunc(w.sources, func(other source) bool { return other.id == s.id })
+	w.sources = slices.Insert(w.sources, 0, s)
+	w.sources = w.sources[:min(len(w.sources), maxSources)]
 }
 
 // deliver hands up a payload that came along with its header.
@@ -128,13 +152,7 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 		w.author.tries = 0
 		return
 	}
-	asked := false
-	w.sources = slices.DeleteFunc(w.sources, func(s source) bool {
-		asked = asked || s.id == from && s.asked
-		return s.id == from
-	})
-	w.sources = slices.Insert(w.sources, 0, source{id: from, holds: true, asked: asked})
-	w.sources = w.sources[:min(len(w.sources), maxSources)]
+	w.first(source{id: from, holds: true})
 }
 
 // tick ends what took too long, or came to be of no use, and asks for whatever can
@@ -212,6 +230,7 @@ func (p *pull) advance(w *want) {
 
 func (p *pull) handUp(w *want, payload []byte) {
 	w.fetched, w.until = true, p.now+storeTtlMs
+	p.hangUpAll(w)
 	p.emit(Fetched{ID: w.id, Header: w.header, Payload: payload})
 }
 
@@ -238,6 +257,7 @@ func (p *pull) tell(w *want, why string) {
 func (p *pull) end(id wire.Digest, how outcome) {
 	if w := p.byID[id]; w != nil {
 		delete(p.byID, id)
+		p.hangUpAll(w)
 		i := slices.Index(p.wants, w)
 		p.wants = slices.Delete(p.wants, i, i+1)
 		if p.counts[w.author.id]--; p.counts[w.author.id] == 0 {

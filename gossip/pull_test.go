@@ -254,8 +254,12 @@ func TestFetchOverdue(t *testing.T) {
 		if more := questions(t, a.wait(deadlineMinMs, 1, 2, 9), wire.GetPayload); len(more) != 0 {
 			t.Errorf("asks a third: %+v", more)
 		}
-		if e := a.answer(q[late], payload); count[Fetched](e) != 1 {
+		e := a.answer(q[late], payload)
+		if count[Fetched](e) != 1 {
 			t.Errorf("answer %d is not taken", late)
+		}
+		if ends := find[Hangup](e); len(ends) != 1 || ends[0].ID != q[1-late].call.ID {
+			t.Errorf("answer %d is not wanted any more, and ended are %v", 1-late, ends)
 		}
 		if e := a.answer(q[1-late], payload); count[Fetched](e) != 0 || a.core.pull.flying != 0 {
 			t.Errorf("the other answer is taken too, or its place stays taken")

@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"slices"
+
 	"atoll/gossip/wire"
 )
 
@@ -18,12 +20,27 @@ type sighting struct {
 	id      wire.Digest
 	header  *wire.SignedHeader // shared, never changed
 	invalid string             // why its payload is unusable, "" if it is not known to be
+	met     uint64             // how many headers were met before
+	given   []wire.PeerID      // whom this node gave its payload, the last maxGiven
+}
+
+// give notes that a peer is given the payload.
+func (v *sighting) give(to wire.PeerID) {
+	v.lost(to)
+	v.given = append(v.given, to)
+	v.given = v.given[max(0, len(v.given)-maxGiven):]
+}
+
+// lost says that a peer did not get the payload after all.
+func (v *sighting) lost(to wire.PeerID) {
+	v.given = slices.DeleteFunc(v.given, func(id wire.PeerID) bool { return id == to })
 }
 
 // seen is a ring of the last maxSeen headers, by id and by slot.
 type seen struct {
 	ring   []sighting
 	next   int
+	count  uint64 // of all that were added
 	byID   map[wire.Digest]int32
 	bySlot map[slot]int32
 }
@@ -53,7 +70,8 @@ func (s *seen) add(id wire.Digest, h *wire.SignedHeader) {
 	} else {
 		s.forget(s.next)
 	}
-	s.ring[s.next] = sighting{id: id, header: h}
+	s.ring[s.next] = sighting{id: id, header: h, met: s.count}
+	s.count++
 	s.byID[id] = int32(s.next)
 	if _, taken := s.bySlot[slotOf(h.Header)]; !taken {
 		s.bySlot[slotOf(h.Header)] = int32(s.next)

@@ -12,6 +12,7 @@ type serve struct {
 	*env
 	seen      *seen
 	pull      *pull
+	relays    *relays
 	roster    *roster
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
@@ -19,6 +20,7 @@ type serve struct {
 	parked    []parked
 	replies   []reply // under way
 	bytesAway int
+	backlog   backlog
 }
 
 // servePeer is what serve, with donate and manifests, knows of a peer.
@@ -51,6 +53,7 @@ type parked struct {
 	handle uint64
 	from   *peer
 	id     wire.Digest
+	since  Time
 	until  Time
 }
 
@@ -59,8 +62,9 @@ type reply struct {
 	handle uint64
 	to     *peer
 	bytes  int
-	chunk  bool // of a tip, not a payload of the run
-	until  Time // its place is freed then
+	id     wire.Digest // of the payload; zero for a chunk of a tip
+	left   bool        // its last byte is on its way
+	until  Time        // its place is freed then
 }
 
 // request answers a stream request, at once or, for payloads, later.
@@ -201,21 +205,36 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 		s.status(handle, wire.NotFound)
 		return
 	}
+	q := parked{handle: handle, from: p, id: r.Digest, since: s.now, until: s.now + Time(min(r.WaitMs, wire.MaxWaitMs))}
 	held := s.chain.Has(r.Digest)
-	if held && s.give(handle, p, r.Digest) {
-		return
-	}
-	if r.WaitMs == 0 || !s.expects(r.Digest) {
-		s.cannot(handle, held)
-		return
-	}
-	if len(s.parked) >= maxParked || p.serve.parked >= maxParkedPerPeer {
+	switch {
+	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.id)):
+		s.status(handle, wire.NotFound)
+	case len(s.parked) < maxParked && p.serve.parked < maxParkedPerPeer:
+		s.park(q)
+	case !held || s.upload() > 0 || !s.give(handle, p, q.id):
 		s.status(handle, wire.Busy)
+	}
+}
+
+// park has a request wait for the payload or for a place. One without a wait is answered
+// at once.
+func (s *serve) park(q parked) {
+	s.parked = append(s.parked, q)
+	q.from.serve.parked++
+	if !s.chain.Has(q.id) {
 		return
 	}
-	wait := Time(min(r.WaitMs, wire.MaxWaitMs))
-	p.serve.parked++
-	s.parked = append(s.parked, parked{handle: handle, from: p, id: r.Digest, until: s.now + wait})
+	s.next()
+	if q.until > s.now {
+		return
+	}
+	s.unpark(func(other parked) bool {
+		if other.handle == q.handle {
+			s.status(q.handle, wire.Busy)
+		}
+		return other.handle == q.handle
+	})
 }
 
 // expects reports whether a payload is held, on its way, or may be once its header
@@ -236,8 +255,11 @@ func (s *serve) cannot(handle uint64, held bool) {
 
 // give sends a payload that is held, if there is a place for it.
 func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
-	if !s.place(handle, p, s.size(id), false) {
+	if !s.place(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
 		return false
+	}
+	if v := s.seen.find(id); v != nil {
+		v.give(p.id)
 	}
 	s.emit(ReplyPayload{Handle: handle, ID: id})
 	return true
@@ -252,38 +274,50 @@ func (s *serve) size(id wire.Digest) int {
 }
 
 // place takes room for a bulk answer. An answer above the limits may go alone.
-func (s *serve) place(handle uint64, p *peer, bytes int, chunk bool) bool {
-	bytes = max(bytes, servingFloor)
-	if s.bytesAway > 0 && s.bytesAway+bytes > maxServing {
+func (s *serve) place(r reply) bool {
+	r.bytes, r.until = max(r.bytes, servingFloor), s.now+servingTtlMs
+	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
 	}
-	if p.serve.bytes > 0 && p.serve.bytes+bytes > maxServingPerPeer {
+	if of := &r.to.serve.bytes; *of > 0 && *of+r.bytes > maxServingPerPeer {
 		return false
 	}
-	s.bytesAway += bytes
-	p.serve.bytes += bytes
-	s.replies = append(s.replies, reply{handle: handle, to: p, bytes: bytes, chunk: chunk, until: s.now + servingTtlMs})
+	s.bytesAway += r.bytes
+	r.to.serve.bytes += r.bytes
+	s.backlog.bytes += float64(r.bytes)
+	s.replies = append(s.replies, r)
 	return true
 }
 
 // payloadsAway reports whether payloads of the run are on their way.
 func (s *serve) payloadsAway() bool {
-	return slices.ContainsFunc(s.replies, func(r reply) bool { return !r.chunk })
+	return slices.ContainsFunc(s.replies, func(r reply) bool { return !r.id.IsZero() })
 }
 
-// replied frees the place of an answer and gives it to those that wait.
-func (s *serve) replied(handle uint64) {
+// replied frees the place of an answer and gives it to those that wait. payload is zero if
+// it did not come whole.
+func (s *serve) replied(handle uint64, payload wire.Digest) {
 	i := slices.IndexFunc(s.replies, func(r reply) bool { return r.handle == handle })
 	if i >= 0 {
-		s.free(s.replies[i])
+		r := s.replies[i]
+		if v := s.seen.find(r.id); v != nil && payload != r.id {
+			v.lost(r.to.id)
+		}
+		s.free(r)
 		s.replies = slices.Delete(s.replies, i, i+1)
-		s.retry(func(wire.Digest) bool { return true })
 	}
+	s.unpark(func(q parked) bool { return q.handle == handle }) // its asker is gone
 	s.left(handle)
 }
 
 // left says that the last byte of a bulk answer is on its way.
 func (s *serve) left(handle uint64) {
+	for i := range s.replies {
+		if s.replies[i].handle == handle {
+			s.replies[i].left = true
+		}
+	}
+	s.next()
 	s.donate.left(handle)
 	s.manifests.left(handle)
 }
@@ -293,28 +327,10 @@ func (s *serve) free(r reply) {
 	r.to.serve.bytes -= r.bytes
 }
 
-// stored answers the requests that wait for id, as far as there is room.
-func (s *serve) stored(id wire.Digest) {
-	s.retry(func(d wire.Digest) bool { return d == id })
-}
-
-// retry answers the parked requests for payloads that are held and that pick
-// selects.
-func (s *serve) retry(pick func(wire.Digest) bool) {
-	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
-		done := pick(q.id) && s.chain.Has(q.id) && s.give(q.handle, q.from, q.id)
-		if done {
-			q.from.serve.parked--
-		}
-		return done
-	})
-}
-
 // missing tells those that wait for id that it will not come.
 func (s *serve) missing(id wire.Digest) {
-	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+	s.unpark(func(q parked) bool {
 		if q.id == id {
-			q.from.serve.parked--
 			s.status(q.handle, wire.NotFound)
 		}
 		return q.id == id
@@ -330,11 +346,10 @@ func (s *serve) tick() {
 		}
 		return late
 	})
-	s.retry(func(wire.Digest) bool { return true })
-	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+	s.next()
+	s.unpark(func(q parked) bool {
 		over := s.now >= q.until || !s.expects(q.id)
 		if over {
-			q.from.serve.parked--
 			s.cannot(q.handle, s.chain.Has(q.id))
 		}
 		return over

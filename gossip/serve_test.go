@@ -55,6 +55,19 @@ func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// Who hangs up while it waits gets nothing, and takes no place.
+func TestHungUpRequestIsForgotten(t *testing.T) {
+	a := newAlone()
+	h := a.header(9, 1, 0)
+	a.ask(1, 2, payloadRequest(h.Header.ID(a.run), 5000))
+	a.core.Step(a.now, Replied{Handle: 1})
+	a.chain.store(h, []byte{1})
+	a.core.Settle(a.now, h.Header.ID(a.run), nil)
+	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || a.core.peers.find(wire.PeerID{2}).serve.parked != 0 {
+		t.Errorf("answers %v", e)
+	}
+}
+
 // TestBytesUnderWayAreBounded: what has no place waits for one.
 func TestBytesUnderWayAreBounded(t *testing.T) {
 	a := newAlone()

@@ -55,7 +55,16 @@ func (x executor) Publish(message []byte) {
 }
 
 func (x executor) Call(e gossip.Call) {
-	x.n.work.goRun(func(ctx context.Context) { x.n.call(ctx, e) })
+	wanted, hangUp := context.WithCancel(context.Background())
+	x.n.calls[e.ID] = hangUp
+	x.n.work.goRun(func(ctx context.Context) { x.n.call(ctx, wanted, e) })
+}
+
+// Hangup ends the stream of a call.
+func (x executor) Hangup(call uint64) {
+	if hangUp := x.n.calls[call]; hangUp != nil {
+		hangUp()
+	}
 }
 
 func (x executor) Dial(addr string) {
@@ -77,13 +86,17 @@ func (x executor) Reply(handle uint64, r replica.Reply) {
 	}
 }
 
-func (n *node) call(ctx context.Context, e gossip.Call) {
+// call sends a request for as long as its answer is wanted.
+func (n *node) call(ctx, wanted context.Context, e gossip.Call) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.TimeoutMs)*time.Millisecond)
 	defer cancel()
+	defer context.AfterFunc(wanted, cancel)()
 	n.sending("call")
 	var came p2p.Arrival
 	response, err := n.host.Call(p2p.WithArrival(ctx, &came), e.To, e.Request, e.MaxResponse)
 	n.post(func(now core.Time) {
+		n.calls[e.ID]()
+		delete(n.calls, e.ID)
 		n.trace.answered(e.ID, came, response, err)
 		n.view.called(e, len(response))
 		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err, TookMs: came.TookMs()})

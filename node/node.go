@@ -104,7 +104,8 @@ type shown struct {
 // streams are the requests of others that wait for a reply.
 type streams struct {
 	handles map[uint64]asker
-	handle  uint64 // the last one given out
+	calls   map[uint64]context.CancelFunc // own ones under way, and what ends them
+	handle  uint64                        // the last one given out
 }
 
 // farewell is an ordered leave.

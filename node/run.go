@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
-		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}}, work: newWorkers(),
+		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
 	}
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
 	return n

@@ -27,6 +27,7 @@ type Exec interface {
 type Net interface {
 	Publish(message []byte)
 	Call(call gossip.Call)
+	Hangup(call uint64) // ends it; its outcome need not be reported
 	Dial(addr string)
 	Drop(peer wire.PeerID, reason string)
 	Reconnect(peer wire.PeerID)

@@ -75,6 +75,8 @@ func (r *Replica) execute(e core.Effect) {
 		r.net.Publish(e.Bytes)
 	case gossip.Call:
 		r.net.Call(e)
+	case gossip.Hangup:
+		r.net.Hangup(e.ID)
 	case gossip.Dial:
 		r.net.Dial(e.Addr)
 	case gossip.Drop:

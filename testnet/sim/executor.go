@@ -56,6 +56,7 @@ func (x executor) Publish(message []byte) {
 }
 
 func (x executor) Call(e gossip.Call)              { x.n.call(e) }
+func (x executor) Hangup(call uint64)              { x.n.hangs(call) }
 func (x executor) Dial(addr string)                { x.n.w.dial(x.n, indexOf(addr)) }
 func (x executor) Drop(peer wire.PeerID, _ string) { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
 func (x executor) Reconnect(peer wire.PeerID)      { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }

@@ -8,7 +8,10 @@ import (
 	"atoll/gossip/wire"
 )
 
-var errDown = errors.New("peer is not reachable")
+var (
+	errDown   = errors.New("peer is not reachable")
+	errHungUp = errors.New("the asker hung up")
+)
 
 // exchange is a stream: a request, and the answer that it waits for.
 type exchange struct {
@@ -18,6 +21,7 @@ type exchange struct {
 	max     int
 	reached Time    // when the request was there
 	over    bool    // nobody waits for the answer any more
+	handle  uint64  // at the other node
 	stream  *stream // on which the answer is under way
 	tookMs  Time    // from its first byte to its last; 0 where it is short
 	once    func([]byte, error)
@@ -60,6 +64,31 @@ func (n *Node) call(e gossip.Call) {
 	})
 }
 
+// forgetMs is how long a node may take to answer a request whose asker has hung up.
+const forgetMs = 10_000
+
+// hangs ends a request whose answer the node does not wait for any more. The other one
+// hears of it.
+func (n *Node) hangs(call uint64) {
+	i := slices.IndexFunc(n.calls, func(x *exchange) bool { return x.id == call })
+	if i < 0 {
+		return
+	}
+	x, p := n.calls[i], n.calls[i].to
+	n.later(0, func() { x.once(nil, errHungUp) })
+	n.w.after(n.resent(), func() {
+		if p == nil || !p.up || p.waiting[x.handle] != x {
+			return
+		}
+		p.do(func() { p.machine.Step(p.clock(), gossip.Replied{Handle: x.handle}) })
+		n.w.after(forgetMs, func() {
+			if p.waiting[x.handle] == x {
+				delete(p.waiting, x.handle)
+			}
+		})
+	})
+}
+
 // onAnswer ends an exchange, once. An answer that is under way is for nobody then.
 func (n *Node) onAnswer(x *exchange) func([]byte, error) {
 	life := n.lives
@@ -85,6 +114,7 @@ func (n *Node) requested(x *exchange) {
 	n.do(func() {
 		n.handle++
 		n.waiting[n.handle] = x
+		x.handle = n.handle
 		n.machine.Step(n.clock(), gossip.Requested{Handle: n.handle, From: x.by.id, Request: x.request})
 	})
 }
@@ -153,6 +183,7 @@ func (n *Node) paces(a answer) {
 	left := func() {
 		a.tookMs = max(n.w.now-began, 1)
 		n.BytesOut += int64(a.size)
+		n.later(0, func() { n.machine.Step(n.clock(), gossip.Left{Handle: a.handle}) })
 		n.later(n.resent(), func() { n.delivers(a) })
 	}
 	n.w.sends(n, transfer{call: a.exchange, left: left, cut: func() { n.later(0, replied) }}, a.size)

@@ -73,6 +73,9 @@ func (x executor) send(o output) {
 	x.do(func() { x.n.out = append(x.n.out, o) })
 }
 
+// Hangup does nothing: an answer that nobody waits for is passed over.
+func (x executor) Hangup(uint64) {}
+
 // Dial and what follows is never needed: all nodes that are up are connected.
 func (x executor) Dial(addr string)               { x.n.broken("dials %s", addr) }
 func (x executor) Drop(_ wire.PeerID, why string) { x.n.broken("drops an honest peer: %s", why) }

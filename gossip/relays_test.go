@@ -1,0 +1,248 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+// thin is a core whose peers 1, 2, ... have uplinks of so many bytes per ms, as this node
+// has with the first number. Each publishes so many bytes per ms.
+func thin(own, publishes float64, uploads ...float64) *alone {
+	a := newAlone()
+	a.now = 2 * flowMinMs
+	watched := flow{from: a.now - flowMinMs, bytes: publishes * flowMinMs}
+	a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: 1000 * own})
+	a.core.BeatNow(a.now)
+	a.core.Effects()
+	a.core.relays.own = watched
+	for i, u := range uploads {
+		id := byte(i + 1)
+		a.up(id)
+		a.told(id, func(b *wire.Beat) { b.Upload = 1000 * u })
+		a.core.peers.find(wire.PeerID{id}).relay.publishes = watched
+	}
+	a.core.Tick(a.now)
+	a.core.Effects()
+	return a
+}
+
+// delta is the id of the i-th delta of a test.
+func delta(i int) wire.Digest { return wire.Sum([]byte{byte(i), byte(i >> 8)}) }
+
+// share is how often, of a thousand deltas of an author, a peer is asked first; a peer of
+// 0 is nobody, as everybody asks the author.
+func (a *alone) share(author byte) map[byte]int {
+	asked := map[byte]int{}
+	for i := range 1000 {
+		asked[a.core.relays.via(delta(i), wire.PeerID{author})[0]]++
+	}
+	return asked
+}
+
+func TestRelayWhereTheAuthorIsThin(t *testing.T) {
+	for name, c := range map[string]struct {
+		own, publishes float64
+		uploads        []float64
+		relayed        bool
+	}{
+		"one is thin":                      {12500, 250, []float64{625, 12500, 12500}, true},
+		"it has room":                      {12500, 150, []float64{625, 12500, 12500}, false},
+		"all are as thin":                  {625, 250, []float64{625, 625, 625}, false},
+		"its uplink is not known":          {12500, 250, []float64{0, 12500, 12500}, false},
+		"those of all others are unknown":  {0, 250, []float64{625, 0, 0}, false},
+		"it has just begun":                {12500, 0, []float64{625, 12500, 12500}, false},
+		"it is thin beside one other node": {12500, 800, []float64{625}, false},
+	} {
+		a := thin(c.own, c.publishes, c.uploads...)
+		if direct := a.share(1)[0]; (direct == 0) != c.relayed || (direct == 1000) == c.relayed {
+			t.Errorf("%s: %d of 1000 are asked of the author by all", name, direct)
+		}
+		for _, id := range []byte{2, 3} {
+			if int(id) <= len(c.uploads) && a.share(id)[0] != 1000 && c.uploads[id-1] > 1000 {
+				t.Errorf("%s: deltas of peer %d, which has room, are relayed", name, id)
+			}
+		}
+	}
+}
+
+// What each relays follows the room of its uplink.
+func TestRelaysShareByRoom(t *testing.T) {
+	a := thin(5000, 250, 625, 10000, 5000)
+	asked := a.share(1)
+	// As the first in rank this node asks the author itself.
+	if first := asked[1]; first < 150 || first > 300 {
+		t.Errorf("this node is first %d times in 1000, and has 5 of 20 parts", first)
+	}
+	if twice := float64(asked[2]) / float64(asked[3]); twice < 1.7 || twice > 2.8 {
+		t.Errorf("peer 2 is asked %d times and peer 3 %d times", asked[2], asked[3])
+	}
+}
+
+// Only as much is relayed as others have room for.
+func TestRelayAsMuchAsThereIsRoom(t *testing.T) {
+	// Others lack 2 x 2/3 x 750 = 1000 bytes/ms, and one has 0.85 x 1470 - 750 = 500.
+	a := thin(625, 250, 625, 1470, 750/uplinkFill)
+	if direct := a.share(1)[0]; direct < 400 || direct > 600 {
+		t.Errorf("%d of 1000 are asked of the author", direct)
+	}
+}
+
+// All receivers agree: one asks the author, and following whom each asks leads to it.
+func TestRelaysFormATree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(3, maxRelayed).Draw(t, "receivers")
+		uploads := []float64{100}
+		for range n {
+			uploads = append(uploads, rapid.SampledFrom([]float64{0, 100, 3000, 10000, 1e6}).Draw(t, "upload"))
+		}
+		a := thin(3000, 40, uploads...)
+		id := wire.Digest{rapid.Byte().Draw(t, "delta")}
+		author := wire.PeerID{1}
+		ranked := a.core.relays.ranked(id, author)
+		children, self := map[wire.PeerID]int{}, a.core.cfg.Self
+		for i, u := range ranked {
+			a.core.cfg.Self = u.id // the rank does not depend on who asks; see above
+			via := a.core.relays.place(ranked, author)
+			above := slices.IndexFunc(ranked, func(u uplink) bool { return u.id == via })
+			if (via == author) != (i == 0) || above >= i || i > 0 && !ranked[above].relays {
+				t.Fatalf("receiver %d asks %v, which is %d", i, via, above)
+			}
+			children[via]++
+		}
+		a.core.cfg.Self = self
+		relays := 0
+		for _, u := range ranked {
+			if u.relays {
+				relays++
+			}
+		}
+		for id, n := range children {
+			if n > relayFanOut && relays > n/relayFanOut {
+				t.Errorf("%v has %d children of %d receivers, %d of them relays", id, n, len(ranked), relays)
+			}
+		}
+	})
+}
+
+// One that has no credit left is relied on again after a while, each time a longer one.
+func TestRelayThatFailsIsShunned(t *testing.T) {
+	a := thin(12500, 250, 625, 12500, 12500)
+	p := a.core.peers.find(wire.PeerID{2})
+	for i, pause := range []Time{shunMinMs, 2 * shunMinMs, 4 * shunMinMs} {
+		for shuns := false; !shuns; i++ {
+			if a.share(1)[2] == 0 {
+				t.Fatalf("not relied on before, with a pause of %d", pause)
+			}
+			shuns = a.core.relays.failed(p)
+			if i == 0 && shuns || i > 0 && !shuns {
+				t.Errorf("after %d failures shunned %v", i+1, shuns)
+			}
+		}
+		a.core.relays.failed(p) // another delta that it owed
+		a.now += pause - 1
+		a.core.at(a.now)
+		for _, p := range a.core.peers.list {
+			a.core.hear(p)
+			p.relay.publishes.add(a.now, int(250*pause))
+		}
+		if n := a.share(1)[2]; n != 0 {
+			t.Errorf("relied on %d times in a pause of %d", n, pause)
+		}
+		a.now++
+		a.core.at(a.now)
+	}
+	for range 10 { // it gives two of three
+		a.core.relays.gave(p)
+		a.core.relays.gave(p)
+		if a.core.relays.failed(p) {
+			t.Error("shunned though it gives two of three")
+		}
+	}
+}
+
+// asksOfThin has a delta of a thin author come, and returns whom this node asks first.
+func asksOfThin(t *testing.T, want func(via byte) bool) (a *alone, id wire.Digest, q question) {
+	t.Helper()
+	for i := range uint32(100) {
+		a = thin(12500, 250, 625, 12500, 12500)
+		h := a.header(1, 1, i)
+		id = h.Header.ID(a.run)
+		if !want(a.core.relays.via(id, h.Header.Author)[0]) {
+			continue
+		}
+		return a, id, questions(t, a.brought(1, h), wire.GetPayload)[0]
+	}
+	t.Fatal("no delta has this way")
+	return a, id, q
+}
+
+// The first asks the author. The others ask the relay to park, then others only in case
+// that they have it, and the author last.
+func TestFetchOverARelay(t *testing.T) {
+	if _, _, q := asksOfThin(t, func(via byte) bool { return via == 1 }); q.to != 1 || q.WaitMs == 0 {
+		t.Errorf("the first asks %+v", q)
+	}
+	a, id, q := asksOfThin(t, func(via byte) bool { return via == 2 })
+	if q.to != 2 || q.WaitMs == 0 {
+		t.Fatalf("asks %+v", q)
+	}
+	a.core.Step(a.now, Forwarded{From: wire.PeerID{3}, ID: id})
+	a.core.Effects()
+	next := questions(t, a.fails(q, wire.NotFound), wire.GetPayload)
+	if len(next) != 1 || next[0].to != 3 || next[0].WaitMs != 0 {
+		t.Fatalf("then asks %+v", next)
+	}
+	last := questions(t, a.fails(next[0], wire.NotFound), wire.GetPayload)
+	if len(last) != 1 || last[0].to != 1 || last[0].WaitMs == 0 {
+		t.Errorf("at last asks %+v", last)
+	}
+}
+
+// What waits at a relay that is shunned is asked of the next.
+func TestFetchRoundABadRelay(t *testing.T) {
+	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
+	p := a.core.peers.find(wire.PeerID{2})
+	for !a.core.relays.failed(p) {
+	}
+	a.core.pull.goRound(p.id)
+	via := a.core.pull.byID[id].via
+	a.core.pull.pump()
+	if q := questions(t, a.core.Effects(), wire.GetPayload); len(q) != 1 || q[0].to != via[0] || via[0] == 2 || q[0].WaitMs == 0 {
+		t.Errorf("asks %+v, by way of %v", q, via)
+	}
+}
+
+// Two that take each other for the relay do not wait for each other.
+func TestRelayDoesNotWaitForItsChild(t *testing.T) {
+	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
+	if st := status(a.ask(1, 2, payloadRequest(id, 5000))); st != wire.NotFound {
+		t.Errorf("the relay that asks back gets %v", st)
+	}
+	if st := status(a.ask(2, 3, payloadRequest(id, 5000))); st != 0 {
+		t.Errorf("another one gets %v", st)
+	}
+}
+
+// What waits at a relay leaves its places for what it holds.
+func TestFetchBesideARelay(t *testing.T) {
+	a := thin(12500, 250, 625, 12500)
+	var e []Effect
+	for i := range uint32(200) {
+		h := a.header(1, 1+i%8, i)
+		h.Header.Author[5] = byte(i)
+		a.core.pull.add(h.Header.ID(a.run), &h, wantTtlMs).goVia(wire.PeerID{2})
+	}
+	a.core.Tick(a.now)
+	e = append(e, a.core.Effects()...)
+	if n := len(questions(t, e, wire.GetPayload)); n != maxRelayCalls {
+		t.Errorf("%d wait at the relay", n)
+	}
+	h := a.header(2, 1, 7)
+	if q := questions(t, a.brought(2, h), wire.GetPayload); len(q) != 1 || q[0].to != 2 {
+		t.Errorf("for its own delta asks %+v", q)
+	}
+}

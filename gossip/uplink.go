@@ -1,0 +1,143 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Payloads to one peer leave one after the other once the own uplink is known to be busy.
+// Answers that leave together share the uplink, and each is as late as the last. One
+// after the other the first ones are early and the last is no later. So only as much
+// leaves at once as covers a round trip, and the rest waits in order of need.
+
+// backlog counts the bytes of answers that have begun and not left. It falls at the rate of
+// the uplink whatever their askers do: one that reads slowly must not hold up the others.
+type backlog struct {
+	bytes float64
+	at    Time
+}
+
+func (b *backlog) drain(now Time, rate float64) {
+	b.bytes = max(0, b.bytes-rate*float64(now-b.at))
+	b.at = now
+}
+
+// mayBegin reports whether an answer of so many bytes may begin to leave: nothing else is
+// leaving, or all of it together is gone within aheadMs. An uplink that was never
+// measured takes any.
+func (s *serve) mayBegin(bytes int) bool {
+	rate := s.upload()
+	if rate == 0 {
+		return true
+	}
+	s.backlog.drain(s.now, rate)
+	waiting := min(s.backlog.bytes, float64(s.leaving()))
+	return waiting == 0 || waiting+float64(bytes) <= rate*aheadMs
+}
+
+// upload is what the own uplink was measured to carry, in bytes per ms; 0 if unknown.
+func (s *serve) upload() float64 { return s.relays.beats.self.Upload / 1000 }
+
+// leaving are the bytes of answers whose last byte is not on its way.
+func (s *serve) leaving() (bytes int) {
+	for _, r := range s.replies {
+		if !r.left {
+			bytes += r.bytes
+		}
+	}
+	return bytes
+}
+
+// need orders the payloads that wait to leave, the most urgent first.
+type need uint8
+
+const (
+	open     need = iota // of a round that is open, or was a moment ago
+	further              // the same, where others have it and are to give it to the asker
+	repaired             // of a round that closed long ago
+	repeated             // the asker got it before
+)
+
+// needs says how urgent a parked request is.
+func (s *serve) needs(q parked) need {
+	v := s.seen.find(q.id)
+	switch {
+	case v == nil && s.now < q.since+repairWaitMs:
+		return repaired
+	case v == nil:
+		return open
+	case slices.Contains(v.given, q.from.id):
+		return repeated
+	case s.now < q.since+repairWaitMs && uint64(v.header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.header.Header.Fragment))):
+		return repaired
+	case s.relayed(v):
+		return further
+	}
+	return open
+}
+
+// relayed reports whether v is an own delta that others spread: this node is too thin to,
+// and has given it to as many as it has to.
+func (s *serve) relayed(v *sighting) bool {
+	return v.header.Header.Author == s.cfg.Self && len(v.given) >= ownCopies && s.relays.spreads(v.id)
+}
+
+// next answers the parked requests for payloads that are held, as far as there is room.
+// Of those that are as urgent, the one whose header came first goes first: its round is
+// the next to close. A peer that nothing leaves to gets its own in any case: what another
+// reads slowly, and a rate that was measured by that, must not hold it up.
+func (s *serve) next() {
+	var done []uint64
+	full := false
+	for _, q := range s.line() {
+		full = full || !s.mayBegin(s.size(q.id))
+		waits := full && (q.need > open || s.sending(q.from))
+		if !waits && s.give(q.handle, q.from, q.id) {
+			done = append(done, q.handle)
+		}
+	}
+	if len(done) > 0 {
+		s.unpark(func(q parked) bool { return slices.Contains(done, q.handle) })
+	}
+}
+
+// sending reports whether an answer to p has yet to leave.
+func (s *serve) sending(p *peer) bool {
+	return slices.ContainsFunc(s.replies, func(r reply) bool { return r.to == p && !r.left })
+}
+
+// inLine is a request and what its place in the line depends on.
+type inLine struct {
+	parked
+	need need
+	met  uint64 // its header, in the order in which they came
+}
+
+// line are the parked requests for payloads that are held, in the order of their need.
+func (s *serve) line() (line []inLine) {
+	for _, q := range s.parked {
+		if !s.chain.Has(q.id) {
+			continue
+		}
+		l := inLine{parked: q, need: s.needs(q)}
+		if v := s.seen.find(q.id); v != nil {
+			l.met = v.met
+		}
+		line = append(line, l)
+	}
+	slices.SortStableFunc(line, func(a, b inLine) int {
+		return cmp.Or(cmp.Compare(a.need, b.need), cmp.Compare(a.met, b.met))
+	})
+	return line
+}
+
+// unpark forgets the parked requests that pick selects.
+func (s *serve) unpark(pick func(parked) bool) {
+	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
+		out := pick(q)
+		if out {
+			q.from.serve.parked--
+		}
+		return out
+	})
+}
