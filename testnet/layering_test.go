@@ -117,7 +117,7 @@ var layers = []rule{
 		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
 	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
 		"the command reads flags, calls and prints"},
-	{list("testnet/bench/thin"), list("testnet/sim node/genesis optimizer/outer optimizer/outer/tune tensor tensor/llama"),
+	{list("testnet/bench/thin"), list("testnet/sim node/genesis optimizer/outer optimizer/outer/tune tensor tensor/codec tensor/llama"),
 		"it starts programs as people do, and reads what they print; its cells are worlds of the simulator at what tune chooses"},
 	{list("testnet/bench/thin/cli"), list("testnet/bench/thin"),
 		"the command reads flags, calls and prints"},

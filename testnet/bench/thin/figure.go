@@ -3,6 +3,7 @@ package thin
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -12,6 +13,18 @@ type Figure struct {
 	Name   string
 	Value  float64
 	Target Target
+}
+
+// finite leaves out figures without a value, and names them.
+func finite(figures []Figure) (rest []Figure, without []string) {
+	for _, f := range figures {
+		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+			without = append(without, f.Name)
+			continue
+		}
+		rest = append(rest, f)
+	}
+	return rest, without
 }
 
 // Target is what a figure should be. One without bounds is only shown.

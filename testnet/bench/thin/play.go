@@ -161,7 +161,11 @@ func (row Row) result(trials []Trial, runs int) Result {
 			}
 		}
 		if len(outcomes) == len(row.Worlds) {
-			turns = append(turns, row.Figures(outcomes))
+			figures, without := finite(row.Figures(outcomes))
+			turns = append(turns, figures)
+			for _, name := range without {
+				r.Failed = append(r.Failed, fmt.Sprintf("turn %d: the run is too short for the figure %q", turn, name))
+			}
 		}
 	}
 	r.Figures = summarize(turns)

@@ -72,13 +72,16 @@ func (s Settings) rows(ctx context.Context) (rows []Row, err error) {
 
 // world is a run of so many nodes and tokens, before they are scaled. Further flags follow.
 func (s Settings) world(name string, nodes int, tokens float64, flags ...string) World {
-	tokens = max(1, tokens*s.Scale)
+	tokens = max(float64(leastSteps*nodes*stepTokens), tokens*s.Scale)
 	args := []string{
 		"--nodes", fmt.Sprint(nodes), "--model", s.Model, "--data", s.Data, "--batch", "1",
 		"--seed", fmt.Sprint(s.Seed), "--tokens", fmt.Sprintf("%.0f", tokens),
 	}
 	return World{Name: name, Args: append(args, flags...)}
 }
+
+// leastSteps are those of each node in the shortest run.
+const leastSteps = 8
 
 // Tokens of runs that take some minutes on two cores.
 const (
@@ -166,12 +169,12 @@ func lossRow(s Settings) Row {
 	}
 }
 
-// The link of the row fall is thin from one time to another, in seconds at scale 1. Rates are of the time after the start.
+// The link of the row fall is thin from one time to another, in seconds at scale 1. Rates of before are those after the
+// first round, and rates of after begin so many rounds later.
 const (
-	settled    = 15
 	fallsAt    = 60
 	recoversAt = 120
-	backIn     = 2 // rounds
+	backIn     = 2
 )
 
 func fallRow(s Settings) Row {
@@ -183,8 +186,8 @@ func fallRow(s Settings) Row {
 		},
 		Figures: func(o map[string]Outcome) []Figure {
 			w := o[thin]
-			back := to + backIn*usualH*w.Calibration.Ms/1000
-			before, after := w.rate(settled*s.Scale, from), w.rate(back, w.at(0.95*float64(w.TokensFolded)))
+			round := usualH * w.Calibration.Ms / 1000
+			before, after := w.rate(w.at(1)+round, from), w.rate(to+backIn*round, w.at(0.95*float64(w.TokensFolded)))
 			return append(kept(w), []Figure{
 				{"tokens/s before", before, shown},
 				{"tokens/s during, of before", w.rate(from, to) / before, shown},

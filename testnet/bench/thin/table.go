@@ -13,7 +13,7 @@ func (r Result) Text() string {
 		fmt.Fprintf(&b, "    %s\n", w)
 	}
 	for _, f := range r.Failed {
-		fmt.Fprintf(&b, "\nno report: %s\n", f)
+		fmt.Fprintf(&b, "\nfailed: %s\n", f)
 	}
 	b.WriteString("\n| what | median | least to most | turns | target | |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range r.Figures {

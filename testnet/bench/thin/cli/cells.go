@@ -20,6 +20,7 @@ func cells(ctx context.Context, args []string, out io.Writer) error {
 	nodes, mbit, delay := f.Int("nodes", 0, ""), f.Float64("mbit", 0, ""), f.Duration("delay", 0, "")
 	asJSON := f.Bool("json", false, "")
 	f.IntVar(&lab.Rounds, "rounds", lab.Rounds, "")
+	f.IntVar(&lab.H, "h", 0, "")
 	f.DurationVar(&lab.Step, "step", lab.Step, "")
 	f.Uint64Var(&lab.Seed, "seed", lab.Seed, "")
 	switch err := f.Parse(args); {

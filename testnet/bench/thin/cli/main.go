@@ -22,9 +22,9 @@ const usage = `usage, from the top of the repository:
       of --out is not played again. Exit code 1 if a target is missed.
       rows: %s
 
-  go run ./testnet/bench/thin/cli cells [--nodes 4] [--mbit 20] [--delay 40ms] [--rounds 16] [--step 320ms] [--json]
+  go run ./testnet/bench/thin/cli cells [--nodes 4] [--mbit 20] [--delay 40ms] [--rounds 16] [--step 320ms] [--h 24] [--json]
       play what atoll new --bandwidth chooses in the simulator: 4 and 8 nodes, 100 to 5 Mbit/s, 10 to 150 ms, or some
-      of them. All take a few minutes. Exit code 1 if a target is missed.
+      of them. All take a few minutes. --h plays another H, with int4. Exit code 1 if a target is missed.
 
 flags of run:
   --atoll PATH    program to run; otherwise the source here is built
