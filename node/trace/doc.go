@@ -5,8 +5,9 @@
 // A Recorder stands around the ports of a replica (Recorder.Wrap), so a node and
 // a simulated node are traced alike, and one that is not traced pays nothing. It
 // writes one Line of JSON when a delta is adopted here or given up, and for what is
-// still open when the node ends. A later line about the same delta and node replaces
-// the earlier one: an own delta that was adopted may yet be discarded.
+// still open when the node ends; of an own delta also when it is announced. A later line
+// about the same delta and node replaces the earlier one: an own delta that was adopted
+// may yet be discarded.
 //
 // The command `atoll trace` merges such files, adds them up (Sum) and draws them (SVG). For all
 // else a line is easily asked, as here for the slowest payloads and who gave them:

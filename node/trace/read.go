@@ -92,9 +92,10 @@ func (t Trace) Merge() []Line {
 		key
 		giver wire.PeerID
 	}
-	gave := map[way]Served{}
+	gave := map[way][]Served{}
 	for _, s := range t.Served {
-		gave[way{key{s.Delta, s.To}, s.Node}] = s // the last one brought it
+		w := way{key{s.Delta, s.To}, s.Node}
+		gave[w] = append(gave[w], s)
 	}
 	var out []Line
 	for i, l := range t.Lines {
@@ -102,13 +103,24 @@ func (t Trace) Merge() []Line {
 		if last[k] != i {
 			continue
 		}
-		author, giver := authors[l.Delta], gave[way{k, l.Gave}]
+		author, giver := authors[l.Delta], broughtBy(gave[way{k, l.Gave}], l.LastByte)
 		l.Drafted, l.Announced = cmp.Or(l.Drafted, author.Drafted), cmp.Or(l.Announced, author.Announced)
 		l.Reached, l.Begun = cmp.Or(l.Reached, giver.Reached), cmp.Or(l.Begun, giver.Begun)
 		out = append(out, l)
 	}
 	slices.SortStableFunc(out, compareLines)
 	return out
+}
+
+// broughtBy is the answer of a giver whose last byte came at a time: the last that had begun
+// by then, or where the clocks do not fit the last of all.
+func broughtBy(answers []Served, lastByte int64) (s Served) {
+	for i, a := range answers {
+		if a.Begun <= lastByte || i == 0 || s.Begun > lastByte {
+			s = a
+		}
+	}
+	return s
 }
 
 func compareLines(a, b Line) int {

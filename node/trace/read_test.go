@@ -53,19 +53,20 @@ func TestMerge(t *testing.T) {
 	all := Trace{
 		Lines: []Line{
 			line(second, a, Times{Drafted: 50, Announced: 51}, How{End: Adopted}),
-			line(first, b, Times{Heard: 20, FirstByte: 30}, How{Gave: a, End: Open}),
-			line(first, b, Times{Heard: 20, FirstByte: 30}, How{Gave: a, End: Adopted}),
+			line(first, b, Times{Heard: 20, FirstByte: 30, LastByte: 31}, How{Gave: a, End: Open}),
+			line(first, b, Times{Heard: 20, FirstByte: 30, LastByte: 31}, How{Gave: a, End: Adopted}),
 			line(first, a, Times{Drafted: 10, Announced: 11}, How{End: Returned}),
 		},
 		Served: []Served{
 			{Delta: first, Node: a, To: b, Reached: 22, Begun: 23}, // failed on its way
 			{Delta: first, Node: a, To: b, Reached: 24, Begun: 25},
+			{Delta: first, Node: a, To: b, Reached: 40, Begun: 41}, // once more
 			{Delta: first, Node: b, To: b, Reached: 28, Begun: 29}, // another giver
 		},
 	}
 	want := []Line{
 		line(first, a, Times{Drafted: 10, Announced: 11}, How{End: Returned}),
-		line(first, b, Times{Drafted: 10, Announced: 11, Heard: 20, Reached: 24, Begun: 25, FirstByte: 30}, How{Gave: a, End: Adopted}),
+		line(first, b, Times{Drafted: 10, Announced: 11, Heard: 20, Reached: 24, Begun: 25, FirstByte: 30, LastByte: 31}, How{Gave: a, End: Adopted}),
 		line(second, a, Times{Drafted: 50, Announced: 51}, How{End: Adopted}),
 	}
 	got := all.Merge()

@@ -178,7 +178,7 @@ func (r *Recorder) closed(now int64, e rounds.Closed) {
 	r.closes[e.Fragment][round] = now
 	delete(r.closes[e.Fragment], round-r.cfg.Window-1) // no delta comes later than that
 	for _, l := range r.open {
-		if l.Fragment == e.Fragment && l.Round == round {
+		if l.Fragment == e.Fragment && l.Round == round && l.Closed == 0 { // tips taken whole may close it once more
 			l.Closed = now
 		}
 	}
@@ -204,6 +204,7 @@ func (r *Recorder) folded(now int64, e replica.Folded) {
 		for _, id := range link.Folded {
 			if l := r.open[wire.Digest(id)]; l != nil && l.Folded == 0 {
 				l.Folded = now
+				l.Late = l.Late || l.Closed == 0 && !l.Own() // its round closed before this process began
 				f.deltas = append(f.deltas, l.Delta)
 			}
 		}

@@ -167,6 +167,24 @@ func TestLateDelta(t *testing.T) {
 	}
 }
 
+// What closed in an earlier process was late in this one, and a round that closes once more
+// had closed.
+func TestCloseThatIsNotSeenOrSeenTwice(t *testing.T) {
+	g := newRig(t)
+	h, again := g.header(wire.PeerID{2}, 5), g.header(wire.PeerID{2}, 6)
+	for _, h := range []*wire.SignedHeader{h, again} {
+		g.sees(1010, gossip.Offer{ID: g.id(h), Header: h})
+		g.stores(1020, g.id(h), h)
+	}
+	g.closes(1030, 6)
+	g.closes(1040, 6)
+	g.adopts(1060, g.folds(1050, 6, g.id(h), g.id(again)))
+	l := g.lines()
+	if len(l) != 2 || !l[0].Late || l[0].Closed != 0 || l[1].Late || l[1].Closed != 1030 {
+		t.Errorf("wrote %+v", l)
+	}
+}
+
 // publishes has the node make a delta of its own.
 func (g *rig) publishes(round uint32) (wire.Digest, *wire.SignedHeader) {
 	h := g.header(self, round)
@@ -207,7 +225,11 @@ func TestOwnDeltas(t *testing.T) {
 			g.adopts(1100, &outer.Tip{}, own(fate))
 		}
 		var ends []End
-		for _, l := range g.lines() {
+		lines := g.lines()
+		if lines[0].End != Open || lines[0].Announced != 1030 {
+			t.Errorf("%v: announced as %+v", c.fates, lines[0])
+		}
+		for _, l := range lines[1:] {
 			ends = append(ends, l.End)
 			if l.Drafted != 1010 || l.Verified != 1020 || l.Announced != 1030 || l.Held != 1030 {
 				t.Errorf("%v: %+v", c.fates, l.Times)
@@ -253,7 +275,7 @@ func TestRecorderIsBounded(t *testing.T) {
 	h := g.header(wire.PeerID{2}, 3*maxOpen)
 	g.adopts(1020, g.folds(1020, 3*maxOpen, g.id(h)))
 	g.wantLast(Line{Delta: g.id(h), Node: self, What: What{Author: wire.PeerID{2}, Round: 3 * maxOpen, Size: 10, Steps: 3, Tokens: 30},
-		Times: Times{Heard: 1010, Folded: 1020, Adopted: 1020}, How: How{End: Adopted}})
+		Times: Times{Heard: 1010, Folded: 1020, Adopted: 1020}, How: How{Late: true, End: Adopted}})
 }
 
 func TestClosesAreBounded(t *testing.T) {

@@ -17,12 +17,18 @@ func (r *Recorder) durable(now int64, e core.StoreOwn) {
 	}
 }
 
-// announced notes that the header of an own delta leaves; the round has the delta.
+// announced notes that the header of an own delta leaves; the round has the delta. That is
+// written at once: others' lines are worth little without it, should this process be killed.
 func (r *Recorder) announced(now int64, id wire.Digest) {
-	if l := r.open[id]; l != nil && l.Announced == 0 {
-		l.Announced, l.Held = now, now
-		l.Late = l.Closed != 0 && l.Closed < now // it may itself have closed the round, just now
+	l := r.open[id]
+	if l == nil || l.Announced != 0 {
+		return
 	}
+	l.Announced, l.Held = now, now
+	l.Late = l.Closed != 0 && l.Closed < now // it may itself have closed the round, just now
+	first := *l
+	first.End = Open
+	r.put(first)
 }
 
 // heard notes a header that is here for the first time.

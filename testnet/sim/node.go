@@ -269,8 +269,9 @@ func (n *Node) startTimers() {
 	}
 }
 
-// tidy drops what is of no use any more.
+// tidy drops what is of no use any more, and writes down what was traced.
 func (n *Node) tidy() {
+	_ = n.trace.Flush() // a buffer takes all
 	n.replica.DropOldChunks()
 	n.replica.Retain()
 }
