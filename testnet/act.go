@@ -108,6 +108,9 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 	case fault.Slow:
 		m.slow = e.Factor
 	case fault.Link:
+		if len(e.Detail) > 0 {
+			w.counts.links++
+		}
 		var err error
 		m.link, err = w.links.changed(m.index, e.Detail)
 		return err

@@ -111,6 +111,7 @@ type Faults struct {
 	Leaves      int `json:"leaves"`
 	Kills       int `json:"kills"`
 	Pauses      int `json:"pauses"`
+	Links       int `json:"link_changes"`
 	Partitions  int `json:"partitions"`
 	Corruptions int `json:"corruptions"`
 

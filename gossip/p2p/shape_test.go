@@ -459,7 +459,9 @@ func TestShapedHostsTalk(t *testing.T) {
 	if err != nil || !bytes.Equal(got[1:], request) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
+	_, mixed := a.Dial(t.Context(), plain.Addrs()[0])
 	for text, err := range map[string]error{
+		"start both nodes with --shape":   mixed,
 		"is no trait of a link":           a.SetShape("speed=1"),
 		"start it with --shape rate=none": plain.SetShape("delay=2ms"),
 	} {

@@ -211,8 +211,9 @@ func (c *shapedConn) flush() bool {
 	return err == nil
 }
 
-// shapeLinger is how long the other end may take to close after this one.
-const shapeLinger = 5 * time.Second
+// shapeLinger is how long the other end may take to close after this one: some round trips, and
+// less than a node may take to leave.
+const shapeLinger = 2 * time.Second
 
 // linger sends what was lost and the end of the stream, and waits for the other end: a socket
 // that closes with something unread in it takes back what it has sent.
