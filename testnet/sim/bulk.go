@@ -157,7 +157,7 @@ func (b *bulk) next() float64 {
 	next := math.Inf(1)
 	for _, s := range b.streams {
 		if s.rate > 0 {
-			next = min(gaugeMs, next, (s.transfers[0].end-s.served)*float64(len(s.transfers))/s.rate)
+			next = min(measureMs, next, (s.transfers[0].end-s.served)*float64(len(s.transfers))/s.rate)
 		}
 	}
 	return next

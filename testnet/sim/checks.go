@@ -22,6 +22,7 @@ type checks struct {
 	took   uint32                       // rounds closed from calm until then
 	caught map[string]int               // what honest nodes said of liars, and how often
 	plans  plans
+	ending bool               // a learner has stopped
 	told   map[*Node][]string // what nodes said of their ways in and out
 }
 

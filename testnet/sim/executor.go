@@ -112,6 +112,7 @@ func (x executor) Saw(event any) {
 	case core.MarksKnown:
 		n.keyOnly = false
 	case core.MayStep:
+		n.w.checks.ending = n.w.checks.ending || n.may && !e.Yes
 		n.may = e.Yes
 	case core.Finished:
 		n.finished, n.endedAt = true, n.w.now

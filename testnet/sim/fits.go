@@ -167,7 +167,7 @@ func (w *World) looksAtPlan(n *Node) {
 		return
 	}
 	n.planned = n.machine.Rounds().Plan().Steps
-	if n.machine.Rounds().Fragment(0).Closed() < settleRounds {
+	if w.checks.ending || n.machine.Rounds().Fragment(0).Closed() < settleRounds {
 		return
 	}
 	common := n.machine.Rounds().Plan().Common

@@ -21,10 +21,12 @@ type epoch struct {
 	proof float64 // ms of bulk
 }
 
-// A measurement is over gaugeMs of bulk. An epoch has epochMs of it, and where other ends are
-// the narrow ones, of which a host cannot be sure, otherWeight counts: as in gossip/p2p.
+// A measurement is over gaugeMs of bulk or more, and made every measureMs at least. An epoch
+// has epochMs of it. Where other ends are the narrow ones, of which a host cannot be sure,
+// otherWeight counts. The last two are as in gossip/p2p.
 const (
-	gaugeMs     = 500
+	gaugeMs     = 100
+	measureMs   = 500
 	epochMs     = 1500
 	otherWeight = 1. / 8
 )

@@ -73,6 +73,9 @@ func (x thinner) world(nodes int) thinWorld {
 	rate := leastRate * math.Pow(mostRate/leastRate, x.Float64())
 	bytes := rate * w.demand * w.intervalMs() / float64(nodes-1)
 	w.scale = min(max(int(bytes/bytesAt(1)), leastScale), mostScale)
+	if up := w.uplink(); up < leastRate { // payloads of that size make a demand in less time
+		w.stepMs = max(Time(float64(w.stepMs)*up/leastRate), 1)
+	}
 	return w
 }
 
