@@ -226,7 +226,6 @@ func (t *transfer) leaves(d departure) {
 	t.sent += d.bytes
 	if t.part.bytes > 0 {
 		d.bytes += t.part.bytes
-		d.ahead = t.part.ahead
 	}
 	t.part = d
 	if t.sent%segment == 0 || t.sent == t.size {

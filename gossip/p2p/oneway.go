@@ -18,17 +18,14 @@ const stampBytes = 2
 func stampOf(t, birth time.Time) stamp { return stamp(t.Sub(birth) / stampTick) }
 
 // oneWay follows how long segments take to a peer. The clocks of both ends share no
-// zero, so only differences say something: those to what the path takes when it is
-// empty, which lies between floor and base.
+// zero, so only differences say something: those to the smallest of late.
 type oneWay struct {
 	base  time.Duration // smallest that a segment took, in this epoch and the one before
 	lower time.Duration // smallest of this epoch
 	epoch time.Time     // when it began; zero before the first segment
-	floor time.Duration // largest that a segment took, less the longest that it can have waited
-	sure  bool          // floor is known
 }
 
-// took notes how long a segment took, and returns how long it waited at least.
+// took notes how long a segment took, and how much of that it waited.
 func (w *oneWay) took(sent, received stamp, now time.Time) (took, waited time.Duration) {
 	took = w.base + time.Duration(int16(received-sent-stamp(w.base/stampTick)))*stampTick
 	if w.epoch.IsZero() {
@@ -40,14 +37,4 @@ func (w *oneWay) took(sent, received stamp, now time.Time) (took, waited time.Du
 	w.lower = min(w.lower, took)
 	w.base = min(w.base, took)
 	return took, took - w.base
-}
-
-// bound notes that a segment which took so long waited for at most most. It returns
-// how long that one waited at most.
-func (w *oneWay) bound(took, most time.Duration) time.Duration {
-	if !w.sure || took-most > w.floor {
-		w.floor, w.sure = took-most, true
-	}
-	w.floor = min(w.floor, w.base)
-	return took - w.floor
 }

@@ -33,7 +33,10 @@ type pacer struct {
 	room     chan struct{} // closed and replaced when bytes leave flight
 	measured average
 
-	reached float64 // bytes/s that the uplink was seen to carry while this peer was sent bulk; of uplink
+	// Of uplink: the most that it was seen to carry while this peer was sent bulk,
+	// in bytes/s, and what trains to the peer have shown since the last sample.
+	reached float64
+	sample  sample
 }
 
 func newPacer(up *uplink) *pacer {
@@ -44,7 +47,6 @@ func newPacer(up *uplink) *pacer {
 type departure struct {
 	bytes int
 	at    time.Time
-	ahead int // bytes that were in flight, to any peer
 }
 
 // take waits until n bytes may be sent, or ctx is done. One segment may always
@@ -71,7 +73,9 @@ func (p *pacer) tryTake(n int, now time.Time) (departure, <-chan struct{}) {
 		return departure{}, p.room
 	}
 	p.inflight += n
-	return departure{bytes: n, at: now, ahead: p.up.taken(p, n, now)}, nil
+	d := departure{bytes: n, at: now}
+	p.up.taken(p, d)
+	return d, nil
 }
 
 // acked notes that a part had arrived when the peer's clock showed received.
@@ -93,7 +97,7 @@ func (p *pacer) lost(n int) {
 
 func (p *pacer) free(n int) {
 	p.inflight -= n
-	p.up.freed(p, n, p.inflight > 0)
+	p.up.freed(p, n, p.inflight > 0, time.Now())
 	close(p.room)
 	p.room = make(chan struct{})
 }

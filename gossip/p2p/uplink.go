@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"math"
 	"sync"
 	"time"
 )
@@ -11,58 +10,49 @@ import (
 //
 // A link that is not full shows its rate all the same whenever several segments
 // leave at once: they arrive as far apart as the link spaces them (a packet
-// train). So the clock runs only while bulk is on the link. A span is such a time,
-// as one peer sees it: from when bulk begins to be in flight to that peer. What
-// leaves for others meanwhile counts as well. When a segment left is known from
-// the receivers' clocks (oneWay), so neither the length of ways nor the queues
-// that acknowledgements meet count.
+// train). So the clock runs only while bulk is on the link: see train. How far
+// apart they arrive is told by the receivers' clocks (stamp), so neither the length
+// of ways nor the queues that acknowledgements meet count.
 //
-// What a span shows is never more than the link carries. It may be less: the
-// window was small, the sender had nothing to send, the peer's own link was thin,
-// the peer was busy. So the largest of late is taken, and what is of late passes
-// only with spans that may prove a fall: those in which bulk was on its way all
-// the time. However little a node sends, and in whatever pattern, that alone
-// never makes its link look thinner.
+// What trains show may be less than the link carries: the peer's own link was thin,
+// or the peer was busy. So the largest of late is taken, and what is of late passes
+// only with trains, which show the same link again. What is sent in any other way
+// shows a lower bound, and never more. However little a node sends, and in whatever
+// pattern, that alone never makes its link look thinner.
 type uplink struct {
 	limit float64 // bytes/s by configuration; 0 = none
 
 	mu       sync.Mutex
 	inflight int // bytes, to all peers
-	// backlog is how many of them are not beyond the link, at most.
-	backlog   int
-	backlogAt time.Time
-	flights   map[*pacer]*flight
-	log       departures
-	latest    epoch
-	before    epoch
-	proven    time.Time // up to here spans have been counted as proof
+	arrived  int // bytes that were acknowledged
+	flights  map[*pacer]*flight
+	sent     departures
+	latest   epoch
+	before   epoch
+	proven   time.Time // up to here trains have been counted as proof
 }
 
 // epoch is a part of the measurements.
 type epoch struct {
 	best  float64       // bytes/s
-	proof time.Duration // of bulk that was on its way all the time
+	proof time.Duration // of trains
 }
 
 // Limits of the measurement.
 const (
-	// leastBytes make a span: two thirds of a payload of the model small.
-	leastBytes = 4 * segment
-	// leastTime keeps the ticks of stamps below a tenth of what is measured.
-	leastTime = 10 * stampTick
-	// spanTime and spanBytes end a span under bulk that does not end, and begin
-	// another. The time is long beside the stalls of a busy receiver (tens of ms)
-	// and short beside the five seconds in which a fall has to show.
-	spanTime  = 1500 * time.Millisecond
-	spanBytes = 256 * segment
+	// longTrain ends a train under bulk that does not end, and begins another. It is
+	// long beside the stalls of a busy receiver (tens of ms), and short beside the
+	// five seconds in which a fall has to show. longBytes does so on thick links.
+	longTrain = time.Second
+	longBytes = 256 * segment
+	// sampleTime and sampleTrains are how many trains show a rate together: what a
+	// receiver dawdles at the beginning of one and at the end of another evens out.
+	// Half of a long train does so alone.
+	sampleTime   = 100 * time.Millisecond
+	sampleTrains = 4
 	// epochProof is how long bulk is on the link in one of the two epochs. A full
-	// link that gets thinner shows it after at most two of these and a span.
-	epochProof = 1500 * time.Millisecond
-	// leastShare is the part of what was measured that the link carries for certain.
-	leastShare = 0.5
-	// gapShare is the part of a span that may be without bulk if it is to prove
-	// a fall.
-	gapShare = 1. / 8
+	// link that gets thinner shows it after at most two of these and a train.
+	epochProof = time.Second
 	// thinShare: a peer that was never given more than this part of what the link
 	// carries may be thin itself. That it takes little proves thinWeight as much.
 	thinShare  = 0.5
@@ -88,110 +78,87 @@ func (u *uplink) rate() float64 {
 // is not known.
 func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
-// taken notes that n bytes to a peer enter flight, and returns how many are before
-// them on the link at most.
-func (u *uplink) taken(p *pacer, n int, now time.Time) (ahead int) {
+// taken notes that bytes to a peer enter flight.
+func (u *uplink) taken(p *pacer, d departure) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.flights[p] == nil {
-		u.flights[p] = &flight{whole: newSpan(now, u.log.end()), train: newSpan(now, u.log.end())}
+		u.flights[p] = &flight{start: d.at, before: u.arrived + u.inflight, train: &train{last: d.at}}
 	}
-	u.backlog -= int(u.least() * now.Sub(u.backlogAt).Seconds())
-	u.backlog, u.backlogAt = min(max(u.backlog, 0), u.inflight), now
-	ahead = u.backlog
-	u.backlog += n
-	u.inflight += n
-	return ahead
+	u.sent.add(leaving{to: p, bytes: d.bytes, sent: d.at})
+	u.inflight += d.bytes
 }
 
-// freed notes that n bytes to a peer left flight, and whether more are there.
-func (u *uplink) freed(p *pacer, n int, more bool) {
+// freed notes that bytes to a peer left flight, and whether more are there.
+func (u *uplink) freed(p *pacer, n int, more bool, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.inflight -= n
 	if f := u.flights[p]; f != nil && !more {
-		u.finish(p, f.whole)
-		u.finish(p, f.train)
+		u.bound(p, f, now)
+		u.end(p, f.train)
 		delete(u.flights, p)
 	}
 }
 
-// acked notes that a part has arrived at a peer, and how long it waited at least.
+// acked notes that a part has arrived at a peer, how long it took by both clocks,
+// and how much of that it waited.
 func (u *uplink) acked(p *pacer, d departure, took, waited time.Duration, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	l := leaving{to: p, bytes: d.bytes, sent: d.at, early: d.at.Add(waited), late: now}
-	if most, ok := u.clears(d.ahead); ok || p.way.sure {
-		l.late = d.at.Add(p.way.bound(took, most))
-	}
-	u.log.add(l)
+	u.arrived += d.bytes
+	l := leaving{to: p, bytes: d.bytes, sent: d.at, left: d.at.Add(waited), there: d.at.Add(took)}
 	f := u.flights[p]
 	if f == nil {
 		return
 	}
-	if l.sent.After(f.train.last) {
-		u.finish(p, f.train)
-		f.train = newSpan(l.sent, max(f.train.log, u.log.end()-spanBytes/segment))
+	if f.train.passed(l, waited) {
+		u.end(p, f.train)
+		f.train = &train{last: l.sent}
 	}
-	f.whole = u.goOn(p, f.whole, l, d.at.Add(took))
-	f.train = u.goOn(p, f.train, l, d.at.Add(took))
+	f.train.add(l)
+	if f.train.long() {
+		u.end(p, f.train)
+		f.train = f.train.next(l)
+	}
+	if now.Sub(f.start) >= longTrain {
+		u.bound(p, f, now)
+		f.start, f.before = now, u.arrived+u.inflight
+	}
 }
 
-// goOn takes a part into a span, and returns the span that goes on.
-func (u *uplink) goOn(p *pacer, s *span, l leaving, there time.Time) *span {
-	before := s.own
-	s.arrived(l, there)
-	if s.fresh && s.own/leastBytes > before/leastBytes {
-		u.shown(p, s.rate(p, &u.log))
+// bound takes in what a flight shows at least: what was sent and acknowledged
+// within it left within it, apart from what a token bucket had saved up.
+func (u *uplink) bound(p *pacer, f *flight, now time.Time) {
+	if took := now.Sub(f.start).Seconds(); took > 0 {
+		u.shown(p, float64(u.arrived-f.before-headBytes)/took)
 	}
-	if !s.full() {
-		return s
-	}
-	u.finish(p, s)
-	return &span{log: u.log.end(), start: l.late, last: l.late, busy: s.busy, from: there, to: there}
 }
 
-// least is what the link carries though best may be a little too much. What comes
-// of it goes into best again, so that could otherwise grow by itself.
-func (u *uplink) least() float64 { return leastShare * u.best() }
-
-// clears is how long the link takes for so many bytes at most, as far as that is
-// known.
-func (u *uplink) clears(n int) (d time.Duration, known bool) {
-	least := u.least()
-	switch {
-	case n == 0:
-		return 0, true
-	case least == 0:
-		return math.MaxInt64 / 2, false
+// end takes in a train that ends.
+func (u *uplink) end(p *pacer, t *train) {
+	if t.took() <= 0 {
+		return
 	}
-	return time.Duration(float64(n) / least * float64(time.Second)), true
+	s := &p.sample
+	s.bytes += t.after + u.sent.others(p, t.head.sent, t.latest.sent)
+	s.took += t.took()
+	if t.last.After(u.proven) {
+		s.proof += min(t.last.Sub(u.proven), t.took())
+		u.proven = t.last
+	}
+	s.trains++
+	if s.done() {
+		u.shown(p, float64(s.bytes)/s.took.Seconds())
+		u.prove(p, s.proof)
+		*s = sample{}
+	}
 }
 
 // shown takes in a rate that the link had for a while.
 func (u *uplink) shown(p *pacer, rate float64) {
 	u.latest.best = max(u.latest.best, rate)
 	p.reached = max(p.reached, rate)
-}
-
-// finish takes in a span that ends.
-func (u *uplink) finish(p *pacer, s *span) {
-	rate := s.rate(p, &u.log)
-	if rate == 0 {
-		return
-	}
-	u.shown(p, rate)
-	if s.gappy() {
-		return
-	}
-	from := s.start
-	if from.Before(u.proven) {
-		from = u.proven
-	}
-	if s.last.After(from) {
-		u.prove(p, s.last.Sub(from))
-		u.proven = s.last
-	}
 }
 
 // prove counts proof, and forgets the older epoch when the newer has enough.

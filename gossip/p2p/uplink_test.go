@@ -126,6 +126,7 @@ func TestUploadIsNotAThinPeers(t *testing.T) {
 		w := newUplinkWorld(t, pipe{rate: 12.5e6, delay: 80 * time.Millisecond}, 3)
 		thin := &pipe{rate: 0.625e6, delay: 80 * time.Millisecond}
 		w.paths[2].pipe = thin
+		w.bursts(1.2e6, 5*time.Second)
 		for range 10 {
 			w.bursts(1.2e6, 5*time.Second)
 			if shown := w.up.rate() / w.link.rate; shown < 0.8 || shown > 1.2 {

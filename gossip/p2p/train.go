@@ -1,0 +1,109 @@
+package p2p
+
+import "time"
+
+// headBytes leave at once from a link that is a token bucket; what follows has the
+// link's pace. The first part of any train is late by its own length.
+const headBytes = limitBurst
+
+// flight is what is measured while bulk is in flight to a peer.
+type flight struct {
+	start  time.Time
+	before int // bytes that were sent before, to all peers
+	train  *train
+}
+
+// train is parts that were sent to one peer before the ones before them had left
+// the link, or soon after and into a queue of others: while it lasts the link has
+// something to carry. What is sent to others between its parts leaves between them
+// and counts as well.
+type train struct {
+	last   time.Time // when its latest part left, or its first was sent
+	own    int       // bytes of the head
+	head   *leaving  // the part with which headBytes had left
+	latest leaving
+	after  int // bytes that followed the head
+}
+
+// next is the train that goes on after a part.
+func (t *train) next(l leaving) *train { return &train{last: t.last, head: &l, latest: l} }
+
+// leaving is a part that was sent to a peer and left the link.
+type leaving struct {
+	to         *pacer
+	bytes      int
+	sent, left time.Time
+	there      time.Time // when it arrived, by the peer's clock
+}
+
+// passed reports whether the train was over before a part that waited so long: since
+// the train, the link was without a queue for longer than this one waited.
+func (t *train) passed(l leaving, waited time.Duration) bool {
+	return l.sent.Add(-waited).After(t.last)
+}
+
+// add takes in a part.
+func (t *train) add(l leaving) {
+	t.latest, t.last = l, latest(t.last, l.left)
+	if t.head != nil {
+		t.after += l.bytes
+		return
+	}
+	if t.own += l.bytes; t.own >= headBytes {
+		t.head = &l
+	}
+}
+
+// took is how long what followed the head took.
+func (t *train) took() time.Duration {
+	if t.head == nil {
+		return 0
+	}
+	return t.latest.there.Sub(t.head.there)
+}
+
+// long reports whether it is time for another train.
+func (t *train) long() bool { return t.took() >= longTrain || t.after >= longBytes }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sample is trains to one peer, added up.
+type sample struct {
+	trains int
+	bytes  int
+	took   time.Duration
+	proof  time.Duration // of it, in which no train to another peer counted
+}
+
+// done reports whether it is enough to show a rate.
+func (s *sample) done() bool {
+	return s.took >= longTrain/2 || s.took >= sampleTime && s.trains >= sampleTrains || s.bytes >= longBytes
+}
+
+// departures are what was sent of late, in order.
+type departures struct{ entries []leaving }
+
+// maxDepartures is several times what a long train takes.
+const maxDepartures = 4 * longBytes / segment
+
+func (d *departures) add(l leaving) {
+	if len(d.entries) >= 2*maxDepartures {
+		d.entries = append(d.entries[:0], d.entries[maxDepartures:]...)
+	}
+	d.entries = append(d.entries, l)
+}
+
+// others adds up what was sent to other peers after one time and until another.
+func (d *departures) others(p *pacer, after, until time.Time) (bytes int) {
+	for i := len(d.entries) - 1; i >= 0 && d.entries[i].sent.After(after); i-- {
+		if l := d.entries[i]; l.to != p && !l.sent.After(until) {
+			bytes += l.bytes
+		}
+	}
+	return bytes
+}
