@@ -121,6 +121,8 @@ var layers = []rule{
 		"it starts programs as people do, and reads what they print; its cells are worlds of the simulator at what tune chooses"},
 	{list("testnet/bench/thin/cli"), list("testnet/bench/thin"),
 		"the command reads flags, calls and prints"},
+	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
+		"hosts that load a link know no model and no protocol of nodes"},
 	{list("testnet/bench/python"), list("tensor"),
 		"starting a program needs to know the processor, and nothing of what is measured"},
 	{list("testnet/bench/torch"), list("testnet/bench/python optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),

@@ -14,8 +14,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// ackReader reads a response and acknowledges each segment of it.
+// ackReader reads a response and acknowledges each segment of it. It does not wait
+// for acknowledgements to leave, which share this node's uplink with its own bulk:
+// segments that wait here would seem to have come late, and then all at once.
 type ackReader struct {
+	acks  ackWriter
 	s     network.Stream
 	birth time.Time // where the clock of stamps begins
 	n     int       // bytes read
@@ -59,20 +62,73 @@ func (r *ackReader) acknowledge(segments int) error {
 	for range segments {
 		stamps = binary.BigEndian.AppendUint16(stamps, now)
 	}
-	if _, err := r.s.Write(stamps); err != nil {
+	if err := r.acks.write(r.s, stamps); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
 	return nil
 }
 
-// end acknowledges what followed the last whole segment.
+// end acknowledges what followed the last whole segment, and waits until all has
+// left.
 func (r *ackReader) end() error {
+	defer r.acks.wait()
 	if r.acked == 0 || r.n%segment == 0 {
 		return nil
 	}
 	r.last = time.Now()
 	return r.acknowledge(1)
 }
+
+// ackWriter writes to a stream on a goroutine of its own, one at a time.
+type ackWriter struct {
+	mu      sync.Mutex
+	waiting []byte
+	running bool
+	failed  error
+	work    sync.WaitGroup
+}
+
+// write has b written after what waits, and returns how an earlier one failed.
+func (w *ackWriter) write(s io.Writer, b []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, b...)
+	if !w.running && w.failed == nil {
+		w.running = true
+		w.work.Go(func() { w.run(s) })
+	}
+	return w.failed
+}
+
+func (w *ackWriter) run(s io.Writer) {
+	for {
+		b := w.next()
+		if b == nil {
+			return
+		}
+		if _, err := s.Write(b); err != nil {
+			w.fail(err)
+			return
+		}
+	}
+}
+
+// next is what waits; nil ends the run.
+func (w *ackWriter) next() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.waiting
+	w.waiting, w.running = nil, len(b) > 0
+	return b
+}
+
+func (w *ackWriter) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed, w.running = err, false
+}
+
+func (w *ackWriter) wait() { w.work.Wait() }
 
 // rate is what the link carried between the first bytes and the last acknowledged;
 // 0 for a response too small to tell.

@@ -137,6 +137,8 @@ func ask(s network.Stream, l *link, request []byte, maxResponse int, noted *Arri
 	r := &ackReader{s: s, birth: l.pace.birth}
 	response, err := wire.ReadFrame(r, maxResponse)
 	if err != nil {
+		s.Reset()
+		r.acks.wait()
 		return nil, err
 	}
 	noted.First, noted.Last = r.first, time.Now()

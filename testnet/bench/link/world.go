@@ -24,7 +24,7 @@ const (
 	mostPayload = 64 << 20
 	// streams are requests that a node has open with each other one: as one ends
 	// another has begun, as where deltas of several fragments come at a time.
-	streams = 2
+	streams = 4
 	// warm is how long bulk runs before it is measured: slow start is over, and
 	// uplinks were measured.
 	warm       = 5 * time.Second
