@@ -82,7 +82,7 @@ type sample struct {
 
 // done reports whether it is enough to show a rate.
 func (s *sample) done() bool {
-	return s.took >= longTrain/2 || s.took >= sampleTime && s.trains >= sampleTrains || s.bytes >= longBytes
+	return s.took >= longTrain || s.took >= sampleTime && s.trains >= sampleTrains || s.bytes >= longBytes
 }
 
 // departures are what was sent of late, in order.

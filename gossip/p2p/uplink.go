@@ -47,9 +47,9 @@ const (
 	longBytes = 256 * segment
 	// sampleTime and sampleTrains are how many trains show a rate together: what a
 	// receiver dawdles at the beginning of one and at the end of another evens out.
-	// Half of a long train does so alone.
+	// A long train does so alone.
 	sampleTime   = 100 * time.Millisecond
-	sampleTrains = 4
+	sampleTrains = 8
 	// epochProof is how long bulk is on the link in one of the two epochs. A full
 	// link that gets thinner shows it after at most two of these and a train.
 	epochProof = time.Second

@@ -111,9 +111,9 @@ func TestUploadFollowsTheLink(t *testing.T) {
 			}
 			w.sends.Wait()
 			w.link.rate = thick
-			w.bursts(thin/2, 30*time.Second)
+			w.bursts(thin/2, time.Minute)
 			if got := w.up.rate(); got < 0.8*thick || got > 1.2*thick {
-				t.Errorf("a while after the rise to %.0f bytes/s: %.0f", thick, got)
+				t.Errorf("a minute after the rise to %.0f bytes/s: %.0f", thick, got)
 			}
 			w.settle()
 		})
