@@ -46,7 +46,7 @@ func TestGenesisOfFlags(t *testing.T) {
 	if o.MaxTokensPerStep != 64*8*128 {
 		t.Errorf("MaxTokensPerStep is %d: a larger usual batch raises the largest one", o.MaxTokensPerStep)
 	}
-	if g.Format != 2 || g.WayMs != 10 || o.GraceMinMs != 200 || o.GraceMaxMs != 30_000 {
+	if g.Format != 2 || g.WayMs != 10 || o.GraceMinMs != 50 || o.GraceMaxMs != 120_000 || o.MinRoundMs != 20 {
 		t.Errorf("format %d with timing of the lan: %d %d %d", g.Format, g.WayMs, o.GraceMinMs, o.GraceMaxMs)
 	}
 }

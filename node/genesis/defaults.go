@@ -21,28 +21,28 @@ const (
 	strongestLearns = 64  // times the usual batch is what the strongest learner may bring
 )
 
-// timing is what a run begins with by the network between its nodes, in milliseconds.
-type timing struct{ way, graceMin, graceMax, minRound int64 }
+// Bounds of a run's times in milliseconds, the same for every network: between them nodes
+// follow what they measure, so that no profile can be wrong.
+const (
+	leastGrace = 50      // payloads take longer than that between any two machines that train
+	mostGrace  = 120_000 // a payload of tens of megabytes over a few Mbit/s
+	// leastRound is far below the time of honest rounds. It keeps a flood of bells from
+	// using up the windows.
+	leastRound = 20
+)
 
-// timings by profile. The way is a first guess: what nodes measure replaces it. Grace must
-// cover the way of a payload: milliseconds on one machine, a round trip and a transfer
-// elsewhere. The least time of a round is far below the time of honest rounds. It keeps a
-// flood of bells from using up the windows.
-var timings = map[string]timing{
-	"local": {way: 1, graceMin: 100, graceMax: 5_000, minRound: 20},
-	"lan":   {way: 10, graceMin: 200, graceMax: 30_000, minRound: 100},
-	"wan":   {way: 100, graceMin: 1000, graceMax: 60_000, minRound: 250},
-}
+// ways are first guesses of how long a message takes between two nodes, by profile, in
+// milliseconds. What nodes measure replaces them.
+var ways = map[string]int64{"local": 1, "lan": 10, "wan": 100}
 
-// SetProfile gives the run the first guesses that suit the network between its nodes:
+// SetProfile gives the run the first guess that suits the network between its nodes:
 // local, lan or wan.
 func (g *Genesis) SetProfile(profile string) error {
-	t, ok := timings[profile]
+	way, ok := ways[profile]
 	if !ok {
 		return fmt.Errorf("profile %.80q: use local, lan or wan", profile)
 	}
-	g.WayMs = t.way
-	g.Outer.GraceMinMs, g.Outer.GraceMaxMs, g.Outer.MinRoundMs = t.graceMin, t.graceMax, t.minRound
+	g.WayMs = way
 	return nil
 }
 
@@ -72,6 +72,7 @@ func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error
 	o := &g.Outer
 	o.SetH(o.H)
 	o.MaxShare, o.Quorum = openMaxShare, openQuorum
+	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
 	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
 	if err := g.SetOptimizer(optimizer.NameMuon); err != nil {
 		return Genesis{}, err

@@ -50,9 +50,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "232d20081d9e620f96df26a3c01d0d71bba1f20e0a9e889b8d462f00c642937e",
-		"small": "09c14a28efd2e1fe25522505c885a8970927d82ded5524cf45934d777ca9b7cc",
-		"base":  "7a9aeb427eb6b47543e9403a4042f29f2a55ecad61c09124036c19717fb16cad",
+		"tiny":  "f6f16f1f8b6ef515b00298b4154c68710df062988d105f93f71af1fa039df5c2",
+		"small": "573a277ac6c39a4a00bc5763e796edea5ce83a599f9dbc865f5782290e8758e5",
+		"base":  "3093b12f6b9cbebbba8b62ffba967daeeb90778c36a0d75d0f10edc9b6514b5f",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {
