@@ -53,7 +53,7 @@ func parseNodes(text string) ([]int, error) {
 	return nodes, nil
 }
 
-// of is the link of a node; that of no node is what all have.
+// of is the link of a node; noNode has the link that all have.
 func (ls links) of(node int) (link shape.Link) {
 	for _, l := range ls {
 		if l.nodes == nil || slices.Contains(l.nodes, fault.All) || slices.Contains(l.nodes, node) {
@@ -123,7 +123,7 @@ func (c chaos) checkLinks(ls links, nodes int) error {
 	return nil
 }
 
-// numbers are those of the nodes that start together.
+// numbers has all nodes that start together.
 func numbers(nodes int) (all []int) {
 	for i := range nodes {
 		all = append(all, i)

@@ -49,7 +49,7 @@ func newShapedConn(c manet.Conn, link *shaper) *shapedConn {
 	}
 }
 
-// signal wakes whoever waits on a channel of one place.
+// signal wakes one that waits on a channel of one place.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

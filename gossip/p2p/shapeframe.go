@@ -22,8 +22,7 @@ const (
 	frameClose            // the stream ends here
 )
 
-// frame is a message of a shaped connection. Times are those of the machine, which both ends
-// share.
+// frame is a message of a shaped connection. Both ends share the machine, and so its clock.
 type frame struct {
 	kind byte
 	size int    // bytes that follow

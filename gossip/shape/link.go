@@ -137,7 +137,7 @@ func rate(bytesPerSecond int64) string {
 	return none
 }
 
-// digits are those of a share: the rest is what binary fractions lack.
+// digits is how many a share is written with: what follows comes of binary fractions.
 const digits = 12
 
 func share(x float64) string { return strconv.FormatFloat(100*x, 'g', digits, 64) + "%" }
