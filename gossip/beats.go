@@ -308,13 +308,17 @@ func (b *beats) agree() {
 	closed := b.closed()
 	chain, _, ok := b.digestsAt(closed)
 	agreed := ok && !slices.ContainsFunc(b.peers.list, func(p *peer) bool {
-		return p.refused == "" && (b.live(p) && !shows(p.beat, closed, chain) || b.awaited(p))
+		return p.refused == "" && !p.gone() && (b.live(p) && !shows(p.beat, closed, chain) || b.awaited(p))
 	})
 	if agreed && (!b.agreed || chain != b.agreedChain) {
 		b.agreedSince = b.now
 	}
 	b.agreed, b.agreedChain = agreed, chain
 }
+
+// gone reports whether the process of p ended without a word, as it seems: it is quiet, and
+// has no connection to this node.
+func (p *peer) gone() bool { return p.quiet && !p.connected }
 
 // awaited reports whether p is connected and has yet to beat or fall silent. A node
 // that comes back when the run ends must hear the others before it takes itself for

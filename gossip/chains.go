@@ -23,7 +23,7 @@ func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 }
 
 // QuietMs is for how long Agreed has to hold until each peer whose word counts has beaten
-// again: three of the longest period among them.
+// again: agreeBeats of the longest period among them.
 func (v Chains) QuietMs() Time {
 	longest := v.core.period
 	for _, p := range v.core.peers.list {
@@ -31,7 +31,7 @@ func (v Chains) QuietMs() Time {
 			longest = max(longest, v.core.periodOf(p))
 		}
 	}
-	return quietBeats * longest
+	return agreeBeats * longest
 }
 
 // Lacking returns a connected peer that has yet to show the tips which this node

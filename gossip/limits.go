@@ -22,6 +22,9 @@ const (
 	// quietBeats is how many of its own periods without a byte make a peer quiet: no
 	// round waits for it. One or two beats may be lost or late.
 	quietBeats = 3
+	// agreeBeats is how many of the longest period all have to agree at the end: in one each
+	// beats again. Who stopped and does not lag has nothing left to publish or to fold.
+	agreeBeats = 1
 	// silentBeats is how many of its own periods without a byte make a peer silent:
 	// gossip may lose a few beats in a row under load, not ten.
 	silentBeats = 10

@@ -29,7 +29,7 @@ func (a *alone) beatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
 
 func specPeriod(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "beats", map[string]int64{
-		"each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "silent": silentBeats,
+		"each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "agree": agreeBeats, "silent": silentBeats,
 		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair,
 	})
 	each := Time(s.Number(t, "beats", "each"))
@@ -342,7 +342,7 @@ func TestLongPeriodsOfAFew(t *testing.T) {
 	if got := a.core.BeatPeriodMs(); got != 1500 {
 		t.Errorf("the period of the run is %d, that of its median is 1500", got)
 	}
-	if got := a.core.Chains().QuietMs(); got != quietBeats*wire.MaxPeriodMs {
+	if got := a.core.Chains().QuietMs(); got != agreeBeats*wire.MaxPeriodMs {
 		t.Errorf("the end waits for %d ms for all to agree", got)
 	}
 	stranger, member := a.core.peers.find(wire.PeerID{9}), a.core.peers.find(wire.PeerID{1})

@@ -91,6 +91,13 @@ func (v Peers) Beat(id wire.PeerID) *wire.Beat {
 	return nil
 }
 
+// Gone reports whether the process of a peer ended without a word, as it seems: it is quiet,
+// and has no connection to this node.
+func (v Peers) Gone(id wire.PeerID) bool {
+	p := v.core.peers.find(id)
+	return p != nil && p.gone()
+}
+
 // Known is the number of peers known, connected or only heard of.
 func (v Peers) Known() int { return len(v.core.peers.list) }
 

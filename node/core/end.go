@@ -83,6 +83,7 @@ func (m *Machine) tickEnd(now Time) {
 	m.tellBeats(now)
 	if ready && !m.end.finished && m.over(now) {
 		m.end.finished, m.end.over = true, now
+		m.gossip.BeatSoon(now)
 		m.emit(Finished{})
 	}
 	m.share(now)
@@ -93,8 +94,8 @@ func (m *Machine) tickEnd(now Time) {
 const shareMs = holderMs
 
 // farewellBeats is for how many beat periods it stays in any case, so that the
-// others hear that it agrees.
-const farewellBeats = 4
+// others hear that it agrees: it has beaten since it does, and beats once more.
+const farewellBeats = 1
 
 // share looks for peers that lack the end of the run. A node that is joining
 // when the others end has nobody else to take their model from.

@@ -82,7 +82,7 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 func (m *Machine) claims(now Time) []uint64 {
 	claims, coming := make([]uint64, m.rounds.Fragments()), m.coming(now)
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
-		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) {
+		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) && !m.gossip.Peers().Gone(id) {
 			m.addClaims(claims, h, b, now-at, coming[outer.Author(id)])
 		}
 	})

@@ -22,7 +22,7 @@ func TestSpecLife(t *testing.T) {
 const beat = defaultBeatMs
 
 // quietMs is how long all have to agree in the end.
-const quietMs = 3 * beat
+const quietMs = beat
 
 // How long nodes wait for what, where the text names no time or names the same.
 const (
@@ -32,6 +32,6 @@ const (
 	silentMs     = 10 * beat // until a peer counts as silent
 	doubtMs      = 10 * beat // until words are doubted
 	lingerMs     = 30 * beat // for peers that show another end
-	farewellMs   = 4 * beat  // after the end
+	farewellMs   = beat      // after the end
 	donorsInVain = 16        // in a row
 )
