@@ -38,18 +38,27 @@ type FoldResult struct {
 
 // askFold asks for the tip of the newest closed round when the one held is
 // behind it, or when late deltas changed the chain below it. Late deltas
-// coalesce: a refold waits for the next close, or for grace to pass.
+// coalesce: a refold waits for the next close, or for grace to pass; for the least grace
+// where the learner steps no more, as nothing else is left to do.
 func (m *Machine) askFold(now Time, f *fragment) {
 	if f.folds.job != nil || now < f.folds.retryAt {
 		return
 	}
 	behind := f.chain.tip.Round < f.chain.closed
 	again := f.folds.reload || f.folds.check != 0 && f.folds.dirty == 0
-	if !behind && !again && (f.folds.dirty == 0 || now-f.folds.askedAt < m.grace()) {
+	if !behind && !again && (f.folds.dirty == 0 || now-f.folds.askedAt < m.coalesces()) {
 		return
 	}
 	m.emit(f.startFold(m.foldStart(f)))
 	f.folds.dirty, f.folds.askedAt, f.folds.reload = 0, now, false
+}
+
+// coalesces is for how long late deltas wait for others to be folded with them.
+func (m *Machine) coalesces() Time {
+	if m.flush {
+		return m.p.GraceMinMs
+	}
+	return m.grace()
 }
 
 // foldStart is the base that the next fold begins at. A change of the sets comes
