@@ -107,12 +107,25 @@ func (w *world) fillWall(r *Report, end time.Time) {
 	if r.WallS > 0 {
 		r.TokensPerS = float64(r.TokensFolded) / r.WallS
 	}
+	r.EndIdleS, r.EndDeltasS = w.idleAtEnd()
 	r.RecoverS, r.MergeS, r.WakeS = w.restarts(), w.took(merges), w.took(wakes)
 	for _, m := range w.members {
 		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
 			r.JoinS = append(r.JoinS, s)
 		}
 	}
+}
+
+// idleAtEnd is how long the learner that waited longest at the end had nothing to step, and
+// what the last deltas took there.
+func (w *world) idleAtEnd() (idle, deltas *float64) {
+	var worst, took float64
+	for _, m := range w.survivors() {
+		if s := m.newest().last; s.Time.Ending > worst {
+			worst, took = s.Time.Ending, s.LastDeltasS
+		}
+	}
+	return measured(worst), measured(took)
 }
 
 // goodput is the seconds of steps whose tokens were folded, over the seconds

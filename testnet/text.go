@@ -64,6 +64,9 @@ func (r Report) writeQuality(b *strings.Builder) {
 			*r.ValBPB, *r.ValBPB / *r.BaselineBPB, *r.BaselineBPB)
 	}
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
+	if r.EndIdleS != nil {
+		item(b, "end", "learners had nothing to step for %.1f s at most%s", *r.EndIdleS, r.endText())
+	}
 	item(b, "pace", "%.0f ms x divisor a step%s (%s)", r.Calibration.PaceMs, r.Calibration.utilisationText(), r.Calibration.Note)
 	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
 	if r.Link != "" {
@@ -76,6 +79,13 @@ func (r Report) goodputText() string {
 		return ""
 	}
 	return fmt.Sprintf("; goodput %.1f %%, %.1f %% of the time that processes lived", 100**r.Goodput, 100**r.GoodputUp)
+}
+
+func (r Report) endText() string {
+	if r.EndDeltasS == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the last deltas took %.1f s", *r.EndDeltasS)
 }
 
 func (r Report) amplificationText() string {
