@@ -82,6 +82,8 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 	}
 	if s.State == wire.Joining.String() {
 		s.Stage = n.stage()
+	} else {
+		s.Stage, _ = n.machine.View().EndStage()
 	}
 	return s
 }
@@ -96,10 +98,20 @@ func (n *node) progress() status.Progress {
 	if n.view.valBPB > 0 {
 		s.ValBytes = n.cfg.EvalBytes
 	}
-	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
-		s.ETASeconds = left / s.TokensPerS
-	}
+	s.ETASeconds, s.LastDeltasS = n.eta(s), float64(n.machine.View().LastDeltasMs())/1000
 	return s
+}
+
+// eta is how long the run takes from now on, in seconds; 0 where nobody can say. Once
+// nobody has to step the tokens still missing are made, and it is for the links to bring them.
+func (n *node) eta(s status.Progress) float64 {
+	if waits, left := n.machine.View().EndStage(); waits != "" {
+		return float64(left) / 1000
+	}
+	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
+		return left / s.TokensPerS
+	}
+	return 0
 }
 
 func (n *node) role() string {

@@ -89,7 +89,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	p.printEvents(s)
 	if s.Stage != "" && s.Stage != p.stage {
 		p.stage = s.Stage
-		p.out.say("joining: %s", s.Stage)
+		p.out.say("%s: %s", s.State, s.Stage)
 	}
 	if due && s.State != wire.Joining.String() {
 		p.line = time.Now()

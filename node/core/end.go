@@ -26,6 +26,7 @@ type ending struct {
 	moved     Time // when a tip last changed
 	came      Time // when a payload was last stored
 	stepped   Time // when the own learner last stepped, or became ready to
+	unsettled Time // when it last had something to publish or to fold, stepping no more
 	announced Time // when an own delta was last announced
 	ticked    Time // the last Tick
 }
@@ -80,6 +81,9 @@ func (m *Machine) tickEnd(now Time) {
 		m.emit(MayStep{Yes: may})
 	}
 	m.rounds.SetFlush(now, ready && !may)
+	if ready && !may && !m.end.finished && !m.quiet() {
+		m.end.unsettled = now
+	}
 	m.tellBeats(now)
 	if ready && !m.end.finished && m.over(now) {
 		m.end.finished, m.end.over = true, now

@@ -36,7 +36,7 @@ type Identity struct {
 	Self    string    `json:"self"` // peer id, hex
 	Role    string    `json:"role"` // learner or observer
 	State   string    `json:"state"`
-	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is
+	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is; at the end: what it waits for
 	Started time.Time `json:"started"`
 	At      time.Time `json:"at"`
 }
@@ -50,6 +50,7 @@ type Progress struct {
 	TokensFolded  uint64  `json:"tokens_folded"`
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"` // of the whole run, folded, averaged over the last minute
 	ETASeconds    float64 `json:"eta_s,omitempty"`
+	LastDeltasS   float64 `json:"last_deltas_s,omitempty"` // since the last own step, until all that was made was published and folded
 	Step          int64   `json:"step"`
 	TokensTrained uint64  `json:"tokens_trained"` // by this node, from its step log
 	TrainLoss     float64 `json:"train_loss,omitempty"`

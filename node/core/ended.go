@@ -1,0 +1,29 @@
+package core
+
+import "atoll/gossip/wire"
+
+// LastDeltasMs is how long it took, since the last own step, until everything that this
+// node had was published and everything that came was folded; 0 where it steps.
+func (v View) LastDeltasMs() Time {
+	if v.m.end.may {
+		return 0
+	}
+	return max(0, v.m.end.unsettled-v.m.end.stepped)
+}
+
+// EndStage says what a learner that steps no more waits for, and how long that takes, in
+// ms; 0 where nobody can say. The text is empty while it steps, and when the run is over.
+func (v View) EndStage() (text string, left Time) {
+	m := v.m
+	if v.State() != wire.Stopped || m.end.finished {
+		return "", 0
+	}
+	since := m.end.ticked - m.end.stepped
+	switch s := m.rounds.Status(); {
+	case !s.Flushed:
+		return "publishes its last steps", max(0, m.cache.sweepMs-since)
+	case !s.Ended || !s.Settled:
+		return "waits for the last deltas of others", max(0, m.cache.sweepMs-since)
+	}
+	return "waits until all show the same model", m.gossip.Chains().QuietMs()
+}
