@@ -75,7 +75,7 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 			return false
 		}
 	}
-	return true
+	return !r.comes()
 }
 
 // awaits says whether the open round waits for an author's delta.
@@ -115,6 +115,9 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 // the time between two bells, or what most links take.
 func (m *Machine) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
+	if m.late.unmeasured(m.roster.training) {
+		want = max(want, leastPatienceMs)
+	}
 	if between := m.late.between(); between > 0 {
 		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
 			want = min(want, max(most, m.late.way(m.others())))

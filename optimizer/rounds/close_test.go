@@ -24,6 +24,65 @@ func TestClosesWhenAllAnswered(t *testing.T) {
 	}
 }
 
+// A delta that was announced is waited for though its author has stopped meanwhile; a first
+// header, which costs nothing, is not.
+func TestWaitsForWhatComes(t *testing.T) {
+	for round, waits := range map[uint32]bool{1: false, 2: true} {
+		g := newRig(t, roundsParams(1))
+		g.live(1, 2)
+		if round == 2 {
+			g.give(g.delta(outer.Author{1}, 0, 1), g.delta(outer.Author{2}, 0, 1))
+			g.step(2)
+			g.publish(0)
+		}
+		d := g.delta(outer.Author{1}, 0, round)
+		g.want(g.offer(d), nil)
+		g.m.SetIdle([]outer.Author{{1}, self})
+		g.give(g.delta(outer.Author{2}, 0, round))
+		if closed := g.m.Fragment(0).Closed() == round; closed == waits {
+			t.Errorf("round %d closed without what was announced: %v", round, closed)
+		}
+		g.held(d)
+		g.expectClosed(round)
+	}
+}
+
+// Before anything is known of a learner that answers, grace covers what its deltas may take.
+func TestGraceOfUnknownLearners(t *testing.T) {
+	p := roundsParams(1)
+	p.GraceMaxMs = 60_000
+	g := newRig(t, p)
+	g.unknown(1, 2)
+	g.measured(1)
+	if got := g.m.grace(); got != leastPatienceMs {
+		t.Errorf("grace %d while nothing is known of one", got)
+	}
+	g.measured(2)
+	if got := g.m.grace(); got != p.GraceMinMs {
+		t.Errorf("grace %d once all are known", got)
+	}
+}
+
+// In a round whose first bell was a payload, as no header was believed, nobody can tell how
+// late the others are.
+func TestLatenessIsNotMeasuredBlindly(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.unknown(1, 2)
+	for round := uint32(1); round <= 2; round++ {
+		for a := byte(1); a <= 2; a++ {
+			d := g.delta(outer.Author{a}, 0, round)
+			g.want(g.offer(d), nil)
+			g.now += 300
+			g.held(d)
+		}
+		if known := !g.m.late.unmeasured(g.m.roster.training); known != (round == 2) {
+			t.Errorf("after round %d the lateness of all is known: %v", round, known)
+		}
+		g.step(2)
+		g.publish(0)
+	}
+}
+
 // Grace is at least GraceMinMs after the bell.
 func TestGraceMin(t *testing.T) {
 	g := newRig(t, roundsParams(1))
@@ -53,7 +112,8 @@ func TestGraceFollowsSteps(t *testing.T) {
 func TestGraceFollowsLateness(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
-	g.live(1, 2)
+	g.unknown(1, 2)
+	g.measured(2)
 	late := g.delta(outer.Author{1}, 0, 2)
 	g.want(g.offer(late), nil)
 	g.now += 200

@@ -162,8 +162,9 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 		return
 	}
 	r.hold(e, true)
+	r.blind = r.blind || r.rang == 0
 	m.ring(now, f, rnd)
-	if m.roster.isLive(e.delta.Author) {
+	if m.roster.isLive(e.delta.Author) && !r.blind {
 		m.late.observe(e.delta.Author, now-r.rang)
 		if late := now - r.rang; m.showsWay(f, r, e, late) {
 			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))

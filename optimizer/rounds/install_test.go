@@ -265,7 +265,7 @@ func TestRestore(t *testing.T) {
 	}
 	h.step(9)
 	h.expectDrafts() // round 11 is signed
-	h.after(h.p.GraceMinMs)
+	h.after(h.p.GraceMaxMs)
 	h.expectClosed(11) // its bell was restored with it
 	if d := h.publish(0); d.Round != 12 {
 		t.Fatalf("published for round %d", d.Round)
@@ -280,7 +280,7 @@ func TestRestoreOfTheFirstRound(t *testing.T) {
 	g.publish(0)
 	g.expectClosed(0)
 	h := g.reboot()
-	h.after(h.p.GraceMinMs)
+	h.after(h.p.GraceMaxMs)
 	h.expectClosed(1)
 }
 

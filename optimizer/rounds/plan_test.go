@@ -165,7 +165,7 @@ func TestPatience(t *testing.T) {
 	if got := g.m.patience(); got != leastPatienceMs {
 		t.Errorf("%d ms before anything was measured", got)
 	}
-	g.live(1)
+	g.unknown(1)
 	g.m.late.observe(outer.Author{1}, 4000)
 	if got := g.m.patience(); got != patienceLate*4000*lateMarginNum/lateMarginDen {
 		t.Errorf("%d ms where deltas take 4 s", got)

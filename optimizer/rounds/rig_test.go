@@ -127,6 +127,21 @@ func (g *rig) live(authors ...byte) {
 		live = append(live, outer.Author{a})
 	}
 	g.m.SetLive(live)
+	g.measured(authors...)
+}
+
+// unknown names them, as live does, while nothing is known of what their deltas take.
+func (g *rig) unknown(authors ...byte) {
+	g.live(authors...)
+	g.m.late.byAuthor = nil
+	g.m.late.cache = latest{}
+}
+
+// measured has the machine know authors whose deltas come at once.
+func (g *rig) measured(authors ...byte) {
+	for _, a := range authors {
+		g.m.late.observe(outer.Author{a}, 1)
+	}
 }
 
 // errDisk is why a draft or a fold could not be stored.

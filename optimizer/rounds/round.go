@@ -16,6 +16,7 @@ type round struct {
 	out     int      // left out, as there is evidence against their authors
 	rang    Time     // when a header rang first, 0 = not yet
 	parked  bool     // that was ahead of the open round
+	blind   bool     // a payload rang, as no header was believed: how late deltas are is not known
 	cache   struct {
 		version uint64 // another number after each change of the entries, see View.Version
 	}
@@ -72,6 +73,11 @@ func (r *round) of(a outer.Author) []entry {
 }
 
 func (r *round) by(a outer.Author) bool { return len(r.of(a)) > 0 }
+
+// comes says that a delta was announced whose payload is likely on its way.
+func (r *round) comes() bool {
+	return r.have < len(r.entries) && slices.ContainsFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
+}
 
 // waits says whether a payload of an author is yet to come.
 func (r *round) waits(a outer.Author) bool {
