@@ -66,7 +66,7 @@ type simResult struct {
 // Run plays one scenario for each seed.
 func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 	if c.Script != "" {
-		if c.Nodes != 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
+		if c.Nodes != 0 || c.Thin || len(c.Link) > 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
 			return badUsage("--script describes the whole world; only --save, --trace and --json go with it")
 		}
 		return c.playScript(out)
@@ -101,6 +101,8 @@ func (c *SimProtocolCmd) check() error {
 		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
 	case c.Trace != "" && c.Seeds > 1:
 		return badUsage("--trace is of one world: leave --seeds out")
+	case c.Nodes > 0 && c.Thin:
+		return badUsage("--thin draws the nodes; use it without --nodes, or --link with it")
 	case c.Nodes > 0 && c.Rounds < 1:
 		return badUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}

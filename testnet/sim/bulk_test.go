@@ -148,3 +148,31 @@ func TestUploadIsMeasured(t *testing.T) {
 		t.Errorf("measures %.0f bytes/ms 4 s after the link fell to 50", got)
 	}
 }
+
+// What befalls a link is over what the node has of its own, and that over the weather; in
+// the end all is as at the start.
+func TestLinksOfNodes(t *testing.T) {
+	t.Parallel()
+	s := withFaults(t, 3, 20, "link 1 up=8mbit,delay=40ms @1s..3s, weather latency 5ms downlink 500kB/s @2s..4s")
+	s.Founders[1].Link = Link{BytesMs: 2000, DownMs: 3000}
+	s.Founders[2].Link = Link{LatencyMs: 100}
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		at       Time
+		own, far Link // of nodes 1 and 2
+	}{
+		{500, Link{LatencyMs: 10, JitterMs: 5, BytesMs: 2000, DownMs: 3000}, Link{LatencyMs: 100, JitterMs: 5}},
+		{1500, Link{LatencyMs: 40, JitterMs: 5, BytesMs: 1000, DownMs: 3000}, Link{LatencyMs: 100, JitterMs: 5}},
+		{2500, Link{LatencyMs: 40, BytesMs: 1000, DownMs: 3000}, Link{LatencyMs: 100, DownMs: 500}},
+		{3500, Link{LatencyMs: 5, BytesMs: 2000, DownMs: 3000}, Link{LatencyMs: 100, DownMs: 500}},
+		{4500, Link{LatencyMs: 10, JitterMs: 5, BytesMs: 2000, DownMs: 3000}, Link{LatencyMs: 100, JitterMs: 5}},
+	} {
+		w.RunFor(Start + want.at - w.now)
+		if w.nodes[1].link != want.own || w.nodes[2].link != want.far {
+			t.Errorf("at %d ms: %+v and %+v, want %+v and %+v", want.at, w.nodes[1].link, w.nodes[2].link, want.own, want.far)
+		}
+	}
+}
