@@ -6,7 +6,7 @@ import (
 	"atoll/testnet/sim"
 )
 
-// beatMs is the beat period of the wide-area profile of real runs.
+// beatMs is the shortest beat period: four times that of real runs, as only waits follow from it.
 const beatMs = 2000
 
 // ticksPerStep is how often a machine ticks in a step, or 50 times a second where

@@ -128,7 +128,7 @@ const defaultStepMs = 1000
 
 func (s Setting) stepMs() int64 { return int64(cmp.Or(s.Step, defaultStepMs)) }
 
-// minRoundMs is what a round takes at least: the wide-area profile's.
+// minRoundMs is what a round takes at least, far below the time of the rounds that are swept.
 const minRoundMs = 250
 
 // params is the outer step of a run of fragments.
