@@ -10,8 +10,9 @@
 // (rpc.go); long responses are paced so that gossip on the same connection is
 // not starved (bulk.go, pacer.go). What happens comes out of Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
-// which the baselines of testnet do; laboratories make links slow and far
-// (shape.go).
+// which the baselines of testnet do. Laboratories make links slow, far and lossy
+// (shape.go), with TCP's congestion window (shapewindow.go) and retransmissions
+// (shapesender.go).
 //
 // # Bounds
 //
@@ -49,8 +50,11 @@
 //   - yamux hands up to 64 messages of up to 64 KiB to its writer before streams
 //     take turns (session.go, sendCh; mux.go, MaxMessageSize), and a stream's
 //     window grows to 16 MiB: hence the pacer.
-//   - Each yamux stream reserves 256 KiB with the resource manager, and what its
-//     window grows by: memoryPeer allows for that.
+//   - Each yamux stream reserves 256 KiB with the resource manager, whatever its
+//     first window is, and what the window grows by: memoryPeer allows for that,
+//     and streamWindow keeps what all streams of a peer can hold below it.
+//   - A yamux window that grows forgets what it had not granted yet (stream.go,
+//     sendWindowUpdate, takes the second result of GrowTo alone): see muxer.
 //   - A QUIC connection manager made by a constructor that is not libp2p's own
 //     is not closed by the host (config.go, addTransports): Close does.
 //   - The bandwidth counter of libp2p starts a goroutine for the life of the
