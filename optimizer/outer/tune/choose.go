@@ -21,7 +21,8 @@ type Means struct {
 	Merge          string     // "" = what outer.Params.SetH chooses; outer.MergeClip takes more of a core
 }
 
-// Choice is how often a run of such means can merge, and what that takes.
+// Choice is how often a run of such means can merge, and what that takes at most: a round takes about one step more than H, so
+// runs in the simulator took 0.86 to 0.97 of LinkShare (testnet/bench/thin).
 type Choice struct {
 	Codec          codec.Kind
 	H, Fragments   int
@@ -57,7 +58,8 @@ const (
 	partialSeconds = 5e-9
 )
 
-// What a value takes of a payload, entropy-coded, measured on deltas.
+// What a value takes of a payload, entropy-coded, measured on deltas. The first deltas of the model small took 0.424 bytes
+// in int4 and 0.099 in sparse8.
 const (
 	f32Bytes     = 3.2
 	bf16Bytes    = 1.4
