@@ -22,6 +22,11 @@ const (
 	lateMarginDen = 2
 )
 
+// wayMargin widens the way of half of the others: the payloads of a round come over the
+// same link, one after the other, so the last comes after twice the time of the one in the
+// middle.
+const wayMargin = 2
+
 // emaOld of emaAll parts of an average come from the past.
 const (
 	emaOld = 7
@@ -92,7 +97,7 @@ func (l *lateness) way(others int) Time {
 	if l.half.others != others {
 		ways := slices.Sorted(maps.Values(l.ways))
 		near := max(others-len(ways), 0)
-		l.half = halfWay{others, ways[max((others-1)/2-near, 0)] * lateMarginNum / lateMarginDen}
+		l.half = halfWay{others, ways[max((others-1)/2-near, 0)] * wayMargin}
 	}
 	return l.half.way
 }

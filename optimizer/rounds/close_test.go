@@ -169,12 +169,12 @@ func TestGraceCoversTheLinks(t *testing.T) {
 		steps  uint32 // of their deltas
 		want   Time   // 0 = half of the time between bells
 	}{
-		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 750},
+		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 1000},
 		"one link is long":          {[]Time{500, 20, 20}, 0, 9, 0},
 		"one of two":                {[]Time{500, 20}, 0, 9, 0},
-		"the only one":              {[]Time{500}, 0, 9, 750},
+		"the only one":              {[]Time{500}, 0, 9, 1000},
 		"longer than any round":     {[]Time{5000, 5000}, 0, 9, 1000},
-		"known of most":             {[]Time{500, 500, 500}, 2, 9, 750},
+		"known of most":             {[]Time{500, 500, 500}, 2, 9, 1000},
 		"known of half":             {[]Time{5000, 5000}, 2, 9, 0},
 		"known of one":              {[]Time{5000}, 5, 9, 0},
 		"they had to step first":    {[]Time{500, 500, 500}, 0, 2, 0},
@@ -238,7 +238,7 @@ func TestGraceKnowsWhatIsLate(t *testing.T) {
 		g := linkRig(t, 1)
 		come(g)
 		counts := name == "in time but for the link"
-		if got := g.m.late.way(1); counts && got != g.p.GraceMaxMs*lateMarginNum/lateMarginDen || !counts && got > 1 {
+		if got := g.m.late.way(1); counts && got != g.p.GraceMaxMs*wayMargin || !counts && got > wayMargin {
 			t.Errorf("%s: a way of %d", name, got)
 		}
 	}
