@@ -211,7 +211,7 @@ func (m *Machine) Step(now Time, in gossip.Input) {
 // beatCame counts what a beat says is made and published, if it is the newest of its author.
 func (m *Machine) beatCame(now Time, b *wire.Beat) {
 	if b != nil && m.gossip.Peers().Beat(b.Author) == b {
-		m.heard.says(now, b.Author, b, max(owedBeats*m.gossip.BeatPeriodMs(), m.cache.sweepMs))
+		m.heard.says(now, b.Author, b, max(owedBeats*m.gossip.BeatPeriodMs(), lastTimes*m.cache.sweepMs))
 	}
 }
 
