@@ -13,9 +13,9 @@ const (
 	// budgetSlack is how far beyond its budget a run may end.
 	budgetSlack = 0.01
 	// unheardSteps is how many steps of every learner a run may end beyond that,
-	// where they are more because the run is short: one that was under way when
-	// the others had enough, and one that no beat had told of.
-	unheardSteps = 2
+	// where they are more because the run is short: one was under way when the
+	// others had enough. Near the end beats tell of each step.
+	unheardSteps = 1
 	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
 	shareSlack = 0.15
 	// shareAfter is the least length of a run whose shares are compared: in a

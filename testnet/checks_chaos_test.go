@@ -135,17 +135,17 @@ func TestRestartThatContributesNothing(t *testing.T) {
 // fragment is there.
 func TestBudget(t *testing.T) {
 	w := &world{members: make([]*member, 2)}
-	w.genesis.Batch, w.genesis.Model.Context = 1, 10 // 2 steps of 2 learners are 40 tokens
+	w.genesis.Batch, w.genesis.Model.Context = 1, 10 // a step of 2 learners is 20 tokens
 	for name, c := range map[string]struct {
 		folded, lost uint64
 		fragments    []uint64
 		passed       bool
 	}{
-		"met":               {1040, 0, []uint64{1040, 1040}, true},
+		"met":               {1020, 0, []uint64{1020, 1020}, true},
 		"missed":            {999, 0, []uint64{999, 999}, false},
-		"exceeded":          {1041, 0, []uint64{1020, 1062}, false},
-		"lost unevenly":     {1100, 90, []uint64{1040, 1160}, true},
-		"lost and exceeded": {1100, 90, []uint64{1041, 1159}, false},
+		"exceeded":          {1021, 0, []uint64{1010, 1032}, false},
+		"lost unevenly":     {1100, 90, []uint64{1020, 1180}, true},
+		"lost and exceeded": {1100, 90, []uint64{1021, 1179}, false},
 		"lost and missed":   {1100, 90, []uint64{999, 1201}, false},
 	} {
 		r := Report{Tokens: Tokens{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}}
