@@ -15,6 +15,7 @@ type donate struct {
 	*env
 	serve  *serve
 	askers []*asker // the next to be given a chunk first
+	began  Time     // when the last chunk did to leave
 }
 
 // asker is one peer that has asked for chunks.
@@ -118,6 +119,7 @@ func (d *donate) send(a *asker) bool {
 	}
 	a.waiting = a.waiting[1:]
 	a.sending, a.handle, a.since = true, r.handle, d.now
+	d.began = d.now
 	d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
 	return true
 }
@@ -135,6 +137,9 @@ func (d *donate) away() (n int) {
 
 // mayLeave is how many chunks may leave at once.
 func (d *donate) mayLeave() int {
+	if d.serve.crowded() && float64(d.now-d.began) < chunkParts*wire.ChunkSize/d.serve.upload() {
+		return 0
+	}
 	if d.serve.payloadsAway() {
 		return maxChunksBeside
 	}

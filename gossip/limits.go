@@ -344,6 +344,9 @@ const (
 	// get n/(n+1) of the link, however many nodes join.
 	maxChunksAway   = 4
 	maxChunksBeside = 1
+	// chunkParts is how many parts of a full uplink payloads have beside one of chunks, while
+	// some of them wait: a joiner gets in, and rounds hardly feel it.
+	chunkParts = 8
 	// chunkSlotMs is how long a chunk counts as leaving: 200 kbit/s. An asker
 	// that reads more slowly keeps nobody else waiting.
 	chunkSlotMs = 10_000

@@ -101,6 +101,11 @@ func (s *serve) next() {
 	}
 }
 
+// crowded reports whether payloads wait for the uplink.
+func (s *serve) crowded() bool {
+	return s.upload() > 0 && slices.ContainsFunc(s.parked, func(q parked) bool { return s.chain.Has(q.id) })
+}
+
 // sending reports whether an answer to p has yet to leave.
 func (s *serve) sending(p *peer) bool {
 	return slices.ContainsFunc(s.replies, func(r reply) bool { return r.to == p && !r.left })

@@ -121,6 +121,26 @@ func TestUplinkRepairHasItsTurn(t *testing.T) {
 	}
 }
 
+// While payloads wait, chunks take an eighth of the uplink.
+func TestUplinkChunksGiveWay(t *testing.T) {
+	a := busyServer(t)
+	a.now = 10_000
+	if got := sent(a.chunk(5, 50)); len(got) != 1 {
+		t.Fatalf("the first chunk waits: %v", got)
+	}
+	a.leaves(50)
+	a.ask(1, 1, payloadRequest(a.hold(1, 1, 9e6), 60_000))
+	a.ask(2, 1, payloadRequest(a.hold(2, 1, 9e6), 60_000))
+	a.chunk(5, 51)
+	span := Time(chunkParts * wire.ChunkSize / 1000)
+	if got := sent(a.wait(span)); len(got) != 0 {
+		t.Errorf("before its part is due: %v", got)
+	}
+	if got := sent(a.wait(100)); !slices.Equal(got, []uint64{51}) {
+		t.Errorf("then %v", got)
+	}
+}
+
 // What did not come whole was not given.
 func TestUplinkGivenInVain(t *testing.T) {
 	a := busyServer(t)
