@@ -99,7 +99,7 @@ func actInvented(l *liar) {
 	}
 	for _, key := range speakers {
 		b := l.invented.beat
-		b.Seq = uint64(l.acted)
+		b.Seq, b.PeriodMs = uint64(l.acted), uint32(l.everyMs())
 		b.Incarnation++ // later than the beats of its core
 		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
 	}
