@@ -131,7 +131,7 @@ func orZero(x *float64) float64 {
 }
 
 func homeRow(s Settings) Row {
-	const link, home = "rate=100mbit,delay=20ms", "3:up=5mbit"
+	const link, home = "rate=100mbit,delay=20ms", "3:up=5mbit,down=100mbit,delay=20ms" // which takes the place of the other
 	return Row{
 		Name: "home", About: "one node of four on 5 Mbit/s up, the rest on 100, beside the rest alone",
 		Worlds: []World{

@@ -175,6 +175,26 @@ func TestRowsArePlayedInTurn(t *testing.T) {
 	}
 }
 
+// The worlds of a row differ in what the row is about alone, and their figures have the targets that were set.
+func TestRowsCompareOneThing(t *testing.T) {
+	s, called := settingsFor(t, "home,loss,fall,dp", 1)
+	s.Before, s.Only = s.Atoll, append(s.Only, "before")
+	for _, r := range results(t, s) {
+		if len(r.Figures) == 0 && len(r.Failed) == 0 {
+			t.Errorf("%s has no figures", r.Row)
+		}
+	}
+	all := strings.Join(called(), "\n")
+	for _, want := range []string{
+		"--nodes 3", "--link rate=100mbit,delay=20ms --link 3:up=5mbit,down=100mbit,delay=20ms", "loss=0.1%", "--chaos link 0 rate=5mbit @30s..60s",
+		"--link rate=20mbit,delay=40ms --baseline dp", "--link rate=100mbit,delay=40ms --baseline dp",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no world has %q:\n%s", want, all)
+		}
+	}
+}
+
 // A corner asks what to choose, plays that, and compares the shares of the link.
 func TestCorners(t *testing.T) {
 	s, called := settingsFor(t, "corners", 1)
