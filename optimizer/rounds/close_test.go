@@ -169,10 +169,10 @@ func TestGraceCoversTheLinks(t *testing.T) {
 		steps  uint32 // of their deltas
 		want   Time   // 0 = half of the time between bells
 	}{
-		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 1000},
+		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 750},
 		"one link is long":          {[]Time{500, 20, 20}, 0, 9, 0},
 		"one of two":                {[]Time{500, 20}, 0, 9, 0},
-		"the only one":              {[]Time{500}, 0, 9, 1000},
+		"the only one":              {[]Time{500}, 0, 9, 750},
 		"longer than any round":     {[]Time{5000, 5000}, 0, 9, 1000},
 		"known of most":             {[]Time{500, 500, 500}, 2, 9, 1000},
 		"known of half":             {[]Time{5000, 5000}, 2, 9, 0},
