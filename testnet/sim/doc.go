@@ -8,6 +8,6 @@
 //
 // A Scenario is data: founders, links, faults with their times. Run plays it and
 // returns a Result. One scenario has one history, whose digest is part of the
-// result. Explore draws a scenario from a seed, Shrink makes a failing one
-// smaller.
+// result. Explore draws a scenario from a seed, ExploreThin one whose payloads take a
+// good share of what its links carry. Shrink makes a failing one smaller.
 package sim

@@ -90,11 +90,9 @@ func fitting(s Scenario) (names []string) {
 
 // notYet are the promises that schedules do not keep yet, and why.
 var notYet = map[string]string{
-	"nothing discarded": "rounds do not wait for what their links carry: deltas are too many, and come too late",
-	"in time":           "grace does not follow what is on its way",
-	"exact budget":      "learners step on while the last tokens are on their way",
-	"plans settle":      "nobody has looked yet at what rounds settle at",
-	"soon over":         "the end waits for what queues behind deltas of no use any more",
+	"in time":      "where latency is a good part of a round, and where links are full, more than a tenth comes late",
+	"exact budget": "learners step on while the last tokens are on their way",
+	"soon over":    "the end waits for what a thin uplink still has to give",
 }
 
 // Fit is how the run fitted its links.

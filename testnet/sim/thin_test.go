@@ -163,3 +163,52 @@ func TestThinSchedulesAreThin(t *testing.T) {
 		t.Errorf("of %d schedules %d have little demand and %d much, %d uneven links, %d links that fall, %d sixteen nodes", pinnedSeeds, low, high, uneven, falls, large)
 	}
 }
+
+// Each promise about links is broken by what it is about, and by nothing else.
+func TestFitsCatch(t *testing.T) {
+	t.Parallel()
+	good := Fit{Late: 0.1, Over: 0.02, MostOver: 0.02, EndMs: 900, MostEndMs: 900, Plans: 1.25}
+	for name, harm := range map[string]func(f *Fit){
+		"nothing discarded": func(f *Fit) { f.Discarded = 1e-9 },
+		"in time":           func(f *Fit) { f.Late = 0.11 },
+		"exact budget":      func(f *Fit) { f.Over = 0.03 },
+		"soon over":         func(f *Fit) { f.EndMs = 901 },
+		"plans settle":      func(f *Fit) { f.Plans = 1.3 },
+	} {
+		bad, found := good, 0
+		harm(&bad)
+		for _, f := range fits {
+			if f.broken(good) != "" || (f.broken(bad) != "") != (f.name == name) {
+				t.Errorf("%s: %s says %q, and of a good run %q", name, f.name, f.broken(bad), f.broken(good))
+			}
+			if f.name == name {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("there is no promise %q", name)
+		}
+	}
+}
+
+// What a run came to on its links is what happened: one over wide links keeps all promises, and
+// one whose payloads are twelve times what the uplinks carry is late.
+func TestFitOfWorlds(t *testing.T) {
+	t.Parallel()
+	of := func(link string) Fit {
+		links, err := ParseLinks([]string{link}, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return play(t, OnLinks(links, 8, 50_000, 2400, nil, 1)).Fit
+	}
+	wide := of("rate=100mbit,delay=5ms")
+	for _, f := range fits {
+		if text := f.broken(wide); text != "" {
+			t.Errorf("over wide links: %s: %s", f.name, text)
+		}
+	}
+	if thin := of("rate=64kbit,delay=5ms"); thin.Late < 10*wide.Late+0.01 || thin.EndMs < 2*wide.EndMs {
+		t.Errorf("over thin links %+v, over wide ones %+v", thin, wide)
+	}
+}
