@@ -31,7 +31,7 @@ func ExploreThin(seed uint64) Scenario {
 // Bounds of what ExploreThin draws.
 const (
 	thinMost     = 16
-	thinRounds   = 12 // of the budget, where a delta has as many steps as its link wants
+	thinRounds   = 9 // of the budget, where a delta has as many steps as its link wants
 	thinBeatMs   = 1000
 	thinLeast    = 0.3 // demand of uplinks
 	thinGreatest = 3.0
@@ -44,7 +44,7 @@ const (
 	leastRate    = 125  // bytes per ms of a link: 1 Mbit/s,
 	mostRate     = 1250 // and 10 Mbit/s; beats are nearly nothing there
 	leastScale   = 10
-	mostScale    = 50 // payloads of 84 kB
+	mostScale    = 45 // payloads of 76 kB
 )
 
 type thinner struct{ *rand.Rand }
