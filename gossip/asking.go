@@ -27,7 +27,7 @@ func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
 	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
 		wait = author.expected().transferMs(bytes) // it has to come from there first
 	}
-	if !w.parks(s) {
+	if !p.parks(w, s) {
 		return 0, transfer
 	}
 	return min(max(wait, transfer), wire.MaxWaitMs), transfer

@@ -152,9 +152,10 @@ const (
 	// uplinkFill is how much of an uplink payloads may take: runs are planned for 0.7 of
 	// all uplinks together, and beats and repair need some.
 	uplinkFill = 0.85
-	// relayFanOut is how many receivers ask the same one above them. Up to nine nodes have
-	// one relay for each delta; beyond, a copy to all would take one uplink too long.
-	relayFanOut = 8
+	// relayThinner is by how much an author's uplink has to be thinner than most before its
+	// deltas are relayed. Measured rates of equal uplinks differ by a half: nodes that relay
+	// for each other by such figures do not agree who does, and win nothing.
+	relayThinner = 2
 	// maxRelayed is the largest run with relays: twice the connections that the roster
 	// dials for, as all must be connected to all. In a larger one a header has come over
 	// several hops, and its payload is asked for along these.

@@ -8,8 +8,7 @@ import (
 )
 
 // pull fetches the payloads that headers announce: first from the peer that
-// brought the header, then from those that forwarded it again, last from its
-// author. Where the author's uplink is thin, it is asked by one, and the others ask
+// brought the header, then from those that forwarded it again, last from its author. Where the author's uplink is thin, it is asked by one, and the others ask
 // that one; see relays. Each byte thus arrives about once.
 type pull struct {
 	*env
@@ -46,8 +45,10 @@ const (
 type want struct {
 	id      wire.Digest
 	header  *wire.SignedHeader
-	sources []source // the author is the last resort, also if it is not listed
+	sources []source // beside the author
 	author  source
+	brought wire.PeerID // who brought the header first
+	outdone bool        // most have a wider uplink than the author
 	via     wire.PeerID // the author or a relay, to ask before the others; zero for none
 	flights flights
 	asked   bool // ever, of anybody
@@ -79,6 +80,7 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 func (p *pull) announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) {
 	if p.byID[id] == nil {
 		if w := p.add(id, s, wantTtlMs); w != nil {
+			w.brought, w.outdone = from, p.relays.outdone(s.Header.Author)
 			w.goVia(p.relays.via(id, s.Header.Author))
 		}
 	}

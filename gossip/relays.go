@@ -11,8 +11,8 @@ import (
 
 // relays spreads the upload of payloads. An author whose uplink is too thin for a copy to
 // everybody gives each delta once, to the first of its receivers by a weighted rendezvous
-// hash of (delta, peer). The others form a tree below that one, of relayFanOut children
-// each, and ask the peer above them, which parks the request until it has the payload.
+// hash of (delta, peer). The others ask that one, the relay, which parks their requests
+// until it has the payload.
 //
 // All receivers compute this from the beats and headers that all of them get. So they
 // mostly agree without a word. Where they do not, or a relay fails, a receiver asks the
@@ -55,18 +55,13 @@ func (r *relays) via(id wire.Digest, author wire.PeerID) (p wire.PeerID) {
 
 // place is whom this node asks, of receivers in their order.
 func (r *relays) place(ranked []uplink, author wire.PeerID) (p wire.PeerID) {
-	i := slices.IndexFunc(ranked, func(u uplink) bool { return u.id == r.cfg.Self })
 	switch {
-	case i < 0:
+	case len(ranked) == 0:
 		return p
-	case i == 0:
+	case ranked[0].id == r.cfg.Self:
 		return author
 	}
-	above := (i - 1) / relayFanOut
-	for !ranked[above].relays { // they come first, so there is one
-		above--
-	}
-	return ranked[above].id
+	return ranked[0].id
 }
 
 // spreads reports whether others are to spread an own delta.
@@ -77,7 +72,7 @@ func (r *relays) spreads(id wire.Digest) bool { return len(r.ranked(id, r.cfg.Se
 func (r *relays) ranked(id wire.Digest, author wire.PeerID) []uplink {
 	all := r.uplinks()
 	i := slices.IndexFunc(all, func(u uplink) bool { return u.id == author })
-	if i < 0 || !all[i].thin() || lot(id, author) >= spared(all) {
+	if i < 0 || !all[i].thin() || !thinner(all, all[i]) || lot(id, author) >= spared(all) {
 		return nil
 	}
 	all = slices.Delete(all, i, i+1)
@@ -88,6 +83,17 @@ func (r *relays) ranked(id wire.Digest, author wire.PeerID) []uplink {
 		return cmp.Or(cmp.Compare(boolRank(b.relays), boolRank(a.relays)), cmp.Compare(a.score, b.score), a.id.Compare(b.id))
 	})
 	return all
+}
+
+// thinner reports whether an uplink is clearly thinner than most.
+func thinner(all []uplink, u uplink) bool { return relayThinner*u.upload <= median(all) }
+
+// outdone reports whether most uplinks are known to be wider than an author's: they give what
+// they have of it sooner than it does.
+func (r *relays) outdone(author wire.PeerID) bool {
+	all := r.uplinks()
+	i := slices.IndexFunc(all, func(u uplink) bool { return u.id == author })
+	return i >= 0 && all[i].upload > 0 && thinner(all, all[i])
 }
 
 // spared is the share of what the thin uplinks lack a place for that the others have one

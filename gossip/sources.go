@@ -46,16 +46,27 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 	return nil, left
 }
 
-// inTurn is the i-th source to ask. The author comes after the others, unless this node
-// is the one that is to get it from there.
+// inTurn is the i-th source to ask, the author at its place among the others.
 func (w *want) inTurn(i int) *source {
-	if w.via == w.author.id {
+	switch place := w.authorsPlace(); {
+	case i == place:
+		return &w.author
+	case i > place:
 		i--
 	}
-	if i < 0 || i == len(w.sources) {
-		return &w.author
-	}
 	return &w.sources[i]
+}
+
+// authorsPlace is the author's among the sources: the first where it brought the header
+// itself and has as wide an uplink as most, or where this node gets it from there for others.
+// Otherwise it is the last. Others that forwarded the header mostly wait for the payload as
+// well: nodes that asked each other before an author that they know would all wait.
+func (w *want) authorsPlace() int {
+	direct := w.via == wire.PeerID{} && w.brought == w.author.id && !w.outdone
+	if direct || w.via == w.author.id {
+		return 0
+	}
+	return len(w.sources)
 }
 
 // idlest is the source that answers the fewest requests, of those that hold what is
@@ -88,11 +99,20 @@ func (p *pull) room(w *want, s *source, q *peer) bool {
 	return p.flying < maxPulls/2 && q.pull.calls < maxSmallPulls && q.pull.bytes+int(w.header.Header.Size) <= smallPullBytes
 }
 
-// parks reports whether a source is asked to wait until it has the payload. Where it comes
-// over a relay, others only get it as late as this node: of them it is asked in case that
-// they have it. If they parked, two might wait for each other.
-func (w *want) parks(s *source) bool {
-	return w.via == wire.PeerID{} || s.relay || s.holds || s.id == w.author.id
+// parks reports whether a source is asked to wait until it has the payload: the author, a
+// relay, who holds it, and who brought the header, which is nearer to the author. Others only
+// get it as late as this node, and are asked in case that they have it. If they parked, two
+// might wait for each other. They park where there is no way to the author, and once it was
+// asked.
+func (p *pull) parks(w *want, s *source) bool {
+	switch {
+	case s.relay || s.holds || s.id == w.author.id:
+		return true
+	case w.via != wire.PeerID{}:
+		return false
+	}
+	author := p.peers.find(w.author.id)
+	return s.id == w.brought || author == nil || !p.usable(author) || w.outdone || w.author.tries > 0
 }
 
 // relies reports whether this node waits for id at a peer that is to relay it.

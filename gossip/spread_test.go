@@ -205,6 +205,9 @@ func TestCorruptPayloadMarksItsSource(t *testing.T) {
 	w := newWorld(t, 10, 5, options{})
 	w.nodes[0].corrupt = true
 	w.runUntil(500)
+	for _, far := range []int{2, 3} { // from the author, so that node 0 is asked
+		w.disconnect(1, far)
+	}
 	for r := range 10 {
 		w.nodes[1].publish(0, uint32(r+1), w.payload(5000))
 	}
