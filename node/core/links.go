@@ -10,7 +10,14 @@ import (
 )
 
 // linksMs is the time between two looks at what beats say of links: no beats are more frequent.
-const linksMs = 500
+// One look takes less than a microsecond for each peer. With linksMsPerPeer, for which beats
+// wait too, looks take the same small share of time however many peers there are. Keys cost
+// nothing: however many somebody invents, a look comes after linksMostMs.
+const (
+	linksMs        = 500
+	linksMsPerPeer = 20
+	linksMostMs    = 10_000
+)
 
 // claimMost is how many times the median of all a peer's claim counts for at most. Machines
 // differ by more, but one that claims a thousand times as much must not have the others
@@ -28,7 +35,7 @@ type links struct {
 
 // tellLinks tells the rounds what beats say of links and speeds.
 func (m *Machine) tellLinks(now Time) {
-	if now-m.cache.linksAt < linksMs {
+	if now-m.cache.linksAt < linksEvery(m.gossip.Peers().Known()) {
 		return
 	}
 	m.cache.linksAt = now
@@ -39,6 +46,11 @@ func (m *Machine) tellLinks(now Time) {
 		Steps: sumCapped(l.steps), Upload: l.upload(), Copies: l.others,
 		OwnSteps: m.ownSteps(), OwnUpload: m.learning.upload,
 	})
+}
+
+// linksEvery is the time between two looks with so many peers known.
+func linksEvery(peers int) Time {
+	return min(max(linksMs, linksMsPerPeer*Time(peers)), linksMostMs)
 }
 
 // links sums up the beats of others, and what this node knows of itself.

@@ -46,3 +46,12 @@ func TestUnknownUplinks(t *testing.T) {
 		t.Errorf("four uplinks, two known to carry 10 and 20: %v, want 60", got)
 	}
 }
+
+// Few peers are looked at as often as they beat, many more seldom, and invented ones stop no look.
+func TestLooksAtLinks(t *testing.T) {
+	for peers, want := range map[int]Time{0: linksMs, 25: linksMs, 300: 6000, 4096: linksMostMs} {
+		if got := linksEvery(peers); got != want {
+			t.Errorf("%d peers: every %d ms, want %d", peers, got, want)
+		}
+	}
+}
