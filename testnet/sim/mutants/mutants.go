@@ -61,7 +61,7 @@ func All() []Mutant {
 			{In: "Machine.Bar", Old: "e.delta.Author == author", New: "false"},
 		}},
 		{"payload unchecked", "wrong-payloads", []Edit{
-			{In: "pull.answered", Old: "bad != nil", New: "false && bad != nil"},
+			{In: "pull.came", Old: "bad != nil", New: "false && bad != nil"},
 		}},
 		{"signed twice", "seed-264", []Edit{
 			{In: "Machine.Restore", Old: "f.own.mark = s.Mark"},
