@@ -209,5 +209,5 @@ func (f *fragment) ended() bool {
 // them to. What nobody took for as long as a round can stay open and is folded
 // came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
-	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.patience()) })
+	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.p.GraceMaxMs) })
 }
