@@ -161,6 +161,7 @@ func TestClaimsOfPeers(t *testing.T) {
 		{wire.Beat{State: wire.Stopped, TokensPerSecond: fast}, 700, true, "a fast one does not step"},
 	} {
 		if o.life = int64(i / 2); c.beat.State != 0 {
+			c.beat.PeriodMs = 1000 // or it would be gone before the next
 			o.beats(n, c.beat)
 		}
 		if n.w.RunFor(c.ms); n.may != c.may {
@@ -205,7 +206,7 @@ func TestWordsAreDoubted(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)
 	w, still := n.w, max(doubtMs, n.w.s.Params.GraceMaxMs)
-	claims := func() { o.beats(n, wire.Beat{State: wire.Training, Unpublished: w.all()}) }
+	claims := func() { o.beats(n, wire.Beat{State: wire.Training, Unpublished: w.all(), PeriodMs: 400}) }
 	claims()
 	w.RunFor(1000) // what it has is published and folded
 	began := w.now

@@ -33,7 +33,7 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 	w.RunFor(10)
 	n.crash()
 	closed := w.first().machine.Rounds().Fragment(0).Tip().Round
-	w.RunUntil(w.now+10_000, func() bool { return w.first().machine.Rounds().Fragment(0).Tip().Round > closed })
+	w.RunUntil(w.now+10_000, func() bool { return w.first().machine.Rounds().Fragment(0).Tip().Round > closed+2 })
 	n.restart()
 	if !slices.Equal(n.config().Gossip.Resume, at) {
 		t.Fatalf("goes on with %v, it was fetching %v", n.config().Gossip.Resume, at)

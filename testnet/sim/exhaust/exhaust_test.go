@@ -18,8 +18,8 @@ type bounded struct {
 func TestEveryInterleaving(t *testing.T) {
 	all := []bounded{
 		{Bounds{Steps: 3}, 1332},
-		{Bounds{Steps: 2, Ticks: 1, Crashes: 1}, 24742},
-		{Bounds{Steps: 2, Ticks: 1, Copies: 1, Drops: 2}, 28216},
+		{Bounds{Steps: 2, Ticks: 1, Crashes: 1}, 22750},
+		{Bounds{Steps: 2, Ticks: 1, Copies: 1, Drops: 2}, 27346},
 	}
 	if os.Getenv("ATOLL_LONG") != "" {
 		all = append(all, []bounded{
