@@ -157,7 +157,7 @@ func TestJoinErrors(t *testing.T) {
 	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
 	otherRun := strings.Repeat("01", 32) + first.link[len("atoll:")+64:]
 	damaged := filepath.Join(dir, "damaged.genesis")
-	write(t, damaged, strings.Replace(read(t, genesis), `"Format":1`, `"Format":9`, 1))
+	write(t, damaged, strings.Replace(read(t, genesis), `"Format":2`, `"Format":9`, 1))
 	spaced := filepath.Join(dir, "spaced.genesis")
 	write(t, spaced, read(t, genesis)+"\n")
 	short := filepath.Join(dir, "short.txt")
