@@ -134,10 +134,11 @@ func (p *pull) came(w *want, s *source, b []byte) {
 
 // goRound has all that waits for a relay come another way.
 func (p *pull) goRound(relay wire.PeerID) {
+	load := p.relays.load()
 	for _, w := range p.wants {
 		if w.via == relay && !w.fetched {
 			w.flights.due = min(w.flights.due, p.now)
-			w.goVia(p.relays.via(w.id, w.author.id))
+			w.goVia(p.relays.via(load, w.id, w.author.id))
 		}
 	}
 }

@@ -149,8 +149,8 @@ const (
 	// sweeps over the fragments on any link. Before flowMinMs nothing is known.
 	flowMs    = 60_000
 	flowMinMs = 5_000
-	// uplinkFill is how much of an uplink payloads may take: runs are planned for 0.7 of
-	// all uplinks together, and beats and repair need some.
+	// uplinkFill is how much of an uplink payloads may take: runs are planned for three
+	// quarters of all uplinks together, and beats and repair need some.
 	uplinkFill = 0.85
 	// relayThinner is by how much an author's uplink has to be thinner than most before its
 	// deltas are relayed. Measured rates of equal uplinks differ by a half: nodes that relay
@@ -163,9 +163,6 @@ const (
 	// claimFactor bounds what a peer may claim of its uplink, in medians of the run: from
 	// a line at home to a data centre.
 	claimFactor = 64
-	// leafRoom stands for the room of an uplink that has none: among these only the lot
-	// decides.
-	leafRoom = 1e-9
 	// relayCredit is what a peer has as a relay. It loses relayFailed with a payload that
 	// the author had to give in its place, and gains one with each that it gives. So one
 	// that withholds a third of them is shunned, and a late one now and then is forgiven.

@@ -8,8 +8,9 @@ import (
 )
 
 // pull fetches the payloads that headers announce: first from the peer that
-// brought the header, then from those that forwarded it again, last from its author. Where the author's uplink is thin, it is asked by one, and the others ask
-// that one; see relays. Each byte thus arrives about once.
+// brought the header, then from those that forwarded it again, last from its author. Where
+// the author's uplink is thin, it is asked by one, and the others ask that one; see relays.
+// Each byte thus arrives about once.
 type pull struct {
 	*env
 	relays *relays
@@ -80,8 +81,9 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 func (p *pull) announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) {
 	if p.byID[id] == nil {
 		if w := p.add(id, s, wantTtlMs); w != nil {
-			w.brought, w.outdone = from, p.relays.outdone(s.Header.Author)
-			w.goVia(p.relays.via(id, s.Header.Author))
+			author, load := s.Header.Author, p.relays.load()
+			w.brought, w.outdone = from, load.outdone(author)
+			w.goVia(p.relays.via(load, id, author))
 		}
 	}
 	p.source(id, from)

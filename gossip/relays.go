@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -38,7 +37,6 @@ type uplink struct {
 	upload float64 // measured, as its beats say; 0 if unknown
 	copies float64 // what a copy of its deltas to everybody takes
 	relays bool    // others may rely on it
-	score  float64 // its place for one delta: the smallest is the first
 }
 
 // room is what is left of an uplink, or, below 0, what is missing.
@@ -47,65 +45,92 @@ func (u uplink) room() float64 { return uplinkFill*u.upload - u.copies }
 // thin reports whether an uplink cannot carry a copy to everybody.
 func (u uplink) thin() bool { return u.upload > 0 && u.room() < 0 }
 
-// via is the peer to ask for a delta before the others: the author, if this node is the
-// one that gets it from there, or a relay. It is zero if everybody asks the author.
-func (r *relays) via(id wire.Digest, author wire.PeerID) (p wire.PeerID) {
-	return r.place(r.ranked(id, author), author)
+// load is the uplinks of this node and of all live peers at a moment.
+type load struct {
+	uplinks []uplink
+	median  float64 // the lower one of the uploads that are known
 }
 
-// place is whom this node asks, of receivers in their order.
-func (r *relays) place(ranked []uplink, author wire.PeerID) (p wire.PeerID) {
-	switch {
-	case len(ranked) == 0:
-		return p
-	case ranked[0].id == r.cfg.Self:
-		return author
+// load is empty if this node does not take part, or is not connected to all: then others
+// may be without a relay.
+func (r *relays) load() (l load) {
+	if r.beats.said == nil || r.beats.self.State == wire.Joining || r.peers.live > maxRelayed {
+		return l
 	}
-	return ranked[0].id
+	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.beats.said.Upload / 1000, copies: r.own.rate(r.now), relays: true}}
+	for _, p := range r.peers.list {
+		if !r.live(p) {
+			continue
+		}
+		if !p.connected {
+			return load{}
+		}
+		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.beat.Upload / 1000, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
+	}
+	l.settle()
+	return l
 }
 
-// spreads reports whether others are to spread an own delta.
-func (r *relays) spreads(id wire.Digest) bool { return len(r.ranked(id, r.cfg.Self)) > 0 }
-
-// ranked are the receivers of a delta in the order of its tree, those that may relay it
-// first. It is empty if everybody is to ask the author.
-func (r *relays) ranked(id wire.Digest, author wire.PeerID) []uplink {
-	all := r.uplinks()
-	i := slices.IndexFunc(all, func(u uplink) bool { return u.id == author })
-	if i < 0 || !all[i].thin() || !thinner(all, all[i]) || lot(id, author) >= spared(all) {
-		return nil
+// settle caps what peers claim, and works out who has room.
+func (l *load) settle() {
+	var known []float64
+	for _, u := range l.uplinks {
+		if u.upload > 0 {
+			known = append(known, u.upload)
+		}
 	}
-	all = slices.Delete(all, i, i+1)
-	for i, u := range all {
-		all[i].score = -math.Log(lot(id, u.id)) / max(u.room(), leafRoom)
+	l.median = lowerMedian(known)
+	for i := range l.uplinks {
+		u := &l.uplinks[i]
+		u.upload = min(u.upload, claimFactor*l.median)
+		u.copies *= float64(len(l.uplinks) - 1)
+		u.relays = u.relays && u.room() > 0
 	}
-	slices.SortFunc(all, func(a, b uplink) int {
-		return cmp.Or(cmp.Compare(boolRank(b.relays), boolRank(a.relays)), cmp.Compare(a.score, b.score), a.id.Compare(b.id))
-	})
-	return all
 }
 
-// thinner reports whether an uplink is clearly thinner than most.
-func thinner(all []uplink, u uplink) bool { return relayThinner*u.upload <= median(all) }
+// of is the uplink of a node; one that is not known carries nothing.
+func (l load) of(id wire.PeerID) uplink {
+	if i := slices.IndexFunc(l.uplinks, func(u uplink) bool { return u.id == id }); i >= 0 {
+		return l.uplinks[i]
+	}
+	return uplink{}
+}
 
 // outdone reports whether most uplinks are known to be wider than an author's: they give what
 // they have of it sooner than it does.
-func (r *relays) outdone(author wire.PeerID) bool {
-	all := r.uplinks()
-	i := slices.IndexFunc(all, func(u uplink) bool { return u.id == author })
-	return i >= 0 && all[i].upload > 0 && thinner(all, all[i])
+func (l load) outdone(author wire.PeerID) bool {
+	u := l.of(author)
+	return u.upload > 0 && relayThinner*u.upload <= l.median
+}
+
+// relay is who gets a delta from its author for all others. It is zero if everybody is to
+// ask the author.
+func (l load) relay(id wire.Digest, author wire.PeerID) (relay wire.PeerID) {
+	if !l.of(author).thin() || !l.outdone(author) || lot(id, author) >= l.spared() {
+		return relay
+	}
+	least := math.Inf(1)
+	for _, u := range l.uplinks {
+		if !u.relays {
+			continue
+		}
+		if score := -math.Log(lot(id, u.id)) / u.room(); score < least {
+			relay, least = u.id, score
+		}
+	}
+	return relay
 }
 
 // spared is the share of what the thin uplinks lack a place for that the others have one
 // for. Only so many deltas are relayed: the rest would leave as late from there.
-func spared(all []uplink) float64 {
+func (l load) spared() float64 {
 	var spare, shed float64
-	for _, u := range all {
+	for _, u := range l.uplinks {
 		switch {
 		case u.relays:
 			spare += u.room()
 		case u.thin():
-			shed += u.copies * (1 - 1/float64(len(all)-1))
+			shed += u.copies * (1 - 1/float64(len(l.uplinks)-1))
 		}
 	}
 	if shed == 0 {
@@ -114,51 +139,21 @@ func spared(all []uplink) float64 {
 	return spare / shed
 }
 
+// via is the peer that this node is to ask for a delta before the others: the author, if
+// this node is the one that gets it from there, or the relay. It is zero if everybody asks
+// the author.
+func (r *relays) via(l load, id wire.Digest, author wire.PeerID) wire.PeerID {
+	relay := l.relay(id, author)
+	if relay == r.cfg.Self {
+		return author
+	}
+	return relay
+}
+
 // lot is a number above 0 and at most 1 that the hash of a delta and a peer draws.
 func lot(id wire.Digest, peer wire.PeerID) float64 {
 	h := wire.Sum(append(id[:], peer[:]...))
 	return (float64(binary.BigEndian.Uint64(h[:])>>11) + 1) / (1 << 53)
-}
-
-// uplinks are those of this node and of all live peers. They are empty if this node does
-// not take part, or is not connected to all: then others may be without a relay.
-func (r *relays) uplinks() []uplink {
-	if r.beats.said == nil || r.beats.self.State == wire.Joining || r.peers.live > maxRelayed {
-		return nil
-	}
-	all := []uplink{{id: r.cfg.Self, upload: r.beats.said.Upload / 1000, copies: r.own.rate(r.now), relays: true}}
-	for _, p := range r.peers.list {
-		if !r.live(p) {
-			continue
-		}
-		if !p.connected {
-			return nil
-		}
-		all = append(all, uplink{id: p.id, upload: p.beat.Upload / 1000, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
-	}
-	most := claimFactor * median(all)
-	for i := range all {
-		u := &all[i]
-		u.upload = min(u.upload, most)
-		u.copies *= float64(len(all) - 1)
-		u.relays = u.relays && u.room() > 0
-	}
-	return all
-}
-
-// median is the lower median of the uploads that are known.
-func median(all []uplink) float64 {
-	var known []float64
-	for _, u := range all {
-		if u.upload > 0 {
-			known = append(known, u.upload)
-		}
-	}
-	if len(known) == 0 {
-		return 0
-	}
-	slices.Sort(known)
-	return known[(len(known)-1)/2]
 }
 
 // announced counts a delta of a peer that gossip brought.

@@ -37,7 +37,7 @@ func delta(i int) wire.Digest { return wire.Sum([]byte{byte(i), byte(i >> 8)}) }
 func (a *alone) share(author byte) map[byte]int {
 	asked := map[byte]int{}
 	for i := range 1000 {
-		asked[a.core.relays.via(delta(i), wire.PeerID{author})[0]]++
+		asked[a.core.relays.via(a.core.relays.load(), delta(i), wire.PeerID{author})[0]]++
 	}
 	return asked
 }
@@ -100,14 +100,18 @@ func TestRelaysAgree(t *testing.T) {
 		}
 		a := thin(3000, 40, uploads...)
 		author := wire.PeerID{1}
-		ranked := a.core.relays.ranked(wire.Digest{rapid.Byte().Draw(t, "delta")}, author)
-		for i, u := range ranked {
-			a.core.cfg.Self = u.id // the rank does not depend on who asks; see above
-			via, want := a.core.relays.place(ranked, author), ranked[0].id
-			if i == 0 {
+		load, id := a.core.relays.load(), wire.Digest{rapid.Byte().Draw(t, "delta")}
+		relay := load.relay(id, author)
+		if relay == (wire.PeerID{}) {
+			return
+		}
+		for i, u := range load.uplinks {
+			a.core.cfg.Self = u.id // the relay does not depend on who asks; see above
+			via, want := a.core.relays.via(load, id, author), relay
+			if u.id == relay {
 				want = author
 			}
-			if via != want || !ranked[0].relays {
+			if via != want || !load.of(relay).relays {
 				t.Fatalf("receiver %d asks %v, want %v", i, via, want)
 			}
 		}
@@ -168,7 +172,7 @@ func asksOfThin(t *testing.T, want func(via byte) bool) (a *alone, id wire.Diges
 		a = thin(12500, 250, 625, 12500, 12500)
 		h := a.header(1, 1, i)
 		id = h.Header.ID(a.run)
-		if !want(a.core.relays.via(id, h.Header.Author)[0]) {
+		if !want(a.core.relays.via(a.core.relays.load(), id, h.Header.Author)[0]) {
 			continue
 		}
 		return a, id, questions(t, a.brought(1, h), wire.GetPayload)[0]

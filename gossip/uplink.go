@@ -3,6 +3,8 @@ package gossip
 import (
 	"cmp"
 	"slices"
+
+	"atoll/gossip/wire"
 )
 
 // Payloads to one peer leave one after the other once the own uplink is known to be busy.
@@ -58,9 +60,8 @@ const (
 	repeated             // the asker got it before
 )
 
-// needs says how urgent a parked request is.
-func (s *serve) needs(q parked) need {
-	v := s.seen.find(q.id)
+// needs says how urgent a parked request is for a payload of which v is known, if anything is.
+func (s *serve) needs(q parked, v *sighting) need {
 	switch {
 	case v == nil && s.now < q.since+repairWaitMs:
 		return repaired
@@ -79,7 +80,8 @@ func (s *serve) needs(q parked) need {
 // relayed reports whether v is an own delta that others spread: this node is too thin to,
 // and has given it to as many as it has to.
 func (s *serve) relayed(v *sighting) bool {
-	return v.header.Header.Author == s.cfg.Self && len(v.given) >= ownCopies && s.relays.spreads(v.id)
+	own := v.header.Header.Author == s.cfg.Self && len(v.given) >= ownCopies
+	return own && s.relays.load().relay(v.id, s.cfg.Self) != wire.PeerID{}
 }
 
 // next answers the parked requests for payloads that are held, as far as there is room.
@@ -124,8 +126,9 @@ func (s *serve) line() (line []inLine) {
 		if !s.chain.Has(q.id) {
 			continue
 		}
-		l := inLine{parked: q, need: s.needs(q)}
-		if v := s.seen.find(q.id); v != nil {
+		v := s.seen.find(q.id)
+		l := inLine{parked: q, need: s.needs(q, v)}
+		if v != nil {
 			l.met = v.met
 		}
 		line = append(line, l)

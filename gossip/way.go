@@ -56,8 +56,8 @@ func (e *env) usualWay() int64 {
 	return lowerMedian(ways)
 }
 
-// lowerMedian is the middle value, the smaller one of two, and 0 of none.
-func lowerMedian(values []int64) int64 {
+// lowerMedian is the middle value, the smaller one of two, and 0 of none. It sorts them.
+func lowerMedian[T int64 | float64](values []T) T {
 	if len(values) == 0 {
 		return 0
 	}
