@@ -97,11 +97,11 @@ func (h *heard) doubt() {
 	h.forget()
 }
 
-// says takes the newest beat of an author. What it made
-// since the beat before and has not unpublished any more is in deltas, and their headers may be
-// lost, late, or here before the beat. So what an author owes lasts until they come, or for
-// so long: then they never will, as where it left a chain. In a new process, or if it was not heard
-// for that long, it may have lost something, and owes nothing.
+// says takes the newest beat of an author. What it made since the beat before and has not
+// unpublished any more is in deltas, and their headers may be lost, late, or here before the
+// beat. So what an author owes lasts until they come, or for so long: then they never will, as
+// where it left a chain. In a new process, or if it was not heard for that long, it may have
+// lost something, and owes nothing.
 func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
 	x := h.authors[a]
 	if x.owed == nil {

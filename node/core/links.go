@@ -83,7 +83,7 @@ func (l *links) sweepMs(bytes float64) Time {
 		return 0
 	}
 	slices.Sort(l.uploads)
-	thinnest := max(l.uploads[0], l.uploads[(len(l.uploads)-1)/2]/claimMost)
+	thinnest := max(l.uploads[0], middle(l.uploads)/claimMost)
 	return Time(1000 * bytes * float64(l.others) / thinnest)
 }
 
@@ -119,9 +119,12 @@ func sumCapped(claims []float64) (sum float64) {
 		return 0
 	}
 	slices.Sort(claims)
-	most := claimMost * claims[(len(claims)-1)/2]
+	most := claimMost * middle(claims)
 	for _, c := range claims {
 		sum += min(c, most)
 	}
 	return sum
 }
+
+// middle is the median of sorted values, the smaller one of two.
+func middle(sorted []float64) float64 { return sorted[(len(sorted)-1)/2] }

@@ -66,11 +66,11 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 		return false
 	}
 	called := m.answerers(f, open)
-	if i := f.cache.missing; i < len(called) && m.awaits(f, open, called[i]) {
+	if i := f.cache.missing; i < len(called) && m.awaits(f, r, open, called[i]) {
 		return false // the one missing before mostly still is
 	}
 	for i, a := range called {
-		if m.awaits(f, open, a) {
+		if m.awaits(f, r, open, a) {
 			f.cache.missing = i
 			return false
 		}
@@ -79,15 +79,15 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 }
 
 // awaits says whether the open round waits for an author's delta.
-func (m *Machine) awaits(f *fragment, open uint32, a outer.Author) bool {
-	return !m.barred[a] && !f.deltas.rounds[open].holds(a) && m.due(f, open, a) && !m.spent(f, open, a)
+func (m *Machine) awaits(f *fragment, r *round, open uint32, a outer.Author) bool {
+	return !m.barred[a] && !r.holds(a) && m.due(f, open, a) && !m.spent(f, r, a)
 }
 
 // spent says whether nothing of an author is to come to the open round of a fragment: it
 // steps no more, and what it made is published.
-func (m *Machine) spent(f *fragment, open uint32, a outer.Author) bool {
+func (m *Machine) spent(f *fragment, r *round, a outer.Author) bool {
 	switch {
-	case f.deltas.rounds[open].by(a):
+	case r.by(a):
 		return false // announced, and its payload is under way
 	case a == m.self:
 		return m.flush && f.learn.pending == 0 && !f.learn.drafting
@@ -100,7 +100,7 @@ func (m *Machine) spent(f *fragment, open uint32, a outer.Author) bool {
 // learner that steps no more: nobody gains by a close without the last deltas of the others.
 func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	waited := now - f.bell.at
-	if waited >= m.patience() {
+	if waited >= m.Patience() {
 		return true
 	}
 	if m.flush {
@@ -134,17 +134,13 @@ const (
 	leastPatienceMs = 5_000
 )
 
-// patience is how long a round may stay open for a delta that does not come, and how long
-// a delta may wait for somebody to take it: many times what deltas take on these links,
-// and no longer than genesis allows.
-func (m *Machine) patience() Time {
+// Patience is how long in milliseconds a round may stay open for a delta that does not
+// come, and a delta may wait for somebody to take it: many times what deltas take on these
+// links, and no longer than genesis allows.
+func (m *Machine) Patience() Time {
 	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
 	return min(m.p.GraceMaxMs, max(leastPatienceMs, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
 }
-
-// Patience is how long a delta that is on its way may take before nobody waits for it any
-// more, in milliseconds: what was measured, within the bounds of genesis.
-func (m *Machine) Patience() Time { return m.patience() }
 
 // CloseTo says that a peer closed this far and that all it folded is held
 // here: nothing is gained by waiting longer.

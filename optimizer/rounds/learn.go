@@ -57,7 +57,7 @@ func (m *Machine) unstickAtRest(now Time, f *fragment) {
 		f.learn.stuckAt = 0
 	case f.learn.stuckAt == 0:
 		f.learn.stuckAt = now
-	case now-f.learn.stuckAt >= m.patience():
+	case now-f.learn.stuckAt >= m.Patience():
 		f.learn.stuckAt = now
 		m.leaveOut(now, f)
 	}

@@ -56,7 +56,7 @@ func (m *Machine) SetLinks(now Time, l Links) {
 		return
 	}
 	p.at = now
-	bytes := m.sweepBytes() * min(1, float64(m.p.Answerers)/float64(max(1, len(m.roster.training))))
+	bytes := m.SweepBytes() * min(1, float64(m.p.Answerers)/float64(max(1, len(m.roster.training))))
 	common := stepsFor(bytes*float64(l.Copies)*l.Steps, l.Upload)
 	own := stepsFor(bytes*l.OwnSteps, l.OwnUpload)
 	most := float64(m.mostPlanned())
@@ -92,9 +92,9 @@ func (m *Machine) mostPlanned() int {
 	return max(m.p.H, min(m.p.MostH(), int(m.p.MaxSteps)))
 }
 
-// sweepBytes is the bytes of one delta of each fragment. Those of fragments that this
-// learner has not published yet count as the mean of the others.
-func (m *Machine) sweepBytes() float64 {
+// SweepBytes is the bytes of one own delta of each fragment, 0 before the first. Those of
+// fragments that this learner has not published yet count as the mean of the others.
+func (m *Machine) SweepBytes() float64 {
 	sum, known := 0.0, 0
 	for _, f := range m.frags {
 		if f.learn.size > 0 {
@@ -107,9 +107,6 @@ func (m *Machine) sweepBytes() float64 {
 	}
 	return sum / float64(known) * float64(len(m.frags))
 }
-
-// SweepBytes is the bytes of one own delta of each fragment, 0 before the first.
-func (m *Machine) SweepBytes() float64 { return m.sweepBytes() }
 
 // Plan is how many steps this learner's deltas are to have by now.
 func (m *Machine) Plan() Plan { return m.plan.Plan }

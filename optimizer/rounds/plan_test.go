@@ -69,8 +69,8 @@ func TestPlanSettles(t *testing.T) {
 		g.links(Links{Steps: l.Steps, Upload: rates.Draw(t, "before"), Copies: l.Copies}) // wherever it comes from
 		plan := g.links(l)
 		for _, half := range []struct{ plan, needed float64 }{
-			{float64(plan.Common), stepsFor(g.m.sweepBytes()*float64(l.Copies)*l.Steps, l.Upload)},
-			{float64(plan.Steps), max(stepsFor(g.m.sweepBytes()*l.OwnSteps, l.OwnUpload), float64(plan.Common)/planMost)},
+			{float64(plan.Common), stepsFor(g.m.SweepBytes()*float64(l.Copies)*l.Steps, l.Upload)},
+			{float64(plan.Steps), max(stepsFor(g.m.SweepBytes()*l.OwnSteps, l.OwnUpload), float64(plan.Common)/planMost)},
 		} {
 			most := float64(g.m.mostPlanned())
 			if half.plan < min(half.needed, most) || half.plan > max(float64(p.H), planMost*half.needed+1) || half.plan > most {
@@ -162,16 +162,16 @@ func TestPatience(t *testing.T) {
 	p := roundsParams(1)
 	p.GraceMaxMs = 120_000
 	g := newRig(t, p)
-	if got := g.m.patience(); got != leastPatienceMs {
+	if got := g.m.Patience(); got != leastPatienceMs {
 		t.Errorf("%d ms before anything was measured", got)
 	}
 	g.unknown(1)
 	g.m.late.observe(outer.Author{1}, 4000)
-	if got := g.m.patience(); got != patienceLate*4000*lateMarginNum/lateMarginDen {
+	if got := g.m.Patience(); got != patienceLate*4000*lateMarginNum/lateMarginDen {
 		t.Errorf("%d ms where deltas take 4 s", got)
 	}
 	g.m.late.observe(outer.Author{1}, math.MaxInt32)
-	if got := g.m.patience(); got != p.GraceMaxMs {
+	if got := g.m.Patience(); got != p.GraceMaxMs {
 		t.Errorf("%d ms, genesis allows %d", got, p.GraceMaxMs)
 	}
 }

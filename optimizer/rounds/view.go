@@ -127,7 +127,7 @@ func (v View) Coming(now Time, each func(a outer.Author, tokens uint64)) {
 // likely says whether a delta that is not held comes soon: a bell of its author rang not
 // long ago, and its payload before came.
 func (m *Machine) likely(now Time, r *round, e entry) bool {
-	return e.trusted && now-r.rang < m.patience()
+	return e.trusted && now-r.rang < m.Patience()
 }
 
 // unlinked calls each with the deltas of the window that no link names, those parked ahead
