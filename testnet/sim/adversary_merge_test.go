@@ -85,7 +85,7 @@ func TestMergesUnderLiars(t *testing.T) {
 		}
 		table.WriteByte('\n')
 	}
-	t.Logf("final loss of %.0f at the start\n| merge | no liar | 1 of 8, x-1 | 2 of 8, x-1 | 1 of 8, x-10 | 2 of 8, x-10 |\n%s", Loss(initial()), table.String())
+	t.Logf("final loss of %.0f at the start\n| merge | no liar | 1 of 8, x-1 | 2 of 8, x-1 | 1 of 8, x-10 | 2 of 8, x-10 |\n%s", Loss(initial(specs)), table.String())
 	calm := func(name string) float64 { return losses[name][0] }
 	for name, bound := range map[string]float64{"RDA (of these worlds)": 20, "centred clipping": 2} {
 		if got := losses[name][3]; got > bound*calm(name) {
@@ -95,7 +95,7 @@ func TestMergesUnderLiars(t *testing.T) {
 	if got := losses["centred clipping"][4]; got > 4*calm("centred clipping") {
 		t.Errorf("centred clipping: loss %.3g with two liars", got)
 	}
-	if got := losses["mean, no norm reference"][3]; got < Loss(initial()) {
+	if got := losses["mean, no norm reference"][3]; got < Loss(initial(specs)) {
 		t.Errorf("a mean without norm reference comes to %.3g with a liar: the liar is too tame to test anything", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestSharesUnderInflation(t *testing.T) {
 			}}
 			one, two := lossOf(t, capped, 1, flip), lossOf(t, capped, 2, flip)
 			row += fmt.Sprintf(" %.3g | %.3g |", one, two)
-			if share <= 0.25 && one > Loss(initial())/100 {
+			if share <= 0.25 && one > Loss(initial(specs))/100 {
 				t.Errorf("%s, share %g: loss %.3g with one inflating liar", m.name, share, one)
 			}
 		}

@@ -31,15 +31,7 @@ func (t manyTensors) Specs() (specs []tensor.Spec) {
 	return specs
 }
 
-func (t manyTensors) Initial() []float32 {
-	rng := rand.New(rand.NewPCG(1, 1))
-	theta := tensor.NewSlab(t.Specs()).Data
-	for i := range theta {
-		theta[i] = float32(rng.NormFloat64())
-	}
-	return theta
-}
-
+func (t manyTensors) Initial() []float32             { return initial(t.Specs()) }
 func (t manyTensors) Tokens() int                    { return TokensPerStep }
 func (t manyTensors) Loss(theta []float32) float64   { return Loss(theta) }
 func (t manyTensors) Learned([]float32) error        { return nil }

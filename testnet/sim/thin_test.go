@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"atoll/testnet/fault"
-	"atoll/testnet/sim/pinned"
 )
 
 // thinList names the thin schedules that break a promise, and which. With -update those that
@@ -25,30 +21,8 @@ const thinList = "testdata/thin.txt"
 // fall and come back. Every promise holds as in any schedule, and those about links that
 // fits does not list as not kept yet.
 func TestThinSchedules(t *testing.T) {
-	from, to := seedRange(t)
 	x := thinly{known: failed(t, thinList), mended: map[string]bool{}}
-	histories, err := pinned.Open("testdata/thin-histories")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var next atomic.Uint64
-	next.Store(from)
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), int(to-from)) {
-		workers.Go(func() {
-			for seed := next.Add(1) - 1; seed < to; seed = next.Add(1) - 1 {
-				r := played(t, ExploreThin(seed))
-				if seed < pinnedSeeds {
-					pin(t, histories, strconv.FormatUint(seed, 10), r)
-				}
-				x.judge(t, seed, r)
-			}
-		})
-	}
-	workers.Wait()
-	if err := histories.Save(); err != nil {
-		t.Error(err)
-	}
+	playSeeds(t, "testdata/thin-histories", ExploreThin, func(name string, r Result) { x.judge(t, name, r) })
 	t.Log(x.String())
 	if *update {
 		x.takeOff(t)
@@ -63,19 +37,18 @@ type thinly struct {
 	runs   []Result
 }
 
-func (x *thinly) judge(t *testing.T, seed uint64, r Result) {
+func (x *thinly) judge(t *testing.T, name string, r Result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.runs = append(x.runs, r)
-	name := strconv.FormatUint(seed, 10)
-	i := slices.IndexFunc(x.known, func(f failedOnce) bool { return f.name == name })
+	listed := slices.ContainsFunc(x.known, func(f failedOnce) bool { return f.name == name })
 	switch {
-	case r.Err != nil && (i < 0 || x.known[i].check != r.Check):
-		t.Errorf("%v\nreplay: go run ./cmd/atoll sim protocol --thin --seed %d --shrink 100 --save small.json", r.Err, seed)
-	case r.Err == nil && i >= 0 && *update:
+	case r.Err != nil && !knownToFail(x.known, name, r):
+		t.Errorf("%v\nreplay: go run ./cmd/atoll sim protocol --thin --seed %s --shrink 100 --save small.json", r.Err, name)
+	case r.Err == nil && listed && *update:
 		x.mended[name] = true
-	case r.Err == nil && i >= 0:
-		t.Errorf("seed %d breaks no promise any more: take it off %s, or run with -update", seed, thinList)
+	case r.Err == nil && listed:
+		t.Errorf("seed %s breaks no promise any more: take it off %s, or run with -update", name, thinList)
 	}
 }
 
