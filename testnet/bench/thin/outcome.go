@@ -1,9 +1,9 @@
 package thin
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -63,11 +63,11 @@ type Times struct {
 
 // readReport takes the report from what a testnet printed: it is the last line.
 func readReport(out []byte) (o Outcome, err error) {
-	lines := slices.Collect(lines(out))
-	if len(lines) == 0 {
+	out = bytes.TrimSpace(out)
+	if len(out) == 0 {
 		return o, fmt.Errorf("it printed no report")
 	}
-	if err := json.Unmarshal(lines[len(lines)-1], &o); err != nil {
+	if err := json.Unmarshal(out[bytes.LastIndexByte(out, '\n')+1:], &o); err != nil {
 		return o, fmt.Errorf("read the report: %w", err)
 	}
 	return o, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // Settings say how rows are played.
@@ -73,39 +75,39 @@ func Run(ctx context.Context, s Settings, each func(Result)) error {
 		return err
 	}
 	for _, row := range rows {
-		trials, err := s.play(ctx, row)
+		done, err := s.play(ctx, row)
 		if err != nil {
 			return fmt.Errorf("row %s: %w", row.Name, err)
 		}
-		each(row.result(trials, s.Runs))
+		each(row.result(done, s.Runs))
 	}
 	return nil
 }
 
 // play runs what of a row is not in the file of trials.
 func (s Settings) play(ctx context.Context, row Row) ([]Trial, error) {
-	trials, err := ReadTrials(s.Out)
+	done, err := trials.Read[Trial](s.Out)
 	if err != nil {
 		return nil, err
 	}
 	for turn := 1; turn <= s.Runs; turn++ {
 		for _, w := range inTurn(row.Worlds, turn) {
-			if slices.ContainsFunc(trials, func(t Trial) bool { return t.is(row.Name, w, turn) }) {
+			if slices.ContainsFunc(done, func(t Trial) bool { return t.is(row.Name, w, turn) }) {
 				continue
 			}
 			fmt.Fprintf(s.Log, "%s, turn %d of %d: %s: atoll testnet %s\n", row.Name, turn, s.Runs, w.Name, strings.Join(w.Args, " "))
-			o, err := s.program(w).testnet(ctx, append(slices.Clip(w.Args), s.paceFlag(row, trials)...))
+			o, err := s.program(w).testnet(ctx, append(slices.Clip(w.Args), s.paceFlag(row, done)...))
 			if err != nil {
-				return trials, err
+				return done, err
 			}
 			t := Trial{Row: row.Name, World: w.Name, Turn: turn, Args: w.Args, Outcome: o}
-			if err := appendTrial(s.Out, t); err != nil {
-				return trials, err
+			if err := trials.Append(s.Out, t); err != nil {
+				return done, err
 			}
-			trials = append(trials, t)
+			done = append(done, t)
 		}
 	}
-	return trials, nil
+	return done, nil
 }
 
 func (s Settings) program(w World) program {

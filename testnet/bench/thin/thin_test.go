@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"atoll/testnet/bench/trials"
 )
 
 // fake makes this test the program that it plays worlds with, and names the file of the lines that it was called with.
@@ -235,14 +237,14 @@ func TestRunsThatFail(t *testing.T) {
 func TestTrialsAreReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trials")
 	want := Trial{Row: "thin", World: "loopback", Turn: 1, Args: []string{"--nodes", "4"}, Outcome: steadily(3)}
-	if err := appendTrial(path, want); err != nil {
+	if err := trials.Append(path, want); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, append(b, b[:len(b)/2]...), 0o600)
 	}
-	got, readErr := ReadTrials(path)
+	got, readErr := trials.Read[Trial](path)
 	if err != nil || readErr != nil || len(got) != 1 || got[0].Outcome.steady() != 3 || !got[0].is("thin", World{Name: "loopback", Args: want.Args}, 1) {
 		t.Errorf("%+v, %v, %v", got, err, readErr)
 	}
