@@ -112,7 +112,7 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 			w.counts.links++
 		}
 		var err error
-		m.link, err = w.links.changed(m.index, e.Detail)
+		m.link, err = changedLink(w.links, m.index, e.Detail)
 		return err
 	}
 	return nil
@@ -146,7 +146,7 @@ func (w *world) pick(e fault.Event) *member {
 	var fit []*member
 	for _, m := range w.members {
 		ends := e.Verb == fault.Link && len(e.Detail) == 0 // of a link that chance changed
-		if (e.Node() == fault.Any && !(ends && m.link == w.links.of(m.index)) || e.Node() == m.index) && m.suits(e.Verb) {
+		if (e.Node() == fault.Any && !(ends && m.link == w.links.Of(m.index)) || e.Node() == m.index) && m.suits(e.Verb) {
 			fit = append(fit, m)
 		}
 	}

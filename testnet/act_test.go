@@ -106,7 +106,7 @@ func TestNodesAreToldOfTheirLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range w.members {
-		m.link = w.links.of(m.index)
+		m.link = w.links.Of(m.index)
 		m.current().told.link = m.link
 	}
 	do := func(text string) {

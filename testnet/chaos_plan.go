@@ -49,7 +49,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	}
 	ls, err := parseLinks(cfg.Link)
 	if err == nil {
-		err = errors.Join(ls.checkTargets(cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
+		err = errors.Join(checkLinkTargets(ls, cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
 	}
 	if err != nil {
 		return nil, err

@@ -94,9 +94,11 @@ var layers = []rule{
 
 	{list("testnet/fault"), nil,
 		"the language of faults is words and times: its executors say what they can execute"},
+	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
+		"nodes as faults name them, links as shape has them"},
 	{list("testnet/sim/memory"), list("gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault gossip gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),

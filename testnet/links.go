@@ -8,78 +8,34 @@ import (
 
 	"atoll/gossip/shape"
 	"atoll/testnet/fault"
+	"atoll/testnet/nodelink"
 )
 
 // This file holds what the links of a world's nodes are made: --link and the verb link.
 
-// links say which node has which link. The last one that names a node wins.
-type links []nodeLink
-
-// nodeLink is LINK, or NODES:LINK.
-type nodeLink struct {
-	nodes []int // nil = all
-	shape.Link
-}
-
 // parseLinks reads what --link is given, once or more often.
-func parseLinks(texts []string) (ls links, err error) {
-	for _, text := range texts {
-		l := nodeLink{}
-		names, link, named := strings.Cut(text, ":")
-		if !named {
-			names, link = "", text
-		} else if l.nodes, err = parseNodes(names); err != nil {
-			return nil, fmt.Errorf("--link: %w", err)
-		}
-		if l.Link, err = shape.Parse(link); err == nil && link == "" {
-			err = fmt.Errorf("%q names no link; write it like rate=100mbit,delay=40ms or 3:up=5mbit,down=100mbit", text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--link: %w", err)
-		}
-		ls = append(ls, l)
+func parseLinks(texts []string) (nodelink.Set, error) {
+	set, err := nodelink.Parse(texts, maxNodes)
+	if err != nil {
+		return nil, fmt.Errorf("--link: %w", err)
 	}
-	return ls, nil
+	return set, nil
 }
 
-// parseNodes reads numbers of nodes such as 3 or 0,2-5.
-func parseNodes(text string) ([]int, error) {
-	r := &fault.Reader{File: "nodes", Words: strings.Fields(text), MaxNodes: maxNodes}
-	nodes := r.Nodes()
-	r.End()
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	return nodes, nil
-}
-
-// of is the link of a node; noNode has the link that all have.
-func (ls links) of(node int) (link shape.Link) {
-	for _, l := range ls {
-		if l.nodes == nil || slices.Contains(l.nodes, fault.All) || slices.Contains(l.nodes, node) {
-			link = l.Link
-		}
-	}
-	return link
-}
-
-// noNode stands for the coordinator of a baseline, which is none.
-const noNode = fault.Any
-
-// coordinatorLink is what all nodes have that nothing is said of; nil in a world whose links
-// are as they are.
+// coordinatorLink is the link of a baseline's coordinator: what all nodes have that nothing is
+// said of; nil in a world whose links are as they are.
 func (w *world) coordinatorLink() *shape.Link {
 	if !w.shaped() {
 		return nil
 	}
-	link := w.links.of(noNode)
+	link := w.links.Of(nodelink.NoNode)
 	return &link
 }
 
-// checkTargets returns an error for a node that there will never be.
-func (ls links) checkTargets(all int) error {
-	for _, l := range ls {
-		if n := slices.Max(append(l.nodes, 0)); n >= all {
+// checkLinkTargets returns an error for a node that there will never be.
+func checkLinkTargets(set nodelink.Set, all int) error {
+	for _, l := range set {
+		if n := l.Highest(); n >= all {
 			return fmt.Errorf("--link names node %d: there are only nodes 0 to %d, including those that join", n, all-1)
 		}
 	}
@@ -99,23 +55,25 @@ func (w *world) shapeArgument(link shape.Link) string {
 	return link.String()
 }
 
-// changed is the link of a node with other traits; without any it is what it was at the start.
-func (ls links) changed(node int, traits []string) (shape.Link, error) {
+// changedLink is the link of a node with other traits; without any it is what it was at the
+// start.
+func changedLink(set nodelink.Set, node int, traits []string) (shape.Link, error) {
+	link := set.Of(node)
 	if len(traits) == 0 {
-		return ls.of(node), nil
+		return link, nil
 	}
-	return ls.of(node).Change(strings.Join(traits, ","))
+	return link.Change(strings.Join(traits, ","))
 }
 
 // checkLinks refuses a link that a node cannot have.
-func (c chaos) checkLinks(ls links, nodes int) error {
+func (c chaos) checkLinks(set nodelink.Set, nodes int) error {
 	for _, e := range c {
 		whom := e.Nodes
 		if e.Node() == fault.Any {
 			whom = numbers(nodes)
 		}
 		for _, n := range whom {
-			if _, err := ls.changed(n, e.Detail); e.Verb == fault.Link && err != nil {
+			if _, err := changedLink(set, n, e.Detail); e.Verb == fault.Link && err != nil {
 				return fmt.Errorf("--chaos %q: %w", e, err)
 			}
 		}
@@ -152,7 +110,7 @@ func (w *world) describeLink(m *member, row *NodeReport) {
 	if !w.shaped() {
 		return
 	}
-	row.Link = w.links.of(m.index).String()
+	row.Link = w.links.Of(m.index).String()
 	if m.could.bytes == 0 {
 		return
 	}

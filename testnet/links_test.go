@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip/shape"
 	"atoll/node/status"
+	"atoll/testnet/nodelink"
 )
 
 // The last that names a node wins, and what names none is for all.
@@ -17,9 +18,9 @@ func TestLinksOfNodes(t *testing.T) {
 	}
 	for node, want := range map[int]string{
 		0: "rate=8kbit,delay=40ms", 1: "up=16kbit", 3: "delay=1ms", 4: "up=16kbit", 9: "rate=8kbit,delay=40ms",
-		noNode: "rate=8kbit,delay=40ms",
+		nodelink.NoNode: "rate=8kbit,delay=40ms",
 	} {
-		if got := ls.of(node).String(); got != want {
+		if got := ls.Of(node).String(); got != want {
 			t.Errorf("node %d: %s, want %s", node, got, want)
 		}
 	}
@@ -66,7 +67,7 @@ func TestShapedWorlds(t *testing.T) {
 		if w.links, err = parseLinks(cfg.Link); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.shapeArgument(w.links.of(0)); got != c.want || (w.coordinatorLink() == nil) != (c.want == "") {
+		if got := w.shapeArgument(w.links.Of(0)); got != c.want || (w.coordinatorLink() == nil) != (c.want == "") {
 			t.Errorf("%+v: told %q", c, got)
 		}
 	}
@@ -96,7 +97,7 @@ func TestLinkUse(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := &life{last: status.Snapshot{Net: status.Net{SentBytes: 12_000}}}
 	m := &member{lives: []*life{l}, link: shape.Link{Up: 1000}}
-	w := &world{members: []*member{m}, links: links{{Link: m.link}}}
+	w := &world{members: []*member{m}, links: nodelink.Set{{Link: m.link}}}
 	for range 10 {
 		w.addCapacity(now)
 		now = now.Add(time.Second)

@@ -23,7 +23,7 @@ const (
 // document; the others join it by link.
 func (w *world) startNode(waitForLink bool) error {
 	m := &member{index: len(w.members), planned: w.began, slow: 1}
-	m.dir, m.divisor, m.link = w.path(nodeName(m.index)), w.cfg.divisor(m.index), w.links.of(m.index)
+	m.dir, m.divisor, m.link = w.path(nodeName(m.index)), w.cfg.divisor(m.index), w.links.Of(m.index)
 	if m.joiner = m.index >= w.cfg.Nodes; m.joiner {
 		m.planned = time.Now()
 	}

@@ -15,6 +15,7 @@ import (
 	"atoll/optimizer/trainer/corpus"
 	"atoll/testnet/baseline"
 	"atoll/testnet/fault"
+	"atoll/testnet/nodelink"
 )
 
 // Errors that callers decide on.
@@ -39,7 +40,7 @@ type world struct {
 	coordinator *baseline.Coordinator // of a baseline; nil in a world of atoll
 	calibration Calibration
 	chaos       []*scheduled
-	links       links
+	links       nodelink.Set
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time

@@ -2,11 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"atoll/gossip/shape"
 	"atoll/testnet/fault"
+	"atoll/testnet/nodelink"
 )
 
 // linkExample is how the links of a testnet are written, and of a world.
@@ -49,47 +49,41 @@ func readShape(r *fault.Reader, word string) Link {
 	for r.More() && strings.Contains(r.Words[0], "=") {
 		word += "," + r.Next("a trait of links")
 	}
-	l, err := ParseLink(strings.ReplaceAll(word, ",,", ","))
+	l, err := parseLink(strings.ReplaceAll(word, ",,", ","))
 	if err != nil {
 		r.Fail(word, "%v", err)
 	}
 	return l
 }
 
-// ParseLink reads a link as a testnet has it. Its jitter makes a delay shorter as well as
-// longer.
-func ParseLink(text string) (Link, error) {
+// parseLink reads a link as a testnet has it.
+func parseLink(text string) (Link, error) {
 	s, err := shape.Parse(text)
+	return shaped(s), err
+}
+
+// shaped is a link as a testnet has it. Its jitter makes a delay shorter as well as longer.
+func shaped(s shape.Link) Link {
 	return Link{
 		LatencyMs: max((s.Delay - s.Jitter).Milliseconds(), 0), JitterMs: 2 * s.Jitter.Milliseconds(),
 		Loss: s.Loss, BytesMs: float64(s.Up) / 1000, DownMs: float64(s.Down) / 1000,
-	}, err
+	}
 }
 
-// ParseLinks reads what the links of so many nodes are like: each text is LINK, or NODES:LINK
-// for these nodes alone. The last that names a node wins.
+// ParseLinks reads what the links of so many nodes are like, as --link of a testnet does.
 func ParseLinks(texts []string, nodes int) ([]Link, error) {
+	set, err := nodelink.Parse(texts, maxNodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range set {
+		if n := l.Highest(); n >= nodes {
+			return nil, fmt.Errorf("%s: there is no node %d; use 0 to %d", l.Text, n, nodes-1)
+		}
+	}
 	links := make([]Link, nodes)
-	for _, text := range texts {
-		names, link, named := strings.Cut(text, ":")
-		if !named {
-			names, link = "all", text
-		}
-		l, err := ParseLink(link)
-		if err != nil {
-			return nil, err
-		}
-		r := &fault.Reader{File: text, Words: strings.Fields(names), MaxNodes: maxNodes}
-		of := r.NodesOf(nodes)
-		if r.End(); r.Err != nil {
-			return nil, r.Err
-		}
-		if len(of) > 0 && slices.Max(of) >= nodes {
-			return nil, fmt.Errorf("%s: there is no node %d; use 0 to %d", text, slices.Max(of), nodes-1)
-		}
-		for _, i := range of {
-			links[i] = l
-		}
+	for i := range links {
+		links[i] = shaped(set.Of(i))
 	}
 	return links, nil
 }
