@@ -89,13 +89,18 @@ const (
 	fallTokens  = 6e5 // a minute before the fall, the fall, and two after
 )
 
+// besideLoopback are the same four nodes on the loopback and on such a link each.
+func (s Settings) besideLoopback(link string) []World {
+	return []World{
+		s.world(loopback, 4, usualTokens),
+		s.world(thin, 4, usualTokens, "--link", link),
+	}
+}
+
 func thinRow(s Settings) Row {
 	return Row{
 		Name: "thin", About: "four nodes on links of 20 Mbit/s and 40 ms, beside the loopback",
-		Worlds: []World{
-			s.world(loopback, 4, usualTokens),
-			s.world(thin, 4, usualTokens, "--link", "rate=20mbit,delay=40ms"),
-		},
+		Worlds: s.besideLoopback("rate=20mbit,delay=40ms"),
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o[thin]), []Figure{
 				{"tokens/s", o[thin].TokensPerS, shown},
@@ -154,10 +159,7 @@ func homeRow(s Settings) Row {
 func lossRow(s Settings) Row {
 	return Row{
 		Name: "loss", About: "20 Mbit/s, 0.1 % loss, 40 ms and 10 ms of jitter, beside the loopback",
-		Worlds: []World{
-			s.world(loopback, 4, usualTokens),
-			s.world(thin, 4, usualTokens, "--link", "rate=20mbit,delay=40ms,jitter=10ms,loss=0.1%"),
-		},
+		Worlds: s.besideLoopback("rate=20mbit,delay=40ms,jitter=10ms,loss=0.1%"),
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o[thin]), []Figure{
 				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.9)},
