@@ -4,23 +4,38 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// pipe is a link with an endless buffer: what bulk must not fill.
-type pipe struct {
+// bore is what a pipe can carry.
+type bore struct {
 	rate  float64       // bytes/s
 	burst float64       // bytes that a token bucket lets pass at once
 	delay time.Duration // there and back
-	free  time.Time     // when all that was sent will have left
+}
+
+// pipe is a link with an endless buffer: what bulk must not fill.
+type pipe struct {
+	bore
+	mu   sync.Mutex // guards rate and free
+	free time.Time  // when all that was sent will have left
+}
+
+func (p *pipe) setRate(rate float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
 }
 
 // send returns when n bytes sent at now are acknowledged, and how long they
 // wait behind others.
 func (p *pipe) send(n int, now time.Time) (acked time.Time, queued time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if full := now.Add(-seconds(p.burst / p.rate)); p.free.Before(full) {
 		p.free = full
 	}
@@ -60,8 +75,8 @@ func (p *path) send(t *testing.T, n int) (queued time.Duration) {
 
 // stream sends n segments through the pipe as fast as the pacer lets it, and
 // returns the longest queue after the first second and the time it took.
-func stream(t *testing.T, link *pipe, n int) (worst, took time.Duration) {
-	p := newPath(link, newUplink(0), 0)
+func stream(t *testing.T, b bore, n int) (worst, took time.Duration) {
+	p := newPath(&pipe{bore: b}, newUplink(0), 0)
 	start := time.Now()
 	for range n {
 		queued := p.send(t, segment)
@@ -76,7 +91,7 @@ func stream(t *testing.T, link *pipe, n int) (worst, took time.Duration) {
 }
 
 func TestPacerFillsLinksWithoutQueues(t *testing.T) {
-	for _, link := range []pipe{
+	for _, link := range []bore{
 		{rate: 0.25e6, delay: 80 * time.Millisecond},
 		{rate: 1.25e6, delay: 2 * time.Millisecond},
 		{rate: 1.25e6, delay: 80 * time.Millisecond},
@@ -87,7 +102,7 @@ func TestPacerFillsLinksWithoutQueues(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			seconds := 20.0
 			n := int(seconds * link.rate / segment)
-			worst, took := stream(t, &link, n)
+			worst, took := stream(t, link, n)
 			used := float64(n*segment) / took.Seconds() / link.rate
 			t.Logf("%.2f MB/s, %v: queue up to %v, %.2f of the rate", link.rate/1e6, link.delay, worst, used)
 			if slack := time.Duration(minWindow / link.rate * float64(time.Second)); worst > 2*queueTarget+slack {
@@ -102,12 +117,12 @@ func TestPacerFillsLinksWithoutQueues(t *testing.T) {
 
 func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		link := &pipe{rate: 12.5e6, delay: 40 * time.Millisecond}
+		slowed := &pipe{bore: bore{rate: 12.5e6, delay: 40 * time.Millisecond}}
 		worst := time.Duration(0)
-		p, start := newPath(link, newUplink(0), 0), time.Now()
+		p, start := newPath(slowed, newUplink(0), 0), time.Now()
 		for time.Since(start) < 20*time.Second {
 			if time.Since(start) > 5*time.Second {
-				link.rate = 1.25e6
+				slowed.setRate(1.25e6)
 			}
 			queued := p.send(t, segment)
 			if time.Since(start) > 10*time.Second {

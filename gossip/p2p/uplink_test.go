@@ -17,17 +17,17 @@ const payload = 190_000
 // uplinkWorld is a node's link with peers at several distances.
 type uplinkWorld struct {
 	t     *testing.T
-	link  *pipe
+	pipe  *pipe
 	up    *uplink
 	paths []*path
 	sends sync.WaitGroup
 	rng   *rand.Rand
 }
 
-func newUplinkWorld(t *testing.T, link pipe, peers int) *uplinkWorld {
-	w := &uplinkWorld{t: t, link: &link, up: newUplink(0), rng: rand.New(rand.NewPCG(1, 2))}
+func newUplinkWorld(t *testing.T, b bore, peers int) *uplinkWorld {
+	w := &uplinkWorld{t: t, pipe: &pipe{bore: b}, up: newUplink(0), rng: rand.New(rand.NewPCG(1, 2))}
 	for i := range peers {
-		w.paths = append(w.paths, newPath(w.link, w.up, time.Duration(i)*20*time.Millisecond))
+		w.paths = append(w.paths, newPath(w.pipe, w.up, time.Duration(i)*20*time.Millisecond))
 	}
 	return w
 }
@@ -63,7 +63,7 @@ func (w *uplinkWorld) settle() {
 	time.Sleep(time.Minute)
 }
 
-var uplinkLinks = []pipe{
+var uplinkLinks = []bore{
 	{rate: 0.625e6, delay: 300 * time.Millisecond},
 	{rate: 2.5e6, delay: 80 * time.Millisecond},
 	{rate: 5.7e6, delay: 80 * time.Millisecond},
@@ -102,15 +102,15 @@ func TestUploadFollowsTheLink(t *testing.T) {
 	for _, share := range []float64{0.1, 1.5} {
 		synctest.Test(t, func(t *testing.T) {
 			const thick, thin = 12.5e6, 0.625e6
-			w := newUplinkWorld(t, pipe{rate: thick, delay: 80 * time.Millisecond}, 3)
+			w := newUplinkWorld(t, bore{rate: thick, delay: 80 * time.Millisecond}, 3)
 			w.bursts(share*thick, 20*time.Second)
-			w.link.rate = thin
+			w.pipe.setRate(thin)
 			w.bursts(share*thick, 5*time.Second)
 			if got := w.up.rate(); got < 0.8*thin || got > 1.2*thin {
 				t.Errorf("five seconds after the fall to %.0f bytes/s: %.0f", thin, got)
 			}
 			w.sends.Wait()
-			w.link.rate = thick
+			w.pipe.setRate(thick)
 			w.bursts(thin/2, time.Minute)
 			if got := w.up.rate(); got < 0.8*thick || got > 1.2*thick {
 				t.Errorf("a minute after the rise to %.0f bytes/s: %.0f", thick, got)
@@ -123,13 +123,12 @@ func TestUploadFollowsTheLink(t *testing.T) {
 // A peer whose own link is thin takes long. That says nothing of this node's link.
 func TestUploadIsNotAThinPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newUplinkWorld(t, pipe{rate: 12.5e6, delay: 80 * time.Millisecond}, 3)
-		thin := &pipe{rate: 0.625e6, delay: 80 * time.Millisecond}
-		w.paths[2].pipe = thin
+		w := newUplinkWorld(t, bore{rate: 12.5e6, delay: 80 * time.Millisecond}, 3)
+		w.paths[2].pipe = &pipe{bore: bore{rate: 0.625e6, delay: 80 * time.Millisecond}}
 		w.bursts(1.2e6, 5*time.Second)
 		for range 10 {
 			w.bursts(1.2e6, 5*time.Second)
-			if shown := w.up.rate() / w.link.rate; shown < 0.8 || shown > 1.2 {
+			if shown := w.up.rate() / w.pipe.rate; shown < 0.8 || shown > 1.2 {
 				t.Errorf("shown %.2f of the link's rate", shown)
 			}
 		}
@@ -139,7 +138,7 @@ func TestUploadIsNotAThinPeers(t *testing.T) {
 
 func TestUploadKeepsToTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newUplinkWorld(t, pipe{rate: 2.5e6, delay: 80 * time.Millisecond}, 3)
+		w := newUplinkWorld(t, bore{rate: 2.5e6, delay: 80 * time.Millisecond}, 3)
 		if got := w.up.rate(); got != 0 {
 			t.Errorf("%v before anything was sent", got)
 		}
