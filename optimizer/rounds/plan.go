@@ -77,11 +77,12 @@ func stepsFor(demand, rate float64) float64 {
 // replan moves a plan to what is needed, unless it is near enough.
 func (m *Machine) replan(plan int, needed float64) int {
 	least, most := m.p.H, m.mostPlanned()
+	enough, above := min(needed, float64(most)), planMost*needed+1 // a plan is whole steps
+	if now := float64(plan); plan >= least && now >= enough && now < above {
+		return plan
+	}
 	if needed <= float64(least) {
 		return least
-	}
-	if now := float64(plan); now >= min(needed, float64(most)) && now <= planMost*needed {
-		return plan
 	}
 	return min(most, int(math.Ceil(planAbove*needed)))
 }
