@@ -23,7 +23,7 @@ func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && no
 func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)
 	bytes := q.pull.bytes + size
-	transfer = q.expected().transferMs(bytes)
+	transfer = min(q.expected().transferMs(bytes)<<q.pull.late, deadlineMaxMs)
 	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
 		wait = author.expected().transferMs(bytes) // it has to come from there first
 	}
@@ -59,7 +59,7 @@ func (p *pull) ask(w *want, s *source) {
 	w.flights.due = p.now + wait + transfer
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	asked := *s
+	asked, began := *s, p.now
 	var call uint64
 	call = p.call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
 		w.flights.calls = slices.DeleteFunc(w.flights.calls, func(id uint64) bool { return id == call })
@@ -70,12 +70,25 @@ func (p *pull) ask(w *want, s *source) {
 		if errors.Is(err, errHungUp) {
 			return
 		}
+		q.pull.ended(p.now-began-wait, transfer, err)
 		if err == nil && p.took > 0 {
 			q.pull.measured = q.rate.sampled(len(b), p.took) || q.pull.measured
 		}
 		p.answered(w, &asked, b, err)
 	})
 	w.flights.calls = append(w.flights.calls, call)
+}
+
+// ended notes how long a request took that might have taken so long, twice. A peer that
+// sends to several at once is slower than it says: with the same time at each try they
+// would break off and begin again for ever.
+func (q *pullPeer) ended(took, transfer int64, err error) {
+	switch {
+	case err != nil && took >= 2*transfer:
+		q.late = min(q.late+1, maxLate)
+	case err == nil && took <= transfer>>q.late:
+		q.late = 0
+	}
 }
 
 // hangUpAll ends the requests for w: its payload is here, or of no use any more. What else

@@ -22,8 +22,8 @@ func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	return v.core.beats.agreed, v.core.beats.agreedSince
 }
 
-// QuietMs is for how long Agreed has to hold until each peer whose word counts has beaten
-// again: agreeBeats of the longest period among them.
+// QuietMs is for how long Agreed has to hold until each live peer has beaten again:
+// agreeBeats of the longest period among them.
 func (v Chains) QuietMs() Time {
 	longest := v.core.period
 	for _, p := range v.core.peers.list {

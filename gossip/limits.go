@@ -136,6 +136,9 @@ const (
 	// transfer that stands still ends long before, in p2p.
 	deadlineMinMs = 3_000
 	deadlineMaxMs = 600_000
+	// maxLate is how often the time of a peer's answers is doubled: a link of firstRate
+	// that is shared by 30.
+	maxLate = 5
 	// busyRetryMs is how long a busy peer is left alone.
 	busyRetryMs = 500
 	// callGraceMs is added to a call's timeout before the core stops waiting

@@ -30,6 +30,7 @@ type pullPeer struct {
 	calls    int  // but those to it as a relay
 	relayed  int  // those
 	bytes    int  // of all
+	late     int  // how often its time was doubled, as a request came to no end in it
 	measured bool // its rate was, by a payload
 }
 
@@ -217,9 +218,9 @@ func (p *pull) pump() {
 }
 
 // advance asks the next source of w, if it has room, and gives up if there is
-// none left.
+// none left. One that waited for its turn longer than it may be asked for still has it.
 func (p *pull) advance(w *want) {
-	if w.fetched || w.flights.full(p.now) || p.now > w.until || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
+	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.probe) || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
 		return
 	}
 	s, left := p.pick(w)

@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -219,6 +220,60 @@ func TestFetchDeadline(t *testing.T) {
 		if q := asksFor(t, c.size, c.rate); q.call.TimeoutMs != int64(q.WaitMs)+2*c.want {
 			t.Errorf("%d bytes at %g: %d after a wait of %d, want %d", c.size, c.rate, q.call.TimeoutMs-int64(q.WaitMs), q.WaitMs, 2*c.want)
 		}
+	}
+}
+
+// A peer that sends to several at once takes longer than it says. Each request that came to
+// no end in its time gets the next one twice as much, until one is answered in usual time.
+func TestFetchDeadlineDoubles(t *testing.T) {
+	a := specAlone(1)
+	asks := func(round uint32) (call uint64, travels int64) {
+		t.Helper()
+		q := questions(t, a.brought(1, a.header(9, round, 0)), wire.GetPayload)[0]
+		return q.call.ID, q.call.TimeoutMs - int64(q.WaitMs)
+	}
+	ends := func(call uint64, after Time, response []byte, err error) {
+		a.now += after
+		a.core.Step(a.now, Answered{Call: call, Response: response, Err: err})
+		a.core.Effects()
+		clear(a.core.pull.byID)
+		a.core.pull.wants = nil
+	}
+	const usual = 2 * deadlineMinMs
+	for i := range uint32(maxLate + 2) {
+		call, travels := asks(1 + i)
+		if want := int64(usual) << min(i, maxLate); travels != want {
+			t.Errorf("after %d requests without end one may take %d ms, want %d", i, travels, want)
+		}
+		ends(call, wire.MaxWaitMs+travels, nil, errors.New("no end"))
+	}
+	call, _ := asks(maxLate + 3)
+	ends(call, 10, wire.Response{Status: wire.OK, Body: []byte("short")}.Encode(), nil)
+	if call, travels := asks(maxLate + 4); travels != usual {
+		t.Errorf("after an answer in time request %d may take %d ms, want %d", call, travels, usual)
+	}
+}
+
+// A payload that waited for its turn longer than it may be asked for still has it.
+func TestFetchAfterALongWait(t *testing.T) {
+	a := specAlone(1)
+	var last *want
+	for i := range uint32(2 * maxPulls) {
+		h := a.header(8, 1+i%2, i/2)
+		a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})
+		last = a.core.pull.wants[len(a.core.pull.wants)-1]
+	}
+	if last.asked {
+		t.Fatal("all were asked at once")
+	}
+	last.until = a.now - 1
+	for _, w := range slices.Clone(a.core.pull.wants) {
+		if w != last {
+			a.core.pull.end(w.id, missing)
+		}
+	}
+	if a.wait(1, 1); !last.asked {
+		t.Error("is never asked for")
 	}
 }
 

@@ -51,8 +51,8 @@ type load struct {
 	median  float64 // the lower one of the uploads that are known
 }
 
-// load is empty if this node does not take part, or is not connected to all: then others
-// may be without a relay.
+// load is empty if this node does not take part, or is not connected to all that have
+// contributed: then others may be without a relay.
 func (r *relays) load() (l load) {
 	if r.beats.said == nil || r.beats.self.State == wire.Joining || r.peers.live > maxRelayed {
 		return l
@@ -62,8 +62,12 @@ func (r *relays) load() (l load) {
 		if !r.live(p) {
 			continue
 		}
-		if !p.connected {
+		switch {
+		case p.connected:
+		case r.contributed(p):
 			return load{}
+		default:
+			continue // keys are free
 		}
 		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.beat.Upload / 1000, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
 	}

@@ -24,30 +24,32 @@ func (b *backlog) drain(now Time, rate float64) {
 	b.at = now
 }
 
-// mayBegin reports whether an answer of so many bytes may begin to leave: nothing else is
-// leaving, or all of it together is gone within aheadMs. An uplink that was never
+// mayBegin reports whether an answer of so many bytes may begin to leave beside so many:
+// nothing else is leaving, or all of it together is gone within aheadMs. An uplink that was never
 // measured takes any.
-func (s *serve) mayBegin(bytes int) bool {
+func (s *serve) mayBegin(bytes, leaving int) bool {
 	rate := s.upload()
 	if rate == 0 {
 		return true
 	}
 	s.backlog.drain(s.now, rate)
-	waiting := min(s.backlog.bytes, float64(s.leaving()))
+	waiting := min(s.backlog.bytes, float64(leaving))
 	return waiting == 0 || waiting+float64(bytes) <= rate*aheadMs
 }
 
 // upload is what the own uplink was measured to carry, in bytes per ms; 0 if unknown.
 func (s *serve) upload() float64 { return s.relays.beats.self.Upload / 1000 }
 
-// leaving are the bytes of answers whose last byte is not on its way.
-func (s *serve) leaving() (bytes int) {
+// leaving are the answers whose last byte is not on its way: their bytes, and to whom.
+func (s *serve) leaving() (bytes int, to map[*peer]bool) {
+	to = map[*peer]bool{}
 	for _, r := range s.replies {
 		if !r.left {
 			bytes += r.bytes
+			to[r.to] = true
 		}
 	}
-	return bytes
+	return bytes, to
 }
 
 // need orders the payloads that wait to leave, the most urgent first.
@@ -89,12 +91,19 @@ func (s *serve) relayed(v *sighting) bool {
 // the next to close. A peer that nothing leaves to gets its own in any case: what another
 // reads slowly, and a rate that was measured by that, must not hold it up.
 func (s *serve) next() {
+	line := s.line()
+	if len(line) == 0 {
+		return
+	}
 	var done []uint64
+	bytes, sending := s.leaving()
 	full := false
-	for _, q := range s.line() {
-		full = full || !s.mayBegin(s.size(q.id))
-		waits := full && (q.need > open || s.sending(q.from))
+	for _, q := range line {
+		full = full || !s.mayBegin(s.size(q.id), bytes)
+		waits := full && (q.need > open || sending[q.from])
 		if !waits && s.give(q.handle, q.from, q.id) {
+			bytes += s.replies[len(s.replies)-1].bytes
+			sending[q.from] = true
 			done = append(done, q.handle)
 		}
 	}
@@ -106,11 +115,6 @@ func (s *serve) next() {
 // crowded reports whether payloads wait for the uplink.
 func (s *serve) crowded() bool {
 	return s.upload() > 0 && slices.ContainsFunc(s.parked, func(q parked) bool { return s.chain.Has(q.id) })
-}
-
-// sending reports whether an answer to p has yet to leave.
-func (s *serve) sending(p *peer) bool {
-	return slices.ContainsFunc(s.replies, func(r reply) bool { return r.to == p && !r.left })
 }
 
 // inLine is a request and what its place in the line depends on.

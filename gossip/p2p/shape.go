@@ -177,7 +177,7 @@ func (l *shaper) cut(n int) (chunk int, lost bool) {
 func (l *shaper) draw() {
 	l.passes = 0
 	if l.link.Loss > 0 {
-		l.passes = int(min(math.Log(1-l.rng.Float64())/math.Log(1-l.link.Loss), math.MaxInt32))
+		l.passes = int(min(math.Log1p(-l.rng.Float64())/math.Log1p(-l.link.Loss), math.MaxInt32))
 	}
 }
 
