@@ -46,7 +46,8 @@ const (
 // planning is the plan, and what it was made of.
 type planning struct {
 	Plan
-	at Time // when it was looked at last
+	at    Time // when it was looked at last
+	sweep Time // what one own delta of each fragment takes to all others, at most GraceMaxMs; 0 if unknown
 }
 
 // SetLinks takes what is known of the links by now.
@@ -59,6 +60,9 @@ func (m *Machine) SetLinks(now Time, l Links) {
 	bytes := m.SweepBytes() * min(1, float64(m.p.Answerers)/float64(max(1, len(m.roster.training))))
 	common := stepsFor(bytes*float64(l.Copies)*l.Steps, l.Upload)
 	own := stepsFor(bytes*l.OwnSteps, l.OwnUpload)
+	if l.OwnUpload > 0 {
+		p.sweep = Time(min(1000*m.SweepBytes()*float64(l.Copies)/l.OwnUpload, float64(m.p.GraceMaxMs)))
+	}
 	most := float64(m.mostPlanned())
 	p.Thin = max(common, own) > most
 	p.Common = m.replan(p.Common, common)
@@ -66,12 +70,13 @@ func (m *Machine) SetLinks(now Time, l Links) {
 }
 
 // stepsFor is how many steps have to go by between two deltas of a fragment: demand is
-// the bytes per second that one step a delta would make.
+// the bytes per second that one step a delta would make. It is 0 where nobody can say.
 func stepsFor(demand, rate float64) float64 {
-	if rate <= 0 {
+	needed := demand / (planShare * rate)
+	if rate <= 0 || math.IsNaN(needed) {
 		return 0
 	}
-	return demand / (planShare * rate)
+	return needed
 }
 
 // replan moves a plan to what is needed, unless it is near enough.
@@ -84,7 +89,7 @@ func (m *Machine) replan(plan int, needed float64) int {
 	if needed <= float64(least) {
 		return least
 	}
-	return min(most, int(math.Ceil(planAbove*needed)))
+	return int(math.Ceil(min(planAbove*needed, float64(most))))
 }
 
 // mostPlanned is the largest plan: beyond what was measured of the codec a round's
@@ -131,13 +136,16 @@ func (m *Machine) noteSteps(steps uint32) {
 }
 
 // SetPlans takes the steps that peers say they plan for each delta. One that is not named
-// does as this learner does.
+// answers every round.
 func (m *Machine) SetPlans(plans map[outer.Author]uint32) { m.roster.plans = plans }
 
 // due says whether an author answers the open round: one whose own link is thinner than
 // those of the others leaves rounds out until its plan is full, and nobody waits for it.
 func (m *Machine) due(f *fragment, open uint32, a outer.Author) bool {
 	plan := float64(m.roster.plans[a])
+	if a == m.self {
+		plan = float64(m.plan.Steps)
+	}
 	if plan < thinOwn*float64(m.plan.Common) {
 		return true
 	}

@@ -100,6 +100,40 @@ func rise(from, to int) int {
 	return 0
 }
 
+// Whatever peers claim, plans stay within their bounds.
+func TestPlanOfClaims(t *testing.T) {
+	p := roundsParams(2)
+	p.H, p.HMin, p.MaxSteps, p.Codec = 24, 6, 1024, codec.Int4
+	usual := Links{Steps: 20, Upload: 10e6, Copies: 3, OwnSteps: 5, OwnUpload: 2.5e6}
+	most := newRig(t, p).m.mostPlanned()
+	for _, x := range []float64{0, 5e-324, 1e-300, 1e19, math.MaxFloat64, math.Inf(1), math.NaN()} {
+		for name, change := range map[string]func(*Links){
+			"steps": func(l *Links) { l.Steps = x }, "upload": func(l *Links) { l.Upload = x },
+			"own upload": func(l *Links) { l.OwnUpload = x }, "both": func(l *Links) { l.Steps, l.Upload = x, x },
+		} {
+			l := usual
+			change(&l)
+			if got := planner(t, p, 4.8e6).links(l); got.Common < p.H || got.Common > most || got.Steps < got.Common || got.Steps > most {
+				t.Errorf("%s of %g: %+v", name, x, got)
+			}
+		}
+	}
+}
+
+// A learner whose link is thinner than those of the others does not wait for its own delta
+// in the rounds that it leaves out.
+func TestLeavesOutWithoutWaiting(t *testing.T) {
+	g := planner(t, roundsParams(1), 1000)
+	g.live(1, 2)
+	if plan := g.links(Links{Steps: 1, Upload: 1e6, Copies: 1, OwnSteps: 1, OwnUpload: 64}); !g.m.leavesOut() {
+		t.Fatalf("plan %+v", plan)
+	}
+	g.give(g.delta(outer.Author{1}, 0, 1), g.delta(outer.Author{2}, 0, 1))
+	if got := g.m.Fragment(0).Closed(); got != 1 {
+		t.Errorf("with the deltas of all others of round 1, closed is %d", got)
+	}
+}
+
 // Lateness changes no plan: only bytes and rates do.
 func TestPlanIsNotOfLateness(t *testing.T) {
 	p := roundsParams(1)

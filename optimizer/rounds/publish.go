@@ -45,7 +45,7 @@ func (m *Machine) over(f *fragment) bool {
 // linkBusy says whether own deltas of the fragment still wait for anybody to
 // take them. A learner without peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.roster.live) > 1 && f.own.unhanded(now, m.Patience()) >= maxUnsent
+	return len(m.roster.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep)) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round
