@@ -120,8 +120,8 @@ type (
 		Own      bool
 		Round    uint32
 	}
-	// Finished says that the run is over here: every live node showed the
-	// same digests for three of its beat periods.
+	// Finished says that the run is over here: all live nodes showed the same
+	// digests for the longest of their beat periods.
 	Finished struct{}
 )
 

@@ -160,7 +160,7 @@ const lastTimes = 3
 // long says that a time is as long as so many beat periods, and as deltas may be under way:
 // one of usual size at usual times, or one of each fragment over the thinnest uplink.
 func (m *Machine) long(still Time, periods int64) bool {
-	way := min(max(m.rounds.Patience(), lastTimes*m.cache.sweepMs), m.cfg.Params.GraceMaxMs)
+	way := max(min(m.rounds.Patience(), m.cfg.Params.GraceMaxMs), lastTimes*m.cache.sweepMs)
 	return still >= max(periods*m.gossip.BeatPeriodMs(), way)
 }
 
@@ -200,7 +200,7 @@ func (m *Machine) tellBeats(now Time) {
 
 // over says whether the run has ended. Every fragment reached its budget, this
 // node has nothing left to publish or to fold, and all live peers have shown
-// the same digests for three of their beat periods. A peer that goes on saying otherwise and
+// the same digests for the longest of their beat periods. A peer that goes on saying otherwise and
 // brings nothing is waited for only so long.
 func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed {

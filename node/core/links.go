@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"slices"
 
 	"atoll/gossip"
@@ -66,8 +67,8 @@ func (m *Machine) links() links {
 		}
 		l.others++
 		l.carries(b.Upload)
-		if b.State == wire.Training && !b.Paused && b.Tokens > 0 {
-			l.steps = append(l.steps, b.TokensPerSecond*float64(b.Steps)/float64(b.Tokens))
+		if steps := stepsPerSecond(b.TokensPerSecond, b.Steps, b.Tokens); b.State == wire.Training && !b.Paused && b.Tokens > 0 {
+			l.steps = append(l.steps, steps)
 		}
 		if b.Plan > 0 {
 			l.plans[outer.Author(id)] = b.Plan
@@ -84,15 +85,25 @@ func (l *links) sweepMs(bytes float64) Time {
 	}
 	slices.Sort(l.uploads)
 	thinnest := max(l.uploads[0], middle(l.uploads)/claimMost)
-	return Time(1000 * bytes * float64(l.others) / thinnest)
+	return Time(min(1000*bytes*float64(l.others)/thinnest, mostSweepMs))
 }
+
+// mostSweepMs bounds what the links of others are believed to need: a request for a payload
+// is broken off by then.
+const mostSweepMs = 600_000
 
 // ownSteps are the steps per second of the own learner.
 func (m *Machine) ownSteps() float64 {
-	if m.learning.tokens == 0 {
-		return 0
+	return stepsPerSecond(m.learning.perSecond, m.learning.steps, m.learning.tokens)
+}
+
+// stepsPerSecond is the speed of a learner in steps of its usual size. It is 0 before the
+// first, and where a peer claims more than a float64 holds.
+func stepsPerSecond(tokensPerSecond float64, steps, tokens uint64) float64 {
+	if s := tokensPerSecond * float64(steps) / float64(tokens); s <= math.MaxFloat64 { // false for NaN
+		return s
 	}
-	return m.learning.perSecond * float64(m.learning.steps) / float64(m.learning.tokens)
+	return 0
 }
 
 // carries counts a node's uplink, 0 if it is not known.
