@@ -21,9 +21,10 @@ type checks struct {
 	agreed Time                         // when all nodes showed one chain after that, 0 before
 	took   uint32                       // rounds closed from calm until then
 	caught map[string]int               // what honest nodes said of liars, and how often
-	plans  plans
-	ending bool               // a learner has stopped
-	told   map[*Node][]string // what nodes said of their ways in and out
+	ending bool                         // a learner has stopped
+	proven map[wire.PeerID]bool         // authors of deltas that came to others
+	unsure []*Node                      // whose deltas had come to nobody when the first learner stopped
+	told   map[*Node][]string           // what nodes said of their ways in and out
 }
 
 type chainKey struct {
@@ -42,7 +43,20 @@ type slot struct {
 func newChecks() checks {
 	return checks{
 		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
-		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{}, told: map[*Node][]string{},
+		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{}, proven: map[wire.PeerID]bool{}, told: map[*Node][]string{},
+	}
+}
+
+// ends notes that a learner has stopped, and whose word others had no reason to count then.
+func (c *checks) ends(w *World) {
+	if c.ending {
+		return
+	}
+	c.ending = true
+	for _, n := range w.nodes {
+		if !c.proven[n.id] {
+			c.unsure = append(c.unsure, n)
+		}
 	}
 }
 

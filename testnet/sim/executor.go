@@ -112,7 +112,9 @@ func (x executor) Saw(event any) {
 	case core.MarksKnown:
 		n.keyOnly = false
 	case core.MayStep:
-		n.w.checks.ending = n.w.checks.ending || n.may && !e.Yes
+		if n.may && !e.Yes {
+			n.w.checks.ends(n.w)
+		}
 		n.may = e.Yes
 	case core.Finished:
 		n.finished, n.endedAt = true, n.w.now
@@ -188,8 +190,9 @@ type ledger struct {
 	n *Node
 }
 
-// PutDelta keeps one copy of a payload that many nodes have.
+// PutDelta keeps one copy of a payload of another that many nodes have.
 func (l ledger) PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error {
+	l.n.w.checks.proven[h.Header.Author] = true
 	return l.Ledger.PutDelta(id, h, l.n.w.folder.shared(id, payload))
 }
 

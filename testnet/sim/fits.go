@@ -15,7 +15,7 @@ type Fit struct {
 	MostOver  float64 `json:"most_over"`   // that is allowed
 	EndMs     Time    `json:"end_ms"`      // from the last step of any learner until all knew that the run is over
 	MostEndMs Time    `json:"most_end_ms"` // that is allowed
-	Plans     float64 `json:"plans"`       // the largest plan of any node over the smallest, once rounds had settled; 0 before
+	Plans     float64 `json:"plans"`       // the largest plan of a node over its smallest, once rounds had settled; 0 before
 }
 
 // Limits of what runs are promised that suit their links.
@@ -105,6 +105,7 @@ func (w *World) Fit() Fit {
 		trained += float64(n.book.trained)
 		discarded += n.tokens(nil).Discarded
 		last = max(last, n.steppedAt)
+		f.Plans = max(f.Plans, n.plans.spread())
 		if n.up {
 			late += float64(n.lateNow())
 			f.EndMs = max(f.EndMs, n.endedAt)
@@ -118,7 +119,6 @@ func (w *World) Fit() Fit {
 	f.EndMs = max(f.EndMs-last, 0)
 	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
 	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
-	f.Plans = w.checks.plans.spread()
 	f.MostEndMs = mostEndTravel*travel + mostEndBeats*period
 	return f
 }
@@ -155,8 +155,9 @@ func (w *World) checkFits() {
 	}
 }
 
-// plans are the bounds of what nodes planned once their rounds had settled: steps that a
-// delta has by what the links of all carry.
+// plans are the bounds of what a node planned once its rounds had settled: steps that a
+// delta has by what the links of all carry. Nodes measure their links each for itself, so
+// their plans differ; what settles is that of each.
 type plans struct{ least, most int }
 
 // looksAtPlan notes what a node plans that steps.
@@ -169,7 +170,7 @@ func (w *World) looksAtPlan(n *Node) {
 		return
 	}
 	common := n.machine.Rounds().Plan().Common
-	p := &w.checks.plans
+	p := &n.plans
 	if p.least == 0 {
 		p.least = common
 	}

@@ -105,9 +105,10 @@ type notes struct {
 	contributed Time         // when a delta of this life was first folded here
 	firstSeq    uint64       // own deltas below it are of earlier lives
 	planned     int          // steps that its deltas were to have when it last stepped
-	steppedAt   Time         // when it last stepped
-	endedAt     Time         // when it last knew that the run is over
-	late        uint64       // deltas that came late, in lives that ended
+	plans       plans
+	steppedAt   Time   // when it last stepped
+	endedAt     Time   // when it last knew that the run is over
+	late        uint64 // deltas that came late, in lives that ended
 	book        book
 	damage      damage
 }

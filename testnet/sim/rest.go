@@ -93,11 +93,15 @@ func (w *World) Anchors() []float32 {
 
 // checkBudget: every fragment reached the budget. At most what the last two
 // rounds hold goes beyond it: each learner's round, and what it had at hand when
-// it was parted, paused, out of disk, or without its disk.
+// it was parted, paused, out of disk, or without its disk. What a learner made whose
+// first delta was still on its way comes on top: its word counted for nothing yet.
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)
 	last := 2 * len(w.nodes) * w.s.Params.H
 	most := 1.01*budget + float64((last+w.atHand())*w.s.Task.Tokens())
+	for _, n := range w.checks.unsure {
+		most += float64(n.book.trained)
+	}
 	for p := range w.plan {
 		tokens := float64(w.first().machine.Rounds().Fragment(p).Tip().Tokens)
 		if tokens < budget || tokens > most+w.claimed(p) {
