@@ -49,7 +49,7 @@ type JoinCmd struct {
 	Keep      size          `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
 	Trace     bool          `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
-	Shape     string        `hidden:"" help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. For testnet." placeholder:"SHAPE"`
+	Shape     string        `help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. A node that meets such nodes, and is not slow itself, needs rate=none." placeholder:"SHAPE"`
 	EvalBytes *int          `help:"Bytes of held-out text on which the model is measured while it trains; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
 	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 	JSON      bool          `name:"json" help:"Print the status as one line of JSON every few seconds."`
