@@ -67,8 +67,8 @@ func (m *Machine) links() links {
 		}
 		l.others++
 		l.carries(b.Upload)
-		if steps := stepsPerSecond(b.TokensPerSecond, b.Steps, b.Tokens); b.State == wire.Training && !b.Paused && b.Tokens > 0 {
-			l.steps = append(l.steps, steps)
+		if b.State == wire.Training && !b.Paused && b.Tokens > 0 {
+			l.steps = append(l.steps, stepsPerSecond(b.TokensPerSecond, b.Steps, b.Tokens))
 		}
 		if b.Plan > 0 {
 			l.plans[outer.Author(id)] = b.Plan

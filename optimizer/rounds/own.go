@@ -38,12 +38,11 @@ func (o *own) allHanded(now Time, graceMax Time) bool {
 	})
 }
 
-// unhanded counts the own deltas that nobody took yet. One that nobody took for as long
-// as a round stays open and its way over the own link takes is not on its way: nobody wants it (it came with a
-// snapshot, or its author is barred there), and it must not stop those after it.
-func (o *own) unhanded(now Time, graceMax Time) (n int) {
+// unhanded counts the own deltas that nobody took yet. After so long nobody wants one: it
+// came with a snapshot, or its author is barred there. It must not stop those after it.
+func (o *own) unhanded(now, patience Time) (n int) {
 	for _, d := range o.list {
-		if !d.handed && now-d.at < graceMax {
+		if !d.handed && now-d.at < patience {
 			n++
 		}
 	}

@@ -42,8 +42,9 @@ func (m *Machine) over(f *fragment) bool {
 	return end != 0 && max(f.chain.closed, f.own.mark) > end
 }
 
-// linkBusy says whether own deltas of the fragment still wait for anybody to
-// take them. A learner without peers publishes all the same.
+// linkBusy says whether own deltas of the fragment still wait for anybody to take them, no
+// longer than a round stays open or their way over the own link takes. A learner without
+// peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
 	return len(m.roster.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep)) >= maxUnsent
 }
