@@ -71,7 +71,7 @@ func (b *beats) send() {
 		State: b.self.State, Steps: b.self.Steps, Tokens: b.self.Tokens,
 		Unpublished: make([]uint64, b.chain.Fragments()), Closed: b.closed(), Lag: b.lag(),
 		Capability: b.self.Capability, TokensPerSecond: b.self.TokensPerSecond,
-		Bits: b.self.Bits, PeriodMs: b.announced(), Paused: b.self.Paused, Upload: b.self.Upload, Plan: b.self.Plan,
+		Bits: b.self.Bits, PeriodMs: b.announced(), Paused: b.self.Paused, Upload: b.self.Upload, Full: b.self.Full, Plan: b.self.Plan,
 	}
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)

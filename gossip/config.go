@@ -149,7 +149,8 @@ type SelfState struct {
 	Bits            float32 // last live bits per byte, 0 if there is none
 	Capability      uint64  // sequence number of the own capability record
 	Paused          bool    // takes no steps for now, by its owner's wish
-	Upload          float64 // bytes per second that the own uplink was measured to carry, 0 if unknown
+	Upload          float64 // the most bytes per second that the own uplink was seen to carry of late, 0 if unknown
+	Full            bool    // it carries no more than that
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
 	Unsettled       bool    // stopped, with something left to publish or to fold
 }

@@ -28,7 +28,7 @@ type lookCache struct {
 // beats. A thin uplink is for deltas.
 func (b *beats) ownPeriod() int64 {
 	period := max(b.cfg.BeatMinMs, int64(b.peers.live+1)*beatMsPerPeer, beatWays*b.usualWay())
-	if b.self.Upload > 0 {
+	if b.self.Full {
 		copies := max(1, min(len(b.peers.linked), beatCopies))
 		period = max(period, int64(float64(copies*b.size)/(beatShare*b.self.Upload)*1000))
 	}

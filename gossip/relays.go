@@ -34,7 +34,8 @@ type relayPeer struct {
 // uplink is the load of one node's uplink, in bytes per ms.
 type uplink struct {
 	id     wire.PeerID
-	upload float64 // measured, as its beats say; 0 if unknown
+	upload float64 // the most that it was seen to carry, as its beats say; 0 if unknown
+	full   bool    // it carries no more
 	copies float64 // what a copy of its deltas to everybody takes
 	relays bool    // others may rely on it
 }
@@ -43,12 +44,12 @@ type uplink struct {
 func (u uplink) room() float64 { return uplinkFill*u.upload - u.copies }
 
 // thin reports whether an uplink cannot carry a copy to everybody.
-func (u uplink) thin() bool { return u.upload > 0 && u.room() < 0 }
+func (u uplink) thin() bool { return u.full && u.room() < 0 }
 
 // load is the uplinks of this node and of all live peers at a moment.
 type load struct {
 	uplinks []uplink
-	median  float64 // the lower one of the uploads that are known
+	median  float64 // the lower one of the uploads that are known, if only in part
 }
 
 // load is empty if this node does not take part, or is not connected to all that have
@@ -57,7 +58,7 @@ func (r *relays) load() (l load) {
 	if r.beats.said == nil || r.beats.self.State == wire.Joining || r.peers.live > maxRelayed {
 		return l
 	}
-	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.beats.said.Upload / 1000, copies: r.own.rate(r.now), relays: true}}
+	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.beats.said.Upload / 1000, full: r.beats.said.Full, copies: r.own.rate(r.now), relays: true}}
 	for _, p := range r.peers.list {
 		if !r.live(p) {
 			continue
@@ -69,7 +70,7 @@ func (r *relays) load() (l load) {
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.beat.Upload / 1000, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.beat.Upload / 1000, full: p.beat.Full, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
 	}
 	l.settle()
 	return l
@@ -104,7 +105,7 @@ func (l load) of(id wire.PeerID) uplink {
 // they have of it sooner than it does.
 func (l load) outdone(author wire.PeerID) bool {
 	u := l.of(author)
-	return u.upload > 0 && relayThinner*u.upload <= l.median
+	return u.full && relayThinner*u.upload <= l.median
 }
 
 // relay is who gets a delta from its author for all others. It is zero if everybody is to

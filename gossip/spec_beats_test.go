@@ -115,7 +115,7 @@ func specPeriodOfUpload(t *testing.T, s *spectest.Spec) {
 			a.up(byte(i + 1))
 		}
 		a.wait(100)
-		a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: upload})
+		a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: upload, Full: true})
 		got := a.period(t)
 		share := float64(min(peers, beatCopies)*a.core.beats.size) / upload * float64(s.Number(t, "beats", "share"))
 		if want := min(max(1000, int64(share*1000)), s.Number(t, "limits", "MaxPeriodMs")); got < want-want/20 || got > want+want/20 {

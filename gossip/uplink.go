@@ -37,8 +37,13 @@ func (s *serve) mayBegin(bytes, leaving int) bool {
 	return waiting == 0 || waiting+float64(bytes) <= rate*aheadMs
 }
 
-// upload is what the own uplink was measured to carry, in bytes per ms; 0 if unknown.
-func (s *serve) upload() float64 { return s.relays.beats.self.Upload / 1000 }
+// upload is what the own uplink carries, in bytes per ms; 0 if it was never full.
+func (s *serve) upload() float64 {
+	if self := s.relays.beats.self; self.Full {
+		return self.Upload / 1000
+	}
+	return 0
+}
 
 // leaving are the answers whose last byte is not on its way: their bytes, and to whom.
 func (s *serve) leaving() (bytes int, to map[*peer]bool) {

@@ -189,7 +189,8 @@ func (n *node) tick() {
 		perSecond = n.train.pulse().perSecond
 	}
 	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
-	n.machine.SetUpload(now, n.host.Upload())
+	upload, full := n.host.Upload()
+	n.machine.SetUpload(now, upload, full)
 	n.machine.Tick(now)
 	n.allow(now)
 	n.endStep()

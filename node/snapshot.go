@@ -231,7 +231,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
 	self.TokensPerS = 0
-	self.Upload = n.host.Upload()
+	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
 		self.TokensPerS = n.train.pulse().perSecond
 	}
@@ -242,7 +242,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		p.State, p.Reason = "connected", v.Refused
 		if v.Beat != nil {
 			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond
-			p.Upload = v.Beat.Upload
+			p.Upload, p.UploadFull = v.Beat.Upload, v.Beat.Full
 		}
 		if v.LastHeard > 0 {
 			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000

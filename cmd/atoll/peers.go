@@ -89,8 +89,17 @@ func peerRow(p status.Peer) []string {
 	return []string{
 		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth),
 		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
-		measured(p.TokensPerS, "%.0f"), measured(8e-6*p.Upload, "%.1f"), heard,
+		measured(p.TokensPerS, "%.0f"), uplink(p), heard,
 	}
+}
+
+// uplink is what a peer's link carries upwards, in Mbit/s.
+func uplink(p status.Peer) string {
+	text := measured(8e-6*p.Upload, "%.1f")
+	if p.Upload > 0 && !p.UploadFull {
+		return "> " + text
+	}
+	return text
 }
 
 func orUnknown(s string) string {

@@ -27,7 +27,7 @@ func trainingStatus() status.Snapshot {
 		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
 		Fragments: []status.Fragment{{Closed: 7, Contributors: 3}, {Closed: 8, Contributors: 2}},
 		Peers: []status.Peer{
-			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, Upload: 2.5e6, MeasuredPerS: 7000},
+			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, Upload: 2.5e6, UploadFull: true, MeasuredPerS: 7000},
 			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
 			{Addr: "/ip4/198.51.100.7/tcp/1", State: "refused", Reason: "run: we have aa, peer has bb"},
 		},
@@ -157,7 +157,7 @@ func TestPeersFitTheScreen(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{{
 		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)",
-		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6,
+		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6, UploadFull: true,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
 	if err := printPeers(&b, peers); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func agreedText(s status.Snapshot) string {
 func trafficText(s status.Snapshot) string {
 	text := fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))
 	if len(s.Peers) > 0 && s.Peers[0].Upload > 0 {
-		text += fmt.Sprintf("; the uplink carries %.1f Mbit/s", 8e-6*s.Peers[0].Upload)
+		text += fmt.Sprintf("; the uplink carries %s Mbit/s", uplink(s.Peers[0]))
 	}
 	return text
 }

@@ -132,10 +132,10 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 // ID is this node's name.
 func (h *Host) ID() wire.PeerID { return h.self }
 
-// Upload is what this node's own link was measured to carry upwards, over all
-// peers together, in bytes/s of responses; 0 if that is not known. It is no more
-// than Config.UploadBytesPerSecond.
-func (h *Host) Upload() float64 { return h.peers.uplink.rate() }
+// Upload is the most that this node's own link was seen to carry upwards of late, over
+// all peers together, in bytes/s of responses, and whether it was full with that. It is
+// no more than Config.UploadBytesPerSecond, and 0 before the first response.
+func (h *Host) Upload() (bytesPerSecond float64, full bool) { return h.peers.uplink.rate() }
 
 // Events returns the channel of what happens. It is closed by Close.
 func (h *Host) Events() <-chan Event { return h.inbox.out }

@@ -53,6 +53,38 @@ type path struct {
 	far  time.Duration // beyond the pipe, there and back
 	born time.Time
 	busy atomic.Int64 // transfers under way
+	tcp  *connection  // nil: no congestion window holds back what the pacer lets go
+}
+
+// connection is a congestion window before a pipe.
+type connection struct {
+	turn   chan struct{} // whose turn it is; a mutex would stop the clock of a synctest bubble
+	sender sender
+}
+
+func newConnection() *connection {
+	return &connection{turn: make(chan struct{}, 1), sender: newSender()}
+}
+
+// send sends n bytes through the pipe as the window lets them, and returns when they are
+// acknowledged. Parts of a path leave in the order in which they came.
+func (c *connection) send(p *path, n int) (acked time.Time, queued time.Duration) {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	for n > 0 {
+		now := time.Now()
+		c.sender.advance(now)
+		room := min(c.sender.room(n, now), shapeSegment)
+		if room == 0 {
+			time.Sleep(time.Until(c.sender.wakes()))
+			continue
+		}
+		at := c.sender.send(room, nil, now)
+		acked, queued = p.pipe.send(room, now)
+		c.sender.acks = append(c.sender.acks, ack{at: at, due: acked.Add(p.far)})
+		n -= room
+	}
+	return acked, queued
 }
 
 func newPath(p *pipe, u *uplink, far time.Duration) *path {
@@ -66,11 +98,23 @@ func (p *path) send(t *testing.T, n int) (queued time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.tcp != nil {
+		go func() {
+			acked, _ := p.tcp.send(p, n)
+			p.ack(d, acked)
+		}()
+		return 0
+	}
 	acked, queued := p.pipe.send(n, d.at)
+	p.ack(d, acked)
+	return queued
+}
+
+// ack acknowledges a part to the pacer.
+func (p *path) ack(d departure, acked time.Time) {
 	back := (p.delay + p.far) / 2
 	acked = acked.Add(p.far)
-	time.AfterFunc(acked.Sub(d.at), func() { p.pace.acked(d, stampOf(acked.Add(-back), p.born), time.Now()) })
-	return queued
+	time.AfterFunc(time.Until(acked), func() { p.pace.acked(d, stampOf(acked.Add(-back), p.born), time.Now()) })
 }
 
 // stream sends n segments through the pipe as fast as the pacer lets it, and

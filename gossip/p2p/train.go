@@ -64,7 +64,9 @@ func (t *train) took() time.Duration {
 }
 
 // long reports whether it is time for another train.
-func (t *train) long() bool { return t.took() >= longTrain || t.after >= longBytes }
+func (t *train) long() bool {
+	return t.took() >= longTrain && t.after >= fewBytes || t.after >= longBytes
+}
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -86,7 +88,14 @@ func (s *sample) done() bool {
 	return s.took >= longTrain || s.took >= sampleTime && s.trains >= sampleTrains || s.bytes >= longBytes
 }
 
-// departures are what was sent of late, in order.
+// steadyShare is the share of its even part that each of the first two thirds of a steady train
+// brings at least.
+// A congestion window that grows from nothing doubles with each round trip, and the link is
+// idle in between: of what such a train brings, its first two thirds have little. One that
+// leaves room for others, or has the link for itself at the end, brings half at least.
+const steadyShare = 0.5
+
+// departures are what left of late, about in order.
 type departures struct{ entries []leaving }
 
 // maxDepartures is several times what a long train takes.
@@ -99,12 +108,42 @@ func (d *departures) add(l leaving) {
 	d.entries = append(d.entries, l)
 }
 
-// others adds up what was sent to other peers after one time and until another.
-func (d *departures) others(p *pacer, after, until time.Time) (bytes int) {
-	for i := len(d.entries) - 1; i >= 0 && d.entries[i].sent.After(after); i-- {
-		if l := d.entries[i]; l.to != p && !l.sent.After(until) {
-			bytes += l.bytes
+// along is what left between the head of a train and its end.
+func (d *departures) along(p *pacer, t *train) (a along) {
+	begin, end := t.head.left, t.latest.left
+	for _, l := range d.entries {
+		sent, left := within(l.sent, t.head.sent, t.latest.sent), within(l.left, begin, end)
+		switch {
+		case l.to == p && left:
+			third := min(2, int(3*l.left.Sub(begin)/max(end.Sub(begin), 1)))
+			a.own[third] += l.bytes
+		case l.to != p && sent:
+			a.sent += l.bytes
+		}
+		if l.to != p && left {
+			a.left += l.bytes
 		}
 	}
-	return bytes
+	return a
+}
+
+func within(t, after, until time.Time) bool { return t.After(after) && !t.After(until) }
+
+// along is what left while a train did.
+type along struct {
+	sent int    // bytes to other peers that were sent after its head, and until its end was
+	left int    // bytes to other peers that left then, as far as the clocks tell
+	own  [3]int // bytes of the train in each third of its time
+}
+
+// others is what left between the parts of the train. A link that is full keeps the order in
+// which parts were sent; where congestion windows hold them back, more were sent than left.
+// When parts left is less certain: the shortest way to a peer may not be known yet.
+func (a along) others() int { return min(a.sent, a.left) }
+
+// steady reports whether the train had the pace of a link, and not of a congestion window that
+// grew. One that loses pace shows a link that fell.
+func (a along) steady() bool {
+	all := a.own[0] + a.own[1] + a.own[2]
+	return float64(min(a.own[0], a.own[1])) >= steadyShare*float64(all)/3
 }

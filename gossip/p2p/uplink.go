@@ -26,10 +26,18 @@ type uplink struct {
 	inflight int // bytes, to all peers
 	arrived  int // bytes that were acknowledged
 	flights  map[*pacer]*flight
-	sent     departures
+	left     departures
+	ended    []ended // trains, in order, that are counted once all that left with them is known
 	latest   epoch
 	before   epoch
 	proven   time.Time // up to here trains have been counted as proof
+	known    bool      // trains have shown what the link carries
+}
+
+// ended is a train that is over.
+type ended struct {
+	to    *pacer
+	train *train
 }
 
 // epoch is a part of the measurements.
@@ -42,9 +50,12 @@ type epoch struct {
 const (
 	// longTrain ends a train under bulk that does not end, and begins another. It is
 	// long beside the stalls of a busy receiver (tens of ms), and short beside the
-	// five seconds in which a fall has to show. longBytes does so on thick links.
+	// five seconds in which a fall has to show. longBytes does so on thick links. A train
+	// of less than fewBytes, as one of many peers gets on a thin link, would not show
+	// whether it is steady.
 	longTrain = time.Second
 	longBytes = 256 * segment
+	fewBytes  = 6 * segment
 	// sampleTime and sampleTrains are how many trains show a rate together: what a
 	// receiver dawdles at the beginning of one and at the end of another evens out.
 	// A long train does so alone.
@@ -53,6 +64,9 @@ const (
 	// epochProof is how long bulk is on the link in one of the two epochs. A full
 	// link that gets thinner shows it after at most two of these and a train.
 	epochProof = time.Second
+	// settleTime is how much later than the end of a train the acknowledgements come of what
+	// left with it to other peers: the longest way back.
+	settleTime = 500 * time.Millisecond
 	// thinShare: a peer that was never given more than this part of what the link
 	// carries may be thin itself. That it takes little proves thinWeight as much.
 	thinShare  = 0.5
@@ -63,19 +77,20 @@ func newUplink(bytesPerSecond int64) *uplink {
 	return &uplink{limit: float64(bytesPerSecond), flights: map[*pacer]*flight{}}
 }
 
-// rate is the link's in bytes/s, 0 if it is not known.
-func (u *uplink) rate() float64 {
+// rate is the most that the link was seen to carry of late, in bytes/s, and whether that was
+// all that it carries: it was full.
+func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.settle(time.Now())
 	best := u.best()
-	if u.limit > 0 && (best == 0 || best > u.limit) {
-		return u.limit
+	if u.limit > 0 && (!u.known || best > u.limit) {
+		return u.limit, true
 	}
-	return best
+	return best, u.known
 }
 
-// best is the most that the link was seen to carry of late, in bytes/s; 0 if that
-// is not known.
+// best is the most that the link was seen to carry of late, in bytes/s; 0 before the first.
 func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
 // taken notes that bytes to a peer enter flight.
@@ -85,7 +100,6 @@ func (u *uplink) taken(p *pacer, d departure) {
 	if u.flights[p] == nil {
 		u.flights[p] = &flight{start: d.at, before: u.arrived + u.inflight, train: &train{last: d.at}}
 	}
-	u.sent.add(leaving{to: p, bytes: d.bytes, sent: d.at})
 	u.inflight += d.bytes
 }
 
@@ -108,6 +122,8 @@ func (u *uplink) acked(p *pacer, d departure, took, waited time.Duration, now ti
 	defer u.mu.Unlock()
 	u.arrived += d.bytes
 	l := leaving{to: p, bytes: d.bytes, sent: d.at, left: d.at.Add(waited), there: d.at.Add(took)}
+	u.left.add(l)
+	u.settle(now)
 	f := u.flights[p]
 	if f == nil {
 		return
@@ -135,13 +151,29 @@ func (u *uplink) bound(p *pacer, f *flight, now time.Time) {
 	}
 }
 
-// end takes in a train that ends.
+// end notes that a train is over.
 func (u *uplink) end(p *pacer, t *train) {
-	if t.took() <= 0 {
+	if t.took() > 0 {
+		u.ended = append(u.ended, ended{p, t})
+	}
+}
+
+// settle takes in trains of which all is known by now.
+func (u *uplink) settle(now time.Time) {
+	for len(u.ended) > 0 && now.Sub(u.ended[0].train.latest.left) >= settleTime {
+		u.count(u.ended[0].to, u.ended[0].train)
+		u.ended = u.ended[1:]
+	}
+}
+
+// count takes in a train. One that is not steady shows no more than bound does.
+func (u *uplink) count(p *pacer, t *train) {
+	along := u.left.along(p, t)
+	if !along.steady() {
 		return
 	}
 	s := &p.sample
-	s.bytes += t.after + u.sent.others(p, t.head.sent, t.latest.sent)
+	s.bytes += t.after + along.others()
 	s.took += t.took()
 	if t.last.After(u.proven) {
 		s.proof += min(t.last.Sub(u.proven), t.took())
@@ -149,6 +181,7 @@ func (u *uplink) end(p *pacer, t *train) {
 	}
 	s.trains++
 	if s.done() {
+		u.known = true
 		u.shown(p, float64(s.bytes)/s.took.Seconds())
 		u.prove(p, s.proof)
 		*s = sample{}

@@ -36,7 +36,7 @@ func testBeat() Beat {
 		Unpublished: []uint64{512, 0, 12288}, Closed: []uint32{4, 3, 300}, Lag: 2,
 		Chain: testDigest("chain"), StateDigest: testDigest("state"), Capability: 1,
 		TokensPerSecond: 12000.5, Folded: 40960, Bits: 2.5,
-		PeriodMs: 2000, Upload: 2.5e6, Plan: 36,
+		PeriodMs: 2000, Upload: 2.5e6, Plan: 36, Full: true,
 	}
 }
 
@@ -141,5 +141,6 @@ func drawBeat(t *rapid.T) Beat {
 		Paused:          rapid.Bool().Draw(t, "paused"),
 		Upload:          rapid.Float64Range(0, MaxUpload).Draw(t, "upload"),
 		Plan:            rapid.Uint32Range(0, MaxPlan).Draw(t, "plan"),
+		Full:            rapid.Bool().Draw(t, "full"),
 	}
 }

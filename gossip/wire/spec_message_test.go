@@ -123,7 +123,7 @@ func specBeat(t *testing.T, s *spectest.Spec) {
 		Lag: uint8(f["lag"].(uint64)), Chain: wire.Digest(f["chain"].([]byte)), StateDigest: wire.Digest(f["state digest"].([]byte)),
 		Capability: f["capability"].(uint64), TokensPerSecond: f["tokens per second"].(float64), Folded: f["folded"].(uint64),
 		Bits: float32(f["bits"].(float64)), PeriodMs: uint32(f["period"].(uint64)), Paused: f["paused"].(bool),
-		Upload: f["upload"].(float64), Plan: uint32(f["plan"].(uint64)),
+		Upload: f["upload"].(float64), Plan: uint32(f["plan"].(uint64)), Full: f["full"].(bool),
 	}
 	for i, v := range f["unpublished"].([]any) {
 		want.Unpublished = append(want.Unpublished, v.(uint64))

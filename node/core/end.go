@@ -14,6 +14,7 @@ type learning struct {
 	bits          float32
 	capability    uint64
 	upload        float64
+	full          bool // the uplink carries no more than upload
 }
 
 // ending is what the machine knows about the end of the run and of itself.
@@ -45,12 +46,13 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 	l.perSecond, l.bits, l.capability = perSecond, bits, capability
 }
 
-// SetUpload sets how many bytes per second the uplink of this node was measured to
-// carry, 0 while nothing is known. The next beats say so.
-func (m *Machine) SetUpload(_ Time, bytesPerSecond float64) {
-	m.learning.upload = 0
+// SetUpload sets the most bytes per second that the uplink of this node was seen to carry of
+// late, 0 while nothing is known, and whether it was full with them. The next beats say so.
+func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {
+	l := &m.learning
+	l.upload, l.full = 0, false
 	if bytesPerSecond > 0 { // false for NaN
-		m.learning.upload = min(bytesPerSecond, wire.MaxUpload)
+		l.upload, l.full = min(bytesPerSecond, wire.MaxUpload), full
 	}
 }
 
@@ -189,7 +191,7 @@ func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
 		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
-		Upload: m.learning.upload, Plan: uint32(m.rounds.Plan().Steps),
+		Upload: m.learning.upload, Full: m.learning.full, Plan: uint32(m.rounds.Plan().Steps),
 	}
 	s.Unsettled = !m.quiet()
 	for p := range m.rounds.Fragments() {

@@ -28,8 +28,8 @@ const claimMost = 4
 // links are what beats say of the nodes' links and speeds.
 type links struct {
 	steps   []float64 // per second, of those that train
-	uploads []float64 // bytes per second, of those that know
-	unknown int       // nodes that do not
+	uploads []float64 // bytes per second, of uplinks that were seen full
+	least   []float64 // the same of those that carry more than they were ever asked to
 	others  int       // nodes that take deltas
 	plans   map[outer.Author]uint32
 }
@@ -45,7 +45,7 @@ func (m *Machine) tellLinks(now Time) {
 	m.cache.sweepMs = l.sweepMs(m.rounds.SweepBytes())
 	m.rounds.SetLinks(now, rounds.Links{
 		Steps: sumCapped(l.steps), Upload: l.upload(), Copies: l.others,
-		OwnSteps: m.ownSteps(), OwnUpload: m.learning.upload,
+		OwnSteps: m.ownSteps(), OwnUpload: m.ownUpload(),
 	})
 }
 
@@ -60,13 +60,13 @@ func (m *Machine) links() links {
 	if m.end.may {
 		l.steps = append(l.steps, m.ownSteps())
 	}
-	l.carries(m.learning.upload)
+	l.carries(m.learning.upload, m.learning.full)
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
 		if b.State == wire.Leaving {
 			return
 		}
 		l.others++
-		l.carries(b.Upload)
+		l.carries(b.Upload, b.Full)
 		if b.State == wire.Training && !b.Paused && b.Tokens > 0 {
 			l.steps = append(l.steps, stepsPerSecond(b.TokensPerSecond, b.Steps, b.Tokens))
 		}
@@ -106,22 +106,35 @@ func stepsPerSecond(tokensPerSecond float64, steps, tokens uint64) float64 {
 	return 0
 }
 
-// carries counts a node's uplink, 0 if it is not known.
-func (l *links) carries(upload float64) {
-	if upload > 0 {
+// ownUpload is what the own uplink carries, 0 while that is not known.
+func (m *Machine) ownUpload() float64 {
+	if !m.learning.full {
+		return 0
+	}
+	return m.learning.upload
+}
+
+// carries counts a node's uplink, and whether that is all that it carries.
+func (l *links) carries(upload float64, full bool) {
+	if full && upload > 0 {
 		l.uploads = append(l.uploads, upload)
 	} else {
-		l.unknown++
+		l.least = append(l.least, upload)
 	}
 }
 
-// upload is what all uplinks carry together: those that nobody has measured yet are as the others.
+// upload is what all uplinks carry together, 0 if none was ever full: nothing has to be planned
+// for. One that was not is as the others, or better if it has carried more.
 func (l *links) upload() float64 {
-	known := sumCapped(l.uploads)
+	sum := sumCapped(l.uploads)
 	if len(l.uploads) == 0 {
 		return 0
 	}
-	return known * float64(len(l.uploads)+l.unknown) / float64(len(l.uploads))
+	mean := sum / float64(len(l.uploads))
+	for _, least := range l.least {
+		sum += min(max(mean, least), claimMost*mean)
+	}
+	return sum
 }
 
 // sumCapped adds claims, each at most claimMost times the lower median. It sorts them.

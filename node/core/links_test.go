@@ -33,17 +33,24 @@ func TestClaimsAreCapped(t *testing.T) {
 	})
 }
 
-// Uplinks that nobody has measured count as the others do.
+// Uplinks that never were full count as the others do, or as what they have carried.
 func TestUnknownUplinks(t *testing.T) {
 	var l links
 	if l.upload() != 0 {
 		t.Error("something is known of nothing")
 	}
-	for _, up := range []float64{10, 0, 20, 0} {
-		l.carries(up)
+	l.carries(40, false)
+	if l.upload() != 0 {
+		t.Error("one that carries 40 or more says how much all carry")
 	}
-	if got := l.upload(); got != 60 {
-		t.Errorf("four uplinks, two known to carry 10 and 20: %v, want 60", got)
+	for _, up := range []float64{10, 20} {
+		l.carries(up, true)
+	}
+	for _, least := range []float64{0, 14, 1e9} {
+		l.carries(least, false)
+	}
+	if got := l.upload(); got != 10+20+40+15+15+60 {
+		t.Errorf("six uplinks, two that carry 10 and 20, others at least 40, 0, 14 and 1e9: %v, want 160", got)
 	}
 }
 

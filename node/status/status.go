@@ -132,7 +132,8 @@ type Peer struct {
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
 	LagS          float64 `json:"lag_s,omitempty"`              // since it was last heard
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
-	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // that its link was measured to carry, by itself
+	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
+	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
 	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone
 }
 

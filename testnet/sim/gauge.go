@@ -55,7 +55,7 @@ func (n *Node) measures() {
 	g.takes(g.bytes/g.ms, g.ms)
 	g.bytes, g.ms, g.full = 0, 0, false
 	if n.up {
-		n.machine.SetUpload(n.clock(), 1000*g.value()/cmp.Or(n.w.s.PayloadScale, 1))
+		n.machine.SetUpload(n.clock(), 1000*g.value()/cmp.Or(n.w.s.PayloadScale, 1), true)
 	}
 }
 

@@ -186,7 +186,8 @@ func (w *world) beat(ctx context.Context, h *p2p.Host, first time.Duration) {
 func (w *world) result(r result, link shape.Link) result {
 	for _, h := range w.hosts {
 		if link.Up > 0 {
-			r.UploadShare += h.Upload() / float64(link.Up) / float64(len(w.hosts))
+			upload, _ := h.Upload()
+			r.UploadShare += upload / float64(link.Up) / float64(len(w.hosts))
 		}
 	}
 	if link.Up > 0 {
