@@ -37,8 +37,11 @@ type Config struct {
 	KeepBytes int64
 
 	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
-	Trace bool       // write the life of every delta to trace.File in Dir
-	Lab   bool       // take laboratory controls at the control socket; see status.Lab
+	// Learner is a command that trains, instead of the built-in trainer: see package external.
+	Learner string
+
+	Trace bool // write the life of every delta to trace.File in Dir
+	Lab   bool // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long

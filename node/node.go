@@ -18,6 +18,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/optimizer/trainer/external"
 )
 
 // node is one process of a run while it runs. What is below "loop" belongs to the
@@ -84,11 +85,12 @@ type acquaintances struct {
 
 // learning is the training thread, and what it has done over all starts.
 type learning struct {
-	data    *corpus.Corpus
-	train   *training // nil for an observer
-	built   trainer.Trainer
-	trained uint64 // tokens, from the step log
-	steps   uint64
+	data     *corpus.Corpus
+	train    *training // nil for an observer
+	built    trainer.Trainer
+	external *external.Learner // built, where it is a process of its own
+	trained  uint64            // tokens, from the step log
+	steps    uint64
 }
 
 // shown is what others may ask to see.

@@ -19,6 +19,9 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if n.cfg.Observe {
 		return nil
 	}
+	if n.cfg.Learner != "" {
+		return n.startLearner(ctx)
+	}
 	cfg := n.trainerConfig(n.genesis.Batch)
 	speed, err := trainer.Measure(ctx, cfg, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	if err != nil {
@@ -30,7 +33,18 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return err
 	}
 	cfg.MicroBatch = passRows(cfg.Batch, cfg.MicroBatch, float64(n.genesis.Model.Context)/r.TokensPerSecond)
-	r.TokensPerStep = uint64(cfg.Batch * n.genesis.Model.Context)
+	if err := n.tellSpeed(r, cfg.Batch); err != nil {
+		return err
+	}
+	if n.built, err = trainer.New(cfg, n.data); err != nil {
+		return err
+	}
+	return n.resumeOptimizer()
+}
+
+// tellSpeed tells peers how fast this node trains with so many rows a step, and on what.
+func (n *node) tellSpeed(r hello.Record, rows int) error {
+	r.TokensPerStep = uint64(rows * n.genesis.Model.Context)
 	if pace := n.cfg.Pace.Seconds(); pace > 0 {
 		r.TokensPerSecond = min(r.TokensPerSecond, float64(r.TokensPerStep)/pace)
 	}
@@ -38,10 +52,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return err
 	}
 	n.host.Renew()
-	if n.built, err = trainer.New(cfg, n.data); err != nil {
-		return err
-	}
-	return n.resumeOptimizer()
+	return nil
 }
 
 // planBatch is the rows of a step, and of one forward pass (0 = all of them).
@@ -99,7 +110,7 @@ func (n *node) resumeOptimizer() error {
 func (n *node) newTraining() *training {
 	return &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost,
 	}
 }
 

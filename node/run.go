@@ -186,7 +186,9 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 		return nil
 	}
 	n.train = n.newTraining()
-	return timed{outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload), n.train}
+	l := outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
+	l.Use(n.built)
+	return timed{l, n.train}
 }
 
 func (n *node) gossipConfig() gossip.Config {
@@ -289,5 +291,8 @@ func (n *node) keepTips() {
 		if state, err := n.built.State(); err == nil {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
+	}
+	if n.external != nil {
+		n.check("end the learner", n.external.Close())
 	}
 }

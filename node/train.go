@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type training struct {
 	commands *mailbox[func()]                                 // to be done at a step boundary; these alone touch theta
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
+	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
 
 	mu       sync.Mutex
 	may      bool
@@ -117,7 +119,7 @@ func (t *training) setFraction(f float64) {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	saved := t.now()
+	saved, restarts := t.now(), 0
 	t.begin(saved)
 	for ctx.Err() == nil {
 		t.boundary()
@@ -125,9 +127,17 @@ func (t *training) run(ctx context.Context) error {
 			continue
 		}
 		began := t.now()
-		if err := t.step(ctx, began); err != nil {
+		err := t.step(ctx, began)
+		if errors.Is(err, trainer.ErrLost) {
+			t.lost(err)
+			t.restart(ctx, restarts)
+			restarts++
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		restarts = 0
 		t.keepPace(ctx, began)
 		if t.since(saved) > checkpointEvery && t.mayStep() {
 			saved = t.now()
@@ -137,6 +147,42 @@ func (t *training) run(ctx context.Context) error {
 	}
 	t.boundary()
 	return nil
+}
+
+// Pauses before a trainer that is gone begins again: the first, and the longest. One that dies
+// at once each time takes no more of the machine than that.
+const (
+	restartAfter = time.Second
+	restartMost  = time.Minute
+)
+
+// restart has a trainer that is gone begin again, after a pause that doubles each time. What
+// the loop asks for is done meanwhile, except while the trainer starts.
+func (t *training) restart(ctx context.Context, before int) {
+	pause := min(restartAfter<<min(before, 10), restartMost)
+	for ctx.Err() == nil {
+		t.rests(ctx, pause)
+		if !t.mayStep() {
+			return // the next step finds it gone
+		}
+		starting, _ := t.enter(ctx)
+		err := t.trainer.Restart(starting)
+		cut := starting.Err() != nil
+		if t.exit(); err == nil || cut {
+			return
+		}
+		t.lost(err)
+		pause = min(2*pause, restartMost)
+	}
+}
+
+// rests does what the loop asks for, for some time in which theta is at rest.
+func (t *training) rests(ctx context.Context, d time.Duration) {
+	began := t.now()
+	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
+		t.idle(ctx, left)
+		t.boundary()
+	}
 }
 
 func (t *training) begin(at timestamp) {
@@ -230,15 +276,20 @@ func (t *training) note(res trainer.StepResult, lr float64) {
 func (t *training) keepPace(ctx context.Context, began timestamp) {
 	for left := t.pace - t.since(began); left > 0 && ctx.Err() == nil; left = t.pace - t.since(began) {
 		idle := t.now()
-		timer := time.NewTimer(left)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-t.commands.ready:
-		}
-		timer.Stop()
+		t.idle(ctx, left)
 		t.spend(&t.account.Paced, idle)
 		t.boundary()
+	}
+}
+
+// idle waits until the loop asks for something, for so long at most.
+func (t *training) idle(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-t.commands.ready:
 	}
 }
 
@@ -258,7 +309,11 @@ type timed struct {
 // Draft implements replica.Learner.
 func (l timed) Draft(fragment int) (outer.Draft, error) {
 	defer l.t.spend(&l.t.account.Publish, l.t.now())
-	return l.Learner.Draft(fragment)
+	d, err := l.Learner.Draft(fragment)
+	if errors.Is(err, outer.ErrDevice) {
+		l.t.lost(err)
+	}
+	return d, err
 }
 
 // Follow implements replica.Learner.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,9 @@ type fakeTrainer struct {
 	steps  int64
 	rates  []float64
 	inside atomic.Bool
+
+	restarts []time.Time
+	refuses  int // so many restarts
 }
 
 const fakeTokens = 32
@@ -31,6 +35,20 @@ func (f *fakeTrainer) Params() []float32       { return f.params }
 func (f *fakeTrainer) State() ([]byte, error)  { return []byte("state"), nil }
 func (f *fakeTrainer) SetState(b []byte) error { return nil }
 func (f *fakeTrainer) Steps() int64            { return f.steps }
+
+func (f *fakeTrainer) Flush([]optimizer.Span) error { return nil }
+func (f *fakeTrainer) Load([]optimizer.Span)        {}
+
+// Restart fails as long as the trainer refuses.
+func (f *fakeTrainer) Restart(context.Context) error {
+	f.restarts = append(f.restarts, time.Now())
+	if f.refuses > 0 {
+		f.refuses--
+		return fmt.Errorf("no GPU: %w", trainer.ErrLost)
+	}
+	f.fails = nil
+	return nil
+}
 
 func (f *fakeTrainer) Step(ctx context.Context, lr float64) (trainer.StepResult, error) {
 	f.inside.Store(true)
@@ -63,6 +81,7 @@ type bench struct {
 	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
 	plan    outer.Plan
 	tips    []*outer.Tip
+	losses  []error
 }
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
@@ -78,6 +97,7 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 			b.learner.Stepped(res.Tokens, make([]uint32, len(b.plan)))
 		},
 		save: func() { b.saves.Add(1) },
+		lost: func(err error) { b.losses = append(b.losses, err) },
 	}
 	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -308,5 +328,48 @@ func TestTrainingEnds(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		b.cancel()
+	})
+}
+
+// A trainer that is gone begins again, after pauses that double while it cannot, and what the
+// loop asks for is done meanwhile.
+func TestTrainingRestartsALostTrainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 100*time.Millisecond, 0)
+		b.setMay(true)
+		b.after(250 * time.Millisecond)
+		b.fake.fails, b.fake.refuses = fmt.Errorf("killed: %w", trainer.ErrLost), 2
+		died := time.Now()
+		asked := false
+		b.commands.put(func() { asked = true })
+		if b.after(500 * time.Millisecond); !asked || len(b.losses) != 1 {
+			t.Errorf("half a second later: asked %t, %d losses", asked, len(b.losses))
+		}
+		p := b.after(10 * time.Second)
+		for i, want := range []time.Duration{1, 3, 7} {
+			if at := b.fake.restarts[i].Sub(died); at < want*time.Second || at > want*time.Second+100*time.Millisecond {
+				t.Errorf("restart %d after %v, want %v s", i, at, int(want))
+			}
+		}
+		if len(b.losses) != 3 || p.steps < 30 {
+			t.Errorf("%d losses (%v), %d steps", len(b.losses), b.losses, p.steps)
+		}
+		b.stop(t)
+	})
+}
+
+// A leaver does not wait for a trainer that cannot begin again.
+func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 100*time.Millisecond, 0)
+		b.fake.fails, b.fake.refuses = fmt.Errorf("killed: %w", trainer.ErrLost), 1<<30
+		b.setMay(true)
+		b.after(20 * time.Second)
+		b.setMay(false)
+		tried := len(b.fake.restarts)
+		if b.after(3 * time.Minute); !b.atRest() || len(b.fake.restarts) != tried {
+			t.Errorf("at rest %t, %d more restarts", b.atRest(), len(b.fake.restarts)-tried)
+		}
+		b.stop(t)
 	})
 }

@@ -51,6 +51,9 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 	if err == nil {
 		err = errors.Join(checkLinkTargets(ls, cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
 	}
+	if err == nil {
+		err = checkLearners(cfg.Learner, cfg.Nodes+whole.joins())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	Baseline  string   // how the nodes train together: Atoll, or one of the baselines; "" = Atoll
 	NoOverlap bool     // dp: gradients wait until all of them are there
 	Link      []string // what links are made: LINK for all nodes or NODES:LINK for some, as shape.Parse reads it; the last that names a node wins; nil = as they are
+	Learner   []string // programs that train instead of the built-in trainer: CMD for all nodes or NODES:CMD for some; nil = none
 	Trace     bool     // the nodes write the life of every delta
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
@@ -180,6 +181,9 @@ func (c Config) check() error {
 		return fmt.Errorf("--mu is %v: use an outer momentum from 0 to below 1", *c.Mu)
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
+	}
+	if _, err := parseLearners(c.Learner); err != nil {
+		return err
 	}
 	if _, err := parseLinks(c.Link); err != nil {
 		return err

@@ -57,6 +57,9 @@ func (w *world) arguments(m *member) []string {
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
 	}
+	if l := w.learners.of(m.index); l != "" {
+		args = append(args, "--learner", l)
+	}
 	if w.cfg.Trace {
 		args = append(args, "--trace")
 	}

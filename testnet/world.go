@@ -41,6 +41,7 @@ type world struct {
 	calibration Calibration
 	chaos       []*scheduled
 	links       nodelink.Set
+	learners    learners
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
@@ -102,11 +103,15 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	learners, err := parseLearners(cfg.Learner)
+	if err != nil {
+		return nil, err
+	}
 	links, err := parseLinks(cfg.Link)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, chaos: chaos, links: links, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	w := &world{cfg: cfg, chaos: chaos, links: links, learners: learners, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
 	if w.data, err = corpus.Open(cfg.Data); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type TestnetCmd struct {
 	Baseline string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
 	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link     []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
+	Learner  []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
 	Pace     time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
 	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
 	Timeout  time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
@@ -56,7 +57,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
-		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.Learner, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}

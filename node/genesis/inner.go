@@ -1,6 +1,7 @@
 package genesis
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -111,6 +112,46 @@ func (in Inner) Optim() trainer.OptimConfig {
 // TrainerConfig is what the run asks of a trainer with so many rows a step.
 func (g Genesis) TrainerConfig(batch int) trainer.Config {
 	return trainer.Config{Model: g.Model, Batch: batch, Seed: g.Seed, Optim: g.Inner.Optim()}
+}
+
+// LearnerRecipe is what the learners of a run agree on, for programs that train in place of
+// the built-in trainer: optimizer/trainer/external/PROTOCOL.md says what is in it.
+func (g Genesis) LearnerRecipe() string {
+	type model struct {
+		Vocab        int     `json:"vocab"`
+		Hidden       int     `json:"hidden"`
+		Layers       int     `json:"layers"`
+		Heads        int     `json:"heads"`
+		KVHeads      int     `json:"kv_heads"`
+		Intermediate int     `json:"intermediate"`
+		Context      int     `json:"context"`
+		RopeTheta    float64 `json:"rope_theta"`
+		NormEps      float64 `json:"norm_eps"`
+		Tied         bool    `json:"tied"`
+	}
+	type inner struct {
+		Name        string  `json:"name"`
+		Beta1       float64 `json:"beta1"`
+		Beta2       float64 `json:"beta2"`
+		Eps         float64 `json:"eps"`
+		WeightDecay float64 `json:"weight_decay"`
+		Momentum    float64 `json:"momentum"`
+		Clip        float64 `json:"clip"`
+	}
+	in := g.Inner
+	b, err := json.Marshal(struct {
+		Family    string `json:"family"`
+		Tokenizer string `json:"tokenizer"`
+		Model     model  `json:"model"`
+		Optimizer inner  `json:"optimizer"`
+	}{
+		"llama", "byte", model(g.Model),
+		inner{in.OptimizerName(), in.Beta1, in.Beta2, in.Eps, in.WeightDecay, in.Momentum, in.Clip},
+	})
+	if err != nil {
+		panic("encode recipe: " + err.Error()) // only a NaN could fail, and Validate refuses it
+	}
+	return string(b)
 }
 
 // Schedule is the learning rate over the run.

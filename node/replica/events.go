@@ -31,6 +31,11 @@ type (
 		outer.Adopt
 		Loss outer.Loss
 	}
+	// StepsLost: the device that stepped is gone, with what it had of a fragment.
+	StepsLost struct {
+		Fragment int
+		Loss     outer.Loss
+	}
 	// Installed: tips were taken whole. It comes before the machine knows.
 	Installed struct {
 		From wire.PeerID

@@ -43,6 +43,22 @@ func (r *Replica) takeBack(l Learner, e core.TakeBack) {
 	}
 }
 
+// LearnerLost takes off what was stepped on a device that is gone and had not been published.
+// It belongs to the steps; the machine hears of it on the loop.
+func (r *Replica) LearnerLost() {
+	for p := range r.learning.closed {
+		loss, err := r.learning.learner.Lost(p)
+		if err != nil {
+			r.watcher.Fail(err)
+			return
+		}
+		r.exec.Post(func(now core.Time) {
+			r.watcher.Saw(StepsLost{p, loss})
+			r.machine.Repaired(now, p, loss)
+		})
+	}
+}
+
 // adopt moves theta to a new tip, or repairs it, and takes own deltas that are final
 // off the list that a restart reads. Those that were discarded may be regained until
 // they are forgotten.

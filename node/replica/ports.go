@@ -122,6 +122,7 @@ type Learner interface {
 	Follow(a outer.Adopt) (outer.Loss, error)
 	Stepped(tokens int, closed []uint32)
 	Restore(fragment int, own, folded []uint64) error
+	Lost(fragment int) (outer.Loss, error) // the device that stepped is gone
 }
 
 // Watcher is told what happened.

@@ -22,6 +22,7 @@ type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
 	payload func(seq uint64) ([]byte, error)
+	device  Device // nil: the trainer steps theta itself
 	frags   []learning
 	next    uint64    // Seq of the next draft
 	steps   uint64    // taken
@@ -134,6 +135,9 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	if work.Steps == 0 || work.Tokens == 0 {
 		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; there is nothing to publish", p, work.Steps, work.Tokens)
 	}
+	if err := l.flush(f); err != nil {
+		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+	}
 	u, err := l.unpublished(f)
 	if err != nil {
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
@@ -151,6 +155,9 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	own := ownDelta{seq: d.Seq, in: true, share: l.share(f), left: l.steps, payload: payload}
 	if err := l.addToTheta(f, &own, own.share-1); err != nil { // not of a payload that was encoded just now
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
+	}
+	if f.held != nil || own.share != 1 {
+		l.load(f)
 	}
 	l.next++
 	f.pending.Sub(work)
@@ -211,11 +218,15 @@ func (l *Learner) Adopt(a Adopt) (overwritten Work, err error) {
 	f := &l.frags[a.Fragment]
 	next, err := f.after(a)
 	if err == nil {
+		err = l.flush(f)
+	}
+	if err == nil {
 		overwritten, err = l.adopt(f, a.Tip, next)
 	}
 	if err != nil {
 		return overwritten, adoptError(a, err)
 	}
+	l.load(f)
 	return overwritten, nil
 }
 
@@ -264,8 +275,12 @@ func (l *Learner) TakeBack(p int, o Own) error {
 	if i < 0 || !f.own[i].in {
 		return fmt.Errorf("take back own delta %d of fragment %d: it is not in flight", o.Seq, p)
 	}
-	if err := l.addToTheta(f, &f.own[i], 1-f.own[i].share); err != nil {
-		return fmt.Errorf("fragment %d: %w", p, err)
+	if share := f.own[i].share; share != 1 {
+		_ = l.flush(f) // where the device is gone, Lost takes off what it had stepped
+		if err := l.addToTheta(f, &f.own[i], 1-share); err != nil {
+			return fmt.Errorf("fragment %d: %w", p, err)
+		}
+		l.load(f)
 	}
 	f.own = slices.Delete(f.own, i, i+1)
 	f.takeBack([]Own{o})

@@ -44,6 +44,9 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	if err != nil {
 		return loss, adoptError(a, err)
 	}
+	if err := l.flush(f); err != nil {
+		repair = true // what was stepped is gone with the device
+	}
 	if !repair {
 		loss.Overwritten, err = l.adopt(f, a.Tip, next)
 	}
@@ -53,6 +56,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	if err != nil {
 		return loss, adoptError(a, err)
 	}
+	l.load(f)
 	loss.Dropped.Add(next.lost)
 	return loss, nil
 }
@@ -78,6 +82,11 @@ func (l *Learner) readBack(f *learning, seqs []uint64, loss *Loss) {
 // sound anchor.
 func (l *Learner) repair(f *learning, tip *Tip, next adoption, loss *Loss) error {
 	f.settle(tip, next)
+	return l.discard(f, loss)
+}
+
+// discard takes what is pending off a fragment, and out of theta.
+func (l *Learner) discard(f *learning, loss *Loss) error {
 	loss.Dropped, f.pending = f.pending, Work{}
 	for {
 		err := l.rebuild(f)

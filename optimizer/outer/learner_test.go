@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/optimizer"
 	"atoll/tensor/codec"
 	"pgregory.net/rapid"
 )
@@ -16,7 +17,8 @@ type learnerModel struct {
 	t       *rapid.T
 	p       Params
 	plan    Plan
-	theta   []float32
+	theta   []float32 // what the trainer steps
+	device  *modelDevice
 	l       *Learner
 	tips    []*Tip
 	closed  []uint32
@@ -54,12 +56,92 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 		m.u, m.held = append(m.u, make([]float64, f.Len)), append(m.held, make([]float64, f.Len))
 	}
 	m.pending = make([]uint64, 2)
-	m.l = NewLearner(p, m.plan, m.theta, m.tips, m.read)
+	m.begin(rapid.Bool().Draw(t, "device"))
 	for i := range m.plan { // as after folds that came late, or at once
 		m.lag = append(m.lag, rapid.Uint64Range(0, 5).Draw(t, "lag"))
 		m.l.frags[i].lag = m.lag[i]
 	}
 	return m
+}
+
+// modelDevice steps values of its own.
+type modelDevice struct {
+	values, slab []float32
+	dead         bool
+}
+
+func (d *modelDevice) Flush(pieces []optimizer.Span) error {
+	if d.dead {
+		return errors.New("no answer")
+	}
+	for _, p := range pieces {
+		copy(d.slab[p.Offset:p.Offset+p.Len], d.values[p.Offset:])
+	}
+	return nil
+}
+
+func (d *modelDevice) Load(pieces []optimizer.Span) {
+	for _, p := range pieces {
+		if !d.dead {
+			copy(d.values[p.Offset:p.Offset+p.Len], d.slab[p.Offset:])
+		}
+	}
+}
+
+// starts has the device take everything.
+func (d *modelDevice) starts() {
+	d.dead = false
+	copy(d.values, d.slab)
+}
+
+// begin makes a new learner of the trainer's values, or of a slab that a device shares.
+func (m *learnerModel) begin(device bool) {
+	if !device {
+		m.l = NewLearner(m.p, m.plan, m.theta, m.tips, m.read)
+		return
+	}
+	m.device = &modelDevice{values: m.theta, slab: make([]float32, len(m.theta))}
+	m.l = NewLearner(m.p, m.plan, m.device.slab, m.tips, m.read)
+	m.l.Use(m.device)
+	m.device.starts()
+}
+
+// lost is the death of a device, and the start of another. In between a fragment may move.
+func (m *learnerModel) lost(t *rapid.T) {
+	if m.device == nil {
+		return
+	}
+	m.device.dead = true
+	for i := range m.theta {
+		m.theta[i] = 99
+	}
+	gone := slices.Clone(m.pending)
+	if rapid.Bool().Draw(t, "moves meanwhile") {
+		p := m.fragment()
+		if steps, _ := m.l.Pending(p); steps > 0 {
+			if _, err := m.l.Draft(p); !errors.Is(err, ErrDevice) {
+				t.Fatalf("a draft without a device: %v", err)
+			}
+		}
+		fold := m.some(p, false, "not folded")
+		tip := *m.tips[p]
+		tip.Round++
+		loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Changes: m.changes(p, Folded, fold)})
+		if err != nil || loss.Dropped.Tokens != m.pending[p] {
+			t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
+		}
+		m.moved(p, &tip, fold, nil)
+		gone[p] = 0
+	}
+	for p := range m.plan {
+		loss, err := m.l.Lost(p)
+		if err != nil || loss.Dropped.Tokens != gone[p] || len(loss.Gone) > 0 {
+			t.Fatalf("fragment %d: %+v lost, %d tokens were pending: %v", p, loss, gone[p], err)
+		}
+		copy(m.u[p], m.held[p])
+		m.pending[p] = 0
+	}
+	m.device.starts()
 }
 
 func (m *learnerModel) read(seq uint64) ([]byte, error) {
@@ -321,7 +403,7 @@ func (m *learnerModel) restart(t *rapid.T) {
 	for i := range m.theta {
 		m.theta[i] = 99
 	}
-	m.l = NewLearner(m.p, m.plan, m.theta, m.tips, m.read)
+	m.begin(m.device != nil)
 	for p := range m.plan {
 		clear(m.u[p])
 		clear(m.held[p])
@@ -340,6 +422,9 @@ func (m *learnerModel) restart(t *rapid.T) {
 		if err := m.l.Restore(p, own, folded); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if m.device != nil {
+		m.device.starts()
 	}
 }
 
@@ -375,7 +460,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "": m.check,
+			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "lost": m.lost, "": m.check,
 		})
 	})
 }

@@ -56,6 +56,15 @@ func New(cfg Config, data Source) (*Builtin, error) {
 // Params returns the parameters in the order of Slab.
 func (b *Builtin) Params() []float32 { return b.params.Data }
 
+// Flush implements Trainer: Params are what is stepped.
+func (b *Builtin) Flush([]optimizer.Span) error { return nil }
+
+// Load implements Trainer.
+func (b *Builtin) Load([]optimizer.Span) {}
+
+// Restart implements Trainer: a trainer in this process is never lost.
+func (b *Builtin) Restart(context.Context) error { return nil }
+
 // Slab returns the parameters with their names.
 func (b *Builtin) Slab() *tensor.Slab { return b.params }
 

@@ -7,7 +7,12 @@
 // that was held out, and how fast this machine makes steps.
 package trainer
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"atoll/optimizer"
+)
 
 // Trainer takes inner steps on parameters that it shares with its caller. One
 // goroutine uses it at a time.
@@ -16,9 +21,18 @@ type Trainer interface {
 	// caller may change them in place, and the next step starts from there.
 	Params() []float32
 
+	// Flush brings what the trainer has of these pieces to Params, and Load has it take them
+	// from there. Params are up to date only after Flush, and the next step sees a change only
+	// after Load. Both do nothing where the trainer steps Params themselves. Flush wraps ErrLost
+	// where nothing is left to bring, and then Params are as they were. A trainer that cannot
+	// Load is lost, which its next Flush or Step says.
+	Flush(pieces []optimizer.Span) error
+	Load(pieces []optimizer.Span)
+
 	// Step takes one optimizer step at learning rate lr on the next batch and
 	// returns what it cost and showed. After an error the parameters and the
-	// optimizer are as they were before, and the same batch comes next.
+	// optimizer are as they were before, and the same batch comes next. ErrLost says that what
+	// was stepped since the last Flush is gone too; then Restart begins again from Params.
 	Step(ctx context.Context, lr float64) (StepResult, error)
 
 	// State encodes the inner optimizer's state and the number of steps taken,
@@ -29,7 +43,13 @@ type Trainer interface {
 
 	// Steps returns how many steps the state has seen.
 	Steps() int64
+
+	// Restart begins again after ErrLost, with the last state that State returned.
+	Restart(ctx context.Context) error
 }
+
+// ErrLost is wrapped by the error of a trainer whose own copy of the parameters is gone.
+var ErrLost = errors.New("the learner is gone")
 
 // StepResult tells what one step did.
 type StepResult struct {

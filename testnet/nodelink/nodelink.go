@@ -28,7 +28,7 @@ func Parse(texts []string, maxNodes int) (s Set, err error) {
 		names, link, named := strings.Cut(text, ":")
 		if !named {
 			link = text
-		} else if l.nodes, err = parseNodes(names, maxNodes); err != nil {
+		} else if l.nodes, err = Nodes(names, maxNodes); err != nil {
 			return nil, err
 		}
 		if link == "" {
@@ -42,8 +42,8 @@ func Parse(texts []string, maxNodes int) (s Set, err error) {
 	return s, nil
 }
 
-// parseNodes reads numbers of nodes such as 3 or 0,2-5.
-func parseNodes(text string, maxNodes int) ([]int, error) {
+// Nodes reads numbers of nodes such as 3 or 0,2-5.
+func Nodes(text string, maxNodes int) ([]int, error) {
 	r := &fault.Reader{File: "nodes", Words: strings.Fields(text), MaxNodes: maxNodes}
 	nodes := r.Nodes()
 	r.End()

@@ -259,6 +259,8 @@ func (l watched) TakeBack(p int, o outer.Own) error {
 
 func (l watched) Follow(a outer.Adopt) (outer.Loss, error) { return l.n.learner.Follow(a) }
 
+func (l watched) Lost(p int) (outer.Loss, error) { return l.n.learner.Lost(p) }
+
 func (l watched) Stepped(tokens int, closed []uint32) { l.n.learner.Stepped(tokens, closed) }
 
 func (l watched) Restore(p int, own, folded []uint64) error {

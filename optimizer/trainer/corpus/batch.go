@@ -24,14 +24,22 @@ func (c *Corpus) Batch(seed uint64, author [32]byte, step int64, rows, context i
 		panic(fmt.Sprintf("corpus: batch of %d rows of %d tokens into %d", rows, width, len(dst)))
 	}
 	train := c.Train()
-	starts := uint64(len(train) - width + 1)
-	source := batchSource(seed, author, step)
-	for r := range rows {
-		start, _ := bits.Mul64(source.Uint64(), starts)
+	for r, start := range c.Starts(seed, author, step, rows, context) {
 		for i, b := range train[start : start+uint64(width)] {
 			dst[r*width+i] = int32(b)
 		}
 	}
+}
+
+// Starts are the places of the part to train on at which the rows of Batch begin.
+func (c *Corpus) Starts(seed uint64, author [32]byte, step int64, rows, context int) []uint64 {
+	places := uint64(len(c.Train()) - context)
+	source := batchSource(seed, author, step)
+	starts := make([]uint64, rows)
+	for r := range starts {
+		starts[r], _ = bits.Mul64(source.Uint64(), places)
+	}
+	return starts
 }
 
 func batchSource(seed uint64, author [32]byte, step int64) *rand.ChaCha8 {

@@ -1,0 +1,64 @@
+package outer
+
+import (
+	"errors"
+
+	"atoll/optimizer"
+)
+
+// Device holds the values that a trainer steps where they are not in theta itself: on an
+// accelerator, or in another process.
+type Device interface {
+	// Flush brings what the device has of these pieces to theta. After an error theta is as
+	// it was, and what the device had and theta has not is gone: see Learner.Lost.
+	Flush(pieces []optimizer.Span) error
+	// Load has the device take these pieces from theta. A device that cannot is gone, which
+	// the next Flush says.
+	Load(pieces []optimizer.Span)
+}
+
+// Use says that the trainer steps the values of a device. It follows NewLearner and Restore,
+// after which the device has to load everything.
+func (l *Learner) Use(d Device) { l.device = d }
+
+// pieces are the places of a fragment in the parameter slab, neighbours joined.
+func (f Fragment) pieces() (list []optimizer.Span) {
+	for _, t := range f.Tensors {
+		if n := len(list); n > 0 && list[n-1].Offset+list[n-1].Len == t.Offset {
+			list[n-1].Len += t.Len
+			continue
+		}
+		list = append(list, optimizer.Span{Offset: t.Offset, Len: t.Len})
+	}
+	return list
+}
+
+// ErrDevice says that the device is gone, with what was stepped there since the last Flush.
+var ErrDevice = errors.New("the learner's device is gone")
+
+// flush brings theta of a fragment up to date.
+func (l *Learner) flush(f *learning) error {
+	if l.device == nil {
+		return nil
+	}
+	if err := l.device.Flush(f.pieces()); err != nil {
+		return errors.Join(ErrDevice, err)
+	}
+	return nil
+}
+
+// load has the device take what theta of a fragment has become.
+func (l *Learner) load(f *learning) {
+	if l.device != nil {
+		l.device.Load(f.pieces())
+	}
+}
+
+// Lost says that the device of fragment p is gone. What it had stepped and nothing has
+// brought to theta cannot be told from what it had published: theta = A + sum(s_k q_k : own k
+// in flight), and what is pending is discarded. Damage is not an error, as in Follow.
+func (l *Learner) Lost(p int) (loss Loss, err error) {
+	f := &l.frags[p]
+	err = l.discard(f, &loss)
+	return loss, err
+}

@@ -1,0 +1,337 @@
+package external
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer"
+	"atoll/tensor"
+)
+
+// Config is what a learner needs to know of a run, and of its node.
+type Config struct {
+	Command Run
+	Dir     string        // folder for the slab and the optimizer's state
+	Views   []tensor.View // trained tensors, one after the other
+	Recipe  string        // what the run's learners agree on, a JSON string
+	Seed    uint64        // the run's
+	Author  [32]byte      // the learner
+	Rows    int           // batch that the run has in mind
+	Context int           // tokens of a row
+	Text    string        // file of tokens, a byte each
+
+	State []byte // what State returned in an earlier process; nil for none
+
+	// Starts are the places in Text at which the rows of a step begin.
+	Starts func(step int64, rows int) []uint64
+	// MostTokens bounds what a step may claim.
+	MostTokens uint64
+	// Log is told each line that the learner writes to stderr. It must not block.
+	Log func(line string)
+}
+
+// Learner is a trainer.Trainer in another process.
+type Learner struct {
+	cfg   Config
+	slab  *slab
+	rows  int
+	taken int64 // steps
+	saved state // the last that State returned
+	slot  int   // of the next save
+
+	process *process
+	ready   answer
+	lost    error // why the process is gone; nil while it answers
+	current bool  // the learner has taken all values from the slab
+}
+
+var _ trainer.Trainer = (*Learner)(nil)
+
+// Times of a learner. What it does in a step is its own business, so they are long: only one
+// that will never answer is to be found.
+const (
+	// answerWithin is how long any answer may take.
+	answerWithin = 10 * time.Minute
+	// leaveWithin is how long a node that leaves waits for the step under way, which cannot be cut.
+	leaveWithin = 30 * time.Second
+)
+
+// Start starts the learner of a config. Its values are 0 until the caller sets Params. The error
+// says what to do.
+func Start(ctx context.Context, cfg Config) (*Learner, error) {
+	var err error
+	if cfg.Dir, err = filepath.Abs(cfg.Dir); err == nil { // the learner may work in another folder
+		err = os.MkdirAll(cfg.Dir, 0o755)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the learner's folder: %w", err)
+	}
+	s, err := newSlab(filepath.Join(cfg.Dir, "slab.safetensors"), cfg.Views)
+	if err != nil {
+		return nil, fmt.Errorf("share values with the learner: %w", err)
+	}
+	l := &Learner{cfg: cfg, slab: s, rows: cfg.Rows}
+	if err := l.resume(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return l, nil
+}
+
+// resume starts the process with the state of an earlier one, if there is one that it takes.
+func (l *Learner) resume(ctx context.Context) error {
+	if err := l.remember(l.cfg.State); err != nil {
+		l.cfg.Log(err.Error())
+	}
+	err := l.start(ctx)
+	if err != nil && l.saved.File != "" && ctx.Err() == nil {
+		l.cfg.Log(fmt.Sprintf("begins without the optimizer's state: %v", err))
+		l.saved.File = ""
+		err = l.start(ctx)
+	}
+	return err
+}
+
+// remember takes in what State returned.
+func (l *Learner) remember(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	var s state
+	switch err := json.Unmarshal(b, &s); {
+	case err != nil:
+		return errors.New("the optimizer's state is of the built-in trainer: it begins anew")
+	case s.File != filepath.Base(s.File):
+		return fmt.Errorf("the optimizer's state is in %q, which is not in the learner's folder: it begins anew", s.File)
+	}
+	l.saved = s
+	if s.File == "optimizer-0" {
+		l.slot = 1
+	}
+	return nil
+}
+
+// start starts the process and tells it of the run.
+func (l *Learner) start(ctx context.Context) error {
+	p, err := start(ctx, l.cfg.Command, l.cfg.Log)
+	if err != nil {
+		return err
+	}
+	l.process, l.lost, l.current, l.taken = p, nil, false, l.saved.Steps
+	if l.ready, err = l.ask(ctx, l.run(), "ready"); err != nil {
+		l.end(err)
+		return fmt.Errorf("start the learner: %w", l.lost)
+	}
+	if want := LayoutDigest(l.cfg.Views); l.ready.Layout != want {
+		err := fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", p.hello.Name, l.ready.Layout, want)
+		l.end(err)
+		return err
+	}
+	return nil
+}
+
+func (l *Learner) run() run {
+	r := run{
+		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: LayoutDigest(l.cfg.Views),
+		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
+		Text: l.cfg.Text, Steps: l.saved.Steps,
+	}
+	if l.saved.File != "" {
+		r.Resume = filepath.Join(l.cfg.Dir, l.saved.File)
+	}
+	for _, v := range l.cfg.Views {
+		shape := v.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		r.Tensors = append(r.Tensors, tensorSpec{v.Name, shape, v.Offset})
+	}
+	return r
+}
+
+// Restart implements trainer.Trainer.
+func (l *Learner) Restart(ctx context.Context) error { return l.start(ctx) }
+
+// Close ends the process.
+func (l *Learner) Close() error {
+	if l.lost == nil {
+		l.process.stop()
+		l.lost = fmt.Errorf("%w: the node has ended it", trainer.ErrLost)
+	}
+	return l.slab.close()
+}
+
+// Params implements trainer.Trainer.
+func (l *Learner) Params() []float32 { return l.slab.values }
+
+// Steps implements trainer.Trainer.
+func (l *Learner) Steps() int64 { return l.taken }
+
+// SetRows sets the rows of a step.
+func (l *Learner) SetRows(rows int) { l.rows = rows }
+
+// Speed is how many tokens a second the learner measured, 0 if it did not.
+func (l *Learner) Speed() float64 {
+	if s := l.ready.TokensPerSecond; s > 0 && !math.IsInf(s, 1) {
+		return s
+	}
+	return 0
+}
+
+// Devices are what the learner says that it trains on, and Precision how.
+func (l *Learner) Devices() []Device { return l.process.hello.Devices }
+
+// Precision is that of the learner's arithmetic, f32 where it does not say.
+func (l *Learner) Precision() string {
+	if p := l.process.hello.Precision; p != "" {
+		return p
+	}
+	return "f32"
+}
+
+// Name is the learner's, with its version.
+func (l *Learner) Name() string { return l.process.hello.Name + " " + l.process.hello.Version }
+
+// Step implements trainer.Trainer. A step of another process cannot be cut: where ctx ends, it
+// waits for leaveWithin.
+func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, error) {
+	if l.lost != nil {
+		return trainer.StepResult{}, l.lost
+	}
+	if !l.current {
+		if err := l.move("load", []optimizer.Span{{Len: len(l.slab.values)}}); err != nil {
+			return trainer.StepResult{}, err
+		}
+		l.current = true
+	}
+	a, err := l.ask(ctx, step{"step", l.taken, lr, l.cfg.Starts(l.taken, l.rows)}, "stepped")
+	if err == nil && (a.Tokens < 1 || uint64(a.Tokens) > l.cfg.MostTokens) {
+		err = fmt.Errorf("the learner says that step %d had %d tokens; a step of this run has 1 to %d", l.taken, a.Tokens, l.cfg.MostTokens)
+	}
+	if err != nil {
+		return trainer.StepResult{}, l.end(err)
+	}
+	l.taken++
+	return trainer.StepResult{Tokens: a.Tokens, Loss: a.Loss}, nil
+}
+
+// Flush implements trainer.Trainer.
+func (l *Learner) Flush(pieces []optimizer.Span) error {
+	if l.lost == nil && !l.current {
+		return nil // it has nothing yet that the slab has not
+	}
+	return l.move("flush", pieces)
+}
+
+// Load implements trainer.Trainer.
+func (l *Learner) Load(pieces []optimizer.Span) {
+	if l.lost == nil && l.current {
+		l.move("load", pieces) // an error is what lost says
+	}
+}
+
+// move has values copied from or to the slab.
+func (l *Learner) move(what string, pieces []optimizer.Span) error {
+	if l.lost != nil {
+		return l.lost
+	}
+	m := move{Type: what, Pieces: make([][2]int, 0, len(pieces))}
+	for _, p := range pieces {
+		m.Pieces = append(m.Pieces, [2]int{p.Offset, p.Len})
+	}
+	want := map[string]string{"load": "loaded", "flush": "flushed"}[what]
+	if _, err := l.ask(context.Background(), m, want); err != nil {
+		return l.end(err)
+	}
+	return nil
+}
+
+// state is what a checkpoint has of a learner: the steps, and the file that it saved.
+type state struct {
+	Learner string // name of the program
+	File    string // in Config.Dir
+	Steps   int64
+}
+
+// State implements trainer.Trainer: the learner writes its state to one of two files, and the
+// result names it. So the last one is whole until the next is.
+func (l *Learner) State() ([]byte, error) {
+	if l.lost != nil {
+		return nil, l.lost
+	}
+	s := state{Learner: l.process.hello.Name, File: fmt.Sprintf("optimizer-%d", l.slot), Steps: l.taken}
+	if _, err := l.ask(context.Background(), save{"save", filepath.Join(l.cfg.Dir, s.File)}, "saved"); err != nil {
+		return nil, l.end(err)
+	}
+	l.saved, l.slot = s, 1-l.slot
+	return json.Marshal(s)
+}
+
+// SetState implements trainer.Trainer: it begins again with that state.
+func (l *Learner) SetState(b []byte) error {
+	if err := l.remember(b); err != nil {
+		return fmt.Errorf("set learner state: %w", err)
+	}
+	if l.lost == nil {
+		l.process.stop()
+	}
+	return l.start(context.Background())
+}
+
+// ask sends a request and reads its answer.
+func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, err error) {
+	conn := l.process.conn
+	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+		return a, err
+	}
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(leaveWithin)) })()
+	if err := writeFrame(conn, request); err != nil {
+		return a, err
+	}
+	if a, err = readFrame(conn); err != nil {
+		return a, err
+	}
+	switch a.Type {
+	case want:
+		return a, nil
+	case "error":
+		return a, failure(a)
+	}
+	return a, fmt.Errorf("the learner answered %.40q where %q was due", a.Type, want)
+}
+
+// failure is an error that the learner told of.
+func failure(a answer) error {
+	text := a.Error
+	if a.Remedy != "" {
+		text += "; " + a.Remedy
+	}
+	if a.Kind == "diverged" {
+		return fmt.Errorf("the learner says: %s: %w", text, trainer.ErrDiverged)
+	}
+	return fmt.Errorf("the learner says: %s", text)
+}
+
+// end ends a process that did not answer as it has to, and says why.
+func (l *Learner) end(err error) error {
+	p := l.process
+	var why error
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		why = fmt.Errorf("it did not answer in time (%v; a leaver waits %v)%s", answerWithin, leaveWithin, p.words.tail())
+	case p.conn != nil && isClosed(err) && p.gone():
+		why = fmt.Errorf("its process ended: %s", p.last())
+	default:
+		why = err
+	}
+	p.kill()
+	l.lost = fmt.Errorf("%w: %w", trainer.ErrLost, why)
+	return l.lost
+}

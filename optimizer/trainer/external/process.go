@@ -1,0 +1,226 @@
+package external
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Environment of a learner.
+const (
+	envAddress = "ATOLL_LEARNER"
+	envToken   = "ATOLL_TOKEN"
+)
+
+// Times of a process.
+const (
+	// helloWithin is how long a start may take: a framework that is read from a slow disk for
+	// the first time takes a minute.
+	helloWithin = 3 * time.Minute
+	// stopWithin is how long a learner may take to end by itself, and to be found dead.
+	stopWithin = 5 * time.Second
+)
+
+// Last words of a process: enough for the traceback of an error.
+const (
+	wordLines = 30
+	lineBytes = 400
+)
+
+// process is one start of the learner's command.
+type process struct {
+	conn  net.Conn
+	hello answer
+	words words
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process is gone
+	err   error         // how it ended; after ended
+}
+
+// start runs a command and waits for its hello.
+func start(ctx context.Context, command Run, log func(line string)) (*process, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the learner: %w", err)
+	}
+	defer listener.Close()
+	secret := make([]byte, 16)
+	rand.Read(secret) // never fails
+	token := hex.EncodeToString(secret)
+	p := &process{ended: make(chan struct{}), words: words{log: log}}
+	p.cmd = exec.Command(command.Args[0], command.Args[1:]...)
+	p.cmd.Env = append(append(os.Environ(), command.Env...), envAddress+"="+listener.Addr().String(), envToken+"="+token)
+	alone(p.cmd)
+	if err := p.launch(); err != nil {
+		return nil, fmt.Errorf("start the learner %q: %w; check the command of --learner", strings.Join(command.Args, " "), err)
+	}
+	if err := p.meet(ctx, listener, token); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// launch starts the command on a thread that lives as long as the process: where the system can
+// end a child with its parent, it means the thread that started it.
+func (p *process) launch() error {
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	p.cmd.Stdout = os.Stderr
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := p.cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		p.words.read(stderr)
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return <-started
+}
+
+// meet takes the connection of the learner, and its hello.
+func (p *process) meet(ctx context.Context, l net.Listener, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, helloWithin)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-p.ended:
+			l.Close()
+		case <-done:
+		}
+	}()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return p.unmet(ctx)
+		}
+		p.conn = conn
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		p.hello, err = readFrame(conn)
+		stop()
+		switch {
+		case err != nil || subtle.ConstantTimeCompare([]byte(p.hello.Token), []byte(token)) == 0:
+			conn.Close() // somebody else on this machine
+		case p.hello.Type != "hello" || p.hello.Protocol != protocol:
+			writeFrame(conn, refused{"refused", fmt.Sprintf("this node speaks protocol %d", protocol)})
+			return fmt.Errorf("the learner began with %q of protocol %d; this node speaks protocol %d: install the atoll package that goes with this version", p.hello.Type, p.hello.Protocol, protocol)
+		default:
+			return nil
+		}
+	}
+}
+
+// unmet says why no learner came.
+func (p *process) unmet(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("the learner ended before it connected: %s", p.last())
+	default:
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("the learner did not connect to %s within %v; does its program use the atoll package?%s", envAddress, helloWithin, p.words.tail())
+	}
+	return ctx.Err()
+}
+
+// last says how the process ended: its exit code, what that means, and its last words.
+func (p *process) last() string {
+	text := "exit code 0"
+	var exit *exec.ExitError
+	if errors.As(p.err, &exit) {
+		text = exit.String()
+	}
+	if why := meaning(exit); why != "" {
+		text += ": " + why
+	}
+	return text + p.words.tail()
+}
+
+// gone waits a moment for a process that seems to be dead.
+func (p *process) gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(stopWithin):
+		return false
+	}
+}
+
+// kill ends the process and all that it has started.
+func (p *process) kill() {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	killAll(p.cmd)
+	<-p.ended
+}
+
+// stop asks the learner to end, and ends it where it does not.
+func (p *process) stop() {
+	p.conn.SetDeadline(time.Now().Add(stopWithin))
+	if writeFrame(p.conn, plain{"stop"}) == nil {
+		readFrame(p.conn)
+	}
+	p.conn.Close()
+	p.gone()
+	p.kill()
+}
+
+// words are the last lines that a process wrote to its stderr.
+type words struct {
+	log   func(line string)
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *words) read(r io.Reader) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			w.add(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *words) add(line string) {
+	w.log(line)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, line[:min(len(line), lineBytes)])
+	w.lines = w.lines[max(0, len(w.lines)-wordLines):]
+}
+
+func (w *words) tail() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.lines) == 0 {
+		return ""
+	}
+	return "; its last words:\n  " + strings.Join(w.lines, "\n  ")
+}
