@@ -165,9 +165,11 @@ func (t *training) restart(ctx context.Context, before int) {
 		if !t.mayStep() {
 			return // the next step finds it gone
 		}
+		began := t.now()
 		starting, _ := t.enter(ctx)
 		err := t.trainer.Restart(starting)
 		cut := starting.Err() != nil
+		t.spend(&t.account.Gone, began)
 		if t.exit(); err == nil || cut {
 			return
 		}
@@ -180,7 +182,9 @@ func (t *training) restart(ctx context.Context, before int) {
 func (t *training) rests(ctx context.Context, d time.Duration) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
+		idle := t.now()
 		t.idle(ctx, left)
+		t.spend(&t.account.Gone, idle)
 		t.boundary()
 	}
 }
@@ -354,6 +358,6 @@ func (t *training) balanced() status.TimeAccount {
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
 	a.Total = awake + a.Asleep
-	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending)
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending-a.Gone)
 	return a
 }

@@ -47,6 +47,8 @@ func (w watcher) Saw(event any) {
 		if e.MayRepair() {
 			n.view.repaired(n, e.Adopt, e.Loss)
 		}
+	case replica.StepsLost:
+		n.view.dropped[e.Fragment] += e.Loss.Dropped.Tokens
 	case replica.Installed:
 		n.installed(e)
 	case replica.Retained:

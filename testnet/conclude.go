@@ -247,6 +247,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Waiting += t.Waiting
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending
+		sum.Gone += t.Gone
 		sum.Asleep += t.Asleep
 		sum.Total += t.Total
 	}

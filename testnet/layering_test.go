@@ -58,6 +58,9 @@ var layers = []rule{
 	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama"),
 		"a trainer learns alone: rounds, deltas and peers are not its business"},
 
+	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer tensor"),
+		"a trainer in another process learns alone as well; what it trains is named values"},
+
 	{list("gossip/wire"), nil,
 		"a message is bytes; who sends it and why is decided above"},
 	{list("gossip/hello"), list("gossip/wire"),

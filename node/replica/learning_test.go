@@ -23,6 +23,7 @@ type learner struct {
 	took     []outer.Own // back
 	closed   []uint32    // at the last step
 	restored int
+	lost     []int
 }
 
 func (l *learner) Draft(p int) (outer.Draft, error) {
@@ -37,6 +38,11 @@ func (l *learner) TakeBack(_ int, o outer.Own) error {
 }
 
 func (l *learner) Follow(outer.Adopt) (outer.Loss, error) { return l.loss, l.err }
+
+func (l *learner) Lost(p int) (outer.Loss, error) {
+	l.lost = append(l.lost, p)
+	return outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 1536}}, l.err
+}
 
 func (l *learner) Stepped(_ int, closed []uint32) { l.closed = closed }
 
@@ -240,4 +246,22 @@ func TestUnknownEffects(t *testing.T) {
 	if g.do(struct{ newKindOfEffect int }{}); g.failed == nil {
 		t.Error("an effect that nothing executes is passed over")
 	}
+}
+
+// A device that is gone costs what was unpublished, in every fragment.
+func TestLearnerLost(t *testing.T) {
+	g, l := learning(t)
+	g.LearnerLost()
+	g.settle()
+	events := saw[replica.StepsLost](g)
+	want(t, "fragments", len(l.lost), len(l.closed))
+	want(t, "events", len(events), len(l.closed))
+	for p, e := range events {
+		want(t, "fragment", e.Fragment, p)
+		want(t, "tokens", e.Loss.Dropped.Tokens, uint64(1536))
+	}
+	g2, l2 := learning(t)
+	l2.err = errors.New("the program is wrong")
+	g2.LearnerLost()
+	want(t, "failed", errors.Is(g2.failed, l2.err), true)
 }

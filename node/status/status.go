@@ -164,8 +164,9 @@ type TimeAccount struct {
 	Adopt   float64 `json:"adopt_s"`
 	Save    float64 `json:"save_s"` // copying the inner optimizer's state for a checkpoint
 	Joining float64 `json:"joining_s"`
-	Ending  float64 `json:"ending_s"` // budget reached, nothing left to step
-	Asleep  float64 `json:"asleep_s"` // the whole process was: stopped by a signal, or with its machine
+	Ending  float64 `json:"ending_s"`                 // budget reached, nothing left to step
+	Gone    float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
+	Asleep  float64 `json:"asleep_s"`                 // the whole process was: stopped by a signal, or with its machine
 	Waiting float64 `json:"waiting_on_peers_s"`
 	Total   float64 `json:"total_s"`
 }

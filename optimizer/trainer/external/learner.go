@@ -111,7 +111,7 @@ func (l *Learner) remember(b []byte) error {
 	case s.File != filepath.Base(s.File):
 		return fmt.Errorf("the optimizer's state is in %q, which is not in the learner's folder: it begins anew", s.File)
 	}
-	l.saved = s
+	l.saved, l.taken = s, s.Steps
 	if s.File == "optimizer-0" {
 		l.slot = 1
 	}
@@ -124,7 +124,7 @@ func (l *Learner) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.process, l.lost, l.current, l.taken = p, nil, false, l.saved.Steps
+	l.process, l.lost, l.current = p, nil, false
 	if l.ready, err = l.ask(ctx, l.run(), "ready"); err != nil {
 		l.end(err)
 		return fmt.Errorf("start the learner: %w", l.lost)
@@ -141,7 +141,7 @@ func (l *Learner) run() run {
 	r := run{
 		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: LayoutDigest(l.cfg.Views),
 		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
-		Text: l.cfg.Text, Steps: l.saved.Steps,
+		Text: l.cfg.Text, Steps: l.taken,
 	}
 	if l.saved.File != "" {
 		r.Resume = filepath.Join(l.cfg.Dir, l.saved.File)
