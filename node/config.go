@@ -37,6 +37,8 @@ type Config struct {
 	KeepBytes int64
 
 	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
+	Init  string     // file or folder of the run's initial values, for the first node of a run whose values are given
+
 	// Learner is a command that trains, instead of the built-in trainer: see package external.
 	Learner string
 

@@ -11,7 +11,6 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/external"
-	"atoll/tensor"
 )
 
 // startLearner starts the program that trains, and tells peers of it.
@@ -31,10 +30,10 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
-		Command: command, Dir: dir, Views: tensor.Layout(g.Model.Specs()),
+		Command: command, Dir: dir, Views: g.Views(),
 		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text,
 		State: state, MostTokens: g.Outer.MaxTokensPerStep,
-		Starts: func(step int64, rows int) []uint64 { return n.data.Starts(g.Seed, n.self, step, rows, g.Model.Context) },
+		Starts: n.starts,
 		Log:    func(line string) { n.log.Info("learner", "says", line) },
 	})
 	if err != nil {
@@ -73,6 +72,9 @@ func (n *node) textFile(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
+	if n.data == nil {
+		return "", nil
+	}
 	path, err := filepath.Abs(filepath.Join(dir, "text-"+n.data.SHA256()[:16]))
 	if err != nil {
 		return "", err
@@ -84,6 +86,15 @@ func (n *node) textFile(dir string) (string, error) {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
 	return path, nil
+}
+
+// starts are the places in the text of the rows of a step; all 0 where the learner has data of
+// its own.
+func (n *node) starts(step int64, rows int) []uint64 {
+	if n.data == nil {
+		return make([]uint64, rows)
+	}
+	return n.data.Starts(n.genesis.Seed, n.self, step, rows, n.genesis.Model.Context)
 }
 
 // learnerLost runs on the training thread: what the learner had stepped and not published is

@@ -19,6 +19,7 @@ import (
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/optimizer/trainer/external"
+	"atoll/tensor"
 )
 
 // node is one process of a run while it runs. What is below "loop" belongs to the
@@ -62,6 +63,8 @@ type shared struct {
 	run     wire.RunID
 	genesis genesis.Genesis
 	plan    outer.Plan
+	first   *genesis.FirstValues // nil where they follow from the seed
+	given   *tensor.Slab         // the same in memory, until the tips are made
 }
 
 // folder is what this node keeps, and what is known of its disk.

@@ -22,6 +22,9 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if n.cfg.Learner != "" {
 		return n.startLearner(ctx)
 	}
+	if !n.genesis.BuiltIn() {
+		return fmt.Errorf("the run trains %s, which is no built-in model: say with --learner which program trains it, such as --learner hf, or hold and serve it with --observe", n.genesis.ModelLabel())
+	}
 	cfg := n.trainerConfig(n.genesis.Batch)
 	speed, err := trainer.Measure(ctx, cfg, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	if err != nil {

@@ -49,7 +49,9 @@ func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
 		n.identify, n.recall, n.listen,
 		func() error { return n.learnGenesis(ctx) },
-		n.open, n.readText,
+		n.open,
+		func() error { return n.learnFirst(ctx) },
+		n.readText,
 		func() error { return n.prepareTrainer(ctx) },
 		n.start, n.serveControl,
 	} {
@@ -110,7 +112,7 @@ func (n *node) listen() error {
 
 // open opens the node's disk and what it keeps of the run.
 func (n *node) open() error {
-	if err := (hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch}).Fits(n.genesis, hardware.MemoryBytes()); err != nil {
+	if err := (hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch, External: n.cfg.Learner != ""}).Fits(n.genesis, hardware.MemoryBytes()); err != nil {
 		return err
 	}
 	s, err := n.cfg.disk.Open(n.cfg.Dir, n.run)
@@ -169,7 +171,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	x, policy := executor{n}, replica.NodePolicy()
 	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.within(leaveWithin).Milliseconds()
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
-		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.genesis.Tips},
+		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
 		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted},
 	}))

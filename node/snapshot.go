@@ -11,7 +11,6 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
-	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
 	"atoll/node/status"
@@ -91,7 +90,7 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 func (n *node) progress() status.Progress {
 	g := n.genesis
 	s := status.Progress{
-		Model: genesis.ModelName(g.Model), Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
+		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
 		TokensFolded: n.machine.View().FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt,
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func checkModel(t *testing.T, m *member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g != g2 || tokens != tokens2 || tokens < g.Outer.Budget {
+	if !reflect.DeepEqual(g, g2) || tokens != tokens2 || tokens < g.Outer.Budget {
 		t.Errorf("running %d tokens, stopped %d, budget %d", tokens, tokens2, g.Outer.Budget)
 	}
 	for i, x := range running.Data {

@@ -38,6 +38,8 @@ var layers = []rule{
 		"an operation is arithmetic on flat memory"},
 	{list("tensor/llama"), list("tensor tensor/nn"),
 		"a model is operations on a slab; who trains it is not its business"},
+	{list("tensor/safetensors"), list("tensor"),
+		"a file of named values does not care what they are of"},
 	{list("tensor/codec"), list("tensor"),
 		"a format of numbers knows no model and no network"},
 	{list("tensor/gen"), nil,
@@ -58,7 +60,7 @@ var layers = []rule{
 	{list("optimizer/trainer"), list("optimizer optimizer/trainer/corpus tensor tensor/llama"),
 		"a trainer learns alone: rounds, deltas and peers are not its business"},
 
-	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer tensor"),
+	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer tensor tensor/safetensors"),
 		"a trainer in another process learns alone as well; what it trains is named values"},
 
 	{list("gossip/wire"), nil,
@@ -82,7 +84,7 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
 		"a view of a run needs the snapshot, not the code that made it"},
-	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama"),
+	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama tensor/safetensors"),
 		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),
 		"a join link is a RunID and addresses; what the run is stands in its genesis"},

@@ -54,6 +54,9 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	if err := builtInOnly(g, "eval"); err != nil {
+		return err
+	}
 	path := c.Data
 	if path == "" {
 		if path, err = store.LoadText(dir); err != nil {

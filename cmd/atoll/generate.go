@@ -56,6 +56,9 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	if err := builtInOnly(g, "generate"); err != nil {
+		return err
+	}
 	if !c.JSON {
 		fmt.Fprint(out.out, c.Prompt)
 		_, err := c.write(ctx, out.out, g.Model, slab)

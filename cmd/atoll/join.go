@@ -43,6 +43,7 @@ type JoinCmd struct {
 	threadsFlag
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
+	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
 	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator) or any command that speaks optimizer/trainer/external/PROTOCOL.md." placeholder:"CMD"`
 	Observe   bool          `help:"Hold and serve the model without training."`
 	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
@@ -115,7 +116,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	}
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
-		Observe: c.Observe, Learner: c.Learner, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
+		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
 		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}

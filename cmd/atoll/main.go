@@ -50,6 +50,7 @@ type commandLine struct {
 	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
 	Doctor   DoctorCmd   `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
 	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`
+	Export   ExportCmd   `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
 	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
 	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
 	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`

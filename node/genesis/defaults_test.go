@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestDefaultGenesis(t *testing.T) {
 		if err := o.CheckPlan(g.Plan()); err != nil {
 			t.Errorf("%s: %v", c.model, err)
 		}
-		if back, err := Decode(g.Encode()); err != nil || back != g {
+		if back, err := Decode(g.Encode()); err != nil || !reflect.DeepEqual(back, g) {
 			t.Errorf("%s: read back %+v, %v", c.model, back, err)
 		}
 	}

@@ -19,9 +19,12 @@ const Format = 2
 
 // What this program knows of runs. A later one may know more, and names it here.
 const (
-	Rules  = 1      // of the outer step
-	Open   = "open" // admission: everybody may contribute
-	Seeded = "seed" // initial values follow from the seed
+	Rules  = 1       // of the outer step
+	Open   = "open"  // admission: everybody may contribute
+	Seeded = "seed"  // initial values follow from the seed
+	Given  = "given" // initial values are what First says
+
+	OwnTokenizer = "own" // learners of a Layout have one of their own
 )
 
 // Genesis is the immutable document that the nodes of a run share. Everything
@@ -34,8 +37,8 @@ type Genesis struct {
 	Admission string       // Open
 	Owners    none         // keys of those who admit others
 	Model     llama.Config // sizes
-	Layout    none         // tensors of a model that is not built in
-	Init      string       // Seeded
+	Layout    Layout       // tensors of a model that is not built in
+	Init      string       // Seeded, or Given
 	Recipe    string       // what learners of other frameworks have to agree on; empty
 	Tokenizer string       // "byte"
 	Seed      uint64       // of initial parameters and of every learner's batches
@@ -43,6 +46,7 @@ type Genesis struct {
 	Inner     Inner        // inner optimizer
 	Outer     outer.Params // outer step, windows, budget, creation time
 	WayMs     int64        // first guess of the way between two nodes, milliseconds
+	First     []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst
 	Data      Data         // what the run's makers trained on: advice to joiners
 
 	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.
@@ -138,7 +142,7 @@ func (none) MarshalJSON() ([]byte, error) { return []byte("[]"), nil }
 // UnmarshalJSON refuses any other.
 func (*none) UnmarshalJSON(b []byte) error {
 	if string(b) != "[]" {
-		return fmt.Errorf("a list of Owners or of a Layout is %.40q; this program knows runs without; use the version of atoll that made the run", b)
+		return fmt.Errorf("Owners is %.40q; this program knows runs without any; use the version of atoll that made the run", b)
 	}
 	return nil
 }

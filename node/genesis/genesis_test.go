@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestGenesisGolden(t *testing.T) {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
 	}
 	back, err := Decode(g.Encode())
-	if err != nil || back != g {
+	if err != nil || !reflect.DeepEqual(back, g) {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 }
@@ -90,7 +91,7 @@ func TestGenesisWithMuon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if adamw != fixedGenesis() || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
+	if !reflect.DeepEqual(adamw, fixedGenesis()) || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
 		t.Errorf("there and back: %+v", adamw.Inner)
 	}
 	if err := muon.SetOptimizer(optimizer.NameMuon); err != nil {
@@ -100,7 +101,7 @@ func TestGenesisWithMuon(t *testing.T) {
 	if !strings.Contains(string(muon.Encode()), want) || muon.RunID() == adamw.RunID() {
 		t.Errorf("no %s in %s, or the RunID of AdamW", want, muon.Encode())
 	}
-	if back, err := Decode(muon.Encode()); err != nil || back != muon {
+	if back, err := Decode(muon.Encode()); err != nil || !reflect.DeepEqual(back, muon) {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 	if o := muon.Inner.Optim(); o.Name != optimizer.NameMuon || o.Momentum != 0.95 || o.Clip != 1 || o.AdamW != adamw.Inner.Optim().AdamW {
@@ -174,9 +175,9 @@ func TestDecodeGenesisErrors(t *testing.T) {
 		{"unknown field", `{"Format":2,"Colour":1}`, `unknown field "Colour"`},
 		{"of the format before", `{"Format":1,"Rules":1}`, `unknown field "Rules"`},
 		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 1 and 2"},
-		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), `this program knows runs without; use the version`},
-		{"a layout", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `this program knows runs without; use the version`},
-		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), `a Layout is "null"`},
+		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), `this program knows runs without any; use the version`},
+		{"a layout without values", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `the first values of a Layout are "given"`},
+		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), "not in canonical form"},
 		{"space", good + "\n", "not in canonical form"},
 		{"two documents", good + good, "not in canonical form"},
 		{"other order of letters", strings.Replace(good, `"Seed"`, `"seed"`, 1), "not in canonical form"},

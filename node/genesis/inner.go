@@ -117,6 +117,9 @@ func (g Genesis) TrainerConfig(batch int) trainer.Config {
 // LearnerRecipe is what the learners of a run agree on, for programs that train in place of
 // the built-in trainer: optimizer/trainer/external/PROTOCOL.md says what is in it.
 func (g Genesis) LearnerRecipe() string {
+	if !g.BuiltIn() {
+		return g.Recipe
+	}
 	type model struct {
 		Vocab        int     `json:"vocab"`
 		Hidden       int     `json:"hidden"`

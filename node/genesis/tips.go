@@ -10,21 +10,19 @@ import (
 	"atoll/tensor/llama"
 )
 
-// Plan is the fragment plan of the run.
-func (g Genesis) Plan() outer.Plan {
-	return outer.NewPlan(tensor.Layout(g.Model.Specs()), g.Outer.Fragments)
-}
-
-// Tips are the tips of round 0: the initial parameters.
+// Tips are the tips of round 0 of a run that begins with values from a seed.
 func (g Genesis) Tips() []*outer.Tip {
 	slab := llama.NewParams(g.Model)
 	llama.Init(g.Model, slab, g.Seed)
-	return outer.NewPlan(slab.Views, g.Outer.Fragments).Genesis(slab.Data, g.Outer)
+	return g.TipsOf(slab.Data)
 }
+
+// TipsOf are the tips of round 0 of a run that begins with these values [Params()].
+func (g Genesis) TipsOf(values []float32) []*outer.Tip { return g.Plan().Genesis(values, g.Outer) }
 
 // Anchor puts the tips of all fragments together into one set of parameters.
 func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
-	slab := llama.NewParams(g.Model)
+	slab := g.NewSlab()
 	for p, f := range g.Plan() {
 		f.Scatter(tips[p].Anchor, slab.Data)
 	}
@@ -68,4 +66,16 @@ func (g Genesis) ReadTips(b []byte) ([]*outer.Tip, error) {
 		b = b[8+n:]
 	}
 	return tips, nil
+}
+
+// NewSlab allocates the parameters of the run, all 0.
+func (g Genesis) NewSlab() *tensor.Slab {
+	if g.BuiltIn() {
+		return llama.NewParams(g.Model)
+	}
+	specs := make([]tensor.Spec, len(g.Layout))
+	for i, t := range g.Layout {
+		specs[i] = tensor.Spec{Name: t.Name, Shape: t.Shape}
+	}
+	return tensor.NewSlab(specs)
 }

@@ -82,14 +82,31 @@ func (g Genesis) validateKind() error {
 	for _, f := range []struct{ name, value, known string }{
 		{"Rules", fmt.Sprint(g.Rules), fmt.Sprint(Rules)},
 		{"Admission", g.Admission, Open},
-		{"Init", g.Init, Seeded},
-		{"Recipe", g.Recipe, ""},
 	} {
 		if f.value != f.known {
 			return fmt.Errorf("genesis: %s is %.80q, this program knows %q; use the version of atoll that made the run", f.name, f.value, f.known)
 		}
 	}
-	return nil
+	return g.validateInit()
+}
+
+// validateInit makes sure that it is known what training begins with.
+func (g Genesis) validateInit() error {
+	switch {
+	case g.Init != Seeded && g.Init != Given:
+		return fmt.Errorf("genesis: Init is %.80q, this program knows %q and %q; use the version of atoll that made the run", g.Init, Seeded, Given)
+	case g.Init == Given && (len(g.First) == 0 || len(g.First) > maxFirst):
+		return fmt.Errorf("genesis: First has %d digests; use 1 to %d with Init %q", len(g.First), maxFirst, Given)
+	case g.Init == Seeded && len(g.First) > 0:
+		return fmt.Errorf("genesis: First has %d digests; they are of Init %q, and Init is %q", len(g.First), Given, Seeded)
+	case g.Init == Seeded && !g.BuiltIn():
+		return fmt.Errorf("genesis: Init is %q; the first values of a Layout are %q", Seeded, Given)
+	case !g.BuiltIn() && g.Format == 1, g.Init == Given && g.Format == 1:
+		return fmt.Errorf("genesis: Layout and Init are of format %d; Format is 1", Format)
+	case g.BuiltIn() && g.Recipe != "":
+		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
+	}
+	return g.validateFirst()
 }
 
 // validateTexts refuses what would not print on one line.
@@ -105,15 +122,20 @@ func (g Genesis) validateTexts() error {
 	if _, err := hex.DecodeString(g.Data.SHA256); err != nil || g.Data.SHA256 != "" && len(g.Data.SHA256) != sha256Hex {
 		return fmt.Errorf("genesis: Data.SHA256 is %.80q; use %d hex digits, or nothing", g.Data.SHA256, sha256Hex)
 	}
-	if g.Tokenizer != "byte" {
-		return fmt.Errorf("genesis: Tokenizer is %.80q; this version knows %q", g.Tokenizer, "byte")
+	known := "byte"
+	if !g.BuiltIn() {
+		known = OwnTokenizer
+	}
+	if g.Tokenizer != known {
+		return fmt.Errorf("genesis: Tokenizer is %.80q; this version knows %q for this model", g.Tokenizer, known)
 	}
 	return nil
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-func (g Genesis) validateModel() error {
+// validateBuiltIn checks a model that this program knows.
+func (g Genesis) validateBuiltIn() error {
 	if err := g.Model.Validate(); err != nil {
 		return fmt.Errorf("genesis: Model: %w", err)
 	}
@@ -133,7 +155,7 @@ func (g Genesis) validatePlan() error {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
 	if all := g.TipsSize(plan); all > maxTips {
-		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Model.Params(), all, maxTips, g.withoutMomentum(plan))
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Params(), all, maxTips, g.withoutMomentum(plan))
 	}
 	for p, f := range plan {
 		if !g.travels(f) {
@@ -150,11 +172,11 @@ func (g Genesis) travels(f outer.Fragment) bool {
 	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
 }
 
-// SplitToFit doubles the fragments until deltas and tips of each can travel, or each is one tensor. Outer.Fragments
-// must be 1 to the tensors of the model.
+// SplitToFit doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments
+// must be 1 to what the model can be cut into.
 func (g *Genesis) SplitToFit() {
 	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
-	for most := len(g.Model.Specs()); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
+	for most := g.mostFragments(); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
 		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
 	}
 }

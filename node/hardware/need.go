@@ -24,6 +24,8 @@ const MaxTipBytes = 256 << 20
 type Role struct {
 	Observe bool // holds the model without training
 	Batch   int  // rows of a step; the genesis has the least that counts
+
+	External bool // another program trains
 }
 
 // Need estimates the bytes of memory that a node of the run will take. A node of
@@ -37,14 +39,23 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 	const fold = 8 + 8 + 8 + 4 // sums and payloads of a fold, sums and progress of a draft, bytes per value of a fragment
 	need := int64(processBytes) + tips + min((keptTips-1)*tips, MaxTipBytes) + int64(fold*longest)
 	if !r.Observe {
-		cfg := g.TrainerConfig(max(r.Batch, g.Batch))
-		const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
-		need += cfg.MemoryBytes() + copies*cfg.StateBytes()
+		need += r.training(g)
 		if g.Outer.Codec.Partial() {
-			need += 4 * int64(g.Model.Params()) // of progress that is held
+			need += 4 * int64(g.Params()) // of progress that is held
 		}
 	}
 	return uint64(need)
+}
+
+// training is what a learner of the run takes of this machine. One in a process of its own
+// shares the parameters, and has the rest wherever it computes.
+func (r Role) training(g genesis.Genesis) int64 {
+	if r.External || !g.BuiltIn() {
+		return 4 * int64(g.Params())
+	}
+	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
+	const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
+	return cfg.MemoryBytes() + copies*cfg.StateBytes()
 }
 
 // Fits makes sure that the model has room in the memory of this machine: have

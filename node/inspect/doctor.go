@@ -58,7 +58,7 @@ func Doctor(ctx context.Context, dir string, fix bool) (Checkup, error) {
 		return d.Checkup, nil
 	}
 	d.run = d.genesis.RunID()
-	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, genesis.ModelName(d.genesis.Model), d.genesis.Inner.OptimizerName()))
+	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, d.genesis.ModelLabel(), d.genesis.Inner.OptimizerName()))
 	if d.checkIndex() {
 		d.checkLedger()
 	}

@@ -69,6 +69,18 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
+// firstTips are the tips of round 0.
+func (f *folder) firstTips() ([]*outer.Tip, error) {
+	if f.genesis.Init != genesis.Given {
+		return f.genesis.Tips(), nil
+	}
+	_, values, err := f.genesis.LoadFirst(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.genesis.TipsOf(values.Data), nil
+}
+
 func (f *folder) close() error { return f.store.Close() }
 
 // LoadModel returns the newest anchor of a node's folder: from the node that
@@ -108,7 +120,9 @@ func storedTips(dir string) (tips []*outer.Tip, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	tips = f.genesis.Tips()
+	if tips, err = f.firstTips(); err != nil {
+		return nil, err
+	}
 	for p := range tips {
 		base, err := f.newestBase(p)
 		if err != nil {

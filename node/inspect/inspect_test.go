@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -87,7 +88,7 @@ func TestLoadModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g != l.Genesis || tokens != 1200 {
+	if !reflect.DeepEqual(g, l.Genesis) || tokens != 1200 {
 		t.Errorf("genesis %+v, %d tokens", g, tokens)
 	}
 	for i, x := range want.Data {

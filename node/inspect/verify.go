@@ -36,7 +36,10 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	v := verification{folder: f, ctx: ctx, newest: make([]*outer.Tip, len(f.plan))}
-	start := f.genesis.Tips()
+	start, err := f.firstTips()
+	if err != nil {
+		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
+	}
 	for p := range start {
 		if start[p], err = v.start(p, start[p]); err != nil {
 			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)

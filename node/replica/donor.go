@@ -30,10 +30,15 @@ func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
 	r.exec.Post(func(core.Time) { r.net.Reply(handle, reply) })
 }
 
-// replyChunk serves a chunk of a manifest of late, or none.
+// replyChunk serves a chunk of a manifest of late, or of the initial values, or none.
 func (r *Replica) replyChunk(e gossip.ReplyChunk) {
 	chunk := r.donor.chunk(e.Digest)
-	r.exec.Serve(e.Handle, func(func() bool) { r.replyBulk(e.Handle, chunk, wire.Digest{}) })
+	r.exec.Serve(e.Handle, func(func() bool) {
+		if chunk == nil && r.genesis.Chunk != nil {
+			chunk = r.genesis.Chunk(e.Digest)
+		}
+		r.replyBulk(e.Handle, chunk, wire.Digest{})
+	})
 }
 
 // replyManifest serves tips of given rounds, one for each fragment. Without rounds

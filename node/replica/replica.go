@@ -25,8 +25,9 @@ type Config struct {
 
 // Genesis is what all nodes of a run know from its description.
 type Genesis struct {
-	Encoded []byte              // as peers may ask for it
-	Tips    func() []*outer.Tip // of round 0; made anew at each call, or shared
+	Encoded []byte                   // as peers may ask for it
+	Tips    func() []*outer.Tip      // of round 0; made anew at each call, or shared
+	Chunk   func(wire.Digest) []byte // of the initial values, where they are given; nil if it has none
 }
 
 // Replica is one node of a run. Execute and the methods that take a time belong

@@ -48,6 +48,65 @@ func NewPlan(views []tensor.View, fragments int) Plan {
 	return plan
 }
 
+// Merged is a tensor of a run that names its tensors, with how it is merged.
+type Merged struct {
+	tensor.View
+	Mean bool
+}
+
+// piecesInShare is how many of the largest pieces a fragment's even share of values has: with fewer
+// fragments would differ by a third of it.
+const piecesInShare = 4
+
+// NewRowPlan is NewPlan for tensors that say themselves how they are merged, and with pieces: a
+// tensor with more than a quarter of a fragment's even share of values is cut between rows, into the
+// fewest pieces of nearly equal rows that have no more than that, or one row. A piece is a tensor of its
+// own to the outer step: its norm and its direction are the piece's. It depends on names, shapes and order alone.
+func NewRowPlan(list []Merged, fragments int) Plan {
+	all := 0
+	for _, m := range list {
+		all += m.Len
+	}
+	share := max(1, (all+piecesInShare*fragments-1)/(piecesInShare*fragments))
+	var pieces []Tensor
+	for _, m := range list {
+		pieces = append(pieces, m.pieces(share)...)
+	}
+	slices.SortStableFunc(pieces, func(a, b Tensor) int { return b.Len - a.Len })
+	plan := make(Plan, fragments)
+	for _, t := range pieces {
+		f := plan.smallest()
+		f.Tensors = append(f.Tensors, t)
+		f.Len += t.Len
+	}
+	for _, f := range plan {
+		slices.SortFunc(f.Tensors, func(a, b Tensor) int { return a.Offset - b.Offset })
+	}
+	return plan
+}
+
+// pieces cuts a tensor between rows into pieces of at most so many values, or one row.
+func (m Merged) pieces(most int) (pieces []Tensor) {
+	rows := 1
+	if len(m.Shape) > 0 {
+		rows = max(1, m.Shape[0])
+	}
+	width := m.Len / rows
+	n := rows
+	if width <= most {
+		n = (m.Len + most - 1) / most
+		for n < rows && (rows+n-1)/n*width > most {
+			n++
+		}
+	}
+	n = min(max(n, 1), rows)
+	for i := range n {
+		from, to := i*rows/n, (i+1)*rows/n
+		pieces = append(pieces, Tensor{Name: m.Name, Offset: m.Offset + from*width, Len: (to - from) * width, Mean: m.Mean})
+	}
+	return pieces
+}
+
 // Mean weighs a number of each fragment by its parameters: a step's tokens are in a
 // delta of every fragment and count once.
 func (plan Plan) Mean(of func(p int) uint64) float64 {

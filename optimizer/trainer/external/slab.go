@@ -2,14 +2,13 @@ package external
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"unsafe"
 
 	"atoll/tensor"
+	"atoll/tensor/safetensors"
 )
 
 // slab is the file of values that node and learner map, in the format of safetensors.
@@ -29,7 +28,7 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 	for _, v := range views {
 		n += v.Len
 	}
-	head, err := header(views)
+	head, err := safetensors.Header(views, nil, slabAlign)
 	if err != nil {
 		return nil, err
 	}
@@ -53,33 +52,6 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 		s.values = unsafe.Slice((*float32)(unsafe.Pointer(&s.mapped[s.begin])), n)
 	}
 	return s, nil
-}
-
-// header is what a safetensors file begins with: its length in 8 bytes, then JSON, filled up
-// with blanks so that values are aligned. The format is that of
-// https://github.com/huggingface/safetensors.
-func header(views []tensor.View) ([]byte, error) {
-	type entry struct {
-		DType   string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets [2]int `json:"data_offsets"`
-	}
-	entries := map[string]entry{}
-	for _, v := range views {
-		shape := v.Shape
-		if shape == nil {
-			shape = []int{}
-		}
-		entries[v.Name] = entry{"F32", shape, [2]int{4 * v.Offset, 4 * (v.Offset + v.Len)}}
-	}
-	b, err := json.Marshal(entries)
-	if err != nil {
-		return nil, err
-	}
-	for (8+len(b))%slabAlign != 0 {
-		b = append(b, ' ')
-	}
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...), nil
 }
 
 func (s *slab) close() error {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+)
+
+// builtInOnly refuses what this program can do with the models alone that it knows.
+func builtInOnly(g genesis.Genesis, command string) error {
+	if g.BuiltIn() {
+		return nil
+	}
+	return fmt.Errorf("atoll %s knows built-in models only, and this run trains %s: atoll export writes its model for other programs", command, g.ModelLabel())
+}
+
+const exportHelp = `
+Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors in float32, a tokenizer for models of bytes, and a README.md that says what it is. Of a run that goes on with adapters it writes adapters, for PEFT.
+
+    atoll export --dir first --out model
+    python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('model')"`
+
+// ExportCmd is `atoll export`.
+type ExportCmd struct {
+	dirFlag
+	Out string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*ExportCmd) Help() string { return exportHelp }
+
+// exported is the answer of `atoll export --json`.
+type exported struct {
+	Out          string `json:"out"`
+	Params       int    `json:"params"`
+	TokensFolded uint64 `json:"tokens_folded"`
+}
+
+// Run writes the folder.
+func (c *ExportCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	g, slab, folded, err := inspect.LoadModel(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := g.Export(c.Out, slab, folded); err != nil {
+		return err
+	}
+	if c.JSON {
+		return out.json(exported{c.Out, g.Params(), folded})
+	}
+	out.answer("%s: %s parameters after %s tokens", c.Out, big(float64(g.Params())), big(float64(folded)))
+	return nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"atoll/node/genesis"
+	"atoll/node/hardware"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
+
+// fromAnswer is what `atoll new --from` made.
+type fromAnswer struct {
+	Run         string   `json:"run"`
+	Name        string   `json:"name"`
+	Genesis     string   `json:"genesis"`
+	Tensors     int      `json:"tensors"`
+	Params      int      `json:"params"`
+	Left        []string `json:"left,omitempty"`
+	Fragments   int      `json:"fragments"`
+	Pieces      int      `json:"pieces"`
+	Context     int      `json:"context"`
+	H           int      `json:"h"`
+	LR          float64  `json:"lr"`
+	Codec       string   `json:"codec"`
+	Merge       string   `json:"merge"`
+	Budget      uint64   `json:"budget_tokens"`
+	DeltaBytes  int      `json:"delta_bytes"` // at most, of one fragment
+	RoundBytes  int      `json:"round_bytes"` // at most, of one learner's deltas of all fragments
+	MemoryBytes uint64   `json:"memory_bytes"`
+	Next        string   `json:"next"`
+}
+
+// runFrom makes a run that goes on with a model.
+func (c *NewCmd) runFrom(out *console) error {
+	switch {
+	case c.Tokens == nil:
+		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
+	case c.Bandwidth != 0:
+		return badUsage("--bandwidth knows built-in models only so far; choose --h and --codec yourself")
+	case c.Context < 0:
+		return badUsage("--context is %d; use 1 or more tokens of a row", c.Context)
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	g, config, left, err := genesis.FromModel(c.From, uint64(*c.Tokens), c.Seed, time.Now().UnixMilli())
+	if err != nil {
+		return err
+	}
+	if err := c.applyFrom(&g); err != nil {
+		return err
+	}
+	if err := g.SetRecipe(config); err != nil {
+		return err
+	}
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	path := c.Out
+	if path == "" {
+		path = fileName(g.Name) + ".genesis"
+	}
+	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+		return err
+	}
+	a := c.describeFrom(g, path, left)
+	if c.JSON {
+		return out.json(a)
+	}
+	return a.print(out)
+}
+
+// applyFrom puts the flags that were given into a genesis.
+func (c *NewCmd) applyFrom(g *genesis.Genesis) (err error) {
+	set(&g.Name, c.Name)
+	set(&g.Outer.Fragments, c.Fragments)
+	set(&g.Outer.Answerers, c.Answerers)
+	set(&g.Model.Context, c.Context)
+	set(&g.Batch, c.Batch)
+	set(&g.Inner.LR, c.LR)
+	if c.Codec != auto {
+		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
+			return err
+		}
+	}
+	h := c.H
+	if h == 0 {
+		h = outer.DefaultH(g.Outer.Codec)
+	}
+	g.Outer.SetH(h)
+	if merge := asked(c.Merge); merge != "" {
+		g.Outer.SetMerge(merge)
+	}
+	g.Outer.SetLearners(c.Learners)
+	g.SetMostTokens()
+	g.SplitToFit()
+	return g.SetProfile(c.Profile)
+}
+
+func (c *NewCmd) describeFrom(g genesis.Genesis, path string, left []string) fromAnswer {
+	id, plan := g.RunID(), g.Plan()
+	a := fromAnswer{
+		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Tensors: len(g.Layout), Params: g.Params(), Left: left,
+		Fragments: len(plan), Context: g.Model.Context, H: g.Outer.H, LR: g.Inner.LR, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
+		Budget: g.Outer.Budget, MemoryBytes: hardware.Role{External: true}.Need(g),
+		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner hf --dir %s --profile %s", quoted(path), quoted(c.From), quoted(defaultDir(id)), c.Profile),
+	}
+	for _, f := range plan {
+		size := codec.MaxSize(g.Outer.Codec, f.Len)
+		a.DeltaBytes, a.RoundBytes, a.Pieces = max(a.DeltaBytes, size), a.RoundBytes+size, a.Pieces+len(f.Tensors)
+	}
+	return a
+}
+
+func (a fromAnswer) print(out *console) error {
+	rows := [][]string{
+		{"run", a.Run}, {"name", a.Name}, {"genesis", a.Genesis},
+		{"model", fmt.Sprintf("%d tensors, %s parameters; %d fragments of %d pieces", a.Tensors, big(float64(a.Params)), a.Fragments, a.Pieces)},
+		{"training", fmt.Sprintf("rows of %d tokens, AdamW at %g, %s tokens in all", a.Context, a.LR, big(float64(a.Budget)))},
+		{"deltas", fmt.Sprintf("%s every %d steps, merged by %s: at most %s a fragment, %s for all of them", a.Codec, a.H, a.Merge, status.Bytes(float64(a.DeltaBytes)), status.Bytes(float64(a.RoundBytes)))},
+		{"memory", fmt.Sprintf("about %s for a node, beside its learner", status.Bytes(float64(a.MemoryBytes)))},
+	}
+	for _, name := range a.Left {
+		rows = append(rows, []string{"left out", name})
+	}
+	err := table(out.out, rows...)
+	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
+	return err
+}

@@ -1,0 +1,190 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/store"
+	"atoll/optimizer/outer"
+)
+
+// learnFirst makes sure that the folder has what training begins with: from --init, from an
+// earlier start, or from the peers of the link.
+func (n *node) learnFirst(ctx context.Context) error {
+	if n.genesis.Init != genesis.Given {
+		return nil
+	}
+	if n.cfg.Init != "" {
+		if err := n.takeFirst(); err != nil {
+			return err
+		}
+	}
+	var err error
+	n.first, n.given, err = n.genesis.LoadFirst(n.cfg.Dir)
+	if !errors.Is(err, genesis.ErrNoFirst) {
+		return err
+	}
+	if len(n.cfg.addrs()) == 0 {
+		return fmt.Errorf("%w: the first node of a run is given them with --init, the file or folder that the run was made from", err)
+	}
+	if err := n.fetchFirst(ctx); err != nil {
+		return err
+	}
+	n.first, n.given, err = n.genesis.LoadFirst(n.cfg.Dir)
+	return err
+}
+
+// takeFirst copies the initial values that the user names into the folder.
+func (n *node) takeFirst() error {
+	s, err := n.genesis.LoadTensors(n.cfg.Init)
+	if err != nil {
+		return fmt.Errorf("--init: %w", err)
+	}
+	if _, err := n.genesis.CheckFirst(s.Data); err != nil {
+		return fmt.Errorf("--init %s: %w", n.cfg.Init, err)
+	}
+	return store.Explain(n.genesis.SaveFirst(n.cfg.Dir, s), n.cfg.Dir)
+}
+
+// Fetching initial values.
+const (
+	firstAtOnce = 4                // chunks that are asked for at a time: one is a quarter of a megabyte
+	firstCall   = time.Minute      // a chunk over 40 kbit/s
+	firstPause  = 2 * time.Second  // before peers are asked again that gave nothing
+	firstWithin = 10 * time.Minute // without one chunk: then nobody who answers has them
+)
+
+// firstFetch asks peers for chunks, whoever has them.
+type firstFetch struct{ n *node }
+
+// fetchFirst fetches the initial values chunk by chunk. What is there stays for another start.
+func (n *node) fetchFirst(ctx context.Context) error {
+	f := &firstFetch{n: n}
+	list, err := f.list(ctx)
+	if err != nil {
+		return fmt.Errorf("fetch the run's initial values: %w", err)
+	}
+	part, err := n.genesis.OpenFirst(n.cfg.Dir, list)
+	if err != nil {
+		return store.Explain(err, n.cfg.Dir)
+	}
+	if err := f.fill(ctx, part); err != nil {
+		return errors.Join(fmt.Errorf("fetch the run's initial values: %w", err), part.Close())
+	}
+	return part.Finish()
+}
+
+// list fetches the list of chunks.
+func (f *firstFetch) list(ctx context.Context) (list [][]byte, err error) {
+	for _, d := range f.n.genesis.FirstDigests() {
+		b, err := f.chunk(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// fill fetches what is missing, several chunks at a time.
+func (f *firstFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
+	missing, err := part.Missing()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	chunks, done := make(chan int), part.Chunks()-len(missing)
+	var work sync.WaitGroup
+	var mu sync.Mutex
+	for range firstAtOnce {
+		work.Go(func() {
+			for i := range chunks {
+				b, err := f.chunk(ctx, part.Digest(i))
+				if err == nil {
+					err = part.Put(i, b)
+				}
+				if err != nil {
+					cancel(err)
+					return
+				}
+				mu.Lock()
+				done++
+				f.n.showStage(fmt.Sprintf("initial values: %d of %d chunks", done, part.Chunks()))
+				mu.Unlock()
+			}
+		})
+	}
+	for _, i := range missing {
+		select {
+		case chunks <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(chunks)
+	work.Wait()
+	return context.Cause(ctx)
+}
+
+// chunk asks one peer after the other for a chunk, until one gives it.
+func (f *firstFetch) chunk(ctx context.Context, d wire.Digest) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstWithin)
+	defer cancel()
+	request := wire.Request{Kind: wire.GetChunk, Run: f.n.run, Digest: d}.Encode()
+	var last error
+	for ctx.Err() == nil {
+		for _, addr := range f.n.cfg.addrs() {
+			b, err := f.ask(ctx, addr, request, d)
+			if err == nil {
+				return b, nil
+			}
+			last = fmt.Errorf("%s: %w", addr, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstPause):
+		}
+	}
+	return nil, errors.Join(context.Cause(ctx), last)
+}
+
+func (f *firstFetch) ask(ctx context.Context, addr string, request []byte, d wire.Digest) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstCall)
+	defer cancel()
+	id, err := p2p.PeerIDOf(addr)
+	if err != nil {
+		return nil, err
+	}
+	if id == f.n.self {
+		return nil, errors.New("that is this node")
+	}
+	if id, err = f.n.host.Dial(ctx, addr); err != nil {
+		return nil, err
+	}
+	raw, err := f.n.host.Call(ctx, id, request, wire.GetChunk.MaxResponse())
+	if err != nil {
+		return nil, err
+	}
+	res, err := wire.DecodeResponse(raw, wire.GetChunk.MaxResponse())
+	if err == nil {
+		err = res.Err()
+	}
+	if err == nil && wire.Sum(res.Body) != d {
+		err = errors.New("it does not have this part of the initial values")
+	}
+	return res.Body, err
+}
+
+// firstTips are the tips of round 0.
+func (n *node) firstTips() []*outer.Tip {
+	if n.given == nil {
+		return n.genesis.Tips()
+	}
+	return n.genesis.TipsOf(n.given.Data)
+}

@@ -1,0 +1,141 @@
+package genesis
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"atoll/tensor"
+	"atoll/tensor/safetensors"
+)
+
+// Export writes parameters of the run after so many folded tokens to a new folder, in the form
+// that Hugging Face's from_pretrained loads; adapters in that of PEFT.
+func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64) error {
+	files, weights, err := g.exported()
+	if err != nil {
+		return err
+	}
+	files["README.md"] = []byte(g.card(folded))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	for name, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+	}
+	f, err := os.Create(filepath.Join(dir, weights))
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return errors.Join(safetensors.Write(f, s, map[string]string{"format": "pt"}), f.Close())
+}
+
+// exported are the files beside the weights, and the name of theirs.
+func (g Genesis) exported() (files map[string][]byte, weights string, err error) {
+	if g.BuiltIn() {
+		files = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": indent(byteTokenizer(g.Model.Vocab)),
+			"tokenizer_config.json": indent(map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": g.Model.Context})}
+		return files, "model.safetensors", nil
+	}
+	var recipe struct {
+		Family string          `json:"family"`
+		Config json.RawMessage `json:"config"`
+	}
+	if g.Recipe != "" {
+		if err := json.Unmarshal([]byte(g.Recipe), &recipe); err != nil {
+			return nil, "", fmt.Errorf("export: the run's recipe is no JSON object: %w", err)
+		}
+	}
+	switch {
+	case recipe.Family == peftFamily:
+		return map[string][]byte{"adapter_config.json": indent(recipe.Config)}, "adapter_model.safetensors", nil
+	case len(recipe.Config) > 0:
+		return map[string][]byte{"config.json": indent(recipe.Config)}, "model.safetensors", nil
+	}
+	return map[string][]byte{}, "model.safetensors", nil
+}
+
+// llamaConfig is what LlamaForCausalLM calls the model's sizes.
+func (g Genesis) llamaConfig() map[string]any {
+	m := g.Model
+	return map[string]any{
+		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "torch_dtype": "float32",
+		"vocab_size": m.Vocab, "hidden_size": m.Hidden, "num_hidden_layers": m.Layers, "num_attention_heads": m.Heads,
+		"num_key_value_heads": m.KVHeads, "intermediate_size": m.Intermediate, "max_position_embeddings": m.Context,
+		"rope_theta": m.RopeTheta, "rms_norm_eps": m.NormEps, "tie_word_embeddings": m.Tied,
+		"hidden_act": "silu", "attention_bias": false, "mlp_bias": false,
+		"bos_token_id": nil, "eos_token_id": nil, "pad_token_id": nil,
+	}
+}
+
+// byteTokenizer is a tokenizer whose ids are bytes: byte-level BPE without merges.
+func byteTokenizer(vocab int) map[string]any {
+	ids := map[string]int{}
+	for b := range 256 {
+		ids[string(visible(byte(b)))] = b
+	}
+	for id := 256; id < vocab; id++ {
+		ids[fmt.Sprintf("<unused%d>", id)] = id
+	}
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
+	return map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{}, "normalizer": nil,
+		"pre_tokenizer": level, "post_processor": nil, "decoder": level,
+		"model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+			"fuse_unk": false, "byte_fallback": false, "vocab": ids, "merges": []any{}},
+	}
+}
+
+// visible is the character that byte-level tokenizers write for a byte: itself where it prints,
+// and one from 256 on for each of the others, in order (A. Radford et al., GPT-2, 2019).
+func visible(b byte) rune {
+	prints := func(b int) bool { return b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae }
+	if prints(int(b)) {
+		return rune(b)
+	}
+	others := 0
+	for x := range int(b) {
+		if !prints(x) {
+			others++
+		}
+	}
+	return rune(256 + others)
+}
+
+// card says what an exported model is.
+func (g Genesis) card(folded uint64) string {
+	id := g.RunID()
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\nTrained by the nodes of a run of atoll, which has no server.\n\n| what | value |\n| --- | --- |\n", g.Name)
+	for _, row := range [][2]string{
+		{"run", hex.EncodeToString(id[:])}, {"model", g.ModelLabel()}, {"parameters", fmt.Sprint(g.Params())},
+		{"tokens folded", fmt.Sprint(folded)}, {"budget of tokens", fmt.Sprint(g.Outer.Budget)}, {"text", g.textLabel()},
+		{"rounds", fmt.Sprintf("every %d steps, %s, merged by %s", g.Outer.H, g.Outer.Codec, g.Outer.Merge)},
+		{"inner optimizer", fmt.Sprintf("%s, peak rate %v", g.Inner.OptimizerName(), g.Inner.LR)},
+	} {
+		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
+	}
+	return b.String()
+}
+
+// textLabel says what the run's learners train on, as far as the run says it.
+func (g Genesis) textLabel() string {
+	if g.Data.SHA256 == "" {
+		return "each learner's own"
+	}
+	return g.Data.String()
+}
+
+func indent(v any) []byte {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("encode an exported file: " + err.Error()) // maps of plain values, and JSON that was read before
+	}
+	return append(b, '\n')
+}

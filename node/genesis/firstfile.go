@@ -1,0 +1,252 @@
+package genesis
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/tensor"
+	"atoll/tensor/safetensors"
+)
+
+// FirstFile is where a node's folder keeps the given initial values of its run.
+const FirstFile = "first.safetensors"
+
+// ErrNoFirst says that a folder has no initial values.
+var ErrNoFirst = errors.New("the run's initial values are not there")
+
+// LoadTensors reads the tensors of a run from a safetensors file, or from all of a folder. The
+// error names the first tensor that is not there or of another shape.
+func (g Genesis) LoadTensors(path string) (*tensor.Slab, error) {
+	files, err := tensorFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	s := g.NewSlab()
+	read := make([]bool, len(s.Views))
+	for _, name := range files {
+		if err := g.loadFile(name, s, read); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if i := slices.Index(read, false); i >= 0 {
+		return nil, fmt.Errorf("%s: tensor %q of the run, of shape %v, is not there", path, s.Views[i].Name, s.Views[i].Shape)
+	}
+	return s, nil
+}
+
+func (g Genesis) loadFile(name string, s *tensor.Slab, read []bool) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	file, err := safetensors.Open(f, info.Size())
+	if err != nil {
+		return err
+	}
+	for i, v := range s.Views {
+		t, found := file.Find(v.Name)
+		if !found {
+			continue
+		}
+		if !slices.Equal(t.Shape, v.Shape) && len(t.Shape)+len(v.Shape) > 0 {
+			return fmt.Errorf("tensor %q has the shape %v, the run's has %v: it is of another model", v.Name, t.Shape, v.Shape)
+		}
+		if err := file.Read(t, s.Of(v)); err != nil {
+			return err
+		}
+		read[i] = true
+	}
+	return nil
+}
+
+// tensorFiles are the safetensors files of a path.
+func tensorFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	files, err := filepath.Glob(filepath.Join(path, "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("%s has no file that ends in .safetensors", path))
+	}
+	return files, nil
+}
+
+// CheckFirst makes sure that values are those that the run begins with.
+func (g Genesis) CheckFirst(values []float32) (First, error) {
+	first := CutFirst(values)
+	if got := first.Digests(); !slices.Equal(got, g.First) {
+		return first, fmt.Errorf("the values are not those that the run begins with (digests %.16q, the run has %.16q): use the very file that the run was made from", got, g.First)
+	}
+	return first, nil
+}
+
+// FirstPart is a file of initial values that is being filled.
+type FirstPart struct {
+	genesis Genesis
+	path    string
+	file    *os.File
+	begin   int64
+	first   First
+}
+
+// OpenFirst opens what a folder has of the initial values: chunks may be missing, until Finish.
+func (g Genesis) OpenFirst(dir string, list [][]byte) (*FirstPart, error) {
+	first, err := ReadFirst(list, g.Params())
+	if err != nil {
+		return nil, err
+	}
+	head, err := safetensors.Header(g.Views(), nil, 8)
+	if err != nil {
+		return nil, err
+	}
+	p := &FirstPart{genesis: g, path: filepath.Join(dir, FirstFile), begin: int64(len(head)), first: first}
+	if p.file, err = os.OpenFile(p.path+".part", os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return nil, err
+	}
+	if _, err = p.file.WriteAt(head, 0); err == nil {
+		err = p.file.Truncate(p.begin + 4*int64(first.Values))
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.file.Close())
+	}
+	return p, nil
+}
+
+// Missing are the chunks that are not there yet, with their digests.
+func (p *FirstPart) Missing() (chunks []int, err error) {
+	for i, want := range p.first.Chunks {
+		b, err := p.read(i)
+		if err != nil {
+			return nil, err
+		}
+		if wire.Sum(b) != want {
+			chunks = append(chunks, i)
+		}
+	}
+	return chunks, nil
+}
+
+func (p *FirstPart) read(chunk int) ([]byte, error) {
+	from, to := p.first.Span(chunk)
+	b := make([]byte, 4*(to-from))
+	_, err := p.file.ReadAt(b, p.begin+4*int64(from))
+	return b, err
+}
+
+// Digest is that of a chunk, and Chunks how many there are.
+func (p *FirstPart) Digest(chunk int) wire.Digest { return p.first.Chunks[chunk] }
+func (p *FirstPart) Chunks() int                  { return len(p.first.Chunks) }
+
+// Put takes a chunk, if it is what its digest says.
+func (p *FirstPart) Put(chunk int, b []byte) error {
+	if from, to := p.first.Span(chunk); len(b) != 4*(to-from) || wire.Sum(b) != p.first.Chunks[chunk] {
+		return fmt.Errorf("chunk %d of the initial values is not what its digest %v says", chunk, p.first.Chunks[chunk])
+	}
+	from, _ := p.first.Span(chunk)
+	_, err := p.file.WriteAt(b, p.begin+4*int64(from))
+	return err
+}
+
+// Finish says that all chunks are there. Close leaves what is there for another time.
+func (p *FirstPart) Finish() error {
+	if err := errors.Join(p.file.Sync(), p.file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(p.path+".part", p.path)
+}
+
+// Close implements io.Closer.
+func (p *FirstPart) Close() error { return p.file.Close() }
+
+// FirstValues are the checked initial values of a folder, for those who ask for chunks.
+type FirstValues struct {
+	path   string
+	begin  int64
+	first  First
+	places map[wire.Digest]int // of chunks of values; those of the list from -1 on downwards
+}
+
+// LoadFirst reads and checks the initial values of a folder. It wraps ErrNoFirst where there are
+// none.
+func (g Genesis) LoadFirst(dir string) (*FirstValues, *tensor.Slab, error) {
+	path := filepath.Join(dir, FirstFile)
+	s, err := g.LoadTensors(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%w: %s", ErrNoFirst, path)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("initial values: %w", err)
+	}
+	first, err := g.CheckFirst(s.Data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	head, err := safetensors.Header(g.Views(), nil, 8)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := &FirstValues{path: path, begin: int64(len(head)), first: first, places: map[wire.Digest]int{}}
+	for i, d := range first.Chunks {
+		v.places[d] = i
+	}
+	for i, text := range first.Digests() {
+		b, _ := hex.DecodeString(text)
+		v.places[wire.Digest(b)] = -1 - i
+	}
+	return v, s, nil
+}
+
+// SaveFirst writes initial values to a folder.
+func (g Genesis) SaveFirst(dir string, s *tensor.Slab) (err error) {
+	path := filepath.Join(dir, FirstFile)
+	f, err := os.Create(path + ".part")
+	if err != nil {
+		return err
+	}
+	err = safetensors.Write(f, s, nil)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
+}
+
+// Chunk is the chunk with a digest, nil if there is none. Any goroutine may ask.
+func (v *FirstValues) Chunk(d wire.Digest) []byte {
+	if v == nil {
+		return nil
+	}
+	i, known := v.places[d]
+	switch {
+	case !known:
+		return nil
+	case i < 0:
+		return v.first.List[-1-i]
+	}
+	f, err := os.Open(v.path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	from, to := v.first.Span(i)
+	b := make([]byte, 4*(to-from))
+	if _, err := f.ReadAt(b, v.begin+4*int64(from)); err != nil && !errors.Is(err, io.EOF) || wire.Sum(b) != d {
+		return nil // the disk has damaged it: others have it
+	}
+	return b
+}

@@ -1,0 +1,202 @@
+package genesis
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/tensor/llama"
+	"atoll/tensor/safetensors"
+)
+
+// Families of recipes that the programs which come with atoll train.
+const (
+	transformersFamily = "transformers" // a model of Hugging Face's library, from its config.json
+	peftFamily         = "peft"         // adapters, from their adapter_config.json
+)
+
+// Proposals for runs that go on with a model.
+const (
+	givenRate    = 1e-4 // peak learning rate: what continues a model is commonly trained with
+	givenContext = 1024 // tokens of a row, where the model takes as many
+	givenBatch   = 4
+)
+
+// source is a model in a folder of Hugging Face's form.
+type source struct {
+	family string
+	config json.RawMessage
+	sizes  sizes
+}
+
+// sizes are what a config says of the rows of embeddings and heads, by the names in use.
+type sizes struct {
+	Vocab     int `json:"vocab_size"`
+	Positions int `json:"max_position_embeddings"`
+	OldPlaces int `json:"n_positions"`
+	Types     int `json:"type_vocab_size"`
+}
+
+// FromModel describes a run that goes on with the model in a folder: config.json, or
+// adapter_config.json for adapters, and safetensors files. left are the tensors that the run does
+// not train, with why. The error names what is missing. The recipe follows from SetRecipe, once
+// the optimizer is chosen.
+func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, config json.RawMessage, left []string, err error) {
+	src, err := readSource(dir)
+	if err != nil {
+		return g, nil, nil, err
+	}
+	g = Genesis{
+		Format: Format, Rules: Rules, Name: filepath.Base(filepath.Clean(dir)), Admission: Open, Init: Given, Tokenizer: OwnTokenizer, Seed: seed,
+		Model: llama.Config{Context: min(cmp.Or(src.sizes.Positions, src.sizes.OldPlaces, givenContext), givenContext)},
+		Batch: givenBatch,
+		Inner: Inner{LR: givenRate, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: finalRate},
+		Outer: outer.Defaults(usualFragments, tokens, createdMs),
+	}
+	if g.Layout, left, err = src.layout(dir); err != nil {
+		return g, nil, nil, err
+	}
+	if len(g.Layout) == 0 {
+		return g, nil, nil, fmt.Errorf("%s has no tensors to train", dir)
+	}
+	if err := g.Layout.validate(); err != nil {
+		return g, nil, nil, err
+	}
+	slab, err := g.LoadTensors(dir)
+	if err != nil {
+		return g, nil, nil, err
+	}
+	g.First = CutFirst(slab.Data).Digests()
+	o := &g.Outer
+	o.SetH(o.H)
+	o.MaxShare, o.Quorum = openMaxShare, openQuorum
+	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
+	g.SetMostTokens()
+	return g, src.recipe(), left, g.SetProfile("wan")
+}
+
+// readSource reads the description of a model.
+func readSource(dir string) (s source, err error) {
+	s.family = peftFamily
+	s.config, err = os.ReadFile(filepath.Join(dir, "adapter_config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.family = transformersFamily
+		s.config, err = os.ReadFile(filepath.Join(dir, "config.json"))
+	}
+	if err != nil {
+		return s, fmt.Errorf("a model in the form of Hugging Face has a config.json, adapters an adapter_config.json: %w", err)
+	}
+	if err := json.Unmarshal(s.config, &s.sizes); err != nil {
+		return s, fmt.Errorf("%s: the config is no JSON object: %w", dir, err)
+	}
+	return s, nil
+}
+
+// recipe is the part of the recipe that describes the model.
+func (s source) recipe() json.RawMessage {
+	b, err := json.Marshal(map[string]any{"family": s.family, "config": s.config})
+	if err != nil {
+		panic("encode recipe: " + err.Error()) // readSource has read it
+	}
+	return b
+}
+
+// SetRecipe makes the recipe of what FromModel found and of the run's inner optimizer.
+func (g *Genesis) SetRecipe(config json.RawMessage) error {
+	var recipe map[string]any
+	if err := json.Unmarshal(config, &recipe); err != nil {
+		return err
+	}
+	in := g.Inner
+	recipe["optimizer"] = map[string]any{
+		"name": optimizer.NameAdamW, "beta1": in.Beta1, "beta2": in.Beta2, "eps": in.Eps, "weight_decay": in.WeightDecay, "clip": in.Clip,
+	}
+	b, err := json.Marshal(recipe)
+	g.Recipe = string(b)
+	return err
+}
+
+// layout lists the tensors of a folder that can be trained, in the order of files and places.
+func (s source) layout(dir string) (layout Layout, left []string, err error) {
+	files, err := tensorFiles(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range files {
+		tensors, err := tensorsOf(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, t := range tensors {
+			if why := untrained(t); why != "" {
+				left = append(left, t.Name+" ("+why+")")
+				continue
+			}
+			layout = append(layout, Tensor{Name: t.Name, Shape: t.Shape, Mean: s.mean(t)})
+		}
+	}
+	return layout, left, nil
+}
+
+func tensorsOf(name string) ([]safetensors.Tensor, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file, err := safetensors.Open(f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	return file.Tensors, nil
+}
+
+// untrained says why a tensor is no parameter: it is of whole numbers, or a mask of attention
+// that old files have beside the weights.
+func untrained(t safetensors.Tensor) string {
+	switch t.DType {
+	case "F32", "BF16", "F16", "F64":
+	default:
+		return "it is in " + t.DType
+	}
+	mask := len(t.Shape) == 4 && t.Shape[0] == 1 && t.Shape[1] == 1 && t.Shape[2] == t.Shape[3]
+	if mask && strings.HasSuffix(t.Name, ".bias") || strings.HasSuffix(t.Name, ".masked_bias") || strings.HasSuffix(t.Name, "rotary_emb.inv_freq") {
+		return "a constant of the model"
+	}
+	return ""
+}
+
+// embeddings are parts of names that embeddings, heads and adapters have.
+var embeddings = []string{"embed", ".wte.", ".wpe.", "lm_head", "lora_"}
+
+// mean says that a tensor is merged by mean. Rows of embeddings and heads are touched by different
+// tokens, so a common direction means nothing for them: their first dimension is one of the
+// vocabularies of the config. Gains, biases and adapters are too small to have one.
+func (s source) mean(t safetensors.Tensor) bool {
+	if len(t.Shape) < 2 {
+		return true
+	}
+	rows := t.Shape[0]
+	if slices.Contains([]int{s.sizes.Vocab, s.sizes.Positions, s.sizes.OldPlaces, s.sizes.Types}, rows) {
+		return true
+	}
+	name := "." + t.Name
+	return slices.ContainsFunc(embeddings, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// SetMostTokens lets the strongest learner bring so many times the usual batch.
+func (g *Genesis) SetMostTokens() {
+	g.Outer.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(g.Model.Context)
+}

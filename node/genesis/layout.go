@@ -1,0 +1,169 @@
+package genesis
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"atoll/optimizer/outer"
+	"atoll/tensor"
+	"atoll/tensor/llama"
+)
+
+// Layout is the trained tensors of a run whose model is not built in, in the order of the
+// parameter slab. Names are the canonical ones of Hugging Face or PEFT.
+type Layout []Tensor
+
+// Tensor is one tensor of a layout. Mean says that the outer step merges it by weighted mean:
+// embeddings, heads, gains, adapters and buffers, whose rows or values mean something each.
+// All others are merged by direction.
+type Tensor struct {
+	Name  string
+	Shape []int `json:",omitempty"` // nothing for a scalar
+	Mean  bool  `json:",omitempty"`
+}
+
+// Limits of a layout.
+const (
+	maxTensors = 8192    // several times what the largest models have
+	maxTensor  = 256     // bytes of a name
+	maxDims    = 8       // no layer has more
+	maxValues  = 1 << 36 // of all tensors: 256 GiB of float32
+	maxRecipe  = 64 << 10
+)
+
+// MarshalJSON writes the empty list where there is none, as documents always had it.
+func (l Layout) MarshalJSON() ([]byte, error) {
+	if l == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]Tensor(l))
+}
+
+// UnmarshalJSON is the inverse.
+func (l *Layout) UnmarshalJSON(b []byte) error {
+	if string(b) == "[]" {
+		*l = nil
+		return nil
+	}
+	return json.Unmarshal(b, (*[]Tensor)(l))
+}
+
+// validate names what is wrong with the first tensor that no run can have.
+func (l Layout) validate() error {
+	if len(l) > maxTensors {
+		return fmt.Errorf("genesis: Layout has %d tensors; use at most %d", len(l), maxTensors)
+	}
+	seen, all := make(map[string]bool, len(l)), 0
+	for i, t := range l {
+		n, err := t.values()
+		if err != nil {
+			return fmt.Errorf("genesis: Layout: tensor %d: %w", i, err)
+		}
+		if seen[t.Name] {
+			return fmt.Errorf("genesis: Layout: two tensors are named %q", t.Name)
+		}
+		seen[t.Name] = true
+		if all += n; all > maxValues {
+			return fmt.Errorf("genesis: Layout has more than %d values at tensor %q", int64(maxValues), t.Name)
+		}
+	}
+	return nil
+}
+
+// values counts them, or says what is wrong.
+func (t Tensor) values() (n int, err error) {
+	if t.Name == "" || len(t.Name) > maxTensor || !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }) {
+		return 0, fmt.Errorf("the name %.80q: use 1 to %d printable bytes without blanks", t.Name, maxTensor)
+	}
+	if len(t.Shape) > maxDims {
+		return 0, fmt.Errorf("%q has %d dimensions; use at most %d", t.Name, len(t.Shape), maxDims)
+	}
+	n = 1
+	for _, d := range t.Shape {
+		if d < 1 || d > math.MaxInt32 || n > maxValues/d {
+			return 0, fmt.Errorf("%q has the shape %v; use dimensions of 1 or more with at most %d values", t.Name, t.Shape, int64(maxValues))
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+// BuiltIn says that the run trains a model that this program knows.
+func (g Genesis) BuiltIn() bool { return len(g.Layout) == 0 }
+
+// Views are the trained tensors in the parameter slab.
+func (g Genesis) Views() []tensor.View {
+	if g.BuiltIn() {
+		return tensor.Layout(g.Model.Specs())
+	}
+	specs := make([]tensor.Spec, len(g.Layout))
+	for i, t := range g.Layout {
+		specs[i] = tensor.Spec{Name: t.Name, Shape: t.Shape}
+	}
+	return tensor.Layout(specs)
+}
+
+// Params is how many values are trained.
+func (g Genesis) Params() int {
+	n := 0
+	for _, v := range g.Views() {
+		n += v.Len
+	}
+	return n
+}
+
+// Plan is the fragment plan of the run.
+func (g Genesis) Plan() outer.Plan {
+	views := g.Views()
+	if g.BuiltIn() {
+		return outer.NewPlan(views, g.Outer.Fragments)
+	}
+	list := make([]outer.Merged, len(views))
+	for i, v := range views {
+		list[i] = outer.Merged{View: v, Mean: g.Layout[i].Mean}
+	}
+	return outer.NewRowPlan(list, g.Outer.Fragments)
+}
+
+// mostFragments is the most that the run can be cut into.
+func (g Genesis) mostFragments() int {
+	if g.BuiltIn() {
+		return len(g.Model.Specs())
+	}
+	return outer.MaxFragments
+}
+
+// validateModel checks what is trained: a built-in model, or a layout and nothing of one.
+func (g Genesis) validateModel() error {
+	if g.BuiltIn() {
+		return g.validateBuiltIn()
+	}
+	if g.Format == 1 {
+		return fmt.Errorf("genesis: Layout is of format %d; Format is 1", Format)
+	}
+	if only := (llama.Config{Context: g.Model.Context}); g.Model != only {
+		return fmt.Errorf("genesis: Model is %+v beside a Layout; set its Context alone, the tokens of a row", g.Model)
+	}
+	if c := g.Model.Context; c < 1 || c > maxContext {
+		return fmt.Errorf("genesis: Model.Context is %d; use 1 to %d tokens of a row", c, maxContext)
+	}
+	if n := len(g.Recipe); n > maxRecipe || n > 0 && !json.Valid([]byte(g.Recipe)) {
+		return fmt.Errorf("genesis: Recipe has %d bytes of %.80q; use JSON of at most %d bytes", n, g.Recipe, maxRecipe)
+	}
+	return g.Layout.validate()
+}
+
+// maxContext bounds the tokens of a row.
+const maxContext = 1 << 20
+
+// ModelLabel is the name of the model's sizes, or how large it is.
+func (g Genesis) ModelLabel() string {
+	if g.BuiltIn() {
+		return ModelName(g.Model)
+	}
+	return fmt.Sprintf("%d tensors of %d parameters", len(g.Layout), g.Params())
+}

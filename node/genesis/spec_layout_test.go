@@ -1,0 +1,211 @@
+package genesis
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/tensor/llama"
+)
+
+// layoutGenesis is a run of a model that is not built in, and its initial values.
+func layoutGenesis() (Genesis, []float32) {
+	g := fixedGenesis()
+	g.Model, g.Tokenizer, g.Init = llama.Config{Context: 32}, OwnTokenizer, Given
+	g.Layout = Layout{
+		{Name: "wte.weight", Shape: []int{300, 400}, Mean: true}, {Name: "h.0.weight", Shape: []int{70, 8}},
+		{Name: "h.0.bias", Shape: []int{70}, Mean: true}, {Name: "scale", Mean: true},
+	}
+	g.Recipe = `{"family":"test"}`
+	g.Outer.Fragments = 3
+	values := make([]float32, g.Params())
+	for i := range values {
+		values[i] = float32(i%97) / 97
+	}
+	g.First = CutFirst(values).Digests()
+	return g, values
+}
+
+func specLayout(t *testing.T, _ *spectest.Spec) {
+	g, _ := layoutGenesis()
+	b := g.Encode()
+	want := `"Layout":[{"Name":"wte.weight","Shape":[300,400],"Mean":true},{"Name":"h.0.weight","Shape":[70,8]},{"Name":"h.0.bias","Shape":[70],"Mean":true},{"Name":"scale","Mean":true}]`
+	if !strings.Contains(string(b), want) {
+		t.Errorf("%s", b)
+	}
+	if back, err := Decode(b); err != nil || !reflect.DeepEqual(back, g) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+func specMean(t *testing.T, _ *spectest.Spec) {
+	g, _ := layoutGenesis()
+	for p, f := range g.Plan() {
+		for _, piece := range f.Tensors {
+			if piece.Mean != (piece.Name != "h.0.weight") {
+				t.Errorf("fragment %d: %+v", p, piece)
+			}
+		}
+	}
+}
+
+// spoiled says how a layout run is refused with a change.
+func spoiled(t *testing.T, want string, change func(g *Genesis)) {
+	t.Helper()
+	g, _ := layoutGenesis()
+	change(&g)
+	if err := g.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func specEntries(t *testing.T, _ *spectest.Spec) {
+	entry := func(name string, shape ...int) func(g *Genesis) {
+		return func(g *Genesis) { g.Layout = append(Layout{{Name: name, Shape: shape}}, g.Layout...) }
+	}
+	spoiled(t, "", func(*Genesis) {})
+	spoiled(t, "8193 tensors", func(g *Genesis) { g.Layout = make(Layout, 8193) })
+	spoiled(t, `two tensors are named "scale"`, entry("scale"))
+	spoiled(t, "1 to 256 printable bytes", entry(""))
+	spoiled(t, "", entry(strings.Repeat("a", 256)))
+	spoiled(t, "1 to 256 printable bytes", entry(strings.Repeat("a", 257)))
+	spoiled(t, "1 to 256 printable bytes", entry("a b"))
+	spoiled(t, "1 to 256 printable bytes", entry("a\n"))
+	spoiled(t, "9 dimensions", entry("a", 1, 1, 1, 1, 1, 1, 1, 1, 1))
+	spoiled(t, "", entry("a", 1, 1, 1, 1, 1, 1, 1, 1))
+	spoiled(t, "dimensions of 1 or more", entry("a", 0))
+	spoiled(t, "dimensions of 1 or more", entry("a", 1<<19, 1<<18))
+	spoiled(t, "more than 68719476736 values", entry("a", 1<<18, 1<<18))
+}
+
+func specBeside(t *testing.T, _ *spectest.Spec) {
+	spoiled(t, `are "given"`, func(g *Genesis) { g.Init, g.First = Seeded, nil })
+	spoiled(t, "Context alone", func(g *Genesis) { g.Model.Hidden = 1 })
+	spoiled(t, "Context alone", func(g *Genesis) { g.Model.Tied = true })
+	spoiled(t, "Model.Context is 0", func(g *Genesis) { g.Model.Context = 0 })
+	spoiled(t, "Model.Context is 1048577", func(g *Genesis) { g.Model.Context = 1<<20 + 1 })
+	spoiled(t, "", func(g *Genesis) { g.Recipe = "" })
+	spoiled(t, "use JSON", func(g *Genesis) { g.Recipe = "import os" })
+	spoiled(t, "use JSON", func(g *Genesis) { g.Recipe = `"` + strings.Repeat("a", maxRecipe) + `"` })
+	spoiled(t, `knows "own"`, func(g *Genesis) { g.Tokenizer = "byte" })
+	g := fixedGenesis()
+	g.Recipe = "{}"
+	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "built-in") {
+		t.Errorf("a recipe beside a built-in model: %v", err)
+	}
+}
+
+// specPieces cuts the tensors as the text says.
+func specPieces(t *testing.T, _ *spectest.Spec) {
+	g, _ := layoutGenesis()
+	all := g.Params()
+	most := (all + 4*g.Outer.Fragments - 1) / (4 * g.Outer.Fragments)
+	var want, got []int // places
+	for _, v := range g.Views() {
+		rows := 1
+		if len(v.Shape) > 0 {
+			rows = v.Shape[0]
+		}
+		width, k := v.Len/rows, 1
+		for k < rows && (rows+k-1)/k*width > most {
+			k++
+		}
+		for i := range k {
+			want = append(want, v.Offset+i*rows/k*width)
+		}
+	}
+	for _, f := range g.Plan() {
+		for _, piece := range f.Tensors {
+			got = append(got, piece.Offset)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("pieces begin at %v, want %v", got, want)
+	}
+}
+
+// specTies: equal pieces are spread in the order of the slab, whatever they are called.
+func specTies(t *testing.T, _ *spectest.Spec) {
+	g := fixedGenesis()
+	g.Layout, g.Outer.Fragments = Layout{{Name: "z", Shape: []int{4}}, {Name: "a", Shape: []int{4}}}, 2
+	g.Layout[0].Shape, g.Layout[1].Shape = []int{1, 4}, []int{1, 4}
+	if plan := g.Plan(); plan[0].Tensors[0].Name != "z" || plan[1].Tensors[0].Name != "a" {
+		t.Errorf("%+v", plan)
+	}
+}
+
+func specFirst(t *testing.T, s *spectest.Spec) {
+	g, values := layoutGenesis()
+	size := int(s.Number(t, "limits", "ChunkSize"))
+	var b, list []byte
+	for _, x := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	first := CutFirst(values)
+	for i := 0; len(b) > 0; i++ {
+		d := wire.Sum(b[:min(size, len(b))])
+		if first.Chunks[i] != d {
+			t.Errorf("chunk %d is %v, want %v", i, first.Chunks[i], d)
+		}
+		list, b = append(list, d[:]...), b[min(size, len(b)):]
+	}
+	d := wire.Sum(list)
+	if want := []string{hex.EncodeToString(d[:])}; !slices.Equal(g.First, want) {
+		t.Errorf("First is %v, want %v", g.First, want)
+	}
+}
+
+func specFirstKey(t *testing.T, _ *spectest.Spec) {
+	g, _ := layoutGenesis()
+	if doc := string(g.Encode()); !strings.Contains(doc, `"First":["`+g.First[0]+`"],"Data":`) {
+		t.Errorf("%s", doc)
+	}
+	spoiled(t, "First has 0 digests", func(g *Genesis) { g.First = nil })
+	spoiled(t, "First has 9 digests", func(g *Genesis) { g.First = make([]string, 9) })
+	spoiled(t, "64 hex digits", func(g *Genesis) { g.First = []string{"ab"} })
+}
+
+func specGiven(t *testing.T, _ *spectest.Spec) {
+	g, values := layoutGenesis()
+	dir, first := t.TempDir(), CutFirst(values)
+	slab := g.NewSlab()
+	copy(slab.Data, values)
+	if err := g.SaveFirst(dir, slab); err != nil {
+		t.Fatal(err)
+	}
+	kept, _, err := g.LoadFirst(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range append(first.Chunks, g.FirstDigests()...) {
+		if wire.Sum(kept.Chunk(d)) != d {
+			t.Errorf("%v is not given", d)
+		}
+	}
+	if kept.Chunk(wire.Digest{1}) != nil {
+		t.Error("gives what it has not")
+	}
+}
+
+func specOtherFirst(t *testing.T, _ *spectest.Spec) {
+	g, values := layoutGenesis()
+	seeded := fixedGenesis()
+	seeded.First = g.First
+	if err := seeded.Validate(); err == nil || !strings.Contains(err.Error(), "First has 1 digests") {
+		t.Errorf("First beside a seed: %v", err)
+	}
+	if _, err := g.CheckFirst(values); err != nil {
+		t.Error(err)
+	}
+	values[0]++
+	if _, err := g.CheckFirst(values); err == nil {
+		t.Error("took other values")
+	}
+}

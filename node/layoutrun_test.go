@@ -1,0 +1,101 @@
+package node
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/genesis"
+	"atoll/node/status"
+	"atoll/tensor/llama"
+)
+
+// layoutRun is a run of a model that is not built in, and the folder of its first values.
+func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, dir string) {
+	t.Helper()
+	g = toyGenesis(budget)
+	g.Format, g.BeatMs, g.QuietMs = genesis.Format, 0, 0
+	g.Model, g.Tokenizer, g.Init, g.Data = llama.Config{Context: 32}, genesis.OwnTokenizer, genesis.Given, genesis.Data{}
+	g.Layout = genesis.Layout{{Name: "wte.weight", Shape: []int{900, 200}, Mean: true}, {Name: "h.0.weight", Shape: []int{64, 32}}, {Name: "scale", Mean: true}}
+	slab := g.NewSlab()
+	for i := range slab.Data {
+		slab.Data[i] = float32(i%101)/101 - 0.5
+	}
+	g.First = genesis.CutFirst(slab.Data).Digests()
+	dir = t.TempDir()
+	if err := g.SaveFirst(dir, slab); err != nil {
+		t.Fatal(err)
+	}
+	return g, dir
+}
+
+// needsPython skips where the learner of a test, a program in Python, cannot run.
+func needsPython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3 here")
+	}
+}
+
+// A run whose model only its learners know: joiners fetch its first values from a peer, the
+// founder may be gone by then, and all end with the same bits.
+func TestLayoutRun(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	const idle = "idle --step-seconds 0.02"
+	g, values := layoutRun(t, 400_000)
+	first := launch(t, Config{Genesis: g.Encode(), Init: values, Learner: idle, Pace: slowPace})
+	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace})
+	second.until("it contributes", contributes)
+	link := second.link()
+	first.leave()
+	third := launch(t, Config{Link: link, Learner: idle, Pace: slowPace / 4})
+	observer := launch(t, Config{Link: link, Observe: true})
+	third.until("it contributes", contributes)
+	ends := []status.Snapshot{second.end(), third.end(), observer.end()}
+	for i, s := range ends {
+		if !s.Finished || s.StateDigest != ends[0].StateDigest || s.Model != "3 tensors of 182049 parameters" {
+			t.Errorf("node %d: finished %v, state %.8s, want %.8s, model %s", i, s.Finished, s.StateDigest, ends[0].StateDigest, s.Model)
+		}
+	}
+	for _, m := range []*member{second, third, observer} {
+		checkVerify(t, m.cfg.Dir, ends[0])
+	}
+	checkNothingLost(t, third.cfg.Dir, ends[1])
+}
+
+// What is wrong with the first values, or that no program trains, is said.
+func TestLayoutRunThatCannotStart(t *testing.T) {
+	t.Parallel()
+	g, values := layoutRun(t, 1000)
+	other, wrong := layoutRun(t, 1000)
+	slab := other.NewSlab()
+	if err := other.SaveFirst(wrong, slab); err != nil {
+		t.Fatal(err)
+	}
+	for want, cfg := range map[string]Config{
+		"--init":               {Genesis: g.Encode(), Learner: "idle"},
+		"not those":            {Genesis: g.Encode(), Learner: "idle", Init: wrong},
+		"no such file":         {Genesis: g.Encode(), Learner: "idle", Init: filepath.Join(values, "nothing")},
+		"no built-in model":    {Genesis: g.Encode(), Init: values},
+		"not found":            {Genesis: g.Encode(), Init: values, Learner: "a-program-that-is-not-there"},
+		"trains other tensors": {Genesis: g.Encode(), Init: values, Learner: "idle --layout wrong"},
+	} {
+		if strings.HasPrefix(cfg.Learner, "idle ") {
+			if _, err := exec.LookPath("python3"); err != nil {
+				continue
+			}
+		}
+		m := launch(t, cfg)
+		select {
+		case <-m.ended:
+		case <-time.After(patience):
+			t.Fatalf("%s: it runs", want)
+		}
+		if m.err == nil || !strings.Contains(m.err.Error(), want) {
+			t.Errorf("error %v, want one with %q", m.err, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+"""AdamW and Muon as the node's built-in trainer has them, on one flat vector of parameters.
+
+    AdamW   m = beta1 m + (1-beta1) g
+            v = beta2 v + (1-beta2) g^2
+            p = p - lr (m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps) + weight_decay p)
+
+    Muon    m = momentum m + (1-momentum) g
+            u = momentum m + (1-momentum) g
+            p = p - lr (0.2 sqrt(max(rows, columns)) orthogonal(u) + weight_decay p)
+
+Muon takes the matrices inside layers and leaves the rest to AdamW. Weight decay is for matrices alone.
+"""
+
+import math
+import struct
+
+import torch
+import torch.nn.functional as F
+
+# Newton-Schulz: each step turns every singular value x into ax + bx^3 + cx^5.
+SCHULZ_STEPS = 5
+SCHULZ_A, SCHULZ_B, SCHULZ_C = 3.4445, -4.7750, 2.0315
+SCHULZ_EPS = 1e-7  # of the norm: a gradient that is all but absent moves nothing
+
+MUON_RMS = 0.2  # the root mean square of an update at a learning rate of 1
+TINY = 2.0**-100  # a moment below it counts as 0: it would end as a denormal number, which is slow
+
+_OUTSIDE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are not inside a layer
+
+
+def clip(grads, most):
+    """Scales grads so that their Euclidean norm is at most that, and returns the norm that they had."""
+    total = norm(grads)
+    if most < total < math.inf:
+        grads.mul_(most / total)
+    return total
+
+
+def norm(x):
+    """The Euclidean norm. Sums of pieces lose less in float32 than one long sum, and float64 is not everywhere."""
+    parts = [torch.linalg.vector_norm(part) for part in x.split(_piece(x.device))]
+    return math.sqrt(math.fsum(part * part for part in torch.stack(parts).tolist()))
+
+
+class Optimizer:
+    """Changes params, a flat vector with the tensors of layout, along grads."""
+
+    def __init__(self, recipe, layout, params, grads):
+        self.recipe, self.params, self.grads = recipe, params, grads
+        self.taken = 0  # steps, from which the corrections of AdamW's moments follow
+        self.decayed = []  # (begin, end) of AdamW's matrices
+        self.plain = []  # (begin, end) of all that is AdamW's
+        self.matrices = []  # (begin, end, shape) of all that is Muon's
+        self._divide(layout)
+        self.m = torch.zeros_like(params)
+        self.v = params.new_zeros(sum(end - begin for begin, end in self.plain))
+        self.work = Workspace([shape for _, _, shape in self.matrices], params)
+
+    def _divide(self, layout):
+        begin = 0
+        for name, shape in layout:
+            end = begin + math.prod(shape)
+            matrix = len(shape) == 2
+            if matrix and self.recipe.name == "muon" and name not in _OUTSIDE:
+                self.matrices.append((begin, end, shape))
+            else:
+                _append(self.plain, begin, end)
+                if matrix:
+                    _append(self.decayed, begin, end)
+            begin = end
+
+    def step(self, lr):
+        """Takes one step at learning rate lr."""
+        self.taken += 1
+        keep = 1 - lr * self.recipe.weight_decay
+        for begin, end in self.decayed:
+            self.params[begin:end].mul_(keep)
+        second = 0
+        for begin, end in self.plain:
+            self._adamw(begin, end, self.v[second : second + end - begin], lr)
+            second += end - begin
+        for begin, end, shape in self.matrices:
+            self._muon(begin, end, shape, lr, keep)
+
+    def _adamw(self, begin, end, v, lr):
+        o = self.recipe
+        rate = lr / (1 - o.beta1**self.taken)
+        root = 1 / math.sqrt(1 - o.beta2**self.taken)
+        # Piece by piece, so that a piece stays in the processor's cache from one operation to the next.
+        windows = (self.params[begin:end], self.grads[begin:end], self.m[begin:end], v)
+        for p, g, m, v in zip(*(w.split(_piece(w.device)) for w in windows)):
+            m.mul_(o.beta1).add_(g, alpha=_rest(o.beta1))
+            m.copy_(F.hardshrink(m, TINY))
+            v.mul_(o.beta2).addcmul_(g, g, value=_rest(o.beta2))
+            F.threshold_(v, TINY, 0)
+            p.sub_((m / v.sqrt().mul_(root).add_(o.eps)).mul_(rate))
+
+    def _muon(self, begin, end, shape, lr, keep):
+        momentum, rest = self.recipe.momentum, _rest(self.recipe.momentum)
+        m = self.m[begin:end]
+        fresh = self.grads[begin:end].mul_(rest)  # the gradient has done its work
+        m.mul_(momentum).add_(fresh)
+        m.copy_(F.hardshrink(m, TINY))
+        u = torch.add(fresh, m, alpha=momentum, out=self.work.x[: end - begin])
+        update = self.work.orthogonal(u, shape)
+        self.params[begin:end].mul_(keep).sub_(update, alpha=lr * MUON_RMS * math.sqrt(max(shape)))
+
+    def state(self):
+        """Returns what resume needs: plain tensors and numbers."""
+        return {"optimizer": self.recipe.name, "taken": self.taken, "m": self.m.cpu(), "v": self.v.cpu()}
+
+    def resume(self, state):
+        """Goes on from a state. ValueError says why one does not fit; then nothing has changed."""
+        if state["optimizer"] != self.recipe.name:
+            raise ValueError(f"it is of {state['optimizer']}, the run has {self.recipe.name}")
+        if type(state["taken"]) is not int or state["taken"] < 0:
+            raise ValueError(f"it has taken {state['taken']!r} steps")
+        for name, own in (("m", self.m), ("v", self.v)):
+            other = state[name]
+            if other.dtype != own.dtype or other.shape != own.shape:
+                raise ValueError(f"its {name} is {other.dtype} {tuple(other.shape)}, the run has {own.dtype} {tuple(own.shape)}")
+        self.m.copy_(state["m"])
+        self.v.copy_(state["v"])
+        self.taken = state["taken"]
+
+
+class Workspace:
+    """The memory of Muon's steps, made once for the largest matrix, so that no step can run out of it."""
+
+    def __init__(self, shapes, like):
+        matrix = max((math.prod(shape) for shape in shapes), default=0)
+        square = max((min(shape) ** 2 for shape in shapes), default=0)
+        self.x, self.next = like.new_empty(matrix), like.new_empty(matrix)
+        self.gram, self.poly = like.new_empty(square), like.new_empty(square)
+
+    def orthogonal(self, u, shape):
+        """Brings the singular values of u, which lies in x, near 1. The result is flat and lies here as well."""
+        u.mul_(1 / (norm(u) + SCHULZ_EPS))
+        x, after = u.view(shape), self.next[: u.numel()].view(shape)
+        wide = shape[0] <= shape[1]
+        for _ in range(SCHULZ_STEPS):
+            poly = self._polynomial(x, wide)
+            torch.mm(*((poly, x) if wide else (x, poly)), out=after)
+            x, after = after, x
+        return x.view(-1)
+
+    def _polynomial(self, x, wide):
+        """Returns a + bG + cG^2, where G is the product of x and its transpose over the shorter side."""
+        n = min(x.shape)
+        gram, poly = self.gram[: n * n].view(n, n), self.poly[: n * n].view(n, n)
+        torch.mm(*((x, x.t()) if wide else (x.t(), x)), out=gram)
+        torch.mm(gram, gram, out=poly)
+        poly.mul_(SCHULZ_C).add_(gram, alpha=SCHULZ_B)
+        poly.diagonal().add_(SCHULZ_A)
+        return poly
+
+
+def _append(spans, begin, end):
+    """Appends a span, joined with its neighbour."""
+    if spans and spans[-1][1] == begin:
+        begin = spans.pop()[0]
+    spans.append((begin, end))
+
+
+def _piece(device):
+    """How many values one call handles: what a core's cache holds, or enough to keep an accelerator busy."""
+    return 1 << 16 if device.type == "cpu" else 1 << 22
+
+
+def _rest(rate):
+    """1 - rate in float32, as the node computes it: rate was rounded before."""
+    return _float32(1 - _float32(rate))
+
+
+def _float32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]

@@ -1,0 +1,249 @@
+// Package safetensors reads and writes the files in which models are shared: a header that
+// names tensors, and their values. See https://github.com/huggingface/safetensors.
+//
+// Nothing of a file is trusted: a header that does not fit its file is refused by name.
+package safetensors
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"atoll/tensor"
+)
+
+// Limits of a file.
+const (
+	// maxHeader is the one of the format's own library: more tensors than any model has.
+	maxHeader = 100 << 20
+	// maxDims and maxElements keep products of dimensions inside an int64.
+	maxDims     = 16
+	maxElements = 1 << 40
+)
+
+// Tensor is one tensor of a file.
+type Tensor struct {
+	Name  string
+	DType string // F32, BF16, F16, ...
+	Shape []int
+	Begin int64 // bytes from the first value of the file
+	End   int64
+}
+
+// Len is how many values the tensor has.
+func (t Tensor) Len() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// File is an open file: its tensors, and where values begin.
+type File struct {
+	Tensors  []Tensor // by Begin
+	Metadata map[string]string
+	begin    int64
+	data     io.ReaderAt
+}
+
+// Open reads the header of a file of so many bytes. The error names what is wrong.
+func Open(r io.ReaderAt, size int64) (*File, error) {
+	var head [8]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return nil, fmt.Errorf("safetensors: %d bytes are no file of tensors: %w", size, err)
+	}
+	n := binary.LittleEndian.Uint64(head[:])
+	if n > maxHeader || int64(n) > size-8 {
+		return nil, fmt.Errorf("safetensors: the header says that it has %d bytes, the file has %d: it is cut off, or of another format", n, size)
+	}
+	b := make([]byte, n)
+	if _, err := r.ReadAt(b, 8); err != nil {
+		return nil, fmt.Errorf("safetensors: read the header: %w", err)
+	}
+	f := &File{begin: 8 + int64(n), data: r}
+	return f, f.parse(b, size-f.begin)
+}
+
+// entry is a tensor as the header has it.
+type entry struct {
+	DType   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// metadataKey is the one key of a header that is no tensor.
+const metadataKey = "__metadata__"
+
+func (f *File) parse(header []byte, room int64) error {
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(header, &entries); err != nil {
+		return fmt.Errorf("safetensors: the header is no JSON object: %w", err)
+	}
+	for name, raw := range entries {
+		if name == metadataKey {
+			if err := json.Unmarshal(raw, &f.Metadata); err != nil {
+				return fmt.Errorf("safetensors: %s: %w", metadataKey, err)
+			}
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return fmt.Errorf("safetensors: tensor %.200q: %w", name, err)
+		}
+		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, Begin: e.Offsets[0], End: e.Offsets[1]}
+		if err := t.check(room); err != nil {
+			return err
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
+		if a.Begin != b.Begin {
+			return int(min(max(a.Begin-b.Begin, -1), 1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return nil
+}
+
+// widths are the bytes of a value, by type, of those that can be read as float32.
+var widths = map[string]int64{"F32": 4, "BF16": 2, "F16": 2, "F64": 8}
+
+func (t Tensor) check(room int64) error {
+	if len(t.Shape) > maxDims {
+		return fmt.Errorf("safetensors: tensor %.200q has %d dimensions; the limit is %d", t.Name, len(t.Shape), maxDims)
+	}
+	n := int64(1)
+	for _, d := range t.Shape {
+		if d < 0 || d > 0 && n > maxElements/int64(d) {
+			return fmt.Errorf("safetensors: tensor %.200q has the shape %v; at most %d values", t.Name, t.Shape, int64(maxElements))
+		}
+		n *= int64(d)
+	}
+	if t.Begin < 0 || t.End < t.Begin || t.End > room {
+		return fmt.Errorf("safetensors: tensor %.200q is at %d to %d of %d bytes: the file is cut off or damaged", t.Name, t.Begin, t.End, room)
+	}
+	if w, known := widths[t.DType]; known && t.End-t.Begin != n*w {
+		return fmt.Errorf("safetensors: tensor %.200q of shape %v in %s has %d bytes; it needs %d", t.Name, t.Shape, t.DType, t.End-t.Begin, n*w)
+	}
+	return nil
+}
+
+// Find returns a tensor by its name.
+func (f *File) Find(name string) (Tensor, bool) {
+	i := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return t.Name == name })
+	if i < 0 {
+		return Tensor{}, false
+	}
+	return f.Tensors[i], true
+}
+
+// readBytes is how much is read at a time: a whole number of values of every type.
+const readBytes = 1 << 20
+
+// Read reads the values of a tensor as float32 into dst [t.Len()]. Float64 is rounded.
+func (f *File) Read(t Tensor, dst []float32) error {
+	w, known := widths[t.DType]
+	if !known {
+		return fmt.Errorf("safetensors: tensor %.200q is in %s; use F32, BF16, F16 or F64", t.Name, t.DType)
+	}
+	if int64(len(dst))*w != t.End-t.Begin {
+		return fmt.Errorf("safetensors: tensor %.200q has %d bytes for %d values", t.Name, t.End-t.Begin, len(dst))
+	}
+	r := io.NewSectionReader(f.data, f.begin+t.Begin, t.End-t.Begin)
+	buffer := make([]byte, min(readBytes, t.End-t.Begin))
+	for len(dst) > 0 {
+		n := min(int64(len(buffer)), int64(len(dst))*w)
+		if _, err := io.ReadFull(r, buffer[:n]); err != nil {
+			return fmt.Errorf("safetensors: read tensor %.200q: %w", t.Name, err)
+		}
+		dst = dst[decode(t.DType, buffer[:n], dst):]
+	}
+	return nil
+}
+
+// decode reads values of a type into dst, and returns how many.
+func decode(dtype string, b []byte, dst []float32) (n int) {
+	switch dtype {
+	case "F32":
+		for ; 4*n < len(b); n++ {
+			dst[n] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*n:]))
+		}
+	case "BF16":
+		for ; 2*n < len(b); n++ {
+			dst[n] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*n:])) << 16)
+		}
+	case "F16":
+		for ; 2*n < len(b); n++ {
+			dst[n] = half(binary.LittleEndian.Uint16(b[2*n:]))
+		}
+	case "F64":
+		for ; 8*n < len(b); n++ {
+			dst[n] = float32(math.Float64frombits(binary.LittleEndian.Uint64(b[8*n:])))
+		}
+	}
+	return n
+}
+
+// half is an IEEE 754 binary16 as float32, exactly.
+func half(h uint16) float32 {
+	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&0x3ff)
+	switch exponent {
+	case 0:
+		x := float32(fraction) * 0x1p-24
+		return math.Float32frombits(math.Float32bits(x) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}
+
+// Header is what a file of float32 tensors begins with whose values follow one another as the
+// views say. It is filled up with blanks to a multiple of align bytes, so that the file can be
+// mapped.
+func Header(views []tensor.View, metadata map[string]string, align int) ([]byte, error) {
+	entries := map[string]any{}
+	if len(metadata) > 0 {
+		entries[metadataKey] = metadata
+	}
+	for _, v := range views {
+		shape := v.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		if _, twice := entries[v.Name]; twice {
+			return nil, fmt.Errorf("safetensors: two tensors are named %.200q", v.Name)
+		}
+		entries[v.Name] = entry{"F32", shape, [2]int64{4 * int64(v.Offset), 4 * int64(v.Offset+v.Len)}}
+	}
+	b, err := json.Marshal(entries)
+	if err != nil {
+		return nil, err
+	}
+	for align > 0 && (8+len(b))%align != 0 {
+		b = append(b, ' ')
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...), nil
+}
+
+// Write writes a file of float32 tensors.
+func Write(w io.Writer, s *tensor.Slab, metadata map[string]string) error {
+	head, err := Header(s.Views, metadata, 8)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	for at := 0; at < len(s.Data); at += readBytes / 4 {
+		part := s.Data[at:min(at+readBytes/4, len(s.Data))]
+		if err := binary.Write(w, binary.LittleEndian, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
