@@ -45,7 +45,7 @@ func TestLayoutRun(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
 	const idle = "idle --step-seconds 0.02"
-	g, values := layoutRun(t, 400_000)
+	g, values := layoutRun(t, 60_000)
 	first := launch(t, Config{Genesis: g.Encode(), Init: values, Learner: idle, Pace: slowPace})
 	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace})
 	second.until("it contributes", contributes)

@@ -1,0 +1,264 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"atoll/optimizer"
+	"atoll/optimizer/trainer"
+)
+
+// Finding is one thing that Check looked at.
+type Finding struct {
+	What   string
+	Wrong  string // empty: it is as it has to be
+	Detail string
+}
+
+// Judge says what the loss of the first batch and the values after the first step ought to be,
+// where that is known. It begins with the values that Check has.
+type Judge func(values []float32, lr float64) (loss float64, after []float32, err error)
+
+// Tolerances of a judge: those of float32 sums in another order, and of a first step in which
+// Adam divides by gradients near 0.
+const (
+	lossTolerance  = 1e-3 // relative
+	valueTolerance = 0.02 // of the length of the step, as a Euclidean norm
+	checkRate      = 1e-3
+	checkSteps     = 4
+)
+
+// checker is a check under way.
+type checker struct {
+	ctx      context.Context
+	cfg      Config
+	begin    []float32
+	l        *Learner
+	findings []Finding
+}
+
+// Check starts a learner and does with it what a node does, beginning with values. It ends at the
+// first thing that makes the rest meaningless. judge may be nil.
+func Check(ctx context.Context, cfg Config, values []float32, judge Judge) []Finding {
+	c := &checker{ctx: ctx, cfg: cfg, begin: values}
+	defer func() {
+		if c.l != nil {
+			c.l.Close()
+		}
+	}()
+	for _, part := range []func() bool{
+		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.resumes, c.dies, c.diverges, c.stops,
+	} {
+		if !part() || ctx.Err() != nil {
+			break
+		}
+	}
+	return c.findings
+}
+
+// found notes a thing, and whether it is as it has to be.
+func (c *checker) found(what, detail string, err error) bool {
+	f := Finding{What: what, Detail: detail}
+	if err != nil {
+		f.Wrong = err.Error()
+	}
+	c.findings = append(c.findings, f)
+	return err == nil
+}
+
+func (c *checker) starts() bool {
+	began := time.Now()
+	l, err := Start(c.ctx, c.cfg)
+	if err != nil {
+		return c.found("it starts and has the run's tensors", "", err)
+	}
+	c.l = l
+	copy(l.Params(), c.begin)
+	detail := fmt.Sprintf("%s in %v; %.0f tokens/s, %s", l.Name(), time.Since(began).Round(10*time.Millisecond), l.Speed(), l.Precision())
+	for _, d := range l.Devices() {
+		detail += fmt.Sprintf("; %d x %s %s", d.Count, d.Kind, d.Name)
+	}
+	return c.found("it starts and has the run's tensors", detail, nil)
+}
+
+func (c *checker) whole() []optimizer.Span { return []optimizer.Span{{Len: len(c.begin)}} }
+
+// carries loads everything and flushes it: not a bit may change.
+func (c *checker) carries() bool {
+	theta := c.l.Params()
+	err := c.l.move("load", c.whole())
+	c.l.current = err == nil
+	clear(theta)
+	if err == nil {
+		copy(theta, c.begin) // where it adds what has changed, that is nothing
+		err = c.l.Flush(c.whole())
+	}
+	if err == nil {
+		err = sameBits(theta, c.begin)
+	}
+	return c.found("load and then flush change nothing, to the bit", "", err)
+}
+
+func sameBits(got, want []float32) error {
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			return fmt.Errorf("value %d is %v, was %v", i, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// steps takes the first step, and compares it with what it ought to be.
+func (c *checker) steps(judge Judge) bool {
+	began := time.Now()
+	res, err := c.l.Step(c.ctx, checkRate)
+	took := time.Since(began)
+	if err == nil {
+		err = c.l.Flush(c.whole())
+	}
+	if err == nil && slices.Equal(c.l.Params(), c.begin) {
+		err = errors.New("not one value has changed")
+	}
+	if !c.found("a step changes values", fmt.Sprintf("%d tokens in %v, loss %.4f", res.Tokens, took.Round(time.Millisecond), res.Loss), err) || judge == nil {
+		return err == nil
+	}
+	loss, after, err := judge(slices.Clone(c.begin), checkRate)
+	if err == nil {
+		if off := math.Abs(res.Loss/loss - 1); !(off <= lossTolerance) {
+			err = fmt.Errorf("loss %.6f, the built-in trainer has %.6f", res.Loss, loss)
+		}
+	}
+	if !c.found("the first loss is that of the built-in trainer", fmt.Sprintf("%.6f, %.6f", res.Loss, loss), err) {
+		return true
+	}
+	off := distance(c.l.Params(), after) / distance(c.begin, after)
+	if !(off <= valueTolerance) {
+		err = fmt.Errorf("values are off by %.3f of the step's length: another optimizer, or other settings of it", off)
+	}
+	c.found("the first step is that of the built-in trainer", fmt.Sprintf("off by %.1e of its length", off), err)
+	return true
+}
+
+func distance(a, b []float32) float64 {
+	var sum float64
+	for i := range a {
+		d := float64(a[i]) - float64(b[i])
+		sum += float64(d * d)
+	}
+	return math.Sqrt(sum)
+}
+
+// pieces moves part of the values.
+func (c *checker) pieces() bool {
+	theta, n := c.l.Params(), len(c.begin)
+	before := slices.Clone(theta)
+	piece := []optimizer.Span{{Offset: n / 3, Len: max(1, n/7)}}
+	_, err := c.l.Step(c.ctx, checkRate)
+	if err == nil {
+		err = c.l.Flush(piece)
+	}
+	inside := func(i int) bool { return i >= piece[0].Offset && i < piece[0].Offset+piece[0].Len }
+	for i := range theta {
+		if err == nil && !inside(i) && math.Float32bits(theta[i]) != math.Float32bits(before[i]) {
+			err = fmt.Errorf("value %d has changed, which is outside of the piece that was flushed", i)
+		}
+	}
+	if err == nil {
+		theta[piece[0].Offset] = 0.125
+		c.l.Load(piece)
+		if err = c.l.Flush(piece); err == nil && theta[piece[0].Offset] != 0.125 {
+			err = fmt.Errorf("value %d is %v after a load of 0.125", piece[0].Offset, theta[piece[0].Offset])
+		}
+	}
+	return c.found("pieces are flushed and loaded alone", "", err)
+}
+
+// resumes ends the process and starts it with its state: it goes on as it would have.
+func (c *checker) resumes() bool {
+	state, err := c.l.State()
+	if err == nil {
+		err = c.l.Flush(c.whole())
+	}
+	if err != nil {
+		return c.found("it saves its state and goes on from it", "", err)
+	}
+	begin := slices.Clone(c.l.Params())
+	run := func() (losses []float64, err error) {
+		for range checkSteps {
+			res, err := c.l.Step(c.ctx, checkRate)
+			if err != nil {
+				return nil, err
+			}
+			losses = append(losses, res.Loss)
+		}
+		return losses, c.l.Flush(c.whole())
+	}
+	straight, err := run()
+	after := slices.Clone(c.l.Params())
+	if err == nil {
+		err = c.l.SetState(state)
+	}
+	var resumed []float64
+	if err == nil {
+		copy(c.l.Params(), begin)
+		resumed, err = run()
+	}
+	if err == nil {
+		if off := distance(c.l.Params(), after) / distance(begin, after); !(off <= lossTolerance) {
+			err = fmt.Errorf("after %d steps values are off by %.1e of their way; losses were %v, are %v", checkSteps, off, straight, resumed)
+		}
+	}
+	return c.found("it saves its state and goes on from it", "", err)
+}
+
+// dies kills the process: the node must be able to start another.
+func (c *checker) dies() bool {
+	killAll(c.l.process.cmd)
+	_, err := c.l.Step(c.ctx, checkRate)
+	if err == nil {
+		return c.found("killed, it is gone and starts again", "", errors.New("it answers although it was killed: is it a process of its own?"))
+	}
+	if err = c.l.Restart(c.ctx); err == nil {
+		_, err = c.l.Step(c.ctx, checkRate)
+	}
+	return c.found("killed, it is gone and starts again", "", err)
+}
+
+// diverges has it compute with values that are no numbers.
+func (c *checker) diverges() bool {
+	theta := c.l.Params()
+	before := slices.Clone(theta)
+	for i := range theta {
+		theta[i] = float32(math.NaN())
+	}
+	c.l.Load(c.whole())
+	res, err := c.l.Step(c.ctx, checkRate)
+	copy(theta, before)
+	switch {
+	case err == nil && math.Abs(res.Loss) <= math.MaxFloat64:
+		return c.found("it says that it diverged", "", nil) // it does not look at its values: nothing can be said
+	case err == nil || !errors.Is(err, trainer.ErrDiverged):
+		return c.found("it says that it diverged", "", fmt.Errorf("with values that are no numbers it answers a loss of %v, error %v: an error of kind diverged is due", res.Loss, err))
+	}
+	return c.found("it says that it diverged", "", nil)
+}
+
+// stops ends it in order.
+func (c *checker) stops() bool {
+	if c.l.lost != nil {
+		if err := c.l.Restart(c.ctx); err != nil {
+			return c.found("it ends when it is told to", "", err)
+		}
+	}
+	p := c.l.process
+	err := c.l.Close()
+	c.l = nil
+	if err == nil && p.err != nil {
+		err = fmt.Errorf("it did not end by itself within %v, or with a code: %w", stopWithin, p.err)
+	}
+	return c.found("it ends when it is told to", "", err)
+}
