@@ -142,7 +142,7 @@ func (none) MarshalJSON() ([]byte, error) { return []byte("[]"), nil }
 // UnmarshalJSON refuses any other.
 func (*none) UnmarshalJSON(b []byte) error {
 	if string(b) != "[]" {
-		return fmt.Errorf("Owners is %.40q; this program knows runs without any; use the version of atoll that made the run", b)
+		return fmt.Errorf("entries of Owners, %.40q: this program knows runs without any; use the version of atoll that made the run", b)
 	}
 	return nil
 }
