@@ -63,6 +63,9 @@ var layers = []rule{
 	{list("optimizer/trainer/external"), list("optimizer optimizer/trainer tensor tensor/safetensors"),
 		"a trainer in another process learns alone as well; what it trains is named values"},
 
+	{list("optimizer/trainer/external/standin"), list("optimizer/trainer/external"),
+		"it speaks the protocol from the other side, and trains nothing"},
+
 	{list("gossip/wire"), nil,
 		"a message is bytes; who sends it and why is decided above"},
 	{list("gossip/hello"), list("gossip/wire"),

@@ -40,6 +40,7 @@ type commandLine struct {
 
 	Testnet  TestnetCmd  `cmd:"" help:"Try it: train one model with several nodes on this machine."`
 	New      NewCmd      `cmd:"" help:"Describe a new run in a genesis file."`
+	Standin  StandInCmd  `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
 	Baseline BaselineCmd `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
 	Join     JoinCmd     `cmd:"" help:"Take part in a run."`
 	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`

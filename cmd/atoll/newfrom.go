@@ -94,6 +94,8 @@ func (c *NewCmd) applyFrom(g *genesis.Genesis) (err error) {
 	g.Outer.SetH(h)
 	if merge := asked(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
+	} else if !g.TipsFit() {
+		g.Outer.SetMerge(outer.MergeRDA) // it needs no momentum, which is half of what joiners are given
 	}
 	g.Outer.SetLearners(c.Learners)
 	g.SetMostTokens()

@@ -111,14 +111,18 @@ func (s source) recipe() json.RawMessage {
 
 // SetRecipe makes the recipe of what FromModel found and of the run's inner optimizer.
 func (g *Genesis) SetRecipe(config json.RawMessage) error {
-	var recipe map[string]any
+	var recipe map[string]json.RawMessage // as it stands: numbers keep their digits
 	if err := json.Unmarshal(config, &recipe); err != nil {
 		return err
 	}
 	in := g.Inner
-	recipe["optimizer"] = map[string]any{
+	settings, err := json.Marshal(map[string]any{
 		"name": optimizer.NameAdamW, "beta1": in.Beta1, "beta2": in.Beta2, "eps": in.Eps, "weight_decay": in.WeightDecay, "clip": in.Clip,
+	})
+	if err != nil {
+		return err
 	}
+	recipe["optimizer"] = settings
 	b, err := json.Marshal(recipe)
 	g.Recipe = string(b)
 	return err

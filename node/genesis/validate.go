@@ -198,6 +198,9 @@ func (g Genesis) withoutMomentum(plan outer.Plan) string {
 	return ", or no outer momentum, as with the merge rda"
 }
 
+// TipsFit says whether joiners can be given the tips of all fragments.
+func (g Genesis) TipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
+
 // TipsSize is the size of the encoded tips of all fragments.
 func (g Genesis) TipsSize(plan outer.Plan) int {
 	all := 0

@@ -45,16 +45,16 @@ func fake(how string) int {
 		fmt.Fprintln(os.Stderr, "no module named torch")
 		return 2
 	}
-	conn, err := net.Dial("tcp", os.Getenv(envAddress))
+	conn, err := net.Dial("tcp", os.Getenv(EnvAddress))
 	if err != nil {
 		return 4
 	}
-	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(envToken), "name": "fake", "version": "1", "precision": "bf16",
+	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(EnvToken), "name": "fake", "version": "1", "precision": "bf16",
 		"devices": []Device{{"cuda", "a card", 1, 1 << 30}}}
 	if how == "old" {
 		hello["protocol"] = 0
 	}
-	writeFrame(conn, hello)
+	WriteFrame(conn, hello)
 	f := &faker{conn: conn, how: how}
 	for {
 		var m fakeRun
@@ -89,7 +89,7 @@ func (f *faker) read(m *fakeRun) bool {
 }
 
 func (f *faker) answers(m fakeRun) (code int, done bool) {
-	say := func(m map[string]any) { writeFrame(f.conn, m) }
+	say := func(m map[string]any) { WriteFrame(f.conn, m) }
 	switch m.Type {
 	case "run":
 		f.begin, f.values = m.Begin, make([]byte, 4*m.Values)

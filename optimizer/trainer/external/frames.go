@@ -13,8 +13,8 @@ import (
 // of this protocol.
 const maxFrame = 1 << 20
 
-// protocol is the version of PROTOCOL.md.
-const protocol = 1
+// Protocol is the version of PROTOCOL.md.
+const Protocol = 1
 
 // Device is one kind of hardware that a learner trains on.
 type Device struct {
@@ -93,8 +93,8 @@ type (
 	}
 )
 
-// writeFrame writes one message.
-func writeFrame(w io.Writer, message any) error {
+// WriteFrame writes one message.
+func WriteFrame(w io.Writer, message any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -106,18 +106,25 @@ func writeFrame(w io.Writer, message any) error {
 	return err
 }
 
-// readFrame reads one message.
-func readFrame(r io.Reader) (a answer, err error) {
+// ReadFrame reads the JSON of one message.
+func ReadFrame(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return a, err
+		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if n > maxFrame {
-		return a, fmt.Errorf("the learner sent %q, which is no frame: its length would be %d bytes, the limit is %d; it must print nothing to the control connection", head[:], n, maxFrame)
+		return nil, fmt.Errorf("%q is no frame: its length would be %d bytes, the limit is %d; nothing else may be written to the control connection", head[:], n, maxFrame)
 	}
 	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
+	_, err := io.ReadFull(r, b)
+	return b, err
+}
+
+// readFrame reads what a learner says.
+func readFrame(r io.Reader) (a answer, err error) {
+	b, err := ReadFrame(r)
+	if err != nil {
 		return a, err
 	}
 	if err := json.Unmarshal(b, &a); err != nil {

@@ -292,7 +292,7 @@ func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, 
 		return a, err
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(leaveWithin)) })()
-	if err := writeFrame(conn, request); err != nil {
+	if err := WriteFrame(conn, request); err != nil {
 		return a, err
 	}
 	if a, err = readFrame(conn); err != nil {

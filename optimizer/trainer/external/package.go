@@ -18,7 +18,10 @@ import (
 var embedded embed.FS
 
 // modules are the learners of the package, by the names that --learner has for them.
-var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle"}
+var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "hf": "atoll.hf"}
+
+// standIn is the learner that this program is itself: package standin.
+const standIn = "standin"
 
 // Command is how a command line is run whose learner has its folder there: a name of modules
 // with its flags, such as torch --device cuda, or any line for the system's shell, which has the
@@ -30,6 +33,11 @@ func Command(line, dir string) (c Run, err error) {
 		return c, fmt.Errorf("unpack the Python package: %w", err)
 	}
 	c.Env = []string{"PYTHONPATH=" + strings.TrimSuffix(path+string(os.PathListSeparator)+os.Getenv("PYTHONPATH"), string(os.PathListSeparator))}
+	if name == standIn {
+		program, err := os.Executable()
+		c.Args = append([]string{program, standIn}, strings.Fields(flags)...)
+		return c, err
+	}
 	if module, known := modules[name]; known {
 		line = "python3 -m " + module + " " + flags
 	}

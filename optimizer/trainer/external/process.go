@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// Environment of a learner.
+// Environment of a learner: where its node listens, and the secret of this start.
 const (
-	envAddress = "ATOLL_LEARNER"
-	envToken   = "ATOLL_TOKEN"
+	EnvAddress = "ATOLL_LEARNER"
+	EnvToken   = "ATOLL_TOKEN"
 )
 
 // Times of a process.
@@ -61,7 +61,7 @@ func start(ctx context.Context, command Run, log func(line string)) (*process, e
 	token := hex.EncodeToString(secret)
 	p := &process{ended: make(chan struct{}), words: words{log: log}}
 	p.cmd = exec.Command(command.Args[0], command.Args[1:]...)
-	p.cmd.Env = append(append(os.Environ(), command.Env...), envAddress+"="+listener.Addr().String(), envToken+"="+token)
+	p.cmd.Env = append(append(os.Environ(), command.Env...), EnvAddress+"="+listener.Addr().String(), EnvToken+"="+token)
 	alone(p.cmd)
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("start the learner %q: %w; check the command of --learner", strings.Join(command.Args, " "), err)
@@ -123,9 +123,9 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) error 
 		switch {
 		case err != nil || subtle.ConstantTimeCompare([]byte(p.hello.Token), []byte(token)) == 0:
 			conn.Close() // somebody else on this machine
-		case p.hello.Type != "hello" || p.hello.Protocol != protocol:
-			writeFrame(conn, refused{"refused", fmt.Sprintf("this node speaks protocol %d", protocol)})
-			return fmt.Errorf("the learner began with %q of protocol %d; this node speaks protocol %d: install the atoll package that goes with this version", p.hello.Type, p.hello.Protocol, protocol)
+		case p.hello.Type != "hello" || p.hello.Protocol != Protocol:
+			WriteFrame(conn, refused{"refused", fmt.Sprintf("this node speaks protocol %d", Protocol)})
+			return fmt.Errorf("the learner began with %q of protocol %d; this node speaks protocol %d: install the atoll package that goes with this version", p.hello.Type, p.hello.Protocol, Protocol)
 		default:
 			return nil
 		}
@@ -140,7 +140,7 @@ func (p *process) unmet(ctx context.Context) error {
 	default:
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("the learner did not connect to %s within %v; does its program use the atoll package?%s", envAddress, helloWithin, p.words.tail())
+		return fmt.Errorf("the learner did not connect to %s within %v; does its program use the atoll package?%s", EnvAddress, helloWithin, p.words.tail())
 	}
 	return ctx.Err()
 }
@@ -180,7 +180,7 @@ func (p *process) kill() {
 // stop asks the learner to end, and ends it where it does not.
 func (p *process) stop() {
 	p.conn.SetDeadline(time.Now().Add(stopWithin))
-	if writeFrame(p.conn, plain{"stop"}) == nil {
+	if WriteFrame(p.conn, plain{"stop"}) == nil {
 		readFrame(p.conn)
 	}
 	p.conn.Close()

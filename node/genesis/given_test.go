@@ -1,0 +1,250 @@
+package genesis
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/tensor"
+	"atoll/tensor/safetensors"
+)
+
+// modelFolder writes a folder in the form of Hugging Face: a config and a file of tensors.
+func modelFolder(t *testing.T, config string, specs ...tensor.Spec) (dir string, s *tensor.Slab) {
+	t.Helper()
+	dir, s = t.TempDir(), tensor.NewSlab(specs)
+	for i := range s.Data {
+		s.Data[i] = float32(i%53) / 53
+	}
+	name, weights := "config.json", "model.safetensors"
+	if strings.Contains(config, "peft_type") {
+		name, weights = "adapter_config.json", "adapter_model.safetensors"
+	}
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string][]byte{name: []byte(config), weights: b.Bytes()} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, s
+}
+
+func spec(name string, shape ...int) tensor.Spec { return tensor.Spec{Name: name, Shape: shape} }
+
+// Which tensors of GPT-2 are merged by mean does not go by the names of Llama, and its masks are
+// no parameters.
+func TestGPT2IsDescribed(t *testing.T) {
+	dir, _ := modelFolder(t, `{"model_type":"gpt2","vocab_size":300,"n_positions":64}`,
+		spec("wte.weight", 300, 16), spec("wpe.weight", 64, 16), spec("h.0.attn.c_attn.weight", 16, 48), spec("h.0.attn.c_attn.bias", 48),
+		spec("h.0.attn.bias", 1, 1, 64, 64), spec("h.0.attn.masked_bias"), spec("h.0.mlp.c_fc.weight", 16, 80), spec("ln_f.weight", 16))
+	g, config, left, err := FromModel(dir, 1e6, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mean, direction []string
+	for _, l := range g.Layout {
+		if l.Mean {
+			mean = append(mean, l.Name)
+		} else {
+			direction = append(direction, l.Name)
+		}
+	}
+	if want := []string{"wte.weight", "wpe.weight", "h.0.attn.c_attn.bias", "ln_f.weight"}; !slices.Equal(mean, want) {
+		t.Errorf("merged by mean: %v, want %v", mean, want)
+	}
+	if want := []string{"h.0.attn.c_attn.weight", "h.0.mlp.c_fc.weight"}; !slices.Equal(direction, want) {
+		t.Errorf("merged by direction: %v, want %v", direction, want)
+	}
+	if len(left) != 2 || g.Model.Context != 64 {
+		t.Errorf("left out %v; context %d", left, g.Model.Context)
+	}
+	if err := g.SetRecipe(config); err != nil || !strings.Contains(g.Recipe, `"family":"transformers"`) || !strings.Contains(g.Recipe, `"vocab_size":300`) || !strings.Contains(g.Recipe, `"adamw"`) {
+		t.Errorf("%v: recipe %s", err, g.Recipe)
+	}
+	g.Outer.Fragments = 2
+	if err := g.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What goes in comes out unchanged, to the bit, from files of several parts too.
+func TestModelGoesInAndOut(t *testing.T) {
+	for name, config := range map[string]string{
+		"transformers": `{"model_type":"qwen2","vocab_size":40,"max_position_embeddings":32}`,
+		"peft":         `{"peft_type":"LORA","r":4}`,
+	} {
+		dir, s := modelFolder(t, config, spec("a.lora_A.weight", 4, 30), spec("b.weight", 40, 8), spec("scale"))
+		g, recipe, _, err := FromModel(dir, 1e6, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.SetRecipe(recipe); err != nil {
+			t.Fatal(err)
+		}
+		in, err := g.LoadTensors(dir)
+		if err != nil || !slices.Equal(in.Data, s.Data) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out := filepath.Join(t.TempDir(), "model")
+		if err := g.Export(out, in, 123); err != nil {
+			t.Fatal(err)
+		}
+		back, err := g.LoadTensors(out)
+		if err != nil || !slices.EqualFunc(back.Data, s.Data, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+			t.Errorf("%s: %v", name, err)
+		}
+		file := map[string]string{"transformers": "config.json", "peft": "adapter_config.json"}[name]
+		if !sameJSON(t, filepath.Join(out, file), config) {
+			t.Errorf("%s: %s is not what went in", name, file)
+		}
+		if card, err := os.ReadFile(filepath.Join(out, "README.md")); err != nil || !strings.Contains(string(card), "| tokens folded | 123 |") {
+			t.Errorf("%v: card %s", err, card)
+		}
+		if err := g.Export(out, in, 1); err == nil {
+			t.Error("wrote over an export")
+		}
+	}
+}
+
+func sameJSON(t *testing.T, path, want string) bool {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	return json.Compact(&got, b) == nil && got.String() == want
+}
+
+// Shards are one model, and what is missing or of another shape is named.
+func TestModelsThatDoNotFitAreRefused(t *testing.T) {
+	dir, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3), spec("b", 2, 2))
+	g, _, _, err := FromModel(dir, 1e6, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := modelFolder(t, `{}`, spec("a", 4), spec("b", 2, 2))
+	less, _ := modelFolder(t, `{}`, spec("a", 3))
+	none := t.TempDir()
+	for path, want := range map[string]string{
+		other: `tensor "a" has the shape [4], the run's has [3]`, less: `tensor "b" of the run, of shape [2 2], is not there`,
+		none: "no file that ends in .safetensors", filepath.Join(none, "x"): "no such file",
+	} {
+		if _, err := g.LoadTensors(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if _, _, _, err := FromModel(none, 1e6, 1, 1); err == nil || !strings.Contains(err.Error(), "config.json") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(none, "config.json"), []byte("[]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := FromModel(none, 1e6, 1, 1); err == nil || !strings.Contains(err.Error(), "no JSON object") {
+		t.Error(err)
+	}
+}
+
+// Built-in models become LlamaForCausalLM, with a tokenizer of bytes.
+func TestBuiltInModelIsExported(t *testing.T) {
+	g := fixedGenesis()
+	out := filepath.Join(t.TempDir(), "model")
+	if err := g.Export(out, g.NewSlab(), 1); err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Architectures []string `json:"architectures"`
+		Hidden        int      `json:"hidden_size"`
+		Tied          bool     `json:"tie_word_embeddings"`
+	}
+	var tokenizer struct {
+		Model struct {
+			Vocab map[string]int `json:"vocab"`
+		} `json:"model"`
+	}
+	for name, v := range map[string]any{"config.json": &config, "tokenizer.json": &tokenizer} {
+		b, err := os.ReadFile(filepath.Join(out, name))
+		if err == nil {
+			err = json.Unmarshal(b, v)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	if config.Architectures[0] != "LlamaForCausalLM" || config.Hidden != g.Model.Hidden || !config.Tied {
+		t.Errorf("%+v", config)
+	}
+	vocab := tokenizer.Model.Vocab
+	if len(vocab) != 256 || vocab["A"] != 'A' || vocab["Ġ"] != ' ' || vocab["Ċ"] != '\n' || vocab["ÿ"] != 255 {
+		t.Errorf("%d tokens, A is %d, blank %d, newline %d", len(vocab), vocab["A"], vocab["Ġ"], vocab["Ċ"])
+	}
+}
+
+// A folder that was filled by chunks is the same as one that was copied; a damaged chunk is fetched again.
+func TestFirstValuesAreFetchedInChunks(t *testing.T) {
+	g, values := layoutGenesis()
+	first, dir := CutFirst(values), t.TempDir()
+	p, err := g.OpenFirst(dir, first.List)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, err := p.Missing()
+	if err != nil || len(missing) != p.Chunks() {
+		t.Fatalf("%v: %d of %d chunks are missing", err, len(missing), p.Chunks())
+	}
+	if err := p.Put(0, make([]byte, 8)); err == nil {
+		t.Error("took a chunk of another length")
+	}
+	put := func(i int) {
+		from, to := first.Span(i)
+		if err := p.Put(i, EncodeValues(values[from:to])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = g.OpenFirst(dir, first.List); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err = p.Missing(); err != nil || slices.Contains(missing, 0) || len(missing) != p.Chunks()-1 {
+		t.Fatalf("%v: after a stop %v are missing", err, missing)
+	}
+	if _, _, err := g.LoadFirst(dir); err == nil {
+		t.Error("took a part for the whole")
+	}
+	for _, i := range missing {
+		put(i)
+	}
+	if err := p.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if _, s, err := g.LoadFirst(dir); err != nil || !slices.Equal(s.Data, values) {
+		t.Error(err)
+	}
+	if _, err := g.OpenFirst(dir, [][]byte{make([]byte, 5)}); err == nil {
+		t.Error("took a list of another length")
+	}
+	path := filepath.Join(dir, FirstFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(b[len(b)-4:], math.Float32bits(99))
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := g.LoadFirst(dir); err == nil || !strings.Contains(err.Error(), "not those that the run begins with") {
+		t.Errorf("damaged values: %v", err)
+	}
+}

@@ -1,0 +1,90 @@
+package external
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wrong are the findings that are not as they have to be.
+func wrong(findings []Finding) (list []string) {
+	for _, f := range findings {
+		if f.Wrong != "" {
+			list = append(list, f.What+": "+f.Wrong)
+		}
+	}
+	return list
+}
+
+// values are what a check begins with.
+func values() []float32 {
+	v := make([]float32, 23)
+	for i := range v {
+		v[i] = float32(i) / 8
+	}
+	return v
+}
+
+func TestCheckOfAGoodLearner(t *testing.T) {
+	judge := func(values []float32, lr float64) (float64, []float32, error) {
+		for i := range values {
+			values[i] += float32(lr)
+		}
+		return 1.5, values, nil
+	}
+	findings := Check(t.Context(), testConfig(t, "well"), values(), judge)
+	if bad := wrong(findings); len(bad) > 0 || len(findings) != 10 {
+		t.Errorf("%d findings, wrong: %v", len(findings), bad)
+	}
+	other := func(values []float32, lr float64) (float64, []float32, error) {
+		values[0]++
+		return 2, values, nil
+	}
+	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), other)); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
+		t.Errorf("beside another trainer: %v", bad)
+	}
+}
+
+func TestCheckOfBadLearners(t *testing.T) {
+	for how, want := range map[string]string{
+		"mute": "no module named torch", "other layout": "other tensors", "dies": "exit status 3", "garbage": "no frame",
+	} {
+		if bad := wrong(Check(t.Context(), testConfig(t, how), values(), nil)); len(bad) == 0 || !strings.Contains(strings.Join(bad, "\n"), want) {
+			t.Errorf("%s: %v", how, bad)
+		}
+	}
+}
+
+// A name of the package is a Python module, and Python finds the package; a line is the shell's.
+func TestCommand(t *testing.T) {
+	dir := t.TempDir()
+	c, err := Command("torch --device cpu", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Args[len(c.Args)-1]; got != "exec python3 -m atoll.torch --device cpu" {
+		t.Errorf("%q", got)
+	}
+	i := slices.IndexFunc(c.Env, func(s string) bool { return strings.HasPrefix(s, "PYTHONPATH=") })
+	path, _, _ := strings.Cut(strings.TrimPrefix(c.Env[i], "PYTHONPATH="), string(os.PathListSeparator))
+	for _, name := range []string{"atoll/__init__.py", "atoll/torch/__main__.py", "atoll/idle.py"} {
+		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	broken := filepath.Join(path, "atoll/idle.py")
+	if err := os.WriteFile(broken, []byte("broken"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Command(`python3 "my script.py"`, dir); err != nil || c.Args[len(c.Args)-1] != `exec python3 "my script.py"` {
+		t.Errorf("%v %v", c.Args, err)
+	}
+	if b, err := os.ReadFile(broken); err != nil || string(b) == "broken" {
+		t.Error("a damaged file of the package stays", err)
+	}
+	if c, err = Command("standin --step 1s", dir); err != nil || !slices.Equal(c.Args[1:], []string{"standin", "--step", "1s"}) {
+		t.Errorf("%v %v", c.Args, err)
+	}
+}
