@@ -13,6 +13,28 @@ import (
 	"atoll/optimizer/trainer/external"
 )
 
+// BuiltinLearner is what --learner says for the built-in trainer, where an earlier start had
+// another.
+const BuiltinLearner = "builtin"
+
+// recallLearner takes the program that trains from --learner, or from an earlier start.
+func (n *node) recallLearner() error {
+	known, err := store.LoadLearner(n.cfg.Dir)
+	switch {
+	case err != nil || n.cfg.Observe:
+		return err
+	case n.cfg.Learner == "":
+		n.cfg.Learner = known
+		return nil
+	case n.cfg.Learner == BuiltinLearner:
+		n.cfg.Learner = ""
+	}
+	if n.cfg.Learner == known {
+		return nil
+	}
+	return n.cfg.disk.WriteFile(n.cfg.Dir, store.LearnerFile, []byte(n.cfg.Learner))
+}
+
 // startLearner starts the program that trains, and tells peers of it.
 func (n *node) startLearner(ctx context.Context) error {
 	dir := filepath.Join(n.cfg.Dir, "learner")

@@ -72,6 +72,9 @@ func (n *node) identify() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.key, n.self, n.keyMade = key, wire.PeerIDOf(key), made
+	if err := n.recallLearner(); err != nil {
+		return store.Explain(err, n.cfg.Dir)
+	}
 	raw := n.cfg.Genesis
 	if raw == nil {
 		if raw, err = n.keptGenesis(); err != nil {
@@ -261,6 +264,9 @@ func (n *node) close() error {
 			n.safe.Store(true)
 			n.keepTips()
 		}
+		if n.external != nil {
+			n.check("end the learner", n.external.Close())
+		}
 		if n.steplog != nil {
 			err = errors.Join(err, n.steplog.Close())
 		}
@@ -293,8 +299,5 @@ func (n *node) keepTips() {
 		if state, err := n.built.State(); err == nil {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
-	}
-	if n.external != nil {
-		n.check("end the learner", n.external.Close())
 	}
 }

@@ -44,7 +44,7 @@ type JoinCmd struct {
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator) or any command that speaks optimizer/trainer/external/PROTOCOL.md." placeholder:"CMD"`
+	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator) or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
 	Observe   bool          `help:"Hold and serve the model without training."`
 	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool          `help:"Keep serving after the run has ended."`

@@ -33,6 +33,19 @@ func LoadText(dir string) (string, error) {
 	return string(b), err
 }
 
+// LearnerFile keeps, in a node's folder, the program that trains, for starts without --learner.
+const LearnerFile = "learner.cmd"
+
+// LoadLearner is the program that the node of a folder last trained with, "" for the built-in
+// trainer.
+func LoadLearner(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, LearnerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(b), err
+}
+
 // ErrContacts says that the file of contacts is damaged.
 var ErrContacts = errors.New("contacts of an earlier start are damaged")
 

@@ -82,3 +82,29 @@ func TestRowPlanCutsAnEmbedding(t *testing.T) {
 		t.Errorf("fragments of %d to %d values, evenly %d", least, most, offset/24)
 	}
 }
+
+// A weighted mean without clipping is the same to the bit, in however many pieces a tensor is.
+func TestMeanDoesNotDependOnPieces(t *testing.T) {
+	p := toyParams()
+	p.Merge, p.ClipFactor = MergeMean, 1e6
+	const rows, width = 64, 9
+	list := []Merged{{tensor.View{Name: "w", Shape: []int{rows, width}, Len: rows * width}, true}}
+	start := vector(1, rows*width)
+	var want []float32
+	for _, pieces := range []int{1, 4, 16} {
+		f := Fragment{Len: rows * width}
+		for _, piece := range list[0].pieces(rows * width / pieces) {
+			f.Tensors = append(f.Tensors, piece)
+		}
+		if len(f.Tensors) != pieces {
+			t.Fatalf("%d pieces, want %d", len(f.Tensors), pieces)
+		}
+		tip := mustFold(t, p, f, Genesis(f, start, p), contribution(t, p, 1, 1, vector(2, f.Len)), contribution(t, p, 2, 1, vector(3, f.Len)))
+		if want == nil {
+			want = tip.Anchor
+		}
+		if !slices.Equal(tip.Anchor, want) {
+			t.Errorf("in %d pieces the anchor is another", pieces)
+		}
+	}
+}

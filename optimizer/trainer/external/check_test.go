@@ -1,11 +1,14 @@
 package external
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"atoll/optimizer/trainer"
 )
 
 // wrong are the findings that are not as they have to be.
@@ -27,22 +30,28 @@ func values() []float32 {
 	return v
 }
 
-func TestCheckOfAGoodLearner(t *testing.T) {
-	judge := func(values []float32, lr float64) (float64, []float32, error) {
-		for i := range values {
-			values[i] += float32(lr)
-		}
-		return 1.5, values, nil
+// adder is what the fake learner is, in this process.
+type adder struct {
+	trainer.Trainer
+	values []float32
+	loss   float64
+}
+
+func (a *adder) Params() []float32 { return a.values }
+
+func (a *adder) Step(_ context.Context, lr float64) (trainer.StepResult, error) {
+	for i := range a.values {
+		a.values[i] += float32(lr)
 	}
-	findings := Check(t.Context(), testConfig(t, "well"), values(), judge)
-	if bad := wrong(findings); len(bad) > 0 || len(findings) != 10 {
+	return trainer.StepResult{Loss: a.loss}, nil
+}
+
+func TestCheckOfAGoodLearner(t *testing.T) {
+	findings := Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 1.5}, 5})
+	if bad := wrong(findings); len(bad) > 0 || len(findings) != 11 {
 		t.Errorf("%d findings, wrong: %v", len(findings), bad)
 	}
-	other := func(values []float32, lr float64) (float64, []float32, error) {
-		values[0]++
-		return 2, values, nil
-	}
-	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), other)); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
+	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 2}, 5})); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
 		t.Errorf("beside another trainer: %v", bad)
 	}
 }

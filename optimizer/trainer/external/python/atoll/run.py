@@ -1,0 +1,227 @@
+"""run = atoll.join(model): a training script of a user's own takes part in a run.
+
+The node starts the script: atoll join LINK --learner "python3 train.py". Importing this file loads no framework.
+"""
+
+import json
+import math
+import os
+import sys
+
+from . import frames
+from .serve import Learner, LearnerError, _explain, _Session, connect, diverged, log, write_whole
+from .version import __version__
+
+FORMAT = 1  # of the optimizer's state on disk
+
+
+def join(model, optimizer=None):
+    """Meets the node that started this script, and loads the run's values into the model.
+
+    The trainable parameters must be the run's tensors. The state of an optimizer given here is kept with the node's
+    checkpoints. Returns a JoinedRun once the node asks for the first step.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise LearnerError(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}: atoll.join is for one process: use `torchrun ... -m atoll.hf`, or start one process")
+    try:
+        connection, token = connect()
+    except LearnerError as failure:
+        raise LearnerError(f"{failure.error}: {failure.remedy}", failure.remedy) from failure
+    run = JoinedRun(_Script(model, optimizer), connection)
+    run._begin(token)
+    return run
+
+
+class JoinedRun:
+    """What a script sees of a run.
+
+    over: the node has said stop, and the script is to end. lr: the learning rate that the node asks for.
+    number: that of the step, from 0. recipe: what the run's learners agree on.
+    """
+
+    def __init__(self, script, connection):
+        self._script, self._connection = script, connection
+        self._session = _Session(script, connection, watch=True)
+        self._pending = None  # the step that the node waits for
+        self.over = False
+        self.lr = self.number = 0
+
+    @property
+    def recipe(self):
+        try:
+            return json.loads(self._script.run.recipe)
+        except ValueError:
+            return self._script.run.recipe  # only the run's learners know what is in it
+
+    @property
+    def rows(self):
+        """Rows that the node has in mind for a step."""
+        return len((self._pending or {}).get("starts") or []) or self._script.run.rows
+
+    @property
+    def context(self):
+        return self._script.run.context
+
+    def step(self, tokens, loss):
+        """Tells the node of a step that the optimizer has taken: how many targets it had, and their mean loss before it.
+
+        Serves the node until it asks for the next step. Returns False where it has said stop: then end the script.
+        """
+        if self.over:
+            return False
+        tokens, loss = _number("tokens", tokens), float(_number("loss", loss))
+        if tokens < 1 or tokens != int(tokens):
+            raise ValueError(f"tokens is {tokens}: give the number of targets in the batch, 1 or more")
+        if math.isfinite(loss):
+            self._session.send({"type": "stepped", "tokens": int(tokens), "loss": loss})
+        else:
+            self._refuse(diverged(self.number, f"loss {loss}", self.lr))
+        return self._serve()
+
+    def apply(self, optimizer):
+        """Sets the node's learning rate in all groups of an optimizer."""
+        for group in optimizer.param_groups:
+            if hasattr(group["lr"], "fill_"):  # a tensor, which a captured step reads
+                group["lr"].fill_(self.lr)
+            else:
+                group["lr"] = self.lr
+
+    def batches(self, rows=None, context=None):
+        """Yields batches of the run's text at the places that the node names, until the run is over.
+
+        Each is a dict of input_ids and labels, int64 [rows, context]: labels are the same tokens, as the models of
+        Hugging Face have them. So a batch has rows x (context - 1) targets.
+        """
+        text = self._script.text()
+        while not self.over:
+            yield text.batch(self._pending.get("starts") or [], rows, context)
+
+    def _begin(self, token):
+        self._session.send({"type": "hello", "protocol": 1, "token": token, **self._script.hello()})
+        self._serve()
+
+    def _refuse(self, error):
+        self._session.send({"type": "error", "error": error.error, "remedy": error.remedy, "kind": error.kind})
+
+    def _serve(self):
+        """Answers requests until one is a step. Returns whether there is one."""
+        self._pending = None
+        while not self.over:
+            request = self._read()
+            if request["type"] == "step" and self._session.started:
+                if self._take(request):
+                    return True
+                continue
+            code = self._session.serve(request)
+            if request["type"] == "stop" and code == 0:
+                self._end()
+            elif code is not None:
+                raise SystemExit(code)
+        return False
+
+    def _read(self):
+        try:
+            request = frames.read(self._connection)
+        except (frames.FrameError, OSError) as failure:
+            log(f"the connection to the node failed: {failure}")
+            raise SystemExit(1) from None
+        if request is None:
+            log("the node has closed the connection")
+            raise SystemExit(1)
+        return request
+
+    def _take(self, request):
+        try:
+            self.number, self.lr = int(request["number"]), float(request["lr"])
+        except (KeyError, TypeError, ValueError) as failure:
+            self._refuse(_explain(failure))
+            return False
+        self._pending = request
+        return True
+
+    def _end(self):
+        self.over = True
+        self._session.over.set()
+        self._connection.close()
+
+
+def _number(name, value):
+    """The value of a number, or of a tensor with one."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is {value!r}: give a number, or a tensor with one value")
+    return value
+
+
+class _Script(Learner):
+    """The learner's side of a script: all but the step, which is the user's."""
+
+    def __init__(self, model, optimizer):
+        from . import values
+
+        self.values_of, self.model, self.optimizer = values, values.unwrap(model), optimizer
+        self.run = None
+
+    def hello(self):
+        import torch
+
+        parameters = [p for _, p in self.values_of.names_of(self.model)]
+        return {
+            "name": os.path.basename(sys.argv[0]) or "atoll.join", "version": f"{__version__}, PyTorch {torch.__version__}",
+            "devices": _devices(parameters), "precision": self.values_of.precision(parameters),
+        }  # fmt: skip
+
+    def start(self, run):
+        self.run = run
+        parameters = self.values_of.match(self.model, run.tensors)
+        self.values = self.values_of.Values(run, parameters)
+        if run.resume:
+            self._resume(run.resume)
+        return {"layout": self.values.digest(), "tokens_per_second": 0, "memory_bytes": 0}
+
+    def load(self, pieces):
+        self.values.load(pieces)
+
+    def flush(self, pieces):
+        self.values.flush(pieces)
+
+    def save(self, path):
+        import torch
+
+        state = {"format": FORMAT, "layout": self.run.layout}
+        if self.optimizer is not None:
+            state["optimizer"] = self.optimizer.state_dict()
+        write_whole(path, lambda file: torch.save(state, file))
+
+    def _resume(self, path):
+        if self.optimizer is None:
+            return  # its owner has to care for it
+        try:
+            state = self.values_of.load_state(path)
+            if state["format"] != FORMAT or state["layout"] != self.run.layout:
+                raise ValueError("it is of another model or another version")
+            if "optimizer" in state:
+                self.optimizer.load_state_dict(state["optimizer"])
+        except Exception as failure:  # a broken file can fail in any way
+            raise LearnerError(f"cannot resume from {path}: {self.values_of.first_line(failure)}", "start without it") from failure
+
+    def text(self):
+        from .text import Bytes
+
+        if not self.run.text:
+            raise LearnerError("this run has no text of its own: give your own batches in place of run.batches")
+        return Bytes(self.run.text, self.run.context)
+
+
+def _devices(parameters):
+    """The devices of parameters, as hello has them."""
+    from .torch import devices
+
+    listed = []
+    for device in dict.fromkeys(p.device for p in parameters):
+        try:
+            listed.append(devices.describe(device))
+        except KeyError:  # of a kind that only this PyTorch knows
+            listed.append({"kind": device.type, "name": str(device), "count": 1, "memory_bytes": 0})
+    return listed

@@ -1,0 +1,84 @@
+"""The tokens that a PyTorch learner trains on, and rows of them."""
+
+import hashlib
+import mmap
+import random
+
+import torch
+
+from .serve import LearnerError
+
+
+class Bytes:
+    """A file whose bytes are the tokens."""
+
+    def __init__(self, path, context):
+        self.path, self.context = path, context
+        self.tokens = _map(path)
+        self.check(context)
+
+    def check(self, context):
+        if len(self.tokens) <= context:
+            raise LearnerError(f"text {self.path} has {len(self.tokens)} tokens, a row needs {context + 1}", "use more text, or a smaller --context of atoll new")
+
+    def rows(self, starts, length):
+        """Returns length tokens from each of starts, int64 [rows, length]."""
+        last = len(self.tokens) - length
+        for start in starts:
+            if type(start) is not int or not 0 <= start <= last:
+                raise LearnerError(f"a row starts at {start!r}, the text allows 0 to {last}", "use the text of the run")
+        return self.tokens[torch.tensor(starts)[:, None] + torch.arange(length)].long()
+
+    def batch(self, starts, rows=None, context=None):
+        """Returns input_ids and labels in the form of Hugging Face."""
+        rows, context = rows or len(starts), context or self.context
+        if not 1 <= rows <= len(starts):
+            raise ValueError(f"rows is {rows}: the node names the places of {len(starts)} rows in a step: use 1 to {len(starts)}")
+        if not 2 <= context <= self.context + 1:
+            raise ValueError(f"context is {context}: the rows of this run have 2 to {self.context + 1} tokens")
+        ids = self.rows(starts[:rows], context)
+        return {"input_ids": ids, "labels": ids.clone()}
+
+    def windows(self, run, number, rows):
+        """Returns places of a step's rows. They are the same wherever run, author and step are."""
+        source = random.Random(seed(run, number, "rows"))
+        return [source.randrange(len(self.tokens) - self.context) for _ in range(rows)]
+
+
+class Tokens(Bytes):
+    """A text file, cut into tokens by a tokenizer."""
+
+    def __init__(self, path, context, tokenizer, vocab):
+        self.path, self.context = path, context
+        self.tokens = _cut(path, tokenizer)
+        self.check(context)
+        most = int(self.tokens.max())
+        if most >= vocab:
+            raise LearnerError(f"the tokenizer makes token {most}, the model has {vocab}", "give the model's own --tokenizer")
+
+
+def _cut(path, tokenizer):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError as failure:
+        raise LearnerError(f"cannot read --data {path}: {failure}", "check the path") from failure
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    return torch.tensor(ids or [0], dtype=torch.int32)
+
+
+def _map(path):
+    """Maps the text, so that many learners on one machine share its memory."""
+    try:
+        with open(path, "rb") as file:
+            # A private writable mapping: PyTorch warns of memory that it may not write to.
+            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError) as failure:  # ValueError: an empty file
+        raise LearnerError(f"cannot read text {path!r}: {failure}", "check --data") from failure
+    return torch.frombuffer(text, dtype=torch.uint8)
+
+
+def seed(run, number, use):
+    """Returns a number for a source of chance, of 63 bits."""
+    digest = hashlib.sha256(f"{run.seed} {run.author} {number} {use}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
