@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,12 +27,17 @@ func (n *node) learnFirst(ctx context.Context) error {
 		}
 	}
 	var err error
-	n.first, n.given, err = n.genesis.LoadFirst(n.cfg.Dir)
-	if !errors.Is(err, genesis.ErrNoFirst) {
-		return err
+	if n.first, n.given, err = n.genesis.LoadFirst(n.cfg.Dir); err == nil {
+		return nil
 	}
 	if len(n.cfg.addrs()) == 0 {
-		return fmt.Errorf("%w: the first node of a run is given them with --init, the file or folder that the run was made from", err)
+		return fmt.Errorf("%w: give them with --init, the file or folder that the run was made from, as to the first node of a run", err)
+	}
+	if !errors.Is(err, genesis.ErrNoFirst) {
+		n.view.event(n, "damaged", "", fmt.Sprintf("%v: fetches what is damaged from peers", err))
+		if err := genesis.SetFirstAside(n.cfg.Dir); err != nil {
+			return store.Explain(err, n.cfg.Dir)
+		}
 	}
 	if err := n.fetchFirst(ctx); err != nil {
 		return err
@@ -61,11 +67,31 @@ const (
 )
 
 // firstFetch asks peers for chunks, whoever has them.
-type firstFetch struct{ n *node }
+type firstFetch struct {
+	n      *node
+	mu     sync.Mutex
+	failed map[string]time.Time // addresses, and when they last gave nothing
+}
+
+// order are the addresses of the link, those first that never failed, then those that failed
+// longest ago: one that is gone delays few chunks.
+func (f *firstFetch) order() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	addrs := slices.Clone(f.n.cfg.addrs())
+	slices.SortStableFunc(addrs, func(a, b string) int { return f.failed[a].Compare(f.failed[b]) })
+	return addrs
+}
+
+func (f *firstFetch) fails(addr string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed[addr] = time.Now()
+}
 
 // fetchFirst fetches the initial values chunk by chunk. What is there stays for another start.
 func (n *node) fetchFirst(ctx context.Context) error {
-	f := &firstFetch{n: n}
+	f := &firstFetch{n: n, failed: map[string]time.Time{}}
 	list, err := f.list(ctx)
 	if err != nil {
 		return fmt.Errorf("fetch the run's initial values: %w", err)
@@ -139,11 +165,12 @@ func (f *firstFetch) chunk(ctx context.Context, d wire.Digest) ([]byte, error) {
 	request := wire.Request{Kind: wire.GetChunk, Run: f.n.run, Digest: d}.Encode()
 	var last error
 	for ctx.Err() == nil {
-		for _, addr := range f.n.cfg.addrs() {
+		for _, addr := range f.order() {
 			b, err := f.ask(ctx, addr, request, d)
 			if err == nil {
 				return b, nil
 			}
+			f.fails(addr)
 			last = fmt.Errorf("%s: %w", addr, err)
 		}
 		select {
@@ -181,10 +208,19 @@ func (f *firstFetch) ask(ctx context.Context, addr string, request []byte, d wir
 	return res.Body, err
 }
 
-// firstTips are the tips of round 0.
+// firstTips are the tips of round 0. Given values are in memory until the replica is made, and
+// then read again where they are needed.
 func (n *node) firstTips() []*outer.Tip {
-	if n.given == nil {
+	if n.genesis.Init != genesis.Given {
 		return n.genesis.Tips()
 	}
-	return n.genesis.TipsOf(n.given.Data)
+	values := n.given
+	if values == nil {
+		var err error
+		if _, values, err = n.genesis.LoadFirst(n.cfg.Dir); err != nil {
+			n.fail(fmt.Errorf("%w: start the node again, so that it fetches them", err))
+			values = n.genesis.NewSlab()
+		}
+	}
+	return n.genesis.TipsOf(values.Data)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/optimizer/trainer/external"
 )
 
 // Times of an ordered leave, from the request on. People wait five seconds.
@@ -21,6 +22,14 @@ const (
 	// seconds is the process's own end.
 	goneWithin = 4500 * time.Millisecond
 )
+
+// leaves is one of the last two of these times. A program that trains has steps that cannot be cut.
+func (c Config) leaves(d time.Duration) time.Duration {
+	if c.Learner != "" {
+		d += external.LeaveWithin
+	}
+	return c.within(d)
+}
 
 // within is one of these times, or what a test gives instead.
 func (c Config) within(d time.Duration) time.Duration { return d * time.Duration(1+c.calm) }
@@ -57,8 +66,8 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 		return true, err
 	case <-ctx.Done():
 	}
-	defer time.AfterFunc(n.cfg.within(leaveWithin), n.work.cutFolds).Stop()
-	begun, gone := n.clock.awake(), n.cfg.within(goneWithin)
+	defer time.AfterFunc(n.cfg.leaves(leaveWithin), n.work.cutFolds).Stop()
+	begun, gone := n.clock.awake(), n.cfg.leaves(goneWithin)
 	for left := gone; left > 0; left = gone - (n.clock.awake() - begun) {
 		select {
 		case err := <-ended:
@@ -79,7 +88,7 @@ func (n *node) abandoned() (status.Snapshot, error) {
 	if n.safe.Load() {
 		return *s, nil
 	}
-	return *s, fmt.Errorf("%w within %v: its disk hangs or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, n.cfg.within(goneWithin), n.cfg.Dir)
+	return *s, fmt.Errorf("%w within %v: its disk or its learner hangs, or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, n.cfg.leaves(goneWithin), n.cfg.Dir)
 }
 
 // leave begins an ordered leave.

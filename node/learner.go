@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"atoll/gossip/hello"
 	"atoll/node/core"
@@ -17,22 +20,15 @@ import (
 // another.
 const BuiltinLearner = "builtin"
 
-// recallLearner takes the program that trains from --learner, or from an earlier start.
-func (n *node) recallLearner() error {
-	known, err := store.LoadLearner(n.cfg.Dir)
+// learner is the program that trains: what the configuration says, or an earlier start had.
+func (c Config) learner() (string, error) {
 	switch {
-	case err != nil || n.cfg.Observe:
-		return err
-	case n.cfg.Learner == "":
-		n.cfg.Learner = known
-		return nil
-	case n.cfg.Learner == BuiltinLearner:
-		n.cfg.Learner = ""
+	case c.Observe || c.Learner == BuiltinLearner:
+		return "", nil
+	case c.Learner != "":
+		return c.Learner, nil
 	}
-	if n.cfg.Learner == known {
-		return nil
-	}
-	return n.cfg.disk.WriteFile(n.cfg.Dir, store.LearnerFile, []byte(n.cfg.Learner))
+	return store.LoadLearner(c.Dir)
 }
 
 // startLearner starts the program that trains, and tells peers of it.
@@ -55,14 +51,41 @@ func (n *node) startLearner(ctx context.Context) error {
 		Command: command, Dir: dir, Views: g.Views(),
 		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text,
 		State: state, MostTokens: g.Outer.MaxTokensPerStep,
-		Starts: n.starts,
-		Log:    func(line string) { n.log.Info("learner", "says", line) },
+		Starts: n.starts, Leaving: ctx,
+		Log: func(line string) { n.log.Info("learner", "says", line) },
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("--learner %q: %w", n.cfg.Learner, err)
 	}
 	n.built = n.external
+	n.check("remember the learner", n.rememberLearner())
 	return n.tellLearner()
+}
+
+// shownBytes is how much of what a learner calls its hardware peers are told.
+const shownBytes = 60
+
+// plainText makes a text of a learner fit for a record.
+func plainText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	for len(s) > shownBytes {
+		_, last := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-last]
+	}
+	return s
+}
+
+// rememberLearner keeps the program for starts without --learner, now that it has started.
+func (n *node) rememberLearner() error {
+	if known, err := store.LoadLearner(n.cfg.Dir); err == nil && known == n.cfg.Learner {
+		return nil
+	}
+	return n.cfg.disk.WriteFile(n.cfg.Dir, store.LearnerFile, []byte(n.cfg.Learner))
 }
 
 // tellLearner tells peers what the learner is, once its batch is planned.
@@ -71,8 +94,8 @@ func (n *node) tellLearner() error {
 	r.Trainer, r.Precision, r.TokensPerSecond = hello.External, l.Precision(), l.Speed()
 	if devices := l.Devices(); len(devices) > 0 {
 		r.Devices, r.MemoryBytes = nil, 0
-		for _, d := range devices {
-			r.Devices = append(r.Devices, hello.Device{Kind: d.Kind, Name: d.Name, Count: d.Count, MemoryBytes: d.MemoryBytes})
+		for _, d := range devices[:min(len(devices), hello.MaxDevices)] {
+			r.Devices = append(r.Devices, hello.Device{Kind: plainText(d.Kind), Name: plainText(d.Name), Count: max(1, d.Count), MemoryBytes: d.MemoryBytes})
 			r.MemoryBytes += d.MemoryBytes
 		}
 	}
@@ -123,6 +146,7 @@ func (n *node) starts(step int64, rows int) []uint64 {
 // off the account before it starts again.
 func (n *node) learnerLost(err error) {
 	n.replica.LearnerLost()
+	n.external.Told()
 	n.post(func(core.Time) {
 		n.log.Error("learner", "err", err)
 		n.view.event(n, "learner lost", "", err.Error())

@@ -42,6 +42,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if n.built, err = trainer.New(cfg, n.data); err != nil {
 		return err
 	}
+	n.check("remember the learner", n.rememberLearner())
 	return n.resumeOptimizer()
 }
 

@@ -30,6 +30,9 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return status.Snapshot{}, store.Explain(fmt.Errorf("create node folder: %w", err), cfg.Dir)
 	}
+	if cfg.Learner, err = cfg.learner(); err != nil {
+		return status.Snapshot{}, store.Explain(err, cfg.Dir)
+	}
 	return newNode(cfg).takePart(ctx)
 }
 
@@ -72,9 +75,6 @@ func (n *node) identify() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.key, n.self, n.keyMade = key, wire.PeerIDOf(key), made
-	if err := n.recallLearner(); err != nil {
-		return store.Explain(err, n.cfg.Dir)
-	}
 	raw := n.cfg.Genesis
 	if raw == nil {
 		if raw, err = n.keptGenesis(); err != nil {
@@ -172,7 +172,7 @@ func (n *node) start() error {
 // restore makes the replica over what the folder holds.
 func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	x, policy := executor{n}, replica.NodePolicy()
-	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.within(leaveWithin).Milliseconds()
+	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.leaves(leaveWithin).Milliseconds()
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
@@ -181,6 +181,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
 	}
+	n.given = nil
 	n.rejoined, n.firstSeq = was.Saved != nil, was.Next
 	return was, nil
 }

@@ -73,6 +73,10 @@ func MeanLoss(mean, loss float64) float64 {
 // is lost at a kill is momentum of a few seconds, never tokens.
 const checkpointEvery = 10 * time.Second
 
+// checkpointShare keeps saves to one part in so many of the time: a learner in another process
+// may have gigabytes to write.
+const checkpointShare = 50
+
 // setMay lets the thread step, or not.
 func (t *training) setMay(may bool) {
 	t.mu.Lock()
@@ -119,7 +123,7 @@ func (t *training) setFraction(f float64) {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	saved, restarts := t.now(), 0
+	saved, restarts, took := t.now(), 0, time.Duration(0)
 	t.begin(saved)
 	for ctx.Err() == nil {
 		t.boundary()
@@ -139,10 +143,11 @@ func (t *training) run(ctx context.Context) error {
 		}
 		restarts = 0
 		t.keepPace(ctx, began)
-		if t.since(saved) > checkpointEvery && t.mayStep() {
-			saved = t.now()
+		if t.since(saved) > max(checkpointEvery, checkpointShare*took) && t.mayStep() {
+			began := t.now()
 			t.save()
-			t.spend(&t.account.Save, saved)
+			t.spend(&t.account.Save, began)
+			saved, took = t.now(), t.since(began)
 		}
 	}
 	t.boundary()

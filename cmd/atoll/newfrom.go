@@ -9,6 +9,7 @@ import (
 	"atoll/node/hardware"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 )
 
@@ -41,6 +42,8 @@ func (c *NewCmd) runFrom(out *console) error {
 		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
 	case c.Bandwidth != 0:
 		return badUsage("--bandwidth knows built-in models only so far; choose --h and --codec yourself")
+	case c.OwnData:
+		return badUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
 		return badUsage("--context is %d; use 1 or more tokens of a row", c.Context)
 	}
@@ -53,6 +56,13 @@ func (c *NewCmd) runFrom(out *console) error {
 	}
 	if err := c.applyFrom(&g); err != nil {
 		return err
+	}
+	if c.Data != "" {
+		text, err := corpus.Open(c.Data)
+		if err != nil {
+			return err
+		}
+		g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	}
 	if err := g.SetRecipe(config); err != nil {
 		return err
@@ -109,7 +119,7 @@ func (c *NewCmd) describeFrom(g genesis.Genesis, path string, left []string) fro
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Tensors: len(g.Layout), Params: g.Params(), Left: left,
 		Fragments: len(plan), Context: g.Model.Context, H: g.Outer.H, LR: g.Inner.LR, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Budget: g.Outer.Budget, MemoryBytes: hardware.Role{External: true}.Need(g),
-		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner hf --dir %s --profile %s", quoted(path), quoted(c.From), quoted(defaultDir(id)), c.Profile),
+		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner hf --dir %s --profile %s", quoted(path), quoted(c.From), quoted(defaultDir(id)), c.Profile) + dataFlag(c.Data),
 	}
 	for _, f := range plan {
 		size := codec.MaxSize(g.Outer.Codec, f.Len)
@@ -132,4 +142,12 @@ func (a fromAnswer) print(out *console) error {
 	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
+}
+
+// dataFlag is the flag with which the first node reads the run's text.
+func dataFlag(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " --data " + quoted(path)
 }

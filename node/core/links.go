@@ -83,8 +83,7 @@ func (l *links) sweepMs(bytes float64) Time {
 	if len(l.uploads) == 0 {
 		return 0
 	}
-	slices.Sort(l.uploads)
-	thinnest := max(l.uploads[0], middle(l.uploads)/claimMost)
+	thinnest := max(slices.Min(l.uploads), l.usual()/claimMost)
 	return Time(min(1000*bytes*float64(l.others)/thinnest, mostSweepMs))
 }
 
@@ -125,16 +124,35 @@ func (l *links) carries(upload float64, full bool) {
 
 // upload is what all uplinks carry together, 0 if none was ever full: nothing has to be planned
 // for. One that was not is as the others, or better if it has carried more.
-func (l *links) upload() float64 {
-	sum := sumCapped(l.uploads)
+//
+// What is far from the usual counts as some times that at most, and at least: most links of a
+// run may never have been full, and then one claim must not speak for all.
+func (l *links) upload() (sum float64) {
 	if len(l.uploads) == 0 {
 		return 0
 	}
+	usual := l.usual()
+	within := func(claim float64) float64 { return min(max(claim, usual/claimMost), claimMost*usual) }
+	for _, upload := range l.uploads {
+		sum += within(upload)
+	}
 	mean := sum / float64(len(l.uploads))
 	for _, least := range l.least {
-		sum += min(max(mean, least), claimMost*mean)
+		sum += within(max(mean, least))
 	}
 	return sum
+}
+
+// usual is the lower median of what links carry, as far as that was seen.
+func (l *links) usual() float64 {
+	all := slices.Clone(l.uploads)
+	for _, least := range l.least {
+		if least > 0 {
+			all = append(all, least)
+		}
+	}
+	slices.Sort(all)
+	return middle(all)
 }
 
 // sumCapped adds claims, each at most claimMost times the lower median. It sorts them.

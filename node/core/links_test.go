@@ -49,8 +49,16 @@ func TestUnknownUplinks(t *testing.T) {
 	for _, least := range []float64{0, 14, 1e9} {
 		l.carries(least, false)
 	}
-	if got := l.upload(); got != 10+20+40+15+15+60 {
-		t.Errorf("six uplinks, two that carry 10 and 20, others at least 40, 0, 14 and 1e9: %v, want 160", got)
+	if got := l.upload(); got != 10+20+40+15+15+80 { // the usual is 20
+		t.Errorf("six uplinks, two that carry 10 and 20, others at least 40, 0, 14 and 1e9: %v, want 180", got)
+	}
+	var honest links // whose links were never full, and one that claims to carry next to nothing
+	for range 5 {
+		honest.carries(1e6, false)
+	}
+	honest.carries(1, true)
+	if got, sweep := honest.upload(), honest.sweepMs(1e6); got < 5e6 || sweep > 4000*Time(honest.others+1) {
+		t.Errorf("five that carried 1e6 and a liar: %v together, a sweep takes %d ms", got, sweep)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 
 	"atoll/gossip/wire"
 )
@@ -73,9 +74,18 @@ func (g Genesis) FirstDigests() (digests []wire.Digest) {
 // validateFirst makes sure that First are digests.
 func (g Genesis) validateFirst() error {
 	for _, text := range g.First {
-		if b, err := hex.DecodeString(text); err != nil || len(b) != len(wire.Digest{}) {
-			return fmt.Errorf("genesis: First has %.80q; use digests of %d hex digits", text, 2*len(wire.Digest{}))
+		if b, err := hex.DecodeString(text); err != nil || len(b) != len(wire.Digest{}) || strings.ToLower(text) != text {
+			return fmt.Errorf("genesis: First has %.80q; use digests of %d hex digits, in lower case", text, 2*len(wire.Digest{}))
 		}
+	}
+	return nil
+}
+
+// validateFirstSize makes sure that the list is as long as that of so many values.
+func (g Genesis) validateFirstSize() error {
+	chunks := (g.Params() + chunkValues - 1) / chunkValues
+	if want := (len(wire.Digest{})*chunks + wire.ChunkSize - 1) / wire.ChunkSize; g.Init == Given && len(g.First) != want {
+		return fmt.Errorf("genesis: First has %d digests; the list of the chunks of %d values has %d", len(g.First), g.Params(), want)
 	}
 	return nil
 }

@@ -171,6 +171,12 @@ func (p *FirstPart) Finish() error {
 	return os.Rename(p.path+".part", p.path)
 }
 
+// SetFirstAside makes initial values that are damaged a part that OpenFirst goes on with.
+func SetFirstAside(dir string) error {
+	path := filepath.Join(dir, FirstFile)
+	return os.Rename(path, path+".part")
+}
+
 // Close implements io.Closer.
 func (p *FirstPart) Close() error { return p.file.Close() }
 

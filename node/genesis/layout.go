@@ -76,6 +76,9 @@ func (l Layout) validate() error {
 
 // values counts them, or says what is wrong.
 func (t Tensor) values() (n int, err error) {
+	if t.Name == "__metadata__" {
+		return 0, fmt.Errorf("the name %q: files of tensors have something else under it", t.Name)
+	}
 	if t.Name == "" || len(t.Name) > maxTensor || !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }) {
 		return 0, fmt.Errorf("the name %.80q: use 1 to %d printable bytes without blanks", t.Name, maxTensor)
 	}

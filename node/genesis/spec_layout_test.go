@@ -77,6 +77,7 @@ func specEntries(t *testing.T, _ *spectest.Spec) {
 	spoiled(t, "1 to 256 printable bytes", entry(strings.Repeat("a", 257)))
 	spoiled(t, "1 to 256 printable bytes", entry("a b"))
 	spoiled(t, "1 to 256 printable bytes", entry("a\n"))
+	spoiled(t, "something else", entry("__metadata__"))
 	spoiled(t, "9 dimensions", entry("a", 1, 1, 1, 1, 1, 1, 1, 1, 1))
 	spoiled(t, "", entry("a", 1, 1, 1, 1, 1, 1, 1, 1))
 	spoiled(t, "dimensions of 1 or more", entry("a", 0))
@@ -168,6 +169,8 @@ func specFirstKey(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("%s", doc)
 	}
 	spoiled(t, "First has 0 digests", func(g *Genesis) { g.First = nil })
+	spoiled(t, "First has 2 digests", func(g *Genesis) { g.First = append(g.First, g.First[0]) })
+	spoiled(t, "in lower case", func(g *Genesis) { g.First = []string{strings.ToUpper(g.First[0])} })
 	spoiled(t, "First has 9 digests", func(g *Genesis) { g.First = make([]string, 9) })
 	spoiled(t, "64 hex digits", func(g *Genesis) { g.First = []string{"ab"} })
 }

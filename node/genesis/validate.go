@@ -47,6 +47,9 @@ func (g Genesis) Validate() error {
 	if err := g.validateFields(); err != nil {
 		return err
 	}
+	if err := g.validateFirstSize(); err != nil {
+		return err
+	}
 	return g.validatePlan()
 }
 

@@ -60,11 +60,14 @@ func (d *doctor) foldedTokens() uint64 {
 	return uint64(view.TokensFolded)
 }
 
-// learner is what a node is unless it is told otherwise.
-var learner = hardware.Role{}
+// role is what the node of the folder is, unless it is told otherwise.
+func (d *doctor) role() hardware.Role {
+	command, _ := store.LoadLearner(d.dir) // a file that cannot be read is for the start to tell
+	return hardware.Role{External: command != "" || !d.genesis.BuiltIn()}
+}
 
 func (d *doctor) checkMemory() {
-	have, need := hardware.MemoryBytes(), learner.Need(d.genesis)
+	have, need := hardware.MemoryBytes(), d.role().Need(d.genesis)
 	if d.Running {
 		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", status.Bytes(float64(d.snapshot.RSSBytes)), status.Bytes(float64(need)), status.Bytes(float64(have))))
 		return
@@ -75,7 +78,7 @@ func (d *doctor) checkMemory() {
 func (d *doctor) judgeMemory(have, need uint64) {
 	text := fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have)))
 	if have != 0 && need > have {
-		d.bad("memory", text, learner.Remedy())
+		d.bad("memory", text, d.role().Remedy())
 		return
 	}
 	d.good("memory", text)
@@ -90,7 +93,11 @@ func (d *doctor) checkSpeed() {
 		return
 	}
 	if perSecond <= 0 {
-		d.good("speed", "the running node has taken no step yet")
+		text := "the running node has taken no step yet"
+		if !d.Running {
+			text = "another program trains on this node: start it to see how fast, or try it with `atoll learner check`"
+		}
+		d.good("speed", text)
 		return
 	}
 	g := d.genesis
@@ -108,6 +115,9 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 			return 0, nil
 		}
 		return d.snapshot.Peers[0].TokensPerS, nil
+	}
+	if d.role().External {
+		return 0, nil
 	}
 	speed, err := trainer.Measure(d.ctx, d.genesis.TrainerConfig(d.genesis.Batch), trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	return speed.TokensPerSecond, err

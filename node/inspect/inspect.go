@@ -120,16 +120,21 @@ func storedTips(dir string) (tips []*outer.Tip, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	if tips, err = f.firstTips(); err != nil {
-		return nil, err
-	}
+	tips = make([]*outer.Tip, len(f.plan))
 	for p := range tips {
-		base, err := f.newestBase(p)
+		if tips[p], err = f.newestBase(p); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(tips, nil) {
+		first, err := f.firstTips()
 		if err != nil {
 			return nil, err
 		}
-		if base != nil {
-			tips[p] = base
+		for p, tip := range tips {
+			if tip == nil {
+				tips[p] = first[p]
+			}
 		}
 	}
 	return f.replay(tips, nil)

@@ -11,11 +11,14 @@ type Loss struct {
 	Dropped     Work     // by GiveUp, or beside a damaged anchor or own delta, or of one that was returned
 	Overwritten Work     // by Params.Overwrite
 	Gone        []uint64 // seqs
+	Device      error    // an ErrDevice: what was stepped is gone with it
 	Found       error    // an ErrDamaged: the anchor that was left, and the Adopt did not know
 }
 
 // None says that nothing was lost without being overwritten, and nothing found.
-func (l Loss) None() bool { return l.Dropped == Work{} && len(l.Gone) == 0 && l.Found == nil }
+func (l Loss) None() bool {
+	return l.Dropped == Work{} && len(l.Gone) == 0 && l.Found == nil && l.Device == nil
+}
 
 // ErrUnread says that the payload of an own delta cannot be read back: the disk is damaged.
 var ErrUnread = errors.New("an own delta cannot be read back")
@@ -45,7 +48,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 		return loss, adoptError(a, err)
 	}
 	if err := l.flush(f); err != nil {
-		repair = true // what was stepped is gone with the device
+		repair, loss.Device = true, err
 	}
 	if !repair {
 		loss.Overwritten, err = l.adopt(f, a.Tip, next)

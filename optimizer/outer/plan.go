@@ -141,7 +141,7 @@ func (p Params) CheckPlan(plan Plan) error {
 	}
 	for i, f := range plan {
 		if f.Len == 0 {
-			return fmt.Errorf("outer: Fragments is %d; the model has only %d tensors, so use that many or fewer", len(plan), i)
+			return fmt.Errorf("outer: Fragments is %d; the model can be cut into %d only, so use that many or fewer", len(plan), i)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestCommand(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = Command(`python3 "my script.py"`, dir); err != nil || c.Args[len(c.Args)-1] != `exec python3 "my script.py"` {
+	if c, err = Command(`CUDA_VISIBLE_DEVICES=1 python3 "my script.py"`, dir); err != nil || c.Args[len(c.Args)-1] != `CUDA_VISIBLE_DEVICES=1 python3 "my script.py"` {
 		t.Errorf("%v %v", c.Args, err)
 	}
 	if b, err := os.ReadFile(broken); err != nil || string(b) == "broken" {

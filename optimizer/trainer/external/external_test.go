@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +44,9 @@ type fakeRun struct {
 
 // fake is a learner whose step adds the learning rate to every value.
 func fake(how string) int {
+	if how == "parent" {
+		return parent()
+	}
 	if how == "mute" {
 		fmt.Fprintln(os.Stderr, "no module named torch")
 		return 2
@@ -135,11 +141,18 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 				return 0, false
 			}
 		}
+		if f.how == "overflows" {
+			m.LR = math.Inf(1)
+		}
 		for at := 0; at < len(f.values); at += 4 {
 			setFloat(f.values[at:], float(f.values[at:])+float32(m.LR))
 		}
 		say(map[string]any{"type": "stepped", "tokens": 10 * len(m.Starts), "loss": 1.5, "unknown": true})
 	case "save":
+		if f.how == "full disk" {
+			say(map[string]any{"type": "error", "error": "no space left on device", "remedy": "free some disk space"})
+			return 0, false
+		}
 		os.WriteFile(m.Path, f.values, 0o600)
 		say(map[string]any{"type": "saved"})
 	case "stop":
@@ -335,7 +348,7 @@ func TestLearnerKeepsItsState(t *testing.T) {
 	}
 }
 
-// No process is left when its node closes it, nor when it is killed.
+// No process is left when its node closes it.
 func TestLearnerEndsWithItsNode(t *testing.T) {
 	l := begin(t, "well")
 	ended := l.process.ended
@@ -346,6 +359,98 @@ func TestLearnerEndsWithItsNode(t *testing.T) {
 	case <-ended:
 	case <-time.After(stopWithin):
 		t.Error("the process is still there")
+	}
+}
+
+// A full disk costs a newer state, and not the learner.
+func TestSaveThatFailsLosesNothing(t *testing.T) {
+	l := begin(t, "full disk")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.State(); err == nil || errors.Is(err, trainer.ErrLost) || !strings.Contains(err.Error(), "free some disk space") {
+		t.Errorf("save on a full disk: %v", err)
+	}
+	if err := l.Flush(all()); err != nil || l.Params()[0] != 1 {
+		t.Errorf("after it: %v, value %v", err, l.Params()[0])
+	}
+}
+
+// Values that are no numbers are found before anything is made of them, although the loss is one.
+func TestOverflowIsFound(t *testing.T) {
+	l := begin(t, "overflows")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(all()); !errors.Is(err, trainer.ErrDiverged) || !errors.Is(err, trainer.ErrLost) {
+		t.Errorf("flush of infinite values: %v", err)
+	}
+	if l.Told(); l.Flush(all()) != nil {
+		t.Error("once all is accounted for there is something to flush")
+	}
+}
+
+// The end of a process is seen although something that it started holds its stderr open.
+func TestEndIsSeenBehindAHeldStderr(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid here")
+	}
+	cfg := testConfig(t, "well")
+	cfg.Command.Args = []string{"sh", "-c", "setsid sleep 30 >/dev/null & exit 3"}
+	began := time.Now()
+	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "exit status 3") || time.Since(began) > 20*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}
+
+// parent starts a learner, says which process it is, and waits to be killed.
+func parent() int {
+	os.Setenv(envFake, "well")
+	dir, err := os.MkdirTemp("", "atoll-parent-")
+	if err != nil {
+		return 5
+	}
+	l, err := Start(context.Background(), Config{
+		Command: Run{Args: []string{os.Args[0]}}, Dir: dir, Views: testViews, Rows: 2, Context: 8, MostTokens: 1000,
+		Starts: func(int64, int) []uint64 { return nil }, Log: func(string) {},
+	})
+	if err != nil {
+		return 6
+	}
+	fmt.Println(l.process.cmd.Process.Pid, dir)
+	select {}
+}
+
+// A learner goes with its node, however that ends.
+func TestNoOrphanIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere the client in the learner sees to it")
+	}
+	node := exec.Command(os.Args[0])
+	node.Env = append(os.Environ(), envFake+"=parent")
+	out, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	var dir string
+	if _, err := fmt.Fscan(out, &pid, &dir); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	node.Process.Kill()
+	node.Wait()
+	for end := time.Now().Add(stopWithin); ; time.Sleep(10 * time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %d lives on: %s", pid, stat)
+		}
 	}
 }
 

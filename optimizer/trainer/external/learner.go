@@ -30,6 +30,8 @@ type Config struct {
 
 	State []byte // what State returned in an earlier process; nil for none
 
+	// Leaving ends when the node leaves: what is asked for then has LeaveWithin. nil = never.
+	Leaving context.Context
 	// Starts are the places in Text at which the rows of a step begin.
 	Starts func(step int64, rows int) []uint64
 	// MostTokens bounds what a step may claim.
@@ -50,6 +52,7 @@ type Learner struct {
 	process *process
 	ready   answer
 	lost    error // why the process is gone; nil while it answers
+	told    bool  // and nothing is left of it to account for
 	current bool  // the learner has taken all values from the slab
 }
 
@@ -60,8 +63,9 @@ var _ trainer.Trainer = (*Learner)(nil)
 const (
 	// answerWithin is how long any answer may take.
 	answerWithin = 10 * time.Minute
-	// leaveWithin is how long a node that leaves waits for the step under way, which cannot be cut.
-	leaveWithin = 30 * time.Second
+	// LeaveWithin is how long a node that leaves waits for an answer: a step of another process
+	// cannot be cut.
+	LeaveWithin = 30 * time.Second
 )
 
 // Start starts the learner of a config. Its values are 0 until the caller sets Params. The error
@@ -85,18 +89,12 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	return l, nil
 }
 
-// resume starts the process with the state of an earlier one, if there is one that it takes.
+// resume starts the process with the state of an earlier one, if there is one.
 func (l *Learner) resume(ctx context.Context) error {
 	if err := l.remember(l.cfg.State); err != nil {
 		l.cfg.Log(err.Error())
 	}
-	err := l.start(ctx)
-	if err != nil && l.saved.File != "" && ctx.Err() == nil {
-		l.cfg.Log(fmt.Sprintf("begins without the optimizer's state: %v", err))
-		l.saved.File = ""
-		err = l.start(ctx)
-	}
-	return err
+	return l.Restart(ctx)
 }
 
 // remember takes in what State returned.
@@ -124,10 +122,9 @@ func (l *Learner) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.process, l.lost, l.current = p, nil, false
+	l.process, l.lost, l.told, l.current = p, nil, false, false
 	if l.ready, err = l.ask(ctx, l.run(), "ready"); err != nil {
-		l.end(err)
-		return fmt.Errorf("start the learner: %w", l.lost)
+		return fmt.Errorf("start the learner: %w", l.end(err))
 	}
 	if want := LayoutDigest(l.cfg.Views); l.ready.Layout != want {
 		err := fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", p.hello.Name, l.ready.Layout, want)
@@ -156,14 +153,28 @@ func (l *Learner) run() run {
 	return r
 }
 
-// Restart implements trainer.Trainer.
-func (l *Learner) Restart(ctx context.Context) error { return l.start(ctx) }
+// Restart implements trainer.Trainer. A state that the learner refuses, or that is not there any
+// more, is left: it costs quality for a few steps.
+func (l *Learner) Restart(ctx context.Context) error {
+	err := l.start(ctx)
+	if refused := (*refusal)(nil); l.saved.File != "" && errors.As(err, &refused) {
+		l.cfg.Log(fmt.Sprintf("begins without the optimizer's state: %v", err))
+		l.saved.File = ""
+		err = l.start(ctx)
+	}
+	l.told = err != nil // the slab is whole, and nothing was stepped since
+	return err
+}
+
+// Told says that all is accounted for of a learner that is lost: Params are whole, and there is
+// nothing to flush until it has stepped again.
+func (l *Learner) Told() { l.told = l.lost != nil }
 
 // Close ends the process.
 func (l *Learner) Close() error {
 	if l.lost == nil {
 		l.process.stop()
-		l.lost = fmt.Errorf("%w: the node has ended it", trainer.ErrLost)
+		l.lost = fmt.Errorf("the node has ended it: %w", trainer.ErrLost)
 	}
 	return l.slab.close()
 }
@@ -224,10 +235,28 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 
 // Flush implements trainer.Trainer.
 func (l *Learner) Flush(pieces []optimizer.Span) error {
-	if l.lost == nil && !l.current {
-		return nil // it has nothing yet that the slab has not
+	if l.told || l.lost == nil && !l.current {
+		return nil // it has nothing that the slab has not
 	}
-	return l.move("flush", pieces)
+	if err := l.move("flush", pieces); err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		if i := notFinite(l.slab.values[p.Offset : p.Offset+p.Len]); i >= 0 {
+			return l.end(fmt.Errorf("value %d is %v: %w: use a lower learning rate, or more precision", p.Offset+i, l.slab.values[p.Offset+i], trainer.ErrDiverged))
+		}
+	}
+	return nil
+}
+
+// notFinite is the place of the first value that is no finite number, or -1.
+func notFinite(values []float32) int {
+	for i, x := range values {
+		if x-x != 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // Load implements trainer.Trainer.
@@ -247,10 +276,18 @@ func (l *Learner) move(what string, pieces []optimizer.Span) error {
 		m.Pieces = append(m.Pieces, [2]int{p.Offset, p.Len})
 	}
 	want := map[string]string{"load": "loaded", "flush": "flushed"}[what]
-	if _, err := l.ask(context.Background(), m, want); err != nil {
+	if _, err := l.ask(l.leaving(), m, want); err != nil {
 		return l.end(err)
 	}
 	return nil
+}
+
+// leaving ends when the node leaves.
+func (l *Learner) leaving() context.Context {
+	if l.cfg.Leaving == nil {
+		return context.Background()
+	}
+	return l.cfg.Leaving
 }
 
 // state is what a checkpoint has of a learner: the steps, and the file that it saved.
@@ -267,7 +304,11 @@ func (l *Learner) State() ([]byte, error) {
 		return nil, l.lost
 	}
 	s := state{Learner: l.process.hello.Name, File: fmt.Sprintf("optimizer-%d", l.slot), Steps: l.taken}
-	if _, err := l.ask(context.Background(), save{"save", filepath.Join(l.cfg.Dir, s.File)}, "saved"); err != nil {
+	_, err := l.ask(l.leaving(), save{"save", filepath.Join(l.cfg.Dir, s.File)}, "saved")
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		return nil, err // it goes on, without a newer state
+	}
+	if err != nil {
 		return nil, l.end(err)
 	}
 	l.saved, l.slot = s, 1-l.slot
@@ -291,7 +332,7 @@ func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, 
 	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return a, err
 	}
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(leaveWithin)) })()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(LeaveWithin)) })()
 	if err := WriteFrame(conn, request); err != nil {
 		return a, err
 	}
@@ -307,16 +348,22 @@ func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, 
 	return a, fmt.Errorf("the learner answered %.40q where %q was due", a.Type, want)
 }
 
-// failure is an error that the learner told of.
+// refusal is an error that the learner told of: it goes on, and what was asked for has not
+// happened.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return "the learner says: " + r.text }
+
+// failure is the error of such an answer.
 func failure(a answer) error {
 	text := a.Error
 	if a.Remedy != "" {
 		text += "; " + a.Remedy
 	}
 	if a.Kind == "diverged" {
-		return fmt.Errorf("the learner says: %s: %w", text, trainer.ErrDiverged)
+		return fmt.Errorf("%w: %w", &refusal{text}, trainer.ErrDiverged)
 	}
-	return fmt.Errorf("the learner says: %s", text)
+	return &refusal{text}
 }
 
 // end ends a process that did not answer as it has to, and says why.
@@ -325,13 +372,14 @@ func (l *Learner) end(err error) error {
 	var why error
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		why = fmt.Errorf("it did not answer in time (%v; a leaver waits %v)%s", answerWithin, leaveWithin, p.words.tail())
-	case p.conn != nil && isClosed(err) && p.gone():
+		why = fmt.Errorf("it did not answer in time (%v; a leaver waits %v)%s", answerWithin, LeaveWithin, p.words.tail())
+	case isClosed(err) && p.gone():
 		why = fmt.Errorf("its process ended: %s", p.last())
 	default:
 		why = err
 	}
 	p.kill()
 	l.lost = fmt.Errorf("%w: %w", trainer.ErrLost, why)
+	l.told = false
 	return l.lost
 }

@@ -38,13 +38,17 @@ func Command(line, dir string) (c Run, err error) {
 		c.Args = append([]string{program, standIn}, strings.Fields(flags)...)
 		return c, err
 	}
-	if module, known := modules[name]; known {
+	module, known := modules[name]
+	if known {
 		line = "python3 -m " + module + " " + flags
 	}
-	if runtime.GOOS == "windows" {
+	switch {
+	case runtime.GOOS == "windows":
 		c.Args = []string{"cmd", "/c", line}
-	} else {
-		c.Args = []string{"sh", "-c", "exec " + line}
+	case known:
+		c.Args = []string{"sh", "-c", "exec " + line} // no shell in between, which would have to be ended too
+	default:
+		c.Args = []string{"sh", "-c", line}
 	}
 	return c, nil
 }

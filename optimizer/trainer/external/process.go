@@ -31,6 +31,12 @@ const (
 	helloWithin = 3 * time.Minute
 	// stopWithin is how long a learner may take to end by itself, and to be found dead.
 	stopWithin = 5 * time.Second
+	// tailWithin is how much longer than its process stderr is read: others that it started may
+	// hold it open for ever.
+	tailWithin = 500 * time.Millisecond
+	// greetWithin is how long one connection may take for its hello. Others on this machine may
+	// connect too, and say nothing.
+	greetWithin = 5 * time.Second
 )
 
 // Last words of a process: enough for the traceback of an error.
@@ -76,25 +82,38 @@ func start(ctx context.Context, command Run, log func(line string)) (*process, e
 // launch starts the command on a thread that lives as long as the process: where the system can
 // end a child with its parent, it means the thread that started it.
 func (p *process) launch() error {
-	stderr, err := p.cmd.StderrPipe()
+	stderr, theirs, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	p.cmd.Stdout = os.Stderr
+	p.cmd.Stderr, p.cmd.Stdout = theirs, os.Stderr
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		if err := p.cmd.Start(); err != nil {
-			started <- err
-			return
+		defer stderr.Close()
+		err := p.cmd.Start()
+		theirs.Close()
+		if started <- err; err == nil {
+			p.watch(stderr)
 		}
-		started <- nil
-		p.words.read(stderr)
-		p.err = p.cmd.Wait()
-		close(p.ended)
 	}()
 	return <-started
+}
+
+// watch reads what the process says until it ends, and a little longer.
+func (p *process) watch(stderr *os.File) {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		p.words.read(stderr)
+	}()
+	p.err = p.cmd.Wait()
+	select {
+	case <-read:
+	case <-time.After(tailWithin):
+	}
+	close(p.ended)
 }
 
 // meet takes the connection of the learner, and its hello.
@@ -118,6 +137,7 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) error 
 		}
 		p.conn = conn
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		conn.SetReadDeadline(time.Now().Add(greetWithin))
 		p.hello, err = readFrame(conn)
 		stop()
 		switch {

@@ -42,8 +42,8 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 	}
 	s := &slab{path: path, begin: int64(len(head))}
 	size := s.begin + 4*int64(n)
-	if err := f.Truncate(size); err != nil {
-		return nil, err
+	if err := fill(f, 4*int64(n)); err != nil {
+		return nil, fmt.Errorf("%d MiB for the values that learner and node share: %w: free some disk space, or use a folder on a larger disk with --dir", size>>20, err)
 	}
 	if s.mapped, err = mapFile(f, size); err != nil {
 		return nil, fmt.Errorf("map %d MiB of %s: %w", size>>20, path, err)
@@ -52,6 +52,18 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 		s.values = unsafe.Slice((*float32)(unsafe.Pointer(&s.mapped[s.begin])), n)
 	}
 	return s, nil
+}
+
+// fill writes so many zeros. A file with holes would take no room yet, and a full disk would
+// end the process that writes into its mapping.
+func fill(f *os.File, n int64) error {
+	zeros := make([]byte, min(n, 1<<20))
+	for ; n > 0; n -= int64(len(zeros)) {
+		if _, err := f.Write(zeros[:min(n, int64(len(zeros)))]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *slab) close() error {

@@ -1,11 +1,12 @@
 """A learner in a process of its own: it trains values that it shares with a node of atoll.
 
-Derive a class from Learner and give it to serve.serve. The package needs the standard library alone;
-atoll.torch needs PyTorch.
+A script of your own calls join. Or derive a class from Learner and give it to serve.serve. The package needs
+the standard library alone; join and atoll.torch need PyTorch, atoll.hf needs transformers too.
 """
 
+from .run import JoinedRun, join
 from .serve import Learner, LearnerError, Run
 from .slab import Slab, SlabError, layout_digest
 from .version import __version__
 
-__all__ = ["Learner", "LearnerError", "Run", "Slab", "SlabError", "layout_digest", "__version__"]
+__all__ = ["JoinedRun", "Learner", "LearnerError", "Run", "Slab", "SlabError", "join", "layout_digest", "__version__"]

@@ -136,14 +136,20 @@ class Values:
             if self.known[at] is None:
                 place.copy_(values)
             else:
-                _add_changes(place, values, self.known[at][low : low + len(values)])
+                self._add_changes(at, low, values, place)
 
-
-def _add_changes(place, values, known):
-    # By bits: adding a difference of 0 would turn -0 into 0.
-    changed = values.view(torch.int16) != known.view(torch.int16)
-    place.copy_(torch.where(changed, place + (values.float() - known.float()), place))
-    known.copy_(values)
+    def _add_changes(self, at, low, values, place):
+        known = self.known[at][low : low + len(values)]
+        # By bits: adding a difference of 0 would turn -0 into 0.
+        changed = values.view(torch.int16) != known.view(torch.int16)
+        place.copy_(torch.where(changed, place + (values.float() - known.float()), place))
+        # Near 0 what rounding took away is worth more than a step between narrow numbers: the parameter gets it
+        # back. So it is the rounded slab after every flush, and a learner that begins again has the same values.
+        rounded = place.to(values.dtype)
+        rounded = torch.where(rounded.isinf(), values, rounded)
+        if not torch.equal(rounded.view(torch.int16), values.view(torch.int16)):
+            write(self.parameters[at], low, low + len(values), rounded)
+        known.copy_(rounded)
 
 
 def _check_rounded(name, values, rounded):
