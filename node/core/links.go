@@ -125,14 +125,17 @@ func (l *links) carries(upload float64, full bool) {
 // upload is what all uplinks carry together, 0 if none was ever full: nothing has to be planned
 // for. One that was not is as the others, or better if it has carried more.
 //
-// What is far from the usual counts as some times that at most, and at least: most links of a
-// run may never have been full, and then one claim must not speak for all.
+// A claim counts as some times the usual at most. Where most links were never full it counts as a
+// part of that at least: then one claim must not speak for all.
 func (l *links) upload() (sum float64) {
 	if len(l.uploads) == 0 {
 		return 0
 	}
-	usual := l.usual()
-	within := func(claim float64) float64 { return min(max(claim, usual/claimMost), claimMost*usual) }
+	usual, least := l.usual(), 0.0
+	if len(l.least) > len(l.uploads) {
+		least = usual / claimMost
+	}
+	within := func(claim float64) float64 { return min(max(claim, least), claimMost*usual) }
 	for _, upload := range l.uploads {
 		sum += within(upload)
 	}

@@ -17,9 +17,10 @@ import types
 import torch
 import torch.distributed as dist
 
+from .pieces import begins, parts
 from .serve import Learner, LearnerError, _explain, _ignore_interrupts, log
 from .slab import Slab
-from .values import Values, begins, parts, write
+from .values import Values, write
 
 _FOREVER = datetime.timedelta(days=3650)  # a node may ask for nothing as long as it likes
 _LOOK = 0.1  # seconds between two looks at the parent

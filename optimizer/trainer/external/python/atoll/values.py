@@ -1,10 +1,8 @@
 """The tensors that a PyTorch model trains, under the names of the run, and their way to the slab and back."""
 
-import bisect
-import math
-
 import torch
 
+from .pieces import begins, parts
 from .serve import LearnerError
 from .slab import layout_digest
 
@@ -155,25 +153,6 @@ class Values:
 def _check_rounded(name, values, rounded):
     if rounded.dtype == torch.float16 and not torch.equal(values.isinf(), rounded.isinf()):
         raise LearnerError(f"tensor {name} has values up to {values.abs().max():.3g}, a float16 at most 65504", "convert the model to bfloat16")
-
-
-def begins(tensors):
-    """Returns where each tensor begins in the slab, and the end of the last."""
-    places = [0]
-    for _, shape in tensors:
-        places.append(places[-1] + math.prod(shape))
-    return places
-
-
-def parts(places, spans):
-    """Cuts spans at the bounds of tensors: yields (tensor, low, high within it, begin in the slab)."""
-    for begin, end in spans:
-        at = bisect.bisect_right(places, begin) - 1
-        while begin < end:
-            stop = min(end, places[at + 1])
-            if stop > begin:
-                yield at, begin - places[at], stop - places[at], begin
-            begin, at = stop, at + 1
 
 
 def read(p, low, high):

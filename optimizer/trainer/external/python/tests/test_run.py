@@ -9,7 +9,7 @@ from fakenode import FakeNode
 from scripts import BATCHES, PERCEPTRON
 
 import atoll
-from atoll import frames
+from atoll import pieces
 
 try:
     import torch
@@ -198,9 +198,9 @@ class Values(unittest.TestCase):
             values.match(model, [("weight", (2, 3)), ("bias", (2,))])
 
     def test_parts(self):
-        places = values.begins([("a", (2, 3)), ("empty", (0,)), ("b", ()), ("c", (4,))])
+        places = pieces.begins([("a", (2, 3)), ("empty", (0,)), ("b", ()), ("c", (4,))])
         self.assertEqual(places, [0, 6, 6, 7, 11])
-        cut = list(values.parts(places, [(4, 9), (6, 7), (3, 3), (0, 11)]))
+        cut = list(pieces.parts(places, [(4, 9), (6, 7), (3, 3), (0, 11)]))
         self.assertEqual(cut[:3], [(0, 4, 6, 4), (2, 0, 1, 6), (3, 0, 2, 7)])
         self.assertEqual(cut[3:], [(2, 0, 1, 6), (0, 0, 6, 0), (2, 0, 1, 6), (3, 0, 4, 7)])
 
