@@ -92,8 +92,8 @@ func (s *sample) done() bool {
 // brings at least.
 // A congestion window that grows from nothing doubles with each round trip, and the link is
 // idle in between: of what such a train brings, its first two thirds have little. One that
-// leaves room for others, or has the link for itself at the end, brings half at least.
-const steadyShare = 0.5
+// leaves room for others, or has the link for itself at the end, brings more.
+const steadyShare = 0.35
 
 // departures are what left of late, about in order.
 type departures struct{ entries []leaving }

@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if !p.json {
-		fmt.Fprintln(table, "LINK\tNODES\tBULK\tSHOWN\tBEATS\tMEDIAN\t99 %\tWORST")
+		fmt.Fprintln(table, "LINK\tNODES\tBULK\tSHOWN\tFULL\tBEATS\tMEDIAN\t99 %\tWORST")
 	}
 	for _, words := range p.links {
 		for _, n := range p.nodes {
@@ -125,7 +125,8 @@ type result struct {
 	Link        string  `json:"link"`
 	Nodes       int     `json:"nodes"`
 	BulkShare   float64 `json:"bulk_share,omitempty"`   // of what all uplinks carry
-	UploadShare float64 `json:"upload_share,omitempty"` // what nodes take their uplinks for, the mean
+	UploadShare float64 `json:"upload_share,omitempty"` // what nodes take their uplinks for, the mean of those that know
+	Full        int     `json:"full,omitempty"`         // nodes that know: they saw their uplink full
 	BulkMBPerS  float64 `json:"bulk_mb_per_s"`          // of all nodes
 	Beats       int     `json:"beats"`
 	MedianS     float64 `json:"beat_median_s"`
@@ -137,7 +138,7 @@ func (r result) print(out io.Writer, table *tabwriter.Writer, asJSON bool) error
 	if asJSON {
 		return json.NewEncoder(out).Encode(r)
 	}
-	_, err := fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%d\t%.3f s\t%.3f s\t%.3f s\n",
-		r.Link, r.Nodes, r.BulkShare, r.UploadShare, r.Beats, r.MedianS, r.P99S, r.WorstS)
+	_, err := fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%d\t%d\t%.3f s\t%.3f s\t%.3f s\n",
+		r.Link, r.Nodes, r.BulkShare, r.UploadShare, r.Full, r.Beats, r.MedianS, r.P99S, r.WorstS)
 	return err
 }

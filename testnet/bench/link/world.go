@@ -185,11 +185,12 @@ func (w *world) beat(ctx context.Context, h *p2p.Host, first time.Duration) {
 
 func (w *world) result(r result, link shape.Link) result {
 	for _, h := range w.hosts {
-		if link.Up > 0 {
-			upload, _ := h.Upload()
-			r.UploadShare += upload / float64(link.Up) / float64(len(w.hosts))
+		if upload, full := h.Upload(); full && link.Up > 0 {
+			r.UploadShare += upload / float64(link.Up)
+			r.Full++
 		}
 	}
+	r.UploadShare /= float64(max(r.Full, 1))
 	if link.Up > 0 {
 		r.BulkShare = 1e6 * r.BulkMBPerS / float64(link.Up) / float64(len(w.hosts))
 	}

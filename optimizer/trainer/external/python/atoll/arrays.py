@@ -113,7 +113,8 @@ class ArrayLearner(Learner):
     def _compare(self, tensors):
         for own, other in zip(tensors, self.run.tensors):
             if own != other:
-                raise LearnerError(f"the run has tensor {other[0]} {list(other[1])} where the recipe's model has {own[0]} {list(own[1])}", "make the run anew")
+                what = f"tensor {other[0]} {list(other[1])} where the recipe's model has {own[0]} {list(own[1])}"
+                raise LearnerError(f"the run has {what}", "make the run anew")
         if len(tensors) != len(self.run.tensors):
             raise LearnerError(f"the run has {len(self.run.tensors)} tensors, the recipe's model {len(tensors)}", "make the run anew")
         if not 1 <= self.run.context <= self.model.context:

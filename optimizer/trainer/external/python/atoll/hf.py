@@ -71,7 +71,8 @@ def _begin(options):
     device = devices.choose(options.device)
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if options.fsdp and world < 2:
-        raise devices.DeviceError("--fsdp cuts the model over several processes, and this is one: start it by `torchrun --standalone --nproc-per-node 2 -m atoll.hf --fsdp`")
+        start = "torchrun --standalone --nproc-per-node 2 -m atoll.hf --fsdp"
+        raise devices.DeviceError(f"--fsdp cuts the model over several processes, and this is one: start it by `{start}`")
     if world > 1:
         end_with_parent()
         device = _own_device(device)

@@ -59,7 +59,10 @@ def causal(config):
 
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise LearnerError(f"recipe config.model_type is {recipe._show(kind)}: transformers {__version__} has no causal model of that name", "use a newer transformers, or a learner that knows it")
+        raise LearnerError(
+            f"recipe config.model_type is {recipe._show(kind)}: transformers {__version__} has no causal model of that name",
+            "use a newer transformers, or a learner that knows it",
+        )
     for name in _REFUSED:
         if config.get(name):
             raise LearnerError(f"recipe config.{name} is {recipe._show(config[name])}: this learner trains plain weights", _OTHER)
@@ -76,7 +79,11 @@ def _cleaned(value):
         return [_cleaned(x) for x in value]
     if not isinstance(value, dict):
         return value
-    return {name: _cleaned(x) for name, x in value.items() if not (name in _DROPPED or name.endswith("_implementation") or "kernel" in name and "size" not in name)}
+    return {name: _cleaned(x) for name, x in value.items() if not _names_code(name)}
+
+
+def _names_code(name):
+    return name in _DROPPED or name.endswith("_implementation") or name == "use_kernels"
 
 
 def _adapters(config, base):
@@ -110,7 +117,9 @@ def _adapter_fields(config, kind):
         if name in _ADAPTER_REFUSED and value:
             raise LearnerError(f"recipe config.{name} is {recipe._show(value)}: this learner does not train such adapters", _OTHER)
         if name == "init_lora_weights" and value not in _KEPT_BASE:
-            raise LearnerError(f"recipe config.{name} is {recipe._show(value)}, which changes the base model", "make the adapters anew with init_lora_weights=True")
+            raise LearnerError(
+                f"recipe config.{name} is {recipe._show(value)}, which changes the base model", "make the adapters anew with init_lora_weights=True"
+            )
         if name not in ("megatron_core", "runtime_config", "loftq_config"):
             fields[name] = value
     return fields

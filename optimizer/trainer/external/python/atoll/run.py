@@ -22,7 +22,9 @@ def join(model, optimizer=None):
     checkpoints. Returns a JoinedRun once the node asks for the first step.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise LearnerError(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}: atoll.join is for one process: use `torchrun ... -m atoll.hf`, or start one process")
+        raise LearnerError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, and atoll.join is for one process: start one, or use `torchrun ... -m atoll.hf`"
+        )
     try:
         connection, token = connect()
     except LearnerError as failure:

@@ -19,7 +19,9 @@ class Bytes:
 
     def check(self, context):
         if len(self.tokens) <= context:
-            raise LearnerError(f"text {self.path} has {len(self.tokens)} tokens, a row needs {context + 1}", "use more text, or a smaller --context of atoll new")
+            raise LearnerError(
+                f"text {self.path} has {len(self.tokens)} tokens, a row needs {context + 1}", "use more text, or a smaller --context of atoll new"
+            )
 
     def rows(self, starts, length):
         """Returns length tokens from each of starts, int64 [rows, length]."""
