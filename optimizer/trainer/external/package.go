@@ -18,7 +18,7 @@ import (
 var embedded embed.FS
 
 // modules are the learners of the package, by the names that --learner has for them.
-var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "hf": "atoll.hf"}
+var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "hf": "atoll.hf", "jax": "atoll.jax", "mlx": "atoll.mlx"}
 
 // standIn is the learner that this program is itself: package standin.
 const standIn = "standin"
