@@ -30,7 +30,7 @@ else:
 
 GOLDEN = PACKAGE.parents[3] / "tensor" / "llama" / "testdata" / "golden.json"
 ROWS, CONTEXT = 4, 16
-TEXT = bytes(random.Random(1).randrange(97, 123) for _ in range(500))
+TEXT = bytes(random.Random(1).choices(range(97, 123), k=500))
 STARTS = [0, 7, 100, len(TEXT) - CONTEXT - 1]
 
 
