@@ -31,8 +31,7 @@ type learner struct {
 	conn   net.Conn
 	shared []float32 // the slab
 	own    []float32 // what it steps
-	layout string
-	length int // tokens of a row
+	length int       // tokens of a row
 }
 
 // request is what a node says, as far as it matters here.
