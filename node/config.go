@@ -39,6 +39,11 @@ type Config struct {
 	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
 	Init  string     // file or folder of the run's initial values, for the first node of a run whose values are given
 
+	// Export is a folder in which the model is written, in a folder of its own each time that
+	// ExportEvery more tokens are folded. Empty = never.
+	Export      string
+	ExportEvery uint64
+
 	// Learner is a command that trains, instead of the built-in trainer: see package external.
 	Learner string
 
@@ -91,6 +96,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
+	}
+	if c.Export != "" && c.ExportEvery == 0 {
+		return c, fmt.Errorf("config: ExportEvery is 0; use the tokens between two exports to %s", c.Export)
 	}
 	for _, addr := range c.addrs() {
 		if err := joinlink.CheckPeer(addr); err != nil {

@@ -47,7 +47,8 @@ func TestLayoutRun(t *testing.T) {
 	const idle = "idle --step-seconds 0.02"
 	g, values := layoutRun(t, 60_000)
 	first := launch(t, Config{Genesis: g.Encode(), Init: values, Learner: idle, Pace: slowPace})
-	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace})
+	out := filepath.Join(t.TempDir(), "models")
+	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace, Export: out, ExportEvery: 20_000})
 	second.until("it contributes", contributes)
 	link := second.link()
 	first.leave()
@@ -64,6 +65,15 @@ func TestLayoutRun(t *testing.T) {
 		checkVerify(t, m.cfg.Dir, ends[0])
 	}
 	checkNothingLost(t, third.cfg.Dir, ends[1])
+	written, err := filepath.Glob(filepath.Join(out, "tokens-*"))
+	if err != nil || len(written) < 2 {
+		t.Errorf("%v: models %v were written, want one each 20,000 of 60,000 tokens", err, written)
+	}
+	for _, dir := range written {
+		if _, err := g.LoadTensors(dir); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // What is wrong with the first values, or that no program trains, is said.

@@ -104,6 +104,7 @@ type shown struct {
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept
+	exports    exports
 }
 
 // streams are the requests of others that wait for a reply.

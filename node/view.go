@@ -235,6 +235,7 @@ func (v *view) tick(n *node, now core.Time) {
 		v.event(n, "alone", "", text)
 	}
 	v.evaluate(n)
+	n.exports.export(n)
 }
 
 // speedometer measures folded tokens per second over about a minute.

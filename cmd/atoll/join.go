@@ -45,6 +45,8 @@ type JoinCmd struct {
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
 	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator) or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Export    string        `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
+	Every     amount        `help:"Tokens between two writings to --export." default:"1e8"`
 	Observe   bool          `help:"Hold and serve the model without training."`
 	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool          `help:"Keep serving after the run has ended."`
@@ -116,7 +118,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	}
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
-		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
+		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
 		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
@@ -155,6 +157,8 @@ func (c *JoinCmd) check() error {
 	switch {
 	case c.Link != "" && c.Genesis != "":
 		return badUsage("pass either a join link or --genesis, not both")
+	case c.Export != "" && c.Every < 1:
+		return badUsage("--every is %d; use 1 or more tokens", c.Every)
 	case c.Pace < 0:
 		return badUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
 	case c.EvalBytes != nil && *c.EvalBytes < 0:

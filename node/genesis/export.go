@@ -21,6 +21,9 @@ func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64) error {
 		return err
 	}
 	files["README.md"] = []byte(g.card(folded))
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

@@ -1,0 +1,44 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"atoll/node/core"
+)
+
+// exports writes the model of a run to folders of its own as it goes on, for other programs.
+type exports struct {
+	next    uint64 // tokens folded at which the next one is due
+	writing bool
+}
+
+// export starts to write the newest anchor when one is due: each time so many more tokens are
+// folded, and at the end of the run. It runs beside training.
+func (e *exports) export(n *node) {
+	every := n.cfg.ExportEvery
+	if n.cfg.Export == "" || e.writing {
+		return
+	}
+	tokens := n.machine.View().FoldedTokens()
+	if e.next == 0 {
+		e.next = (tokens/every + 1) * every
+	}
+	if tokens < e.next {
+		return
+	}
+	e.next, e.writing = (tokens/every+1)*every, true
+	tips := n.tipList()
+	dir := filepath.Join(n.cfg.Export, fmt.Sprintf("tokens-%d", tokens))
+	n.work.goRun(func(context.Context) {
+		err := n.genesis.Export(dir, n.genesis.Anchor(tips), tokens)
+		n.post(func(core.Time) {
+			e.writing = false
+			n.check("export the model", err)
+			if err == nil {
+				n.view.event(n, "exported", "", dir)
+			}
+		})
+	})
+}
