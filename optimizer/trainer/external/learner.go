@@ -172,11 +172,16 @@ func (l *Learner) Told() { l.told = l.lost != nil }
 
 // Close ends the process.
 func (l *Learner) Close() error {
+	l.halt()
+	return l.slab.close()
+}
+
+// halt ends the process in order, if there is one.
+func (l *Learner) halt() {
 	if l.lost == nil {
 		l.process.stop()
 		l.lost = fmt.Errorf("the node has ended it: %w", trainer.ErrLost)
 	}
-	return l.slab.close()
 }
 
 // Params implements trainer.Trainer.
@@ -324,9 +329,7 @@ func (l *Learner) SetState(b []byte) error {
 	if err := l.remember(b); err != nil {
 		return fmt.Errorf("set learner state: %w", err)
 	}
-	if l.lost == nil {
-		l.process.stop()
-	}
+	l.halt()
 	return l.start(context.Background())
 }
 
