@@ -12,7 +12,7 @@ import (
 // twice.
 func TestJoinGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 3, 80, "")
+	s := withFaults(t, 4, 80, "")
 	s.Link.BytesMs = 20
 	w, err := New(s)
 	if err != nil {
