@@ -29,12 +29,13 @@ For a built-in model it compares the first loss and the first step with those of
 
 // LearnerCheckCmd is `atoll learner check`.
 type LearnerCheckCmd struct {
-	Command string `arg:"" help:"Program, as for --learner of atoll join."`
-	Genesis string `help:"Genesis of the run that it is for. Default: one of --model." placeholder:"FILE"`
-	Init    string `help:"Initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
-	Model   string `help:"Built-in model, if there is no --genesis: tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Rows    int    `help:"Rows of a step." default:"2"`
-	Steps   int    `help:"Steps whose losses are compared with the built-in trainer's." default:"20"`
+	Command   string `arg:"" help:"Program, as for --learner of atoll join."`
+	Genesis   string `help:"Genesis of the run that it is for. Default: one of --model." placeholder:"FILE"`
+	Init      string `help:"Initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
+	Model     string `help:"Built-in model, if there is no --genesis: tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Optimizer string `help:"Inner optimizer of that run: ${enum}." enum:"adamw,muon" default:"muon"`
+	Rows      int    `help:"Rows of a step." default:"2"`
+	Steps     int    `help:"Steps whose losses are compared with the built-in trainer's." default:"20"`
 	jsonFlag
 }
 
@@ -72,7 +73,11 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 // genesis is that of the run, or one of the model.
 func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 	if c.Genesis == "" {
-		return genesis.Default(c.Model, 1e6, 1, time.Now().UnixMilli())
+		g, err := genesis.Default(c.Model, 1e6, 1, time.Now().UnixMilli())
+		if err != nil {
+			return g, err
+		}
+		return g, g.SetOptimizer(c.Optimizer)
 	}
 	b, err := os.ReadFile(c.Genesis)
 	if err != nil {
