@@ -90,7 +90,7 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 		"not those":            {Genesis: g.Encode(), Learner: "idle", Init: wrong},
 		"no such file":         {Genesis: g.Encode(), Learner: "idle", Init: filepath.Join(values, "nothing")},
 		"no built-in model":    {Genesis: g.Encode(), Init: values},
-		"not found":            {Genesis: g.Encode(), Init: values, Learner: "a-program-that-is-not-there"},
+		"was not found":        {Genesis: g.Encode(), Init: values, Learner: "a-program-that-is-not-there"},
 		"trains other tensors": {Genesis: g.Encode(), Init: values, Learner: "idle --layout wrong"},
 	} {
 		if strings.HasPrefix(cfg.Learner, "idle ") {

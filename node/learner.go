@@ -42,6 +42,9 @@ func (n *node) startLearner(ctx context.Context) error {
 	if err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
+	if n.cfg.Threads > 0 {
+		command.Env = append(command.Env, fmt.Sprintf("OMP_NUM_THREADS=%d", n.cfg.Threads))
+	}
 	state, err := n.store.Checkpoint()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		n.view.event(n, "damaged", "", fmt.Sprintf("the learner begins anew: %v", err))
@@ -148,7 +151,11 @@ func (n *node) learnerLost(err error) {
 	n.replica.LearnerLost()
 	n.external.Told()
 	n.post(func(core.Time) {
-		n.log.Error("learner", "err", err)
-		n.view.event(n, "learner lost", "", err.Error())
+		n.view.event(n, "learner lost", "", err.Error()+"; it starts again")
 	})
+}
+
+// learnerBack runs on the training thread: a learner that was lost trains again.
+func (n *node) learnerBack() {
+	n.post(func(core.Time) { n.view.event(n, "learner back", "", n.external.Name()+" trains again") })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"atoll/gossip/hello"
@@ -102,6 +103,10 @@ func (n *node) resumeOptimizer() error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
+	if err == nil && strings.HasPrefix(string(b), "{") {
+		n.view.event(n, "learner", "", "another program trained on this node before: the inner optimizer begins anew")
+		return nil
+	}
 	if err == nil {
 		err = n.built.SetState(b)
 	}
@@ -114,7 +119,7 @@ func (n *node) resumeOptimizer() error {
 func (n *node) newTraining() *training {
 	return &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, back: n.learnerBack,
 	}
 }
 

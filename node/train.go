@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type training struct {
 	commands *mailbox[func()]                                 // to be done at a step boundary; these alone touch theta
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
+	back     func()                                           // says that a trainer that was gone trains again
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
 
 	mu       sync.Mutex
@@ -134,14 +136,19 @@ func (t *training) run(ctx context.Context) error {
 		err := t.step(ctx, began)
 		if errors.Is(err, trainer.ErrLost) {
 			t.lost(err)
-			t.restart(ctx, restarts)
-			restarts++
+			if restarts++; t.steps == 0 && restarts >= hopeless {
+				return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
+			}
+			t.restart(ctx, restarts-1)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		restarts = 0
+		if restarts > 0 {
+			restarts = 0
+			t.back()
+		}
 		t.keepPace(ctx, began)
 		if t.since(saved) > max(checkpointEvery, checkpointShare*took) && t.mayStep() {
 			began := t.now()
@@ -160,6 +167,10 @@ const (
 	restartAfter = time.Second
 	restartMost  = time.Minute
 )
+
+// hopeless is how often a trainer may go before its first step: what fails each time from the
+// start is for its user to mend.
+const hopeless = 3
 
 // restart has a trainer that is gone begin again, after a pause that doubles each time. What
 // the loop asks for is done meanwhile, except while the trainer starts.

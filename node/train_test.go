@@ -97,6 +97,7 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 			b.learner.Stepped(res.Tokens, make([]uint32, len(b.plan)))
 		},
 		save: func() { b.saves.Add(1) },
+		back: func() {},
 		lost: func(err error) { b.losses = append(b.losses, err) },
 	}
 	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}

@@ -62,6 +62,9 @@ func (w watcher) Saw(event any) {
 func (n *node) sawTrouble(event core.Effect) {
 	switch e := event.(type) {
 	case replica.DraftFailed:
+		if errors.Is(e.Err, outer.ErrNothing) || errors.Is(e.Err, outer.ErrDevice) {
+			return // the learner is lost, which is told by itself
+		}
 		n.log.Error("encode own progress", "fragment", e.Fragment, "err", e.Err)
 		n.draftFailed(e)
 	case replica.FoldFailed:

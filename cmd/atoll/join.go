@@ -44,7 +44,7 @@ type JoinCmd struct {
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator) or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
 	Export    string        `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
 	Every     amount        `help:"Tokens between two writings to --export." default:"1e8"`
 	Observe   bool          `help:"Hold and serve the model without training."`

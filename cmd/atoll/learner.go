@@ -21,7 +21,7 @@ type LearnerCmd struct {
 const learnerCheckHelp = `
 Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, save and resume, kill, values that are no numbers, stop. It says what is wrong. Authors of learners use it as their test.
 
-    atoll learner check torch
+    atoll learner check torch                 hf, jax, mlx and idle come with atoll too
     atoll learner check "torch --device cuda --precision bf16" --model small
     atoll learner check "python3 mine.py" --genesis my.genesis --init model
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"atoll/node/genesis"
@@ -119,7 +120,7 @@ func (c *NewCmd) describeFrom(g genesis.Genesis, path string, left []string) fro
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Tensors: len(g.Layout), Params: g.Params(), Left: left,
 		Fragments: len(plan), Context: g.Model.Context, H: g.Outer.H, LR: g.Inner.LR, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Budget: g.Outer.Budget, MemoryBytes: hardware.Role{External: true}.Need(g),
-		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner hf --dir %s --profile %s", quoted(path), quoted(c.From), quoted(defaultDir(id)), c.Profile) + dataFlag(c.Data),
+		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner %s --dir %s --profile %s", quoted(path), quoted(c.From), quoted(c.learner(g)), quoted(defaultDir(id)), c.Profile) + dataFlag(c.Data),
 	}
 	for _, f := range plan {
 		size := codec.MaxSize(g.Outer.Codec, f.Len)
@@ -150,4 +151,16 @@ func dataFlag(path string) string {
 		return ""
 	}
 	return " --data " + quoted(path)
+}
+
+// learner is a program that can train the run: the one for Hugging Face's models where the
+// config names one, otherwise a script of the user.
+func (c *NewCmd) learner(g genesis.Genesis) string {
+	switch {
+	case !strings.Contains(g.Recipe, `"model_type":`) && !strings.Contains(g.Recipe, `"peft_type":`):
+		return "python3 train.py"
+	case c.Data == "":
+		return "hf --data TEXT --tokenizer " + c.From
+	}
+	return "hf --tokenizer " + c.From
 }

@@ -63,7 +63,7 @@ func foldedText(s status.Snapshot) string {
 
 func qualityText(s status.Snapshot) string {
 	if s.ValBPB == 0 {
-		return "not measured here; `atoll eval` does"
+		return "not measured here; `atoll eval` does, for built-in models"
 	}
 	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, status.Bytes(float64(s.ValBytes)), big(float64(s.ValAtTokens)))
 }

@@ -99,7 +99,8 @@ var farLinks = []bore{
 
 // After a few bursts a link of which more is asked than it carries shows its rate. One of which
 // less is asked shows that, or nothing: a congestion window that grows is never taken for a
-// thin link.
+// thin link. Where nothing but the pacers holds parts back, as no transport does, queues may
+// stand that none of them sees, and the link shows nothing.
 func TestUploadIsTheLinksRate(t *testing.T) {
 	for _, windows := range []bool{false, true} {
 		for _, link := range append(uplinkLinks, farLinks...) {
@@ -131,7 +132,7 @@ func (w *uplinkWorld) shows(share float64) {
 	for range 3 {
 		w.bursts(share*link.rate, 10*time.Second)
 		rate, full := w.up.rate()
-		if shown := rate / link.rate; full && shown < 0.8 || shown > 1.2 || !full && share > 1 && link.burst == 0 {
+		if shown := rate / link.rate; full && shown < 0.8 || shown > 1.2 || !full && share > 1 && w.paths[0].tcp != nil {
 			w.t.Errorf("%v peers (windows: %v) ask %.2f MB/s (burst %.0f, %v) for %.1f of its rate: shown %.2f of it, full: %v",
 				peers, w.paths[0].tcp != nil, link.rate/1e6, link.burst, link.delay, share, shown, full)
 		}

@@ -122,6 +122,9 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 // would come out of it must not be published: the Damaged event of the round machine brings a sound one.
 var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
 
+// ErrNothing says that no steps are pending: their learner was lost meanwhile.
+var ErrNothing = errors.New("there is nothing to publish")
+
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
 // declares off the counters; theta moves only with a sparse codec, and where folds come late. Steps beyond
 // Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, use TakeBack. The error
@@ -133,7 +136,7 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	}
 	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)
 	if work.Steps == 0 || work.Tokens == 0 {
-		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; there is nothing to publish", p, work.Steps, work.Tokens)
+		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; %w", p, work.Steps, work.Tokens, ErrNothing)
 	}
 	if err := l.flush(f); err != nil {
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)

@@ -18,9 +18,9 @@ func meaning(exit *exec.ExitError) string {
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case ok && status.Signaled() && status.Signal() == syscall.SIGKILL, exit.ExitCode() == 137:
-		return "killed, most likely as memory ran out: use a smaller --batch"
+		return "by somebody, or by the system as memory ran out: then use a smaller --batch"
 	case exit.ExitCode() == 127:
-		return "the command was not found: check --learner"
+		return "the command was not found: check its spelling and PATH; torch, hf, jax, mlx and idle come with atoll and need python3"
 	}
 	return ""
 }

@@ -149,6 +149,8 @@ class JoinedRun:
 
 def _number(name, value):
     """The value of a number, or of a tensor with one."""
+    if hasattr(value, "numel") and value.numel() != 1:
+        raise TypeError(f"{name} is a tensor of {value.numel()} values: give one number, such as targets.numel() for tokens")
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
