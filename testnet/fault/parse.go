@@ -277,8 +277,19 @@ func (r *Reader) closing() bool {
 	return slices.Contains([]string{"for", "down", "in", "every", "at"}, r.Words[0]) || strings.HasPrefix(r.Words[0], "@")
 }
 
-// detail takes words up to those that say when.
-func (r *Reader) detail() (words []string) {
+// detail takes traits up to the words that say when. A comma ends an event, so none has one.
+func (r *Reader) detail() []string {
+	words := r.rest()
+	for _, word := range words {
+		if strings.Contains(word, ",") {
+			r.Fail(word, "a trait has no comma: write a blank between two traits")
+		}
+	}
+	return words
+}
+
+// rest takes words up to those that say when.
+func (r *Reader) rest() (words []string) {
 	for r.More() && !r.closing() {
 		words = append(words, r.Next("a trait"))
 	}
@@ -287,7 +298,7 @@ func (r *Reader) detail() (words []string) {
 
 // traits takes what a link becomes, such as rate=5mbit,delay=40ms.
 func (r *Reader) traits() (traits []string) {
-	for _, word := range r.detail() {
+	for _, word := range r.rest() {
 		for trait := range strings.SplitSeq(word, ",") {
 			switch {
 			case strings.Contains(trait, "="):
