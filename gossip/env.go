@@ -94,11 +94,7 @@ func openAnswer(b []byte, max int, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := wire.DecodeResponse(b, max)
-	if err != nil {
-		return nil, err
-	}
-	return r.Body, r.Err()
+	return wire.OpenResponse(b, max)
 }
 
 // answered hands an answer to the machine that made the call. A late one is ignored.

@@ -198,29 +198,23 @@ func (f *firstFetch) ask(ctx context.Context, addr string, request []byte, d wir
 	if err != nil {
 		return nil, err
 	}
-	res, err := wire.DecodeResponse(raw, wire.GetChunk.MaxResponse())
-	if err == nil {
-		err = res.Err()
-	}
-	if err == nil && wire.Sum(res.Body) != d {
+	b, err := wire.OpenResponse(raw, wire.GetChunk.MaxResponse())
+	if err == nil && wire.Sum(b) != d {
 		err = errors.New("it does not have this part of the initial values")
 	}
-	return res.Body, err
+	return b, err
 }
 
 // firstTips are the tips of round 0. Given values are in memory until the replica is made, and
 // then read again where they are needed.
 func (n *node) firstTips() []*outer.Tip {
-	if n.genesis.Init != genesis.Given {
-		return n.genesis.Tips()
+	if n.given != nil {
+		return n.genesis.TipsOf(n.given.Data)
 	}
-	values := n.given
-	if values == nil {
-		var err error
-		if _, values, err = n.genesis.LoadFirst(n.cfg.Dir); err != nil {
-			n.fail(fmt.Errorf("%w: start the node again, so that it fetches them", err))
-			values = n.genesis.NewSlab()
-		}
+	tips, err := n.genesis.TipsIn(n.cfg.Dir)
+	if err != nil {
+		n.fail(fmt.Errorf("%w: start the node again, so that it fetches them", err))
+		return n.genesis.TipsOf(n.genesis.NewSlab().Data)
 	}
-	return n.genesis.TipsOf(values.Data)
+	return tips
 }

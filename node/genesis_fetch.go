@@ -101,15 +101,12 @@ func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := wire.DecodeResponse(raw, wire.GetGenesis.MaxResponse())
+	b, err := wire.OpenResponse(raw, wire.GetGenesis.MaxResponse())
 	if err == nil {
-		err = res.Err()
+		err = wire.CheckGenesis(n.run, b)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
 	}
-	if err := wire.CheckGenesis(n.run, res.Body); err != nil {
-		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
-	}
-	return res.Body, nil
+	return b, nil
 }

@@ -59,6 +59,16 @@ func DecodeResponse(b []byte, limit int) (Response, error) {
 	return r, nil
 }
 
+// OpenResponse is the body of an answer of at most limit bytes, or why there is none: it is
+// malformed, or its status says so.
+func OpenResponse(b []byte, limit int) ([]byte, error) {
+	r, err := DecodeResponse(b, limit)
+	if err != nil {
+		return nil, err
+	}
+	return r.Body, r.Err()
+}
+
 // Err is nil for OK, else ErrNotFound, ErrBusy or ErrRefused.
 func (r Response) Err() error {
 	switch r.Status {
