@@ -12,7 +12,7 @@ from . import hfrecipe, islands
 from .serve import SMALLER, Learner, LearnerError, diverged, log, out_of_memory, write_whole
 from .text import Bytes, Tokens, seed
 from .torch import devices
-from .values import first_line, load_state, match
+from .values import first_line, match, resume_state
 from .version import __version__
 
 FORMAT = 1  # of the optimizer's state on disk
@@ -167,11 +167,7 @@ class HFLearner(Learner):
 
     def _resume(self, path):
         try:
-            state = load_state(path)
-            if state["format"] != FORMAT:
-                raise ValueError(f"it has format {state['format']}, this learner reads {FORMAT}")
-            if state["layout"] != self.layout:
-                raise ValueError("it is of another model")
+            state = resume_state(path, FORMAT, self.layout)
             self._check(state)
         except Exception as failure:  # a broken file can fail in any way
             raise LearnerError(f"cannot resume from {path}: {first_line(failure)}", "start without it") from failure

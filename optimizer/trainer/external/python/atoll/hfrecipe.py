@@ -1,7 +1,6 @@
 """Models that recipes of the families "transformers" and "peft" describe. What is not known here is refused by name."""
 
 import dataclasses
-import json
 
 from . import recipe
 from .serve import LearnerError
@@ -23,20 +22,15 @@ _KEPT_BASE = (True, False, None, "gaussian", "orthogonal")
 
 def parse(text):
     """Returns family, config and Optimizer of a recipe."""
-    try:
-        given = json.loads(text)
-    except ValueError as failure:
-        raise LearnerError(f"recipe is not JSON: {failure}", "make the run anew") from failure
-    if not isinstance(given, dict):
-        raise LearnerError(f"recipe is {recipe._show(given)}, not a JSON object", "make the run anew")
-    recipe._check_names("", given, ["family"], ["config", "optimizer", *given])
-    recipe._check_choice("family", given["family"], ["transformers", "peft"])
-    recipe._check_names("", given, ["family", "config", "optimizer"], [])
+    given = recipe.read(text)
+    recipe.check_names("", given, ["family"], ["config", "optimizer", *given])
+    recipe.check_choice("family", given["family"], ["transformers", "peft"])
+    recipe.check_names("", given, ["family", "config", "optimizer"], [])
     if not isinstance(given["config"], dict):
-        raise LearnerError(f"recipe config is {recipe._show(given['config'])}, not a JSON object", "make the run anew")
-    optimizer = recipe._build(recipe.Optimizer, "optimizer", given["optimizer"])
-    recipe._check_choice("optimizer.name", optimizer.name, ["adamw"])
-    recipe._check_optimizer(optimizer, given["optimizer"])
+        raise LearnerError(f"recipe config is {recipe.show(given['config'])}, not a JSON object", "make the run anew")
+    optimizer = recipe.build(recipe.Optimizer, "optimizer", given["optimizer"])
+    recipe.check_choice("optimizer.name", optimizer.name, ["adamw"])
+    recipe.check_optimizer(optimizer, given["optimizer"])
     return given["family"], given["config"], optimizer
 
 
@@ -60,12 +54,12 @@ def causal(config):
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise LearnerError(
-            f"recipe config.model_type is {recipe._show(kind)}: transformers {__version__} has no causal model of that name",
+            f"recipe config.model_type is {recipe.show(kind)}: transformers {__version__} has no causal model of that name",
             "use a newer transformers, or a learner that knows it",
         )
     for name in _REFUSED:
         if config.get(name):
-            raise LearnerError(f"recipe config.{name} is {recipe._show(config[name])}: this learner trains plain weights", _OTHER)
+            raise LearnerError(f"recipe config.{name} is {recipe.show(config[name])}: this learner trains plain weights", _OTHER)
     fields = {name: value for name, value in _cleaned(config).items() if name != "model_type"}
     try:
         return AutoConfig.for_model(kind, **fields)
@@ -94,10 +88,10 @@ def _adapters(config, base):
     import peft
 
     kind = config.get("peft_type")
-    recipe._check_choice("config.peft_type", kind, ["LORA"])
+    recipe.check_choice("config.peft_type", kind, ["LORA"])
     given = peft.LoraConfig(**_adapter_fields(config, peft.LoraConfig))
     if not base:
-        named = recipe._show(config.get("base_model_name_or_path"))
+        named = recipe.show(config.get("base_model_name_or_path"))
         raise LearnerError(f"the run trains adapters of {named}, and its values are not in the run", "pass the folder of that model by --base DIR")
     model = _base(base)
     try:
@@ -113,12 +107,12 @@ def _adapter_fields(config, kind):
         if name in _ADAPTER_DROPPED:
             continue
         if name not in known:
-            raise LearnerError(f"recipe field config.{name} is {recipe._show(value)}: this PEFT does not know the field", "use a newer peft")
+            raise LearnerError(f"recipe field config.{name} is {recipe.show(value)}: this PEFT does not know the field", "use a newer peft")
         if name in _ADAPTER_REFUSED and value:
-            raise LearnerError(f"recipe config.{name} is {recipe._show(value)}: this learner does not train such adapters", _OTHER)
+            raise LearnerError(f"recipe config.{name} is {recipe.show(value)}: this learner does not train such adapters", _OTHER)
         if name == "init_lora_weights" and value not in _KEPT_BASE:
             raise LearnerError(
-                f"recipe config.{name} is {recipe._show(value)}, which changes the base model", "make the adapters anew with init_lora_weights=True"
+                f"recipe config.{name} is {recipe.show(value)}, which changes the base model", "make the adapters anew with init_lora_weights=True"
             )
         if name not in ("megatron_core", "runtime_config", "loftq_config"):
             fields[name] = value

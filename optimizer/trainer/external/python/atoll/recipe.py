@@ -43,35 +43,41 @@ class Optimizer:
 
 def parse(text):
     """Returns Model and Optimizer of a recipe."""
-    try:
-        recipe = json.loads(text)
-    except ValueError as failure:
-        raise LearnerError(f"recipe is not JSON: {failure}", "make the run anew") from failure
-    if not isinstance(recipe, dict):
-        raise LearnerError(f"recipe is {_show(recipe)}, not a JSON object", "make the run anew")
-    _check_names("", recipe, ["family", "tokenizer", "model", "optimizer"], [])
-    _check_choice("family", recipe["family"], ["llama"])
-    _check_choice("tokenizer", recipe["tokenizer"], ["byte"])
-    model = _build(Model, "model", recipe["model"])
-    optimizer = _build(Optimizer, "optimizer", recipe["optimizer"])
+    recipe = read(text)
+    check_names("", recipe, ["family", "tokenizer", "model", "optimizer"], [])
+    check_choice("family", recipe["family"], ["llama"])
+    check_choice("tokenizer", recipe["tokenizer"], ["byte"])
+    model = build(Model, "model", recipe["model"])
+    optimizer = build(Optimizer, "optimizer", recipe["optimizer"])
     _check_model(model)
-    _check_optimizer(optimizer, recipe["optimizer"])
+    check_optimizer(optimizer, recipe["optimizer"])
     return model, optimizer
 
 
-def _build(kind, where, given):
+def read(text):
+    """Returns the fields of a recipe."""
+    try:
+        fields = json.loads(text)
+    except ValueError as failure:
+        raise LearnerError(f"recipe is not JSON: {failure}", "make the run anew") from failure
+    if not isinstance(fields, dict):
+        raise LearnerError(f"recipe is {show(fields)}, not a JSON object", "make the run anew")
+    return fields
+
+
+def build(kind, where, given):
     if not isinstance(given, dict):
-        raise LearnerError(f"recipe {where} is {_show(given)}, not a JSON object", "make the run anew")
+        raise LearnerError(f"recipe {where} is {show(given)}, not a JSON object", "make the run anew")
     fields = dataclasses.fields(kind)
     optional = [f.name for f in fields if f.default is not dataclasses.MISSING]
-    _check_names(where + ".", given, [f.name for f in fields if f.name not in optional], optional)
+    check_names(where + ".", given, [f.name for f in fields if f.name not in optional], optional)
     return kind(**{f.name: _typed(where + "." + f.name, given[f.name], f.type) for f in fields if f.name in given})
 
 
-def _check_names(where, given, needed, optional):
+def check_names(where, given, needed, optional):
     for name, value in given.items():
         if name not in needed and name not in optional:
-            raise LearnerError(f"recipe field {where}{name} is {_show(value)}: this learner does not know the field", _OTHER)
+            raise LearnerError(f"recipe field {where}{name} is {show(value)}: this learner does not know the field", _OTHER)
     for name in needed:
         if name not in given:
             raise LearnerError(f"recipe has no field {where}{name}", "make the run anew")
@@ -80,13 +86,13 @@ def _check_names(where, given, needed, optional):
 def _typed(name, value, kind):
     fits = type(value) is kind or (kind is float and type(value) is int)
     if not fits or (kind is float and not math.isfinite(value)):
-        raise LearnerError(f"recipe {name} is {_show(value)}, which is no {kind.__name__}", "make the run anew")
+        raise LearnerError(f"recipe {name} is {show(value)}, which is no {kind.__name__}", "make the run anew")
     return kind(value)
 
 
-def _check_choice(name, value, known):
+def check_choice(name, value, known):
     if value not in known:
-        raise LearnerError(f"recipe {name} is {_show(value)}: this learner knows {' and '.join(map(_show, known))}", _OTHER)
+        raise LearnerError(f"recipe {name} is {show(value)}: this learner knows {' and '.join(map(show, known))}", _OTHER)
 
 
 def _check_model(m):
@@ -99,8 +105,8 @@ def _check_model(m):
     _check("model.norm_eps", m.norm_eps, m.norm_eps > 0, "must be above 0")
 
 
-def _check_optimizer(o, given):
-    _check_choice("optimizer.name", o.name, ["adamw", "muon"])
+def check_optimizer(o, given):
+    check_choice("optimizer.name", o.name, ["adamw", "muon"])
     for name in ("beta1", "beta2", "momentum"):
         _check(f"optimizer.{name}", getattr(o, name), 0 <= getattr(o, name) < 1, "must be 0 or more and below 1")
     for name in ("eps", "clip"):
@@ -115,7 +121,7 @@ def _check(name, value, fits, rule):
         raise LearnerError(f"recipe {name} is {value}: {rule}", "make the run anew")
 
 
-def _show(value):
+def show(value):
     """A value as JSON has it, cut to a readable length."""
     text = json.dumps(value)
     return text if len(text) <= 100 else text[:100] + "..."

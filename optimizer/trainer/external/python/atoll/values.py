@@ -1,5 +1,7 @@
 """The tensors that a PyTorch model trains, under the names of the run, and their way to the slab and back."""
 
+import inspect
+
 import torch
 
 from .pieces import begins, parts
@@ -172,8 +174,19 @@ def write(p, low, high, values):
 
 
 def load_state(path):
-    """Reads what torch.save wrote, plain tensors alone: a pickle could run code."""
-    return torch.load(path, map_location="cpu", weights_only=True)
+    """Reads what torch.save wrote, plain tensors alone where PyTorch can promise that: a pickle could run code."""
+    safe = "weights_only" in inspect.signature(torch.load).parameters
+    return torch.load(path, map_location="cpu", **({"weights_only": True} if safe else {}))
+
+
+def resume_state(path, format, layout):
+    """Reads a learner's state of a format and a layout. ValueError says which it is of instead."""
+    state = load_state(path)
+    if state["format"] != format:
+        raise ValueError(f"it has format {state['format']}, this learner reads {format}")
+    if state["layout"] != layout:
+        raise ValueError("it is of another model")
+    return state
 
 
 def first_line(failure):

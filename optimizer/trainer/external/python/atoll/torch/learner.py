@@ -1,9 +1,7 @@
 """The learner that computes with PyTorch."""
 
 import contextlib
-import inspect
 import math
-import mmap
 import time
 
 import torch
@@ -11,6 +9,8 @@ import torch
 from .. import recipe
 from ..serve import SMALLER, Learner, LearnerError, diverged, log, out_of_memory, write_whole
 from ..slab import layout_digest
+from ..text import Bytes
+from ..values import first_line, resume_state
 from ..version import __version__
 from . import devices, llama
 from .optim import Optimizer, clip
@@ -35,7 +35,7 @@ class TorchLearner(Learner):
         model, self.settings = recipe.parse(run.recipe)
         if not 1 <= run.context <= model.context:
             raise LearnerError(f"the run has a context of {run.context}, its model one of {model.context}", "make the run anew")
-        self.text = _map_text(run.text, run.context)
+        self.text = Bytes(run.text, run.context)
         self.slab = torch.frombuffer(run.slab.values, dtype=torch.float32)
         self._build(model)
         if run.resume:
@@ -87,14 +87,9 @@ class TorchLearner(Learner):
 
     def _batch(self, starts):
         """Returns the windows of text at starts, [rows, context + 1]."""
-        last = len(self.text) - self.run.context - 1
         if not starts:
             raise LearnerError("the step has no starts", "send the place in text of each row")
-        for start in starts:
-            if type(start) is not int or not 0 <= start <= last:
-                raise LearnerError(f"a row starts at {start!r}, text allows 0 to {last}", "use the text of the run")
-        window = torch.arange(self.run.context + 1)
-        return self.text[torch.tensor(starts)[:, None] + window].long()
+        return self.text.rows(starts, self.run.context + 1)
 
     def _gradient(self, tokens):
         """Leaves the mean gradient over all rows in grads and returns the mean loss."""
@@ -141,15 +136,9 @@ class TorchLearner(Learner):
 
     def _resume(self, path):
         try:
-            state = _load(path)
-            if state["format"] != FORMAT:
-                raise ValueError(f"it has format {state['format']}, this learner reads {FORMAT}")
-            if state["layout"] != self.layout:
-                raise ValueError("it is of another model")
-            self.optimizer.resume(state)
+            self.optimizer.resume(resume_state(path, FORMAT, self.layout))
         except Exception as failure:  # a broken file can fail in any way
-            reason = str(failure).partition("\n")[0]
-            raise LearnerError(f"cannot resume from {path}: {type(failure).__name__}: {reason}", "start without it") from failure
+            raise LearnerError(f"cannot resume from {path}: {first_line(failure)}", "start without it") from failure
 
     def stop(self):
         log(f"stopped after {self.optimizer.taken} steps of this optimizer")
@@ -167,22 +156,3 @@ def _compare(own, theirs):
 def _tensor(pair):
     name, shape = pair
     return f"{name} {list(shape)}"
-
-
-def _map_text(path, context):
-    """Maps the text, so that many learners on one machine share its memory."""
-    try:
-        with open(path, "rb") as file:
-            # A private writable mapping: PyTorch warns of memory that it may not write to.
-            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    except (OSError, ValueError) as failure:  # ValueError: an empty file
-        raise LearnerError(f"cannot read text {path!r}: {failure}", "check the run's --data") from failure
-    if len(text) <= context:
-        raise LearnerError(f"text {path} has {len(text)} tokens, a row needs {context + 1}", "use more text")
-    return torch.frombuffer(text, dtype=torch.uint8)
-
-
-def _load(path):
-    """Reads plain tensors alone where PyTorch can promise that: a pickle could run code."""
-    safe = "weights_only" in inspect.signature(torch.load).parameters
-    return torch.load(path, map_location="cpu", **({"weights_only": True} if safe else {}))
