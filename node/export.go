@@ -15,7 +15,7 @@ type exports struct {
 }
 
 // export starts to write the newest anchor when one is due: each time so many more tokens are
-// folded, and at the end of the run. It runs beside training.
+// folded. It runs beside training.
 func (e *exports) export(n *node) {
 	every := n.cfg.ExportEvery
 	if n.cfg.Export == "" || e.writing {

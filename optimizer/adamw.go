@@ -25,6 +25,16 @@ type AdamW struct {
 // Span is a stretch of a flat vector: Len values from Offset.
 type Span struct{ Offset, Len int }
 
+// AppendSpan appends a span that comes after the others. It joins one that begins where the last
+// ends.
+func AppendSpan(spans []Span, s Span) []Span {
+	if n := len(spans); n > 0 && spans[n-1].Offset+spans[n-1].Len == s.Offset {
+		spans[n-1].Len += s.Len
+		return spans
+	}
+	return append(spans, s)
+}
+
 // Validate returns an error that names the first field out of range.
 func (o AdamW) Validate() error {
 	switch {

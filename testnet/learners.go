@@ -12,7 +12,7 @@ import (
 
 // learner is a program that trains in place of the built-in trainer.
 type learner struct {
-	nodes   []int // nil = all
+	nodelink.Targets
 	command string
 }
 
@@ -25,7 +25,7 @@ func parseLearners(texts []string) (list learners, err error) {
 		l := learner{command: text}
 		if names, command, named := strings.Cut(text, ":"); named && strings.Trim(names, "0123456789,-") == "" {
 			l.command = command
-			if l.nodes, err = nodelink.Nodes(names, maxNodes); err != nil {
+			if l.Targets, err = nodelink.Nodes(names, maxNodes); err != nil {
 				return nil, fmt.Errorf("--learner: %w", err)
 			}
 		}
@@ -40,7 +40,7 @@ func parseLearners(texts []string) (list learners, err error) {
 // of is the program of a node, "" for the built-in trainer. The last that names it wins.
 func (l learners) of(node int) string {
 	for _, one := range slices.Backward(l) {
-		if one.nodes == nil || slices.Contains(one.nodes, node) {
+		if one.Has(node) {
 			return one.command
 		}
 	}
@@ -51,10 +51,8 @@ func (l learners) of(node int) string {
 func checkLearners(texts []string, all int) error {
 	list, err := parseLearners(texts)
 	for _, l := range list {
-		for _, n := range l.nodes {
-			if n >= all {
-				return fmt.Errorf("--learner names node %d: there are only nodes 0 to %d, including those that join", n, all-1)
-			}
+		if n := l.Highest(); n >= all {
+			return fmt.Errorf("--learner names node %d: there are only nodes 0 to %d, including those that join", n, all-1)
 		}
 	}
 	return err

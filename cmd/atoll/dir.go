@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/tensor"
 )
 
 // dirFlag is the folder of a node that exists already.
@@ -18,6 +23,15 @@ func (f dirFlag) folder() (string, error) {
 		return f.Dir, nil
 	}
 	return findFolder(".")
+}
+
+// model is the run and the newest model of that folder, with the tokens that it has folded.
+func (f dirFlag) model(ctx context.Context) (g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
+	dir, err := f.folder()
+	if err != nil {
+		return g, nil, 0, err
+	}
+	return inspect.LoadModel(ctx, dir)
 }
 
 // nodeFiles are in every node's folder.

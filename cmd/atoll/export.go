@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"atoll/node/genesis"
-	"atoll/node/inspect"
 )
 
 // builtInOnly refuses what this program can do with the models alone that it knows.
@@ -41,11 +40,7 @@ type exported struct {
 
 // Run writes the folder.
 func (c *ExportCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	g, slab, folded, err := inspect.LoadModel(ctx, dir)
+	g, slab, folded, err := c.model(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"atoll/node/inspect"
 	"atoll/tensor"
 	"atoll/tensor/llama"
 )
@@ -48,11 +47,7 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	g, slab, folded, err := inspect.LoadModel(ctx, dir)
+	g, slab, folded, err := c.model(ctx)
 	if err != nil {
 		return err
 	}

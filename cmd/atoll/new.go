@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 )
 
@@ -72,14 +73,8 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 		run.Budget = run.Enough()
 		g.Outer.Budget = run.Budget
 	}
-	if err := g.Validate(); err != nil {
-		return err
-	}
-	path := c.Out
-	if path == "" {
-		path = fileName(g.Name) + ".genesis"
-	}
-	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+	path, err := c.write(g)
+	if err != nil {
 		return err
 	}
 	id := g.RunID()
@@ -93,6 +88,18 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 		return out.json(answer)
 	}
 	return answer.print(out)
+}
+
+// write checks a genesis and writes it to a file that must not exist yet.
+func (c *NewCmd) write(g genesis.Genesis) (path string, err error) {
+	if err := g.Validate(); err != nil {
+		return "", err
+	}
+	path = c.Out
+	if path == "" {
+		path = fileName(g.Name) + ".genesis"
+	}
+	return path, writeNew(path, g.Encode(), 0o644)
 }
 
 // joinFlags are the flags that the first node should have to match the run.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -68,14 +69,8 @@ func (c *NewCmd) runFrom(out *console) error {
 	if err := g.SetRecipe(config); err != nil {
 		return err
 	}
-	if err := g.Validate(); err != nil {
-		return err
-	}
-	path := c.Out
-	if path == "" {
-		path = fileName(g.Name) + ".genesis"
-	}
-	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+	path, err := c.write(g)
+	if err != nil {
 		return err
 	}
 	a := c.describeFrom(g, path, left)
@@ -86,23 +81,17 @@ func (c *NewCmd) runFrom(out *console) error {
 }
 
 // applyFrom puts the flags that were given into a genesis.
-func (c *NewCmd) applyFrom(g *genesis.Genesis) (err error) {
+func (c *NewCmd) applyFrom(g *genesis.Genesis) error {
 	set(&g.Name, c.Name)
 	set(&g.Outer.Fragments, c.Fragments)
 	set(&g.Outer.Answerers, c.Answerers)
 	set(&g.Model.Context, c.Context)
 	set(&g.Batch, c.Batch)
 	set(&g.Inner.LR, c.LR)
-	if c.Codec != auto {
-		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
-			return err
-		}
+	if err := c.setCodec(g); err != nil {
+		return err
 	}
-	h := c.H
-	if h == 0 {
-		h = outer.DefaultH(g.Outer.Codec)
-	}
-	g.Outer.SetH(h)
+	g.Outer.SetH(cmp.Or(c.H, outer.DefaultH(g.Outer.Codec)))
 	if merge := asked(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
 	} else if !g.TipsFit() {

@@ -38,13 +38,19 @@ func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus,
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, nil, err
 	}
-	if c.Codec != auto {
-		if g.Outer.Codec, err = codec.Parse(c.Codec); err != nil {
-			return g, nil, err
-		}
+	if err := c.setCodec(&g); err != nil {
+		return g, nil, err
 	}
 	c.apply(&g) // SetH goes by the codec
 	return g, text, g.SetProfile(c.Profile)
+}
+
+// setCodec gives the run the codec that was asked for.
+func (c *NewCmd) setCodec(g *genesis.Genesis) (err error) {
+	if c.Codec != auto {
+		g.Outer.Codec, err = codec.Parse(c.Codec)
+	}
+	return err
 }
 
 // checkModel refuses flags that the model, or what all runs have in common, does not allow.

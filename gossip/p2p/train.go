@@ -89,8 +89,7 @@ func (s *sample) done() bool {
 }
 
 // steadyShare is the share of its even part that each of the first two thirds of a steady train
-// brings at least.
-// A congestion window that grows from nothing doubles with each round trip, and the link is
+// brings at least. A congestion window that grows from nothing doubles with each round trip, and the link is
 // idle in between: of what such a train brings, its first two thirds have little. One that
 // leaves room for others, or has the link for itself at the end, brings more.
 const steadyShare = 0.35
@@ -113,14 +112,17 @@ func (d *departures) along(p *pacer, t *train) (a along) {
 	begin, end := t.head.left, t.latest.left
 	for _, l := range d.entries {
 		sent, left := within(l.sent, t.head.sent, t.latest.sent), within(l.left, begin, end)
-		switch {
-		case l.to == p && left:
-			third := min(2, int(3*l.left.Sub(begin)/max(end.Sub(begin), 1)))
-			a.own[third] += l.bytes
-		case l.to != p && sent:
+		if l.to == p {
+			if left {
+				third := min(2, int(3*l.left.Sub(begin)/max(end.Sub(begin), 1)))
+				a.own[third] += l.bytes
+			}
+			continue
+		}
+		if sent {
 			a.sent += l.bytes
 		}
-		if l.to != p && left {
+		if left {
 			a.left += l.bytes
 		}
 	}

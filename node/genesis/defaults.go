@@ -63,17 +63,8 @@ func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error
 	g := Genesis{
 		Format: Format, Rules: Rules, Name: modelLabel(model), Admission: Open, Model: sizes, Init: Seeded, Tokenizer: "byte", Seed: seed,
 		Batch: defaultBatch(sizes),
-		Inner: Inner{
-			Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
-			WarmupFraction: 0.03, FinalFraction: finalRate,
-		},
-		Outer: outer.Defaults(defaultFragments(sizes), tokens, createdMs),
 	}
-	o := &g.Outer
-	o.SetH(o.H)
-	o.MaxShare, o.Quorum = openMaxShare, openQuorum
-	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
-	o.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(sizes.Context)
+	g.propose(defaultFragments(sizes), tokens, createdMs)
 	if err := g.SetOptimizer(optimizer.NameMuon); err != nil {
 		return Genesis{}, err
 	}
@@ -82,6 +73,25 @@ func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error
 		return Genesis{}, err
 	}
 	return g, g.validateFields()
+}
+
+// propose fills in what does not go by the model, for its Batch and Context.
+func (g *Genesis) propose(fragments int, tokens uint64, createdMs int64) {
+	g.Inner = Inner{
+		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1,
+		WarmupFraction: 0.03, FinalFraction: finalRate,
+	}
+	g.Outer = outer.Defaults(fragments, tokens, createdMs)
+	o := &g.Outer
+	o.SetH(o.H)
+	o.MaxShare, o.Quorum = openMaxShare, openQuorum
+	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
+	g.SetMostTokens()
+}
+
+// SetMostTokens lets the strongest learner bring so many times the usual batch.
+func (g *Genesis) SetMostTokens() {
+	g.Outer.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(g.Model.Context)
 }
 
 func defaultBatch(c llama.Config) int {

@@ -1,7 +1,6 @@
 package genesis
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
 )
@@ -42,19 +42,11 @@ func (g Genesis) LoadTensors(path string) (*tensor.Slab, error) {
 }
 
 func (g Genesis) loadFile(name string, s *tensor.Slab, read []bool) error {
-	f, err := os.Open(name)
+	file, err := safetensors.OpenFile(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	file, err := safetensors.Open(f, info.Size())
-	if err != nil {
-		return err
-	}
+	defer file.Close()
 	for i, v := range s.Views {
 		t, found := file.Find(v.Name)
 		if !found {
@@ -98,11 +90,10 @@ func (g Genesis) CheckFirst(values []float32) (First, error) {
 
 // FirstPart is a file of initial values that is being filled.
 type FirstPart struct {
-	genesis Genesis
-	path    string
-	file    *os.File
-	begin   int64
-	first   First
+	path  string
+	file  *os.File
+	begin int64
+	first First
 }
 
 // OpenFirst opens what a folder has of the initial values: chunks may be missing, until Finish.
@@ -115,7 +106,7 @@ func (g Genesis) OpenFirst(dir string, list [][]byte) (*FirstPart, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &FirstPart{genesis: g, path: filepath.Join(dir, FirstFile), begin: int64(len(head)), first: first}
+	p := &FirstPart{path: filepath.Join(dir, FirstFile), begin: int64(len(head)), first: first}
 	if p.file, err = os.OpenFile(p.path+".part", os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return nil, err
 	}
@@ -131,7 +122,7 @@ func (g Genesis) OpenFirst(dir string, list [][]byte) (*FirstPart, error) {
 // Missing are the chunks that are not there yet, with their digests.
 func (p *FirstPart) Missing() (chunks []int, err error) {
 	for i, want := range p.first.Chunks {
-		b, err := p.read(i)
+		b, err := p.first.read(p.file, p.begin, i)
 		if err != nil {
 			return nil, err
 		}
@@ -142,10 +133,11 @@ func (p *FirstPart) Missing() (chunks []int, err error) {
 	return chunks, nil
 }
 
-func (p *FirstPart) read(chunk int) ([]byte, error) {
-	from, to := p.first.Span(chunk)
+// read reads a chunk of a file whose values begin at a byte.
+func (f First) read(file io.ReaderAt, begin int64, chunk int) ([]byte, error) {
+	from, to := f.Span(chunk)
 	b := make([]byte, 4*(to-from))
-	_, err := p.file.ReadAt(b, p.begin+4*int64(from))
+	_, err := file.ReadAt(b, begin+4*int64(from))
 	return b, err
 }
 
@@ -155,10 +147,10 @@ func (p *FirstPart) Chunks() int                  { return len(p.first.Chunks) }
 
 // Put takes a chunk, if it is what its digest says.
 func (p *FirstPart) Put(chunk int, b []byte) error {
-	if from, to := p.first.Span(chunk); len(b) != 4*(to-from) || wire.Sum(b) != p.first.Chunks[chunk] {
+	from, to := p.first.Span(chunk)
+	if len(b) != 4*(to-from) || wire.Sum(b) != p.first.Chunks[chunk] {
 		return fmt.Errorf("chunk %d of the initial values is not what its digest %v says", chunk, p.first.Chunks[chunk])
 	}
-	from, _ := p.first.Span(chunk)
 	_, err := p.file.WriteAt(b, p.begin+4*int64(from))
 	return err
 }
@@ -211,11 +203,22 @@ func (g Genesis) LoadFirst(dir string) (*FirstValues, *tensor.Slab, error) {
 	for i, d := range first.Chunks {
 		v.places[d] = i
 	}
-	for i, text := range first.Digests() {
-		b, _ := hex.DecodeString(text)
-		v.places[wire.Digest(b)] = -1 - i
+	for i, d := range g.FirstDigests() {
+		v.places[d] = -1 - i
 	}
 	return v, s, nil
+}
+
+// TipsIn are the tips of round 0 of a run whose folder that is.
+func (g Genesis) TipsIn(dir string) ([]*outer.Tip, error) {
+	if g.Init != Given {
+		return g.Tips(), nil
+	}
+	_, values, err := g.LoadFirst(dir)
+	if err != nil {
+		return nil, err
+	}
+	return g.TipsOf(values.Data), nil
 }
 
 // SaveFirst writes initial values to a folder.
@@ -249,9 +252,8 @@ func (v *FirstValues) Chunk(d wire.Digest) []byte {
 		return nil
 	}
 	defer f.Close()
-	from, to := v.first.Span(i)
-	b := make([]byte, 4*(to-from))
-	if _, err := f.ReadAt(b, v.begin+4*int64(from)); err != nil && !errors.Is(err, io.EOF) || wire.Sum(b) != d {
+	b, err := v.first.read(f, v.begin, i)
+	if err != nil && !errors.Is(err, io.EOF) || wire.Sum(b) != d {
 		return nil // the disk has damaged it: others have it
 	}
 	return b

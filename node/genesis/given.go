@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"atoll/optimizer"
-	"atoll/optimizer/outer"
 	"atoll/tensor/llama"
 	"atoll/tensor/safetensors"
 )
@@ -58,9 +57,9 @@ func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, con
 		Format: Format, Rules: Rules, Name: filepath.Base(filepath.Clean(dir)), Admission: Open, Init: Given, Tokenizer: OwnTokenizer, Seed: seed,
 		Model: llama.Config{Context: min(cmp.Or(src.sizes.Positions, src.sizes.OldPlaces, givenContext), givenContext)},
 		Batch: givenBatch,
-		Inner: Inner{LR: givenRate, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: finalRate},
-		Outer: outer.Defaults(usualFragments, tokens, createdMs),
 	}
+	g.propose(usualFragments, tokens, createdMs)
+	g.Inner.LR = givenRate
 	if g.Layout, left, err = src.layout(dir); err != nil {
 		return g, nil, nil, err
 	}
@@ -75,11 +74,6 @@ func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, con
 		return g, nil, nil, err
 	}
 	g.First = CutFirst(slab.Data).Digests()
-	o := &g.Outer
-	o.SetH(o.H)
-	o.MaxShare, o.Quorum = openMaxShare, openQuorum
-	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
-	g.SetMostTokens()
 	return g, src.recipe(), left, g.SetProfile("wan")
 }
 
@@ -151,20 +145,11 @@ func (s source) layout(dir string) (layout Layout, left []string, err error) {
 }
 
 func tensorsOf(name string) ([]safetensors.Tensor, error) {
-	f, err := os.Open(name)
+	file, err := safetensors.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	file, err := safetensors.Open(f, info.Size())
-	if err != nil {
-		return nil, err
-	}
-	return file.Tensors, nil
+	return file.Tensors, file.Close()
 }
 
 // untrained says why a tensor is no parameter: it is of whole numbers, or a mask of attention
@@ -198,9 +183,4 @@ func (s source) mean(t safetensors.Tensor) bool {
 	}
 	name := "." + t.Name
 	return slices.ContainsFunc(embeddings, func(part string) bool { return strings.Contains(name, part) })
-}
-
-// SetMostTokens lets the strongest learner bring so many times the usual batch.
-func (g *Genesis) SetMostTokens() {
-	g.Outer.MaxTokensPerStep = strongestLearns * uint64(g.Batch) * uint64(g.Model.Context)
 }

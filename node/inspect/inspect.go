@@ -69,18 +69,6 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// firstTips are the tips of round 0.
-func (f *folder) firstTips() ([]*outer.Tip, error) {
-	if f.genesis.Init != genesis.Given {
-		return f.genesis.Tips(), nil
-	}
-	_, values, err := f.genesis.LoadFirst(f.dir)
-	if err != nil {
-		return nil, err
-	}
-	return f.genesis.TipsOf(values.Data), nil
-}
-
 func (f *folder) close() error { return f.store.Close() }
 
 // LoadModel returns the newest anchor of a node's folder: from the node that
@@ -127,7 +115,7 @@ func storedTips(dir string) (tips []*outer.Tip, err error) {
 		}
 	}
 	if slices.Contains(tips, nil) {
-		first, err := f.firstTips()
+		first, err := f.genesis.TipsIn(f.dir)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	v := verification{folder: f, ctx: ctx, newest: make([]*outer.Tip, len(f.plan))}
-	start, err := f.firstTips()
+	start, err := f.genesis.TipsIn(f.dir)
 	if err != nil {
 		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 	}

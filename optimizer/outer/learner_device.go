@@ -24,11 +24,7 @@ func (l *Learner) Use(d Device) { l.device = d }
 // pieces are the places of a fragment in the parameter slab, neighbours joined.
 func (f Fragment) pieces() (list []optimizer.Span) {
 	for _, t := range f.Tensors {
-		if n := len(list); n > 0 && list[n-1].Offset+list[n-1].Len == t.Offset {
-			list[n-1].Len += t.Len
-			continue
-		}
-		list = append(list, optimizer.Span{Offset: t.Offset, Len: t.Len})
+		list = optimizer.AppendSpan(list, optimizer.Span{Offset: t.Offset, Len: t.Len})
 	}
 	return list
 }

@@ -36,11 +36,20 @@ func NewPlan(views []tensor.View, fragments int) Plan {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	tensors := make([]Tensor, len(sorted))
+	for i, v := range sorted {
+		tensors[i] = Tensor{Name: v.Name, Offset: v.Offset, Len: v.Len, Mean: isEmbedding(v.Name)}
+	}
+	return spread(tensors, fragments)
+}
+
+// spread puts one tensor after the other into the smallest fragment so far.
+func spread(tensors []Tensor, fragments int) Plan {
 	plan := make(Plan, fragments)
-	for _, v := range sorted {
+	for _, t := range tensors {
 		f := plan.smallest()
-		f.Tensors = append(f.Tensors, Tensor{Name: v.Name, Offset: v.Offset, Len: v.Len, Mean: isEmbedding(v.Name)})
-		f.Len += v.Len
+		f.Tensors = append(f.Tensors, t)
+		f.Len += t.Len
 	}
 	for _, f := range plan {
 		slices.SortFunc(f.Tensors, func(a, b Tensor) int { return a.Offset - b.Offset })
@@ -73,16 +82,7 @@ func NewRowPlan(list []Merged, fragments int) Plan {
 		pieces = append(pieces, m.pieces(share)...)
 	}
 	slices.SortStableFunc(pieces, func(a, b Tensor) int { return b.Len - a.Len })
-	plan := make(Plan, fragments)
-	for _, t := range pieces {
-		f := plan.smallest()
-		f.Tensors = append(f.Tensors, t)
-		f.Len += t.Len
-	}
-	for _, f := range plan {
-		slices.SortFunc(f.Tensors, func(a, b Tensor) int { return a.Offset - b.Offset })
-	}
-	return plan
+	return spread(pieces, fragments)
 }
 
 // pieces cuts a tensor between rows into pieces of at most so many values, or one row.
@@ -92,14 +92,8 @@ func (m Merged) pieces(most int) (pieces []Tensor) {
 		rows = max(1, m.Shape[0])
 	}
 	width := m.Len / rows
-	n := rows
-	if width <= most {
-		n = (m.Len + most - 1) / most
-		for n < rows && (rows+n-1)/n*width > most {
-			n++
-		}
-	}
-	n = min(max(n, 1), rows)
+	together := max(1, most/width) // rows of a piece, at most
+	n := (rows + together - 1) / together
 	for i := range n {
 		from, to := i*rows/n, (i+1)*rows/n
 		pieces = append(pieces, Tensor{Name: m.Name, Offset: m.Offset + from*width, Len: (to - from) * width, Mean: m.Mean})

@@ -112,11 +112,7 @@ func matrices(views []tensor.View) []optimizer.Span {
 		if len(v.Shape) != 2 {
 			continue
 		}
-		if n := len(spans); n > 0 && spans[n-1].Offset+spans[n-1].Len == v.Offset {
-			spans[n-1].Len += v.Len
-			continue
-		}
-		spans = append(spans, optimizer.Span{Offset: v.Offset, Len: v.Len})
+		spans = optimizer.AppendSpan(spans, optimizer.Span{Offset: v.Offset, Len: v.Len})
 	}
 	return spans
 }

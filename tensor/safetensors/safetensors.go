@@ -7,9 +7,11 @@ package safetensors
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -67,6 +69,31 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	}
 	f := &File{begin: 8 + int64(n), data: r}
 	return f, f.parse(b, size-f.begin)
+}
+
+// OpenFile opens the file of a name. Close closes it.
+func OpenFile(name string) (*File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	file, err := Open(f, info.Size())
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return file, nil
+}
+
+// Close closes what OpenFile opened.
+func (f *File) Close() error {
+	if c, ok := f.data.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // entry is a tensor as the header has it.

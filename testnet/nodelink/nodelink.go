@@ -16,10 +16,13 @@ type Set []Link
 
 // Link is the link of some nodes.
 type Link struct {
-	Text  string // LINK, or NODES:LINK
-	nodes []int  // as a fault names them; nil = all
+	Text string // LINK, or NODES:LINK
+	Targets
 	shape.Link
 }
+
+// Targets are the nodes that something is said of, as a fault names them; nil = all.
+type Targets []int
 
 // Parse reads LINK, or NODES:LINK for these nodes alone. Numbers of nodes are below maxNodes.
 func Parse(texts []string, maxNodes int) (s Set, err error) {
@@ -28,7 +31,7 @@ func Parse(texts []string, maxNodes int) (s Set, err error) {
 		names, link, named := strings.Cut(text, ":")
 		if !named {
 			link = text
-		} else if l.nodes, err = Nodes(names, maxNodes); err != nil {
+		} else if l.Targets, err = Nodes(names, maxNodes); err != nil {
 			return nil, err
 		}
 		if link == "" {
@@ -43,7 +46,7 @@ func Parse(texts []string, maxNodes int) (s Set, err error) {
 }
 
 // Nodes reads numbers of nodes such as 3 or 0,2-5.
-func Nodes(text string, maxNodes int) ([]int, error) {
+func Nodes(text string, maxNodes int) (Targets, error) {
 	r := &fault.Reader{File: "nodes", Words: strings.Fields(text), MaxNodes: maxNodes}
 	nodes := r.Nodes()
 	r.End()
@@ -56,7 +59,7 @@ func Nodes(text string, maxNodes int) ([]int, error) {
 // Of is the link of a node; NoNode has the link that all have.
 func (s Set) Of(node int) (link shape.Link) {
 	for _, l := range s {
-		if l.nodes == nil || slices.Contains(l.nodes, fault.All) || slices.Contains(l.nodes, node) {
+		if l.Has(node) {
 			link = l.Link
 		}
 	}
@@ -66,5 +69,10 @@ func (s Set) Of(node int) (link shape.Link) {
 // NoNode stands for a process that is not one of the nodes.
 const NoNode = fault.Any
 
-// Highest is the highest number of a node that the text names, 0 if it names none.
-func (l Link) Highest() int { return slices.Max(append(slices.Clip(l.nodes), 0)) }
+// Has says whether a node is among them.
+func (t Targets) Has(node int) bool {
+	return t == nil || slices.Contains(t, fault.All) || slices.Contains(t, node)
+}
+
+// Highest is the highest number of a node among them, 0 if none is named.
+func (t Targets) Highest() int { return slices.Max(append(slices.Clip([]int(t)), 0)) }

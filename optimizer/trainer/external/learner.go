@@ -42,12 +42,13 @@ type Config struct {
 
 // Learner is a trainer.Trainer in another process.
 type Learner struct {
-	cfg   Config
-	slab  *slab
-	rows  int
-	taken int64 // steps
-	saved state // the last that State returned
-	slot  int   // of the next save
+	cfg    Config
+	layout string // digest of Config.Views
+	slab   *slab
+	rows   int
+	taken  int64 // steps
+	saved  state // the last that State returned
+	slot   int   // of the next save
 
 	process *process
 	ready   answer
@@ -82,7 +83,7 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("share values with the learner: %w", err)
 	}
-	l := &Learner{cfg: cfg, slab: s, rows: cfg.Rows}
+	l := &Learner{cfg: cfg, layout: LayoutDigest(cfg.Views), slab: s, rows: cfg.Rows}
 	if err := l.resume(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -126,8 +127,8 @@ func (l *Learner) start(ctx context.Context) error {
 	if l.ready, err = l.ask(ctx, l.run(), "ready"); err != nil {
 		return fmt.Errorf("start the learner: %w", l.end(err))
 	}
-	if want := LayoutDigest(l.cfg.Views); l.ready.Layout != want {
-		err := fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", p.hello.Name, l.ready.Layout, want)
+	if l.ready.Layout != l.layout {
+		err := fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", p.hello.Name, l.ready.Layout, l.layout)
 		l.end(err)
 		return err
 	}
@@ -136,7 +137,7 @@ func (l *Learner) start(ctx context.Context) error {
 
 func (l *Learner) run() run {
 	r := run{
-		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: LayoutDigest(l.cfg.Views),
+		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: l.layout,
 		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
 		Text: l.cfg.Text, Steps: l.taken,
 	}
@@ -216,7 +217,7 @@ func (l *Learner) Precision() string {
 func (l *Learner) Name() string { return l.process.hello.Name + " " + l.process.hello.Version }
 
 // Step implements trainer.Trainer. A step of another process cannot be cut: where ctx ends, it
-// waits for leaveWithin.
+// waits for LeaveWithin.
 func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, error) {
 	if l.lost != nil {
 		return trainer.StepResult{}, l.lost
