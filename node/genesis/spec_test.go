@@ -31,8 +31,9 @@ func TestSpec(t *testing.T) {
 		"J-4.2": specRanges, "J-4.3": specHeads, "J-4.4": specNames, "J-4.5": specWords, "J-4.6": specQuorum, "J-4.7": specStep, "J-4.8": specKnown,
 		"J-5": specTravels, "J-5.2": specAllTips, "J-6": specTensors, "J-6.2": specTied, "J-7": specOnes, "J-7.2": specSplitmix,
 		"J-7.3": specStreams, "J-7.4": specBell, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specOptimizer, "J-9.2": specSameRun,
-		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specBeside, "J-10.4": specMean, "J-10.5": specPieces, "J-10.6": specPieces, "J-10.7": specTies,
-		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specGiven,
+		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside, "J-10.6": specMean,
+		"J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specPieces, "J-10.11": specTies,
+		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
 	})
 }
 
