@@ -128,10 +128,11 @@ func (w *world) checkJoiners(r Report) *Check {
 }
 
 // checkShares compares the learners' shares with their speeds, where nothing
-// but speed tells them apart.
+// but speed tells them apart. Those asked for are of the built-in trainer: another program has
+// its own.
 func (w *world) checkShares(r Report) *Check {
 	guests := len(r.NodesReport) > len(w.members)
-	if len(w.members) < 2 || len(w.chaos) > 0 || guests || r.WallS < shareAfter.Seconds() {
+	if len(w.members) < 2 || len(w.chaos) > 0 || len(w.learners) > 0 || guests || r.WallS < shareAfter.Seconds() {
 		return nil
 	}
 	if w.crowded(r) {

@@ -162,7 +162,11 @@ func TestSharesCheck(t *testing.T) {
 		if got == nil || got.Passed != c.passed {
 			t.Errorf("%v: %+v", c.shares, got)
 		}
-		r.WallS = 3
+		w.learners = learners{{command: "torch"}}
+		if w.checkShares(r) != nil {
+			t.Error("shares of another program are compared with speeds of the built-in trainer")
+		}
+		w.learners, r.WallS = nil, 3
 		if w.checkShares(r) != nil {
 			t.Error("shares of a run of seconds are compared")
 		}
