@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,13 +21,15 @@ import (
 type fakeTrainer struct {
 	params []float32
 	takes  time.Duration
-	fails  error
 	steps  int64
 	rates  []float64
 	inside atomic.Bool
 
 	restarts []time.Time
-	refuses  int // so many restarts
+
+	mu      sync.Mutex
+	fails   error // of every step
+	refuses int   // so many restarts
 }
 
 const fakeTokens = 32
@@ -39,8 +42,17 @@ func (f *fakeTrainer) Steps() int64            { return f.steps }
 func (f *fakeTrainer) Flush([]optimizer.Span) error { return nil }
 func (f *fakeTrainer) Load([]optimizer.Span)        {}
 
+// fail has every step fail until a restart, and the next so many restarts.
+func (f *fakeTrainer) fail(err error, refuses int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails, f.refuses = err, refuses
+}
+
 // Restart fails as long as the trainer refuses.
 func (f *fakeTrainer) Restart(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.restarts = append(f.restarts, time.Now())
 	if f.refuses > 0 {
 		f.refuses--
@@ -58,6 +70,8 @@ func (f *fakeTrainer) Step(ctx context.Context, lr float64) (trainer.StepResult,
 		return trainer.StepResult{}, ctx.Err()
 	case <-time.After(f.takes):
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.fails != nil {
 		return trainer.StepResult{}, f.fails
 	}
@@ -323,9 +337,10 @@ func TestTrainingEnds(t *testing.T) {
 			t.Errorf("%d steps told", b.told.Load())
 		}
 		b = newBench(t, time.Millisecond, 0)
-		b.fake.fails = errors.New("out of memory")
+		broken := errors.New("out of memory")
+		b.fake.fail(broken, 0)
 		b.setMay(true)
-		if err := <-b.ended; !errors.Is(err, b.fake.fails) {
+		if err := <-b.ended; !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
 		b.cancel()
@@ -339,7 +354,7 @@ func TestTrainingRestartsALostTrainer(t *testing.T) {
 		b := newBench(t, 100*time.Millisecond, 0)
 		b.setMay(true)
 		b.after(250 * time.Millisecond)
-		b.fake.fails, b.fake.refuses = fmt.Errorf("killed: %w", trainer.ErrLost), 2
+		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 2)
 		died := time.Now()
 		asked := false
 		b.commands.put(func() { asked = true })
@@ -363,7 +378,7 @@ func TestTrainingRestartsALostTrainer(t *testing.T) {
 func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 100*time.Millisecond, 0)
-		b.fake.fails, b.fake.refuses = fmt.Errorf("killed: %w", trainer.ErrLost), 1<<30
+		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 1<<30)
 		b.setMay(true)
 		b.after(20 * time.Second)
 		b.setMay(false)
