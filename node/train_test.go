@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,11 +26,10 @@ type fakeTrainer struct {
 	rates  []float64
 	inside atomic.Bool
 
+	mu       sync.Mutex
+	fails    error // of every step
+	refuses  int   // so many restarts
 	restarts []time.Time
-
-	mu      sync.Mutex
-	fails   error // of every step
-	refuses int   // so many restarts
 }
 
 const fakeTokens = 32
@@ -47,6 +47,12 @@ func (f *fakeTrainer) fail(err error, refuses int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fails, f.refuses = err, refuses
+}
+
+func (f *fakeTrainer) restarted() []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.restarts)
 }
 
 // Restart fails as long as the trainer refuses.
@@ -95,7 +101,7 @@ type bench struct {
 	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
 	plan    outer.Plan
 	tips    []*outer.Tip
-	losses  []error
+	losses  atomic.Int64
 }
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
@@ -112,7 +118,7 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 		},
 		save: func() { b.saves.Add(1) },
 		back: func() {},
-		lost: func(err error) { b.losses = append(b.losses, err) },
+		lost: func(error) { b.losses.Add(1) },
 	}
 	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -358,17 +364,17 @@ func TestTrainingRestartsALostTrainer(t *testing.T) {
 		died := time.Now()
 		asked := false
 		b.commands.put(func() { asked = true })
-		if b.after(500 * time.Millisecond); !asked || len(b.losses) != 1 {
-			t.Errorf("half a second later: asked %t, %d losses", asked, len(b.losses))
+		if b.after(500 * time.Millisecond); !asked || b.losses.Load() != 1 {
+			t.Errorf("half a second later: asked %t, %d losses", asked, b.losses.Load())
 		}
 		p := b.after(10 * time.Second)
 		for i, want := range []time.Duration{1, 3, 7} {
-			if at := b.fake.restarts[i].Sub(died); at < want*time.Second || at > want*time.Second+100*time.Millisecond {
+			if at := b.fake.restarted()[i].Sub(died); at < want*time.Second || at > want*time.Second+100*time.Millisecond {
 				t.Errorf("restart %d after %v, want %v s", i, at, int(want))
 			}
 		}
-		if len(b.losses) != 3 || p.steps < 30 {
-			t.Errorf("%d losses (%v), %d steps", len(b.losses), b.losses, p.steps)
+		if b.losses.Load() != 3 || p.steps < 30 {
+			t.Errorf("%d losses, %d steps", b.losses.Load(), p.steps)
 		}
 		b.stop(t)
 	})
@@ -382,9 +388,9 @@ func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
 		b.setMay(true)
 		b.after(20 * time.Second)
 		b.setMay(false)
-		tried := len(b.fake.restarts)
-		if b.after(3 * time.Minute); !b.atRest() || len(b.fake.restarts) != tried {
-			t.Errorf("at rest %t, %d more restarts", b.atRest(), len(b.fake.restarts)-tried)
+		tried := len(b.fake.restarted())
+		if b.after(3 * time.Minute); !b.atRest() || len(b.fake.restarted()) != tried {
+			t.Errorf("at rest %t, %d more restarts", b.atRest(), len(b.fake.restarted())-tried)
 		}
 		b.stop(t)
 	})
