@@ -157,5 +157,6 @@ func (n *node) learnerLost(err error) {
 
 // learnerBack runs on the training thread: a learner that was lost trains again.
 func (n *node) learnerBack() {
-	n.post(func(core.Time) { n.view.event(n, "learner back", "", n.external.Name()+" trains again") })
+	name := n.external.Name()
+	n.post(func(core.Time) { n.view.event(n, "learner back", "", name+" trains again") })
 }

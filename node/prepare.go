@@ -117,10 +117,14 @@ func (n *node) resumeOptimizer() error {
 }
 
 func (n *node) newTraining() *training {
-	return &training{
-		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
+	t := &training{
+		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, back: n.learnerBack,
 	}
+	if n.external != nil {
+		t.aside = newAside(t.commands)
+	}
+	return t
 }
 
 func (n *node) startTraining() {

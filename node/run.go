@@ -193,7 +193,7 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 	}
 	n.train = n.newTraining()
 	l := outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
-	l.Use(n.built)
+	l.Use(device{n.built, n.train.aside})
 	return timed{l, n.train}
 }
 

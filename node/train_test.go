@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -99,6 +100,7 @@ type bench struct {
 	ended   chan error
 	cancel  context.CancelFunc
 	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
+	genesis genesis.Genesis
 	plan    outer.Plan
 	tips    []*outer.Tip
 	losses  atomic.Int64
@@ -106,11 +108,20 @@ type bench struct {
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
+	b := makeBench(t, takes, pace)
+	b.learner = timed{outer.NewLearner(b.genesis.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	b.start(t)
+	return b
+}
+
+// makeBench makes a bench that has no learner yet.
+func makeBench(t *testing.T, takes, pace time.Duration) *bench {
+	t.Helper()
 	g := toyGenesis(1 << 40)
-	b := &bench{plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
+	b := &bench{genesis: g, plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
 	b.training = &training{
-		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](),
+		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
 		stepped: func(res trainer.StepResult, _ time.Duration) {
 			b.told.Add(1)
@@ -120,14 +131,17 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 		back: func() {},
 		lost: func(error) { b.losses.Add(1) },
 	}
-	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	return b
+}
+
+// start starts the thread.
+func (b *bench) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.cancel = cancel
 	watched, blind := context.WithCancel(ctx)
 	b.blind = blind
 	go b.clock.look(watched)
 	go func() { b.ended <- b.run(ctx) }()
-	return b
 }
 
 // draft has the learner publish between two steps.
