@@ -36,6 +36,7 @@ const (
 	Random    Verb = "random"
 
 	Miscalculate Verb = "miscalculate"
+	KillLearner  Verb = "kill-learner"
 )
 
 // verbs says of each verb how it is written and what undoes it, in the order in which errors
@@ -58,6 +59,7 @@ var verbs = []struct {
 	{Cut, "cut 0>1,2 @20s for 5s", Mend},
 	{Mend, "mend @25s, or mend 0>1,2 @25s", ""},
 	{Loss, "loss 2 1% @0s", ""},
+	{KillLearner, "kill learner 1 @20s, or kill learner 1 rank 0 @20s", ""},
 	{Corrupt, "corrupt 1 @50%", ""},
 	{Attack, "attack signflip 1 @0s", ""},
 	{Random, "random, or random every 10s", ""},
