@@ -57,6 +57,7 @@ func (w *world) describe() Report {
 		Faults: Faults{
 			Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
 			Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted), Links: w.counts.links,
+			Learners: w.counts.learners,
 		},
 	}
 }
@@ -109,6 +110,7 @@ func (w *world) fillWall(r *Report, end time.Time) {
 	}
 	r.EndIdleS, r.EndDeltasS = w.idleAtEnd()
 	r.RecoverS, r.MergeS, r.WakeS = w.restarts(), w.took(merges), w.took(wakes)
+	r.LearnerS = w.took(relearns)
 	for _, m := range w.members {
 		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
 			r.JoinS = append(r.JoinS, s)
