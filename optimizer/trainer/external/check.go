@@ -266,7 +266,12 @@ func (c *checker) resumes() bool {
 // dies kills the process: the node must be able to start another.
 func (c *checker) dies() bool {
 	killAll(c.l.process.cmd)
-	_, err := c.l.Step(c.ctx, checkRate)
+	var err error
+	// The processes of an island end one after the other: the one that answers may have time for
+	// another step.
+	for until := time.Now().Add(stopWithin); err == nil && time.Now().Before(until); {
+		_, err = c.l.Step(c.ctx, checkRate)
+	}
 	if err == nil {
 		return c.found("killed, it is gone and starts again", "", errors.New("it answers although it was killed: is it a process of its own?"))
 	}
