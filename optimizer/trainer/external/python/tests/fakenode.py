@@ -15,7 +15,7 @@ from atoll.slab import layout_digest
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 TOKEN = "secret"
-WAIT = 60  # seconds; a framework may take many to start
+WAIT = 180  # seconds, as long as a node waits: a framework may take many to start
 
 # A slab for learners that do not look at its tensors.
 TENSORS = [("wide", (3, 5)), ("long", (7,))]
