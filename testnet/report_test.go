@@ -162,14 +162,30 @@ func TestSharesCheck(t *testing.T) {
 		if got == nil || got.Passed != c.passed {
 			t.Errorf("%v: %+v", c.shares, got)
 		}
-		w.learners = learners{{command: "torch"}}
-		if w.checkShares(r) != nil {
-			t.Error("shares of another program are compared with speeds of the built-in trainer")
-		}
-		w.learners, r.WallS = nil, 3
+		r.WallS = 3
 		if w.checkShares(r) != nil {
 			t.Error("shares of a run of seconds are compared")
 		}
+	}
+}
+
+// Of a program that started late, and of one that is too slow for its pace.
+func TestSharesOfPrograms(t *testing.T) {
+	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 2}}, learners: learners{{command: "torch"}}}
+	r := Report{Outcome: Outcome{WallS: 60}, NodesReport: []NodeReport{
+		{Share: 0.8, Time: &status.TimeAccount{Step: 20, Paced: 40}},
+		{Share: 0.2, Time: &status.TimeAccount{Step: 15, Paced: 15}},
+	}}
+	if got := w.checkShares(r); got == nil || !got.Passed || !strings.Contains(got.Detail, "node1 20.0 % of 20.0 %") {
+		t.Errorf("%+v", got)
+	}
+	r.NodesReport[1].Share = 0.3
+	if got := w.checkShares(r); got.Passed {
+		t.Errorf("%+v", got)
+	}
+	r.NodesReport[1].Time.Paced = 0
+	if got := w.checkShares(r); !got.Passed || !strings.Contains(got.Detail, "too busy") {
+		t.Errorf("%+v", got)
 	}
 }
 

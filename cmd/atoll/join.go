@@ -28,6 +28,8 @@ Joins a run with the link that another node prints, or starts one with the genes
     atoll join LINK --dir second --threads 2 --batch 8
     atoll join --dir second                                 go on after a stop
     atoll join LINK --observe                               hold and serve, do not train
+    atoll join LINK --learner torch                         train with PyTorch on this machine's accelerator
+    atoll join LINK --learner "torchrun:8 --fsdp"           with eight of them as one learner, torch or hf
 
 The only line on stdout is the join link for others; progress goes to stderr.`
 
@@ -44,7 +46,7 @@ type JoinCmd struct {
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), torchrun:N before one of these (N processes that are one learner), or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
 	Export    string        `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
 	Every     amount        `help:"Tokens between two writings to --export." default:"1e8"`
 	Observe   bool          `help:"Hold and serve the model without training."`

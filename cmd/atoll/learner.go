@@ -23,6 +23,7 @@ Starts a program as atoll join --learner does, and does with it what a node does
 
     atoll learner check torch                 hf, jax, mlx and idle come with atoll too
     atoll learner check "torch --device cuda --precision bf16" --model small
+    atoll learner check "torchrun:2 --fsdp"   two processes that are one learner, with torch or hf
     atoll learner check "python3 mine.py" --genesis my.genesis --init model
 
 For a built-in model it compares the first loss and the first step with those of the built-in trainer. A program in bf16 may differ by 2 % of the loss. Exit code 1 if something is wrong.`
