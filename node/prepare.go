@@ -12,6 +12,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/external"
 )
 
 // prepareTrainer measures the machine's speed for this model, plans its batch
@@ -123,6 +124,9 @@ func (n *node) newTraining() *training {
 	}
 	if n.external != nil {
 		t.aside = newAside(t.commands)
+	}
+	if n.cfg.Learner == external.Attach {
+		t.absent = n.external.Absent
 	}
 	return t
 }

@@ -81,8 +81,8 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 	}
 	if s.State == wire.Joining.String() {
 		s.Stage = n.stage()
-	} else {
-		s.Stage, _ = n.machine.View().EndStage()
+	} else if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" && n.external != nil && n.external.Absent() {
+		s.Stage = "waits for " + n.attaches()
 	}
 	return s
 }

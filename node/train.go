@@ -29,6 +29,7 @@ type training struct {
 	save     func()                                           // checkpoints the inner optimizer; never blocks
 	back     func()                                           // says that a trainer that was gone trains again
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
+	absent   func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
 
 	mu       sync.Mutex
 	doing    *float64      // in the account, what the last command did
@@ -167,7 +168,7 @@ func (t *training) run(ctx context.Context) error {
 		done()
 		if errors.Is(err, trainer.ErrLost) {
 			t.tellLost(ctx, err)
-			if restarts++; t.steps == 0 && restarts >= hopeless {
+			if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
 				return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
 			}
 			t.restart(ctx, restarts-1)
@@ -213,6 +214,10 @@ func (t *training) restart(ctx context.Context, before int) {
 		t.rests(ctx, pause)
 		if !t.mayStep() {
 			return // the next step finds it gone
+		}
+		if t.absent != nil && t.absent() {
+			pause = restartAfter
+			continue
 		}
 		done := t.turn()
 		began := t.now()

@@ -265,7 +265,7 @@ func (c *checker) resumes() bool {
 
 // dies kills the process: the node must be able to start another.
 func (c *checker) dies() bool {
-	killAll(c.l.process.cmd)
+	killAll(c.l.session.process.cmd)
 	var err error
 	// The processes of an island end one after the other: the one that answers may have time for
 	// another step.
@@ -307,7 +307,7 @@ func (c *checker) stops() bool {
 			return c.found("it ends when it is told to", "", err)
 		}
 	}
-	p := c.l.process
+	p := c.l.session.process
 	err := c.l.Close()
 	c.l = nil
 	if err == nil && p.err != nil {

@@ -107,10 +107,10 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		case "refuses":
 			say(map[string]any{"type": "error", "error": "cuda: no such device", "remedy": "use --device cpu"})
 			return 1, true
-		case "refuses resume":
+		case "refuses resume", "refuses a state and stays":
 			if m.Resume != "" {
 				say(map[string]any{"type": "error", "error": "the state does not fit", "remedy": "start without it"})
-				return 1, true
+				return 1, f.how == "refuses resume"
 			}
 		}
 		say(map[string]any{"type": "ready", "layout": layout, "tokens_per_second": 1234.5, "memory_bytes": 77})
@@ -351,7 +351,7 @@ func TestLearnerKeepsItsState(t *testing.T) {
 // No process is left when its node closes it.
 func TestLearnerEndsWithItsNode(t *testing.T) {
 	l := begin(t, "well")
-	ended := l.process.ended
+	ended := l.session.process.ended
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func parent() int {
 	if err != nil {
 		return 6
 	}
-	fmt.Println(l.process.cmd.Process.Pid, dir)
+	fmt.Println(l.session.process.cmd.Process.Pid, dir)
 	select {}
 }
 

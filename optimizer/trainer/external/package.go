@@ -34,12 +34,19 @@ var islanders = []string{"torch", "hf"}
 // maxProcesses bounds those of an island: no machine has more accelerators.
 const maxProcesses = 64
 
-// Command is how a command line is run whose learner has its folder there: a name of modules
+// Command is how a command line is run whose learner has its folder there: Attach, a name of modules
 // with its flags, such as torch --device cuda; torchrun:N with such a name and flags for an
 // island of N processes; or any line for the system's shell, which has the rules of quoting that
 // users know. The package is unpacked into dir, and Python finds it.
 func Command(line, dir string) (c Run, err error) {
 	name, flags, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if name == Attach {
+		if flags != "" {
+			return c, fmt.Errorf("--learner %q: %s takes no flags: give them to the script", line, Attach)
+		}
+		c.Attach, err = filepath.Abs(filepath.Join(dir, attachFile))
+		return c, err
+	}
 	python, named, err := pythonLine(name, flags)
 	if err != nil {
 		return c, err
@@ -100,6 +107,9 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 type Run struct {
 	Args []string // program and arguments
 	Env  []string // beside the environment of this process
+
+	// Attach is the file by which a script that runs already finds its node, in place of all that.
+	Attach string
 }
 
 // unpack writes the package to a folder that is named by what is in it, and returns that.

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from atoll import frames
+from atoll.attach import FILE
 from atoll.slab import layout_digest
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
@@ -56,7 +57,7 @@ class FakeNode:
         self.run = {
             "type": "run", "slab": self.slab, "begin": begin, "values": self.count, "tensors": self.tensors,
             "layout": layout_digest(tensors), "recipe": "{}", "seed": 1, "author": "00" * 32, "rows": 2, "context": 4,
-            "text": self.path("text"), "resume": "", "steps": 0, **fields,
+            "text": self.path("text"), "held_out": "", "resume": "", "steps": 0, **fields,
         }  # fmt: skip
         self.begin, self.test = begin, test
 
@@ -82,8 +83,33 @@ class FakeNode:
         self.connection.settimeout(WAIT)
         return frames.read(self.connection)
 
-    def launch(self, module, options, port):
-        environment = dict(os.environ, ATOLL_LEARNER=f"127.0.0.1:{port}", ATOLL_TOKEN=TOKEN, PYTHONPATH=str(PACKAGE))
+    def open_door(self):
+        """Waits for a script, as a node does. Returns what it listens on."""
+        os.makedirs(self.path("learner"), exist_ok=True)
+        pathlib.Path(self.path("genesis")).touch()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.test.addCleanup(listener.close)
+        listener.settimeout(WAIT)
+        self.tell(address=f"127.0.0.1:{listener.getsockname()[1]}", token=TOKEN)
+        return listener
+
+    def tell(self, **notice):
+        pathlib.Path(self.path("notice")).write_text(json.dumps(notice))
+        os.replace(self.path("notice"), self.path(FILE))
+
+    def let_in(self, listener):
+        """Takes the script that comes, and returns its hello."""
+        self.connection, _ = listener.accept()
+        self.test.addCleanup(self.connection.close)
+        self.connection.settimeout(WAIT)
+        listener.close()
+        self.tell(attached="a script")
+        return frames.read(self.connection)
+
+    def launch(self, module, options, port=0):
+        environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
+        if port:
+            environment |= {"ATOLL_LEARNER": f"127.0.0.1:{port}", "ATOLL_TOKEN": TOKEN}
         program = [module] if module.endswith(".py") else ["-m", module]
         command = [sys.executable, *program, *map(str, options)]
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
