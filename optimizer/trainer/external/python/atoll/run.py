@@ -44,7 +44,7 @@ def _with_remedy(failure):
 
 def _meet(script, folder):
     """Returns a JoinedRun, or None where the node took another script at the same moment."""
-    folder = folder or os.environ.get("ATOLL_DIR", "")
+    folder = str(folder or os.environ.get("ATOLL_DIR", ""))
     if os.environ.get("ATOLL_LEARNER"):
         folder = ""  # the node that started this process waits for it
     elif not folder:

@@ -110,12 +110,21 @@ def log(text):
     print(f"learner: {text}", file=sys.stderr, flush=True)
 
 
+def attaches(environment=os.environ):
+    """Reports whether this program has to find its node by a folder: no node has started it."""
+    return bool(environment.get("ATOLL_DIR")) and not environment.get("ATOLL_LEARNER")
+
+
 def connect(environment=os.environ):
-    """Connects to the node that started this process. Returns the connection and the token."""
+    """Connects to the node that started this process, or to that of ATOLL_DIR. Returns the connection and the token."""
+    if attaches(environment):
+        from . import attach
+
+        return attach.find(environment["ATOLL_DIR"])
     address, token = environment.get("ATOLL_LEARNER", ""), environment.get("ATOLL_TOKEN", "")
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
-        raise LearnerError(f"ATOLL_LEARNER is {address!r}, not HOST:PORT", "let a node start this program: --learner CMD")
+        raise LearnerError(f"ATOLL_LEARNER is {address!r}, not HOST:PORT", "let a node start this program: --learner CMD, or set ATOLL_DIR")
     try:
         connection = socket.create_connection((host, int(port)), timeout=_PATIENCE)
     except (OSError, OverflowError) as failure:
@@ -128,13 +137,14 @@ def connect(environment=os.environ):
 def serve(learner, connection=None, token="", watch=True):
     """Answers the node's requests until it says stop. Returns the exit code of the process.
 
-    Without a connection it makes one. watch ends the process soon after its node, even inside a step.
+    Without a connection it makes one. watch ends the process soon after its node, even inside a step; one that attached is its
+    user's, and ends with the connection.
     """
     try:
         if connection is None:
             connection, token = connect()
         with connection:
-            return _Session(learner, connection, watch).run(token)
+            return _Session(learner, connection, watch and not attaches()).run(token)
     except LearnerError as failure:
         log(f"{failure.error}: {failure.remedy}")
     except (frames.FrameError, OSError) as failure:
