@@ -35,7 +35,7 @@ func (c Config) learner() (string, error) {
 // it is ready.
 func (n *node) startLearner(ctx context.Context) error {
 	dir := n.learnerDir()
-	text, err := n.textFile(dir)
+	text, held, err := n.textFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
 		Command: command, Dir: dir, Views: g.Views(),
-		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text,
+		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
 		State: state, MostTokens: g.Outer.MaxTokensPerStep,
 		Starts: n.starts, Leaving: ctx, Ready: n.tellLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) },
@@ -124,28 +124,36 @@ func (n *node) tellLearner(l *external.Learner) error {
 	text := fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows)
 	n.post(func(core.Time) {
 		n.machine.SetPrecision(precision)
+		n.view.unable = false
 		n.view.event(n, "learner", "", text)
 	})
 	return n.tellSpeed(r, rows)
 }
 
-// textFile is the part of the text to train on, in a file that the learner reads. Its name has
-// the text's digest: another text is another file.
-func (n *node) textFile(dir string) (string, error) {
+// textFiles are the part of the text to train on and the part that is held out, in files that the learner reads.
+func (n *node) textFiles(dir string) (train, held string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", store.Explain(err, n.cfg.Dir)
+		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.data == nil {
-		return "", nil
+		return "", "", nil
 	}
-	path, err := filepath.Abs(filepath.Join(dir, "text-"+n.data.SHA256()[:16]))
+	if train, err = n.textFile(dir, "text-", n.data.Train()); err == nil {
+		held, err = n.textFile(dir, "held-out-", n.data.HeldOut())
+	}
+	return train, held, err
+}
+
+// textFile writes a part of the text. The file's name has the text's digest: another text is another file.
+func (n *node) textFile(dir, name string, part []byte) (string, error) {
+	path, err := filepath.Abs(filepath.Join(dir, name+n.data.SHA256()[:16]))
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(n.data.Train())) {
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(part)) {
 		return path, nil
 	}
-	if err := n.cfg.disk.WriteFile(dir, filepath.Base(path), n.data.Train()); err != nil {
+	if err := n.cfg.disk.WriteFile(dir, filepath.Base(path), part); err != nil {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
 	return path, nil

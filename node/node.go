@@ -194,7 +194,7 @@ func (n *node) tick() {
 	if n.train != nil {
 		perSecond = n.train.pulse().perSecond
 	}
-	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
+	n.machine.SetLearning(n.steps, n.trained, perSecond, n.view.bits(), n.record.seq())
 	upload, full := n.host.Upload()
 	n.machine.SetUpload(now, upload, full)
 	n.machine.Tick(now)

@@ -474,6 +474,6 @@ func (t *training) balanced() status.TimeAccount {
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
 	a.Total = awake + a.Asleep
-	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending-a.Gone)
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Gone)
 	return a
 }

@@ -131,6 +131,8 @@ func progressLine(s status.Snapshot) string {
 	}
 	if s.ValBPB > 0 {
 		text += fmt.Sprintf("  %.3f bits/byte", s.ValBPB)
+	} else if s.ValLoss > 0 {
+		text += fmt.Sprintf("  held out %.3f nats/token", s.ValLoss)
 	}
 	text += fmt.Sprintf("  folded %s of %s", percent(float64(s.TokensFolded), float64(s.BudgetTokens)), big(float64(s.BudgetTokens)))
 	if s.TokensPerS > 0 {
@@ -176,8 +178,8 @@ func endLine(s status.Snapshot) string {
 	folded := big(float64(s.TokensFolded)) + " tokens folded"
 	if s.Finished {
 		text := "the run is over: " + folded
-		if s.ValBPB > 0 {
-			text += fmt.Sprintf(", %.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
+		if q := qualityOf(s); q != "" {
+			text += ", " + q
 		}
 		return text + ", state digest " + shortID(s.StateDigest)
 	}

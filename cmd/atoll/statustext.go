@@ -62,10 +62,24 @@ func foldedText(s status.Snapshot) string {
 }
 
 func qualityText(s status.Snapshot) string {
-	if s.ValBPB == 0 {
+	q := qualityOf(s)
+	if q == "" {
 		return "not measured here; `atoll eval` does, for built-in models"
 	}
-	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, status.Bytes(float64(s.ValBytes)), big(float64(s.ValAtTokens)))
+	return q + " at " + big(float64(s.ValAtTokens)) + " tokens"
+}
+
+// qualityOf is what the model is worth on held-out text, empty where nobody has measured it.
+func qualityOf(s status.Snapshot) string {
+	switch {
+	case s.ValBPB > 0:
+		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
+	case s.ValTokens > 0:
+		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, big(float64(s.ValTokens)))
+	case s.ValLoss > 0:
+		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
+	}
+	return ""
 }
 
 func hereText(s status.Snapshot) string {

@@ -46,7 +46,7 @@ type Beat struct {
 	Capability      uint64   `cbor:"12,keyasint"` // sequence number of the newest capability record
 	TokensPerSecond float64  `cbor:"13,keyasint"` // measured of late; 0 if it does not train
 	Folded          uint64   `cbor:"14,keyasint"` // tokens folded, up to Closed
-	Bits            float32  `cbor:"15,keyasint"` // last live bits per byte; 0 if there is none
+	Bits            float32  `cbor:"15,keyasint"` // last live bits per byte, or per token where tokens are no bytes; 0 if there is none
 	PeriodMs        uint32   `cbor:"16,keyasint"` // its next beat comes within this time
 	Paused          bool     `cbor:"17,keyasint"` // takes no steps for now, by its owner's wish; nodes understand it, and none says it yet
 	Upload          float64  `cbor:"18,keyasint"` // the most bytes per second that its uplink was seen to carry of late; 0 if unknown

@@ -56,7 +56,9 @@ type Progress struct {
 	TrainLoss     float64 `json:"train_loss,omitempty"`
 	ValBPB        float64 `json:"val_bpb,omitempty"` // newest anchor on ValBytes held-out bytes
 	ValBytes      int     `json:"val_bytes,omitempty"`
-	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that ValBPB is of
+	ValLoss       float64 `json:"val_loss,omitempty"` // in place of ValBPB where tokens are no bytes: nats a token, on ValTokens of them
+	ValTokens     int     `json:"val_tokens,omitempty"`
+	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that these are of
 	LearningRate  float64 `json:"learning_rate,omitempty"`
 }
 
@@ -127,6 +129,7 @@ type Peer struct {
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its beats say
 	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
+	Bits          float64 `json:"bits,omitempty"`               // what its beats say of the model on held-out text: per byte, or per token where tokens are no bytes
 	TokensFolded  float64 `json:"tokens_folded"`                // by the ledger, fragment-weighted
 	Share         float64 `json:"share"`                        // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
@@ -158,17 +161,18 @@ type Account struct {
 // columns add up to Total: Waiting is what no other explains, so it is a bound on
 // the time that the thread can have waited for a peer, a disk or the loop.
 type TimeAccount struct {
-	Step    float64 `json:"step_s"`
-	Paced   float64 `json:"paced_s"`   // asleep to keep the pace asked for
-	Publish float64 `json:"publish_s"` // copying and encoding own progress
-	Adopt   float64 `json:"adopt_s"`
-	Save    float64 `json:"save_s"` // copying the inner optimizer's state for a checkpoint
-	Joining float64 `json:"joining_s"`
-	Ending  float64 `json:"ending_s"`                 // budget reached, nothing left to step
-	Gone    float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
-	Asleep  float64 `json:"asleep_s"`                 // the whole process was: stopped by a signal, or with its machine
-	Waiting float64 `json:"waiting_on_peers_s"`
-	Total   float64 `json:"total_s"`
+	Step     float64 `json:"step_s"`
+	Paced    float64 `json:"paced_s"`   // asleep to keep the pace asked for
+	Publish  float64 `json:"publish_s"` // copying and encoding own progress
+	Adopt    float64 `json:"adopt_s"`
+	Save     float64 `json:"save_s"`               // copying the inner optimizer's state for a checkpoint
+	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the anchor is worth
+	Joining  float64 `json:"joining_s"`
+	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
+	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
+	Asleep   float64 `json:"asleep_s"`                 // the whole process was: stopped by a signal, or with its machine
+	Waiting  float64 `json:"waiting_on_peers_s"`
+	Total    float64 `json:"total_s"`
 }
 
 // Net is this node's traffic, all transport streams together.

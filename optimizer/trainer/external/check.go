@@ -60,7 +60,7 @@ func Check(ctx context.Context, cfg Config, values []float32, judge *Judge) []Fi
 		}
 	}()
 	for _, part := range []func() bool{
-		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.resumes, c.dies, c.diverges, c.stops,
+		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.evaluates, c.resumes, c.dies, c.diverges, c.stops,
 	} {
 		if !part() || ctx.Err() != nil {
 			break
@@ -223,6 +223,54 @@ func (c *checker) pieces() bool {
 		}
 	}
 	return c.found("pieces are flushed and loaded alone", "", err)
+}
+
+// evaluates has it say what values are worth: those of before all steps, and its own, on the rows of the
+// step that follows. That step has the same loss where the rows are of the same text.
+func (c *checker) evaluates() bool {
+	const what = "it evaluates the values that it is given, and keeps its own"
+	if !c.l.session.hello.Evaluates {
+		return c.found(what, "it says that it does not evaluate", nil)
+	}
+	if err := c.l.Flush(c.whole()); err != nil {
+		return c.found(what, "", err)
+	}
+	own := slices.Clone(c.l.Params())
+	starts := c.cfg.Starts(c.l.Steps(), c.l.rows)
+	old, err := c.l.Evaluate(func(values []float32) { copy(values, c.begin) }, starts)
+	if errors.Is(err, ErrNoEvaluation) {
+		return c.found(what, err.Error(), nil)
+	}
+	var e Evaluation
+	if err == nil {
+		e, err = c.l.Evaluate(func(values []float32) { copy(values, own) }, starts)
+	}
+	if err == nil && e.Loss == old.Loss {
+		err = fmt.Errorf("it says %v of the first values and of those after some steps: it has to evaluate what it loaded last", e.Loss)
+	}
+	if err == nil {
+		err = sameBits(c.l.Params(), own)
+	}
+	var res trainer.StepResult
+	if err == nil {
+		res, err = c.l.Step(c.ctx, checkRate)
+	}
+	if err == nil && c.cfg.HeldOut != "" && c.cfg.HeldOut == c.cfg.Text {
+		err = c.alike(e.Loss, res.Loss)
+	}
+	return c.found(what, fmt.Sprintf("loss %.6f on %d tokens", e.Loss, e.Tokens), err)
+}
+
+// alike compares the loss of an evaluation with that of a step on the same rows.
+func (c *checker) alike(loss, step float64) error {
+	tolerance := lossTolerance
+	if c.narrow() {
+		tolerance = narrowLoss
+	}
+	if off := math.Abs(loss/step - 1); !(off <= tolerance) {
+		return fmt.Errorf("it evaluates its values to a loss of %.6f, and says %.6f in a step on the same rows", loss, step)
+	}
+	return nil
 }
 
 // resumes ends the process and starts it with its state: it goes on as it would have.

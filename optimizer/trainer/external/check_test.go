@@ -49,7 +49,7 @@ func (a *adder) Step(_ context.Context, lr float64) (trainer.StepResult, error) 
 
 func TestCheckOfAGoodLearner(t *testing.T) {
 	findings := Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 1.5}, 5})
-	if bad := wrong(findings); len(bad) > 0 || len(findings) != 11 {
+	if bad := wrong(findings); len(bad) > 0 || len(findings) != 12 {
 		t.Errorf("%d findings, wrong: %v", len(findings), bad)
 	}
 	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 2}, 5})); len(bad) != 1 || !strings.Contains(bad[0], "loss") {

@@ -55,7 +55,7 @@ func fake(how string) int {
 	if err != nil {
 		return 4
 	}
-	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(EnvToken), "name": "fake", "version": "1", "precision": "bf16",
+	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(EnvToken), "name": "fake", "version": "1", "precision": "bf16", "evaluates": how != "cannot evaluate",
 		"devices": []Device{{"cuda", "a card", 1, 1 << 30}}}
 	if how == "old" {
 		hello["protocol"] = 0
@@ -148,6 +148,22 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 			setFloat(f.values[at:], float(f.values[at:])+float32(m.LR))
 		}
 		say(map[string]any{"type": "stepped", "tokens": 10 * len(m.Starts), "loss": 1.5, "unknown": true})
+	case "evaluate":
+		mean := 0.0
+		for at := 0; at < len(f.values); at += 4 {
+			mean += float64(float(f.values[at:]))
+		}
+		mean /= float64(len(f.values) / 4)
+		switch f.how {
+		case "has no text":
+			say(map[string]any{"type": "error", "error": "there is no text", "remedy": "give some"})
+			return 0, false
+		case "dies in an evaluation":
+			return 3, true
+		case "says a constant":
+			mean = 2
+		}
+		say(map[string]any{"type": "evaluated", "tokens": 8 * len(m.Starts), "loss": mean, "bytes": 4 * len(m.Starts)})
 	case "save":
 		if f.how == "full disk" {
 			say(map[string]any{"type": "error", "error": "no space left on device", "remedy": "free some disk space"})

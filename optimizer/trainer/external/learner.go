@@ -27,6 +27,7 @@ type Config struct {
 	Rows    int           // batch that the run has in mind
 	Context int           // tokens of a row
 	Text    string        // file of tokens, a byte each
+	HeldOut string        // another one, which is not trained on
 
 	State []byte // what State returned in an earlier process; nil for none
 
@@ -47,6 +48,7 @@ type Learner struct {
 	cfg    Config
 	layout string // digest of Config.Views
 	slab   *slab
+	aside  *slab // where the slab's values are during an evaluation; nil before the first
 	rows   int
 	taken  int64 // steps
 	saved  state // the last that State returned
@@ -194,7 +196,7 @@ func (l *Learner) run() run {
 	r := run{
 		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: l.layout,
 		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
-		Text: l.cfg.Text, Steps: l.taken,
+		Text: l.cfg.Text, HeldOut: l.cfg.HeldOut, Steps: l.taken,
 	}
 	if l.saved.File != "" {
 		r.Resume = filepath.Join(l.cfg.Dir, l.saved.File)
@@ -228,6 +230,10 @@ func (l *Learner) Close() (err error) {
 	l.halt()
 	if l.door != nil {
 		err = l.door.close()
+	}
+	if l.aside != nil {
+		err = errors.Join(err, l.aside.close(), os.Remove(l.aside.path))
+		l.aside = nil
 	}
 	return errors.Join(err, l.slab.close())
 }

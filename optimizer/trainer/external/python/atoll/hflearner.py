@@ -15,7 +15,7 @@ from .version import __version__
 class HFLearner(Steps):
     def __init__(self, options, device, island):
         super().__init__(device, island, options.precision, options.micro_batch)
-        self.options = options
+        self.options, self.of_bytes = options, not options.tokenizer
 
     def hello(self):
         return self.describe("atoll.hf", f"{__version__}, PyTorch {torch.__version__}, transformers {transformers.__version__}")
@@ -27,6 +27,7 @@ class HFLearner(Steps):
         model = hfrecipe.build(family, config, self.options.base)
         self.config = model.config
         self.text = self._text()
+        self.held_out = self._held_out()
         self._build(model)
         return self.ready()
 
@@ -42,6 +43,12 @@ class HFLearner(Steps):
         if not (o.data or self.run.text):
             raise LearnerError("the run has no text", "pass --data PATH, and --tokenizer DIR for tokens that are not bytes")
         return Bytes(o.data or self.run.text, context)
+
+    def _held_out(self):
+        """The run's held-out text, or the last tenth of --data; None where there is no such text."""
+        if self.options.data:
+            return self.text.hold_out()
+        return Bytes(self.run.held_out, self.run.context) if self.run.held_out else None
 
     def _build(self, model):
         match(model, self.run.tensors)  # before it moves: an error costs no memory of the device
@@ -66,6 +73,9 @@ class HFLearner(Steps):
         if self.options.data or not starts:
             return self.text.windows(self.run, number, len(starts) or self.run.rows)
         return starts
+
+    def held_places(self, starts):
+        return self.held_out.spread(len(starts)) if self.options.data else starts
 
     def step(self, number, lr, starts):
         torch.manual_seed(seed(self.run, number, f"dropout {self.island.rank}"))

@@ -129,6 +129,17 @@ class FakeNode:
         self.test.assertEqual(self.ask("load", pieces=self.everything()), {"type": "loaded"})
         return ready
 
+    def evaluate(self, values, starts):
+        """Has values evaluated as a node does, and gives the learner its own back."""
+        self.ask("flush", pieces=self.everything())
+        own = self.values()
+        self.overwrite(values)
+        self.ask("load", pieces=self.everything())
+        answer = self.ask("evaluate", starts=starts)
+        self.overwrite(own)
+        self.ask("load", pieces=self.everything())
+        return answer
+
     def stderr(self):
         """Waits for the learner's end and returns its exit code and what it wrote to stderr."""
         _, text = self.process.communicate(timeout=WAIT)

@@ -121,6 +121,35 @@ class Models(unittest.TestCase):
         want = floats(golden["grads"])
         self.assertLess((grads - want).norm() / want.norm(), 1e-6)
 
+    def test_evaluate(self):
+        """It gives the loss of a step on the same rows, and changes nothing: a run without it has the same bits."""
+        ends = []
+        for evaluates in (True, False):
+            node = node_of(self, small())
+            node.run["held_out"] = node.run["text"]
+            learner = learner_of(node, micro_batch=3)
+            first = node.values()
+            losses = [learner.step(0, 0.01, STARTS)[1]]
+            if evaluates:
+                learner.flush(node.everything())
+                now = node.values()
+                found = []
+                for values in (first, now):
+                    node.overwrite(values)
+                    learner.load(node.everything())
+                    found.append(learner.evaluate(STARTS))
+                self.assertEqual(found[0][::2], (ROWS * CONTEXT, ROWS * CONTEXT))
+                self.assertAlmostEqual(found[0][1], losses[0], places=5)
+            losses.append(learner.step(1, 0.01, STARTS)[1])
+            learner.flush(node.everything())
+            ends.append((losses, node.values()))
+        self.assertEqual(*ends)
+        self.assertAlmostEqual(found[1][1], losses[1], places=5)
+
+    def test_evaluate_without_a_text(self):
+        with self.assertRaisesRegex(LearnerError, "no held-out text"):
+            learner_of(node_of(self, small())).evaluate(STARTS)
+
     def test_attention_without_sdpa(self):
         """Older versions of PyTorch have no attention of their own."""
         generator = torch.Generator().manual_seed(1)

@@ -27,6 +27,7 @@ class TorchLearner(Steps):
         if not 1 <= run.context <= model.context:
             raise LearnerError(f"the run has a context of {run.context}, its model one of {model.context}", "make the run anew")
         self.text = Bytes(run.text, run.context)
+        self.held_out = Bytes(run.held_out, run.context) if run.held_out else None
         self._build(llama.Llama(model, self.device))
         return self.ready()
 

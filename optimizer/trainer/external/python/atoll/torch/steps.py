@@ -17,10 +17,12 @@ _PASSES = 10  # more tell nothing new
 class Steps(Learner):
     """A learner that is derived from it has, once built: run, text, model, values, layout and taken.
 
-    Its format is that of the optimizer's state on disk.
+    Its format is that of the optimizer's state on disk. held_out is text that nobody trains on; of_bytes says that a
+    token is a byte.
     """
 
     format = 1
+    held_out, of_bytes = None, True
 
     def __init__(self, device, island, precision="f32", micro_batch=0):
         self.device, self.island = device, island
@@ -29,7 +31,7 @@ class Steps(Learner):
     def describe(self, name, version):
         """Returns hello."""
         device = {**devices.describe(self.device), "count": self.island.world if self.device.type != "cpu" else 1}
-        return {"name": name, "version": version, "devices": [device], "precision": self.precision}
+        return {"name": name, "version": version, "devices": [device], "precision": self.precision, "evaluates": True}
 
     def ready(self):
         """Goes on from a state where the run names one, and returns what start has to."""
@@ -41,6 +43,10 @@ class Steps(Learner):
     def places(self, number, starts):
         """Returns the places in text of all rows of a step."""
         raise NotImplementedError
+
+    def held_places(self, starts):
+        """Returns the places in held_out of the rows that are evaluated."""
+        return starts
 
     def loss(self, tokens):
         """Returns the mean loss of rows, a tensor with one value."""
@@ -101,6 +107,26 @@ class Steps(Learner):
                 (loss * weight).backward()
             losses.append(loss.detach() * weight)
         return self.island.mean(math.fsum(torch.stack(losses).tolist()))
+
+    def check_evaluate(self, starts):
+        """Says that there is nothing to evaluate on: an island has to know before any of its ranks begins."""
+        if self.held_out is None or not starts:
+            raise LearnerError("there is no held-out text, or it is less than a row", "make the run with more text, or give more by --data")
+
+    @torch.no_grad()
+    def evaluate(self, starts):
+        self.check_evaluate(starts)
+        places, world, losses = self.held_places(starts), self.island.world, []
+        self.model.eval()
+        try:
+            for rows, weight in share(places, self.island.rank, world, self.micro_batch or max(1, self.run.rows // world)):
+                tokens = self.held_out.rows(rows, self.run.context + 1).to(self.device)
+                with self._autocast():
+                    losses.append(self.loss(tokens).item() * weight)
+        finally:
+            self.model.train()
+        count = len(places) * self.run.context
+        return count, self.island.mean(math.fsum(losses)), count if self.of_bytes else 0
 
     def _autocast(self):
         if self.precision == "f32":
