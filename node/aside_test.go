@@ -73,7 +73,7 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 			began, took := time.Now(), time.Duration(0)
 			b.after(c.at)
 			b.commands.put(func() {
-				defer b.learner.does(&b.account.Publish)()
+				defer b.does(&b.account.Publish)()
 				c.do(b)
 				took = time.Since(began)
 			})

@@ -83,8 +83,10 @@ func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(e
 	found(external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, time.Since(began), err)
 }
 
-// evaluateByLearner runs on the training thread, between two steps.
+// evaluateByLearner runs where commands do, between two steps.
 func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
+	defer n.train.does(&n.train.account.Evaluate)()
+	n.train.aside.Rest()
 	began := n.train.now()
 	anchor := func(values []float32) {
 		for p, f := range n.plan {
@@ -92,7 +94,6 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluati
 		}
 	}
 	q, err := n.external.Evaluate(anchor, n.heldOutStarts())
-	n.train.spend(&n.train.account.Evaluate, began)
 	found(q, n.train.since(began), err)
 }
 

@@ -286,6 +286,18 @@ func (t *training) turn() (done func()) {
 	return func() { t.aside.turn <- struct{}{} }
 }
 
+// does says what is being done, and returns what ends it.
+func (t *training) does(what *float64) (done func()) {
+	if t.aside == nil {
+		began := t.now()
+		return func() { t.spend(what, began) }
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doing = what
+	return func() {}
+}
+
 // tellLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
 func (t *training) tellLost(ctx context.Context, err error) {
 	if t.aside == nil {
@@ -413,22 +425,9 @@ type timed struct {
 	t *training
 }
 
-// does says what is being done, and returns what ends it.
-func (l timed) does(what *float64) (done func()) {
-	t := l.t
-	if t.aside == nil {
-		began := t.now()
-		return func() { t.spend(what, began) }
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.doing = what
-	return func() {}
-}
-
 // Draft implements replica.Learner.
 func (l timed) Draft(fragment int) (outer.Draft, error) {
-	defer l.does(&l.t.account.Publish)()
+	defer l.t.does(&l.t.account.Publish)()
 	d, err := l.Learner.Draft(fragment)
 	if errors.Is(err, outer.ErrDevice) {
 		l.t.lost(err)
@@ -438,7 +437,7 @@ func (l timed) Draft(fragment int) (outer.Draft, error) {
 
 // Follow implements replica.Learner.
 func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
-	defer l.does(&l.t.account.Adopt)()
+	defer l.t.does(&l.t.account.Adopt)()
 	return l.Learner.Follow(a)
 }
 
