@@ -24,6 +24,7 @@ class HFLearner(Steps):
         self.run = run
         family, config, self.settings = hfrecipe.parse(run.recipe)
         torch.manual_seed(run.seed % (1 << 63))
+        hfrecipe.check_base(run.recipe, self.options.base)
         model = hfrecipe.build(family, config, self.options.base)
         self.config = model.config
         self.text = self._text()

@@ -15,6 +15,7 @@ from fakenode import PACKAGE, FakeNode
 from scripts import TRAINER
 
 from atoll.serve import LearnerError
+from atoll.weights import digest
 
 MISSING = [name for name in ("torch", "transformers", "peft", "safetensors") if importlib.util.find_spec(name) is None]
 if not MISSING:
@@ -292,7 +293,14 @@ class Learning(Case):
         model.save_pretrained(folder)
         layout, first = saved(folder, "adapter_model.safetensors")
         given = json.loads((pathlib.Path(folder) / "adapter_config.json").read_text())
-        node = FakeNode(self, layout, first, TEXT, recipe=recipe(given, "peft"), rows=4, context=CONTEXT)
+        of_base = json.dumps({**json.loads(recipe(given, "peft")), "base_sha256": digest(base)})
+        node = FakeNode(self, layout, first, TEXT, recipe=of_base, rows=4, context=CONTEXT)
+        other = self.save(config(initializer_range=0.03))
+        node.start("atoll.hf", "--device", "cpu", "--base", other)
+        answer = node.ask(node.run)
+        for words in (digest(base), digest(other), "--base " + other):
+            self.assertIn(words, answer["error"])
+        self.assertIn("the very model", answer["remedy"])
         self.begin(node, "--base", base)
         losses = [self.stepped(node, number, 0.05)["loss"] for number in range(10)]
         self.assertLess(losses[-1], losses[0])
