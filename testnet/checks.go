@@ -128,14 +128,14 @@ func (w *world) checkJoiners(r Report) *Check {
 }
 
 // checkShares compares the learners' shares with their speeds, where nothing
-// but speed tells them apart. A program that trains in place of the built-in trainer may take
-// long to start, so the time that each learner stepped counts there.
+// but speed tells them apart. A program that trains in place of the built-in trainer starts when
+// its framework is there and has a speed of its own, so what each has trained is compared there.
 func (w *world) checkShares(r Report) *Check {
 	guests := len(r.NodesReport) > len(w.members)
 	if len(w.members) < 2 || len(w.chaos) > 0 || guests || r.WallS < shareAfter.Seconds() {
 		return nil
 	}
-	if w.crowded(r) {
+	if len(w.learners) == 0 && w.crowded(r) {
 		return &Check{Name: "shares follow speed", Passed: true, Detail: "not judged: the machine was too busy for the speeds asked for"}
 	}
 	var all, worst float64
@@ -155,8 +155,8 @@ func (w *world) checkShares(r Report) *Check {
 
 // speed is what a learner's share ought to follow.
 func (w *world) speed(i int, m *member, r Report) float64 {
-	if t := r.NodesReport[i].Time; len(w.learners) > 0 && t != nil {
-		return (t.Step + t.Paced) / m.divisor
+	if len(w.learners) > 0 {
+		return float64(r.NodesReport[i].Tokens)
 	}
 	return 1 / m.divisor
 }
@@ -166,14 +166,8 @@ func (w *world) speed(i int, m *member, r Report) float64 {
 // the speeds.
 const leastPaced = 0.05
 
-// crowded says whether the fastest learners could not hold their pace. Where programs train,
-// each has a speed of its own, and none may be slower than its pace.
+// crowded says whether the fastest learners could not hold their pace.
 func (w *world) crowded(r Report) bool {
-	if len(w.learners) > 0 {
-		return slices.ContainsFunc(r.NodesReport, func(n NodeReport) bool {
-			return n.Time == nil || n.Time.Paced < leastPaced*n.Time.Step
-		})
-	}
 	fastest := math.Inf(1)
 	for _, m := range w.members {
 		fastest = min(fastest, m.divisor)
