@@ -506,6 +506,31 @@ func TestSlabIsSafetensors(t *testing.T) {
 	}
 }
 
+// A script that outlives its node still has the slab of before: what it does there is nothing to the next node.
+func TestSlabIsAFileOfItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slab.safetensors")
+	s, err := newSlab(path, testViews)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := MapFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := newSlab(path, testViews)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.close()
+	setFloat(old[s.begin:], 3)
+	if float(old[s.begin:]) != 3 || next.values[0] != 0 {
+		t.Errorf("values %v of before, %v now", float(old[s.begin:]), next.values[0])
+	}
+}
+
 // Whatever a learner sends, reading it ends with a message or an error.
 func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x10{\"type\":\"hello\"}"))
