@@ -40,7 +40,9 @@ func (v *evaluation) bits() float32 {
 // held-out text.
 func (v *view) evaluate(n *node) {
 	tokens := n.machine.View().FoldedTokens()
-	if n.cfg.EvalBytes == 0 || v.evaluing || !n.leaving.IsZero() || time.Since(v.evalAt) < v.evalPause || tokens == v.valAt && v.quality != (external.Evaluation{}) {
+	rests := time.Since(v.evalAt) < v.evalPause && !n.finished // the last model of a run is measured in any case
+	known := tokens == v.valAt && v.quality != (external.Evaluation{})
+	if n.cfg.EvalBytes == 0 || v.evaluing || rests || known || !n.leaving.IsZero() {
 		return
 	}
 	tips := n.tipList()

@@ -66,7 +66,7 @@ func qualityText(s status.Snapshot) string {
 	if q == "" {
 		return "not measured here; `atoll eval` does, for built-in models"
 	}
-	return q + " at " + big(float64(s.ValAtTokens)) + " tokens"
+	return fmt.Sprintf("%s at %s tokens", q, big(float64(s.ValAtTokens)))
 }
 
 // qualityOf is what the model is worth on held-out text, empty where nobody has measured it.

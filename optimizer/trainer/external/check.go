@@ -48,6 +48,7 @@ type checker struct {
 	begin    []float32
 	l        *Learner
 	findings []Finding
+	judged   bool // its first loss is the judge's
 }
 
 // Check starts a learner and does with it what a node does, beginning with values. It ends at the
@@ -144,6 +145,7 @@ func (c *checker) steps(judge *Judge) bool {
 	if !c.found("the first loss is that of the built-in trainer", fmt.Sprintf("%.6f, %.6f", res.Loss, right.Loss), err) {
 		return true
 	}
+	c.judged = true
 	off := distance(c.l.Params(), judge.Trainer.Params()) / distance(c.begin, judge.Trainer.Params())
 	if !(off <= valueTolerance) && !c.narrow() {
 		err = fmt.Errorf("values are off by %.3f of the step's length: another optimizer, or other settings of it", off)
@@ -226,7 +228,7 @@ func (c *checker) pieces() bool {
 }
 
 // evaluates has it say what values are worth: those of before all steps, and its own, on the rows of the
-// step that follows. That step has the same loss where the rows are of the same text.
+// step that follows. That step has the same loss where the rows are of the same text, if its loss is one.
 func (c *checker) evaluates() bool {
 	const what = "it evaluates the values that it is given, and keeps its own"
 	if !c.l.session.hello.Evaluates {
@@ -255,7 +257,7 @@ func (c *checker) evaluates() bool {
 	if err == nil {
 		res, err = c.l.Step(c.ctx, checkRate)
 	}
-	if err == nil && c.cfg.HeldOut != "" && c.cfg.HeldOut == c.cfg.Text {
+	if err == nil && c.judged && c.cfg.Text != "" && c.cfg.HeldOut == c.cfg.Text {
 		err = c.alike(e.Loss, res.Loss)
 	}
 	return c.found(what, fmt.Sprintf("loss %.6f on %d tokens", e.Loss, e.Tokens), err)

@@ -3,7 +3,6 @@ package external
 import (
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,13 +99,10 @@ func TestCheckOfEvaluations(t *testing.T) {
 			t.Errorf("%s: %v", how, bad)
 		}
 	}
-	cfg := testConfig(t, "well") // whose steps say 1.5, whatever its values are
-	cfg.Text = filepath.Join(t.TempDir(), "text")
-	cfg.HeldOut = cfg.Text
-	if err := os.WriteFile(cfg.Text, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if bad := wrong(Check(t.Context(), cfg, values(), nil)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
+	judge := &Judge{&adder{values: values(), loss: 1.5}, 1} // the fake's steps say 1.5, whatever its values are
+	cfg := testConfig(t, "well")
+	cfg.Text, cfg.HeldOut = "text", "text"
+	if bad := wrong(Check(t.Context(), cfg, values(), judge)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
 		t.Errorf("another loss than a step's: %v", bad)
 	}
 }
