@@ -79,14 +79,14 @@ func NewRowPlan(list []Merged, fragments int) Plan {
 	share := max(1, (all+piecesInShare*fragments-1)/(piecesInShare*fragments))
 	var pieces []Tensor
 	for _, m := range list {
-		pieces = append(pieces, m.pieces(share)...)
+		pieces = append(pieces, m.Pieces(share)...)
 	}
 	slices.SortStableFunc(pieces, func(a, b Tensor) int { return b.Len - a.Len })
 	return spread(pieces, fragments)
 }
 
-// pieces cuts a tensor between rows into pieces of at most so many values, or one row.
-func (m Merged) pieces(most int) (pieces []Tensor) {
+// Pieces cuts a tensor between rows into the fewest pieces of at most so many values, or one row.
+func (m Merged) Pieces(most int) (pieces []Tensor) {
 	rows := 1
 	if len(m.Shape) > 0 {
 		rows = max(1, m.Shape[0])
