@@ -45,6 +45,7 @@ type Machine struct {
 	out      []Effect
 	join     join
 	end      ending
+	pause    pause
 	learning learning // what the training thread last said of itself
 
 	stepTokens  uint64 // of the last own step
@@ -176,11 +177,14 @@ func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.tellRoster(now)
 	m.tellLinks(now)
-	m.rounds.Tick(now)
+	if !m.pause.resting {
+		m.rounds.Tick(now)
+		m.tickJoin(now)
+	}
 	m.gossip.Tick(now)
 	m.tickMarks(now)
-	m.tickJoin(now)
 	m.tickEnd(now)
+	m.tickPause(now)
 	m.pump(now)
 }
 
@@ -260,6 +264,9 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	switch e := e.(type) {
 	case gossip.Offer:
+		if m.pause.resting {
+			return // repair brings it when the node goes on
+		}
 		m.emit(e)
 		m.offer(now, e.ID, e.Header, e.Repair)
 	case gossip.Fetched:

@@ -30,6 +30,7 @@
 //	wipe NODES               likewise, and only the key stays; start
 //	lose NODES               gone for good, with disk and key
 //	pause NODES              stopped, with its connections open, like a closed lid; resume NODES
+//	rest NODES               paused by their owner: they take no steps and beat; work NODES
 //	leave NODES              in order
 //	join [N] [TRAITS]        so many new nodes come
 //	slow NODES xN            steps take N times longer from now on

@@ -17,6 +17,8 @@ const (
 	Start     Verb = "start"
 	Pause     Verb = "pause"
 	Resume    Verb = "resume"
+	Rest      Verb = "rest"
+	Work      Verb = "work"
 	Leave     Verb = "leave"
 	Join      Verb = "join"
 	Slow      Verb = "slow"
@@ -72,6 +74,8 @@ var verbs = []struct {
 	{Skew, "skew 1 by -5s @20s", ""},
 	{Upgrade, "upgrade 1 to protocol 3 @20s", ""},
 	{Miscalculate, "miscalculate 1 @20s", ""},
+	{Rest, "rest 1 @10s, or rest 1 @10s for 20s", Work},
+	{Work, "work 1 @30s", ""},
 }
 
 // former are other spellings of verbs.
