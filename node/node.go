@@ -36,6 +36,7 @@ type node struct {
 	shared
 	folder
 	acquaintances
+	allowance
 	learning
 	shown
 	trace tracing
@@ -167,6 +168,7 @@ func (n *node) loop(ctx context.Context) error {
 
 // show makes a new status and has the ledger written.
 func (n *node) show() {
+	n.limit(time.Now())
 	n.publishStatus()
 	n.flush()
 	n.check("write the trace", n.trace.Flush())

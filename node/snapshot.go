@@ -59,7 +59,7 @@ func (n *node) snapshot() status.Snapshot {
 	now := time.Now()
 	s := status.Snapshot{
 		Identity: n.whoAndWhat(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
-		Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
+		Limits: n.limitsStatus(now), Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
 		Process: status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
 	if !n.view.joined.IsZero() {
@@ -79,10 +79,15 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
 		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.View().State().String(), Started: n.started, At: now,
 	}
-	if s.State == wire.Joining.String() {
+	switch {
+	case n.machine.View().Paused():
+		s.State, s.Stage = status.Paused, strings.Join(n.why, "; ")
+	case s.State == wire.Joining.String():
 		s.Stage = n.stage()
-	} else if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" && n.external != nil && n.external.Absent() {
-		s.Stage = "waits for " + n.attaches()
+	default:
+		if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" && n.external != nil && n.external.Absent() {
+			s.Stage = "waits for " + n.attaches()
+		}
 	}
 	return s
 }
@@ -231,7 +236,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 	rec := n.record.get()
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
-	self.TokensPerS, self.Bits = 0, float64(n.view.bits())
+	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.why, "; ")
 	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
 		self.TokensPerS = n.train.pulse().perSecond
@@ -244,6 +249,9 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		if v.Beat != nil {
 			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond
 			p.Upload, p.UploadFull, p.Bits = v.Beat.Upload, v.Beat.Full, float64(v.Beat.Bits)
+			if v.Beat.Paused {
+				p.State = status.Paused
+			}
 		}
 		if v.LastHeard > 0 {
 			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000

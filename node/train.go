@@ -35,6 +35,7 @@ type training struct {
 	doing    *float64      // in the account, what the last command did
 	pace     time.Duration // least time of a step
 	may      bool
+	paused   bool               // by its owner
 	stepping bool               // inside a step
 	cut      context.CancelFunc // ends that step without its result; nil outside
 	fraction float64            // of the budget that is made, see core.Machine.Progress
@@ -94,10 +95,23 @@ func (t *training) setMay(may bool) {
 		t.active += t.since(t.trained)
 	}
 	t.may = may
+	t.wake()
+}
+
+// wake has the thread book what it waited for until now, and see what it may do.
+func (t *training) wake() {
 	select {
 	case t.woken <- struct{}{}:
 	default:
 	}
+}
+
+// setPaused says whether what the thread waits for is its owner.
+func (t *training) setPaused(paused bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = paused
+	t.wake()
 }
 
 func (t *training) mayStep() bool {
@@ -319,7 +333,7 @@ func (t *training) tellLost(ctx context.Context, err error) {
 // when the budget is spoken for. It reports whether to step.
 func (t *training) wait(ctx context.Context) bool {
 	t.mu.Lock()
-	may, joining := t.may, t.steps == 0 && !t.started
+	may, joining, paused := t.may, t.steps == 0 && !t.started, t.paused
 	t.stepping = may
 	t.mu.Unlock()
 	if may {
@@ -331,9 +345,12 @@ func (t *training) wait(ctx context.Context) bool {
 	case <-t.asked():
 	case <-t.woken:
 	}
-	if joining {
+	switch {
+	case paused:
+		t.spend(&t.account.Paused, began)
+	case joining:
 		t.spend(&t.account.Joining, began)
-	} else {
+	default:
 		t.spend(&t.account.Ending, began)
 	}
 	return false
@@ -473,6 +490,6 @@ func (t *training) balanced() status.TimeAccount {
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
 	a.Total = awake + a.Asleep
-	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Gone)
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Paused-a.Gone)
 	return a
 }

@@ -203,6 +203,28 @@ func TestTrainingWaitsUntilItMay(t *testing.T) {
 	})
 }
 
+// What the thread waits for its owner has a column of its own, before its first step as after.
+func TestTrainingIsPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 10*time.Millisecond, 0)
+		b.setPaused(true)
+		b.after(3 * time.Second)
+		b.setPaused(false)
+		b.after(2 * time.Second)
+		b.setMay(true)
+		b.after(95 * time.Millisecond)
+		b.setMay(false)
+		b.setPaused(true)
+		b.after(4 * time.Second)
+		b.setPaused(true) // books what it waited
+		a := b.after(0).account
+		if !near(a.Joining, 2) || math.Abs(a.Paused-7) > 0.01 || !near(a.Step, 0.1) || a.Ending > 0.01 || a.Waiting > 1e-6 {
+			t.Errorf("account %+v", a)
+		}
+		b.stop(t)
+	})
+}
+
 // A leaver must know of the step that was under way when it was told to stop.
 func TestTrainingRestsAfterItsStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -131,8 +131,8 @@ func (w *world) idleAtEnd() (idle, deltas *float64) {
 }
 
 // goodput is the seconds of steps whose tokens were folded, over the seconds
-// from each node's planned start to the end of the run or its ordered leave. It
-// also returns the same over the seconds that processes lived.
+// from each node's planned start to the end of the run or its ordered leave, without those
+// for which its owner had it paused. It also returns the same over the seconds that processes lived.
 func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
 	return w.goodputOf(end, func(i int) float64 {
 		e := a.entries[i]
@@ -155,7 +155,8 @@ func (w *world) goodputOf(end time.Time, share func(node int) float64) (planned,
 		stepping := 0.0
 		for _, l := range m.lives {
 			stepping += l.last.Time.Step + l.last.Time.Paced
-			alive += earlier(l.ended, end).Sub(l.began).Seconds()
+			alive += earlier(l.ended, end).Sub(l.began).Seconds() - l.last.Time.Paused
+			all -= l.last.Time.Paused
 		}
 		useful += stepping * share(i)
 	}
@@ -250,6 +251,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending
 		sum.Gone += t.Gone
+		sum.Paused += t.Paused
 		sum.Asleep += t.Asleep
 		sum.Total += t.Total
 	}

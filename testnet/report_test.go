@@ -201,9 +201,9 @@ func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
 // For a node of two processes every column is the sum, the column of its sleep
 // too.
 func TestTimeAccountAddsUp(t *testing.T) {
-	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Total: 45}
+	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Gone: 10, Paused: 11, Total: 66}
 	m := &member{lives: []*life{{last: status.Snapshot{Time: one}}, {last: status.Snapshot{Time: one}}}}
-	want := status.TimeAccount{Step: 2, Paced: 4, Publish: 6, Adopt: 8, Save: 10, Joining: 12, Ending: 14, Asleep: 16, Waiting: 18, Total: 90}
+	want := status.TimeAccount{Step: 2, Paced: 4, Publish: 6, Adopt: 8, Save: 10, Joining: 12, Ending: 14, Asleep: 16, Waiting: 18, Gone: 20, Paused: 22, Total: 132}
 	if got := *m.timeAccount(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

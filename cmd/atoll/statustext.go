@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"atoll/node/status"
 )
@@ -19,9 +21,11 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
 		{"traffic", trafficText(s)},
+		{"limits", limitsText(s.Limits)},
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
+	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := table(w, rows...); err != nil {
 		return err
 	}
@@ -111,6 +115,28 @@ func trafficText(s status.Snapshot) string {
 		text += fmt.Sprintf("; the uplink carries %s Mbit/s", uplink(s.Peers[0]))
 	}
 	return text
+}
+
+// limitsText says what the node may cost, and what of it is used; "" where there is no limit.
+func limitsText(l status.Limits) string {
+	var parts []string
+	if l.UpPerS > 0 {
+		parts = append(parts, fmt.Sprintf("up %.3g Mbit/s", 8e-6*l.UpPerS))
+	}
+	if l.DownPerS > 0 {
+		parts = append(parts, fmt.Sprintf("down %.3g Mbit/s", 8e-6*l.DownPerS))
+	}
+	if q := l.Quota; q != nil {
+		parts = append(parts, fmt.Sprintf("%s of %s this %s used, %s left until %s",
+			status.Bytes(float64(q.Used)), status.Bytes(float64(q.Bytes)), q.Period, status.Bytes(float64(q.Left)), q.Ends.Format(time.DateOnly)))
+	}
+	if l.Hours != "" {
+		parts = append(parts, "works "+l.Hours)
+	}
+	if l.OnBattery != "" {
+		parts = append(parts, "pauses on battery")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // roundsText shows how far each fragment is and how many contributed last.

@@ -21,8 +21,9 @@ type Snapshot struct {
 	Time      TimeAccount `json:"time"`
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
-	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
-	Events    []Event     `json:"events"`           // newest last, bounded
+	Limits    Limits      `json:"limits,omitzero"`
+	Rejoined  bool        `json:"rejoined"` // this process began from a folder with state in it
+	Events    []Event     `json:"events"`   // newest last, bounded
 
 	Process
 }
@@ -86,6 +87,30 @@ const (
 	BoundThin    = "too thin" // links do not carry the run's deltas, however rare they are
 )
 
+// Paused is the state of a node that its owner has paused, whatever its beats say beside.
+const Paused = "paused"
+
+// Limits are what the owner of this node lets it cost.
+type Limits struct {
+	Asked     bool     `json:"asked,omitempty"`   // it was asked to pause, by atoll pause
+	Why       []string `json:"why,omitempty"`     // it is paused; none if it is not
+	Resting   bool     `json:"resting,omitempty"` // it is paused, and has published what it had
+	UpPerS    float64  `json:"up_bytes_per_s,omitempty"`
+	DownPerS  float64  `json:"down_bytes_per_s,omitempty"`
+	Hours     string   `json:"hours,omitempty"`      // when it may work
+	OnBattery string   `json:"on_battery,omitempty"` // what it does then: pause, or "" for go on
+	Quota     *Quota   `json:"quota,omitempty"`
+}
+
+// Quota is how much this node may send and receive.
+type Quota struct {
+	Bytes  uint64    `json:"bytes"`
+	Period string    `json:"period"` // month or day
+	Used   uint64    `json:"used_bytes"`
+	Left   uint64    `json:"left_bytes"`
+	Ends   time.Time `json:"ends"` // of the period
+}
+
 // Process is what the operating system says of the process.
 type Process struct {
 	RSSBytes   uint64 `json:"rss_bytes,omitempty"`
@@ -137,7 +162,7 @@ type Peer struct {
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
 	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
 	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
-	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone
+	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
 }
 
 // Account is where this node's deltas and tokens went, and what it holds of
@@ -170,6 +195,7 @@ type TimeAccount struct {
 	Joining  float64 `json:"joining_s"`
 	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
 	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
+	Paused   float64 `json:"paused_s,omitempty"`       // by its owner
 	Asleep   float64 `json:"asleep_s"`                 // the whole process was: stopped by a signal, or with its machine
 	Waiting  float64 `json:"waiting_on_peers_s"`
 	Total    float64 `json:"total_s"`
