@@ -87,7 +87,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	}
 	p.printLink(s)
 	p.printEvents(s)
-	if s.Stage != "" && s.Stage != p.stage {
+	if s.Stage != "" && s.Stage != p.stage && s.State != status.Paused { // an event says why it is paused
 		p.stage = s.Stage
 		p.out.say("%s: %s", s.State, s.Stage)
 	}
@@ -138,18 +138,32 @@ func progressLine(s status.Snapshot) string {
 	if s.TokensPerS > 0 {
 		text += fmt.Sprintf("  %s tokens/s", big(s.TokensPerS))
 	}
-	text += fmt.Sprintf("  %s", peersText(livePeers(s)))
+	text += fmt.Sprintf("  %s", peersText(livePeers(s), pausedPeers(s)))
 	if s.ETASeconds > 0 {
 		text += "  " + seconds(s.ETASeconds) + " left"
 	}
 	return text
 }
 
-func peersText(n int) string {
-	if n == 0 {
-		return "alone"
+func peersText(live, paused int) string {
+	text := "alone"
+	if live > 0 {
+		text = plural(live, "peer", "peers")
 	}
-	return plural(n, "peer", "peers")
+	if paused > 0 {
+		text += fmt.Sprintf(", %d paused", paused)
+	}
+	return text
+}
+
+// pausedPeers counts the others that their owners have paused.
+func pausedPeers(s status.Snapshot) (n int) {
+	for _, p := range s.Peers {
+		if !p.Self && p.State == status.Paused {
+			n++
+		}
+	}
+	return n
 }
 
 // livePeers counts the others that take part now.

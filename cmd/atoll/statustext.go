@@ -128,7 +128,7 @@ func limitsText(l status.Limits) string {
 	}
 	if q := l.Quota; q != nil {
 		parts = append(parts, fmt.Sprintf("%s of %s this %s used, %s left until %s",
-			status.Bytes(float64(q.Used)), status.Bytes(float64(q.Bytes)), q.Period, status.Bytes(float64(q.Left)), q.Ends.Format(time.DateOnly)))
+			status.Quantity(q.Used), status.Quantity(q.Bytes), q.Period, status.Quantity(q.Left), q.Ends.Format(time.DateOnly)))
 	}
 	if l.Hours != "" {
 		parts = append(parts, "works "+l.Hours)

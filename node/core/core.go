@@ -177,12 +177,15 @@ func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.tellRoster(now)
 	m.tellLinks(now)
-	if !m.pause.resting {
+	resting := m.pause.resting
+	if !resting {
 		m.rounds.Tick(now)
-		m.tickJoin(now)
 	}
 	m.gossip.Tick(now)
 	m.tickMarks(now)
+	if !resting {
+		m.tickJoin(now)
+	}
 	m.tickEnd(now)
 	m.tickPause(now)
 	m.pump(now)
