@@ -42,7 +42,7 @@ const (
 // rounding to float64 before does no harm (S. Figueroa, When is double rounding innocuous?, 1995).
 func narrowed(x float64) float32 {
 	if x > -leastRounded && x < leastRounded {
-		return float32(math.Copysign(0, x))
+		return float32(x) * 0 // keeps the sign
 	}
 	return float32(x)
 }
@@ -50,7 +50,7 @@ func narrowed(x float64) float32 {
 // flushed is x, or 0 if it is denormal.
 func flushed(x float32) float32 {
 	if x > -leastNormal && x < leastNormal {
-		return float32(math.Copysign(0, float64(x)))
+		return x * 0
 	}
 	return x
 }

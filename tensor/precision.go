@@ -23,6 +23,20 @@ func (p Precision) String() string {
 	return fmt.Sprintf("Precision(%d)", uint8(p))
 }
 
+// MarshalText writes the name.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a name.
+func (p *Precision) UnmarshalText(text []byte) error {
+	for _, known := range []Precision{F32, BF16} {
+		if known.String() == string(text) {
+			*p = known
+			return nil
+		}
+	}
+	return fmt.Errorf("tensor: precision %q: use f32 or bf16", text)
+}
+
 // Gemm is [Gemm] in this precision. In BF16 values that are denormal count as 0, among the operands, the sums and
 // what C held before.
 func (p Precision) Gemm(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
