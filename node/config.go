@@ -13,6 +13,7 @@ import (
 	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
+	"atoll/optimizer/trainer"
 )
 
 // Config is what one process of a run is told. Everything that its peers must
@@ -26,13 +27,14 @@ type Config struct {
 	Profile string   // p2p profile: local, lan or wan
 	Peers   []string // further addresses to dial
 
-	Observe bool          // hold and serve state without training
-	Data    string        // corpus: a file, a folder, "" = the text that ships with Go
-	Threads int           // training threads; 0 = one per core
-	Batch   int           // rows per inner step; 0 = as planned from the measured speed
-	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
-	Limits  Limits        // what the node may cost
-	Stay    bool          // keep serving after the run has ended
+	Observe   bool          // hold and serve state without training
+	Data      string        // corpus: a file, a folder, "" = the text that ships with Go
+	Threads   int           // training threads; 0 = one per core
+	Precision string        // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster
+	Batch     int           // rows per inner step; 0 = as planned from the measured speed
+	Pace      time.Duration // least time of an inner step; 0 = as fast as it goes
+	Limits    Limits        // what the node may cost
+	Stay      bool          // keep serving after the run has ended
 
 	// KeepBytes bounds what payloads and bases take on disk. Payloads of final
 	// rounds go, oldest first; a replay then begins at a kept base. What the union
@@ -91,6 +93,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Threads < 0 {
 		return c, fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)
+	}
+	if _, _, err := trainer.Precisions(c.Precision); err != nil {
+		return c, fmt.Errorf("config: %w", err)
 	}
 	if c.Batch < 0 || c.Batch > genesis.MaxBatch {
 		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, genesis.MaxBatch)

@@ -15,7 +15,7 @@ import (
 	"atoll/optimizer/trainer/external"
 )
 
-// prepareTrainer measures the machine's speed for this model, plans its batch
+// prepareTrainer measures the machine's speed for this model, chooses its precision, plans its batch
 // and makes the trainer. Peers learn of it by a new record.
 func (n *node) prepareTrainer(ctx context.Context) error {
 	if n.cfg.Observe {
@@ -28,12 +28,19 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 		return fmt.Errorf("the run trains %s, which is no built-in model: say with --learner which program trains it, such as --learner hf, or hold and serve it with --observe", n.genesis.ModelLabel())
 	}
 	cfg := n.trainerConfig(n.genesis.Batch)
-	speed, err := trainer.Measure(ctx, cfg, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
+	among, note, err := trainer.Precisions(n.cfg.Precision)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		n.view.event(n, "learner", "", note)
+	}
+	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	if err != nil {
 		return err
 	}
 	r := n.record.get()
-	r.TokensPerSecond = speed.TokensPerSecond
+	r.TokensPerSecond, r.Precision, cfg.Precision = speed.TokensPerSecond, precision.String(), precision
 	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
 		return err
 	}

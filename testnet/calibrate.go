@@ -33,17 +33,17 @@ type Calibration struct {
 	Note        string  `json:"note"`
 }
 
-// calibrate measures a step on one thread of this process, in processor time:
+// calibrate measures a step on one thread of this process, in the best of some precisions and in processor time:
 // what else the machine is doing at this moment must not slow the whole run.
-func calibrate(ctx context.Context, g genesis.Genesis) (time.Duration, error) {
+func calibrate(ctx context.Context, g genesis.Genesis, among []tensor.Precision) (time.Duration, tensor.Precision, error) {
 	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1, Optim: g.Inner.Optim()}
 	threads := tensor.Threads()
 	defer tensor.SetThreads(threads)
-	speed, err := trainer.Measure(ctx, cfg, measureSteps, measureFor, processorTime)
+	speed, best, err := trainer.MeasureBest(ctx, cfg, among, measureSteps, measureFor, processorTime)
 	if err != nil {
-		return 0, fmt.Errorf("calibrate: %w", err)
+		return 0, best, fmt.Errorf("calibrate: %w", err)
 	}
-	return speed.Step, nil
+	return speed.Step, best, nil
 }
 
 // processorTime is how long the processors have worked for this process, as a

@@ -52,7 +52,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 		err = errors.Join(checkLinkTargets(ls, cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
 	}
 	if err == nil {
-		err = checkLearners(cfg.Learner, cfg.Nodes+whole.joins(), said)
+		err = checkTargets(cfg, cfg.Nodes+whole.joins(), said)
 	}
 	if err != nil {
 		return nil, err

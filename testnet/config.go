@@ -30,6 +30,7 @@ type Config struct {
 	NoOverlap bool     // dp: gradients wait until all of them are there
 	Link      []string // what links are made: LINK for all nodes or NODES:LINK for some, as shape.Parse reads it; the last that names a node wins; nil = as they are
 	Learner   []string // programs that train instead of the built-in trainer: CMD for all nodes or NODES:CMD for some; nil = none
+	Precision []string // of the built-in trainer: f32, bf16 or auto for all nodes or NODES:f32 for some; nil = whichever is faster
 	Trace     bool     // the nodes write the life of every delta
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
@@ -169,6 +170,8 @@ func (c Config) check() error {
 		return fmt.Errorf("--h is %d: use 1 to %d", c.H, outer.MaxH)
 	case c.Trace && c.Baseline != Atoll:
 		return fmt.Errorf("--trace is of deltas, which %s has none of: leave it out", c.Baseline)
+	case len(c.Precision) > 0 && c.Baseline != Atoll:
+		return fmt.Errorf("--precision is of atoll, and %s trains in f32: leave it out", c.Baseline)
 	case c.Window < 0 || c.Window > outer.MaxWindow:
 		return fmt.Errorf("--window is %d: use 1 to %d rounds, or leave it out", c.Window, outer.MaxWindow)
 	case c.Fragments < 0:
@@ -183,6 +186,9 @@ func (c Config) check() error {
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}
 	if _, err := parseLearners(c.Learner); err != nil {
+		return err
+	}
+	if _, err := parsePrecisions(c.Precision); err != nil {
 		return err
 	}
 	if _, err := parseLinks(c.Link); err != nil {

@@ -1,68 +1,88 @@
 package testnet
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"atoll/node"
+	"atoll/optimizer/trainer"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
 )
 
-// This file holds which program trains on which node: --learner.
+// This file holds what trains on which node, and how: --learner and --precision.
 
 // goLearner is what people call the built-in trainer in a list of programs.
 const goLearner = "go"
 
-// learner is a program that trains in place of the built-in trainer.
-type learner struct {
+// choice is what some nodes, or all, are told.
+type choice struct {
 	nodelink.Targets
-	command string
+	value string
 }
 
-// learners are what --learner was given, in order.
-type learners []learner
+// choices are what a flag was given, in order.
+type choices []choice
 
 // parseLearners reads CMD, or NODES:CMD for these nodes alone.
-func parseLearners(texts []string) (list learners, err error) {
+func parseLearners(texts []string) (choices, error) {
+	list, err := parseChoices("--learner", "no program; write it like torch or 1:torch", texts)
+	for i, l := range list {
+		if strings.TrimSpace(l.value) == goLearner {
+			list[i].value = node.BuiltinLearner
+		}
+	}
+	return list, err
+}
+
+// parsePrecisions reads f32, bf16 or auto, or NODES:f32 for these nodes alone.
+func parsePrecisions(texts []string) (choices, error) {
+	list, err := parseChoices("--precision", "none; write it like bf16 or 1:bf16", texts)
+	for _, p := range list {
+		if _, _, err := trainer.Precisions(p.value); err != nil {
+			return nil, fmt.Errorf("--precision: %w", err)
+		}
+	}
+	return list, err
+}
+
+func parseChoices(flag, empty string, texts []string) (list choices, err error) {
 	for _, text := range texts {
-		l := learner{command: text}
-		if names, command, named := strings.Cut(text, ":"); named && strings.Trim(names, "0123456789,-") == "" {
-			l.command = command
-			if l.Targets, err = nodelink.Nodes(names, maxNodes); err != nil {
-				return nil, fmt.Errorf("--learner: %w", err)
+		c := choice{value: text}
+		if names, value, named := strings.Cut(text, ":"); named && strings.Trim(names, "0123456789,-") == "" {
+			c.value = value
+			if c.Targets, err = nodelink.Nodes(names, maxNodes); err != nil {
+				return nil, fmt.Errorf("%s: %w", flag, err)
 			}
 		}
-		if strings.TrimSpace(l.command) == "" {
-			return nil, fmt.Errorf("--learner %q names no program; write it like torch or 1:torch", text)
+		if strings.TrimSpace(c.value) == "" {
+			return nil, fmt.Errorf("%s %q names %s", flag, text, empty)
 		}
-		if strings.TrimSpace(l.command) == goLearner {
-			l.command = node.BuiltinLearner
-		}
-		list = append(list, l)
+		list = append(list, c)
 	}
 	return list, nil
 }
 
-// of is the program of a node, "" for the built-in trainer. The last that names it wins.
-func (l learners) of(index int) string {
+// of is what a node is told, "" for nothing. The last that names it wins.
+func (l choices) of(index int) string {
 	for _, one := range slices.Backward(l) {
 		if one.Has(index) {
-			return one.command
+			return one.value
 		}
 	}
 	return ""
 }
 
 // inProcess says whether a program trains on a node in place of the built-in trainer.
-func (l learners) inProcess(index int) bool {
+func (l choices) inProcess(index int) bool {
 	command := l.of(index)
 	return command != "" && command != node.BuiltinLearner
 }
 
 // checkKills returns an error for a learner to kill that is no process of its own.
-func (l learners) checkKills(c chaos) error {
+func (l choices) checkKills(c chaos) error {
 	for _, e := range c {
 		if e.Verb == fault.KillLearner && e.Node() != fault.Any && !l.inProcess(e.Node()) {
 			return fmt.Errorf("--chaos %q: node %d trains by itself; give it a program, such as --learner %d:torch, or kill the node", e, e.Node(), e.Node())
@@ -71,17 +91,20 @@ func (l learners) checkKills(c chaos) error {
 	return nil
 }
 
-// checkLearners returns an error for a node that there will never be, and for one that chaos
-// takes for what it is not.
-func checkLearners(texts []string, all int, said chaos) error {
-	list, err := parseLearners(texts)
+// checkTargets returns an error for a node that there will never be, and for one that chaos takes
+// for what it is not.
+func checkTargets(cfg Config, all int, said chaos) error {
+	learners, err := parseLearners(cfg.Learner)
+	precisions, err2 := parsePrecisions(cfg.Precision)
 	if err == nil {
-		err = list.checkKills(said)
+		err = learners.checkKills(said)
 	}
-	for _, l := range list {
-		if n := l.Highest(); n >= all {
-			return fmt.Errorf("--learner names node %d: there are only nodes 0 to %d, including those that join", n, all-1)
+	for flag, list := range map[string]choices{"--learner": learners, "--precision": precisions} {
+		for _, l := range list {
+			if n := l.Highest(); n >= all {
+				return fmt.Errorf("%s names node %d: there are only nodes 0 to %d, including those that join", flag, n, all-1)
+			}
 		}
 	}
-	return err
+	return errors.Join(err, err2)
 }

@@ -27,7 +27,7 @@ func TestLearnersOfNodes(t *testing.T) {
 			t.Errorf("node %d trains in a process of its own: %v", index, got)
 		}
 	}
-	if got := learners(nil).of(0); got != "" {
+	if got := choices(nil).of(0); got != "" {
 		t.Errorf("without --learner: %q", got)
 	}
 }
@@ -97,6 +97,27 @@ func TestLearnerErrors(t *testing.T) {
 		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestPrecisionErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":       `--precision "" names none; write it like bf16 or 1:bf16`,
+		"fp8":    `--precision: precision "fp8": use f32, bf16, or auto`,
+		"2:bf16": "--precision names node 2: there are only nodes 0 to 1",
+		"1:bf16": "",
+		"auto":   "",
+	} {
+		cfg := toyWorld(t)
+		cfg.Precision = []string{text}
+		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+	cfg := toyWorld(t)
+	cfg.Precision, cfg.Baseline = []string{"bf16"}, "dp"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "dp trains in f32") {
+		t.Errorf("error %v", err)
 	}
 }
 

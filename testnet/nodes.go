@@ -60,6 +60,7 @@ func (w *world) arguments(m *member) []string {
 	if l := w.learners.of(m.index); l != "" {
 		args = append(args, "--learner", l)
 	}
+	args = append(args, "--precision", w.precisionOf(m.index))
 	if w.cfg.Trace {
 		args = append(args, "--trace")
 	}

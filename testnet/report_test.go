@@ -172,7 +172,7 @@ func TestSharesCheck(t *testing.T) {
 // A program that was late or slow has the share that it trained; one whose work is left out has
 // not.
 func TestSharesOfPrograms(t *testing.T) {
-	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 1}}, learners: learners{{command: "torch"}}}
+	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 1}}, learners: choices{{value: "torch"}}}
 	r := Report{Outcome: Outcome{WallS: 60}, NodesReport: []NodeReport{{Share: 0.8, Tokens: 8000}, {Share: 0.2, Tokens: 2000}}}
 	if got := w.checkShares(r); got == nil || !got.Passed || !strings.Contains(got.Detail, "node1 20.0 % of 20.0 %") {
 		t.Errorf("%+v", got)

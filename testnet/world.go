@@ -12,7 +12,9 @@ import (
 
 	"atoll/node/genesis"
 	"atoll/node/status"
+	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/tensor"
 	"atoll/testnet/baseline"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
@@ -41,7 +43,9 @@ type world struct {
 	calibration Calibration
 	chaos       []*scheduled
 	links       nodelink.Set
-	learners    learners
+	learners    choices
+	precisions  choices
+	precision   string     // of nodes that are not told which
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
@@ -107,11 +111,15 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	precisions, err := parsePrecisions(cfg.Precision)
+	if err != nil {
+		return nil, err
+	}
 	links, err := parseLinks(cfg.Link)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, chaos: chaos, links: links, learners: learners, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	w := &world{cfg: cfg, chaos: chaos, links: links, learners: learners, precisions: precisions, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
 	if w.data, err = corpus.Open(cfg.Data); err != nil {
 		return nil, err
 	}
@@ -133,10 +141,15 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 // setPace calibrates how fast the learners step, those that join later
 // included.
 func (w *world) setPace(ctx context.Context) error {
-	step, err := calibrate(ctx, w.genesis)
+	among, err := w.allPrecisions()
 	if err != nil {
 		return err
 	}
+	step, precision, err := calibrate(ctx, w.genesis, among)
+	if err != nil {
+		return err
+	}
+	w.precision = precision.String()
 	var divisors []float64
 	for i := range w.cfg.Nodes + w.joins() {
 		divisors = append(divisors, w.cfg.divisor(i))
@@ -151,6 +164,30 @@ func (w *world) setPace(ctx context.Context) error {
 	w.screen.say("a step takes %.0f ms on one of %d cores; at full speed one begins every %.0f ms", w.calibration.StepMs, cores, every)
 	w.screen.say("(%s)", w.calibration.Note)
 	return nil
+}
+
+// allPrecisions are those to calibrate among: what all nodes are told, or f32, the slower one, where they differ. Baselines
+// train in f32.
+func (w *world) allPrecisions() ([]tensor.Precision, error) {
+	name := w.precisions.of(0)
+	for i := range w.cfg.Nodes + w.joins() {
+		if w.cfg.Baseline != Atoll || w.precisions.of(i) != name {
+			name = tensor.F32.String()
+		}
+	}
+	among, note, err := trainer.Precisions(name)
+	if note != "" {
+		w.screen.say("every node %s", note)
+	}
+	return among, err
+}
+
+// precisionOf is what a node is told: all that choose get the same, measured once and in processor time.
+func (w *world) precisionOf(i int) string {
+	if name := w.precisions.of(i); name != "" && name != trainer.AutoPrecision {
+		return name
+	}
+	return w.precision
 }
 
 func (w *world) joins() int {

@@ -45,8 +45,9 @@ type JoinCmd struct {
 	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data    string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	threadsFlag
-	Batch int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
-	Pace  time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
+	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
+	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
+	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	limitFlags
 	Init      string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
 	Learner   string `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), torchrun:N before one of these (N processes that are one learner), or any command that speaks optimizer/trainer/external/PROTOCOL.md. With attach the node waits for a training script that runs already, and finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
@@ -123,7 +124,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	}
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
-		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Batch: c.Batch, Pace: c.Pace,
+		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
 		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}

@@ -48,7 +48,11 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *genesis.Genesis) (*expected
 	}
 	e := &expected{Learners: c.Learners, StepSeconds: c.Step.Seconds(), LinkMbitPerS: float64(c.Bandwidth) / 1e6}
 	if e.StepSeconds == 0 {
-		s, err := trainer.Measure(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, stepTimes, stepTimeFor, time.Now)
+		among, _, err := trainer.Precisions(trainer.AutoPrecision)
+		if err != nil {
+			return nil, err
+		}
+		s, _, err := trainer.MeasureBest(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, among, stepTimes, stepTimeFor, time.Now)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. MBIT/S is what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -45,14 +45,14 @@ func (c *PeersCmd) Run(ctx context.Context, out *console) error {
 // Widths of the columns whose values know no bound, so that a row fits 100
 // columns.
 const (
-	peerWidth     = 14
-	hardwareWidth = 13
+	peerWidth     = 11
+	hardwareWidth = 10
 )
 
 // printPeers writes a row per peer, and below it why those are not in who are
 // not.
 func printPeers(w io.Writer, peers []status.Peer) error {
-	rows := [][]string{{"PEER", "STATE", "HARDWARE", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
+	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
 	var reasons []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
@@ -87,7 +87,7 @@ func peerRow(p status.Peer) []string {
 		heard = "here"
 	}
 	return []string{
-		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth),
+		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
 		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
 		measured(p.TokensPerS, "%.0f"), uplink(p), heard,
 	}

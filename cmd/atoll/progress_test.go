@@ -153,10 +153,10 @@ func TestPrintPeers(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	for i, want := range []string{
-		"PEER STATE HARDWARE STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
-		"cdcdcdcdcd* training a CPU (2 thr… 120 250k 40.0 % 50.0 % 6000 20.0 here",
-		"efefefefef observing - 0 0 0.0 % - - - 1.2 s",
-		"/ip4/198.51.1… refused - 0 0 0.0 % - - - -",
+		"PEER STATE HARDWARE IN STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
+		"cdcdcdcdcd* training a CPU (2 … f32 120 250k 40.0 % 50.0 % 6000 20.0 here",
+		"efefefefef observing - - 0 0 0.0 % - - - 1.2 s",
+		"/ip4/198.5… refused - - 0 0 0.0 % - - - -",
 		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
@@ -168,7 +168,7 @@ func TestPrintPeers(t *testing.T) {
 func TestPeersFitTheScreen(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{{
-		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)",
+		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)", Precision: "bf16",
 		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6, UploadFull: true,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
 	if err := printPeers(&b, peers); err != nil {

@@ -12,23 +12,24 @@ import (
 type TestnetCmd struct {
 	Nodes *int `help:"Nodes to start. Default: as many as --learners names, otherwise 4." placeholder:"N"`
 	runFlags
-	Data     string        `help:"Text to train on: a file, a folder, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
-	Tokens   amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
-	Speed    []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
-	Chaos    string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
-	Baseline string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
-	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
-	Link     []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
-	Learner  []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
-	Learners []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
-	Pace     time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
-	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
-	Timeout  time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
-	Eta      *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
-	Mu       *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
-	Window   int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
-	Trace    bool          `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
-	JSON     bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
+	Data      string        `help:"Text to train on: a file, a folder, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
+	Speed     []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
+	Chaos     string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
+	Baseline  string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
+	Overlap   bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
+	Link      []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
+	Learner   []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
+	Learners  []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
+	Precision []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:bf16 is for these nodes alone." sep:"none" placeholder:"1:bf16"`
+	Pace      time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
+	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
+	Timeout   time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
+	Eta       *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
+	Mu        *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
+	Window    int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
+	Trace     bool          `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
+	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
 // Help is what `atoll testnet --help` says first.
@@ -60,7 +61,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.nodes(), Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
-		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}

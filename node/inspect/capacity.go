@@ -119,7 +119,11 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 	if d.role().External {
 		return 0, nil
 	}
-	speed, err := trainer.Measure(d.ctx, d.genesis.TrainerConfig(d.genesis.Batch), trainer.MeasureSteps, trainer.MeasureFor, time.Now)
+	among, _, err := trainer.Precisions(trainer.AutoPrecision)
+	if err != nil {
+		return 0, err
+	}
+	speed, _, err := trainer.MeasureBest(d.ctx, d.genesis.TrainerConfig(d.genesis.Batch), among, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
 	return speed.TokensPerSecond, err
 }
 
