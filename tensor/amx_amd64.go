@@ -4,11 +4,11 @@
 
 package tensor
 
-// multiplyAMX adds strips of A times a strip of B to as many blocks of 32 x 32 values of C, or sets them.
-// A strip has steps of two tiles each; the next one of A begins aStrip values later.
+// multiplyAMX adds a strip of A times strips of B to as many blocks of 32 x 32 values of C, side by side, or sets them.
+// A strip has steps of two tiles each; the next one of B begins bStrip values later.
 //
 //go:noescape
-func multiplyAMX(strips int, steps int, a *uint16, aStrip int, b *uint16, c *float32, ldc int, acc bool)
+func multiplyAMX(strips int, steps int, a *uint16, b *uint16, bStrip int, c *float32, ldc int, acc bool)
 
 // peakAMX adds products of tiles of zeros to 4 tiles in each round.
 //

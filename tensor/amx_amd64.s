@@ -70,18 +70,18 @@ DATA tileConfig<>+62(SB)/1, $0x00
 DATA tileConfig<>+63(SB)/1, $0x00
 GLOBL tileConfig<>(SB), RODATA|NOPTR, $64
 
-// func multiplyAMX(strips int, steps int, a *uint16, aStrip int, b *uint16, c *float32, ldc int, acc bool)
+// func multiplyAMX(strips int, steps int, a *uint16, b *uint16, bStrip int, c *float32, ldc int, acc bool)
 // Requires: AVX
 TEXT ·multiplyAMX(SB), NOSPLIT, $0-57
 	MOVQ strips+0(FP), AX
 	MOVQ steps+8(FP), CX
 	MOVQ a+16(FP), DX
-	MOVQ aStrip+24(FP), BX
-	MOVQ b+32(FP), SI
+	MOVQ b+24(FP), BX
+	MOVQ bStrip+32(FP), SI
 	MOVQ c+40(FP), DI
 	MOVQ ldc+48(FP), R8
 	MOVB acc+56(FP), R9
-	SHLQ $0x01, BX
+	SHLQ $0x01, SI
 	SHLQ $0x02, R8
 	LEAQ tileConfig<>+0(SB), R10
 
@@ -96,11 +96,11 @@ TEXT ·multiplyAMX(SB), NOSPLIT, $0-57
 	BYTE $0x00
 	BYTE $0x00
 	MOVQ $0x00000040, R10
+	MOVQ R8, R11
+	SHLQ $0x04, R11
+	ADDQ DI, R11
 
 strip:
-	MOVQ  R8, R11
-	SHLQ  $0x04, R11
-	ADDQ  DI, R11
 	TESTB R9, R9
 	JNE   load
 
@@ -184,7 +184,7 @@ load:
 
 begin:
 	MOVQ DX, R12
-	MOVQ SI, R13
+	MOVQ BX, R13
 	MOVQ CX, R14
 
 step:
@@ -315,25 +315,9 @@ step:
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
-	ADDQ BX, DX
-	SHLQ $0x01, R8
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	ADDQ R8, DI
-	SHRQ $0x01, R8
+	ADDQ SI, BX
+	SUBQ $-128, DI
+	SUBQ $-128, R11
 	DECQ AX
 	JNE  strip
 
@@ -463,7 +447,7 @@ done:
 	RET
 
 // func packTileRowsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·packTileRowsAMX(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ dstStep+8(FP), CX
@@ -476,367 +460,431 @@ TEXT ·packTileRowsAMX(SB), NOSPLIT, $0-48
 	SHLQ $0x02, SI
 
 step:
-	MOVQ    DX, R8
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    BX, R8
+	MOVQ       DX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z0
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z1
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x77
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z1
-	VMOVUPS 64(R8), Z2
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x77
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z5
-	VMOVUPS 64(R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z7
-	VMOVUPS 64(R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VMOVUPS (R8), Z8
-	VMOVUPS 64(R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z9
-	VMOVUPS 64(R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z10
-	VMOVUPS 64(R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z11
-	VMOVUPS 64(R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z12
-	VMOVUPS 64(R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z13
-	VMOVUPS 64(R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z14
-	VMOVUPS 64(R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z15
-	VMOVUPS 64(R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
-	BYTE      $0x62
-	BYTE      $0x52
-	BYTE      $0x7f
-	BYTE      $0x40
-	BYTE      $0x72
-	BYTE      $0xff
-	VMOVDQU64 Z0, (AX)
-	VMOVDQU64 Z1, 64(AX)
-	VMOVDQU64 Z2, 128(AX)
-	VMOVDQU64 Z3, 192(AX)
-	VMOVDQU64 Z4, 256(AX)
-	VMOVDQU64 Z5, 320(AX)
-	VMOVDQU64 Z6, 384(AX)
-	VMOVDQU64 Z7, 448(AX)
-	VMOVDQU64 Z8, 512(AX)
-	VMOVDQU64 Z9, 576(AX)
-	VMOVDQU64 Z10, 640(AX)
-	VMOVDQU64 Z11, 704(AX)
-	VMOVDQU64 Z12, 768(AX)
-	VMOVDQU64 Z13, 832(AX)
-	VMOVDQU64 Z14, 896(AX)
-	VMOVDQU64 Z15, 960(AX)
-	VMOVUPS   (R8), Z0
-	VMOVUPS   64(R8), Z1
-	ADDQ      BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x7f
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xff
+	VMOVDQU64  Z0, (AX)
+	VMOVDQU64  Z1, 64(AX)
+	VMOVDQU64  Z2, 128(AX)
+	VMOVDQU64  Z3, 192(AX)
+	VMOVDQU64  Z4, 256(AX)
+	VMOVDQU64  Z5, 320(AX)
+	VMOVDQU64  Z6, 384(AX)
+	VMOVDQU64  Z7, 448(AX)
+	VMOVDQU64  Z8, 512(AX)
+	VMOVDQU64  Z9, 576(AX)
+	VMOVDQU64  Z10, 640(AX)
+	VMOVDQU64  Z11, 704(AX)
+	VMOVDQU64  Z12, 768(AX)
+	VMOVDQU64  Z13, 832(AX)
+	VMOVDQU64  Z14, 896(AX)
+	VMOVDQU64  Z15, 960(AX)
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z0
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z1
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x77
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z1
-	VMOVUPS 64(R8), Z2
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x77
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z5
-	VMOVUPS 64(R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z7
-	VMOVUPS 64(R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VMOVUPS (R8), Z8
-	VMOVUPS 64(R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z9
-	VMOVUPS 64(R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z10
-	VMOVUPS 64(R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z11
-	VMOVUPS 64(R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z12
-	VMOVUPS 64(R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z13
-	VMOVUPS 64(R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z14
-	VMOVUPS 64(R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z15
-	VMOVUPS 64(R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE      $0x62
@@ -869,7 +917,7 @@ step:
 	RET
 
 // func packTileRowsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·packTileRowsTurnedAMX(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ dstStep+8(FP), CX
@@ -882,175 +930,207 @@ TEXT ·packTileRowsTurnedAMX(SB), NOSPLIT, $0-48
 	SHLQ $0x02, SI
 
 step:
-	MOVQ    DX, R8
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    BX, R8
+	MOVQ       DX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z0
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z1
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x77
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z1
-	VMOVUPS 64(R8), Z2
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x77
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z5
-	VMOVUPS 64(R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z7
-	VMOVUPS 64(R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VMOVUPS (R8), Z8
-	VMOVUPS 64(R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z9
-	VMOVUPS 64(R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z10
-	VMOVUPS 64(R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z11
-	VMOVUPS 64(R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z12
-	VMOVUPS 64(R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z13
-	VMOVUPS 64(R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z14
-	VMOVUPS 64(R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z15
-	VMOVUPS 64(R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE        $0x62
@@ -1139,174 +1219,206 @@ step:
 	VMOVDQU64   Z1, 832(AX)
 	VMOVDQU64   Z5, 896(AX)
 	VMOVDQU64   Z0, 960(AX)
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R8), Z0
+	PREFETCHT0  576(R8)
 	VMOVUPS     64(R8), Z1
 	ADDQ        BX, R8
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x77
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z1
-	VMOVUPS 64(R8), Z2
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x77
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z5
-	VMOVUPS 64(R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z7
-	VMOVUPS 64(R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VMOVUPS (R8), Z8
-	VMOVUPS 64(R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VMOVUPS (R8), Z9
-	VMOVUPS 64(R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VMOVUPS (R8), Z10
-	VMOVUPS 64(R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VMOVUPS (R8), Z11
-	VMOVUPS 64(R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VMOVUPS (R8), Z12
-	VMOVUPS 64(R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VMOVUPS (R8), Z13
-	VMOVUPS 64(R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VMOVUPS (R8), Z14
-	VMOVUPS 64(R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VMOVUPS (R8), Z15
-	VMOVUPS 64(R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	PREFETCHT0 576(R8)
+	VMOVUPS    64(R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE        $0x62
@@ -1403,7 +1515,7 @@ step:
 	RET
 
 // func packTilePairsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·packTilePairsAMX(SB), NOSPLIT, $0-48
 	MOVQ      dst+0(FP), AX
 	MOVQ      dstStep+8(FP), CX
@@ -1417,432 +1529,496 @@ TEXT ·packTilePairsAMX(SB), NOSPLIT, $0-48
 	VMOVDQU64 packTilePairsOrder<>+0(SB), Z0
 
 step:
-	MOVQ    DX, R8
-	VMOVUPS (R8), Z1
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
+	MOVQ       DX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z1, Z0, Z1
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z1, Z0, Z1
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z2, Z0, Z2
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z2, Z0, Z2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z3, Z0, Z3
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z3, Z0, Z3
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z4, Z0, Z4
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z4, Z0, Z4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z5, Z0, Z5
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z5, Z0, Z5
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z6, Z0, Z6
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z6, Z0, Z6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z7, Z0, Z7
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z7, Z0, Z7
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VPERMW  Z8, Z0, Z8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	VPERMW     Z8, Z0, Z8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z9, Z0, Z9
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z9, Z0, Z9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z10, Z0, Z10
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z10, Z0, Z10
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z11, Z0, Z11
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z11, Z0, Z11
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z12, Z0, Z12
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z12, Z0, Z12
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z13, Z0, Z13
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z13, Z0, Z13
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z14, Z0, Z14
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z14, Z0, Z14
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x7f
-	BYTE    $0x40
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z15, Z0, Z15
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z17
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x7f
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z15, Z0, Z15
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z17
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
-	BYTE      $0x62
-	BYTE      $0xa2
-	BYTE      $0x77
-	BYTE      $0x40
-	BYTE      $0x72
-	BYTE      $0xc0
-	VPERMW    Z16, Z0, Z16
-	VMOVDQU64 Z1, (AX)
-	VMOVDQU64 Z2, 64(AX)
-	VMOVDQU64 Z3, 128(AX)
-	VMOVDQU64 Z4, 192(AX)
-	VMOVDQU64 Z5, 256(AX)
-	VMOVDQU64 Z6, 320(AX)
-	VMOVDQU64 Z7, 384(AX)
-	VMOVDQU64 Z8, 448(AX)
-	VMOVDQU64 Z9, 512(AX)
-	VMOVDQU64 Z10, 576(AX)
-	VMOVDQU64 Z11, 640(AX)
-	VMOVDQU64 Z12, 704(AX)
-	VMOVDQU64 Z13, 768(AX)
-	VMOVDQU64 Z14, 832(AX)
-	VMOVDQU64 Z15, 896(AX)
-	VMOVDQU64 Z16, 960(AX)
-	MOVQ      DX, R8
-	ADDQ      $0x40, R8
-	VMOVUPS   (R8), Z1
-	ADDQ      BX, R8
-	VMOVUPS   (R8), Z2
-	ADDQ      BX, R8
+	BYTE       $0x62
+	BYTE       $0xa2
+	BYTE       $0x77
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xc0
+	VPERMW     Z16, Z0, Z16
+	VMOVDQU64  Z1, (AX)
+	VMOVDQU64  Z2, 64(AX)
+	VMOVDQU64  Z3, 128(AX)
+	VMOVDQU64  Z4, 192(AX)
+	VMOVDQU64  Z5, 256(AX)
+	VMOVDQU64  Z6, 320(AX)
+	VMOVDQU64  Z7, 384(AX)
+	VMOVDQU64  Z8, 448(AX)
+	VMOVDQU64  Z9, 512(AX)
+	VMOVDQU64  Z10, 576(AX)
+	VMOVDQU64  Z11, 640(AX)
+	VMOVDQU64  Z12, 704(AX)
+	VMOVDQU64  Z13, 768(AX)
+	VMOVDQU64  Z14, 832(AX)
+	VMOVDQU64  Z15, 896(AX)
+	VMOVDQU64  Z16, 960(AX)
+	MOVQ       DX, R8
+	ADDQ       $0x40, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z1, Z0, Z1
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z1, Z0, Z1
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z2, Z0, Z2
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z2, Z0, Z2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z3, Z0, Z3
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z3, Z0, Z3
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z4, Z0, Z4
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z4, Z0, Z4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z5, Z0, Z5
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z5, Z0, Z5
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z6, Z0, Z6
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z6, Z0, Z6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z7, Z0, Z7
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z7, Z0, Z7
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VPERMW  Z8, Z0, Z8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	VPERMW     Z8, Z0, Z8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z9, Z0, Z9
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z9, Z0, Z9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z10, Z0, Z10
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z10, Z0, Z10
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z11, Z0, Z11
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z11, Z0, Z11
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z12, Z0, Z12
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z12, Z0, Z12
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z13, Z0, Z13
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z13, Z0, Z13
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z14, Z0, Z14
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z14, Z0, Z14
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x7f
-	BYTE    $0x40
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z15, Z0, Z15
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z17
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x7f
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z15, Z0, Z15
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z17
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE      $0x62
@@ -1910,7 +2086,7 @@ DATA packTilePairsOrder<>+62(SB)/2, $0x001f
 GLOBL packTilePairsOrder<>(SB), RODATA|NOPTR, $64
 
 // func packTilePairsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·packTilePairsTurnedAMX(SB), NOSPLIT, $0-48
 	MOVQ      dst+0(FP), AX
 	MOVQ      dstStep+8(FP), CX
@@ -1924,206 +2100,238 @@ TEXT ·packTilePairsTurnedAMX(SB), NOSPLIT, $0-48
 	VMOVDQU64 packTilePairsTurnedOrder<>+0(SB), Z0
 
 step:
-	MOVQ    DX, R8
-	VMOVUPS (R8), Z1
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
+	MOVQ       DX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z1
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z1, Z0, Z1
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z1, Z0, Z1
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z2, Z0, Z2
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z2, Z0, Z2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z3, Z0, Z3
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z3, Z0, Z3
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z4, Z0, Z4
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z4, Z0, Z4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z5, Z0, Z5
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z5, Z0, Z5
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z6, Z0, Z6
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z6, Z0, Z6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z7, Z0, Z7
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z7, Z0, Z7
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VPERMW  Z8, Z0, Z8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	VPERMW     Z8, Z0, Z8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z9, Z0, Z9
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z9, Z0, Z9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z10, Z0, Z10
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z10, Z0, Z10
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z11, Z0, Z11
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z11, Z0, Z11
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z12, Z0, Z12
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z12, Z0, Z12
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z13, Z0, Z13
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z13, Z0, Z13
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z14, Z0, Z14
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z14, Z0, Z14
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x7f
-	BYTE    $0x40
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z15, Z0, Z15
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z17
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x7f
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z15, Z0, Z15
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z17
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE        $0x62
@@ -2215,205 +2423,237 @@ step:
 	VMOVDQU64   Z1, 960(AX)
 	MOVQ        DX, R8
 	ADDQ        $0x40, R8
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R8), Z1
 	ADDQ        BX, R8
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R8), Z2
 	ADDQ        BX, R8
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x6f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z1, Z0, Z1
-	VMOVUPS (R8), Z2
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x6f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z1, Z0, Z1
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z2
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x67
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z2, Z0, Z2
-	VMOVUPS (R8), Z3
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x67
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z2, Z0, Z2
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z3
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x5f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z3, Z0, Z3
-	VMOVUPS (R8), Z4
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x5f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z3, Z0, Z3
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z4
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x57
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z4, Z0, Z4
-	VMOVUPS (R8), Z5
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x57
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z4, Z0, Z4
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z5
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x4f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z5, Z0, Z5
-	VMOVUPS (R8), Z6
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x4f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z5, Z0, Z5
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z6
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x47
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z6, Z0, Z6
-	VMOVUPS (R8), Z7
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x47
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z6, Z0, Z6
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z7
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
-	BYTE    $0x62
-	BYTE    $0xf2
-	BYTE    $0x3f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z7, Z0, Z7
-	VMOVUPS (R8), Z8
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0xf2
+	BYTE       $0x3f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z7, Z0, Z7
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z8
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x37
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc0
-	VPERMW  Z8, Z0, Z8
-	VMOVUPS (R8), Z9
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x37
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc0
+	VPERMW     Z8, Z0, Z8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z9
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x2f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xc9
-	VPERMW  Z9, Z0, Z9
-	VMOVUPS (R8), Z10
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x2f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xc9
+	VPERMW     Z9, Z0, Z9
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z10
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x27
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xd2
-	VPERMW  Z10, Z0, Z10
-	VMOVUPS (R8), Z11
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x27
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xd2
+	VPERMW     Z10, Z0, Z10
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z11
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x1f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xdb
-	VPERMW  Z11, Z0, Z11
-	VMOVUPS (R8), Z12
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x1f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xdb
+	VPERMW     Z11, Z0, Z11
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z12
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x17
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xe4
-	VPERMW  Z12, Z0, Z12
-	VMOVUPS (R8), Z13
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x17
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xe4
+	VPERMW     Z12, Z0, Z12
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z13
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x0f
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xed
-	VPERMW  Z13, Z0, Z13
-	VMOVUPS (R8), Z14
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x0f
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xed
+	VPERMW     Z13, Z0, Z13
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z14
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x07
-	BYTE    $0x48
-	BYTE    $0x72
-	BYTE    $0xf6
-	VPERMW  Z14, Z0, Z14
-	VMOVUPS (R8), Z15
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x07
+	BYTE       $0x48
+	BYTE       $0x72
+	BYTE       $0xf6
+	VPERMW     Z14, Z0, Z14
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z15
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
-	BYTE    $0x62
-	BYTE    $0x52
-	BYTE    $0x7f
-	BYTE    $0x40
-	BYTE    $0x72
-	BYTE    $0xff
-	VPERMW  Z15, Z0, Z15
-	VMOVUPS (R8), Z16
-	ADDQ    BX, R8
-	VMOVUPS (R8), Z17
-	ADDQ    BX, R8
+	BYTE       $0x62
+	BYTE       $0x52
+	BYTE       $0x7f
+	BYTE       $0x40
+	BYTE       $0x72
+	BYTE       $0xff
+	VPERMW     Z15, Z0, Z15
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z16
+	ADDQ       BX, R8
+	PREFETCHT0 512(R8)
+	VMOVUPS    (R8), Z17
+	ADDQ       BX, R8
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE        $0x62

@@ -16,17 +16,18 @@ const (
 	amxSide = 32                   // rows and columns of a block of C
 	amxUnit = amxSide * pairsDepth // values of a strip in a step
 
-	// amxLayer is for how many steps a block of C is multiplied at a time: a strip of op(B) then takes 32 KiB and
-	// stays in the first cache, while strips of op(A) come from the second.
+	// amxBlock bounds the strips of op(B) that a task multiplies with each of its strips of op(A), in values: 1 MiB, half of the
+	// second cache. Blocks of C are computed row by row, so that memory is written as it lies.
+	amxBlock = 512 << 10
+
+	// amxLayer is for how many steps a block of C is multiplied at a time: a strip of op(A) then takes 32 KiB and
+	// stays in the first cache, while strips of op(B) come from the second.
 	amxLayer = 16
 
-	// amxSteps bounds the steps that are packed at a time. With amxRows it keeps the packed op(A) of a task within
-	// 1 MiB, half of the second cache.
-	amxSteps = 128
-	amxRows  = 512 << 10 // values
-
-	// amxColumns bounds the packed op(B), in values: 8 MiB, which the last cache holds.
-	amxColumns = 4 << 20
+	// amxSteps bounds the steps that are packed at a time, and amxPacked the values of either operand: 8 MiB, which the
+	// last cache holds.
+	amxSteps  = 128
+	amxPacked = 4 << 20
 
 	// amxSerial is where threads begin to pay: see serialFlops.
 	amxSerial = 32 << 20
@@ -35,49 +36,49 @@ const (
 // amxTiler is the state of one product under way, which later products use again.
 type amxTiler struct {
 	product
-	packed            []uint16 // strips of op(B)
-	col, width        int      // columns of the block
-	depth, inner      int      // rows of op(B) in the block: the first, and how many
-	steps             int      // of inner
-	rowTasks, panels  int      // tasks that share the rows; strips of op(B) of one task
+	a, b              operandBF16
 	serial            bool
+	panels            int // strips of op(B) that a task multiplies with
+	rowTasks          int // tasks that share the strips of op(A)
 	packTask, runTask func(i int)
 }
 
-// amxPack is what a task works in: strips of op(A), an operand with zeros around it, and a block of C.
-type amxPack struct {
-	rows         [amxRows]uint16
-	ragged, side [amxUnit]float32
-}
+// amxScratch is what a task works in: an operand with zeros around it, and a block of C.
+type amxScratch struct{ ragged, block [amxUnit]float32 }
 
 var (
-	amxTilers = sync.Pool{New: func() any { return newAMXTiler() }}
-	amxPacks  = sync.Pool{New: func() any { return new(amxPack) }}
+	amxTilers    = sync.Pool{New: func() any { return newAMXTiler() }}
+	amxScratches = sync.Pool{New: func() any { return new(amxScratch) }}
 )
 
 func newAMXTiler() *amxTiler {
-	t := &amxTiler{packed: make([]uint16, amxColumns)}
-	t.packTask, t.runTask = t.packColumns, t.run
+	t := &amxTiler{}
+	t.a.packed, t.b.packed = make([]uint16, amxPacked), make([]uint16, amxPacked)
+	t.packTask, t.runTask = t.pack, t.run
 	return t
 }
 
-// gemmAMX computes a product block by block.
+// gemmAMX computes a product part by part.
 func gemmAMX(p product) {
 	t := amxTilers.Get().(*amxTiler)
 	t.product = p
 	t.serial = 2*p.m*p.n*p.k < amxSerial || Threads() == 1
-	for t.depth = 0; t.depth < p.k; t.depth += amxSteps * pairsDepth {
-		t.inner = min(amxSteps*pairsDepth, p.k-t.depth)
-		t.steps = ceilDiv(t.inner, pairsDepth)
-		most := amxColumns / (t.steps * amxUnit) * amxSide
-		for t.col = 0; t.col < p.n; t.col += most {
-			t.width = min(most, p.n-t.col)
-			t.plan()
-			t.each(t.packTasks(), t.packTask)
-			t.each(t.tasks(), t.runTask)
+	t.a.from, t.a.ld, t.a.columns = p.a, p.lda, p.transA
+	t.b.from, t.b.ld, t.b.columns = p.b, p.ldb, !p.transB
+	for depth := 0; depth < p.k; depth += amxSteps * pairsDepth {
+		k := min(amxSteps*pairsDepth, p.k-depth)
+		most := amxPacked / (ceilDiv(k, pairsDepth) * amxUnit) * amxSide
+		for col := 0; col < p.n; col += most {
+			t.b.part(col, min(most, p.n-col), depth, k)
+			for row := 0; row < p.m; row += most {
+				t.a.part(row, min(most, p.m-row), depth, k)
+				t.plan()
+				t.each(t.a.tasks+t.b.tasks, t.packTask)
+				t.each(t.rowTasks*ceilDiv(t.b.strips, t.panels), t.runTask)
+			}
 		}
 	}
-	t.product = product{} // holds no caller's memory
+	t.product, t.a.from, t.b.from = product{}, nil, nil // holds no caller's memory
 	amxTilers.Put(t)
 }
 
@@ -92,147 +93,137 @@ func (t *amxTiler) each(n int, task func(i int)) {
 	}
 }
 
-// strips is how many strips of op(B) the block has.
-func (t *amxTiler) strips() int { return ceilDiv(t.width, amxSide) }
-
-// plan divides a block into tasks, each a range of strips of rows times a range of strips of columns.
+// plan divides the part into tasks, each a range of strips of op(A) times a range of strips of op(B): two or more
+// for each thread even out threads of different speed.
 func (t *amxTiler) plan() {
-	strips := ceilDiv(t.m, amxSide)
-	tasks := ceilDiv(strips, amxRows/(t.steps*amxUnit))
+	t.panels = min(t.b.strips, max(1, amxBlock/(t.b.steps*amxUnit)))
+	t.rowTasks = 1
 	if !t.serial {
-		tasks = max(2, ceilDiv(tasks, Threads())) * Threads()
+		t.rowTasks = min(t.a.strips, ceilDiv(2*Threads(), ceilDiv(t.b.strips, t.panels)))
 	}
-	t.rowTasks = min(tasks, strips)
-	t.panels = ceilDiv(t.strips(), ceilDiv(tasks, t.rowTasks))
 }
 
-func (t *amxTiler) tasks() int { return t.rowTasks * ceilDiv(t.strips(), t.panels) }
-
-// packTasks is how many tasks pack op(B): each a strip if it is transposed, or else a step, so that
-// they read along the rows of B.
-func (t *amxTiler) packTasks() int {
-	if t.transB {
-		return t.strips()
+// pack packs a part of one operand.
+func (t *amxTiler) pack(i int) {
+	s := amxScratches.Get().(*amxScratch)
+	switch {
+	case i >= t.a.tasks && t.transB:
+		t.b.packStrip(i-t.a.tasks, packTileRowsTurnedAMX, &s.ragged)
+	case i >= t.a.tasks:
+		t.b.packStep(i-t.a.tasks, packTilePairsAMX, &s.ragged)
+	case t.transA:
+		t.a.packStep(i, packTilePairsTurnedAMX, &s.ragged)
+	default:
+		t.a.packStrip(i, packTileRowsAMX, &s.ragged)
 	}
-	return t.steps
+	amxScratches.Put(s)
 }
 
-// packColumns packs a part of op(B).
-func (t *amxTiler) packColumns(i int) {
-	pack := amxPacks.Get().(*amxPack)
-	from := matrixBF16{t.b, t.ldb, !t.transB, t.col, t.width, t.depth, t.inner}
-	if t.transB {
-		from.packStrips(t.packed, &pack.ragged, i, i+1, packTileRowsTurnedAMX)
-	} else {
-		from.packStep(t.packed, &pack.ragged, i, packTilePairsAMX)
-	}
-	amxPacks.Put(pack)
-}
-
-// run computes task i of the block.
+// run computes task i of the part.
 func (t *amxTiler) run(i int) {
-	all := ceilDiv(t.m, amxSide)
-	part := i % t.rowTasks
-	first, last := part*all/t.rowTasks, (part+1)*all/t.rowTasks
-	row := first * amxSide
-	rows := min(last*amxSide, t.m) - row
-	pack := amxPacks.Get().(*amxPack)
-	from := matrixBF16{t.a, t.lda, t.transA, row, rows, t.depth, t.inner}
-	if t.transA {
-		for step := range t.steps {
-			from.packStep(pack.rows[:], &pack.ragged, step, packTilePairsTurnedAMX)
-		}
-	} else {
-		from.packStrips(pack.rows[:], &pack.ragged, 0, last-first, packTileRowsAMX)
+	s := amxScratches.Get().(*amxScratch)
+	part, panel := i%t.rowTasks, i/t.rowTasks*t.panels
+	panels := min(t.panels, t.b.strips-panel)
+	for strip := part * t.a.strips / t.rowTasks; strip < (part+1)*t.a.strips/t.rowTasks; strip++ {
+		t.multiplyStrip(s, strip, panel, panels)
 	}
-	panel := i / t.rowTasks * t.panels
-	for end := min(panel+t.panels, t.strips()); panel < end; panel++ {
-		t.multiplyPanel(pack, row, rows, panel)
-	}
-	amxPacks.Put(pack)
+	amxScratches.Put(s)
 }
 
-// multiplyPanel multiplies the packed rows with a strip of op(B). Whole blocks of C are computed where they are.
-func (t *amxTiler) multiplyPanel(pack *amxPack, row, rows, panel int) {
-	cols := min(amxSide, t.width-panel*amxSide)
-	b := t.packed[panel*t.steps*amxUnit:]
-	c := t.c[row*t.ldc+t.col+panel*amxSide:]
-	whole := rows / amxSide
-	if cols < amxSide {
+// multiplyStrip multiplies a strip of op(A) with strips of op(B). Whole blocks of C are computed where they are.
+func (t *amxTiler) multiplyStrip(s *amxScratch, strip, panel, panels int) {
+	rows, acc := min(amxSide, t.a.rows-strip*amxSide), t.acc || t.b.depth > 0
+	first, cols := panel*amxSide, min(panels*amxSide, t.b.rows-panel*amxSide)
+	a, b := t.a.strip(strip), t.b.packed[panel*t.b.steps*amxUnit:]
+	c := t.c[(t.a.first+strip*amxSide)*t.ldc+t.b.first+first:]
+	whole := cols / amxSide
+	if rows < amxSide {
 		whole = 0
 	}
-	acc := t.acc || t.depth > 0
 	if whole > 0 {
-		t.multiply(whole, pack.rows[:], b, c, t.ldc, acc)
+		t.multiply(whole, a, b, c, t.ldc, acc)
 	}
-	for i := whole; i*amxSide < rows; i++ {
-		t.raggedBlock(pack, pack.rows[i*t.steps*amxUnit:], b, c[i*amxSide*t.ldc:], min(amxSide, rows-i*amxSide), cols, acc)
+	for i := whole; i < panels; i++ {
+		t.raggedBlock(&s.block, a, b[i*t.b.steps*amxUnit:], c[i*amxSide:], rows, min(amxSide, cols-i*amxSide), acc)
 	}
 }
 
-// multiply computes whole blocks of C, one below the other, layer by layer.
+// multiply computes whole blocks of C, side by side, layer by layer.
 func (t *amxTiler) multiply(strips int, a, b []uint16, c []float32, ldc int, acc bool) {
-	for step := 0; step < t.steps; step += amxLayer {
+	for step := 0; step < t.b.steps; step += amxLayer {
 		at := step * amxUnit
-		multiplyAMX(strips, min(amxLayer, t.steps-step), &a[at], t.steps*amxUnit, &b[at], &c[0], ldc, acc || step > 0)
+		multiplyAMX(strips, min(amxLayer, t.b.steps-step), &a[at], &b[at], t.b.steps*amxUnit, &c[0], ldc, acc || step > 0)
 	}
 }
 
 // raggedBlock computes a block of C that is not whole, in memory of its own.
-func (t *amxTiler) raggedBlock(pack *amxPack, a, b []uint16, c []float32, rows, cols int, acc bool) {
+func (t *amxTiler) raggedBlock(block *[amxUnit]float32, a, b []uint16, c []float32, rows, cols int, acc bool) {
 	if acc {
 		for i := range rows {
-			copy(pack.side[i*amxSide:], c[i*t.ldc:][:cols])
+			copy(block[i*amxSide:], c[i*t.ldc:][:cols])
 		}
 	}
-	t.multiply(1, a, b, pack.side[:], amxSide, acc)
+	t.multiply(1, a, b, block[:], amxSide, acc)
 	for i := range rows {
-		copy(c[i*t.ldc:][:cols], pack.side[i*amxSide:])
+		copy(c[i*t.ldc:][:cols], block[i*amxSide:])
 	}
 }
 
-// matrixBF16 is a part of an operand as the strips see it: rows of op(A), or columns of op(B), and their values
-// along k. As stored each of them is a row, or a column.
-type matrixBF16 struct {
-	from        []float32
-	ld          int
-	columns     bool
-	first, rows int // rows of the strips
-	depth, k    int // of their values
+// operandBF16 is an operand, of which a part is packed: rows of op(A) or columns of op(B), here both called rows, and some
+// of their values along k. As stored each of them is a row, or a column.
+type operandBF16 struct {
+	from          []float32
+	ld            int
+	columns       bool
+	first, rows   int // rows of the part
+	depth, k      int // of their values
+	steps, strips int // of 32 values, of 32 rows
+	tasks         int // that pack them: each a strip or, where values along k lie below each other, a step
+	packed        []uint16
 }
+
+func (o *operandBF16) part(first, rows, depth, k int) {
+	o.first, o.rows, o.depth, o.k = first, rows, depth, k
+	o.steps, o.strips = ceilDiv(k, pairsDepth), ceilDiv(rows, amxSide)
+	o.tasks = o.strips
+	if o.columns {
+		o.tasks = o.steps
+	}
+}
+
+// strip is where a strip is packed.
+func (o *operandBF16) strip(i int) []uint16 { return o.packed[i*o.steps*amxUnit:][:o.steps*amxUnit] }
 
 // packAMX packs blocks of 32 x 32 values: see the generated functions.
 type packAMX func(dst *uint16, dstStep int, src *float32, srcRow, srcStep, steps int)
 
-// packStrips packs strips of a matrix whose values along k lie side by side.
-func (m matrixBF16) packStrips(dst []uint16, ragged *[amxUnit]float32, first, last int, pack packAMX) {
-	steps := ceilDiv(m.k, pairsDepth)
-	for strip := first; strip < last; strip++ {
-		row, step := strip*amxSide, 0
-		if row+amxSide <= m.rows && m.k >= pairsDepth {
-			step = m.k / pairsDepth
-			pack(&dst[strip*steps*amxUnit], amxUnit, &m.from[(m.first+row)*m.ld+m.depth], m.ld, pairsDepth, step)
-		}
-		for ; step < steps; step++ {
-			at := m.from[(m.first+row)*m.ld+m.depth+step*pairsDepth:]
-			fillUp(ragged, at, m.ld, min(amxSide, m.rows-row), min(pairsDepth, m.k-step*pairsDepth))
-			pack(&dst[(strip*steps+step)*amxUnit], amxUnit, &ragged[0], pairsDepth, 0, 1)
-		}
+// packStrip packs a strip whose values along k lie side by side.
+func (o *operandBF16) packStrip(strip int, pack packAMX, ragged *[amxUnit]float32) {
+	dst, row := o.strip(strip), strip*amxSide
+	from := o.from[(o.first+row)*o.ld+o.depth:]
+	rows, step := min(amxSide, o.rows-row), 0
+	if rows == amxSide && o.k >= pairsDepth {
+		step = o.k / pairsDepth
+		pack(&dst[0], amxUnit, &from[0], o.ld, pairsDepth, step)
+	}
+	for ; step < o.steps; step++ {
+		fillUp(ragged, from[step*pairsDepth:], o.ld, rows, min(pairsDepth, o.k-step*pairsDepth))
+		pack(&dst[step*amxUnit], amxUnit, &ragged[0], pairsDepth, 0, 1)
 	}
 }
 
-// packStep packs a step of all strips of a matrix whose values along k lie below each other.
-func (m matrixBF16) packStep(dst []uint16, ragged *[amxUnit]float32, step int, pack packAMX) {
-	steps := ceilDiv(m.k, pairsDepth)
-	from := m.from[(m.depth+step*pairsDepth)*m.ld+m.first:]
-	deep, strip := min(pairsDepth, m.k-step*pairsDepth), 0
-	if deep == pairsDepth && m.rows >= amxSide {
-		strip = m.rows / amxSide
-		pack(&dst[step*amxUnit], steps*amxUnit, &from[0], m.ld, amxSide, strip)
+// packStep packs a step of all strips, whose values along k lie below each other.
+func (o *operandBF16) packStep(step int, pack packAMX, ragged *[amxUnit]float32) {
+	dst, stride := o.packed[step*amxUnit:], o.steps*amxUnit
+	from := o.from[(o.depth+step*pairsDepth)*o.ld+o.first:]
+	deep, strip := min(pairsDepth, o.k-step*pairsDepth), 0
+	if deep == pairsDepth && o.rows >= amxSide {
+		strip = o.rows / amxSide
+		pack(&dst[0], stride, &from[0], o.ld, amxSide, strip)
 	}
-	for ; strip*amxSide < m.rows; strip++ {
-		fillUp(ragged, from[strip*amxSide:], m.ld, deep, min(amxSide, m.rows-strip*amxSide))
-		pack(&dst[(strip*steps+step)*amxUnit], amxUnit, &ragged[0], amxSide, 0, 1)
+	for ; strip < o.strips; strip++ {
+		fillUp(ragged, from[strip*amxSide:], o.ld, deep, min(amxSide, o.rows-strip*amxSide))
+		pack(&dst[strip*stride], amxUnit, &ragged[0], amxSide, 0, 1)
 	}
 }
 

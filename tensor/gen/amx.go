@@ -48,24 +48,24 @@ func tileConfig(c *build.Context) operand.Mem {
 // A and of B. It leaves no state in tiles behind: see gemm_amx.go.
 func emitTileProducts(s isa, config operand.Mem) {
 	s.suffix = "AMX"
-	s.function("multiply", "func(strips, steps int, a *uint16, aStrip int, b *uint16, c *float32, ldc int, acc bool)",
-		"adds strips of A times a strip of B to as many blocks of 32 x 32 values of C, or sets them.",
-		"A strip has steps of two tiles each; the next one of A begins aStrip values later.")
-	strips, steps, a, aStrip := s.arg("strips"), s.arg("steps"), s.arg("a"), s.arg("aStrip")
-	b, c, row := s.arg("b"), s.arg("c"), s.arg("ldc")
+	s.function("multiply", "func(strips, steps int, a, b *uint16, bStrip int, c *float32, ldc int, acc bool)",
+		"adds a strip of A times strips of B to as many blocks of 32 x 32 values of C, side by side, or sets them.",
+		"A strip has steps of two tiles each; the next one of B begins bStrip values later.")
+	strips, steps, a, b, bStrip := s.arg("strips"), s.arg("steps"), s.arg("a"), s.arg("b"), s.arg("bStrip")
+	c, row := s.arg("c"), s.arg("ldc")
 	acc := s.GP8()
 	s.Load(s.Param("acc"), acc)
-	s.SHLQ(operand.U8(1), aStrip)
+	s.SHLQ(operand.U8(1), bStrip)
 	s.SHLQ(operand.U8(2), row)
 	at, line := s.GP64(), s.GP64()
 	s.LEAQ(config, at)
 	raw(s.Context, "LDTILECFG", false, operand.Mem{Base: at})
 	s.MOVQ(operand.U32(64), line)
 	half := s.GP64() // rows 16 to 31 of the block
-	s.Label("strip")
 	s.MOVQ(row, half)
 	s.SHLQ(operand.U8(4), half)
 	s.ADDQ(c, half)
+	s.Label("strip")
 	places := []operand.Mem{{Base: c, Index: row, Scale: 1}, {Base: c, Index: row, Scale: 1, Disp: 64}, {Base: half, Index: row, Scale: 1}, {Base: half, Index: row, Scale: 1, Disp: 64}}
 	s.TESTB(acc, acc)
 	s.JNE(operand.LabelRef("load"))
@@ -82,12 +82,9 @@ func emitTileProducts(s isa, config operand.Mem) {
 	for i, m := range places {
 		raw(s.Context, "TILESTORED", false, tmm(i), m)
 	}
-	s.ADDQ(aStrip, a)
-	s.SHLQ(operand.U8(1), row) // 32 rows of C, without a register more
-	for range 16 {
-		s.ADDQ(row, c)
-	}
-	s.SHRQ(operand.U8(1), row)
+	s.ADDQ(bStrip, b)
+	s.SUBQ(operand.I8(-128), c) // 32 values
+	s.SUBQ(operand.I8(-128), half)
 	s.DECQ(strips)
 	s.JNE(operand.LabelRef("strip"))
 	raw(s.Context, "TILERELEASE", false)
@@ -140,6 +137,10 @@ func emitTilePeak(s isa, config operand.Mem) {
 	raw(s.Context, "TILERELEASE", false)
 	s.finish()
 }
+
+// packAhead is how many bytes before its use a part of a row is asked for: 32 rows are more streams than a processor
+// follows by itself.
+const packAhead = 512
 
 // packer emits one way to make tiles of 32 x 32 values in float32.
 type packer struct {
@@ -196,12 +197,15 @@ func (p packer) rounded(from, row reg.GPVirtual, order reg.VecVirtual) []reg.Vec
 	rows := make([]reg.VecVirtual, tileRows)
 	for i := range rows {
 		low, high := p.ZMM(), p.ZMM()
+		p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead})
 		rows[i] = p.ZMM()
 		p.VMOVUPS(operand.Mem{Base: from}, low)
 		if p.from == "Pairs" {
 			p.ADDQ(row, from)
+			p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead})
 			p.VMOVUPS(operand.Mem{Base: from}, high)
 		} else {
+			p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead + 64})
 			p.VMOVUPS(operand.Mem{Base: from, Disp: 64}, high)
 		}
 		p.ADDQ(row, from)
