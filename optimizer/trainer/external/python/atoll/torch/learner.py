@@ -16,7 +16,7 @@ from .steps import Steps
 class TorchLearner(Steps):
     def __init__(self, device, precision="f32", micro_batch=0, compile=False, island=None):
         super().__init__(device, island or islands.Alone(), precision, micro_batch)
-        self.compile = compile
+        self.compile = self.slow_start = compile
 
     def hello(self):
         return self.describe("atoll.torch", f"{__version__}, PyTorch {torch.__version__}")

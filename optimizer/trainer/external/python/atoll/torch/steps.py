@@ -23,6 +23,7 @@ class Steps(Learner):
 
     format = 1
     held_out, of_bytes = None, True
+    slow_start = False  # the first pass takes far longer than those that follow
 
     def __init__(self, device, island, precision="f32", micro_batch=0):
         self.device, self.island = device, island
@@ -140,7 +141,7 @@ class Steps(Learner):
             return 0
         places = self.text.windows(self.run, "speed", rows)
         first = self._timed(places)
-        times = [self._timed(places)] if first < _MEASURE else [first]
+        times = [self._timed(places)] if first < _MEASURE or self.slow_start else [first]
         while len(times) < _PASSES and first + sum(times) < _MEASURE:
             times.append(self._timed(places))
         self.clear()
