@@ -171,16 +171,20 @@ func (n *node) starts(step int64, rows int) []uint64 {
 // learnerLost runs on the training thread: what the learner had stepped and not published is
 // off the account before it starts again, or another attaches.
 func (n *node) learnerLost(err error) {
-	n.replica.LearnerLost()
-	n.external.Told()
 	if errors.Is(err, external.ErrNobody) {
-		return // nothing is lost
+		return // there was none
 	}
-	next := "it starts again"
+	kind, next := "learner lost", "it starts again"
 	if n.cfg.Learner == external.Attach {
 		next = "waits for " + n.attaches()
 	}
-	n.post(func(core.Time) { n.view.event(n, "learner lost", "", err.Error()+"; "+next) })
+	if errors.Is(err, external.ErrLeft) {
+		kind = "learner left" // nothing is lost
+	} else {
+		n.replica.LearnerLost()
+		n.external.Told()
+	}
+	n.post(func(core.Time) { n.view.event(n, kind, "", err.Error()+"; "+next) })
 }
 
 // learnerBack runs on the training thread: a learner that was lost trains again.

@@ -38,6 +38,12 @@ type notice struct {
 // ErrNobody says that no script is attached.
 var ErrNobody = fmt.Errorf("no training script is attached: %w", trainer.ErrLost)
 
+// ErrLeft says that a script has left in order: Params have all that it stepped.
+var ErrLeft = fmt.Errorf("it has left in order: %w", trainer.ErrLost)
+
+// errLeaves is the answer of a script that wants to leave, in place of a step.
+var errLeaves = errors.New("the training script leaves")
+
 // door is where scripts that run already come to their node, one at a time. Each wait has a port
 // and a token of its own.
 type door struct {

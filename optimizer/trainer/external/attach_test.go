@@ -190,6 +190,30 @@ func TestScriptRefusesAState(t *testing.T) {
 	}
 }
 
+// A script that leaves in order gives what it has stepped, and the next one goes on from there.
+func TestScriptLeaves(t *testing.T) {
+	l, path := waits(t)
+	attached(t, l, path, "leaves")
+	for range 2 {
+		if _, err := l.Step(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Step(t.Context(), 1); !errors.Is(err, ErrLeft) || !errors.Is(err, trainer.ErrLost) || !strings.Contains(err.Error(), "fake 1") {
+		t.Fatal(err)
+	}
+	if err := l.Flush(all()); err != nil || l.Params()[3] != 2 || l.Steps() != 2 {
+		t.Errorf("%v: value %v after %d steps", err, l.Params()[3], l.Steps())
+	}
+	attached(t, l, path, "well")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(all()); err != nil || l.Params()[3] != 3 {
+		t.Errorf("%v: value %v", err, l.Params()[3])
+	}
+}
+
 func TestAttachTakesNoFlags(t *testing.T) {
 	if _, err := Command("attach --device cuda", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no flags") {
 		t.Error(err)

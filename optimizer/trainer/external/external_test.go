@@ -136,6 +136,9 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 			case "diverges":
 				say(map[string]any{"type": "error", "error": "loss nan", "kind": "diverged"})
 				return 0, false
+			case "leaves":
+				say(map[string]any{"type": "error", "error": "it leaves", "kind": "leaving"})
+				return 0, false
 			case "claims":
 				say(map[string]any{"type": "stepped", "tokens": 1 << 40, "loss": 1})
 				return 0, false

@@ -290,6 +290,9 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 		l.current = true
 	}
 	a, err := l.ask(ctx, step{"step", l.taken, lr, l.cfg.Starts(l.taken, l.rows)}, "stepped")
+	if errors.Is(err, errLeaves) {
+		return trainer.StepResult{}, l.letGo()
+	}
 	if err == nil && (a.Tokens < 1 || uint64(a.Tokens) > l.cfg.MostTokens) {
 		err = fmt.Errorf("the learner says that step %d had %d tokens; a step of this run has 1 to %d", l.taken, a.Tokens, l.cfg.MostTokens)
 	}
@@ -298,6 +301,16 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 	}
 	l.taken++
 	return trainer.StepResult{Tokens: a.Tokens, Loss: a.Loss}, nil
+}
+
+// letGo takes what a script has stepped that leaves, so that nothing is lost.
+func (l *Learner) letGo() error {
+	if err := l.Flush([]optimizer.Span{{Len: len(l.slab.values)}}); err != nil {
+		return err
+	}
+	l.session.kill()
+	l.lost, l.told = fmt.Errorf("%s: %w", l.Name(), ErrLeft), true
+	return l.lost
 }
 
 // Flush implements trainer.Trainer.
@@ -429,8 +442,11 @@ func failure(a answer) error {
 	if a.Remedy != "" {
 		text += "; " + a.Remedy
 	}
-	if a.Kind == "diverged" {
+	switch a.Kind {
+	case "diverged":
 		return fmt.Errorf("%w: %w", &refusal{text}, trainer.ErrDiverged)
+	case "leaving":
+		return errLeaves
 	}
 	return &refusal{text}
 }

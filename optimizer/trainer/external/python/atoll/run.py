@@ -4,6 +4,7 @@ The node starts the script: atoll join LINK --learner "python3 train.py". Or the
 node that waits for it: atoll join LINK --learner attach --dir FOLDER. Importing this file loads no framework.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -104,6 +105,17 @@ class JoinedRun:
         else:
             self._refuse(diverged(self.number, f"loss {loss}", self.lr))
         return self._serve()
+
+    def leave(self):
+        """Leaves the run between two steps, in order: the node takes all that was stepped, and waits for the next script."""
+        asked = self._pending is not None and not self.over
+        self.over = True
+        with contextlib.suppress(frames.FrameError, OSError):
+            if asked:
+                self._refuse(LearnerError("the script leaves", kind="leaving"))
+                while (request := frames.read(self._connection)) is not None and self._session.serve(request) is None:
+                    pass
+        self._end()
 
     def apply(self, optimizer):
         """Sets the node's learning rate in all groups of an optimizer."""

@@ -125,6 +125,21 @@ class Scripts(unittest.TestCase):
         self.assertEqual((code, text.count("failed:"), text.count("over")), (0, 1, 1), text)
         self.assertIn(f"the node of {node.folder.name} has ended, or has let go of this script", text)
 
+    def test_a_script_leaves(self):
+        """It leaves before its fourth step, and what it has stepped is flushed."""
+        node = self.begin()
+        node.let_in(node.listener)
+        node.begin_run()
+        for number in range(3):
+            node.ask("step", number=number, lr=0.5, starts=[])
+        self.assertEqual(node.ask("step", number=3, lr=0.5, starts=[])["kind"], "leaving")
+        self.assertEqual(node.ask("flush", pieces=node.everything()), {"type": "flushed"})
+        self.assertEqual(struct.unpack("<8f", node.values()), tuple(k - 1.5 for k in range(8)))
+        node.tell(attached="another")
+        node.connection.close()
+        code, text = node.stderr()
+        self.assertEqual((code, text.count("over")), (0, 1), text)
+
     def test_a_script_of_another_model(self):
         node = self.begin([("weight", (3, 2)), ("bias", (2,))])
         node.let_in(node.listener)
