@@ -11,9 +11,9 @@ import (
 )
 
 // attachIdle starts a program that trains nothing beside a node, as its user would.
-func attachIdle(t *testing.T, dir string) *exec.Cmd {
+func attachIdle(t *testing.T, dir string, flags ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command("python3", "-m", "atoll.idle", "--step-seconds", "0.02")
+	c := exec.Command("python3", append([]string{"-m", "atoll.idle", "--step-seconds", "0.02"}, flags...)...)
 	source, err := filepath.Abs("../optimizer/trainer/external/python")
 	if err != nil {
 		t.Fatal(err)
@@ -66,4 +66,26 @@ func TestScriptsAttachToANode(t *testing.T) {
 		t.Errorf("%v: %v are left", err, left)
 	}
 	checkNothingLost(t, second.cfg.Dir, ends[1])
+}
+
+// A script that leaves in order loses nothing, although another comes for the rest.
+func TestScriptsLeaveANode(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	g, values := layoutRun(t, 20_000)
+	m := launch(t, Config{Genesis: g.Encode(), Init: values, Learner: "attach", Pace: slowPace})
+	m.until("it waits for a script", func(s status.Snapshot) bool { return s.Stage != "" })
+	attachIdle(t, m.cfg.Dir, "--leave-after", "50")
+	s := m.until("its script leaves", func(s status.Snapshot) bool { return told(s, "learner left", "atoll.idle") && s.Stage != "" })
+	if s.Step != 50 {
+		t.Errorf("%d steps, want the 50 of the script that left", s.Step)
+	}
+	attachIdle(t, m.cfg.Dir)
+	end := m.end()
+	for p, dropped := range end.Account.OwnDropped {
+		if dropped != 0 || end.Account.OwnDiscarded[p] != 0 {
+			t.Errorf("fragment %d: %d tokens are dropped, %d discarded", p, dropped, end.Account.OwnDiscarded[p])
+		}
+	}
+	checkNothingLost(t, m.cfg.Dir, end)
 }

@@ -22,6 +22,7 @@ _APART = 7919  # a prime, so that the changes spread over all tensors
 class Idle(Learner):
     def __init__(self, options, connection):
         self.options, self.connection = options, connection
+        self.here = 0  # steps of this process
 
     def hello(self):
         device = {"kind": "cpu", "name": "idle", "count": 1, "memory_bytes": 0}
@@ -51,7 +52,7 @@ class Idle(Learner):
         time.sleep(self.options.step_seconds)
         for i in range(_CHANGED):
             self.own[(number * _CHANGED + i) * _APART % len(self.own)] += lr * 1e-3
-        self.taken += 1
+        self.taken, self.here = self.taken + 1, self.here + 1
         return (len(starts) or self.run.rows) * self.run.context, math.log(256)
 
     def evaluate(self, starts):
@@ -67,6 +68,8 @@ class Idle(Learner):
 
     def misbehave(self, number, lr):
         o = self.options
+        if self.here == o.leave_after:
+            raise LearnerError(f"it leaves after {self.here} steps", kind="leaving")
         if number == o.die_at_step and self.first():
             os._exit(3)
         if number == o.hang_at_step and self.first():
@@ -106,6 +109,7 @@ def _options(arguments):
     parser.add_argument("--hang-at-step", type=int, metavar="N", help="never answer step N")
     parser.add_argument("--garbage-at-step", type=int, metavar="N", help="send bytes that are no frame inside step N")
     parser.add_argument("--nan-at-step", type=int, metavar="N", help="answer step N with an error of kind diverged")
+    parser.add_argument("--leave-after", type=int, metavar="N", help="leave in order after N steps of this process")
     parser.add_argument("--layout", choices=["right", "wrong"], default="right", help="the digest in ready")
     parser.add_argument("--once", metavar="FILE", help="misbehave at a step only where FILE is missing, and make it")
     return parser.parse_args(arguments)
