@@ -24,12 +24,20 @@ def unwrap(model):
             return model
 
 
+def _named(model):
+    """Names and parameters, with all names of tied weights: parameters() of PyTorch 1.13 has no such choice."""
+    for place, module in model.named_modules(remove_duplicate=False):
+        for name, p in module._parameters.items():
+            if p is not None:
+                yield f"{place}.{name}" if place else name, p
+
+
 def names_of(model):
     """Returns a list of (names, parameter) of what the model trains. Tied weights are one, with several names."""
     if hasattr(model, "peft_config"):
         return _adapter_names(model)
     names, parameters = {}, {}
-    for name, p in model.named_parameters(remove_duplicate=False):
+    for name, p in _named(model):
         if p.requires_grad:
             names.setdefault(id(p), []).append(name)
             parameters[id(p)] = p
@@ -73,7 +81,7 @@ def match(model, tensors):
 
 
 def _why_missing(model, name):
-    if any(name == other for other, _ in model.named_parameters(remove_duplicate=False)):
+    if any(name == other for other, _ in _named(model)):
         return "which the model does not train: its requires_grad is False"
     if any(name == other for other, _ in model.named_buffers()):
         return "which is a buffer of the model: it is not trained"
