@@ -467,3 +467,31 @@ func TestOfferRefusesWhatCheckDoes(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// A machine whose rounds stood still for an hour goes on as if no time had passed: the open
+// round waits for its grace, and the hour is the measure of no step and no delta.
+func TestRested(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	g.live(1, 2)
+	g.step(5)
+	g.give(g.delta(outer.Author{1}, 0, 1))
+	g.after(10)
+	g.expectClosed(0)
+	interval, grace := g.m.steps.interval(), g.m.grace()
+	g.now += 3_600_000
+	g.m.Rested(g.now)
+	g.after(grace - 1)
+	g.expectClosed(0)
+	g.give(g.delta(outer.Author{2}, 0, 1))
+	g.m.Stepped(g.now, 512)
+	g.step(1)
+	if got := g.m.steps.interval(); got > interval+1 {
+		t.Errorf("steps take %d ms, before the rest %d", got, interval)
+	}
+	if late := g.m.late.worst(); late > 2*grace {
+		t.Errorf("deltas are %d ms late", late)
+	}
+	if got := g.m.late.between(); got > 3_600_000/2 {
+		t.Errorf("%d ms lie between two bells", got)
+	}
+}
