@@ -469,29 +469,39 @@ func TestOfferRefusesWhatCheckDoes(t *testing.T) {
 }
 
 // A machine whose rounds stood still for an hour goes on as if no time had passed: the open
-// round waits for its grace, and the hour is the measure of no step and no delta.
+// round waits for its grace, and the hour is the measure of no step, no delta and no bell.
 func TestRested(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.step(5)
-	g.give(g.delta(outer.Author{1}, 0, 1))
+	for r := uint32(1); r <= 2; r++ {
+		g.step(5)
+		g.give(g.delta(outer.Author{1}, 0, r), g.delta(outer.Author{2}, 0, r))
+		g.after(1000)
+		g.expectClosed(r)
+	}
+	g.give(g.delta(outer.Author{1}, 0, 3))
 	g.after(10)
-	g.expectClosed(0)
-	interval, grace := g.m.steps.interval(), g.m.grace()
+	g.expectClosed(2)
+	interval, grace, late, between := g.m.steps.interval(), g.m.grace(), g.m.late.worst(), g.m.late.between()
+	if g.m.frags[0].deltas.rounds[3].blind || between == 0 {
+		t.Fatalf("a round without measure: bells %d ms apart", between)
+	}
 	g.now += 3_600_000
 	g.m.Rested(g.now)
 	g.after(grace - 1)
-	g.expectClosed(0)
-	g.give(g.delta(outer.Author{2}, 0, 1))
+	g.expectClosed(2)
 	g.m.Stepped(g.now, 512)
 	g.step(1)
+	g.give(g.delta(outer.Author{2}, 0, 3))
+	g.after(1000)
+	g.expectClosed(3)
 	if got := g.m.steps.interval(); got > interval+1 {
 		t.Errorf("steps take %d ms, before the rest %d", got, interval)
 	}
-	if late := g.m.late.worst(); late > 2*grace {
-		t.Errorf("deltas are %d ms late", late)
+	if got := g.m.late.worst(); got > late+grace {
+		t.Errorf("deltas are %d ms late, before the rest %d", got, late)
 	}
-	if got := g.m.late.between(); got > 3_600_000/2 {
-		t.Errorf("%d ms lie between two bells", got)
+	if got := g.m.late.between(); got > between+1000 {
+		t.Errorf("%d ms lie between two bells, before the rest %d", got, between)
 	}
 }
