@@ -2,14 +2,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"atoll/node/core"
-	"atoll/node/hardware"
 	"atoll/node/limits"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -174,9 +172,8 @@ func (n *node) allowed(ctx context.Context) error {
 	for {
 		n.countTraffic(time.Now())
 		if n.cfg.Limits.Battery {
-			if on, err := n.cfg.power(ctx); !errors.Is(err, hardware.ErrPowerUnknown) {
-				n.onBattery = on && err == nil
-			}
+			on, err := n.cfg.power(ctx)
+			n.onBattery = on && err == nil
 		}
 		why := n.reasons(time.Now())
 		if len(why) == 0 {
@@ -186,7 +183,7 @@ func (n *node) allowed(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(statusEvery):
+		case <-time.After(powerEvery):
 		}
 	}
 }

@@ -201,3 +201,31 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	first.leave()
 }
+
+// What is heavy before there is a machine to pause waits for the hours as well, and says so.
+func TestFirstValuesWaitForTheHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		opens := now.Add(2 * time.Hour).Truncate(time.Minute)
+		hours := hoursOf(t, opens.Format("15:04")+"-"+opens.Add(time.Hour).Format("15:04"))
+		var said []string
+		n := newNode(Config{Limits: Limits{Hours: hours}, OnStatus: func(s status.Snapshot) { said = append(said, s.Stage) }})
+		n.record = &recordBox{}
+		if err := n.allowed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(opens); late < 0 || late > 2*powerEvery {
+			t.Errorf("goes on %v after the hours begin", late)
+		}
+		if len(said) == 0 || !strings.HasPrefix(said[0], "paused: outside of --hours") {
+			t.Errorf("says %q", said)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		n.asked = true
+		time.AfterFunc(time.Minute, cancel)
+		if err := n.allowed(ctx); err == nil {
+			t.Error("one that is told to leave goes on waiting")
+		}
+		n.work.stop()
+	})
+}

@@ -262,8 +262,8 @@ func (n *node) close() error {
 	if n.host != nil {
 		err = errors.Join(err, n.host.Close())
 	}
-	n.keepTraffic()
 	if n.store != nil {
+		n.keepTraffic()
 		n.check("flush the ledger", n.store.Flush())
 		if n.machine != nil {
 			n.writeFinalStatus()

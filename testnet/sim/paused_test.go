@@ -174,3 +174,35 @@ func TestPausedBeforeItReachedAnybody(t *testing.T) {
 		t.Errorf("ready after %d ms, want %d", took, aloneMs-1000)
 	}
 }
+
+// A laptop is closed for ten minutes, in which its connections end. It contributes again
+// within 20 s, beat periods as in a real run.
+func TestLidClosedForTenMinutes(t *testing.T) {
+	t.Parallel()
+	s := calmScenario(3, 20_000)
+	s.BeatMs = 2000
+	w := newWorld(t, s)
+	w.RunFor(5000)
+	n := w.nodes[2]
+	n.pause()
+	w.RunFor(600_000)
+	if len(n.links) > 0 {
+		t.Fatal("connections outlived the sleep")
+	}
+	n.resume()
+	at, before := w.now, w.foldedOf(n)
+	w.until(t, "another node folds what it made since", 20_000, func() bool { return w.foldedOf(n) > before })
+	t.Logf("after %d ms", w.now-at)
+}
+
+// foldedOf counts the deltas of a node in the chain of the first one.
+func (w *World) foldedOf(n *Node) (count int) {
+	for _, folds := range w.folds(w.nodes[0]) {
+		for id := range folds {
+			if n.book.own[id] != nil {
+				count++
+			}
+		}
+	}
+	return count
+}
