@@ -35,7 +35,10 @@ type ackReader struct {
 // It waits for the download limit before it acknowledges. The server then takes the way
 // for one with a thin link at its end, and sends no faster than that carries.
 func (r *ackReader) Read(b []byte) (int, error) {
-	n, err := r.s.Read(b[:min(len(b), segment)])
+	if r.limit != nil {
+		b = b[:min(len(b), segment)]
+	}
+	n, err := r.s.Read(b)
 	if err := r.limit.wait(r.ctx, n); err != nil {
 		return n, fmt.Errorf("wait for the download limit: %w", err)
 	}

@@ -10,7 +10,8 @@
 // (rpc.go); long responses are paced so that gossip on the same connection is
 // not starved (bulk.go, pacer.go). Each acknowledgement of bulk has the receiver's
 // clock (oneway.go), from which a pacer knows the queue on the way to its peer, and
-// the host what its own uplink carries (uplink.go, train.go). What happens comes out of Events, in order.
+// the host what its own uplink carries (uplink.go, train.go). Caps of an owner bound both ways
+// (limiter.go). What happens comes out of Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
 // which the baselines of testnet do. Laboratories make links slow, far and lossy
 // (shape.go), with TCP's congestion window (shapewindow.go) and retransmissions
