@@ -1,0 +1,167 @@
+package token
+
+// BPE is a byte-level byte-pair encoding. A text is cut at added tokens, then into words;
+// of the bytes of a word, neighbours are merged in the order in which the merges were
+// learned.
+type BPE struct {
+	family family
+	texts  [][]byte         // by id
+	ids    map[string]int32 // by text; where two have one, the vocabulary's
+	words  map[string]int32 // the vocabulary alone, if words in it are not merged; or nil
+	bytes  [256]int32       // ids of single bytes
+	merges map[pair]merge
+
+	raw        matcher // added tokens that are looked for before the text is normalized,
+	normalized matcher // and after it
+	end        int32   // -1: none
+}
+
+// pair is two neighbours.
+type pair struct{ left, right int32 }
+
+// merge is what becomes of a pair. Of several, the one of the least rank goes first.
+type merge struct{ rank, id int32 }
+
+// Size is one more than the highest id.
+func (t *BPE) Size() int { return len(t.texts) }
+
+// Bytes is the text of a token.
+func (t *BPE) Bytes(id int32) []byte {
+	if id < 0 || int(id) >= len(t.texts) {
+		return nil
+	}
+	return t.texts[id]
+}
+
+// ID finds a token by its text.
+func (t *BPE) ID(text string) (int32, bool) {
+	id, ok := t.ids[text]
+	return id, ok
+}
+
+// End is the token after a document.
+func (t *BPE) End() (int32, bool) { return max(t.end, 0), t.end >= 0 }
+
+// Family is the name of the family, one of Families.
+func (t *BPE) Family() string { return t.family.name }
+
+// NewEncoder returns an encoder.
+func (t *BPE) NewEncoder() Encoder {
+	e := &encoder{t: t, classes: runeClasses(), known: map[string]span{}}
+	if t.family.nfc {
+		e.composer = composing()
+	}
+	return e
+}
+
+// Words of a text repeat. The encoder keeps the tokens of the words that it met: of so
+// many words, which is beyond what a text uses often, and of no longer ones, which seldom
+// come twice.
+const (
+	maxKnownWords = 1 << 16
+	maxKnownBytes = 64
+)
+
+type encoder struct {
+	t        *BPE
+	classes  *classes
+	composer *composer // nil: texts are not normalized
+
+	known  map[string]span // words -> where tokens has their ids
+	tokens []int32
+
+	merger     merger
+	normalized []byte
+}
+
+type span struct{ from, to int32 }
+
+// Append adds the tokens of a text to dst.
+func (e *encoder) Append(dst []int32, text []byte) []int32 {
+	for len(text) > 0 {
+		at, length, id := e.t.raw.find(text)
+		dst = e.segment(dst, text[:at])
+		if length > 0 {
+			dst = append(dst, id)
+		}
+		text = text[at+length:]
+	}
+	return dst
+}
+
+// segment encodes text without added tokens of the first kind.
+func (e *encoder) segment(dst []int32, text []byte) []int32 {
+	if e.composer != nil {
+		e.normalized = e.composer.append(e.normalized[:0], text)
+		text = e.normalized
+	}
+	for len(text) > 0 {
+		at, length, id := e.t.normalized.find(text)
+		dst = e.pieces(dst, text[:at])
+		if length > 0 {
+			dst = append(dst, id)
+		}
+		text = text[at+length:]
+	}
+	return dst
+}
+
+// pieces encodes text without added tokens. Where the family has the step Digits, every
+// digit is a piece, and the words of what is between them are found piece by piece.
+func (e *encoder) pieces(dst []int32, text []byte) []int32 {
+	if !e.t.family.digits {
+		return e.piece(dst, text)
+	}
+	from := 0
+	for at := 0; at < len(text); {
+		flags, size := e.classes.flags(text[at:])
+		if flags&digitFlag != 0 {
+			dst = e.piece(dst, text[from:at])
+			dst = e.word(dst, text[at:at+size])
+			from = at + size
+		}
+		at += size
+	}
+	return e.piece(dst, text[from:])
+}
+
+func (e *encoder) piece(dst []int32, text []byte) []int32 {
+	for len(text) > 0 {
+		n := e.t.family.split(e.classes, text)
+		dst = e.word(dst, text[:n])
+		text = text[n:]
+	}
+	return dst
+}
+
+func (e *encoder) word(dst []int32, word []byte) []int32 {
+	if len(word) == 1 {
+		return append(dst, e.t.bytes[word[0]])
+	}
+	if s, ok := e.known[string(word)]; ok {
+		return append(dst, e.tokens[s.from:s.to]...)
+	}
+	from := len(dst)
+	dst = e.merged(dst, word)
+	if len(word) <= maxKnownBytes {
+		e.keep(word, dst[from:])
+	}
+	return dst
+}
+
+func (e *encoder) keep(word []byte, ids []int32) {
+	if len(e.known) == maxKnownWords {
+		clear(e.known)
+		e.tokens = e.tokens[:0]
+	}
+	from := int32(len(e.tokens))
+	e.tokens = append(e.tokens, ids...)
+	e.known[string(word)] = span{from, int32(len(e.tokens))}
+}
+
+func (e *encoder) merged(dst []int32, word []byte) []int32 {
+	if id, ok := e.t.words[string(word)]; ok {
+		return append(dst, id)
+	}
+	return e.merger.append(dst, word, &e.t.bytes, e.t.merges)
+}

@@ -1,0 +1,105 @@
+package token
+
+// merger merges the bytes of one word. Its fields are kept between words, so that a word
+// costs no memory.
+type merger struct {
+	symbols []symbol
+	queue   []uint64 // a heap of rank and place of the left one of a pair
+}
+
+// symbol is a token in a list of neighbours.
+type symbol struct {
+	id, before, after int32 // before and after are places, or -1
+}
+
+// gone is the id of a symbol that was merged into the one before it.
+const gone = -1
+
+// append adds the tokens of a word of at least one byte to dst. It merges the pair of
+// the least rank, and of those the leftmost, until no pair has a merge.
+func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges map[pair]merge) []int32 {
+	m.symbols, m.queue = m.symbols[:0], m.queue[:0]
+	for i, b := range word {
+		m.symbols = append(m.symbols, symbol{bytes[b], int32(i) - 1, int32(i) + 1})
+	}
+	m.symbols[len(word)-1].after = -1
+	for at := range int32(len(word) - 1) {
+		m.propose(at, merges)
+	}
+	for len(m.queue) > 0 {
+		key := m.pop()
+		at := int32(uint32(key))
+		if found, ok := m.mergeAt(at, merges); ok && uint64(found.rank) == key>>32 {
+			m.apply(at, found.id, merges)
+		}
+	}
+	for at := int32(0); at >= 0; at = m.symbols[at].after {
+		dst = append(dst, m.symbols[at].id)
+	}
+	return dst
+}
+
+// mergeAt returns the merge of the pair whose left one is at a place.
+func (m *merger) mergeAt(at int32, merges map[pair]merge) (merge, bool) {
+	left := m.symbols[at]
+	if left.id == gone || left.after < 0 {
+		return merge{}, false
+	}
+	found, ok := merges[pair{left.id, m.symbols[left.after].id}]
+	return found, ok
+}
+
+func (m *merger) propose(at int32, merges map[pair]merge) {
+	if found, ok := m.mergeAt(at, merges); ok {
+		m.push(uint64(found.rank)<<32 | uint64(uint32(at)))
+	}
+}
+
+func (m *merger) apply(at, id int32, merges map[pair]merge) {
+	left := &m.symbols[at]
+	right := &m.symbols[left.after]
+	left.id, left.after = id, right.after
+	right.id = gone
+	if left.after >= 0 {
+		m.symbols[left.after].before = at
+	}
+	m.propose(at, merges)
+	if left.before >= 0 {
+		m.propose(left.before, merges)
+	}
+}
+
+func (m *merger) push(key uint64) {
+	m.queue = append(m.queue, key)
+	q := m.queue
+	for i := len(q) - 1; i > 0; {
+		up := (i - 1) / 2
+		if q[up] <= q[i] {
+			break
+		}
+		q[up], q[i] = q[i], q[up]
+		i = up
+	}
+}
+
+func (m *merger) pop() uint64 {
+	q := m.queue
+	top := q[0]
+	q[0] = q[len(q)-1]
+	q = q[:len(q)-1]
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(q); child++ {
+			if q[child] < q[least] {
+				least = child
+			}
+		}
+		if least == i {
+			break
+		}
+		q[least], q[i] = q[i], q[least]
+		i = least
+	}
+	m.queue = q
+	return top
+}

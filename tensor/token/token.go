@@ -1,0 +1,77 @@
+package token
+
+import "strings"
+
+// Tokenizer turns text into tokens and back. It is immutable: any number of
+// goroutines may use one.
+type Tokenizer interface {
+	// Size is the number of ids: they are 0 to Size()-1.
+	Size() int
+	// Bytes is the text that a token stands for, and nil where an id has none. The
+	// caller must not change it.
+	Bytes(id int32) []byte
+	// ID finds the token that stands for a text in whole.
+	ID(text string) (id int32, ok bool)
+	// End is the token that follows a document, if there is one.
+	End() (id int32, ok bool)
+	// NewEncoder returns an encoder.
+	NewEncoder() Encoder
+}
+
+// Encoder encodes text. It remembers what it met, so one goroutine uses it.
+type Encoder interface {
+	// Append adds the tokens of a text to dst.
+	Append(dst []int32, text []byte) []int32
+}
+
+// Decode adds the text of tokens to dst. Ids that stand for nothing are left out.
+func Decode(t Tokenizer, dst []byte, ids []int32) []byte {
+	for _, id := range ids {
+		dst = append(dst, t.Bytes(id)...)
+	}
+	return dst
+}
+
+// Byte is the tokenizer whose tokens are bytes: an id is the byte. It has no end token.
+var Byte Tokenizer = byteTokenizer{}
+
+type byteTokenizer struct{}
+
+// byteText is the text of each byte token.
+var byteText = func() (text [256]byte) {
+	for i := range text {
+		text[i] = byte(i)
+	}
+	return text
+}()
+
+func (byteTokenizer) Size() int { return len(byteText) }
+
+func (byteTokenizer) Bytes(id int32) []byte {
+	if id < 0 || int(id) >= len(byteText) {
+		return nil
+	}
+	return byteText[id : id+1 : id+1]
+}
+
+func (byteTokenizer) ID(text string) (int32, bool) {
+	if len(text) != 1 {
+		return 0, false
+	}
+	return int32(text[0]), true
+}
+
+func (byteTokenizer) End() (int32, bool) { return 0, false }
+
+func (byteTokenizer) NewEncoder() Encoder { return byteTokenizer{} }
+
+func (byteTokenizer) Append(dst []int32, text []byte) []int32 {
+	for _, b := range text {
+		dst = append(dst, int32(b))
+	}
+	return dst
+}
+
+// endNames are what the families call the token after a document, in the order in
+// which End looks for them.
+var endNames = strings.Fields("<|endoftext|> <|end_of_text|>")
