@@ -3,6 +3,7 @@
     python3 judge.py train OUT FILE...      a small tokenizer.json of each family, trained on files
     python3 judge.py encode TOKENIZER       texts as JSON strings on stdin, one a line; for each
                                             its ids and what they decode to
+    python3 judge.py retrain TOKENIZER FILE SIZE   what its trainer makes of a text
     python3 judge.py speed TOKENIZER FILE   MB/s on one core
 """
 
@@ -63,6 +64,18 @@ def encode(path):
         sys.stdout.flush()
 
 
+def retrain(path, text, size):
+    """What the judge's own trainer makes of a text, with the pre-tokenizer of a file."""
+    t = Tokenizer.from_file(path)
+    # A text at once, as Go has it: from a file the judge would take lines.
+    with open(text, encoding="utf-8") as f:
+        t.train_from_iterator([f.read()], trainers.BpeTrainer(
+            vocab_size=int(size), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            special_tokens=["<|endoftext|>"], show_progress=False))
+    m = json.loads(t.to_str())["model"]
+    print(json.dumps({"vocab": m["vocab"], "merges": m["merges"]}))
+
+
 def speed(path, name):
     t = Tokenizer.from_file(path)
     # Documents of a few KB, as corpora have them.
@@ -84,4 +97,4 @@ if __name__ == "__main__":
     if command == "train":
         train(rest[0], rest[1:])
     else:
-        {"encode": encode, "speed": speed}[command](*rest)
+        {"encode": encode, "retrain": retrain, "speed": speed}[command](*rest)
