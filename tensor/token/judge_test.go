@@ -158,7 +158,10 @@ func judge(t *testing.T, file string) {
 	n, size := 0, 0
 	random := newTexts(uint64(len(file)))
 	texts := func(yield func(string) bool) {
-		for i := 0; i < judgedTexts && yield(random.next()); i++ {
+		for range judgedTexts {
+			if !yield(random.next()) {
+				return
+			}
 		}
 		for _, name := range filepath.SplitList(os.Getenv("ATOLL_TEXTS")) {
 			text, err := os.ReadFile(name)
@@ -258,7 +261,7 @@ func (r texts) part() string {
 		return pick(".", "...", "!?", "--", "//", "{}", "();", "==", "<", "<|", "€", "，", "。", "¿", "\x00", "\x7f")
 	case 7:
 		return pick("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|end_of_text|>", "<tool_call>", "<|endoftext", "|endoftext|>",
-			"<|begin_of_text|>", "<|reserved_special_token_1|>", "e\u0301<>", "é<>", "<think>", "</think>")
+			"<|begin_of_text|>", "<|reserved_special_token_1|>", "e\u0302\u0301<>", "ế<>", "ê\u0301<>", "<think>", "</think>")
 	case 8:
 		return pick("мир", "κόσμος", "世界", "すべて", "자유", "أحرار", "שווים", "मनुष्यों", "มนุษย์", "ადამიანი", "người", "ⴰⵎⴰⵣⵉⵖ")
 	case 9:

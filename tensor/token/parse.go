@@ -143,6 +143,13 @@ func (t *BPE) addAdded(f *file) error {
 }
 
 func (t *BPE) addOne(a addedToken, id int32, known bool) error {
+	m, content := &t.raw, a.Content
+	if a.Normalized {
+		m = &t.normalized
+		if t.family.nfc {
+			content = string(composing().append(nil, []byte(content)))
+		}
+	}
 	if !known {
 		if int(id) >= len(t.texts) {
 			t.texts = append(t.texts, make([][]byte, int(id)+1-len(t.texts))...)
@@ -150,20 +157,15 @@ func (t *BPE) addOne(a addedToken, id int32, known bool) error {
 		if t.texts[id] != nil {
 			return fmt.Errorf("added token %q has id %d, which is the one of %q", a.Content, id, t.texts[id])
 		}
-		t.texts[id], _ = fromAlphabet(a.Content)
-		if _, taken := t.ids[a.Content]; !taken {
-			t.ids[a.Content] = id
+		if decoded, ok := fromAlphabet(content); ok && string(decoded) != content {
+			return fmt.Errorf("added token %q has letters that the decoder takes for bytes: name it in ASCII", a.Content)
+		}
+		t.texts[id] = []byte(content)
+		if _, taken := t.ids[content]; !taken {
+			t.ids[content] = id
 		}
 	}
-	m := &t.raw
-	content := []byte(a.Content)
-	if a.Normalized {
-		m = &t.normalized
-		if t.family.nfc {
-			content = composing().append(nil, content)
-		}
-	}
-	m.add(string(content), id)
+	m.add(content, id)
 	return nil
 }
 

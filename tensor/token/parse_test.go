@@ -91,6 +91,7 @@ func TestParseRefuses(t *testing.T) {
 		{"another decoder", func(f map[string]any) { f["decoder"] = nil }, "decoder"},
 		{"lstrip", added("lstrip", true), "lstrip"},
 		{"another id", added("id", 5), "id 5"},
+		{"a name of bytes", added("content", "éé"), "ASCII"},
 		{"no text", added("content", ""), "no text"},
 		{"an id too high", func(f map[string]any) { f["model"].(object)["vocab"].(object)["zz"] = maxSize }, "ids are"},
 		{"one id twice", func(f map[string]any) { f["model"].(object)["vocab"].(object)["zz"] = 7 }, "have one id, 7"},

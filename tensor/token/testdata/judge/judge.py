@@ -50,7 +50,7 @@ def train(out, files, size=700):
         t.train(files, trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                                            special_tokens=first, show_progress=False))
         if name == "qwen2":
-            t.add_tokens([AddedToken("e\u0301<>", normalized=True)])
+            t.add_tokens([AddedToken("e\u0302\u0301<>", normalized=True)])
         t.add_special_tokens([AddedToken(a, normalized=name == "gpt2") for a in added])
         t.save(os.path.join(out, name + ".json"), pretty=False)
 
