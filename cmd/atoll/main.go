@@ -54,6 +54,7 @@ type commandLine struct {
 	Export   ExportCmd   `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
 	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
 	Learner  LearnerCmd  `cmd:"" help:"Try programs that train in a process of their own."`
+	Data     DataCmd     `cmd:"" help:"Make tokenizers and corpora."`
 	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
 	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
 	Sim      SimCmd      `cmd:"" help:"Simulate whole networks of nodes in virtual time."`

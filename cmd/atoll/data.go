@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"atoll/node/status"
+	"atoll/optimizer/trainer/corpus/documents"
+)
+
+const dataHelp = `
+A corpus is a folder of tokens that a run trains on: shards, and a manifest that names them by their hashes. First make a tokenizer, or take the tokenizer.json of a model; then build the corpus.
+
+    atoll data tokenizer --train 8192 --out tokens book.txt`
+
+// DataCmd is `atoll data`.
+type DataCmd struct {
+	Tokenizer DataTokenizerCmd `cmd:"" help:"Train a tokenizer."`
+}
+
+// Help implements kong.HelpProvider.
+func (*DataCmd) Help() string { return dataHelp }
+
+// inputsFlags are the text that a command reads.
+type inputsFlags struct {
+	Inputs []string `arg:"" name:"input" help:"Text: files and folders. Reads text, Markdown and code, .jsonl, .parquet, and all but the last packed as .gz or .zst."`
+	Field  string   `help:"Field of .jsonl or column of .parquet that holds the text." default:"text" placeholder:"NAME"`
+}
+
+// each hands every document of the inputs to a function, and says how far it is.
+func (f inputsFlags) each(ctx context.Context, out *console, use func(documents.Document) error) error {
+	files, err := documents.List(f.Inputs)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, file := range files {
+		total += file.Size
+	}
+	p := &reading{out: out, total: total, begun: time.Now()}
+	for _, file := range files {
+		if err := f.file(ctx, file, p, use); err != nil {
+			return err
+		}
+		p.done += file.Size
+	}
+	return nil
+}
+
+func (f inputsFlags) file(ctx context.Context, file documents.File, p *reading, use func(documents.Document) error) error {
+	r, err := file.Open(documents.Options{Field: f.Field, End: -1})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		d, err := r.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if err := use(d); err != nil {
+			return err
+		}
+		p.say(p.done + r.Offset())
+	}
+}
+
+// reading says now and then how far the reading of inputs is.
+type reading struct {
+	out         *console
+	done, total int64
+	begun, said time.Time
+}
+
+func (p *reading) say(at int64) {
+	now := time.Now()
+	if p.said.IsZero() {
+		p.said = p.begun
+	}
+	if now.Sub(p.said) < lineEvery {
+		return
+	}
+	p.said = now
+	p.out.say("%s", readingLine(at, p.total, now.Sub(p.begun)))
+}
+
+// readingLine says what was read in so much time, and how long the rest takes at that speed.
+func readingLine(at, total int64, took time.Duration) string {
+	speed := float64(at) / took.Seconds()
+	text := fmt.Sprintf("read %s of %s, %s/s", status.Bytes(float64(at)), status.Bytes(float64(total)), status.Bytes(speed))
+	if speed > 0 && at < total {
+		text += ", " + seconds(float64(total-at)/speed) + " left"
+	}
+	return text
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"atoll/optimizer/trainer/corpus/documents"
+	"atoll/tensor/token"
+)
+
+const dataTokenizerHelp = `
+Trains a byte-level BPE on text and writes a folder that the from_pretrained of Hugging Face's transformers loads: tokenizer.json and tokenizer_config.json. The same text gives the same files. Its end token is <|endoftext|>.
+
+    atoll data tokenizer --train 8192 --out tokens book.txt src
+    python3 -c "from transformers import AutoTokenizer as T; print(T.from_pretrained('tokens').encode('Light'))"`
+
+// DataTokenizerCmd is `atoll data tokenizer`.
+type DataTokenizerCmd struct {
+	inputsFlags
+	Train int    `help:"Tokens of the vocabulary: 257, which are the bytes and the end token, or more." required:"" placeholder:"N"`
+	Out   string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*DataTokenizerCmd) Help() string { return dataTokenizerHelp }
+
+// trainedTokenizer is the answer of `atoll data tokenizer`.
+type trainedTokenizer struct {
+	Out       string `json:"out"`
+	Tokens    int    `json:"tokens"`
+	Documents int    `json:"documents"`
+	Bytes     int64  `json:"bytes"` // of text
+}
+
+// Run trains and writes.
+func (c *DataTokenizerCmd) Run(ctx context.Context, out *console) error {
+	trainer, err := token.NewTrainer(c.Train)
+	if err != nil {
+		return badUsage("--train: %v", err)
+	}
+	if _, err := os.Lstat(c.Out); err == nil {
+		return fmt.Errorf("%s is there already: pass a new folder", c.Out)
+	}
+	answer := trainedTokenizer{Out: c.Out}
+	err = c.each(ctx, out, func(d documents.Document) error {
+		if d.Tokens != nil {
+			return fmt.Errorf("a file of tokens has no text to train a tokenizer on")
+		}
+		trainer.Add(d.Text)
+		answer.Documents++
+		answer.Bytes += int64(len(d.Text))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v := trainer.Train()
+	answer.Tokens = len(v.Tokens)
+	if answer.Tokens < c.Train {
+		out.say("note: the text has pairs for %d tokens, of the %d of --train", answer.Tokens, c.Train)
+	}
+	if err := writeTokenizer(c.Out, v); err != nil {
+		return err
+	}
+	if c.JSON {
+		return out.json(answer)
+	}
+	out.answer("%s: %d tokens, trained on %s of text", c.Out, answer.Tokens, plural(answer.Documents, "document", "documents"))
+	return nil
+}
+
+func writeTokenizer(dir string, v *token.Vocabulary) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), v.Config(), 0o666); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "tokenizer.json"), v.JSON(), 0o666)
+}
