@@ -1,0 +1,151 @@
+package shards
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"atoll/tensor/token"
+)
+
+// Names of the files of a corpus in its folder.
+const (
+	ManifestFile  = "manifest.json"
+	TokenizerFile = "tokenizer.json"
+	shardFolder   = "shards"
+)
+
+// Dir is a corpus in a folder. It may lack shards.
+type Dir struct {
+	Path     string
+	Manifest *Manifest
+}
+
+// ShardFile is where a folder has a shard.
+func ShardFile(dir string, d Digest) string {
+	return filepath.Join(dir, shardFolder, d.String()+".bin")
+}
+
+// OpenDir reads the manifest of the corpus in a folder.
+func OpenDir(path string) (*Dir, error) {
+	b, err := readLimited(filepath.Join(path, ManifestFile), MaxManifest)
+	if err != nil {
+		return nil, fmt.Errorf("open corpus: %w: pass a folder that `atoll data build` made", err)
+	}
+	m, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("open corpus %s: %w", path, err)
+	}
+	return &Dir{path, m}, nil
+}
+
+// Tokenizer reads the tokenizer of the corpus.
+func (d *Dir) Tokenizer() (token.Tokenizer, error) {
+	t := d.Manifest.Tokenizer
+	if t == ByteTokenizer() {
+		return token.Byte, nil
+	}
+	path := filepath.Join(d.Path, TokenizerFile)
+	b, err := readLimited(path, token.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	if found := Sum(b); found != t.Digest {
+		return nil, fmt.Errorf("%s has the digest %v, the manifest wants %v", path, found, t.Digest)
+	}
+	bpe, err := token.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if bpe.Size() != t.Size {
+		return nil, fmt.Errorf("%s has %d ids, the manifest wants %d", path, bpe.Size(), t.Size)
+	}
+	return bpe, nil
+}
+
+// ErrMissing is wrapped by the error of a shard that a folder does not have.
+var ErrMissing = errors.New("it is not there")
+
+// Read returns the tokens of a shard, after it has verified them.
+func (d *Dir) Read(s Shard) ([]int32, error) {
+	b, err := readLimited(ShardFile(d.Path, s.Digest), MaxShard)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shard %v: %w", s.Digest, err)
+	}
+	return d.Manifest.Decode(s, b)
+}
+
+// Decode returns the tokens in the bytes of a shard, if they are the right bytes.
+func (m *Manifest) Decode(s Shard, b []byte) ([]int32, error) {
+	switch {
+	case int64(len(b)) != s.Tokens*int64(m.Width):
+		return nil, fmt.Errorf("shard %v has %d bytes, the manifest wants %d tokens of %d bytes", s.Digest, len(b), s.Tokens, m.Width)
+	case Sum(b) != s.Digest:
+		return nil, fmt.Errorf("shard %v has the digest %v: its bytes are damaged", s.Digest, Sum(b))
+	}
+	tokens := make([]int32, s.Tokens)
+	for i := range tokens {
+		id := uint32(0)
+		if m.Width == 2 {
+			id = uint32(binary.LittleEndian.Uint16(b[2*i:]))
+		} else {
+			id = binary.LittleEndian.Uint32(b[4*i:])
+		}
+		if id >= uint32(m.Tokenizer.Size) {
+			return nil, fmt.Errorf("shard %v has the token %d, of %d ids", s.Digest, id, m.Tokenizer.Size)
+		}
+		tokens[i] = int32(id)
+	}
+	return tokens, nil
+}
+
+// AppendTokens adds tokens to the bytes of a shard.
+func AppendTokens(b []byte, width int, tokens []int32) []byte {
+	for _, id := range tokens {
+		if width == 2 {
+			b = binary.LittleEndian.AppendUint16(b, uint16(id))
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		}
+	}
+	return b
+}
+
+// readLimited reads a file of at most so many bytes.
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return b, err
+}
+
+// WriteFile writes a file so that it is there in whole or not at all.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+// Package shards is a corpus of tokens in parts that travel: files that are named by
+// their BLAKE3 hashes, and a manifest that lists them. The hash of the manifest names the
+// corpus. Whoever has the manifest can tell whether a shard is the right one, wherever it
+// came from.
+//
+// A shard is tokens, each of 2 or 4 bytes in little-endian order, and nothing else. Some
+// shards are held out for good: nobody trains on them, and everybody measures with them.
+package shards
