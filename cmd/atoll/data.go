@@ -13,11 +13,16 @@ import (
 const dataHelp = `
 A corpus is a folder of tokens that a run trains on: shards, and a manifest that names them by their hashes. First make a tokenizer, or take the tokenizer.json of a model; then build the corpus.
 
-    atoll data tokenizer --train 8192 --out tokens book.txt`
+    atoll data tokenizer --train 8192 --out tokens book.txt
+    atoll data build --tokenizer tokens --out corpus book.txt
+    atoll data show corpus`
 
 // DataCmd is `atoll data`.
 type DataCmd struct {
 	Tokenizer DataTokenizerCmd `cmd:"" help:"Train a tokenizer."`
+	Build     DataBuildCmd     `cmd:"" help:"Make a corpus of text."`
+	Show      DataShowCmd      `cmd:"" help:"Show what a corpus has."`
+	Verify    DataVerifyCmd    `cmd:"" help:"Check every byte of a corpus."`
 }
 
 // Help implements kong.HelpProvider.
@@ -75,7 +80,8 @@ func (f inputsFlags) file(ctx context.Context, file documents.File, p *reading, 
 // reading says now and then how far the reading of inputs is.
 type reading struct {
 	out         *console
-	done, total int64
+	done, total int64 // bytes
+	resumed     int64 // of them read by an earlier command
 	begun, said time.Time
 }
 
@@ -88,12 +94,12 @@ func (p *reading) say(at int64) {
 		return
 	}
 	p.said = now
-	p.out.say("%s", readingLine(at, p.total, now.Sub(p.begun)))
+	p.out.say("%s", readingLine(at, p.total, p.resumed, now.Sub(p.begun)))
 }
 
 // readingLine says what was read in so much time, and how long the rest takes at that speed.
-func readingLine(at, total int64, took time.Duration) string {
-	speed := float64(at) / took.Seconds()
+func readingLine(at, total, resumed int64, took time.Duration) string {
+	speed := float64(at-resumed) / took.Seconds()
 	text := fmt.Sprintf("read %s of %s, %s/s", status.Bytes(float64(at)), status.Bytes(float64(total)), status.Bytes(speed))
 	if speed > 0 && at < total {
 		text += ", " + seconds(float64(total-at)/speed) + " left"

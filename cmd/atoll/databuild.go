@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/node/status"
+	"atoll/optimizer/trainer/corpus/build"
+	"atoll/optimizer/trainer/corpus/documents"
+	"atoll/optimizer/trainer/corpus/shards"
+	"atoll/tensor/token"
+)
+
+const dataBuildHelp = `
+Makes a corpus: shards of tokens, and a manifest that names them. Documents stay whole, in an order that --seed decides, and each is there once. Some are held out for good: nobody trains on them. The same text and flags give the same bytes, on any machine. After an interruption the same command goes on.
+
+    atoll data build --tokenizer tokens --out corpus book.txt src
+    atoll data build --tokenizer model/tokenizer.json --out corpus --name web --licence ODC-By-1.0 part*.jsonl.zst
+
+Tokens of nanoGPT and llm.c, .bin, are taken as they are, with the tokenizer that made them.`
+
+// DataBuildCmd is `atoll data build`.
+type DataBuildCmd struct {
+	inputsFlags
+	Tokenizer string   `help:"tokenizer.json, or a folder that has it. Default: tokens are bytes." placeholder:"PATH"`
+	Out       string   `help:"Folder to write. It must be new, or have a build that was interrupted." required:"" placeholder:"DIR"`
+	Name      string   `help:"What people call the corpus. Default: the folder's name." placeholder:"TEXT"`
+	Licence   string   `help:"Terms under which the text may be used, such as CC-BY-4.0." placeholder:"TEXT"`
+	Seed      uint64   `help:"Seed of the order of documents, and of which are held out." default:"1"`
+	HeldOut   float64  `help:"Share of the tokens that is held out. It is at most one shard, 8 MiB." default:"0.1"`
+	Mirror    []string `help:"Folder on the web that will have this corpus: https://..." placeholder:"URL"`
+	threadsFlag
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*DataBuildCmd) Help() string { return dataBuildHelp }
+
+// Run builds.
+func (c *DataBuildCmd) Run(ctx context.Context, out *console) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	config, err := c.config(out)
+	if err != nil {
+		return err
+	}
+	result, err := build.Run(ctx, config)
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: the same command goes on: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if result.Duplicates > 0 {
+		out.say("note: %d of %d documents were there already and are left out", result.Duplicates, result.Documents)
+	}
+	return printCorpus(out, c.JSON, c.Out, result.Manifest)
+}
+
+func (c *DataBuildCmd) config(out *console) (build.Config, error) {
+	files, err := documents.List(c.Inputs)
+	if err != nil {
+		return build.Config{}, err
+	}
+	config := build.Config{Out: c.Out, Inputs: files, Field: c.Field, Tokenizer: token.Byte, Name: c.Name, Licence: c.Licence,
+		Mirrors: c.Mirror, Seed: c.Seed, HeldOut: c.HeldOut, Workers: c.Threads, Progress: newBuilding(out).say}
+	if config.Name == "" {
+		config.Name = filepath.Base(c.Out)
+	}
+	if c.Tokenizer != "" {
+		bpe, file, err := readTokenizer(c.Tokenizer)
+		if err != nil {
+			return config, err
+		}
+		config.Tokenizer, config.TokenizerName, config.TokenizerFile = bpe, bpe.Family(), file
+	}
+	return config, nil
+}
+
+// readTokenizer reads a tokenizer.json, given by its path or its folder's.
+func readTokenizer(path string) (*token.BPE, []byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, shards.TokenizerFile)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the tokenizer: %w", err)
+	}
+	bpe, err := token.Parse(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the tokenizer %s: %w", path, err)
+	}
+	return bpe, file, nil
+}
+
+// building says now and then how far a build is.
+type building struct {
+	out     *console
+	reading reading
+	writing bool
+}
+
+func newBuilding(out *console) *building {
+	return &building{out: out, reading: reading{out: out, begun: time.Now()}}
+}
+
+func (b *building) say(p build.Progress) {
+	b.reading.resumed, b.reading.total = p.Resumed, p.Total
+	b.reading.say(p.Read)
+	if p.Writing && !b.writing {
+		b.writing = true
+		b.out.say("read %s in %s: %s tokens, writing shards", plural(int(p.Documents), "document", "documents"),
+			seconds(time.Since(b.reading.begun).Seconds()), big(float64(p.Tokens)))
+	}
+}
+
+// corpusView is the answer of `atoll data build` and `atoll data show`.
+type corpusView struct {
+	Dir           string `json:"dir"`
+	Digest        string `json:"digest"`
+	Name          string `json:"name"`
+	Licence       string `json:"licence"`
+	Tokenizer     string `json:"tokenizer"`
+	Vocab         int    `json:"vocab"`
+	Shards        int    `json:"shards"`
+	Tokens        int64  `json:"tokens"`
+	Bytes         int64  `json:"bytes"` // of text, as the following ones
+	HeldOutShards int    `json:"held_out_shards"`
+	HeldOutTokens int64  `json:"held_out_tokens"`
+	HeldOutBytes  int64  `json:"held_out_bytes"`
+	Here          int    `json:"shards_here"` // of both kinds
+}
+
+func viewOf(dir string, m *shards.Manifest) corpusView {
+	v := corpusView{Dir: dir, Digest: m.Digest().String(), Name: m.Name, Licence: m.Licence, Tokenizer: m.Tokenizer.Name,
+		Vocab: m.Tokenizer.Size, Shards: len(m.Shards), HeldOutShards: len(m.HeldOut)}
+	v.Tokens, v.Bytes = shards.Tokens(m.Shards)
+	v.HeldOutTokens, v.HeldOutBytes = shards.Tokens(m.HeldOut)
+	for _, list := range [][]shards.Shard{m.HeldOut, m.Shards} {
+		for _, s := range list {
+			if _, err := os.Stat(shards.ShardFile(dir, s.Digest)); err == nil {
+				v.Here++
+			}
+		}
+	}
+	return v
+}
+
+func printCorpus(out *console, asJSON bool, dir string, m *shards.Manifest) error {
+	v := viewOf(dir, m)
+	if asJSON {
+		return out.json(v)
+	}
+	part := func(n int, tokens, text int64) string {
+		return fmt.Sprintf("%s with %s tokens of %s", plural(n, "shard", "shards"), big(float64(tokens)), status.Bytes(float64(text)))
+	}
+	rows := [][]string{{"corpus", v.Name}, {"digest", v.Digest}}
+	if v.Licence != "" {
+		rows = append(rows, []string{"licence", v.Licence})
+	}
+	rows = append(rows, []string{"tokenizer", fmt.Sprintf("%s, %d tokens, %.2f bytes a token", v.Tokenizer, v.Vocab, float64(v.Bytes)/float64(v.Tokens))},
+		[]string{"to train on", part(v.Shards, v.Tokens, v.Bytes)},
+		[]string{"held out", part(v.HeldOutShards, v.HeldOutTokens, v.HeldOutBytes)},
+		[]string{"here", fmt.Sprintf("%d of %s", v.Here, plural(v.Shards+v.HeldOutShards, "shard", "shards"))})
+	return table(out.out, rows...)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/optimizer/trainer/corpus/shards"
+)
+
+const dataShowHelp = `
+Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder.
+
+    atoll data show corpus`
+
+// DataShowCmd is `atoll data show`.
+type DataShowCmd struct {
+	Dir string `arg:"" help:"Folder of the corpus."`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*DataShowCmd) Help() string { return dataShowHelp }
+
+// Run shows.
+func (c *DataShowCmd) Run(out *console) error {
+	d, err := shards.OpenDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	return printCorpus(out, c.JSON, c.Dir, d.Manifest)
+}
+
+const dataVerifyHelp = `
+Reads every shard of a corpus and compares it with the manifest, and the tokenizer too. Exit code 0 if all is there and right. If not, exit code 1, and the answer names what is damaged and what is missing.
+
+    atoll data verify corpus`
+
+// DataVerifyCmd is `atoll data verify`.
+type DataVerifyCmd struct {
+	Dir string `arg:"" help:"Folder of the corpus."`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*DataVerifyCmd) Help() string { return dataVerifyHelp }
+
+// corpusVerdict is the answer of `atoll data verify`.
+type corpusVerdict struct {
+	OK      bool     `json:"ok"`
+	Digest  string   `json:"digest"`
+	Shards  int      `json:"shards"` // that are right
+	Missing []string `json:"missing"`
+	Errors  []string `json:"errors"`
+}
+
+// Run verifies.
+func (c *DataVerifyCmd) Run(ctx context.Context, out *console) error {
+	d, err := shards.OpenDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	v, err := verifyCorpus(ctx, d)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = out.json(v)
+	} else if v.OK {
+		out.answer("ok: %s and the tokenizer of %s", plural(v.Shards, "shard", "shards"), v.Digest)
+	}
+	for _, text := range v.Errors {
+		out.say("%s", text)
+	}
+	if err == nil && !v.OK {
+		err = fmt.Errorf("%s: %d shards are right, %d missing, and %s: build the corpus anew, or copy those files again",
+			c.Dir, v.Shards, len(v.Missing), plural(len(v.Errors), "file is wrong", "files are wrong"))
+	}
+	return err
+}
+
+func verifyCorpus(ctx context.Context, d *shards.Dir) (corpusVerdict, error) {
+	v := corpusVerdict{Digest: d.Manifest.Digest().String(), Missing: []string{}, Errors: []string{}}
+	if _, err := d.Tokenizer(); err != nil {
+		v.Errors = append(v.Errors, err.Error())
+	}
+	for _, s := range slices.Concat(d.Manifest.HeldOut, d.Manifest.Shards) {
+		if err := ctx.Err(); err != nil {
+			return v, err
+		}
+		_, err := d.Read(s)
+		switch {
+		case err == nil:
+			v.Shards++
+		case errors.Is(err, shards.ErrMissing):
+			v.Missing = append(v.Missing, s.Digest.String())
+		default:
+			v.Errors = append(v.Errors, err.Error())
+		}
+	}
+	v.OK = len(v.Missing) == 0 && len(v.Errors) == 0
+	return v, nil
+}
