@@ -1,11 +1,11 @@
 package shards
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -72,38 +72,47 @@ var ErrMissing = errors.New("it is not there")
 
 // Read returns the tokens of a shard, after it has verified them.
 func (d *Dir) Read(s Shard) ([]int32, error) {
-	b, err := readLimited(ShardFile(d.Path, s.Digest), MaxShard)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = ErrMissing
-	}
+	b, err := d.Fetch(context.Background(), s)
 	if err != nil {
-		return nil, fmt.Errorf("shard %v: %w", s.Digest, err)
+		return nil, err
 	}
 	return d.Manifest.Decode(s, b)
 }
 
-// Decode returns the tokens in the bytes of a shard, if they are the right bytes.
-func (m *Manifest) Decode(s Shard, b []byte) ([]int32, error) {
+// Check tells whether these are the bytes of a shard, and tokens of the vocabulary.
+func (m *Manifest) Check(s Shard, b []byte) error {
 	switch {
 	case int64(len(b)) != s.Tokens*int64(m.Width):
-		return nil, fmt.Errorf("shard %v has %d bytes, the manifest wants %d tokens of %d bytes", s.Digest, len(b), s.Tokens, m.Width)
+		return fmt.Errorf("shard %v has %d bytes, the manifest wants %d tokens of %d bytes", s.Digest, len(b), s.Tokens, m.Width)
 	case Sum(b) != s.Digest:
-		return nil, fmt.Errorf("shard %v has the digest %v: its bytes are damaged", s.Digest, Sum(b))
+		return fmt.Errorf("shard %v has the digest %v: its bytes are damaged", s.Digest, Sum(b))
+	}
+	for i := range int(s.Tokens) {
+		if id := tokenAt(b, m.Width, i); id >= uint32(m.Tokenizer.Size) {
+			return fmt.Errorf("shard %v has the token %d, of %d ids", s.Digest, id, m.Tokenizer.Size)
+		}
+	}
+	return nil
+}
+
+// Decode returns the tokens in the bytes of a shard, if they are the right bytes.
+func (m *Manifest) Decode(s Shard, b []byte) ([]int32, error) {
+	if err := m.Check(s, b); err != nil {
+		return nil, err
 	}
 	tokens := make([]int32, s.Tokens)
 	for i := range tokens {
-		id := uint32(0)
-		if m.Width == 2 {
-			id = uint32(binary.LittleEndian.Uint16(b[2*i:]))
-		} else {
-			id = binary.LittleEndian.Uint32(b[4*i:])
-		}
-		if id >= uint32(m.Tokenizer.Size) {
-			return nil, fmt.Errorf("shard %v has the token %d, of %d ids", s.Digest, id, m.Tokenizer.Size)
-		}
-		tokens[i] = int32(id)
+		tokens[i] = int32(tokenAt(b, m.Width, i))
 	}
 	return tokens, nil
+}
+
+// tokenAt is token i of a shard.
+func tokenAt(b []byte, width, i int) uint32 {
+	if width == 2 {
+		return uint32(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	return binary.LittleEndian.Uint32(b[4*i:])
 }
 
 // AppendTokens adds tokens to the bytes of a shard.

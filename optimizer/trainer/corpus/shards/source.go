@@ -1,0 +1,136 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Fetch brings the bytes of a shard, from wherever they are. It may take its time, until
+// ctx ends.
+type Fetch func(ctx context.Context, s Shard) ([]byte, error)
+
+// Source draws batches from a corpus. It holds the shards that it reads from. One goroutine
+// uses it.
+type Source struct {
+	manifest *Manifest
+	window   Window
+	fetch    Fetch
+
+	draws *draws
+	held  map[int][]byte // by place in the draws' usable
+}
+
+// NewSource returns a source of the shards of a corpus that are trained on.
+func NewSource(m *Manifest, w Window, fetch Fetch) (*Source, error) {
+	if w.Shards < 1 || w.Steps < 1 {
+		return nil, fmt.Errorf("a window of %d shards that moves after %d steps: use 1 or more of each", w.Shards, w.Steps)
+	}
+	return &Source{manifest: m, window: w, fetch: fetch, held: map[int][]byte{}}, nil
+}
+
+// Fits returns an error if no shard has a row of so many tokens and the one that follows.
+func (s *Source) Fits(context int) error {
+	longest := int64(0)
+	for _, shard := range s.manifest.Shards {
+		longest = max(longest, shard.Tokens)
+	}
+	if context >= 1 && longest > int64(context) {
+		return nil
+	}
+	return fmt.Errorf("corpus %s: its longest shard has %d tokens, a context of %d needs %d: pass more text or a model with a shorter context",
+		s.manifest.Name, longest, context, context+1)
+}
+
+// Batch fills dst with rows x (context+1) tokens, row-major, of the shards to train on. It is
+// a pure function of its arguments and of the corpus: it waits for shards that are not
+// there, and never takes others. Row r follows from seed, author, step and r, so that a
+// batch of more rows begins with the rows of one that has fewer. After an error dst is of no
+// use, and the same call may be made again.
+func (s *Source) Batch(ctx context.Context, seed uint64, author [32]byte, step int64, rows, context int, dst []int32) error {
+	width := context + 1
+	if len(dst) != rows*width {
+		panic(fmt.Sprintf("shards: batch of %d rows of %d tokens into %d", rows, width, len(dst)))
+	}
+	if d := s.draws; d == nil || d.seed != seed || d.author != author || d.context != context {
+		s.draws = newDraws(s.manifest.Shards, s.window, seed, author, context)
+		clear(s.held)
+	}
+	if len(s.draws.usable) == 0 {
+		return s.Fits(context)
+	}
+	window := s.draws.at(step)
+	s.release(window)
+	for r := range rows {
+		shard, start := s.draws.row(window, step, r)
+		if err := s.hold(ctx, shard); err != nil {
+			return err
+		}
+		s.decode(s.held[shard], start, dst[r*width:(r+1)*width])
+	}
+	return nil
+}
+
+// Window returns the shards that an author reads from at a step, in no order that matters.
+func (s *Source) Window(seed uint64, author [32]byte, step int64, context int) []Shard {
+	d := newDraws(s.manifest.Shards, s.window, seed, author, context)
+	var list []Shard
+	for _, u := range d.at(step) {
+		list = append(list, s.manifest.Shards[d.usable[u]])
+	}
+	return list
+}
+
+// release lets go of shards that the window has left.
+func (s *Source) release(window []int) {
+	in := map[int]bool{}
+	for _, u := range window {
+		in[u] = true
+	}
+	for u := range s.held {
+		if !in[u] {
+			delete(s.held, u)
+		}
+	}
+}
+
+// hold makes sure that a shard is there and right.
+func (s *Source) hold(ctx context.Context, u int) error {
+	if s.held[u] != nil {
+		return nil
+	}
+	shard := s.manifest.Shards[s.draws.usable[u]]
+	b, err := s.fetch(ctx, shard)
+	if err != nil {
+		return err
+	}
+	if err := s.manifest.Check(shard, b); err != nil {
+		return err
+	}
+	s.held[u] = b
+	return nil
+}
+
+func (s *Source) decode(b []byte, start int64, dst []int32) {
+	width := s.manifest.Width
+	b = b[start*int64(width):]
+	for i := range dst {
+		dst[i] = int32(tokenAt(b, width, i))
+	}
+}
+
+// Fetch reads a shard that is in the folder.
+func (d *Dir) Fetch(ctx context.Context, s Shard) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b, err := readLimited(ShardFile(d.Path, s.Digest), MaxShard)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shard %v: %w", s.Digest, err)
+	}
+	return b, nil
+}
