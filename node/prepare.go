@@ -119,7 +119,7 @@ func (n *node) resumeOptimizer() error {
 func (n *node) newTraining() *training {
 	return &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, back: n.learnerBack,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus"
@@ -67,4 +68,9 @@ func (n *node) rememberText(path string) error {
 		return nil
 	}
 	return n.cfg.disk.WriteFile(n.cfg.Dir, store.TextFile, []byte(path))
+}
+
+// lacksData runs on the training thread: a step cannot begin, because its tokens are not there.
+func (n *node) lacksData(err error) {
+	n.post(func(core.Time) { n.view.event(n, "waiting for data", "", err.Error()+"; the step is tried again") })
 }

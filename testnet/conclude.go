@@ -248,6 +248,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending
 		sum.Gone += t.Gone
+		sum.Data += t.Data
 		sum.Asleep += t.Asleep
 		sum.Total += t.Total
 	}
