@@ -108,6 +108,7 @@ func (p *pull) fly(w *want, s *source, q *peer, n int) {
 		q.pull.calls += n
 	}
 	q.pull.bytes += n * int(w.header.Header.Size)
+	p.bytes += n * int(w.header.Header.Size)
 	p.flying += n
 	if w.probe {
 		p.probes += n

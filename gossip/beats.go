@@ -227,10 +227,10 @@ func newer(a, b *wire.Beat) bool {
 }
 
 // compare recomputes this node's digests at the rounds that the beat of p
-// names. Not being able to counts as unequal. A joining or leaving peer says
-// nothing about the run.
+// names. Not being able to counts as unequal. A peer that is joining, leaving or
+// paused says nothing about the run, and one that rests does not look.
 func (b *beats) compare(p *peer) {
-	if !b.live(p) {
+	if b.resting || !b.live(p) {
 		return
 	}
 	rounds := lagged(p.beat.Closed, p.beat.Lag)
@@ -298,8 +298,8 @@ func (b *beats) otherStates() []wire.PeerID {
 
 // agree works out whether every live peer shows, without lag, the tips that
 // this node has, none of them training, and since when. Peers that are joining,
-// leaving, silent or marked are not counted: a hung or lying peer must not keep a
-// run from ending.
+// leaving, paused, silent or marked are not counted: a hung or lying peer must not
+// keep a run from ending.
 func (b *beats) agree() {
 	if b.self.State == wire.Training || b.self.State == wire.Joining || b.self.State == 0 {
 		b.agreed = false
@@ -329,7 +329,7 @@ func (b *beats) awaited(p *peer) bool {
 
 // lacking returns a connected peer that has yet to show the tips which this node
 // has: it is on its way in, behind, or has not beaten yet. Peers that are leaving,
-// silent or marked are not counted.
+// paused, silent or marked are not counted.
 func (b *beats) lacking() (id wire.PeerID, any bool) {
 	closed := b.closed()
 	chain, _, ok := b.digestsAt(closed)
@@ -337,7 +337,7 @@ func (b *beats) lacking() (id wire.PeerID, any bool) {
 		if !ok || !p.connected || p.refused != "" {
 			return false
 		}
-		return p.beat == nil || b.heardLately(p) && p.beat.State != wire.Leaving && !shows(p.beat, closed, chain)
+		return p.beat == nil || b.heardLately(p) && p.beat.State != wire.Leaving && !p.pauses() && !shows(p.beat, closed, chain)
 	})
 	if i < 0 {
 		return id, false

@@ -197,7 +197,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose donors all have enough to do
-	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now, maxChunkCalls); i++ {
+	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now, s.mostCalls()); i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
@@ -239,6 +239,15 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 		}
 	}
 	return best, left
+}
+
+// mostCalls is how many chunks may be asked for at once: no more than a capped downlink
+// carries soon.
+func (s *snapshot) mostCalls() int {
+	if s.cfg.DownMs == 0 {
+		return maxChunkCalls
+	}
+	return min(max(int(s.cfg.DownMs*downAheadMs/wire.ChunkSize), minDownCalls), maxChunkCalls)
 }
 
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so

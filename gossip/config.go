@@ -29,6 +29,10 @@ type Config struct {
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	TargetPeers  int    // connections that the roster dials for; default 12
 
+	// DownMs is what this node may receive, in bytes per ms; 0 is no limit. The network
+	// side keeps it. The core asks for no more than that carries soon.
+	DownMs float64
+
 	// Common is what Chains.Common said in an earlier process; nil for nothing.
 	Common []uint32
 
@@ -55,6 +59,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("gossip config: Self is %v, but Key belongs to %v", c.Self, wire.PeerIDOf(c.Key))
 	case c.BeatMinMs < 0:
 		return fmt.Errorf("gossip config: BeatMinMs is %d, want at least 0 (0 means %d)", c.BeatMinMs, defaultBeatMinMs)
+	case !(c.DownMs >= 0): // or NaN
+		return fmt.Errorf("gossip config: DownMs is %v, want a rate in bytes per ms, or 0 for no limit", c.DownMs)
 	case c.TargetPeers < 0:
 		return fmt.Errorf("gossip config: TargetPeers is %d, want at least 0 (0 means %d)", c.TargetPeers, defaultTargetPeers)
 	}

@@ -42,7 +42,7 @@ func (h *history) complete() bool {
 func (h *history) taken() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
-	if h.joining() || h.asking || h.now < h.after || h.busy() {
+	if h.joining() || h.asking || h.resting || h.now < h.after || h.busy() {
 		return
 	}
 	if len(h.pull.wants) > 0 && h.now < h.beside {

@@ -106,6 +106,11 @@ const (
 	// one peer (maxParkedPerPeer).
 	maxSmallPulls  = 32
 	smallPullBytes = 16 << 10
+	// downAheadMs is the time for which the capped downlink of a node has something asked for:
+	// some round trips, and far less than a transfer may stand still. minDownCalls are
+	// asked for on any.
+	downAheadMs  = 5_000
+	minDownCalls = 2
 	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers: keys are
 	// free, and headers whose payload never comes must leave room for the others.
 	maxProbes        = maxPulls / 4

@@ -127,9 +127,9 @@ func (e *env) silentFrom(p *peer) Time { return p.heard + silentBeats*e.periodOf
 const never Time = math.MaxInt64
 
 // live reports whether p takes part: heard of late, and neither still joining
-// nor leaving.
+// nor leaving nor paused.
 func (e *env) live(p *peer) bool {
-	if !e.heardLately(p) || p.beat == nil {
+	if !e.heardLately(p) || p.beat == nil || p.pauses() {
 		return false
 	}
 	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving

@@ -140,7 +140,7 @@ func (n *node) tick() {
 
 // self is what a node says of itself.
 func (n *node) self() SelfState {
-	return SelfState{State: n.state, Upload: max(n.rate, n.claims) * 1000, Full: max(n.rate, n.claims) > 0}
+	return SelfState{State: n.state, Paused: n.paused, Upload: max(n.rate, n.claims) * 1000, Full: max(n.rate, n.claims) > 0}
 }
 
 func (w *world) connect(i, j int) {

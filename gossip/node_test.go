@@ -30,6 +30,7 @@ type node struct {
 	keep     map[wire.Digest][]byte        // chunks of manifests given out
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
+	paused   bool
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes

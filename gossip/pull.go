@@ -19,6 +19,7 @@ type pull struct {
 	counts map[wire.PeerID]int // wants per author
 	disk   diskPause
 	flying int // requests in flight
+	bytes  int // that they are for
 	probes int // how many of them are for deltas of strangers
 
 	// settled is told of each want that ended, and how.
@@ -122,7 +123,7 @@ func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 
 func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time) *want {
 	author := s.Header.Author
-	if len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
+	if p.resting || len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
 		return nil
 	}
 	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, probe: p.stranger(author)}
@@ -225,12 +226,22 @@ func (p *pull) advance(w *want) {
 	}
 	s, left := p.pick(w)
 	if s != nil {
+		if p.full(w) {
+			return
+		}
 		p.ask(w, s)
 		return
 	}
 	if !left && w.flights.n == 0 {
 		p.giveUp(w, "no source had it")
 	}
+}
+
+// full reports whether what is asked for is all that the capped downlink of this node
+// carries soon. Two requests are under way in any case: one may wait for its payload.
+func (p *pull) full(w *want) bool {
+	ahead := p.cfg.DownMs * downAheadMs
+	return ahead > 0 && p.flying >= minDownCalls && float64(p.bytes+int(w.header.Header.Size)) > ahead
 }
 
 func (p *pull) handUp(w *want, payload []byte) {

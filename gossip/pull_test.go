@@ -558,3 +558,27 @@ func TestFetchWanted(t *testing.T) {
 		t.Errorf("%d in all", n)
 	}
 }
+
+// A node with a capped downlink asks for what that carries in downAheadMs, and for two
+// payloads if these are more; the rest follows as answers come.
+func TestFetchWithinTheDownlink(t *testing.T) {
+	for _, c := range []struct {
+		size   uint32
+		downMs float64
+		want   int
+	}{{10_000, 10, 5}, {10_000, 9.99, 4}, {100_000, 10, minDownCalls}, {100, 1e6, maxPulls}} {
+		a := specAlone()
+		a.core.cfg.DownMs = c.downMs
+		var asked []question
+		for id := byte(1); id < 20; id++ {
+			a.up(id)
+			asked = append(asked, a.floodsOf(t, id, 1, 30, c.size)...)
+		}
+		if c.size < 1000 && len(asked) < c.want || c.size >= 1000 && len(asked) != c.want {
+			t.Errorf("%d requests at once for %d bytes each at %v bytes/ms, want %d", len(asked), c.size, c.downMs, c.want)
+		}
+		if more := questions(t, a.fails(asked[0], wire.NotFound), wire.GetPayload); len(more) != 1 {
+			t.Errorf("after an answer it asks for %d more, want 1", len(more))
+		}
+	}
+}

@@ -57,9 +57,10 @@ func (r *repair) begin(p *peer) {
 	r.want(p)
 }
 
-// want starts a repair with p unless there is one, too many, or a pause.
+// want starts a repair with p unless there is one, too many, or a pause, or one of the two
+// is paused by its owner.
 func (r *repair) want(p *peer) {
-	if !r.usable(p) || r.now < p.repair.after || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
+	if r.resting || !r.usable(p) || p.pauses() || r.now < p.repair.after || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
 		return
 	}
 	if r.find(p) != nil {

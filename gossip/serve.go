@@ -84,6 +84,10 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	if r.Kind != wire.GetGenesis {
 		p.watch.runs(s.now)
 	}
+	if s.resting && heavy(r.Kind) {
+		s.status(handle, wire.Busy)
+		return
+	}
 	switch r.Kind {
 	case wire.GetGenesis:
 		s.genesis(handle, r.Run)

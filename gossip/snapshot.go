@@ -106,6 +106,9 @@ func (s *snapshot) gone(id wire.PeerID) {
 }
 
 func (s *snapshot) tick() {
+	if s.resting {
+		return
+	}
 	switch s.stage {
 	case choosing:
 		s.choose()
@@ -161,7 +164,7 @@ func (s *snapshot) gathers() bool {
 
 // mayDonate reports whether p can be asked for tips.
 func (s *snapshot) mayDonate(p *peer) bool {
-	return s.usable(p) && (p.beat == nil || p.beat.State != wire.Joining)
+	return s.usable(p) && !p.pauses() && (p.beat == nil || p.beat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peer {
@@ -313,6 +316,9 @@ func (s *snapshot) done() {
 
 // search says what is missing before a donor is asked.
 func (s *snapshot) search() string {
+	if s.resting {
+		return "paused before it has the run's tips"
+	}
 	if s.gathers() {
 		return "no peer of the link is here: waits for others that can attest tips"
 	}

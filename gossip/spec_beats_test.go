@@ -321,8 +321,8 @@ func specTheirPeriod(t *testing.T, s *spectest.Spec) {
 	}
 	a := specAlone(1)
 	version := a.core.Peers().Version()
-	if a.told(1, func(b *wire.Beat) { b.Paused = true }); !a.core.Peers().Rests(wire.PeerID{1}) || !a.isLive(1) || a.core.Peers().Version() == version {
-		t.Error("a paused peer is waited for, or not live, or nobody is told")
+	if a.told(1, func(b *wire.Beat) { b.Paused = true }); !a.core.Peers().Rests(wire.PeerID{1}) || a.isLive(1) || a.core.Peers().Version() == version {
+		t.Error("a paused peer is waited for, or live, or nobody is told")
 	}
 }
 
@@ -427,6 +427,9 @@ func TestBeatLive(t *testing.T) {
 		if want := row[0] != "joining" && row[0] != "leaving"; a.isLive(1) != want {
 			t.Errorf("%s: live %v", row[0], a.isLive(1))
 		}
+		if a.told(1, func(b *wire.Beat) { b.State, b.Paused = wire.State(n), true }); a.isLive(1) {
+			t.Errorf("%s and paused: live", row[0])
+		}
 		a.told(1, nil)
 		a.told(1, func(b *wire.Beat) { b.State = wire.Leaving })
 		if a.isLive(1) {
@@ -447,6 +450,9 @@ func specLearners(t *testing.T, _ *spectest.Spec) {
 		a.told(id, func(b *wire.Beat) { b.State = state })
 	}
 	sameIDs(t, "learners", a.core.Peers().Learners(a.now), wire.PeerID{1}, wire.PeerID{2})
+	a.told(2, func(b *wire.Beat) { b.State, b.Paused = wire.Stopped, true })
+	sameIDs(t, "learners of whom one is paused", a.core.Peers().Learners(a.now), wire.PeerID{1})
+	a.told(2, func(b *wire.Beat) { b.State = wire.Stopped })
 	for id, role := range map[byte]string{6: hello.Learner, 7: hello.Observer} {
 		a.core.Step(a.now, PeerUp{Peer: wire.PeerID{id}, Record: hello.Record{Role: role}})
 	}

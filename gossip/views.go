@@ -120,7 +120,7 @@ func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 // nothing was heard of it for three of its beat periods.
 func (v Peers) Rests(id wire.PeerID) bool {
 	p := v.core.peers.find(id)
-	return p != nil && (p.quiet || p.beat != nil && p.beat.Paused)
+	return p != nil && (p.quiet || p.pauses())
 }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small

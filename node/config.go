@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/node/genesis"
+	"atoll/node/hardware"
 	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -29,6 +31,7 @@ type Config struct {
 	Threads int           // training threads; 0 = one per core
 	Batch   int           // rows per inner step; 0 = as planned from the measured speed
 	Pace    time.Duration // least time of an inner step; 0 = as fast as it goes
+	Limits  Limits        // what the node may cost
 	Stay    bool          // keep serving after the run has ended
 
 	// KeepBytes bounds what payloads and bases take on disk. Payloads of final
@@ -58,9 +61,10 @@ type Config struct {
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
 
-	disk store.Disk        // what tests make of the disk
-	send func(what string) // told before anything is sent, unless nil: tests stop the node there
-	calm int               // how many times its time an ordered leave may take besides: tests share a machine
+	disk  store.Disk                                        // what tests make of the disk
+	power func(context.Context) (onBattery bool, err error) // nil = the machine's
+	send  func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
+	calm  int                                               // how many times its time an ordered leave may take besides: tests share a machine
 }
 
 // addrs are the addresses to dial: first the link's, then further ones.
@@ -97,6 +101,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
 	}
+	if c.Limits.Up < 0 || c.Limits.Down < 0 {
+		return c, fmt.Errorf("config: Limits are %d bytes/s up and %d down; use rates, or 0 for no limit", c.Limits.Up, c.Limits.Down)
+	}
 	if c.Export != "" && c.ExportEvery == 0 {
 		return c, fmt.Errorf("config: ExportEvery is 0; use the tokens between two exports to %s", c.Export)
 	}
@@ -116,6 +123,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Profile == "" {
 		c.Profile = "wan"
+	}
+	if c.power == nil {
+		c.power = hardware.OnBattery
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

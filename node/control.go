@@ -2,6 +2,7 @@ package node
 
 import (
 	"io"
+	"time"
 
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -21,6 +22,13 @@ func (n *node) serveControl() (err error) {
 			return genesis.TipStream(*t), true
 		},
 		Lab: n.lab(),
+		Pause: func(on bool) {
+			n.post(func(core.Time) {
+				n.asked = on
+				n.limit(time.Now())
+				n.publishStatus()
+			})
+		},
 		Leave: func() {
 			n.post(func(core.Time) {
 				if n.leaving.IsZero() {

@@ -2,10 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
+	"math"
 	"time"
 
 	"atoll/node/core"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/external"
 )
 
 // evalShare keeps live evaluation to one part in so many of the machine's time:
@@ -14,36 +18,92 @@ const evalShare = 10
 
 // evaluation is what the loop knows of live evaluations.
 type evaluation struct {
-	valBPB    float64 // the newest, bits per byte
-	valAt     uint64  // tokens folded by the anchor that it is of
-	evaluing  bool    // one is under way
+	quality   external.Evaluation // the newest
+	valAt     uint64              // tokens folded by the anchor that it is of
+	evaluing  bool                // one is under way
+	unable    bool                // the learner has no text, or no way to evaluate
 	evalAt    time.Time
 	evalPause time.Duration // between two evaluations
 }
 
-// evaluate starts a live evaluation of the newest anchor when one is due. It
-// runs beside training, on a sample of the held-out text.
+// bits are what beats say of the quality: per byte where tokens are bytes, otherwise per token. A
+// learner's loss may be any number; a beat has none below 0.
+func (v *evaluation) bits() float32 {
+	bits := v.quality.BitsPerToken()
+	if v.quality.Bytes > 0 {
+		bits = v.quality.BitsPerByte()
+	}
+	return float32(min(max(0, bits), math.MaxFloat32))
+}
+
+// evaluate starts a live evaluation of the newest anchor when one is due, on a sample of the
+// held-out text.
 func (v *view) evaluate(n *node) {
 	tokens := n.machine.View().FoldedTokens()
-	if n.cfg.EvalBytes == 0 || v.evaluing || time.Since(v.evalAt) < v.evalPause || tokens == v.valAt && v.valBPB > 0 {
+	rests := time.Since(v.evalAt) < v.evalPause && !n.finished // the last model of a run is measured in any case
+	known := tokens == v.valAt && v.quality != (external.Evaluation{})
+	if n.cfg.EvalBytes == 0 || v.evaluing || rests || known || !n.leaving.IsZero() {
 		return
 	}
-	v.evaluing = true
 	tips := n.tipList()
+	found := func(q external.Evaluation, took time.Duration, err error) {
+		n.post(func(core.Time) { v.evaluated(n, q, tokens, took, err) })
+	}
+	switch {
+	case n.external != nil && !v.unable:
+		if n.machine.View().Phase() != core.Ready || n.external.Absent() {
+			return
+		}
+		v.evaluing = true
+		n.train.commands.put(func() { n.evaluateByLearner(tips, found) })
+	case n.genesis.BuiltIn():
+		v.evaluing = true
+		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
+	}
+}
+
+// evaluated notes what an evaluation found.
+func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took time.Duration, err error) {
+	v.evaluing, v.evalAt = false, time.Now()
+	v.evalPause = max(n.cfg.EvalEvery, evalShare*took)
+	switch {
+	case err == nil:
+		v.quality, v.valAt = q, tokens
+	case errors.Is(err, external.ErrNoEvaluation):
+		v.unable = true
+		v.event(n, "no evaluation", "", err.Error())
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, trainer.ErrLost):
+		n.log.Error("evaluate", "err", err)
+	}
+}
+
+// evaluateHere evaluates beside training, a model that the node knows.
+func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
 	began := time.Now()
-	n.work.goRun(func(ctx context.Context) {
-		windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
-		bpb, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
-		n.post(func(core.Time) {
-			v.evaluing, v.evalAt = false, time.Now()
-			v.evalPause = max(n.cfg.EvalEvery, evalShare*time.Since(began))
-			if err != nil {
-				if ctx.Err() == nil {
-					n.log.Error("evaluate", "err", err)
-				}
-				return
-			}
-			v.valBPB, v.valAt = bpb, tokens
-		})
-	})
+	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
+	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
+	found(external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, time.Since(began), err)
+}
+
+// evaluateByLearner runs where commands do, between two steps.
+func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
+	defer n.train.does(&n.train.account.Evaluate)()
+	n.train.aside.Rest()
+	began := n.train.now()
+	anchor := func(values []float32) {
+		for p, f := range n.plan {
+			f.Scatter(tips[p].Anchor, values)
+		}
+	}
+	q, err := n.external.Evaluate(anchor, n.heldOutStarts())
+	found(q, n.train.since(began), err)
+}
+
+// heldOutStarts are the places of an evaluation's rows in the held-out text; all 0 where the learner has text of its own.
+func (n *node) heldOutStarts() []uint64 {
+	rows := min(max(1, n.cfg.EvalBytes/n.genesis.Model.Context), external.MostRows)
+	if n.data == nil {
+		return make([]uint64, rows)
+	}
+	return n.data.HeldOutStarts(rows, n.genesis.Model.Context)
 }

@@ -91,6 +91,9 @@ func (f *firstFetch) fails(addr string) {
 
 // fetchFirst fetches the initial values chunk by chunk. What is there stays for another start.
 func (n *node) fetchFirst(ctx context.Context) error {
+	if err := n.allowed(ctx); err != nil {
+		return err
+	}
 	f := &firstFetch{n: n, failed: map[string]time.Time{}}
 	list, err := f.list(ctx)
 	if err != nil {

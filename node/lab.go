@@ -47,7 +47,7 @@ func (n *node) setPace(least time.Duration) error {
 	if least < 0 {
 		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
 	}
-	n.train.commands.put(func() { n.train.pace = least })
+	n.train.setPace(least)
 	return nil
 }
 

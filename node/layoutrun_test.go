@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"atoll/node/genesis"
 	"atoll/node/status"
+	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
@@ -108,4 +110,31 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 			t.Errorf("error %v, want one with %q", m.err, want)
 		}
 	}
+}
+
+// A model that only its learners know has a live quality: what they say of the anchor.
+func TestLearnersEvaluate(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	const idle = "idle --step-seconds 0.02"
+	g, dir := layoutRun(t, 1<<40)
+	slab, err := g.LoadTensors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tensor.SumSquares(slab.Data) / float64(len(slab.Data)) // what the idle learner says of values
+	first := launch(t, Config{Genesis: g.Encode(), Init: dir, Learner: idle, Pace: slowPace, EvalBytes: 100, EvalEvery: time.Millisecond})
+	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace})
+	s := first.until("two evaluations", func(s status.Snapshot) bool { return s.ValAtTokens > 2000 })
+	if s.ValTokens != 96 || math.Abs(s.ValLoss/want-1) > 0.01 || s.ValBPB != 0 || s.Time.Evaluate == 0 {
+		t.Errorf("loss %v on %d tokens, want %v on 96; %v bits per byte; %v s", s.ValLoss, s.ValTokens, want, s.ValBPB, s.Time.Evaluate)
+	}
+	s = second.until("its peer's quality", func(s status.Snapshot) bool { return len(s.Peers) > 1 && s.Peers[1].Bits > 0 })
+	if got := s.Peers[1].Bits; math.Abs(got*math.Ln2/want-1) > 0.01 || s.Peers[0].Bits != 0 {
+		t.Errorf("the peer says %v bits, want %v", got, want/math.Ln2)
+	}
+	if share := first.leave().Time; share.Evaluate > share.Total/evalShare+1 {
+		t.Errorf("%v s of %v went to evaluations", share.Evaluate, share.Total)
+	}
+	second.leave()
 }

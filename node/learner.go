@@ -26,15 +26,16 @@ func (c Config) learner() (string, error) {
 	case c.Observe || c.Learner == BuiltinLearner:
 		return "", nil
 	case c.Learner != "":
-		return c.Learner, nil
+		return strings.TrimSpace(c.Learner), nil
 	}
 	return store.LoadLearner(c.Dir)
 }
 
-// startLearner starts the program that trains, and tells peers of it.
+// startLearner starts the program that trains, or begins to wait for it to attach. Peers are told of it when
+// it is ready.
 func (n *node) startLearner(ctx context.Context) error {
-	dir := filepath.Join(n.cfg.Dir, "learner")
-	text, err := n.textFile(dir)
+	dir := n.learnerDir()
+	text, held, err := n.textFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -52,9 +53,9 @@ func (n *node) startLearner(ctx context.Context) error {
 	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
 		Command: command, Dir: dir, Views: g.Views(),
-		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text,
+		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
 		State: state, MostTokens: g.Outer.MaxTokensPerStep,
-		Starts: n.starts, Leaving: ctx,
+		Starts: n.starts, Leaving: ctx, Ready: n.tellLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) },
 	})
 	if err != nil {
@@ -62,8 +63,17 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	n.built = n.external
 	n.check("remember the learner", n.rememberLearner())
-	return n.tellLearner()
+	if n.cfg.Learner != external.Attach {
+		return nil
+	}
+	n.view.event(n, "learner", "", "waits for "+n.attaches())
+	return n.record.change(func(r *hello.Record) { r.Trainer = hello.External })
 }
+
+// attaches says what has to come where the node waits for its learner.
+func (n *node) attaches() string { return external.Attached(n.learnerDir()) }
+
+func (n *node) learnerDir() string { return filepath.Join(n.cfg.Dir, "learner") }
 
 // shownBytes is how much of what a learner calls its hardware peers are told.
 const shownBytes = 60
@@ -92,8 +102,8 @@ func (n *node) rememberLearner() error {
 }
 
 // tellLearner tells peers what the learner is, once its batch is planned.
-func (n *node) tellLearner() error {
-	r, l := n.record.get(), n.external
+func (n *node) tellLearner(l *external.Learner) error {
+	r := n.record.get()
 	r.Trainer, r.Precision, r.TokensPerSecond = hello.External, l.Precision(), l.Speed()
 	if devices := l.Devices(); len(devices) > 0 {
 		r.Devices, r.MemoryBytes = nil, 0
@@ -102,7 +112,8 @@ func (n *node) tellLearner() error {
 			r.MemoryBytes += d.MemoryBytes
 		}
 	}
-	if _, err := hello.PrecisionClass(r.Precision); err != nil {
+	precision, err := hello.PrecisionClass(r.Precision)
+	if err != nil {
 		return fmt.Errorf("the learner %s: %w", l.Name(), err)
 	}
 	rows, _, err := n.planBatch(r)
@@ -110,27 +121,39 @@ func (n *node) tellLearner() error {
 		return err
 	}
 	l.SetRows(rows)
-	n.view.event(n, "learner", "", fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows))
+	text := fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows)
+	n.post(func(core.Time) {
+		n.machine.SetPrecision(precision)
+		n.view.unable = false
+		n.view.event(n, "learner", "", text)
+	})
 	return n.tellSpeed(r, rows)
 }
 
-// textFile is the part of the text to train on, in a file that the learner reads. Its name has
-// the text's digest: another text is another file.
-func (n *node) textFile(dir string) (string, error) {
+// textFiles are the part of the text to train on and the part that is held out, in files that the learner reads.
+func (n *node) textFiles(dir string) (train, held string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", store.Explain(err, n.cfg.Dir)
+		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.data == nil {
-		return "", nil
+		return "", "", nil
 	}
-	path, err := filepath.Abs(filepath.Join(dir, "text-"+n.data.SHA256()[:16]))
+	if train, err = n.textFile(dir, "text-", n.data.Train()); err == nil {
+		held, err = n.textFile(dir, "held-out-", n.data.HeldOut())
+	}
+	return train, held, err
+}
+
+// textFile writes a part of the text. The file's name has the text's digest: another text is another file.
+func (n *node) textFile(dir, name string, part []byte) (string, error) {
+	path, err := filepath.Abs(filepath.Join(dir, name+n.data.SHA256()[:16]))
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(n.data.Train())) {
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(part)) {
 		return path, nil
 	}
-	if err := n.cfg.disk.WriteFile(dir, filepath.Base(path), n.data.Train()); err != nil {
+	if err := n.cfg.disk.WriteFile(dir, filepath.Base(path), part); err != nil {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
 	return path, nil
@@ -146,16 +169,22 @@ func (n *node) starts(step int64, rows int) []uint64 {
 }
 
 // learnerLost runs on the training thread: what the learner had stepped and not published is
-// off the account before it starts again.
+// off the account before it starts again, or another attaches.
 func (n *node) learnerLost(err error) {
 	n.replica.LearnerLost()
 	n.external.Told()
-	n.post(func(core.Time) {
-		n.view.event(n, "learner lost", "", err.Error()+"; it starts again")
-	})
+	if errors.Is(err, external.ErrNobody) {
+		return // nothing is lost
+	}
+	next := "it starts again"
+	if n.cfg.Learner == external.Attach {
+		next = "waits for " + n.attaches()
+	}
+	n.post(func(core.Time) { n.view.event(n, "learner lost", "", err.Error()+"; "+next) })
 }
 
 // learnerBack runs on the training thread: a learner that was lost trains again.
 func (n *node) learnerBack() {
-	n.post(func(core.Time) { n.view.event(n, "learner back", "", n.external.Name()+" trains again") })
+	text := n.external.Name() + " trains again"
+	n.post(func(core.Time) { n.view.event(n, "learner back", "", text) })
 }

@@ -36,6 +36,7 @@ type node struct {
 	shared
 	folder
 	acquaintances
+	allowance
 	learning
 	shown
 	trace tracing
@@ -167,6 +168,7 @@ func (n *node) loop(ctx context.Context) error {
 
 // show makes a new status and has the ledger written.
 func (n *node) show() {
+	n.limit(time.Now())
 	n.publishStatus()
 	n.flush()
 	n.check("write the trace", n.trace.Flush())
@@ -194,7 +196,7 @@ func (n *node) tick() {
 	if n.train != nil {
 		perSecond = n.train.pulse().perSecond
 	}
-	n.machine.SetLearning(n.steps, n.trained, perSecond, float32(n.view.valBPB), n.record.seq())
+	n.machine.SetLearning(n.steps, n.trained, perSecond, n.view.bits(), n.record.seq())
 	upload, full := n.host.Upload()
 	n.machine.SetUpload(now, upload, full)
 	n.machine.Tick(now)

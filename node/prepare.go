@@ -12,6 +12,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/external"
 )
 
 // prepareTrainer measures the machine's speed for this model, plans its batch
@@ -117,10 +118,17 @@ func (n *node) resumeOptimizer() error {
 }
 
 func (n *node) newTraining() *training {
-	return &training{
-		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](),
+	t := &training{
+		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
+	if n.external != nil {
+		t.aside = newAside(t.commands)
+	}
+	if n.cfg.Learner == external.Attach {
+		t.absent = n.external.Absent
+	}
+	return t
 }
 
 func (n *node) startTraining() {

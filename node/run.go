@@ -50,9 +50,10 @@ func newNode(cfg Config) *node {
 // stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
-		n.identify, n.recall, n.listen,
+		n.identify, n.recall, n.recallTraffic, n.listen,
 		func() error { return n.learnGenesis(ctx) },
 		n.open,
+		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
 		n.readText,
 		func() error { return n.prepareTrainer(ctx) },
@@ -104,6 +105,7 @@ func (n *node) listen() error {
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
 		Record: n.record.latest, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
+		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
 	})
 	if err != nil {
@@ -162,6 +164,7 @@ func (n *node) start() error {
 	}
 	n.machine = n.replica.Machine()
 	n.recount()
+	n.limit(time.Now())
 	n.startTraining()
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest()})
 	n.host.Handle(n.serve)
@@ -193,7 +196,7 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 	}
 	n.train = n.newTraining()
 	l := outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
-	l.Use(n.built)
+	l.Use(device{n.built, n.train.aside})
 	return timed{l, n.train}
 }
 
@@ -204,6 +207,7 @@ func (n *node) gossipConfig() gossip.Config {
 		Trusted: n.named, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
+		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
 }
 
@@ -258,6 +262,7 @@ func (n *node) close() error {
 	if n.host != nil {
 		err = errors.Join(err, n.host.Close())
 	}
+	n.keepTraffic()
 	if n.store != nil {
 		n.check("flush the ledger", n.store.Flush())
 		if n.machine != nil {

@@ -59,7 +59,7 @@ func (n *node) snapshot() status.Snapshot {
 	now := time.Now()
 	s := status.Snapshot{
 		Identity: n.whoAndWhat(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
-		Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
+		Limits: n.limitsStatus(now), Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
 		Process: status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
 	if !n.view.joined.IsZero() {
@@ -79,10 +79,15 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 		Version: Agent, Run: hex.EncodeToString(n.run[:]), Name: n.genesis.Name, Link: n.link().String(),
 		Self: hex.EncodeToString(n.self[:]), Role: n.role(), State: n.machine.View().State().String(), Started: n.started, At: now,
 	}
-	if s.State == wire.Joining.String() {
+	switch {
+	case n.machine.View().Paused():
+		s.State, s.Stage = status.Paused, strings.Join(n.why, "; ")
+	case s.State == wire.Joining.String():
 		s.Stage = n.stage()
-	} else {
-		s.Stage, _ = n.machine.View().EndStage()
+	default:
+		if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" && n.external != nil && n.external.Absent() {
+			s.Stage = "waits for " + n.attaches()
+		}
 	}
 	return s
 }
@@ -92,10 +97,12 @@ func (n *node) progress() status.Progress {
 	s := status.Progress{
 		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
 		TokensFolded: n.machine.View().FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
-		Step: int64(n.steps), TokensTrained: n.trained, ValBPB: n.view.valBPB, ValAtTokens: n.view.valAt,
+		Step: int64(n.steps), TokensTrained: n.trained, ValAtTokens: n.view.valAt,
 	}
-	if n.view.valBPB > 0 {
-		s.ValBytes = n.cfg.EvalBytes
+	if q := n.view.quality; q.Bytes > 0 {
+		s.ValBPB, s.ValBytes = q.BitsPerByte(), q.Bytes
+	} else {
+		s.ValLoss, s.ValTokens = q.Loss, q.Tokens
 	}
 	s.ETASeconds, s.LastDeltasS = n.eta(s), float64(n.machine.View().LastDeltasMs())/1000
 	return s
@@ -229,7 +236,7 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 	rec := n.record.get()
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
-	self.TokensPerS = 0
+	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.why, "; ")
 	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
 		self.TokensPerS = n.train.pulse().perSecond
@@ -241,7 +248,10 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		p.State, p.Reason = "connected", v.Refused
 		if v.Beat != nil {
 			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond
-			p.Upload, p.UploadFull = v.Beat.Upload, v.Beat.Full
+			p.Upload, p.UploadFull, p.Bits = v.Beat.Upload, v.Beat.Full, float64(v.Beat.Bits)
+			if v.Beat.Paused {
+				p.State = status.Paused
+			}
 		}
 		if v.LastHeard > 0 {
 			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000

@@ -13,8 +13,8 @@ import (
 // readText reads the text that training and live evaluation need. Nobody trains on another text than the run's. An
 // observer who was told of none evaluates nothing.
 func (n *node) readText() error {
-	if !n.genesis.BuiltIn() {
-		n.cfg.EvalBytes = 0 // what the model makes of text is for its learners to say
+	if !n.genesis.BuiltIn() && n.cfg.Observe {
+		n.cfg.EvalBytes = 0 // what such a model makes of text is for its learners to say
 	}
 	if n.cfg.Observe && n.cfg.EvalBytes == 0 || !n.genesis.BuiltIn() && n.cfg.Data == "" && n.genesis.Data.SHA256 == "" {
 		return nil

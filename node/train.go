@@ -14,24 +14,29 @@ import (
 )
 
 // training is the thread that steps. It hears of tips and drafts at step
-// boundaries only, and tells the loop what it did through a mailbox that never
+// boundaries only, unless they are done aside, and tells the loop what it did through a mailbox that never
 // blocks. So it never waits for a peer or for the loop. Of the disk it needs
 // one record of the step log per step, and own payloads read back where an
 // adoption asks for them.
 type training struct {
 	trainer  trainer.Trainer
 	schedule optimizer.Schedule
-	pace     time.Duration
 	clock    *clock                                           // every time here is that awake: a sleep is no step and no wait
-	commands *mailbox[func()]                                 // to be done at a step boundary; these alone touch theta
+	commands *mailbox[func()]                                 // to be done at a step boundary, or aside; these alone touch theta
+	aside    *aside                                           // nil: the trainer steps theta itself
+	woken    chan struct{}                                    // holds a token when setMay was called
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
 	back     func()                                           // says that a trainer that was gone trains again
 	lacking  func(err error)                                  // says what a step waits for
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
+	absent   func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
 
 	mu       sync.Mutex
+	doing    *float64      // in the account, what the last command did
+	pace     time.Duration // least time of a step
 	may      bool
+	paused   bool               // by its owner
 	stepping bool               // inside a step
 	cut      context.CancelFunc // ends that step without its result; nil outside
 	fraction float64            // of the budget that is made, see core.Machine.Progress
@@ -77,8 +82,8 @@ func MeanLoss(mean, loss float64) float64 {
 const checkpointEvery = 10 * time.Second
 
 // checkpointShare keeps saves to one part in so many of the time: a learner in another process
-// may have gigabytes to write.
-const checkpointShare = 50
+// may have gigabytes to write, and no step is taken meanwhile.
+const checkpointShare = 100
 
 // setMay lets the thread step, or not.
 func (t *training) setMay(may bool) {
@@ -91,7 +96,23 @@ func (t *training) setMay(may bool) {
 		t.active += t.since(t.trained)
 	}
 	t.may = may
-	t.commands.put(func() {}) // wakes the thread
+	t.wake()
+}
+
+// wake has the thread book what it waited for until now, and see what it may do.
+func (t *training) wake() {
+	select {
+	case t.woken <- struct{}{}:
+	default:
+	}
+}
+
+// setPaused says whether what the thread waits for is its owner.
+func (t *training) setPaused(paused bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = paused
+	t.wake()
 }
 
 func (t *training) mayStep() bool {
@@ -118,6 +139,19 @@ func (t *training) cutStep() {
 	}
 }
 
+// setPace sets the least time of a step.
+func (t *training) setPace(least time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pace = least
+}
+
+func (t *training) leastTime() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pace
+}
+
 func (t *training) setFraction(f float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,16 +162,28 @@ func (t *training) setFraction(f float64) {
 func (t *training) run(ctx context.Context) error {
 	saved, restarts, took, lacking := t.now(), 0, time.Duration(0), false
 	t.begin(saved)
+	if t.aside != nil {
+		ctx, end := context.WithCancel(ctx)
+		go t.aside.run(ctx)
+		defer func() { end(); <-t.aside.over }()
+	}
 	for ctx.Err() == nil {
 		t.boundary()
 		if !t.wait(ctx) {
 			continue
 		}
+		done := t.turn()
+		if !t.mayStep() { // it waited for its turn meanwhile
+			done()
+			t.rest()
+			continue
+		}
 		began := t.now()
 		err := t.step(ctx, began)
+		done()
 		if errors.Is(err, trainer.ErrLost) {
-			t.lost(err)
-			if restarts++; t.steps == 0 && restarts >= hopeless {
+			t.tellLost(ctx, err)
+			if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
 				return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
 			}
 			t.restart(ctx, restarts-1)
@@ -161,8 +207,10 @@ func (t *training) run(ctx context.Context) error {
 		}
 		t.keepPace(ctx, began)
 		if t.since(saved) > max(checkpointEvery, checkpointShare*took) && t.mayStep() {
+			done := t.turn()
 			began := t.now()
 			t.save()
+			done()
 			t.spend(&t.account.Save, began)
 			saved, took = t.now(), t.since(began)
 		}
@@ -191,15 +239,21 @@ func (t *training) restart(ctx context.Context, before int) {
 		if !t.mayStep() {
 			return // the next step finds it gone
 		}
+		if t.absent != nil && t.absent() {
+			pause = restartAfter
+			continue
+		}
+		done := t.turn()
 		began := t.now()
 		starting, _ := t.enter(ctx)
 		err := t.trainer.Restart(starting)
 		cut := starting.Err() != nil
 		t.spend(&t.account.Gone, began)
-		if t.exit(); err == nil || cut {
+		t.exit()
+		if done(); err == nil || cut {
 			return
 		}
-		t.lost(err)
+		t.tellLost(ctx, err)
 		pause = min(2*pause, restartMost)
 	}
 }
@@ -225,10 +279,67 @@ func (t *training) begin(at timestamp) {
 	t.begun, t.booked = at, at
 }
 
-// boundary does what the loop asked for since the last step.
+// boundary does what the loop asked for since the last step, unless that is done aside.
 func (t *training) boundary() {
+	if t.aside != nil {
+		return
+	}
 	for _, do := range t.commands.take() {
 		do()
+	}
+}
+
+// asked holds a token while there may be something to do at the boundary.
+func (t *training) asked() chan struct{} {
+	if t.aside != nil {
+		return nil
+	}
+	return t.commands.ready
+}
+
+// turn waits until the trainer is this thread's to ask, and returns what ends that.
+func (t *training) turn() (done func()) {
+	if t.aside == nil {
+		return func() {}
+	}
+	began := t.now()
+	<-t.aside.turn
+	t.mu.Lock()
+	doing := t.doing
+	t.mu.Unlock()
+	if doing == nil {
+		doing = &t.account.Adopt // what commands do beside drafts is done with theta too
+	}
+	t.spend(doing, began)
+	return func() { t.aside.turn <- struct{}{} }
+}
+
+// does says what is being done, and returns what ends it.
+func (t *training) does(what *float64) (done func()) {
+	if t.aside == nil {
+		began := t.now()
+		return func() { t.spend(what, began) }
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doing = what
+	return func() {}
+}
+
+// tellLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
+func (t *training) tellLost(ctx context.Context, err error) {
+	if t.aside == nil {
+		t.lost(err)
+		return
+	}
+	told := make(chan struct{})
+	t.commands.put(func() {
+		defer close(told)
+		t.lost(err)
+	})
+	select {
+	case <-told:
+	case <-ctx.Done():
 	}
 }
 
@@ -236,7 +347,7 @@ func (t *training) boundary() {
 // when the budget is spoken for. It reports whether to step.
 func (t *training) wait(ctx context.Context) bool {
 	t.mu.Lock()
-	may, joining := t.may, t.steps == 0 && !t.started
+	may, joining, paused := t.may, t.steps == 0 && !t.started, t.paused
 	t.stepping = may
 	t.mu.Unlock()
 	if may {
@@ -245,11 +356,15 @@ func (t *training) wait(ctx context.Context) bool {
 	began := t.now()
 	select {
 	case <-ctx.Done():
-	case <-t.commands.ready:
+	case <-t.asked():
+	case <-t.woken:
 	}
-	if joining {
+	switch {
+	case paused:
+		t.spend(&t.account.Paused, began)
+	case joining:
 		t.spend(&t.account.Joining, began)
-	} else {
+	default:
 		t.spend(&t.account.Ending, began)
 	}
 	return false
@@ -262,7 +377,7 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 	ended := ctx.Err() != nil
 	t.exit()
 	if err == nil {
-		t.stepped(res, max(t.since(began), t.pace))
+		t.stepped(res, max(t.since(began), t.leastTime()))
 		t.note(res, lr)
 	}
 	account := &t.account.Step
@@ -312,7 +427,7 @@ func (t *training) note(res trainer.StepResult, lr float64) {
 // keepPace waits for what is left of the least time of a step, but does at once
 // what the loop asks for meanwhile: theta is at rest.
 func (t *training) keepPace(ctx context.Context, began timestamp) {
-	for left := t.pace - t.since(began); left > 0 && ctx.Err() == nil; left = t.pace - t.since(began) {
+	for left := t.leastTime() - t.since(began); left > 0 && ctx.Err() == nil; left = t.leastTime() - t.since(began) {
 		idle := t.now()
 		t.idle(ctx, left)
 		t.spend(&t.account.Paced, idle)
@@ -327,7 +442,8 @@ func (t *training) idle(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-t.commands.ready:
+	case <-t.asked():
+	case <-t.woken:
 	}
 }
 
@@ -338,7 +454,7 @@ func (t *training) spend(where *float64, since timestamp) {
 	*where += (t.booked.awake - since.awake).Seconds()
 }
 
-// timed is a learner whose work is booked in the account of its thread.
+// timed is a learner whose work is booked in the account of its thread, where that waits for it.
 type timed struct {
 	*outer.Learner
 	t *training
@@ -346,7 +462,7 @@ type timed struct {
 
 // Draft implements replica.Learner.
 func (l timed) Draft(fragment int) (outer.Draft, error) {
-	defer l.t.spend(&l.t.account.Publish, l.t.now())
+	defer l.t.does(&l.t.account.Publish)()
 	d, err := l.Learner.Draft(fragment)
 	if errors.Is(err, outer.ErrDevice) {
 		l.t.lost(err)
@@ -356,7 +472,7 @@ func (l timed) Draft(fragment int) (outer.Draft, error) {
 
 // Follow implements replica.Learner.
 func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
-	defer l.t.spend(&l.t.account.Adopt, l.t.now())
+	defer l.t.does(&l.t.account.Adopt)()
 	return l.Learner.Follow(a)
 }
 
@@ -392,6 +508,6 @@ func (t *training) balanced() status.TimeAccount {
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
 	a.Total = awake + a.Asleep
-	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Joining-a.Ending-a.Gone-a.Data)
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Paused-a.Gone-a.Data)
 	return a
 }

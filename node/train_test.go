@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -99,6 +100,7 @@ type bench struct {
 	ended   chan error
 	cancel  context.CancelFunc
 	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
+	genesis genesis.Genesis
 	plan    outer.Plan
 	tips    []*outer.Tip
 	losses  atomic.Int64
@@ -107,11 +109,20 @@ type bench struct {
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
+	b := makeBench(t, takes, pace)
+	b.learner = timed{outer.NewLearner(b.genesis.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	b.start(t)
+	return b
+}
+
+// makeBench makes a bench that has no learner yet.
+func makeBench(t *testing.T, takes, pace time.Duration) *bench {
+	t.Helper()
 	g := toyGenesis(1 << 40)
-	b := &bench{plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
+	b := &bench{genesis: g, plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
 	b.training = &training{
-		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](),
+		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
 		stepped: func(res trainer.StepResult, _ time.Duration) {
 			b.told.Add(1)
@@ -121,14 +132,17 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 		back: func() {},
 		lost: func(error) { b.losses.Add(1) }, lacking: func(error) { b.lacked.Add(1) },
 	}
-	b.learner = timed{outer.NewLearner(g.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	return b
+}
+
+// start starts the thread.
+func (b *bench) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.cancel = cancel
 	watched, blind := context.WithCancel(ctx)
 	b.blind = blind
 	go b.clock.look(watched)
 	go func() { b.ended <- b.run(ctx) }()
-	return b
 }
 
 // draft has the learner publish between two steps.
@@ -185,6 +199,28 @@ func TestTrainingWaitsUntilItMay(t *testing.T) {
 		p = b.after(0)
 		if p.steps != 10 || !near(p.account.Joining, 2) || !near(p.account.Ending, 0.995) || !near(p.account.Step, 0.1) {
 			t.Errorf("after it may not: %+v", p)
+		}
+		b.stop(t)
+	})
+}
+
+// What the thread waits for its owner has a column of its own, before its first step as after.
+func TestTrainingIsPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 10*time.Millisecond, 0)
+		b.setPaused(true)
+		b.after(3 * time.Second)
+		b.setPaused(false)
+		b.after(2 * time.Second)
+		b.setMay(true)
+		b.after(95 * time.Millisecond)
+		b.setMay(false)
+		b.setPaused(true)
+		b.after(4 * time.Second)
+		b.setPaused(true) // books what it waited
+		a := b.after(0).account
+		if !near(a.Joining, 2) || math.Abs(a.Paused-7) > 0.01 || !near(a.Step, 0.1) || a.Ending > 0.01 || a.Waiting > 1e-6 {
+			t.Errorf("account %+v", a)
 		}
 		b.stop(t)
 	})

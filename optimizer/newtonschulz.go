@@ -21,6 +21,10 @@ const schulzEps = 1e-7
 // Workspace is the memory of Muon's steps besides the state. It is allocated
 // once, for the largest matrix; one goroutine uses it at a time.
 type Workspace struct {
+	// Precision is the arithmetic of matrix products. The steps bring singular values near 1 as well in BF16, in which
+	// Muon is commonly run.
+	Precision tensor.Precision
+
 	x, next    []float32 // [rows, cols] the matrix at hand, and the one that comes of it
 	gram, poly []float32 // [side, side] of the shorter side
 	sums       []float64 // of the pieces of a matrix
@@ -92,9 +96,9 @@ func (w *Workspace) orthogonal(x []float32, norm float64, rows, cols int) []floa
 	for range schulzSteps {
 		w.polynomial(x, rows, cols)
 		if rows <= cols {
-			tensor.Gemm(false, false, rows, cols, rows, w.poly, rows, x, cols, next, cols, false)
+			w.Precision.Gemm(false, false, rows, cols, rows, w.poly, rows, x, cols, next, cols, false)
 		} else {
-			tensor.Gemm(false, false, rows, cols, cols, x, cols, w.poly, cols, next, cols, false)
+			w.Precision.Gemm(false, false, rows, cols, cols, x, cols, w.poly, cols, next, cols, false)
 		}
 		x, next = next, x
 	}
@@ -107,11 +111,11 @@ func (w *Workspace) polynomial(x []float32, rows, cols int) {
 	n := min(rows, cols)
 	gram, poly := w.gram[:n*n], w.poly[:n*n]
 	if rows <= cols {
-		tensor.Gemm(false, true, n, n, cols, x, cols, x, cols, gram, n, false)
+		w.Precision.Gemm(false, true, n, n, cols, x, cols, x, cols, gram, n, false)
 	} else {
-		tensor.Gemm(true, false, n, n, rows, x, cols, x, cols, gram, n, false)
+		w.Precision.Gemm(true, false, n, n, rows, x, cols, x, cols, gram, n, false)
 	}
-	tensor.Gemm(false, false, n, n, n, gram, n, gram, n, poly, n, false)
+	w.Precision.Gemm(false, false, n, n, n, gram, n, gram, n, poly, n, false)
 	w.blend(poly, gram, schulzC, schulzB)
 	for i := range n {
 		poly[i*n+i] += schulzA

@@ -20,7 +20,12 @@ func TestGemmAllocatesNothing(t *testing.T) {
 				defer swap(k)()
 				defer threads(2)()
 				a, b, c := make([]float32, n*n), make([]float32, n*n), make([]float32, n*n)
-				multiply := func() { Gemm(true, true, n, n, n, a, n, b, n, c, n, false) }
+				multiply := func() {
+					Gemm(true, true, n, n, n, a, n, b, n, c, n, false)
+					if k.nameBF16 != plainName {
+						BF16.Gemm(true, true, n, n, n, a, n, b, n, c, n, false)
+					}
+				}
 				const warm, runs = 50, 200
 				allocations(warm, multiply)
 				if got := allocations(runs, multiply); got > runs/2 {

@@ -9,29 +9,25 @@ import "fmt"
 // otherwise C is overwritten, also if k is 0. C must not overlap A or B. Large
 // products use the worker pool.
 func Gemm(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
-	checkMatrix("C", m, n, len(c), ldc)
-	if transA {
-		checkMatrix("A", k, m, len(a), lda)
+	F32.Gemm(transA, transB, m, n, k, a, lda, b, ldb, c, ldc, acc)
+}
+
+// check panics unless the operands have the values that the dimensions ask for.
+func (p *product) check() {
+	checkMatrix("C", p.m, p.n, len(p.c), p.ldc)
+	if p.transA {
+		checkMatrix("A", p.k, p.m, len(p.a), p.lda)
 	} else {
-		checkMatrix("A", m, k, len(a), lda)
+		checkMatrix("A", p.m, p.k, len(p.a), p.lda)
 	}
-	if transB {
-		checkMatrix("B", n, k, len(b), ldb)
+	if p.transB {
+		checkMatrix("B", p.n, p.k, len(p.b), p.ldb)
 	} else {
-		checkMatrix("B", k, n, len(b), ldb)
-	}
-	switch {
-	case m == 0 || n == 0:
-	case k > 0:
-		use.gemm(product{transA, transB, m, n, k, a, lda, b, ldb, c, ldc, acc})
-	case !acc:
-		for i := range m {
-			clear(c[i*ldc:][:n])
-		}
+		checkMatrix("B", p.k, p.n, len(p.b), p.ldb)
 	}
 }
 
-// product holds the arguments of [Gemm], once they are checked and none of the
+// product holds the arguments of [Gemm]. Kernels get it once they are checked and none of the
 // dimensions is 0.
 type product struct {
 	transA, transB bool

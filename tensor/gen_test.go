@@ -46,52 +46,121 @@ func forThisMachine(name string, args ...string) *exec.Cmd {
 }
 
 // TestWordsAreWhatTheirCommentsSay has a disassembler that knows nothing of the generator
-// read the instructions that the Go assembler does not know.
+// read the instructions that the Go assembler does not know: words for arm64, bytes for amd64.
 func TestWordsAreWhatTheirCommentsSay(t *testing.T) {
-	disassembler, err := exec.LookPath("aarch64-linux-gnu-objdump")
-	if err != nil {
-		t.Skip("there is no disassembler for arm64: install binutils-aarch64-linux-gnu")
+	for _, c := range []struct {
+		files, machine, install string
+		programs                []string
+		read                    func(t *testing.T, text string) (code []byte, comment string, rest string)
+	}{
+		{"*_arm64.s", "aarch64", "binutils-aarch64-linux-gnu", []string{"aarch64-linux-gnu-objdump"}, armWord},
+		{"*_amd64.s", "i386:x86-64", "binutils-x86-64-linux-gnu", []string{"x86_64-linux-gnu-objdump", "objdump"}, intelBytes},
+	} {
+		t.Run(c.machine, func(t *testing.T) {
+			disassembler := programFor(t, c.machine, c.programs)
+			if disassembler == "" {
+				t.Skipf("there is no disassembler for %s: install %s", c.machine, c.install)
+			}
+			code, want := instructions(t, c.files, c.read)
+			if got := disassembled(t, disassembler, c.machine, code); !slices.Equal(got, want) {
+				t.Errorf("instructions are not what their comments say:\n%q\n%q", got, want)
+			}
+		})
 	}
-	code, want := armWords(t)
+}
+
+// programFor returns the first of the disassemblers that is there and knows the machine.
+func programFor(t *testing.T, machine string, programs []string) string {
+	for _, name := range programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if out, err := exec.Command(path, "--info").Output(); err == nil && bytes.Contains(out, []byte(strings.Split(machine, ":")[0])) {
+			return path
+		}
+	}
+	return ""
+}
+
+// disassembled returns the instructions that a disassembler finds.
+func disassembled(t *testing.T, program, machine string, code []byte) (found []string) {
 	file := filepath.Join(t.TempDir(), "code")
 	if err := os.WriteFile(file, code, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(disassembler, "-D", "-b", "binary", "-m", "aarch64", file).Output()
+	out, err := exec.Command(program, "-D", "-w", "-b", "binary", "-m", machine, file).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, line := range regexp.MustCompile(`(?m)^ +[0-9a-f]+:\t[0-9a-f]+ \t(.*)$`).FindAllSubmatch(out, -1) {
-		got = append(got, strings.Join(strings.Fields(string(line[1])), " "))
+	for _, line := range regexp.MustCompile(`(?m)^ +[0-9a-f]+:\t[0-9a-f ]+\t(.*)$`).FindAllSubmatch(out, -1) {
+		found = append(found, strings.Join(strings.Fields(string(line[1])), " "))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d instructions are not the %d that their comments say:\n%s", len(got), len(want), out)
-	}
+	return found
 }
 
-// armWords collects the instructions given as words, and their comments.
-func armWords(t *testing.T) (code []byte, comments []string) {
-	files, err := filepath.Glob("*_arm64.s")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no assembly for arm64: %v", err)
+// instructions collects what is not written in assembly, each once, and the comments.
+func instructions(t *testing.T, files string, read func(t *testing.T, text string) (code []byte, comment, rest string)) (all []byte, comments []string) {
+	names, err := filepath.Glob(files)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("there is no assembly %s: %v", files, err)
 	}
 	seen := map[string]bool{}
-	for _, name := range files {
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`WORD +\$0x([0-9a-f]+) // (.*)`).FindAllStringSubmatch(string(text), -1) {
-			word, err := strconv.ParseUint(m[1], 16, 32)
-			if err != nil {
-				t.Fatalf("%s: %s: %v", name, m[0], err)
+		for rest := string(text); ; {
+			var code []byte
+			var comment string
+			if code, comment, rest = read(t, rest); code == nil {
+				break
 			}
-			if !seen[m[0]] {
-				code, comments = binary.LittleEndian.AppendUint32(code, uint32(word)), append(comments, m[2])
+			if !seen[comment] {
+				all, comments = append(all, code...), append(comments, comment)
 			}
-			seen[m[0]] = true
+			seen[comment] = true
 		}
 	}
-	return code, comments
+	if len(comments) == 0 {
+		t.Fatalf("%s have no instruction to look at", files)
+	}
+	return all, comments
+}
+
+var (
+	armLine    = regexp.MustCompile(`WORD +\$0x([0-9a-f]+) // (.*)`)
+	intelLines = regexp.MustCompile(`\t// ([a-z].*)\n((?:\tBYTE +\$0x[0-9a-f]+\n)+)`)
+	intelByte  = regexp.MustCompile(`0x([0-9a-f]+)`)
+)
+
+// armWord reads the next instruction given as a word, with its comment behind it.
+func armWord(t *testing.T, text string) (code []byte, comment, rest string) {
+	m := armLine.FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil, "", ""
+	}
+	word := parsed(t, text[m[2]:m[3]], 32)
+	return binary.LittleEndian.AppendUint32(nil, uint32(word)), text[m[4]:m[5]], text[m[1]:]
+}
+
+// intelBytes reads the next instruction given as bytes, with its comment above.
+func intelBytes(t *testing.T, text string) (code []byte, comment, rest string) {
+	m := intelLines.FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil, "", ""
+	}
+	for _, b := range intelByte.FindAllStringSubmatch(text[m[4]:m[5]], -1) {
+		code = append(code, byte(parsed(t, b[1], 8)))
+	}
+	return code, text[m[2]:m[3]], text[m[1]:]
+}
+
+func parsed(t *testing.T, hex string, bits int) uint64 {
+	x, err := strconv.ParseUint(hex, 16, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }

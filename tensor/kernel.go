@@ -18,6 +18,9 @@ type kernel struct {
 	name string
 	gemm func(product)
 
+	gemmBF16 func(product)
+	nameBF16 string // of gemmBF16
+
 	dot         func(x, y []float32) float64
 	axpy        func(alpha float32, x, y []float32)
 	scale       func(alpha float32, x []float32)
@@ -59,11 +62,16 @@ type kernel struct {
 
 	huff *huffLoops // nil where there are none; see HasHuff
 	peak *peakLoop  // nil where there is none; see MultiplyAdds
+
+	peakBF16 *peakLoop // likewise
 }
+
+// plainName is the name of the plain loops.
+const plainName = "go"
 
 // plain is the judge of the other kernels.
 var plain = kernel{
-	name: "go", gemm: gemmPlain,
+	name: plainName, gemm: gemmPlain, gemmBF16: gemmBF16Plain, nameBF16: plainName,
 	dot: dotGo, axpy: axpyGo, scale: scaleGo, max: maxGo,
 	mul: mulGo, addMul: addMulGo, softmaxGrad: softmaxGradGo, rotate: rotateGo,
 	exp: expGo, expSum: expSumGo, swiglu: swigluGo, swigluGrad: swigluGradGo,

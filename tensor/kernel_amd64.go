@@ -12,8 +12,9 @@ func fastKernels() []kernel {
 		return list
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL) {
-		list = append(list, kernel{
+		k := kernel{
 			name: "avx512", gemm: func(p product) { gemmTiled(&tileAVX512, p) },
+			gemmBF16: gemmBF16Plain, nameBF16: plainName,
 			dot: dotAVX512, axpy: axpyAVX512, scale: scaleAVX512, max: maxAVX512,
 			mul: mulAVX512, addMul: addMulAVX512, softmaxGrad: softmaxGradAVX512, rotate: rotateAVX512,
 			exp: expAVX512, expSum: expSumAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512,
@@ -26,10 +27,15 @@ func fastKernels() []kernel {
 			laneTops: laneTopsAVX512, reach: reachAVX512,
 			huff: &huffBMI2,
 			peak: &peakLoop{peakAVX512, 2 * peakSums * 16},
-		})
+		}
+		if amxRefused == "" {
+			k.gemmBF16, k.nameBF16, k.peakBF16 = gemmAMX, "amx", &peakTiles
+		}
+		list = append(list, k)
 	}
 	return append(list, kernel{
 		name: "avx2", gemm: func(p product) { gemmTiled(&tileAVX2, p) },
+		gemmBF16: gemmBF16Plain, nameBF16: plainName,
 		dot: dotAVX2, axpy: axpyAVX2, scale: scaleAVX2, max: maxAVX2,
 		mul: mulAVX2, addMul: addMulAVX2, softmaxGrad: softmaxGradAVX2, rotate: rotateAVX2,
 		exp: expAVX2, expSum: expSumAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2,
@@ -52,6 +58,9 @@ var (
 )
 
 var huffBMI2 = huffLoops{encode: huffEncodeBMI2, decode: huffDecodeBMI2}
+
+// peakTiles does four products of 16 x 32 x 16 in a round.
+var peakTiles = peakLoop{func(rounds int, _ float32) { peakAMX(rounds) }, 4 * 2 * 16 * 32 * 16}
 
 // peakSums is how many registers the generated peak loops add to in a round.
 const peakSums = 12

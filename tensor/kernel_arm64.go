@@ -6,6 +6,7 @@ package tensor
 func fastKernels() []kernel {
 	return []kernel{{
 		name: "neon", gemm: func(p product) { gemmTiled(&tileNEON, p) },
+		gemmBF16: gemmBF16Plain, nameBF16: plainName,
 		dot: dotNEON, axpy: axpyNEON, scale: scaleNEON, max: maxNEON,
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
@@ -25,3 +26,5 @@ var tileNEON = tile{rows: 6, cols: 16, byRows: true, multiply: gemmTileNEON, pac
 
 // peakSums is how many registers the generated peak loop adds to in a round.
 const peakSums = 24
+
+func whyPlainBF16() string { return "there is no kernel for it on arm64" }

@@ -4,3 +4,5 @@ package tensor
 
 // fastKernels returns nothing: this build has only the plain kernel.
 func fastKernels() []kernel { return nil }
+
+func whyPlainBF16() string { return "this build has no kernel for it" }

@@ -79,8 +79,11 @@ func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
 	if m == nil {
 		return nil
 	}
-	if s.Verb == fault.Corrupt {
+	switch s.Verb {
+	case fault.Corrupt:
 		return w.corrupt(ctx, s, m, now)
+	case fault.KillLearner:
+		return w.killLearner(s, m, now)
 	}
 	s.done = true
 	w.tell(now, m, s.Event)
@@ -137,7 +140,7 @@ func (w *world) tell(now time.Time, m *member, e fault.Event) {
 // toldAs is what the screen says of a node.
 var toldAs = map[fault.Verb]string{
 	fault.Start: "starts again", fault.Leave: "is asked to leave", fault.Kill: "is killed", fault.Pause: "is paused",
-	fault.Resume: "is resumed", fault.Slow: "is ",
+	fault.Resume: "is resumed", fault.Slow: "is ", fault.KillLearner: "loses the program that trains for it",
 }
 
 // pick returns the node that an event is about, if it is in a state in which
@@ -146,6 +149,9 @@ func (w *world) pick(e fault.Event) *member {
 	var fit []*member
 	for _, m := range w.members {
 		ends := e.Verb == fault.Link && len(e.Detail) == 0 // of a link that chance changed
+		if e.Verb == fault.KillLearner && !w.learners.inProcess(m.index) {
+			continue
+		}
 		if (e.Node() == fault.Any && !(ends && m.link == w.links.Of(m.index)) || e.Node() == m.index) && m.suits(e.Verb) {
 			fit = append(fit, m)
 		}
@@ -172,6 +178,8 @@ func (m *member) suits(v fault.Verb) bool {
 		return !l.paused
 	case v == fault.Corrupt:
 		return l.seen && !l.paused
+	case v == fault.KillLearner:
+		return !l.paused && l.trains()
 	}
 	return true
 }

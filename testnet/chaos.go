@@ -17,6 +17,7 @@ var can = fault.Can{
 	Who: "a testnet", Chance: true, Shares: true,
 	Verbs: []fault.Verb{
 		fault.Join, fault.Leave, fault.Kill, fault.Start, fault.Pause, fault.Resume, fault.Slow, fault.Link, fault.Partition, fault.Corrupt, fault.Random,
+		fault.KillLearner,
 	},
 	Instead: map[fault.Verb]string{
 		fault.Merge:  "give the partition its end, such as partition 0,1|2,3 @40s..80s",
@@ -61,6 +62,8 @@ func (c chaos) inBaseline(name string) error {
 	}
 	for _, e := range c {
 		switch {
+		case e.Verb == fault.KillLearner:
+			return fmt.Errorf("--chaos %q: in the baseline %s nobody trains in a process of its own", e, name)
 		case e.Verb == fault.Corrupt:
 			return fmt.Errorf("--chaos %q: the baseline %s does not look for damaged memory", e, name)
 		case name == baseline.Local && (e.Verb == fault.Join || e.Verb == fault.Random || e.Verb == fault.Partition):

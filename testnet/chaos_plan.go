@@ -52,7 +52,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 		err = errors.Join(checkLinkTargets(ls, cfg.Nodes+whole.joins()), whole.checkLinks(ls, cfg.Nodes))
 	}
 	if err == nil {
-		err = checkLearners(cfg.Learner, cfg.Nodes+whole.joins())
+		err = checkLearners(cfg.Learner, cfg.Nodes+whole.joins(), said)
 	}
 	if err != nil {
 		return nil, err
@@ -145,6 +145,8 @@ var after = map[fault.Verb]map[string]string{
 	fault.Pause:   {"running": "paused"},
 	fault.Resume:  {"paused": "running"},
 	fault.Corrupt: {"running": "running"},
+
+	fault.KillLearner: {"running": "running"},
 }
 
 // gain is by how many nodes an event makes the world larger.

@@ -24,6 +24,7 @@ func TestChaosThatATestnetCarriesOut(t *testing.T) {
 		"every 1ms from 0s to 1h join":                                              "this makes more than 10000 events",
 		"partition 0|3 @1s..2s":                                                     "only nodes 0 to 2",
 		"leave 3 @1s":                                                               "only nodes 0 to 2",
+		"kill learner 1 @1s":                                                        `"kill-learner 1 @1s": node 1 trains by itself; give it a program, such as --learner 1:torch`,
 		"leave 3 @9s, join @1s":                                                     "",
 	} {
 		err := Config{Nodes: 3, Chaos: spec}.Validate()
@@ -46,6 +47,7 @@ func TestImpossibleChaos(t *testing.T) {
 		"kill 0 @1%, kill 1 @1%, kill 2 @1%, start 2 @2%":           `"kill 2 @1%": no node is left then`,
 		"kill 0 @1s, kill 1 @1s, kill 2 @1s, join @2s, start 2 @3s": `"kill 2 @1s": no node is left then`,
 		"kill 1 @1s, corrupt 1 @2s":                                 "node 1 is gone then",
+		"kill 1 @1s, kill learner 1 @2s":                            "node 1 ",
 		"kill 1 @1s, slow 1 x2 @2s, partition any @1s..3s":          "",
 		"kill 0 @1s, start 0 @2s, kill 0 @3s, start 0 @4s":          "",
 		"leave 0 @1s, leave 1 @1s, join @2s":                        "",

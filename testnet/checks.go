@@ -33,7 +33,7 @@ func (w *world) checks(r Report, a account) []Check {
 		checkWaiting(r),
 	}
 	list = append(list, w.chaosChecks(a)...)
-	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r)} {
+	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r), w.checkOrphans(orphansWithin)} {
 		if c != nil {
 			list = append(list, *c)
 		}
@@ -128,29 +128,37 @@ func (w *world) checkJoiners(r Report) *Check {
 }
 
 // checkShares compares the learners' shares with their speeds, where nothing
-// but speed tells them apart. Those asked for are of the built-in trainer: another program has
-// its own.
+// but speed tells them apart. A program that trains in place of the built-in trainer starts when
+// its framework is there and has a speed of its own, so what each has trained is compared there.
 func (w *world) checkShares(r Report) *Check {
 	guests := len(r.NodesReport) > len(w.members)
-	if len(w.members) < 2 || len(w.chaos) > 0 || len(w.learners) > 0 || guests || r.WallS < shareAfter.Seconds() {
+	if len(w.members) < 2 || len(w.chaos) > 0 || guests || r.WallS < shareAfter.Seconds() {
 		return nil
 	}
-	if w.crowded(r) {
+	if len(w.learners) == 0 && w.crowded(r) {
 		return &Check{Name: "shares follow speed", Passed: true, Detail: "not judged: the machine was too busy for the speeds asked for"}
 	}
 	var all, worst float64
-	for _, m := range w.members {
-		all += 1 / m.divisor
+	for i, m := range w.members {
+		all += w.speed(i, m, r)
 	}
 	var shares []string
 	for i, m := range w.members {
-		expected := 1 / m.divisor / all
+		expected := w.speed(i, m, r) / all
 		share := r.NodesReport[i].Share
 		worst = max(worst, math.Abs(share/expected-1))
 		shares = append(shares, fmt.Sprintf("%s %.1f %% of %.1f %%", m.name(), 100*share, 100*expected))
 	}
 	return &Check{Name: "shares follow speed", Passed: worst <= shareSlack, Detail: fmt.Sprintf(
 		"%s; worst off by %.1f %%", strings.Join(shares, ", "), 100*worst)}
+}
+
+// speed is what a learner's share ought to follow.
+func (w *world) speed(i int, m *member, r Report) float64 {
+	if len(w.learners) > 0 {
+		return float64(r.NodesReport[i].Tokens)
+	}
+	return 1 / m.divisor
 }
 
 // leastPaced is the part of their stepping time that the fastest learners must

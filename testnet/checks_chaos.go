@@ -112,6 +112,9 @@ func (w *world) checkRecoveries() *Check {
 // happened that the run does not recover from in time: some rounds.
 const recoverWithin = 10 * time.Second
 
+// relearnWithin is the same for a program that trains: a framework of gigabytes starts slowly.
+const relearnWithin = time.Minute
+
 // cutShort says whether the run, or the node, ended before a recovery could.
 func (w *world) cutShort(r *recovery) bool {
 	until := w.ended
@@ -122,6 +125,9 @@ func (w *world) cutShort(r *recovery) bool {
 			}
 		}
 	}
+	if r.kind == relearns {
+		return until.Sub(r.at) < relearnWithin
+	}
 	return until.Sub(r.at) < recoverWithin
 }
 
@@ -131,7 +137,10 @@ func (w *world) worked(l *life) bool { return w.ended.Sub(l.began) > 2*recoverWi
 
 func (r *recovery) text(began time.Time) string {
 	who := "the nodes never showed one chain"
-	if r.member != nil {
+	switch {
+	case r.kind == relearns:
+		who = "the program of " + r.member.name() + " never trained again"
+	case r.member != nil:
 		who = r.member.name() + " contributed nothing"
 	}
 	return fmt.Sprintf("%s after %s", who, clock(r.at.Sub(began)))
@@ -143,7 +152,7 @@ func (w *world) recoveryText() string {
 	for _, k := range []struct {
 		label string
 		times []float64
-	}{{"back after a restart", w.restarts()}, {"after a pause", w.took(wakes)}, {"one chain after a partition", w.took(merges)}} {
+	}{{"back after a restart", w.restarts()}, {"after a pause", w.took(wakes)}, {"the learner trains again", w.took(relearns)}, {"one chain after a partition", w.took(merges)}} {
 		if len(k.times) > 0 {
 			parts = append(parts, fmt.Sprintf("%s in %s s", k.label, inSeconds(k.times)))
 		}

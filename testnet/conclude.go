@@ -57,6 +57,7 @@ func (w *world) describe() Report {
 		Faults: Faults{
 			Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
 			Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted), Links: w.counts.links,
+			Learners: w.counts.learners,
 		},
 	}
 }
@@ -109,6 +110,7 @@ func (w *world) fillWall(r *Report, end time.Time) {
 	}
 	r.EndIdleS, r.EndDeltasS = w.idleAtEnd()
 	r.RecoverS, r.MergeS, r.WakeS = w.restarts(), w.took(merges), w.took(wakes)
+	r.LearnerS = w.took(relearns)
 	for _, m := range w.members {
 		if s := m.lives[0].last.JoinS; m.joiner && s > 0 {
 			r.JoinS = append(r.JoinS, s)
@@ -129,8 +131,8 @@ func (w *world) idleAtEnd() (idle, deltas *float64) {
 }
 
 // goodput is the seconds of steps whose tokens were folded, over the seconds
-// from each node's planned start to the end of the run or its ordered leave. It
-// also returns the same over the seconds that processes lived.
+// from each node's planned start to the end of the run or its ordered leave, without those
+// for which its owner had it paused. It also returns the same over the seconds that processes lived.
 func (w *world) goodput(a account, end time.Time) (planned, up *float64) {
 	return w.goodputOf(end, func(i int) float64 {
 		e := a.entries[i]
@@ -153,7 +155,8 @@ func (w *world) goodputOf(end time.Time, share func(node int) float64) (planned,
 		stepping := 0.0
 		for _, l := range m.lives {
 			stepping += l.last.Time.Step + l.last.Time.Paced
-			alive += earlier(l.ended, end).Sub(l.began).Seconds()
+			alive += earlier(l.ended, end).Sub(l.began).Seconds() - l.last.Time.Paused
+			all -= l.last.Time.Paused
 		}
 		useful += stepping * share(i)
 	}
@@ -249,6 +252,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Ending += t.Ending
 		sum.Gone += t.Gone
 		sum.Data += t.Data
+		sum.Paused += t.Paused
 		sum.Asleep += t.Asleep
 		sum.Total += t.Total
 	}

@@ -95,6 +95,8 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/status"), nil,
 		"a view of a run needs the snapshot, not the code that made it"},
+	{list("node/limits"), nil,
+		"what a node may cost follows from times and counts"},
 	{list("node/genesis"), list("gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama tensor/safetensors"),
 		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),

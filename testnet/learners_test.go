@@ -1,27 +1,84 @@
 package testnet
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/node"
 )
 
 func TestLearnersOfNodes(t *testing.T) {
-	ls, err := parseLearners([]string{"torch --device cpu", "1,3-4:idle", "3:python3 -c 'a:b'"})
+	ls, err := parseLearners([]string{"torch --device cpu", "1,3-4:idle", "3:python3 -c 'a:b'", "5:torchrun:2 hf --fsdp", "6:go"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[int]string{0: "torch --device cpu", 1: "idle", 3: "python3 -c 'a:b'", 4: "idle", 9: "torch --device cpu"} {
-		if got := ls.of(node); got != want {
-			t.Errorf("node %d: %q, want %q", node, got, want)
+	for index, want := range map[int]string{0: "torch --device cpu", 1: "idle", 3: "python3 -c 'a:b'", 4: "idle", 5: "torchrun:2 hf --fsdp", 6: node.BuiltinLearner, 9: "torch --device cpu"} {
+		if got := ls.of(index); got != want {
+			t.Errorf("node %d: %q, want %q", index, got, want)
+		}
+		if got := ls.inProcess(index); got != (index != 6) {
+			t.Errorf("node %d trains in a process of its own: %v", index, got)
 		}
 	}
 	if got := learners(nil).of(0); got != "" {
 		t.Errorf("without --learner: %q", got)
+	}
+}
+
+// A program is killed by the process group that its node gave it, an island's process alone. What
+// a process of an island starts has its rank too.
+func TestVictim(t *testing.T) {
+	all := []relative{
+		{pid: 10, parent: 1, command: "atoll join"}, {pid: 14, parent: 13, rank: "1", command: "compiler"}, {pid: 11, parent: 10, command: "torchrun"},
+		{pid: 12, parent: 11, rank: "0"}, {pid: 13, parent: 11, rank: "1"},
+	}
+	for rank, want := range map[string]int{"": -11, "0": 12, "1": 13, "2": 0} {
+		if got := victim(all, 10, rank); got != want {
+			t.Errorf("rank %q: process %d, want %d", rank, got, want)
+		}
+	}
+	if got := victim(all[:1], 10, ""); got != 0 {
+		t.Errorf("without a learner: process %d", got)
+	}
+}
+
+// What a node has started is found by its mark, and not what another has started whose name
+// begins so.
+func TestRelatives(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows the environment of processes")
+	}
+	dir := t.TempDir()
+	w := &world{cfg: Config{Place: Place{Dir: dir}}}
+	m, other := &member{dir: filepath.Join(dir, "node1")}, &member{dir: filepath.Join(dir, "node10")}
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = []string{"RANK=3", m.mark()}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	all, err := relatives(m.mark())
+	want := relative{pid: cmd.Process.Pid, parent: os.Getpid(), rank: "3", command: "sleep 1000"}
+	if err != nil || !slices.Equal(all, []relative{want}) {
+		t.Errorf("%+v, %v; want %+v", all, err, want)
+	}
+	if all, err := relatives(other.mark()); err != nil || len(all) > 0 {
+		t.Errorf("of another: %+v, %v", all, err)
+	}
+	if c := w.checkOrphans(0); c == nil || c.Passed || !strings.Contains(c.Detail, "sleep 1000") {
+		t.Errorf("%+v", c)
+	}
+	<-ended // the check has ended it
+	if c := w.checkOrphans(0); c == nil || !c.Passed {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -32,6 +89,7 @@ func TestLearnerErrors(t *testing.T) {
 		"1-0:torch":     "--learner",
 		"2:torch":       "--learner names node 2: there are only nodes 0 to 1",
 		"c:/torch.exe":  "",
+		"torchrun:2":    "",
 		"0:torch --cpu": "",
 	} {
 		cfg := toyWorld(t)
@@ -42,7 +100,7 @@ func TestLearnerErrors(t *testing.T) {
 	}
 }
 
-// Programs train beside the built-in trainer. One dies in the middle, one says that it diverged:
+// Programs train beside the built-in trainer. One is killed, one dies, one says that it diverged:
 // that costs what they had not published, and nothing else.
 func TestLearnersInProcesses(t *testing.T) {
 	if testing.Short() {
@@ -51,7 +109,7 @@ func TestLearnersInProcesses(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 here: the learner of this test is a program in Python")
 	}
-	cfg := chaosWorld(t, uint64(12*toyRate), "")
+	cfg := chaosWorld(t, uint64(12*toyRate), "kill learner 1 @30%")
 	once := filepath.Join(t.TempDir(), "once")
 	cfg.Learner = []string{
 		"1:idle --step-seconds 0.02", "2:idle --step-seconds 0.02 --die-at-step 60 --once " + once + "2",
@@ -67,7 +125,10 @@ func TestLearnersInProcesses(t *testing.T) {
 			t.Errorf("%s has a share of %v", n.Name, n.Share)
 		}
 	}
+	if len(r.LearnerS) != 1 || r.Learners != 1 {
+		t.Errorf("%d learners were killed, and back after %v s", r.Learners, r.LearnerS)
+	}
 	if gone := r.TokensTrained - r.TokensFolded; gone == 0 || gone > 10_000 {
-		t.Errorf("two learners have died, and %d tokens are not in the model", gone)
+		t.Errorf("three learners have died, and %d tokens are not in the model", gone)
 	}
 }

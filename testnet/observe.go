@@ -18,8 +18,9 @@ type recovery struct {
 
 // Kinds of recovery.
 const (
-	wakes  = "wake"  // from the end of a pause to the node's next own folded delta
-	merges = "merge" // from the end of a partition until all nodes show one chain at a round after it
+	wakes    = "wake"    // from the end of a pause to the node's next own folded delta
+	merges   = "merge"   // from the end of a partition until all nodes show one chain at a round after it
+	relearns = "relearn" // from the end of a program that trains, or of part of it, until it trains again
 )
 
 // observe notes what the nodes said last.
@@ -45,6 +46,9 @@ func (w *world) recovered(r *recovery) bool {
 		return w.agree(r)
 	}
 	l := r.member.current()
+	if r.kind == relearns {
+		return l != nil && l.event(eventLearnerBack).After(r.at)
+	}
 	return l != nil && l.last.At.After(r.at) && l.ownFolded() > r.folded
 }
 

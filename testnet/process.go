@@ -86,7 +86,7 @@ func (m *member) start(binary string, args []string, exits chan<- exit) error {
 	}
 	l := &life{cmd: exec.Command(binary, args...), log: log, began: time.Now()}
 	l.cmd.Stdout, l.cmd.Stderr = log, log
-	l.cmd.Env = childEnv(os.Environ())
+	l.cmd.Env = append(childEnv(os.Environ()), m.mark())
 	l.cmd.SysProcAttr = childAttributes()
 	if err := l.cmd.Start(); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", m.name(), err), log.Close())
@@ -95,6 +95,13 @@ func (m *member) start(binary string, args []string, exits chan<- exit) error {
 	go func() { exits <- exit{m, l, l.cmd.Wait()} }()
 	return nil
 }
+
+// markVariable is in the environment of a node and of all that it starts, so that the testnet
+// finds what is left of them.
+const markVariable = "ATOLL_TESTNET_NODE="
+
+// mark is that variable of a node.
+func (m *member) mark() string { return markVariable + m.dir + string(os.PathSeparator) }
 
 // kernelVariable is the one setting of the environment that nodes share with
 // the testnet; the flags of a node say everything else.

@@ -116,10 +116,12 @@ type Faults struct {
 	Links       int `json:"link_changes"`
 	Partitions  int `json:"partitions"`
 	Corruptions int `json:"corruptions"`
+	Learners    int `json:"learner_kills"` // of programs that train, or of one process of them
 
 	JoinS    []float64 `json:"join_s,omitempty"`    // process start to own first folded delta
 	RecoverS []float64 `json:"recover_s,omitempty"` // restart to the same
 	WakeS    []float64 `json:"wake_s,omitempty"`    // end of a pause to the next own folded delta
+	LearnerS []float64 `json:"learner_s,omitempty"` // kill of a program that trains until it trains again
 	MergeS   []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 }
 

@@ -162,14 +162,24 @@ func TestSharesCheck(t *testing.T) {
 		if got == nil || got.Passed != c.passed {
 			t.Errorf("%v: %+v", c.shares, got)
 		}
-		w.learners = learners{{command: "torch"}}
-		if w.checkShares(r) != nil {
-			t.Error("shares of another program are compared with speeds of the built-in trainer")
-		}
-		w.learners, r.WallS = nil, 3
+		r.WallS = 3
 		if w.checkShares(r) != nil {
 			t.Error("shares of a run of seconds are compared")
 		}
+	}
+}
+
+// A program that was late or slow has the share that it trained; one whose work is left out has
+// not.
+func TestSharesOfPrograms(t *testing.T) {
+	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 1}}, learners: learners{{command: "torch"}}}
+	r := Report{Outcome: Outcome{WallS: 60}, NodesReport: []NodeReport{{Share: 0.8, Tokens: 8000}, {Share: 0.2, Tokens: 2000}}}
+	if got := w.checkShares(r); got == nil || !got.Passed || !strings.Contains(got.Detail, "node1 20.0 % of 20.0 %") {
+		t.Errorf("%+v", got)
+	}
+	r.NodesReport[1].Tokens = 3000
+	if got := w.checkShares(r); got.Passed {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -191,9 +201,9 @@ func TestSharesOfABusyMachineAreNotJudged(t *testing.T) {
 // For a node of two processes every column is the sum, the column of its sleep
 // too.
 func TestTimeAccountAddsUp(t *testing.T) {
-	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Total: 45}
+	one := status.TimeAccount{Step: 1, Paced: 2, Publish: 3, Adopt: 4, Save: 5, Joining: 6, Ending: 7, Asleep: 8, Waiting: 9, Gone: 10, Paused: 11, Total: 66}
 	m := &member{lives: []*life{{last: status.Snapshot{Time: one}}, {last: status.Snapshot{Time: one}}}}
-	want := status.TimeAccount{Step: 2, Paced: 4, Publish: 6, Adopt: 8, Save: 10, Joining: 12, Ending: 14, Asleep: 16, Waiting: 18, Total: 90}
+	want := status.TimeAccount{Step: 2, Paced: 4, Publish: 6, Adopt: 8, Save: 10, Joining: 12, Ending: 14, Asleep: 16, Waiting: 18, Gone: 20, Paused: 22, Total: 132}
 	if got := *m.timeAccount(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

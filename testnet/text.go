@@ -121,7 +121,7 @@ func (r Report) writeChaos(b *strings.Builder) {
 		n    int
 		text string
 	}{
-		{r.Joins, "joined"}, {r.Leaves, "left"}, {r.Kills, "killed"}, {r.Pauses, "paused"}, {r.Links, "given another link"},
+		{r.Joins, "joined"}, {r.Leaves, "left"}, {r.Kills, "killed"}, {r.Learners, "had their program killed"}, {r.Pauses, "paused"}, {r.Links, "given another link"},
 		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"},
 	} {
 		if k.n > 0 {

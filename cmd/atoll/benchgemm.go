@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"atoll/tensor"
 	"atoll/testnet/bench"
 )
 
@@ -20,10 +21,11 @@ Times matrix products M x K times K x N and compares them with the peak of the s
 type BenchGemmCmd struct {
 	Threads []int   `help:"Threads to multiply with; several numbers with commas between. Default: 1, and one per core." placeholder:"N"`
 	Seconds float64 `help:"Seconds to measure each product." default:"0.3"`
-	Compare string  `help:"openblas takes turns with that library." enum:"none,openblas" default:"none"`
-	Library string  `help:"OpenBLAS, or another library with cblas_sgemm." default:"libopenblas.so.0"`
-	Python  string  `help:"Python that calls the library." default:"python3"`
-	Rounds  int     `help:"Turns of --compare." default:"5"`
+	precisionFlag
+	Compare string `help:"openblas takes turns with that library." enum:"none,openblas" default:"none"`
+	Library string `help:"OpenBLAS, or another library with cblas_sgemm." default:"libopenblas.so.0"`
+	Python  string `help:"Python that calls the library." default:"python3"`
+	Rounds  int    `help:"Turns of --compare." default:"5"`
 	linesFlag
 }
 
@@ -40,6 +42,10 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
+	precision, err := c.precision()
+	if err != nil {
+		return err
+	}
 	compares := c.Compare == "openblas"
 	if compares && (c.Rounds < 1 || c.Rounds > maxRounds) {
 		return badUsage("--rounds is %d; use 1 to %d", c.Rounds, maxRounds)
@@ -48,7 +54,7 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 		if compares {
 			err = r.compareGemms(ctx, bench.BLAS{Python: c.Python, Library: c.Library, Rounds: c.Rounds}, threads)
 		} else {
-			err = r.gemms(ctx, threads)
+			err = r.gemms(ctx, threads, precision)
 		}
 		if err != nil {
 			return err
@@ -74,9 +80,9 @@ func (r *benchRun) compareGemms(ctx context.Context, b bench.BLAS, threads int) 
 }
 
 // gemms measures and shows the products of so many threads.
-func (r *benchRun) gemms(ctx context.Context, threads int) error {
+func (r *benchRun) gemms(ctx context.Context, threads int, precision tensor.Precision) error {
 	r.meter.Note("peak, " + threadsText(threads))
-	peak, err := bench.MeasurePeak(ctx, threads)
+	peak, err := bench.MeasurePeak(ctx, threads, precision)
 	if err == nil {
 		err = peak.MeasureCopy(ctx)
 	}
@@ -92,8 +98,8 @@ func (r *benchRun) gemms(ctx context.Context, threads int) error {
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("Matrix products, %s, %s: peak %.0f GFLOP/s, copy %.1f GB/s",
-		peak.Kernel, threadsText(peak.Threads), peak.GFLOPPerS, peak.CopyGBPerS)
+	title := fmt.Sprintf("Matrix products in %v, %s, %s: peak %.0f GFLOP/s, copy %.1f GB/s",
+		precision, peak.Kernel, threadsText(peak.Threads), peak.GFLOPPerS, peak.CopyGBPerS)
 	return show(r, title, []string{"M x K x N", "FORM", "GFLOP/S", "OF PEAK", "SPREAD", "BEST"}, results, func(g bench.Gemm) []string {
 		shape := fmt.Sprintf("%d x %d x %d", g.M, g.K, g.N)
 		return []string{shape, g.Form, fmt.Sprintf("%.1f", g.GFLOPPerS), share(g.OfPeak), share(g.Spread), fmt.Sprintf("%.1f", g.Best)}

@@ -10,18 +10,20 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer"
+	"atoll/tensor"
 	"atoll/testnet/bench"
 )
 
 const benchStepHelp = `
-Times training steps on random bytes and reports the median. The default batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base. OF PEAK compares the operations of a step with the peak of the same threads, multiply-adds on registers alone. A step has 6 operations per token and parameter, and 6 x layers x context x hidden more per token for causal attention.
+Times training steps on random bytes and reports the median. The default batch is that of the shared benchmark: 16 rows for tiny, 8 for small, 2 for base. OF PEAK compares the operations of a step with the peak of the same threads in the same precision, multiply-adds on registers alone. A step has 6 operations per token and parameter, and 6 x layers x context x hidden more per token for causal attention.
 
 Each model and number of threads is measured in a process of its own, so MEMORY is that of one. --compare torch takes turns with a PyTorch program of the same model and batch.
 
     atoll bench step --model tiny --threads 1 --seconds 8
     atoll bench step --model all --threads 1,2 --json
     atoll bench step --model small --optimizer muon
-    atoll bench step --model small --threads 1 --compare torch --torch torch_ref.py`
+    atoll bench step --model small --threads 1 --compare torch --torch torch_ref.py
+    atoll bench step --model base --precision bf16 --compare torch --torch torch2_ref.py --mode eager,compile`
 
 // BenchStepCmd is `atoll bench step`.
 type BenchStepCmd struct {
@@ -30,11 +32,13 @@ type BenchStepCmd struct {
 	Seconds   float64  `help:"Seconds to measure." default:"8"`
 	Batch     int      `help:"Rows of text in one step. Default: the shared benchmark's." placeholder:"ROWS"`
 	Optimizer string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
-	Compare   string   `help:"torch takes turns with a PyTorch program." enum:"none,torch" default:"none"`
-	Torch     string   `help:"The PyTorch program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
-	Python    string   `help:"Python that has PyTorch." default:"/usr/bin/python3"`
-	Rounds    int      `help:"Turns of --compare." default:"5"`
-	JSON      bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
+	precisionFlag
+	Compare string   `help:"torch takes turns with a PyTorch program." enum:"none,torch" default:"none"`
+	Torch   string   `help:"The PyTorch program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
+	Mode    []string `help:"How that program runs PyTorch: eager, compile, or both, of which the faster counts. compile needs torch2_ref.py." enum:"eager,compile" default:"eager"`
+	Python  string   `help:"Python that has PyTorch." default:"/usr/bin/python3"`
+	Rounds  int      `help:"Turns of --compare." default:"5"`
+	JSON    bool     `name:"json" help:"Answer with one JSON object, or one per line for several."`
 }
 
 // Help implements kong.HelpProvider.
@@ -70,6 +74,10 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 	if c.Batch < 0 {
 		return nil, badUsage("--batch is %d; use 1 or more", c.Batch)
 	}
+	precision, err := c.precision()
+	if err != nil {
+		return nil, err
+	}
 	counts, err := threadCounts(c.Threads)
 	if err != nil {
 		return nil, err
@@ -81,7 +89,7 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 			return nil, err
 		}
 		for _, threads := range counts {
-			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer})
+			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer, Precision: precision})
 		}
 	}
 	return runs, nil
@@ -122,15 +130,15 @@ func (r *benchRun) stepsApart(ctx context.Context, runs []bench.StepConfig, seco
 func stepChild(program string, run bench.StepConfig, seconds float64) bench.Child {
 	return bench.Child{Name: "atoll", Args: []string{
 		program, "bench", "step", "--model", run.Name, "--threads", fmt.Sprint(run.Threads), "--batch", fmt.Sprint(run.Batch),
-		"--seconds", fmt.Sprint(seconds), "--optimizer", run.Optimizer, "--compare", "none", "--json",
+		"--seconds", fmt.Sprint(seconds), "--optimizer", run.Optimizer, "--precision", run.Precision.String(), "--compare", "none", "--json",
 	}}
 }
 
 func (r *benchRun) steps(results []bench.Step) error {
-	header := []string{"MODEL", "PARAMS", "THREADS", "KERNEL", "OPTIMIZER", "BATCH", "TOKENS/S", "MS/STEP", "OF PEAK", "MEMORY"}
+	header := []string{"MODEL", "PARAMS", "THREADS", "PRECISION", "KERNEL", "OPTIMIZER", "BATCH", "TOKENS/S", "MS/STEP", "OF PEAK", "MEMORY"}
 	return show(r, "", header, results, func(s bench.Step) []string {
 		return []string{
-			s.Model, big(float64(s.Params)), fmt.Sprint(s.Threads), s.Kernel, s.Optimizer, fmt.Sprintf("%d x %d", s.Batch, s.Context),
+			s.Model, big(float64(s.Params)), fmt.Sprint(s.Threads), s.Precision.String(), s.Kernel, s.Optimizer, fmt.Sprintf("%d x %d", s.Batch, s.Context),
 			fmt.Sprintf("%.0f", s.TokensPerS), fmt.Sprintf("%.1f", s.MsPerStep), share(s.FLOPsFraction), memoryText(s.RSSBytes),
 		}
 	})
@@ -156,7 +164,7 @@ func (c *BenchStepCmd) compare(ctx context.Context, r *benchRun, runs []bench.St
 	for _, run := range runs {
 		result, err := bench.Compare(ctx, r.meter, bench.CompareConfig{
 			Model: run.Name, Threads: run.Threads, Rounds: c.Rounds, Seconds: c.Seconds,
-			Torch: bench.Torch{Python: c.Python, Script: c.Torch},
+			Torch: bench.Torch{Python: c.Python, Script: c.Torch, Modes: c.modes(run.Precision)},
 			Ours:  stepChild(own, run, c.Seconds),
 		})
 		if err != nil {
@@ -165,6 +173,21 @@ func (c *BenchStepCmd) compare(ctx context.Context, r *benchRun, runs []bench.St
 		results = append(results, result)
 	}
 	return r.comparisons(results)
+}
+
+// modes are the flags of the reference program. It rounds to bfloat16 what atoll does.
+func (c *BenchStepCmd) modes(p tensor.Precision) (modes [][]string) {
+	for _, name := range c.Mode {
+		var flags []string
+		if name == "compile" {
+			flags = append(flags, "--compile")
+		}
+		if p == tensor.BF16 {
+			flags = append(flags, "--bf16")
+		}
+		modes = append(modes, flags)
+	}
+	return modes
 }
 
 // comparable refuses what the reference program does not do.
@@ -201,10 +224,10 @@ func (r *benchRun) comparisons(results []bench.Comparison) error {
 		return nil
 	}
 	title := "Tokens/s, medians; the ratio is the median of those within a round" + coreText(results[0].CoreType)
-	header := []string{"MODEL", "THREADS", "ROUNDS", "ATOLL", "PYTORCH", "RATIO", "MIN..MAX", "OF PEAK"}
+	header := []string{"MODEL", "THREADS", "PRECISION", "ROUNDS", "ATOLL", "PYTORCH", "RATIO", "MIN..MAX", "OF PEAK"}
 	return show(r, title, header, results, func(c bench.Comparison) []string {
 		return []string{
-			c.Model, fmt.Sprint(c.Threads), fmt.Sprint(c.Rounds), fmt.Sprintf("%.0f", c.TokensPerS), fmt.Sprintf("%.0f", c.TorchTokensPerS),
+			c.Model, fmt.Sprint(c.Threads), c.Precision.String(), fmt.Sprint(c.Rounds), fmt.Sprintf("%.0f", c.TokensPerS), fmt.Sprintf("%.0f", c.TorchTokensPerS),
 			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f..%.2f", c.RatioMin, c.RatioMax), share(c.FLOPsFraction),
 		}
 	})

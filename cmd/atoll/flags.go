@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"atoll/optimizer/outer"
+	"atoll/tensor"
 )
 
 // jsonFlag is of commands that report one thing.
@@ -83,4 +84,19 @@ func asked(flag string) string {
 		return ""
 	}
 	return flag
+}
+
+// precisionFlag is the arithmetic that a measurement is of.
+type precisionFlag struct {
+	Precision tensor.Precision `help:"Arithmetic of matrix products: f32, or bf16 where the processor has AMX." default:"f32" placeholder:"f32"`
+}
+
+// precision refuses one for which this machine has no instructions.
+func (f precisionFlag) precision() (tensor.Precision, error) {
+	if f.Precision == tensor.BF16 {
+		if fast, why := tensor.FastBF16(); !fast {
+			return f.Precision, badUsage("--precision is bf16, and %s: use f32", why)
+		}
+	}
+	return f.Precision, nil
 }

@@ -28,6 +28,10 @@ Joins a run with the link that another node prints, or starts one with the genes
     atoll join LINK --dir second --threads 2 --batch 8
     atoll join --dir second                                 go on after a stop
     atoll join LINK --observe                               hold and serve, do not train
+    atoll join LINK --learner torch                         train with PyTorch on this machine's accelerator
+    atoll join LINK --learner "torchrun:8 --fsdp"           with eight of them as one learner, torch or hf
+    atoll join LINK --dir mine --learner attach             wait for a script that calls atoll.join(model, folder="mine")
+    atoll join LINK --up 5mbit --down 20mbit --quota 300GB/month --hours 22-07 --battery pause
 
 The only line on stdout is the join link for others; progress goes to stderr.`
 
@@ -41,22 +45,23 @@ type JoinCmd struct {
 	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data    string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	threadsFlag
-	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
-	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
-	Init      string        `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string        `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
-	Export    string        `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
-	Every     amount        `help:"Tokens between two writings to --export." default:"1e8"`
-	Observe   bool          `help:"Hold and serve the model without training."`
-	Profile   string        `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
-	Stay      bool          `help:"Keep serving after the run has ended."`
-	Keep      size          `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
-	Trace     bool          `help:"Write the life of every delta to trace.jsonl in the node's folder."`
-	Lab       bool          `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
-	Shape     string        `help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. A node that meets such nodes, and is not slow itself, needs rate=none." placeholder:"SHAPE"`
-	EvalBytes *int          `help:"Bytes of held-out text on which the model is measured while it trains; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
-	LogLevel  string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
-	JSON      bool          `name:"json" help:"Print the status as one line of JSON every few seconds."`
+	Batch int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
+	Pace  time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
+	limitFlags
+	Init      string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
+	Learner   string `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), torchrun:N before one of these (N processes that are one learner), or any command that speaks optimizer/trainer/external/PROTOCOL.md. With attach the node waits for a training script that runs already, and finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Export    string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
+	Every     amount `help:"Tokens between two writings to --export." default:"1e8"`
+	Observe   bool   `help:"Hold and serve the model without training."`
+	Profile   string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Stay      bool   `help:"Keep serving after the run has ended."`
+	Keep      size   `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
+	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
+	Lab       bool   `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
+	Shape     string `help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. A node that meets such nodes, and is not slow itself, needs rate=none." placeholder:"SHAPE"`
+	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
+	LogLevel  string `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
+	JSON      bool   `name:"json" help:"Print the status as one line of JSON every few seconds."`
 }
 
 // Help implements kong.HelpProvider.
@@ -123,6 +128,9 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		Log: slog.New(handler),
 	}
 	if err := c.check(); err != nil {
+		return cfg, err
+	}
+	if cfg.Limits, err = c.limits(); err != nil {
 		return cfg, err
 	}
 	if cfg.Shape, err = shapeOf(c.Shape); err != nil {

@@ -19,10 +19,11 @@ type LearnerCmd struct {
 }
 
 const learnerCheckHelp = `
-Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, save and resume, kill, values that are no numbers, stop. It says what is wrong. Authors of learners use it as their test.
+Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, evaluate, save and resume, kill, values that are no numbers, stop. It says what is wrong. Authors of learners use it as their test.
 
     atoll learner check torch                 hf, jax, mlx and idle come with atoll too
     atoll learner check "torch --device cuda --precision bf16" --model small
+    atoll learner check "torchrun:2 --fsdp"   two processes that are one learner, with torch or hf
     atoll learner check "python3 mine.py" --genesis my.genesis --init model
 
 For a built-in model it compares the first loss and the first step with those of the built-in trainer. A program in bf16 may differ by 2 % of the loss. Exit code 1 if something is wrong.`
@@ -93,13 +94,20 @@ func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (c
 		MostTokens: g.Outer.MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
 		Starts: func(_ int64, rows int) []uint64 { return make([]uint64, rows) },
 	}
-	if cfg.Command, err = external.Command(c.Command, dir); err != nil || !g.BuiltIn() {
+	if cfg.Command, err = external.Command(c.Command, dir); err != nil {
 		return cfg, nil, err
+	}
+	if cfg.Command.Attach != "" {
+		return cfg, nil, badUsage("a script that attaches runs already, and a check starts, kills and starts it again: check the command that starts it")
+	}
+	if !g.BuiltIn() {
+		return cfg, nil, nil
 	}
 	if text, err = corpus.Open(corpus.Prose); err != nil {
 		return cfg, nil, err
 	}
 	cfg.Text = filepath.Join(dir, "text")
+	cfg.HeldOut = cfg.Text // so that an evaluation can be compared with a step
 	cfg.Starts = func(step int64, rows int) []uint64 {
 		return text.Starts(g.Seed, [32]byte{}, step, rows, g.Model.Context)
 	}

@@ -45,6 +45,8 @@ type commandLine struct {
 	Join     JoinCmd     `cmd:"" help:"Take part in a run."`
 	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`
 	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
+	Pause    PauseCmd    `cmd:"" help:"Make a running node cost nothing for now."`
+	Resume   ResumeCmd   `cmd:"" help:"Let a paused node go on."`
 	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
 	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
 	Trace    TraceCmd    `cmd:"" help:"Show where the time of deltas goes."`

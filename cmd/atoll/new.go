@@ -47,6 +47,7 @@ type NewCmd struct {
 	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded."`
 	From      string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
+	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context   int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`
 	jsonFlag
@@ -59,6 +60,9 @@ func (*NewCmd) Help() string { return newHelp }
 func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if c.From != "" {
 		return c.runFrom(out)
+	}
+	if c.Base != "" {
+		return badUsage("--base is the model of adapters: name their folder by --from")
 	}
 	g, text, err := c.genesis(time.Now())
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type fromAnswer struct {
 	Tensors     int      `json:"tensors"`
 	Params      int      `json:"params"`
 	Left        []string `json:"left,omitempty"`
+	Base        string   `json:"base,omitempty"`        // model that adapters belong to: its folder, or its name
+	BaseSHA256  string   `json:"base_sha256,omitempty"` // digest of its weights, if they are here
 	Fragments   int      `json:"fragments"`
 	Pieces      int      `json:"pieces"`
 	Context     int      `json:"context"`
@@ -66,6 +69,10 @@ func (c *NewCmd) runFrom(out *console) error {
 		}
 		g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	}
+	base, err := c.base(&config)
+	if err != nil {
+		return err
+	}
 	if err := g.SetRecipe(config); err != nil {
 		return err
 	}
@@ -74,10 +81,29 @@ func (c *NewCmd) runFrom(out *console) error {
 		return err
 	}
 	a := c.describeFrom(g, path, left)
+	a.Base, a.BaseSHA256 = base.name, base.digest
 	if c.JSON {
 		return out.json(a)
 	}
 	return a.print(out)
+}
+
+// base is the model that adapters belong to.
+type base struct{ name, digest string }
+
+// base puts the digest of the model that adapters belong to into their recipe.
+func (c *NewCmd) base(config *json.RawMessage) (b base, err error) {
+	if !genesis.Adapters(*config) {
+		if c.Base != "" {
+			return b, badUsage("--base is the model of adapters, and %s has a whole model", c.From)
+		}
+		return b, nil
+	}
+	*config, b.name, b.digest, err = genesis.AddBase(*config, c.Base)
+	if b.digest != "" {
+		c.Base = b.name
+	}
+	return b, err
 }
 
 // applyFrom puts the flags that were given into a genesis.
@@ -126,6 +152,11 @@ func (a fromAnswer) print(out *console) error {
 		{"deltas", fmt.Sprintf("%s every %d steps, merged by %s: at most %s a fragment, %s for all of them", a.Codec, a.H, a.Merge, status.Bytes(float64(a.DeltaBytes)), status.Bytes(float64(a.RoundBytes)))},
 		{"memory", fmt.Sprintf("about %s for a node, beside its learner", status.Bytes(float64(a.MemoryBytes)))},
 	}
+	if a.BaseSHA256 != "" {
+		rows = append(rows, []string{"base", fmt.Sprintf("%s, weights %s: learners refuse another", a.Base, shortID(a.BaseSHA256))})
+	} else if a.Base != "" {
+		rows = append(rows, []string{"base", fmt.Sprintf("%s, which is no folder here: the recipe names no weights, so that nobody sees a learner with others; --base DIR names them", a.Base)})
+	}
 	for _, name := range a.Left {
 		rows = append(rows, []string{"left out", name})
 	}
@@ -148,6 +179,8 @@ func (c *NewCmd) learner(g genesis.Genesis) string {
 	switch {
 	case !strings.Contains(g.Recipe, `"model_type":`) && !strings.Contains(g.Recipe, `"peft_type":`):
 		return "python3 train.py"
+	case genesis.Adapters(json.RawMessage(g.Recipe)):
+		return "hf --base " + cmp.Or(c.Base, "DIR") + " --data TEXT --tokenizer " + cmp.Or(c.Base, "DIR")
 	case c.Data == "":
 		return "hf --data TEXT --tokenizer " + c.From
 	}

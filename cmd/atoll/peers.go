@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused. MBIT/S is what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. MBIT/S is what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, precision, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`

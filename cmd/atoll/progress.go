@@ -87,7 +87,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	}
 	p.printLink(s)
 	p.printEvents(s)
-	if s.Stage != "" && s.Stage != p.stage {
+	if s.Stage != "" && s.Stage != p.stage && s.State != status.Paused { // an event says why it is paused
 		p.stage = s.Stage
 		p.out.say("%s: %s", s.State, s.Stage)
 	}
@@ -131,23 +131,39 @@ func progressLine(s status.Snapshot) string {
 	}
 	if s.ValBPB > 0 {
 		text += fmt.Sprintf("  %.3f bits/byte", s.ValBPB)
+	} else if s.ValLoss > 0 {
+		text += fmt.Sprintf("  held out %.3f nats/token", s.ValLoss)
 	}
 	text += fmt.Sprintf("  folded %s of %s", percent(float64(s.TokensFolded), float64(s.BudgetTokens)), big(float64(s.BudgetTokens)))
 	if s.TokensPerS > 0 {
 		text += fmt.Sprintf("  %s tokens/s", big(s.TokensPerS))
 	}
-	text += fmt.Sprintf("  %s", peersText(livePeers(s)))
+	text += fmt.Sprintf("  %s", peersText(livePeers(s), pausedPeers(s)))
 	if s.ETASeconds > 0 {
 		text += "  " + seconds(s.ETASeconds) + " left"
 	}
 	return text
 }
 
-func peersText(n int) string {
-	if n == 0 {
-		return "alone"
+func peersText(live, paused int) string {
+	text := "alone"
+	if live > 0 {
+		text = plural(live, "peer", "peers")
 	}
-	return plural(n, "peer", "peers")
+	if paused > 0 {
+		text += fmt.Sprintf(", %d paused", paused)
+	}
+	return text
+}
+
+// pausedPeers counts the others that their owners have paused.
+func pausedPeers(s status.Snapshot) (n int) {
+	for _, p := range s.Peers {
+		if !p.Self && p.State == status.Paused {
+			n++
+		}
+	}
+	return n
 }
 
 // livePeers counts the others that take part now.
@@ -176,8 +192,8 @@ func endLine(s status.Snapshot) string {
 	folded := big(float64(s.TokensFolded)) + " tokens folded"
 	if s.Finished {
 		text := "the run is over: " + folded
-		if s.ValBPB > 0 {
-			text += fmt.Sprintf(", %.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
+		if q := qualityOf(s); q != "" {
+			text += ", " + q
 		}
 		return text + ", state digest " + shortID(s.StateDigest)
 	}

@@ -42,11 +42,23 @@ func TestLines(t *testing.T) {
 	over.Finished, moving.Agreed = true, false
 	unequal := moving
 	unequal.Finished = true
+	own := over // of a model whose tokens are no bytes
+	own.ValBPB, own.ValBytes, own.ValLoss, own.ValTokens = 0, 0, 3.21987, 16384
+	unsaid, none := own, own
+	unsaid.ValTokens = 0
+	none.ValLoss, none.ValTokens = 0, 0
 	whole := inspect.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
 	for _, c := range []struct{ got, want string }{
 		{progressLine(training), "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
 		{endLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
 		{endLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
+		{endLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
+		{endLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
+		{progressLine(own), "training step 120  loss 2.500  held out 3.220 nats/token  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
+		{qualityText(training), "2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens"},
+		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
+		{qualityText(unsaid), "loss 3.220 nats/token on what the learner holds out at 740k tokens"},
+		{qualityText(none), "not measured here; `atoll eval` does, for built-in models"},
 		{agreedText(moving), "moving; compared when the run rests"},
 		{agreedText(unequal), "not yet equal on every live node"},
 		{verdictLine(whole), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"atoll/gossip/shape"
+	"atoll/node/limits"
 )
 
 // amount is a whole number that may be typed as 3000000, 3e6 or 2.5e6.
@@ -58,6 +59,21 @@ type rate float64
 func (r *rate) UnmarshalText(text []byte) error {
 	bits, err := shape.ParseRate(string(text))
 	*r = rate(bits)
+	return err
+}
+
+// quota is how many bytes may pass in a month or a day, typed as 300GB/month or 2GB/day.
+type quota limits.Quota
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (q *quota) UnmarshalText(text []byte) error {
+	bytes, period, ok := strings.Cut(strings.TrimSpace(string(text)), "/")
+	var of size
+	if err := of.UnmarshalText([]byte(bytes)); err != nil || !ok || of == 0 {
+		return fmt.Errorf("%q is not a quota; write it like 300GB/month or 2GB/day", text)
+	}
+	p, err := limits.ParsePeriod(strings.ToLower(strings.TrimSpace(period)))
+	*q = quota{Bytes: uint64(of), Period: p}
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"atoll/node/limits"
 )
 
 func TestQuantities(t *testing.T) {
@@ -29,6 +31,19 @@ func TestQuantities(t *testing.T) {
 			if err := c.quantity.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), c.example) {
 				t.Errorf("%v %q: %v", value.Type(), text, err)
 			}
+		}
+	}
+	for text, want := range map[string]quota{
+		"300GB/month": {Bytes: 300e9, Period: limits.Month}, "2 gb / Day": {Bytes: 2e9, Period: limits.Day}, "1.5TB/month": {Bytes: 1.5e12, Period: limits.Month},
+	} {
+		var q quota
+		if err := q.UnmarshalText([]byte(text)); err != nil || q != want {
+			t.Errorf("quota %q: %+v, %v", text, q, err)
+		}
+	}
+	for _, text := range []string{"", "300GB", "/month", "0GB/month", "-1GB/month", "300GB/year", "300GB/month/day"} {
+		if err := new(quota).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("quota %q is taken", text)
 		}
 	}
 	if got := rate(16e6).bytesPerSecond(); got != 2e6 {

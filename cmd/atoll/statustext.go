@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"atoll/node/status"
 )
@@ -19,9 +21,11 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
 		{"traffic", trafficText(s)},
+		{"limits", limitsText(s.Limits)},
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
+	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := table(w, rows...); err != nil {
 		return err
 	}
@@ -62,10 +66,24 @@ func foldedText(s status.Snapshot) string {
 }
 
 func qualityText(s status.Snapshot) string {
-	if s.ValBPB == 0 {
+	q := qualityOf(s)
+	if q == "" {
 		return "not measured here; `atoll eval` does, for built-in models"
 	}
-	return fmt.Sprintf("%.3f bits/byte on %s of held-out text at %s tokens", s.ValBPB, status.Bytes(float64(s.ValBytes)), big(float64(s.ValAtTokens)))
+	return fmt.Sprintf("%s at %s tokens", q, big(float64(s.ValAtTokens)))
+}
+
+// qualityOf is what the model is worth on held-out text, empty where nobody has measured it.
+func qualityOf(s status.Snapshot) string {
+	switch {
+	case s.ValBPB > 0:
+		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
+	case s.ValTokens > 0:
+		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, big(float64(s.ValTokens)))
+	case s.ValLoss > 0:
+		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
+	}
+	return ""
 }
 
 func hereText(s status.Snapshot) string {
@@ -97,6 +115,28 @@ func trafficText(s status.Snapshot) string {
 		text += fmt.Sprintf("; the uplink carries %s Mbit/s", uplink(s.Peers[0]))
 	}
 	return text
+}
+
+// limitsText says what the node may cost, and what of it is used; "" where there is no limit.
+func limitsText(l status.Limits) string {
+	var parts []string
+	if l.UpPerS > 0 {
+		parts = append(parts, fmt.Sprintf("up %.3g Mbit/s", 8e-6*l.UpPerS))
+	}
+	if l.DownPerS > 0 {
+		parts = append(parts, fmt.Sprintf("down %.3g Mbit/s", 8e-6*l.DownPerS))
+	}
+	if q := l.Quota; q != nil {
+		parts = append(parts, fmt.Sprintf("%s of %s this %s used, %s left until %s",
+			status.Quantity(q.Used), status.Quantity(q.Bytes), q.Period, status.Quantity(q.Left), q.Ends.Format(time.DateOnly)))
+	}
+	if l.Hours != "" {
+		parts = append(parts, "works "+l.Hours)
+	}
+	if l.OnBattery != "" {
+		parts = append(parts, "pauses on battery")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // roundsText shows how far each fragment is and how many contributed last.

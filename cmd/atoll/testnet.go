@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"atoll/testnet"
@@ -9,7 +10,7 @@ import (
 
 // TestnetCmd is `atoll testnet`.
 type TestnetCmd struct {
-	Nodes int `help:"Learners to start. Default: 4." default:"4" placeholder:"N"`
+	Nodes *int `help:"Nodes to start. Default: as many as --learners names, otherwise 4." placeholder:"N"`
 	runFlags
 	Data     string        `help:"Text to train on: a file, a folder, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	Tokens   amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
@@ -19,6 +20,7 @@ type TestnetCmd struct {
 	Overlap  bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link     []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
 	Learner  []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
+	Learners []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
 	Pace     time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
 	Dir      string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
 	Timeout  time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
@@ -45,6 +47,7 @@ Examples:
   atoll testnet --chaos random --seed 7
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
+  atoll testnet --learners "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --baseline diloco --eta 0.7 --mu 0.9
   atoll testnet --link rate=20mbit,delay=40ms --trace --dir world
@@ -54,10 +57,10 @@ Examples:
 // Run is the command.
 func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
-		Nodes: cmd.Nodes, Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
+		Nodes: cmd.nodes(), Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: cmd.Optimizer, LR: cmd.LR, Window: cmd.Window,
-		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.Learner, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}
@@ -65,8 +68,8 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	switch {
-	case cmd.Nodes < 1:
-		return badUsage("--nodes is %d: use 1 or more", cmd.Nodes)
+	case cfg.Nodes < 1:
+		return badUsage("--nodes is %d: use 1 or more", cfg.Nodes)
 	case cmd.Tokens < 1:
 		return badUsage("--tokens is %d: use 1 or more", cmd.Tokens)
 	case cmd.Timeout < 0:
@@ -89,6 +92,27 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		err = errSilent
 	}
 	return err
+}
+
+// usualNodes is how many nodes a testnet has where nobody says.
+const usualNodes = 4
+
+func (cmd TestnetCmd) nodes() int {
+	switch {
+	case cmd.Nodes != nil:
+		return *cmd.Nodes
+	case len(cmd.Learners) > 0:
+		return len(cmd.Learners)
+	}
+	return usualNodes
+}
+
+// learner are the programs of --learners and then those of --learner, which win.
+func (cmd TestnetCmd) learner() (all []string) {
+	for i, l := range cmd.Learners {
+		all = append(all, fmt.Sprintf("%d:%s", i, l))
+	}
+	return append(all, cmd.Learner...)
 }
 
 // sayFailed tells of the checks that failed where the answer is for programs.

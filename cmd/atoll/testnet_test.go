@@ -1,11 +1,34 @@
 package main
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"atoll/testnet"
 )
+
+// --learners is one list by node, which also says how many there are; --learner wins.
+func TestLearnersOfATestnet(t *testing.T) {
+	for line, want := range map[string][]string{
+		"testnet":                          {"4"},
+		"testnet --learners go,torchrun:2": {"2", "0:go", "1:torchrun:2"},
+		"testnet --nodes 5 --learners torch --learner 3:jax --learner 0:a,b": {"5", "0:torch", "3:jax", "0:a,b"},
+		"testnet --nodes 0 --learners go":                                    {"0", "0:go"},
+	} {
+		var parsed commandLine
+		parser, err := kong.New(&parsed)
+		if err == nil {
+			_, err = parser.Parse(strings.Fields(line))
+		}
+		if got := append([]string{strconv.Itoa(parsed.Testnet.nodes())}, parsed.Testnet.learner()...); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q (%v), want %q", line, got, err, want)
+		}
+	}
+}
 
 func TestFailedChecksAreTold(t *testing.T) {
 	var errs strings.Builder

@@ -131,12 +131,13 @@ func udpInUse(t *testing.T) string {
 
 func TestConfigErrors(t *testing.T) {
 	for field, change := range map[string]func(*Config){
-		"Key":                  func(c *Config) { c.Key = nil },
-		"Record":               func(c *Config) { c.Record = nil },
-		"Check":                func(c *Config) { c.Check = nil },
-		"Profile":              func(c *Config) { c.Profile = "moon" },
-		"Inbox":                func(c *Config) { c.Inbox = -1 },
-		"UploadBytesPerSecond": func(c *Config) { c.UploadBytesPerSecond = -1 },
+		"Key":                    func(c *Config) { c.Key = nil },
+		"Record":                 func(c *Config) { c.Record = nil },
+		"Check":                  func(c *Config) { c.Check = nil },
+		"Profile":                func(c *Config) { c.Profile = "moon" },
+		"Inbox":                  func(c *Config) { c.Inbox = -1 },
+		"DownloadBytesPerSecond": func(c *Config) { c.DownloadBytesPerSecond = -1 },
+		"UploadBytesPerSecond":   func(c *Config) { c.UploadBytesPerSecond = -1 },
 	} {
 		c := newPerson(1).config()
 		change(&c)

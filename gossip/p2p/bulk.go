@@ -20,17 +20,25 @@ import (
 type ackReader struct {
 	acks  ackWriter
 	s     network.Stream
-	birth time.Time // where the clock of stamps begins
-	n     int       // bytes read
-	acked int       // segments acknowledged
+	ctx   context.Context // of the call
+	limit *limiter        // of what this node receives
+	birth time.Time       // where the clock of stamps begins
+	n     int             // bytes read
+	acked int             // segments acknowledged
 	first time.Time
 	last  time.Time // when the last segment was complete
 }
 
 // Read implements io.Reader. Once the response has begun, each segment has a
 // deadline of its own, and room in the resource manager's books.
+//
+// It waits for the download limit before it acknowledges. The server then takes the way
+// for one with a thin link at its end, and sends no faster than that carries.
 func (r *ackReader) Read(b []byte) (int, error) {
-	n, err := r.s.Read(b)
+	n, err := r.s.Read(b[:min(len(b), segment)])
+	if err := r.limit.wait(r.ctx, n); err != nil {
+		return n, fmt.Errorf("wait for the download limit: %w", err)
+	}
 	r.n += n
 	due := r.n/segment - r.acked
 	if n == 0 || err != nil && err != io.EOF || r.acked > 0 && due == 0 {
@@ -257,7 +265,7 @@ func (t *transfer) Write(b []byte) (int, error) {
 
 // room waits until n more bytes may leave, and counts them.
 func (t *transfer) room(n int) error {
-	if err := t.limit.WaitN(t.ctx, n); err != nil {
+	if err := t.limit.wait(t.ctx, n); err != nil {
 		return fmt.Errorf("wait for the upload limit: %w", err)
 	}
 	if !t.bulk {

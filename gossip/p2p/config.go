@@ -48,9 +48,10 @@ type Config struct {
 	// is full, gossip messages are dropped and counted, duplicates already when
 	// it is half full.
 	Inbox int
-	// UploadBytesPerSecond limits what this node sends in answer to requests,
-	// over all peers. 0 is no limit. Gossip is small and not limited.
-	UploadBytesPerSecond int64
+	// UploadBytesPerSecond and DownloadBytesPerSecond limit what this node sends and
+	// receives, over all peers. 0 is no limit. Only requests and their answers wait.
+	// Gossip and handshakes do not, and count: answers get what these leave.
+	UploadBytesPerSecond, DownloadBytesPerSecond int64
 	// Shape makes the node's TCP connections as slow and far as those between two
 	// places, for measurements on one machine. Only Local has it: QUIC, which the
 	// other profiles listen on as well, is not shaped.
@@ -109,6 +110,8 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
+	case c.DownloadBytesPerSecond < 0:
+		return nil, fmt.Errorf("config DownloadBytesPerSecond: %d, want a rate, or 0 for no limit", c.DownloadBytesPerSecond)
 	}
 	return parseListen(c.Listen)
 }

@@ -46,7 +46,7 @@ type Host struct {
 	reconnects reconnects
 	inbox      *inbox
 	handler    atomic.Pointer[Handler]
-	limit      *limiter
+	caps       caps
 	shaper     *shaper // nil = links as they are
 
 	wire    wireBytes
@@ -86,12 +86,13 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		blocked:    newBlocked(),
 		reconnects: reconnects{last: map[peer.ID]time.Time{}},
 		inbox:      newInbox(cfg.Inbox),
-		limit:      newLimiter(cfg.UploadBytesPerSecond),
+		caps:       newCaps(cfg),
 		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
+	h.traffic.caps = h.caps
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}

@@ -136,6 +136,14 @@ const (
 	queueTarget = 100 * time.Millisecond
 	// baseEpoch is how long the smallest delay seen stands for the path's own.
 	baseEpoch = time.Minute
-	// limitBurst is what Config.UploadBytesPerSecond lets pass at once.
+	// limitBurst is what Config.UploadBytesPerSecond lets pass at once, and
+	// Config.DownloadBytesPerSecond.
 	limitBurst = 2 * segment
+	// limitFraming is the part of a cap that is left to what transports add to streams:
+	// measured with QUIC, headers of packets and their acknowledgements are 3 to 5 %, and
+	// TCP with noise and yamux adds less.
+	limitFraming = 0.03
+	// limitDebt is the time by which gossip, which does not wait, may be ahead of a
+	// cap: bulk gives way to it for so long, and is never starved by more of it.
+	limitDebt = time.Second
 )

@@ -205,20 +205,20 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 		l := newLimiter(100_000)
 		start := time.Now()
 		for range 100 {
-			if err := l.WaitN(t.Context(), 10_000); err != nil {
+			if err := l.wait(t.Context(), 10_000); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := (1e6 - limitBurst) / 100_000
+		want := (1e6 - limitBurst) / (100_000 * (1 - limitFraming))
 		if got := time.Since(start).Seconds(); math.Abs(got-want) > 0.01 {
 			t.Errorf("1 MB at 100 kB/s took %.2f s, want %.2f", got, want)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		if err := l.WaitN(ctx, 10_000); !errors.Is(err, context.Canceled) {
+		if err := l.wait(ctx, 10_000); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
-		if err := newLimiter(0).WaitN(t.Context(), 1<<30); err != nil {
+		if err := newLimiter(0).wait(t.Context(), 1<<30); err != nil {
 			t.Errorf("no limit: %v", err)
 		}
 	})

@@ -111,7 +111,8 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 	}
 	stop := context.AfterFunc(ctx, func() { s.Reset() })
 	defer stop()
-	response, err := ask(s, l, request, maxResponse, arrivalOf(ctx))
+	r := &ackReader{s: s, birth: l.pace.birth, ctx: ctx, limit: h.caps.down}
+	response, err := r.ask(l, request, maxResponse, arrivalOf(ctx))
 	if err != nil {
 		s.Reset()
 		return nil, err
@@ -120,8 +121,9 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 	return response, nil
 }
 
-// ask sends the request on s and reads the response.
-func ask(s network.Stream, l *link, request []byte, maxResponse int, noted *Arrival) ([]byte, error) {
+// ask sends the request and reads the response.
+func (r *ackReader) ask(l *link, request []byte, maxResponse int, noted *Arrival) ([]byte, error) {
+	s := r.s
 	if err := s.Scope().SetService(rpcService); err != nil {
 		return nil, err
 	}
@@ -134,7 +136,6 @@ func ask(s network.Stream, l *link, request []byte, maxResponse int, noted *Arri
 	if err := s.SetReadDeadline(time.Now().Add(requestTimeout + handleTimeout)); err != nil {
 		return nil, err
 	}
-	r := &ackReader{s: s, birth: l.pace.birth}
 	response, err := wire.ReadFrame(r, maxResponse)
 	if err != nil {
 		s.Reset()
@@ -191,7 +192,7 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 	}
 	ctx, gone := context.WithCancel(h.ctx)
 	defer gone()
-	t := newTransfer(ctx, s, l.pace, h.limit, gone)
+	t := newTransfer(ctx, s, l.pace, h.caps.up, gone)
 	hook := new(leftHook)
 	t.left = hook.call
 	handling, over := context.WithCancelCause(context.WithValue(context.Background(), leftKey{}, hook))

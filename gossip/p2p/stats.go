@@ -83,3 +83,8 @@ func (h *Host) peerStats() map[wire.PeerID]PeerStats {
 	})
 	return stats
 }
+
+// Carried is Sent and Received of Stats.
+func (h *Host) Carried() (sent, received uint64) {
+	return h.wire.sent.Load(), h.wire.received.Load()
+}

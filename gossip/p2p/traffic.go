@@ -14,6 +14,8 @@ import (
 // libp2p's metrics.Reporter; libp2p's own keeps a goroutine of the process
 // alive for ever and forgets no peer.
 type traffic struct {
+	caps caps // what passes without waiting is taken from them
+
 	mu        sync.Mutex
 	total     flow
 	protocols map[protocol.ID]*flow
@@ -98,12 +100,14 @@ func (t *traffic) each(id protocol.ID, p peer.ID, f func(*flow)) {
 func (t *traffic) LogSentMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.sent.add(n, now) })
+	t.caps.up.passed(id, n, now)
 }
 
 // LogRecvMessageStream implements metrics.Reporter.
 func (t *traffic) LogRecvMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.received.add(n, now) })
+	t.caps.down.passed(id, n, now)
 }
 
 // LogSentMessage implements metrics.Reporter; each of its calls comes with one

@@ -132,10 +132,12 @@ func (w *uplinkWorld) shows(share float64) {
 	link, peers := w.pipe.bore, len(w.paths)
 	five := seconds(5 * payload * float64(peers) / (share * link.rate))
 	w.bursts(share*link.rate, max(five, 10*time.Second))
-	for range 3 {
+	const times = 3
+	for i := range times {
 		w.bursts(share*link.rate, 10*time.Second)
 		rate, full := w.up.rate()
-		if shown := rate / link.rate; full && shown < 0.8 || shown > 1.2 || !full && share > 1 && w.paths[0].tcp != nil {
+		unseen := !full && share > 1 && w.paths[0].tcp != nil && i == times-1 // how soon depends on the order of parts
+		if shown := rate / link.rate; full && shown < 0.8 || shown > 1.2 || unseen {
 			w.t.Errorf("%v peers (windows: %v) ask %.2f MB/s (burst %.0f, %v) for %.1f of its rate: shown %.2f of it, full: %v",
 				peers, w.paths[0].tcp != nil, link.rate/1e6, link.burst, link.delay, share, shown, full)
 		}

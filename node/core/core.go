@@ -45,6 +45,7 @@ type Machine struct {
 	out      []Effect
 	join     join
 	end      ending
+	pause    pause
 	learning learning // what the training thread last said of itself
 
 	stepTokens  uint64 // of the last own step
@@ -176,11 +177,17 @@ func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
 	m.tellRoster(now)
 	m.tellLinks(now)
-	m.rounds.Tick(now)
+	resting := m.pause.resting
+	if !resting {
+		m.rounds.Tick(now)
+	}
 	m.gossip.Tick(now)
 	m.tickMarks(now)
-	m.tickJoin(now)
+	if !resting {
+		m.tickJoin(now)
+	}
 	m.tickEnd(now)
+	m.tickPause(now)
 	m.pump(now)
 }
 
@@ -260,6 +267,9 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	switch e := e.(type) {
 	case gossip.Offer:
+		if m.pause.resting {
+			return // repair brings it when the node goes on
+		}
 		m.emit(e)
 		m.offer(now, e.ID, e.Header, e.Repair)
 	case gossip.Fetched:

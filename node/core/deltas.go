@@ -95,6 +95,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 
 // Stepped counts an inner step of the own learner.
 func (m *Machine) Stepped(now Time, tokens uint64) {
+	m.steppedPaused(now)
 	m.stepTokens, m.end.stepped = tokens, now
 	m.learning.steps++
 	m.learning.tokens += tokens

@@ -46,6 +46,9 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 	l.perSecond, l.bits, l.capability = perSecond, bits, capability
 }
 
+// SetPrecision sets the class that own deltas carry from now on: a learner may come later than its node.
+func (m *Machine) SetPrecision(class uint8) { m.cfg.Precision = class }
+
 // SetUpload sets the most bytes per second that the uplink of this node was seen to carry of
 // late, 0 while nothing is known, and whether it was full with them. The next beats say so.
 func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {
@@ -59,6 +62,7 @@ func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {
 // Leave begins an ordered leave: no step more, what is unpublished goes out.
 func (m *Machine) Leave(now Time) {
 	m.end.leaving = true
+	m.goOn(now) // what is not published yet has to be given
 	m.tickEnd(now)
 	m.gossip.BeatNow(now)
 	m.pump(now)
@@ -74,10 +78,10 @@ func (v View) MayLeave() bool {
 func (m *Machine) tickEnd(now Time) {
 	ready := m.join.phase == Ready
 	needed := m.tokensNeeded(now)
-	if ready && !needed {
+	if ready && !needed && !m.pause.resting {
 		m.doubt(now)
 	}
-	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.rounds.Barred(m.self)
+	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.pause.on && !m.rounds.Barred(m.self)
 	if may != m.end.may {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
@@ -191,7 +195,7 @@ func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
 		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
-		Upload: m.learning.upload, Full: m.learning.full, Plan: uint32(m.rounds.Plan().Steps),
+		Upload: m.learning.upload, Full: m.learning.full, Plan: uint32(m.rounds.Plan().Steps), Paused: m.pause.on,
 	}
 	s.Unsettled = !m.quiet()
 	for p := range m.rounds.Fragments() {

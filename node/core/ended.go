@@ -3,9 +3,9 @@ package core
 import "atoll/gossip/wire"
 
 // LastDeltasMs is how long it took, since the last own step, until everything that this
-// node had was published and everything that came was folded; 0 where it steps.
+// node had was published and everything that came was folded; 0 where it steps, or is paused.
 func (v View) LastDeltasMs() Time {
-	if v.m.end.may {
+	if v.m.end.may || v.m.pause.on {
 		return 0
 	}
 	return max(0, v.m.end.unsettled-v.m.end.stepped)
@@ -15,7 +15,7 @@ func (v View) LastDeltasMs() Time {
 // ms; 0 where nobody can say. The text is empty while it steps, and when the run is over.
 func (v View) EndStage() (text string, left Time) {
 	m := v.m
-	if v.State() != wire.Stopped || m.end.finished {
+	if v.State() != wire.Stopped || m.end.finished || m.pause.on {
 		return "", 0
 	}
 	since := m.end.ticked - m.end.stepped

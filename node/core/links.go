@@ -62,12 +62,12 @@ func (m *Machine) links() links {
 	}
 	l.carries(m.learning.upload, m.learning.full)
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
-		if b.State == wire.Leaving {
+		if b.State == wire.Leaving || b.Paused {
 			return
 		}
 		l.others++
 		l.carries(b.Upload, b.Full)
-		if b.State == wire.Training && !b.Paused && b.Tokens > 0 {
+		if b.State == wire.Training && b.Tokens > 0 {
 			l.steps = append(l.steps, stepsPerSecond(b.TokensPerSecond, b.Steps, b.Tokens))
 		}
 		if b.Plan > 0 {

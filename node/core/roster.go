@@ -11,7 +11,7 @@ import (
 // tellRoster tells the rounds who is live, and who has stopped.
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.Peers().Learners(now)
-	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.View().State() == wire.Stopped && m.quiet()}
+	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.pause.on || m.View().State() == wire.Stopped && m.quiet()}
 	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}

@@ -33,6 +33,7 @@ type Handlers struct {
 	Snapshot func() (Snapshot, bool)    // false: not ready yet
 	Tips     func() (io.WriterTo, bool) // the newest tips of all fragments
 	Leave    func()                     // begins an ordered leave
+	Pause    func(on bool)              // has the node pause, or go on where nothing else keeps it
 	Lab      *Lab                       // nil: laboratory controls are refused
 }
 
@@ -146,6 +147,12 @@ func mux(h Handlers) http.Handler {
 		h.Leave()
 		w.WriteHeader(http.StatusAccepted)
 	})
+	for path, on := range map[string]bool{"POST /pause": true, "POST /resume": false} {
+		m.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			h.Pause(on)
+			w.WriteHeader(http.StatusAccepted)
+		})
+	}
 	h.Lab.addTo(m)
 	return m
 }
@@ -199,6 +206,16 @@ func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 // Leave asks the node to leave in order.
 func (c *Client) Leave(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodPost, "/leave", nil)
+	return err
+}
+
+// Pause asks the node to pause, or to go on where nothing else keeps it.
+func (c *Client) Pause(ctx context.Context, on bool) error {
+	path := "/resume"
+	if on {
+		path = "/pause"
+	}
+	_, err := c.do(ctx, http.MethodPost, path, nil)
 	return err
 }
 

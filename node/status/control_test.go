@@ -39,16 +39,24 @@ func snapshot() Snapshot {
 // serve starts a control API that is ready.
 func serve(t *testing.T, dir string) (*Server, chan struct{}) {
 	t.Helper()
-	left := make(chan struct{}, 1)
+	s, left, _ := serveAll(t, dir)
+	return s, left
+}
+
+// serveAll does so, with what Pause was told.
+func serveAll(t *testing.T, dir string) (*Server, chan struct{}, chan bool) {
+	t.Helper()
+	left, paused := make(chan struct{}, 1), make(chan bool, 2)
 	s, err := Serve(dir, Handlers{
 		Snapshot: func() (Snapshot, bool) { return snapshot(), true },
 		Tips:     func() (io.WriterTo, bool) { return text("tips"), true },
 		Leave:    func() { left <- struct{}{} },
+		Pause:    func(on bool) { paused <- on },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, left
+	return s, left, paused
 }
 
 func dial(t *testing.T, dir string) *Client {
@@ -86,6 +94,20 @@ func TestControlRoundTrip(t *testing.T) {
 	}
 	if _, err := c.Snapshot(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestControlPauses(t *testing.T) {
+	dir := t.TempDir()
+	s, _, paused := serveAll(t, dir)
+	defer s.Close()
+	for _, on := range []bool{true, false} {
+		if err := dial(t, dir).Pause(t.Context(), on); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-paused; got != on {
+			t.Errorf("asked for a pause %v, the node is told %v", on, got)
+		}
 	}
 }
 

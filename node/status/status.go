@@ -21,8 +21,9 @@ type Snapshot struct {
 	Time      TimeAccount `json:"time"`
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
-	Rejoined  bool        `json:"rejoined"`         // this process began from a folder with state in it
-	Events    []Event     `json:"events"`           // newest last, bounded
+	Limits    Limits      `json:"limits,omitzero"`
+	Rejoined  bool        `json:"rejoined"` // this process began from a folder with state in it
+	Events    []Event     `json:"events"`   // newest last, bounded
 
 	Process
 }
@@ -56,7 +57,9 @@ type Progress struct {
 	TrainLoss     float64 `json:"train_loss,omitempty"`
 	ValBPB        float64 `json:"val_bpb,omitempty"` // newest anchor on ValBytes held-out bytes
 	ValBytes      int     `json:"val_bytes,omitempty"`
-	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that ValBPB is of
+	ValLoss       float64 `json:"val_loss,omitempty"` // in place of ValBPB where tokens are no bytes: nats a token, on ValTokens of them
+	ValTokens     int     `json:"val_tokens,omitempty"`
+	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that these are of
 	LearningRate  float64 `json:"learning_rate,omitempty"`
 }
 
@@ -83,6 +86,30 @@ const (
 	BoundOwnLink = "own link" // this node's link, which is thinner than those of the others
 	BoundThin    = "too thin" // links do not carry the run's deltas, however rare they are
 )
+
+// Paused is the state of a node that its owner has paused, whatever its beats say beside.
+const Paused = "paused"
+
+// Limits are what the owner of this node lets it cost.
+type Limits struct {
+	Asked     bool     `json:"asked,omitempty"`   // it was asked to pause, by atoll pause
+	Why       []string `json:"why,omitempty"`     // it is paused; none if it is not
+	Resting   bool     `json:"resting,omitempty"` // it is paused, and has published what it had
+	UpPerS    float64  `json:"up_bytes_per_s,omitempty"`
+	DownPerS  float64  `json:"down_bytes_per_s,omitempty"`
+	Hours     string   `json:"hours,omitempty"`      // when it may work
+	OnBattery string   `json:"on_battery,omitempty"` // what it does then: pause, or "" for go on
+	Quota     *Quota   `json:"quota,omitempty"`
+}
+
+// Quota is how much this node may send and receive.
+type Quota struct {
+	Bytes  uint64    `json:"bytes"`
+	Period string    `json:"period"` // month or day
+	Used   uint64    `json:"used_bytes"`
+	Left   uint64    `json:"left_bytes"`
+	Ends   time.Time `json:"ends"` // of the period
+}
 
 // Process is what the operating system says of the process.
 type Process struct {
@@ -127,6 +154,7 @@ type Peer struct {
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its beats say
 	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
+	Bits          float64 `json:"bits,omitempty"`               // what its beats say of the model on held-out text: per byte, or per token where tokens are no bytes
 	TokensFolded  float64 `json:"tokens_folded"`                // by the ledger, fragment-weighted
 	Share         float64 `json:"share"`                        // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
@@ -134,7 +162,7 @@ type Peer struct {
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
 	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
 	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
-	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone
+	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
 }
 
 // Account is where this node's deltas and tokens went, and what it holds of
@@ -158,18 +186,20 @@ type Account struct {
 // columns add up to Total: Waiting is what no other explains, so it is a bound on
 // the time that the thread can have waited for a peer, a disk or the loop.
 type TimeAccount struct {
-	Step    float64 `json:"step_s"`
-	Paced   float64 `json:"paced_s"`   // asleep to keep the pace asked for
-	Publish float64 `json:"publish_s"` // copying and encoding own progress
-	Adopt   float64 `json:"adopt_s"`
-	Save    float64 `json:"save_s"` // copying the inner optimizer's state for a checkpoint
-	Joining float64 `json:"joining_s"`
-	Ending  float64 `json:"ending_s"`                 // budget reached, nothing left to step
-	Gone    float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
-	Data    float64 `json:"waiting_for_data_s,omitempty"`
-	Asleep  float64 `json:"asleep_s"` // the whole process was: stopped by a signal, or with its machine
-	Waiting float64 `json:"waiting_on_peers_s"`
-	Total   float64 `json:"total_s"`
+	Step     float64 `json:"step_s"`
+	Paced    float64 `json:"paced_s"`   // asleep to keep the pace asked for
+	Publish  float64 `json:"publish_s"` // copying and encoding own progress
+	Adopt    float64 `json:"adopt_s"`
+	Save     float64 `json:"save_s"`               // copying the inner optimizer's state for a checkpoint
+	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the anchor is worth
+	Joining  float64 `json:"joining_s"`
+	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
+	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
+	Data     float64 `json:"waiting_for_data_s,omitempty"`
+	Paused   float64 `json:"paused_s,omitempty"` // by its owner
+	Asleep   float64 `json:"asleep_s"`           // the whole process was: stopped by a signal, or with its machine
+	Waiting  float64 `json:"waiting_on_peers_s"`
+	Total    float64 `json:"total_s"`
 }
 
 // Net is this node's traffic, all transport streams together.

@@ -66,3 +66,25 @@ func LoadContacts(dir string) (c Contacts, err error) {
 
 // Encode returns what LoadContacts reads.
 func (c Contacts) Encode() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }
+
+// TrafficFile counts, in a node's folder, what the node sent and received, for a quota that
+// outlives restarts.
+const TrafficFile = "traffic.json"
+
+// LoadTraffic reads that file, nil if there is none.
+func LoadTraffic(dir string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(dir, TrafficFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// SaveTraffic writes the file. It is durable on return: a power cut must not give a part of
+// a quota back.
+func (d Disk) SaveTraffic(dir string, b []byte) error {
+	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+		return err
+	}
+	return d.writeFile(dir, TrafficFile, b, synced)
+}

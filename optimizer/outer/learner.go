@@ -17,7 +17,8 @@ import (
 // with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
 // (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U.
 // Of what a sparse codec does not send a part is held outside theta until then (see hold). The methods
-// must not run while the trainer steps; a Learner is not for concurrent use.
+// must not run while the trainer steps, unless it steps the values of a Device, which says when it rests. A Learner is
+// not for concurrent use, with one exception: Stepped may run beside a method while the device does not rest.
 type Learner struct {
 	p       Params
 	theta   []float32 // the trainer's slab, changed in place
@@ -134,6 +135,7 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	if !f.tip.AnchorSound() {
 		return Draft{}, fmt.Errorf("draft fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
+	l.rest()
 	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)
 	if work.Steps == 0 || work.Tokens == 0 {
 		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; %w", p, work.Steps, work.Tokens, ErrNothing)
@@ -141,31 +143,46 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	if err := l.flush(f); err != nil {
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
 	}
-	u, err := l.unpublished(f)
-	if err != nil {
+	f.pending.Sub(work)
+	own := ownDelta{seq: l.next, in: true, share: l.share(f), left: l.steps}
+	declared := Own{Seq: own.seq, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens}
+	l.goOn()
+	if err := l.encode(f, &own); err != nil {
+		l.rest()
+		f.takeBack([]Own{declared})
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
-	}
-	payload, err := codec.Encode(l.p.Codec, u)
-	if err != nil {
-		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
-	}
-	if f.held != nil {
-		if err := l.hold(f, payload); err != nil {
-			return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
-		}
-	}
-	d := Draft{Seq: l.next, Fragment: p, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens, Payload: payload}
-	own := ownDelta{seq: d.Seq, in: true, share: l.share(f), left: l.steps, payload: payload}
-	if err := l.addToTheta(f, &own, own.share-1); err != nil { // not of a payload that was encoded just now
-		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
-	}
-	if f.held != nil || own.share != 1 {
-		l.load(f)
 	}
 	l.next++
-	f.pending.Sub(work)
 	f.own = append(f.own, own)
-	return d, nil
+	return Draft{Seq: own.seq, Fragment: p, Base: declared.Base, Steps: declared.Steps, Tokens: declared.Tokens, Payload: own.payload}, nil
+}
+
+// encode makes the payload of an own delta of U, and takes off theta what theta is without from then on.
+func (l *Learner) encode(f *learning, own *ownDelta) error {
+	u, err := l.unpublished(f)
+	if err != nil {
+		return err
+	}
+	if own.payload, err = codec.Encode(l.p.Codec, u); err != nil {
+		return err
+	}
+	if f.held == nil && own.share == 1 {
+		return nil
+	}
+	l.rest()
+	if err := l.flush(f); err != nil {
+		return err
+	}
+	if f.held != nil {
+		if err := l.hold(f, own.payload); err != nil {
+			return err
+		}
+	}
+	if err := l.addToTheta(f, own, own.share-1); err != nil { // not of a payload that was encoded just now
+		return err
+	}
+	l.load(f)
+	return nil
 }
 
 // unpublished computes U into l.sum, and rounded into l.values.
@@ -221,9 +238,6 @@ func (l *Learner) Adopt(a Adopt) (overwritten Work, err error) {
 	f := &l.frags[a.Fragment]
 	next, err := f.after(a)
 	if err == nil {
-		err = l.flush(f)
-	}
-	if err == nil {
 		overwritten, err = l.adopt(f, a.Tip, next)
 	}
 	if err != nil {
@@ -237,18 +251,37 @@ func adoptError(a Adopt, err error) error {
 	return fmt.Errorf("adopt fragment %d round %d: %w", a.Fragment, a.Tip.Round, err)
 }
 
+// adopt moves theta and leaves the device at rest.
 func (l *Learner) adopt(f *learning, tip *Tip, next adoption) (overwritten Work, err error) {
 	if closed := tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens; l.p.Overwrite && closed {
-		if err := l.rebuild(f); err != nil {
+		if overwritten, err = l.overwrite(f); err != nil {
 			return overwritten, err
 		}
-		overwritten, f.pending = f.pending, Work{}
 	}
-	if err := l.move(f, tip, next.adds); err != nil {
+	if err := l.change(f, tip, next.adds); err != nil {
 		return overwritten, err
 	}
+	l.rest()
+	if err := l.flush(f); err != nil {
+		return overwritten, err
+	}
+	l.addSum(f)
 	l.noteLag(f, next.adds)
 	f.settle(tip, next)
+	return overwritten, nil
+}
+
+// overwrite discards what is pending, and U with it. The device has it all the same until it loads: it stays at rest.
+func (l *Learner) overwrite(f *learning) (overwritten Work, err error) {
+	l.rest()
+	if err := l.flush(f); err != nil {
+		return overwritten, err
+	}
+	if err := l.rebuild(f); err != nil {
+		return overwritten, err
+	}
+	l.load(f)
+	overwritten, f.pending = f.pending, Work{}
 	return overwritten, nil
 }
 
@@ -258,15 +291,14 @@ func (f *learning) settle(tip *Tip, next adoption) {
 	f.takeBack(next.back)
 }
 
-// move adds to theta what a change of tip asks for.
-func (l *Learner) move(f *learning, tip *Tip, adds []addend) error {
+// change computes what a change of tip asks theta to get, into l.sum.
+func (l *Learner) change(f *learning, tip *Tip, adds []addend) error {
 	tensor.Difference(l.sum[:f.Len], tip.Anchor, f.tip.Anchor)
 	for i := range adds {
 		if err := l.addOwn(f, &adds[i].ownDelta, adds[i].times); err != nil {
 			return err
 		}
 	}
-	l.addSum(f)
 	return nil
 }
 
@@ -278,6 +310,7 @@ func (l *Learner) TakeBack(p int, o Own) error {
 	if i < 0 || !f.own[i].in {
 		return fmt.Errorf("take back own delta %d of fragment %d: it is not in flight", o.Seq, p)
 	}
+	l.rest()
 	if share := f.own[i].share; share != 1 {
 		_ = l.flush(f) // where the device is gone, Lost takes off what it had stepped
 		if err := l.addToTheta(f, &f.own[i], 1-share); err != nil {

@@ -8,7 +8,15 @@ import (
 
 // Device holds the values that a trainer steps where they are not in theta itself: on an
 // accelerator, or in another process.
+//
+// It steps while a Learner encodes a delta, or decodes some: theta is the Learner's between a
+// Flush and the next Load. Only what both touch waits for a step to end.
 type Device interface {
+	// Rest returns once no step is under way, and none begins until GoOn or the end of the
+	// Learner's method and of what its caller does with the result. Both may be called again.
+	Rest()
+	GoOn()
+
 	// Flush brings what the device has of these pieces to theta. After an error theta is as
 	// it was, and what the device had and theta has not is gone: see Learner.Lost.
 	Flush(pieces []optimizer.Span) error
@@ -32,7 +40,19 @@ func (f Fragment) pieces() (list []optimizer.Span) {
 // ErrDevice says that the device is gone, with what was stepped there since the last Flush.
 var ErrDevice = errors.New("the learner's device is gone")
 
-// flush brings theta of a fragment up to date.
+func (l *Learner) rest() {
+	if l.device != nil {
+		l.device.Rest()
+	}
+}
+
+func (l *Learner) goOn() {
+	if l.device != nil {
+		l.device.GoOn()
+	}
+}
+
+// flush brings theta of a fragment up to date, of a device at rest.
 func (l *Learner) flush(f *learning) error {
 	if l.device == nil {
 		return nil
@@ -55,6 +75,7 @@ func (l *Learner) load(f *learning) {
 // in flight), and what is pending is discarded. Damage is not an error, as in Follow.
 func (l *Learner) Lost(p int) (loss Loss, err error) {
 	f := &l.frags[p]
+	l.rest()
 	err = l.discard(f, &loss)
 	return loss, err
 }

@@ -47,11 +47,11 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	if err != nil {
 		return loss, adoptError(a, err)
 	}
-	if err := l.flush(f); err != nil {
-		repair, loss.Device = true, err
-	}
 	if !repair {
 		loss.Overwritten, err = l.adopt(f, a.Tip, next)
+	}
+	if errors.Is(err, ErrDevice) {
+		repair, loss.Device = true, err
 	}
 	if repair || errors.Is(err, ErrUnread) {
 		err = l.repair(f, a.Tip, next, &loss)
@@ -84,6 +84,7 @@ func (l *Learner) readBack(f *learning, seqs []uint64, loss *Loss) {
 // unpublished or is returned is discarded. What earlier deltas had no room for stays: that was told from a
 // sound anchor.
 func (l *Learner) repair(f *learning, tip *Tip, next adoption, loss *Loss) error {
+	l.rest()
 	f.settle(tip, next)
 	return l.discard(f, loss)
 }

@@ -68,6 +68,18 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 type modelDevice struct {
 	values, slab []float32
 	dead         bool
+	onRest       func() // what happens before it rests next
+	onGoOn       func() // and when it goes on next
+}
+
+func (d *modelDevice) Rest() { once(&d.onRest) }
+func (d *modelDevice) GoOn() { once(&d.onGoOn) }
+
+func once(do *func()) {
+	if f := *do; f != nil {
+		*do = nil
+		f()
+	}
 }
 
 func (d *modelDevice) Flush(pieces []optimizer.Span) error {
@@ -154,7 +166,10 @@ func (m *learnerModel) read(seq uint64) ([]byte, error) {
 func (m *learnerModel) fragment() int { return rapid.IntRange(0, 1).Draw(m.t, "fragment") }
 
 // step moves theta at random.
-func (m *learnerModel) step(t *rapid.T) {
+func (m *learnerModel) step(t *rapid.T) { m.stepped(t)() }
+
+// stepped has the trainer take a step. What it returns has the model do so.
+func (m *learnerModel) stepped(t *rapid.T) (note func()) {
 	tokens := rapid.IntRange(1, 1000).Draw(t, "tokens")
 	change := vector(rapid.Uint64().Draw(t, "change"), len(m.theta))
 	for i := range m.theta {
@@ -162,27 +177,43 @@ func (m *learnerModel) step(t *rapid.T) {
 		m.theta[i] += change[i] / 10
 		change[i] = m.theta[i] - old
 	}
-	for p, f := range m.plan {
-		part := make([]float32, f.Len)
-		f.Gather(change, part)
-		for i, x := range part {
-			m.u[p][i] += float64(x)
-		}
-		m.pending[p] += uint64(tokens)
-	}
-	m.steps++
 	m.l.Stepped(tokens, m.closed)
+	return func() {
+		for p, f := range m.plan {
+			part := make([]float32, f.Len)
+			f.Gather(change, part)
+			for i, x := range part {
+				m.u[p][i] += float64(x)
+			}
+			m.pending[p] += uint64(tokens)
+		}
+		m.steps++
+	}
+}
+
+// meanwhile has a device take a step while the learner computes: note has the model do so.
+func (m *learnerModel) meanwhile(t *rapid.T, when func(d *modelDevice) *func(), note func(func())) {
+	if m.device != nil && rapid.Bool().Draw(t, "steps meanwhile") {
+		*when(m.device) = func() { note(m.stepped(t)) }
+	}
 }
 
 func (m *learnerModel) draft(t *rapid.T) {
 	p := m.fragment()
 	before := slices.Clone(m.theta)
 	steps, tokens := m.l.Pending(p)
+	later := func() {}
+	m.meanwhile(t, func(d *modelDevice) *func() { return &d.onGoOn }, func(note func()) {
+		later = note // it is no part of the draft
+		before = slices.Clone(m.theta)
+	})
 	d, err := m.l.Draft(p)
+	defer func() { later() }()
 	if steps == 0 {
 		if err == nil {
 			t.Fatal("drafted nothing")
 		}
+		m.still()
 		return
 	}
 	if err != nil {
@@ -207,6 +238,13 @@ func (m *learnerModel) draft(t *rapid.T) {
 	m.pending[p] -= d.Tokens
 	if m.p.Codec.Partial() {
 		m.hold(p)
+	}
+}
+
+// still has nothing happen meanwhile any more.
+func (m *learnerModel) still() {
+	if m.device != nil {
+		m.device.onRest, m.device.onGoOn = nil, nil
 	}
 }
 
@@ -258,6 +296,7 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	returned := slices.DeleteFunc(m.some(p, false, "not returned"), func(s uint64) bool { return slices.Contains(fold, s) })
 	returned = append(returned, slices.DeleteFunc(slices.Clone(unfold), func(uint64) bool { return rapid.Bool().Draw(t, "unfolded stays") })...)
 	changes := slices.Concat(m.changes(p, Folded, fold), m.changes(p, Unfolded, unfold), m.changes(p, Returned, returned))
+	m.meanwhile(t, func(d *modelDevice) *func() { return &d.onRest }, func(note func()) { note() })
 	overwritten, err := m.l.Adopt(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes})
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func TestMeanDoesNotDependOnPieces(t *testing.T) {
 	start := vector(1, rows*width)
 	var want []float32
 	for _, pieces := range []int{1, 4, 16} {
-		f := Fragment{Len: rows * width, Tensors: list[0].pieces(rows * width / pieces)}
+		f := Fragment{Len: rows * width, Tensors: list[0].Pieces(rows * width / pieces)}
 		if len(f.Tensors) != pieces {
 			t.Fatalf("%d pieces, want %d", len(f.Tensors), pieces)
 		}

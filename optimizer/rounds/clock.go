@@ -161,3 +161,20 @@ func ema(old, x Time) Time {
 	}
 	return (emaOld*old + x) / emaAll
 }
+
+// Rested says that the rounds of this node stood still until now, as its owner had it
+// paused: what a bell, a step or a delta took meanwhile is no measure of anything.
+func (m *Machine) Rested(now Time) {
+	m.steps.last = 0
+	m.late.lastBell = nil
+	for _, f := range m.frags {
+		if f.bell.at != 0 {
+			f.bell.at = now
+		}
+		for _, r := range f.deltas.rounds {
+			if r.rang != 0 {
+				r.rang = now
+			}
+		}
+	}
+}

@@ -42,13 +42,15 @@ func New(cfg Config, data Source) (*Builtin, error) {
 	tensor.SetThreads(cfg.Threads)
 	params := llama.NewParams(cfg.Model)
 	llama.Init(cfg.Model, params, cfg.Seed)
+	model := llama.NewModel(cfg.Model, cfg.rows())
+	model.Precision = cfg.Precision
 	return &Builtin{
 		config: cfg,
 		data:   data,
-		model:  llama.NewModel(cfg.Model, cfg.rows()),
+		model:  model,
 		params: params,
 		grads:  params.Like(),
-		inner:  cfg.Optim.newInner(params.Views),
+		inner:  cfg.Optim.newInner(params.Views, cfg.Precision),
 		tokens: make([]int32, cfg.tokens()),
 	}, nil
 }

@@ -18,6 +18,10 @@ type Config struct {
 	Seed       uint64      // the run's, for the first parameters and the batches
 	Author     [32]byte    // the learner, whose batches differ from all others'
 	Threads    int         // of the whole process; 0 = one per core
+
+	// Precision is the arithmetic of matrix products: forward, backward and in Muon. Parameters, moments, gradients and
+	// all that is summed over many values are float32 in either.
+	Precision tensor.Precision
 }
 
 // OptimConfig is the inner optimizer without its learning rate, which each step

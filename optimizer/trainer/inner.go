@@ -20,9 +20,9 @@ type inner interface {
 }
 
 // newInner makes the optimizer that the config names, before its first step.
-func (c OptimConfig) newInner(views []tensor.View) inner {
+func (c OptimConfig) newInner(views []tensor.View, precision tensor.Precision) inner {
 	if c.Name == optimizer.NameMuon {
-		return newMuon(c.muon(), views)
+		return newMuon(c.muon(), views, precision)
 	}
 	return newAdamW(c.AdamW, views)
 }
@@ -68,9 +68,11 @@ type muon struct {
 	work   *optimizer.Workspace
 }
 
-func newMuon(o optimizer.Muon, views []tensor.View) *muon {
+func newMuon(o optimizer.Muon, views []tensor.View, precision tensor.Precision) *muon {
 	b := blocks(views)
-	return &muon{Muon: o, blocks: b, state: optimizer.NewMuonState(b), work: optimizer.NewWorkspace(b)}
+	work := optimizer.NewWorkspace(b)
+	work.Precision = precision
+	return &muon{Muon: o, blocks: b, state: optimizer.NewMuonState(b), work: work}
 }
 
 func (m *muon) step(params, grads []float32, lr float64) {

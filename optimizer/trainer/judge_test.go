@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"atoll/optimizer"
@@ -17,8 +18,11 @@ import (
 	"atoll/tensor/llama"
 )
 
-// judgeSteps is how long the fast kernels are followed.
-const judgeSteps = 100
+// judgeSteps is how long the fast kernels are followed, and exactSteps how long where each step must have the same bits.
+const (
+	judgeSteps = 100
+	exactSteps = 12
+)
 
 // judged is what a process says of its training: the loss of each step, and the parameters after
 // the last one, their bits in a file.
@@ -31,6 +35,7 @@ const (
 	judgeKernel = "ATOLL_KERNEL"      // which kernel a process trains with
 	judgeFile   = "ATOLL_JUDGED_FILE" // where the process under test leaves what it found
 	judgeOptim  = "ATOLL_JUDGED_OPTIM"
+	judgeBits   = "ATOLL_JUDGED_PRECISION"
 )
 
 // judgeModel fills tiles of the fast kernels and leaves ragged ends: heads share keys, and no size is
@@ -64,12 +69,19 @@ func TestTrainJudged(t *testing.T) {
 	if cfg.Optim.Name = os.Getenv(judgeOptim); cfg.Optim.Name == optimizer.NameMuon {
 		cfg.Optim.Momentum = DefaultMomentum
 	}
+	if err := cfg.Precision.UnmarshalText([]byte(os.Getenv(judgeBits))); err != nil {
+		t.Fatal(err)
+	}
 	b, err := New(cfg, chain())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := judged{Kernel: tensor.Kernel()}
-	for range judgeSteps {
+	j := judged{Kernel: tensor.KernelOf(cfg.Precision)}
+	steps := judgeSteps
+	if cfg.Precision == tensor.BF16 {
+		steps = exactSteps
+	}
+	for range steps {
 		res, err := b.Step(context.Background(), 2e-3)
 		if err != nil {
 			t.Fatal(err)
@@ -92,11 +104,11 @@ func TestTrainJudged(t *testing.T) {
 }
 
 // train runs TestTrainJudged in a process with a kernel; "" is the fastest.
-func train(t *testing.T, kernel, optim string) (judged, []float32) {
+func train(t *testing.T, kernel, optim string, precision tensor.Precision) (judged, []float32) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "judged")
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestTrainJudged$")
-	cmd.Env = append(os.Environ(), judgeKernel+"="+kernel, judgeFile+"="+path, judgeOptim+"="+optim)
+	cmd.Env = append(os.Environ(), judgeKernel+"="+kernel, judgeFile+"="+path, judgeOptim+"="+optim, judgeBits+"="+precision.String())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("train with kernel %q: %v\n%s", kernel, err, out)
 	}
@@ -125,11 +137,11 @@ func train(t *testing.T, kernel, optim string) (judged, []float32) {
 func TestFastTrainerFollowsTheJudge(t *testing.T) {
 	for _, optim := range []string{optimizer.NameAdamW, optimizer.NameMuon} {
 		t.Run(optim, func(t *testing.T) {
-			fast, got := train(t, "", optim)
+			fast, got := train(t, "", optim, tensor.F32)
 			if fast.Kernel == "go" {
 				t.Skip("this build on this machine has plain Go alone")
 			}
-			plain, want := train(t, "go", optim)
+			plain, want := train(t, "go", optim, tensor.F32)
 			worst := 0.0
 			for i, loss := range plain.Losses {
 				worst = max(worst, math.Abs(fast.Losses[i]-loss)/loss)
@@ -142,6 +154,29 @@ func TestFastTrainerFollowsTheJudge(t *testing.T) {
 			}
 			if last > 0.8*first {
 				t.Errorf("the loss went from %v to %v: nothing was learned that could differ", first, last)
+			}
+		})
+	}
+}
+
+// In bfloat16 a trainer on the fast kernels has the bits of a trainer on plain Go: the judge adds up in the order
+// of the instruction, and all else has one result on all kernels.
+func TestFastTrainerHasTheBitsOfTheJudgeInBF16(t *testing.T) {
+	if fast, why := tensor.FastBF16(); !fast {
+		t.Skip(why)
+	}
+	for _, optim := range []string{optimizer.NameAdamW, optimizer.NameMuon} {
+		t.Run(optim, func(t *testing.T) {
+			fast, got := train(t, "", optim, tensor.BF16)
+			plain, want := train(t, "go", optim, tensor.BF16)
+			if fast.Kernel == plain.Kernel {
+				t.Fatalf("both trained with the kernel %s", fast.Kernel)
+			}
+			if !slices.Equal(fast.Losses, plain.Losses) || !slices.Equal(got, want) {
+				t.Errorf("%s goes another way than %s: losses %v and %v", fast.Kernel, plain.Kernel, fast.Losses, plain.Losses)
+			}
+			if first, last := plain.Losses[0], plain.Losses[exactSteps-1]; last >= first {
+				t.Errorf("the loss went from %v to %v: nothing was learned", first, last)
 			}
 		})
 	}

@@ -44,12 +44,13 @@ func (s isa) zero(v reg.VecVirtual) {
 }
 
 // function starts a function that calls nothing and needs no stack check.
-func (s isa) function(name, signature, doc string) {
+func (s isa) function(name, signature string, doc ...string) {
 	s.Function(name + s.suffix)
 	s.Attributes(attr.NOSPLIT)
 	s.SignatureExpr(signature)
 	s.Pragma("noescape")
-	s.Doc(name + s.suffix + " " + doc)
+	doc[0] = name + s.suffix + " " + doc[0]
+	s.Doc(doc...)
 }
 
 // arg loads a parameter of 8 bytes.

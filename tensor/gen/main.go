@@ -42,6 +42,7 @@ func generate(dir string) error {
 		{"quant", emitQuant, nil},
 		{"topk", emitTopK, nil},
 		{"huff", emitHuff, nil},
+		{"amx", emitAMX, nil},
 	}
 	for _, g := range groups {
 		base := filepath.Join(dir, g.name)
@@ -71,6 +72,7 @@ func write(base string, emit func(*build.Context)) error {
 	if err := pass.Compile.Execute(file); err != nil {
 		return err
 	}
+	encode(file)
 	for suffix, p := range map[string]printer.Printer{
 		"_amd64.s":  printer.NewGoAsm(config),
 		"_amd64.go": printer.NewStubs(config),

@@ -81,7 +81,7 @@ func (d *Decoder) Next(token int32) []float32 {
 	}
 	d.length++
 	nn.RMSNorm(d.norm, d.rstd, d.x, c.normOf(d.params), 1, c.Hidden, c.NormEps)
-	nn.Linear(d.logits, d.norm, c.headOf(d.params), 1, c.Hidden, c.Vocab, false)
+	nn.Linear(tensor.F32, d.logits, d.norm, c.headOf(d.params), 1, c.Hidden, c.Vocab, false)
 	return d.logits
 }
 
@@ -89,19 +89,19 @@ func (d *Decoder) Next(token int32) []float32 {
 func (d *Decoder) attention(w layerWeights, a *cache) {
 	c, kv := d.config, d.config.kvDim()
 	nn.RMSNorm(d.norm, d.rstd, d.x, w.norm1, 1, c.Hidden, c.NormEps)
-	nn.Linear(d.qkv, d.norm, w.qkv, 1, c.Hidden, c.qkvDim(), false)
+	nn.Linear(tensor.F32, d.qkv, d.norm, w.qkv, 1, c.Hidden, c.qkvDim(), false)
 	d.rope.ApplyAt(d.qkv, d.length, c.Heads+c.KVHeads)
 	copy(a.keys[d.length*kv:(d.length+1)*kv], d.qkv[c.Hidden:])
 	copy(a.values[d.length*kv:(d.length+1)*kv], d.qkv[c.Hidden+kv:])
 	nn.AttentionRow(d.att, d.qkv[:c.Hidden], a.keys, a.values, d.scores, d.length+1, c.attention(1, c.Context))
-	nn.Linear(d.x, d.att, w.out, 1, c.Hidden, c.Hidden, true)
+	nn.Linear(tensor.F32, d.x, d.att, w.out, 1, c.Hidden, c.Hidden, true)
 }
 
 // mlp adds a block's feed-forward layer to x.
 func (d *Decoder) mlp(w layerWeights) {
 	c := d.config
 	nn.RMSNorm(d.norm, d.rstd, d.x, w.norm2, 1, c.Hidden, c.NormEps)
-	nn.Linear(d.gateUp, d.norm, w.gateUp, 1, c.Hidden, 2*c.Intermediate, false)
+	nn.Linear(tensor.F32, d.gateUp, d.norm, w.gateUp, 1, c.Hidden, 2*c.Intermediate, false)
 	nn.SwiGLU(d.act, d.gateUp, 1, c.Intermediate)
-	nn.Linear(d.x, d.act, w.down, 1, c.Intermediate, c.Hidden, true)
+	nn.Linear(tensor.F32, d.x, d.act, w.down, 1, c.Intermediate, c.Hidden, true)
 }

@@ -22,6 +22,10 @@ type Model struct {
 	// It is not told of a pass that Cut ends.
 	Graded func(lo int)
 
+	// Precision is the arithmetic of matrix products: of layers, of attention and of the head. All else is
+	// float32, and so are parameters and gradients.
+	Precision tensor.Precision
+
 	config  Config
 	batch   int
 	rope    *nn.Rope
@@ -86,9 +90,9 @@ func (m *Model) Logits(p *tensor.Slab, prefix []int32) []float32 {
 	}
 	c.checkTokens(prefix)
 	copy(m.inputs, prefix)
-	m.forward(p, c.attention(1, len(prefix)))
+	m.forward(p, m.attention(1, len(prefix)))
 	last := m.normed[(len(prefix)-1)*c.Hidden : len(prefix)*c.Hidden]
-	nn.Linear(m.logits, last, c.headOf(p), 1, c.Hidden, c.Vocab, false)
+	nn.Linear(m.Precision, m.logits, last, c.headOf(p), 1, c.Hidden, c.Vocab, false)
 	return m.logits[:c.Vocab]
 }
 
@@ -106,7 +110,13 @@ func (m *Model) load(tokens []int32) nn.AttentionShape {
 		copy(m.inputs[b*context:], window[:context])
 		copy(m.targets[b*context:], window[1:])
 	}
-	return m.config.attention(n, context)
+	return m.attention(n, context)
+}
+
+func (m *Model) attention(batch, context int) nn.AttentionShape {
+	s := m.config.attention(batch, context)
+	s.Precision = m.Precision
+	return s
 }
 
 func (c Config) checkTokens(tokens []int32) {

@@ -83,6 +83,23 @@ func TestAgreesWithPyTorch(t *testing.T) {
 	}
 }
 
+// TestAgreesInBF16: rounding the factors of products to 8 bits changes loss and gradients by little.
+func TestAgreesInBF16(t *testing.T) {
+	g, p := loadGolden(t)
+	m, grad := NewModel(g.Config, g.Batch), NewParams(g.Config)
+	m.Precision = tensor.BF16
+	if loss := m.LossGrad(p, grad, g.Tokens); loss == g.Loss || math.Abs(loss/g.Loss-1) > 1e-3 {
+		t.Errorf("loss is %v, want nearly %v", loss, g.Loss)
+	}
+	want := p.Like()
+	copy(want.Data, floats(t, g.Grads))
+	for _, v := range grad.Views {
+		if d := distance(grad.Of(v), want.Of(v)); !(d < 0.1) || d < 1e-5 {
+			t.Errorf("gradient of %s is off by %.1e", v.Name, d)
+		}
+	}
+}
+
 // ragged has no size that is a multiple of a SIMD register or of another.
 var ragged = Config{
 	Vocab: 37, Hidden: 30, Layers: 2, Heads: 5, KVHeads: 1, Intermediate: 23, Context: 13,

@@ -33,21 +33,21 @@ func (m *Model) stream(l int) []float32 {
 func (m *Model) attentionForward(w layerWeights, a *layerState, s nn.AttentionShape) {
 	c, rows := m.config, s.Batch*s.Context
 	nn.RMSNorm(a.norm1, a.rstd1, a.in, w.norm1, rows, c.Hidden, c.NormEps)
-	nn.Linear(a.qkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim(), false)
+	nn.Linear(m.Precision, a.qkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim(), false)
 	m.rope.Apply(a.qkv, rows, s.Context, c.Heads+c.KVHeads, c.qkvDim())
 	nn.Attention(a.att, a.lse, a.qkv, m.scratch, s)
 	copy(a.mid[:rows*c.Hidden], a.in)
-	nn.Linear(a.mid, a.att, w.out, rows, c.Hidden, c.Hidden, true)
+	nn.Linear(m.Precision, a.mid, a.att, w.out, rows, c.Hidden, c.Hidden, true)
 }
 
 // mlpForward: out = mid + swiglu(norm(mid) gateUp^T) down^T.
 func (m *Model) mlpForward(w layerWeights, a *layerState, out []float32, rows int) {
 	c := m.config
 	nn.RMSNorm(a.norm2, a.rstd2, a.mid, w.norm2, rows, c.Hidden, c.NormEps)
-	nn.Linear(a.gateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate, false)
+	nn.Linear(m.Precision, a.gateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate, false)
 	nn.SwiGLU(m.act, a.gateUp, rows, c.Intermediate)
 	copy(out[:rows*c.Hidden], a.mid)
-	nn.Linear(out, m.act, w.down, rows, c.Intermediate, c.Hidden, true)
+	nn.Linear(m.Precision, out, m.act, w.down, rows, c.Intermediate, c.Hidden, true)
 }
 
 // head is the mean loss over rows, computed in chunks that bound the logits.
@@ -59,11 +59,11 @@ func (m *Model) head(p, grad *tensor.Slab, rows int) float64 {
 	for lo := 0; lo < rows; lo += chunk {
 		hi := min(lo+chunk, rows)
 		x := m.normed[lo*c.Hidden : hi*c.Hidden]
-		nn.Linear(m.logits, x, w, hi-lo, c.Hidden, c.Vocab, false)
+		nn.Linear(m.Precision, m.logits, x, w, hi-lo, c.Hidden, c.Vocab, false)
 		nn.CrossEntropy(m.losses[lo:hi], m.logits, m.targets[lo:hi], hi-lo, c.Vocab, 1/float32(rows))
 		if grad != nil {
 			dx := m.dnorm[lo*c.Hidden : hi*c.Hidden]
-			nn.LinearBackward(dx, c.headOf(grad), m.logits, x, w, hi-lo, c.Hidden, c.Vocab)
+			nn.LinearBackward(m.Precision, dx, c.headOf(grad), m.logits, x, w, hi-lo, c.Hidden, c.Vocab)
 		}
 	}
 	for _, loss := range m.losses[:rows] {
@@ -99,18 +99,18 @@ func (m *Model) graded(lo int) {
 
 func (m *Model) mlpBackward(w, g layerWeights, a *layerState, rows int) {
 	c := m.config
-	nn.LinearInputGrad(m.dact, m.dx, w.down, rows, c.Intermediate, c.Hidden)
+	nn.LinearInputGrad(m.Precision, m.dact, m.dx, w.down, rows, c.Intermediate, c.Hidden)
 	nn.SwiGLUBackward(m.dgateUp, m.act, m.dact, a.gateUp, rows, c.Intermediate)
-	nn.LinearWeightGrad(g.down, m.dx, m.act, rows, c.Intermediate, c.Hidden)
-	nn.LinearBackward(m.dnorm, g.gateUp, m.dgateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate)
+	nn.LinearWeightGrad(m.Precision, g.down, m.dx, m.act, rows, c.Intermediate, c.Hidden)
+	nn.LinearBackward(m.Precision, m.dnorm, g.gateUp, m.dgateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate)
 	nn.RMSNormBackward(m.dx, g.norm2, m.dnorm, a.mid, w.norm2, a.rstd2, rows, c.Hidden)
 }
 
 func (m *Model) attentionBackward(w, g layerWeights, a *layerState, s nn.AttentionShape) {
 	c, rows := m.config, s.Batch*s.Context
-	nn.LinearBackward(m.dnorm, g.out, m.dx, a.att, w.out, rows, c.Hidden, c.Hidden)
+	nn.LinearBackward(m.Precision, m.dnorm, g.out, m.dx, a.att, w.out, rows, c.Hidden, c.Hidden)
 	nn.AttentionBackward(m.dqkv, m.dnorm, a.att, a.lse, a.qkv, m.scratch, s)
 	m.rope.Backward(m.dqkv, rows, s.Context, c.Heads+c.KVHeads, c.qkvDim())
-	nn.LinearBackward(m.dnorm, g.qkv, m.dqkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim())
+	nn.LinearBackward(m.Precision, m.dnorm, g.qkv, m.dqkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim())
 	nn.RMSNormBackward(m.dx, g.norm1, m.dnorm, a.in, w.norm1, a.rstd1, rows, c.Hidden)
 }

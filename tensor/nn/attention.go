@@ -17,6 +17,7 @@ const attentionBlock = 64
 type AttentionShape struct {
 	Batch, Context          int
 	Heads, KVHeads, HeadDim int
+	Precision               Precision // of the products with keys and values
 }
 
 // Stride is the length of a row of qkv: queries, keys, values of all heads.
@@ -116,7 +117,7 @@ func (s AttentionShape) forwardBlock(h head, scratch []float32, lo, hi int) {
 		clear(row[t+1:])
 		h.lse[t] = shift + float32(math.Log(float64(sums[t-lo])))
 	}
-	tensor.Gemm(false, false, hi-lo, s.HeadDim, hi, scores, hi, h.v, s.Stride(), h.out[lo*s.width():], s.width(), false)
+	s.Precision.Gemm(false, false, hi-lo, s.HeadDim, hi, scores, hi, h.v, s.Stride(), h.out[lo*s.width():], s.width(), false)
 	for t := lo; t < hi; t++ {
 		tensor.Scale(1/sums[t-lo], h.out[t*s.width():][:s.HeadDim])
 	}
@@ -124,7 +125,7 @@ func (s AttentionShape) forwardBlock(h head, scratch []float32, lo, hi int) {
 
 // score sets scores [hi-lo, hi] = q[lo:hi] k[0:hi]^T / sqrt(HeadDim).
 func (s AttentionShape) score(h head, scores []float32, lo, hi int) {
-	tensor.Gemm(false, true, hi-lo, hi, s.HeadDim, h.q[lo*s.Stride():], s.Stride(), h.k, s.Stride(), scores, hi, false)
+	s.Precision.Gemm(false, true, hi-lo, hi, s.HeadDim, h.q[lo*s.Stride():], s.Stride(), h.k, s.Stride(), scores, hi, false)
 	tensor.Scale(s.scale(), scores[:(hi-lo)*hi])
 }
 
@@ -148,7 +149,7 @@ func (s AttentionShape) backwardBlock(h head, scratch []float32, lo, hi int, add
 	p, dp := scratch[:s.block()*s.Context], scratch[s.block()*s.Context:]
 	q, dout := h.q[lo*stride:], h.dout[lo*width:]
 	s.score(h, p, lo, hi)
-	tensor.Gemm(false, true, rows, hi, s.HeadDim, dout, width, h.v, stride, dp, hi, false)
+	s.Precision.Gemm(false, true, rows, hi, s.HeadDim, dout, width, h.v, stride, dp, hi, false)
 	for t := lo; t < hi; t++ {
 		prow, dprow := p[(t-lo)*hi:][:hi], dp[(t-lo)*hi:][:hi]
 		tensor.ExpSum(prow[:t+1], prow[:t+1], h.lse[t])
@@ -156,7 +157,7 @@ func (s AttentionShape) backwardBlock(h head, scratch []float32, lo, hi int, add
 		delta := tensor.Dot(h.dout[t*width:][:s.HeadDim], h.out[t*width:][:s.HeadDim])
 		tensor.SoftmaxGrad(dprow, prow, float32(delta), s.scale())
 	}
-	tensor.Gemm(true, false, hi, s.HeadDim, rows, p, hi, dout, width, h.dv, stride, add)
-	tensor.Gemm(false, false, rows, s.HeadDim, hi, dp, hi, h.k, stride, h.dq[lo*stride:], stride, false)
-	tensor.Gemm(true, false, hi, s.HeadDim, rows, dp, hi, q, stride, h.dk, stride, add)
+	s.Precision.Gemm(true, false, hi, s.HeadDim, rows, p, hi, dout, width, h.dv, stride, add)
+	s.Precision.Gemm(false, false, rows, s.HeadDim, hi, dp, hi, h.k, stride, h.dq[lo*stride:], stride, false)
+	s.Precision.Gemm(true, false, hi, s.HeadDim, rows, dp, hi, q, stride, h.dk, stride, add)
 }

@@ -2,6 +2,9 @@ package nn
 
 import "atoll/tensor"
 
+// Precision is the arithmetic of the products of Linear and its gradients. Sums are float32 either way.
+type Precision = tensor.Precision
+
 // Linear multiplies each row by a weight matrix stored as PyTorch stores it:
 //
 //	y = x w^T
@@ -9,8 +12,8 @@ import "atoll/tensor"
 //	y [rows, out], overwritten, or added to where add is set (a residual)
 //	x [rows, in]
 //	w [out, in]
-func Linear(y, x, w []float32, rows, in, out int, add bool) {
-	tensor.Gemm(false, true, rows, out, in, x, in, w, in, y, out, add)
+func Linear(p Precision, y, x, w []float32, rows, in, out int, add bool) {
+	p.Gemm(false, true, rows, out, in, x, in, w, in, y, out, add)
 }
 
 // LinearBackward is the gradient of Linear.
@@ -18,17 +21,17 @@ func Linear(y, x, w []float32, rows, in, out int, add bool) {
 //	dx [rows, in], overwritten
 //	dw [out, in], added to
 //	dy [rows, out]
-func LinearBackward(dx, dw, dy, x, w []float32, rows, in, out int) {
-	LinearInputGrad(dx, dy, w, rows, in, out)
-	LinearWeightGrad(dw, dy, x, rows, in, out)
+func LinearBackward(p Precision, dx, dw, dy, x, w []float32, rows, in, out int) {
+	LinearInputGrad(p, dx, dy, w, rows, in, out)
+	LinearWeightGrad(p, dw, dy, x, rows, in, out)
 }
 
 // LinearInputGrad sets dx = dy w, for where x is not at hand yet.
-func LinearInputGrad(dx, dy, w []float32, rows, in, out int) {
-	tensor.Gemm(false, false, rows, in, out, dy, out, w, in, dx, in, false)
+func LinearInputGrad(p Precision, dx, dy, w []float32, rows, in, out int) {
+	p.Gemm(false, false, rows, in, out, dy, out, w, in, dx, in, false)
 }
 
 // LinearWeightGrad sets dw += dy^T x.
-func LinearWeightGrad(dw, dy, x []float32, rows, in, out int) {
-	tensor.Gemm(true, false, out, in, rows, dy, out, x, in, dw, in, true)
+func LinearWeightGrad(p Precision, dw, dy, x []float32, rows, in, out int) {
+	p.Gemm(true, false, out, in, rows, dy, out, x, in, dw, in, true)
 }

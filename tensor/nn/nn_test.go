@@ -128,17 +128,17 @@ func TestLinear(t *testing.T) {
 		rng, rows, in, out := source(t), size(t, "rows", 9), size(t, "in", 20), size(t, "out", 20)
 		x, w, dy := random(rng, rows*in), random(rng, out*in), random(rng, rows*out)
 		y := make([]float32, rows*out)
-		Linear(y, narrow(x), narrow(w), rows, in, out, false)
+		Linear(tensor.F32, y, narrow(x), narrow(w), rows, in, out, false)
 		same(t, "y", y, refLinear(x, w, rows, in, out), tolerance)
 		twice := refLinear(x, w, rows, in, out)
 		for i := range twice {
 			twice[i] *= 2
 		}
-		Linear(y, narrow(x), narrow(w), rows, in, out, true)
+		Linear(tensor.F32, y, narrow(x), narrow(w), rows, in, out, true)
 		same(t, "y added", y, twice, tolerance)
 
 		dx, dw := make([]float32, rows*in), make([]float32, out*in)
-		LinearBackward(dx, dw, narrow(dy), narrow(x), narrow(w), rows, in, out)
+		LinearBackward(tensor.F32, dx, dw, narrow(dy), narrow(x), narrow(w), rows, in, out)
 		f := func() float64 { return dot(refLinear(x, w, rows, in, out), dy) }
 		same(t, "dx", dx, derivative(x, f), tolerance)
 		same(t, "dw", dw, derivative(w, f), tolerance)

@@ -125,7 +125,7 @@ func CompareGemms(ctx context.Context, m Meter, b BLAS, threads int, products []
 }
 
 func (b BLAS) compare(ctx context.Context, part Meter, p *blasProcess, q Product) (GemmComparison, error) {
-	multiply := q.multiply()
+	multiply := q.multiply(tensor.F32)
 	var ours, theirs Sample
 	var rates, blas, ratios []float64
 	best, blasBest := 0.0, 0.0

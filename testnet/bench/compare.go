@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"atoll/tensor"
 	"atoll/tensor/llama"
 	"atoll/testnet/bench/python"
 )
@@ -15,27 +16,31 @@ import (
 // Comparison is atoll's training steps beside PyTorch's, measured in turn so that whatever
 // else the machine does meets both.
 type Comparison struct {
-	Bench           string    `json:"bench"` // "compare"
-	With            string    `json:"with"`  // "torch"
-	Model           string    `json:"model"`
-	Threads         int       `json:"threads"`
-	Params          int       `json:"params"`
-	Rounds          int       `json:"rounds"`
-	CoreType        string    `json:"openblas_coretype,omitempty"` // see python.CoreType
-	TokensPerS      float64   `json:"tokens_per_s"`                // median of the rounds
-	TorchTokensPerS float64   `json:"torch_tokens_per_s"`          // likewise
-	Ratio           float64   `json:"ratio"`                       // median of the ratios within rounds
-	RatioMin        float64   `json:"ratio_min"`
-	RatioMax        float64   `json:"ratio_max"`
-	Ratios          []float64 `json:"ratios"`
-	FLOPsFraction   float64   `json:"flops_fraction"` // atoll's, median
-	RSSBytes        uint64    `json:"rss_bytes,omitempty"`
+	Bench           string           `json:"bench"` // "compare"
+	With            string           `json:"with"`  // "torch"
+	Model           string           `json:"model"`
+	Threads         int              `json:"threads"`
+	Precision       tensor.Precision `json:"precision"` // of atoll
+	Params          int              `json:"params"`
+	Rounds          int              `json:"rounds"`
+	CoreType        string           `json:"openblas_coretype,omitempty"` // see python.CoreType
+	TokensPerS      float64          `json:"tokens_per_s"`                // median of the rounds
+	TorchTokensPerS float64          `json:"torch_tokens_per_s"`          // likewise
+	Ratio           float64          `json:"ratio"`                       // median of the ratios within rounds
+	RatioMin        float64          `json:"ratio_min"`
+	RatioMax        float64          `json:"ratio_max"`
+	Ratios          []float64        `json:"ratios"`
+	FLOPsFraction   float64          `json:"flops_fraction"` // atoll's, median
+	RSSBytes        uint64           `json:"rss_bytes,omitempty"`
 }
 
 // Torch is how to run the reference program.
 type Torch struct {
 	Python string // interpreter
 	Script string // torch_ref.py
+
+	// Modes are the flags that the program is run with, one run for each; of several the fastest counts. nil = no flags.
+	Modes [][]string
 }
 
 // torchConfigs are the names that the reference program has for models.
@@ -61,15 +66,34 @@ func (t Torch) Check() error {
 }
 
 // child is the command that measures a model.
-func (t Torch) child(model string, threads int, seconds float64) Child {
-	return Child{"torch", []string{t.Python, t.Script, "speed", "--config", torchConfigs[model],
-		"--threads", fmt.Sprint(threads), "--seconds", fmt.Sprint(seconds)}}
+func (t Torch) child(mode []string, model string, threads int, seconds float64) Child {
+	args := []string{t.Python, t.Script, "speed", "--config", torchConfigs[model],
+		"--threads", fmt.Sprint(threads), "--seconds", fmt.Sprint(seconds)}
+	return Child{"torch", append(args, mode...)}
 }
 
-// ask runs the reference program once.
-func (t Torch) ask(ctx context.Context, model string, threads int, seconds float64) (torchStep, error) {
+// ask runs the reference program once in each mode and returns the fastest.
+func (t Torch) ask(ctx context.Context, model string, threads int, seconds float64) (best torchStep, err error) {
+	modes := t.Modes
+	if len(modes) == 0 {
+		modes = [][]string{nil}
+	}
+	for _, mode := range modes {
+		s, err := t.askIn(ctx, mode, model, threads, seconds)
+		if err != nil {
+			return s, err
+		}
+		if s.TokensPerS > best.TokensPerS {
+			best = s
+		}
+	}
+	return best, nil
+}
+
+// askIn runs the reference program once.
+func (t Torch) askIn(ctx context.Context, mode []string, model string, threads int, seconds float64) (torchStep, error) {
 	var s torchStep
-	err := t.child(model, threads, seconds).Ask(ctx, &s)
+	err := t.child(mode, model, threads, seconds).Ask(ctx, &s)
 	switch {
 	case err != nil && strings.Contains(err.Error(), python.NoTorch):
 		return s, fmt.Errorf("compare with torch: %s has no PyTorch: %s", t.Python, python.TorchRemedy)
@@ -133,6 +157,7 @@ func (c CompareConfig) round(ctx context.Context, m Meter, i int) (ours Step, to
 type rounds struct {
 	ours, torch, ratios, fractions []float64
 	rss                            uint64
+	precision                      tensor.Precision
 }
 
 func (r *rounds) add(ours Step, torch torchStep) {
@@ -140,14 +165,14 @@ func (r *rounds) add(ours Step, torch torchStep) {
 	r.torch = append(r.torch, torch.TokensPerS)
 	r.ratios = append(r.ratios, ours.TokensPerS/torch.TokensPerS)
 	r.fractions = append(r.fractions, ours.FLOPsFraction)
-	r.rss = max(r.rss, ours.RSSBytes)
+	r.rss, r.precision = max(r.rss, ours.RSSBytes), ours.Precision
 }
 
 func (r *rounds) sum(c CompareConfig) Comparison {
 	sizes, _ := llama.Named(c.Model)
 	ratio := Summarize(r.ratios)
 	return Comparison{
-		Bench: "compare", With: "torch", Model: c.Model, Threads: c.Threads, Params: sizes.Params(), Rounds: c.Rounds,
+		Bench: "compare", With: "torch", Model: c.Model, Threads: c.Threads, Precision: r.precision, Params: sizes.Params(), Rounds: c.Rounds,
 		CoreType: python.CoreType(), TokensPerS: Summarize(r.ours).Median, TorchTokensPerS: Summarize(r.torch).Median,
 		Ratio: ratio.Median, RatioMin: ratio.Min, RatioMax: ratio.Max, Ratios: r.ratios,
 		FLOPsFraction: Summarize(r.fractions).Median, RSSBytes: r.rss,

@@ -51,6 +51,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Of several modes the fastest counts.
+func TestCompareModes(t *testing.T) {
+	torch := script(t, fmt.Sprintf(`rate=7; [ "$8" = --quick ] && rate=11; echo "{\"params\":%d,\"tokens_per_s\":$rate}"`, tinyParams))
+	for _, c := range []struct {
+		modes [][]string
+		want  float64
+	}{{nil, 7}, {[][]string{{"--quick"}}, 11}, {[][]string{{"--quick"}, {}}, 11}, {[][]string{{}, {"--quick", "-x"}}, 11}} {
+		got, err := Torch{"sh", torch, c.modes}.ask(t.Context(), "tiny", 1, 1)
+		if err != nil || got.TokensPerS != c.want {
+			t.Errorf("%q: %v tokens/s, %v; want %v", c.modes, got.TokensPerS, err, c.want)
+		}
+	}
+}
+
 // Torch begins the first round, so that what it lacks shows at once; then they take turns.
 func TestCompareTakesTurns(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
@@ -101,7 +115,7 @@ func TestCompareWithout(t *testing.T) {
 		{"tiny", "sh", filepath.Dir(there), "is no file"},
 		{"nano.json", "sh", there, "knows tiny, small and base"},
 	} {
-		_, err := Compare(t.Context(), Meter{}, CompareConfig{Model: c.model, Rounds: 1, Torch: Torch{c.python, c.script}})
+		_, err := Compare(t.Context(), Meter{}, CompareConfig{Model: c.model, Rounds: 1, Torch: Torch{Python: c.python, Script: c.script}})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: error %v, want %q", c.python, c.script, err, c.want)
 		}

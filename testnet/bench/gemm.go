@@ -10,16 +10,17 @@ import (
 
 // Gemm is the speed of one matrix product.
 type Gemm struct {
-	Bench     string  `json:"bench"` // "gemm"
-	Form      string  `json:"form"`  // NN, NT or TN: which operand is transposed
-	M         int     `json:"m"`     // rows
-	K         int     `json:"k"`     // products in each sum
-	N         int     `json:"n"`     // columns
-	Threads   int     `json:"threads"`
-	GFLOPPerS float64 `json:"gflop_per_s"`
-	OfPeak    float64 `json:"of_peak"`
-	Best      float64 `json:"best_gflop_per_s"` // of all parts: what other work on the machine hides
-	Spread    float64 `json:"spread"`
+	Bench     string           `json:"bench"` // "gemm"
+	Form      string           `json:"form"`  // NN, NT or TN: which operand is transposed
+	M         int              `json:"m"`     // rows
+	K         int              `json:"k"`     // products in each sum
+	N         int              `json:"n"`     // columns
+	Threads   int              `json:"threads"`
+	Precision tensor.Precision `json:"precision"`
+	GFLOPPerS float64          `json:"gflop_per_s"`
+	OfPeak    float64          `json:"of_peak"`
+	Best      float64          `json:"best_gflop_per_s"` // of all parts: what other work on the machine hides
+	Spread    float64          `json:"spread"`
 }
 
 // Product is one shape of a matrix product: op(A) is M x K, op(B) K x N.
@@ -50,19 +51,19 @@ var Products = []Product{
 	{"TN", 128, 64, 32},    // gradient of a head's keys
 }
 
-// Gemms measures products at the threads of a peak, which it leaves set.
+// Gemms measures products at the threads and in the precision of a peak, which it leaves set.
 func Gemms(ctx context.Context, m Meter, peak Peak, products []Product) ([]Gemm, error) {
 	tensor.SetThreads(peak.Threads)
 	results := make([]Gemm, 0, len(products))
 	for _, p := range products {
 		m.note(fmt.Sprintf("product %v, %s", p, on(peak.Threads)))
-		s, err := m.repeat(ctx, p.multiply())
+		s, err := m.repeat(ctx, p.multiply(peak.Precision))
 		if err != nil {
 			return nil, fmt.Errorf("gemm: %w", err)
 		}
 		rate := p.FLOPs() / s.Median / 1e9
 		results = append(results, Gemm{
-			Bench: "gemm", Form: p.Form, M: p.M, K: p.K, N: p.N, Threads: peak.Threads,
+			Bench: "gemm", Form: p.Form, M: p.M, K: p.K, N: p.N, Threads: peak.Threads, Precision: peak.Precision,
 			GFLOPPerS: rate, OfPeak: rate / peak.GFLOPPerS,
 			Best: p.FLOPs() / s.Min / 1e9, Spread: s.Spread,
 		})
@@ -71,7 +72,7 @@ func Gemms(ctx context.Context, m Meter, peak Peak, products []Product) ([]Gemm,
 }
 
 // multiply returns the operation, on random operands.
-func (p Product) multiply() func() error {
+func (p Product) multiply(precision tensor.Precision) func() error {
 	rng := rand.New(rand.NewPCG(1, 1))
 	a, b, c := normal(rng, p.M*p.K, 1), normal(rng, p.K*p.N, 1), make([]float32, p.M*p.N)
 	transA, transB := p.Form[0] == 'T', p.Form[1] == 'T'
@@ -83,7 +84,7 @@ func (p Product) multiply() func() error {
 		ldb = p.K
 	}
 	return func() error {
-		tensor.Gemm(transA, transB, p.M, p.N, p.K, a, lda, b, ldb, c, p.N, false)
+		precision.Gemm(transA, transB, p.M, p.N, p.K, a, lda, b, ldb, c, p.N, false)
 		return nil
 	}
 }

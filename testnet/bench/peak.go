@@ -10,12 +10,13 @@ import (
 
 // Peak is the most that a machine gives: what rates are read beside.
 type Peak struct {
-	Bench       string  `json:"bench"` // "peak"
-	Threads     int     `json:"threads"`
-	Kernel      string  `json:"kernel"`
-	GFLOPPerS   float64 `json:"gflop_per_s"`
-	CopyGBPerS  float64 `json:"copy_gb_per_s,omitempty"` // read and written, by one copy per thread
-	CopyMiBEach int     `json:"copy_mib,omitempty"`      // of one thread
+	Bench       string           `json:"bench"` // "peak"
+	Threads     int              `json:"threads"`
+	Kernel      string           `json:"kernel"`
+	Precision   tensor.Precision `json:"precision"`
+	GFLOPPerS   float64          `json:"gflop_per_s"`
+	CopyGBPerS  float64          `json:"copy_gb_per_s,omitempty"` // read and written, by one copy per thread
+	CopyMiBEach int              `json:"copy_mib,omitempty"`      // of one thread
 }
 
 const (
@@ -32,13 +33,13 @@ const (
 	copyMiB = 32
 )
 
-// MeasurePeak finds the peak of so many threads, which it leaves set. It is not below the
+// MeasurePeak finds the peak of so many threads in a precision, which it leaves set. It is not below the
 // peak of one thread: where other work never lets all of them run at once, one still
 // shows.
-func MeasurePeak(ctx context.Context, threads int) (p Peak, err error) {
+func MeasurePeak(ctx context.Context, threads int, precision tensor.Precision) (p Peak, err error) {
 	tensor.SetThreads(threads)
-	p = Peak{Bench: "peak", Threads: tensor.Threads(), Kernel: tensor.Kernel()}
-	rounds, best := peakRounds(), 0.0
+	p = Peak{Bench: "peak", Threads: tensor.Threads(), Kernel: tensor.KernelOf(precision), Precision: precision}
+	rounds, best := peakRounds(precision), 0.0
 	for _, n := range slices.Compact([]int{1, p.Threads}) {
 		tensor.SetThreads(n)
 		shares := peakShares
@@ -46,7 +47,7 @@ func MeasurePeak(ctx context.Context, threads int) (p Peak, err error) {
 			shares = 1 // nobody has to wake
 		}
 		rate, err := bestOf(ctx, func() float64 {
-			return overThreads(func(int) float64 { return tensor.MultiplyAdds(rounds) }, shares)
+			return overThreads(func(int) float64 { return precision.MultiplyAdds(rounds) }, shares)
 		})
 		if err != nil {
 			return p, err
@@ -82,11 +83,11 @@ func buffers(n, values int) [][]float32 {
 }
 
 // peakRounds is how many rounds of multiply-adds make a share.
-func peakRounds() int {
+func peakRounds(precision tensor.Precision) int {
 	rounds := 16
 	for {
 		start := time.Now()
-		tensor.MultiplyAdds(rounds)
+		precision.MultiplyAdds(rounds)
 		if time.Since(start) >= peakPart/peakShares {
 			return rounds
 		}

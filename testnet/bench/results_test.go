@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/tensor"
 	"atoll/tensor/llama"
 )
 
@@ -43,12 +44,12 @@ func TestFieldNames(t *testing.T) {
 		result any
 		want   string
 	}{
-		{Peak{CopyGBPerS: 1, CopyMiBEach: 1}, "bench threads kernel gflop_per_s copy_gb_per_s copy_mib"},
-		{Peak{}, "bench threads kernel gflop_per_s"},
-		{Gemm{}, "bench form m k n threads gflop_per_s of_peak best_gflop_per_s spread"},
+		{Peak{CopyGBPerS: 1, CopyMiBEach: 1}, "bench threads kernel precision gflop_per_s copy_gb_per_s copy_mib"},
+		{Peak{}, "bench threads kernel precision gflop_per_s"},
+		{Gemm{}, "bench form m k n threads precision gflop_per_s of_peak best_gflop_per_s spread"},
 		{GemmComparison{CoreType: "x"}, "bench with form m k n threads rounds openblas_coretype gflop_per_s blas_gflop_per_s ratio ratio_min ratio_max ratio_best"},
-		{Step{RSSBytes: 1}, "bench model threads params batch context kernel optimizer steps tokens_per_s ms_per_step flops_fraction peak_gflop_per_s rss_bytes"},
-		{Comparison{CoreType: "x"}, "bench with model threads params rounds openblas_coretype tokens_per_s torch_tokens_per_s ratio ratio_min ratio_max ratios flops_fraction"},
+		{Step{RSSBytes: 1}, "bench model threads params batch context kernel precision optimizer steps tokens_per_s ms_per_step flops_fraction peak_gflop_per_s rss_bytes"},
+		{Comparison{CoreType: "x"}, "bench with model threads precision params rounds openblas_coretype tokens_per_s torch_tokens_per_s ratio ratio_min ratio_max ratios flops_fraction"},
 		{Codec{}, "bench codec bytes_per_param encode_gparam_per_s encode_best_gparam_per_s encode_spread decode_add_gparam_per_s decode_add_best_gparam_per_s decode_add_spread"},
 		{Fold{}, "bench deltas params codec ms_per_fold fold_spread ms_decode fold_over_decode fold_over_decode_spread"},
 		{Adopt{}, "bench params ms_per_adopt gparam_per_s spread"},
@@ -65,12 +66,12 @@ func TestFieldNames(t *testing.T) {
 
 func TestGemms(t *testing.T) {
 	shapes := []Product{{"NN", 3, 4, 5}, {"NT", 3, 4, 5}, {"TN", 3, 4, 5}}
-	got, err := Gemms(t.Context(), Meter{}, Peak{Threads: 1, GFLOPPerS: 2}, shapes)
+	got, err := Gemms(t.Context(), Meter{}, Peak{Threads: 1, Precision: tensor.BF16, GFLOPPerS: 2}, shapes)
 	if err != nil || len(got) != len(shapes) {
 		t.Fatal(got, err)
 	}
 	for i, g := range got {
-		if g.Form != shapes[i].Form || g.M != 3 || g.K != 4 || g.N != 5 || g.GFLOPPerS <= 0 || g.OfPeak != g.GFLOPPerS/2 || g.Best < g.GFLOPPerS {
+		if g.Form != shapes[i].Form || g.Precision != tensor.BF16 || g.M != 3 || g.K != 4 || g.N != 5 || g.GFLOPPerS <= 0 || g.OfPeak != g.GFLOPPerS/2 || g.Best < g.GFLOPPerS {
 			t.Errorf("%+v", g)
 		}
 	}
@@ -94,7 +95,7 @@ func TestProductsAreThoseOfTiny(t *testing.T) {
 }
 
 func TestPeakAndCopy(t *testing.T) {
-	p, err := MeasurePeak(t.Context(), 1)
+	p, err := MeasurePeak(t.Context(), 1, tensor.F32)
 	if err != nil || p.Bench != "peak" || p.Threads != 1 || p.GFLOPPerS <= 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}

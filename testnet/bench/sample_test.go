@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"atoll/tensor"
 )
 
 func TestSummarize(t *testing.T) {
@@ -108,7 +110,7 @@ func TestCollectEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || parts != 5 {
 		t.Errorf("%v after %d parts", err, parts)
 	}
-	if _, err := MeasurePeak(ctx, 1); !errors.Is(err, context.Canceled) {
+	if _, err := MeasurePeak(ctx, 1, tensor.F32); !errors.Is(err, context.Canceled) {
 		t.Errorf("peak: %v", err)
 	}
 }

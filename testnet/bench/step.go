@@ -17,20 +17,21 @@ import (
 
 // Step is the speed of training steps: forward, backward, clipping, the inner optimizer.
 type Step struct {
-	Bench         string  `json:"bench"` // "step"
-	Model         string  `json:"model"`
-	Threads       int     `json:"threads"`
-	Params        int     `json:"params"`
-	Batch         int     `json:"batch"` // rows
-	Context       int     `json:"context"`
-	Kernel        string  `json:"kernel"`
-	Optimizer     string  `json:"optimizer"`
-	Steps         int     `json:"steps"`        // timed
-	TokensPerS    float64 `json:"tokens_per_s"` // at the median
-	MsPerStep     float64 `json:"ms_per_step"`  // median
-	FLOPsFraction float64 `json:"flops_fraction"`
-	PeakGFLOPPerS float64 `json:"peak_gflop_per_s"`    // of these threads, f32
-	RSSBytes      uint64  `json:"rss_bytes,omitempty"` // the most that the process has occupied
+	Bench         string           `json:"bench"` // "step"
+	Model         string           `json:"model"`
+	Threads       int              `json:"threads"`
+	Params        int              `json:"params"`
+	Batch         int              `json:"batch"` // rows
+	Context       int              `json:"context"`
+	Kernel        string           `json:"kernel"`
+	Precision     tensor.Precision `json:"precision"`
+	Optimizer     string           `json:"optimizer"`
+	Steps         int              `json:"steps"`        // timed
+	TokensPerS    float64          `json:"tokens_per_s"` // at the median
+	MsPerStep     float64          `json:"ms_per_step"`  // median
+	FLOPsFraction float64          `json:"flops_fraction"`
+	PeakGFLOPPerS float64          `json:"peak_gflop_per_s"`    // of these threads, in this precision
+	RSSBytes      uint64           `json:"rss_bytes,omitempty"` // the most that the process has occupied
 }
 
 // StepConfig is which step to measure.
@@ -40,6 +41,7 @@ type StepConfig struct {
 	Batch     int    // rows; 0 = the shared benchmark's
 	Threads   int    // 0 = one per core
 	Optimizer string // "" = AdamW
+	Precision tensor.Precision
 }
 
 // FLOPsPerToken is the work of a training step for each token. It is 6 for every
@@ -67,12 +69,12 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	if c.Batch == 0 {
 		c.Batch = SharedBatch(c.Model)
 	}
-	peak, err := MeasurePeak(ctx, c.Threads)
+	peak, err := MeasurePeak(ctx, c.Threads, c.Precision)
 	if err != nil {
 		return Step{}, fmt.Errorf("step: %w", err)
 	}
 	m.note(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
-	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}
+	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim(), Precision: c.Precision}
 	cfg.Optim.Name, cfg.Optim.Momentum = cmp.Or(c.Optimizer, optimizer.NameAdamW), trainer.DefaultMomentum
 	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, time.Now)
 	if err != nil {
@@ -80,7 +82,7 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	}
 	return Step{
 		Bench: "step", Model: c.Name, Threads: tensor.Threads(), Params: c.Model.Params(),
-		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.Kernel(), Optimizer: cfg.Optim.Name,
+		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.KernelOf(c.Precision), Precision: c.Precision, Optimizer: cfg.Optim.Name,
 		Steps: speed.Steps, TokensPerS: speed.TokensPerSecond, MsPerStep: speed.Step.Seconds() * 1000,
 		FLOPsFraction: FLOPsPerToken(c.Model) * speed.TokensPerSecond / (peak.GFLOPPerS * 1e9),
 		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: peakRSS(),

@@ -51,7 +51,7 @@ type Event struct {
 	Percent float64       // Loss: 1% is 1
 	By      time.Duration // Skew
 	Kind    string        // Attack
-	Detail  []string      // words for the executor: a link of Weather, traits of Join, Upgrade and Link
+	Detail  []string      // words for the executor: a link of Weather, traits of Join, Upgrade and Link, a rank of KillLearner
 
 	At     When          // with Every: when it begins
 	Until  *When         // when it is undone; with Every: before which it ends; nil = never
@@ -66,6 +66,14 @@ func (e Event) Node() int {
 		return Any
 	}
 	return e.Nodes[0]
+}
+
+// Rank is the process of an island that KillLearner names, "" for the whole learner.
+func (e Event) Rank() string {
+	if e.Verb != KillLearner || len(e.Detail) < 2 {
+		return ""
+	}
+	return e.Detail[1]
 }
 
 // Named are the nodes that the event names by number.

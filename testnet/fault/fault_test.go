@@ -24,6 +24,9 @@ func TestParse(t *testing.T) {
 		{"at 20s kill 1", Schedule{{Verb: Kill, Nodes: []int{1}, At: seconds(20)}}, "kill 1 @20s"},
 		{"crash 1 @20s; restart_1_@30s", Schedule{{Verb: Kill, Nodes: []int{1}, At: seconds(20)}, {Verb: Start, Nodes: []int{1}, At: seconds(30)}}, "kill 1 @20s, start 1 @30s"},
 		{"kill 0, 2+4 6-7 all @1s, heal @2s", Schedule{{Verb: Kill, Nodes: []int{0, 2, 4, 6, 7, All}, At: seconds(1)}, {Verb: Merge, At: seconds(2)}}, "kill 0,2,4,6,7,all @1s, merge @2s"},
+		{"kill learner 1,2 @20s, kill learner 2 rank 1 @30%", Schedule{
+			{Verb: KillLearner, Nodes: []int{1, 2}, At: seconds(20)}, {Verb: KillLearner, Nodes: []int{2}, Detail: []string{"rank", "1"}, At: percent(30)}},
+			"kill-learner 1,2 @20s, kill-learner 2 rank 1 @30%"},
 		{"join @33%", Schedule{{Verb: Join, Count: 1, At: percent(33)}}, ""},
 		{"at 5s join 2 slow 3", Schedule{{Verb: Join, Count: 2, Detail: []string{"slow", "3"}, At: seconds(5)}}, "join 2 slow 3 @5s"},
 		{"leave 2 @60.5%", Schedule{{Verb: Leave, Nodes: []int{2}, At: percent(60.5)}}, ""},
@@ -122,6 +125,9 @@ func TestParseErrors(t *testing.T) {
 		{"link 1 @1s", "it does not say what the link becomes: write link 0 rate=5mbit @60s..120s"},
 		{"link 1 rate 5mbit @1s", `"rate": this is no trait of a link: write link 0 rate=5mbit`},
 		{"rate=5mbit @1s", "there is no such event"},
+		{"kill learner @1s", `"@1s": a node should stand here`},
+		{"kill learner 1 rank x @1s", "a process of the island is a whole number from 0 to 1000"},
+		{"kill learner 1 @1s for 2s", "this has no end"},
 		{"join x @1s", ""}, // the executor reads traits
 		{"kill " + strings.Repeat("0-9999 ", 3) + "@1s", "more than 20000 nodes"},
 		{strings.Repeat("join @1s, ", maxLength), "use at most"},
@@ -266,6 +272,8 @@ func drawn(t *rapid.T) Event {
 		e.Kind = "sign-flip"
 	case Upgrade:
 		e.Detail = []string{"newer"}
+	case KillLearner:
+		e.Detail = rapid.SampledFrom([][]string{nil, {"rank", "0"}, {"rank", "17"}}).Draw(t, "rank")
 	case Link:
 		e.Detail = rapid.SampledFrom([][]string{{"rate=5mbit"}, {"up=1mbit", "loss=0.1%"}}).Draw(t, "traits")
 	}
@@ -307,6 +315,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("kill 1 @20s, start 1 @30s, join @33%, leave 2 @60%, pause 0 @10s, resume 0 @20s, slow 3 x4 @0s, partition 0,1|2,3 @40s..80s")
 	f.Add("random every 10s, partition any every 90s down 15s, slow any x2 every 3s down 1s, every 1s from 2s to 9s kill 0-3 in turn")
 	f.Add("kill any every 60s down 10s, loss 2 1% @0s, corrupt 1 @50%, byzantine signflip 1 @0s, cut 0>1+2 @1s, skew 1 x-5000 @1s")
+	f.Add("kill learner 1 @20s, kill-learner 2,3 rank 1 @30%, every 5s from 1s to 20s kill learner 0-2 in turn")
 	f.Add("link 0 rate=5mbit @60s..120s, link 1,2 up=5mbit,down=1gbit,delay=40ms,jitter=4ms,loss=0.1% @1s")
 	f.Add("at 5s join 3 slow 2 observer, weather latency 1s uplink 3kB/s @1s for 2s, upgrade all to newer @2s, mend @9s")
 	f.Fuzz(func(t *testing.T, text string) {

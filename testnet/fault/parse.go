@@ -13,6 +13,7 @@ const (
 	maxLength  = 1 << 16 // bytes of a schedule
 	maxGroups  = 60      // of a partition
 	maxFactor  = 1e6     // times slower
+	maxRank    = 1000    // of an island's processes; one that is not there is never killed
 	leastEvery = time.Second
 )
 
@@ -79,6 +80,9 @@ func ReadEvent(r *Reader) (e Event) {
 	var ok bool
 	if e.Verb, ok = known(word); !ok {
 		r.Fail(word, "there is no such event; use one of %s", list(r.Verbs))
+	}
+	if e.Verb == Kill && r.Took("learner") {
+		e.Verb = KillLearner
 	}
 	r.how(&e)
 	for before := -1; r.More() && before != len(r.Words); {
@@ -196,6 +200,10 @@ func (r *Reader) extent(e *Event) {
 		e.Percent = r.float(word, number, "the share of the packets in percent", 0, 100)
 	case Link:
 		e.Detail = r.traits()
+	case KillLearner:
+		if r.Took("rank") {
+			e.Detail = []string{"rank", strconv.FormatInt(r.Integer("a process of the island", 0, maxRank), 10)}
+		}
 	case Skew:
 		e.By = r.skew()
 	case Upgrade:

@@ -17,6 +17,8 @@ const (
 	Start     Verb = "start"
 	Pause     Verb = "pause"
 	Resume    Verb = "resume"
+	Rest      Verb = "rest"
+	Work      Verb = "work"
 	Leave     Verb = "leave"
 	Join      Verb = "join"
 	Slow      Verb = "slow"
@@ -36,6 +38,7 @@ const (
 	Random    Verb = "random"
 
 	Miscalculate Verb = "miscalculate"
+	KillLearner  Verb = "kill-learner"
 )
 
 // verbs says of each verb how it is written and what undoes it, in the order in which errors
@@ -58,6 +61,7 @@ var verbs = []struct {
 	{Cut, "cut 0>1,2 @20s for 5s", Mend},
 	{Mend, "mend @25s, or mend 0>1,2 @25s", ""},
 	{Loss, "loss 2 1% @0s", ""},
+	{KillLearner, "kill learner 1 @20s, or kill learner 1 rank 0 @20s", ""},
 	{Corrupt, "corrupt 1 @50%", ""},
 	{Attack, "attack signflip 1 @0s", ""},
 	{Random, "random, or random every 10s", ""},
@@ -70,6 +74,8 @@ var verbs = []struct {
 	{Skew, "skew 1 by -5s @20s", ""},
 	{Upgrade, "upgrade 1 to protocol 3 @20s", ""},
 	{Miscalculate, "miscalculate 1 @20s", ""},
+	{Rest, "rest 1 @10s, or rest 1 @10s for 20s", Work},
+	{Work, "work 1 @30s", ""},
 }
 
 // former are other spellings of verbs.

@@ -155,6 +155,7 @@
 //	retention                  old payloads are dropped from small ledgers, and nobody lacks one
 //	lost-disk                  a disk is lost and its key goes on; a node is lost with its key
 //	leave                      an ordered leave loses nothing
+//	paused                     nor does a pause by the owner: nobody waits for it, and it contributes at once after
 //	leave-cut-off              a leaver whom nobody hears goes, and what it made goes out after its next start
 //	thin-links                 uplinks that carry a little less than payloads take: deltas have more steps
 //	thinner-links              uplinks that carry less than half of it

@@ -61,7 +61,7 @@ type watcher struct {
 // recovers are the kinds after which a world has to find itself again, and
 // whether one node has to contribute again.
 var recovers = map[fault.Verb]bool{
-	fault.Start: true, fault.Join: true, fault.Resume: false, fault.Merge: false, fault.Mend: false, fault.DiskFree: false,
+	fault.Start: true, fault.Join: true, fault.Resume: false, fault.Work: true, fault.Merge: false, fault.Mend: false, fault.DiskFree: false,
 	fault.Lose: false, fault.Leave: false,
 }
 

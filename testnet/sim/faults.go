@@ -72,6 +72,8 @@ func (n *Node) disturb(f Fault) bool {
 		return n.resume()
 	case fault.Leave:
 		return n.leave()
+	case fault.Rest, fault.Work:
+		return n.rest(f.Kind == fault.Rest)
 	case fault.DiskFull, fault.DiskFree:
 		n.disk.Full = f.Kind == fault.DiskFull
 	case fault.Slow:
@@ -177,6 +179,18 @@ func (n *Node) resume() bool {
 	return true
 }
 
+// rest has its owner pause a node, or let it go on.
+func (n *Node) rest(on bool) bool {
+	if !n.up || n.left || n.paused != 0 || n.machine.View().Paused() == on {
+		return false
+	}
+	n.do(func() { n.machine.Pause(n.clock(), on) })
+	if !on {
+		n.contributed, n.firstSeq = 0, n.disk.NextSeq()
+	}
+	return true
+}
+
 // leave begins an ordered leave; the node stops when it may.
 func (n *Node) leave() bool {
 	if !n.up || n.left || n.paused != 0 {
@@ -272,6 +286,7 @@ func (w *World) mendAll() {
 		n.disk.Full = false
 		n.slow = Time(max(n.spec.Slow, 1))
 		n.resume()
+		n.rest(false)
 		n.restart()
 	}
 	for _, n := range w.nodes {

@@ -128,12 +128,12 @@ func (n *Node) tokens(folded []uint64) (t Tokens) {
 // Said is what honest nodes said of liars, and how often, with # for numbers.
 func (w *World) Said() map[string]int { return maps.Clone(w.checks.caught) }
 
-// Together says that all honest nodes that run are in and on one chain, with none
-// further behind than what is on its way.
+// Together says that all honest nodes that run and are not paused are in and on one chain, with
+// none further behind than what is on its way.
 func (w *World) Together() bool {
 	var awake []*Node
 	for _, n := range w.alive() {
-		if n.paused == 0 {
+		if n.paused == 0 && !n.machine.View().Paused() {
 			awake = append(awake, n)
 		}
 	}
@@ -171,8 +171,8 @@ func (w *World) lookUpTo(t Time) {
 	}
 }
 
-// Contributed is when a delta that the node made in this life was first folded
-// here; 0 before.
+// Contributed is when a delta that the node made in this life, or since its owner let it go
+// on, was first folded here; 0 before.
 func (n *Node) Contributed() Time { return n.contributed }
 
 // contributes notes the first fold of a delta of this life.

@@ -86,7 +86,7 @@ const (
 var Kinds = []fault.Verb{
 	fault.Kill, fault.PowerCut, fault.Lose, fault.Wipe, fault.Start, fault.Pause, fault.Resume, fault.Join, fault.Leave,
 	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Weather, fault.Slow, fault.Skew,
-	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link,
+	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link, fault.Rest, fault.Work,
 }
 
 // drawn are the kinds that Explore draws from. Others have no place in it: nodes that

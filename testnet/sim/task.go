@@ -35,7 +35,16 @@ type Trainer interface {
 	Step(progress func() float64) error
 }
 
-// planOf spreads the tensors of a task over fragments.
+// Planner is a Task that says itself which fragments its tensors are in.
+type Planner interface {
+	Plan(fragments int) outer.Plan
+}
+
+// planOf spreads the tensors of a task over fragments, as runs of built-in models do where the task
+// says nothing.
 func planOf(t Task, p outer.Params) outer.Plan {
+	if own, ok := t.(Planner); ok {
+		return own.Plan(p.Fragments)
+	}
 	return outer.NewPlan(tensor.Layout(t.Specs()), p.Fragments)
 }

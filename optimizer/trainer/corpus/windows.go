@@ -27,3 +27,14 @@ func (c *Corpus) HeldOutSample(targets, context int) [][]byte {
 	}
 	return sample
 }
+
+// HeldOutStarts returns the places in the held-out part of rows spread evenly over it, each of
+// context bytes and one more. They are at most so many, and all of them where the part is no larger.
+func (c *Corpus) HeldOutStarts(rows, context int) []uint64 {
+	all := (len(c.HeldOut()) - 1) / context
+	starts := make([]uint64, min(max(rows, 1), all))
+	for i := range starts {
+		starts[i] = uint64((2*i + 1) * all / (2 * len(starts)) * context)
+	}
+	return starts
+}

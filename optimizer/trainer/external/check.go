@@ -48,6 +48,7 @@ type checker struct {
 	begin    []float32
 	l        *Learner
 	findings []Finding
+	judged   bool // its first loss is the judge's
 }
 
 // Check starts a learner and does with it what a node does, beginning with values. It ends at the
@@ -60,7 +61,7 @@ func Check(ctx context.Context, cfg Config, values []float32, judge *Judge) []Fi
 		}
 	}()
 	for _, part := range []func() bool{
-		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.resumes, c.dies, c.diverges, c.stops,
+		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.evaluates, c.resumes, c.dies, c.diverges, c.stops,
 	} {
 		if !part() || ctx.Err() != nil {
 			break
@@ -144,6 +145,7 @@ func (c *checker) steps(judge *Judge) bool {
 	if !c.found("the first loss is that of the built-in trainer", fmt.Sprintf("%.6f, %.6f", res.Loss, right.Loss), err) {
 		return true
 	}
+	c.judged = true
 	off := distance(c.l.Params(), judge.Trainer.Params()) / distance(c.begin, judge.Trainer.Params())
 	if !(off <= valueTolerance) && !c.narrow() {
 		err = fmt.Errorf("values are off by %.3f of the step's length: another optimizer, or other settings of it", off)
@@ -225,6 +227,54 @@ func (c *checker) pieces() bool {
 	return c.found("pieces are flushed and loaded alone", "", err)
 }
 
+// evaluates has it say what values are worth: those of before all steps, and its own, on the rows of the
+// step that follows. That step has the same loss where the rows are of the same text, if its loss is one.
+func (c *checker) evaluates() bool {
+	const what = "it evaluates the values that it is given, and keeps its own"
+	if !c.l.session.hello.Evaluates {
+		return c.found(what, "it says that it does not evaluate", nil)
+	}
+	if err := c.l.Flush(c.whole()); err != nil {
+		return c.found(what, "", err)
+	}
+	own := slices.Clone(c.l.Params())
+	starts := c.cfg.Starts(c.l.Steps(), c.l.rows)
+	old, err := c.l.Evaluate(func(values []float32) { copy(values, c.begin) }, starts)
+	if errors.Is(err, ErrNoEvaluation) {
+		return c.found(what, err.Error(), nil)
+	}
+	var e Evaluation
+	if err == nil {
+		e, err = c.l.Evaluate(func(values []float32) { copy(values, own) }, starts)
+	}
+	if err == nil && e.Loss == old.Loss {
+		err = fmt.Errorf("it says %v of the first values and of those after some steps: it has to evaluate what it loaded last", e.Loss)
+	}
+	if err == nil {
+		err = sameBits(c.l.Params(), own)
+	}
+	var res trainer.StepResult
+	if err == nil {
+		res, err = c.l.Step(c.ctx, checkRate)
+	}
+	if err == nil && c.judged && c.cfg.Text != "" && c.cfg.HeldOut == c.cfg.Text {
+		err = c.alike(e.Loss, res.Loss)
+	}
+	return c.found(what, fmt.Sprintf("loss %.6f on %d tokens", e.Loss, e.Tokens), err)
+}
+
+// alike compares the loss of an evaluation with that of a step on the same rows.
+func (c *checker) alike(loss, step float64) error {
+	tolerance := lossTolerance
+	if c.narrow() {
+		tolerance = narrowLoss
+	}
+	if off := math.Abs(loss/step - 1); !(off <= tolerance) {
+		return fmt.Errorf("it evaluates its values to a loss of %.6f, and says %.6f in a step on the same rows", loss, step)
+	}
+	return nil
+}
+
 // resumes ends the process and starts it with its state: it goes on as it would have.
 func (c *checker) resumes() bool {
 	state, err := c.l.State()
@@ -265,8 +315,13 @@ func (c *checker) resumes() bool {
 
 // dies kills the process: the node must be able to start another.
 func (c *checker) dies() bool {
-	killAll(c.l.process.cmd)
-	_, err := c.l.Step(c.ctx, checkRate)
+	killAll(c.l.session.process.cmd)
+	var err error
+	// The processes of an island end one after the other: the one that answers may have time for
+	// another step.
+	for until := time.Now().Add(stopWithin); err == nil && time.Now().Before(until); {
+		_, err = c.l.Step(c.ctx, checkRate)
+	}
 	if err == nil {
 		return c.found("killed, it is gone and starts again", "", errors.New("it answers although it was killed: is it a process of its own?"))
 	}
@@ -302,7 +357,7 @@ func (c *checker) stops() bool {
 			return c.found("it ends when it is told to", "", err)
 		}
 	}
-	p := c.l.process
+	p := c.l.session.process
 	err := c.l.Close()
 	c.l = nil
 	if err == nil && p.err != nil {

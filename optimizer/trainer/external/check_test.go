@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func (a *adder) Step(_ context.Context, lr float64) (trainer.StepResult, error) 
 
 func TestCheckOfAGoodLearner(t *testing.T) {
 	findings := Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 1.5}, 5})
-	if bad := wrong(findings); len(bad) > 0 || len(findings) != 11 {
+	if bad := wrong(findings); len(bad) > 0 || len(findings) != 12 {
 		t.Errorf("%d findings, wrong: %v", len(findings), bad)
 	}
 	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 2}, 5})); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
@@ -81,6 +82,32 @@ func TestCommand(t *testing.T) {
 	for _, name := range []string{"atoll/__init__.py", "atoll/torch/__main__.py", "atoll/idle.py"} {
 		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
 			t.Error(err)
+		}
+	}
+	for line, want := range map[string]string{
+		"torchrun:2":            "-m atoll.torch ",
+		"torchrun:2 --fsdp":     "-m atoll.torch --fsdp",
+		"torchrun:2 hf --fsdp":  "-m atoll.hf --fsdp",
+		"torchrun:2 torch":      "-m atoll.torch ",
+		"torchrun:0":            "! 1 to 64",
+		"torchrun:x torch":      "! 1 to 64",
+		"torchrun:2 jax":        `! "jax" cannot be an island; use torchrun:2 torch or hf`,
+		"torchrun:2 train.py":   `! "train.py" cannot be an island`,
+		"torchrun -m atoll.hf ": "",
+	} {
+		want, refused := strings.CutPrefix(want, "! ")
+		c, err := Command(line, dir)
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+		if err == nil && want != "" {
+			want = "exec python3 -m torch.distributed.run --standalone --nproc-per-node 2 " + want
+		}
+		if err == nil && c.Args[len(c.Args)-1] != cmp.Or(want, line) {
+			t.Errorf("%s: %q, want %q", line, c.Args, want)
+		}
+		if err == nil && slices.Contains(c.Env, "OMP_NUM_THREADS=1") != (want != "") {
+			t.Errorf("%s: environment %q", line, c.Env)
 		}
 	}
 	broken := filepath.Join(path, "atoll/idle.py")

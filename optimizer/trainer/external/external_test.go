@@ -55,7 +55,7 @@ func fake(how string) int {
 	if err != nil {
 		return 4
 	}
-	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(EnvToken), "name": "fake", "version": "1", "precision": "bf16",
+	hello := map[string]any{"type": "hello", "protocol": 1, "token": os.Getenv(EnvToken), "name": "fake", "version": "1", "precision": "bf16", "evaluates": how != "cannot evaluate",
 		"devices": []Device{{"cuda", "a card", 1, 1 << 30}}}
 	if how == "old" {
 		hello["protocol"] = 0
@@ -107,10 +107,10 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		case "refuses":
 			say(map[string]any{"type": "error", "error": "cuda: no such device", "remedy": "use --device cpu"})
 			return 1, true
-		case "refuses resume":
+		case "refuses resume", "refuses a state and stays":
 			if m.Resume != "" {
 				say(map[string]any{"type": "error", "error": "the state does not fit", "remedy": "start without it"})
-				return 1, true
+				return 1, f.how == "refuses resume"
 			}
 		}
 		say(map[string]any{"type": "ready", "layout": layout, "tokens_per_second": 1234.5, "memory_bytes": 77})
@@ -148,6 +148,22 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 			setFloat(f.values[at:], float(f.values[at:])+float32(m.LR))
 		}
 		say(map[string]any{"type": "stepped", "tokens": 10 * len(m.Starts), "loss": 1.5, "unknown": true})
+	case "evaluate":
+		mean := 0.0
+		for at := 0; at < len(f.values); at += 4 {
+			mean += float64(float(f.values[at:]))
+		}
+		mean /= float64(len(f.values) / 4)
+		switch f.how {
+		case "has no text":
+			say(map[string]any{"type": "error", "error": "there is no text", "remedy": "give some"})
+			return 0, false
+		case "dies in an evaluation":
+			return 3, true
+		case "says a constant":
+			mean = 2
+		}
+		say(map[string]any{"type": "evaluated", "tokens": 8 * len(m.Starts), "loss": mean, "bytes": 4 * len(m.Starts)})
 	case "save":
 		if f.how == "full disk" {
 			say(map[string]any{"type": "error", "error": "no space left on device", "remedy": "free some disk space"})
@@ -351,7 +367,7 @@ func TestLearnerKeepsItsState(t *testing.T) {
 // No process is left when its node closes it.
 func TestLearnerEndsWithItsNode(t *testing.T) {
 	l := begin(t, "well")
-	ended := l.process.ended
+	ended := l.session.process.ended
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +433,7 @@ func parent() int {
 	if err != nil {
 		return 6
 	}
-	fmt.Println(l.process.cmd.Process.Pid, dir)
+	fmt.Println(l.session.process.cmd.Process.Pid, dir)
 	select {}
 }
 
@@ -487,6 +503,31 @@ func TestSlabIsSafetensors(t *testing.T) {
 	}
 	if e := head["a.weight"]; len(e.Shape) != 2 || e.Shape[0] != 3 || e.Shape[1] != 5 || e.Offsets[1] != 60 {
 		t.Errorf("a.weight is %+v", e)
+	}
+}
+
+// A script that outlives its node still has the slab of before: what it does there is nothing to the next node.
+func TestSlabIsAFileOfItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slab.safetensors")
+	s, err := newSlab(path, testViews)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := MapFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := newSlab(path, testViews)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.close()
+	setFloat(old[s.begin:], 3)
+	if float(old[s.begin:]) != 3 || next.values[0] != 0 {
+		t.Errorf("values %v of before, %v now", float(old[s.begin:]), next.values[0])
 	}
 }
 

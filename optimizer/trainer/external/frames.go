@@ -34,6 +34,7 @@ type answer struct {
 	Version   string   `json:"version"`
 	Devices   []Device `json:"devices"`
 	Precision string   `json:"precision"`
+	Evaluates bool     `json:"evaluates"`
 
 	Layout          string  `json:"layout"`
 	TokensPerSecond float64 `json:"tokens_per_second"`
@@ -41,6 +42,7 @@ type answer struct {
 
 	Tokens int     `json:"tokens"`
 	Loss   float64 `json:"loss"`
+	Bytes  int     `json:"bytes"`
 
 	Error  string `json:"error"`
 	Remedy string `json:"remedy"`
@@ -69,6 +71,7 @@ type (
 		Rows    int          `json:"rows"`
 		Context int          `json:"context"`
 		Text    string       `json:"text"`
+		HeldOut string       `json:"held_out"`
 		Resume  string       `json:"resume"`
 		Steps   int64        `json:"steps"`
 	}
@@ -85,6 +88,10 @@ type (
 		Type   string   `json:"type"`
 		Number int64    `json:"number"`
 		LR     float64  `json:"lr"`
+		Starts []uint64 `json:"starts"`
+	}
+	evaluate struct {
+		Type   string   `json:"type"`
 		Starts []uint64 `json:"starts"`
 	}
 	save struct {

@@ -18,7 +18,7 @@ import (
 
 // Config is what a learner needs to know of a run, and of its node.
 type Config struct {
-	Command Run
+	Command Run           // how to start the learner, or where it attaches
 	Dir     string        // folder for the slab and the optimizer's state
 	Views   []tensor.View // trained tensors, one after the other
 	Recipe  string        // what the run's learners agree on, a JSON string
@@ -27,6 +27,7 @@ type Config struct {
 	Rows    int           // batch that the run has in mind
 	Context int           // tokens of a row
 	Text    string        // file of tokens, a byte each
+	HeldOut string        // another one, which is not trained on
 
 	State []byte // what State returned in an earlier process; nil for none
 
@@ -36,6 +37,8 @@ type Config struct {
 	Starts func(step int64, rows int) []uint64
 	// MostTokens bounds what a step may claim.
 	MostTokens uint64
+	// Ready is told of each learner that is ready, before its first step; an error refuses it. nil = none.
+	Ready func(*Learner) error
 	// Log is told each line that the learner writes to stderr. It must not block.
 	Log func(line string)
 }
@@ -45,14 +48,16 @@ type Learner struct {
 	cfg    Config
 	layout string // digest of Config.Views
 	slab   *slab
+	aside  *slab // where the slab's values are during an evaluation; nil before the first
 	rows   int
 	taken  int64 // steps
 	saved  state // the last that State returned
 	slot   int   // of the next save
 
-	process *process
+	door    *door // where scripts come that run already; nil where the node starts its learner
+	session *session
 	ready   answer
-	lost    error // why the process is gone; nil while it answers
+	lost    error // why the learner is gone; nil while it answers
 	told    bool  // and nothing is left of it to account for
 	current bool  // the learner has taken all values from the slab
 }
@@ -83,19 +88,24 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("share values with the learner: %w", err)
 	}
-	l := &Learner{cfg: cfg, layout: LayoutDigest(cfg.Views), slab: s, rows: cfg.Rows}
+	l := &Learner{cfg: cfg, layout: LayoutDigest(cfg.Views), slab: s, rows: cfg.Rows, lost: ErrNobody, told: true}
 	if err := l.resume(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return l, nil
 }
 
-// resume starts the process with the state of an earlier one, if there is one.
-func (l *Learner) resume(ctx context.Context) error {
+// resume starts the process with the state of an earlier one, if there is one, or begins to wait for
+// a script.
+func (l *Learner) resume(ctx context.Context) (err error) {
 	if err := l.remember(l.cfg.State); err != nil {
 		l.cfg.Log(err.Error())
 	}
-	return l.Restart(ctx)
+	if l.cfg.Command.Attach == "" {
+		return l.Restart(ctx)
+	}
+	l.door, err = openDoor(l.cfg.Command.Attach, l.cfg.Log)
+	return err
 }
 
 // remember takes in what State returned.
@@ -117,29 +127,76 @@ func (l *Learner) remember(b []byte) error {
 	return nil
 }
 
-// start starts the process and tells it of the run.
-func (l *Learner) start(ctx context.Context) error {
-	p, err := start(ctx, l.cfg.Command, l.cfg.Log)
+// start meets a learner and tells it of the run.
+func (l *Learner) start(ctx context.Context) (err error) {
+	s, err := l.meet(ctx)
 	if err != nil {
 		return err
 	}
-	l.process, l.lost, l.told, l.current = p, nil, false, false
-	if l.ready, err = l.ask(ctx, l.run(), "ready"); err != nil {
+	l.session, l.lost, l.told, l.current = s, nil, false, false
+	if err := l.begin(ctx); err != nil {
 		return fmt.Errorf("start the learner: %w", l.end(err))
 	}
-	if l.ready.Layout != l.layout {
-		err := fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", p.hello.Name, l.ready.Layout, l.layout)
+	if err := l.fits(); err != nil {
+		WriteFrame(s.conn, refused{"refused", err.Error()})
 		l.end(err)
 		return err
 	}
 	return nil
 }
 
+// meet starts the process, or takes the script that came.
+func (l *Learner) meet(ctx context.Context) (*session, error) {
+	if l.door == nil {
+		return start(ctx, l.cfg.Command, l.cfg.Log)
+	}
+	if s := l.door.take(); s != nil {
+		return s, nil
+	}
+	return nil, ErrNobody
+}
+
+// Absent says that no script is there to train, and none that Restart would take. It may be called
+// from anywhere.
+func (l *Learner) Absent() bool { return l.door != nil && l.door.empty() }
+
+// begin tells a learner of the run. A script that refuses the state of an earlier one stays, and is told again.
+func (l *Learner) begin(ctx context.Context) (err error) {
+	l.ready, err = l.ask(ctx, l.run(), "ready")
+	if l.session.process == nil && l.forgets(err) {
+		l.ready, err = l.ask(ctx, l.run(), "ready")
+	}
+	return err
+}
+
+// forgets leaves the state of an earlier learner if this one refuses it, or if it is not there any more: it
+// costs quality for a few steps.
+func (l *Learner) forgets(err error) bool {
+	refused := (*refusal)(nil)
+	if l.saved.File == "" || !errors.As(err, &refused) {
+		return false
+	}
+	l.cfg.Log(fmt.Sprintf("begins without the optimizer's state: %v", err))
+	l.saved.File = ""
+	return true
+}
+
+// fits refuses a learner that is not of this run.
+func (l *Learner) fits() error {
+	if l.ready.Layout != l.layout {
+		return fmt.Errorf("the learner %s trains other tensors (layout %.16s) than the run (layout %.16s): give it the model of the run", l.session.hello.Name, l.ready.Layout, l.layout)
+	}
+	if l.cfg.Ready == nil {
+		return nil
+	}
+	return l.cfg.Ready(l)
+}
+
 func (l *Learner) run() run {
 	r := run{
 		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: l.layout,
 		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
-		Text: l.cfg.Text, Steps: l.taken,
+		Text: l.cfg.Text, HeldOut: l.cfg.HeldOut, Steps: l.taken,
 	}
 	if l.saved.File != "" {
 		r.Resume = filepath.Join(l.cfg.Dir, l.saved.File)
@@ -154,13 +211,10 @@ func (l *Learner) run() run {
 	return r
 }
 
-// Restart implements trainer.Trainer. A state that the learner refuses, or that is not there any
-// more, is left: it costs quality for a few steps.
+// Restart implements trainer.Trainer.
 func (l *Learner) Restart(ctx context.Context) error {
 	err := l.start(ctx)
-	if refused := (*refusal)(nil); l.saved.File != "" && errors.As(err, &refused) {
-		l.cfg.Log(fmt.Sprintf("begins without the optimizer's state: %v", err))
-		l.saved.File = ""
+	if l.door == nil && l.forgets(err) {
 		err = l.start(ctx)
 	}
 	l.told = err != nil // the slab is whole, and nothing was stepped since
@@ -171,16 +225,23 @@ func (l *Learner) Restart(ctx context.Context) error {
 // nothing to flush until it has stepped again.
 func (l *Learner) Told() { l.told = l.lost != nil }
 
-// Close ends the process.
-func (l *Learner) Close() error {
+// Close ends the process, or tells the script to stop.
+func (l *Learner) Close() (err error) {
 	l.halt()
-	return l.slab.close()
+	if l.door != nil {
+		err = l.door.close()
+	}
+	if l.aside != nil {
+		err = errors.Join(err, l.aside.close(), os.Remove(l.aside.path))
+		l.aside = nil
+	}
+	return errors.Join(err, l.slab.close())
 }
 
-// halt ends the process in order, if there is one.
+// halt ends the learner in order, if there is one.
 func (l *Learner) halt() {
 	if l.lost == nil {
-		l.process.stop()
+		l.session.stop()
 		l.lost = fmt.Errorf("the node has ended it: %w", trainer.ErrLost)
 	}
 }
@@ -203,18 +264,18 @@ func (l *Learner) Speed() float64 {
 }
 
 // Devices are what the learner says that it trains on, and Precision how.
-func (l *Learner) Devices() []Device { return l.process.hello.Devices }
+func (l *Learner) Devices() []Device { return l.session.hello.Devices }
 
 // Precision is that of the learner's arithmetic, f32 where it does not say.
 func (l *Learner) Precision() string {
-	if p := l.process.hello.Precision; p != "" {
+	if p := l.session.hello.Precision; p != "" {
 		return p
 	}
 	return "f32"
 }
 
 // Name is the learner's, with its version.
-func (l *Learner) Name() string { return l.process.hello.Name + " " + l.process.hello.Version }
+func (l *Learner) Name() string { return l.session.name() }
 
 // Step implements trainer.Trainer. A step of another process cannot be cut: where ctx ends, it
 // waits for LeaveWithin.
@@ -313,7 +374,7 @@ func (l *Learner) State() ([]byte, error) {
 	if l.lost != nil {
 		return nil, l.lost
 	}
-	s := state{Learner: l.process.hello.Name, File: fmt.Sprintf("optimizer-%d", l.slot), Steps: l.taken}
+	s := state{Learner: l.session.hello.Name, File: fmt.Sprintf("optimizer-%d", l.slot), Steps: l.taken}
 	_, err := l.ask(l.leaving(), save{"save", filepath.Join(l.cfg.Dir, s.File)}, "saved")
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return nil, err // it goes on, without a newer state
@@ -336,7 +397,7 @@ func (l *Learner) SetState(b []byte) error {
 
 // ask sends a request and reads its answer.
 func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, err error) {
-	conn := l.process.conn
+	conn := l.session.conn
 	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return a, err
 	}
@@ -374,19 +435,10 @@ func failure(a answer) error {
 	return &refusal{text}
 }
 
-// end ends a process that did not answer as it has to, and says why.
+// end lets go of a learner that did not answer as it has to, and says why.
 func (l *Learner) end(err error) error {
-	p := l.process
-	var why error
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		why = fmt.Errorf("it did not answer in time (%v; a leaver waits %v)%s", answerWithin, LeaveWithin, p.words.tail())
-	case isClosed(err) && p.gone():
-		why = fmt.Errorf("its process ended: %s", p.last())
-	default:
-		why = err
-	}
-	p.kill()
+	why := l.session.ended(err)
+	l.session.kill()
 	l.lost = fmt.Errorf("%w: %w", trainer.ErrLost, why)
 	l.told = false
 	return l.lost

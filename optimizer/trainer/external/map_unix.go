@@ -13,18 +13,3 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 }
 
 func unmapFile(b []byte) error { return syscall.Munmap(b) }
-
-// MapFile maps a whole file, as a learner does with its slab. It stays mapped until the process
-// ends.
-func MapFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return mapFile(f, info.Size())
-}

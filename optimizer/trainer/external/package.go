@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,11 +25,32 @@ var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "h
 // standIn is the learner that this program is itself: package standin.
 const standIn = "standin"
 
-// Command is how a command line is run whose learner has its folder there: a name of modules
-// with its flags, such as torch --device cuda, or any line for the system's shell, which has the
-// rules of quoting that users know. The package is unpacked into dir, and Python finds it.
+// island is what --learner has before the number of an island's processes.
+const island = "torchrun:"
+
+// islanders are the modules that can be islands; without a name it is the first.
+var islanders = []string{"torch", "hf"}
+
+// maxProcesses bounds those of an island: no machine has more accelerators.
+const maxProcesses = 64
+
+// Command is how a command line is run whose learner has its folder there: Attach, a name of modules
+// with its flags, such as torch --device cuda; torchrun:N with such a name and flags for an
+// island of N processes; or any line for the system's shell, which has the rules of quoting that
+// users know. The package is unpacked into dir, and Python finds it.
 func Command(line, dir string) (c Run, err error) {
 	name, flags, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if name == Attach {
+		if flags != "" {
+			return c, fmt.Errorf("--learner %q: %s takes no flags: give them to the script", line, Attach)
+		}
+		c.Attach, err = filepath.Abs(filepath.Join(dir, attachFile))
+		return c, err
+	}
+	python, named, err := pythonLine(name, flags)
+	if err != nil {
+		return c, err
+	}
 	path, err := unpack(dir)
 	if err != nil {
 		return c, fmt.Errorf("unpack the Python package: %w", err)
@@ -38,25 +61,55 @@ func Command(line, dir string) (c Run, err error) {
 		c.Args = append([]string{program, standIn}, strings.Fields(flags)...)
 		return c, err
 	}
-	module, known := modules[name]
-	if known {
-		line = "python3 -m " + module + " " + flags
-	}
 	switch {
+	case named && runtime.GOOS == "windows":
+		c.Args = []string{"cmd", "/c", python}
 	case runtime.GOOS == "windows":
 		c.Args = []string{"cmd", "/c", line}
-	case known:
-		c.Args = []string{"sh", "-c", "exec " + line} // no shell in between, which would have to be ended too
+	case named:
+		c.Args = []string{"sh", "-c", "exec " + python} // no shell in between, which would have to be ended too
 	default:
 		c.Args = []string{"sh", "-c", line}
 	}
+	if _, said := os.LookupEnv(threads); strings.HasPrefix(name, island) && !said {
+		c.Env = append(c.Env, threads+"=1") // which torchrun takes by itself, with a warning of five lines
+	}
 	return c, nil
+}
+
+// threads is how many each process of an island uses on the CPU, unless it has --threads.
+const threads = "OMP_NUM_THREADS"
+
+// pythonLine is the shell's line for a name of modules or an island; named says that it is one.
+func pythonLine(name, flags string) (line string, named bool, err error) {
+	if module := modules[name]; module != "" {
+		return "python3 -m " + module + " " + flags, true, nil
+	}
+	number, is := strings.CutPrefix(name, island)
+	if !is {
+		return "", false, nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > maxProcesses {
+		return "", false, fmt.Errorf("--learner %q: the processes of an island are 1 to %d, such as torchrun:2", name, maxProcesses)
+	}
+	program, rest, _ := strings.Cut(flags, " ")
+	switch {
+	case program == "" || strings.HasPrefix(program, "-"):
+		program, rest = islanders[0], flags
+	case !slices.Contains(islanders, program):
+		return "", false, fmt.Errorf("--learner %q: %q cannot be an island; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
+	}
+	return fmt.Sprintf("python3 -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", n, modules[program], rest), true, nil
 }
 
 // Run is how a program is run.
 type Run struct {
 	Args []string // program and arguments
 	Env  []string // beside the environment of this process
+
+	// Attach is the file by which a script that runs already finds its node, in place of all that.
+	Attach string
 }
 
 // unpack writes the package to a folder that is named by what is in it, and returns that.

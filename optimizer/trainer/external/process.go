@@ -3,9 +3,6 @@ package external
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,14 +26,12 @@ const (
 	// helloWithin is how long a start may take: a framework that is read from a slow disk for
 	// the first time takes a minute.
 	helloWithin = 3 * time.Minute
-	// stopWithin is how long a learner may take to end by itself, and to be found dead.
-	stopWithin = 5 * time.Second
+	// stopWithin is how long a learner may take to end by itself, and to be found dead. An island
+	// has three processes to end, and a framework takes seconds for each on a busy machine.
+	stopWithin = 15 * time.Second
 	// tailWithin is how much longer than its process stderr is read: others that it started may
 	// hold it open for ever.
 	tailWithin = 500 * time.Millisecond
-	// greetWithin is how long one connection may take for its hello. Others on this machine may
-	// connect too, and say nothing.
-	greetWithin = 5 * time.Second
 )
 
 // Last words of a process: enough for the traceback of an error.
@@ -47,8 +42,6 @@ const (
 
 // process is one start of the learner's command.
 type process struct {
-	conn  net.Conn
-	hello answer
 	words words
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process is gone
@@ -56,15 +49,12 @@ type process struct {
 }
 
 // start runs a command and waits for its hello.
-func start(ctx context.Context, command Run, log func(line string)) (*process, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func start(ctx context.Context, command Run, log func(line string)) (*session, error) {
+	listener, token, err := listen()
 	if err != nil {
-		return nil, fmt.Errorf("listen for the learner: %w", err)
+		return nil, err
 	}
 	defer listener.Close()
-	secret := make([]byte, 16)
-	rand.Read(secret) // never fails
-	token := hex.EncodeToString(secret)
 	p := &process{ended: make(chan struct{}), words: words{log: log}}
 	p.cmd = exec.Command(command.Args[0], command.Args[1:]...)
 	p.cmd.Env = append(append(os.Environ(), command.Env...), EnvAddress+"="+listener.Addr().String(), EnvToken+"="+token)
@@ -72,11 +62,13 @@ func start(ctx context.Context, command Run, log func(line string)) (*process, e
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("start the learner %q: %w; check the command of --learner", strings.Join(command.Args, " "), err)
 	}
-	if err := p.meet(ctx, listener, token); err != nil {
+	s, err := p.meet(ctx, listener, token)
+	if err != nil {
 		p.kill()
 		return nil, err
 	}
-	return p, nil
+	s.process = p
+	return s, nil
 }
 
 // launch starts the command on a thread that lives as long as the process: where the system can
@@ -117,7 +109,7 @@ func (p *process) watch(stderr *os.File) {
 }
 
 // meet takes the connection of the learner, and its hello.
-func (p *process) meet(ctx context.Context, l net.Listener, token string) error {
+func (p *process) meet(ctx context.Context, l net.Listener, token string) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWithin)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
@@ -133,21 +125,13 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) error 
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			return p.unmet(ctx)
+			return nil, p.unmet(ctx)
 		}
-		p.conn = conn
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		conn.SetReadDeadline(time.Now().Add(greetWithin))
-		p.hello, err = readFrame(conn)
+		s, err := greet(conn, token)
 		stop()
-		switch {
-		case err != nil || subtle.ConstantTimeCompare([]byte(p.hello.Token), []byte(token)) == 0:
-			conn.Close() // somebody else on this machine
-		case p.hello.Type != "hello" || p.hello.Protocol != Protocol:
-			WriteFrame(conn, refused{"refused", fmt.Sprintf("this node speaks protocol %d", Protocol)})
-			return fmt.Errorf("the learner began with %q of protocol %d; this node speaks protocol %d: install the atoll package that goes with this version", p.hello.Type, p.hello.Protocol, Protocol)
-		default:
-			return nil
+		if !errors.Is(err, errStranger) {
+			return s, err
 		}
 	}
 }
@@ -190,22 +174,8 @@ func (p *process) gone() bool {
 
 // kill ends the process and all that it has started.
 func (p *process) kill() {
-	if p.conn != nil {
-		p.conn.Close()
-	}
 	killAll(p.cmd)
 	<-p.ended
-}
-
-// stop asks the learner to end, and ends it where it does not.
-func (p *process) stop() {
-	p.conn.SetDeadline(time.Now().Add(stopWithin))
-	if WriteFrame(p.conn, plain{"stop"}) == nil {
-		readFrame(p.conn)
-	}
-	p.conn.Close()
-	p.gone()
-	p.kill()
 }
 
 // words are the last lines that a process wrote to its stderr.

@@ -3,7 +3,9 @@ package external
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"unsafe"
 
@@ -22,7 +24,8 @@ type slab struct {
 // slabAlign is where values may begin: pages of every system in use have so many bytes at most.
 const slabAlign = 64 << 10
 
-// newSlab makes the file anew, all values 0, and maps it.
+// newSlab makes the file anew, all values 0, and maps it. A script that outlived an earlier node may still map the
+// file of before: that one stays as it is.
 func newSlab(path string, views []tensor.View) (*slab, error) {
 	n := 0
 	for _, v := range views {
@@ -31,6 +34,9 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 	head, err := safetensors.Header(views, nil, slabAlign)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; end the training script that still has it open", err)
 	}
 	f, err := os.Create(path)
 	if err != nil {
@@ -69,6 +75,21 @@ func fill(f *os.File, n int64) error {
 func (s *slab) close() error {
 	s.values = nil
 	return unmapFile(s.mapped)
+}
+
+// MapFile maps a whole file, as a learner does with its slab. It stays mapped until the process
+// ends.
+func MapFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return mapFile(f, info.Size())
 }
 
 // LayoutDigest names the tensors that a learner trains, in their order.

@@ -54,7 +54,8 @@ type Setting struct {
 
 	H         int     `json:"h"`
 	P         int     `json:"p"`
-	HMin      int     `json:"hmin"` // 0 means H/4
+	Pieces    int     `json:"pieces"` // that each matrix is cut into by rows, or nearly so many; 0 means 1
+	HMin      int     `json:"hmin"`   // 0 means H/4
 	Eta       float64 `json:"eta"`
 	Mu        float64 `json:"mu"`
 	Merge     string  `json:"merge"`
@@ -156,6 +157,7 @@ const (
 	maxLearners = 64
 	maxTokens   = 1 << 34
 	maxStepMs   = 1 << 20
+	maxPieces   = 1 << 10
 )
 
 // Validate returns an error that names the first field that cannot be.
@@ -177,6 +179,8 @@ func (s Setting) Validate() error {
 		return fmt.Errorf("shards is %q; use %s or %s", s.Shards, ShardsAll, ShardsSplit)
 	case s.Step < 0 || s.Step > maxStepMs:
 		return fmt.Errorf("step is %d ms; use 1 to %d, or 0 for %d", s.Step, maxStepMs, defaultStepMs)
+	case s.Pieces < 0 || s.Pieces > maxPieces:
+		return fmt.Errorf("pieces is %d; use 1 to %d, or 0 for 1", s.Pieces, maxPieces)
 	case !(s.Latency >= 0) || !(s.Rate >= 0):
 		return fmt.Errorf("latency is %v and rate %v; use 0 or more", s.Latency, s.Rate)
 	}

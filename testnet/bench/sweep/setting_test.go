@@ -49,6 +49,7 @@ func TestSettingErrors(t *testing.T) {
 		{"faults", "vanish_1_@2s", `"vanish": there is no such event`},
 		{"arm faults", "dp join_@1s;crash_1_@2s", "faults: join_@1s;crash_1_@2s: data parallelism knows no kill: use only join"},
 		{"latency", "-1", "latency is -1"},
+		{"pieces", "-1", "pieces is -1"},
 		{"step", "-1", "step is -1 ms"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},

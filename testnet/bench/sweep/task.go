@@ -1,10 +1,12 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"math"
 
 	"atoll/optimizer"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 	"atoll/testnet/sim"
@@ -13,12 +15,44 @@ import (
 // task is what the nodes of a simulated world learn: the bench's model.
 type task struct{ *bench }
 
-var _ sim.Task = task{}
+var (
+	_ sim.Task    = task{}
+	_ sim.Planner = task{}
+)
 
 // Specs, Initial and Tokens implement sim.Task.
 func (k task) Specs() []tensor.Spec { return k.specs() }
 func (k task) Initial() []float32   { return k.initial() }
 func (k task) Tokens() int          { return k.stepTokens(k.model) }
+
+// Plan implements sim.Planner. It is the plan of a built-in model, with matrices in pieces. Pieces stay in the
+// fragment of their tensor, so that fragments and payloads are the same however many there are: what differs is
+// what norms and directions are of.
+func (k task) Plan(fragments int) outer.Plan {
+	layout := tensor.Layout(k.specs())
+	views := map[string]tensor.View{}
+	for _, v := range layout {
+		views[v.Name] = v
+	}
+	plan := outer.NewPlan(layout, fragments)
+	for p, f := range plan {
+		plan[p].Tensors = nil
+		for _, t := range f.Tensors {
+			plan[p].Tensors = append(plan[p].Tensors, k.pieces(outer.Merged{View: views[t.Name], Mean: t.Mean})...)
+		}
+	}
+	return plan
+}
+
+// pieces are those of a tensor.
+func (k task) pieces(m outer.Merged) []outer.Tensor {
+	if len(m.Shape) != 2 {
+		return m.Pieces(m.Len)
+	}
+	n := cmp.Or(k.Pieces, 1)
+	rows := (m.Shape[0] + n - 1) / n
+	return m.Pieces(rows * m.Shape[1])
+}
 
 // Trainer implements sim.Task. A node that joins later reads what one of the
 // founders does, in its own name; one that was restarted does not draw the same

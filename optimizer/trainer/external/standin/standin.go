@@ -64,7 +64,7 @@ func Serve(cfg Config) error {
 	l := &learner{cfg: cfg, conn: conn}
 	if err := l.say(map[string]any{
 		"type": "hello", "protocol": external.Protocol, "token": os.Getenv(external.EnvToken), "name": "standin", "version": runtime.Version(),
-		"precision": "f32", "devices": []external.Device{{Kind: "cpu", Name: "stand-in", Count: 1}},
+		"precision": "f32", "evaluates": true, "devices": []external.Device{{Kind: "cpu", Name: "stand-in", Count: 1}},
 	}); err != nil {
 		return err
 	}
@@ -105,6 +105,8 @@ func (l *learner) answer(r request) error {
 	case "step":
 		l.step(r.LR)
 		return l.say(map[string]any{"type": "stepped", "tokens": max(1, len(r.Starts)) * l.length, "loss": math.Log(256)})
+	case "evaluate":
+		return l.say(map[string]any{"type": "evaluated", "tokens": len(r.Starts) * l.length, "loss": l.meanSquare()})
 	case "save":
 		if err := l.save(r.Path); err != nil {
 			return l.say(map[string]any{"type": "error", "error": err.Error()})
@@ -159,6 +161,14 @@ func (l *learner) move(r request) {
 			copy(shared, own)
 		}
 	}
+}
+
+// meanSquare is what it says of its values: of others it says something else.
+func (l *learner) meanSquare() (mean float64) {
+	for _, x := range l.own {
+		mean += float64(x) * float64(x) / float64(len(l.own))
+	}
+	return mean
 }
 
 // step changes every value a little, as Adam's first steps do, in a direction that follows from

@@ -89,20 +89,29 @@ def step(xp, o, params, m, v, grads, lr, taken):
     return params, m, v, norm
 
 
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as failure:  # ValueError: an empty file
+        raise LearnerError(f"cannot read text {path!r}: {failure}", "check the run's --data") from failure
+
+
 class ArrayLearner(Learner):
     """A framework derives a class, with name, version, devices() and the functions at its end."""
 
     def hello(self):
-        return {"name": self.name, "version": f"{__version__}, {self.version}", "devices": self.devices(), "precision": "f32"}
+        return {"name": self.name, "version": f"{__version__}, {self.version}", "devices": self.devices(), "precision": "f32", "evaluates": True}
 
     def start(self, run):
         self.run = run
         self.model, self.settings = recipe.parse(run.recipe)
-        recipe._check_choice("optimizer.name", self.settings.name, ["adamw"])
+        recipe.check_choice("optimizer.name", self.settings.name, ["adamw"])
         tensors = layout(self.model)
         self._compare(tensors)
         self.begins, self.shapes = begins(tensors), [shape for _, shape in tensors]
-        self._read(run.text)
+        self.text = _read(run.text)
+        self.held_out = _read(run.held_out) if run.held_out else None
         self.params, self.m, self.v = (self._zeros() for _ in range(3))
         self.taken = 0
         self.prepare()
@@ -119,13 +128,6 @@ class ArrayLearner(Learner):
             raise LearnerError(f"the run has {len(self.run.tensors)} tensors, the recipe's model {len(tensors)}", "make the run anew")
         if not 1 <= self.run.context <= self.model.context:
             raise LearnerError(f"the run has a context of {self.run.context}, its model one of {self.model.context}", "make the run anew")
-
-    def _read(self, path):
-        try:
-            with open(path, "rb") as file:
-                self.text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as failure:  # ValueError: an empty file
-            raise LearnerError(f"cannot read text {path!r}: {failure}", "check the run's --data") from failure
 
     def _zeros(self):
         return [self.array(memoryview(bytearray(4 * math.prod(shape))).cast("f"), shape) for shape in self.shapes]
@@ -145,13 +147,7 @@ class ArrayLearner(Learner):
             self.run.slab.values[begin : begin + len(values)] = values
 
     def step(self, number, lr, starts):
-        last = len(self.text) - self.run.context - 1
-        for start in starts:
-            if not 0 <= start <= last:
-                raise LearnerError(f"a row starts at {start!r}, text allows 0 to {last}", "use the text of the run")
-        if not starts:
-            raise LearnerError("the step has no starts", "send the place in text of each row")
-        value, grads = self.gradient(self.tokens([list(self.text[s : s + self.run.context + 1]) for s in starts]))
+        value, grads = self.gradient(self._rows(self.text, starts))
         if not math.isfinite(value):
             raise diverged(number, f"loss {value}", lr)
         params, m, v, norm = self.update(grads, lr, self.taken + 1)
@@ -159,6 +155,27 @@ class ArrayLearner(Learner):
             raise diverged(number, f"gradient norm {norm}", lr)
         self.params, self.m, self.v, self.taken = params, m, v, self.taken + 1
         return len(starts) * self.run.context, value
+
+    def evaluate(self, starts):
+        if self.held_out is None:
+            raise LearnerError("the run has no held-out text", "make the run with --data")
+        losses, rows = [], max(1, self.run.rows)
+        for at in range(0, len(starts), rows):
+            part = starts[at : at + rows]
+            # Gradients too, which are thrown away: a framework has compiled this for so many rows.
+            losses.append(self.gradient(self._rows(self.held_out, part))[0] * len(part))
+        count = len(starts) * self.run.context
+        return count, math.fsum(losses) / max(1, len(starts)), count
+
+    def _rows(self, text, starts):
+        """Returns the tokens of rows that begin at these places."""
+        last = len(text) - self.run.context - 1
+        for start in starts:
+            if not 0 <= start <= last:
+                raise LearnerError(f"a row starts at {start!r}, text allows 0 to {last}", "use the text of the run")
+        if not starts:
+            raise LearnerError("the step has no starts", "send the place in text of each row")
+        return self.tokens([list(text[s : s + self.run.context + 1]) for s in starts])
 
     def _measure(self):
         """Returns the tokens per second of forward and backward, from the second pass: the first compiles."""

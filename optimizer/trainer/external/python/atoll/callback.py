@@ -1,6 +1,6 @@
 """AtollCallback: transformers.Trainer takes part in a run, trainer.add_callback(AtollCallback()).
 
-The node starts the script, as for atoll.join. max_steps must be more than the run can take: the node ends the training.
+The node starts the script, or it attaches to one, as for atoll.join. max_steps must be more than the run can take: the node ends the training.
 """
 
 from transformers import TrainerCallback
@@ -16,13 +16,14 @@ class AtollCallback(TrainerCallback):
     The loss is the one that the model returns for its labels; the callback reads it as the model computes it.
     """
 
-    def __init__(self):
+    def __init__(self, folder=None, evaluate=None):
         self.run = None
+        self._folder, self._evaluate = folder, evaluate
         self._losses, self._tokens, self._total = [], 0, False
 
     def on_train_begin(self, args, state, control, model=None, optimizer=None, **others):
         if self.run is None:
-            self.run = join(model, optimizer)
+            self.run = join(model, optimizer, self._folder, self._evaluate)
             unwrap(model).register_forward_hook(self._saw, with_kwargs=True)
         control.should_training_stop = self.run.over
 

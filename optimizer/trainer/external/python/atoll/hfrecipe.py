@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from . import recipe
+from . import recipe, weights
 from .serve import LearnerError
 
 _OTHER = "use a learner that knows it"
@@ -25,13 +25,26 @@ def parse(text):
     given = recipe.read(text)
     recipe.check_names("", given, ["family"], ["config", "optimizer", *given])
     recipe.check_choice("family", given["family"], ["transformers", "peft"])
-    recipe.check_names("", given, ["family", "config", "optimizer"], [])
+    recipe.check_names("", given, ["family", "config", "optimizer"], ["base_sha256"] if given["family"] == "peft" else [])
     if not isinstance(given["config"], dict):
         raise LearnerError(f"recipe config is {recipe.show(given['config'])}, not a JSON object", "make the run anew")
     optimizer = recipe.build(recipe.Optimizer, "optimizer", given["optimizer"])
     recipe.check_choice("optimizer.name", optimizer.name, ["adamw"])
     recipe.check_optimizer(optimizer, given["optimizer"])
     return given["family"], given["config"], optimizer
+
+
+def check_base(text, folder):
+    """Refuses another model than that of the run's adapters, where the recipe names its weights."""
+    want = recipe.read(text).get("base_sha256")
+    if want is None or not folder:  # without a folder, build says what is missing
+        return
+    found = weights.digest(folder)
+    if found != want:
+        raise LearnerError(
+            f"--base {folder} has weights of SHA-256 {found}, and the run's adapters belong to {recipe.show(want)}",
+            "give the folder of the very model that the run was made for: same version, same files",
+        )
 
 
 def build(family, config, base):

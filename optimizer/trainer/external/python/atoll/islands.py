@@ -27,13 +27,14 @@ _LOOK = 0.1  # seconds between two looks at the parent
 _ON_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 _LINGER = 3.0  # seconds: rank 0, which fails for the same reason, tells the node first
 
-_FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "resume", "steps", "tensors")
+_FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "held_out", "resume", "steps", "tensors")
 
 
 class Alone:
     """The island of one process."""
 
     rank, world = 0, 1
+    cuts = False  # every rank has part of each tensor, in place of all of it
 
     def spread(self, model):
         """Makes a model ready for training on all ranks. Returns what computes, and what has the parameters."""
@@ -44,6 +45,10 @@ class Alone:
 
     def mean(self, number):
         """Returns the mean over all ranks."""
+        return number
+
+    def total(self, number):
+        """Returns the sum over what all ranks have, where each has part of it."""
         return number
 
     def slowest(self, seconds):
@@ -58,32 +63,36 @@ class Island(Alone):
     """A process of torchrun. With fsdp every rank has part of each tensor, otherwise all of it."""
 
     def __init__(self, device, fsdp):
-        self.device, self.fsdp = device, fsdp
+        self.device, self.cuts = device, fsdp
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self.control = dist.new_group(backend="gloo", timeout=_FOREVER)
 
     def spread(self, model):
-        if self.fsdp:
+        if self.cuts:
             return (_shard(model, self.device, self.world),) * 2
         devices = [self.device] if self.device.type == "cuda" else None
         return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices, broadcast_buffers=False), model
 
     def values(self, run, parameters):
-        return (Shards if self.fsdp else Replicas)(run, parameters, self)
+        return (Shards if self.cuts else Replicas)(run, parameters, self)
 
     def mean(self, number):
-        total = torch.tensor(number, dtype=torch.float32, device=self.device)
-        dist.all_reduce(total)
-        return total.item() / self.world
+        return self._reduced(number, dist.ReduceOp.SUM) / self.world
+
+    def total(self, number):
+        return self._reduced(number, dist.ReduceOp.SUM) if self.cuts else number
 
     def slowest(self, seconds):
-        most = torch.tensor(seconds, dtype=torch.float32, device=self.device)
-        dist.all_reduce(most, op=dist.ReduceOp.MAX)
-        return most.item()
+        return self._reduced(seconds, dist.ReduceOp.MAX)
+
+    def _reduced(self, number, how):
+        reduced = torch.tensor(number, dtype=torch.float64, device=self.device)
+        dist.all_reduce(reduced, op=how)
+        return reduced.item()
 
     def hold(self, model, last):
-        return contextlib.nullcontext() if last or self.fsdp else model.no_sync()
+        return contextlib.nullcontext() if last or self.cuts else model.no_sync()
 
     def tell(self, what, *arguments):
         dist.broadcast_object_list([what, arguments], src=0, group=self.control)
@@ -175,6 +184,21 @@ def whole(tensor):
     return tensor.full_tensor().contiguous() if hasattr(tensor, "full_tensor") else tensor
 
 
+def alike(own, tensor):
+    """Makes a tensor cut like another of this rank's values of it, flat or not."""
+    from torch.distributed.tensor import DTensor
+
+    own = own.view(tensor.to_local().shape)
+    return DTensor.from_local(own, tensor.device_mesh, tensor.placements, run_check=False, shape=tensor.shape, stride=tensor.stride())
+
+
+def own(full, tensor):
+    """Returns the rows of full that this rank has of a tensor, as fully_shard cuts it."""
+    parts = full.chunk(tensor.device_mesh.size())
+    rank = tensor.device_mesh.get_local_rank()
+    return parts[rank] if rank < len(parts) else full[:0]
+
+
 def place(into, full):
     """Copies rank 0's full to a tensor of which each rank may have a part, or all."""
     into = into.detach()
@@ -209,6 +233,10 @@ class Leader(Learner):
 
     def step(self, number, lr, starts):
         return self._all("step", number, lr, starts)
+
+    def evaluate(self, starts):
+        self.learner.check_evaluate(starts)  # a rank that fails alone ends the island
+        return self._all("evaluate", starts)
 
     def save(self, path):
         self._all("save", path)

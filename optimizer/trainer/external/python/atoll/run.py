@@ -1,6 +1,7 @@
 """run = atoll.join(model): a training script of a user's own takes part in a run.
 
-The node starts the script: atoll join LINK --learner "python3 train.py". Importing this file loads no framework.
+The node starts the script: atoll join LINK --learner "python3 train.py". Or the script runs already, and attaches to a
+node that waits for it: atoll join LINK --learner attach --dir FOLDER. Importing this file loads no framework.
 """
 
 import json
@@ -8,30 +9,52 @@ import math
 import os
 import sys
 
-from . import frames
+from . import attach, frames
 from .serve import Learner, LearnerError, _explain, _Session, connect, diverged, log, write_whole
 from .version import __version__
 
 FORMAT = 1  # of the optimizer's state on disk
 
 
-def join(model, optimizer=None):
-    """Meets the node that started this script, and loads the run's values into the model.
+def join(model, optimizer=None, folder=None, evaluate=None):
+    """Meets the node that started this script, or attaches to the node of a folder, and loads the run's values into the model.
 
     The trainable parameters must be the run's tensors. The state of an optimizer given here is kept with the node's
-    checkpoints. Returns a JoinedRun once the node asks for the first step.
+    checkpoints. folder is the node's --dir; without it ATOLL_DIR names one. A script that a node has started meets that node.
+    evaluate(run) returns the model's mean loss in nats per token on text that is held out, or (loss, tokens), or (loss, tokens,
+    bytes of text): the node shows it as the run's quality. Returns a JoinedRun once the node asks for the first step.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise LearnerError(
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, and atoll.join is for one process: start one, or use `torchrun ... -m atoll.hf`"
         )
+    script, run = _Script(model, optimizer, evaluate), None
     try:
-        connection, token = connect()
+        while run is None:
+            run = _meet(script, folder)
     except LearnerError as failure:
-        raise LearnerError(f"{failure.error}: {failure.remedy}", failure.remedy) from failure
-    run = JoinedRun(_Script(model, optimizer), connection)
-    run._begin(token)
+        raise _with_remedy(failure) from failure
     return run
+
+
+def _with_remedy(failure):
+    """The same error, whose text says the remedy too."""
+    return LearnerError(f"{failure.error}: {failure.remedy}" if failure.remedy else failure.error, "", failure.kind)
+
+
+def _meet(script, folder):
+    """Returns a JoinedRun, or None where the node took another script at the same moment."""
+    folder = str(folder or os.environ.get("ATOLL_DIR", ""))
+    if os.environ.get("ATOLL_LEARNER"):
+        folder = ""  # the node that started this process waits for it
+    elif not folder:
+        raise LearnerError(
+            "no node has started this script, and it names none",
+            "let a node start it by --learner CMD, or attach to one by atoll.join(model, folder=DIR) or ATOLL_DIR=DIR",
+        )
+    connection, token = attach.find(folder) if folder else connect()
+    run = JoinedRun(script, connection, folder)
+    return run if run._begin(token) else None
 
 
 class JoinedRun:
@@ -41,9 +64,11 @@ class JoinedRun:
     number: that of the step, from 0. recipe: what the run's learners agree on.
     """
 
-    def __init__(self, script, connection):
-        self._script, self._connection = script, connection
-        self._session = _Session(script, connection, watch=True)
+    def __init__(self, script, connection, folder=""):
+        self._script, self._connection, self._folder = script, connection, folder
+        script.joined = self
+        # A script that attached is its user's: it does not end with the node, and Ctrl-C ends it.
+        self._session = _Session(script, connection, watch=not folder)
         self._pending = None  # the step that the node waits for
         self.over = False
         self.lr = self.number = 0
@@ -98,39 +123,79 @@ class JoinedRun:
         while not self.over:
             yield text.batch(self._pending.get("starts") or [], rows, context)
 
+    def held_out(self):
+        """Yields batches of the run's held-out text, for models of bytes, as batches() does: evaluate(run) may use them."""
+        text, starts = self._script.text("held_out"), self._script.places
+        for at in range(0, len(starts), max(1, self._script.run.rows)):
+            yield text.batch(starts[at : at + max(1, self._script.run.rows)])
+
     def _begin(self, token):
-        self._session.send({"type": "hello", "protocol": 1, "token": token, **self._script.hello()})
-        self._serve()
+        """Serves the node until it asks for the first step. Returns False where it closed the connection without a word."""
+        try:
+            self._session.send({"type": "hello", "protocol": 1, "token": token, **self._script.hello()})
+            request = frames.read(self._connection)
+        except (frames.FrameError, OSError) as failure:
+            if not self._folder:
+                raise LearnerError(f"the connection to the node failed: {failure}", "start the node again") from failure
+            request = None
+        if request is None:
+            self._connection.close()
+            if self._folder:
+                return False
+            self._leave(1)
+        self._serve(request)
+        return True
 
     def _refuse(self, error):
         self._session.send({"type": "error", "error": error.error, "remedy": error.remedy, "kind": error.kind})
 
-    def _serve(self):
+    def _serve(self, request=None):
         """Answers requests until one is a step. Returns whether there is one."""
         self._pending = None
         while not self.over:
-            request = self._read()
+            request = request or self._read()
             if request["type"] == "step" and self._session.started:
                 if self._take(request):
                     return True
-                continue
-            code = self._session.serve(request)
-            if request["type"] == "stop" and code == 0:
-                self._end()
-            elif code is not None:
-                raise SystemExit(code)
+            else:
+                self._answer(request)
+            request = None
         return False
+
+    def _answer(self, request):
+        code = self._session.serve(request)
+        if request["type"] == "stop" and code == 0:
+            self._end()
+        elif code is not None or self._misfit(request):
+            self._leave(code)
+
+    def _misfit(self, request):
+        """Says that this script has refused the run. Without an earlier script's state it is told of the run again."""
+        return self._folder and request["type"] == "run" and not self._session.started and not request.get("resume")
 
     def _read(self):
         try:
             request = frames.read(self._connection)
         except (frames.FrameError, OSError) as failure:
             log(f"the connection to the node failed: {failure}")
-            raise SystemExit(1) from None
+            self._leave(1)
         if request is None:
             log("the node has closed the connection")
-            raise SystemExit(1)
+            self._leave(1)
         return request
+
+    def _leave(self, code):
+        """Ends a script that the node has started; one that attached learns why the node is gone."""
+        self._connection.close()
+        if not self._folder:
+            raise SystemExit(code)
+        raise _with_remedy(
+            self._session.failure
+            or LearnerError(
+                f"the node of {self._folder} has ended, or has let go of this script",
+                "see its log; once it waits for a script, call atoll.join again",
+            )
+        )
 
     def _take(self, request):
         try:
@@ -161,11 +226,12 @@ def _number(name, value):
 class _Script(Learner):
     """The learner's side of a script: all but the step, which is the user's."""
 
-    def __init__(self, model, optimizer):
+    def __init__(self, model, optimizer, evaluate=None):
         from . import values
 
         self.values_of, self.model, self.optimizer = values, values.unwrap(model), optimizer
-        self.run = None
+        self.run = self.joined = None
+        self.quality, self.places = evaluate, []  # the user's function, and where the node's rows of held-out text begin
 
     def hello(self):
         import torch
@@ -174,6 +240,7 @@ class _Script(Learner):
         return {
             "name": os.path.basename(sys.argv[0]) or "atoll.join", "version": f"{__version__}, PyTorch {torch.__version__}",
             "devices": _devices(parameters), "precision": self.values_of.precision(parameters),
+            "evaluates": self.quality is not None,
         }  # fmt: skip
 
     def start(self, run):
@@ -189,6 +256,15 @@ class _Script(Learner):
 
     def flush(self, pieces):
         self.values.flush(pieces)
+
+    def evaluate(self, starts):
+        import torch
+
+        self.places = starts
+        with torch.no_grad():
+            found = self.quality(self.joined)
+        loss, tokens, count = (*found, 0, 0)[:3] if isinstance(found, tuple) else (found, 0, 0)
+        return int(_number("tokens", tokens)), float(_number("loss", loss)), int(_number("bytes", count))
 
     def save(self, path):
         import torch
@@ -210,12 +286,13 @@ class _Script(Learner):
         except Exception as failure:  # a broken file can fail in any way
             raise LearnerError(f"cannot resume from {path}: {self.values_of.first_line(failure)}", "start without it") from failure
 
-    def text(self):
+    def text(self, part="text"):
         from .text import Bytes
 
-        if not self.run.text:
-            raise LearnerError("this run has no text of its own: give your own batches in place of run.batches")
-        return Bytes(self.run.text, self.run.context)
+        path = getattr(self.run, part)
+        if not path:
+            raise LearnerError("this run has no text of its own: give your own batches in place of run.batches and run.held_out")
+        return Bytes(path, self.run.context)
 
 
 def _devices(parameters):

@@ -35,7 +35,7 @@ class Learner:
     """What serve asks of a learner. A method that fails raises LearnerError and has changed nothing."""
 
     def hello(self):
-        """Returns a dict of name, version, devices and precision, as the protocol has them."""
+        """Returns a dict of name, version, devices, precision and evaluates, as the protocol has them."""
         raise NotImplementedError
 
     def start(self, run):
@@ -53,6 +53,13 @@ class Learner:
     def flush(self, pieces):
         """Copies pieces to run.slab. Where it fails, the slab is as it was."""
         raise NotImplementedError
+
+    def evaluate(self, starts):
+        """Returns the number of targets, the mean loss and the bytes of text, of the values that were loaded, on held-out text.
+
+        starts are places in run.held_out. It changes nothing. A learner that has it says "evaluates": True in hello.
+        """
+        raise LearnerError("this learner does not evaluate", "leave it to others")
 
     def save(self, path):
         """Writes the optimizer's state, without the values."""
@@ -81,6 +88,7 @@ class Run:
         self.rows = field("rows", int)
         self.context = field("context", int)
         self.text = field("text", str)
+        self.held_out = field("held_out", str) if "held_out" in message else ""
         self.resume = field("resume", str)
         self.steps = field("steps", int)
         count = field("values", int)
@@ -102,12 +110,21 @@ def log(text):
     print(f"learner: {text}", file=sys.stderr, flush=True)
 
 
+def attaches(environment=os.environ):
+    """Reports whether this program has to find its node by a folder: no node has started it."""
+    return bool(environment.get("ATOLL_DIR")) and not environment.get("ATOLL_LEARNER")
+
+
 def connect(environment=os.environ):
-    """Connects to the node that started this process. Returns the connection and the token."""
+    """Connects to the node that started this process, or to that of ATOLL_DIR. Returns the connection and the token."""
+    if attaches(environment):
+        from . import attach
+
+        return attach.find(environment["ATOLL_DIR"])
     address, token = environment.get("ATOLL_LEARNER", ""), environment.get("ATOLL_TOKEN", "")
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
-        raise LearnerError(f"ATOLL_LEARNER is {address!r}, not HOST:PORT", "let a node start this program: --learner CMD")
+        raise LearnerError(f"ATOLL_LEARNER is {address!r}, not HOST:PORT", "let a node start this program: --learner CMD, or set ATOLL_DIR")
     try:
         connection = socket.create_connection((host, int(port)), timeout=_PATIENCE)
     except (OSError, OverflowError) as failure:
@@ -120,13 +137,14 @@ def connect(environment=os.environ):
 def serve(learner, connection=None, token="", watch=True):
     """Answers the node's requests until it says stop. Returns the exit code of the process.
 
-    Without a connection it makes one. watch ends the process soon after its node, even inside a step.
+    Without a connection it makes one. watch ends the process soon after its node, even inside a step; one that attached is its
+    user's, and ends with the connection.
     """
     try:
         if connection is None:
             connection, token = connect()
         with connection:
-            return _Session(learner, connection, watch).run(token)
+            return _Session(learner, connection, watch and not attaches()).run(token)
     except LearnerError as failure:
         log(f"{failure.error}: {failure.remedy}")
     except (frames.FrameError, OSError) as failure:
@@ -138,6 +156,7 @@ class _Session:
     def __init__(self, learner, connection, watch):
         self.learner, self.connection = learner, connection
         self.started = False
+        self.failure = None  # of the last request
         self.over = threading.Event()  # the node has said stop, or has left
         if watch:
             _ignore_interrupts()
@@ -162,14 +181,15 @@ class _Session:
 
     def serve(self, request):
         """Answers a request. Returns the exit code where it is the last."""
-        kind = request["type"]
+        kind, self.failure = request["type"], None
         if kind == "refused":
+            self.failure = LearnerError(f"the node refuses this learner: {request.get('error', '')}")
             log(f"the node refuses this learner: {request.get('error', '')}")
             return 1
         try:
             answer = self.answer(kind, request)
         except Exception as failure:
-            error = _explain(failure)
+            self.failure = error = _explain(failure)
             self.send({"type": "error", "error": error.error[:_LONGEST], "remedy": error.remedy, "kind": error.kind})
             # Half-loaded values are of no use to anybody.
             return 1 if error.fatal or kind == "load" else None
@@ -203,6 +223,12 @@ class _Session:
         if not math.isfinite(loss):
             raise diverged(number, f"loss {loss}", request["lr"])
         return {"type": "stepped", "tokens": int(tokens), "loss": float(loss)}
+
+    def on_evaluate(self, request):
+        tokens, loss, count = self.learner.evaluate(request.get("starts") or [])
+        if not math.isfinite(loss):
+            raise LearnerError(f"the loss on held-out text is {loss}", "lower the learning rate of the run", "diverged")
+        return {"type": "evaluated", "tokens": int(tokens), "loss": float(loss), "bytes": int(count)}
 
     def on_flush(self, request):
         self.learner.flush(request["pieces"])

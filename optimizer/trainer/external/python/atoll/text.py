@@ -1,5 +1,6 @@
 """The tokens that a PyTorch learner trains on, and rows of them."""
 
+import copy
 import hashlib
 import mmap
 import random
@@ -22,6 +23,20 @@ class Bytes:
             raise LearnerError(
                 f"text {self.path} has {len(self.tokens)} tokens, a row needs {context + 1}", "use more text, or a smaller --context of atoll new"
             )
+
+    def hold_out(self):
+        """Takes the last tenth off this text and returns it, as atoll holds out; None where that is less than a row."""
+        cut = len(self.tokens) * 9 // 10
+        if min(cut, len(self.tokens) - cut) <= self.context:
+            return None
+        held = copy.copy(self)
+        self.tokens, held.tokens = self.tokens[:cut], self.tokens[cut:]
+        return held
+
+    def spread(self, rows):
+        """Returns places of rows that lie evenly over the text: always the same."""
+        last = len(self.tokens) - self.context - 1
+        return [(2 * i + 1) * last // (2 * rows) for i in range(rows)]
 
     def rows(self, starts, length):
         """Returns length tokens from each of starts, int64 [rows, length]."""

@@ -11,11 +11,12 @@ import sys
 import tempfile
 
 from atoll import frames
+from atoll.attach import FILE
 from atoll.slab import layout_digest
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 TOKEN = "secret"
-WAIT = 60  # seconds; a framework may take many to start
+WAIT = 180  # seconds, as long as a node waits: a framework may take many to start
 
 # A slab for learners that do not look at its tensors.
 TENSORS = [("wide", (3, 5)), ("long", (7,))]
@@ -56,7 +57,7 @@ class FakeNode:
         self.run = {
             "type": "run", "slab": self.slab, "begin": begin, "values": self.count, "tensors": self.tensors,
             "layout": layout_digest(tensors), "recipe": "{}", "seed": 1, "author": "00" * 32, "rows": 2, "context": 4,
-            "text": self.path("text"), "resume": "", "steps": 0, **fields,
+            "text": self.path("text"), "held_out": "", "resume": "", "steps": 0, **fields,
         }  # fmt: skip
         self.begin, self.test = begin, test
 
@@ -82,8 +83,33 @@ class FakeNode:
         self.connection.settimeout(WAIT)
         return frames.read(self.connection)
 
-    def launch(self, module, options, port):
-        environment = dict(os.environ, ATOLL_LEARNER=f"127.0.0.1:{port}", ATOLL_TOKEN=TOKEN, PYTHONPATH=str(PACKAGE))
+    def open_door(self):
+        """Waits for a script, as a node does. Returns what it listens on."""
+        os.makedirs(self.path("learner"), exist_ok=True)
+        pathlib.Path(self.path("genesis")).touch()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.test.addCleanup(listener.close)
+        listener.settimeout(WAIT)
+        self.tell(address=f"127.0.0.1:{listener.getsockname()[1]}", token=TOKEN)
+        return listener
+
+    def tell(self, **notice):
+        pathlib.Path(self.path("notice")).write_text(json.dumps(notice))
+        os.replace(self.path("notice"), self.path(FILE))
+
+    def let_in(self, listener):
+        """Takes the script that comes, and returns its hello."""
+        self.connection, _ = listener.accept()
+        self.test.addCleanup(self.connection.close)
+        self.connection.settimeout(WAIT)
+        listener.close()
+        self.tell(attached="a script")
+        return frames.read(self.connection)
+
+    def launch(self, module, options, port=0):
+        environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
+        if port:
+            environment |= {"ATOLL_LEARNER": f"127.0.0.1:{port}", "ATOLL_TOKEN": TOKEN}
         program = [module] if module.endswith(".py") else ["-m", module]
         command = [sys.executable, *program, *map(str, options)]
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
@@ -102,6 +128,17 @@ class FakeNode:
         self.test.assertEqual(ready["type"], "ready", ready)
         self.test.assertEqual(self.ask("load", pieces=self.everything()), {"type": "loaded"})
         return ready
+
+    def evaluate(self, values, starts):
+        """Has values evaluated as a node does, and gives the learner its own back."""
+        self.ask("flush", pieces=self.everything())
+        own = self.values()
+        self.overwrite(values)
+        self.ask("load", pieces=self.everything())
+        answer = self.ask("evaluate", starts=starts)
+        self.overwrite(own)
+        self.ask("load", pieces=self.everything())
+        return answer
 
     def stderr(self):
         """Waits for the learner's end and returns its exit code and what it wrote to stderr."""

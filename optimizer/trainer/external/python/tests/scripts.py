@@ -72,3 +72,24 @@ trainer.train()
 print("steps", trainer.state.global_step, "over", callback.run.over, file=sys.stderr)
 """
 )
+
+# A script that runs already and attaches, twice: the first time its node goes. Arguments: the node's folder.
+ATTACHES = (
+    HEAD
+    + """
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0)
+for _ in range(2):
+    try:
+        run = atoll.join(model, optimizer, *sys.argv[1:])
+        while not run.over:
+            run.apply(optimizer)
+            for p in model.parameters():
+                p.grad = torch.ones_like(p)
+            optimizer.step()
+            run.step(tokens=4, loss=1.0)
+        print("over", file=sys.stderr)
+    except atoll.LearnerError as failure:
+        print("failed:", failure, file=sys.stderr, flush=True)
+"""
+)

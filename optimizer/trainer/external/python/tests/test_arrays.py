@@ -56,6 +56,21 @@ class Frameworks:
         self.assertEqual(answer["tokens"], 2 * CONTEXT)
         self.assertAlmostEqual(answer["loss"], math.log(256), places=5)
 
+    def test_evaluate(self):
+        node = self.begin()
+        self.assertIn("no held-out text", node.ask("evaluate", starts=[0])["error"])
+        node = node_of(self, small("adamw"))
+        node.run["held_out"] = node.run["text"]
+        self.assertTrue(node.start(self.module)["evaluates"])
+        node.begin_run()
+        first = node.values()
+        loss = node.ask("step", number=0, lr=0.02, starts=[0, 7])["loss"]
+        answer = node.evaluate(first, [0, 7])
+        self.assertEqual((answer["tokens"], answer["bytes"]), (2 * CONTEXT, 2 * CONTEXT))
+        self.assertAlmostEqual(answer["loss"], loss, places=5)
+        now = node.evaluate(self.after(node), [0, 7] * 3)
+        self.assertAlmostEqual(now["loss"], node.ask("step", number=1, lr=0.02, starts=[0, 7])["loss"], places=5)
+
     def test_state(self):
         node = self.begin()
         node.ask("step", number=0, lr=0.01, starts=[0, 7])

@@ -15,6 +15,7 @@ from fakenode import PACKAGE, FakeNode
 from scripts import TRAINER
 
 from atoll.serve import LearnerError
+from atoll.weights import digest
 
 MISSING = [name for name in ("torch", "transformers", "peft", "safetensors") if importlib.util.find_spec(name) is None]
 if not MISSING:
@@ -170,8 +171,43 @@ class Learning(Case):
                 self.assertEqual(node.ask("stop"), {"type": "stopped"})
                 self.assertEqual(node.stderr()[0], 0)
 
-    def loss(self, folder, starts):
+    def test_evaluate(self):
+        """Without dropout, it gives the loss that transformers has, and leaves training as it is."""
+        starts = [0, 100, 200, 300]
+        for given in (config(tie_word_embeddings=True), config("gpt2")):
+            with self.subTest(given["model_type"]):
+                folder = self.save(given)
+                node, other = self.node(folder, given), self.node(folder, given)
+                node.run["held_out"] = node.run["text"]
+                self.assertTrue(self.begin(node, "--micro-batch", 3).hello["evaluates"])
+                self.begin(other, "--micro-batch", 3)
+                first = node.values()
+                self.assertEqual(self.stepped(node, 0), self.stepped(other, 0))
+                answer = node.evaluate(first, starts)
+                self.assertEqual((answer["tokens"], answer["bytes"]), (4 * CONTEXT, 4 * CONTEXT))
+                self.assertAlmostEqual(answer["loss"], self.loss(folder, starts), places=5)
+                self.assertEqual(self.stepped(node, 1), self.stepped(other, 1))
+                for each in (node, other):
+                    each.ask("flush", pieces=each.everything())
+                self.assertEqual(node.values(), other.values())
+                self.assertIn("no held-out text", other.ask("evaluate", starts=starts)["error"])
+
+    def test_evaluate_on_own_data(self):
+        """The last tenth of --data, which no step has rows of."""
+        folder, data = self.save(), self.folder() + "/text"
+        pathlib.Path(data).write_bytes(TEXT + bytes(len(TEXT) // 9))
+        node = self.begin(self.node(folder), "--data", data)
+        first = node.values()
+        answers = [node.evaluate(first, [0] * 7) for _ in range(2)]
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(answers[0]["tokens"], 7 * CONTEXT)
         model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+        logits = model(torch.zeros(1, CONTEXT, dtype=torch.int64)).logits
+        zeros = torch.nn.functional.cross_entropy(logits[0], torch.zeros(CONTEXT, dtype=torch.int64)).item()
+        self.assertAlmostEqual(answers[0]["loss"], zeros, places=4)
+
+    def loss(self, folder, starts):
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
         rows = torch.tensor([list(TEXT[s : s + CONTEXT + 1]) for s in starts])
         logits = model(rows[:, :-1]).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).item()
@@ -257,7 +293,14 @@ class Learning(Case):
         model.save_pretrained(folder)
         layout, first = saved(folder, "adapter_model.safetensors")
         given = json.loads((pathlib.Path(folder) / "adapter_config.json").read_text())
-        node = FakeNode(self, layout, first, TEXT, recipe=recipe(given, "peft"), rows=4, context=CONTEXT)
+        of_base = json.dumps({**json.loads(recipe(given, "peft")), "base_sha256": digest(base)})
+        node = FakeNode(self, layout, first, TEXT, recipe=of_base, rows=4, context=CONTEXT)
+        other = self.save(config(initializer_range=0.03))
+        node.start("atoll.hf", "--device", "cpu", "--base", other)
+        answer = node.ask(node.run)
+        for words in (digest(base), digest(other), "--base " + other):
+            self.assertIn(words, answer["error"])
+        self.assertIn("the very model", answer["remedy"])
         self.begin(node, "--base", base)
         losses = [self.stepped(node, number, 0.05)["loss"] for number in range(10)]
         self.assertLess(losses[-1], losses[0])
@@ -329,6 +372,7 @@ class Islands(Case):
             "main(['--standalone', '--nproc-per-node', '2', '-m', 'atoll.hf', *sys.argv[1:]])\n"
         )
         node = self.node(**fields)
+        node.run["held_out"] = node.run["text"]
         node.start(path, "--threads", 1, "--device", "cpu", *options)
         node.begin_run()
         return node
@@ -338,6 +382,10 @@ class Islands(Case):
         lone = self.begin(self.node(folder))
         want = [self.stepped(lone, number) for number in range(3)]
         lone.ask("flush", pieces=lone.everything())
+        begin = self.node(folder)
+        begin.run["held_out"] = begin.run["text"]
+        self.begin(begin)
+        self.quality = begin.evaluate(begin.values(), [0, 100, 200, 0])["loss"]
         for options in ((), ("--fsdp",), ("--micro-batch", 1), ("--fsdp", "--micro-batch", 1)):
             with self.subTest(options):
                 node = self.island(*options, folder=folder)
@@ -348,6 +396,9 @@ class Islands(Case):
                     got = self.stepped(node, number)
                     self.assertEqual(got["tokens"], answer["tokens"])
                     self.assertAlmostEqual(got["loss"], answer["loss"], places=4)
+                answer = node.evaluate(first, [0, 100, 200])  # a row too few for two ranks
+                self.assertAlmostEqual(answer["loss"], self.quality, places=4)
+                self.assertIn("no held-out text", node.ask("evaluate", starts=[])["error"])
                 piece = [node.count // 3, node.count // 5]
                 node.ask("flush", pieces=[piece])
                 self.near(node, lone, *piece)

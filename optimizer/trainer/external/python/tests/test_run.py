@@ -1,3 +1,4 @@
+import math
 import os
 import pathlib
 import random
@@ -19,6 +20,11 @@ else:
     from atoll import values
 
     torch.set_num_threads(1)
+
+# Given to a script: what it says of the run's held-out text.
+QUALITY = """atoll.join(model, evaluate=lambda run: (
+    sum(model(**b).item() * len(b["labels"]) for b in run.held_out()) / max(1, sum(len(b["labels"]) for b in run.held_out())),
+    *[sum(b["labels"][:, 1:].numel() for b in run.held_out())] * 2))"""
 
 LAYOUT = [("2.bias", (2,)), ("0.weight", (5, 3)), ("0.bias", (5,)), ("2.weight", (2, 5))]
 COUNT = 32
@@ -94,6 +100,22 @@ class Scripts(unittest.TestCase):
         self.assertLess((want - changes)[moved].abs().max(), 1e-6)
         node.ask("flush", pieces=node.everything())
         self.assertTrue(torch.equal(floats(node.values()), after))  # a second flush adds nothing
+
+    def test_evaluate(self):
+        node = self.begin("float32")
+        self.assertFalse(node.hello["evaluates"])
+        text = bytes(random.Random(2).choices(range(97, 123), k=100))
+        layout = [("table.weight", (256, 256))]
+        node = FakeNode(self, layout, bytes(4 << 16), text, context=6, rows=2)
+        node.run["held_out"] = node.run["text"]
+        self.assertTrue(node.start(script(node, BATCHES.replace("atoll.join(model)", QUALITY)))["evaluates"])
+        node.begin_run()
+        for starts in ([0, 7, 93], []):
+            answer = node.evaluate(bytes(4 << 16), starts)
+            self.assertEqual((answer["type"], answer["tokens"], answer["bytes"]), ("evaluated", 5 * len(starts), 5 * len(starts)))
+            if starts:
+                self.assertAlmostEqual(answer["loss"], math.log(256), places=5)
+        self.assertEqual(node.ask("step", number=0, lr=0.5, starts=[0, 1])["type"], "stepped")
 
     def test_state(self):
         node = self.begin("float32")

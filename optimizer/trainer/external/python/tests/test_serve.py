@@ -39,6 +39,17 @@ class IdleLearner(unittest.TestCase):
         self.assertEqual(node.ask("stop"), {"type": "stopped"})
         self.assertEqual(node.stderr()[0], 0)
 
+    def test_evaluate(self):
+        node = FakeNode(self)
+        self.assertTrue(node.start(IDLE)["evaluates"])
+        node.begin_run()
+        node.ask("step", number=0, lr=1.0, starts=[0])
+        answer = node.evaluate(struct.pack("<f", 3) * node.count, [0, 1])
+        self.assertEqual(answer, {"type": "evaluated", "tokens": 8, "loss": 9.0, "bytes": 0})
+        bad = node.evaluate(struct.pack("<f", math.nan) * node.count, [0])
+        self.assertEqual((bad["type"], bad["kind"]), ("error", "diverged"))
+        self.assertEqual(node.ask("step", number=1, lr=1.0, starts=[0])["type"], "stepped")
+
     def test_pieces(self):
         node = FakeNode(self)
         node.start(IDLE)

@@ -35,6 +35,19 @@ def choose(asked):
     return torch.device(asked)
 
 
+def of_rank(device):
+    """Returns the accelerator of this process of torchrun."""
+    if device.type == "mps":
+        raise DeviceError("torchrun cannot share mps among processes: use --device cpu, or one process")
+    if device.type != "cuda":
+        return device
+    local, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= count:
+        raise DeviceError(f"process {local} of torchrun has no accelerator, this machine has {count}: use --nproc-per-node {count}")
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)
+
+
 def describe(device):
     """Returns the device as hello has it."""
     name, memory = _DESCRIBE[device.type](device)

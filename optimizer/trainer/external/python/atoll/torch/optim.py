@@ -1,4 +1,4 @@
-"""AdamW and Muon as the node's built-in trainer has them, on one flat vector of parameters.
+"""AdamW and Muon as the node's built-in trainer has them, on one flat vector of parameters, or on parts of tensors.
 
     AdamW   m = beta1 m + (1-beta1) g
             v = beta2 v + (1-beta2) g^2
@@ -17,6 +17,8 @@ import struct
 import torch
 import torch.nn.functional as F
 
+from .. import islands
+
 # Newton-Schulz: each step turns every singular value x into ax + bx^3 + cx^5.
 SCHULZ_STEPS = 5
 SCHULZ_A, SCHULZ_B, SCHULZ_C = 3.4445, -4.7750, 2.0315
@@ -28,24 +30,28 @@ TINY = 2.0**-100  # a moment below it counts as 0: it would end as a denormal nu
 _OUTSIDE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are not inside a layer
 
 
-def clip(grads, most):
-    """Scales grads so that their Euclidean norm is at most that, and returns the norm that they had."""
-    total = norm(grads)
-    if most < total < math.inf:
-        grads.mul_(most / total)
-    return total
+def clip(vectors, most, total=lambda number: number):
+    """Scales vectors so that their Euclidean norm together is at most that, and returns the norm that they had.
+
+    total adds up what all ranks have, where each has part of the vectors.
+    """
+    length = math.sqrt(total(squares(vectors)))
+    if most < length < math.inf:
+        for x in vectors:
+            x.mul_(most / length)
+    return length
 
 
-def norm(x):
-    """The Euclidean norm. Sums of pieces lose less in float32 than one long sum, and float64 is not everywhere."""
-    parts = [torch.linalg.vector_norm(part) for part in x.split(_piece(x.device))]
-    return math.sqrt(math.fsum(part * part for part in torch.stack(parts).tolist()))
+def squares(vectors):
+    """The sum of squares. Sums of pieces lose less in float32 than one long sum, and float64 is not everywhere."""
+    parts = [torch.linalg.vector_norm(part) for x in vectors for part in x.split(_piece(x.device))]
+    return math.fsum(part * part for part in torch.stack(parts).tolist())
 
 
 class Optimizer:
     """Changes params, a flat vector with the tensors of layout, along grads."""
 
-    def __init__(self, recipe, layout, params, grads):
+    def __init__(self, recipe, layout, params, grads, work=None):
         self.recipe, self.params, self.grads = recipe, params, grads
         self.taken = 0  # steps, from which the corrections of AdamW's moments follow
         self.decayed = []  # (begin, end) of AdamW's matrices
@@ -54,20 +60,39 @@ class Optimizer:
         self._divide(layout)
         self.m = torch.zeros_like(params)
         self.v = params.new_zeros(sum(end - begin for begin, end in self.plain))
-        self.work = Workspace([shape for _, _, shape in self.matrices], params)
+        self.work = work or Workspace.of(recipe, layout, params)
 
     def _divide(self, layout):
         begin = 0
         for name, shape in layout:
-            end = begin + math.prod(shape)
-            matrix = len(shape) == 2
-            if matrix and self.recipe.name == "muon" and name not in _OUTSIDE:
+            end = begin + self._length(shape)
+            if _for_muon(self.recipe, name, shape):
                 self.matrices.append((begin, end, shape))
             else:
                 _append(self.plain, begin, end)
-                if matrix:
+                if len(shape) == 2:
                     _append(self.decayed, begin, end)
             begin = end
+
+    def _length(self, shape):
+        return math.prod(shape)
+
+    @property
+    def size(self):
+        """How many values it changes on all ranks together."""
+        return len(self.m)
+
+    @property
+    def plain_size(self):
+        """How many of them are AdamW's."""
+        return len(self.v)
+
+    def gradients(self):
+        """Returns the gradients, flat."""
+        return self.grads
+
+    def clear(self):
+        self.grads.zero_()
 
     def step(self, lr):
         """Takes one step at learning rate lr."""
@@ -101,27 +126,80 @@ class Optimizer:
         fresh = self.grads[begin:end].mul_(rest)  # the gradient has done its work
         m.mul_(momentum).add_(fresh)
         m.copy_(F.hardshrink(m, TINY))
-        u = torch.add(fresh, m, alpha=momentum, out=self.work.x[: end - begin])
-        update = self.work.orthogonal(u, shape)
+        update = self._orthogonal(fresh, m, momentum, shape)
         self.params[begin:end].mul_(keep).sub_(update, alpha=lr * MUON_RMS * math.sqrt(max(shape)))
 
-    def state(self):
-        """Returns what resume needs: plain tensors and numbers."""
-        return {"optimizer": self.recipe.name, "taken": self.taken, "m": self.m.cpu(), "v": self.v.cpu()}
+    def _orthogonal(self, fresh, m, momentum, shape):
+        """Returns what Muon makes of fresh + momentum m, flat."""
+        u = torch.add(fresh, m, alpha=momentum, out=self.work.x[: len(m)])
+        return self.work.orthogonal(u, shape)
 
-    def resume(self, state):
-        """Goes on from a state. ValueError says why one does not fit; then nothing has changed."""
-        if state["optimizer"] != self.recipe.name:
-            raise ValueError(f"it is of {state['optimizer']}, the run has {self.recipe.name}")
-        if type(state["taken"]) is not int or state["taken"] < 0:
-            raise ValueError(f"it has taken {state['taken']!r} steps")
-        for name, own in (("m", self.m), ("v", self.v)):
-            other = state[name]
-            if other.dtype != own.dtype or other.shape != own.shape:
-                raise ValueError(f"its {name} is {other.dtype} {tuple(other.shape)}, the run has {own.dtype} {tuple(own.shape)}")
-        self.m.copy_(state["m"])
-        self.v.copy_(state["v"])
-        self.taken = state["taken"]
+    def moments(self):
+        """Returns m and v, the state beside taken."""
+        return self.m, self.v
+
+    def resume(self, taken, m, v):
+        """Goes on from a state that check has seen."""
+        self.taken = taken
+        self.m.copy_(m)
+        self.v.copy_(v)
+
+
+class Part(Optimizer):
+    """Changes this rank's rows of one tensor, a DTensor that fully_shard has cut."""
+
+    def __init__(self, recipe, tensor, parameter, work):
+        self.tensor, self.parameter = tensor, parameter
+        super().__init__(recipe, [tensor], _flat(parameter), None, work)
+
+    def _length(self, shape):
+        return len(self.params)
+
+    @property
+    def size(self):
+        return self.parameter.numel()
+
+    @property
+    def plain_size(self):
+        return 0 if self.matrices else self.size
+
+    def gradients(self):
+        # fully_shard may have moved both since.
+        self.params, self.grads = _flat(self.parameter), _flat(self.parameter.grad)
+        return self.grads
+
+    def clear(self):
+        self.parameter.grad = self.grads = None
+
+    def _orthogonal(self, fresh, m, momentum, shape):
+        # It needs the whole matrix. Every rank computes it and takes its rows.
+        u = self.work.x[: math.prod(shape)].copy_(self._whole(torch.add(fresh, m, alpha=momentum)))
+        return self._own(self.work.orthogonal(u, shape))
+
+    def _whole(self, own):
+        """Gathers a vector of which every rank has the rows that it has of the tensor. All ranks have to ask."""
+        return islands.whole(islands.alike(own, self.parameter)).view(-1)
+
+    def _own(self, whole):
+        return islands.own(whole.view(self.tensor[1]), self.parameter).reshape(-1)
+
+    def moments(self):
+        return self._whole(self.m), self.v if self.matrices else self._whole(self.v)
+
+    def resume(self, taken, m, v):
+        super().resume(taken, self._own(m), v if self.matrices else self._own(v))
+
+
+def check(state, name, sizes):
+    """Raises ValueError where a state is not of an optimizer of that name, and of vectors of these (size, plain_size)."""
+    if state["optimizer"] != name:
+        raise ValueError(f"it is of {state['optimizer']}, the run has {name}")
+    if type(state["taken"]) is not int or state["taken"] < 0:
+        raise ValueError(f"it has taken {state['taken']!r} steps")
+    for key, size in zip("mv", (sum(each) for each in zip(*sizes))):
+        moments = state[key]
+        if moments.dtype != torch.float32 or tuple(moments.shape) != (size,):
+            raise ValueError(f"its {key} is {moments.dtype} {tuple(moments.shape)}, the run has {torch.float32} {(size,)}")
 
 
 class Workspace:
@@ -133,9 +211,14 @@ class Workspace:
         self.x, self.next = like.new_empty(matrix), like.new_empty(matrix)
         self.gram, self.poly = like.new_empty(square), like.new_empty(square)
 
+    @classmethod
+    def of(cls, recipe, layout, like):
+        """The memory for the tensors of a layout."""
+        return cls([shape for name, shape in layout if _for_muon(recipe, name, shape)], like)
+
     def orthogonal(self, u, shape):
         """Brings the singular values of u, which lies in x, near 1. The result is flat and lies here as well."""
-        u.mul_(1 / (norm(u) + SCHULZ_EPS))
+        u.mul_(1 / (math.sqrt(squares([u])) + SCHULZ_EPS))
         x, after = u.view(shape), self.next[: u.numel()].view(shape)
         wide = shape[0] <= shape[1]
         for _ in range(SCHULZ_STEPS):
@@ -153,6 +236,14 @@ class Workspace:
         poly.mul_(SCHULZ_C).add_(gram, alpha=SCHULZ_B)
         poly.diagonal().add_(SCHULZ_A)
         return poly
+
+
+def _flat(tensor):
+    return tensor.detach().to_local().view(-1)
+
+
+def _for_muon(recipe, name, shape):
+    return recipe.name == "muon" and len(shape) == 2 and name not in _OUTSIDE
 
 
 def _append(spans, begin, end):

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"atoll/node/status"
+)
+
+const pauseHelp = `
+Asks the node of a folder to cost nothing for now: it publishes what is unpublished, takes no more steps, and fetches and serves nothing heavy. It stays connected, and its peers do not wait for it. The command returns when the node has published what it had.
+
+    atoll pause --dir first
+    atoll resume --dir first      it goes on
+
+A pause ends with the process. For pauses by the clock, by a quota or on battery see atoll join --help.`
+
+const resumeHelp = `
+Lets the node of a folder go on that atoll pause has paused. If its hours, its quota or its battery keep it paused as well, the command says so.
+
+    atoll resume --dir first`
+
+// PauseCmd is `atoll pause`.
+type PauseCmd struct {
+	dirFlag
+	Timeout time.Duration `help:"How long to wait until it has published what it had." default:"90s"`
+}
+
+// ResumeCmd is `atoll resume`.
+type ResumeCmd struct {
+	dirFlag
+	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
+}
+
+// Help implements kong.HelpProvider.
+func (*PauseCmd) Help() string { return pauseHelp }
+
+// Help implements kong.HelpProvider.
+func (*ResumeCmd) Help() string { return resumeHelp }
+
+// Run makes the node pause.
+func (c *PauseCmd) Run(ctx context.Context, out *console) error {
+	_, err := askToPause(ctx, c.dirFlag, true, c.Timeout, func(s status.Snapshot) bool { return s.Limits.Asked && s.Limits.Resting })
+	if err == nil {
+		out.answer("paused")
+	}
+	return err
+}
+
+// Run lets the node go on.
+func (c *ResumeCmd) Run(ctx context.Context, out *console) error {
+	s, err := askToPause(ctx, c.dirFlag, false, c.Timeout, func(s status.Snapshot) bool { return !s.Limits.Asked })
+	switch {
+	case err != nil:
+		return err
+	case len(s.Limits.Why) > 0:
+		out.answer("still paused: %s", strings.Join(s.Limits.Why, "; "))
+	default:
+		out.answer("goes on")
+	}
+	return nil
+}
+
+// askToPause asks the node of a folder to pause or to go on, and waits until it is done.
+func askToPause(ctx context.Context, in dirFlag, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
+	dir, err := in.folder()
+	if err != nil {
+		return s, err
+	}
+	client, err := status.Dial(dir)
+	if err != nil {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := client.Pause(ctx, on); err != nil {
+		return s, err
+	}
+	for {
+		if s, err = client.Snapshot(ctx); err != nil {
+			return s, err
+		}
+		if done(s) {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return s, fmt.Errorf("the node on %s has not done so within %v: %w; look at `atoll status --dir %s`", dir, within, ctx.Err(), dir)
+		case <-time.After(pollEvery):
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// A core rests while its owner has the node paused. What is cheap goes on: beats, headers,
+// the roster, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
+// given: no payloads, no tips. The rounds of the node stand still meanwhile, so it is as one
+// that sleeps and can be heard. It is brought up to date by repair, or takes tips, when it
+// goes on.
+
+// Rest has the core rest, or go on.
+func (c *Core) Rest(now Time, on bool) {
+	c.at(now)
+	if on == c.resting {
+		return
+	}
+	c.resting = on
+	if !on {
+		return // what waited for it begins with the next tick
+	}
+	c.repair.rest()
+	c.snapshot.rest()
+	c.pull.rest()
+	c.serve.rest()
+	c.hangUpHeavy()
+}
+
+// Resting reports whether the core rests.
+func (c *Core) Resting() bool { return c.resting }
+
+// pauses reports whether the owner of p has it paused, as its newest beat says.
+func (p *peer) pauses() bool { return p.beat != nil && p.beat.Paused }
+
+// hangUpHeavy ends the requests whose answers are not small.
+func (e *env) hangUpHeavy() {
+	for _, c := range slices.Clone(e.calls) {
+		if !c.small {
+			e.hangUp(c.id)
+		}
+	}
+}
+
+// rest ends every session: what is missing is looked for anew later.
+func (r *repair) rest() {
+	for len(r.sessions) > 0 {
+		r.end(r.sessions[0], "ended: this node is paused")
+	}
+}
+
+// rest goes back to where a donor is chosen, and stays there. What is stored remains, and
+// tips whose chunks are all here are put in place.
+func (s *snapshot) rest() {
+	if s.stage == asking || s.stage == attesting || s.stage == fetching {
+		s.stage, s.transfer = choosing, transfer{}
+		s.attempt++
+		delete(s.tried, s.donor) // it did nothing wrong
+	}
+}
+
+// rest forgets what is wanted. What came already is with the outer side.
+func (p *pull) rest() {
+	for _, w := range slices.Clone(p.wants) {
+		if !w.fetched {
+			p.end(w.id, missing)
+		}
+	}
+}
+
+// rest turns away all that wait for something heavy.
+func (s *serve) rest() {
+	s.unpark(func(q parked) bool {
+		s.status(q.handle, wire.Busy)
+		return true
+	})
+	for _, a := range s.donate.askers {
+		s.donate.turnAway(a, func(chunkRequest) bool { return true })
+	}
+	s.donate.forget()
+}
+
+// heavy reports whether the answer to a request may be larger than a message.
+func heavy(k wire.RequestKind) bool {
+	return k == wire.GetPayload || k == wire.GetChunk || k == wire.GetManifest || k == wire.GetTips
+}

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+)
+
+// aside does what the loop asks of the learner on a goroutine of its own, while a trainer in another
+// process steps: it encodes and decodes beside the steps, and keeps the trainer at rest only while it
+// moves values to or from it. What the loop asks for is done in order.
+type aside struct {
+	// turn holds a token. Who has it may ask the trainer for something, and touch what its
+	// steps count. It goes to the one that has waited longest.
+	turn     chan struct{}
+	commands *mailbox[func()]
+	has      bool // the goroutine of the commands has the token
+	over     chan struct{}
+}
+
+func newAside(commands *mailbox[func()]) *aside {
+	a := &aside{turn: make(chan struct{}, 1), commands: commands, over: make(chan struct{})}
+	a.turn <- struct{}{}
+	return a
+}
+
+// run does commands until ctx ends, and then those that are left.
+func (a *aside) run(ctx context.Context) {
+	defer close(a.over)
+	for more := true; more; {
+		select {
+		case <-a.commands.ready:
+		case <-ctx.Done():
+			more = false
+		}
+		for _, do := range a.commands.take() {
+			do()
+			a.GoOn()
+		}
+	}
+}
+
+// Rest implements outer.Device for a command.
+func (a *aside) Rest() {
+	if !a.has {
+		<-a.turn
+		a.has = true
+	}
+}
+
+// GoOn implements outer.Device for a command.
+func (a *aside) GoOn() {
+	if a.has {
+		a.has = false
+		a.turn <- struct{}{}
+	}
+}
+
+// device is what a learner knows of the trainer: when it rests, where that is not between two
+// commands anyway.
+type device struct {
+	trainer.Trainer
+	aside *aside
+}
+
+var _ outer.Device = device{}
+
+// Rest implements outer.Device.
+func (d device) Rest() {
+	if d.aside != nil {
+		d.aside.Rest()
+	}
+}
+
+// GoOn implements outer.Device.
+func (d device) GoOn() {
+	if d.aside != nil {
+		d.aside.GoOn()
+	}
+}

@@ -1,0 +1,147 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
+)
+
+// farTrainer is a fakeTrainer that steps values of its own.
+type farTrainer struct {
+	*fakeTrainer
+	slab []float32
+}
+
+func (f farTrainer) Params() []float32 { return f.slab }
+
+func (f farTrainer) Flush(pieces []optimizer.Span) error {
+	f.atRest()
+	for _, p := range pieces {
+		copy(f.slab[p.Offset:p.Offset+p.Len], f.params[p.Offset:])
+	}
+	return nil
+}
+
+func (f farTrainer) Load(pieces []optimizer.Span) {
+	f.atRest()
+	for _, p := range pieces {
+		copy(f.params[p.Offset:p.Offset+p.Len], f.slab[p.Offset:])
+	}
+}
+
+func (f farTrainer) atRest() {
+	if f.inside.Load() {
+		panic("the trainer is asked for something inside a step")
+	}
+}
+
+// newFarBench is newBench with a trainer in another process.
+func newFarBench(t *testing.T, takes, pace time.Duration) *bench {
+	t.Helper()
+	b := makeBench(t, takes, pace)
+	far := farTrainer{b.fake, make([]float32, len(b.fake.params))}
+	b.training.trainer, b.aside = far, newAside(b.commands)
+	l := outer.NewLearner(b.genesis.Outer, b.plan, far.slab, b.tips, nil)
+	l.Use(device{far, b.aside})
+	b.learner = timed{l, b.training}
+	b.start(t)
+	return b
+}
+
+// A command holds a step up only while it has the trainer at rest, and the account says so.
+func TestStepsGoOnBesideCommands(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		do       func(b *bench)
+		at       time.Duration // when it begins
+		steps    int64
+		publish  float64
+		finished time.Duration
+	}{
+		{"beside", func(b *bench) { time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1250 * time.Millisecond},
+		{"at rest", func(b *bench) { b.aside.Rest(); time.Sleep(time.Second) }, 250 * time.Millisecond, 10, 1, 1300 * time.Millisecond},
+		{"first at rest", func(b *bench) { b.aside.Rest(); b.aside.GoOn(); time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1300 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newFarBench(t, 100*time.Millisecond, 0)
+			b.setMay(true)
+			began, took := time.Now(), time.Duration(0)
+			b.after(c.at)
+			b.commands.put(func() {
+				defer b.does(&b.account.Publish)()
+				c.do(b)
+				took = time.Since(began)
+			})
+			p := b.after(2050*time.Millisecond - c.at)
+			b.stop(t)
+			if p.steps != c.steps || !near(p.account.Publish, c.publish) || took != c.finished {
+				t.Errorf("%s: %d steps, %v s held up, over after %v; want %d, %v, %v", c.name, p.steps, p.account.Publish, took, c.steps, c.publish, c.finished)
+			}
+			if a := p.account; !near(a.Total, a.Step+a.Publish+a.Joining) || a.Waiting != 0 {
+				t.Errorf("%s: account %+v", c.name, a)
+			}
+		})
+	}
+}
+
+// Drafts and tips aside take nothing of the steps away that pass meanwhile.
+func TestLearnerAsideCountsEachStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFarBench(t, 10*time.Millisecond, 0)
+		b.setMay(true)
+		drafted := make([]uint64, len(b.plan))
+		for i := range 40 {
+			p := i % len(b.plan)
+			b.draft(p, func(d outer.Draft, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				drafted[p] += d.Tokens
+				next := *b.tips[p]
+				next.Round = uint32(i + 1)
+				own := outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}
+				if _, err := b.learner.Follow(outer.Adopt{Fragment: p, Tip: &next, Changes: []outer.Change{{Own: own, Fate: outer.Folded}}}); err != nil {
+					t.Error(err)
+				}
+			})
+			b.after(time.Duration(5+7*(i%5)) * time.Millisecond)
+		}
+		b.setMay(false)
+		p := b.after(time.Second)
+		b.stop(t)
+		for i := range b.plan {
+			if _, pending := b.learner.Pending(i); drafted[i] == 0 || drafted[i]+pending != p.tokens {
+				t.Errorf("fragment %d: %d tokens drafted, %d pending of %d", i, drafted[i], pending, p.tokens)
+			}
+		}
+	})
+}
+
+// What was asked for before a trainer went is done before another begins, and its loss is accounted
+// for in between.
+func TestLostTrainerIsAccountedForBeforeTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFarBench(t, 100*time.Millisecond, 0)
+		var order []string
+		b.training.lost = func(error) { order = append(order, "lost") }
+		b.setMay(true)
+		b.after(250 * time.Millisecond)
+		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 0)
+		b.commands.put(func() {
+			time.Sleep(5 * time.Second)
+			order = append(order, fmt.Sprintf("asked, %d restarts", len(b.fake.restarted())))
+		})
+		b.after(10 * time.Second)
+		b.commands.put(func() { order = append(order, fmt.Sprintf("asked, %d restarts", len(b.fake.restarted()))) })
+		b.stop(t) // does what is left
+		want := fmt.Sprint([]string{"asked, 0 restarts", "lost", "asked, 1 restarts"})
+		if got := fmt.Sprint(order); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package genesis
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/tensor/safetensors"
+)
+
+// The recipe of adapters names their model by its weights, where these are here.
+func TestBaseOfAdapters(t *testing.T) {
+	base, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3))
+	want, err := safetensors.DigestWeights(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := json.Marshal(map[string]any{"peft_type": "LORA", "r": 4, "base_model_name_or_path": base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for config, dir := range map[string]string{string(named): "", `{"peft_type":"LORA","base_model_name_or_path":"somebody/model"}`: base} {
+		adapters, _ := modelFolder(t, config, spec("a.lora_A.weight", 4, 30))
+		g, recipe, _, err := FromModel(adapters, 1e6, 1, 1)
+		if err != nil || !Adapters(recipe) {
+			t.Fatal(err, string(recipe))
+		}
+		with, where, digest, err := AddBase(recipe, dir)
+		if err != nil || where != base || digest != want {
+			t.Errorf("%v: digest %s of %s, want %s of %s", err, digest, where, want, base)
+		}
+		if err := g.SetRecipe(with); err != nil || !strings.Contains(g.Recipe, `"base_sha256":"`+want+`"`) || !strings.Contains(g.Recipe, `"LORA"`) {
+			t.Errorf("%v: recipe %s", err, g.Recipe)
+		}
+	}
+	for config, wantErr := range map[string]error{
+		`{"peft_type":"LORA","base_model_name_or_path":"somebody/model"}`: nil, `{"peft_type":"LORA"}`: nil,
+		`{"peft_type":"LORA","base_model_name_or_path":` + quote(t, t.TempDir()) + `}`: safetensors.ErrNoWeights,
+	} {
+		recipe := json.RawMessage(`{"family":"peft","config":` + config + `}`)
+		with, _, digest, err := AddBase(recipe, "")
+		if !errors.Is(err, wantErr) || wantErr == nil && (digest != "" || string(with) != string(recipe)) {
+			t.Errorf("%s: digest %q, recipe %s, error %v", config, digest, with, err)
+		}
+	}
+	if _, _, _, err := AddBase(json.RawMessage(`{"family":"peft","config":{}}`), filepath.Join(t.TempDir(), "gone")); !errors.Is(err, safetensors.ErrNoWeights) {
+		t.Error(err)
+	}
+	if Adapters(json.RawMessage(`{"family":"transformers"}`)) || Adapters(nil) {
+		t.Error("a whole model is taken for adapters")
+	}
+}
+
+func quote(t *testing.T, s string) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

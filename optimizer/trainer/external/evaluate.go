@@ -1,0 +1,74 @@
+package external
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"atoll/optimizer"
+)
+
+// MostRows bounds the rows of an evaluation: their places fill half a frame at most.
+const MostRows = 1 << 14
+
+// Evaluation is what values are worth on text that is held out.
+type Evaluation struct {
+	Loss   float64 // mean, in nats a token
+	Tokens int     // targets; 0 where the learner does not say
+	Bytes  int     // of text that they stand for; 0 where tokens are no bytes
+}
+
+// BitsPerByte is the mean number of bits for a byte of text, 0 where nobody knows the bytes.
+func (e Evaluation) BitsPerByte() float64 {
+	if e.Bytes == 0 {
+		return 0
+	}
+	return e.BitsPerToken() * float64(e.Tokens) / float64(e.Bytes)
+}
+
+// BitsPerToken is the mean number of bits for a token.
+func (e Evaluation) BitsPerToken() float64 { return e.Loss / math.Ln2 }
+
+// ErrNoEvaluation says that the learner cannot evaluate, or has no text to do it with.
+var ErrNoEvaluation = errors.New("the learner does not evaluate")
+
+// Evaluate has the learner say what given values are worth: fill writes them, and starts are the
+// places in Config.HeldOut at which rows begin. They pass through the slab, so that a learner needs no
+// second copy of its model: what it has is flushed and put aside before, and loaded again by the next
+// step. Params must not be read meanwhile.
+func (l *Learner) Evaluate(fill func(values []float32), starts []uint64) (e Evaluation, err error) {
+	if l.lost != nil {
+		return e, l.lost
+	}
+	if !l.session.hello.Evaluates {
+		return e, ErrNoEvaluation
+	}
+	if l.aside == nil {
+		if l.aside, err = newSlab(filepath.Join(l.cfg.Dir, "aside.safetensors"), l.cfg.Views); err != nil {
+			return e, fmt.Errorf("%w: room for its values: %w", ErrNoEvaluation, err)
+		}
+	}
+	whole := []optimizer.Span{{Len: len(l.slab.values)}}
+	if err := l.Flush(whole); err != nil {
+		return e, err
+	}
+	copy(l.aside.values, l.slab.values)
+	defer copy(l.slab.values, l.aside.values)
+	l.current = false // the next step loads everything
+	fill(l.slab.values)
+	if err := l.move("load", whole); err != nil {
+		return e, err
+	}
+	a, err := l.ask(l.leaving(), evaluate{"evaluate", starts}, "evaluated")
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		return e, fmt.Errorf("%w: %w", ErrNoEvaluation, err)
+	}
+	if err == nil && (a.Tokens < 0 || a.Bytes < 0 || !(math.Abs(a.Loss) <= math.MaxFloat64)) {
+		err = fmt.Errorf("the learner says that the loss of %d tokens, %d bytes, is %v", a.Tokens, a.Bytes, a.Loss)
+	}
+	if err != nil {
+		return e, l.end(err)
+	}
+	return Evaluation{Loss: a.Loss, Tokens: a.Tokens, Bytes: a.Bytes}, nil
+}

@@ -1,0 +1,108 @@
+package external
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/optimizer/trainer"
+)
+
+// fillWith are values to evaluate.
+func fillWith(x float32) func([]float32) {
+	return func(values []float32) {
+		for i := range values {
+			values[i] = x
+		}
+	}
+}
+
+// Values are evaluated, and those of the learner go on with all that was stepped and not flushed.
+func TestEvaluateKeepsWhatWasStepped(t *testing.T) {
+	l := begin(t, "well")
+	copy(l.Params(), values())
+	before, err := l.Evaluate(fillWith(3), make([]uint64, 5))
+	if err != nil || before.Loss != 3 || before.Tokens != 40 || before.Bytes != 20 {
+		t.Errorf("before the first step: %+v, %v", before, err)
+	}
+	if got := before.BitsPerByte(); math.Abs(got-2*3/math.Ln2) > 1e-12 {
+		t.Errorf("%v bits per byte", got)
+	}
+	for want := range 3 {
+		if _, err := l.Step(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := l.Evaluate(fillWith(7), nil); err != nil || e.Loss != 7 || e.BitsPerByte() != 0 {
+			t.Errorf("%+v, %v", e, err)
+		}
+		for i, x := range values() {
+			if got := l.Params()[i]; got != x+float32(want)+1 {
+				t.Fatalf("after step %d and an evaluation value %d is %v, was %v", want, i, got, x)
+			}
+		}
+	}
+	if err := l.Flush(all()); err != nil || l.Params()[0] != 3 {
+		t.Errorf("%v: value 0 is %v", err, l.Params()[0])
+	}
+	l.Params()[0] = 50
+	l.Load(all())
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(all()); err != nil || l.Params()[0] != 51 {
+		t.Errorf("%v: after a load value 0 is %v", err, l.Params()[0])
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.cfg.Dir, "aside*")); err != nil || len(left) > 0 {
+		t.Errorf("%v: %v are left", err, left)
+	}
+}
+
+// A learner that has no way to evaluate trains on; one that dies of it leaves what it had flushed.
+func TestEvaluateThatFails(t *testing.T) {
+	for _, how := range []string{"cannot evaluate", "has no text"} {
+		l := begin(t, how)
+		if _, err := l.Step(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, ErrNoEvaluation) || errors.Is(err, trainer.ErrLost) {
+			t.Errorf("%s: %v", how, err)
+		}
+		if _, err := l.Step(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		if err := l.Flush(all()); err != nil || l.Params()[5] != 2 {
+			t.Errorf("%s: %v, value %v", how, err, l.Params()[5])
+		}
+	}
+	l := begin(t, "dies in an evaluation")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) || l.Params()[5] != 1 {
+		t.Errorf("%v, value %v", err, l.Params()[5])
+	}
+	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) {
+		t.Error(err)
+	}
+}
+
+func TestCheckOfEvaluations(t *testing.T) {
+	for how, want := range map[string]string{"cannot evaluate": "", "has no text": "", "says a constant": "what it loaded last"} {
+		bad := wrong(Check(t.Context(), testConfig(t, how), values(), nil))
+		if want == "" && len(bad) > 0 || want != "" && !slices.ContainsFunc(bad, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("%s: %v", how, bad)
+		}
+	}
+	judge := &Judge{&adder{values: values(), loss: 1.5}, 1} // the fake's steps say 1.5, whatever its values are
+	cfg := testConfig(t, "well")
+	cfg.Text, cfg.HeldOut = "text", "text"
+	if bad := wrong(Check(t.Context(), cfg, values(), judge)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
+		t.Errorf("another loss than a step's: %v", bad)
+	}
+}
