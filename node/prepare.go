@@ -41,7 +41,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if err := n.tellSpeed(r, cfg.Batch); err != nil {
 		return err
 	}
-	if n.built, err = trainer.New(cfg, n.data); err != nil {
+	if n.built, err = trainer.New(cfg, n.text()); err != nil {
 		return err
 	}
 	n.check("remember the learner", n.rememberLearner())
