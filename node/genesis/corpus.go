@@ -21,6 +21,20 @@ const (
 	maxWindowSteps = 1 << 40
 )
 
+// windowShards is the usual window: enough that a batch mixes what was shuffled apart, few
+// enough to hold and to fetch.
+const windowShards = 4
+
+// SetCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer
+// in hex, its ids, and the tokens of a shard on average. A window moves on by a shard when a
+// learner of the usual batch has read as many tokens as a shard has. Call it when Batch is
+// set.
+func (g *Genesis) SetCorpus(name, manifest, tokenizer string, vocab int, shardTokens int64) {
+	g.Data, g.Tokenizer, g.Model.Vocab = Data{Name: name}, CorpusTokenizer, vocab
+	g.Corpus = &Corpus{Manifest: manifest, Tokenizer: tokenizer, Shards: windowShards,
+		Steps: max(1, shardTokens/int64(g.Batch*g.Model.Context))}
+}
+
 // digestHex is the length of a digest in hex.
 const digestHex = 64
 
