@@ -80,6 +80,11 @@ func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took tim
 // evaluateHere evaluates beside training, a model that the node knows.
 func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
 	began := time.Now()
+	if n.corpus != nil {
+		q, err := n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
+		found(q, time.Since(began), err)
+		return
+	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
 	found(external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, time.Since(began), err)

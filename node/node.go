@@ -90,6 +90,7 @@ type acquaintances struct {
 // learning is the training thread, and what it has done over all starts.
 type learning struct {
 	data     *corpus.Corpus
+	corpus   *sharded  // instead of data, in a run that names a corpus
 	train    *training // nil for an observer
 	built    trainer.Trainer
 	external *external.Learner // built, where it is a process of its own

@@ -48,7 +48,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if err := n.tellSpeed(r, cfg.Batch); err != nil {
 		return err
 	}
-	if n.built, err = trainer.New(cfg, n.data); err != nil {
+	if n.built, err = trainer.New(cfg, n.text()); err != nil {
 		return err
 	}
 	n.check("remember the learner", n.rememberLearner())
@@ -127,7 +127,7 @@ func (n *node) resumeOptimizer() error {
 func (n *node) newTraining() *training {
 	t := &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, back: n.learnerBack,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
 	if n.external != nil {
 		t.aside = newAside(t.commands)

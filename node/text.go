@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus"
@@ -12,6 +13,9 @@ import (
 // readText reads the text that training and live evaluation need. Nobody trains on another text than the run's. An
 // observer who was told of none evaluates nothing.
 func (n *node) readText() error {
+	if n.genesis.Corpus != nil {
+		return n.readCorpus()
+	}
 	if !n.genesis.BuiltIn() && n.cfg.Observe {
 		n.cfg.EvalBytes = 0 // what such a model makes of text is for its learners to say
 	}
@@ -67,4 +71,9 @@ func (n *node) rememberText(path string) error {
 		return nil
 	}
 	return n.cfg.disk.WriteFile(n.cfg.Dir, store.TextFile, []byte(path))
+}
+
+// lacksData runs on the training thread: a step cannot begin, because its tokens are not there.
+func (n *node) lacksData(err error) {
+	n.post(func(core.Time) { n.view.event(n, "waiting for data", "", err.Error()+"; the step is tried again") })
 }

@@ -28,6 +28,7 @@ type training struct {
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
 	back     func()                                           // says that a trainer that was gone trains again
+	lacking  func(err error)                                  // says what a step waits for
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
 	absent   func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
 
@@ -159,7 +160,7 @@ func (t *training) setFraction(f float64) {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	saved, restarts, took := t.now(), 0, time.Duration(0)
+	saved, restarts, took, lacking := t.now(), 0, time.Duration(0), false
 	t.begin(saved)
 	if t.aside != nil {
 		ctx, end := context.WithCancel(ctx)
@@ -188,9 +189,18 @@ func (t *training) run(ctx context.Context) error {
 			t.restart(ctx, restarts-1)
 			continue
 		}
+		if errors.Is(err, trainer.ErrNoBatch) {
+			if !lacking {
+				lacking = true
+				t.lacking(err)
+			}
+			t.rests(ctx, dataAfter, &t.account.Data)
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		lacking = false
 		if restarts > 0 {
 			restarts = 0
 			t.back()
@@ -225,7 +235,7 @@ const hopeless = 3
 func (t *training) restart(ctx context.Context, before int) {
 	pause := min(restartAfter<<min(before, 10), restartMost)
 	for ctx.Err() == nil {
-		t.rests(ctx, pause)
+		t.rests(ctx, pause, &t.account.Gone)
 		if !t.mayStep() {
 			return // the next step finds it gone
 		}
@@ -248,13 +258,17 @@ func (t *training) restart(ctx context.Context, before int) {
 	}
 }
 
-// rests does what the loop asks for, for some time in which theta is at rest.
-func (t *training) rests(ctx context.Context, d time.Duration) {
+// dataAfter is the pause before a step is tried again whose tokens were not there: little
+// beside the time that a shard travels.
+const dataAfter = 250 * time.Millisecond
+
+// rests does what the loop asks for, for some time in which theta is at rest, and books it.
+func (t *training) rests(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
 		idle := t.now()
 		t.idle(ctx, left)
-		t.spend(&t.account.Gone, idle)
+		t.spend(account, idle)
 		t.boundary()
 	}
 }
@@ -366,7 +380,11 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 		t.stepped(res, max(t.since(began), t.leastTime()))
 		t.note(res, lr)
 	}
-	t.spend(&t.account.Step, began)
+	account := &t.account.Step
+	if errors.Is(err, trainer.ErrNoBatch) {
+		account = &t.account.Data
+	}
+	t.spend(account, began)
 	t.rest()
 	if ended {
 		return nil
@@ -490,6 +508,6 @@ func (t *training) balanced() status.TimeAccount {
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()
 	a.Total = awake + a.Asleep
-	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Paused-a.Gone)
+	a.Waiting = max(0, awake-a.Step-a.Paced-a.Publish-a.Adopt-a.Save-a.Evaluate-a.Joining-a.Ending-a.Paused-a.Gone-a.Data)
 	return a
 }

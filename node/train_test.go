@@ -104,6 +104,7 @@ type bench struct {
 	plan    outer.Plan
 	tips    []*outer.Tip
 	losses  atomic.Int64
+	lacked  atomic.Int64 // times that it was told of a step without data
 }
 
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
@@ -129,7 +130,7 @@ func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 		},
 		save: func() { b.saves.Add(1) },
 		back: func() {},
-		lost: func(error) { b.losses.Add(1) },
+		lost: func(error) { b.losses.Add(1) }, lacking: func(error) { b.lacked.Add(1) },
 	}
 	return b
 }
@@ -427,6 +428,32 @@ func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
 		tried := len(b.fake.restarted())
 		if b.after(3 * time.Minute); !b.atRest() || len(b.fake.restarted()) != tried {
 			t.Errorf("at rest %t, %d more restarts", b.atRest(), len(b.fake.restarted())-tried)
+		}
+		b.stop(t)
+	})
+}
+
+// A step whose tokens are not there is tried again until they are. That ends nothing, is told
+// once, and is booked apart from steps.
+func TestTrainingWaitsForData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 100*time.Millisecond, 0)
+		b.setMay(true)
+		b.after(time.Second)
+		before := b.fake.steps
+		b.fake.fail(fmt.Errorf("shard 12: %w", trainer.ErrNoBatch), 0)
+		asked := false
+		b.commands.put(func() { asked = true })
+		p := b.after(10 * time.Second)
+		if !asked || b.lacked.Load() != 1 || b.fake.steps > before+1 {
+			t.Errorf("asked %t, told %d times, %d steps", asked, b.lacked.Load(), b.fake.steps-before)
+		}
+		if a := p.account; a.Data < 9 || a.Data > 10.5 || a.Waiting > 0.2 {
+			t.Errorf("%.1f s are booked as waiting for data, %.1f s as waiting for peers; want 10 s and none", a.Data, a.Waiting)
+		}
+		b.fake.fail(nil, 0)
+		if p := b.after(5 * time.Second); p.steps < before+40 || b.losses.Load() != 0 {
+			t.Errorf("%d steps after the data came, %d losses", p.steps-before, b.losses.Load())
 		}
 		b.stop(t)
 	})

@@ -251,6 +251,7 @@ func (m *member) timeAccount() *status.TimeAccount {
 		sum.Joining += t.Joining
 		sum.Ending += t.Ending
 		sum.Gone += t.Gone
+		sum.Data += t.Data
 		sum.Paused += t.Paused
 		sum.Asleep += t.Asleep
 		sum.Total += t.Total

@@ -44,7 +44,7 @@ type NewCmd struct {
 	Learners  int           `help:"Learners that the run expects. --bandwidth, the default of --tokens and the steps that one delta may have follow from it. Default: 4." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Default: measured on this machine." placeholder:"500ms"`
 	Profile   string        `help:"Network between the nodes: ${enum}. Times begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
-	Data      string        `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded."`
 	From      string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
@@ -64,7 +64,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if c.Base != "" {
 		return badUsage("--base is the model of adapters: name their folder by --from")
 	}
-	g, text, err := c.genesis(time.Now())
+	g, train, err := c.genesis(time.Now())
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	run := runOf(g, c.Learners, len(text.Train()), e != nil)
+	run := runOf(g, c.Learners, train, e != nil)
 	if c.Tokens == nil {
 		run.Budget = run.Enough()
 		g.Outer.Budget = run.Budget

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"atoll/optimizer/outer/tune"
+	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 )
 
@@ -32,9 +33,13 @@ func TestGenesisOfFlags(t *testing.T) {
 		Tokens: tokens(1000), Answerers: 40, Learners: 1000, Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
-	g, text, err := c.genesis(now)
+	text, err := corpus.Open(c.Data)
 	if err != nil {
 		t.Fatal(err)
+	}
+	g, train, err := c.genesis(now)
+	if err != nil || train != len(text.Train()) {
+		t.Fatal(train, err)
 	}
 	o := g.Outer
 	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {

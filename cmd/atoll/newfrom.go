@@ -13,6 +13,7 @@ import (
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/codec"
 )
 
@@ -61,6 +62,9 @@ func (c *NewCmd) runFrom(out *console) error {
 	}
 	if err := c.applyFrom(&g); err != nil {
 		return err
+	}
+	if shards.IsDir(c.Data) {
+		return badUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
 	}
 	if c.Data != "" {
 		text, err := corpus.Open(c.Data)

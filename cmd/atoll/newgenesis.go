@@ -7,42 +7,68 @@ import (
 	"atoll/node/genesis"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/codec"
 )
 
-// genesis is the default genesis of the model with the flags on top, and the text. It is valid only when links have chosen H.
-func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, text *corpus.Corpus, err error) {
+// genesis is the default genesis of the model with the flags on top, and the tokens that there are to train on. It is
+// valid only when links have chosen H.
+func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, train int, err error) {
 	if err := c.check(); err != nil {
-		return g, nil, err
+		return g, 0, err
 	}
 	budget := uint64(1) // Enough takes its place when H is known
 	if c.Tokens != nil {
 		budget = uint64(*c.Tokens)
 	}
 	if g, err = genesis.Default(c.Model, budget, c.Seed, now.UnixMilli()); err != nil {
-		return g, nil, err
+		return g, 0, err
 	}
 	if err := c.checkModel(g); err != nil {
-		return g, nil, err
+		return g, 0, err
 	}
-	if text, err = corpus.Open(c.Data); err != nil {
-		return g, nil, err
+	if err := g.SetOptimizer(c.Optimizer); err != nil {
+		return g, 0, err
 	}
-	if err := text.Fits(g.Model.Context); err != nil {
-		return g, nil, err
+	if err := c.setCodec(&g); err != nil {
+		return g, 0, err
+	}
+	c.apply(&g) // SetH goes by the codec
+	if train, err = c.setData(&g); err != nil {
+		return g, 0, err
+	}
+	return g, train, g.SetProfile(c.Profile)
+}
+
+// setData says what the run trains on, and returns how many tokens that has.
+func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
+	if shards.IsDir(c.Data) {
+		return c.setCorpus(g)
+	}
+	text, err := corpus.Open(c.Data)
+	if err != nil {
+		return 0, err
 	}
 	g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	if c.OwnData {
 		g.Data = genesis.Data{Name: genesis.OwnText}
 	}
-	if err := g.SetOptimizer(c.Optimizer); err != nil {
-		return g, nil, err
+	return len(text.Train()), text.Fits(g.Model.Context)
+}
+
+// setCorpus has the run train on the corpus that --data names.
+func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
+	if c.OwnData {
+		return 0, badUsage("--own-data is for texts, and %s is a corpus: pass the text", c.Data)
 	}
-	if err := c.setCodec(&g); err != nil {
-		return g, nil, err
+	dir, err := shards.OpenDir(c.Data)
+	if err != nil {
+		return 0, err
 	}
-	c.apply(&g) // SetH goes by the codec
-	return g, text, g.SetProfile(c.Profile)
+	m := dir.Manifest
+	tokens, _ := shards.Tokens(m.Shards)
+	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
+	return int(tokens), m.Fits(g.Model.Context)
 }
 
 // setCodec gives the run the codec that was asked for.

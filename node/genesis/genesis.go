@@ -24,7 +24,8 @@ const (
 	Seeded = "seed"  // initial values follow from the seed
 	Given  = "given" // initial values are what First says
 
-	OwnTokenizer = "own" // learners of a Layout have one of their own
+	OwnTokenizer    = "own"    // learners of a Layout have one of their own
+	CorpusTokenizer = "corpus" // the one that the manifest of Corpus names
 )
 
 // Genesis is the immutable document that the nodes of a run share. Everything
@@ -40,7 +41,7 @@ type Genesis struct {
 	Layout    Layout       // tensors of a model that is not built in
 	Init      string       // Seeded, or Given
 	Recipe    string       // what learners of other frameworks have to agree on; empty
-	Tokenizer string       // "byte"
+	Tokenizer string       // "byte", OwnTokenizer or CorpusTokenizer
 	Seed      uint64       // of initial parameters and of every learner's batches
 	Batch     int          // rows of one inner step of a learner of usual speed
 	Inner     Inner        // inner optimizer
@@ -48,6 +49,7 @@ type Genesis struct {
 	WayMs     int64        // first guess of the way between two nodes, milliseconds
 	First     []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst
 	Data      Data         // what the run's makers trained on: advice to joiners
+	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
 
 	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.
 	BeatMs  int64 `json:"-"`

@@ -65,6 +65,9 @@ func (g Genesis) validateFields() error {
 	if err := g.validateTexts(); err != nil {
 		return err
 	}
+	if err := g.validateCorpus(); err != nil {
+		return err
+	}
 	if err := g.validateModel(); err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func (g Genesis) validateTexts() error {
 	if !g.BuiltIn() {
 		known = OwnTokenizer
 	}
-	if g.Tokenizer != known {
+	if g.Tokenizer != known && g.Tokenizer != CorpusTokenizer {
 		return fmt.Errorf("genesis: Tokenizer is %.80q; this version knows %q for this model", g.Tokenizer, known)
 	}
 	return nil

@@ -195,8 +195,9 @@ type TimeAccount struct {
 	Joining  float64 `json:"joining_s"`
 	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
 	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again
-	Paused   float64 `json:"paused_s,omitempty"`       // by its owner
-	Asleep   float64 `json:"asleep_s"`                 // the whole process was: stopped by a signal, or with its machine
+	Data     float64 `json:"waiting_for_data_s,omitempty"`
+	Paused   float64 `json:"paused_s,omitempty"` // by its owner
+	Asleep   float64 `json:"asleep_s"`           // the whole process was: stopped by a signal, or with its machine
 	Waiting  float64 `json:"waiting_on_peers_s"`
 	Total    float64 `json:"total_s"`
 }

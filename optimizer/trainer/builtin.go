@@ -92,7 +92,9 @@ func (b *Builtin) Step(ctx context.Context, lr float64) (StepResult, error) {
 // At last lo is 0. It is called on this goroutine and holds up the step.
 func (b *Builtin) Gradient(ctx context.Context, ready func(lo int)) (StepResult, error) {
 	rows, width := b.config.rows(), b.config.Model.Context+1
-	b.data.Batch(b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens)
+	if err := b.data.Batch(ctx, b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens); err != nil {
+		return StepResult{}, fmt.Errorf("train step %d: %w: %w", b.Steps()+1, ErrNoBatch, err)
+	}
 	clear(b.grads.Data)
 	loss, passes := 0.0, b.config.Batch/rows
 	b.model.Cut = func() bool { return ctx.Err() != nil }

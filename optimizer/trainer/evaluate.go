@@ -18,6 +18,27 @@ const evalTokens = 512
 // window is context only, the others are targets. Windows shorter than the
 // context are scored as they are; each byte counts the same.
 func BitsPerByte(ctx context.Context, c llama.Config, p *tensor.Slab, windows [][]byte) (float64, error) {
+	nats, err := meanNats(ctx, c, p, windows)
+	return nats / math.Ln2, err
+}
+
+// BitsPerByteOf is the same for windows of tokens whose targets stand for so many bytes of
+// text together: nats per token over bytes per token, so that models of different
+// tokenizers can be compared.
+func BitsPerByteOf(ctx context.Context, c llama.Config, p *tensor.Slab, windows [][]int32, text int64) (float64, error) {
+	if text < 1 {
+		return 0, fmt.Errorf("evaluate: the targets stand for %d bytes of text", text)
+	}
+	nats, err := meanNats(ctx, c, p, windows)
+	targets := 0
+	for _, w := range windows {
+		targets += len(w) - 1
+	}
+	return nats / math.Ln2 * float64(targets) / float64(text), err
+}
+
+// meanNats is the mean loss over the targets of windows.
+func meanNats[T byte | int32](ctx context.Context, c llama.Config, p *tensor.Slab, windows [][]T) (float64, error) {
 	if err := checkEvaluation(c, p, windows); err != nil {
 		return 0, fmt.Errorf("evaluate: %w", err)
 	}
@@ -38,14 +59,14 @@ func BitsPerByte(ctx context.Context, c llama.Config, p *tensor.Slab, windows []
 		targets += n * c.Context
 		windows = windows[n:]
 	}
-	bits := nats / float64(targets) / math.Ln2
-	if !finite(bits) {
-		return 0, fmt.Errorf("evaluate: %v bits per byte: %w", bits, ErrDiverged)
+	mean := nats / float64(targets)
+	if !finite(mean) {
+		return 0, fmt.Errorf("evaluate: a loss of %v: %w", mean, ErrDiverged)
 	}
-	return bits, nil
+	return mean, nil
 }
 
-func checkEvaluation(c llama.Config, p *tensor.Slab, windows [][]byte) error {
+func checkEvaluation[T byte | int32](c llama.Config, p *tensor.Slab, windows [][]T) error {
 	if err := checkModel(c); err != nil {
 		return err
 	}
@@ -53,11 +74,11 @@ func checkEvaluation(c llama.Config, p *tensor.Slab, windows [][]byte) error {
 		return fmt.Errorf("%d parameters for a model of %d", len(p.Data), n)
 	}
 	if len(windows) == 0 {
-		return fmt.Errorf("there is no text to score: pass at least 2 bytes")
+		return fmt.Errorf("there is no text to score: pass at least 2 tokens")
 	}
 	for i, w := range windows {
 		if len(w) < 2 || len(w) > c.Context+1 {
-			return fmt.Errorf("window %d has %d bytes: use 2 to %d, the context and one more", i, len(w), c.Context+1)
+			return fmt.Errorf("window %d has %d tokens: use 2 to %d, the context and one more", i, len(w), c.Context+1)
 		}
 	}
 	return nil
@@ -65,7 +86,7 @@ func checkEvaluation(c llama.Config, p *tensor.Slab, windows [][]byte) error {
 
 // alike returns how many of the first windows, at most limit, have the length
 // of the first.
-func alike(windows [][]byte, limit int) int {
+func alike[T byte | int32](windows [][]T, limit int) int {
 	n := 1
 	for n < min(limit, len(windows)) && len(windows[n]) == len(windows[0]) {
 		n++
@@ -73,11 +94,11 @@ func alike(windows [][]byte, limit int) int {
 	return n
 }
 
-func tokensOf(windows [][]byte) []int32 {
+func tokensOf[T byte | int32](windows [][]T) []int32 {
 	var tokens []int32
 	for _, w := range windows {
-		for _, b := range w {
-			tokens = append(tokens, int32(b))
+		for _, id := range w {
+			tokens = append(tokens, int32(id))
 		}
 	}
 	return tokens

@@ -63,8 +63,8 @@ func TestBitsPerByteErrors(t *testing.T) {
 		want    string
 	}{
 		{mini, p, nil, "no text to score"},
-		{mini, p, []string{"ab", "c"}, "window 1 has 1 bytes"},
-		{mini, p, []string{strings.Repeat("a", 18)}, "window 0 has 18 bytes: use 2 to 17"},
+		{mini, p, []string{"ab", "c"}, "window 1 has 1 tokens"},
+		{mini, p, []string{strings.Repeat("a", 18)}, "window 0 has 18 tokens: use 2 to 17"},
 		{wide, p, []string{"ab"}, "parameters for a model of"},
 		{llama.Config{}, p, []string{"ab"}, "Vocab is 0"},
 		{mini, nan, []string{"ab"}, "diverged"},
@@ -85,5 +85,29 @@ func TestBitsPerByteIsCancelled(t *testing.T) {
 	_, err := BitsPerByte(ctx, mini, llama.NewParams(mini), [][]byte{[]byte("ab")})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestBitsPerByteOf: tokens that stand for two bytes each have half the bits per byte.
+func TestBitsPerByteOf(t *testing.T) {
+	p := llama.NewParams(mini)
+	llama.Init(mini, p, 1)
+	windows := corpus.Windows(alphabet().HeldOut(), mini.Context)
+	want, err := BitsPerByte(t.Context(), mini, p, windows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens [][]int32
+	targets := 0
+	for _, w := range windows {
+		tokens = append(tokens, tokensOf([][]byte{w}))
+		targets += len(w) - 1
+	}
+	got, err := BitsPerByteOf(t.Context(), mini, p, tokens, int64(2*targets))
+	if err != nil || math.Abs(2*got-want) > 1e-9 {
+		t.Errorf("%v bits, %v; want half of %v", got, err, want)
+	}
+	if _, err := BitsPerByteOf(t.Context(), mini, p, tokens, 0); err == nil {
+		t.Error("bits per byte of no bytes")
 	}
 }

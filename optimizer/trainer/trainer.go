@@ -51,6 +51,10 @@ type Trainer interface {
 // ErrLost is wrapped by the error of a trainer whose own copy of the parameters is gone.
 var ErrLost = errors.New("the learner is gone")
 
+// ErrNoBatch is wrapped by the error of a step whose tokens are not there yet. The same step
+// may be tried again later.
+var ErrNoBatch = errors.New("waiting for data")
+
 // StepResult tells what one step did.
 type StepResult struct {
 	Tokens int     // targets in the batch: batch x context
@@ -63,6 +67,7 @@ type Source interface {
 	Fits(context int) error
 	// Batch fills dst with rows x (context+1) tokens, row-major: of each row the
 	// first context are inputs and the last context their targets. It is a pure
-	// function of its arguments.
-	Batch(seed uint64, author [32]byte, step int64, rows, context int, dst []int32)
+	// function of its arguments, or an error where the tokens are not there yet. It
+	// returns soon after ctx ends.
+	Batch(ctx context.Context, seed uint64, author [32]byte, step int64, rows, context int, dst []int32) error
 }

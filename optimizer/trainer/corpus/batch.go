@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -12,23 +13,24 @@ import (
 // the same inputs.
 const batchDomain = "atoll batch 1"
 
-// Batch fills dst with rows x (context+1) tokens of the part to train on,
-// row-major. In each row the first context tokens are inputs and the last
-// context tokens are their targets. It is a pure function of its arguments:
+// Batch fills dst with rows x (length+1) tokens of the part to train on,
+// row-major. In each row the first length tokens are inputs and the last
+// length tokens are their targets. It is a pure function of its arguments:
 // rows start at places drawn uniformly by ChaCha8, seeded with a hash of seed,
 // author and step. The corpus must fit the context (Fits) and dst must have the
-// length.
-func (c *Corpus) Batch(seed uint64, author [32]byte, step int64, rows, context int, dst []int32) {
-	width := context + 1
+// length. There is never an error: all of the corpus is in memory.
+func (c *Corpus) Batch(_ context.Context, seed uint64, author [32]byte, step int64, rows, length int, dst []int32) error {
+	width := length + 1
 	if len(dst) != rows*width {
 		panic(fmt.Sprintf("corpus: batch of %d rows of %d tokens into %d", rows, width, len(dst)))
 	}
 	train := c.Train()
-	for r, start := range c.Starts(seed, author, step, rows, context) {
+	for r, start := range c.Starts(seed, author, step, rows, length) {
 		for i, b := range train[start : start+uint64(width)] {
 			dst[r*width+i] = int32(b)
 		}
 	}
+	return nil
 }
 
 // Starts are the places of the part to train on at which the rows of Batch begin.

@@ -1,12 +1,16 @@
 package corpus
 
 import (
+	"context"
 	"encoding/hex"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// background is for where context is a number of tokens.
+var background = context.Background()
 
 // TestBatchStaysInTrain draws from a corpus whose bytes count up, so that each
 // row shows where it came from.
@@ -26,7 +30,9 @@ func TestBatchStaysInTrain(t *testing.T) {
 		var author [32]byte
 		author[0] = rapid.Byte().Draw(t, "author")
 		dst := make([]int32, rows*(context+1))
-		c.Batch(rapid.Uint64().Draw(t, "seed"), author, rapid.Int64().Draw(t, "step"), rows, context, dst)
+		if err := c.Batch(background, rapid.Uint64().Draw(t, "seed"), author, rapid.Int64().Draw(t, "step"), rows, context, dst); err != nil {
+			t.Fatal(err)
+		}
 		for row := range slices.Chunk(dst, context+1) {
 			if last := int(row[context]); last >= len(c.Train()) {
 				t.Fatalf("row ends at byte %d of %d to train on", last, len(c.Train()))
@@ -44,7 +50,9 @@ func TestBatchStaysInTrain(t *testing.T) {
 func TestBatchReachesBothEnds(t *testing.T) {
 	c := New("count", []byte("0123456789abcdefghij"))
 	dst := make([]int32, 1000*2)
-	c.Batch(1, [32]byte{}, 0, 1000, 1, dst)
+	if err := c.Batch(background, 1, [32]byte{}, 0, 1000, 1, dst); err != nil {
+		t.Fatal(err)
+	}
 	if low, high := slices.Min(dst), slices.Max(dst); low != '0' || high != 'h' {
 		t.Errorf("drew from %q to %q", low, high)
 	}
@@ -54,7 +62,9 @@ func TestBatchDependsOnEachArgument(t *testing.T) {
 	c := New("zeros and ones", []byte(pattern(4096)))
 	draw := func(seed uint64, author byte, step int64) []int32 {
 		dst := make([]int32, 4*17)
-		c.Batch(seed, [32]byte{author}, step, 4, 16, dst)
+		if err := c.Batch(background, seed, [32]byte{author}, step, 4, 16, dst); err != nil {
+			t.Fatal(err)
+		}
 		return dst
 	}
 	base := draw(1, 2, 3)
@@ -73,7 +83,9 @@ func TestBatchDependsOnEachArgument(t *testing.T) {
 func TestBatchGolden(t *testing.T) {
 	c := New("pattern", []byte(pattern(4096)))
 	dst := make([]int32, 2*9)
-	c.Batch(7, [32]byte{1, 2, 3}, 42, 2, 8, dst)
+	if err := c.Batch(background, 7, [32]byte{1, 2, 3}, 42, 2, 8, dst); err != nil {
+		t.Fatal(err)
+	}
 	b := make([]byte, len(dst))
 	for i, token := range dst {
 		b[i] = byte(token)

@@ -139,10 +139,14 @@ func TestDataParallelOfTwoIsTwiceTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, dst := b.model.Context+1, make([]int32, 4*(b.model.Context+1))
-	union(b.shards).Batch(1, [32]byte{}, 7, 4, b.model.Context, dst)
+	if err := union(b.shards).Batch(t.Context(), 1, [32]byte{}, 7, 4, b.model.Context, dst); err != nil {
+		t.Fatal(err)
+	}
 	for i, s := range b.shards {
 		own := make([]int32, 2*rows)
-		s.text.Batch(1, s.author, 7, 2, b.model.Context, own)
+		if err := s.text.Batch(t.Context(), 1, s.author, 7, 2, b.model.Context, own); err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Equal(own, dst[2*i*rows:2*(i+1)*rows]) {
 			t.Errorf("rows of learner %d are not its own", i)
 		}
@@ -216,9 +220,13 @@ func TestLocalTakesAllBatches(t *testing.T) {
 	}
 	got, want := make([]int32, 2*(b.model.Context+1)), make([]int32, 2*(b.model.Context+1))
 	for step := range int64(6) {
-		series(b.shards).Batch(1, [32]byte{}, step, 2, b.model.Context, got)
+		if err := series(b.shards).Batch(t.Context(), 1, [32]byte{}, step, 2, b.model.Context, got); err != nil {
+			t.Fatal(err)
+		}
 		s := b.shards[step%2]
-		s.text.Batch(1, s.author, step/2, 2, b.model.Context, want)
+		if err := s.text.Batch(t.Context(), 1, s.author, step/2, 2, b.model.Context, want); err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("step %d has other rows", step)
 		}

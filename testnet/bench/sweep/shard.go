@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"context"
 	"fmt"
 
 	"atoll/optimizer/trainer/corpus"
@@ -27,15 +28,18 @@ func (u union) Fits(context int) error {
 }
 
 // Batch implements trainer.Source. The author is the author of the shards.
-func (u union) Batch(seed uint64, _ [32]byte, step int64, rows, context int, dst []int32) {
+func (u union) Batch(ctx context.Context, seed uint64, _ [32]byte, step int64, rows, length int, dst []int32) error {
 	if rows%len(u) != 0 {
 		panic(fmt.Sprintf("sweep: %d rows for %d learners", rows, len(u)))
 	}
 	each := rows / len(u)
-	size := each * (context + 1)
+	size := each * (length + 1)
 	for i, s := range u {
-		s.text.Batch(seed, s.author, step, each, context, dst[i*size:(i+1)*size])
+		if err := s.text.Batch(ctx, seed, s.author, step, each, length, dst[i*size:(i+1)*size]); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // series draws the batches of several learners one after the other: one learner
@@ -47,8 +51,8 @@ func (r series) Fits(context int) error { return union(r).Fits(context) }
 
 // Batch implements trainer.Source. The author is the author of the shard whose turn
 // it is.
-func (r series) Batch(seed uint64, _ [32]byte, step int64, rows, context int, dst []int32) {
+func (r series) Batch(ctx context.Context, seed uint64, _ [32]byte, step int64, rows, length int, dst []int32) error {
 	n := int64(len(r))
 	s := r[step%n]
-	s.text.Batch(seed, s.author, step/n, rows, context, dst)
+	return s.text.Batch(ctx, seed, s.author, step/n, rows, length, dst)
 }

@@ -65,8 +65,12 @@ func TestExchangeHoldsTheBatchesOfACorpus(t *testing.T) {
 	}
 	got, want := make([]int32, e.stepTokens()), make([]int32, e.stepTokens())
 	for step := range e.rates {
-		replay{e}.Batch(99, [32]byte{1}, int64(step), p.batch, micro.Context, got)
-		text.Batch(p.seed, [32]byte{}, int64(step), p.batch, micro.Context, want)
+		if err := (replay{e}).Batch(t.Context(), 99, [32]byte{1}, int64(step), p.batch, micro.Context, got); err != nil {
+			t.Fatal(err)
+		}
+		if err := text.Batch(t.Context(), p.seed, [32]byte{}, int64(step), p.batch, micro.Context, want); err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("step %d: %v, want %v", step, got, want)
 		}

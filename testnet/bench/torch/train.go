@@ -62,7 +62,9 @@ func newExchange(p plan, text *corpus.Corpus) (*exchange, error) {
 	tokens := make([]int32, e.stepTokens())
 	for step := range p.steps() {
 		e.rates = append(e.rates, p.schedule().At(float64(step)/float64(p.steps())))
-		text.Batch(p.seed, [32]byte{}, int64(step), p.batch, p.model.Context, tokens)
+		if err := text.Batch(context.Background(), p.seed, [32]byte{}, int64(step), p.batch, p.model.Context, tokens); err != nil {
+			return nil, err
+		}
 		for _, token := range tokens {
 			e.batches = append(e.batches, byte(token))
 		}
@@ -87,10 +89,11 @@ func (r replay) Fits(context int) error {
 }
 
 // Batch returns the batch of a step, for any author.
-func (r replay) Batch(_ uint64, _ [32]byte, step int64, _, _ int, dst []int32) {
+func (r replay) Batch(_ context.Context, _ uint64, _ [32]byte, step int64, _, _ int, dst []int32) error {
 	for i, token := range r.batches[int(step)*len(dst):][:len(dst)] {
 		dst[i] = int32(token)
 	}
+	return nil
 }
 
 // train goes through an exchange with atoll's trainer, and tells each step's loss in nats per

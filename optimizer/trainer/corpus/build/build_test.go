@@ -381,3 +381,22 @@ func TestWrongConfigs(t *testing.T) {
 		t.Errorf("error %v of a folder with another build", err)
 	}
 }
+
+// TestOneShardIsHeldOut, however large the share.
+func TestOneShardIsHeldOut(t *testing.T) {
+	w := newWriter(t.TempDir(), 2, 40<<20, 0.5)
+	if err := os.MkdirAll(filepath.Dir(shards.ShardFile(w.out, shards.Digest{})), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range byte(50) {
+		if err := w.add(record{shards.Digest{i}, 1, bytes.Repeat([]byte{i, 0}, 350_000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.heldOut) != 1 || len(w.train) < 2 {
+		t.Errorf("%d shards are held out and %d trained on, want 1 held out", len(w.heldOut), len(w.train))
+	}
+}

@@ -109,6 +109,7 @@ func (w *writer) add(r record) error {
 		if err := w.flush(); err != nil {
 			return err
 		}
+		w.holding = w.holding && len(w.heldOut) == 0 // one shard at most
 	}
 	// All of the text is counted in the last part, which is the only one but for documents
 	// that are longer than a shard.

@@ -30,6 +30,12 @@ func ShardFile(dir string, d Digest) string {
 	return filepath.Join(dir, shardFolder, d.String()+".bin")
 }
 
+// IsDir tells whether a folder has a corpus.
+func IsDir(path string) bool {
+	_, err := os.Stat(filepath.Join(path, ManifestFile))
+	return path != "" && err == nil
+}
+
 // OpenDir reads the manifest of the corpus in a folder.
 func OpenDir(path string) (*Dir, error) {
 	b, err := readLimited(filepath.Join(path, ManifestFile), MaxManifest)

@@ -238,3 +238,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestHeldOut(t *testing.T) {
+	d := writeExample(t)
+	all, err := d.HeldOut(t.Context(), token.Byte, 100, 1)
+	if err != nil || len(all.Windows) != 2 || all.Bytes != 2 || !slices.Equal(all.Windows[1], []int32{2, 3}) {
+		t.Errorf("%+v, %v; want both windows of the held-out shard", all, err)
+	}
+	if one, err := d.HeldOut(t.Context(), token.Byte, 1, 1); err != nil || len(one.Windows) != 1 || one.Bytes != 1 {
+		t.Errorf("%+v, %v; want one window", one, err)
+	}
+	d.Manifest.Tokenizer.End = 3
+	if all, _ := d.HeldOut(t.Context(), token.Byte, 100, 1); all.Bytes != 1 {
+		t.Errorf("%d bytes, want one: the end of a document is no text", all.Bytes)
+	}
+	if err := os.Remove(ShardFile(d.Path, d.Manifest.HeldOut[0].Digest)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.HeldOut(t.Context(), token.Byte, 100, 1); !errors.Is(err, ErrMissing) {
+		t.Errorf("error %v without the shard", err)
+	}
+}

@@ -30,17 +30,20 @@ func NewSource(m *Manifest, w Window, fetch Fetch) (*Source, error) {
 	return &Source{manifest: m, window: w, fetch: fetch, held: map[int][]byte{}}, nil
 }
 
+// Fits is that of the manifest.
+func (s *Source) Fits(context int) error { return s.manifest.Fits(context) }
+
 // Fits returns an error if no shard has a row of so many tokens and the one that follows.
-func (s *Source) Fits(context int) error {
+func (m *Manifest) Fits(context int) error {
 	longest := int64(0)
-	for _, shard := range s.manifest.Shards {
+	for _, shard := range m.Shards {
 		longest = max(longest, shard.Tokens)
 	}
 	if context >= 1 && longest > int64(context) {
 		return nil
 	}
 	return fmt.Errorf("corpus %s: its longest shard has %d tokens, a context of %d needs %d: pass more text or a model with a shorter context",
-		s.manifest.Name, longest, context, context+1)
+		m.Name, longest, context, context+1)
 }
 
 // Batch fills dst with rows x (context+1) tokens, row-major, of the shards to train on. It is

@@ -1,0 +1,61 @@
+package genesis
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+)
+
+func corpusGenesis() Genesis {
+	g := fixedGenesis()
+	g.Tokenizer, g.Data = CorpusTokenizer, Data{Name: "web"}
+	g.Corpus = &Corpus{Manifest: strings.Repeat("0a", 32), Tokenizer: strings.Repeat("00", 32), Shards: 4, Steps: 1000}
+	return g
+}
+
+func specCorpus(t *testing.T, _ *spectest.Spec) {
+	g := corpusGenesis()
+	b := string(g.Encode())
+	want := `"Data":{"Name":"web","SHA256":""},"Corpus":{"Manifest":"` + g.Corpus.Manifest + `","Tokenizer":"` + g.Corpus.Tokenizer + `","Shards":4,"Steps":1000}}`
+	if !strings.HasSuffix(b, want) {
+		t.Errorf("%s ends otherwise than in %s", b, want)
+	}
+	if back, err := Decode([]byte(b)); err != nil || !reflect.DeepEqual(back, g) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+	for change, ok := range map[string]bool{
+		`"Shards":4>"Shards":64`: true, `"Shards":4>"Shards":65`: false, `"Shards":4>"Shards":0`: false,
+		`"Steps":1000>"Steps":1`: true, `"Steps":1000>"Steps":1099511627776`: true, `"Steps":1000>"Steps":1099511627777`: false, `"Steps":1000>"Steps":0`: false,
+		`"Manifest":"0a>"Manifest":"0b`: true, `"Manifest":"0a>"Manifest":"0A`: false, `"Manifest":"0a>"Manifest":"`: false, `"Manifest":"0a>"Manifest":"0a0a`: false, `"Manifest":"0a>"Manifest":"xx`: false,
+		`"Tokenizer":"00>"Tokenizer":"0f`: true, `"Tokenizer":"00>"Tokenizer":"`: false,
+	} {
+		from, to, _ := strings.Cut(change, ">")
+		if _, err := Decode([]byte(strings.Replace(b, from, to, 1))); (err == nil) != ok {
+			t.Errorf("%s: error %v", to, err)
+		}
+	}
+}
+
+// specOneText: a run says one thing of its text, and a run of format 1 nothing of shards.
+func specOneText(t *testing.T, _ *spectest.Spec) {
+	for want, change := range map[string]func(*Genesis){
+		"":                      func(*Genesis) {},
+		"there is no Corpus":    func(g *Genesis) { g.Corpus = nil },
+		"beside Corpus it is":   func(g *Genesis) { g.Tokenizer = "byte" },
+		"both say what the tex": func(g *Genesis) { g.Data.SHA256 = strings.Repeat("0a", 32) },
+		"of format 2":           func(g *Genesis) { g.Format = 1 },
+	} {
+		g := corpusGenesis()
+		change(&g)
+		if err := g.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	former := formerGenesis()
+	b := strings.Replace(string(former.Encode()), `"Data":`, `"Corpus":null,"Data":`, 1)
+	if _, err := Decode([]byte(b)); err == nil {
+		t.Error("a document of format 1 may have the key Corpus")
+	}
+}
