@@ -95,10 +95,10 @@ func (b *Builtin) Gradient(ctx context.Context, ready func(lo int)) (StepResult,
 	if err := b.data.Batch(ctx, b.config.Seed, b.config.Author, b.Steps(), b.config.Batch, width-1, b.tokens); err != nil {
 		return StepResult{}, fmt.Errorf("train step %d: %w: %w", b.Steps()+1, ErrNoBatch, err)
 	}
-	clear(b.grads.Data)
 	loss, passes := 0.0, b.config.Batch/rows
 	b.model.Cut = func() bool { return ctx.Err() != nil }
 	for i := range passes {
+		b.model.Fresh = i == 0
 		if i == passes-1 {
 			b.model.Graded = b.finish(passes, ready)
 		}

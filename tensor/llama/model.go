@@ -22,6 +22,10 @@ type Model struct {
 	// It is not told of a pass that Cut ends.
 	Graded func(lo int)
 
+	// Fresh has LossGrad overwrite the gradient instead of adding to it: one pass over memory less, and none to set it
+	// to 0 before.
+	Fresh bool
+
 	// Precision is the arithmetic of matrix products: of layers, of attention and of the head. All else is
 	// float32, and so are parameters and gradients.
 	Precision tensor.Precision
@@ -68,7 +72,7 @@ func (m *Model) Loss(p *tensor.Slab, tokens []int32) float64 {
 	return m.head(p, nil, s.Batch*s.Context)
 }
 
-// LossGrad is Loss that also adds its gradient to grad.
+// LossGrad is Loss that also adds its gradient to grad, or overwrites it: see Fresh.
 func (m *Model) LossGrad(p, grad *tensor.Slab, tokens []int32) float64 {
 	s := m.load(tokens)
 	m.forward(p, s)

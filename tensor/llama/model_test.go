@@ -178,6 +178,26 @@ func TestGradientAccumulates(t *testing.T) {
 	}
 }
 
+// TestFreshGradient: overwriting gives what adding to 0 does.
+func TestFreshGradient(t *testing.T) {
+	for _, tied := range []bool{false, true} {
+		c := ragged
+		c.Tied = tied
+		rng := rand.New(rand.NewPCG(3, 5))
+		p, tokens := rough(rng, c), randomTokens(rng, c, 2)
+		m, want, got := NewModel(c, 2), NewParams(c), NewParams(c)
+		m.LossGrad(p, want, tokens)
+		for i := range got.Data {
+			got.Data[i] = float32(math.NaN())
+		}
+		m.Fresh = true
+		m.LossGrad(p, got, tokens)
+		if !slices.Equal(got.Data, want.Data) {
+			t.Errorf("tied %v: a fresh gradient has other values", tied)
+		}
+	}
+}
+
 // TestThreadsAgree: the number of threads changes no bit.
 func TestThreadsAgree(t *testing.T) {
 	defer tensor.SetThreads(0)

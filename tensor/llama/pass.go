@@ -63,7 +63,7 @@ func (m *Model) head(p, grad *tensor.Slab, rows int) float64 {
 		nn.CrossEntropy(m.losses[lo:hi], m.logits, m.targets[lo:hi], hi-lo, c.Vocab, 1/float32(rows))
 		if grad != nil {
 			dx := m.dnorm[lo*c.Hidden : hi*c.Hidden]
-			nn.LinearBackward(m.Precision, dx, c.headOf(grad), m.logits, x, w, hi-lo, c.Hidden, c.Vocab)
+			nn.LinearBackward(m.Precision, dx, c.headOf(grad), m.logits, x, w, hi-lo, c.Hidden, c.Vocab, lo > 0 || !m.Fresh)
 		}
 	}
 	for _, loss := range m.losses[:rows] {
@@ -77,6 +77,7 @@ func (m *Model) head(p, grad *tensor.Slab, rows int) float64 {
 func (m *Model) backward(p, grad *tensor.Slab, s nn.AttentionShape) {
 	c, rows := m.config, s.Batch*s.Context
 	clear(m.dx[:rows*c.Hidden])
+	m.clearAdded(grad)
 	nn.RMSNormBackward(m.dx, c.normOf(grad), m.dnorm, m.out, c.normOf(p), m.rstd, rows, c.Hidden)
 	for l := c.Layers - 1; l >= 0; l-- {
 		if m.cut() {
@@ -91,6 +92,18 @@ func (m *Model) backward(p, grad *tensor.Slab, s nn.AttentionShape) {
 	m.graded(0)
 }
 
+// clearAdded sets those gradients to 0 that are added up row by row, if the pass is fresh. Products overwrite the others.
+func (m *Model) clearAdded(grad *tensor.Slab) {
+	if !m.Fresh {
+		return
+	}
+	for _, v := range grad.Views {
+		if len(v.Shape) == 1 || v.Name == embedName && !m.config.Tied {
+			clear(grad.Of(v))
+		}
+	}
+}
+
 func (m *Model) graded(lo int) {
 	if m.Graded != nil {
 		m.Graded(lo)
@@ -101,16 +114,16 @@ func (m *Model) mlpBackward(w, g layerWeights, a *layerState, rows int) {
 	c := m.config
 	nn.LinearInputGrad(m.Precision, m.dact, m.dx, w.down, rows, c.Intermediate, c.Hidden)
 	nn.SwiGLUBackward(m.dgateUp, m.act, m.dact, a.gateUp, rows, c.Intermediate)
-	nn.LinearWeightGrad(m.Precision, g.down, m.dx, m.act, rows, c.Intermediate, c.Hidden)
-	nn.LinearBackward(m.Precision, m.dnorm, g.gateUp, m.dgateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate)
+	nn.LinearWeightGrad(m.Precision, g.down, m.dx, m.act, rows, c.Intermediate, c.Hidden, !m.Fresh)
+	nn.LinearBackward(m.Precision, m.dnorm, g.gateUp, m.dgateUp, a.norm2, w.gateUp, rows, c.Hidden, 2*c.Intermediate, !m.Fresh)
 	nn.RMSNormBackward(m.dx, g.norm2, m.dnorm, a.mid, w.norm2, a.rstd2, rows, c.Hidden)
 }
 
 func (m *Model) attentionBackward(w, g layerWeights, a *layerState, s nn.AttentionShape) {
 	c, rows := m.config, s.Batch*s.Context
-	nn.LinearBackward(m.Precision, m.dnorm, g.out, m.dx, a.att, w.out, rows, c.Hidden, c.Hidden)
+	nn.LinearBackward(m.Precision, m.dnorm, g.out, m.dx, a.att, w.out, rows, c.Hidden, c.Hidden, !m.Fresh)
 	nn.AttentionBackward(m.dqkv, m.dnorm, a.att, a.lse, a.qkv, m.scratch, s)
 	m.rope.Backward(m.dqkv, rows, s.Context, c.Heads+c.KVHeads, c.qkvDim())
-	nn.LinearBackward(m.Precision, m.dnorm, g.qkv, m.dqkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim())
+	nn.LinearBackward(m.Precision, m.dnorm, g.qkv, m.dqkv, a.norm1, w.qkv, rows, c.Hidden, c.qkvDim(), !m.Fresh)
 	nn.RMSNormBackward(m.dx, g.norm1, m.dnorm, a.in, w.norm1, a.rstd1, rows, c.Hidden)
 }

@@ -4,7 +4,7 @@
 // Conventions, the same everywhere: outputs come first, dimensions last. A
 // "row" is one position of one sequence, so rows = batch * context. A backward
 // function says for each gradient whether it writes or adds; gradients of
-// weights are always added, so that micro-batches accumulate. Nothing here
+// weights can be added, so that micro-batches accumulate. Nothing here
 // allocates more than a closure: the caller owns every buffer.
 //
 // Work is split so that each output element is summed by one task in a fixed

@@ -138,10 +138,17 @@ func TestLinear(t *testing.T) {
 		same(t, "y added", y, twice, tolerance)
 
 		dx, dw := make([]float32, rows*in), make([]float32, out*in)
-		LinearBackward(tensor.F32, dx, dw, narrow(dy), narrow(x), narrow(w), rows, in, out)
+		for i := range dw {
+			dw[i] = 7 // is overwritten
+		}
+		LinearBackward(tensor.F32, dx, dw, narrow(dy), narrow(x), narrow(w), rows, in, out, false)
 		f := func() float64 { return dot(refLinear(x, w, rows, in, out), dy) }
 		same(t, "dx", dx, derivative(x, f), tolerance)
 		same(t, "dw", dw, derivative(w, f), tolerance)
+		once := slices.Clone(dw)
+		LinearBackward(tensor.F32, dx, dw, narrow(dy), narrow(x), narrow(w), rows, in, out, true)
+		tensor.Axpy(-1, once, dw)
+		same(t, "dw added", dw, derivative(w, f), tolerance)
 	})
 }
 
