@@ -5,24 +5,26 @@ import (
 	"fmt"
 
 	"atoll/tensor"
+	"atoll/tensor/llama"
 	"atoll/testnet/bench"
 )
 
 const benchGemmHelp = `
 Times matrix products M x K times K x N and compares them with the peak of the same threads, multiply-adds on registers alone. The last sizes are those of training tiny. In form NT the second operand is transposed, in TN the first.
 
---compare openblas takes turns with OpenBLAS (package libopenblas0 of Debian and Ubuntu), which a Python program calls. RATIO is the median over the rounds; BEST compares the best of all rounds. If OPENBLAS_CORETYPE is not set and this processor has AVX-512, it becomes SKYLAKEX; the title names it.
+--compare openblas takes turns with OpenBLAS (package libopenblas0 of Debian and Ubuntu), which a Python program calls. RATIO is the median over the rounds; BEST compares the best of all rounds. --compare torch takes turns with PyTorch instead, on the products of tiny, small and base. In bf16 its operands and results are bf16 in memory, where those of atoll are f32. If OPENBLAS_CORETYPE is not set and this processor has AVX-512, it becomes SKYLAKEX; the title names it.
 
     atoll bench gemm
     atoll bench gemm --threads 1,2,4 --json
-    atoll bench gemm --compare openblas --seconds 2`
+    atoll bench gemm --compare openblas --seconds 2
+    atoll bench gemm --precision bf16 --compare torch --python venv/bin/python`
 
 // BenchGemmCmd is `atoll bench gemm`.
 type BenchGemmCmd struct {
 	Threads []int   `help:"Threads to multiply with; several numbers with commas between. Default: 1, and one per core." placeholder:"N"`
 	Seconds float64 `help:"Seconds to measure each product." default:"0.3"`
 	precisionFlag
-	Compare string `help:"openblas takes turns with that library." enum:"none,openblas" default:"none"`
+	Compare string `help:"openblas takes turns with that library, torch with PyTorch." enum:"none,openblas,torch" default:"none"`
 	Library string `help:"OpenBLAS, or another library with cblas_sgemm." default:"libopenblas.so.0"`
 	Python  string `help:"Python that calls the library." default:"python3"`
 	Rounds  int    `help:"Turns of --compare." default:"5"`
@@ -46,13 +48,16 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	compares := c.Compare == "openblas"
-	if compares && (c.Rounds < 1 || c.Rounds > maxRounds) {
+	compares := c.Compare == "openblas" || c.Compare == bench.TorchLibrary
+	switch {
+	case compares && (c.Rounds < 1 || c.Rounds > maxRounds):
 		return badUsage("--rounds is %d; use 1 to %d", c.Rounds, maxRounds)
+	case c.Compare == "openblas" && precision != tensor.F32:
+		return badUsage("--precision is %v; --compare openblas multiplies in f32, so use --compare torch", precision)
 	}
 	for _, threads := range counts {
 		if compares {
-			err = r.compareGemms(ctx, bench.BLAS{Python: c.Python, Library: c.Library, Rounds: c.Rounds}, threads)
+			err = r.compareGemms(ctx, c.library(precision), threads)
 		} else {
 			err = r.gemms(ctx, threads, precision)
 		}
@@ -63,14 +68,27 @@ func (c *BenchGemmCmd) measure(ctx context.Context, r *benchRun) error {
 	return nil
 }
 
+// library is what to compare with.
+func (c *BenchGemmCmd) library(precision tensor.Precision) bench.BLAS {
+	b := bench.BLAS{Python: c.Python, Library: c.Library, Precision: precision, Rounds: c.Rounds}
+	if c.Compare == bench.TorchLibrary {
+		b.Library = bench.TorchLibrary
+	}
+	return b
+}
+
 // compareGemms measures and shows the products of so many threads in turn with a library.
 func (r *benchRun) compareGemms(ctx context.Context, b bench.BLAS, threads int) error {
-	results, err := bench.CompareGemms(ctx, r.meter, b, threads, bench.Products)
+	products := bench.Products
+	if b.Library == bench.TorchLibrary {
+		products = bench.ModelProducts(llama.Tiny, llama.Small, llama.Base)
+	}
+	results, err := bench.CompareGemms(ctx, r.meter, b, threads, products)
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("Matrix products, %s, GFLOP/s, medians of %s%s", threadsText(threads), plural(b.Rounds, "round", "rounds"), coreText(results[0].CoreType))
-	header := []string{"M x K x N", "FORM", "ATOLL", "OPENBLAS", "RATIO", "MIN..MAX", "BEST"}
+	title := fmt.Sprintf("Matrix products in %v, %s, GFLOP/s, medians of %s%s", b.Precision, threadsText(threads), plural(b.Rounds, "round", "rounds"), coreText(results[0].CoreType))
+	header := []string{"M x K x N", "FORM", "ATOLL", "LIBRARY", "RATIO", "MIN..MAX", "BEST"}
 	return show(r, title, header, results, func(c bench.GemmComparison) []string {
 		return []string{
 			fmt.Sprintf("%d x %d x %d", c.M, c.K, c.N), c.Form, fmt.Sprintf("%.1f", c.GFLOPPerS), fmt.Sprintf("%.1f", c.BLAS),

@@ -17,28 +17,33 @@ import (
 
 // GemmComparison is a matrix product of atoll beside the product of a BLAS library, measured in turn.
 type GemmComparison struct {
-	Bench     string  `json:"bench"` // "gemm-compare"
-	With      string  `json:"with"`  // the library
-	Form      string  `json:"form"`
-	M         int     `json:"m"`
-	K         int     `json:"k"`
-	N         int     `json:"n"`
-	Threads   int     `json:"threads"`
-	Rounds    int     `json:"rounds"`
-	CoreType  string  `json:"openblas_coretype,omitempty"` // see python.CoreType
-	GFLOPPerS float64 `json:"gflop_per_s"`                 // median of the rounds
-	BLAS      float64 `json:"blas_gflop_per_s"`            // likewise
-	Ratio     float64 `json:"ratio"`                       // median of the ratios within rounds
-	RatioMin  float64 `json:"ratio_min"`
-	RatioMax  float64 `json:"ratio_max"`
-	RatioBest float64 `json:"ratio_best"` // of the best of all rounds: what other work on the machine hides
+	Bench     string           `json:"bench"` // "gemm-compare"
+	With      string           `json:"with"`  // the library
+	Form      string           `json:"form"`
+	M         int              `json:"m"`
+	K         int              `json:"k"`
+	N         int              `json:"n"`
+	Threads   int              `json:"threads"`
+	Precision tensor.Precision `json:"precision"`
+	Rounds    int              `json:"rounds"`
+	CoreType  string           `json:"openblas_coretype,omitempty"` // see python.CoreType
+	GFLOPPerS float64          `json:"gflop_per_s"`                 // median of the rounds
+	BLAS      float64          `json:"blas_gflop_per_s"`            // likewise
+	Ratio     float64          `json:"ratio"`                       // median of the ratios within rounds
+	RatioMin  float64          `json:"ratio_min"`
+	RatioMax  float64          `json:"ratio_max"`
+	RatioBest float64          `json:"ratio_best"` // of the best of all rounds: what other work on the machine hides
 }
+
+// TorchLibrary stands for PyTorch, whose products are those of oneDNN or MKL.
+const TorchLibrary = "torch"
 
 // BLAS is a library to compare with, which a Python program calls.
 type BLAS struct {
-	Python  string // interpreter
-	Library string // OpenBLAS, or another with cblas_sgemm
-	Rounds  int
+	Python    string           // interpreter
+	Library   string           // OpenBLAS, another with cblas_sgemm, or TorchLibrary
+	Precision tensor.Precision // BF16 is for TorchLibrary
+	Rounds    int
 }
 
 //go:embed blas.py
@@ -61,7 +66,7 @@ type blasProcess struct {
 
 // start runs the program. The caller must end it.
 func (b BLAS) start(ctx context.Context, threads int) (*blasProcess, error) {
-	p := &blasProcess{cmd: exec.CommandContext(ctx, b.Python, "-c", blasScript, b.Library, fmt.Sprint(threads)), name: b.Library}
+	p := &blasProcess{cmd: exec.CommandContext(ctx, b.Python, "-c", blasScript, b.Library, fmt.Sprint(threads), b.Precision.String()), name: b.Library}
 	p.cmd.Env, p.cmd.WaitDelay, p.cmd.Stderr = python.Env(threads), python.PipeWait, &p.stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -125,7 +130,7 @@ func CompareGemms(ctx context.Context, m Meter, b BLAS, threads int, products []
 }
 
 func (b BLAS) compare(ctx context.Context, part Meter, p *blasProcess, q Product) (GemmComparison, error) {
-	multiply := q.multiply(tensor.F32)
+	multiply := q.multiply(b.Precision)
 	var ours, theirs Sample
 	var rates, blas, ratios []float64
 	best, blasBest := 0.0, 0.0
@@ -148,7 +153,7 @@ func (b BLAS) compare(ctx context.Context, part Meter, p *blasProcess, q Product
 	}
 	ratio := Summarize(ratios)
 	return GemmComparison{
-		Bench: "gemm-compare", With: b.Library, Form: q.Form, M: q.M, K: q.K, N: q.N, Rounds: b.Rounds, CoreType: python.CoreType(),
+		Bench: "gemm-compare", With: b.Library, Form: q.Form, M: q.M, K: q.K, N: q.N, Precision: b.Precision, Rounds: b.Rounds, CoreType: python.CoreType(),
 		GFLOPPerS: Summarize(rates).Median, BLAS: Summarize(blas).Median,
 		Ratio: ratio.Median, RatioMin: ratio.Min, RatioMax: ratio.Max, RatioBest: best / blasBest,
 	}, nil

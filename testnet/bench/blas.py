@@ -1,4 +1,4 @@
-# Times matrix products of a BLAS library: for each line of stdin, a JSON object with form, m, k, n and
+# Times matrix products of a BLAS library, or of PyTorch where the library is called torch: for each line of stdin, a JSON object with form, m, k, n and
 # seconds, it answers with one of the median and the best seconds of a call.
 import ctypes
 import json
@@ -7,16 +7,22 @@ import statistics
 import sys
 import time
 
-try:
-    library = ctypes.CDLL(sys.argv[1])
-    sgemm = library.cblas_sgemm
-except (OSError, AttributeError) as error:
-    sys.exit(f"cannot use {sys.argv[1]}: {error}")
-if hasattr(library, "openblas_set_num_threads"):
-    library.openblas_set_num_threads(int(sys.argv[2]))
-sgemm.restype = None
-sgemm.argtypes = [ctypes.c_int] * 6 + [ctypes.c_float, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
-                                       ctypes.c_int, ctypes.c_float, ctypes.c_void_p, ctypes.c_int]
+name, threads, precision = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+if name == "torch":
+    import torch
+    torch.set_num_threads(threads)
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[precision]
+else:
+    try:
+        library = ctypes.CDLL(name)
+        sgemm = library.cblas_sgemm
+    except (OSError, AttributeError) as error:
+        sys.exit(f"cannot use {name}: {error}")
+    if hasattr(library, "openblas_set_num_threads"):
+        library.openblas_set_num_threads(threads)
+    sgemm.restype = None
+    sgemm.argtypes = [ctypes.c_int] * 6 + [ctypes.c_float, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
+                                           ctypes.c_int, ctypes.c_float, ctypes.c_void_p, ctypes.c_int]
 ROW_MAJOR, NORMAL, TRANSPOSED = 101, 111, 112
 
 
@@ -31,10 +37,19 @@ def timed(call, calls):
     return (time.perf_counter() - start) / calls
 
 
+def torch_product(form, m, k, n):
+    """The product of matrices of PyTorch as they are stored; all of them have its data type."""
+    stored = lambda rows, cols, turned: torch.randn((cols, rows) if turned else (rows, cols)).to(dtype)
+    a, b = stored(m, k, form[0] == "T"), stored(k, n, form[1] == "T")
+    a, b = a.T if form[0] == "T" else a, b.T if form[1] == "T" else b
+    c = torch.empty(m, n, dtype=dtype)
+    return lambda m=m: torch.mm(a[:m], b, out=c[:m])
+
+
 operands = {}
 
 
-def measure(form, m, k, n, seconds):
+def blas_product(form, m, k, n):
     key = (form, m, k, n)
     if key not in operands:
         operands.clear()  # one shape at a time
@@ -42,7 +57,18 @@ def measure(form, m, k, n, seconds):
     a, b, c = operands[key]
     modes = [TRANSPOSED if letter == "T" else NORMAL for letter in form]
     lda, ldb = (m if form[0] == "T" else k), (k if form[1] == "T" else n)
-    call = lambda m=m: sgemm(ROW_MAJOR, *modes, m, n, k, 1, a, lda, b, ldb, 0, c, n)
+    return lambda m=m: sgemm(ROW_MAJOR, *modes, m, n, k, 1, a, lda, b, ldb, 0, c, n)
+
+
+calls_of = {}
+
+
+def measure(form, m, k, n, seconds):
+    key = (form, m, k, n)
+    if key not in calls_of:
+        calls_of.clear()
+        calls_of[key] = (torch_product if name == "torch" else blas_product)(form, m, k, n)
+    call = calls_of[key]
     # What a call from Python takes beside the product: one of no rows.
     empty = min(timed(lambda: call(0), 100) for _ in range(5))
     call()

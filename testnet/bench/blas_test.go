@@ -21,8 +21,8 @@ var smallProducts = []Product{{"NN", 20, 30, 40}, {"TN", 5, 6, 7}}
 
 func TestCompareGemms(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	// The last two arguments are the library and the threads; a call takes one second, once half of it.
-	fake := program(t, `echo "$3 $4 $OPENBLAS_NUM_THREADS" >>`+log+`
+	// The last three arguments are the library, the threads and the precision; a call takes one second, once half of it.
+	fake := program(t, `echo "$3 $4 $5 $OPENBLAS_NUM_THREADS" >>`+log+`
 while read line; do echo "$line" >>`+log+`; echo '{"seconds":1,"best":0.5}'; done`)
 	got, err := CompareGemms(t.Context(), Meter{}, BLAS{Python: fake, Library: "libfake.so", Rounds: 3}, 1, smallProducts)
 	if err != nil || len(got) != len(smallProducts) {
@@ -40,7 +40,7 @@ while read line; do echo "$line" >>`+log+`; echo '{"seconds":1,"best":0.5}'; don
 	}
 	asked, err := os.ReadFile(log)
 	lines := strings.Split(strings.TrimSpace(string(asked)), "\n")
-	if err != nil || len(lines) != 1+3*2 || lines[0] != "libfake.so 1 1" || lines[6] != `{"form":"TN","k":6,"m":5,"n":7,"seconds":0}` {
+	if err != nil || len(lines) != 1+3*2 || lines[0] != "libfake.so 1 f32 1" || lines[6] != `{"form":"TN","k":6,"m":5,"n":7,"seconds":0}` {
 		t.Errorf("asked %q, %v", lines, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"atoll/tensor"
+	"atoll/tensor/llama"
 )
 
 // Gemm is the speed of one matrix product.
@@ -49,6 +50,20 @@ var Products = []Product{
 	{"NT", 64, 32, 128},    // a head's scores
 	{"NN", 64, 128, 32},    // a head's values
 	{"TN", 128, 64, 32},    // gradient of a head's keys
+}
+
+// ModelProducts are the products of a training step with the weights of a model, at the batch of the shared benchmark:
+// forward, for the gradient of the input, for the gradient of the weights.
+func ModelProducts(models ...llama.Config) (list []Product) {
+	for _, c := range models {
+		rows := SharedBatch(c) * c.Context
+		qkv := c.Hidden + 2*c.KVHeads*c.Hidden/c.Heads
+		for _, w := range [][2]int{{c.Hidden, qkv}, {c.Hidden, c.Hidden}, {c.Hidden, 2 * c.Intermediate}, {c.Intermediate, c.Hidden}} {
+			in, out := w[0], w[1]
+			list = append(list, Product{"NT", rows, in, out}, Product{"NN", rows, out, in}, Product{"TN", out, rows, in})
+		}
+	}
+	return list
 }
 
 // Gemms measures products at the threads and in the precision of a peak, which it leaves set.

@@ -47,7 +47,7 @@ func TestFieldNames(t *testing.T) {
 		{Peak{CopyGBPerS: 1, CopyMiBEach: 1}, "bench threads kernel precision gflop_per_s copy_gb_per_s copy_mib"},
 		{Peak{}, "bench threads kernel precision gflop_per_s"},
 		{Gemm{}, "bench form m k n threads precision gflop_per_s of_peak best_gflop_per_s spread"},
-		{GemmComparison{CoreType: "x"}, "bench with form m k n threads rounds openblas_coretype gflop_per_s blas_gflop_per_s ratio ratio_min ratio_max ratio_best"},
+		{GemmComparison{CoreType: "x"}, "bench with form m k n threads precision rounds openblas_coretype gflop_per_s blas_gflop_per_s ratio ratio_min ratio_max ratio_best"},
 		{Step{RSSBytes: 1}, "bench model threads params batch context kernel precision optimizer steps tokens_per_s ms_per_step flops_fraction peak_gflop_per_s rss_bytes"},
 		{Comparison{CoreType: "x"}, "bench with model threads precision params rounds openblas_coretype tokens_per_s torch_tokens_per_s ratio ratio_min ratio_max ratios flops_fraction"},
 		{Codec{}, "bench codec bytes_per_param encode_gparam_per_s encode_best_gparam_per_s encode_spread decode_add_gparam_per_s decode_add_best_gparam_per_s decode_add_spread"},
