@@ -69,6 +69,16 @@ const (
 	lostForMs         = 3_600_000
 )
 
+// Places at relays.
+const (
+	// wantPlaces is the number of relays of a node that others do not reach by themselves.
+	wantPlaces = 2
+	// placePauseMinMs doubles with each refusal up to placePauseMaxMs: a relay that has just
+	// begun, or is full, may have room later.
+	placePauseMinMs = 5_000
+	placePauseMaxMs = 300_000
+)
+
 // Headers and evidence.
 const (
 	// maxSeen bounds the ring of headers met: ten sweeps of 24 fragments with

@@ -103,14 +103,14 @@ func (n *node) listen() error {
 	}
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
-		Record: n.record.latest, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
+		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
 	})
 	if err != nil {
 		return err
 	}
 	n.host = host
-	return n.record.change(func(r *hello.Record) { r.Addrs = limitAddrs(host.Addrs()) })
+	return n.record.reached(host.Reach())
 }
 
 // open opens the node's disk and what it keeps of the run.
@@ -163,7 +163,7 @@ func (n *node) start() error {
 	n.machine = n.replica.Machine()
 	n.recount()
 	n.startTraining()
-	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest()})
+	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	return nil
