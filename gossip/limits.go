@@ -59,6 +59,9 @@ const (
 	// any target within a minute without a burst that looks like a scan.
 	dialPeriodMs = 5_000
 	maxDials     = 4
+	// redialMs is the pause after the loss of a peer where addresses change: others are
+	// known, and it may be reached another way.
+	redialMs = 1_000
 	// dialBackoffMinMs doubles per failed attempt up to dialBackoffMaxMs: a
 	// restarted peer is found within seconds, a dead address costs little.
 	dialBackoffMinMs = 5_000

@@ -181,3 +181,23 @@ func TestRosterNewerOfAStranger(t *testing.T) {
 		t.Errorf("asks %+v", q)
 	}
 }
+
+// Where addresses change, a peer that is lost is dialled soon.
+func TestRosterRedialsSoon(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		a := newAlone()
+		if moves {
+			a.step(Reached{Public: true})
+		}
+		a.connect(5)
+		a.hasAddrs([]byte{5}, "a")
+		p := a.core.peers.find(wire.PeerID{5})
+		p.roster.addrs = []string{"5a"}
+		a.wait(redialMs, 5)
+		a.core.roster.nextDial = a.now + dialPeriodMs
+		a.step(PeerDown{Peer: p.id})
+		if got := dialled(a.wait(redialMs)); len(got) > 0 != moves {
+			t.Errorf("addresses change %v: dials %v", moves, got)
+		}
+	}
+}

@@ -68,6 +68,9 @@ func (r *roster) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
 		r.peers.link(p, false)
 		p.roster.dial.after = r.now
+		if r.moves {
+			r.nextDial = min(r.nextDial, r.now+redialMs)
+		}
 	}
 }
 

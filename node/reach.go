@@ -17,7 +17,11 @@ func (n *node) readdress(now core.Time, a p2p.Addresses) {
 	}
 	n.machine.Step(now, gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.machine.Step(now, gossip.Reached{Public: a.Public})
-	n.host.Renew()
+	if a.Moved {
+		n.host.Probe()
+	} else {
+		n.host.Renew()
+	}
 	n.view.event(n, "addresses", "", reachText(a))
 }
 

@@ -64,6 +64,7 @@ type (
 		Outside []string // from anywhere: public ones, or through relays
 		Near    []string // from the same network
 		Public  bool     // peers from outside come in by themselves, without a relay
+		Moved   bool     // an address of before is gone: connections may be dead without a sign
 	}
 
 	// Reserved: a relay keeps a place for this node from now on, or refuses to.

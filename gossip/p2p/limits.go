@@ -75,6 +75,8 @@ const (
 	// reachBuffer is the number of libp2p's notices of addresses that may wait. Each says
 	// that something changed; what it is now is asked then.
 	reachBuffer = 64
+	// lookAround is how often a node looks for addresses that its interfaces got or lost.
+	lookAround = 2 * time.Second
 	// maxMet bounds the peers that are remembered until one of them proved that this
 	// node is public.
 	maxMet = 1024

@@ -14,7 +14,17 @@ import (
 // whose handshake passed. Requests choose the direct one by themselves. Gossip keeps its
 // stream until that ends: it is ended here, and gossip opens another. Then the
 // relayed connection has until moveTimeout to finish its requests.
+//
+// A relayed connection that is the newer one says that its other end may have lost the direct one
+// without a sign: that has to show that it lives.
 func (h *Host) move(p peer.ID) {
+	if relayed, direct := h.conns(p); relayed != nil && direct != nil && relayed.Stat().Opened.After(direct.Stat().Opened) {
+		if err := h.answers(direct); err != nil {
+			h.log.Debug("a direct connection is dead", "peer", p, "err", err)
+			direct.Close()
+			return
+		}
+	}
 	for waited := time.Duration(0); ; waited += movePause {
 		relayed, direct := h.conns(p)
 		if relayed == nil || direct == nil || !h.peers.passedOn(direct) {

@@ -158,10 +158,25 @@ func (h *Host) see(ctx context.Context, relay peer.ID) {
 			h.log.Debug("ask a relay where it sees this node", "addr", a, "seen", seen, "err", err)
 			continue
 		}
-		first, _ := ma.SplitFirst(seen)
-		h.reach.mu.Lock()
-		h.reach.seen[first.Protocol().Name] = seen
-		h.reach.mu.Unlock()
+		h.noteSeen(seen)
+	}
+}
+
+// noteSeen keeps where a relay saw this node. Another address than before says that a router
+// got a new one, of which this machine has no other sign.
+func (h *Host) noteSeen(seen ma.Multiaddr) {
+	first, _ := ma.SplitFirst(seen)
+	h.reach.mu.Lock()
+	before := h.reach.seen[first.Protocol().Name]
+	h.reach.seen[first.Protocol().Name] = seen
+	was, _ := ma.SplitFirst(before)
+	if before != nil && !was.Equal(first) {
+		h.reach.moved = true
+	}
+	moved := h.reach.moved
+	h.reach.mu.Unlock()
+	if moved {
+		h.tellReach()
 	}
 }
 

@@ -2,7 +2,9 @@ package p2p
 
 import (
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -27,6 +29,7 @@ type reach struct {
 	relays map[peer.ID]*relay      // where this node reserves
 	seen   map[string]ma.Multiaddr // by network: what a relay sees QUIC come from
 	told   Addresses               // last
+	moved  bool                    // a relay sees this node elsewhere than before, which is not told yet
 	known  bool                    // told is set
 }
 
@@ -45,9 +48,13 @@ func (h *Host) watchReach() error {
 	}
 	h.tasks.start(func() {
 		defer sub.Close()
+		tick := time.NewTicker(lookAround)
+		defer tick.Stop()
 		for {
 			select {
 			case <-sub.Out():
+				h.tellReach()
+			case <-tick.C:
 				h.tellReach()
 			case <-h.ctx.Done():
 				return
@@ -62,10 +69,19 @@ func (h *Host) tellReach() {
 	h.reach.mu.Lock()
 	defer h.reach.mu.Unlock()
 	now := h.addresses()
-	if h.reach.known && now.equal(h.reach.told) || !h.inbox.put(now) {
+	now.Moved = h.reach.moved || h.reach.known && now.lacks(h.reach.told)
+	if h.reach.known && !now.Moved && now.equal(h.reach.told) || !h.inbox.put(now) {
 		return
 	}
-	h.reach.told, h.reach.known = now, true
+	h.reach.told, h.reach.known, h.reach.moved = now, true, false
+}
+
+// lacks reports whether this node had an address of its own, not of a relay, that is gone.
+func (a Addresses) lacks(before Addresses) bool {
+	now := slices.Concat(a.Outside, a.Near)
+	return slices.ContainsFunc(slices.Concat(before.Outside, before.Near), func(addr string) bool {
+		return !strings.Contains(addr, "/p2p-circuit") && !slices.Contains(now, addr)
+	})
 }
 
 // Reach is where this node is dialled as of now.
@@ -134,11 +150,16 @@ func (h *Host) addresses() Addresses {
 	return a
 }
 
-// interfaces is what the host listens on, with the addresses of interfaces.
+// interfaces is what the host listens on, with the addresses of interfaces as of now: what
+// libp2p knows of them may be a minute old.
 func (h *Host) interfaces() []ma.Multiaddr {
-	all, err := h.host.Network().InterfaceListenAddresses()
+	ours, err := manet.InterfaceMultiaddrs()
 	if err != nil {
 		h.log.Debug("addresses of interfaces", "err", err)
+	}
+	all, err := manet.ResolveUnspecifiedAddresses(h.host.Network().ListenAddresses(), ours)
+	if err != nil {
+		return nil // it listens nowhere yet
 	}
 	return slices.DeleteFunc(all, func(a ma.Multiaddr) bool { return has(a, ma.P_CIRCUIT) || manet.IsIP6LinkLocal(a) })
 }
