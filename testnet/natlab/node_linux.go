@@ -2,10 +2,12 @@ package natlab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -108,6 +110,19 @@ func (n *Node) Status(ctx context.Context) (status.Snapshot, error) {
 	return c.Snapshot(ctx)
 }
 
+// Final is what the node wrote when it ended.
+func (n *Node) Final() (status.Snapshot, error) {
+	var s status.Snapshot
+	b, err := os.ReadFile(filepath.Join(n.Dir, finalFile))
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	return s, err
+}
+
+// finalFile is where a node leaves its last status.
+const finalFile = "status.json"
+
 // lookEvery is how often a condition is looked at: times are measured to that.
 const lookEvery = 100 * time.Millisecond
 
@@ -138,7 +153,7 @@ func (n *Node) Await(ctx context.Context, what string, holds func(status.Snapsho
 func peersText(s status.Snapshot) string {
 	var b strings.Builder
 	for _, p := range s.Peers {
-		fmt.Fprintf(&b, "%.8s %s %s %s\n", p.ID, p.State, p.Addr, p.Reason)
+		fmt.Fprintf(&b, "%.8s %s %s %s %s\n", p.ID, p.State, p.Link, p.Addr, p.Reason)
 	}
 	return b.String()
 }
