@@ -11,6 +11,7 @@ import (
 type Core struct {
 	*env
 	roster   roster
+	reserve  reserve
 	beats    beats
 	evidence evidence
 	headers  headers
@@ -33,6 +34,7 @@ func New(cfg Config, chain Chain) *Core {
 	e.period = e.cfg.BeatMinMs
 	c := &Core{env: e}
 	c.roster = roster{env: e}
+	c.reserve = reserve{env: e, roster: &c.roster}
 	c.beats = beats{env: e}
 	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
@@ -74,6 +76,7 @@ func (c *Core) Tick(now Time) {
 	c.watch()
 	c.beats.tick()
 	c.roster.tick()
+	c.reserve.fill()
 	c.pull.tick()
 	c.repair.tick()
 	c.snapshot.tick()

@@ -28,8 +28,15 @@ type (
 	// does not travel. Its outcome need not be reported.
 	Hangup struct{ ID uint64 }
 
-	// Dial tries one address, without reporting back: success is a PeerUp.
-	Dial struct{ Addr string }
+	// Dial tries the addresses of one peer, without reporting back: success is a PeerUp.
+	Dial struct{ Addrs []string }
+
+	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
+	// that until Release or the connection is gone. Reserved says what came of it.
+	Reserve struct{ Peer wire.PeerID }
+
+	// Release gives such a place up.
+	Release struct{ Peer wire.PeerID }
 
 	// Drop closes the connection to a peer that broke the protocol too often.
 	Drop struct {
@@ -221,6 +228,8 @@ func (Publish) effect()       {}
 func (Call) effect()          {}
 func (Hangup) effect()        {}
 func (Dial) effect()          {}
+func (Reserve) effect()       {}
+func (Release) effect()       {}
 func (Drop) effect()          {}
 func (Reconnect) effect()     {}
 func (Reply) effect()         {}

@@ -17,6 +17,7 @@ type (
 		Signed  hello.Signed
 		Record  hello.Record
 		Session hello.Session
+		Near    bool // the peer is on this node's own network
 	}
 
 	// PeerDown says that the last connection to a peer is gone.
@@ -29,8 +30,19 @@ type (
 		Record hello.Record
 	}
 
-	// OwnRecord brings this node's own capability record, which its roster carries.
-	OwnRecord struct{ Signed hello.Signed }
+	// OwnRecord brings this node's own capability record, which its roster carries, and
+	// the one for peers of its own network, if that is another.
+	OwnRecord struct{ Signed, Near hello.Signed }
+
+	// Reached says whether others reach this node by themselves. A node that never says so
+	// is where all do and addresses stay.
+	Reached struct{ Public bool }
+
+	// Reserved is what came of a Reserve, or says that a place is lost.
+	Reserved struct {
+		Peer wire.PeerID
+		OK   bool
+	}
 )
 
 // Inputs that peers sent.
@@ -89,6 +101,8 @@ func (PeerUp) input()        {}
 func (PeerDown) input()      {}
 func (RecordChanged) input() {}
 func (OwnRecord) input()     {}
+func (Reached) input()       {}
+func (Reserved) input()      {}
 func (Received) input()      {}
 func (Forwarded) input()     {}
 func (Answered) input()      {}
@@ -101,14 +115,21 @@ func (c *Core) Step(now Time, in Input) {
 	c.at(now)
 	switch in := in.(type) {
 	case PeerUp:
-		c.roster.up(in.Peer, in.Signed, in.Record, in.Session)
+		c.roster.up(in)
+		c.reserve.fill()
 		c.pull.pump()
 	case PeerDown:
 		c.peerDown(in.Peer)
 	case RecordChanged:
 		c.roster.changed(in.Peer, in.Signed, in.Record)
+		c.reserve.fill()
 	case OwnRecord:
-		c.roster.own = in.Signed
+		c.roster.own, c.roster.ownNear = in.Signed, in.Near
+	case Reached:
+		c.roster.moves = true
+		c.reserve.reached(in.Public)
+	case Reserved:
+		c.reserve.outcome(in.Peer, in.OK)
 	case Received:
 		c.received(in.From, in.Message)
 	case Forwarded:
@@ -128,6 +149,7 @@ func (c *Core) Step(now Time, in Input) {
 
 func (c *Core) peerDown(id wire.PeerID) {
 	c.roster.down(id)
+	c.reserve.down(id)
 	c.repair.tick()
 	c.snapshot.gone(id)
 	c.serve.donate.gone(id)
@@ -146,18 +168,18 @@ func (c *Core) received(from wire.PeerID, m wire.Message) {
 	case m.Header != nil:
 		c.header(from, m.Header, m.Inline)
 	case m.Beat != nil:
-		c.beat(m.Beat)
+		c.beat(from, m.Beat)
 	case m.Evidence != nil:
 		c.evidence.received(*m.Evidence)
 	}
 }
 
-func (c *Core) beat(b *wire.Beat) {
+func (c *Core) beat(from wire.PeerID, b *wire.Beat) {
 	p := c.beats.receive(b)
 	if p == nil {
 		return
 	}
-	c.roster.said(p, b.Capability)
+	c.roster.said(p, b.Capability, from)
 	if p.beats.unequal == 0 && c.live(p) {
 		c.snapshot.equal()
 		c.repair.equal(p)

@@ -59,6 +59,9 @@ const (
 	// any target within a minute without a burst that looks like a scan.
 	dialPeriodMs = 5_000
 	maxDials     = 4
+	// redialMs is the pause after the loss of a peer where addresses change: others are
+	// known, and it may be reached another way.
+	redialMs = 1_000
 	// dialBackoffMinMs doubles per failed attempt up to dialBackoffMaxMs: a
 	// restarted peer is found within seconds, a dead address costs little.
 	dialBackoffMinMs = 5_000
@@ -67,6 +70,16 @@ const (
 	// lostForMs: a partition of an hour merges within seconds.
 	dialBackoffLostMs = 5_000
 	lostForMs         = 3_600_000
+)
+
+// Places at relays.
+const (
+	// wantPlaces is the number of relays of a node that others do not reach by themselves.
+	wantPlaces = 2
+	// placePauseMinMs doubles with each refusal up to placePauseMaxMs: a relay that has just
+	// begun, or is full, may have room later.
+	placePauseMinMs = 5_000
+	placePauseMaxMs = 300_000
 )
 
 // Headers and evidence.

@@ -100,7 +100,7 @@ func (n *node) execute(e Effect) {
 	case Hangup:
 		n.hangUpCall(e.ID)
 	case Dial:
-		n.dial(e.Addr)
+		n.dial(e.Addrs[0])
 	case Reply:
 		n.reply(e.Handle, e.Response)
 	case ReplyPayload:

@@ -29,6 +29,7 @@ type peer struct {
 	beats    beatsPeer
 	watch    watchPeer
 	roster   rosterPeer
+	place    placePeer
 	repair   repairPeer
 	pull     pullPeer
 	relay    relayPeer

@@ -15,6 +15,8 @@ import (
 type roster struct {
 	*env
 	own      hello.Signed
+	ownNear  hello.Signed // for peers of the own network; empty if it is own
+	moves    bool         // addresses change while nodes run, as on the internet
 	nextAsk  Time
 	nextDial Time
 	turn     int // whom to ask next
@@ -22,8 +24,11 @@ type roster struct {
 
 // rosterPeer is what roster knows of a peer.
 type rosterPeer struct {
-	signed  hello.Signed  // newest capability record
-	record  *hello.Record // signed, opened, never changed; noRecord if unknown
+	signed  hello.Signed  // newest capability record for everybody
+	near    hello.Signed  // newest for nodes of its own network, if it has such addresses and this node is there
+	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
+	addrs   []string      // of both, those of the own network first
+	isNear  bool          // it is on this node's own network
 	asked   bool          // for its roster, since its process is connected
 	askedAt Time
 	dial    dialling
@@ -34,12 +39,12 @@ var noRecord = &hello.Record{}
 
 // dialling is the state of the attempts to reach one peer.
 type dialling struct {
-	addr    int   // index of the address to try next
 	after   Time  // not before
-	pauseMs int64 // pause after the next attempt at the last address
+	pauseMs int64 // pause after the last attempt
 }
 
-func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello.Session) {
+func (r *roster) up(in PeerUp) {
+	id, rec := in.Peer, in.Record
 	p := r.ensure(id, true)
 	if p == nil {
 		return // maxPeers connections: the transport has its own, lower limit
@@ -48,12 +53,12 @@ func (r *roster) up(id wire.PeerID, s hello.Signed, rec hello.Record, sess hello
 		r.event(EventJoined, id, "connected")
 	}
 	r.peers.link(p, true)
-	p.roster.dial = dialling{}
+	p.roster.dial, p.roster.isNear = dialling{}, in.Near
 	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
-	if sess.BytesPerSecond > 0 {
-		p.rate = max(p.rate, rate(sess.BytesPerSecond/1000))
+	if in.Session.BytesPerSecond > 0 {
+		p.rate = max(p.rate, rate(in.Session.BytesPerSecond/1000))
 	}
-	p.keep(s, &rec)
+	p.keep(in.Signed, &rec)
 	r.hear(p)
 	r.awaitBeat(p, rec.StartedMs)
 	r.ask(p)
@@ -63,6 +68,9 @@ func (r *roster) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
 		r.peers.link(p, false)
 		p.roster.dial.after = r.now
+		if r.moves {
+			r.nextDial = min(r.nextDial, r.now+redialMs)
+		}
 	}
 }
 
@@ -80,11 +88,26 @@ func (r *roster) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
 	p.keep(s, &rec)
 }
 
-// keep takes a record unless a newer one is known.
+// keep takes a record unless a newer one is known. Those for everybody and those for one
+// network come with the same numbers, so the newest of each kind is kept.
 func (p *peer) keep(s hello.Signed, rec *hello.Record) {
-	if len(p.roster.signed.Bytes) == 0 || rec.Seq > p.roster.record.Seq {
-		p.roster.signed, p.roster.record = s, rec
+	k := &p.roster
+	kept := &k.signed
+	if rec.Near {
+		kept = &k.near
 	}
+	if rec.Seq < k.record.Seq || rec.Seq == k.record.Seq && len(kept.Bytes) > 0 {
+		return
+	}
+	switch {
+	case rec.Seq > k.record.Seq || len(k.addrs) == 0:
+		k.addrs = rec.Addrs
+	case rec.Near:
+		k.addrs = slices.Concat(rec.Addrs, k.addrs)
+	default:
+		k.addrs = slices.Concat(k.addrs, rec.Addrs)
+	}
+	*kept, k.record = s, rec
 }
 
 func (r *roster) tick() {
@@ -172,7 +195,7 @@ func (r *roster) dialSome() {
 	n := len(r.peers.list)
 	for i := 0; i < n && missing > 0; i++ {
 		p := r.peers.list[(start+i)%n]
-		if p.connected || len(p.roster.record.Addrs) == 0 || r.now < p.roster.dial.after {
+		if p.connected || len(p.roster.addrs) == 0 || r.now < p.roster.dial.after {
 			continue
 		}
 		r.dialOne(p)
@@ -180,20 +203,15 @@ func (r *roster) dialSome() {
 	}
 }
 
-// dialOne tries the next address of p. After its last one the pause doubles.
+// dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *roster) dialOne(p *peer) {
 	d := &p.roster.dial
-	d.addr %= len(p.roster.record.Addrs)
-	r.emit(Dial{Addr: p.roster.record.Addrs[d.addr]})
-	d.addr++
-	d.after = r.now + dialBackoffMinMs
-	if d.addr == len(p.roster.record.Addrs) {
-		d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
-		d.after = r.now + d.pauseMs
-	}
+	r.emit(Dial{Addrs: p.roster.addrs})
+	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
+	d.after = r.now + d.pauseMs
 }
 
-// longestPause bounds the pause between two rounds of p's addresses.
+// longestPause bounds the pause between two attempts to reach p.
 func (r *roster) longestPause(p *peer) int64 {
 	if p.everHeard && r.now-p.heard < lostForMs {
 		return dialBackoffLostMs
@@ -201,20 +219,28 @@ func (r *roster) longestPause(p *peer) int64 {
 	return dialBackoffMaxMs
 }
 
-// said compares the record number in a beat with the record held, and asks
-// for the newer one.
-func (r *roster) said(p *peer, seq uint64) {
-	if p.connected && seq > p.roster.record.Seq {
+// said compares the record number in a beat with the record held, and asks for the
+// newer one: its author, or, where addresses change, the peer that brought the beat and is
+// nearer to it.
+func (r *roster) said(p *peer, seq uint64, from wire.PeerID) {
+	if seq <= p.roster.record.Seq {
+		return
+	}
+	if p.connected {
 		r.ask(p)
+	} else if q := r.peers.find(from); r.moves && q != nil && q.connected && r.connections() < r.cfg.TargetPeers {
+		r.ask(q)
 	}
 }
 
-// body is this node's roster: its own record first, then its connected peers, then the
-// others as they were last heard.
-func (r *roster) body() []byte {
+// body is this node's roster for a peer, nil for one that is not known: its own record
+// first, then its connected peers, then the others as they were last heard. Records for the
+// own network are for peers there.
+func (r *roster) body(asker *peer) []byte {
+	isNear := asker != nil && asker.roster.isNear
 	known := make([]*peer, 0, len(r.peers.list))
 	for _, p := range r.peers.list {
-		if len(p.roster.signed.Bytes) > 0 {
+		if len(p.roster.signed.Bytes) > 0 || isNear && len(p.roster.near.Bytes) > 0 {
 			known = append(known, p)
 		}
 	}
@@ -225,14 +251,20 @@ func (r *roster) body() []byte {
 		return cmp.Compare(q.heard, p.heard)
 	})
 	records := make([][]byte, 0, wire.MaxRoster)
-	if len(r.own.Bytes) > 0 {
-		records = append(records, r.own.Encode())
+	add := func(s hello.Signed) {
+		if len(s.Bytes) > 0 && len(records) < wire.MaxRoster {
+			records = append(records, s.Encode())
+		}
+	}
+	add(r.own)
+	if isNear {
+		add(r.ownNear)
 	}
 	for _, p := range known {
-		if len(records) == wire.MaxRoster {
-			break
+		add(p.roster.signed)
+		if isNear {
+			add(p.roster.near)
 		}
-		records = append(records, p.roster.signed.Encode())
 	}
 	return wire.EncodeRoster(records)
 }

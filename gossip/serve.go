@@ -123,7 +123,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		return
 	}
 	if r.Kind == wire.GetRoster {
-		s.ok(handle, s.roster.body())
+		s.ok(handle, s.roster.body(p))
 		return
 	}
 	if s.joining() {

@@ -15,7 +15,10 @@ import (
 // and what it then asks, says and answers is compared with the text.
 
 // told has a peer's beat arrive: an ordinary one, changed by change.
-func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect {
+func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect { return a.toldBy(id, id, change) }
+
+// toldBy is told where another peer brings the beat.
+func (a *alone) toldBy(from, id byte, change func(b *wire.Beat)) []Effect {
 	closed := a.core.beats.closed()
 	b := wire.Beat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
 	b.Chain, b.StateDigest, _ = a.core.beats.digestsAt(lagged(closed, 2))
@@ -25,7 +28,7 @@ func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect {
 	if change != nil {
 		change(&b)
 	}
-	a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Beat: &b}})
+	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Beat: &b}})
 	return a.core.Effects()
 }
 

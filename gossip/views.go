@@ -50,7 +50,7 @@ func (v Peers) Contacts() []string {
 	})
 	var addrs []string
 	for _, p := range known {
-		addrs = append(addrs, p.roster.record.Addrs[:min(len(p.roster.record.Addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
+		addrs = append(addrs, p.roster.addrs[:min(len(p.roster.addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
 	}
 	return addrs
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"atoll/gossip/p2p"
@@ -43,7 +42,7 @@ func (n *node) recall() error {
 
 // remember writes the contacts, when there is news of them.
 func (n *node) remember() {
-	c := store.Contacts{Listen: listenAddrs(n.host.Addrs()), Named: n.linked, Peers: n.machine.Gossip().Peers().Contacts()}
+	c := store.Contacts{Listen: n.host.Listening(), Named: n.linked, Peers: n.machine.Gossip().Peers().Contacts()}
 	slices.Sort(c.Peers)
 	b, err := c.Encode()
 	if err != nil || len(c.Peers) == 0 || string(b) == n.contacts {
@@ -51,32 +50,6 @@ func (n *node) remember() {
 	}
 	n.contacts = string(b)
 	n.work.disk.put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, store.ContactsFile, b)) })
-}
-
-// listenAddrs turns the addresses at which a host is reached into what it
-// listens on: the same ports on every interface, or on loopback if that is all.
-func listenAddrs(addrs []string) (listen []string) {
-	loopback := !slices.ContainsFunc(addrs, func(a string) bool {
-		return strings.HasPrefix(a, "/ip4/") && !strings.HasPrefix(a, "/ip4/127.")
-	})
-	ip := "0.0.0.0"
-	if loopback {
-		ip = "127.0.0.1"
-	}
-	for _, a := range addrs {
-		parts := strings.Split(a, "/") // "", ip4, IP, tcp or udp, PORT, ...
-		if len(parts) < 5 || parts[1] != "ip4" || strings.Contains(a, "/p2p-circuit") {
-			continue
-		}
-		at := "/ip4/" + ip + "/" + parts[3] + "/" + parts[4]
-		if parts[3] == "udp" {
-			at += "/quic-v1"
-		}
-		if !slices.Contains(listen, at) {
-			listen = append(listen, at)
-		}
-	}
-	return listen
 }
 
 // newHost listens where the node listened before if it may choose; where that is

@@ -67,9 +67,12 @@ func (x executor) Hangup(call uint64) {
 	}
 }
 
-func (x executor) Dial(addr string) {
-	x.n.work.goRun(func(ctx context.Context) { x.n.dial(ctx, addr) })
+func (x executor) Dial(addrs []string) {
+	x.n.work.goRun(func(ctx context.Context) { x.n.dial(ctx, addrs[0], addrs[1:]...) })
 }
+
+func (x executor) Reserve(peer wire.PeerID) { x.n.host.Reserve(peer) }
+func (x executor) Release(peer wire.PeerID) { x.n.host.Release(peer) }
 
 func (x executor) Drop(peer wire.PeerID, reason string) {
 	x.n.work.goRun(func(context.Context) { x.n.host.Drop(peer, reason) })
@@ -107,10 +110,10 @@ func (n *node) call(ctx, wanted context.Context, e gossip.Call) {
 // over a bad link.
 const dialTimeout = 15 * time.Second
 
-func (n *node) dial(ctx context.Context, addr string) {
+func (n *node) dial(ctx context.Context, addr string, more ...string) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_, err := n.host.Dial(ctx, addr)
+	_, err := n.host.DialAny(ctx, addr, more...)
 	n.post(func(core.Time) {
 		n.view.dialled(n, addr, err)
 		n.refusedAsDuplicate(addr, err)

@@ -19,11 +19,15 @@ func (n *node) network(e p2p.Event) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)
 		n.duplicate.peerUp(now)
-		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Session: e.Session})
+		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Session: e.Session, Near: e.Near})
 	case p2p.PeerDown:
 		n.machine.Step(now, gossip.PeerDown{Peer: e.ID})
 	case p2p.RecordChanged:
 		n.machine.Step(now, gossip.RecordChanged{Peer: e.ID, Signed: e.Signed, Record: e.Record})
+	case p2p.Addresses:
+		n.readdress(now, e)
+	case p2p.Reserved:
+		n.reserved(now, e)
 	case p2p.Refused:
 		n.view.refusedPeer(n, e)
 	case p2p.Message:

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
 	"atoll/node/hardware"
 	"atoll/tensor/codec"
 )
@@ -16,6 +17,8 @@ type recordBox struct {
 	mu     sync.Mutex
 	record hello.Record
 	signed hello.Signed
+	near   hello.Signed // for peers of the own network; signed if there are no addresses for them alone
+	inside []string     // those addresses
 }
 
 // set signs a record with the next sequence number. The first one follows from
@@ -25,11 +28,26 @@ func (b *recordBox) set(r hello.Record) error {
 	defer b.mu.Unlock()
 	r.Seq = max(b.record.Seq, uint64(r.StartedMs)) + 1
 	signed, err := hello.Sign(b.key, r)
+	near := signed
+	if inside := r; err == nil && len(b.inside) > 0 {
+		inside.Addrs, inside.Near = b.inside, true
+		near, err = hello.Sign(b.key, inside)
+	}
 	if err != nil {
 		return fmt.Errorf("sign capability record: %w", err)
 	}
-	b.record, b.signed = r, signed
+	b.record, b.signed, b.near = r, signed, near
 	return nil
+}
+
+// reached sets where this node is dialled, and whether it relays. Addresses of the own network
+// are for peers there.
+func (b *recordBox) reached(a p2p.Addresses) error {
+	b.mu.Lock()
+	r := b.record
+	r.Addrs, r.Relays, b.inside = limitAddrs(a.Outside), a.Public, limitAddrs(a.Near)
+	b.mu.Unlock()
+	return b.set(r)
 }
 
 // change applies a change to the record and signs it again.
@@ -49,6 +67,12 @@ func (b *recordBox) latest() hello.Signed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.signed
+}
+
+func (b *recordBox) latestNear() hello.Signed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.near
 }
 
 func (b *recordBox) seq() uint64 { return b.get().Seq }

@@ -104,7 +104,7 @@ func (n *node) listen() error {
 	}
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
-		Record: n.record.latest, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
+		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
 	})
@@ -112,7 +112,7 @@ func (n *node) listen() error {
 		return err
 	}
 	n.host = host
-	return n.record.change(func(r *hello.Record) { r.Addrs = limitAddrs(host.Addrs()) })
+	return n.record.reached(host.Reach())
 }
 
 // open opens the node's disk and what it keeps of the run.
@@ -166,7 +166,7 @@ func (n *node) start() error {
 	n.recount()
 	n.limit(time.Now())
 	n.startTraining()
-	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest()})
+	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	return nil

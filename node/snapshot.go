@@ -224,6 +224,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 func (n *node) fillNet(s *status.Snapshot) {
 	st := n.host.Stats()
 	s.Net = status.Net{SentBytes: st.Sent, ReceivedBytes: st.Received, ByProtocol: map[string]uint64{}}
+	s.Net.Reach = n.reach()
 	s.Net.Dropped = st.Dropped.Messages + st.Dropped.Unchecked + st.Dropped.Outbound
 	for name, t := range st.Protocols {
 		s.Net.ByProtocol[name] = t.Received
@@ -245,6 +246,9 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 	for _, v := range n.machine.Gossip().Peers().All() {
 		p := n.peerOf(v.ID, v.Record)
 		p.Addr = n.view.addrs[v.ID]
+		if path, ok := n.host.Path(v.ID); ok {
+			n.pathOf(&p, path)
+		}
 		p.State, p.Reason = "connected", v.Refused
 		if v.Beat != nil {
 			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond

@@ -112,6 +112,8 @@ var layers = []rule{
 
 	{list("testnet/fault"), nil,
 		"the language of faults is words and times: its executors say what they can execute"},
+	{list("testnet/natlab"), list("node/status"),
+		"it makes networks and starts programs in them; what a node says of itself it reads from outside"},
 	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
 		"nodes as faults name them, links as shape has them"},
 	{list("testnet/sim/memory"), list("gossip/wire node/core node/replica optimizer/outer"),
@@ -163,6 +165,8 @@ var modules = []rule{
 		"gossip/p2p is the only importer of libp2p: everything else talks of raw keys and bytes"},
 	{list("gossip gossip/wire gossip/hello gossip/p2p"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
+	{list("gossip/p2p"), list("github.com/multiformats/go-multistream"),
+		"a connection beside the swarm's negotiates its one stream by itself"},
 	{list("gossip gossip/wire gossip/hello node"), list("github.com/fxamacker/cbor/v2"),
 		"CBOR is the encoding of messages, records and the genesis, and of nothing else"},
 	{list("gossip/wire optimizer/outer optimizer/trainer/corpus/shards"), list("github.com/zeebo/blake3"),

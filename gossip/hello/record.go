@@ -43,4 +43,10 @@ type Record struct {
 	Addrs              []string    `cbor:"15,keyasint"` // multiaddrs at which it can be dialled
 	Agent              string      `cbor:"16,keyasint"` // name and version of the program
 	StartedMs          int64       `cbor:"17,keyasint"` // unix milliseconds
+
+	// Relays says that others reach this node by themselves and may reserve a place at it.
+	Relays bool `cbor:"18,keyasint,omitempty"`
+	// Near says that the addresses are of the author's own network, and that the record is
+	// for nodes there. Every other node gets one of the same number with the other addresses.
+	Near bool `cbor:"19,keyasint,omitempty"`
 }

@@ -19,7 +19,7 @@ import (
 // One test for each clause of gossip/wire/SPEC.md that is about records.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "H", map[string]spectest.Clause{
-		"H-1": specRecord, "H-1.2": specDeterministic, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
+		"H-1": specRecord, "H-1.2": specDeterministic, "H-1.3": specOptional, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
 		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
 		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
 		"H-9.4": specOtherWords, "H-10": specPrecision, "H-11": specSessions, "H-11.2": specRefusals, "H-12": specCodecs, "H-12.2": specRate,
@@ -102,6 +102,31 @@ func specRecord(t *testing.T, s *spectest.Spec) {
 	device := hello.Device{Kind: "cpu", Name: "Xeon (AVX-512)", Count: 2, MemoryBytes: 8 << 30}
 	if r.Protocol != hello.Protocol || r.Seq != 2 || r.TokensPerSecond != 12000 || r.Author != wire.PeerID(s.Hex(t, "author")) || len(r.Addrs) != 2 || r.Devices[0] != device {
 		t.Errorf("decoded %+v", r)
+	}
+}
+
+func specOptional(t *testing.T, s *spectest.Spec) {
+	without := record(t, s)
+	for _, row := range s.Table(t, "record optional") {
+		r := without
+		switch row[1] {
+		case "relays":
+			r.Relays = true
+		case "near":
+			r.Near = true
+		}
+		key, err := strconv.Atoi(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The map has one entry more, and its last is the key with true.
+		want := slices.Concat([]byte{0xb2}, wire.Marshal(without)[1:], []byte{byte(key), 0xf5})
+		if key < 24 && !bytes.Equal(wire.Marshal(r), want) {
+			t.Errorf("%s: %x, want %x", row[1], wire.Marshal(r), want)
+		}
+		if err := open(sign(t, s, r.Run, wire.Marshal(r))); err != nil {
+			t.Errorf("%s: %v", row[1], err)
+		}
 	}
 }
 
@@ -242,10 +267,10 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 18 // the first key that the table does not have
+	const free = 20 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
-		for key := free; key <= n; key++ {
+		for key := free; key < free+n-len(s.Table(t, "record")); key++ {
 			b = append(b, wire.Marshal(key)...)
 			b = append(b, 0)
 		}

@@ -32,13 +32,17 @@ type Config struct {
 	Run wire.RunID
 	// Listen has the multiaddrs to listen on, like /ip4/0.0.0.0/tcp/4001 or
 	// /ip4/0.0.0.0/udp/4001/quic-v1; port 0 takes any free one. Empty takes the
-	// profile's: a free TCP port, and except in Local a UDP port for QUIC.
+	// profile's: a free TCP port, and except in Local a UDP port for QUIC. In WAN
+	// both are DefaultPort where that is free, for IPv4 and IPv6.
 	Listen []string
 	// Profile is Local, LAN or WAN; empty is LAN.
 	Profile string
 	// Record returns this node's signed capability record, the newest. It is
 	// called on goroutines of the host.
 	Record func() hello.Signed
+	// Near returns the record for peers on this node's own network, which has the addresses
+	// there; nil if Record is for all.
+	Near func() hello.Signed
 	// Check decodes a gossip message and verifies its limits and signatures. It
 	// does no I/O and returns soon: it runs in gossip's own workers, several at
 	// once. A message that it refuses is not passed on, and counts against the
@@ -52,6 +56,9 @@ type Config struct {
 	// receives, over all peers. 0 is no limit. Only requests and their answers wait.
 	// Gossip and handshakes do not, and count: answers get what these leave.
 	UploadBytesPerSecond, DownloadBytesPerSecond int64
+	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
+	// reach each other, over all of them; 0 takes the default. WAN only.
+	RelayBytesPerSecond int64
 	// Shape makes the node's TCP connections as slow and far as those between two
 	// places, for measurements on one machine. Only Local has it: QUIC, which the
 	// other profiles listen on as well, is not shaped.
@@ -74,6 +81,9 @@ func (c Config) withDefaults() Config {
 	if c.Inbox == 0 {
 		c.Inbox = defaultInbox
 	}
+	if c.RelayBytesPerSecond == 0 {
+		c.RelayBytesPerSecond = defaultRelayRate
+	}
 	if c.Agent == "" {
 		c.Agent = "atoll/dev"
 	}
@@ -84,7 +94,10 @@ func (c Config) withDefaults() Config {
 }
 
 func defaultListen(profile string) []string {
-	if profile == Local {
+	switch profile {
+	case WAN:
+		return nil // see listenAnywhere
+	case Local:
 		return []string{"/ip4/127.0.0.1/tcp/0"}
 	}
 	return []string{"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"}
@@ -108,6 +121,8 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
 	case c.Shape != nil && c.Shape.Validate() != nil:
 		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
+	case c.RelayBytesPerSecond < 0:
+		return nil, fmt.Errorf("config RelayBytesPerSecond: %d, want a rate, or 0 for %d", c.RelayBytesPerSecond, defaultRelayRate)
 	case c.UploadBytesPerSecond < 0:
 		return nil, fmt.Errorf("config UploadBytesPerSecond: %d, want a rate, or 0 for no limit", c.UploadBytesPerSecond)
 	case c.DownloadBytesPerSecond < 0:

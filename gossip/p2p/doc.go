@@ -17,6 +17,16 @@
 // (shape.go), with TCP's congestion window (shapewindow.go) and retransmissions
 // (shapesender.go).
 //
+// # Being reached
+//
+// A host on the internet (profile WAN) follows what libp2p finds out about its addresses
+// and hands up what is true of them as Addresses events (reach.go): public ones that an
+// interface has or that AutoNAT v2 confirmed, and those through relays. Which peers to
+// reserve at is decided above (relay.go carries it out); a host that is public relays itself
+// for peers of its run, within a budget. A relayed connection carries everything. Two that
+// met through a relay punch a hole (punch.go), and what goes between them moves to the direct
+// connection (move.go).
+//
 // # Bounds
 //
 // Every number from the network has a limit in limits.go. A peer that is not
@@ -60,6 +70,13 @@
 //     sendWindowUpdate, takes the second result of GrowTo alone): see muxer.
 //   - A QUIC connection manager made by a constructor that is not libp2p's own
 //     is not closed by the host (config.go, addTransports): Close does.
+//   - The swarm keeps one connection to a peer that it dials, and gossipsub the stream
+//     that it opened first: see seenBy and move.
+//   - holepunch.Service begins an attempt when a relayed connection comes in, with what it
+//     knows of its own address then, and never again: see keepPunching. Its DirectConnect
+//     waits without end while no address is known.
+//   - The relay copies between streams of its host: see relayHost. Without limits in its
+//     Resources the connections are not Limited.
 //   - The bandwidth counter of libp2p starts a goroutine for the life of the
 //     process; traffic does not.
 package p2p

@@ -6,7 +6,7 @@ import (
 )
 
 // Event is something that happened on the network: PeerUp, PeerDown,
-// RecordChanged, Refused, Message or Duplicate.
+// RecordChanged, Refused, Message, Duplicate, Addresses or Reserved.
 type Event interface{ event() }
 
 type (
@@ -18,6 +18,7 @@ type (
 		Signed  hello.Signed // Record as its author signed it, for the roster
 		Session hello.Session
 		Addr    string // the connection's, with /p2p/; where it dials from if it dialled
+		Near    bool   // it is on the same network as this node
 	}
 
 	// RecordChanged: a connected peer sent a newer record.
@@ -57,9 +58,27 @@ type (
 	}
 )
 
+type (
+	// Addresses: where this node can be dialled, with /p2p/, is not what it was.
+	Addresses struct {
+		Outside []string // from anywhere: public ones, or through relays
+		Near    []string // from the same network
+		Public  bool     // peers from outside come in by themselves, without a relay
+		Moved   bool     // an address of before is gone: connections may be dead without a sign
+	}
+
+	// Reserved: a relay keeps a place for this node from now on, or refuses to.
+	Reserved struct {
+		ID  wire.PeerID
+		Err error
+	}
+)
+
 func (PeerUp) event()        {}
 func (RecordChanged) event() {}
 func (PeerDown) event()      {}
 func (Refused) event()       {}
 func (Message) event()       {}
 func (Duplicate) event()     {}
+func (Addresses) event()     {}
+func (Reserved) event()      {}

@@ -18,6 +18,9 @@ func topicName(run wire.RunID) string {
 	return "/atoll/" + hex.EncodeToString(run[:]) + "/1"
 }
 
+// gossipPrefix begins the protocols of gossipsub.
+const gossipPrefix = "/meshsub/"
+
 // messageID makes equal bytes one message, no matter who published them.
 func messageID(m *pb.Message) string {
 	id := wire.Sum(m.GetData())

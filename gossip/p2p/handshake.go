@@ -33,6 +33,12 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 	}
 	h.traffic.track(c.RemotePeer())
 	h.tasks.start(func() { h.greet(c) })
+	if h.cfg.Profile == WAN {
+		h.tasks.start(func() { h.meet(c) })
+	}
+	if viaRelay(c) && c.Stat().Direction == network.DirInbound {
+		h.tasks.start(func() { h.keepPunching(c.RemotePeer()) })
+	}
 }
 
 // disconnected is libp2p's notice of a connection's end. It must not block.
@@ -40,6 +46,7 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
 	if h.peers.get(c.RemotePeer()) == nil {
 		h.traffic.forget(c.RemotePeer())
+		h.tasks.start(func() { h.leaveRelay(c.RemotePeer()) })
 	}
 }
 
@@ -102,7 +109,7 @@ func (h *Host) shake(s network.Stream) error {
 // even when this side refuses: the peer's tells that it has read ours, so that
 // the connection may be closed without losing it.
 func (h *Host) exchange(s network.Stream) error {
-	ours := h.cfg.Record()
+	ours := h.recordFor(s.Conn())
 	if err := wire.WriteFrame(s, ours.Encode(), maxHello); err != nil {
 		return fmt.Errorf("send record: %w", err)
 	}
@@ -130,7 +137,21 @@ func (h *Host) exchange(s network.Stream) error {
 		return refusedAs(answer)
 	}
 	h.refusals.clear(s.Conn().RemotePeer())
-	return h.accept(s.Conn(), signed, record, session)
+	if err := h.accept(s.Conn(), signed, record, session); err != nil {
+		return err
+	}
+	if h.cfg.Profile == WAN {
+		h.tasks.start(func() { h.move(s.Conn().RemotePeer()) })
+	}
+	return nil
+}
+
+// recordFor is the record that the other end of a connection is shown.
+func (h *Host) recordFor(c network.Conn) hello.Signed {
+	if h.cfg.Near != nil && near(c) {
+		return h.cfg.Near()
+	}
+	return h.cfg.Record()
 }
 
 // awaitEnd waits, until the stream's deadline, for the peer to end the stream.

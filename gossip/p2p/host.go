@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,6 +50,11 @@ type Host struct {
 	handler    atomic.Pointer[Handler]
 	caps       caps
 	shaper     *shaper // nil = links as they are
+	reach      reach
+	punches    punches
+	relay      io.Closer     // the service; nil without one
+	relayLimit *limiter      // what passes through this node for others
+	relayed    atomic.Uint64 // bytes of that
 
 	wire    wireBytes
 	traffic *traffic
@@ -62,6 +69,8 @@ type sockets struct {
 	openUDP     func(nw string, addr *net.UDPAddr) (net.PacketConn, error)
 	portFree    func(ma.Multiaddr) error
 	quicOptions []quicreuse.Option
+	alone       bool // asks no router, and dials nobody back: libp2p opens sockets of its own for both
+	noPunching  bool
 }
 
 // New starts a host: when it returns, the host listens on every address of the
@@ -88,6 +97,8 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
 		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
+		reach:      newReach(),
+		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
@@ -127,7 +138,29 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 		return err
 	}
 	h.tasks.start(h.receive)
+	if h.cfg.Profile == WAN {
+		if err := h.startReach(); err != nil {
+			return err
+		}
+	}
+	if len(addrs) == 0 {
+		return h.listenAnywhere()
+	}
 	return h.listen(addrs)
+}
+
+// startReach begins what a node on the internet does to be reached.
+func (h *Host) startReach() error {
+	if err := h.watchReach(); err != nil {
+		return fmt.Errorf("watch addresses: %w", err)
+	}
+	if err := h.serveRelay(); err != nil {
+		return err
+	}
+	if h.noPunching {
+		return nil
+	}
+	return h.startPunching()
 }
 
 // ID is this node's name.
@@ -144,6 +177,10 @@ func (h *Host) Events() <-chan Event { return h.inbox.out }
 // Addrs returns the addresses at which this node may be dialled, with /p2p/: of
 // its interfaces, of port mappings, and those that peers report.
 func (h *Host) Addrs() []string {
+	if h.cfg.Profile == WAN {
+		a := h.Reach()
+		return slices.Concat(a.Outside, a.Near, h.loopback())
+	}
 	all := h.host.Addrs()
 	if listening, err := h.host.Network().InterfaceListenAddresses(); err == nil {
 		all = ma.Unique(append(all, listening...))
@@ -164,9 +201,19 @@ func (h *Host) Addrs() []string {
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
+	return h.DialAny(ctx, addr)
+}
+
+// DialAny is Dial with more addresses of the same peer, which are tried at the same time.
+func (h *Host) DialAny(ctx context.Context, addr string, more ...string) (wire.PeerID, error) {
 	info, id, err := parseDial(addr)
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
+	}
+	for _, another := range more {
+		if other, _, err := parseDial(another); err == nil && other.ID == info.ID {
+			info.Addrs = append(info.Addrs, other.Addrs...)
+		}
 	}
 	if id == h.self {
 		return id, fmt.Errorf("dial %s: this is the node's own address; give that of another", addr)
@@ -235,13 +282,20 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.punches.close(), h.closeRelay(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {
 		return fmt.Errorf("close host: %w", err)
 	}
 	return nil
+}
+
+func (h *Host) closeRelay() error {
+	if h.relay == nil {
+		return nil
+	}
+	return h.relay.Close()
 }
 
 // closeQUIC closes what libp2p leaves open when it is given a constructor.

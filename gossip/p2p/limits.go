@@ -63,8 +63,52 @@ const (
 	// sides has noticed the end of what was: a few scheduling delays of a machine
 	// that trains.
 	settlePause = 200 * time.Millisecond
+	// regainPause is how long gossip on the internet may take to open a stream again: a few
+	// round trips, and a hold by its own back-off.
+	regainPause = 2 * time.Second
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
+)
+
+// Limits on being reached.
+const (
+	// reachBuffer is the number of libp2p's notices of addresses that may wait. Each says
+	// that something changed; what it is now is asked then.
+	reachBuffer = 64
+	// lookAround is how often a node looks for addresses that its interfaces got or lost.
+	lookAround = 2 * time.Second
+	// maxMet bounds the peers that are remembered until one of them proved that this
+	// node is public.
+	maxMet = 1024
+	// reservationTTL is how long a relay keeps a place that nobody asks for again.
+	reservationTTL = time.Hour
+	// reservePause is the least time between two requests for one place, whatever the
+	// relay says of its end.
+	reservePause = time.Minute
+	// maxReservations is the number of places of a relay: one for each connection.
+	maxReservations = connsHigh
+	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
+	// node dials for, in both directions.
+	maxCircuits = 64
+	// relayBuffer is read at once from a relayed connection: a segment of bulk.
+	relayBuffer = segment
+	// maxCircuitAddrs is the number of a relay's addresses that a node tells: TCP and QUIC.
+	maxCircuitAddrs = 2
+	// defaultRelayRate is what a node passes on for others unless told otherwise: 100
+	// Mbit/s, the uplink of a small server.
+	defaultRelayRate = 12_500_000
+	// punchDial bounds an attempt at a direct connection: a few retransmissions.
+	punchDial = 5 * time.Second
+	// punchFirst is the pause before an attempt to punch a hole is repeated; it doubles
+	// up to punchLongest: routers do not change their ways, but machines move.
+	punchFirst   = 3 * time.Second
+	punchLongest = 10 * time.Minute
+	// movePause is the time between two looks at what a relayed connection still carries
+	// beside a direct one, and moveTimeout the end of waiting for it.
+	movePause   = time.Second
+	moveTimeout = time.Minute
+	// maxIdentify bounds libp2p's identify message, as libp2p does.
+	maxIdentify = 8 << 10
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is

@@ -56,18 +56,57 @@ func listenable(a ma.Multiaddr) bool {
 // listen opens every address or fails: libp2p itself is content with one.
 func (h *Host) listen(addrs []ma.Multiaddr) error {
 	for _, a := range addrs {
-		err := h.portFree(a)
-		if err == nil {
-			err = h.host.Network().Listen(a)
+		if err := h.portFree(a); err != nil {
+			return listenError(a, err)
 		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("listen on %s: port in use, perhaps by another node; stop that one, choose another port, or use port 0 for any free one: %w", a, err)
-		}
-		if err != nil {
-			return fmt.Errorf("listen on %s: %w", a, err)
+	}
+	for _, a := range addrs {
+		if err := h.host.Network().Listen(a); err != nil {
+			return listenError(a, err)
 		}
 	}
 	return nil
+}
+
+func listenError(a ma.Multiaddr, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen on %s: port in use, perhaps by another node; stop that one, choose another port, or use port 0 for any free one: %w", a, err)
+	}
+	return fmt.Errorf("listen on %s: %w", a, err)
+}
+
+// DefaultPort is where nodes on the internet listen, so that a port which somebody has
+// forwarded stays right. It is registered for nothing else.
+const DefaultPort = 27182
+
+// listenAnywhere listens on DefaultPort, or, where another program has that, on any port.
+func (h *Host) listenAnywhere() error {
+	err := h.listen(anywhere("0.0.0.0", DefaultPort))
+	port := DefaultPort
+	if errors.Is(err, syscall.EADDRINUSE) {
+		h.log.Info("the usual port is taken, listens on another", "port", DefaultPort)
+		port = 0
+		err = h.listen(anywhere("0.0.0.0", port))
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.listen(anywhere("::", port)); err != nil {
+		h.log.Debug("no IPv6 here", "err", err)
+	}
+	return nil
+}
+
+// anywhere is TCP and QUIC on a port of every interface.
+func anywhere(ip string, port int) (addrs []ma.Multiaddr) {
+	kind := "ip4"
+	if strings.Contains(ip, ":") {
+		kind = "ip6"
+	}
+	for _, transport := range []string{"tcp/%d", "udp/%d/quic-v1"} {
+		addrs = append(addrs, ma.StringCast(fmt.Sprintf("/%s/%s/"+transport, kind, ip, port)))
+	}
+	return addrs
 }
 
 // portFree fails when another process listens on a's port. libp2p listens on

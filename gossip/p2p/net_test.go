@@ -123,7 +123,10 @@ type source struct{ ip net.IP }
 func (s source) PreferredSourceIPForDestination(*net.UDPAddr) (net.IP, error) { return s.ip, nil }
 
 // host starts a host at an address of its own.
-func (w *world) host(c Config) *Host {
+func (w *world) host(c Config) *Host { return w.hostWith(c, func(*Host) {}) }
+
+// hostWith is host with more to replace.
+func (w *world) hostWith(c Config, change func(*Host)) *Host {
 	w.t.Helper()
 	ip := simnet.IntToPublicIPv4(len(w.all) + 1)
 	c.Listen = []string{fmt.Sprintf("/ip4/%s/udp/8000/quic-v1", ip)}
@@ -135,6 +138,7 @@ func (w *world) host(c Config) *Host {
 		h.quicOptions = []quicreuse.Option{
 			quicreuse.OverrideSourceIPSelector(func() (quicreuse.SourceIPSelector, error) { return source{ip}, nil }),
 		}
+		change(h)
 	})
 	if err != nil {
 		w.t.Fatal(err)

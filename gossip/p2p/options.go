@@ -1,13 +1,11 @@
 package p2p
 
 import (
-	"context"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
@@ -49,11 +47,11 @@ func (h *Host) options() ([]libp2p.Option, error) {
 		libp2p.DisableMetrics(),
 	}
 	opts = append(opts, h.transports()...)
-	return append(opts, h.reach()...), nil
+	return append(opts, h.reachOptions()...), nil
 }
 
-// reach has what the profile does to be reachable.
-func (h *Host) reach() []libp2p.Option {
+// reachOptions have what the profile does to be reachable.
+func (h *Host) reachOptions() []libp2p.Option {
 	if h.cfg.Profile != WAN {
 		return []libp2p.Option{
 			libp2p.DisableRelay(),
@@ -63,33 +61,11 @@ func (h *Host) reach() []libp2p.Option {
 			libp2p.IPv6BlackHoleSuccessCounter(nil), // to give up QUIC or IPv6
 		}
 	}
-	return []libp2p.Option{
-		libp2p.NATPortMap(),
-		libp2p.EnableNATService(),
-		libp2p.EnableAutoNATv2(),
-		libp2p.EnableRelay(),
-		libp2p.EnableRelayService(), // takes effect where reachable from outside
-		libp2p.EnableAutoRelayWithPeerSource(h.relays),
-		libp2p.EnableHolePunching(),
+	opts := []libp2p.Option{libp2p.EnableRelay(), libp2p.AddrsFactory(h.onlyTrue)}
+	if h.alone {
+		return opts
 	}
-}
-
-// relays offers connected peers as relays: those that cannot be one say so.
-func (h *Host) relays(ctx context.Context, num int) <-chan peer.AddrInfo {
-	found := make(chan peer.AddrInfo, num)
-	defer close(found)
-	select {
-	case <-h.made:
-	case <-ctx.Done():
-		return found
-	}
-	for _, pid := range h.host.Network().Peers() {
-		if len(found) == num {
-			break
-		}
-		found <- h.host.Peerstore().PeerInfo(pid)
-	}
-	return found
+	return append(opts, libp2p.NATPortMap(), libp2p.EnableNATService(), libp2p.EnableAutoNATv2())
 }
 
 // muxer is libp2p's with larger windows from the start. One that grows never tells the sender

@@ -148,7 +148,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	if _, open := l.conns[c]; open {
 		l.conns[c] = r.StartedMs
 	}
-	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Session: s, Addr: fullAddr(c)}
+	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Session: s, Addr: fullAddr(c), Near: near(c)}
 	if l.passed {
 		if !newer(r, l.record) {
 			return nil

@@ -68,10 +68,32 @@ func (h *Host) reconnect(p peer.ID) {
 // told its subscriptions once, on a stream that stays. Only a new connection makes
 // both begin anew. It must not block.
 func (h *Host) gossipLost(p peer.ID) {
+	if h.cfg.Profile == WAN {
+		h.tasks.start(func() { h.regain(p) })
+		return
+	}
+	h.connectAnew(p)
+}
+
+func (h *Host) connectAnew(p peer.ID) {
 	open := func(c network.Conn) bool { return !c.IsClosed() && !c.Stat().Limited }
 	if !slices.ContainsFunc(h.host.Network().ConnsToPeer(p), open) || !h.reconnects.due(p, time.Now()) {
 		return
 	}
 	h.log.Debug("gossip lost on a connection that stays: connects anew", "peer", p)
 	h.tasks.start(func() { h.reconnect(p) })
+}
+
+// regain connects anew unless gossip comes back by itself. It does where a relayed connection
+// ended beside a direct one, which may have taken a hole to be punched: both sides
+// then open streams anew and say all again.
+func (h *Host) regain(p peer.ID) {
+	select {
+	case <-time.After(regainPause):
+	case <-h.ctx.Done():
+		return
+	}
+	if !slices.Contains(h.topic.ListPeers(), p) {
+		h.connectAnew(p)
+	}
 }

@@ -28,7 +28,7 @@ func TestSpec(t *testing.T) {
 		"P-15": spectest.All(specChecks, specForwards, specRejects), "P-16": spectest.All(specCall, specServerEnds),
 		"P-17": spectest.All(specAcknowledge, specTooManyAcks), "P-17.2": specStamps, "P-17.3": specStamps,
 		"P-18": specWindow, "P-19": spectest.All(specStall, specRequestLimits),
-		"P-20": specSlowHandler, "P-21": specBusy,
+		"P-20": specSlowHandler, "P-21": specBusy, "P-22": specRelayServesMembers, "P-22.2": specRelayCarriesAll, "P-23": specNearRecords,
 	})
 }
 

@@ -12,6 +12,8 @@ type Stats struct {
 	// UDP and IP headers: for TCP with everything that noise and yamux add, for
 	// QUIC whole UDP payloads.
 	Sent, Received uint64
+	// Relayed is what passed through this node between others; it is part of both.
+	Relayed uint64
 	// Protocols splits what streams carried (so without noise and yamux) by
 	// protocol; "" is the negotiation of streams.
 	Protocols map[string]Traffic
@@ -60,6 +62,7 @@ func (h *Host) Stats() Stats {
 	s := Stats{
 		Sent:      h.wire.sent.Load(),
 		Received:  h.wire.received.Load(),
+		Relayed:   h.relayed.Load(),
 		Protocols: map[string]Traffic{},
 		Peers:     h.peerStats(),
 		Dropped:   h.inbox.lost(),

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"bytes"
 	"crypto/ed25519"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -239,8 +240,9 @@ func TestEffectsForTheNetwork(t *testing.T) {
 	g := newRig(t).start()
 	g.sent = nil
 	peer := wire.PeerIDOf(ed25519.PrivateKey(g.keys[1]))
-	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Addr: "there"}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
-	if len(g.sent) != 5 || g.sent[2] != (gossip.Dial{Addr: "there"}) || g.sent[3] != (gossip.Drop{Peer: peer, Reason: "it lies"}) || g.sent[4] != (gossip.Reconnect{Peer: peer}) {
+	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Addrs: []string{"there"}}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
+	rest := []any{gossip.Dial{Addrs: []string{"there"}}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
+	if len(g.sent) != 7 || !reflect.DeepEqual(g.sent[2:], rest) {
 		t.Errorf("sent %+v", g.sent)
 	}
 	g.do(gossip.Reply{Handle: 3, Response: []byte("yes")}, gossip.ReplyGenesis{Handle: 1})

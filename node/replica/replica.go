@@ -79,7 +79,11 @@ func (r *Replica) execute(e core.Effect) {
 	case gossip.Hangup:
 		r.net.Hangup(e.ID)
 	case gossip.Dial:
-		r.net.Dial(e.Addr)
+		r.net.Dial(e.Addrs)
+	case gossip.Reserve:
+		r.net.Reserve(e.Peer)
+	case gossip.Release:
+		r.net.Release(e.Peer)
 	case gossip.Drop:
 		r.net.Drop(e.Peer, e.Reason)
 	case gossip.Reconnect:

@@ -163,6 +163,23 @@ type Peer struct {
 	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
 	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
 	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
+	Link          string  `json:"link,omitempty"`               // how it is reached, if it is connected: see the constants
+	Relay         string  `json:"relay,omitempty"`              // through whom, as in addresses
+}
+
+// How a connected peer is reached.
+const (
+	LinkDirect   = "direct"
+	LinkRelayed  = "relayed"  // through another node
+	LinkPunching = "punching" // the same, and a direct connection is being tried
+)
+
+// Reach is how others reach this node.
+type Reach struct {
+	Public       bool     `json:"public"`                  // they get in by themselves
+	Outside      []string `json:"outside"`                 // addresses for everybody, through relays where need be
+	Near         []string `json:"near"`                    // addresses for this node's own network
+	RelayedBytes uint64   `json:"relayed_bytes,omitempty"` // that passed through this node between others
 }
 
 // Account is where this node's deltas and tokens went, and what it holds of
@@ -208,6 +225,7 @@ type Net struct {
 	ReceivedBytes uint64            `json:"received_bytes"`
 	Dropped       uint64            `json:"dropped_messages"`
 	ByProtocol    map[string]uint64 `json:"received_by_protocol,omitempty"`
+	Reach         Reach             `json:"reach"`
 }
 
 // Event is something worth telling a person.

@@ -1,0 +1,215 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify/pb"
+	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/multiformats/go-multistream"
+)
+
+// punches is the state of hole punching.
+type punches struct {
+	service *holepunch.Service
+	mu      sync.Mutex
+	active  map[peer.ID]bool
+}
+
+// startPunching begins libp2p's hole punching (DCUtR). It is made here and not by libp2p's
+// option, because an attempt is to be made again: see keepPunching.
+func (h *Host) startPunching() (err error) {
+	ids, ok := h.host.(interface{ IDService() identify.IDService })
+	if !ok {
+		return errors.New("start hole punching: the host of libp2p has no identify service")
+	}
+	h.punches.active = map[peer.ID]bool{}
+	h.punches.service, err = holepunch.NewService(h.host, ids.IDService(), h.punchAddrs,
+		holepunch.DirectDialTimeout(punchDial), holepunch.WithTracer(&h.punches))
+	if err != nil {
+		return fmt.Errorf("start hole punching: %w", err)
+	}
+	return nil
+}
+
+// Trace implements holepunch.EventTracer.
+func (p *punches) Trace(e *holepunch.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Type {
+	case holepunch.StartHolePunchEvtT:
+		p.active[e.Remote] = true
+	case holepunch.EndHolePunchEvtT:
+		delete(p.active, e.Remote)
+	}
+}
+
+func (p *punches) running(id peer.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active[id]
+}
+
+func (p *punches) close() error {
+	if p.service == nil {
+		return nil
+	}
+	return p.service.Close()
+}
+
+// punchAddrs is where others may see packets of this node come from.
+func (h *Host) punchAddrs() []ma.Multiaddr {
+	addrs := slices.DeleteFunc(h.all(), func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) || has(a, ma.P_CIRCUIT) })
+	h.reach.mu.Lock()
+	defer h.reach.mu.Unlock()
+	for _, a := range h.reach.seen {
+		addrs = append(addrs, a)
+	}
+	return ma.Unique(addrs)
+}
+
+// keepPunching tries again, with growing pauses, for as long as a peer that came in
+// through a relay has no direct connection. libp2p itself tries when the relayed connection
+// comes, which may be before this node knows where it is seen, or while a router forgets.
+func (h *Host) keepPunching(p peer.ID) {
+	for pause := punchFirst; ; pause = min(2*pause, punchLongest) {
+		select {
+		case <-time.After(pause):
+		case <-h.ctx.Done():
+			return
+		}
+		relayed, direct := h.conns(p)
+		if direct != nil || relayed == nil || relayed.Stat().Direction != network.DirInbound {
+			return
+		}
+		ctx, cancel := context.WithTimeout(h.ctx, punchDial)
+		h.see(ctx, relayOf(relayed))
+		cancel()
+		h.punch(p)
+	}
+}
+
+// punch makes one attempt.
+func (h *Host) punch(p peer.ID) {
+	if h.punches.service == nil {
+		return
+	}
+	// The service has a moment in which it waits for an address for ever.
+	if !slices.Contains(h.host.Mux().Protocols(), holepunch.Protocol) {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.punches.service.DirectConnect(p) }()
+	select {
+	case err := <-done:
+		h.log.Debug("punch a hole", "peer", p, "err", err)
+	case <-h.ctx.Done():
+	}
+}
+
+// conns returns a relayed and a direct connection to a peer, nil where there is none.
+func (h *Host) conns(p peer.ID) (relayed, direct network.Conn) {
+	for _, c := range h.host.Network().ConnsToPeer(p) {
+		switch {
+		case c.IsClosed() || c.Stat().Limited:
+		case viaRelay(c):
+			relayed = c
+		default:
+			direct = c
+		}
+	}
+	return relayed, direct
+}
+
+// relayOf is the relay that a connection goes through.
+func relayOf(c network.Conn) peer.ID {
+	before, _ := ma.SplitFunc(c.RemoteMultiaddr(), func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+	info, err := peer.AddrInfoFromP2pAddr(before)
+	if err != nil {
+		return ""
+	}
+	return info.ID
+}
+
+// see finds out where a relay sees QUIC of this node come from. Connections to relays are of
+// TCP, so without this nothing is known of UDP. What the relay says serves to punch
+// holes and nothing else.
+func (h *Host) see(ctx context.Context, relay peer.ID) {
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
+	defer cancel()
+	for _, a := range h.host.Peerstore().Addrs(relay) {
+		if !has(a, ma.P_QUIC_V1) || has(a, ma.P_CIRCUIT) || has(a, ma.P_WEBTRANSPORT) || !h.meets(relay, a) {
+			continue
+		}
+		seen, err := h.seenBy(ctx, relay, a)
+		if err != nil || !manet.IsPublicAddr(seen) || !has(seen, ma.P_QUIC_V1) {
+			h.log.Debug("ask a relay where it sees this node", "addr", a, "seen", seen, "err", err)
+			continue
+		}
+		h.noteSeen(seen)
+	}
+}
+
+// noteSeen keeps where a relay saw this node. Another address than before says that a router
+// got a new one, of which this machine has no other sign.
+func (h *Host) noteSeen(seen ma.Multiaddr) {
+	first, _ := ma.SplitFirst(seen)
+	h.reach.mu.Lock()
+	before := h.reach.seen[first.Protocol().Name]
+	h.reach.seen[first.Protocol().Name] = seen
+	was, _ := ma.SplitFirst(before)
+	if before != nil && !was.Equal(first) {
+		h.reach.moved = true
+	}
+	moved := h.reach.moved
+	h.reach.mu.Unlock()
+	if moved {
+		h.tellReach()
+	}
+}
+
+// seenBy asks over a QUIC connection of its own, which the swarm does not know: it
+// keeps one connection to a peer.
+func (h *Host) seenBy(ctx context.Context, p peer.ID, a ma.Multiaddr) (ma.Multiaddr, error) {
+	nw, ok := h.host.Network().(interface {
+		TransportForDialing(ma.Multiaddr) transport.Transport
+	})
+	if !ok {
+		return nil, errors.New("the network has no transports")
+	}
+	c, err := nw.TransportForDialing(a).Dial(ctx, a, p)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	s, err := c.OpenStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Reset()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := s.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	if err := multistream.SelectProtoOrFail[protocol.ID](identify.ID, s); err != nil {
+		return nil, err
+	}
+	var answer pb.Identify
+	if err := pbio.NewDelimitedReader(s, maxIdentify).ReadMsg(&answer); err != nil {
+		return nil, err
+	}
+	return ma.NewMultiaddrBytes(answer.GetObservedAddr())
+}

@@ -1,0 +1,107 @@
+package gossip
+
+import (
+	"atoll/gossip/wire"
+)
+
+// reserve keeps places at peers that relay, while others do not reach this node by
+// themselves. With two of them the loss of one cuts nobody off. Who is asked
+// first follows from a hash of both ids, so that no relay gets all.
+type reserve struct {
+	*env
+	roster *roster
+	wanted bool
+}
+
+// placePeer is what reserve knows of a peer.
+type placePeer struct {
+	held    bool  // asked for, or had
+	after   Time  // not asked before
+	pauseMs int64 // after the last refusal
+}
+
+// reached takes what is known of how others reach this node.
+func (s *reserve) reached(public bool) {
+	if s.wanted = !public; s.wanted {
+		s.fill()
+		return
+	}
+	for _, p := range s.peers.list {
+		if p.place.held {
+			p.place = placePeer{}
+			s.emit(Release{Peer: p.id})
+		}
+	}
+}
+
+// fill asks for the places that are missing.
+func (s *reserve) fill() {
+	if !s.wanted {
+		return
+	}
+	for have := s.held(); have < wantPlaces; have++ {
+		p := s.best(s.peers.linked, func(p *peer) bool { return !p.place.held && s.now >= p.place.after })
+		if p == nil {
+			s.seek()
+			return
+		}
+		p.place.held = true
+		s.emit(Reserve{Peer: p.id})
+	}
+}
+
+func (s *reserve) held() (n int) {
+	for _, p := range s.peers.linked {
+		if p.place.held {
+			n++
+		}
+	}
+	return n
+}
+
+// seek dials a relay that is only known, even where there are neighbours enough.
+func (s *reserve) seek() {
+	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.roster.addrs) > 0 && s.now >= p.roster.dial.after })
+	if p != nil {
+		s.roster.dialOne(p)
+	}
+}
+
+// best is the relay to turn to first among those for which a condition holds, nil if
+// there is none.
+func (s *reserve) best(among []*peer, holds func(*peer) bool) (best *peer) {
+	least := 2.0
+	for _, p := range among {
+		if !p.roster.record.Relays || !holds(p) {
+			continue
+		}
+		if draw := lot(wire.Sum(s.cfg.Self[:]), p.id); draw < least {
+			best, least = p, draw
+		}
+	}
+	return best
+}
+
+// outcome takes what a peer said to a request for a place.
+func (s *reserve) outcome(id wire.PeerID, ok bool) {
+	p := s.peers.find(id)
+	if p == nil {
+		return
+	}
+	if ok {
+		p.place.pauseMs = 0
+		return
+	}
+	p.place.held = false
+	p.place.pauseMs = min(max(2*p.place.pauseMs, placePauseMinMs), placePauseMaxMs)
+	p.place.after = s.now + p.place.pauseMs
+	s.fill()
+}
+
+// down notes that a peer is gone, and the place at it.
+func (s *reserve) down(id wire.PeerID) {
+	if p := s.peers.find(id); p != nil && p.place.held {
+		p.place.held = false
+		s.fill()
+	}
+}

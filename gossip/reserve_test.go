@@ -1,0 +1,203 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// relay connects a peer that relays.
+func (a *alone) relay(id byte) []Effect {
+	return a.step(PeerUp{Peer: wire.PeerID{id}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Relays: true}})
+}
+
+func (a *alone) step(in Input) []Effect {
+	a.core.Step(a.now, in)
+	return a.core.Effects()
+}
+
+// placesAsked are the peers that the effects ask for places.
+func placesAsked(effects []Effect) (ids []byte) {
+	for _, e := range find[Reserve](effects) {
+		ids = append(ids, e.Peer[0])
+	}
+	return ids
+}
+
+// placesReleased are those at which they give them up.
+func placesReleased(effects []Effect) (ids []byte) {
+	for _, e := range find[Release](effects) {
+		ids = append(ids, e.Peer[0])
+	}
+	return ids
+}
+
+// A node that others do not reach has two places, at peers that relay.
+func TestReserveTwoPlaces(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2)
+	got := placesAsked(a.step(Reached{}))
+	for id := byte(10); id < 15; id++ {
+		got = append(got, placesAsked(a.relay(id))...)
+	}
+	if !slices.Equal(got, []byte{10, 11}) {
+		t.Fatalf("asks %v for places", got)
+	}
+	if got := placesAsked(a.wait(10*placePauseMinMs, 1, 2)); len(got) != 0 {
+		t.Errorf("asks %v again", got)
+	}
+	if got := placesAsked(a.step(PeerDown{Peer: wire.PeerID{10}})); len(got) != 1 || got[0] < 12 {
+		t.Errorf("asks %v when a relay is gone", got)
+	}
+	if got := placesReleased(a.step(Reached{Public: true})); len(got) != 2 || !slices.Contains(got, 11) {
+		t.Errorf("gives up its places at %v once it is public", got)
+	}
+	if got := placesAsked(a.wait(10*placePauseMinMs, 1, 2)); len(got) != 0 {
+		t.Errorf("a public node asks %v", got)
+	}
+}
+
+// A node that says nothing of its reach, as on one network, asks for no places.
+func TestReserveOnlyWhereNeeded(t *testing.T) {
+	a := newAlone()
+	if got := append(placesAsked(a.relay(10)), placesAsked(a.wait(10*placePauseMinMs, 10))...); len(got) != 0 {
+		t.Errorf("asks %v", got)
+	}
+}
+
+// One that refuses is asked again after pauses that double; another one at once.
+func TestReserveRefused(t *testing.T) {
+	a := newAlone()
+	a.step(Reached{})
+	a.relay(10)
+	a.relay(11)
+	a.relay(12)
+	if got := placesAsked(a.step(Reserved{Peer: wire.PeerID{10}})); !slices.Equal(got, []byte{12}) {
+		t.Fatalf("asks %v", got)
+	}
+	a.step(PeerDown{Peer: wire.PeerID{11}})
+	a.step(PeerDown{Peer: wire.PeerID{12}})
+	var times []Time
+	for len(times) < 5 {
+		a.now += 1000
+		a.core.Tick(a.now)
+		if slices.Contains(placesAsked(a.core.Effects()), 10) {
+			times = append(times, a.now)
+			a.step(Reserved{Peer: wire.PeerID{10}})
+		}
+	}
+	for i, want := 0, Time(placePauseMinMs); i < len(times); i, want = i+1, 2*want {
+		if last := (append([]Time{0}, times...))[i]; times[i]-last != want {
+			t.Errorf("pause %d is %d, want %d", i, times[i]-last, want)
+		}
+	}
+}
+
+// With a place missing, a relay that is only known is dialled, even with neighbours enough.
+func TestReserveSeeksRelays(t *testing.T) {
+	a := newAlone()
+	for id := range byte(defaultTargetPeers) {
+		a.connect(id + 100)
+	}
+	for id, relays := range map[byte]bool{20: true, 21: false} {
+		a.core.ensure(wire.PeerID{id}, false).keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Relays: relays, Addrs: []string{"a" + string('0'+rune(id-20))}})
+	}
+	if got := dialled(a.step(Reached{})); !slices.Equal(got, []string{"a0"}) {
+		t.Errorf("dials %v", got)
+	}
+}
+
+// Addresses of a network are told to peers on it, and to nobody else.
+func specRosterNear(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	record := func(key int, near bool) hello.Signed {
+		s, err := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq, r.Near = uint64(100*key), near }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	up := func(key int, near bool) wire.PeerID {
+		s := record(key, near)
+		r, _ := s.Open()
+		a.step(PeerUp{Peer: r.Author, Signed: s, Record: r, Near: near})
+		return r.Author
+	}
+	a.step(OwnRecord{Signed: record(0, false), Near: record(0, true)})
+	inside, outside := up(2, true), up(3, false)
+	a.core.roster.learnAll(inside, wire.EncodeRoster([][]byte{record(2, false).Encode(), record(2, true).Encode(), record(4, true).Encode()}))
+	for _, c := range []struct {
+		asker     wire.PeerID
+		near, all int
+	}{{inside, 3, 6}, {outside, 0, 3}, {wire.PeerID{77}, 0, 3}} {
+		records, err := wire.DecodeRoster(a.core.roster.body(a.core.peers.find(c.asker)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near := 0
+		for _, b := range records {
+			s, _ := hello.Parse(b)
+			if r, _ := s.Open(); r.Near {
+				near++
+			}
+		}
+		if near != c.near || len(records) != c.all {
+			t.Errorf("%d records, %d of them for the network, want %d and %d", len(records), near, c.all, c.near)
+		}
+	}
+}
+
+// A node dials what both records of a peer name, those of its own network first, and the
+// newer replace the older.
+func TestRosterKeepsBothKinds(t *testing.T) {
+	a := newAlone()
+	p := a.core.ensure(wire.PeerID{9}, false)
+	keep := func(seq uint64, near bool, addr string) {
+		p.keep(hello.Signed{Bytes: []byte(addr)}, &hello.Record{Seq: seq, Near: near, Addrs: []string{addr}})
+	}
+	keep(1, false, "out")
+	keep(1, true, "in")
+	keep(1, false, "again")
+	if !slices.Equal(p.roster.addrs, []string{"in", "out"}) {
+		t.Errorf("dials %v", p.roster.addrs)
+	}
+	keep(2, true, "in2")
+	keep(1, false, "old")
+	if !slices.Equal(p.roster.addrs, []string{"in2"}) {
+		t.Errorf("dials %v", p.roster.addrs)
+	}
+}
+
+// Who beats with a newer record, and is not connected, is asked for where the beat came from.
+func TestRosterNewerOfAStranger(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	a.step(Reached{Public: true})
+	a.now = rosterAgainMs
+	if q := questions(t, a.toldBy(1, 2, func(b *wire.Beat) { b.Capability = 6 }), wire.GetRoster); len(q) != 1 || q[0].to != 1 {
+		t.Errorf("asks %+v", q)
+	}
+}
+
+// Where addresses change, a peer that is lost is dialled soon.
+func TestRosterRedialsSoon(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		a := newAlone()
+		if moves {
+			a.step(Reached{Public: true})
+		}
+		a.connect(5)
+		a.hasAddrs([]byte{5}, "a")
+		p := a.core.peers.find(wire.PeerID{5})
+		p.roster.addrs = []string{"5a"}
+		a.wait(redialMs, 5)
+		a.core.roster.nextDial = a.now + dialPeriodMs
+		a.step(PeerDown{Peer: p.id})
+		if got := dialled(a.wait(redialMs)); len(got) > 0 != moves {
+			t.Errorf("addresses change %v: dials %v", moves, got)
+		}
+	}
+}

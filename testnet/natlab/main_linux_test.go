@@ -1,0 +1,63 @@
+package natlab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// variable turns the laboratory on. Its tests take a minute or two each, and root.
+const variable = "ATOLL_HOME"
+
+var binary string // of the program, built once
+
+func TestMain(m *testing.M) {
+	if args := os.Getenv(helperVariable); args != "" {
+		if err := helper(strings.Split(args, " ")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if os.Getenv(variable) == "" || Able() != nil {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "natlab")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "atoll")
+	if out, err := exec.Command("go", "build", "-o", binary, "atoll/cmd/atoll").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	return m.Run()
+}
+
+// world makes a laboratory for a test, and its run.
+func world(t *testing.T, n Net) *Lab {
+	t.Helper()
+	if os.Getenv(variable) == "" {
+		t.Skipf("worlds of routers run with %s=1, as root on Linux", variable)
+	}
+	if err := Able(); err != nil {
+		t.Skip(err)
+	}
+	l, err := New(binary, t.TempDir(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}

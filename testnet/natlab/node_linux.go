@@ -1,0 +1,167 @@
+package natlab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"atoll/node/status"
+)
+
+// Node is a process of the atoll program on a machine of a Lab.
+type Node struct {
+	Name  string // of the machine
+	Dir   string
+	lab   *Lab
+	cmd   *exec.Cmd
+	log   *os.File
+	ended chan struct{} // closed when the process is gone
+	err   error         // what it ended with, once it is
+}
+
+// Run describes the run of the laboratory's nodes; flags are those of atoll new.
+func (l *Lab) Run(flags ...string) error {
+	_, err := command(l.binary, append([]string{"new", "--out", l.path("genesis")}, flags...)...)
+	return err
+}
+
+// First starts the first node of the run, on a machine; flags are those of atoll join.
+func (l *Lab) First(machine string, flags ...string) (*Node, error) {
+	return l.Start(machine, append([]string{"join", "--genesis", l.path("genesis"), "--dir", l.path(machine)}, flags...)...)
+}
+
+// Join starts a node that joins by a link.
+func (l *Lab) Join(machine, link string, flags ...string) (*Node, error) {
+	return l.Start(machine, append([]string{"join", link, "--dir", l.path(machine)}, flags...)...)
+}
+
+// Start runs the program on a machine. What it writes is in the file log of its folder.
+func (l *Lab) Start(machine string, args ...string) (*Node, error) {
+	p := l.places[machine]
+	if p == nil {
+		return nil, fmt.Errorf("natlab: there is no machine %q", machine)
+	}
+	n := &Node{Name: machine, Dir: l.path(machine), lab: l, ended: make(chan struct{})}
+	if err := os.MkdirAll(n.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.log, err = os.OpenFile(n.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		return nil, err
+	}
+	n.cmd = exec.Command("ip", append([]string{"netns", "exec", p.space, l.binary}, args...)...)
+	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("natlab: start on %s: %w", machine, err), n.log.Close())
+	}
+	l.nodes = append(l.nodes, n)
+	go func() {
+		n.err = n.cmd.Wait()
+		n.log.Close()
+		close(n.ended)
+	}()
+	return n, nil
+}
+
+// LogPath is the file with what the process writes.
+func (n *Node) LogPath() string { return n.Dir + ".log" }
+
+// Log is what it wrote up to now.
+func (n *Node) Log() string {
+	b, err := os.ReadFile(n.LogPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// Kill ends the process without warning, if it runs, and waits for its end.
+func (n *Node) Kill() error {
+	if err := n.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("natlab: kill the node on %s: %w", n.Name, err)
+	}
+	<-n.ended
+	return nil
+}
+
+// Ended is closed when the process is gone; Err then says how it ended.
+func (n *Node) Ended() <-chan struct{} { return n.ended }
+
+// Err is what the process ended with.
+func (n *Node) Err() error {
+	<-n.ended
+	return n.err
+}
+
+// Status is what the node says of itself.
+func (n *Node) Status(ctx context.Context) (status.Snapshot, error) {
+	c, err := status.Dial(n.Dir)
+	if err != nil {
+		return status.Snapshot{}, err
+	}
+	return c.Snapshot(ctx)
+}
+
+// Final is what the node wrote when it ended.
+func (n *Node) Final() (status.Snapshot, error) {
+	var s status.Snapshot
+	b, err := os.ReadFile(filepath.Join(n.Dir, finalFile))
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	return s, err
+}
+
+// finalFile is where a node leaves its last status.
+const finalFile = "status.json"
+
+// lookEvery is how often a condition is looked at: times are measured to that.
+const lookEvery = 100 * time.Millisecond
+
+// Await waits until a condition holds for what the node says of itself, and returns how
+// long that took.
+func (n *Node) Await(ctx context.Context, what string, holds func(status.Snapshot) bool) (time.Duration, error) {
+	began := time.Now()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var last status.Snapshot
+	for {
+		if s, err := n.Status(ctx); err == nil {
+			if last = s; holds(s) {
+				return time.Since(began), nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-n.ended:
+			return 0, fmt.Errorf("natlab: %s: the node on %s ended (%v):\n%s", what, n.Name, n.err, tail(n.Log()))
+		case <-ctx.Done():
+			return 0, fmt.Errorf("natlab: %s: not on %s within %v; it shows:\n%s\n%s", what, n.Name, time.Since(began).Round(time.Second), peersText(last), tail(n.Log()))
+		}
+	}
+}
+
+// peersText is the peers of a snapshot, one a line.
+func peersText(s status.Snapshot) string {
+	var b strings.Builder
+	for _, p := range s.Peers {
+		fmt.Fprintf(&b, "%.8s %s %s %s %s\n", p.ID, p.State, p.Link, p.Addr, p.Reason)
+	}
+	return b.String()
+}
+
+// tailLines is what a failure shows of a log.
+const tailLines = 30
+
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}

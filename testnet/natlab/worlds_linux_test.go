@@ -1,0 +1,252 @@
+package natlab
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// resultsVariable names a file to which the times that worlds took are added.
+const resultsVariable = "ATOLL_HOME_RESULTS"
+
+// took notes how long something took in a world, and fails the test if that was too long.
+func took(t *testing.T, what string, d, most time.Duration) {
+	t.Helper()
+	t.Logf("%s: %.1f s", what, d.Seconds())
+	if d > most {
+		t.Errorf("%s took %.1f s, at most %v", what, d.Seconds(), most)
+	}
+	if path := os.Getenv(resultsVariable); path != "" {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(t.Name() + "\t" + what + "\t" + d.Round(100*time.Millisecond).String() + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// within is a context for one step of a test.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// patience is how long a step may take before a test gives up: far more than any bound, so
+// that what is too slow is told with its time.
+const patience = 2 * time.Minute
+
+// quick are the flags of nodes that share a machine.
+var quick = []string{"--threads", "1", "--pace", "100ms", "--log-level", "info"}
+
+// runOf starts a run of so many tokens on machines: the first one begins it, the others
+// join it by its link.
+func runOf(t *testing.T, l *Lab, tokens string, machines ...string) (nodes []*Node) {
+	t.Helper()
+	if err := l.Run("--tokens", tokens); err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.First(machines[0], quick...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := linkOf(t, first)
+	nodes = []*Node{first}
+	for _, m := range machines[1:] {
+		nodes = append(nodes, join(t, l, m, link))
+	}
+	return nodes
+}
+
+func join(t *testing.T, l *Lab, machine, link string) *Node {
+	t.Helper()
+	n, err := l.Join(machine, link, quick...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// linkOf waits for the join link of a node.
+func linkOf(t *testing.T, n *Node) (link string) {
+	t.Helper()
+	await(t, n, "a join link", func(s status.Snapshot) bool { link = s.Link; return link != "" })
+	return link
+}
+
+func await(t *testing.T, n *Node, what string, holds func(status.Snapshot) bool) time.Duration {
+	t.Helper()
+	d, err := n.Await(within(t, patience), what, holds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// meets waits until a node reaches another one by one of these links, and returns how long
+// that took.
+func meets(t *testing.T, n, other *Node, links ...string) time.Duration {
+	t.Helper()
+	id := idOf(t, other)
+	return await(t, n, "a link to "+other.Name, func(s status.Snapshot) bool {
+		return slices.Contains(links, peerOf(s, id).Link)
+	})
+}
+
+// through waits until a node reaches another one through a relay.
+func through(t *testing.T, n, other, relay *Node) time.Duration {
+	t.Helper()
+	id, name := idOf(t, other), peerIn(t, linkOf(t, relay))
+	return await(t, n, "a link to "+other.Name+" through "+relay.Name, func(s status.Snapshot) bool { return peerOf(s, id).Relay == name })
+}
+
+// peerIn is the peer that a join link names.
+func peerIn(t *testing.T, link string) string {
+	t.Helper()
+	i := strings.LastIndex(link, "/p2p/")
+	if i < 0 {
+		t.Fatalf("no peer in %s", link)
+	}
+	return link[i+len("/p2p/"):]
+}
+
+func idOf(t *testing.T, n *Node) (id string) {
+	t.Helper()
+	await(t, n, "its id", func(s status.Snapshot) bool { id = s.Self; return id != "" })
+	return id
+}
+
+func peerOf(s status.Snapshot, id string) status.Peer {
+	for _, p := range s.Peers {
+		if p.ID == id {
+			return p
+		}
+	}
+	return status.Peer{}
+}
+
+// kill ends a node without warning.
+func kill(t *testing.T, n *Node) {
+	t.Helper()
+	if err := n.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endsAsOne waits for the end of the run and compares what the nodes hold.
+func endsAsOne(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	var digests []string
+	for _, n := range nodes {
+		select {
+		case <-n.Ended():
+		case <-time.After(5 * time.Minute):
+			t.Fatalf("the run does not end on %s:\n%s", n.Name, tail(n.Log()))
+		}
+		s, err := n.Final()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Finished {
+			t.Errorf("%s left before the end", n.Name)
+		}
+		digests = append(digests, s.StateDigest)
+	}
+	if slices.ContainsFunc(digests, func(d string) bool { return d != digests[0] }) {
+		t.Errorf("the run ends with %q", digests)
+	}
+}
+
+// homes is the world of most learners: one has a public address, and two are behind routers.
+func homes(nat NAT, public ...string) Net {
+	return Net{Machines: public, Nets: []Net{
+		{Router: "rb", NAT: nat, Machines: []string{"b"}},
+		{Router: "rc", NAT: nat, Machines: []string{"c"}},
+	}}
+}
+
+// Two behind routers that keep ports punch a hole, and go on when the one is gone that
+// introduced them.
+func TestPortKeepingRouters(t *testing.T) {
+	l := world(t, homes(KeepPorts, "a"))
+	nodes := runOf(t, l, "3e5", "a", "b", "c")
+	a, b, c := nodes[0], nodes[1], nodes[2]
+	took(t, "direct connection after the join", max(meets(t, b, c, status.LinkDirect), meets(t, c, b, status.LinkDirect)), time.Minute)
+	kill(t, a)
+	time.Sleep(2 * time.Second) // what was about to break breaks
+	if s, err := b.Status(t.Context()); err != nil || peerOf(s, idOf(t, c)).Link != status.LinkDirect {
+		t.Errorf("after the death of a: %v\n%s", err, peersText(s))
+	}
+	endsAsOne(t, b, c)
+}
+
+// Two behind routers that scramble ports work through a relay, and through another when
+// that dies.
+func TestPortScramblingRouters(t *testing.T) {
+	l := world(t, homes(ScramblePorts, "a", "d"))
+	nodes := runOf(t, l, "3e5", "a", "b", "c")
+	a, b, c := nodes[0], nodes[1], nodes[2]
+	relayed := []string{status.LinkRelayed, status.LinkPunching}
+	took(t, "relayed after the join", max(meets(t, b, c, relayed...), meets(t, c, b, relayed...)), 30*time.Second)
+	d := join(t, l, "d", linkOf(t, b))
+	for _, n := range []*Node{b, c} {
+		meets(t, n, d, status.LinkDirect)
+		await(t, n, "places at two relays", func(s status.Snapshot) bool { return len(s.Net.Reach.Outside) >= 3 })
+	}
+	kill(t, a)
+	// Whom they reached through it they have lost, or reach through d already.
+	took(t, "relayed again after the death of the relay", max(through(t, b, c, d), through(t, c, b, d)), 10*time.Second)
+	endsAsOne(t, b, c, d)
+}
+
+// A provider's router in front of the home's changes nothing where both keep ports.
+func TestCarrierGradeNAT(t *testing.T) {
+	l := world(t, Net{Machines: []string{"a"}, Nets: []Net{
+		{Router: "isp", Carrier: true, Nets: []Net{{Router: "rb", Machines: []string{"b"}}}},
+		{Router: "rc", Machines: []string{"c"}},
+	}})
+	nodes := runOf(t, l, "3e5", "a", "b", "c")
+	took(t, "direct connection after the join", max(meets(t, nodes[1], nodes[2], status.LinkDirect), meets(t, nodes[2], nodes[1], status.LinkDirect)), time.Minute)
+	endsAsOne(t, nodes...)
+}
+
+// A node whose router gets another address, or which is carried to another place of its
+// network, is back soon.
+func TestAddressChanges(t *testing.T) {
+	for _, moved := range []string{"rb", "b"} {
+		t.Run(moved, func(t *testing.T) {
+			l := world(t, homes(KeepPorts, "a"))
+			nodes := runOf(t, l, "3e5", "a", "b", "c")
+			a, b, c := nodes[0], nodes[1], nodes[2]
+			meets(t, b, c, status.LinkDirect)
+			meets(t, c, b, status.LinkDirect)
+			id := idOf(t, b)
+			anew := func(n *Node) func(status.Snapshot) bool {
+				s, err := n.Status(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				old := peerOf(s, id).Addr
+				return func(s status.Snapshot) bool { p := peerOf(s, id); return p.Link != "" && p.Addr != old }
+			}
+			atA, atC := anew(a), anew(c)
+			began := time.Now()
+			if err := l.Move(moved); err != nil {
+				t.Fatal(err)
+			}
+			await(t, a, "b", atA)
+			took(t, "back at a", time.Since(began), 15*time.Second)
+			await(t, c, "b", atC)
+			took(t, "back at c", time.Since(began), 15*time.Second)
+			endsAsOne(t, a, b, c)
+		})
+	}
+}
