@@ -47,6 +47,7 @@ func (n *node) readCorpus() error {
 		return err
 	}
 	n.check("remember the text", n.rememberText(path))
+	n.check("keep the tokenizer", n.keepTokenizer())
 	if n.cfg.EvalBytes == 0 {
 		return nil
 	}
@@ -55,6 +56,18 @@ func (n *node) readCorpus() error {
 		n.view.event(n, "no evaluation", "", "the held-out part of the corpus: "+err.Error())
 	}
 	return nil
+}
+
+// keepTokenizer copies tokenizer.json to the node's folder: it belongs to the model.
+func (n *node) keepTokenizer() error {
+	_, file, err := shards.ReadTokenizer(n.corpus.dir.Path, n.corpus.dir.Manifest.Tokenizer.Digest)
+	if err != nil || file == nil {
+		return err
+	}
+	if _, _, err := shards.ReadTokenizer(n.cfg.Dir, n.corpus.dir.Manifest.Tokenizer.Digest); err == nil {
+		return nil
+	}
+	return n.cfg.disk.WriteFile(n.cfg.Dir, shards.TokenizerFile, file)
 }
 
 // corpusPath is --data, or what an earlier start was told.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"atoll/node/core"
+	"atoll/node/inspect"
 )
 
 // exports writes the model of a run to folders of its own as it goes on, for other programs.
@@ -32,7 +33,10 @@ func (e *exports) export(n *node) {
 	tips := n.tipList()
 	dir := filepath.Join(n.cfg.Export, fmt.Sprintf("tokens-%d", tokens))
 	n.work.goRun(func(context.Context) {
-		err := n.genesis.Export(dir, n.genesis.Anchor(tips), tokens)
+		_, tokenizer, err := inspect.Tokenizer(n.cfg.Dir, n.genesis)
+		if err == nil {
+			err = n.genesis.Export(dir, n.genesis.Anchor(tips), tokens, tokenizer)
+		}
 		n.post(func(core.Time) {
 			e.writing = false
 			n.check("export the model", err)

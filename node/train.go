@@ -144,6 +144,7 @@ func (t *training) setPace(least time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pace = least
+	t.wake()
 }
 
 func (t *training) leastTime() time.Duration {

@@ -185,6 +185,20 @@ func TestTrainingKeepsPace(t *testing.T) {
 	})
 }
 
+// A new pace is kept at once, also in the pause of a slower one.
+func TestTrainingChangesItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 10*time.Millisecond, time.Hour)
+		b.setMay(true)
+		b.after(time.Second)
+		b.setPace(100 * time.Millisecond)
+		if p := b.after(time.Second); p.steps != 11 {
+			t.Errorf("%d steps in the second after the pace was set", p.steps)
+		}
+		b.stop(t)
+	})
+}
+
 func TestTrainingWaitsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 10*time.Millisecond, 0)

@@ -12,8 +12,6 @@ import (
 
 	"atoll/node/inspect"
 	"atoll/node/status"
-	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 )
 
@@ -47,11 +45,12 @@ func (w *world) report(ctx context.Context) (Report, error) {
 
 func (w *world) describe() Report {
 	run := w.genesis.RunID()
+	name, sum := w.data.label()
 	return Report{
 		Setup: Setup{
 			Baseline: w.cfg.Baseline, Link: strings.Join(w.cfg.Link, " "), Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
 			Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
-			Data: w.data.Name(), SHA256: w.data.SHA256(), Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
+			Data: name, SHA256: sum, Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		},
 		Tokens: Tokens{TokensBudget: w.genesis.Outer.Budget}, Calibration: w.calibration,
 		Faults: Faults{
@@ -264,17 +263,6 @@ func (m *member) timeAccount() *status.TimeAccount {
 // tiny; the held-out part of the Go code is ten times too much for small.
 const maxEvaluation = 3e12
 
-// finalWindows are the whole held-out part, or, where that would take longer
-// than anybody waits, windows spread evenly over it; the report has their bytes.
-func (w *world) finalWindows() [][]byte {
-	model := w.genesis.Model
-	most := maxEvaluation / float64(model.Params())
-	if float64(len(w.data.HeldOut())) <= most {
-		return corpus.Windows(w.data.HeldOut(), model.Context)
-	}
-	return w.data.HeldOutSample(int(most), model.Context)
-}
-
 // fillQuality compares what the nodes hold and evaluates it on the whole
 // held-out part.
 func (w *world) fillQuality(ctx context.Context, r *Report) error {
@@ -299,18 +287,14 @@ func (w *world) fillQuality(ctx context.Context, r *Report) error {
 	return w.fillModel(ctx, r, model)
 }
 
-// fillModel evaluates a model on the whole held-out part.
+// fillModel evaluates a model on the whole held-out part or, where that would take longer than
+// anybody waits, on a sample of it; the report has its bytes.
 func (w *world) fillModel(ctx context.Context, r *Report, model *tensor.Slab) error {
-	windows := w.finalWindows()
-	val, err := trainer.BitsPerByte(ctx, w.genesis.Model, model, windows)
+	q, err := w.data.measure(ctx, w.genesis, model, maxEvaluation/float64(w.genesis.Model.Params()))
 	if err != nil {
 		return err
 	}
-	for _, text := range windows {
-		r.ValBytes += len(text) - 1
-	}
-	baseline := corpus.WittenBell(w.data.Train(), w.data.HeldOut())
-	r.ValBPB, r.BaselineBPB = &val, &baseline
+	r.ValBPB, r.ValBytes, r.BaselineBPB = &q.bits, q.bytes, q.baseline
 	return nil
 }
 

@@ -15,15 +15,18 @@ import (
 // Genesis returns the genesis of a world on this machine, created now, for
 // learners that train on data.
 func Genesis(c Config, data *corpus.Corpus, now time.Time) (genesis.Genesis, error) {
+	return genesisOf(c, plainText{data}, now)
+}
+
+func genesisOf(c Config, d data, now time.Time) (genesis.Genesis, error) {
 	g, err := settings(c, now)
 	if err != nil {
 		return g, err
 	}
-	g.Data = genesis.Data{Name: data.Name(), SHA256: data.SHA256()}
-	if err := g.Validate(); err != nil {
+	if err := d.describe(&g); err != nil {
 		return g, err
 	}
-	return g, data.Fits(g.Model.Context)
+	return g, g.Validate()
 }
 
 // settings is a genesis without the data. The error names the flag that does

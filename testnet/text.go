@@ -59,7 +59,10 @@ func wrapped(b *strings.Builder, label, text string) {
 }
 
 func (r Report) writeQuality(b *strings.Builder) {
-	if r.ValBPB != nil && r.BaselineBPB != nil {
+	switch {
+	case r.ValBPB != nil && r.BaselineBPB == nil:
+		item(b, "quality", "%.3f bits per byte of held-out text", *r.ValBPB)
+	case r.ValBPB != nil:
 		item(b, "quality", "%.3f bits per byte of held-out text: %.2f of the bits that an order-2 byte model needs (%.3f)",
 			*r.ValBPB, *r.ValBPB / *r.BaselineBPB, *r.BaselineBPB)
 	}

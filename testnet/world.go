@@ -13,7 +13,6 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer/trainer"
-	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 	"atoll/testnet/baseline"
 	"atoll/testnet/fault"
@@ -38,7 +37,7 @@ func (timeoutError) Is(target error) bool { return target == context.DeadlineExc
 type world struct {
 	cfg         Config
 	genesis     genesis.Genesis
-	data        *corpus.Corpus
+	data        data
 	coordinator *baseline.Coordinator // of a baseline; nil in a world of atoll
 	calibration Calibration
 	chaos       []*scheduled
@@ -120,10 +119,10 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 		return nil, err
 	}
 	w := &world{cfg: cfg, chaos: chaos, links: links, learners: learners, precisions: precisions, exits: make(chan exit), rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
-	if w.data, err = corpus.Open(cfg.Data); err != nil {
+	if w.data, err = openData(cfg); err != nil {
 		return nil, err
 	}
-	if w.genesis, err = Genesis(cfg, w.data, time.Now()); err != nil {
+	if w.genesis, err = genesisOf(cfg, w.data, time.Now()); err != nil {
 		return nil, err
 	}
 	w.temporary = cfg.Dir == ""

@@ -10,6 +10,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/tensor"
+	"atoll/tensor/token"
 )
 
 // dirFlag is the folder of a node that exists already.
@@ -32,6 +33,15 @@ func (f dirFlag) model(ctx context.Context) (g genesis.Genesis, slab *tensor.Sla
 		return g, nil, 0, err
 	}
 	return inspect.LoadModel(ctx, dir)
+}
+
+// tokenizer is the run's, with its file, see inspect.Tokenizer.
+func (f dirFlag) tokenizer(g genesis.Genesis) (token.Tokenizer, []byte, error) {
+	dir, err := f.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	return inspect.Tokenizer(dir, g)
 }
 
 // nodeFiles are in every node's folder.

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 
+	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor"
 )
 
@@ -31,11 +34,12 @@ func (*EvalCmd) Help() string { return evalHelp }
 // evaluation is the answer of `atoll eval`.
 type evaluation struct {
 	ValBPB       float64 `json:"val_bpb"`
-	BaselineBPB  float64 `json:"baseline_bpb"`
-	Ratio        float64 `json:"ratio"` // of the two
+	BaselineBPB  float64 `json:"baseline_bpb,omitempty"` // of texts, not of corpora
+	Ratio        float64 `json:"ratio,omitempty"`        // of the two
 	Bytes        int     `json:"held_out_bytes"`
 	Data         string  `json:"data"`
-	SHA256       string  `json:"data_sha256"`
+	SHA256       string  `json:"data_sha256,omitempty"`
+	Manifest     string  `json:"data_manifest,omitempty"` // of a corpus, instead
 	TokensFolded uint64  `json:"tokens_folded"`
 	Params       int     `json:"params"`
 	Run          string  `json:"run"`
@@ -63,6 +67,14 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 			return err
 		}
 	}
+	run := g.RunID()
+	e := evaluation{TokensFolded: tokens, Params: g.Model.Params(), Run: fmt.Sprintf("%x", run[:])}
+	if g.Corpus != nil {
+		if err := evaluateCorpus(ctx, out, g, slab, path, &e); err != nil {
+			return err
+		}
+		return c.print(out, e)
+	}
 	data, err := corpus.Open(path)
 	if err != nil {
 		return err
@@ -73,28 +85,53 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
 		out.say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
-	bits, err := trainer.BitsPerByte(ctx, g.Model, slab, corpus.Windows(data.HeldOut(), g.Model.Context))
+	if e.ValBPB, err = trainer.BitsPerByte(ctx, g.Model, slab, corpus.Windows(data.HeldOut(), g.Model.Context)); err != nil {
+		return err
+	}
+	e.BaselineBPB = corpus.WittenBell(data.Train(), data.HeldOut())
+	e.Ratio = e.ValBPB / e.BaselineBPB
+	e.Bytes, e.Data, e.SHA256 = len(data.HeldOut()), data.Name(), data.SHA256()
+	return c.print(out, e)
+}
+
+// evaluateCorpus measures on all held-out shards of a corpus that has the run's tokenizer.
+func evaluateCorpus(ctx context.Context, out *console, g genesis.Genesis, slab *tensor.Slab, path string, e *evaluation) error {
+	dir, err := shards.OpenDir(path)
 	if err != nil {
 		return err
 	}
-	run := g.RunID()
-	return c.print(out, evaluation{
-		ValBPB: bits, BaselineBPB: corpus.WittenBell(data.Train(), data.HeldOut()), Bytes: len(data.HeldOut()),
-		Data: data.Name(), SHA256: data.SHA256(), TokensFolded: tokens, Params: g.Model.Params(), Run: fmt.Sprintf("%x", run[:]),
-	})
+	if digest := dir.Manifest.Tokenizer.Digest.String(); digest != g.Corpus.Tokenizer {
+		return fmt.Errorf("the model reads the tokens of the tokenizer %.16s, and %s has those of %.16s: build it with the run's tokenizer.json", g.Corpus.Tokenizer, path, digest)
+	}
+	e.Data, e.Manifest = dir.Manifest.Name, dir.Manifest.Digest().String()
+	if e.Manifest != g.Corpus.Manifest {
+		out.say("note: the run trains on %q (manifest %.16s), this is %q (manifest %.16s)", g.Data.Name, g.Corpus.Manifest, e.Data, e.Manifest)
+	}
+	tokenizer, err := dir.Tokenizer()
+	if err != nil {
+		return err
+	}
+	sample, err := dir.HeldOut(ctx, tokenizer, math.MaxInt64, g.Model.Context)
+	if err != nil {
+		return err
+	}
+	e.Bytes = int(sample.Bytes)
+	e.ValBPB, err = trainer.BitsPerByteOf(ctx, g.Model, slab, sample.Windows, sample.Bytes)
+	return err
 }
 
 func (c *EvalCmd) print(out *console, e evaluation) error {
-	e.Ratio = e.ValBPB / e.BaselineBPB
 	if c.JSON {
 		return out.json(e)
 	}
-	return table(out.out,
-		[]string{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)},
-		[]string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)},
+	rows := [][]string{{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)}}
+	if e.BaselineBPB > 0 {
+		rows = append(rows, []string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
+	}
+	return table(out.out, append(rows,
 		[]string{"text", fmt.Sprintf("%d held-out bytes of %s", e.Bytes, e.Data)},
 		[]string{"model", fmt.Sprintf("%s parameters after %s tokens", big(float64(e.Params)), big(float64(e.TokensFolded)))},
-	)
+	)...)
 }
 
 // set makes the process compute with so many threads.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"atoll/tensor"
 	"atoll/tensor/llama"
+	"atoll/tensor/token"
 )
 
 const generateHelp = `
@@ -22,7 +24,7 @@ Continues a prompt with the newest model of a node, running or not. The same see
 // GenerateCmd is `atoll generate`.
 type GenerateCmd struct {
 	dirFlag
-	Prompt      string  `help:"Text to continue. Default: the start of a line." placeholder:"TEXT"`
+	Prompt      string  `help:"Text to continue. Default: the start of a document, or of a line where tokens are bytes." placeholder:"TEXT"`
 	Tokens      int     `help:"Tokens to write." default:"400" env:"ATOLL_GENERATE_TOKENS"`
 	Temperature float64 `help:"Below 1 prefers likely tokens; 0 always takes the likeliest." default:"0.8"`
 	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
@@ -54,29 +56,33 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err := builtInOnly(g, "generate"); err != nil {
 		return err
 	}
+	tokenizer, _, err := c.tokenizer(g)
+	if err != nil {
+		return err
+	}
 	if !c.JSON {
 		fmt.Fprint(out.out, c.Prompt)
-		_, err := c.write(ctx, out.out, g.Model, slab)
+		_, err := c.write(ctx, out.out, g.Model, slab, tokenizer)
 		out.answer("")
 		return err
 	}
 	var text strings.Builder
-	n, err := c.write(ctx, &text, g.Model, slab)
+	n, err := c.write(ctx, &text, g.Model, slab, tokenizer)
 	if err != nil {
 		return err
 	}
 	return out.json(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
 }
 
-// write writes text as it comes and returns the number of tokens in it.
-func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Config, slab *tensor.Slab) (n int, err error) {
-	prompt := c.Prompt
-	if prompt == "" {
-		prompt = "\n"
-	}
+// write writes text as it comes, up to the end of the document, and returns the number of tokens in it.
+func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Config, slab *tensor.Slab, t token.Tokenizer) (n int, err error) {
+	end, ends := t.End()
 	w := utf8Writer{w: to}
-	for token := range llama.Sample(sizes, slab, byteTokens(prompt), c.sampling()) {
-		w.token(token)
+	for id := range llama.Sample(sizes, slab, c.prompt(t), c.sampling()) {
+		if ends && id == end {
+			break
+		}
+		w.token(t.Bytes(id))
 		if n++; n >= c.Tokens || ctx.Err() != nil || w.err != nil {
 			break
 		}
@@ -102,15 +108,15 @@ func (c *GenerateCmd) sampling() llama.Sampling {
 	return llama.Sampling{Temperature: c.Temperature, TopK: c.TopK, TopP: c.TopP, Seed: c.Seed}
 }
 
-func byteTokens(text string) []int32 {
-	var tokens []int32
-	for _, b := range []byte(text) {
-		tokens = append(tokens, int32(b))
+// prompt is what the model continues: without --prompt the end of a document, which another one follows, or of a line.
+func (c *GenerateCmd) prompt(t token.Tokenizer) []int32 {
+	if end, ok := t.End(); ok && c.Prompt == "" {
+		return []int32{end}
 	}
-	return tokens
+	return t.NewEncoder().Append(nil, []byte(cmp.Or(c.Prompt, "\n")))
 }
 
-// utf8Writer writes byte tokens as they come, each character when it is
+// utf8Writer writes the bytes of tokens as they come, each character when it is
 // complete. What is not UTF-8 becomes U+FFFD. So does a control character, which
 // could take over a terminal. So does a token that stands for no byte: a model
 // with a larger vocabulary may draw one.
@@ -120,13 +126,13 @@ type utf8Writer struct {
 	err  error
 }
 
-func (u *utf8Writer) token(t int32) {
-	if t > 0xff {
+func (u *utf8Writer) token(text []byte) {
+	if text == nil {
 		u.flush(true)
 		u.write(string(utf8.RuneError))
 		return
 	}
-	u.held = append(u.held, byte(t))
+	u.held = append(u.held, text...)
 	u.flush(false)
 }
 

@@ -6,14 +6,18 @@ import (
 	"unicode"
 
 	"pgregory.net/rapid"
+
+	"atoll/tensor/token"
 )
+
+func byteTokens(text string) []int32 { return token.Byte.NewEncoder().Append(nil, []byte(text)) }
 
 // written is what a utf8Writer makes of tokens.
 func written(tokens ...int32) string {
 	var b strings.Builder
 	w := utf8Writer{w: &b}
-	for _, t := range tokens {
-		w.token(t)
+	for _, id := range tokens {
+		w.token(token.Byte.Bytes(id))
 	}
 	if err := w.end(); err != nil {
 		panic(err)

@@ -14,9 +14,10 @@ import (
 )
 
 // Export writes parameters of the run after so many folded tokens to a new folder, in the form
-// that Hugging Face's from_pretrained loads; adapters in that of PEFT.
-func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64) error {
-	files, weights, err := g.exported()
+// that Hugging Face's from_pretrained loads; adapters in that of PEFT. tokenizer is the run's
+// tokenizer.json, nil where tokens are bytes.
+func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []byte) error {
+	files, weights, err := g.exported(tokenizer)
 	if err != nil {
 		return err
 	}
@@ -40,9 +41,12 @@ func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64) error {
 }
 
 // exported are the files beside the weights, and the name of theirs.
-func (g Genesis) exported() (files map[string][]byte, weights string, err error) {
+func (g Genesis) exported(tokenizer []byte) (files map[string][]byte, weights string, err error) {
 	if g.BuiltIn() {
-		files = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": indent(byteTokenizer(g.Model.Vocab)),
+		if tokenizer == nil {
+			tokenizer = indent(byteTokenizer(g.Model.Vocab))
+		}
+		files = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": tokenizer,
 			"tokenizer_config.json": indent(map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": g.Model.Context})}
 		return files, "model.safetensors", nil
 	}

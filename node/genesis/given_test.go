@@ -95,7 +95,7 @@ func TestModelGoesInAndOut(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		out := filepath.Join(t.TempDir(), "model")
-		if err := g.Export(out, in, 123); err != nil {
+		if err := g.Export(out, in, 123, nil); err != nil {
 			t.Fatal(err)
 		}
 		back, err := g.LoadTensors(out)
@@ -109,7 +109,7 @@ func TestModelGoesInAndOut(t *testing.T) {
 		if card, err := os.ReadFile(filepath.Join(out, "README.md")); err != nil || !strings.Contains(string(card), "| tokens folded | 123 |") {
 			t.Errorf("%v: card %s", err, card)
 		}
-		if err := g.Export(out, in, 1); err == nil {
+		if err := g.Export(out, in, 1, nil); err == nil {
 			t.Error("wrote over an export")
 		}
 	}
@@ -158,7 +158,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 func TestBuiltInModelIsExported(t *testing.T) {
 	g := fixedGenesis()
 	out := filepath.Join(t.TempDir(), "model")
-	if err := g.Export(out, g.NewSlab(), 1); err != nil {
+	if err := g.Export(out, g.NewSlab(), 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	var config struct {

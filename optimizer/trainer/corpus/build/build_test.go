@@ -400,3 +400,30 @@ func TestOneShardIsHeldOut(t *testing.T) {
 		t.Errorf("%d shards are held out and %d trained on, want 1 held out", len(w.heldOut), len(w.train))
 	}
 }
+
+// TestTokenizersShareTheHeldOut: corpora of two tokenizers have the same documents in the same
+// order, so bits per byte of models of both are of the same text.
+func TestTokenizersShareTheHeldOut(t *testing.T) {
+	texts := sentences(80)
+	c := config(t, inputs(t, map[string]string{"a.jsonl": jsonLines(texts)}), texts)
+	plain := c
+	plain.Out, plain.Tokenizer, plain.TokenizerFile = c.Out+"-bytes", token.Byte, nil
+	for _, c := range []Config{c, plain} {
+		if _, err := Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := shards.OpenDir(plain.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := d.Read(d.Manifest.HeldOut[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBytes := strings.Split(strings.TrimSpace(string(token.Decode(token.Byte, nil, ids))), "\n")
+	inTokens := decoded(t, c.Out, heldOut)
+	if n := min(len(inBytes), len(inTokens)); n < 3 || !slices.Equal(inBytes[:n], inTokens[:n]) {
+		t.Errorf("held out are %q and %q", inBytes, inTokens)
+	}
+}

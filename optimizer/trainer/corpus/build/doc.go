@@ -4,5 +4,5 @@
 // The order of a corpus is the order of the hashes of its documents, salted with a seed.
 // So it does not depend on the order of inputs, on how many cores encode, or on where a
 // build was interrupted, and a document that comes twice is there once. The first
-// documents in that order are held out.
+// documents in that order are held out: the same ones, whatever the tokenizer.
 package build

@@ -169,19 +169,17 @@ func (p *pool) encode(e token.Encoder, docs []documents.Document) ([]record, err
 	var records []record
 	var ids []int32
 	for _, d := range docs {
-		text := len(d.Text)
 		if d.Tokens == nil {
 			ids = e.Append(ids[:0], d.Text)
-		} else {
-			ids = d.Tokens
-			for _, id := range ids {
-				if int(id) >= p.b.Tokenizer.Size() {
-					return nil, fmt.Errorf("a file of tokens has the token %d, of %d ids: pass the tokenizer that made it", id, p.b.Tokenizer.Size())
-				}
-				text += len(p.b.Tokenizer.Bytes(id))
+			records = append(records, p.b.record(ids, d.Text))
+			continue
+		}
+		for _, id := range d.Tokens {
+			if int(id) >= p.b.Tokenizer.Size() {
+				return nil, fmt.Errorf("a file of tokens has the token %d, of %d ids: pass the tokenizer that made it", id, p.b.Tokenizer.Size())
 			}
 		}
-		records = append(records, p.b.record(ids, text))
+		records = append(records, p.b.record(d.Tokens, token.Decode(p.b.Tokenizer, nil, d.Tokens)))
 	}
 	return records, nil
 }
@@ -206,16 +204,18 @@ func (p *pool) take(records []record, err error) {
 }
 
 // record is a document with its end: the end token or, where there is none, a new line, so
-// that its last word does not run into the next document's first.
-func (b *builder) record(ids []int32, text int) record {
+// that its last word does not run into the next document's first. Its hash is of its text:
+// corpora of two tokenizers hold out the same documents.
+func (b *builder) record(ids []int32, text []byte) record {
+	salted := append(binary.BigEndian.AppendUint64(nil, b.Seed), text...)
+	r := record{hash: shards.Sum(salted), text: uint32(len(text))}
 	switch {
 	case b.end >= 0:
 		ids = append(ids, b.end)
 	case len(ids) > 0 && ids[len(ids)-1] != '\n':
 		ids = append(ids, '\n')
-		text++
+		r.text++
 	}
-	tokens := shards.AppendTokens(make([]byte, 8, 8+len(ids)*b.width), b.width, ids)
-	binary.BigEndian.PutUint64(tokens, b.Seed)
-	return record{shards.Sum(tokens), uint32(text), tokens[8:]}
+	r.tokens = shards.AppendTokens(make([]byte, 0, len(ids)*b.width), b.width, ids)
+	return r
 }

@@ -51,26 +51,32 @@ func OpenDir(path string) (*Dir, error) {
 
 // Tokenizer reads the tokenizer of the corpus.
 func (d *Dir) Tokenizer() (token.Tokenizer, error) {
-	t := d.Manifest.Tokenizer
-	if t == ByteTokenizer() {
-		return token.Byte, nil
+	t, _, err := ReadTokenizer(d.Path, d.Manifest.Tokenizer.Digest)
+	if err == nil && t.Size() != d.Manifest.Tokenizer.Size {
+		err = fmt.Errorf("the tokenizer of %s has %d ids, the manifest wants %d", d.Path, t.Size(), d.Manifest.Tokenizer.Size)
 	}
-	path := filepath.Join(d.Path, TokenizerFile)
+	return t, err
+}
+
+// ReadTokenizer reads the tokenizer.json of a folder, which must have a digest. Of zeros it is
+// the tokenizer of bytes, which has no file.
+func ReadTokenizer(dir string, digest Digest) (token.Tokenizer, []byte, error) {
+	if digest == (Digest{}) {
+		return token.Byte, nil, nil
+	}
+	path := filepath.Join(dir, TokenizerFile)
 	b, err := readLimited(path, token.MaxFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if found := Sum(b); found != t.Digest {
-		return nil, fmt.Errorf("%s has the digest %v, the manifest wants %v", path, found, t.Digest)
+	if found := Sum(b); found != digest {
+		return nil, nil, fmt.Errorf("%s has the digest %v, want %v", path, found, digest)
 	}
 	bpe, err := token.Parse(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if bpe.Size() != t.Size {
-		return nil, fmt.Errorf("%s has %d ids, the manifest wants %d", path, bpe.Size(), t.Size)
-	}
-	return bpe, nil
+	return bpe, b, nil
 }
 
 // ErrMissing is wrapped by the error of a shard that a folder does not have.

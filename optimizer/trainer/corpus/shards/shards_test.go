@@ -213,7 +213,7 @@ func TestTokenizer(t *testing.T) {
 	if err := os.WriteFile(path, append(file, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Tokenizer(); err == nil || !strings.Contains(err.Error(), "the manifest wants") {
+	if _, err := d.Tokenizer(); err == nil || !strings.Contains(err.Error(), "has the digest") {
 		t.Errorf("error %v of another tokenizer.json", err)
 	}
 	if err := os.WriteFile(path, file, 0o644); err != nil {

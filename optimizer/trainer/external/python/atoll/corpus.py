@@ -1,0 +1,100 @@
+"""A corpus in shards, as `atoll data build` makes it, and the batches that a run draws from it.
+
+The rules are those of the node, in optimizer/trainer/corpus/shards/window.go: hashes of SHA-256 and whole numbers. So the same
+seed, author and step give the same tokens in every language. Needs the standard library alone.
+"""
+
+import array
+import hashlib
+import json
+import mmap
+import os
+import struct
+import sys
+
+
+class Corpus:
+    """The corpus in a folder. Its shards are mapped when they are read first, so that many learners share their memory.
+
+    It does not compare shards with their digests: `atoll data verify` does, and so does a node before it trains.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+            self.manifest = json.load(file)
+        if self.manifest.get("atoll_corpus") != 1:
+            raise ValueError(f"{folder} has no corpus of format 1: build it with this version of atoll")
+        self.width = self.manifest["width"]
+        self._maps = {}
+
+    def tokens(self, shard, start, count):
+        """Returns tokens of a shard: an entry of the manifest's "shards" or "held_out"."""
+        if not 0 <= start <= shard["tokens"] - count:
+            raise ValueError(f"{count} tokens from {start} on, of {shard['tokens']} in shard {shard['digest']}")
+        part = array.array("H" if self.width == 2 else "I")
+        part.frombytes(self._map(shard)[start * self.width : (start + count) * self.width])
+        if sys.byteorder == "big":
+            part.byteswap()
+        return part.tolist()
+
+    def _map(self, shard):
+        digest = shard["digest"]
+        if digest not in self._maps:
+            with open(os.path.join(self.folder, "shards", digest + ".bin"), "rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if len(mapped) != shard["tokens"] * self.width:
+                raise ValueError(f"shard {digest} has {len(mapped)} bytes, the manifest wants {shard['tokens'] * self.width}")
+            self._maps[digest] = mapped
+        return self._maps[digest]
+
+    def batch(self, draw, step, rows):
+        """Returns rows of a step, lists of context + 1 tokens. More rows begin with the rows of fewer."""
+        window = draw.window(step)
+        return [self.tokens(*draw.row(window, step, row), draw.context + 1) for row in range(rows)]
+
+
+class Draw:
+    """What an author reads: seed is the run's, author 32 bytes, shards and steps are the run's window."""
+
+    def __init__(self, corpus, seed, author, context, shards, steps):
+        self.seed, self.author, self.context, self.shards, self.steps = seed, author, context, shards, steps
+        self.usable = [s for s in corpus.manifest["shards"] if s["tokens"] > context]
+        if not self.usable:
+            raise ValueError(f"no shard has a row of {context} tokens and the one that follows")
+
+    def window(self, step):
+        """Returns the shards that are read from at a step."""
+        if len(self.usable) <= self.shards:
+            return self.usable
+        return [self.usable[self._order(step // self.steps + i)] for i in range(self.shards)]
+
+    def row(self, window, step, row):
+        """Returns the shard that a row is in, and the token that it begins with."""
+        places = [s["tokens"] - self.context for s in window]
+        place = self._hash("atoll row 1", step, row) * sum(places) >> 64
+        for shard, count in zip(window, places):
+            if place < count:
+                return shard, place
+            place -= count
+        raise AssertionError("a place beyond the window")
+
+    def _order(self, position):
+        count = len(self.usable)
+        cycle, x = divmod(position, count)
+        half = ((count - 1).bit_length() + 1) // 2
+        while True:
+            x = self._feistel(cycle, x, half)
+            if x < count:
+                return x
+
+    def _feistel(self, cycle, x, half):
+        mask = (1 << half) - 1
+        left, right = x >> half, x & mask
+        for number in range(4):
+            left, right = right, left ^ (self._hash("atoll order 1", cycle, number, right) & mask)
+        return left << half | right
+
+    def _hash(self, domain, *numbers):
+        text = domain.encode() + struct.pack(">Q", self.seed) + self.author + struct.pack(f">{len(numbers)}Q", *numbers)
+        return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
