@@ -25,8 +25,8 @@ func newAside(commands *mailbox[func()]) *aside {
 	return a
 }
 
-// run does commands until ctx ends, and then those that are left.
-func (a *aside) run(ctx context.Context) {
+// run does commands until ctx ends, and then those that are left. before runs before each.
+func (a *aside) run(ctx context.Context, before func()) {
 	defer close(a.over)
 	for more := true; more; {
 		select {
@@ -35,6 +35,7 @@ func (a *aside) run(ctx context.Context) {
 			more = false
 		}
 		for _, do := range a.commands.take() {
+			before()
 			do()
 			a.GoOn()
 		}

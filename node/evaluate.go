@@ -94,6 +94,11 @@ func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(e
 func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
 	defer n.train.does(&n.train.account.Evaluate)()
 	n.train.aside.Rest()
+	defer func() {
+		if err := n.external.Lost(); err != nil {
+			n.learnerLost(err) // the next step may be far off
+		}
+	}()
 	began := n.train.now()
 	anchor := func(values []float32) {
 		for p, f := range n.plan {

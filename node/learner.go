@@ -168,19 +168,27 @@ func (n *node) starts(step int64, rows int) []uint64 {
 	return n.data.Starts(n.genesis.Seed, n.self, step, rows, n.genesis.Model.Context)
 }
 
-// learnerLost runs on the training thread: what the learner had stepped and not published is
+// learnerLost runs where commands do, and says a loss once: what the learner had stepped and not published is
 // off the account before it starts again, or another attaches.
 func (n *node) learnerLost(err error) {
 	if errors.Is(err, external.ErrNobody) {
 		return // there was none
+	}
+	n.train.aside.Rest()
+	if lost := n.external.Lost(); lost != nil && errors.Is(err, lost) {
+		if lost == n.toldLost {
+			return
+		}
+		n.toldLost = lost
 	}
 	kind, next := "learner lost", "it starts again"
 	if n.cfg.Learner == external.Attach {
 		next = "waits for " + n.attaches()
 	}
 	if errors.Is(err, external.ErrLeft) {
-		kind = "learner left" // nothing is lost
-	} else {
+		kind = "learner left"
+	}
+	if n.external.Owes() {
 		n.replica.LearnerLost()
 		n.external.Told()
 	}

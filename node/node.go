@@ -94,6 +94,7 @@ type learning struct {
 	train    *training // nil for an observer
 	built    trainer.Trainer
 	external *external.Learner // built, where it is a process of its own
+	toldLost error             // the last loss of it that was told; of the learner's commands
 	trained  uint64            // tokens, from the step log
 	steps    uint64
 }

@@ -162,10 +162,11 @@ func (t *training) setFraction(f float64) {
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
 	saved, restarts, took, lacking := t.now(), 0, time.Duration(0), false
+	var known error // what the trainer is gone by, until it begins again
 	t.begin(saved)
 	if t.aside != nil {
 		ctx, end := context.WithCancel(ctx)
-		go t.aside.run(ctx)
+		go t.aside.run(ctx, func() { t.does(nil) })
 		defer func() { end(); <-t.aside.over }()
 	}
 	for ctx.Err() == nil {
@@ -183,11 +184,16 @@ func (t *training) run(ctx context.Context) error {
 		err := t.step(ctx, began)
 		done()
 		if errors.Is(err, trainer.ErrLost) {
-			t.tellLost(ctx, err)
-			if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
-				return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
+			if known == nil || !errors.Is(err, known) {
+				known = err
+				t.tellLost(ctx, err)
+				if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
+					return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
+				}
 			}
-			t.restart(ctx, restarts-1)
+			if t.restart(ctx, restarts-1) {
+				known = nil
+			}
 			continue
 		}
 		if errors.Is(err, trainer.ErrNoBatch) {
@@ -232,13 +238,14 @@ const (
 const hopeless = 3
 
 // restart has a trainer that is gone begin again, after a pause that doubles each time. What
-// the loop asks for is done meanwhile, except while the trainer starts.
-func (t *training) restart(ctx context.Context, before int) {
+// the loop asks for is done meanwhile, except while the trainer starts. It reports whether the
+// trainer has begun: where no step is allowed that waits.
+func (t *training) restart(ctx context.Context, before int) (begun bool) {
 	pause := min(restartAfter<<min(before, 10), restartMost)
 	for ctx.Err() == nil {
 		t.rests(ctx, pause, &t.account.Gone)
 		if !t.mayStep() {
-			return // the next step finds it gone
+			return false // the next step finds it gone
 		}
 		if t.absent != nil && t.absent() {
 			pause = restartAfter
@@ -252,11 +259,12 @@ func (t *training) restart(ctx context.Context, before int) {
 		t.spend(&t.account.Gone, began)
 		t.exit()
 		if done(); err == nil || cut {
-			return
+			return err == nil
 		}
 		t.tellLost(ctx, err)
 		pause = min(2*pause, restartMost)
 	}
+	return false
 }
 
 // dataAfter is the pause before a step is tried again whose tokens were not there: little

@@ -8,6 +8,7 @@ import (
 
 	"atoll/node"
 	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/external"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
 )
@@ -84,7 +85,13 @@ func (l choices) inProcess(index int) bool {
 // checkKills returns an error for a learner to kill that is no process of its own.
 func (l choices) checkKills(c chaos) error {
 	for _, e := range c {
-		if e.Verb == fault.KillLearner && e.Node() != fault.Any && !l.inProcess(e.Node()) {
+		if e.Verb != fault.KillLearner || e.Node() == fault.Any {
+			continue
+		}
+		if strings.TrimSpace(l.of(e.Node())) == external.Attach {
+			return fmt.Errorf("--chaos %q: node %d waits for a script that a testnet does not start; give it a program, such as --learner %d:torch", e, e.Node(), e.Node())
+		}
+		if !l.inProcess(e.Node()) {
 			return fmt.Errorf("--chaos %q: node %d trains by itself; give it a program, such as --learner %d:torch, or kill the node", e, e.Node(), e.Node())
 		}
 	}

@@ -35,8 +35,8 @@ var ErrNoEvaluation = errors.New("the learner does not evaluate")
 
 // Evaluate has the learner say what given values are worth: fill writes them, and starts are the
 // places in Config.HeldOut at which rows begin. They pass through the slab, so that a learner needs no
-// second copy of its model: what it has is flushed and put aside before, and loaded again by the next
-// step. Params must not be read meanwhile.
+// second copy of its model: what it has is flushed and put aside before, and loaded again after. Params must
+// not be read meanwhile. A learner that is lost by it owes nothing.
 func (l *Learner) Evaluate(fill func(values []float32), starts []uint64) (e Evaluation, err error) {
 	if l.lost != nil {
 		return e, l.lost
@@ -54,9 +54,18 @@ func (l *Learner) Evaluate(fill func(values []float32), starts []uint64) (e Eval
 		return e, err
 	}
 	copy(l.aside.values, l.slab.values)
-	defer copy(l.slab.values, l.aside.values)
-	l.current = false // the next step loads everything
+	l.current = false
 	fill(l.slab.values)
+	e, err = l.evaluate(whole, starts)
+	copy(l.slab.values, l.aside.values)
+	if l.lost == nil && l.move("load", whole) == nil { // an error is what lost says
+		l.current = true
+	}
+	return e, err
+}
+
+// evaluate has the learner load what the slab has, and say what that is worth.
+func (l *Learner) evaluate(whole []optimizer.Span, starts []uint64) (e Evaluation, err error) {
 	if err := l.move("load", whole); err != nil {
 		return e, err
 	}

@@ -87,6 +87,16 @@ func TestEvaluateThatFails(t *testing.T) {
 	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) || l.Params()[5] != 1 {
 		t.Errorf("%v, value %v", err, l.Params()[5])
 	}
+	if l.Owes() || l.Flush(all()) != nil {
+		t.Errorf("it died with all flushed: owes %t, flush %v", l.Owes(), l.Flush(all()))
+	}
+	l = begin(t, "dies")
+	for err := error(nil); err == nil; {
+		_, err = l.Step(t.Context(), 1)
+	}
+	if !l.Owes() || l.Flush(all()) == nil {
+		t.Error("one that died in a step owes nothing")
+	}
 	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) {
 		t.Error(err)
 	}

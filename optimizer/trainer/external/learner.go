@@ -221,6 +221,12 @@ func (l *Learner) Restart(ctx context.Context) error {
 	return err
 }
 
+// Lost is why the learner is gone, nil while it answers.
+func (l *Learner) Lost() error { return l.lost }
+
+// Owes says that a learner that is gone has stepped what the slab has not, and Told was not called since.
+func (l *Learner) Owes() bool { return l.lost != nil && !l.told }
+
 // Told says that all is accounted for of a learner that is lost: Params are whole, and there is
 // nothing to flush until it has stepped again.
 func (l *Learner) Told() { l.told = l.lost != nil }
@@ -456,6 +462,6 @@ func (l *Learner) end(err error) error {
 	why := l.session.ended(err)
 	l.session.kill()
 	l.lost = fmt.Errorf("%w: %w", trainer.ErrLost, why)
-	l.told = false
+	l.told = !l.current // what it had loaded in part, or held for an evaluation, the slab has as well
 	return l.lost
 }
