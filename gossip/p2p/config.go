@@ -55,6 +55,9 @@ type Config struct {
 	// UploadBytesPerSecond limits what this node sends in answer to requests,
 	// over all peers. 0 is no limit. Gossip is small and not limited.
 	UploadBytesPerSecond int64
+	// Public says that others reach this node by themselves, as its owner knows. Otherwise
+	// it finds out, and relays for nobody before. WAN only.
+	Public bool
 	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
 	// reach each other, over all of them; 0 takes the default. WAN only.
 	RelayBytesPerSecond int64
