@@ -324,7 +324,7 @@ func (p *peer) gone() bool { return p.quiet && !p.connected }
 // that comes back when the run ends must hear the others before it takes itself for
 // the last.
 func (b *beats) awaited(p *peer) bool {
-	return p.connected && p.beat == nil && b.heardLately(p)
+	return p.connected && p.beat == nil && b.heardLately(p) && !p.roster.record.Stateless
 }
 
 // lacking returns a connected peer that has yet to show the tips which this node
@@ -337,7 +337,7 @@ func (b *beats) lacking() (id wire.PeerID, any bool) {
 		if !ok || !p.connected || p.refused != "" {
 			return false
 		}
-		return p.beat == nil || b.heardLately(p) && p.beat.State != wire.Leaving && !p.pauses() && !shows(p.beat, closed, chain)
+		return p.beat == nil && !p.roster.record.Stateless || p.beat != nil && b.heardLately(p) && p.beat.State != wire.Leaving && !p.pauses() && !shows(p.beat, closed, chain)
 	})
 	if i < 0 {
 		return id, false

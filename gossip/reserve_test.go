@@ -201,3 +201,16 @@ func TestRosterRedialsSoon(t *testing.T) {
 		}
 	}
 }
+
+// Nobody waits for a peer that holds nothing of the run, or asks it for tips.
+func TestStatelessIsNotAwaited(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		a := newAlone()
+		a.step(PeerUp{Peer: wire.PeerID{5}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
+		p := a.core.peers.find(wire.PeerID{5})
+		_, lacking := a.core.beats.lacking()
+		if lacking == stateless || a.core.beats.awaited(p) == stateless || a.core.snapshot.mayDonate(p) == stateless {
+			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.beats.awaited(p), a.core.snapshot.mayDonate(p))
+		}
+	}
+}

@@ -164,7 +164,7 @@ func (s *snapshot) gathers() bool {
 
 // mayDonate reports whether p can be asked for tips.
 func (s *snapshot) mayDonate(p *peer) bool {
-	return s.usable(p) && !p.pauses() && (p.beat == nil || p.beat.State != wire.Joining)
+	return s.usable(p) && !p.pauses() && !p.roster.record.Stateless && (p.beat == nil || p.beat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peer {

@@ -101,6 +101,8 @@ var layers = []rule{
 		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/p2p gossip/wire"),
 		"a join link is a RunID and addresses; what the run is stands in its genesis"},
+	{list("node/relay"), list("gossip/hello gossip/p2p gossip/wire node/joinlink tensor/codec"),
+		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
 	{list("node/hardware"), list("node/genesis"),
 		"what a node needs follows from the run, what there is from the machine"},
 	{list("node/inspect/ledgertest"), list("gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),

@@ -41,7 +41,7 @@ type JoinCmd struct {
 
 	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Dir     string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
-	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: any free port." placeholder:"MULTIADDR"`
+	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182, or any free one if that is taken or with another profile than wan." placeholder:"MULTIADDR"`
 	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data    string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	threadsFlag

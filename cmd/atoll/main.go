@@ -43,6 +43,7 @@ type commandLine struct {
 	Standin  StandInCmd  `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
 	Baseline BaselineCmd `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
 	Join     JoinCmd     `cmd:"" help:"Take part in a run."`
+	Relay    RelayCmd    `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
 	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`
 	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
 	Pause    PauseCmd    `cmd:"" help:"Make a running node cost nothing for now."`

@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. --json has more: role, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay. --json has more: role, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -49,21 +49,24 @@ const (
 	hardwareWidth = 10
 )
 
-// printPeers writes a row per peer, and below it why those are not in who are
-// not.
+// printPeers writes a row per peer, and below it who is relayed, and why those are not in
+// who are not.
 func printPeers(w io.Writer, peers []status.Peer) error {
 	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
-	var reasons []string
+	var notes []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
+		if text := detour(p); text != "" {
+			notes = append(notes, text)
+		}
 		if p.Reason != "" {
-			reasons = append(reasons, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
+			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
 		}
 	}
 	if err := table(w, rows...); err != nil {
 		return err
 	}
-	for _, r := range reasons {
+	for _, r := range notes {
 		if _, err := fmt.Fprintln(w, r); err != nil {
 			return err
 		}
@@ -100,6 +103,17 @@ func uplink(p status.Peer) string {
 		return "> " + text
 	}
 	return text
+}
+
+// detour says through whom a peer is reached, and "" for one that is reached directly.
+func detour(p status.Peer) string {
+	switch p.Link {
+	case status.LinkRelayed:
+		return fmt.Sprintf("%s relayed through %s", peerName(p), p.Relay)
+	case status.LinkPunching:
+		return fmt.Sprintf("%s relayed through %s, a direct connection is being tried", peerName(p), p.Relay)
+	}
+	return ""
 }
 
 func orUnknown(s string) string {

@@ -165,6 +165,24 @@ func TestPrintPeers(t *testing.T) {
 	}
 }
 
+func TestPrintPeersTellsWhoIsRelayed(t *testing.T) {
+	var b strings.Builder
+	peers := []status.Peer{
+		{ID: strings.Repeat("ab", 32), State: "training", Link: status.LinkRelayed, Relay: "12D3KooWA"},
+		{ID: strings.Repeat("cd", 32), State: "training", Link: status.LinkPunching, Relay: "12D3KooWB"},
+		{ID: strings.Repeat("ef", 32), State: "training", Link: status.LinkDirect},
+	}
+	if err := printPeers(&b, peers); err != nil {
+		t.Fatal(err)
+	}
+	_, notes, _ := strings.Cut(b.String(), "efefefefef")
+	_, notes, _ = strings.Cut(notes, "\n")
+	want := "ababababab relayed through 12D3KooWA\ncdcdcdcdcd relayed through 12D3KooWB, a direct connection is being tried\n"
+	if notes != want {
+		t.Errorf("notes %q, want %q", notes, want)
+	}
+}
+
 func TestPeersFitTheScreen(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{{

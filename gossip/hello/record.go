@@ -49,4 +49,7 @@ type Record struct {
 	// Near says that the addresses are of the author's own network, and that the record is
 	// for nodes there. Every other node gets one of the same number with the other addresses.
 	Near bool `cbor:"19,keyasint,omitempty"`
+	// Stateless says that this node holds nothing of the run and sends no beats, as a relay
+	// does: nobody waits for it.
+	Stateless bool `cbor:"20,keyasint,omitempty"`
 }

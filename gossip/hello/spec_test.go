@@ -114,6 +114,8 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 			r.Relays = true
 		case "near":
 			r.Near = true
+		case "stateless":
+			r.Stateless = true
 		}
 		key, err := strconv.Atoi(row[0])
 		if err != nil {
@@ -267,7 +269,7 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 20 // the first key that the tables do not have
+	const free = 21 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
 		for key := free; key < free+n-len(s.Table(t, "record")); key++ {

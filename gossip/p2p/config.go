@@ -56,6 +56,9 @@ type Config struct {
 	// receives, over all peers. 0 is no limit. Only requests and their answers wait.
 	// Gossip and handshakes do not, and count: answers get what these leave.
 	UploadBytesPerSecond, DownloadBytesPerSecond int64
+	// Public says that others reach this node by themselves, as its owner knows. Otherwise
+	// it finds out, and relays for nobody before. WAN only.
+	Public bool
 	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
 	// reach each other, over all of them; 0 takes the default. WAN only.
 	RelayBytesPerSecond int64

@@ -97,7 +97,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
 		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
-		reach:      newReach(),
+		reach:      newReach(cfg.Public),
 		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),

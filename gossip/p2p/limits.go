@@ -66,6 +66,9 @@ const (
 	// regainPause is how long gossip on the internet may take to open a stream again: a few
 	// round trips, and a hold by its own back-off.
 	regainPause = 2 * time.Second
+	// regainTries is how often its streams are opened anew for that: gossip itself gives a
+	// peer up that lost its stream four times in some minutes.
+	regainTries = 2
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
 )

@@ -34,7 +34,7 @@ func (h *Host) move(p peer.ID) {
 		for _, s := range relayed.GetStreams() {
 			switch {
 			case strings.HasPrefix(string(s.Protocol()), gossipPrefix):
-				if s.Stat().Direction == network.DirOutbound {
+				if h.leads(p) {
 					s.Reset()
 				}
 			case s.Protocol() == rpcProtocol:
@@ -51,6 +51,25 @@ func (h *Host) move(p peer.ID) {
 			return
 		}
 	}
+}
+
+// leads reports whether this side ends streams of gossip with p, in both directions. If both
+// sides did, each a little later than the other, one would forget what the other has
+// just said on its new stream.
+func (h *Host) leads(p peer.ID) bool { return h.pid < p }
+
+// refreshGossip ends the streams of gossip with p, so that both sides open new ones and say
+// all again. It reports whether there were any.
+func (h *Host) refreshGossip(p peer.ID) (any bool) {
+	for _, c := range h.host.Network().ConnsToPeer(p) {
+		for _, s := range c.GetStreams() {
+			if strings.HasPrefix(string(s.Protocol()), gossipPrefix) {
+				s.Reset()
+				any = true
+			}
+		}
+	}
+	return any
 }
 
 // passedOn reports whether the handshake passed on a connection.

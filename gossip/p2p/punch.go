@@ -31,15 +31,23 @@ type punches struct {
 // startPunching begins libp2p's hole punching (DCUtR). It is made here and not by libp2p's
 // option, because an attempt is to be made again: see keepPunching.
 func (h *Host) startPunching() (err error) {
-	ids, ok := h.host.(interface{ IDService() identify.IDService })
-	if !ok {
+	ids := h.identifier()
+	if ids == nil {
 		return errors.New("start hole punching: the host of libp2p has no identify service")
 	}
 	h.punches.active = map[peer.ID]bool{}
-	h.punches.service, err = holepunch.NewService(h.host, ids.IDService(), h.punchAddrs,
+	h.punches.service, err = holepunch.NewService(h.host, ids, h.punchAddrs,
 		holepunch.DirectDialTimeout(punchDial), holepunch.WithTracer(&h.punches))
 	if err != nil {
 		return fmt.Errorf("start hole punching: %w", err)
+	}
+	return nil
+}
+
+// identifier is libp2p's identify service, nil if there is none.
+func (h *Host) identifier() identify.IDService {
+	if s, ok := h.host.(interface{ IDService() identify.IDService }); ok {
+		return s.IDService()
 	}
 	return nil
 }
@@ -149,6 +157,7 @@ func relayOf(c network.Conn) peer.ID {
 func (h *Host) see(ctx context.Context, relay peer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
+	h.awaitIdentity(ctx, relay)
 	for _, a := range h.host.Peerstore().Addrs(relay) {
 		if !has(a, ma.P_QUIC_V1) || has(a, ma.P_CIRCUIT) || has(a, ma.P_WEBTRANSPORT) || !h.meets(relay, a) {
 			continue
@@ -159,6 +168,20 @@ func (h *Host) see(ctx context.Context, relay peer.ID) {
 			continue
 		}
 		h.noteSeen(seen)
+	}
+}
+
+// awaitIdentity waits until a connected peer has told its addresses: the link by which it was
+// met may name one of TCP alone.
+func (h *Host) awaitIdentity(ctx context.Context, p peer.ID) {
+	_, direct := h.conns(p)
+	ids := h.identifier()
+	if direct == nil || ids == nil {
+		return
+	}
+	select {
+	case <-ids.IdentifyWait(direct):
+	case <-ctx.Done():
 	}
 }
 

@@ -33,8 +33,8 @@ type reach struct {
 	known  bool                    // told is set
 }
 
-func newReach() reach {
-	return reach{met: map[peer.ID]struct{}{}, relays: map[peer.ID]*relay{}, seen: map[string]ma.Multiaddr{}}
+func newReach(public bool) reach {
+	return reach{public: public, met: map[peer.ID]struct{}{}, relays: map[peer.ID]*relay{}, seen: map[string]ma.Multiaddr{}}
 }
 
 // watchReach follows what libp2p finds out about this node's addresses. It subscribes

@@ -84,16 +84,22 @@ func (h *Host) connectAnew(p peer.ID) {
 	h.tasks.start(func() { h.reconnect(p) })
 }
 
-// regain connects anew unless gossip comes back by itself. It does where a relayed connection
-// ended beside a direct one, which may have taken a hole to be punched: both sides
-// then open streams anew and say all again.
+// regain connects anew unless gossip comes back by itself. It mostly does where a relayed
+// connection ended beside a direct one, which may have taken a hole to be punched. If
+// not, streams are opened anew before that connection is given up.
 func (h *Host) regain(p peer.ID) {
-	select {
-	case <-time.After(regainPause):
-	case <-h.ctx.Done():
-		return
+	for range regainTries {
+		select {
+		case <-time.After(regainPause):
+		case <-h.ctx.Done():
+			return
+		}
+		if slices.Contains(h.topic.ListPeers(), p) {
+			return
+		}
+		if !h.refreshGossip(p) {
+			break
+		}
 	}
-	if !slices.Contains(h.topic.ListPeers(), p) {
-		h.connectAnew(p)
-	}
+	h.connectAnew(p)
 }

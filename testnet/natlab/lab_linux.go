@@ -17,6 +17,7 @@ import (
 type Lab struct {
 	binary string
 	dir    string
+	run    string // RunID of the run, hex
 	spaces []string
 	places map[string]*place
 	nodes  []*Node

@@ -28,8 +28,53 @@ type Node struct {
 
 // Run describes the run of the laboratory's nodes; flags are those of atoll new.
 func (l *Lab) Run(flags ...string) error {
-	_, err := command(l.binary, append([]string{"new", "--out", l.path("genesis")}, flags...)...)
-	return err
+	answer, err := command(l.binary, append([]string{"new", "--json", "--out", l.path("genesis")}, flags...)...)
+	if err != nil {
+		return err
+	}
+	var made struct{ Run string }
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		return fmt.Errorf("natlab: the answer of atoll new: %w", err)
+	}
+	l.run = made.Run
+	return nil
+}
+
+// Relay starts a relay for the run on a machine, and returns the link that it prints.
+func (l *Lab) Relay(ctx context.Context, machine string, flags ...string) (n *Node, link string, err error) {
+	n, err = l.Start(machine, append([]string{"relay", l.run, "--dir", l.path(machine)}, flags...)...)
+	if err != nil {
+		return nil, "", err
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		for line := range strings.Lines(n.Log()) {
+			if strings.HasPrefix(line, "atoll:") && strings.HasSuffix(line, "\n") {
+				return n, strings.TrimSpace(line), nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-n.ended:
+			return nil, "", fmt.Errorf("natlab: the relay on %s ended (%v):\n%s", machine, n.err, tail(n.Log()))
+		case <-ctx.Done():
+			return nil, "", fmt.Errorf("natlab: the relay on %s prints no link:\n%s", machine, tail(n.Log()))
+		}
+	}
+}
+
+// Memory is what the process takes of the machine's, in bytes.
+func (n *Node) Memory() (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	var all, resident int
+	if _, err := fmt.Sscan(string(b), &all, &resident); err != nil {
+		return 0, err
+	}
+	return resident * os.Getpagesize(), nil
 }
 
 // First starts the first node of the run, on a machine; flags are those of atoll join.

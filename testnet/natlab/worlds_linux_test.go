@@ -250,3 +250,41 @@ func TestAddressChanges(t *testing.T) {
 		})
 	}
 }
+
+// All are at home, and a relay that holds no model introduces them. It may die once they are
+// connected.
+func TestAllAtHome(t *testing.T) {
+	for name, nat := range map[string]NAT{"ports kept": KeepPorts, "ports scrambled": ScramblePorts} {
+		t.Run(name, func(t *testing.T) {
+			l := world(t, homes(nat, "vps"))
+			if err := l.Run("--tokens", "2e5"); err != nil {
+				t.Fatal(err)
+			}
+			relay, link, err := l.Relay(within(t, patience), "vps")
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := strings.Split(link, ",")[1]
+			b, err := l.First("b", append(quick, "--peer", at)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, b, "a place at the relay", func(s status.Snapshot) bool { return strings.Contains(s.Link, "/p2p-circuit/") })
+			c := join(t, l, "c", link)
+			if nat == ScramblePorts {
+				took(t, "relayed after the join", max(meets(t, b, c, status.LinkRelayed, status.LinkPunching), meets(t, c, b, status.LinkRelayed, status.LinkPunching)), 30*time.Second)
+			} else {
+				took(t, "direct connection after the join", max(meets(t, b, c, status.LinkDirect), meets(t, c, b, status.LinkDirect)), time.Minute)
+			}
+			bytes, err := relay.Memory()
+			t.Logf("the relay takes %d MiB", bytes>>20)
+			if err != nil || bytes > 100<<20 {
+				t.Errorf("the relay takes %d bytes, %v", bytes, err)
+			}
+			if nat == KeepPorts {
+				kill(t, relay)
+			}
+			endsAsOne(t, b, c)
+		})
+	}
+}

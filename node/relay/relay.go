@@ -1,0 +1,258 @@
+// Package relay is a process for runs whose learners are all at home, on a machine that
+// others reach. It introduces them to each other, passes on what goes between two that find
+// no direct way, and spreads gossip. It holds nothing of a run but the genesis document,
+// so that a newcomer who knows no other address gets in.
+//
+// To its peers a relay is an observer that says nothing: it sends no beats and asks for no
+// rosters, so nobody waits for it.
+package relay
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/joinlink"
+	"atoll/tensor/codec"
+)
+
+// Config is what a relay is told.
+type Config struct {
+	Key     ed25519.PrivateKey
+	Runs    []wire.RunID
+	Listen  []string // of the first run; the others listen on any port. Empty: the usual port, if it is free
+	Profile string   // p2p profile; empty is p2p.WAN
+	// BytesPerSecond limits what each run's nodes may send each other through this one; 0
+	// takes the default of p2p.
+	BytesPerSecond int64
+	Agent          string
+	Log            *slog.Logger
+}
+
+// callTimeout is how long a peer may take to give the genesis.
+const callTimeout = 30 * time.Second
+
+// Run relays until ctx ends. It tells ready the join link of each run once it listens.
+func Run(ctx context.Context, cfg Config, ready func(joinlink.Link)) error {
+	if len(cfg.Runs) == 0 {
+		return errors.New("relay: no run is named; pass the RunID of each, which begins every join link")
+	}
+	if cfg.Profile == "" {
+		cfg.Profile = p2p.WAN
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, run := range cfg.Runs {
+		if i > 0 {
+			cfg.Listen = nil
+		}
+		s, err := open(cfg, run)
+		if err != nil {
+			return fmt.Errorf("relay for run %v: %w", run, err)
+		}
+		wg.Go(func() { s.serve(ctx) })
+		ready(joinlink.Link{Run: run, Peers: s.host.Addrs()})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// server is a relay's part in one run.
+type server struct {
+	run  wire.RunID
+	key  ed25519.PrivateKey
+	host *p2p.Host
+	log  *slog.Logger
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	own     hello.Record
+	signed  hello.Signed
+	records map[wire.PeerID]hello.Signed // of the peers that are connected
+	genesis []byte                       // nil until a peer gave it
+}
+
+func open(cfg Config, run wire.RunID) (*server, error) {
+	now := time.Now().UnixMilli()
+	s := &server{run: run, key: cfg.Key, log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.own = hello.Record{
+		Protocol: hello.Protocol, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Codecs: codecs(), Agent: cfg.Agent, StartedMs: now, Stateless: true,
+	}
+	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
+		return nil, err
+	}
+	var err error
+	s.host, err = p2p.New(p2p.Config{
+		Key: cfg.Key, Run: run, Listen: cfg.Listen, Profile: cfg.Profile, Record: s.record, Agent: cfg.Agent, Log: cfg.Log,
+		RelayBytesPerSecond: cfg.BytesPerSecond, Public: true,
+		Check: func(raw []byte) error { _, err := wire.Open(run, raw); return err },
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.host.Handle(s.answer)
+	return s, s.sign(s.host.Reach())
+}
+
+// codecs are all: a relay decodes nothing, and has a session with everybody.
+func codecs() (numbers []uint8) {
+	for _, k := range codec.Kinds() {
+		numbers = append(numbers, uint8(k))
+	}
+	return numbers
+}
+
+func (s *server) record() hello.Signed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.signed
+}
+
+// sign makes the record anew for these addresses.
+func (s *server) sign(a p2p.Addresses) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.own
+	r.Seq++
+	r.Relays = a.Public
+	r.Addrs = a.Outside[:min(len(a.Outside), hello.MaxAddrs)]
+	signed, err := hello.Sign(s.key, r)
+	if err != nil {
+		return err
+	}
+	s.own, s.signed = r, signed
+	return nil
+}
+
+// serve follows what happens until ctx ends.
+func (s *server) serve(ctx context.Context) {
+	defer s.work.Wait()
+	defer func() {
+		if err := s.host.Close(); err != nil {
+			s.log.Warn("close", "err", err)
+		}
+	}()
+	for {
+		select {
+		case e := <-s.host.Events():
+			s.event(ctx, e)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *server) event(ctx context.Context, e p2p.Event) {
+	switch e := e.(type) {
+	case p2p.PeerUp:
+		s.log.Info("connected", "peer", e.ID, "addr", e.Addr)
+		s.keep(e.ID, e.Signed, e.Record)
+		s.fetchGenesis(ctx, e.ID)
+	case p2p.RecordChanged:
+		s.keep(e.ID, e.Signed, e.Record)
+	case p2p.PeerDown:
+		s.log.Info("gone", "peer", e.ID)
+		s.mu.Lock()
+		delete(s.records, e.ID)
+		s.mu.Unlock()
+	case p2p.Addresses:
+		if err := s.sign(e); err != nil {
+			s.log.Error("sign the record with new addresses", "err", err)
+			return
+		}
+		s.host.Renew()
+	}
+}
+
+// keep remembers a record that may be passed on.
+func (s *server) keep(id wire.PeerID, signed hello.Signed, r hello.Record) {
+	if r.Near {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[id] = signed
+}
+
+// fetchGenesis asks a peer for the document, unless it is here.
+func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
+	if s.document() != nil {
+		return
+	}
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		most := wire.GetGenesis.MaxResponse()
+		raw, err := s.host.Call(ctx, from, wire.Request{Kind: wire.GetGenesis, Run: s.run}.Encode(), most)
+		if err == nil {
+			raw, err = wire.OpenResponse(raw, most)
+		}
+		if err == nil {
+			err = wire.CheckGenesis(s.run, raw)
+		}
+		if err != nil {
+			s.log.Info("no genesis from this peer", "peer", from, "err", err)
+			return
+		}
+		s.mu.Lock()
+		s.genesis = raw
+		s.mu.Unlock()
+	})
+}
+
+func (s *server) document() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.genesis
+}
+
+// answer answers requests. A relay knows who is there and the genesis, and of no deltas.
+func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []byte {
+	r, err := wire.DecodeRequest(request)
+	if err != nil {
+		return wire.Response{Status: wire.Refused}.Encode()
+	}
+	switch r.Kind {
+	case wire.GetRoster:
+		return wire.Found(s.roster(from))
+	case wire.GetOwn:
+		return wire.Found(wire.EncodeHeaders(nil))
+	case wire.GetGenesis:
+		if doc := s.document(); doc != nil && r.Run == s.run {
+			return wire.Found(doc)
+		}
+	}
+	return wire.Response{Status: wire.NotFound}.Encode()
+}
+
+// roster is the own record and those of the connected peers, without the asker's.
+func (s *server) roster(asker wire.PeerID) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]wire.PeerID, 0, len(s.records))
+	for id := range s.records {
+		if id != asker {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, wire.PeerID.Compare)
+	records := [][]byte{s.signed.Encode()}
+	for _, id := range ids[:min(len(ids), wire.MaxRoster-1)] {
+		records = append(records, s.records[id].Encode())
+	}
+	return wire.EncodeRoster(records)
+}
