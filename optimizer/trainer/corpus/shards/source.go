@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,11 +116,19 @@ func (s *Source) hold(ctx context.Context, u int) error {
 	return nil
 }
 
+// decode fills dst from a shard. It has a loop for each width, as it runs for every token that
+// is trained on.
 func (s *Source) decode(b []byte, start int64, dst []int32) {
 	width := s.manifest.Width
-	b = b[start*int64(width):]
+	b = b[start*int64(width):][:len(dst)*width]
+	if width == 2 {
+		for i := range dst {
+			dst[i] = int32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+		return
+	}
 	for i := range dst {
-		dst[i] = int32(tokenAt(b, width, i))
+		dst[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 }
 
