@@ -94,6 +94,7 @@ func TestLearnerAsideCountsEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFarBench(t, 10*time.Millisecond, 0)
 		b.setMay(true)
+		b.after(15 * time.Millisecond) // there is something to publish
 		drafted := make([]uint64, len(b.plan))
 		for i := range 40 {
 			p := i % len(b.plan)
@@ -109,7 +110,8 @@ func TestLearnerAsideCountsEachStep(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			b.after(time.Duration(5+7*(i%5)) * time.Millisecond)
+			// A draft and a tip wait for two boundaries, so none is asked for before the last is done.
+			b.after(time.Duration(25+7*(i%5)) * time.Millisecond)
 		}
 		b.setMay(false)
 		p := b.after(time.Second)
