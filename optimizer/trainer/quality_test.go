@@ -3,7 +3,6 @@ package trainer
 import (
 	"cmp"
 	"context"
-	"math"
 	"os"
 	"strconv"
 	"testing"
@@ -15,7 +14,7 @@ import (
 )
 
 // TestBF16LearnsAsWell trains tiny on the prose that ships with Go in either precision, with either optimizer, and compares
-// bits per byte of what was held out. It takes an hour; ATOLL_QUALITY_TOKENS and ATOLL_QUALITY_SEEDS make it shorter.
+// bits per byte of what was held out, of which chance makes half a per cent. It takes an hour; ATOLL_QUALITY_TOKENS and ATOLL_QUALITY_SEEDS make it shorter.
 func TestBF16LearnsAsWell(t *testing.T) {
 	if os.Getenv("ATOLL_LONG") == "" {
 		t.Skip("it trains for an hour: set ATOLL_LONG=1")
@@ -28,18 +27,22 @@ func TestBF16LearnsAsWell(t *testing.T) {
 		t.Skipf("there is no prose here: %v", err)
 	}
 	tokens := number(t, "ATOLL_QUALITY_TOKENS", 3e6)
-	const worse = 0.003
+	const worse = 0.003 // of the mean over seeds
 	for _, optim := range []string{optimizer.NameMuon, optimizer.NameAdamW} {
+		var sums [2]float64
 		for seed := range uint64(number(t, "ATOLL_QUALITY_SEEDS", 3)) {
 			var bits [2]float64
 			for _, p := range []tensor.Precision{tensor.BF16, tensor.F32} {
 				bits[p] = trained(t, text, optim, p, seed+1, tokens)
+				sums[p] += bits[p]
 			}
 			off := bits[tensor.BF16]/bits[tensor.F32] - 1
 			t.Logf("%s, seed %d, %.0f tokens: f32 %.4f, bf16 %.4f bits per byte, %+.2f %%", optim, seed+1, tokens, bits[tensor.F32], bits[tensor.BF16], 100*off)
-			if math.Abs(off) > worse {
-				t.Errorf("%s: bf16 differs by more than %v", optim, worse)
-			}
+		}
+		off := sums[tensor.BF16]/sums[tensor.F32] - 1
+		t.Logf("%s, all seeds: %+.2f %%", optim, 100*off)
+		if off > worse {
+			t.Errorf("%s: bf16 is worse by more than %v", optim, worse)
 		}
 	}
 }
