@@ -90,7 +90,7 @@ func BenchmarkVector(b *testing.B) {
 		{"exp", 0, func() { Exp(v[0], v[1]) }},
 		{"expsum", 0, func() { ExpSum(v[0], v[1], 1) }},
 		{"swiglu", 0, func() { SwiGLU(v[0], v[1], v[2]) }},
-		{"swiglugrad", 0, func() { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }},
+		{"swiglugrad", 0, func() { SwiGLUGrad(v[0], v[1], v[2], v[2], v[3], v[4]) }},
 		{"rotate", 0, func() { Rotate(v[0], turn[0], turn[1]) }},
 		{"adamw", 0, func() {
 			AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{0.9, 0.999, 1, 1e-9, 1, 1e-8, 1})

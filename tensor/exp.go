@@ -51,10 +51,10 @@ func SwiGLU(dst, gate, up []float32) {
 }
 
 // SwiGLUGrad overwrites dGate and dUp with the gradients of [SwiGLU] for the
-// gradient dOut of its result. dGate may be gate, and dUp up or dOut.
-func SwiGLUGrad(dGate, dUp, dOut, gate, up []float32) {
-	checkLength("SwiGLUGrad", len(dGate), len(dUp), len(dOut), len(gate), len(up))
-	use.swigluGrad(dGate, dUp, dOut, gate, up)
+// gradient dOut of its result, and act with the result, which takes the same exponentials. dGate may be gate, and dUp up or dOut.
+func SwiGLUGrad(dGate, dUp, act, dOut, gate, up []float32) {
+	checkLength("SwiGLUGrad", len(dGate), len(dUp), len(act), len(dOut), len(gate), len(up))
+	use.swigluGrad(dGate, dUp, act, dOut, gate, up)
 }
 
 // exp is e^x for one value: the judge of the vector kernels, which follow it
@@ -101,11 +101,12 @@ func swigluGo(dst, gate, up []float32) {
 	}
 }
 
-func swigluGradGo(dGate, dUp, dOut, gate, up []float32) {
+func swigluGradGo(dGate, dUp, act, dOut, gate, up []float32) {
 	for i, g := range gate {
 		s, u, d := sigmoid(g), up[i], dOut[i]
 		silu := float32(g * s)
 		slope := s + float32(silu*(1-s)) // of g * sigmoid(g)
+		act[i] = silu * u
 		dGate[i] = float32(d*u) * slope
 		dUp[i] = d * silu
 	}

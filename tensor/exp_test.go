@@ -74,9 +74,12 @@ func TestSwiGLUAndItsGradient(t *testing.T) {
 	const h = 1e-4
 	for gate := -20.0; gate <= 20; gate += 0.37 {
 		const up, dOut = 0.75, -1.5
-		var y, dGate, dUp [1]float32
+		var y, dGate, dUp, act [1]float32
 		SwiGLU(y[:], []float32{float32(gate)}, []float32{up})
-		SwiGLUGrad(dGate[:], dUp[:], []float32{dOut}, []float32{float32(gate)}, []float32{up})
+		SwiGLUGrad(dGate[:], dUp[:], act[:], []float32{dOut}, []float32{float32(gate)}, []float32{up})
+		if act != y {
+			t.Errorf("at %v the gradient gives %v, SwiGLU %v", gate, act, y)
+		}
 		for _, c := range []struct {
 			name      string
 			got, want float64
@@ -94,12 +97,12 @@ func TestSwiGLUAndItsGradient(t *testing.T) {
 
 // TestSwiGLUFarOut keeps extreme inputs from becoming NaN.
 func TestSwiGLUFarOut(t *testing.T) {
-	var y, dGate, dUp [1]float32
+	var y, dGate, dUp, act [1]float32
 	for _, gate := range []float32{-1e30, -100, -70, 70, 100} {
 		SwiGLU(y[:], []float32{gate}, []float32{1})
-		SwiGLUGrad(dGate[:], dUp[:], []float32{1}, []float32{gate}, []float32{1})
+		SwiGLUGrad(dGate[:], dUp[:], act[:], []float32{1}, []float32{gate}, []float32{1})
 		want := max(gate, 0)
-		if math.Abs(float64(y[0]-want)) > 1e-25 || y[0] != dUp[0] {
+		if math.Abs(float64(y[0]-want)) > 1e-25 || y[0] != dUp[0] || act != y {
 			t.Errorf("SwiGLU(%v) = %v, slope by up %v, want %v", gate, y[0], dUp[0], want)
 		}
 		if step := dGate[0]; gate < 0 && math.Abs(float64(step)) > 1e-25 || gate > 0 && step != 1 {

@@ -43,7 +43,7 @@ var goldenOperations = []struct {
 	{"exp", void(func(v [][]float32, _ float32) { Exp(v[0], v[1]) }), 0x6f94eef67bd49f66},
 	{"expsum", func(v [][]float32, alpha float32) float64 { return float64(ExpSum(v[0], v[1], alpha)) }, 0x2fe2ce0385cc6f03},
 	{"swiglu", void(func(v [][]float32, _ float32) { SwiGLU(v[0], v[1], v[2]) }), 0x95ab422604555cfd},
-	{"swiglugrad", void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) }), 0x495652eca88135b6},
+	{"swiglugrad", void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], make([]float32, len(v[0])), v[2], v[3], v[4]) }), 0x495652eca88135b6},
 	{"adamw", void(func(v [][]float32, alpha float32) {
 		AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{Beta1: 0.9, Beta2: 0.999, Grad: alpha, Step: 1e-3, Root: 1.5, Eps: 1e-8, Keep: 0.99})
 	}), 0xfaad08d162de66e2},

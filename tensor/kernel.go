@@ -32,7 +32,7 @@ type kernel struct {
 	exp         func(dst, x []float32)
 	expSum      func(dst, x []float32, shift float32) float32
 	swiglu      func(dst, gate, up []float32)
-	swigluGrad  func(dGate, dUp, dOut, gate, up []float32)
+	swigluGrad  func(dGate, dUp, act, dOut, gate, up []float32)
 	adamw       func(p, g, m, v []float32, coef *[7]float32)
 
 	// Of these the operands are full blocks; see wide.go.

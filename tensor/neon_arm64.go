@@ -97,10 +97,10 @@ func swigluNEON(dst, gate, up []float32) {
 	swigluGo(dst[n:], gate[n:], up[n:])
 }
 
-func swigluGradNEON(dGate, dUp, dOut, gate, up []float32) {
-	swigluGradQuads(dGate, dUp, dOut, gate, up)
+func swigluGradNEON(dGate, dUp, act, dOut, gate, up []float32) {
+	swigluGradQuads(dGate, dUp, act, dOut, gate, up)
 	n := quads(len(gate))
-	swigluGradGo(dGate[n:], dUp[n:], dOut[n:], gate[n:], up[n:])
+	swigluGradGo(dGate[n:], dUp[n:], act[n:], dOut[n:], gate[n:], up[n:])
 }
 
 func adamwNEON(p, g, m, v []float32, coef *[7]float32) {

@@ -62,7 +62,7 @@ func swigluAVX512(dst []float32, gate []float32, up []float32)
 // swigluGradAVX512 is swigluGradGo.
 //
 //go:noescape
-func swigluGradAVX512(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
+func swigluGradAVX512(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
 
 // adamwAVX512 is adamwGo.
 //
@@ -127,7 +127,7 @@ func swigluAVX2(dst []float32, gate []float32, up []float32)
 // swigluGradAVX2 is swigluGradGo.
 //
 //go:noescape
-func swigluGradAVX2(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
+func swigluGradAVX2(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
 
 // adamwAVX2 is adamwGo.
 //

@@ -1038,20 +1038,21 @@ DATA word80000000<>+56(SB)/4, $0x80000000
 DATA word80000000<>+60(SB)/4, $0x80000000
 GLOBL word80000000<>(SB), RODATA|NOPTR, $64
 
-// func swigluGradAVX512(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
+// func swigluGradAVX512(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·swigluGradAVX512(SB), NOSPLIT, $0-120
+TEXT ·swigluGradAVX512(SB), NOSPLIT, $0-144
 	MOVQ dGate_len+8(FP), AX
 	MOVQ dGate_base+0(FP), CX
 	MOVQ dUp_base+24(FP), DX
-	MOVQ dOut_base+48(FP), BX
-	MOVQ gate_base+72(FP), SI
-	MOVQ up_base+96(FP), DI
+	MOVQ act_base+48(FP), BX
+	MOVQ dOut_base+72(FP), SI
+	MOVQ gate_base+96(FP), DI
+	MOVQ up_base+120(FP), R8
 	CMPQ AX, $0x10
 	JLT  tail
 
 loop:
-	VMOVUPS (SI), Z0
+	VMOVUPS (DI), Z0
 	VXORPS  word80000000<>+0(SB), Z0, Z1
 	VMULPS  word3fb8aa3b<>+0(SB), Z1, Z2
 	VADDPS  word4b400000<>+0(SB), Z2, Z2
@@ -1089,8 +1090,10 @@ loop:
 	VSUBPS  Z1, Z2, Z2
 	VMULPS  Z2, Z0, Z2
 	VADDPS  Z2, Z1, Z2
-	VMOVUPS (BX), Z1
-	VMOVUPS (DI), Z3
+	VMOVUPS (SI), Z1
+	VMOVUPS (R8), Z3
+	VMULPS  Z3, Z0, Z4
+	VMOVUPS Z4, (BX)
 	VMULPS  Z1, Z3, Z3
 	VMULPS  Z2, Z3, Z3
 	VMULPS  Z0, Z1, Z1
@@ -1101,6 +1104,7 @@ loop:
 	ADDQ    $0x40, BX
 	ADDQ    $0x40, SI
 	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
 	SUBQ    $0x10, AX
 	CMPQ    AX, $0x10
 	JGE     loop
@@ -1108,11 +1112,11 @@ loop:
 tail:
 	TESTQ     AX, AX
 	JE        done
-	LEAQ      vectorMasks<>+0(SB), R8
+	LEAQ      vectorMasks<>+0(SB), R9
 	NEGQ      AX
-	VMOVUPS   128(R8)(AX*4), Z0
+	VMOVUPS   128(R9)(AX*4), Z0
 	VPMOVD2M  Z0, K1
-	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z (DI), K1, Z0
 	VXORPS    word80000000<>+0(SB), Z0, Z1
 	VMULPS    word3fb8aa3b<>+0(SB), Z1, Z2
 	VADDPS    word4b400000<>+0(SB), Z2, Z2
@@ -1150,8 +1154,10 @@ tail:
 	VSUBPS    Z1, Z2, Z2
 	VMULPS    Z2, Z0, Z2
 	VADDPS    Z2, Z1, Z2
-	VMOVUPS.Z (BX), K1, Z1
-	VMOVUPS.Z (DI), K1, Z3
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (R8), K1, Z3
+	VMULPS    Z3, Z0, Z4
+	VMOVUPS   Z4, K1, (BX)
 	VMULPS    Z1, Z3, Z3
 	VMULPS    Z2, Z3, Z3
 	VMULPS    Z0, Z1, Z1
@@ -2258,20 +2264,21 @@ done:
 	VZEROUPPER
 	RET
 
-// func swigluGradAVX2(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
+// func swigluGradAVX2(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2
-TEXT ·swigluGradAVX2(SB), NOSPLIT, $0-120
+TEXT ·swigluGradAVX2(SB), NOSPLIT, $0-144
 	MOVQ dGate_len+8(FP), AX
 	MOVQ dGate_base+0(FP), CX
 	MOVQ dUp_base+24(FP), DX
-	MOVQ dOut_base+48(FP), BX
-	MOVQ gate_base+72(FP), SI
-	MOVQ up_base+96(FP), DI
+	MOVQ act_base+48(FP), BX
+	MOVQ dOut_base+72(FP), SI
+	MOVQ gate_base+96(FP), DI
+	MOVQ up_base+120(FP), R8
 	CMPQ AX, $0x10
 	JLT  tail
 
 loop:
-	VMOVUPS   (SI), Y0
+	VMOVUPS   (DI), Y0
 	VXORPS    word80000000<>+0(SB), Y0, Y1
 	VMULPS    word3fb8aa3b<>+0(SB), Y1, Y2
 	VADDPS    word4b400000<>+0(SB), Y2, Y2
@@ -2309,14 +2316,16 @@ loop:
 	VSUBPS    Y1, Y2, Y2
 	VMULPS    Y2, Y0, Y2
 	VADDPS    Y2, Y1, Y2
-	VMOVUPS   (BX), Y1
-	VMOVUPS   (DI), Y3
+	VMOVUPS   (SI), Y1
+	VMOVUPS   (R8), Y3
+	VMULPS    Y3, Y0, Y4
+	VMOVUPS   Y4, (BX)
 	VMULPS    Y1, Y3, Y3
 	VMULPS    Y2, Y3, Y3
 	VMULPS    Y0, Y1, Y1
 	VMOVUPS   Y3, (CX)
 	VMOVUPS   Y1, (DX)
-	VMOVUPS   32(SI), Y0
+	VMOVUPS   32(DI), Y0
 	VXORPS    word80000000<>+0(SB), Y0, Y1
 	VMULPS    word3fb8aa3b<>+0(SB), Y1, Y2
 	VADDPS    word4b400000<>+0(SB), Y2, Y2
@@ -2354,8 +2363,10 @@ loop:
 	VSUBPS    Y1, Y2, Y2
 	VMULPS    Y2, Y0, Y2
 	VADDPS    Y2, Y1, Y2
-	VMOVUPS   32(BX), Y1
-	VMOVUPS   32(DI), Y3
+	VMOVUPS   32(SI), Y1
+	VMOVUPS   32(R8), Y3
+	VMULPS    Y3, Y0, Y4
+	VMOVUPS   Y4, 32(BX)
 	VMULPS    Y1, Y3, Y3
 	VMULPS    Y2, Y3, Y3
 	VMULPS    Y0, Y1, Y1
@@ -2366,6 +2377,7 @@ loop:
 	ADDQ      $0x40, BX
 	ADDQ      $0x40, SI
 	ADDQ      $0x40, DI
+	ADDQ      $0x40, R8
 	SUBQ      $0x10, AX
 	CMPQ      AX, $0x10
 	JGE       loop
@@ -2373,11 +2385,11 @@ loop:
 tail:
 	TESTQ      AX, AX
 	JE         done
-	LEAQ       vectorMasks<>+0(SB), R8
+	LEAQ       vectorMasks<>+0(SB), R9
 	NEGQ       AX
-	VMOVUPS    128(R8)(AX*4), Y0
-	VMOVUPS    160(R8)(AX*4), Y1
-	VMASKMOVPS (SI), Y0, Y2
+	VMOVUPS    128(R9)(AX*4), Y0
+	VMOVUPS    160(R9)(AX*4), Y1
+	VMASKMOVPS (DI), Y0, Y2
 	VXORPS     word80000000<>+0(SB), Y2, Y3
 	VMULPS     word3fb8aa3b<>+0(SB), Y3, Y4
 	VADDPS     word4b400000<>+0(SB), Y4, Y4
@@ -2415,14 +2427,16 @@ tail:
 	VSUBPS     Y3, Y4, Y4
 	VMULPS     Y4, Y2, Y4
 	VADDPS     Y4, Y3, Y4
-	VMASKMOVPS (BX), Y0, Y3
-	VMASKMOVPS (DI), Y0, Y5
+	VMASKMOVPS (SI), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y5
+	VMULPS     Y5, Y2, Y6
+	VMASKMOVPS Y6, Y0, (BX)
 	VMULPS     Y3, Y5, Y5
 	VMULPS     Y4, Y5, Y5
 	VMULPS     Y2, Y3, Y3
 	VMASKMOVPS Y5, Y0, (CX)
 	VMASKMOVPS Y3, Y0, (DX)
-	VMASKMOVPS 32(SI), Y1, Y0
+	VMASKMOVPS 32(DI), Y1, Y0
 	VXORPS     word80000000<>+0(SB), Y0, Y2
 	VMULPS     word3fb8aa3b<>+0(SB), Y2, Y3
 	VADDPS     word4b400000<>+0(SB), Y3, Y3
@@ -2460,8 +2474,10 @@ tail:
 	VSUBPS     Y2, Y3, Y3
 	VMULPS     Y3, Y0, Y3
 	VADDPS     Y3, Y2, Y3
-	VMASKMOVPS 32(BX), Y1, Y2
-	VMASKMOVPS 32(DI), Y1, Y4
+	VMASKMOVPS 32(SI), Y1, Y2
+	VMASKMOVPS 32(R8), Y1, Y4
+	VMULPS     Y4, Y0, Y5
+	VMASKMOVPS Y5, Y1, 32(BX)
 	VMULPS     Y2, Y4, Y4
 	VMULPS     Y3, Y4, Y4
 	VMULPS     Y0, Y2, Y2

@@ -62,7 +62,7 @@ func swigluQuads(dst []float32, gate []float32, up []float32)
 // swigluGradQuads is swigluGradGo for the full groups of 4 values.
 //
 //go:noescape
-func swigluGradQuads(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
+func swigluGradQuads(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
 
 // adamwQuads is adamwGo for the full groups of 4 values.
 //

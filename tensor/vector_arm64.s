@@ -1062,33 +1062,34 @@ quads:
 quadsdone:
 	RET
 
-// func swigluGradQuads(dGate []float32, dUp []float32, dOut []float32, gate []float32, up []float32)
-TEXT ·swigluGradQuads(SB), NOSPLIT, $0-120
+// func swigluGradQuads(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
+TEXT ·swigluGradQuads(SB), NOSPLIT, $0-144
 	MOVD    dGate_len+8(FP), R0
 	MOVD    dGate_base+0(FP), R1
 	MOVD    dUp_base+24(FP), R2
-	MOVD    dOut_base+48(FP), R3
-	MOVD    gate_base+72(FP), R4
-	MOVD    up_base+96(FP), R5
-	MOVD    $expTable<>(SB), R6
-	VLD1R.P 4(R6), [V0.S4]
-	VLD1R.P 4(R6), [V1.S4]
-	VLD1R.P 4(R6), [V2.S4]
-	VLD1R.P 4(R6), [V3.S4]
-	VLD1R.P 4(R6), [V4.S4]
-	VLD1R.P 4(R6), [V5.S4]
-	VLD1R.P 4(R6), [V6.S4]
-	VLD1R.P 4(R6), [V7.S4]
-	VLD1R.P 4(R6), [V8.S4]
-	VLD1R.P 4(R6), [V9.S4]
-	VLD1R.P 4(R6), [V10.S4]
-	VLD1R.P 4(R6), [V11.S4]
-	VLD1R.P 4(R6), [V12.S4]
-	VLD1R.P 4(R6), [V13.S4]
+	MOVD    act_base+48(FP), R3
+	MOVD    dOut_base+72(FP), R4
+	MOVD    gate_base+96(FP), R5
+	MOVD    up_base+120(FP), R6
+	MOVD    $expTable<>(SB), R7
+	VLD1R.P 4(R7), [V0.S4]
+	VLD1R.P 4(R7), [V1.S4]
+	VLD1R.P 4(R7), [V2.S4]
+	VLD1R.P 4(R7), [V3.S4]
+	VLD1R.P 4(R7), [V4.S4]
+	VLD1R.P 4(R7), [V5.S4]
+	VLD1R.P 4(R7), [V6.S4]
+	VLD1R.P 4(R7), [V7.S4]
+	VLD1R.P 4(R7), [V8.S4]
+	VLD1R.P 4(R7), [V9.S4]
+	VLD1R.P 4(R7), [V10.S4]
+	VLD1R.P 4(R7), [V11.S4]
+	VLD1R.P 4(R7), [V12.S4]
+	VLD1R.P 4(R7), [V13.S4]
 	CMP     $16, R0
 	BLT     blocksdone
 blocks:
-	FMOVQ   0(R4), F14
+	FMOVQ   0(R5), F14
 	WORD    $0x6ea0f9cf // fneg v15.4s, v14.4s
 	WORD    $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
 	WORD    $0x4e21d631 // fadd v17.4s, v17.4s, v1.4s
@@ -1123,14 +1124,16 @@ blocks:
 	WORD    $0x4eb0d492 // fsub v18.4s, v4.4s, v16.4s
 	WORD    $0x6e32de32 // fmul v18.4s, v17.4s, v18.4s
 	WORD    $0x4e32d612 // fadd v18.4s, v16.4s, v18.4s
-	FMOVQ   0(R3), F19
-	FMOVQ   0(R5), F20
+	FMOVQ   0(R4), F19
+	FMOVQ   0(R6), F20
+	WORD    $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	FMOVQ   F21, 0(R3)
 	WORD    $0x6e34de74 // fmul v20.4s, v19.4s, v20.4s
 	WORD    $0x6e32de94 // fmul v20.4s, v20.4s, v18.4s
 	WORD    $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
 	FMOVQ   F20, 0(R1)
 	FMOVQ   F19, 0(R2)
-	FMOVQ   16(R4), F14
+	FMOVQ   16(R5), F14
 	WORD    $0x6ea0f9cf // fneg v15.4s, v14.4s
 	WORD    $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
 	WORD    $0x4e21d631 // fadd v17.4s, v17.4s, v1.4s
@@ -1165,14 +1168,16 @@ blocks:
 	WORD    $0x4eb0d492 // fsub v18.4s, v4.4s, v16.4s
 	WORD    $0x6e32de32 // fmul v18.4s, v17.4s, v18.4s
 	WORD    $0x4e32d612 // fadd v18.4s, v16.4s, v18.4s
-	FMOVQ   16(R3), F19
-	FMOVQ   16(R5), F20
+	FMOVQ   16(R4), F19
+	FMOVQ   16(R6), F20
+	WORD    $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	FMOVQ   F21, 16(R3)
 	WORD    $0x6e34de74 // fmul v20.4s, v19.4s, v20.4s
 	WORD    $0x6e32de94 // fmul v20.4s, v20.4s, v18.4s
 	WORD    $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
 	FMOVQ   F20, 16(R1)
 	FMOVQ   F19, 16(R2)
-	FMOVQ   32(R4), F14
+	FMOVQ   32(R5), F14
 	WORD    $0x6ea0f9cf // fneg v15.4s, v14.4s
 	WORD    $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
 	WORD    $0x4e21d631 // fadd v17.4s, v17.4s, v1.4s
@@ -1207,14 +1212,16 @@ blocks:
 	WORD    $0x4eb0d492 // fsub v18.4s, v4.4s, v16.4s
 	WORD    $0x6e32de32 // fmul v18.4s, v17.4s, v18.4s
 	WORD    $0x4e32d612 // fadd v18.4s, v16.4s, v18.4s
-	FMOVQ   32(R3), F19
-	FMOVQ   32(R5), F20
+	FMOVQ   32(R4), F19
+	FMOVQ   32(R6), F20
+	WORD    $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	FMOVQ   F21, 32(R3)
 	WORD    $0x6e34de74 // fmul v20.4s, v19.4s, v20.4s
 	WORD    $0x6e32de94 // fmul v20.4s, v20.4s, v18.4s
 	WORD    $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
 	FMOVQ   F20, 32(R1)
 	FMOVQ   F19, 32(R2)
-	FMOVQ   48(R4), F14
+	FMOVQ   48(R5), F14
 	WORD    $0x6ea0f9cf // fneg v15.4s, v14.4s
 	WORD    $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
 	WORD    $0x4e21d631 // fadd v17.4s, v17.4s, v1.4s
@@ -1249,8 +1256,10 @@ blocks:
 	WORD    $0x4eb0d492 // fsub v18.4s, v4.4s, v16.4s
 	WORD    $0x6e32de32 // fmul v18.4s, v17.4s, v18.4s
 	WORD    $0x4e32d612 // fadd v18.4s, v16.4s, v18.4s
-	FMOVQ   48(R3), F19
-	FMOVQ   48(R5), F20
+	FMOVQ   48(R4), F19
+	FMOVQ   48(R6), F20
+	WORD    $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	FMOVQ   F21, 48(R3)
 	WORD    $0x6e34de74 // fmul v20.4s, v19.4s, v20.4s
 	WORD    $0x6e32de94 // fmul v20.4s, v20.4s, v18.4s
 	WORD    $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
@@ -1261,6 +1270,7 @@ blocks:
 	ADD     $64, R3
 	ADD     $64, R4
 	ADD     $64, R5
+	ADD     $64, R6
 	SUB     $16, R0
 	CMP     $16, R0
 	BGE     blocks
@@ -1268,7 +1278,7 @@ blocksdone:
 	CMP     $4, R0
 	BLT     quadsdone
 quads:
-	FMOVQ   0(R4), F14
+	FMOVQ   0(R5), F14
 	WORD    $0x6ea0f9cf // fneg v15.4s, v14.4s
 	WORD    $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
 	WORD    $0x4e21d631 // fadd v17.4s, v17.4s, v1.4s
@@ -1303,8 +1313,10 @@ quads:
 	WORD    $0x4eb0d492 // fsub v18.4s, v4.4s, v16.4s
 	WORD    $0x6e32de32 // fmul v18.4s, v17.4s, v18.4s
 	WORD    $0x4e32d612 // fadd v18.4s, v16.4s, v18.4s
-	FMOVQ   0(R3), F19
-	FMOVQ   0(R5), F20
+	FMOVQ   0(R4), F19
+	FMOVQ   0(R6), F20
+	WORD    $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	FMOVQ   F21, 0(R3)
 	WORD    $0x6e34de74 // fmul v20.4s, v19.4s, v20.4s
 	WORD    $0x6e32de94 // fmul v20.4s, v20.4s, v18.4s
 	WORD    $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
@@ -1315,6 +1327,7 @@ quads:
 	ADD     $16, R3
 	ADD     $16, R4
 	ADD     $16, R5
+	ADD     $16, R6
 	SUB     $4, R0
 	CMP     $4, R0
 	BGE     quads

@@ -76,7 +76,7 @@ var vectorOps = map[string]struct {
 	"exp":         {2, void(func(v [][]float32, _ float32) { Exp(v[0], v[1]) })},
 	"exp sum":     {2, func(v [][]float32, alpha float32) float64 { return float64(ExpSum(v[0], v[1], alpha)) }},
 	"swiglu":      {3, void(func(v [][]float32, _ float32) { SwiGLU(v[0], v[1], v[2]) })},
-	"swiglu grad": {5, void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], v[2], v[3], v[4]) })},
+	"swiglu grad": {6, void(func(v [][]float32, _ float32) { SwiGLUGrad(v[0], v[1], v[5], v[2], v[3], v[4]) })},
 	"adamw": {4, void(func(v [][]float32, alpha float32) {
 		AdamWUpdate(v[0], v[1], v[2], v[3], AdamWCoef{Beta1: 0.9, Beta2: 0.999, Grad: alpha, Step: 1e-3, Root: 1.5, Eps: 1e-8, Keep: 0.99})
 	})},

@@ -93,10 +93,10 @@ func (s isa) emitSwiGLU() {
 }
 
 func (s isa) emitSwiGLUGrad() {
-	s.vectorFunction("swigluGrad", "func(dGate, dUp, dOut, gate, up []float32)")
-	n, at := s.slices("dGate", "dUp", "dOut", "gate", "up")
+	s.vectorFunction("swigluGrad", "func(dGate, dUp, act, dOut, gate, up []float32)")
+	n, at := s.slices("dGate", "dUp", "act", "dOut", "gate", "up")
 	s.each("", n, at, func(part int, mask reg.Register) {
-		g := s.load(at[3], part, mask)
+		g := s.load(at[4], part, mask)
 		sigmoid := s.sigmoid(g)
 		silu, slope := s.vec(), s.vec()
 		s.VMULPS(sigmoid, g, silu)
@@ -104,7 +104,9 @@ func (s isa) emitSwiGLUGrad() {
 		s.VSUBPS(sigmoid, slope, slope)
 		s.VMULPS(slope, silu, slope)
 		s.VADDPS(slope, sigmoid, slope)
-		d, u := s.load(at[2], part, mask), s.load(at[4], part, mask)
+		d, u, act := s.load(at[3], part, mask), s.load(at[5], part, mask), s.vec()
+		s.VMULPS(u, silu, act)
+		s.save(act, at[2], part, mask)
 		s.VMULPS(d, u, u)
 		s.VMULPS(slope, u, u)
 		s.VMULPS(silu, d, d)

@@ -107,18 +107,20 @@ func (s *neon) emitSwiGLU() {
 }
 
 func (s *neon) emitSwiGLUGrad() {
-	s.quadFunction("swigluGrad", "func(dGate, dUp, dOut, gate, up []float32)")
-	n, at := s.slices("dGate", "dUp", "dOut", "gate", "up")
+	s.quadFunction("swigluGrad", "func(dGate, dUp, act, dOut, gate, up []float32)")
+	n, at := s.slices("dGate", "dUp", "act", "dOut", "gate", "up")
 	e := newNEONExp(s)
 	s.quads(n, at, func(offset int) {
-		g := s.load(at[3], offset)
+		g := s.load(at[4], offset)
 		sigmoid := e.sigmoid(g)
 		silu, slope := s.vec(), s.vec()
 		s.do("fmul", silu, g, sigmoid)
 		s.do("fsub", slope, e.one, sigmoid)
 		s.do("fmul", slope, silu, slope)
 		s.do("fadd", slope, sigmoid, slope)
-		d, u := s.load(at[2], offset), s.load(at[4], offset)
+		d, u, act := s.load(at[3], offset), s.load(at[5], offset), s.vec()
+		s.do("fmul", act, silu, u)
+		s.save(act, at[2], offset)
 		s.do("fmul", u, d, u)
 		s.do("fmul", u, u, slope)
 		s.do("fmul", d, d, silu)

@@ -31,8 +31,7 @@ func SwiGLUBackward(dgateUp, act, dact, gateUp []float32, rows, dim int) {
 		for r := lo; r < hi; r++ {
 			gate, up := halves(gateUp, r, dim)
 			dgate, dup := halves(dgateUp, r, dim)
-			tensor.SwiGLU(act[r*dim:(r+1)*dim], gate, up)
-			tensor.SwiGLUGrad(dgate, dup, dact[r*dim:(r+1)*dim], gate, up)
+			tensor.SwiGLUGrad(dgate, dup, act[r*dim:(r+1)*dim], dact[r*dim:(r+1)*dim], gate, up)
 		}
 	})
 }
