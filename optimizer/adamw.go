@@ -55,11 +55,16 @@ func (o AdamW) Validate() error {
 // each other without overlap. All vectors have the length of params; anything
 // else is a programming error and panics.
 func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr float64) {
+	o.StepScaled(params, grads, decay, s, lr, 1)
+}
+
+// StepScaled is Step along grads times a factor.
+func (o AdamW) StepScaled(params, grads []float32, decay []Span, s *AdamState, lr float64, factor float32) {
 	if n := len(params); len(grads) != n || len(s.M) != n || len(s.V) != n {
 		panic(fmt.Sprintf("optimizer: %d parameters, %d gradients, moments of %d and %d", n, len(grads), len(s.M), len(s.V)))
 	}
 	s.Step++
-	plain := o.coefficients(s.Step, lr)
+	plain := o.coefficients(s.Step, lr, factor)
 	decayed := plain
 	decayed.Keep = float32(1 - lr*o.WeightDecay)
 	at := 0
@@ -72,11 +77,11 @@ func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr floa
 }
 
 // coefficients returns the coefficients of step t without weight decay.
-func (o AdamW) coefficients(t int64, lr float64) tensor.AdamWCoef {
+func (o AdamW) coefficients(t int64, lr float64, factor float32) tensor.AdamWCoef {
 	return tensor.AdamWCoef{
 		Beta1: float32(o.Beta1),
 		Beta2: float32(o.Beta2),
-		Grad:  1,
+		Grad:  factor,
 		Step:  float32(lr / (1 - math.Pow(o.Beta1, float64(t)))),
 		Root:  float32(1 / math.Sqrt(1-math.Pow(o.Beta2, float64(t)))),
 		Eps:   float32(o.Eps),

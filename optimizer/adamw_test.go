@@ -2,6 +2,7 @@ package optimizer
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,31 @@ func TestClipNorm(t *testing.T) {
 		if math.Abs(norm-tc.norm) > 1e-7 || !slices.Equal(grads, tc.want) {
 			t.Errorf("%v: norm %v and %v, want %v and %v", tc.grads, norm, grads, tc.norm, tc.want)
 		}
+	}
+}
+
+// TestScaledStepsAreStepsOfClippedGradients compares bits, with either optimizer.
+func TestScaledStepsAreStepsOfClippedGradients(t *testing.T) {
+	blocks := mixed()
+	rng := rand.New(rand.NewPCG(6, 6))
+	params, grads := bells(rng, mixedLen), bells(rng, mixedLen)
+	clipped := slices.Clone(grads)
+	norm := ClipNorm(clipped, 0.3)
+	again, scale := ClipScale(grads, 0.3)
+	if norm != again || scale >= 1 {
+		t.Fatalf("norms %v and %v, factor %v", norm, again, scale)
+	}
+	want, got := slices.Clone(params), slices.Clone(params)
+	usual.Step(want, clipped, []Span{{0, 12}}, NewAdamState(mixedLen), 0.01)
+	usual.StepScaled(got, grads, []Span{{0, 12}}, NewAdamState(mixedLen), 0.01, scale)
+	if !slices.Equal(got, want) {
+		t.Error("AdamW: a scaled step leads elsewhere")
+	}
+	want, got = slices.Clone(params), slices.Clone(params)
+	usualMuon.Step(want, clipped, blocks, NewMuonState(blocks), NewWorkspace(blocks), 0.01)
+	usualMuon.StepScaled(got, grads, blocks, NewMuonState(blocks), NewWorkspace(blocks), 0.01, scale)
+	if !slices.Equal(got, want) {
+		t.Error("Muon: a scaled step leads elsewhere")
 	}
 }
 

@@ -58,9 +58,14 @@ func (o Muon) Validate() error {
 // and advances s. Blocks follow each other and cover params; s and w were made
 // for them. Anything else is a programming error and panics.
 func (o Muon) Step(params, grads []float32, blocks []Block, s *MuonState, w *Workspace, lr float64) {
+	o.StepScaled(params, grads, blocks, s, w, lr, 1)
+}
+
+// StepScaled is Step along grads times a factor.
+func (o Muon) StepScaled(params, grads []float32, blocks []Block, s *MuonState, w *Workspace, lr float64, factor float32) {
 	s.check(len(params), len(grads), blocks)
 	s.Step++
-	plain := o.AdamW.coefficients(s.Step, lr)
+	plain := o.AdamW.coefficients(s.Step, lr, factor)
 	decayed := plain
 	decayed.Keep = float32(1 - lr*o.AdamW.WeightDecay)
 	v := s.V
@@ -69,7 +74,7 @@ func (o Muon) Step(params, grads []float32, blocks []Block, s *MuonState, w *Wor
 		p, g, m := params[lo:hi], grads[lo:hi], s.M[lo:hi]
 		switch {
 		case b.Rows > 0:
-			o.matrix(p, g, m, b.Rows, w, lr)
+			o.matrix(p, g, m, b.Rows, w, lr, factor)
 			continue
 		case b.Decay:
 			update(p, g, m, v[:b.Len], decayed)
@@ -81,19 +86,19 @@ func (o Muon) Step(params, grads []float32, blocks []Block, s *MuonState, w *Wor
 }
 
 // matrix takes the step of one hidden matrix.
-func (o Muon) matrix(p, g, m []float32, rows int, w *Workspace, lr float64) {
+func (o Muon) matrix(p, g, m []float32, rows int, w *Workspace, lr float64, factor float32) {
 	cols := len(p) / rows
 	u := w.x[:len(p)]
-	norm := w.follow(m, g, u, float32(o.Momentum))
+	norm := w.follow(m, g, u, float32(o.Momentum), factor)
 	u = w.orthogonal(u, norm, rows, cols)
 	step := lr * muonRMS * math.Sqrt(float64(max(rows, cols)))
 	w.blend(p, u, float32(1-lr*o.AdamW.WeightDecay), float32(-step))
 }
 
-// follow moves the momentum m along g, leaves the direction of the step in u
+// follow moves the momentum m along factor g, leaves the direction of the step in u
 // and returns the direction's Euclidean norm.
-func (w *Workspace) follow(m, g, u []float32, momentum float32) float64 {
-	w.loop = loop{p: m, g: g, u: u, keep: momentum, take: 1 - momentum}
+func (w *Workspace) follow(m, g, u []float32, momentum, factor float32) float64 {
+	w.loop = loop{p: m, g: g, u: u, keep: momentum, take: 1 - momentum, factor: factor}
 	tensor.Parallel(pieces(len(m)), w.followTask)
 	total := 0.0
 	for _, sum := range w.sums[:pieces(len(m))] {
@@ -104,15 +109,15 @@ func (w *Workspace) follow(m, g, u []float32, momentum float32) float64 {
 
 func (w *Workspace) followPiece(i int) {
 	l, lo, hi := w.piece(i)
-	follow(l.p[lo:hi], l.g[lo:hi], l.u[lo:hi], l.keep, l.take)
+	follow(l.p[lo:hi], l.g[lo:hi], l.u[lo:hi], l.keep, l.take, l.factor)
 	w.sums[i] = tensor.SumSquares(l.u[lo:hi])
 }
 
 // follow rounds each product, so that every architecture gets the same bits.
-func follow(m, g, u []float32, keep, take float32) {
+func follow(m, g, u []float32, keep, take, factor float32) {
 	g, u = g[:len(m)], u[:len(m)]
 	for i, was := range m {
-		fresh := float32(take * g[i])
+		fresh := float32(take * float32(factor*g[i]))
 		now := float32(keep*was) + fresh
 		if now > -muonTiny && now < muonTiny {
 			now = 0

@@ -35,10 +35,11 @@ type Workspace struct {
 	followTask, blendTask func(i int)
 }
 
-// loop holds the arguments of a loop: vectors of one length and two factors.
+// loop holds the arguments of a loop: vectors of one length and factors.
 type loop struct {
 	p, g, u    []float32
 	keep, take float32
+	factor     float32 // of g
 }
 
 // NewWorkspace allocates what the matrices among the blocks need.

@@ -129,14 +129,14 @@ func (b *Builtin) finish(passes int, ready func(lo int)) func(lo int) {
 // Gradient and Update the caller may change them in place.
 func (b *Builtin) Grads() []float32 { return b.grads.Data }
 
-// Update is the second half of a Step: it clips what is in Grads and takes the
-// optimizer's step with it. After an error nothing has changed but Grads.
+// Update is the second half of a Step: it takes the optimizer's step along what is in Grads, clipped.
+// After an error nothing has changed.
 func (b *Builtin) Update(lr float64) error {
-	norm := optimizer.ClipNorm(b.grads.Data, b.config.Optim.Clip)
+	norm, factor := optimizer.ClipScale(b.grads.Data, b.config.Optim.Clip)
 	if !finite(norm) {
 		return b.diverged(fmt.Sprintf("gradient norm %v", norm), lr)
 	}
-	b.inner.step(b.params.Data, b.grads.Data, lr)
+	b.inner.step(b.params.Data, b.grads.Data, lr, factor)
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 
 // inner is an inner optimizer with its state for one model.
 type inner interface {
-	// step changes params by one step along grads at learning rate lr.
-	step(params, grads []float32, lr float64)
+	// step changes params by one step along grads times a factor at learning rate lr.
+	step(params, grads []float32, lr float64, factor float32)
 	// steps is how many steps the state has seen.
 	steps() int64
 	// encode and decode are State and SetState of a Trainer.
@@ -43,8 +43,8 @@ func newAdamW(o optimizer.AdamW, views []tensor.View) *adamW {
 	return &adamW{AdamW: o, params: n, decay: matrices(views), state: optimizer.NewAdamState(n)}
 }
 
-func (a *adamW) step(params, grads []float32, lr float64) {
-	a.Step(params, grads, a.decay, a.state, lr)
+func (a *adamW) step(params, grads []float32, lr float64, factor float32) {
+	a.StepScaled(params, grads, a.decay, a.state, lr, factor)
 }
 func (a *adamW) steps() int64            { return a.state.Step }
 func (a *adamW) encode() ([]byte, error) { return a.state.MarshalBinary() }
@@ -75,8 +75,8 @@ func newMuon(o optimizer.Muon, views []tensor.View, precision tensor.Precision) 
 	return &muon{Muon: o, blocks: b, state: optimizer.NewMuonState(b), work: work}
 }
 
-func (m *muon) step(params, grads []float32, lr float64) {
-	m.Step(params, grads, m.blocks, m.state, m.work, lr)
+func (m *muon) step(params, grads []float32, lr float64, factor float32) {
+	m.StepScaled(params, grads, m.blocks, m.state, m.work, lr, factor)
 }
 func (m *muon) steps() int64            { return m.state.Step }
 func (m *muon) encode() ([]byte, error) { return m.state.MarshalBinary() }
