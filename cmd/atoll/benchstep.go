@@ -27,11 +27,12 @@ Each model and number of threads is measured in a process of its own, so MEMORY 
 
 // BenchStepCmd is `atoll bench step`.
 type BenchStepCmd struct {
-	Model     []string `help:"Models, with commas between: tiny, small, base, JSON files of sizes, or all for the three with a name." default:"tiny"`
-	Threads   []int    `help:"Threads to train with; several numbers with commas between. Default: one per core." placeholder:"N"`
-	Seconds   float64  `help:"Seconds to measure." default:"8"`
-	Batch     int      `help:"Rows of text in one step. Default: the shared benchmark's." placeholder:"ROWS"`
-	Optimizer string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
+	Model         []string `help:"Models, with commas between: tiny, small, base, JSON files of sizes, or all for the three with a name." default:"tiny"`
+	Threads       []int    `help:"Threads to train with; several numbers with commas between. Default: one per core." placeholder:"N"`
+	Seconds       float64  `help:"Seconds to measure." default:"8"`
+	ProcessorTime bool     `help:"Count the processor time of one thread, for a machine that does other things as well."`
+	Batch         int      `help:"Rows of text in one step. Default: the shared benchmark's." placeholder:"ROWS"`
+	Optimizer     string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
 	precisionFlag
 	Compare string   `help:"torch takes turns with a PyTorch program." enum:"none,torch" default:"none"`
 	Torch   string   `help:"The PyTorch program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
@@ -82,6 +83,9 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.ProcessorTime && !slices.Equal(counts, []int{1}) {
+		return nil, badUsage("--processor-time is of one thread: pass --threads 1")
+	}
 	var runs []bench.StepConfig
 	for _, name := range modelNames(c.Model) {
 		sizes, err := genesis.ModelConfig(name)
@@ -89,7 +93,7 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 			return nil, err
 		}
 		for _, threads := range counts {
-			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer, Precision: precision})
+			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer, Precision: precision, ProcessorTime: c.ProcessorTime})
 		}
 	}
 	return runs, nil
@@ -128,10 +132,14 @@ func (r *benchRun) stepsApart(ctx context.Context, runs []bench.StepConfig, seco
 
 // stepChild is the command that measures one run.
 func stepChild(program string, run bench.StepConfig, seconds float64) bench.Child {
-	return bench.Child{Name: "atoll", Args: []string{
+	args := []string{
 		program, "bench", "step", "--model", run.Name, "--threads", fmt.Sprint(run.Threads), "--batch", fmt.Sprint(run.Batch),
 		"--seconds", fmt.Sprint(seconds), "--optimizer", run.Optimizer, "--precision", run.Precision.String(), "--compare", "none", "--json",
-	}}
+	}
+	if run.ProcessorTime {
+		args = append(args, "--processor-time")
+	}
+	return bench.Child{Name: "atoll", Args: args}
 }
 
 func (r *benchRun) steps(results []bench.Step) error {
@@ -203,6 +211,8 @@ func (c *BenchStepCmd) comparable() error {
 		return badUsage("--compare torch needs the program to compare with; pass --torch PATH/torch_ref.py")
 	case c.Optimizer != optimizer.NameAdamW:
 		return badUsage("--optimizer is %s; --compare torch has AdamW", c.Optimizer)
+	case c.ProcessorTime:
+		return badUsage("--processor-time is of atoll alone; leave it out with --compare torch")
 	case c.Batch != 0:
 		return badUsage("--batch is %d; --compare torch has the shared benchmark's batch, so leave it out", c.Batch)
 	case c.Rounds < 1 || c.Rounds > maxRounds:

@@ -42,6 +42,10 @@ type StepConfig struct {
 	Threads   int    // 0 = one per core
 	Optimizer string // "" = AdamW
 	Precision tensor.Precision
+
+	// ProcessorTime counts what the processors work for this process, not the time that passes: for one thread on a
+	// machine that does other things as well.
+	ProcessorTime bool
 }
 
 // FLOPsPerToken is the work of a training step for each token. It is 6 for every
@@ -76,7 +80,11 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	m.note(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
 	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim(), Precision: c.Precision}
 	cfg.Optim.Name, cfg.Optim.Momentum = cmp.Or(c.Optimizer, optimizer.NameAdamW), trainer.DefaultMomentum
-	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, time.Now)
+	now := time.Now
+	if c.ProcessorTime {
+		now = processorTime
+	}
+	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, now)
 	if err != nil {
 		return Step{}, err
 	}
@@ -87,6 +95,15 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 		FLOPsFraction: FLOPsPerToken(c.Model) * speed.TokensPerSecond / (peak.GFLOPPerS * 1e9),
 		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: peakRSS(),
 	}, nil
+}
+
+// processorTime is a clock of the processor time of this process.
+func processorTime() time.Time {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return time.Now() // a system without the figure: the wall clock is the next best
+	}
+	return time.Unix(0, used.Utime.Nano()+used.Stime.Nano())
 }
 
 // peakRSS is the most memory that this process has occupied, 0 if the system does not say.
