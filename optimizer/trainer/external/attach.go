@@ -103,15 +103,7 @@ func (d *door) wait() (*session, error) {
 	if err := d.tell(notice{Address: l.Addr().String(), Token: token}); err != nil {
 		return nil, err
 	}
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-d.ended:
-			l.Close()
-		case <-done:
-		}
-	}()
+	defer closeWhen(d.ended, l)()
 	for {
 		conn, err := l.Accept()
 		if err != nil {

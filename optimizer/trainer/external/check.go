@@ -95,17 +95,15 @@ func (c *checker) starts() bool {
 	return c.found("it starts and has the run's tensors", detail, nil)
 }
 
-func (c *checker) whole() []optimizer.Span { return []optimizer.Span{{Len: len(c.begin)}} }
-
 // carries loads everything and flushes it: not a bit may change.
 func (c *checker) carries() bool {
 	theta := c.l.Params()
-	err := c.l.move("load", c.whole())
+	err := c.l.move("load", c.l.slab.whole())
 	c.l.current = err == nil
 	clear(theta)
 	if err == nil {
 		copy(theta, c.begin) // where it adds what has changed, that is nothing
-		err = c.l.Flush(c.whole())
+		err = c.l.Flush(c.l.slab.whole())
 	}
 	if err == nil {
 		err = sameBits(theta, c.begin)
@@ -128,7 +126,7 @@ func (c *checker) steps(judge *Judge) bool {
 	res, err := c.l.Step(c.ctx, rateOf(0))
 	took := time.Since(began)
 	if err == nil {
-		err = c.l.Flush(c.whole())
+		err = c.l.Flush(c.l.slab.whole())
 	}
 	if err == nil && slices.Equal(c.l.Params(), c.begin) {
 		err = errors.New("not one value has changed")
@@ -162,14 +160,19 @@ func (c *checker) narrow() bool { return c.l.Precision() != "f32" }
 
 // near says that a loss is not what it ought to be.
 func (c *checker) near(step int, loss, right float64) error {
+	if !c.alike(loss, right) {
+		return fmt.Errorf("step %d: loss %.6f, the built-in trainer has %.6f", step, loss, right)
+	}
+	return nil
+}
+
+// alike says that two losses are the same, as far as the learner's precision goes.
+func (c *checker) alike(a, b float64) bool {
 	tolerance := lossTolerance
 	if c.narrow() {
 		tolerance = narrowLoss
 	}
-	if off := math.Abs(loss/right - 1); !(off <= tolerance) {
-		return fmt.Errorf("step %d: loss %.6f, the built-in trainer has %.6f", step, loss, right)
-	}
-	return nil
+	return math.Abs(a/b-1) <= tolerance
 }
 
 // follow compares the losses of further steps with the judge's.
@@ -234,7 +237,7 @@ func (c *checker) evaluates() bool {
 	if !c.l.session.hello.Evaluates {
 		return c.found(what, "it says that it does not evaluate", nil)
 	}
-	if err := c.l.Flush(c.whole()); err != nil {
+	if err := c.l.Flush(c.l.slab.whole()); err != nil {
 		return c.found(what, "", err)
 	}
 	own := slices.Clone(c.l.Params())
@@ -257,29 +260,18 @@ func (c *checker) evaluates() bool {
 	if err == nil {
 		res, err = c.l.Step(c.ctx, checkRate)
 	}
-	if err == nil && c.judged && c.cfg.Text != "" && c.cfg.HeldOut == c.cfg.Text {
-		err = c.alike(e.Loss, res.Loss)
+	sameRows := c.judged && c.cfg.Text != "" && c.cfg.HeldOut == c.cfg.Text
+	if err == nil && sameRows && !c.alike(e.Loss, res.Loss) {
+		err = fmt.Errorf("it evaluates its values to a loss of %.6f, and says %.6f in a step on the same rows", e.Loss, res.Loss)
 	}
 	return c.found(what, fmt.Sprintf("loss %.6f on %d tokens", e.Loss, e.Tokens), err)
-}
-
-// alike compares the loss of an evaluation with that of a step on the same rows.
-func (c *checker) alike(loss, step float64) error {
-	tolerance := lossTolerance
-	if c.narrow() {
-		tolerance = narrowLoss
-	}
-	if off := math.Abs(loss/step - 1); !(off <= tolerance) {
-		return fmt.Errorf("it evaluates its values to a loss of %.6f, and says %.6f in a step on the same rows", loss, step)
-	}
-	return nil
 }
 
 // resumes ends the process and starts it with its state: it goes on as it would have.
 func (c *checker) resumes() bool {
 	state, err := c.l.State()
 	if err == nil {
-		err = c.l.Flush(c.whole())
+		err = c.l.Flush(c.l.slab.whole())
 	}
 	if err != nil {
 		return c.found("it saves its state and goes on from it", "", err)
@@ -293,7 +285,7 @@ func (c *checker) resumes() bool {
 			}
 			losses = append(losses, res.Loss)
 		}
-		return losses, c.l.Flush(c.whole())
+		return losses, c.l.Flush(c.l.slab.whole())
 	}
 	straight, err := run()
 	after := slices.Clone(c.l.Params())
@@ -338,7 +330,7 @@ func (c *checker) diverges() bool {
 	for i := range theta {
 		theta[i] = float32(math.NaN())
 	}
-	c.l.Load(c.whole())
+	c.l.Load(c.l.slab.whole())
 	res, err := c.l.Step(c.ctx, checkRate)
 	copy(theta, before)
 	switch {

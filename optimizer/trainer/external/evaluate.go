@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-
-	"atoll/optimizer"
 )
 
 // MostRows bounds the rows of an evaluation: their places fill half a frame at most.
@@ -49,24 +47,23 @@ func (l *Learner) Evaluate(fill func(values []float32), starts []uint64) (e Eval
 			return e, fmt.Errorf("%w: room for its values: %w", ErrNoEvaluation, err)
 		}
 	}
-	whole := []optimizer.Span{{Len: len(l.slab.values)}}
-	if err := l.Flush(whole); err != nil {
+	if err := l.Flush(l.slab.whole()); err != nil {
 		return e, err
 	}
 	copy(l.aside.values, l.slab.values)
 	l.current = false
 	fill(l.slab.values)
-	e, err = l.evaluate(whole, starts)
+	e, err = l.evaluate(starts)
 	copy(l.slab.values, l.aside.values)
-	if l.lost == nil && l.move("load", whole) == nil { // an error is what lost says
+	if l.lost == nil && l.move("load", l.slab.whole()) == nil { // an error is what lost says
 		l.current = true
 	}
 	return e, err
 }
 
 // evaluate has the learner load what the slab has, and say what that is worth.
-func (l *Learner) evaluate(whole []optimizer.Span, starts []uint64) (e Evaluation, err error) {
-	if err := l.move("load", whole); err != nil {
+func (l *Learner) evaluate(starts []uint64) (e Evaluation, err error) {
+	if err := l.move("load", l.slab.whole()); err != nil {
 		return e, err
 	}
 	a, err := l.ask(l.leaving(), evaluate{"evaluate", starts}, "evaluated")

@@ -290,7 +290,7 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 		return trainer.StepResult{}, l.lost
 	}
 	if !l.current {
-		if err := l.move("load", []optimizer.Span{{Len: len(l.slab.values)}}); err != nil {
+		if err := l.move("load", l.slab.whole()); err != nil {
 			return trainer.StepResult{}, err
 		}
 		l.current = true
@@ -311,7 +311,7 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 
 // letGo takes what a script has stepped that leaves, so that nothing is lost.
 func (l *Learner) letGo() error {
-	if err := l.Flush([]optimizer.Span{{Len: len(l.slab.values)}}); err != nil {
+	if err := l.Flush(l.slab.whole()); err != nil {
 		return err
 	}
 	l.session.kill()

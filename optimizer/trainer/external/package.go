@@ -61,13 +61,14 @@ func Command(line, dir string) (c Run, err error) {
 		c.Args = append([]string{program, standIn}, strings.Fields(flags)...)
 		return c, err
 	}
+	if named {
+		line = python
+	}
 	switch {
-	case named && runtime.GOOS == "windows":
-		c.Args = []string{"cmd", "/c", python}
 	case runtime.GOOS == "windows":
 		c.Args = []string{"cmd", "/c", line}
 	case named:
-		c.Args = []string{"sh", "-c", "exec " + python} // no shell in between, which would have to be ended too
+		c.Args = []string{"sh", "-c", "exec " + line} // no shell in between, which would have to be ended too
 	default:
 		c.Args = []string{"sh", "-c", line}
 	}

@@ -113,15 +113,7 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) (*sess
 	ctx, cancel := context.WithTimeout(ctx, helloWithin)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-p.ended:
-			l.Close()
-		case <-done:
-		}
-	}()
+	defer closeWhen(p.ended, l)()
 	for {
 		conn, err := l.Accept()
 		if err != nil {

@@ -36,6 +36,19 @@ func listen() (l net.Listener, token string, err error) {
 	return l, hex.EncodeToString(secret), nil
 }
 
+// closeWhen closes a listener once a channel is closed, unless stop is called before.
+func closeWhen(ended <-chan struct{}, l net.Listener) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			l.Close()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
+
 // errStranger says that a connection is of somebody else on this machine.
 var errStranger = errors.New("a connection without the token")
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"unsafe"
 
+	"atoll/optimizer"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
 )
@@ -91,6 +92,9 @@ func MapFile(path string) ([]byte, error) {
 	}
 	return mapFile(f, info.Size())
 }
+
+// whole are all values, as a piece.
+func (s *slab) whole() []optimizer.Span { return []optimizer.Span{{Len: len(s.values)}} }
 
 // LayoutDigest names the tensors that a learner trains, in their order.
 func LayoutDigest(views []tensor.View) string {
