@@ -169,7 +169,6 @@ func (l *Learner) encode(f *learning, own *ownDelta) error {
 	if f.held == nil && own.share == 1 {
 		return nil
 	}
-	l.rest()
 	if err := l.flush(f); err != nil {
 		return err
 	}
@@ -261,7 +260,6 @@ func (l *Learner) adopt(f *learning, tip *Tip, next adoption) (overwritten Work,
 	if err := l.change(f, tip, next.adds); err != nil {
 		return overwritten, err
 	}
-	l.rest()
 	if err := l.flush(f); err != nil {
 		return overwritten, err
 	}
@@ -273,7 +271,6 @@ func (l *Learner) adopt(f *learning, tip *Tip, next adoption) (overwritten Work,
 
 // overwrite discards what is pending, and U with it. The device has it all the same until it loads: it stays at rest.
 func (l *Learner) overwrite(f *learning) (overwritten Work, err error) {
-	l.rest()
 	if err := l.flush(f); err != nil {
 		return overwritten, err
 	}

@@ -52,11 +52,12 @@ func (l *Learner) goOn() {
 	}
 }
 
-// flush brings theta of a fragment up to date, of a device at rest.
+// flush brings theta of a fragment up to date. The device is at rest from then on.
 func (l *Learner) flush(f *learning) error {
 	if l.device == nil {
 		return nil
 	}
+	l.device.Rest()
 	if err := l.device.Flush(f.pieces()); err != nil {
 		return errors.Join(ErrDevice, err)
 	}
