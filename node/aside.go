@@ -42,9 +42,9 @@ func (a *aside) run(ctx context.Context, before func()) {
 	}
 }
 
-// Rest implements outer.Device for a command.
+// Rest implements outer.Device for a command. Without an aside the trainer rests anyway: commands run between its steps.
 func (a *aside) Rest() {
-	if !a.has {
+	if a != nil && !a.has {
 		<-a.turn
 		a.has = true
 	}
@@ -52,31 +52,16 @@ func (a *aside) Rest() {
 
 // GoOn implements outer.Device for a command.
 func (a *aside) GoOn() {
-	if a.has {
+	if a != nil && a.has {
 		a.has = false
 		a.turn <- struct{}{}
 	}
 }
 
-// device is what a learner knows of the trainer: when it rests, where that is not between two
-// commands anyway.
+// device is what a learner knows of the trainer: its values, and when it rests.
 type device struct {
 	trainer.Trainer
-	aside *aside
+	*aside
 }
 
 var _ outer.Device = device{}
-
-// Rest implements outer.Device.
-func (d device) Rest() {
-	if d.aside != nil {
-		d.aside.Rest()
-	}
-}
-
-// GoOn implements outer.Device.
-func (d device) GoOn() {
-	if d.aside != nil {
-		d.aside.GoOn()
-	}
-}

@@ -14,17 +14,17 @@ import (
 )
 
 // training is the thread that steps. It hears of tips and drafts at step
-// boundaries only, unless they are done aside, and tells the loop what it did through a mailbox that never
-// blocks. So it never waits for a peer or for the loop. Of the disk it needs
-// one record of the step log per step, and own payloads read back where an
-// adoption asks for them.
+// boundaries only, unless they are done aside. It tells the loop what it did
+// through a mailbox that never blocks, so it never waits for a peer or for the
+// loop. Of the disk it needs one record of the step log per step, and own
+// payloads read back where an adoption asks for them.
 type training struct {
 	trainer  trainer.Trainer
 	schedule optimizer.Schedule
 	clock    *clock                                           // every time here is that awake: a sleep is no step and no wait
 	commands *mailbox[func()]                                 // to be done at a step boundary, or aside; these alone touch theta
 	aside    *aside                                           // nil: the trainer steps theta itself
-	woken    chan struct{}                                    // holds a token when setMay was called
+	woken    chan struct{}                                    // holds a token when there is something new to look at, see wake
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	save     func()                                           // checkpoints the inner optimizer; never blocks
 	back     func()                                           // says that a trainer that was gone trains again
@@ -275,10 +275,7 @@ const dataAfter = 250 * time.Millisecond
 func (t *training) rests(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
-		idle := t.now()
-		t.idle(ctx, left)
-		t.spend(account, idle)
-		t.boundary()
+		t.idle(ctx, left, account)
 	}
 }
 
@@ -437,15 +434,13 @@ func (t *training) note(res trainer.StepResult, lr float64) {
 // what the loop asks for meanwhile: theta is at rest.
 func (t *training) keepPace(ctx context.Context, began timestamp) {
 	for left := t.leastTime() - t.since(began); left > 0 && ctx.Err() == nil; left = t.leastTime() - t.since(began) {
-		idle := t.now()
-		t.idle(ctx, left)
-		t.spend(&t.account.Paced, idle)
-		t.boundary()
+		t.idle(ctx, left, &t.account.Paced)
 	}
 }
 
-// idle waits until the loop asks for something, for so long at most.
-func (t *training) idle(ctx context.Context, d time.Duration) {
+// idle waits until the loop asks for something, for so long at most. It books the time, and does what was asked for.
+func (t *training) idle(ctx context.Context, d time.Duration, account *float64) {
+	began := t.now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -454,6 +449,8 @@ func (t *training) idle(ctx context.Context, d time.Duration) {
 	case <-t.asked():
 	case <-t.woken:
 	}
+	t.spend(account, began)
+	t.boundary()
 }
 
 func (t *training) spend(where *float64, since timestamp) {
