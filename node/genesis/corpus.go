@@ -1,10 +1,6 @@
 package genesis
 
-import (
-	"encoding/hex"
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Corpus is a corpus in shards, which all learners of the run read. Its manifest names them.
 type Corpus struct {
@@ -35,9 +31,6 @@ func (g *Genesis) SetCorpus(name, manifest, tokenizer string, vocab int, shardTo
 		Steps: max(1, shardTokens/int64(g.Batch*g.Model.Context))}
 }
 
-// digestHex is the length of a digest in hex.
-const digestHex = 64
-
 // validateCorpus makes sure that the run says one thing of its text.
 func (g Genesis) validateCorpus() error {
 	c := g.Corpus
@@ -58,8 +51,8 @@ func (g Genesis) validateCorpus() error {
 		return fmt.Errorf("genesis: Corpus.Steps is %d; use 1 to %d", c.Steps, int64(maxWindowSteps))
 	}
 	for _, f := range []struct{ name, value string }{{"Manifest", c.Manifest}, {"Tokenizer", c.Tokenizer}} {
-		if b, err := hex.DecodeString(f.value); err != nil || 2*len(b) != digestHex || strings.ToLower(f.value) != f.value {
-			return fmt.Errorf("genesis: Corpus.%s is %.80q; use %d hex digits in lower case", f.name, f.value, digestHex)
+		if !isDigest(f.value) {
+			return fmt.Errorf("genesis: Corpus.%s is %.80q; use %d hex digits in lower case", f.name, f.value, sha256Hex)
 		}
 	}
 	return nil

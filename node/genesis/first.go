@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"strings"
 
 	"atoll/gossip/wire"
 )
@@ -74,8 +73,8 @@ func (g Genesis) FirstDigests() (digests []wire.Digest) {
 // validateFirst makes sure that First are digests.
 func (g Genesis) validateFirst() error {
 	for _, text := range g.First {
-		if b, err := hex.DecodeString(text); err != nil || len(b) != len(wire.Digest{}) || strings.ToLower(text) != text {
-			return fmt.Errorf("genesis: First has %.80q; use digests of %d hex digits, in lower case", text, 2*len(wire.Digest{}))
+		if !isDigest(text) {
+			return fmt.Errorf("genesis: First has %.80q; use digests of %d hex digits, in lower case", text, sha256Hex)
 		}
 	}
 	return nil

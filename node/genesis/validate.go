@@ -41,6 +41,12 @@ const (
 // sha256Hex is the length of a SHA-256 in hex.
 const sha256Hex = 64
 
+// isDigest says that a text is a SHA-256 in hex, in lower case.
+func isDigest(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && 2*len(b) == sha256Hex && strings.ToLower(text) == text
+}
+
 // Validate returns an error that names the first field out of range. It costs
 // no more than milliseconds and megabytes, whatever the genesis asks for.
 func (g Genesis) Validate() error {
