@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
+	"slices"
 
 	"atoll/node/genesis"
-	"atoll/node/store"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus/shards"
@@ -20,6 +19,7 @@ type sharded struct {
 	dir       *shards.Dir
 	source    *shards.Source
 	tokenizer token.Tokenizer
+	sample    shards.Sample // of the held-out part; empty where nothing is evaluated
 }
 
 // readCorpus opens the run's corpus. Nobody trains on another one. An observer who was told
@@ -31,7 +31,7 @@ func (n *node) readCorpus() error {
 	if !n.cfg.Observe && n.cfg.Learner != "" {
 		return fmt.Errorf("the run trains on %s, which only the built-in trainer reads: leave --learner out", corpusLabel(n.genesis))
 	}
-	path, err := n.corpusPath()
+	path, err := n.dataPath()
 	if err == nil && path == "" {
 		err = fmt.Errorf("the run trains on %s: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis))
 	}
@@ -40,8 +40,7 @@ func (n *node) readCorpus() error {
 	}
 	switch {
 	case err != nil && n.cfg.Observe && path == "":
-		n.cfg.EvalBytes = 0
-		n.view.event(n, "no evaluation", "", err.Error())
+		n.evaluateNothing(err.Error())
 		return nil
 	case err != nil:
 		return err
@@ -51,31 +50,32 @@ func (n *node) readCorpus() error {
 	if n.cfg.EvalBytes == 0 {
 		return nil
 	}
-	if _, err := n.corpus.dir.HeldOut(context.Background(), n.corpus.tokenizer, int64(n.cfg.EvalBytes), n.genesis.Model.Context); err != nil {
-		n.cfg.EvalBytes = 0
-		n.view.event(n, "no evaluation", "", "the held-out part of the corpus: "+err.Error())
+	if err := n.corpus.readSample(n.cfg.EvalBytes, n.genesis.Model.Context); err != nil {
+		n.evaluateNothing("the held-out part of the corpus: " + err.Error())
 	}
 	return nil
 }
 
-// keepTokenizer copies tokenizer.json to the node's folder: it belongs to the model.
-func (n *node) keepTokenizer() error {
-	_, file, err := shards.ReadTokenizer(n.corpus.dir.Path, n.corpus.dir.Manifest.Tokenizer.Digest)
-	if err != nil || file == nil {
-		return err
+// readSample reads what evaluations measure. It keeps its own windows alone: the held-out part may be large.
+func (c *sharded) readSample(text, length int) (err error) {
+	c.sample, err = c.dir.HeldOut(context.Background(), c.tokenizer, int64(text), length)
+	for i, w := range c.sample.Windows {
+		c.sample.Windows[i] = slices.Clone(w)
 	}
-	if _, _, err := shards.ReadTokenizer(n.cfg.Dir, n.corpus.dir.Manifest.Tokenizer.Digest); err == nil {
-		return nil
-	}
-	return n.cfg.disk.WriteFile(n.cfg.Dir, shards.TokenizerFile, file)
+	return err
 }
 
-// corpusPath is --data, or what an earlier start was told.
-func (n *node) corpusPath() (string, error) {
-	if n.cfg.Data == "" {
-		return store.LoadText(n.cfg.Dir)
+// keepTokenizer copies tokenizer.json to the node's folder: it belongs to the model.
+func (n *node) keepTokenizer() error {
+	digest := n.corpus.dir.Manifest.Tokenizer.Digest
+	if _, _, err := shards.ReadTokenizer(n.cfg.Dir, digest); err == nil {
+		return nil // an earlier start has kept it, or tokens are bytes
 	}
-	return filepath.Abs(n.cfg.Data) // the next start may be in another folder
+	_, file, err := shards.ReadTokenizer(n.corpus.dir.Path, digest)
+	if err != nil {
+		return err
+	}
+	return n.cfg.disk.WriteFile(n.cfg.Dir, shards.TokenizerFile, file)
 }
 
 func corpusLabel(g genesis.Genesis) string {
@@ -116,16 +116,12 @@ func (n *node) text() trainer.Source {
 	return n.data
 }
 
-// evaluate measures an anchor on held-out shards.
-func (c *sharded) evaluate(ctx context.Context, g genesis.Genesis, tips []*outer.Tip, text int) (external.Evaluation, error) {
-	sample, err := c.dir.HeldOut(ctx, c.tokenizer, int64(text), g.Model.Context)
-	if err != nil {
-		return external.Evaluation{}, err
-	}
-	bits, err := trainer.BitsPerByteOf(ctx, g.Model, g.Anchor(tips), sample.Windows, sample.Bytes)
+// evaluate measures an anchor on the sample.
+func (c *sharded) evaluate(ctx context.Context, g genesis.Genesis, tips []*outer.Tip) (external.Evaluation, error) {
+	bits, err := trainer.BitsPerByteOf(ctx, g.Model, g.Anchor(tips), c.sample.Windows, c.sample.Bytes)
 	targets := 0
-	for _, w := range sample.Windows {
+	for _, w := range c.sample.Windows {
 		targets += len(w) - 1
 	}
-	return external.Evaluation{Loss: bits * math.Ln2 * float64(sample.Bytes) / float64(targets), Tokens: targets, Bytes: int(sample.Bytes)}, err
+	return external.Evaluation{Loss: bits * math.Ln2 * float64(c.sample.Bytes) / float64(targets), Tokens: targets, Bytes: int(c.sample.Bytes)}, err
 }

@@ -80,14 +80,17 @@ func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took tim
 // evaluateHere evaluates beside training, a model that the node knows.
 func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
 	began := time.Now()
+	q, err := n.measure(ctx, tips)
+	found(q, time.Since(began), err)
+}
+
+func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluation, error) {
 	if n.corpus != nil {
-		q, err := n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
-		found(q, time.Since(began), err)
-		return
+		return n.corpus.evaluate(ctx, n.genesis, tips)
 	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
-	found(external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, time.Since(began), err)
+	return external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, err
 }
 
 // evaluateByLearner runs where commands do, between two steps.

@@ -29,8 +29,7 @@ func (n *node) readText() error {
 	n.data, err = n.openText(path)
 	switch {
 	case err != nil && n.cfg.Observe && path == "":
-		n.cfg.EvalBytes = 0
-		n.view.event(n, "no evaluation", "", err.Error())
+		n.evaluateNothing(err.Error())
 		return nil
 	case err != nil:
 		return err
@@ -43,13 +42,24 @@ func (n *node) readText() error {
 
 // textPath is what corpus.Open opens: --data, or what an earlier start was told.
 func (n *node) textPath() (string, error) {
-	if n.cfg.Data == corpus.Prose {
-		return store.LoadText(n.cfg.Dir)
-	}
 	if n.cfg.Data == corpus.GoCode {
 		return n.cfg.Data, nil
 	}
+	return n.dataPath()
+}
+
+// dataPath is --data, or what an earlier start was told.
+func (n *node) dataPath() (string, error) {
+	if n.cfg.Data == "" {
+		return store.LoadText(n.cfg.Dir)
+	}
 	return filepath.Abs(n.cfg.Data) // the next start may be in another folder
+}
+
+// evaluateNothing says why the node measures no model.
+func (n *node) evaluateNothing(why string) {
+	n.cfg.EvalBytes = 0
+	n.view.event(n, "no evaluation", "", why)
 }
 
 func (n *node) openText(path string) (*corpus.Corpus, error) {
