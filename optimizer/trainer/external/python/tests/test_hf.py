@@ -385,7 +385,7 @@ class Islands(Case):
         begin = self.node(folder)
         begin.run["held_out"] = begin.run["text"]
         self.begin(begin)
-        self.quality = begin.evaluate(begin.values(), [0, 100, 200, 0])["loss"]
+        self.quality = begin.evaluate(begin.values(), [0, 100, 200])["loss"]
         for options in ((), ("--fsdp",), ("--micro-batch", 1), ("--fsdp", "--micro-batch", 1)):
             with self.subTest(options):
                 node = self.island(*options, folder=folder)
