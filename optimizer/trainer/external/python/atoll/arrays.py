@@ -108,7 +108,7 @@ class ArrayLearner(Learner):
         self.model, self.settings = recipe.parse(run.recipe)
         recipe.check_choice("optimizer.name", self.settings.name, ["adamw"])
         tensors = layout(self.model)
-        self._compare(tensors)
+        recipe.check_run(self.model, tensors, run)
         self.begins, self.shapes = begins(tensors), [shape for _, shape in tensors]
         self.text = _read(run.text)
         self.held_out = _read(run.held_out) if run.held_out else None
@@ -118,16 +118,6 @@ class ArrayLearner(Learner):
         if run.resume:
             self._resume(run.resume)
         return {"layout": layout_digest(tensors), "tokens_per_second": self._measure(), "memory_bytes": 0}
-
-    def _compare(self, tensors):
-        for own, other in zip(tensors, self.run.tensors):
-            if own != other:
-                what = f"tensor {other[0]} {list(other[1])} where the recipe's model has {own[0]} {list(own[1])}"
-                raise LearnerError(f"the run has {what}", "make the run anew")
-        if len(tensors) != len(self.run.tensors):
-            raise LearnerError(f"the run has {len(self.run.tensors)} tensors, the recipe's model {len(tensors)}", "make the run anew")
-        if not 1 <= self.run.context <= self.model.context:
-            raise LearnerError(f"the run has a context of {self.run.context}, its model one of {self.model.context}", "make the run anew")
 
     def _zeros(self):
         return [self.array(memoryview(bytearray(4 * math.prod(shape))).cast("f"), shape) for shape in self.shapes]

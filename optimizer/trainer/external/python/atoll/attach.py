@@ -81,10 +81,9 @@ def _nobody(folder):
     if not os.path.exists(os.path.join(folder, "genesis")):
         return LearnerError(f"{folder} is no node's folder", "give the --dir of a node on this machine")
     learner = _learner(folder)
-    if learner and learner != "attach":
-        return LearnerError(f"the node of {folder} trains with {learner!r}, and waits for no script", f"stop it and {_again(folder)}")
-    if not learner:
-        return LearnerError(f"the node of {folder} trains by itself, and waits for no script", f"stop it and {_again(folder)}")
+    if learner != "attach":
+        how = f"with {learner!r}" if learner else "by itself"
+        return LearnerError(f"the node of {folder} trains {how}, and waits for no script", f"stop it and {_again(folder)}")
     return LearnerError(f"the node of {folder} does not run", _again(folder))
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 from . import recipe, weights
 from .serve import LearnerError
+from .values import first_line
 
 _OTHER = "use a learner that knows it"
 
@@ -57,7 +58,7 @@ def build(family, config, base):
     try:
         return AutoModelForCausalLM.from_config(known, trust_remote_code=False).float()
     except Exception as failure:  # a config can be wrong in any way
-        raise LearnerError(f"recipe config makes no {known.model_type}: {_line(failure)}", "make the run anew") from failure
+        raise LearnerError(f"recipe config makes no {known.model_type}: {first_line(failure)}", "make the run anew") from failure
 
 
 def causal(config):
@@ -77,7 +78,7 @@ def causal(config):
     try:
         return AutoConfig.for_model(kind, **fields)
     except Exception as failure:
-        raise LearnerError(f"recipe config is not of a {kind}: {_line(failure)}", "make the run anew") from failure
+        raise LearnerError(f"recipe config is not of a {kind}: {first_line(failure)}", "make the run anew") from failure
 
 
 def _cleaned(value):
@@ -110,7 +111,7 @@ def _adapters(config, base):
     try:
         return peft.get_peft_model(model, given)
     except Exception as failure:
-        raise LearnerError(f"the adapters do not fit --base {base}: {_line(failure)}", "give the model that they are made for") from failure
+        raise LearnerError(f"the adapters do not fit --base {base}: {first_line(failure)}", "give the model that they are made for") from failure
 
 
 def _adapter_fields(config, kind):
@@ -138,9 +139,5 @@ def _base(folder):
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, trust_remote_code=False, use_safetensors=True)
     except Exception as failure:
-        raise LearnerError(f"cannot load --base {folder}: {_line(failure)}", "give a folder with config.json and safetensors") from failure
+        raise LearnerError(f"cannot load --base {folder}: {first_line(failure)}", "give a folder with config.json and safetensors") from failure
     return model.float()
-
-
-def _line(failure):
-    return f"{type(failure).__name__}: {str(failure).partition(chr(10))[0]}"

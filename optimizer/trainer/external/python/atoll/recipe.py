@@ -54,6 +54,18 @@ def parse(text):
     return model, optimizer
 
 
+def check_run(model, tensors, run):
+    """Refuses a run whose context or tensors, (name, shape) in their order, are not those of its recipe's model."""
+    if not 1 <= run.context <= model.context:
+        raise LearnerError(f"the run has a context of {run.context}, its model one of {model.context}", "make the run anew")
+    for own, other in zip(tensors, run.tensors):
+        if own != other:
+            what = f"tensor {other[0]} {list(other[1])} where the recipe's model has {own[0]} {list(own[1])}"
+            raise LearnerError(f"the run has {what}", "make the run anew")
+    if len(tensors) != len(run.tensors):
+        raise LearnerError(f"the run has {len(run.tensors)} tensors, the recipe's model {len(tensors)}", "make the run anew")
+
+
 def read(text):
     """Returns the fields of a recipe."""
     try:

@@ -138,13 +138,14 @@ class JoinedRun:
     def held_out(self):
         """Yields batches of the run's held-out text, for models of bytes, as batches() does: evaluate(run) may use them."""
         text, starts = self._script.text("held_out"), self._script.places
-        for at in range(0, len(starts), max(1, self._script.run.rows)):
-            yield text.batch(starts[at : at + max(1, self._script.run.rows)])
+        rows = max(1, self._script.run.rows)
+        for at in range(0, len(starts), rows):
+            yield text.batch(starts[at : at + rows])
 
     def _begin(self, token):
         """Serves the node until it asks for the first step. Returns False where it closed the connection without a word."""
         try:
-            self._session.send({"type": "hello", "protocol": 1, "token": token, **self._script.hello()})
+            self._session.hello(token)
             request = frames.read(self._connection)
         except (frames.FrameError, OSError) as failure:
             if not self._folder:
@@ -290,9 +291,7 @@ class _Script(Learner):
         if self.optimizer is None:
             return  # its owner has to care for it
         try:
-            state = self.values_of.load_state(path)
-            if state["format"] != FORMAT or state["layout"] != self.run.layout:
-                raise ValueError("it is of another model or another version")
+            state = self.values_of.resume_state(path, FORMAT, self.run.layout)
             if "optimizer" in state:
                 self.optimizer.load_state_dict(state["optimizer"])
         except Exception as failure:  # a broken file can fail in any way

@@ -137,8 +137,8 @@ def connect(environment=os.environ):
 def serve(learner, connection=None, token="", watch=True):
     """Answers the node's requests until it says stop. Returns the exit code of the process.
 
-    Without a connection it makes one. watch ends the process soon after its node, even inside a step; one that attached is its
-    user's, and ends with the connection.
+    Without a connection it makes one. watch ends the process soon after its node, even inside a step. One that attached is its
+    user's: it ends with the connection alone.
     """
     try:
         if connection is None:
@@ -164,7 +164,7 @@ class _Session:
 
     def run(self, token):
         try:
-            self.send({"type": "hello", "protocol": PROTOCOL, "token": token, **self.learner.hello()})
+            self.hello(token)
             while True:
                 request = frames.read(self.connection)
                 if request is None:
@@ -176,6 +176,9 @@ class _Session:
         finally:
             self.over.set()
 
+    def hello(self, token):
+        self.send({"type": "hello", "protocol": PROTOCOL, "token": token, **self.learner.hello()})
+
     def send(self, message):
         frames.write(self.connection, message)
 
@@ -184,7 +187,7 @@ class _Session:
         kind, self.failure = request["type"], None
         if kind == "refused":
             self.failure = LearnerError(f"the node refuses this learner: {request.get('error', '')}")
-            log(f"the node refuses this learner: {request.get('error', '')}")
+            log(self.failure.error)
             return 1
         try:
             answer = self.answer(kind, request)

@@ -181,15 +181,11 @@ def write(p, low, high, values):
     p.copy_(whole.view(p.shape))
 
 
-def load_state(path):
-    """Reads what torch.save wrote, plain tensors alone where PyTorch can promise that: a pickle could run code."""
-    safe = "weights_only" in inspect.signature(torch.load).parameters
-    return torch.load(path, map_location="cpu", **({"weights_only": True} if safe else {}))
-
-
 def resume_state(path, format, layout):
     """Reads a learner's state of a format and a layout. ValueError says which it is of instead."""
-    state = load_state(path)
+    # Plain tensors alone, where PyTorch can promise that: a pickle could run code.
+    safe = "weights_only" in inspect.signature(torch.load).parameters
+    state = torch.load(path, map_location="cpu", **({"weights_only": True} if safe else {}))
     if state["format"] != format:
         raise ValueError(f"it has format {state['format']}, this learner reads {format}")
     if state["layout"] != layout:

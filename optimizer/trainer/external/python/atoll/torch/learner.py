@@ -23,18 +23,17 @@ class TorchLearner(Steps):
 
     def start(self, run):
         self.run = run
-        model, self.settings = recipe.parse(run.recipe)
-        if not 1 <= run.context <= model.context:
-            raise LearnerError(f"the run has a context of {run.context}, its model one of {model.context}", "make the run anew")
+        sizes, self.settings = recipe.parse(run.recipe)
+        model = llama.Llama(sizes, self.device)
+        layout = llama.layout(model)
+        recipe.check_run(sizes, layout, run)
         self.text = Bytes(run.text, run.context)
         self.held_out = Bytes(run.held_out, run.context) if run.held_out else None
-        self._build(llama.Llama(model, self.device))
+        self._build(model, layout)
         return self.ready()
 
-    def _build(self, model):
-        layout = llama.layout(model)
+    def _build(self, model, layout):
         self.layout = layout_digest(layout)
-        _compare(layout, self.run.tensors)
         if self.island.cuts:
             self._cut(model, layout)
         else:
@@ -101,17 +100,3 @@ class TorchLearner(Steps):
         for optimizer in self.optimizers:
             optimizer.resume(state["taken"], m[: optimizer.size], v[: optimizer.plain_size])
             m, v = m[optimizer.size :], v[optimizer.plain_size :]
-
-
-def _compare(own, theirs):
-    """Names the first tensor in which two layouts differ."""
-    for mine, other in zip(own, theirs):
-        if mine != other:
-            raise LearnerError(f"the run has tensor {_tensor(other)} where the recipe's model has {_tensor(mine)}", "make the run anew")
-    if len(own) != len(theirs):
-        raise LearnerError(f"the run has {len(theirs)} tensors, the recipe's model {len(own)}", "make the run anew")
-
-
-def _tensor(pair):
-    name, shape = pair
-    return f"{name} {list(shape)}"
