@@ -31,8 +31,8 @@ func (c Config) learner() (string, error) {
 	return store.LoadLearner(c.Dir)
 }
 
-// startLearner starts the program that trains, or begins to wait for it to attach. Peers are told of it when
-// it is ready.
+// startLearner starts the program that trains, or begins to wait for a script that attaches. Peers are told
+// what it is when it is ready.
 func (n *node) startLearner(ctx context.Context) error {
 	dir := n.learnerDir()
 	text, held, err := n.textFiles(dir)

@@ -41,7 +41,7 @@ type JoinCmd struct {
 
 	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Dir     string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
-	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182, or any free one if that is taken or with another profile than wan." placeholder:"MULTIADDR"`
+	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data    string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
 	threadsFlag
@@ -50,7 +50,7 @@ type JoinCmd struct {
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	limitFlags
 	Init      string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string `help:"Program that trains instead of atoll's own trainer, such as torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), torchrun:N before one of these (N processes that are one learner), or any command that speaks optimizer/trainer/external/PROTOCOL.md. With attach the node waits for a training script that runs already, and finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Learner   string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
 	Export    string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
 	Every     amount `help:"Tokens between two writings to --export." default:"1e8"`
 	Observe   bool   `help:"Hold and serve the model without training."`

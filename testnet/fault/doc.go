@@ -23,11 +23,11 @@
 // # Verbs
 //
 //	kill NODES               without warning (kill -9); start NODES brings them back
-//	kill learner NODES       likewise, but the program that trains for the node; it starts it again
+//	kill learner NODES       kills the program that trains for the node; the node starts it again
 //	kill learner NODES rank R
-//	                         likewise, but one process of it, where it is an island of several
-//	power-cut NODES          likewise, and files that were not synced may be damaged; start
-//	wipe NODES               likewise, and only the key stays; start
+//	                         kills one process of that program, where it is an island of several
+//	power-cut NODES          as kill, and files that were not synced may be damaged; start
+//	wipe NODES               as kill, and only the key stays; start
 //	lose NODES               gone for good, with disk and key
 //	pause NODES              stopped, with its connections open, like a closed lid; resume NODES
 //	rest NODES               paused by their owner: they take no steps and beat; work NODES

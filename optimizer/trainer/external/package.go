@@ -34,10 +34,15 @@ var islanders = []string{"torch", "hf"}
 // maxProcesses bounds those of an island: no machine has more accelerators.
 const maxProcesses = 64
 
-// Command is how a command line is run whose learner has its folder there: Attach, a name of modules
-// with its flags, such as torch --device cuda; torchrun:N with such a name and flags for an
-// island of N processes; or any line for the system's shell, which has the rules of quoting that
-// users know. The package is unpacked into dir, and Python finds it.
+// Command is how a command line is run whose learner has its folder in dir. A line is one of these:
+//
+//	attach                    see Attach
+//	NAME FLAGS                a name of modules, such as torch --device cuda
+//	torchrun:N [NAME] FLAGS   an island of N processes of such a program
+//	standin FLAGS             this program itself, see standIn
+//	anything else             a line for the system's shell, with the rules of quoting that users know
+//
+// The package is unpacked into dir, and Python finds it.
 func Command(line, dir string) (c Run, err error) {
 	name, flags, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if name == Attach {
