@@ -5,7 +5,6 @@ package token
 type matcher struct {
 	first [256]bool // bytes that a token begins with
 	root  matchNode
-	empty bool
 }
 
 type matchNode struct {
@@ -13,11 +12,10 @@ type matchNode struct {
 	id   int32 // -1: no token ends here
 }
 
-func newMatcher() matcher { return matcher{root: matchNode{id: -1}, empty: true} }
+func newMatcher() matcher { return matcher{root: matchNode{id: -1}} }
 
 // add takes in a token that is not empty.
 func (m *matcher) add(text string, id int32) {
-	m.empty = false
 	m.first[text[0]] = true
 	node := &m.root
 	for _, b := range []byte(text) {
@@ -35,7 +33,7 @@ func (m *matcher) add(text string, id int32) {
 // find returns where the first token is, its length and its id; without one, the length
 // of the text and 0.
 func (m *matcher) find(text []byte) (at, length int, id int32) {
-	if m.empty {
+	if m.root.next == nil {
 		return len(text), 0, 0
 	}
 	for at, b := range text {

@@ -6,8 +6,7 @@ package token
 type BPE struct {
 	family family
 	texts  [][]byte         // by id
-	ids    map[string]int32 // by text; where two have one, the vocabulary's
-	words  map[string]int32 // the vocabulary alone, if words in it are not merged; or nil
+	words  map[string]int32 // the vocabulary, if words in it are not merged; or nil
 	bytes  [256]int32       // ids of single bytes
 	merges map[pair]merge
 
@@ -31,12 +30,6 @@ func (t *BPE) Bytes(id int32) []byte {
 		return nil
 	}
 	return t.texts[id]
-}
-
-// ID finds a token by its text.
-func (t *BPE) ID(text string) (int32, bool) {
-	id, ok := t.ids[text]
-	return id, ok
 }
 
 // End is the token after a document.
@@ -78,9 +71,14 @@ type span struct{ from, to int32 }
 
 // Append adds the tokens of a text to dst.
 func (e *encoder) Append(dst []int32, text []byte) []int32 {
+	return e.cut(dst, text, &e.t.raw, (*encoder).segment)
+}
+
+// cut encodes text with added tokens of one kind. What is between them has an encoder.
+func (e *encoder) cut(dst []int32, text []byte, added *matcher, between func(*encoder, []int32, []byte) []int32) []int32 {
 	for len(text) > 0 {
-		at, length, id := e.t.raw.find(text)
-		dst = e.segment(dst, text[:at])
+		at, length, id := added.find(text)
+		dst = between(e, dst, text[:at])
 		if length > 0 {
 			dst = append(dst, id)
 		}
@@ -95,15 +93,7 @@ func (e *encoder) segment(dst []int32, text []byte) []int32 {
 		e.normalized = e.composer.append(e.normalized[:0], text)
 		text = e.normalized
 	}
-	for len(text) > 0 {
-		at, length, id := e.t.normalized.find(text)
-		dst = e.pieces(dst, text[:at])
-		if length > 0 {
-			dst = append(dst, id)
-		}
-		text = text[at+length:]
-	}
-	return dst
+	return e.cut(dst, text, &e.t.normalized, (*encoder).pieces)
 }
 
 // pieces encodes text without added tokens. Where the family has the step Digits, every

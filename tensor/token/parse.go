@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -28,7 +29,6 @@ func parse(data []byte) (*BPE, error) {
 		return nil, fmt.Errorf("it has %d bytes, of at most %d", len(data), MaxFile)
 	}
 	var f file
-	f.Model.Type = "BPE"
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func parse(data []byte) (*BPE, error) {
 	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
 		return nil, fmt.Errorf("its decoder is not ByteLevel: %w", errFamily)
 	}
-	t := &BPE{family: family, end: -1, ids: map[string]int32{}, merges: map[pair]merge{}, raw: newMatcher(), normalized: newMatcher()}
+	t := &BPE{family: family, end: -1, merges: map[pair]merge{}, raw: newMatcher(), normalized: newMatcher()}
 	for _, fill := range []func(*file) error{t.addVocab, t.addBytes, t.addMerges, t.addAdded} {
 		if err := fill(&f); err != nil {
 			return nil, err
@@ -74,11 +74,7 @@ func (t *BPE) addVocab(f *file) error {
 		}
 		text, ok := fromAlphabet(content)
 		t.texts[id] = text
-		if !ok { // no word has it
-			continue
-		}
-		t.ids[string(text)] = id
-		if t.words != nil {
+		if ok && t.words != nil { // no word has the others
 			t.words[string(text)] = id
 		}
 	}
@@ -120,7 +116,7 @@ func (t *BPE) addMerges(f *file) error {
 // addAdded takes in the added tokens. One that the vocabulary lacks has the id that comes
 // next: the judge gives it that one, whatever the file says.
 func (t *BPE) addAdded(f *file) error {
-	next := max(int32(len(f.Model.Vocab)), 0)
+	next := int32(len(f.Model.Vocab))
 	for _, a := range f.AddedTokens {
 		id, known := f.Model.Vocab[a.Content]
 		switch {
@@ -161,9 +157,6 @@ func (t *BPE) addOne(a addedToken, id int32, known bool) error {
 			return fmt.Errorf("added token %q has letters that the decoder takes for bytes: name it in ASCII", a.Content)
 		}
 		t.texts[id] = []byte(content)
-		if _, taken := t.ids[content]; !taken {
-			t.ids[content] = id
-		}
 	}
 	m.add(content, id)
 	return nil
@@ -171,8 +164,8 @@ func (t *BPE) addOne(a addedToken, id int32, known bool) error {
 
 func (t *BPE) findEnd() {
 	for _, name := range endNames {
-		if id, ok := t.ids[name]; ok {
-			t.end = id
+		if id := slices.IndexFunc(t.texts, func(text []byte) bool { return string(text) == name }); id >= 0 {
+			t.end = int32(id)
 			return
 		}
 	}

@@ -10,8 +10,6 @@ type Tokenizer interface {
 	// Bytes is the text that a token stands for, and nil where an id has none. The
 	// caller must not change it.
 	Bytes(id int32) []byte
-	// ID finds the token that stands for a text in whole.
-	ID(text string) (id int32, ok bool)
 	// End is the token that follows a document, if there is one.
 	End() (id int32, ok bool)
 	// NewEncoder returns an encoder.
@@ -52,13 +50,6 @@ func (byteTokenizer) Bytes(id int32) []byte {
 		return nil
 	}
 	return byteText[id : id+1 : id+1]
-}
-
-func (byteTokenizer) ID(text string) (int32, bool) {
-	if len(text) != 1 {
-		return 0, false
-	}
-	return int32(text[0]), true
 }
 
 func (byteTokenizer) End() (int32, bool) { return 0, false }
