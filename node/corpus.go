@@ -68,10 +68,13 @@ func (c *sharded) readSample(text, length int) (err error) {
 // keepTokenizer copies tokenizer.json to the node's folder: it belongs to the model.
 func (n *node) keepTokenizer() error {
 	digest := n.corpus.dir.Manifest.Tokenizer.Digest
-	if _, _, err := shards.ReadTokenizer(n.cfg.Dir, digest); err == nil {
-		return nil // an earlier start has kept it, or tokens are bytes
+	if digest == (shards.Digest{}) { // bytes, which have no file
+		return nil
 	}
-	_, file, err := shards.ReadTokenizer(n.corpus.dir.Path, digest)
+	if _, err := shards.ReadTokenizerFile(n.cfg.Dir, digest); err == nil {
+		return nil
+	}
+	file, err := shards.ReadTokenizerFile(n.corpus.dir.Path, digest)
 	if err != nil {
 		return err
 	}

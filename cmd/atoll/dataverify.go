@@ -86,11 +86,10 @@ func verifyCorpus(ctx context.Context, d *shards.Dir) (corpusVerdict, error) {
 		v.Errors = append(v.Errors, err.Error())
 	}
 	for _, s := range slices.Concat(d.Manifest.HeldOut, d.Manifest.Shards) {
-		if err := ctx.Err(); err != nil {
-			return v, err
-		}
-		_, err := d.Read(s)
+		_, err := d.Read(ctx, s)
 		switch {
+		case ctx.Err() != nil:
+			return v, ctx.Err()
 		case err == nil:
 			v.Shards++
 		case errors.Is(err, shards.ErrMissing):

@@ -100,7 +100,7 @@ func decoded(t testing.TB, dir string, list func(*shards.Manifest) []shards.Shar
 	}
 	var docs []string
 	for _, s := range list(d.Manifest) {
-		ids, err := d.Read(s)
+		ids, err := d.Read(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +417,7 @@ func TestTokenizersShareTheHeldOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := d.Read(d.Manifest.HeldOut[0])
+	ids, err := d.Read(t.Context(), d.Manifest.HeldOut[0])
 	if err != nil {
 		t.Fatal(err)
 	}

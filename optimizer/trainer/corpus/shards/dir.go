@@ -64,27 +64,36 @@ func ReadTokenizer(dir string, digest Digest) (token.Tokenizer, []byte, error) {
 	if digest == (Digest{}) {
 		return token.Byte, nil, nil
 	}
-	path := filepath.Join(dir, TokenizerFile)
-	b, err := readLimited(path, token.MaxFile)
+	b, err := ReadTokenizerFile(dir, digest)
 	if err != nil {
 		return nil, nil, err
 	}
-	if found := Sum(b); found != digest {
-		return nil, nil, fmt.Errorf("%s has the digest %v, want %v", path, found, digest)
-	}
 	bpe, err := token.Parse(b)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, TokenizerFile), err)
 	}
 	return bpe, b, nil
+}
+
+// ReadTokenizerFile reads the bytes of the tokenizer.json of a folder, which must have a digest.
+func ReadTokenizerFile(dir string, digest Digest) ([]byte, error) {
+	path := filepath.Join(dir, TokenizerFile)
+	b, err := readLimited(path, token.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	if found := Sum(b); found != digest {
+		return nil, fmt.Errorf("%s has the digest %v, want %v", path, found, digest)
+	}
+	return b, nil
 }
 
 // ErrMissing is wrapped by the error of a shard that a folder does not have.
 var ErrMissing = errors.New("it is not there")
 
 // Read returns the tokens of a shard, after it has verified them.
-func (d *Dir) Read(s Shard) ([]int32, error) {
-	b, err := d.Fetch(context.Background(), s)
+func (d *Dir) Read(ctx context.Context, s Shard) ([]int32, error) {
+	b, err := d.Fetch(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,7 @@ type Sample struct {
 func (d *Dir) HeldOut(ctx context.Context, t token.Tokenizer, text int64, length int) (Sample, error) {
 	var all [][]int32
 	for _, s := range d.Manifest.HeldOut {
-		b, err := d.Fetch(ctx, s)
-		if err != nil {
-			return Sample{}, err
-		}
-		tokens, err := d.Manifest.Decode(s, b)
+		tokens, err := d.Read(ctx, s)
 		if err != nil {
 			return Sample{}, err
 		}

@@ -139,7 +139,7 @@ func TestRead(t *testing.T) {
 	d := writeExample(t)
 	_, tokens := example()
 	for i, s := range slices.Concat(d.Manifest.HeldOut, d.Manifest.Shards) {
-		if got, err := d.Read(s); err != nil || !slices.Equal(got, tokens[i]) {
+		if got, err := d.Read(t.Context(), s); err != nil || !slices.Equal(got, tokens[i]) {
 			t.Errorf("shard %d is %v, %v", i, got, err)
 		}
 	}
@@ -160,14 +160,14 @@ func TestRead(t *testing.T) {
 		if err := os.WriteFile(path, c.data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Read(s); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := d.Read(t.Context(), s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, c.want)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Read(s); !errors.Is(err, ErrMissing) {
+	if _, err := d.Read(t.Context(), s); !errors.Is(err, ErrMissing) {
 		t.Errorf("error %v of a shard that is not there", err)
 	}
 }
