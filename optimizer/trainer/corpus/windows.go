@@ -20,10 +20,9 @@ func Windows(data []byte, context int) [][]byte {
 // window, and all of them where the part is no larger.
 func (c *Corpus) HeldOutSample(targets, context int) [][]byte {
 	all := Windows(c.HeldOut(), context)
-	n := min(max(targets/context, 1), len(all))
-	sample := make([][]byte, n)
-	for i := range sample {
-		sample[i] = all[(2*i+1)*len(all)/(2*n)]
+	var sample [][]byte
+	for _, at := range spread(targets/context, len(all)) {
+		sample = append(sample, all[at])
 	}
 	return sample
 }
@@ -31,10 +30,18 @@ func (c *Corpus) HeldOutSample(targets, context int) [][]byte {
 // HeldOutStarts returns the places in the held-out part of rows spread evenly over it, each of
 // context bytes and one more. They are at most so many, and all of them where the part is no larger.
 func (c *Corpus) HeldOutStarts(rows, context int) []uint64 {
-	all := (len(c.HeldOut()) - 1) / context
-	starts := make([]uint64, min(max(rows, 1), all))
-	for i := range starts {
-		starts[i] = uint64((2*i + 1) * all / (2 * len(starts)) * context)
+	starts := []uint64{}
+	for _, at := range spread(rows, (len(c.HeldOut())-1)/context) {
+		starts = append(starts, uint64(at*context))
 	}
 	return starts
+}
+
+// spread returns so many of the whole numbers below all, at least one and at most all of them, evenly.
+func spread(n, all int) []int {
+	places := make([]int, min(max(n, 1), all))
+	for i := range places {
+		places[i] = (2*i + 1) * all / (2 * len(places))
+	}
+	return places
 }
