@@ -108,7 +108,7 @@ func (f File) reader(file *os.File, o Options) (reader, error) {
 		return nil, err
 	}
 	if f.found && isBinary(head) {
-		return &jsonLines{counter: counted, in: bufio.NewReader(bytes.NewReader(nil))}, nil // no documents
+		in.Reset(bytes.NewReader(nil)) // it has no documents
 	}
 	return &textReader{counter: counted, in: in}, nil
 }
