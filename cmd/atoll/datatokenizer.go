@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"atoll/optimizer/trainer/corpus/documents"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/token"
 )
 
@@ -79,5 +80,5 @@ func writeTokenizer(dir string, v *token.Vocabulary) error {
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), v.Config(), 0o666); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "tokenizer.json"), v.JSON(), 0o666)
+	return os.WriteFile(filepath.Join(dir, shards.TokenizerFile), v.JSON(), 0o666)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads the held-out part of a text, which is the last tenth, in windows of the model's context. Beside it stands what a simple model reaches on the same text that counts the last two bytes (interpolated Witten-Bell).
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads what is held out, in windows of the model's context: the last tenth of a text, or the held-out shards of a corpus. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell).
 
     atoll eval --dir first
     atoll eval --dir first --data book.txt --json`
@@ -23,7 +23,7 @@ Measures the newest model of a node, running or not, in bits per byte; fewer is 
 // EvalCmd is `atoll eval`.
 type EvalCmd struct {
 	dirFlag
-	Data string `help:"Text to measure on: a file, a folder, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
+	Data string `help:"Text to measure on: a file, a folder, a corpus with the run's tokenizer, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
 	threadsFlag
 	jsonFlag
 }
