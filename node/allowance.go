@@ -135,11 +135,16 @@ func (n *node) countTraffic(at time.Time) {
 	if !n.cfg.Limits.Quota.Limited() || n.host == nil {
 		return
 	}
-	sent, received := n.host.Carried()
-	n.book(at, limits.Bytes{Sent: sent, Received: received})
+	n.bookCarried(at)
 	if b := n.due(at); b != nil {
 		n.work.disk.put(func() { n.check("count traffic", n.cfg.disk.SaveTraffic(n.cfg.Dir, b)) })
 	}
+}
+
+// bookCarried books what the sockets carried until now.
+func (n *node) bookCarried(at time.Time) {
+	sent, received := n.host.Carried()
+	n.book(at, limits.Bytes{Sent: sent, Received: received})
 }
 
 // book takes what the sockets of this process carried so far.
@@ -162,8 +167,7 @@ func (n *node) keepTraffic() {
 	if !n.cfg.Limits.Quota.Limited() || n.host == nil {
 		return
 	}
-	sent, received := n.host.Carried()
-	n.book(time.Now(), limits.Bytes{Sent: sent, Received: received})
+	n.bookCarried(time.Now())
 	n.check("count traffic", n.cfg.disk.SaveTraffic(n.cfg.Dir, n.traffic.Encode()))
 }
 

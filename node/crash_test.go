@@ -298,7 +298,7 @@ func crashSample(points int) (sample []int) {
 // lastStatusOf is what a node wrote when it ended.
 func lastStatusOf(t *testing.T, dir string) (s status.Snapshot) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, FinalStatusFile))
+	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}

@@ -101,10 +101,7 @@ func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := wire.OpenResponse(raw, wire.GetGenesis.MaxResponse())
-	if err == nil {
-		err = wire.CheckGenesis(n.run, b)
-	}
+	b, err := wire.OpenGenesis(n.run, raw)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
 	}

@@ -45,7 +45,7 @@ func (b *recordBox) set(r hello.Record) error {
 func (b *recordBox) reached(a p2p.Addresses) error {
 	b.mu.Lock()
 	r := b.record
-	r.Addrs, r.Relays, b.inside = limitAddrs(a.Outside), a.Public, limitAddrs(a.Near)
+	r.Addrs, r.Relays, b.inside = hello.FirstAddrs(a.Outside), a.Public, hello.FirstAddrs(a.Near)
 	b.mu.Unlock()
 	return b.set(r)
 }
@@ -82,7 +82,7 @@ func (n *node) firstRecord() hello.Record {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
 		Precision: "f32", MemoryBytes: hardware.MemoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
-		Codecs:  codecs(),
+		Codecs:  codec.Numbers(),
 		Devices: []hello.Device{{Kind: "cpu", Name: hardware.CPUName(), Count: 1, MemoryBytes: hardware.MemoryBytes()}},
 	}
 	if !n.cfg.Observe {
@@ -90,16 +90,3 @@ func (n *node) firstRecord() hello.Record {
 	}
 	return r
 }
-
-// codecs are the kinds of payloads that this program decodes.
-func codecs() (numbers []uint8) {
-	for _, k := range codec.Kinds() {
-		numbers = append(numbers, uint8(k))
-	}
-	return numbers
-}
-
-// maxRecordAddrs is how many addresses a capability record carries.
-const maxRecordAddrs = 16
-
-func limitAddrs(addrs []string) []string { return addrs[:min(len(addrs), maxRecordAddrs)] }

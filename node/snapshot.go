@@ -20,9 +20,6 @@ import (
 // Agent is the program and version that peers see.
 const Agent = "atoll/0.1"
 
-// FinalStatusFile is the last status of a node, in its folder.
-const FinalStatusFile = "status.json"
-
 // publishStatus makes a new status for everyone who asks.
 func (n *node) publishStatus() {
 	n.keepCommon()
@@ -50,7 +47,7 @@ func (n *node) lastStatus() status.Snapshot {
 func (n *node) writeFinalStatus() {
 	b, err := json.MarshalIndent(n.lastStatus(), "", "  ")
 	if err == nil {
-		err = n.cfg.disk.WriteFile(n.cfg.Dir, FinalStatusFile, append(b, '\n'))
+		err = n.cfg.disk.WriteFile(n.cfg.Dir, status.FinalFile, append(b, '\n'))
 	}
 	n.check("write final status", err)
 }
@@ -128,7 +125,7 @@ func (n *node) role() string {
 }
 
 func (n *node) link() joinlink.Link {
-	return joinlink.Link{Run: n.run, Peers: limitAddrs(n.host.Addrs())}
+	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs())}
 }
 
 // stage says how far a joiner is.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"atoll/gossip/shape"
-	"atoll/node"
 	"atoll/node/status"
 )
 
@@ -165,7 +164,7 @@ const clockSlack = time.Second
 // readFinal reads the status that a node wrote when it ended.
 func readFinal(dir string) (status.Snapshot, error) {
 	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(dir, node.FinalStatusFile))
+	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"atoll/node"
 	"atoll/node/status"
 )
 
@@ -260,7 +259,7 @@ func TestSecondInterruptEndsJoin(t *testing.T) {
 	}
 	j.cancel() // in a process of its own the node would be gone by now
 	for range 200 {
-		if _, err := os.Stat(filepath.Join(dir, node.FinalStatusFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, status.FinalFile)); err == nil {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)

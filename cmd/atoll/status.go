@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"atoll/node"
 	"atoll/node/status"
 )
 
@@ -120,7 +119,7 @@ const askTimeout = 10 * time.Second
 // lastStatus reads what a node wrote when it ended.
 func lastStatus(dir string) (status.Snapshot, error) {
 	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(dir, node.FinalStatusFile))
+	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
 	}

@@ -21,3 +21,6 @@ const (
 	// enough that sums and products of rates stay finite.
 	MaxRate = 1e15
 )
+
+// FirstAddrs is as many addresses as a record has room for.
+func FirstAddrs(addrs []string) []string { return addrs[:min(len(addrs), MaxAddrs)] }

@@ -82,6 +82,15 @@ func (r Response) Err() error {
 	return ErrRefused
 }
 
+// OpenGenesis is the document of an answer to GetGenesis, or why there is none.
+func OpenGenesis(run RunID, answer []byte) ([]byte, error) {
+	doc, err := OpenResponse(answer, GetGenesis.MaxResponse())
+	if err != nil {
+		return nil, err
+	}
+	return doc, CheckGenesis(run, doc)
+}
+
 // CheckGenesis refuses a genesis document that is not the run's.
 func CheckGenesis(run RunID, doc []byte) error {
 	if of := RunID(Sum(doc)); of != run {

@@ -90,7 +90,8 @@ func open(cfg Config, run wire.RunID) (*server, error) {
 	}
 	s.own = hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Codecs: codecs(), Agent: cfg.Agent, StartedMs: now, Stateless: true,
+		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
+		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
 	}
 	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
 		return nil, err
@@ -108,14 +109,6 @@ func open(cfg Config, run wire.RunID) (*server, error) {
 	return s, s.sign(s.host.Reach())
 }
 
-// codecs are all: a relay decodes nothing, and has a session with everybody.
-func codecs() (numbers []uint8) {
-	for _, k := range codec.Kinds() {
-		numbers = append(numbers, uint8(k))
-	}
-	return numbers
-}
-
 func (s *server) record() hello.Signed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +122,7 @@ func (s *server) sign(a p2p.Addresses) error {
 	r := s.own
 	r.Seq++
 	r.Relays = a.Public
-	r.Addrs = a.Outside[:min(len(a.Outside), hello.MaxAddrs)]
+	r.Addrs = hello.FirstAddrs(a.Outside)
 	signed, err := hello.Sign(s.key, r)
 	if err != nil {
 		return err
@@ -196,13 +189,10 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		most := wire.GetGenesis.MaxResponse()
-		raw, err := s.host.Call(ctx, from, wire.Request{Kind: wire.GetGenesis, Run: s.run}.Encode(), most)
+		request := wire.Request{Kind: wire.GetGenesis, Run: s.run}.Encode()
+		raw, err := s.host.Call(ctx, from, request, wire.GetGenesis.MaxResponse())
 		if err == nil {
-			raw, err = wire.OpenResponse(raw, most)
-		}
-		if err == nil {
-			err = wire.CheckGenesis(s.run, raw)
+			raw, err = wire.OpenGenesis(s.run, raw)
 		}
 		if err != nil {
 			s.log.Info("no genesis from this peer", "peer", from, "err", err)

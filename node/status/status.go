@@ -5,6 +5,9 @@ package status
 
 import "time"
 
+// FinalFile is the last status of a node, in its folder.
+const FinalFile = "status.json"
+
 // Snapshot is a node's view of itself and of the whole run at one moment.
 // Absent numbers mean not measured, never zero in their place. The parts are for
 // readers of this code: in JSON all their fields are the snapshot's own, in this

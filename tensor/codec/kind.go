@@ -26,6 +26,14 @@ var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4", Sp
 // Kinds returns all of them, by number.
 func Kinds() []Kind { return []Kind{F32, BF16, Int8, Int4, Sparse, Sparse8} }
 
+// Numbers returns the numbers of all of them, as records of peers name them.
+func Numbers() (numbers []uint8) {
+	for _, k := range Kinds() {
+		numbers = append(numbers, uint8(k))
+	}
+	return numbers
+}
+
 // Parse returns the kind called name: f32, bf16, int8, int4, sparse or sparse8.
 func Parse(name string) (Kind, error) {
 	for _, k := range Kinds() {

@@ -240,7 +240,7 @@ func (p *process) close() error {
 	if p.member != nil {
 		b, failed := json.MarshalIndent(p.snapshot(), "", "  ")
 		if failed == nil {
-			failed = os.WriteFile(filepath.Join(p.cfg.Dir, node.FinalStatusFile), append(b, '\n'), 0o644)
+			failed = os.WriteFile(filepath.Join(p.cfg.Dir, status.FinalFile), append(b, '\n'), 0o644)
 		}
 		err = errors.Join(err, failed)
 	}

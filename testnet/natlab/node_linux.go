@@ -158,15 +158,12 @@ func (n *Node) Status(ctx context.Context) (status.Snapshot, error) {
 // Final is what the node wrote when it ended.
 func (n *Node) Final() (status.Snapshot, error) {
 	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(n.Dir, finalFile))
+	b, err := os.ReadFile(filepath.Join(n.Dir, status.FinalFile))
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
 	return s, err
 }
-
-// finalFile is where a node leaves its last status.
-const finalFile = "status.json"
 
 // lookEvery is how often a condition is looked at: times are measured to that.
 const lookEvery = 100 * time.Millisecond
