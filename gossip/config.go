@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -20,6 +21,7 @@ type Config struct {
 	Run         wire.RunID
 	Incarnation int64         // process start, unix ms: a later one replaces an earlier
 	Trusted     []wire.PeerID // peers named in the join link
+	Members     *member.Table // who is admitted to the run; nil where everybody is
 
 	BeatMinMs    int64  // shortest beat period; default 500, test profiles use less
 	WayMs        int64  // first guess of the way to a peer; 0 for none

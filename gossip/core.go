@@ -15,15 +15,17 @@ type Core struct {
 	beats    beats
 	evidence evidence
 	headers  headers
-	relays   relays
-	pull     pull
-	snapshot snapshot
-	repair   repair
-	audit    audit
-	own      own
-	serve    serve
-	history  history
-	cache    learners
+
+	certificates certificates
+	relays       relays
+	pull         pull
+	snapshot     snapshot
+	repair       repair
+	audit        audit
+	own          own
+	serve        serve
+	history      history
+	cache        learners
 }
 
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
@@ -38,11 +40,12 @@ func New(cfg Config, chain Chain) *Core {
 	c.beats = beats{env: e}
 	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
+	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}}
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.relays = relays{env: e, beats: &c.beats}
 	c.pull = newPull(e, &c.relays)
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
+	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -43,6 +44,9 @@ type (
 		Peer   wire.PeerID
 		Reason string
 	}
+
+	// Admitted brings a certificate that was not known before, to be made durable.
+	Admitted struct{ Certificate member.Certificate }
 
 	// Reconnect closes the connection to a peer from which no gossip comes, and
 	// dials it again. The peer is not to blame.
@@ -232,6 +236,7 @@ func (Reserve) effect()       {}
 func (Release) effect()       {}
 func (Drop) effect()          {}
 func (Reconnect) effect()     {}
+func (Admitted) effect()      {}
 func (Reply) effect()         {}
 func (ReplyPayload) effect()  {}
 func (ReplyGenesis) effect()  {}

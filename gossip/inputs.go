@@ -54,6 +54,10 @@ type (
 		Message wire.Message
 	}
 
+	// Stranger says that From forwarded a message whose author has no certificate that is
+	// known here. The message was dropped.
+	Stranger struct{ From, Author wire.PeerID }
+
 	// Forwarded says that a duplicate of the header of ID came from another peer,
 	// which will have its payload.
 	Forwarded struct {
@@ -105,6 +109,7 @@ func (Reached) input()       {}
 func (Reserved) input()      {}
 func (Received) input()      {}
 func (Forwarded) input()     {}
+func (Stranger) input()      {}
 func (Answered) input()      {}
 func (Requested) input()     {}
 func (Left) input()          {}
@@ -132,6 +137,9 @@ func (c *Core) Step(now Time, in Input) {
 		c.reserve.outcome(in.Peer, in.OK)
 	case Received:
 		c.received(in.From, in.Message)
+	case Stranger:
+		c.alive(in.From)
+		c.certificates.want(in.From, in.Author)
 	case Forwarded:
 		c.alive(in.From)
 		c.pull.source(in.ID, in.From)

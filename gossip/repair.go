@@ -2,9 +2,11 @@ package gossip
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -13,6 +15,8 @@ import (
 // mend, or this node is far behind, it takes tips instead; see fork.go.
 type repair struct {
 	*env
+	certificates *certificates
+
 	headers  *headers
 	pull     *pull
 	beats    *beats
@@ -148,6 +152,43 @@ func (r *repair) nextBatch(s *session) {
 		headers, err := wire.DecodeHeaders(body)
 		if err != nil {
 			return err
+		}
+		if strangers := r.strangers(headers); len(strangers) > 0 {
+			r.meet(s, strangers, headers)
+			return nil
+		}
+		return r.take(s, headers)
+	})
+}
+
+// strangers are the authors of headers whose certificates are not known here, each once, as many as
+// one request has room for.
+func (r *repair) strangers(headers []wire.SignedHeader) (authors []wire.PeerID) {
+	for _, h := range headers {
+		a := h.Header.Author
+		if errors.Is(r.cfg.Members.CheckHeader(h.Header), member.ErrUnknown) && !slices.Contains(authors, a) && len(authors) < wire.MaxAuthors {
+			authors = append(authors, a)
+		}
+	}
+	return authors
+}
+
+// meet asks the peer for the certificates of authors, and then takes the headers that it gave: whose
+// deltas it holds, it knows.
+func (r *repair) meet(s *session, strangers []wire.PeerID, headers []wire.SignedHeader) {
+	r.ask(s, wire.Request{Kind: wire.GetCertificates, Authors: strangers}, func(body []byte) error {
+		if err := r.certificates.take(body, strangers); err != nil {
+			return err
+		}
+		more := r.strangers(headers)
+		for _, a := range more {
+			if slices.Contains(strangers, a) {
+				return fmt.Errorf("%w: a header of %v in its set, and no certificate for it", wire.ErrInvalid, a)
+			}
+		}
+		if len(more) > 0 {
+			r.meet(s, more, headers)
+			return nil
 		}
 		return r.take(s, headers)
 	})

@@ -45,6 +45,9 @@ type dialling struct {
 
 func (r *roster) up(in PeerUp) {
 	id, rec := in.Peer, in.Record
+	if !r.admit(&rec) {
+		return // the transport refuses it as well
+	}
 	p := r.ensure(id, true)
 	if p == nil {
 		return // maxPeers connections: the transport has its own, lower limit
@@ -77,7 +80,7 @@ func (r *roster) down(id wire.PeerID) {
 // changed takes a newer record of a connected peer.
 func (r *roster) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
 	p := r.peers.find(id)
-	if p == nil {
+	if p == nil || !r.admit(&rec) {
 		return
 	}
 	if rec.StartedMs != p.roster.record.StartedMs {
@@ -177,7 +180,7 @@ func (r *roster) learn(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if rec.Run != r.cfg.Run || rec.Author == r.cfg.Self {
+	if rec.Run != r.cfg.Run || rec.Author == r.cfg.Self || !r.admit(rec) {
 		return nil
 	}
 	if p := r.ensure(rec.Author, false); p != nil {

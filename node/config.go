@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,6 +23,8 @@ type Config struct {
 	Dir     string        // the node's folder: key, ledger, checkpoints; created if missing
 	Genesis []byte        // canonical genesis bytes; nil = from Dir, or from the peers of Link
 	Link    joinlink.Link // run and peers to join by; Run may be zero if Genesis is given
+
+	Owner ed25519.PrivateKey // of the run's owner, with which the first node of a run invites itself; nil = none
 
 	Listen  []string // multiaddrs to listen on; none = any port of every interface
 	Profile string   // p2p profile: local, lan or wan

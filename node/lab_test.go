@@ -10,7 +10,7 @@ import (
 )
 
 // dialNode finds the control socket of a node that has shown a status.
-func dialNode(t *testing.T, m *member) *status.Client {
+func dialNode(t *testing.T, m *launched) *status.Client {
 	t.Helper()
 	c, err := status.Dial(m.cfg.Dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestNodeWithoutLaboratory(t *testing.T) {
 		"not started with --lab": plain.Block(t.Context(), nil),
 		"does not train":         watching.Pace(t.Context(), time.Second),
 	})
-	for _, m := range []*member{observer, first} {
+	for _, m := range []*launched{observer, first} {
 		m.leave()
 	}
 }

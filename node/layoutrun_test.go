@@ -63,7 +63,7 @@ func TestLayoutRun(t *testing.T) {
 			t.Errorf("node %d: finished %v, state %.8s, want %.8s, model %s", i, s.Finished, s.StateDigest, ends[0].StateDigest, s.Model)
 		}
 	}
-	for _, m := range []*member{second, third, observer} {
+	for _, m := range []*launched{second, third, observer} {
 		checkVerify(t, m.cfg.Dir, ends[0])
 	}
 	checkNothingLost(t, third.cfg.Dir, ends[1])

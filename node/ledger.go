@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -124,6 +125,20 @@ func (l ledger) Authors(f func(wire.PeerID)) error {
 // PutDelta implements replica.Ledger, as do the methods below.
 func (l ledger) PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error {
 	return l.Store.PutDelta(id, *h, payload)
+}
+
+// PutMember is Store.PutMember.
+func (l ledger) PutMember(c member.Certificate) error { return l.Store.PutMember(c.Encode()) }
+
+// Members is Store.Members, opened. One that does not open is left out.
+func (l ledger) Members() (members []member.Certificate, err error) {
+	kept, err := l.Store.Members()
+	for _, b := range kept {
+		if c, err := member.Parse(b); err == nil {
+			members = append(members, c)
+		}
+	}
+	return members, gone(err)
 }
 
 func (l ledger) PutEvidence(e wire.Evidence) error { return l.Store.PutEvidence(e.A, e.B) }

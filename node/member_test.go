@@ -19,8 +19,8 @@ const patience = 4 * time.Minute
 // calm lets nodes that many others share a machine with, and the race detector, end in order.
 const calm = 9
 
-// member is a whole node under test, in this process.
-type member struct {
+// launched is a whole node under test, in this process.
+type launched struct {
 	t     *testing.T
 	cfg   Config
 	stop  context.CancelFunc // an ordered leave
@@ -31,7 +31,7 @@ type member struct {
 }
 
 // launch runs a node of the toy run until the test ends.
-func launch(t *testing.T, cfg Config) *member {
+func launch(t *testing.T, cfg Config) *launched {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
@@ -43,7 +43,7 @@ func launch(t *testing.T, cfg Config) *member {
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
 	}
-	m := &member{t: t, news: newMailbox[status.Snapshot](), ended: make(chan struct{})}
+	m := &launched{t: t, news: newMailbox[status.Snapshot](), ended: make(chan struct{})}
 	cfg.OnStatus = m.news.put
 	m.cfg = cfg
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -57,7 +57,7 @@ func launch(t *testing.T, cfg Config) *member {
 }
 
 // until waits for a status that a test wants to see.
-func (m *member) until(what string, seen func(status.Snapshot) bool) status.Snapshot {
+func (m *launched) until(what string, seen func(status.Snapshot) bool) status.Snapshot {
 	m.t.Helper()
 	var s status.Snapshot
 	for {
@@ -75,7 +75,7 @@ func (m *member) until(what string, seen func(status.Snapshot) bool) status.Snap
 }
 
 // link waits until the node runs and returns its join link.
-func (m *member) link() joinlink.Link {
+func (m *launched) link() joinlink.Link {
 	m.t.Helper()
 	l, err := joinlink.Parse(m.until("its first status", func(status.Snapshot) bool { return true }).Link)
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *member) link() joinlink.Link {
 }
 
 // end waits for the end, which must be a good one.
-func (m *member) end() status.Snapshot {
+func (m *launched) end() status.Snapshot {
 	m.t.Helper()
 	<-m.ended
 	if m.err != nil {
@@ -95,7 +95,7 @@ func (m *member) end() status.Snapshot {
 }
 
 // leave is an ordered leave.
-func (m *member) leave() status.Snapshot {
+func (m *launched) leave() status.Snapshot {
 	m.t.Helper()
 	m.stop()
 	return m.end()

@@ -32,6 +32,8 @@ func (n *node) network(e p2p.Event) {
 		n.view.refusedPeer(n, e)
 	case p2p.Message:
 		n.message(now, e)
+	case p2p.Stranger:
+		n.machine.Step(now, gossip.Stranger{From: e.From, Author: e.Author})
 	case p2p.Duplicate:
 		n.forwarded(now, e)
 	}

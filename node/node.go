@@ -33,6 +33,7 @@ type node struct {
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	host    *p2p.Host
 	identity
+	membership
 	shared
 	folder
 	acquaintances

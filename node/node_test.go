@@ -34,7 +34,7 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 	text := toyText(t)
 	first := launch(t, Config{Genesis: toyGenesis(20_000).Encode(), Data: text, Pace: time.Second, Lab: true})
 	link := first.link()
-	members := []*member{first}
+	members := []*launched{first}
 	for range 2 {
 		members = append(members, launch(t, Config{Link: link, Data: text, Pace: time.Second, Lab: true}))
 	}

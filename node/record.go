@@ -84,6 +84,8 @@ func (n *node) firstRecord() hello.Record {
 		Precision: "f32", MemoryBytes: hardware.MemoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
 		Codecs:  codec.Numbers(),
 		Devices: []hello.Device{{Kind: "cpu", Name: hardware.CPUName(), Count: 1, MemoryBytes: hardware.MemoryBytes()}},
+
+		Certificate: n.certificate,
 	}
 	if !n.cfg.Observe {
 		r.Trainer = hello.Builtin

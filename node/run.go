@@ -50,8 +50,9 @@ func newNode(cfg Config) *node {
 // stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
-		n.identify, n.recall, n.recallTraffic, n.listen,
+		n.identify, n.beAdmitted, n.recall, n.recallTraffic, n.listen,
 		func() error { return n.learnGenesis(ctx) },
+		n.confirmAdmission,
 		n.open,
 		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
@@ -106,7 +107,7 @@ func (n *node) listen() error {
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
-		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
+		Check: n.checkMessage, Admit: n.admits,
 	})
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (n *node) start() error {
 	}
 	cfg := core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
-		Learner: !n.cfg.Observe, Precision: precision,
+		Learner: !n.cfg.Observe, Precision: precision, Certificate: n.id,
 		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
 	was, err := n.restore(cfg)
@@ -204,7 +205,7 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.Outer
 	return gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: n.named, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
+		Trusted: n.named, Members: n.members, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,

@@ -125,7 +125,7 @@ func (n *node) role() string {
 }
 
 func (n *node) link() joinlink.Link {
-	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs())}
+	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs()), Invite: n.invite}
 }
 
 // stage says how far a joiner is.

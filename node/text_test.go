@@ -59,7 +59,7 @@ func TestJoinerTrainsOnTheRunsText(t *testing.T) {
 	first.leave()
 }
 
-func (m *member) joinAndLeave() {
+func (m *launched) joinAndLeave() {
 	m.t.Helper()
 	m.until("a step", func(s status.Snapshot) bool { return s.Step > 0 })
 	m.leave()

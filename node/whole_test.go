@@ -54,14 +54,14 @@ func TestJoinLeaveObserve(t *testing.T) {
 	checkNothingLost(t, leaver.cfg.Dir, left)
 	checkNothingLost(t, first.cfg.Dir, last)
 	checkNothingLost(t, joiner.cfg.Dir, ends[0])
-	for _, m := range []*member{first, joiner, observer} {
+	for _, m := range []*launched{first, joiner, observer} {
 		checkVerify(t, m.cfg.Dir, ends[0])
 	}
 	checkFlippedByte(t, first.cfg.Dir, view)
 }
 
 // checkModel: a running and a stopped node have the same model.
-func checkModel(t *testing.T, m *member) {
+func checkModel(t *testing.T, m *launched) {
 	t.Helper()
 	g, running, tokens, err := inspect.LoadModel(t.Context(), m.cfg.Dir)
 	if err != nil {

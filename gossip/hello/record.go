@@ -52,4 +52,6 @@ type Record struct {
 	// Stateless says that this node holds nothing of the run and sends no beats, as a relay
 	// does: nobody waits for it.
 	Stateless bool `cbor:"20,keyasint,omitempty"`
+	// Certificate admits the author to a run that admits by invitation, see package member.
+	Certificate []byte `cbor:"21,keyasint,omitempty"`
 }

@@ -116,6 +116,9 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 			r.Near = true
 		case "stateless":
 			r.Stateless = true
+		case "certificate":
+			specCertificate(t, s, row)
+			continue
 		}
 		key, err := strconv.Atoi(row[0])
 		if err != nil {
@@ -129,6 +132,27 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 		if err := open(sign(t, s, r.Run, wire.Marshal(r))); err != nil {
 			t.Errorf("%s: %v", row[1], err)
 		}
+	}
+}
+
+// A certificate travels as the bytes that it is, whatever they are: what they are worth is M-6.
+func specCertificate(t *testing.T, s *spectest.Spec, row []string) {
+	r := record(t, s)
+	r.Certificate = s.Hex(t, "member certificate")
+	raw := wire.Marshal(r)
+	if key := []byte{0x15, 0x58, 0xf8}; row[0] != "21" || !bytes.HasSuffix(raw, slices.Concat(key, r.Certificate)) {
+		t.Errorf("row %v: %x", row, raw)
+	}
+	signed, err := hello.Parse(sign(t, s, r.Run, raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := signed.Open(); err != nil || !bytes.Equal(got.Certificate, r.Certificate) {
+		t.Errorf("opened %x, %v", got.Certificate, err)
+	}
+	r.Certificate = make([]byte, wire.MaxCertificate+1)
+	if err := open(sign(t, s, r.Run, wire.Marshal(r))); !errors.Is(err, hello.ErrInvalid) {
+		t.Errorf("a longer one: %v", err)
 	}
 }
 
@@ -269,7 +293,7 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 21 // the first key that the tables do not have
+	const free = 22 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
 		for key := free; key < free+n-len(s.Table(t, "record")); key++ {

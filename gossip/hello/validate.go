@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"atoll/gossip/wire"
 	"github.com/multiformats/go-multiaddr"
 )
 
@@ -53,6 +54,9 @@ func (r Record) checkNumbers() error {
 	}
 	if r.StartedMs < 0 {
 		return invalid("started", r.StartedMs, "unix milliseconds")
+	}
+	if len(r.Certificate) > wire.MaxCertificate {
+		return invalid("certificate", len(r.Certificate), "at most %d bytes", wire.MaxCertificate)
 	}
 	if len(r.Codecs) == 0 || len(r.Codecs) > MaxCodecs {
 		return invalid("codecs", len(r.Codecs), "1..%d of them", MaxCodecs)

@@ -67,6 +67,9 @@ type Config struct {
 	// other profiles listen on as well, is not shaped.
 	// nil leaves them as they are, and then SetShape cannot change them.
 	Shape *Shape
+	// Admit says why a peer may not take part in the run, by its capability record; nil admits
+	// everybody. Both sides show the error. It is called by several goroutines.
+	Admit func(hello.Record) error
 	// Agent is the program and version that peers see; empty is "atoll/dev".
 	Agent string
 	// Log receives what an operator may want to see; nil discards it.

@@ -6,7 +6,7 @@ import (
 )
 
 // Event is something that happened on the network: PeerUp, PeerDown,
-// RecordChanged, Refused, Message, Duplicate, Addresses or Reserved.
+// RecordChanged, Refused, Message, Stranger, Duplicate, Addresses or Reserved.
 type Event interface{ event() }
 
 type (
@@ -48,6 +48,9 @@ type (
 		Data []byte
 	}
 
+	// Stranger: a peer brought a message of an author that Config.Check does not know.
+	Stranger struct{ From, Author wire.PeerID }
+
 	// Duplicate: another peer brought a message that was seen before. That peer
 	// is likely to have what the message announces. Data must not be modified.
 	// If Check refused the message, its duplicates are reported all the same.
@@ -80,5 +83,6 @@ func (PeerDown) event()      {}
 func (Refused) event()       {}
 func (Message) event()       {}
 func (Duplicate) event()     {}
+func (Stranger) event()      {}
 func (Addresses) event()     {}
 func (Reserved) event()      {}

@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,8 +98,27 @@ func scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds
 }
 
 // validate runs in gossip's workers, several at once.
-func (h *Host) validate(_ context.Context, _ peer.ID, m *pubsub.Message) bool {
-	return h.cfg.Check(m.GetData()) == nil
+func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
+	err := h.cfg.Check(m.GetData())
+	if stranger := (*StrangerError)(nil); errors.As(err, &stranger) {
+		if id, err := wireID(from); err == nil {
+			h.inbox.put(Stranger{From: id, Author: stranger.Author})
+		}
+		return pubsub.ValidationIgnore
+	}
+	if err != nil {
+		return pubsub.ValidationReject
+	}
+	return pubsub.ValidationAccept
+}
+
+// StrangerError is Config.Check's answer to a message whose author it does not know. The message is
+// not passed on, and who brought it is not to blame.
+type StrangerError struct{ Author wire.PeerID }
+
+// Error names the author.
+func (e *StrangerError) Error() string {
+	return fmt.Sprintf("%v is not known to be admitted", e.Author)
 }
 
 // receive moves accepted messages to the inbox until the host closes.

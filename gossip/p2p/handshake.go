@@ -199,6 +199,11 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 	if err != nil {
 		return fail(err)
 	}
+	if h.cfg.Admit != nil {
+		if err := h.cfg.Admit(theirs); err != nil {
+			return fail(fmt.Errorf("%w: %w", ErrNotAdmitted, err))
+		}
+	}
 	return signed, theirs, session, nil
 }
 

@@ -45,7 +45,7 @@ func (q *inbox) put(e Event) bool {
 // room is the length of the queue at which e no longer fits; negative: never.
 func (q *inbox) room(e Event) int {
 	switch e.(type) {
-	case Duplicate:
+	case Duplicate, Stranger:
 		return (q.limit + 1) / 2
 	case Message, Refused:
 		return q.limit
@@ -57,7 +57,7 @@ func (q *inbox) room(e Event) int {
 
 func (q *inbox) count(e Event) {
 	switch e.(type) {
-	case Duplicate:
+	case Duplicate, Stranger:
 		q.dropped.Duplicates++
 	case Message:
 		q.dropped.Messages++

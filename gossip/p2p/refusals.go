@@ -18,6 +18,8 @@ var (
 	ErrHandshake = errors.New("broken handshake")
 	// ErrRefusedByPeer: the peer refuses us; its reason follows.
 	ErrRefusedByPeer = errors.New("peer refuses us")
+	// ErrNotAdmitted: the run is not open to the peer; the reason follows.
+	ErrNotAdmitted = errors.New("not admitted")
 	// ErrDropped: this node dropped the peer a while ago; its reason follows.
 	ErrDropped = errors.New("dropped by this node")
 )
@@ -25,7 +27,7 @@ var (
 // isRefusal tells a decision, which repeats, from a failure of the link.
 func isRefusal(err error) bool {
 	var r *hello.Refusal
-	return errors.As(err, &r) || errors.Is(err, ErrHandshake) || errors.Is(err, ErrRefusedByPeer) || errors.Is(err, ErrDropped)
+	return errors.As(err, &r) || errors.Is(err, ErrHandshake) || errors.Is(err, ErrRefusedByPeer) || errors.Is(err, ErrDropped) || errors.Is(err, ErrNotAdmitted)
 }
 
 // refusals remembers for a while who was refused and why, so that nobody is

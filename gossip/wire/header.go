@@ -111,7 +111,7 @@ func (h Header) Validate() error {
 // ID is the id of the delta: BLAKE3 over domain, run and what the header states.
 // The signature is no part of it: an author can make many for one header.
 func (h Header) ID(run RunID) Digest {
-	return Sum(statement(domainHeaderID, run, h.stated()))
+	return Sum(Statement(domainHeaderID, run, h.stated()))
 }
 
 // SignHeader signs h, whose Author it sets to the name of key.

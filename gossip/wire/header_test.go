@@ -61,7 +61,7 @@ func TestHeadersWithoutCertificateAreAsBefore(t *testing.T) {
 	s := SignHeader(testKey(1), testRun, testHeader())
 	raw := s.Append(nil)
 	bare := append(bytes.Clone(raw[:92]), raw[HeaderSize:]...)
-	if s.Header.ID(testRun) != Sum(statement("atoll header id 1", testRun, bare[:92])) {
+	if s.Header.ID(testRun) != Sum(Statement("atoll header id 1", testRun, bare[:92])) {
 		t.Error("another id")
 	}
 	ok(t, Verify(s.Header.Author, "atoll header 1", testRun, bare[:92], s.Sig))

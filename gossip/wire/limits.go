@@ -61,6 +61,13 @@ const (
 	// MaxRoster bounds the capability records in one roster; a node tells about
 	// those it heard last, and the rest are found through them.
 	MaxRoster = 256
+	// MaxAuthors bounds the authors whose certificates one request asks for: who is new to a
+	// node comes a few at a time, or with a repair.
+	MaxAuthors = 64
+	// MaxCertificates bounds the certificates in an answer: four for each of MaxAuthors.
+	MaxCertificates = 256
+	// MaxCertificate bounds one.
+	MaxCertificate = 256
 	// MaxHeaders bounds the signed headers in one answer: four for each of
 	// MaxRoundKeys rounds. A server stops before the round that would pass it.
 	MaxHeaders = 4096
@@ -80,6 +87,8 @@ const (
 	maxRosterBody  = arrayHead + MaxRoster*(arrayHead+MaxRecord)
 	maxRoundsBody  = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
 	maxHeadersBody = MaxHeaders * SignedHeaderSize
+
+	maxCertificatesBody = arrayHead + MaxCertificates*(arrayHead+MaxCertificate)
 )
 
 // Lengths of CBOR items at their longest.

@@ -9,22 +9,23 @@ type RequestKind uint8
 
 // Requests, and the body of an answer with status OK.
 const (
-	GetGenesis  RequestKind = iota + 1 // Run -> the genesis document's bytes
-	GetRoster                          // -> EncodeRoster
-	GetPayload                         // Digest (delta id), WaitMs -> the payload's bytes
-	GetRounds                          // Ranges -> EncodeRounds
-	GetHeaders                         // Rounds -> EncodeHeaders
-	GetManifest                        // -> EncodeManifest
-	GetChunk                           // Digest -> the chunk's bytes
-	GetTips                            // At -> EncodeManifest of the tips of those rounds
-	GetOwn                             // -> EncodeHeaders: the newest known of the asker's own, one a fragment
+	GetGenesis      RequestKind = iota + 1 // Run -> the genesis document's bytes
+	GetRoster                              // -> EncodeRoster
+	GetPayload                             // Digest (delta id), WaitMs -> the payload's bytes
+	GetRounds                              // Ranges -> EncodeRounds
+	GetHeaders                             // Rounds -> EncodeHeaders
+	GetManifest                            // -> EncodeManifest
+	GetChunk                               // Digest -> the chunk's bytes
+	GetTips                                // At -> EncodeManifest of the tips of those rounds
+	GetOwn                                 // -> EncodeHeaders: the newest known of the asker's own, one a fragment
+	GetCertificates                        // Authors -> EncodeCertificates: what admits them
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetOwn {
+	if k < GetGenesis || k > GetCertificates {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -48,6 +49,8 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + MaxManifest
 	case GetChunk:
 		return statusSize + ChunkSize
+	case GetCertificates:
+		return statusSize + maxCertificatesBody
 	}
 	return statusSize
 }
@@ -95,6 +98,8 @@ type Request struct {
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
 	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment
+
+	Authors []PeerID // GetCertificates
 }
 
 // The fields of each kind that has any, as they travel.
@@ -124,6 +129,10 @@ type (
 		_  struct{} `cbor:",toarray"`
 		At []uint32
 	}
+	certificatesFields struct {
+		_       struct{} `cbor:",toarray"`
+		Authors []PeerID
+	}
 )
 
 // Encode returns the request's bytes. A server refuses one that fails
@@ -143,6 +152,8 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
 	case GetTips:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
+	case GetCertificates:
+		b = append(b, Marshal(certificatesFields{Authors: r.Authors})...)
 	}
 	return b
 }
@@ -180,6 +191,8 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
 	case GetTips:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })
+	case GetCertificates:
+		err = withFields(b, func(f certificatesFields) { r.Authors = f.Authors })
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -208,6 +221,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.At) > MaxFragments {
 		return invalid("at", len(r.At), "at most %d fragments", MaxFragments)
+	}
+	if len(r.Authors) > MaxAuthors {
+		return invalid("authors", len(r.Authors), "at most %d", MaxAuthors)
 	}
 	return validateRoundKeys(r.Rounds)
 }

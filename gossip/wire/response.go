@@ -123,6 +123,29 @@ func DecodeRoster(b []byte) ([][]byte, error) {
 	return records, nil
 }
 
+// EncodeCertificates returns the body that carries certificates, at most MaxCertificates of them.
+func EncodeCertificates(certificates [][]byte) []byte { return Marshal(certificates) }
+
+// DecodeCertificates decodes certificates. They are not opened.
+func DecodeCertificates(b []byte) ([][]byte, error) {
+	if len(b) > maxCertificatesBody {
+		return nil, fmt.Errorf("decode certificates: %w: %d bytes, at most %d", ErrSize, len(b), maxCertificatesBody)
+	}
+	var certificates [][]byte
+	if err := Unmarshal(b, &certificates); err != nil {
+		return nil, fmt.Errorf("decode certificates: %w", err)
+	}
+	if len(certificates) > MaxCertificates {
+		return nil, fmt.Errorf("decode certificates: %w: %d of them, at most %d", ErrSize, len(certificates), MaxCertificates)
+	}
+	for _, c := range certificates {
+		if len(c) > MaxCertificate {
+			return nil, fmt.Errorf("decode certificates: %w: one of %d bytes, at most %d", ErrSize, len(c), MaxCertificate)
+		}
+	}
+	return certificates, nil
+}
+
 // RangeAnswer tells what a node holds of one Range.
 type RangeAnswer struct {
 	_ struct{} `cbor:",toarray"`

@@ -23,20 +23,20 @@ func Sum(b []byte) Digest { return blake3.Sum256(b) }
 
 // Sign signs bytes for one purpose (domain, under 256 bytes) in one run.
 func Sign(key ed25519.PrivateKey, domain string, run RunID, b []byte) Signature {
-	return Signature(ed25519.Sign(key, statement(domain, run, b)))
+	return Signature(ed25519.Sign(key, Statement(domain, run, b)))
 }
 
 // Verify checks a signature made by Sign. Its error is ErrSignature.
 func Verify(author PeerID, domain string, run RunID, b []byte, sig Signature) error {
-	if !ed25519.Verify(author[:], statement(domain, run, b), sig[:]) {
+	if !ed25519.Verify(author[:], Statement(domain, run, b), sig[:]) {
 		return ErrSignature
 	}
 	return nil
 }
 
-// statement is what is signed or hashed: the domain with its length before it
+// Statement is what is signed or hashed: the domain with its length before it
 // (so that no domain is a prefix of another), the run, the bytes.
-func statement(domain string, run RunID, b []byte) []byte {
+func Statement(domain string, run RunID, b []byte) []byte {
 	s := make([]byte, 0, 1+len(domain)+len(run)+len(b))
 	s = append(s, byte(len(domain)))
 	s = append(s, domain...)

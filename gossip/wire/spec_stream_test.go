@@ -94,6 +94,43 @@ func asksAlone(t *testing.T, s *spectest.Spec, name string, kind wire.RequestKin
 	}
 }
 
+func specGetCertificates(t *testing.T, s *spectest.Spec) {
+	r, fields := requested(t, s, "certificates")
+	for i, a := range fields[0].([]any) {
+		same(t, "author", r.Authors[i][:], a.([]byte))
+	}
+	most := int(s.Number(t, "limits", "MaxAuthors"))
+	r.Authors = make([]wire.PeerID, most)
+	if _, err := wire.DecodeRequest(r.Encode()); err != nil {
+		t.Errorf("the most authors: %v", err)
+	}
+	r.Authors = make([]wire.PeerID, most+1)
+	_, err := wire.DecodeRequest(r.Encode())
+	refused(t, "more authors", err, wire.ErrInvalid)
+}
+
+func specCertificates(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body certificates")
+	list := must[[][]byte](t)(wire.DecodeCertificates(raw))
+	if len(list) != 1 {
+		t.Fatalf("%d certificates", len(list))
+	}
+	same(t, "certificate", list[0], s.Hex(t, "member certificate"))
+	same(t, "encoded", wire.EncodeCertificates(list), raw)
+	long, many := int(s.Number(t, "limits", "MaxCertificate")), int(s.Number(t, "limits", "MaxCertificates"))
+	list = make([][]byte, many+1)
+	for i := range list {
+		list[i] = make([]byte, long)
+	}
+	if _, err := wire.DecodeCertificates(wire.EncodeCertificates(list[:many])); err != nil {
+		t.Errorf("the most and longest: %v", err)
+	}
+	_, err := wire.DecodeCertificates(wire.EncodeCertificates(list))
+	refused(t, "more of them", err, wire.ErrSize)
+	_, err = wire.DecodeCertificates(wire.EncodeCertificates([][]byte{make([]byte, long+1)}))
+	refused(t, "a longer one", err, wire.ErrSize)
+}
+
 func specGetTips(t *testing.T, s *spectest.Spec) {
 	if _, fields := requested(t, s, "manifest"); fields != nil {
 		t.Error("manifest has fields")

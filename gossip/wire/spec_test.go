@@ -31,9 +31,9 @@ func TestSpec(t *testing.T) {
 		"W-19": specBeat, "W-19.2": specBeatKeys, "W-19.3": specBeatEncodings, "W-19.4": specBeatRefused, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
 		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips,
-		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys,
+		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys, "W-31.3": specGetCertificates,
 		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
-		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders,
+		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders, "W-36.3": specCertificates,
 		"W-37": specManifest, "W-37.2": specManifestFragment, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
 		"W-39": specChunks, "W-39.2": specOtherChunk, "W-40": specFrame, "W-40.2": specLongFrame, "W-40.3": specCutFrame,
 		"W-41": specVersions, "W-41.2": specHelloDomain, "W-41.3": specOtherVersion,
@@ -276,6 +276,7 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 		"MaxRangesRounds": wire.MaxRangesRounds, "MaxRoundKeys": wire.MaxRoundKeys, "MaxGenesis": wire.MaxGenesis, "MaxRecord": wire.MaxRecord,
 		"MaxRoster": wire.MaxRoster, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
 		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
+		"MaxAuthors": wire.MaxAuthors, "MaxCertificates": wire.MaxCertificates, "MaxCertificate": wire.MaxCertificate,
 	}
 	for name, value := range have {
 		if want := s.Number(t, "limits", name); want != value {

@@ -28,10 +28,12 @@ type Config struct {
 	Run       wire.RunID
 	Learner   bool  // false for an observer
 	Precision uint8 // class that own deltas carry
-	KeyOnly   bool  // the key may have signed rounds that the disk does not know of
-	Alone     bool  // the link names no peers: train from genesis at once
-	AloneMs   int64 // train from genesis when no peer was reached for so long
-	Gossip    gossip.Config
+	// Certificate is the digest of the node's certificate, zero in a run that is open to everybody.
+	Certificate wire.Digest
+	KeyOnly     bool  // the key may have signed rounds that the disk does not know of
+	Alone       bool  // the link names no peers: train from genesis at once
+	AloneMs     int64 // train from genesis when no peer was reached for so long
+	Gossip      gossip.Config
 }
 
 // Machine is the protocol of one node.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -52,8 +53,8 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 
 // check tells whether a delta keeps the run's rules, from its header alone.
 func (m *Machine) check(h wire.Header) error {
-	if !h.Certificate.IsZero() {
-		return fmt.Errorf("certificate is %v: admission to this run is open, use none", h.Certificate)
+	if err := m.cfg.Gossip.Members.CheckHeader(h); err != nil {
+		return err
 	}
 	d := DeltaOf(wire.Digest{}, h)
 	if err := m.cfg.Params.Check(d); err != nil {
@@ -65,7 +66,7 @@ func (m *Machine) check(h wire.Header) error {
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice} {
+	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice} {
 		if errors.Is(err, passing) {
 			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 			return
@@ -126,7 +127,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 		Author: m.self, Fragment: uint16(fragment), Round: round,
 		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
 		Steps: d.Steps, Tokens: d.Tokens, Precision: m.cfg.Precision, Codec: uint8(m.cfg.Params.Codec),
-		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload),
+		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload), Certificate: m.cfg.Certificate,
 	}
 	sh := wire.SignHeader(m.cfg.Key, m.cfg.Run, h)
 	m.emit(StoreOwn{ID: sh.Header.ID(m.cfg.Run), Header: sh, Payload: d.Payload, Seq: d.Seq})

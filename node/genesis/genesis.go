@@ -19,10 +19,11 @@ const Format = 2
 
 // What this program knows of runs. A later one may know more, and names it here.
 const (
-	Rules  = 1       // of the outer step
-	Open   = "open"  // admission: everybody may contribute
-	Seeded = "seed"  // initial values follow from the seed
-	Given  = "given" // initial values are what First says
+	Rules  = 1        // of the outer step
+	Open   = "open"   // admission: everybody may contribute
+	Invite = "invite" // admission: who was invited by one of Owners
+	Seeded = "seed"   // initial values follow from the seed
+	Given  = "given"  // initial values are what First says
 
 	OwnTokenizer    = "own"    // learners of a Layout have one of their own
 	CorpusTokenizer = "corpus" // the one that the manifest of Corpus names
@@ -35,8 +36,8 @@ type Genesis struct {
 	Format    int          // Format, or 1
 	Rules     int          // Rules
 	Name      string       // for people
-	Admission string       // Open
-	Owners    none         // keys of those who admit others
+	Admission string       // Open or Invite
+	Owners    owners       // keys of those who admit others
 	Model     llama.Config // sizes
 	Layout    Layout       // tensors of a model that is not built in
 	Init      string       // Seeded, or Given
@@ -135,16 +136,10 @@ func strict(b []byte, v any) error {
 	return d.Decode(v)
 }
 
-// none is a list in which this program knows no entries yet: an empty one in JSON.
-type none struct{}
+// owners is a list of public keys, which is written as [] where there are none.
+type owners []wire.PeerID
 
-// MarshalJSON writes the empty list.
-func (none) MarshalJSON() ([]byte, error) { return []byte("[]"), nil }
-
-// UnmarshalJSON refuses any other.
-func (*none) UnmarshalJSON(b []byte) error {
-	if string(b) != "[]" {
-		return fmt.Errorf("entries of Owners, %.40q: this program knows runs without any; use the version of atoll that made the run", b)
-	}
-	return nil
+// MarshalJSON writes the keys in hex.
+func (o owners) MarshalJSON() ([]byte, error) {
+	return json.Marshal(append([]wire.PeerID{}, o...))
 }

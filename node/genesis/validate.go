@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -93,13 +94,32 @@ func (g Genesis) validateFields() error {
 func (g Genesis) validateKind() error {
 	for _, f := range []struct{ name, value, known string }{
 		{"Rules", fmt.Sprint(g.Rules), fmt.Sprint(Rules)},
-		{"Admission", g.Admission, Open},
 	} {
 		if f.value != f.known {
 			return fmt.Errorf("genesis: %s is %.80q, this program knows %q; use the version of atoll that made the run", f.name, f.value, f.known)
 		}
 	}
-	return g.validateInit()
+	return cmp.Or(g.validateAdmission(), g.validateInit())
+}
+
+// validateAdmission makes sure that there is somebody who can invite, if that is how nodes get in.
+func (g Genesis) validateAdmission() error {
+	switch {
+	case g.Admission != Open && g.Admission != Invite:
+		return fmt.Errorf("genesis: Admission is %.80q, this program knows %q and %q; use the version of atoll that made the run", g.Admission, Open, Invite)
+	case g.Admission == Open && len(g.Owners) > 0:
+		return fmt.Errorf("genesis: Owners has %d keys; a run with the admission %q has none", len(g.Owners), Open)
+	case g.Admission == Invite && (len(g.Owners) == 0 || len(g.Owners) > member.MaxOwners):
+		return fmt.Errorf("genesis: Owners has %d keys; use 1 to %d with the admission %q", len(g.Owners), member.MaxOwners, Invite)
+	case g.Admission == Invite && g.Format == 1:
+		return fmt.Errorf("genesis: Admission is %q, which is of format %d; Format is 1", Invite, Format)
+	}
+	for i, o := range g.Owners {
+		if slices.Contains(g.Owners[:i], o) {
+			return fmt.Errorf("genesis: Owners has %v twice", o)
+		}
+	}
+	return nil
 }
 
 // validateInit makes sure that it is known what training begins with.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 )
@@ -17,17 +18,26 @@ const scheme = "atoll:"
 // MaxPeers bounds the addresses in one link: those that a node remembers fit.
 const MaxPeers = gossip.MaxContacts
 
-// Link is what a newcomer needs to join: the run and some peers' addresses.
-// As text: atoll:RUNID,ADDR,ADDR with RunID in hex and multiaddrs that end in
+// Link is what a newcomer needs to join: the run, some peers' addresses, and an invite where the run
+// asks for one. As text: atoll:RUNID,ADDR,ADDR#INVITE with RunID in hex and multiaddrs that end in
 // /p2p/ID. It holds no character that a shell would touch.
 type Link struct {
-	Run   wire.RunID
-	Peers []string
+	Run    wire.RunID
+	Peers  []string
+	Invite *member.Pass // nil for none
 }
+
+// inviteMark stands before the invite, as before the part of a web address that stays with the
+// reader: whoever has it can join.
+const inviteMark = "#"
 
 // String is the inverse of Parse.
 func (l Link) String() string {
-	return scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
+	text := scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
+	if l.Invite != nil {
+		text += inviteMark + l.Invite.String()
+	}
+	return text
 }
 
 // Parse reads a join link.
@@ -36,6 +46,7 @@ func Parse(s string) (Link, error) {
 	if !ok {
 		return Link{}, fmt.Errorf("join link %.80q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", s, scheme)
 	}
+	rest, invite, invited := strings.Cut(rest, inviteMark)
 	parts := strings.Split(rest, ",")
 	var l Link
 	if err := l.Run.UnmarshalText([]byte(parts[0])); err != nil {
@@ -50,6 +61,17 @@ func Parse(s string) (Link, error) {
 		}
 		l.Peers = append(l.Peers, p)
 	}
+	if !invited {
+		return l, nil
+	}
+	pass, err := member.ParsePass(invite)
+	if err == nil {
+		err = pass.Check(l.Run)
+	}
+	if err != nil {
+		return Link{}, fmt.Errorf("join link: %w", err)
+	}
+	l.Invite = &pass
 	return l, nil
 }
 

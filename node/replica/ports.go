@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -60,6 +61,8 @@ type Ledger interface {
 	PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error
 	PutHeader(id wire.Digest, h wire.SignedHeader) error
 	PutEvidence(e wire.Evidence) error
+	Members() ([]member.Certificate, error)
+	PutMember(c member.Certificate) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
 	Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (Kept, error)

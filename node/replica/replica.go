@@ -117,6 +117,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeDelta(e) })
 	case core.StoreEvidence:
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
+	case gossip.Admitted:
+		r.write("store a certificate", func() error { return r.ledger.PutMember(e.Certificate) })
 	case core.RaiseMark:
 		r.watcher.Saw(e)
 		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -58,6 +59,9 @@ func New(cfg Config) (*Replica, Restored, error) {
 // Start makes the machine, and puts it and the learner back to what the ledger had.
 // The learner is nil for a node that only holds and serves.
 func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner) error {
+	if err := r.meetMembers(cfg.Gossip.Members); err != nil {
+		return err
+	}
 	r.machine = core.New(cfg, was.Tips)
 	r.learning = learning{learner: l, closed: make([]uint32, len(was.Tips))}
 	for p, tip := range was.Tips {
@@ -82,6 +86,23 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 		if err != nil {
 			return fmt.Errorf("restore fragment %d: %w", p, err)
 		}
+	}
+	return nil
+}
+
+// meetMembers makes those known again whose certificates were kept. One that does not fit the run
+// any more is left out: its author shows it anew.
+func (r *Replica) meetMembers(members *member.Table) error {
+	if members == nil {
+		return nil
+	}
+	kept, err := r.ledger.Members()
+	if err != nil {
+		return err
+	}
+	for _, c := range kept {
+		_, err := members.Add(c)
+		r.watcher.Check("take up a certificate", err)
 	}
 	return nil
 }

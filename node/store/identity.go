@@ -46,6 +46,26 @@ func (d Disk) LoadKey(dir string) (key ed25519.PrivateKey, created bool, err err
 	return key, created, err
 }
 
+// MakeKeyFile makes a key and keeps it in a file that must not exist yet, readable by its owner alone.
+func MakeKeyFile(path string) (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("create key %s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create key: %w", err)
+	}
+	_, err = fmt.Fprintf(f, "%x\n", key.Seed())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, fmt.Errorf("create key %s: %w", path, err)
+	}
+	return key, nil
+}
+
+// ReadKeyFile returns the key that MakeKeyFile kept. The error is fs.ErrNotExist where there is none.
+func ReadKeyFile(path string) (ed25519.PrivateKey, error) { return readKey(path) }
+
 // ReadKey returns the identity kept in dir and, unlike LoadKey, makes none.
 func ReadKey(dir string) (ed25519.PrivateKey, error) {
 	key, err := readKey(filepath.Join(dir, keyFile))

@@ -37,12 +37,13 @@ var (
 	bucketRounds   = []byte("rounds")   // fragment round -> chain, state, folded ids
 	bucketBases    = []byte("bases")    // fragment round -> digest, size
 	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
+	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
 	bucketMeta     = []byte("meta")     // the caller's keys
 )
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
-	bucketRounds, bucketBases, bucketEvidence, bucketMeta,
+	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketMeta,
 }
 
 // Store is an open folder. Its methods may be called concurrently.
@@ -225,6 +226,10 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
+		// Folders of before there were certificates have no place for them.
+		if _, err := s.tx.CreateBucketIfNotExists(bucketMembers); err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
 		return s.checkRun()
 	}
 	for _, name := range buckets {

@@ -222,6 +222,9 @@ func (l *liar) freshKey() ed25519.PrivateKey {
 // that folding it is no surprise.
 func (l *liar) sign(key ed25519.PrivateKey, h wire.Header, payload []byte) wire.SignedHeader {
 	w := l.n.w
+	if wire.PeerIDOf(key) == l.n.id {
+		h.Certificate = l.n.certified()
+	}
 	h.Codec, h.Size, h.Payload = uint8(w.s.Params.Codec), uint32(len(payload)), wire.Sum(payload)
 	sh := wire.SignHeader(key, w.run, h)
 	id := sh.Header.ID(w.run)

@@ -47,6 +47,7 @@ type Node struct {
 	liar     *liar  // nil for an honest node
 
 	life
+	admission
 	wires
 	access
 	learning
@@ -172,6 +173,7 @@ func (n *Node) boot() {
 	n.heard, n.taken = map[wire.Digest]bool{}, nil
 	n.drafts, n.calls, n.uplink.free = map[uint64]draftWork{}, nil, float64(w.now)
 	n.started, n.gauge = n.clock(), gauge{}
+	n.enter()
 	x := executor{n}
 	n.trace = w.record(n)
 	r, was, err := replica.New(n.trace.Wrap(replica.Config{
@@ -219,9 +221,11 @@ const chunksStay = 6000
 func (n *Node) config() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
-		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32,
+		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32, Certificate: n.certified(),
 		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly,
 		Gossip: gossip.Config{
+			Members: n.members,
+
 			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.Common, Resume: n.disk.Fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     n.disk.HasChunk,
@@ -245,6 +249,9 @@ func (n *Node) introduce() {
 	}
 	if n.spec.Observer {
 		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""
+	}
+	if n.members != nil && !n.spec.Outsider {
+		n.said.Certificate = n.certificate.Encode()
 	}
 	n.spec.Version.apply(&n.said)
 	signed, err := n.spec.Version.sign(n, n.said)

@@ -35,6 +35,7 @@ type Scenario struct {
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
 	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
 	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
+	Invited  bool       `json:",omitempty"` // the run admits by invitation, and all but outsiders are invited
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Trace    bool       `json:"-"` // the result has the life of every delta
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
@@ -55,6 +56,7 @@ type Policy struct {
 type NodeSpec struct {
 	Slow     int     `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
 	Observer bool    `json:"observer,omitempty"`  // holds and serves, never trains
+	Outsider bool    `json:"outsider,omitempty"`  // nobody invited it to a run that admits by invitation
 	SkewMs   Time    `json:"skew_ms,omitempty"`   // of its clock
 	DriftPPM int64   `json:"drift_ppm,omitempty"` // of its clock, parts per million
 	Attack   Attack  `json:"attack,omitzero"`     // what it does that no honest node does

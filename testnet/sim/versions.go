@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 
 	"atoll/gossip/hello"
@@ -59,16 +60,23 @@ func (v Version) sign(n *Node, r hello.Record) (hello.Signed, error) {
 // session is what the handshake of two nodes comes to; where it fails both
 // know why.
 func (w *World) session(a, b *Node) bool {
-	_, errA := hello.Negotiate(a.said, b.said)
-	_, errB := hello.Negotiate(b.said, a.said)
+	errA, errB := a.judges(b), b.judges(a)
 	if errA == nil && errB == nil {
 		return true
 	}
-	a.refuses(b, errA)
-	b.refuses(a, errB)
+	a.refuses(b, cmp.Or(errA, errB))
+	b.refuses(a, cmp.Or(errB, errA))
 	a.turnedAway()
 	b.turnedAway()
 	return false
+}
+
+// judges is what a node says to the record of another.
+func (n *Node) judges(p *Node) error {
+	if _, err := hello.Negotiate(n.said, p.said); err != nil {
+		return err
+	}
+	return n.members.Admit(p.said, n.clock())
 }
 
 // refuses notes that this node will not talk to another, and why.

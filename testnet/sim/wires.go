@@ -123,6 +123,9 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
+	if n.stranger(from, m.open) {
+		return
+	}
 	if m.open.Header != nil && !n.w.s.Lean {
 		n.heard[m.delta] = true
 	}

@@ -37,6 +37,7 @@ type World struct {
 	counts   Counts
 	err      error // the first broken promise
 	watch    watch
+	door     door
 	traced   bytes.Buffer // what nodes write down of deltas
 }
 
@@ -54,6 +55,9 @@ func New(s Scenario) (*World, error) {
 		s:   s, rng: rand.New(rand.NewPCG(s.Seed, 1)), now: Start, run: wire.RunID{7}, link: s.Link,
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[fault.Verb]int{}},
+	}
+	if s.Invited {
+		w.door = newDoor(w.run)
 	}
 	if corrupts(s.Faults) {
 		w.folder.every = 1

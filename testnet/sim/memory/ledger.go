@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -35,6 +36,7 @@ type Ledger struct {
 	rounds   []map[uint32]outer.Link
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
+	members  []member.Certificate
 	undo     []func() // takes back what was not committed, newest last
 	unsynced []*file  // payloads written since the last power cut that could hurt
 }
@@ -197,6 +199,19 @@ func (l *Ledger) PutEvidence(e wire.Evidence) error {
 
 // Evidence implements replica.Ledger.
 func (l *Ledger) Evidence() ([]wire.Evidence, error) { return l.evidence, nil }
+
+// PutMember implements replica.Ledger.
+func (l *Ledger) PutMember(c member.Certificate) error {
+	if !l.Full {
+		n := len(l.members)
+		l.members = append(l.members, c)
+		l.undone(func() { l.members = l.members[:n] })
+	}
+	return l.room()
+}
+
+// Members implements replica.Ledger.
+func (l *Ledger) Members() ([]member.Certificate, error) { return l.members, nil }
 
 // Payload implements replica.Ledger.
 func (l *Ledger) Payload(id wire.Digest) ([]byte, error) {

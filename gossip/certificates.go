@@ -1,0 +1,119 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+)
+
+// certificates asks for what admits authors that this node hears of before their records come. Nobody
+// is to blame for a stranger: who forwarded something of one has met it, or is asked in vain.
+type certificates struct {
+	*env
+	asked map[wire.PeerID]Time // authors, and when a peer was last asked for theirs
+}
+
+// maxStrangers bounds the authors that are being asked for; those asked for longest ago are
+// forgotten first.
+const maxStrangers = 1024
+
+// strangerAgainMs is the least time between two questions about one author: its messages come over
+// several peers, and its next beat brings it up again.
+const strangerAgainMs = 1000
+
+// want asks the peer that forwarded something for the certificates of its author.
+func (c *certificates) want(from, author wire.PeerID) {
+	p := c.peers.find(from)
+	if !c.usable(p) || c.cfg.Members.Member(author) {
+		return
+	}
+	if at, known := c.asked[author]; known && c.now < at+strangerAgainMs {
+		return
+	}
+	if len(c.asked) >= maxStrangers {
+		c.forget()
+	}
+	c.asked[author] = c.now
+	authors := []wire.PeerID{author}
+	c.call(from, wire.Request{Kind: wire.GetCertificates, Authors: authors}, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
+		if err == nil {
+			err = c.take(body, authors)
+			if err != nil {
+				c.misbehaved(from, err.Error())
+			}
+		}
+	})
+}
+
+// forget drops the older half of the authors asked for.
+func (c *certificates) forget() {
+	times := make([]Time, 0, len(c.asked))
+	for _, at := range c.asked {
+		times = append(times, at)
+	}
+	slices.Sort(times)
+	middle := times[len(times)/2]
+	for author, at := range c.asked {
+		if at <= middle {
+			delete(c.asked, author)
+		}
+	}
+}
+
+// take keeps the certificates of an answer. The error is for one that no honest peer gives.
+func (c *certificates) take(body []byte, asked []wire.PeerID) error {
+	list, err := wire.DecodeCertificates(body)
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		one, err := member.Parse(b)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(asked, one.Author) {
+			return fmt.Errorf("certificate of %v: %w: it was not asked for", one.Author, wire.ErrInvalid)
+		}
+		if err := c.keep(one); err != nil && !errors.Is(err, member.ErrFull) {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep adds a certificate to those known, and has one that is new made durable: after a restart
+// this node must still know whose deltas it holds.
+func (e *env) keep(c member.Certificate) error {
+	fresh, err := e.cfg.Members.Add(c)
+	if fresh {
+		e.emit(Admitted{Certificate: c})
+	}
+	return err
+}
+
+// admit reports whether a record is of a node that may take part, and keeps its certificate.
+func (e *env) admit(rec *hello.Record) bool {
+	if e.cfg.Members == nil {
+		return true
+	}
+	c, err := member.CertificateIn(*rec)
+	if err == nil {
+		err = e.keep(c)
+	}
+	return err == nil || errors.Is(err, member.ErrFull) && e.cfg.Members.Member(rec.Author)
+}
+
+// certificatesOf is the answer to a request for those of some authors.
+func certificatesOf(t *member.Table, authors []wire.PeerID) []byte {
+	list := [][]byte{}
+	for _, a := range authors {
+		for _, c := range t.Of(a) {
+			list = append(list, c.Encode())
+		}
+	}
+	return wire.EncodeCertificates(list)
+}

@@ -1,0 +1,73 @@
+package member
+
+import (
+	"fmt"
+
+	"atoll/gossip/wire"
+)
+
+// domainCertificate is of the signature of a node's key with an invite, domainID of the digest
+// that names a certificate.
+const (
+	domainCertificate = "atoll certificate 1"
+	domainID          = "atoll certificate id 1"
+)
+
+// Certificate says that an owner invited, and that the invited one admits a node.
+type Certificate struct {
+	Owner     wire.PeerID
+	Invite    Invite
+	InviteSig wire.Signature // of the owner, of the invite
+	Author    wire.PeerID    // the node
+	Sig       wire.Signature // with the invite's key, of what the certificate states
+}
+
+// Size is the length of an encoded Certificate.
+const Size = 32 + inviteSize + 64 + 32 + 64
+
+// stated is what a certificate says, without signatures.
+func (c Certificate) stated() []byte {
+	b := append(make([]byte, 0, 32+inviteSize+32), c.Owner[:]...)
+	return append(c.Invite.append(b), c.Author[:]...)
+}
+
+// Encode returns the certificate's Size bytes.
+func (c Certificate) Encode() []byte {
+	b := append(make([]byte, 0, Size), c.Owner[:]...)
+	b = append(c.Invite.append(b), c.InviteSig[:]...)
+	b = append(b, c.Author[:]...)
+	return append(b, c.Sig[:]...)
+}
+
+// Parse decodes exactly Size bytes. It verifies nothing.
+func Parse(b []byte) (Certificate, error) {
+	if len(b) != Size {
+		return Certificate{}, fmt.Errorf("certificate: %w: %d bytes, want %d", wire.ErrSize, len(b), Size)
+	}
+	v, err := parseInvite(b[32 : 32+inviteSize])
+	if err != nil {
+		return Certificate{}, err
+	}
+	rest := b[32+inviteSize:]
+	return Certificate{
+		Owner: wire.PeerID(b[:32]), Invite: v, InviteSig: wire.Signature(rest[:64]),
+		Author: wire.PeerID(rest[64:96]), Sig: wire.Signature(rest[96:]),
+	}, nil
+}
+
+// ID names the certificate: BLAKE3 over domain, run and what it states. Signatures are no part
+// of it: who signs can make many for one statement.
+func (c Certificate) ID(run wire.RunID) wire.Digest {
+	return wire.Sum(wire.Statement(domainID, run, c.stated()))
+}
+
+// Verify checks both signatures. Whether the owner is one of the run's is the Table's question.
+func (c Certificate) Verify(run wire.RunID) error {
+	if err := wire.Verify(c.Owner, domainInvite, run, c.Invite.append(nil), c.InviteSig); err != nil {
+		return fmt.Errorf("certificate of %v: the invite: %w", c.Author, err)
+	}
+	if err := wire.Verify(c.Invite.Key, domainCertificate, run, c.stated(), c.Sig); err != nil {
+		return fmt.Errorf("certificate of %v: %w", c.Author, err)
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+// Package member says who may contribute to a run that admits by invitation.
+//
+// Such a run's genesis names the public keys of its owners. An owner signs an Invite, which
+// is the public half of a key pair with limits. Whoever holds the secret half signs the key of a
+// node with it: that makes a Certificate, from owner to invite to node, which everybody can check
+// with genesis alone, while nobody else is online. Headers name the digest of their author's
+// certificate, and capability records carry the certificate.
+//
+// A Table holds the certificates that a node knows. Everything else here is a pure function.
+package member

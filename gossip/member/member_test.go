@@ -1,0 +1,295 @@
+package member
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"strings"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
+)
+
+var run = wire.RunID{7}
+
+// key is the key of that number.
+func key(number byte) ed25519.PrivateKey {
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = number
+	return ed25519.NewKeyFromSeed(seed)
+}
+
+// Keys of the tests: the owner's, an invite's, and two nodes'.
+var owner, invite, first, second = key(1), key(2), key(3), key(4)
+
+func id(k ed25519.PrivateKey) wire.PeerID { return wire.PeerIDOf(k) }
+
+// admitted is a certificate for a node, with an invite of the owner's.
+func admitted(t testing.TB, v Invite, node ed25519.PrivateKey) Certificate {
+	t.Helper()
+	c, err := Issue(owner, run, v, invite).Admit(run, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func table() *Table { return NewTable(run, []wire.PeerID{id(owner)}) }
+
+// known is a table that has those certificates.
+func known(t testing.TB, certificates ...Certificate) *Table {
+	t.Helper()
+	m := table()
+	for _, c := range certificates {
+		if fresh, err := m.Add(c); err != nil || !fresh {
+			t.Fatal(fresh, err)
+		}
+	}
+	return m
+}
+
+// What is changed of a certificate makes it nobody's.
+func TestForgedCertificates(t *testing.T) {
+	good := admitted(t, Invite{Uses: 5, TokensPerStep: 100, LastRound: 9, ExpiresMs: 1}, first)
+	rapid.Check(t, func(t *rapid.T) {
+		b := good.Encode()
+		at := rapid.IntRange(0, len(b)-1).Draw(t, "at")
+		b[at] ^= byte(1 << rapid.IntRange(0, 7).Draw(t, "bit"))
+		c, err := Parse(b)
+		if err != nil {
+			return
+		}
+		if _, err := table().Add(c); err == nil {
+			t.Fatalf("byte %d changed: taken", at)
+		}
+	})
+	if _, err := table().Add(good); err != nil {
+		t.Error(err)
+	}
+	if err := good.Verify(wire.RunID{8}); !errors.Is(err, wire.ErrSignature) {
+		t.Errorf("of another run: %v", err)
+	}
+	other, err := Issue(second, run, Invite{}, invite).Admit(run, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table().Add(other); err == nil || !strings.Contains(err.Error(), "no owner") {
+		t.Errorf("of who is no owner: %v", err)
+	}
+}
+
+// An invite's holder admits nobody beyond what the owner signed.
+func TestInvitesCannotBeWidened(t *testing.T) {
+	pass := Issue(owner, run, Invite{LastRound: 5}, invite)
+	pass.Invite.LastRound = 50
+	c, err := pass.Admit(run, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table().Add(c); !errors.Is(err, wire.ErrSignature) {
+		t.Errorf("error %v, want %v", err, wire.ErrSignature)
+	}
+}
+
+// A pass goes through a link and comes out the same. One for a single key has no secret, and is of
+// no use to another.
+func TestPassText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := Invite{
+			Uses: rapid.Uint32().Draw(t, "uses"), TokensPerStep: rapid.Uint64().Draw(t, "tokens"),
+			LastRound: rapid.Uint32().Draw(t, "last round"), ExpiresMs: rapid.Int64Min(0).Draw(t, "expires"),
+		}
+		secret := invite
+		if rapid.Bool().Draw(t, "for one key") {
+			v.Key, secret = id(first), nil
+		}
+		p := Issue(owner, run, v, secret)
+		got, err := ParsePass(p.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != p.String() || got.Invite != p.Invite || got.Owner != p.Owner || got.Sig != p.Sig || !got.Secret.Equal(p.Secret) && secret != nil {
+			t.Fatalf("%+v came out as %+v", p, got)
+		}
+		if err := got.Check(run); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(p.String(), "#, \t\"'$&;|") {
+			t.Fatalf("%q is not one word", p.String())
+		}
+	})
+	p := Issue(owner, run, Invite{Key: id(first)}, nil)
+	if c, err := p.Admit(run, first); err != nil || c.Verify(run) != nil {
+		t.Error(err, c.Verify(run))
+	}
+	if _, err := p.Admit(run, second); err == nil || !strings.Contains(err.Error(), "atoll invite --for") {
+		t.Errorf("used by another: %v", err)
+	}
+	if err := p.Check(wire.RunID{8}); err == nil {
+		t.Error("of another run: taken")
+	}
+}
+
+func FuzzParsePass(f *testing.F) {
+	f.Add(Issue(owner, run, Invite{Uses: 5}, invite).String())
+	f.Add(Issue(owner, run, Invite{Key: id(first)}, nil).String())
+	f.Add("AQ")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePass(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParsePass(p.String()); err != nil || again.String() != p.String() {
+			t.Errorf("%q: %v, then %v, %v", text, p, again, err)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(admitted(f, Invite{Uses: 5, ExpiresMs: 1}, first).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse(b)
+		if err == nil && string(c.Encode()) != string(b) {
+			t.Errorf("%x came out as %x", b, c.Encode())
+		}
+	})
+}
+
+// header is one of a node.
+func header(node ed25519.PrivateKey, certificate wire.Digest, round uint32) wire.Header {
+	return wire.Header{Author: id(node), Round: round, Steps: 2, Tokens: 200, Certificate: certificate}
+}
+
+func TestCheckHeader(t *testing.T) {
+	free, bound := admitted(t, Invite{}, first), admitted(t, Invite{TokensPerStep: 99, LastRound: 5}, second)
+	m := known(t, free, bound)
+	for name, test := range map[string]struct {
+		h    wire.Header
+		want string // part of the error; "" is none
+	}{
+		"admitted":         {header(first, free.ID(run), 100), ""},
+		"no certificate":   {header(first, wire.Digest{}, 1), "admits by invitation"},
+		"of another":       {header(second, free.ID(run), 1), "not of the author"},
+		"after the end":    {header(second, bound.ID(run), 6), "ends at round 5"},
+		"too many tokens":  {header(second, bound.ID(run), 5), "allows 99 a step"},
+		"not known":        {header(first, wire.Digest{1}, 1), ErrUnknown.Error()},
+		"a huge claim":     {wire.Header{Author: id(second), Round: 1, Steps: 1 << 31, Tokens: 1<<64 - 1, Certificate: bound.ID(run)}, "allows 99 a step"},
+		"within the bound": {wire.Header{Author: id(second), Round: 5, Steps: 2, Tokens: 198, Certificate: bound.ID(run)}, ""},
+	} {
+		if err := m.CheckHeader(test.h); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+	}
+	if err := m.CheckHeader(header(first, wire.Digest{1}, 1)); !errors.Is(err, ErrUnknown) {
+		t.Errorf("error %v, want %v", err, ErrUnknown)
+	}
+	var open *Table
+	if err := open.CheckHeader(header(first, wire.Digest{}, 1)); err != nil {
+		t.Errorf("in an open run: %v", err)
+	}
+	if err := open.CheckHeader(header(first, free.ID(run), 1)); err == nil {
+		t.Error("in an open run a certificate is taken")
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	c, old := admitted(t, Invite{}, first), admitted(t, Invite{ExpiresMs: 1000}, second)
+	m := known(t)
+	record := func(node ed25519.PrivateKey, c []byte) hello.Record {
+		return hello.Record{Author: id(node), Certificate: c}
+	}
+	for name, test := range map[string]struct {
+		r    hello.Record
+		now  int64
+		want string
+	}{
+		"admitted":       {record(first, c.Encode()), 2000, ""},
+		"in time":        {record(second, old.Encode()), 1000, ""},
+		"late":           {record(second, old.Encode()), 1001, "has expired"},
+		"none":           {record(first, nil), 0, "has no certificate"},
+		"half of one":    {record(first, c.Encode()[:100]), 0, "100 bytes"},
+		"another's":      {record(second, c.Encode()), 0, "record of another node"},
+		"not the owners": {record(first, forged(t)), 0, "no owner"},
+	} {
+		err := m.Admit(test.r, test.now)
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "atoll invite")) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+	}
+	if len(m.All()) != 0 {
+		t.Error("who was judged is known")
+	}
+	// Whom it knows already it lets in again, however old the invite is.
+	if err := known(t, old).Admit(record(second, old.Encode()), 5000); err != nil {
+		t.Error(err)
+	}
+	var open *Table
+	if err := open.Admit(hello.Record{}, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func forged(t *testing.T) []byte {
+	c, err := Issue(second, run, Invite{}, invite).Admit(run, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Encode()
+}
+
+// A message of nobody who was admitted is a stranger's, whatever its kind.
+func TestStranger(t *testing.T) {
+	c := admitted(t, Invite{}, first)
+	m := known(t, c)
+	signed := func(h wire.Header) *wire.SignedHeader { return &wire.SignedHeader{Header: h} }
+	for name, test := range map[string]struct {
+		m    wire.Message
+		want bool
+	}{
+		"header":                      {wire.Message{Header: signed(header(first, c.ID(run), 1))}, false},
+		"header without certificate":  {wire.Message{Header: signed(header(first, wire.Digest{}, 1))}, true},
+		"header with another's":       {wire.Message{Header: signed(header(second, c.ID(run), 1))}, true},
+		"beat":                        {wire.Message{Beat: &wire.Beat{Author: id(first)}}, false},
+		"beat of a stranger":          {wire.Message{Beat: &wire.Beat{Author: id(second)}}, true},
+		"evidence":                    {wire.Message{Evidence: &wire.Evidence{A: *signed(header(first, c.ID(run), 1))}}, false},
+		"evidence against a stranger": {wire.Message{Evidence: &wire.Evidence{A: *signed(header(second, c.ID(run), 1))}}, true},
+	} {
+		if _, stranger := m.Stranger(test.m); stranger != test.want {
+			t.Errorf("%s: a stranger's is %v", name, stranger)
+		}
+	}
+}
+
+// One node has few certificates here, however many invites it was given.
+func TestTableIsBounded(t *testing.T) {
+	m := table()
+	for i := range 2 * MaxOfAuthor {
+		_, err := m.Add(admitted(t, Invite{LastRound: uint32(i + 1)}, first))
+		if full := i >= MaxOfAuthor; errors.Is(err, ErrFull) != full {
+			t.Errorf("certificate %d: %v", i, err)
+		}
+	}
+	if n := len(m.Of(id(first))); n != MaxOfAuthor {
+		t.Errorf("%d certificates", n)
+	}
+}
+
+// Owners become known after the first certificate, and have to have made it.
+func TestSetOwners(t *testing.T) {
+	m := known(t, admitted(t, Invite{}, first))
+	if err := m.SetOwners([]wire.PeerID{id(second)}); err == nil {
+		t.Error("owners that did not invite who is in are taken")
+	}
+	if err := m.SetOwners([]wire.PeerID{id(second), id(owner)}); err != nil {
+		t.Error(err)
+	}
+	c, err := Issue(second, run, Invite{}, invite).Admit(run, second)
+	if err == nil {
+		_, err = m.Add(c)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

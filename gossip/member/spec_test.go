@@ -1,0 +1,244 @@
+package member
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+// One test for each clause of gossip/wire/SPEC.md that is about members.
+func TestSpec(t *testing.T) {
+	spectest.Run(t, "M", map[string]spectest.Clause{
+		"M-1": specInvite, "M-2": specCertificate, "M-3": specSignatures, "M-3.2": specDigest, "M-4": specRefused,
+		"M-5": specLetsIn, "M-6": specSession, "M-6.2": specExpired, "M-7": specStrangers, "M-8": specPass,
+	})
+}
+
+// field cuts a field out of bytes by a table of the text.
+func field(t *testing.T, s *spectest.Spec, table, name string, b []byte) []byte {
+	t.Helper()
+	for _, row := range s.Table(t, table) {
+		if row[2] == name {
+			at, _ := strconv.Atoi(row[0])
+			size, _ := strconv.Atoi(row[1])
+			return b[at : at+size]
+		}
+	}
+	t.Fatalf("the table %s has no %s", table, name)
+	return nil
+}
+
+func example(t *testing.T, s *spectest.Spec) (Certificate, wire.RunID) {
+	t.Helper()
+	c, err := Parse(s.Hex(t, "member certificate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, wire.RunID(s.Hex(t, "run"))
+}
+
+func specInvite(t *testing.T, s *spectest.Spec) {
+	c, _ := example(t, s)
+	raw := field(t, s, "certificate", "invite", s.Hex(t, "member certificate"))
+	of := func(name string) []byte { return field(t, s, "invite", name, raw) }
+	v := c.Invite
+	if !bytes.Equal(v.Key[:], of("key")) || v.Uses != binary.BigEndian.Uint32(of("uses")) || v.TokensPerStep != binary.BigEndian.Uint64(of("tokens per step")) ||
+		v.LastRound != binary.BigEndian.Uint32(of("last round")) || uint64(v.ExpiresMs) != binary.BigEndian.Uint64(of("expires")) {
+		t.Errorf("%+v", v)
+	}
+	if !bytes.Equal(v.append(nil), raw) {
+		t.Errorf("encoded %x", v.append(nil))
+	}
+	if free := admitted(t, Invite{}, first); known(t, free).CheckHeader(header(first, free.ID(run), 1<<31)) != nil {
+		t.Error("0 sets a limit")
+	}
+}
+
+func specCertificate(t *testing.T, s *spectest.Spec) {
+	c, _ := example(t, s)
+	raw := s.Hex(t, "member certificate")
+	of := func(name string) []byte { return field(t, s, "certificate", name, raw) }
+	if !bytes.Equal(c.Owner[:], of("owner")) || !bytes.Equal(c.InviteSig[:], of("owner's signature")) ||
+		!bytes.Equal(c.Author[:], of("author")) || !bytes.Equal(c.Sig[:], of("signature")) {
+		t.Errorf("%+v", c)
+	}
+	if !bytes.Equal(c.Encode(), raw) || len(raw) != Size {
+		t.Errorf("encoded %x", c.Encode())
+	}
+	if _, err := Parse(raw[1:]); err == nil {
+		t.Error("one byte less is taken")
+	}
+}
+
+// statement is W-3.
+func statement(domain string, run wire.RunID, parts ...[]byte) []byte {
+	return slices.Concat([]byte{byte(len(domain))}, []byte(domain), run[:], slices.Concat(parts...))
+}
+
+func specSignatures(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	raw := s.Hex(t, "member certificate")
+	invite := field(t, s, "certificate", "invite", raw)
+	if !ed25519.Verify(c.Owner[:], statement("atoll invite 1", run, invite), c.InviteSig[:]) {
+		t.Error("the owner's")
+	}
+	if !ed25519.Verify(c.Invite.Key[:], statement("atoll certificate 1", run, c.Owner[:], invite, c.Author[:]), c.Sig[:]) {
+		t.Error("the invite's")
+	}
+	if err := c.Verify(run); err != nil {
+		t.Error(err)
+	}
+}
+
+func specDigest(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	invite := field(t, s, "certificate", "invite", s.Hex(t, "member certificate"))
+	want := wire.Sum(statement("atoll certificate id 1", run, c.Owner[:], invite, c.Author[:]))
+	if got := c.ID(run); got != want || !bytes.Equal(got[:], s.Hex(t, "member digest")) {
+		t.Errorf("digest %x", got[:])
+	}
+}
+
+func specRefused(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	if _, err := NewTable(run, []wire.PeerID{c.Author}).Add(c); err == nil {
+		t.Error("of no owner: taken")
+	}
+	m := NewTable(run, []wire.PeerID{c.Author, c.Owner})
+	for name, change := range map[string]func(c *Certificate){
+		"the owner's signature": func(c *Certificate) { c.InviteSig[0]++ },
+		"the other signature":   func(c *Certificate) { c.Sig[0]++ },
+		"another invite":        func(c *Certificate) { c.Invite.Uses++ },
+		"another author":        func(c *Certificate) { c.Author[0]++ },
+	} {
+		bad := c
+		change(&bad)
+		if _, err := m.Add(bad); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if _, err := m.Add(c); err != nil {
+		t.Error(err)
+	}
+}
+
+func specLetsIn(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	m := NewTable(run, []wire.PeerID{c.Owner})
+	h := wire.Header{Author: c.Author, Round: c.Invite.LastRound, Steps: 2, Tokens: 2 * c.Invite.TokensPerStep, Certificate: c.ID(run)}
+	if m.CheckHeader(h) == nil {
+		t.Error("a certificate that is not known lets in")
+	}
+	if _, err := m.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CheckHeader(h); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(h *wire.Header){
+		"a round more":   func(h *wire.Header) { h.Round++ },
+		"a token more":   func(h *wire.Header) { h.Tokens++ },
+		"another author": func(h *wire.Header) { h.Author[0]++ },
+		"no certificate": func(h *wire.Header) { h.Certificate = wire.Digest{} },
+	} {
+		bad := h
+		change(&bad)
+		if m.CheckHeader(bad) == nil {
+			t.Errorf("%s: let in", name)
+		}
+	}
+}
+
+func specSession(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	m := NewTable(run, []wire.PeerID{c.Owner})
+	r := hello.Record{Author: c.Author, Certificate: c.Encode()}
+	if err := m.Admit(r, 0); err != nil {
+		t.Error(err)
+	}
+	other := r
+	other.Author[0]++
+	bad := r
+	bad.Certificate = bytes.Clone(r.Certificate)
+	bad.Certificate[Size-1]++
+	for name, r := range map[string]hello.Record{"none": {Author: c.Author}, "another's": other, "not verified": bad} {
+		if m.Admit(r, 0) == nil {
+			t.Errorf("%s: a session", name)
+		}
+	}
+}
+
+func specExpired(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	m := NewTable(run, []wire.PeerID{c.Owner})
+	r := hello.Record{Author: c.Author, Certificate: c.Encode()}
+	if m.Admit(r, c.Invite.ExpiresMs) != nil || m.Admit(r, c.Invite.ExpiresMs+1) == nil {
+		t.Error("not refused after it has expired, or before")
+	}
+	if _, err := m.Add(c); err != nil || m.Admit(r, c.Invite.ExpiresMs+1) != nil {
+		t.Error("one that is known is refused")
+	}
+}
+
+func specStrangers(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	for _, name := range []string{"message header", "message beat", "message evidence"} {
+		message, err := wire.Open(run, s.Hex(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewTable(run, []wire.PeerID{c.Owner})
+		if author, stranger := m.Stranger(message); !stranger || author != c.Author {
+			t.Errorf("%s of nobody: author %v, a stranger's is %v", name, author, stranger)
+		}
+		if _, err := m.Add(c); err != nil {
+			t.Fatal(err)
+		}
+		// The header of the example has no certificate.
+		if _, stranger := m.Stranger(message); stranger != (message.Header != nil) {
+			t.Errorf("%s of a member: a stranger's is %v", name, stranger)
+		}
+		if message.Header == nil {
+			continue
+		}
+		message.Header.Header.Certificate = c.ID(run)
+		if _, stranger := m.Stranger(message); stranger {
+			t.Error("a header with its author's certificate is a stranger's")
+		}
+	}
+}
+
+func specPass(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	raw, err := base64.RawURLEncoding.DecodeString(s.Text(t, "member pass"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Concat([]byte{1}, c.Owner[:], c.InviteSig[:])
+	for _, n := range []uint64{uint64(c.Invite.Uses), c.Invite.TokensPerStep, uint64(c.Invite.LastRound), uint64(c.Invite.ExpiresMs)} {
+		want = binary.AppendUvarint(want, n)
+	}
+	if want = append(append(want, 1), bytes.Repeat([]byte{3}, 32)...); !bytes.Equal(raw, want) {
+		t.Errorf("%x, by the text %x", raw, want)
+	}
+	p, err := ParsePass(s.Text(t, "member pass"))
+	if err != nil || p.Check(run) != nil || p.Invite != c.Invite || p.String() != s.Text(t, "member pass") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	node := ed25519.NewKeyFromSeed(s.Hex(t, "seed"))
+	if again, err := p.Admit(run, node); err != nil || again != c {
+		t.Errorf("admits %+v, %v", again, err)
+	}
+	one, err := ParsePass(s.Text(t, "member pass for one"))
+	if err != nil || one.Secret != nil || one.Invite != (Invite{Key: wire.PeerIDOf(node)}) || one.Check(run) != nil {
+		t.Errorf("%+v, %v", one, err)
+	}
+}

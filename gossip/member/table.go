@@ -1,0 +1,223 @@
+package member
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// Limits of a Table.
+const (
+	// MaxOwners bounds the owners of a run: a few people, each of whom can invite.
+	MaxOwners = 16
+	// maxMembers bounds the certificates that are kept, some 20 MB. A run has fewer nodes; who
+	// holds a leaked invite can sign keys without end.
+	maxMembers = 1 << 16
+	// MaxOfAuthor bounds those of one node: it may be invited again, with other limits.
+	MaxOfAuthor = 4
+)
+
+// ErrUnknown says that the author of something has no certificate that is known here. One may
+// come: nobody is to blame.
+var ErrUnknown = errors.New("no certificate of its author is known here")
+
+// ErrFull says that no more certificates are kept.
+var ErrFull = errors.New("no room for more certificates")
+
+// Table is the certificates of a run that a node knows. A nil Table is that of a run that is
+// open to everybody. It is safe for use by several goroutines.
+type Table struct {
+	run wire.RunID
+
+	mu       sync.RWMutex
+	owners   []wire.PeerID
+	byID     map[wire.Digest]Certificate
+	byAuthor map[wire.PeerID][]wire.Digest
+}
+
+// NewTable knows the owners of a run and nobody else.
+func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}}
+}
+
+// Add verifies a certificate and keeps it, and reports whether it was not known before.
+func (t *Table) Add(c Certificate) (fresh bool, err error) {
+	id := c.ID(t.run)
+	if _, known := t.Find(id); known {
+		return false, nil
+	}
+	if !t.owns(c.Owner) {
+		return false, fmt.Errorf("certificate of %v: %w: %v is no owner of this run", c.Author, wire.ErrInvalid, c.Owner)
+	}
+	if err := c.Verify(t.run); err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID) >= maxMembers || len(t.byAuthor[c.Author]) >= MaxOfAuthor {
+		return false, fmt.Errorf("certificate of %v: %w", c.Author, ErrFull)
+	}
+	if _, known := t.byID[id]; known {
+		return false, nil
+	}
+	t.byID[id] = c
+	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
+	return true, nil
+}
+
+// SetOwners says who the owners are, in place of those that the table was made with. It fails if
+// somebody was admitted by another.
+func (t *Table) SetOwners(owners []wire.PeerID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.byID {
+		if !slices.Contains(owners, c.Owner) {
+			return fmt.Errorf("certificate of %v: %w: %v is no owner of this run", c.Author, wire.ErrInvalid, c.Owner)
+		}
+	}
+	t.owners = slices.Clone(owners)
+	return nil
+}
+
+// owns reports whether a key is an owner's.
+func (t *Table) owns(key wire.PeerID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Contains(t.owners, key)
+}
+
+// Find returns a certificate by its digest.
+func (t *Table) Find(id wire.Digest) (Certificate, bool) {
+	if t == nil {
+		return Certificate{}, false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c, ok := t.byID[id]
+	return c, ok
+}
+
+// Of returns the certificates of a node, in the order in which they came.
+func (t *Table) Of(author wire.PeerID) []Certificate {
+	if t == nil {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var found []Certificate
+	for _, id := range t.byAuthor[author] {
+		found = append(found, t.byID[id])
+	}
+	return found
+}
+
+// All returns all certificates, by author, then digest.
+func (t *Table) All() []Certificate {
+	if t == nil {
+		return nil
+	}
+	t.mu.RLock()
+	all := make([]Certificate, 0, len(t.byID))
+	for _, c := range t.byID {
+		all = append(all, c)
+	}
+	t.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Certificate) int {
+		return cmp.Or(a.Author.Compare(b.Author), a.ID(t.run).Compare(b.ID(t.run)))
+	})
+	return all
+}
+
+// Member reports whether a node may speak in the run: it has a certificate, or nobody needs one.
+func (t *Table) Member(author wire.PeerID) bool {
+	if t == nil {
+		return true
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.byAuthor[author]) > 0
+}
+
+// CheckHeader tells whether admission lets a delta into the run, from its header alone. It is
+// ErrUnknown while the certificate that the header names is not known here.
+func (t *Table) CheckHeader(h wire.Header) error {
+	if t == nil {
+		if !h.Certificate.IsZero() {
+			return fmt.Errorf("certificate is %v: admission to this run is open, use none", h.Certificate)
+		}
+		return nil
+	}
+	if h.Certificate.IsZero() {
+		return errors.New("no certificate: this run admits by invitation")
+	}
+	c, known := t.Find(h.Certificate)
+	switch v := c.Invite; {
+	case !known:
+		return ErrUnknown
+	case c.Author != h.Author:
+		return fmt.Errorf("certificate %v is of %v, not of the author", h.Certificate, c.Author)
+	case v.LastRound != 0 && h.Round > v.LastRound:
+		return fmt.Errorf("round %d: the author's invite ends at round %d", h.Round, v.LastRound)
+	case v.TokensPerStep != 0 && h.Tokens/uint64(max(h.Steps, 1)) >= v.TokensPerStep && h.Tokens > uint64(h.Steps)*v.TokensPerStep:
+		return fmt.Errorf("%d tokens in %d steps: the author's invite allows %d a step", h.Tokens, h.Steps, v.TokensPerStep)
+	}
+	return nil
+}
+
+// Stranger returns the author of a gossip message if nobody here knows what admits it. Such a
+// message is neither passed on nor counted against who sent it.
+func (t *Table) Stranger(m wire.Message) (author wire.PeerID, stranger bool) {
+	switch {
+	case t == nil:
+		return author, false
+	case m.Header != nil:
+		h := m.Header.Header
+		c, known := t.Find(h.Certificate)
+		return h.Author, !known || c.Author != h.Author
+	case m.Beat != nil:
+		author = m.Beat.Author
+	case m.Evidence != nil:
+		author = m.Evidence.A.Header.Author
+	}
+	return author, !t.Member(author)
+}
+
+// CertificateIn is the certificate of a record, which has to be its author's.
+func CertificateIn(r hello.Record) (Certificate, error) {
+	if len(r.Certificate) == 0 {
+		return Certificate{}, errors.New("the node has no certificate")
+	}
+	c, err := Parse(r.Certificate)
+	if err == nil && c.Author != r.Author {
+		err = fmt.Errorf("certificate of %v: %w: it is in the record of another node", c.Author, wire.ErrInvalid)
+	}
+	return c, err
+}
+
+// Admit judges a peer by its capability record at a time in Unix ms. Its error says why it is
+// refused, in words for both sides. It keeps nothing: who was refused by another check must not
+// be known.
+func (t *Table) Admit(r hello.Record, nowMs int64) error {
+	if t == nil {
+		return nil
+	}
+	c, err := CertificateIn(r)
+	switch {
+	case err != nil:
+	case !t.owns(c.Owner):
+		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
+	case c.Invite.ExpiresMs != 0 && nowMs > c.Invite.ExpiresMs && !t.Member(r.Author):
+		err = errors.New("its invite has expired")
+	default:
+		err = c.Verify(t.run)
+	}
+	if err != nil {
+		return fmt.Errorf("this run admits by invitation: %w; ask the run's owner for a link with an invite, which atoll invite prints", err)
+	}
+	return nil
+}

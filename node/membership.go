@@ -1,0 +1,146 @@
+package node
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/member"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/store"
+)
+
+// membership is what admits this node, and others at it, to a run that admits by invitation. It is
+// zero in a run that is open to everybody.
+type membership struct {
+	members     *member.Table
+	invite      *member.Pass // that this node's link carries
+	certificate []byte
+	id          wire.Digest // of the certificate
+	knows       atomic.Bool // genesis, and so who the run's owners are
+}
+
+// inviteFile, in a node's folder, is the invite that it came with and gives on.
+const inviteFile = "invite"
+
+// beAdmitted makes this node's certificate from the invite of its link, of an earlier start, or from
+// the key of the run's owner. While genesis is not known the invite says who that is.
+func (n *node) beAdmitted() error {
+	known := n.genesis.Format != 0
+	if known && n.genesis.Admission == genesis.Open {
+		return nil
+	}
+	pass, err := n.findInvite()
+	if err != nil || pass == nil && !known {
+		return err // without an invite nothing says that the run asks for one: its nodes do
+	}
+	if pass == nil {
+		return fmt.Errorf("run %v admits by invitation, and there is none: ask the run's owner for a link with an invite, or on the owner's machine name the key that atoll new wrote, with --owner FILE", n.run)
+	}
+	owners := []wire.PeerID{pass.Owner}
+	if known {
+		owners = n.genesis.Owners
+	}
+	return n.admitSelf(*pass, owners)
+}
+
+// findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
+// there is none of these.
+func (n *node) findInvite() (*member.Pass, error) {
+	if n.cfg.Link.Invite != nil {
+		return n.cfg.Link.Invite, n.keepInvite(*n.cfg.Link.Invite)
+	}
+	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, inviteFile))
+	switch {
+	case err == nil:
+		pass, err := member.ParsePass(strings.TrimSpace(string(text)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(n.cfg.Dir, inviteFile), err)
+		}
+		return &pass, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, store.Explain(fmt.Errorf("read the invite: %w", err), n.cfg.Dir)
+	case n.cfg.Owner == nil:
+		return nil, nil
+	}
+	_, secret, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("make an invite: %w", err)
+	}
+	pass := member.Issue(n.cfg.Owner, n.run, member.Invite{}, secret)
+	return &pass, n.keepInvite(pass)
+}
+
+// keepInvite keeps an invite for another start. Whoever reads it can join.
+func (n *node) keepInvite(p member.Pass) error {
+	err := os.WriteFile(filepath.Join(n.cfg.Dir, inviteFile), []byte(p.String()+"\n"), 0o600)
+	return store.Explain(err, n.cfg.Dir)
+}
+
+func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
+	if err := pass.Check(n.run); err != nil {
+		return err
+	}
+	c, err := pass.Admit(n.run, n.key)
+	if err != nil {
+		return err
+	}
+	n.members = member.NewTable(n.run, owners)
+	n.knows.Store(n.genesis.Format != 0)
+	if _, err := n.members.Add(c); err != nil {
+		return fmt.Errorf("the invite does not fit the run: %w", err)
+	}
+	n.certificate, n.id = c.Encode(), c.ID(n.run)
+	if pass.Secret != nil {
+		n.invite = &pass
+	}
+	return nil
+}
+
+// confirmAdmission holds the invite against the genesis that came from a peer.
+func (n *node) confirmAdmission() error {
+	g := n.genesis
+	switch {
+	case n.knows.Load() || g.Admission == genesis.Open && n.members == nil:
+		return nil
+	case g.Admission == genesis.Open:
+		return fmt.Errorf("run %v is open to everybody, and the link has an invite: it is not of this run", n.run)
+	case n.members == nil:
+		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints", n.run)
+	}
+	if err := n.members.SetOwners(g.Owners); err != nil {
+		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
+	}
+	n.knows.Store(true)
+	return nil
+}
+
+// admits judges a peer by its record. Until genesis is known nobody is refused: all that this node
+// wants is the genesis, whose hash it knows.
+func (n *node) admits(r hello.Record) error {
+	if !n.knows.Load() {
+		return nil
+	}
+	return n.members.Admit(r, time.Now().UnixMilli())
+}
+
+// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further.
+func (n *node) checkMessage(raw []byte) error {
+	m, err := wire.Open(n.run, raw)
+	if err != nil {
+		return err
+	}
+	if author, stranger := n.members.Stranger(m); stranger {
+		return &p2p.StrangerError{Author: author}
+	}
+	return nil
+}

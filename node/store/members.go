@@ -1,0 +1,31 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+
+	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
+)
+
+// PutMember keeps a certificate, which the caller has checked. Not durable before a commit.
+func (s *Store) PutMember(certificate []byte) error {
+	if n := len(certificate); n == 0 || n > wire.MaxCertificate {
+		return fmt.Errorf("put member: a certificate of %d bytes, want 1 to %d", n, wire.MaxCertificate)
+	}
+	key := wire.Sum(certificate)
+	return s.update(func(tx *bbolt.Tx) error {
+		return entriesOf(tx, bucketMembers).Put(key[:], certificate)
+	})
+}
+
+// Members returns all certificates that were put.
+func (s *Store) Members() (certificates [][]byte, err error) {
+	first, last := make([]byte, len(wire.Digest{})), bytes.Repeat([]byte{0xff}, len(wire.Digest{})+1)
+	err = s.scan(bucketMembers, first, last, func(_, v []byte) error {
+		certificates = append(certificates, bytes.Clone(v))
+		return nil
+	})
+	return certificates, err
+}
