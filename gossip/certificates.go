@@ -106,14 +106,3 @@ func (e *env) admit(rec *hello.Record) bool {
 	}
 	return err == nil || errors.Is(err, member.ErrFull) && e.cfg.Members.Member(rec.Author)
 }
-
-// certificatesOf is the answer to a request for those of some authors.
-func certificatesOf(t *member.Table, authors []wire.PeerID) []byte {
-	list := [][]byte{}
-	for _, a := range authors {
-		for _, c := range t.Of(a) {
-			list = append(list, c.Encode())
-		}
-	}
-	return wire.EncodeCertificates(list)
-}

@@ -127,7 +127,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		return
 	}
 	if r.Kind == wire.GetCertificates {
-		s.ok(handle, certificatesOf(s.cfg.Members, r.Authors))
+		s.ok(handle, wire.EncodeCertificates(s.cfg.Members.Encoded(r.Authors)))
 		return
 	}
 	if s.joining() {

@@ -6,6 +6,7 @@ import (
 
 	"atoll/node/core"
 	"atoll/node/genesis"
+	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 )
@@ -21,7 +22,8 @@ func (n *node) serveControl() (err error) {
 			}
 			return genesis.TipStream(*t), true
 		},
-		Lab: n.lab(),
+		Lab:     n.lab(),
+		Members: func() []status.Member { return inspect.MembersOf(n.members.All()) },
 		Pause: func(on bool) {
 			n.post(func(core.Time) {
 				n.asked = on

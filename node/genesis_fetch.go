@@ -70,7 +70,7 @@ func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error
 // allRefused is one of the refusals if nobody is left who might still answer.
 func allRefused(failures map[string]error) (refused error) {
 	for _, err := range failures {
-		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) {
+		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, p2p.ErrRefusedByPeer) {
 			return nil
 		}
 		refused = err

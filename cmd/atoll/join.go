@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
+	"atoll/node/store"
 )
 
 const joinHelp = `
@@ -40,6 +43,7 @@ type JoinCmd struct {
 	Link string `arg:"" optional:"" help:"Join link of the run."`
 
 	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
+	Owner   string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
 	Dir     string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
 	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
@@ -237,7 +241,23 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 		return fmt.Errorf("%s: %w", c.Genesis, err)
 	}
 	cfg.Link.Run, cfg.Genesis = g.RunID(), b
-	return nil
+	if g.Admission == genesis.Open {
+		return nil
+	}
+	cfg.Owner, err = readOwner(cmp.Or(c.Owner, ownerFile(c.Genesis)), g)
+	if errors.Is(err, fs.ErrNotExist) && c.Owner == "" {
+		return nil // a node that was here before has its invite in its folder
+	}
+	return err
+}
+
+// readOwner reads the key of a run's owner.
+func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
+	key, err := store.ReadKeyFile(path)
+	if err == nil && !slices.Contains(g.Owners, wire.PeerIDOf(key)) {
+		err = fmt.Errorf("%s: the key in it is not of an owner of run %v: pass the file that atoll new wrote beside its genesis", path, g.RunID())
+	}
+	return key, err
 }
 
 // linkScheme begins every join link.

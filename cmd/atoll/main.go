@@ -46,6 +46,8 @@ type commandLine struct {
 	Relay    RelayCmd    `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
 	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`
 	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
+	Invite   InviteCmd   `cmd:"" help:"Make a join link with an invite."`
+	Members  MembersCmd  `cmd:"" help:"Show who was invited to a run."`
 	Pause    PauseCmd    `cmd:"" help:"Make a running node cost nothing for now."`
 	Resume   ResumeCmd   `cmd:"" help:"Let a paused node go on."`
 	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/store"
 	"atoll/optimizer/outer/tune"
 )
 
@@ -49,6 +52,8 @@ type NewCmd struct {
 	From      string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context   int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
+	Admission string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more. With open everybody, strangers included." enum:"invite,open" default:"invite"`
+	Owner     string        `help:"With --admission invite: file of the owner's key, which signs invites. Made if it is not there. Default: the name of the genesis file with .owner." placeholder:"FILE"`
 	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`
 	jsonFlag
 }
@@ -77,12 +82,18 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 		run.Budget = run.Enough()
 		g.Outer.Budget = run.Budget
 	}
+	owner, err := c.admit(&g)
+	if err != nil {
+		return err
+	}
 	path, err := c.write(g)
 	if err != nil {
 		return err
 	}
 	id := g.RunID()
 	answer := created{
+		Owner: owner,
+
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Expected: e, Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
@@ -99,11 +110,44 @@ func (c *NewCmd) write(g genesis.Genesis) (path string, err error) {
 	if err := g.Validate(); err != nil {
 		return "", err
 	}
-	path = c.Out
-	if path == "" {
-		path = fileName(g.Name) + ".genesis"
-	}
+	path = c.out(g)
 	return path, writeNew(path, g.Encode(), 0o644)
+}
+
+// out is the file that the genesis goes to.
+func (c *NewCmd) out(g genesis.Genesis) string {
+	return cmp.Or(c.Out, fileName(g.Name)+genesisSuffix)
+}
+
+// admit says who may contribute to the run, and makes the key of its owner if there is none. It returns
+// the file of that key.
+func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
+	if g.Admission = c.Admission; c.Admission == genesis.Open {
+		if c.Owner != "" {
+			return "", badUsage("--owner is for runs with --admission invite: an open run has no owner")
+		}
+		return "", nil
+	}
+	owner = cmp.Or(c.Owner, ownerFile(c.out(*g)))
+	key, err := store.ReadKeyFile(owner)
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = store.MakeKeyFile(owner)
+	}
+	if err != nil {
+		return "", err
+	}
+	g.Owners = append(g.Owners, wire.PeerIDOf(key))
+	return owner, nil
+}
+
+// The file of the owner's key lies beside the genesis, unless the user says another.
+const (
+	genesisSuffix = ".genesis"
+	ownerSuffix   = ".owner"
+)
+
+func ownerFile(genesis string) string {
+	return strings.TrimSuffix(genesis, genesisSuffix) + ownerSuffix
 }
 
 // joinFlags are the flags that the first node should have to match the run.

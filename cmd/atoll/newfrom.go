@@ -22,6 +22,7 @@ type fromAnswer struct {
 	Run         string   `json:"run"`
 	Name        string   `json:"name"`
 	Genesis     string   `json:"genesis"`
+	Owner       string   `json:"owner,omitempty"` // path of the owner's key, in a run that admits by invitation
 	Tensors     int      `json:"tensors"`
 	Params      int      `json:"params"`
 	Left        []string `json:"left,omitempty"`
@@ -80,11 +81,16 @@ func (c *NewCmd) runFrom(out *console) error {
 	if err := g.SetRecipe(config); err != nil {
 		return err
 	}
+	owner, err := c.admit(&g)
+	if err != nil {
+		return err
+	}
 	path, err := c.write(g)
 	if err != nil {
 		return err
 	}
 	a := c.describeFrom(g, path, left)
+	a.Owner = owner
 	a.Base, a.BaseSHA256 = base.name, base.digest
 	if c.JSON {
 		return out.json(a)
@@ -150,7 +156,7 @@ func (c *NewCmd) describeFrom(g genesis.Genesis, path string, left []string) fro
 
 func (a fromAnswer) print(out *console) error {
 	rows := [][]string{
-		{"run", a.Run}, {"name", a.Name}, {"genesis", a.Genesis},
+		{"run", a.Run}, {"name", a.Name}, {"genesis", a.Genesis}, {"admission", admissionText(a.Owner)},
 		{"model", fmt.Sprintf("%d tensors, %s parameters; %d fragments of %d pieces", a.Tensors, big(float64(a.Params)), a.Fragments, a.Pieces)},
 		{"training", fmt.Sprintf("rows of %d tokens, AdamW at %g, %s tokens in all", a.Context, a.LR, big(float64(a.Budget)))},
 		{"deltas", fmt.Sprintf("%s every %d steps, merged by %s: at most %s a fragment, %s for all of them", a.Codec, a.H, a.Merge, status.Bytes(float64(a.DeltaBytes)), status.Bytes(float64(a.RoundBytes)))},

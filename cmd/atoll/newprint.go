@@ -11,7 +11,8 @@ import (
 type created struct {
 	Run       string      `json:"run"`
 	Name      string      `json:"name"`
-	Genesis   string      `json:"genesis"` // path
+	Genesis   string      `json:"genesis"`         // path
+	Owner     string      `json:"owner,omitempty"` // path of the owner's key, in a run that admits by invitation
 	Params    int         `json:"params"`
 	Fragments int         `json:"fragments"`
 	Optimizer string      `json:"optimizer"`
@@ -39,6 +40,7 @@ func (a created) print(out *console) error {
 		{"run", a.Run},
 		{"name", a.Name},
 		{"genesis", a.Genesis},
+		{"admission", admissionText(a.Owner)},
 		{"model", fmt.Sprintf("%s parameters in %s", big(float64(a.Params)), plural(a.Fragments, "fragment", "fragments"))},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
 		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
@@ -56,6 +58,14 @@ func (a created) print(out *console) error {
 	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
+}
+
+// admissionText says who may contribute.
+func admissionText(owner string) string {
+	if owner == "" {
+		return "open: whoever has the RunID contributes, strangers included"
+	}
+	return fmt.Sprintf("by invitation; %s is the owner's key, which makes invites: keep it private", owner)
 }
 
 // dataHash says which text may be trained on; "" is any.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"atoll/gossip/shape"
 	"atoll/node/limits"
@@ -49,6 +50,28 @@ func (s *size) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is not a size; write it like 10GB or 500MB", text)
 	}
 	*s = size(x)
+	return nil
+}
+
+// span is a time that may be typed as 90m, 12h or 7d.
+type span time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *span) UnmarshalText(text []byte) error {
+	const day = 24 * time.Hour
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(n > 0 && n < float64(math.MaxInt64/day)) {
+			return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
+		}
+		*s = span(n * float64(day))
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
+	}
+	*s = span(d)
 	return nil
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 
 	"atoll/gossip/p2p"
-	"atoll/gossip/wire"
 	"atoll/node"
 	"atoll/node/joinlink"
 	"atoll/node/relay"
@@ -15,7 +15,7 @@ import (
 )
 
 const relayHelp = `
-Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. RUN is the 64 digits after "atoll:" in the run's join links, as atoll new shows them; one relay serves several runs.
+Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. RUN is the 64 digits after "atoll:" in the run's join links, as atoll new shows them; one relay serves several runs. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
 
     atoll relay 3f2a... --up 50mbit
     atoll join --genesis opticks.genesis --peer ADDR         the first node, with the address that the relay shows
@@ -64,19 +64,15 @@ func (c *RelayCmd) Run(ctx context.Context, out *console) error {
 	return errors.Join(err, printed)
 }
 
-// runs are the RunIDs of the arguments, each once.
-func (c *RelayCmd) runs() (runs []wire.RunID, err error) {
-	seen := map[wire.RunID]bool{}
+// runs are the runs of the arguments, each once.
+func (c *RelayCmd) runs() (runs []joinlink.Link, err error) {
 	for _, text := range c.Runs {
-		var id wire.RunID
-		if link, err := joinlink.Parse(text); err == nil {
-			id = link.Run
-		} else if err := id.UnmarshalText([]byte(text)); err != nil {
+		link, err := joinlink.Parse(text)
+		if err != nil && link.Run.UnmarshalText([]byte(text)) != nil {
 			return nil, badUsage("%q is no run: pass the 64 digits after %q in a join link, or the link", tail(text), linkScheme)
 		}
-		if !seen[id] {
-			seen[id] = true
-			runs = append(runs, id)
+		if !slices.ContainsFunc(runs, func(l joinlink.Link) bool { return l.Run == link.Run }) {
+			runs = append(runs, link)
 		}
 	}
 	return runs, nil

@@ -116,6 +116,17 @@ func (t *Table) Of(author wire.PeerID) []Certificate {
 	return found
 }
 
+// Encoded are the certificates of some nodes, for an answer to a peer. It is never nil.
+func (t *Table) Encoded(authors []wire.PeerID) [][]byte {
+	list := [][]byte{}
+	for _, a := range authors {
+		for _, c := range t.Of(a) {
+			list = append(list, c.Encode())
+		}
+	}
+	return list
+}
+
 // All returns all certificates, by author, then digest.
 func (t *Table) All() []Certificate {
 	if t == nil {

@@ -119,7 +119,8 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 	}{
 		{"Format is 3, this program reads 1 and 2; use the version of atoll that made the run", func(g *Genesis) { g.Format = 3 }},
 		{"Rules is \"2\", this program knows \"1\"", func(g *Genesis) { g.Rules = 2 }},
-		{"Admission is \"invite\", this program knows \"open\"; use the version of atoll that made the run", func(g *Genesis) { g.Admission = "invite" }},
+		{"Admission is \"closed\", this program knows \"open\" and \"invite\"; use the version of atoll that made the run", func(g *Genesis) { g.Admission = "closed" }},
+		{"Owners has 0 keys; use 1 to 16 with the admission \"invite\"", func(g *Genesis) { g.Admission = Invite }},
 		{"Init is \"digests\"", func(g *Genesis) { g.Init = "digests" }},
 		{"Recipe is \"{}\"", func(g *Genesis) { g.Recipe = "{}" }},
 		{"WayMs is 0", func(g *Genesis) { g.WayMs = 0 }},
@@ -175,7 +176,7 @@ func TestDecodeGenesisErrors(t *testing.T) {
 		{"unknown field", `{"Format":2,"Colour":1}`, `unknown field "Colour"`},
 		{"of the format before", `{"Format":1,"Rules":1}`, `unknown field "Rules"`},
 		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 1 and 2"},
-		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), `this program knows runs without any; use the version`},
+		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), "2 characters, want 64 hex digits"},
 		{"a layout without values", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `the first values of a Layout are "given"`},
 		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), "not in canonical form"},
 		{"space", good + "\n", "not in canonical form"},

@@ -129,7 +129,7 @@ func specLeastBeat(t *testing.T, _ *spectest.Spec) {
 func specKnown(t *testing.T, s *spectest.Spec) {
 	doc := s.Text(t, "genesis")
 	for key, values := range map[string][2]string{
-		"Rules": {"1", "2"}, "Admission": {`"open"`, `"invite"`}, "Init": {`"seed"`, `["ab"]`}, "Recipe": {`""`, `"{}"`},
+		"Rules": {"1", "2"}, "Admission": {`"open"`, `"closed"`}, "Init": {`"seed"`, `["ab"]`}, "Recipe": {`""`, `"{}"`},
 		"Owners": {"[]", `["ab"]`},
 	} {
 		other := strings.Replace(doc, `"`+key+`":`+values[0], `"`+key+`":`+values[1], 1)

@@ -15,9 +15,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
@@ -27,9 +29,9 @@ import (
 // Config is what a relay is told.
 type Config struct {
 	Key     ed25519.PrivateKey
-	Runs    []wire.RunID
-	Listen  []string // of the first run; the others listen on any port. Empty: the usual port, if it is free
-	Profile string   // p2p profile; empty is p2p.WAN
+	Runs    []joinlink.Link // of which the run counts, and the invite where the run asks for one
+	Listen  []string        // of the first run; the others listen on any port. Empty: the usual port, if it is free
+	Profile string          // p2p profile; empty is p2p.WAN
 	// BytesPerSecond limits what each run's nodes may send each other through this one; 0
 	// takes the default of p2p.
 	BytesPerSecond int64
@@ -52,16 +54,16 @@ func Run(ctx context.Context, cfg Config, ready func(joinlink.Link)) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, run := range cfg.Runs {
+	for i, link := range cfg.Runs {
 		if i > 0 {
 			cfg.Listen = nil
 		}
-		s, err := open(cfg, run)
+		s, err := open(cfg, link)
 		if err != nil {
-			return fmt.Errorf("relay for run %v: %w", run, err)
+			return fmt.Errorf("relay for run %v: %w", link.Run, err)
 		}
 		wg.Go(func() { s.serve(ctx) })
-		ready(joinlink.Link{Run: run, Peers: s.host.Addrs()})
+		ready(joinlink.Link{Run: link.Run, Peers: s.host.Addrs(), Invite: link.Invite})
 	}
 	<-ctx.Done()
 	return nil
@@ -75,6 +77,10 @@ type server struct {
 	log  *slog.Logger
 	work sync.WaitGroup
 
+	members *member.Table // nil in a run that is open to everybody
+
+	asking atomic.Bool // for a certificate: one at a time, as beats come again
+
 	mu      sync.Mutex
 	own     hello.Record
 	signed  hello.Signed
@@ -82,8 +88,8 @@ type server struct {
 	genesis []byte                       // nil until a peer gave it
 }
 
-func open(cfg Config, run wire.RunID) (*server, error) {
-	now := time.Now().UnixMilli()
+func open(cfg Config, link joinlink.Link) (*server, error) {
+	run, now := link.Run, time.Now().UnixMilli()
 	s := &server{run: run, key: cfg.Key, log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -93,6 +99,9 @@ func open(cfg Config, run wire.RunID) (*server, error) {
 		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
 		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
 	}
+	if err := s.beAdmitted(link.Invite); err != nil {
+		return nil, err
+	}
 	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
 		return nil, err
 	}
@@ -100,13 +109,53 @@ func open(cfg Config, run wire.RunID) (*server, error) {
 	s.host, err = p2p.New(p2p.Config{
 		Key: cfg.Key, Run: run, Listen: cfg.Listen, Profile: cfg.Profile, Record: s.record, Agent: cfg.Agent, Log: cfg.Log,
 		RelayBytesPerSecond: cfg.BytesPerSecond, Public: true,
-		Check: func(raw []byte) error { _, err := wire.Open(run, raw); return err },
+		Check: s.check, Admit: s.admits,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.host.Handle(s.answer)
 	return s, s.sign(s.host.Reach())
+}
+
+// beAdmitted makes the relay a member like any other, of a run that admits by invitation. Others are
+// admitted here by the same owner's invites: a relay does not read genesis.
+func (s *server) beAdmitted(pass *member.Pass) error {
+	if pass == nil {
+		return nil
+	}
+	c, err := pass.Admit(s.run, s.key)
+	if err != nil {
+		return err
+	}
+	s.members = member.NewTable(s.run, []wire.PeerID{pass.Owner})
+	s.own.Certificate = c.Encode()
+	_, err = s.members.Add(c)
+	return err
+}
+
+// admits judges a peer, and knows it from then on.
+func (s *server) admits(r hello.Record) error {
+	if err := s.members.Admit(r, time.Now().UnixMilli()); err != nil || s.members == nil {
+		return err
+	}
+	c, err := member.CertificateIn(r)
+	if err == nil {
+		_, err = s.members.Add(c)
+	}
+	return err
+}
+
+// check opens a gossip message. What comes of nobody who was admitted goes no further.
+func (s *server) check(raw []byte) error {
+	m, err := wire.Open(s.run, raw)
+	if err != nil {
+		return err
+	}
+	if author, stranger := s.members.Stranger(m); stranger {
+		return &p2p.StrangerError{Author: author}
+	}
+	return nil
 }
 
 func (s *server) record() hello.Signed {
@@ -157,6 +206,8 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 		s.fetchGenesis(ctx, e.ID)
 	case p2p.RecordChanged:
 		s.keep(e.ID, e.Signed, e.Record)
+	case p2p.Stranger:
+		s.fetchCertificates(ctx, e)
 	case p2p.PeerDown:
 		s.log.Info("gone", "peer", e.ID)
 		s.mu.Lock()
@@ -204,6 +255,39 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 	})
 }
 
+// fetchCertificates asks the peer that forwarded something of an author for what admits that one. Its
+// next beat passes.
+func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
+	if s.members.Member(e.Author) || !s.asking.CompareAndSwap(false, true) {
+		return
+	}
+	s.work.Go(func() {
+		defer s.asking.Store(false)
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		request := wire.Request{Kind: wire.GetCertificates, Authors: []wire.PeerID{e.Author}}.Encode()
+		most := wire.GetCertificates.MaxResponse()
+		raw, err := s.host.Call(ctx, e.From, request, most)
+		if err == nil {
+			raw, err = wire.OpenResponse(raw, most)
+		}
+		var list [][]byte
+		if err == nil {
+			list, err = wire.DecodeCertificates(raw)
+		}
+		for _, b := range list {
+			c, wrong := member.Parse(b)
+			if wrong == nil {
+				_, wrong = s.members.Add(c)
+			}
+			err = errors.Join(err, wrong)
+		}
+		if err != nil {
+			s.log.Info("no certificate from this peer", "peer", e.From, "of", e.Author, "err", err)
+		}
+	})
+}
+
 func (s *server) document() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,6 +303,8 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 	switch r.Kind {
 	case wire.GetRoster:
 		return wire.Found(s.roster(from))
+	case wire.GetCertificates:
+		return wire.Found(wire.EncodeCertificates(s.members.Encoded(r.Authors)))
 	case wire.GetOwn:
 		return wire.Found(wire.EncodeHeaders(nil))
 	case wire.GetGenesis:

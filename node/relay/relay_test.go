@@ -52,8 +52,12 @@ func start(t *testing.T, runs ...wire.RunID) (links []joinlink.Link) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, ready := make(chan error, 1), make(chan joinlink.Link, len(runs))
+	var asked []joinlink.Link
+	for _, run := range runs {
+		asked = append(asked, joinlink.Link{Run: run})
+	}
 	go func() {
-		ended <- Run(ctx, Config{Key: key(9), Runs: runs, Profile: p2p.Local}, func(l joinlink.Link) { ready <- l })
+		ended <- Run(ctx, Config{Key: key(9), Runs: asked, Profile: p2p.Local}, func(l joinlink.Link) { ready <- l })
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -32,6 +32,7 @@ var ErrNotRunning = errors.New("no node is running on this folder")
 type Handlers struct {
 	Snapshot func() (Snapshot, bool)    // false: not ready yet
 	Tips     func() (io.WriterTo, bool) // the newest tips of all fragments
+	Members  func() []Member            // who was admitted, in a run that admits by invitation
 	Leave    func()                     // begins an ordered leave
 	Pause    func(on bool)              // has the node pause, or go on where nothing else keeps it
 	Lab      *Lab                       // nil: laboratory controls are refused
@@ -143,6 +144,10 @@ func mux(h Handlers) http.Handler {
 		}
 		_, _ = t.WriteTo(w)
 	})
+	m.HandleFunc("GET /members", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.Members()) // the reader may go away
+	})
 	m.HandleFunc("POST /leave", func(w http.ResponseWriter, _ *http.Request) {
 		h.Leave()
 		w.WriteHeader(http.StatusAccepted)
@@ -188,14 +193,26 @@ func Dial(dir string) (*Client, error) {
 // Snapshot returns the node's newest status.
 func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
-	body, err := c.do(ctx, http.MethodGet, "/status", nil)
+	err := c.get(ctx, "/status", &s)
+	return s, err
+}
+
+// Members returns who was admitted to the node's run, as far as the node knows.
+func (c *Client) Members(ctx context.Context) (members []Member, err error) {
+	err = c.get(ctx, "/members", &members)
+	return members, err
+}
+
+// get reads an answer in JSON.
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	body, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return s, err
+		return err
 	}
-	if err := json.Unmarshal(body, &s); err != nil {
-		return s, fmt.Errorf("status of %s: %w", c.dir, err)
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("answer of the node on %s to %s: %w", c.dir, path, err)
 	}
-	return s, nil
+	return nil
 }
 
 // Tips returns the encoded newest tips of the node.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/node/joinlink"
+)
+
+const inviteHelp = `
+Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. Whoever has the link can join, so send it as you would a password.
+
+    atoll invite --dir first --expires 7d
+    atoll invite --dir first --uses 5 --last-round 20000
+    atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
+
+Limits are kept by all nodes: --tokens-per-step and --last-round bound what counts of the invited nodes' work. After --expires nobody new gets in, and who is in stays. An invite without limits is what the link of the first node carries.`
+
+// InviteCmd is `atoll invite`.
+type InviteCmd struct {
+	dirFlag
+	Owner         string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
+	For           string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
+	Uses          uint32 `help:"Nodes that it is meant for. If more come, all of them together weigh as much as so many. Default: any number." placeholder:"N"`
+	Expires       *span  `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
+	TokensPerStep uint64 `help:"Most tokens of one step of such a node. Default: what the run allows." placeholder:"N"`
+	LastRound     uint32 `help:"Last round of each fragment to which such a node contributes. Default: none." placeholder:"N"`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*InviteCmd) Help() string { return inviteHelp }
+
+// invited is the answer of `atoll invite`.
+type invited struct {
+	Link   string `json:"link"`
+	Invite string `json:"invite"` // its public half, by which atoll members names it
+}
+
+// Run makes an invite and prints the link.
+func (c *InviteCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	g, err := inspect.FolderGenesis(dir)
+	if err != nil {
+		return err
+	}
+	if g.Admission == genesis.Open {
+		return fmt.Errorf("run %v is open: whoever has its link joins, without an invite", g.RunID())
+	}
+	owner, err := c.owner(dir, g)
+	if err != nil {
+		return err
+	}
+	link, err := linkOf(ctx, dir)
+	if err != nil {
+		return err
+	}
+	pass, err := c.pass(owner, g.RunID())
+	if err != nil {
+		return err
+	}
+	link.Invite = &pass
+	if c.JSON {
+		return out.json(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:])})
+	}
+	out.answer("%s", link)
+	return nil
+}
+
+func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {
+	v := member.Invite{Uses: c.Uses, TokensPerStep: c.TokensPerStep, LastRound: c.LastRound}
+	if c.Expires != nil {
+		v.ExpiresMs = time.Now().Add(time.Duration(*c.Expires)).UnixMilli()
+	}
+	if c.For != "" {
+		if err := v.Key.UnmarshalText([]byte(c.For)); err != nil {
+			return member.Pass{}, badUsage("--for %q is no node: pass the 64 digits that atoll key show prints as id", c.For)
+		}
+		return member.Issue(owner, run, v, nil), nil
+	}
+	_, secret, err := ed25519.GenerateKey(nil)
+	return member.Issue(owner, run, v, secret), err
+}
+
+// owner is the key of --owner, or of the only file of one of the run's owners at hand.
+func (c *InviteCmd) owner(dir string, g genesis.Genesis) (ed25519.PrivateKey, error) {
+	if c.Owner != "" {
+		return readOwner(c.Owner, g)
+	}
+	var wrong error
+	for _, place := range []string{".", dir, filepath.Dir(filepath.Clean(dir))} {
+		files, err := filepath.Glob(filepath.Join(place, "*"+ownerSuffix))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range files {
+			key, err := readOwner(path, g)
+			if err == nil {
+				return key, nil
+			}
+			wrong = errors.Join(wrong, err)
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("there is no key of an owner of run %v here: pass the file that atoll new wrote, with --owner FILE", g.RunID()), wrong)
+}
+
+// linkOf is the join link of the node of a folder, that it has or had last.
+func linkOf(ctx context.Context, dir string) (joinlink.Link, error) {
+	s, _, err := snapshot(ctx, dir)
+	if err != nil {
+		return joinlink.Link{}, err
+	}
+	link, err := joinlink.Parse(s.Link)
+	if err != nil {
+		return joinlink.Link{}, fmt.Errorf("the link of the node on %s: %w", dir, err)
+	}
+	return link, nil
+}

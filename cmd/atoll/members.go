@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"atoll/node/inspect"
+	"atoll/node/status"
+)
+
+const membersHelp = `
+Lists the nodes that were admitted to a run which admits by invitation, as one node knows them, with the invite of each and its limits. A node whose invite is for it alone has its own id there. atoll peers shows who of them is here, and what they contribute.
+
+    atoll members --dir first`
+
+// MembersCmd is `atoll members`.
+type MembersCmd struct {
+	dirFlag
+	JSON bool `name:"json" help:"Answer with a JSON array."`
+}
+
+// Help implements kong.HelpProvider.
+func (*MembersCmd) Help() string { return membersHelp }
+
+// Run lists the members.
+func (c *MembersCmd) Run(ctx context.Context, out *console) error {
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	members, err := inspect.Members(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return out.json(members)
+	}
+	if len(members) == 0 {
+		out.say("this run is open to everybody: it has no members, see atoll peers")
+		return nil
+	}
+	rows := [][]string{{"MEMBER", "INVITE", "USES", "TOKENS/STEP", "LAST ROUND", "EXPIRES"}}
+	for _, m := range members {
+		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(uint64(m.Uses)), limitText(m.TokensPerStep), limitText(uint64(m.LastRound)), expiryText(m.ExpiresMs)})
+	}
+	return table(out.out, rows...)
+}
+
+func inviteText(m status.Member) string {
+	if m.Invite == m.ID {
+		return "for it alone"
+	}
+	return shortID(m.Invite)
+}
+
+// limitText is a limit, of which 0 is none.
+func limitText(n uint64) string {
+	if n == 0 {
+		return unknown
+	}
+	return fmt.Sprint(n)
+}
+
+func expiryText(ms int64) string {
+	if ms == 0 {
+		return unknown
+	}
+	return time.UnixMilli(ms).Format("2006-01-02 15:04")
+}

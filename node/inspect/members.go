@@ -1,0 +1,54 @@
+package inspect
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"atoll/gossip/member"
+	"atoll/node/genesis"
+	"atoll/node/status"
+)
+
+// Members are the nodes that were admitted to the run of a folder, as far as its node knows. It asks
+// the node if one runs there.
+func Members(ctx context.Context, dir string) ([]status.Member, error) {
+	client, err := status.Dial(dir)
+	if err == nil {
+		var members []status.Member
+		if members, err = client.Members(ctx); err == nil {
+			return members, nil
+		}
+	}
+	if !errors.Is(err, status.ErrNotRunning) {
+		return nil, err
+	}
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := f.store.Members()
+	if err = errors.Join(err, f.store.Close()); err != nil || f.genesis.Admission == genesis.Open {
+		return nil, err
+	}
+	table := member.NewTable(f.run, f.genesis.Owners)
+	for _, b := range kept {
+		if c, err := member.Parse(b); err == nil {
+			_, _ = table.Add(c) // one that does not fit is nobody's
+		}
+	}
+	return MembersOf(table.All()), nil
+}
+
+// MembersOf are certificates as people see them.
+func MembersOf(certificates []member.Certificate) []status.Member {
+	members := make([]status.Member, 0, len(certificates))
+	for _, c := range certificates {
+		v := c.Invite
+		members = append(members, status.Member{
+			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]), Owner: hex.EncodeToString(c.Owner[:]),
+			Uses: v.Uses, TokensPerStep: v.TokensPerStep, LastRound: v.LastRound, ExpiresMs: v.ExpiresMs,
+		})
+	}
+	return members
+}
