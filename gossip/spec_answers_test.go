@@ -13,7 +13,7 @@ func TestSpecAnswers(t *testing.T) {
 	spectest.Run(t, "A", map[string]spectest.Clause{
 		"A-1": spectest.All(specRefusedRequest, specOtherRun), "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate,
 		"A-5": specPayloadInvalid, "A-6": specJoiningAnswers, "A-6.2": specPausedAnswers, "A-7": specBaseAnswered,
-		"A-8": spectest.All(specHeadersAnswered, specHeadersOfRound), "A-9": specOwnAnswered,
+		"A-8": spectest.All(specHeadersAnswered, specHeadersOfRound), "A-9": specOwnAnswered, "A-9.2": specCertificatesAnswered, "A-9.3": specCertificatesOfHeaders,
 		"A-10": spectest.All(specAsks, specParked, specOwnRarely, specManifestsOfOne),
 	})
 }

@@ -61,7 +61,7 @@ func countAuthors(s *store.Store, fragment int, window uint32) (authorTokens, er
 			if err != nil {
 				return err
 			}
-			folded = append(folded, core.DeltaOf(id, h.Header))
+			folded = append(folded, core.DeltaOf(id, h.Header, nil))
 		}
 		a.put(round, folded)
 		return nil

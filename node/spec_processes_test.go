@@ -190,7 +190,7 @@ func restored(l *ledgertest.Writer, base, closed uint32) *rounds.Machine {
 			s.History = append(s.History, link)
 			return nil
 		}))
-		l.Check(kept.Held(p, base+1, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, core.DeltaOf(id, h.Header)) }))
+		l.Check(kept.Held(p, base+1, func(id wire.Digest, h wire.SignedHeader) { s.Held = append(s.Held, core.DeltaOf(id, h.Header, nil)) }))
 		m.Restore(1, p, s)
 	}
 	return m

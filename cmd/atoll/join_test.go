@@ -154,7 +154,7 @@ func TestJoinErrors(t *testing.T) {
 	first := startNode(t, "--genesis", genesis, "--dir", filepath.Join(dir, "a"), "--listen", anyPort, "--data", text)
 	defer first.leave(t)
 	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
-	otherRun := strings.Repeat("01", 32) + first.link[len("atoll:")+64:]
+	otherRun, _, _ := strings.Cut(strings.Repeat("01", 32)+first.link[len("atoll:")+64:], "#") // an invite is of one run
 	damaged := filepath.Join(dir, "damaged.genesis")
 	write(t, damaged, strings.Replace(read(t, genesis), `"Format":2`, `"Format":9`, 1))
 	spaced := filepath.Join(dir, "spaced.genesis")
@@ -170,6 +170,8 @@ func TestJoinErrors(t *testing.T) {
 		{"port in use", []string{"--genesis", genesis, "--listen", port}, exitFailed, "port in use"},
 		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitUsage, "want something like /ip4/"},
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
+		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "cut or mistyped"},
+		{"no invite", []string{first.link[:strings.Index(first.link, "#")]}, exitRefused, "ask the run's owner for a link with an invite"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
 		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},

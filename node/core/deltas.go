@@ -13,13 +13,20 @@ import (
 	"atoll/tensor/codec"
 )
 
-// DeltaOf is what the outer step sees of a header.
-func DeltaOf(id wire.Digest, h wire.Header) outer.Delta {
+// DeltaOf is what the outer step sees of a header, whose certificate is one of members.
+func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
+	c, _ := members.Find(h.Certificate)
 	return outer.Delta{
+		Invite: c.Invite.Key, Places: c.Invite.Uses,
+
 		ID: outer.ID(id), Author: outer.Author(h.Author), Fragment: int(h.Fragment),
 		Round: h.Round, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens,
 		Precision: h.Precision, Codec: codec.Kind(h.Codec), Size: int(h.Size),
 	}
+}
+
+func (m *Machine) deltaOf(id wire.Digest, h wire.Header) outer.Delta {
+	return DeltaOf(id, h, m.cfg.Gossip.Members)
 }
 
 // Refused says that a header was not taken, and why.
@@ -33,7 +40,7 @@ type Refused struct {
 // for good and never fetched; what merely came too late or too early is not
 // wanted now.
 func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair bool) {
-	d := DeltaOf(id, sh.Header)
+	d := m.deltaOf(id, sh.Header)
 	err := m.check(sh.Header)
 	if err == nil && m.isOwn(d) {
 		m.signedBefore(id, sh.Header)
@@ -56,7 +63,7 @@ func (m *Machine) check(h wire.Header) error {
 	if err := m.cfg.Gossip.Members.CheckHeader(h); err != nil {
 		return err
 	}
-	d := DeltaOf(wire.Digest{}, h)
+	d := m.deltaOf(wire.Digest{}, h)
 	if err := m.cfg.Params.Check(d); err != nil {
 		return err
 	}
@@ -163,7 +170,7 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	h := e.Header // a pointer into e would hold the payload as long as the header
 	m.headers[e.ID] = &h
 	m.end.announced = now
-	m.rounds.Published(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: DeltaOf(e.ID, h.Header)}, nil)
+	m.rounds.Published(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: m.deltaOf(e.ID, h.Header)}, nil)
 	m.gossip.Announce(now, e.Header, e.Payload)
 	m.gossip.Settle(now, e.ID, nil)
 	if len(e.Payload) <= wire.MaxInline {

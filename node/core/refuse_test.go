@@ -97,7 +97,7 @@ func TestEvidenceThatIsUsedIsStored(t *testing.T) {
 	for _, e := range stored {
 		m.Evidence(now, e)
 	}
-	d := DeltaOf(used.A.Header.ID(m.cfg.Run), used.A.Header)
+	d := DeltaOf(used.A.Header.ID(m.cfg.Run), used.A.Header, nil)
 	if err := m.Rounds().Offer(now, d, true); !errors.Is(err, rounds.ErrBarred) {
 		t.Errorf("after a restart a delta of its author is taken: %v", err)
 	}

@@ -3,10 +3,12 @@ package core
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -44,12 +46,12 @@ type Saved struct {
 }
 
 // Load reads what a disk has of a run, by fragment: nil if it has nothing, and the
-// node joins as one that was never there.
-func Load(d Disk, self wire.PeerID, params outer.Params, genesis []*outer.Tip) ([]Saved, error) {
+// node joins as one that was never there. members has the certificates that the disk has.
+func Load(d Disk, self wire.PeerID, params outer.Params, genesis []*outer.Tip, members *member.Table) ([]Saved, error) {
 	saved, found := make([]Saved, len(genesis)), false
 	for p := range saved {
 		s := &saved[p]
-		if err := s.load(d, params, p, genesis[p]); err != nil {
+		if err := s.load(d, params, p, genesis[p], members); err != nil {
 			return nil, fmt.Errorf("load fragment %d: %w", p, err)
 		}
 		found = found || s.Closed > 0 || s.Mark > 0 || len(s.Held) > 0
@@ -57,10 +59,10 @@ func Load(d Disk, self wire.PeerID, params outer.Params, genesis []*outer.Tip) (
 	if !found {
 		return nil, nil
 	}
-	return saved, loadOwn(d, self, params, saved)
+	return saved, loadOwn(d, self, params, saved, members)
 }
 
-func (s *Saved) load(d Disk, params outer.Params, p int, genesis *outer.Tip) error {
+func (s *Saved) load(d Disk, params outer.Params, p int, genesis *outer.Tip, members *member.Table) error {
 	if err := s.loadBases(d, p); err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (s *Saved) load(d Disk, params outer.Params, p int, genesis *outer.Tip) err
 	if s.Mark, err = d.Mark(p); err != nil {
 		return err
 	}
-	if err := s.loadHeld(d, params, p); err != nil {
+	if err := s.loadHeld(d, params, p, members); err != nil {
 		return err
 	}
 	s.ReachGenesis(params, genesis)
@@ -154,15 +156,18 @@ func (s *Saved) loadHistory(d Disk, params outer.Params, p int) error {
 
 // loadHeld reads the deltas of rounds above the oldest base, and of a young
 // fragment all.
-func (s *Saved) loadHeld(d Disk, params outer.Params, p int) error {
+func (s *Saved) loadHeld(d Disk, params outer.Params, p int, members *member.Table) error {
 	from := s.Bases[0] + 1
 	if s.Tip.Round <= params.WindowUnion {
 		from = 1
 	}
 	s.Headers = map[wire.Digest]wire.SignedHeader{}
 	err := d.Held(p, from, func(id wire.Digest, h wire.SignedHeader) {
+		if errors.Is(members.CheckHeader(h.Header), member.ErrUnknown) {
+			return // its weight is not known any more: repair brings both
+		}
 		s.Headers[id] = h
-		s.Held = append(s.Held, DeltaOf(id, h.Header))
+		s.Held = append(s.Held, DeltaOf(id, h.Header, members))
 	})
 	slices.SortFunc(s.Held, func(a, b outer.Delta) int {
 		return cmp.Or(cmp.Compare(a.Round, b.Round), bytes.Compare(a.ID[:], b.ID[:]))
@@ -173,7 +178,7 @@ func (s *Saved) loadHeld(d Disk, params outer.Params, p int) error {
 // loadOwn reads this node's own deltas of the window. One in flight whose payload
 // cannot be read is its own no more: if peers hold it, it is folded like another's;
 // if none does, its work is lost.
-func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved) error {
+func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved, members *member.Table) error {
 	own, err := d.Own()
 	if err != nil {
 		return err
@@ -192,7 +197,7 @@ func loadOwn(d Disk, self wire.PeerID, params outer.Params, saved []Saved) error
 		if lost {
 			s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.ID == outer.ID(o.ID) })
 		} else {
-			s.Own = append(s.Own, rounds.OwnDelta{Seq: o.Seq, Delta: DeltaOf(o.ID, o.Header)})
+			s.Own = append(s.Own, rounds.OwnDelta{Seq: o.Seq, Delta: DeltaOf(o.ID, o.Header, members)})
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
@@ -25,7 +26,7 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "S", map[string]spectest.Clause{
 		"S-1": specBlob, "S-1.2": specLinksInOrder, "S-2": specLink, "S-2.2": specLinkTip, "S-2.3": specUnknownState, "S-3": specBlobLength,
 		"S-4": specLinks, "S-4.2": specFirstLink, "S-5": specLast, "S-6": specManifest, "S-7": specHistory, "S-8": specFolded,
-		"S-8.2": specTokensAhead, "S-9": specUncertified,
+		"S-8.2": specTokensAhead, "S-9": specUncertified, "S-9.2": specCertified,
 	})
 }
 
@@ -334,5 +335,42 @@ func specUncertified(t *testing.T, s *spectest.Spec) {
 		if refused, _ := m.View().Counts(); refused != uint64(want) {
 			t.Errorf("certificate %v: %d headers refused, %v", certificate, refused, m.Effects())
 		}
+	}
+}
+
+func specCertified(t *testing.T, s *spectest.Spec) {
+	p, f := specRun()
+	run := wire.RunID(s.Hex(t, "run"))
+	c, err := member.Parse(s.Hex(t, "member certificate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := ed25519.NewKeyFromSeed(s.Hex(t, "seed"))
+	take := func(members *member.Table, certificate wire.Digest) (refused, offered uint64) {
+		m := core.New(core.Config{
+			Params: p, Plan: outer.Plan{f}, Key: key, Run: run, Gossip: gossip.Config{Run: run, Members: members},
+		}, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
+		h := wire.SignHeader(key, run, wire.Header{
+			Round: 1, Steps: 8, Tokens: 8, Precision: outer.PrecisionF32, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
+		})
+		m.Step(1, gossip.Received{Message: wire.Message{Header: &h}})
+		refused, _ = m.View().Counts()
+		if known, _ := m.Rounds().Fragment(0).Known(1, outer.ID(h.Header.ID(run))); known {
+			offered = 1
+		}
+		return refused, offered
+	}
+	members := member.NewTable(run, []wire.PeerID{c.Owner})
+	if refused, offered := take(members, c.ID(run)); refused != 0 || offered != 0 {
+		t.Errorf("a certificate that is not known: %d refused, %d taken", refused, offered)
+	}
+	if _, err := members.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	if refused, offered := take(members, c.ID(run)); refused != 0 || offered != 1 {
+		t.Errorf("a member: %d refused, %d taken", refused, offered)
+	}
+	if refused, offered := take(members, wire.Digest{}); refused != 1 || offered != 0 {
+		t.Errorf("no certificate: %d refused, %d taken", refused, offered)
 	}
 }

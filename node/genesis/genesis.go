@@ -143,3 +143,16 @@ type owners []wire.PeerID
 func (o owners) MarshalJSON() ([]byte, error) {
 	return json.Marshal(append([]wire.PeerID{}, o...))
 }
+
+// UnmarshalJSON reads them. None is nil.
+func (o *owners) UnmarshalJSON(b []byte) error {
+	var keys []wire.PeerID
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return fmt.Errorf("Owners: %w", err)
+	}
+	*o = nil
+	if len(keys) > 0 {
+		*o = keys
+	}
+	return nil
+}

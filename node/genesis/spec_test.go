@@ -28,7 +28,7 @@ import (
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "J", map[string]spectest.Clause{
 		"J-1": specDocument, "J-1.2": specFormer, "J-1.3": specLeastBeat, "J-2": specText, "J-2.2": specIntegers, "J-2.3": specNumbers, "J-3": specRunID, "J-4": specOneEncoding,
-		"J-4.2": specRanges, "J-4.3": specHeads, "J-4.4": specNames, "J-4.5": specWords, "J-4.6": specQuorum, "J-4.7": specStep, "J-4.8": specKnown,
+		"J-4.2": specRanges, "J-4.3": specHeads, "J-4.4": specNames, "J-4.5": specWords, "J-4.6": specQuorum, "J-4.7": specStep, "J-4.8": specKnown, "J-4.9": specOwners,
 		"J-5": specTravels, "J-5.2": specAllTips, "J-6": specTensors, "J-6.2": specTied, "J-7": specOnes, "J-7.2": specSplitmix,
 		"J-7.3": specStreams, "J-7.4": specBell, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specOptimizer, "J-9.2": specSameRun,
 		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside, "J-10.6": specMean,
@@ -130,11 +130,46 @@ func specKnown(t *testing.T, s *spectest.Spec) {
 	doc := s.Text(t, "genesis")
 	for key, values := range map[string][2]string{
 		"Rules": {"1", "2"}, "Admission": {`"open"`, `"closed"`}, "Init": {`"seed"`, `["ab"]`}, "Recipe": {`""`, `"{}"`},
-		"Owners": {"[]", `["ab"]`},
 	} {
 		other := strings.Replace(doc, `"`+key+`":`+values[0], `"`+key+`":`+values[1], 1)
 		if _, err := Decode([]byte(other)); err == nil || other == doc || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s %s: %v", key, values[1], err)
+		}
+	}
+}
+
+func specOwners(t *testing.T, _ *spectest.Spec) {
+	some := func(n int) (keys owners) {
+		for i := range n {
+			keys = append(keys, wire.PeerID{byte(i + 1)})
+		}
+		return keys
+	}
+	for name, c := range map[string]struct {
+		admission string
+		owners    owners
+		good      bool
+	}{
+		"open": {Open, nil, true}, "open with an owner": {Open, some(1), false},
+		"one": {Invite, some(1), true}, "the most": {Invite, some(16), true},
+		"none": {Invite, nil, false}, "more": {Invite, some(17), false}, "twice the same": {Invite, append(some(2), some(1)...), false},
+	} {
+		g := fixedGenesis()
+		g.Admission, g.Owners = c.admission, c.owners
+		got, err := Decode(g.Encode())
+		if (err == nil) != c.good || c.good && !reflect.DeepEqual(got, g) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	g := fixedGenesis()
+	g.Admission, g.Owners = Invite, some(1)
+	doc := string(g.Encode())
+	if want := `"Owners":["01` + strings.Repeat("00", 31) + `"],`; !strings.Contains(doc, want) {
+		t.Errorf("no %s in %s", want, doc)
+	}
+	for name, bad := range map[string]string{"upper case": strings.Replace(doc, `["01`, `["0A`, 1), "shorter": strings.Replace(doc, `["01`, `["`, 1)} {
+		if _, err := Decode([]byte(bad)); err == nil {
+			t.Errorf("%s: taken", name)
 		}
 	}
 }

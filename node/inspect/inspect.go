@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -29,6 +30,7 @@ type folder struct {
 	run     wire.RunID
 	plan    outer.Plan
 	store   *store.Store
+	members *member.Table // nil in a run that is open to everybody
 }
 
 // FolderGenesis returns the genesis kept in a node's folder, whether or not the
@@ -65,6 +67,9 @@ func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, genesis: g, run: g.RunID(), plan: g.Plan(), store: s}
 	if s.Run() != f.run {
 		return nil, errors.Join(fmt.Errorf("%s: its index belongs to run %v, its genesis to run %v; restore the genesis file from a peer or a backup", dir, s.Run(), f.run), s.Close())
+	}
+	if f.members, err = membersIn(s, g); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return f, nil
 }
@@ -227,7 +232,10 @@ func (f *folder) contribution(id wire.Digest) (outer.Contribution, error) {
 	if err != nil {
 		return outer.Contribution{}, err
 	}
-	return outer.Contribution{Delta: core.DeltaOf(id, h.Header), Payload: payload}, nil
+	if err := f.members.CheckHeader(h.Header); err != nil {
+		return outer.Contribution{}, fmt.Errorf("delta %v by %v: %w", id, h.Header.Author, err)
+	}
+	return outer.Contribution{Delta: core.DeltaOf(id, h.Header, f.members), Payload: payload}, nil
 }
 
 // foldedTokens is the tokens folded over all fragments, each weighted by its

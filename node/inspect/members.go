@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/node/genesis"
 	"atoll/node/status"
+	"atoll/node/store"
 )
 
 // Members are the nodes that were admitted to the run of a folder, as far as its node knows. It asks
@@ -27,17 +28,25 @@ func Members(ctx context.Context, dir string) ([]status.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := f.store.Members()
-	if err = errors.Join(err, f.store.Close()); err != nil || f.genesis.Admission == genesis.Open {
+	return MembersOf(f.members.All()), f.close()
+}
+
+// membersIn are the certificates that a node kept, nil in a run that is open to everybody.
+func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
+	if g.Admission == genesis.Open {
+		return nil, nil
+	}
+	kept, err := s.Members()
+	if err != nil {
 		return nil, err
 	}
-	table := member.NewTable(f.run, f.genesis.Owners)
+	table := member.NewTable(s.Run(), g.Owners)
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
 			_, _ = table.Add(c) // one that does not fit is nobody's
 		}
 	}
-	return MembersOf(table.All()), nil
+	return table, nil
 }
 
 // MembersOf are certificates as people see them.

@@ -54,7 +54,7 @@ func (g *rig) ownRound() wire.Digest {
 	g.t.Helper()
 	id, h, payload := g.signed(0, g.tips[0].Round+1, g.keys[0])
 	g.check(g.disk.PutOwn(core.StoreOwn{ID: id, Header: h, Payload: payload, Seq: 1}))
-	set := []outer.Contribution{{Delta: core.DeltaOf(id, h.Header), Payload: payload}}
+	set := []outer.Contribution{{Delta: core.DeltaOf(id, h.Header, nil), Payload: payload}}
 	tip, out, err := outer.Fold(g.params, g.plan[0], g.tips[0], h.Header.Round, set)
 	g.check(err)
 	g.check(g.disk.PutRounds(0, []outer.Link{core.LinkOf(tip, out.Folded)}))

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
@@ -39,9 +40,12 @@ func New(cfg Config) (*Replica, Restored, error) {
 	if r.bases, err = newBases(r.ledger, r.policy, r.genesis.Tips, r.watcher.Check, len(r.plan)); err != nil {
 		return nil, Restored{}, err
 	}
+	if err := r.meetMembers(cfg.Machine.Gossip.Members); err != nil {
+		return nil, Restored{}, err
+	}
 	was := Restored{Tips: r.genesis.Tips()}
 	disk := &restartDisk{Ledger: r.ledger, r: r, was: &was}
-	if was.Saved, err = core.Load(disk, r.self, r.params, was.Tips); err != nil {
+	if was.Saved, err = core.Load(disk, r.self, r.params, was.Tips, cfg.Machine.Gossip.Members); err != nil {
 		return nil, was, err
 	}
 	for p, s := range was.Saved {
@@ -59,9 +63,6 @@ func New(cfg Config) (*Replica, Restored, error) {
 // Start makes the machine, and puts it and the learner back to what the ledger had.
 // The learner is nil for a node that only holds and serves.
 func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner) error {
-	if err := r.meetMembers(cfg.Gossip.Members); err != nil {
-		return err
-	}
 	r.machine = core.New(cfg, was.Tips)
 	r.learning = learning{learner: l, closed: make([]uint32, len(was.Tips))}
 	for p, tip := range was.Tips {
@@ -90,8 +91,8 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 	return nil
 }
 
-// meetMembers makes those known again whose certificates were kept. One that does not fit the run
-// any more is left out: its author shows it anew.
+// meetMembers makes those known again whose certificates were kept, and keeps those that are known
+// already, the own one. One that does not fit the run any more is left out: its author shows it anew.
 func (r *Replica) meetMembers(members *member.Table) error {
 	if members == nil {
 		return nil
@@ -99,6 +100,11 @@ func (r *Replica) meetMembers(members *member.Table) error {
 	kept, err := r.ledger.Members()
 	if err != nil {
 		return err
+	}
+	for _, c := range members.All() {
+		if !slices.Contains(kept, c) {
+			r.watcher.Check("store a certificate", r.ledger.PutMember(c))
+		}
 	}
 	for _, c := range kept {
 		_, err := members.Add(c)

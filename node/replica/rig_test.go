@@ -124,7 +124,7 @@ func (g *rig) set(p int, round uint32) (set []outer.Delta) {
 	for _, key := range g.keys[1:] {
 		id, h, payload := g.signed(p, round, key)
 		g.check(g.disk.PutDelta(id, &h, payload))
-		set = append(set, core.DeltaOf(id, h.Header))
+		set = append(set, core.DeltaOf(id, h.Header, nil))
 	}
 	return set
 }
@@ -231,7 +231,7 @@ func (g *rig) late(p int, round uint32) *rig {
 	g.t.Helper()
 	id, h, payload := g.signed(p, round, g.keys[1])
 	g.check(g.disk.PutDelta(id, &h, payload))
-	g.check(g.Machine().Rounds().Offer(g.now, core.DeltaOf(id, h.Header), true))
+	g.check(g.Machine().Rounds().Offer(g.now, core.DeltaOf(id, h.Header, nil), true))
 	g.Machine().Rounds().Payload(g.now, p, round, outer.ID(id), rounds.PayloadHeld)
 	return g
 }

@@ -25,7 +25,7 @@ func (r *Replica) storeOwn(e core.StoreOwn) {
 
 // storeDelta checks that a payload decodes and keeps it.
 func (r *Replica) storeDelta(e core.StoreDelta) {
-	bad := r.arithmetic.CheckPayload(core.DeltaOf(e.ID, e.Header.Header), e.Payload)
+	bad := r.arithmetic.CheckPayload(core.DeltaOf(e.ID, e.Header.Header, nil), e.Payload)
 	var err error
 	if bad == nil {
 		err = r.ledger.PutDelta(e.ID, e.Header, e.Payload)

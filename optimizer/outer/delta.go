@@ -29,6 +29,10 @@ type Delta struct {
 	Precision uint8
 	Codec     codec.Kind
 	Size      int // payload bytes
+	// Invite names what admitted the author to the run, and Places how many authors that was meant
+	// for; 0 for any number, as in a run that is open. See Weights.
+	Invite [32]byte
+	Places uint32
 }
 
 // Check tells whether a delta may be folded at all, from its header alone. The error names

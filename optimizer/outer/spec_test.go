@@ -28,7 +28,7 @@ func TestSpecFold(t *testing.T) {
 		"F-1": specValid, "F-1.2": specInvalidFolded, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
-		"F-10": specNorms, "F-11": specWeight, "F-12": specPrecision, "F-13": specCapped, "F-13.2": specShare, "F-13.3": specNoShare,
+		"F-10": specNorms, "F-11": specWeight, "F-12": specPrecision, "F-12.2": specCrowds, "F-13": specCapped, "F-13.2": specShare, "F-13.3": specNoShare,
 		"F-13.4": specTotal, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
@@ -443,6 +443,37 @@ func specPrecision(t *testing.T, s *spectest.Spec) {
 	if outer.PrecisionFactor(0) != 0 || outer.PrecisionFactor(uint8(len(s.Table(t, "precisions")))+1) != 0 {
 		t.Error("classes that the text does not have")
 	}
+}
+
+func specCrowds(t *testing.T, _ *spectest.Spec) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := plain()
+		p.MaxShare = 1
+		var set, alone []outer.Delta
+		for i := range rapid.IntRange(1, 12).Draw(rt, "n") {
+			d := outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Precision: 1}
+			alone = append(alone, d)
+			d.Invite[0] = rapid.Byte().Draw(rt, "invite") % 3
+			d.Places = uint32(d.Invite[0]) * 2 // none, two and four
+			set = append(set, d)
+		}
+		plain, got := outer.Weights(p, alone, 1), outer.Weights(p, set, 1)
+		for i, d := range set {
+			came := 0
+			for _, other := range set {
+				if other.Invite == d.Invite {
+					came++
+				}
+			}
+			want := plain[i]
+			if d.Places > 0 && came > int(d.Places) {
+				want = plain[i] * (float64(d.Places) / float64(came))
+			}
+			if got[i] != want {
+				rt.Errorf("delta %d of %d by an invite for %d weighs %v, want %v", i, came, d.Places, got[i], want)
+			}
+		}
+	})
 }
 
 func specShare(t *testing.T, s *spectest.Spec) {

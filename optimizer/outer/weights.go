@@ -32,7 +32,7 @@ func PrecisionFactor(class uint8) float64 {
 //
 //	w = tokens^2/steps x 1/(1 + StaleFactor s) x precision factor
 //
-// with s the rounds by which its base is older than round-1, after the share cap.
+// with s the rounds by which its base is older than round-1, after crowds and the share cap.
 // tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
@@ -40,8 +40,29 @@ func Weights(p Params, set []Delta, round uint32) []float64 {
 	for i, d := range set {
 		w[i] = p.weight(d, round)
 	}
+	thinCrowds(w, set)
 	capShares(w, p.MaxShare)
 	return w
+}
+
+// thinCrowds lowers the weights of deltas whose invite admitted more of their authors than it was
+// meant for, so that together they weigh as much as so many. Keys are free to whoever has an invite.
+// Nobody is left out: else they would push out those who were invited.
+func thinCrowds(w []float64, set []Delta) {
+	var came map[[32]byte]uint32
+	for _, d := range set {
+		if d.Places > 0 {
+			if came == nil {
+				came = map[[32]byte]uint32{}
+			}
+			came[d.Invite]++
+		}
+	}
+	for i, d := range set {
+		if n := came[d.Invite]; d.Places > 0 && n > d.Places {
+			w[i] *= float64(d.Places) / float64(n)
+		}
+	}
 }
 
 func (p Params) weight(d Delta, round uint32) float64 {

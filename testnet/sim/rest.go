@@ -206,7 +206,7 @@ func (n *Node) replay(p int) {
 		var set []outer.Contribution
 		record, _ := n.disk.Record(p, tip.Round+1)
 		for _, id := range record.Folded {
-			d := core.DeltaOf(wire.Digest(id), *n.w.checks.ledger[wire.Digest(id)])
+			d := core.DeltaOf(wire.Digest(id), *n.w.checks.ledger[wire.Digest(id)], n.members)
 			payload, _ := n.disk.Payload(wire.Digest(id)) // one that is damaged shows in the fold
 			set = append(set, outer.Contribution{Delta: d, Payload: payload})
 		}

@@ -98,7 +98,7 @@ func (l *Writer) Delta(p int, round uint32, i int, key ed25519.PrivateKey) outer
 	})
 	id := h.Header.ID(l.Genesis.RunID())
 	l.Check(l.Store.PutDelta(id, h, payload))
-	return outer.Contribution{Delta: core.DeltaOf(id, h.Header), Payload: payload}
+	return outer.Contribution{Delta: core.DeltaOf(id, h.Header, nil), Payload: payload}
 }
 
 func (l *Writer) Base(p int) {
