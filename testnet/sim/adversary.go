@@ -59,7 +59,7 @@ const (
 	FullRound   AttackKind = "full-round"   // Times keys fill the open round of one half, as many others that of the other half
 	LastRound   AttackKind = "last-round"   // a key a beat signs for the last closed round, for ever
 	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
-	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat what an honest node would
+	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
 
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody

@@ -140,13 +140,15 @@ func actBareHeaders(l *liar) {
 	for range count {
 		p := l.shown % len(l.n.w.plan)
 		// Gossip takes the rounds of the window, and two ahead.
-		back := uint32(l.shown/len(l.n.w.plan)) % (l.n.w.s.Params.WindowAccept + 2)
+		ahead := l.openRound(p) + 1
+		back := uint32(l.shown/len(l.n.w.plan)) % min(l.n.w.s.Params.WindowAccept+2, ahead)
 		l.shown++
-		l.announceOnly(l.freshKey(), p, max(l.openRound(p)+1, back+1)-back)
+		l.announceOnly(l.freshKey(), p, ahead-back)
 	}
 }
 
-// actIdleCrowd beats once a second for each of Times fresh keys what the liar's core says.
+// actIdleCrowd beats once a second for each of Times fresh keys what the liar's core says, but
+// that they learn.
 func actIdleCrowd(l *liar) {
 	if l.last == nil {
 		return
@@ -157,7 +159,7 @@ func actIdleCrowd(l *liar) {
 			continue
 		}
 		b := *l.last
-		b.Author, b.Seq, b.Capability = wire.PeerID{}, uint64(l.acted), 0
+		b.State, b.Seq, b.Capability = wire.Training, uint64(l.acted), 0
 		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
 	}
 }
