@@ -52,6 +52,14 @@ func (v *evidence) report(e wire.Evidence) {
 	v.event(EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
 }
 
+// against says for people what is proved of an author, "" for nothing.
+func (v *evidence) against(author wire.PeerID) string {
+	if v.counts[author] == 0 {
+		return ""
+	}
+	return "signed two deltas for one round"
+}
+
 // remember notes a slot and reports whether it is new.
 func (v *evidence) remember(k slot) bool {
 	if v.known[k] {

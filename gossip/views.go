@@ -62,7 +62,7 @@ func (v Peers) All() []PeerView {
 		view := PeerView{
 			ID: p.id, Connected: p.connected, Record: *p.roster.record, Beat: p.beat, LastBeat: p.beatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Quiet: p.quiet, Silent: p.silent, WayMs: p.way.ms,
-			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: p.refused,
+			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: cmp.Or(p.refused, v.core.evidence.against(p.id)),
 		}
 		if p.beat != nil {
 			view.State = p.beat.State

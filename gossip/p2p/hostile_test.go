@@ -158,3 +158,55 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// halfOpenWins is why streams whose request never ends are known to keep others out.
+const halfOpenWins = "streams are bounded for one peer and for all together, and none are kept for peers that are known"
+
+// As many keys as it takes hold all the streams of a host with requests that never end. Then
+// nobody else gets one, until requestTimeout is over and they begin again.
+func TestHalfOpenStreamsKeepOthersOut(t *testing.T) {
+	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
+		h, friend := w.host(newPersonN(1000).config()), w.host(newPersonN(1001).config())
+		h.Handle(echo)
+		dial(t, friend, h)
+		if _, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10); err != nil {
+			t.Fatal(err)
+		}
+		const keys = streamsSystem/streamsPeer + 1 // a few of each peer are for gossip and the handshake
+		var others []*Host
+		for i := range keys {
+			others = append(others, w.host(newPersonN(i+1).config()))
+			dial(t, others[i], h)
+		}
+		for _, o := range others {
+			holdStreams(t, o, h)
+			time.Sleep(100 * time.Millisecond) // streams whose protocol is not known yet have a bound of their own
+		}
+		time.Sleep(time.Second)
+		held := 0
+		for _, c := range h.host.Network().Conns() {
+			held += len(c.GetStreams())
+		}
+		_, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10)
+		t.Logf("%d keys hold %d streams of %d: %v", keys, held, streamsSystem, err)
+		if err == nil {
+			t.Errorf("does not win any more: expect an answer here, and take away %q", halfOpenWins)
+		}
+		time.Sleep(requestTimeout)
+		if _, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10); err != nil {
+			t.Errorf("no answer after the requests timed out: %v", err)
+		}
+	})
+}
+
+// holdStreams opens as many streams to a host as it may, with the beginning of a request each.
+func holdStreams(t *testing.T, o, h *Host) {
+	t.Helper()
+	for range streamsPeer {
+		s, err := o.host.NewStream(t.Context(), h.host.ID(), rpcProtocol)
+		if err != nil {
+			break
+		}
+		s.Write([]byte{0, 0, 0}) // it may be reset by now
+	}
+}

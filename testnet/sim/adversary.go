@@ -33,6 +33,9 @@ const (
 	Unfinite AttackKind = "unfinite"  // values or scales that are not finite
 	Garbage  AttackKind = "garbage"   // random bytes behind a valid header
 	Inflate  AttackKind = "inflate"   // the most steps and tokens that genesis allows, progress times Times
+	Zero     AttackKind = "zero"      // no value, for all the steps that were taken
+	Noise    AttackKind = "noise"     // noise of the progress's norm, times Times
+	Copy     AttackKind = "copy"      // the newest delta of somebody else
 
 	// Headers.
 	Equivocate     AttackKind = "equivocate"      // two deltas for one round, each shown to one half
@@ -48,6 +51,16 @@ const (
 	InventedRun    AttackKind = "invented-run"    // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in beats
 	BoughtRun      AttackKind = "bought-run"      // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
 
+	// Strangers: fresh keys, and nothing behind them.
+	SybilRun    AttackKind = "sybil-run"    // Times keys have one empty delta folded each, then show an invented run
+	MostClaims  AttackKind = "most-claims"  // Times keys claim the most for every round and push one way
+	OneClaim    AttackKind = "one-claim"    // one empty delta for each fragment claims the most
+	BurstRounds AttackKind = "burst-rounds" // Times keys sign for Times rounds at one moment
+	FullRound   AttackKind = "full-round"   // Times keys fill the open round of one half, as many others that of the other half
+	LastRound   AttackKind = "last-round"   // a key a beat signs for the last closed round, for ever
+	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
+	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
+
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
 	WithholdSome  AttackKind = "withhold-some"  // payloads, from one half
@@ -55,6 +68,8 @@ const (
 	WrongChunks   AttackKind = "wrong-chunks"   // of tips
 	ShortChunks   AttackKind = "short-chunks"   // of tips, cut off
 	FalseStates   AttackKind = "false-states"   // the right chain with another state, in beats and answers
+	StallRepairs  AttackKind = "stall-repairs"  // other rounds in beats, and no answer to who compares them
+	HoldSessions  AttackKind = "hold-sessions"  // sessions with everybody, and nothing over them
 )
 
 // behaviour is where a kind of attack lies. What is nil is honest.
@@ -63,6 +78,7 @@ type behaviour struct {
 	say    func(l *liar, m wire.Message) (said bool)                     // what it publishes
 	answer func(l *liar, to *Node, q wire.Request, honest []byte) []byte // nil: no answer
 	act    func(l *liar)                                                 // of its own accord, every beat
+	mute   bool                                                          // it passes no gossip on
 }
 
 var behaviours = map[AttackKind]behaviour{
@@ -71,6 +87,10 @@ var behaviours = map[AttackKind]behaviour{
 	Unfinite: {spoil: spoilUnfinite},
 	Garbage:  {spoil: spoilGarbage},
 	Inflate:  {spoil: spoilInflate},
+
+	Zero:  {spoil: spoilZero},
+	Noise: {spoil: spoilNoise},
+	Copy:  {spoil: spoilCopy},
 
 	Equivocate:     {say: sayTwo, answer: answerForged},
 	LateProof:      {say: saveProof, act: actProofs},
@@ -86,12 +106,23 @@ var behaviours = map[AttackKind]behaviour{
 	BoughtRun:   {spoil: spoilInflate, say: sayInvented, answer: answerInvented, act: actBought},
 	InventedRun: {say: sayInvented, answer: answerInvented, act: actInvented},
 
+	SybilRun:    {say: sayInvented, answer: answerInvented, act: actSybils},
+	MostClaims:  {answer: answerForged, act: actMostClaims},
+	OneClaim:    {answer: answerForged, act: actOneClaim},
+	BurstRounds: {answer: answerForged, act: actBurst},
+	FullRound:   {answer: answerForged, act: actFullRound},
+	LastRound:   {answer: answerForged, act: actLastRound},
+	BareHeaders: {act: actBareHeaders},
+	IdleCrowd:   {say: keepLast, act: actIdleCrowd},
+
 	WithholdAll:   {answer: answerNoPayload},
 	WithholdSome:  {answer: answerNoPayloadToHalf},
 	WrongPayloads: {answer: answerWrong(wire.GetPayload)},
 	WrongChunks:   {answer: answerWrong(wire.GetChunk)},
 	ShortChunks:   {answer: answerShort},
 	FalseStates:   {say: sayFalseState, answer: answerFalseState},
+	StallRepairs:  {say: sayRestless, answer: answerNoRepair},
+	HoldSessions:  {mute: true, answer: answerRosterOnly, act: actSessions},
 }
 
 // liar is the edge of a node that lies.
@@ -108,6 +139,9 @@ type liar struct {
 	keys      []ed25519.PrivateKey // that it made, besides its own
 	forgotten int                  // keys made before those
 	acted     int
+	signed    map[int]uint32 // by fragment: the newest round that its keys signed for
+	shown     int            // headers without payloads
+	last      *wire.Beat     // of its core
 }
 
 // newLiar returns nil for an honest node.
@@ -119,6 +153,7 @@ func newLiar(n *Node) *liar {
 	return &liar{
 		Attack: n.spec.Attack, behaviour: behaviours[n.spec.Attack.Kind], n: n,
 		made: map[uint64][]byte{}, payloads: map[wire.Digest][]byte{}, claimed: make([]uint64, len(n.w.plan)),
+		signed: map[int]uint32{},
 	}
 }
 

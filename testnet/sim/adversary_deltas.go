@@ -1,13 +1,57 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
 
+	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
+
+// spoilZero sends a delta without a value, for which the learner's steps are claimed.
+func spoilZero(l *liar, p int, d *outer.Draft) {
+	l.encode(d, make([]float32, l.n.w.plan[p].Len))
+}
+
+// spoilNoise sends noise of the norm that the progress has, times Times.
+func spoilNoise(l *liar, p int, d *outer.Draft) {
+	q := l.n.decode(p, d.Payload)
+	size := norm(q)
+	for i := range q {
+		q[i] = float32(l.n.w.rng.NormFloat64())
+	}
+	times := l.Times * size / norm(q)
+	for i, x := range q {
+		q[i] = float32(float64(x) * times)
+	}
+	l.encode(d, q)
+}
+
+func norm(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
+
+// spoilCopy sends the newest delta of somebody else that the disk holds.
+func spoilCopy(l *liar, p int, d *outer.Draft) {
+	var newest *wire.SignedHeader
+	l.n.disk.Deltas(func(_ wire.Digest, h *wire.SignedHeader, payload []byte) {
+		if int(h.Header.Fragment) == p && h.Header.Author != l.n.id && payload != nil && (newest == nil || newer(h, newest)) {
+			newest, d.Payload = h, payload
+		}
+	})
+}
+
+// newer orders headers by round, then by author: a disk lists them in no order.
+func newer(a, b *wire.SignedHeader) bool {
+	return cmp.Or(cmp.Compare(a.Header.Round, b.Header.Round), a.Header.Author.Compare(b.Header.Author)) > 0
+}
 
 // scale multiplies the progress of a draft.
 func (l *liar) scale(p int, d *outer.Draft, times float64) {

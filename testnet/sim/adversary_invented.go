@@ -94,7 +94,7 @@ func actInvented(l *liar) {
 		l.invented = l.invent(l.victim().machine.Rounds().Fragment(0).Closed() + l.Ahead)
 	}
 	speakers := []ed25519.PrivateKey{l.n.key}
-	if l.Kind == InventedRun {
+	if l.Kind != BoughtRun {
 		speakers = append(speakers, l.crowd()...)
 	}
 	for _, key := range speakers {
@@ -107,7 +107,6 @@ func actInvented(l *liar) {
 
 // actBought shows the invented run once the liar has bought weight.
 func actBought(l *liar) {
-	const buyMs = 10_000
 	if l.n.w.now >= Start+l.From+buyMs {
 		actInvented(l)
 	}

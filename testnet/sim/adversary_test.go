@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -23,8 +24,11 @@ type attackTest struct {
 	ahead uint32
 	seed  uint64            // 0 means attackSeed
 	spoil func(s *Scenario) // what the scenario needs besides
-	says  string            // what some honest node says of a liar; "" = nothing need be said
+	also  func(w *World)    // what happens besides that no scenario says
+	shows string            // what `atoll peers` shows of a liar at some honest node; "" = nobody can tell
+	says  string            // likewise, in the log alone
 	wins  string            // why it is known to win; "" = it does not
+	heavy bool              // takes seconds: ATOLL_LONG=1 plays it
 }
 
 // honestNodes stand against one liar, which is the last founder.
@@ -44,7 +48,8 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs
-	s.Founders[honestNodes].Attack = Attack{Kind: a.kind, Times: a.times, From: a.from, Ahead: a.ahead}
+	liar := &s.Founders[honestNodes]
+	liar.Attack = Attack{Kind: a.kind, Times: a.times, From: a.from, Ahead: a.ahead}
 	if a.spoil != nil {
 		a.spoil(&s)
 	}
@@ -58,6 +63,9 @@ func inline(s *Scenario) {
 
 // narrow windows are reached within the run.
 func narrow(s *Scenario) { s.Params.WindowAccept, s.Params.WindowUnion = 4, 10 }
+
+// usualWindows are those of a new run, in which nothing old becomes final.
+func usualWindows(s *Scenario) { s.Params.WindowAccept, s.Params.WindowUnion = 16, 256 }
 
 // strange makes the liar one that was never folded, in a run of narrow windows.
 func strange(s *Scenario) {
@@ -87,8 +95,66 @@ func stormy(s *Scenario) {
 // usual batch.
 func usual(s *Scenario) { s.Params.MaxSteps, s.Params.MaxTokensPerStep = 1024, 64*TokensPerStep }
 
-// observing makes the liar a stranger to training.
-func observing(s *Scenario) { s.Founders[honestNodes].Observer = true }
+// observing makes the liars strangers to training.
+func observing(s *Scenario) {
+	for i := range s.Founders {
+		s.Founders[i].Observer = s.Founders[i].Attack.Kind != ""
+	}
+}
+
+// crowded has a stranger stand against sixteen learners for some rounds of a run without an
+// end, so that what it claims ends nothing.
+func crowded(s *Scenario) {
+	usual(s)
+	s.Founders = append(make([]NodeSpec, 16), s.Founders[honestNodes])
+	s.Params.Budget, s.Rounds = 1<<40, 30
+	observing(s)
+}
+
+// stranger is an observer that lies in a run with the usual limits.
+func stranger(s *Scenario) {
+	usual(s)
+	observing(s)
+}
+
+// dayOld is a run that was made a day before. Bytes of one connection keep their order.
+func dayOld(s *Scenario) {
+	observing(s)
+	s.Params.CreatedMs = Start - 24*60*60*1000
+	s.Link.JitterMs = 0
+}
+
+// dozen has twelve liars, which are observers.
+func dozen(s *Scenario) {
+	for range 11 {
+		s.Founders = append(s.Founders, s.Founders[honestNodes])
+	}
+	observing(s)
+}
+
+// parting parts two honest nodes from all others for twelve seconds.
+func parting(s *Scenario) {
+	s.Faults = append(s.Faults, Fault{At: 8000, Kind: fault.Partition, Others: []int{0, 1}}, Fault{At: 20_000, Kind: fault.Merge})
+	s.CalmMs = 20_000
+}
+
+// filled is a short run of three whose tables of payloads are full from its middle on. What
+// is in them is looked at in each tick, so that there are fewer of these.
+func filled(s *Scenario) {
+	s.Founders = append(make([]NodeSpec, 3), s.Founders[honestNodes])
+	observing(s)
+	usualWindows(s)
+	s.Params.Budget /= 4
+	s.TickMs = largeTickMs
+}
+
+// guestAt is when a learner comes whose link names one of twelve liars.
+const guestAt = 12_000
+
+// guest has it come, and the faults end with it.
+func guest(w *World) {
+	w.at(Start+guestAt, func() { w.comes(w.nodes[len(w.s.Founders)-1]) })
+}
 
 // joining lets two nodes come that need tips, and wipes the disk of a third.
 func joining(s *Scenario) {
@@ -100,25 +166,28 @@ func joining(s *Scenario) {
 
 var attackTests = []attackTest{
 	{name: "sign flip", kind: SignFlip, times: 1},
-	{name: "sign flip x10", kind: SignFlip, times: 10},
+	{name: "sign flip x10", kind: SignFlip, times: 10, wins: "its norm is clipped to three times the usual, and averaged directions follow it that far"},
 	{name: "scaled x1000", kind: Scale, times: 1000},
 	{name: "huge norms", kind: Scale, times: 1e37},
-	{name: "not finite", kind: Unfinite, from: 5000, says: "a value is"},
-	{name: "not finite int4", kind: Unfinite, from: 5000, spoil: inline, says: "scale"},
-	{name: "garbage payloads", kind: Garbage, from: 5000, says: "payload"},
+	{name: "not finite", kind: Unfinite, from: 5000, shows: "a value is"},
+	{name: "not finite int4", kind: Unfinite, from: 5000, spoil: inline, shows: "scale"},
+	{name: "zero", kind: Zero},
+	{name: "noise", kind: Noise, times: 1},
+	{name: "copies", kind: Copy},
+	{name: "garbage payloads", kind: Garbage, from: 5000, shows: "payload"},
 	{name: "inflated", kind: Inflate, times: -1, wins: "a liar of the largest weight cancels all others: its share is half, whatever it claims"},
-	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual},
-	{name: "equivocation", kind: Equivocate, from: 5000, says: "signed two deltas"},
-	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, says: "signed two deltas"},
-	{name: "late proof", kind: LateProof, times: 12, says: "signed two deltas"},
-	{name: "proof at the edge", kind: LateProof, times: 9, spoil: narrow, says: "signed two deltas"},
-	{name: "one proof", kind: OneProof, times: 4, says: "signed two deltas"},
+	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "a delta may claim more than the budget, and the run ends"},
+	{name: "equivocation", kind: Equivocate, from: 5000, shows: "signed two deltas"},
+	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, shows: "signed two deltas"},
+	{name: "late proof", kind: LateProof, times: 12, shows: "signed two deltas"},
+	{name: "proof at the edge", kind: LateProof, times: 9, spoil: narrow, shows: "signed two deltas"},
+	{name: "one proof", kind: OneProof, times: 4, shows: "signed two deltas"},
 	{name: "headers to half", kind: ShownToHalf},
 	{name: "stale rounds", kind: StaleRounds},
 	{name: "stale rounds inline", kind: StaleRounds, spoil: inline},
-	{name: "far rounds", kind: FarRounds},
-	{name: "payload missing", kind: PayloadMissing, times: 3, says: "no source had it"},
-	{name: "payload missing, storm", kind: PayloadMissing, times: 3, seed: 3, spoil: stormy},
+	{name: "far rounds", kind: FarRounds, wins: "keys that are free close rounds, and each round is kept"},
+	{name: "payload missing", kind: PayloadMissing, times: 3, says: "no source had it", wins: "a live learner is waited for in each round, though its payloads never come"},
+	{name: "payload missing, storm", kind: PayloadMissing, times: 3, seed: 3, spoil: stormy, wins: "likewise"},
 	{name: "windows edge", kind: WindowsEdge, spoil: narrow},
 	{name: "windows edge for ever", kind: WindowsEdge, times: 1, spoil: narrow},
 	{name: "windows edge for ever, storm", kind: WindowsEdge, times: 1, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) }},
@@ -127,43 +196,78 @@ var attackTests = []attackTest{
 	{name: "false beats, usual limits", kind: FalseBeats, from: 5000, spoil: usual},
 	{name: "false beats, observer", kind: FalseBeats, spoil: observing},
 	{name: "fresh beats", kind: FreshBeats, times: 40},
-	{name: "withheld from all", kind: WithholdAll},
+	{name: "withheld from all", kind: WithholdAll, says: "no source had it", wins: "a live learner is waited for in each round, though its payloads never come"},
 	{name: "withheld from some", kind: WithholdSome},
-	{name: "wrong payloads", kind: WrongPayloads, says: "payload"},
-	{name: "wrong chunks", kind: WrongChunks, spoil: joining},
-	{name: "short chunks", kind: ShortChunks, spoil: joining},
+	{name: "wrong payloads", kind: WrongPayloads, shows: "payload"},
+	{name: "wrong chunks", kind: WrongChunks, spoil: joining, shows: "that are not chunk"},
+	{name: "short chunks", kind: ShortChunks, spoil: joining, shows: "that are not chunk"},
 	{name: "false states", kind: FalseStates, from: 12_000, says: "folds"},
 	{name: "invented stranger", kind: InventedRun, from: 15_000, spoil: strange},
 	{name: "invented stranger ahead", kind: InventedRun, from: 5000, ahead: 200, spoil: strange},
 	{name: "invented stranger joiners", kind: InventedRun, from: 5000, ahead: 200, spoil: func(s *Scenario) { strange(s); joining(s) }, wins: "joiners that believed one liar of their link never leave its chain"},
-	{name: "invented crowd", kind: InventedRun, times: 20, from: 15_000, spoil: strange},
-	{name: "invented crowd ahead", kind: InventedRun, times: 20, from: 5000, ahead: 200, spoil: strange},
+	{name: "invented crowd", kind: InventedRun, times: 20, from: 15_000, spoil: strange, wins: "keys that say they learn and never publish have each round wait as for a delta whose way is not known yet"},
+	{name: "invented crowd ahead", kind: InventedRun, times: 20, from: 5000, ahead: 200, spoil: strange, wins: "likewise"},
 	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow},
-	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought},
+	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "its claims reach the budget after a third of the rounds"},
 	{name: "invented insider ahead", kind: InventedRun, from: 15_000, ahead: 200, spoil: narrow},
 	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
 		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
+	{name: "six empty deltas and an invented run", kind: SybilRun, times: 6, from: 5000, ahead: 200, spoil: strange, wins: "one delta of one token gives a key a vote on chains, and six keys outvote five"},
+	{name: "three of them", kind: SybilRun, times: 3, from: 5000, ahead: 200, spoil: strange},
+	{name: "two that claim the most", kind: MostClaims, times: 2, from: 3000, spoil: crowded, wins: "weight is tokens that nobody counts: the others have 0.005 % of the fold"},
+	{name: "one claim", kind: OneClaim, from: 8000, spoil: stranger, wins: "a delta may claim more than the budget, and the run ends"},
+	{name: "a burst, a day later", kind: BurstRounds, times: 400, from: 8000, spoil: dayOld, wins: "min_round counts from when the run was made, so that a day of it is saved up"},
+	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, wins: "a round is the first 1,024 deltas that come, and other nodes had others first"},
+	{name: "last round", kind: LastRound, from: 5000, spoil: observing, wins: "each empty delta makes all fold again, and none of it is the end"},
+	{name: "bare headers", kind: BareHeaders, times: 23, from: 12_000, spoil: filled, wins: "4,096 payloads are wanted that never come, and no place is left for others"},
+	{name: "idle crowd", kind: IdleCrowd, times: 300, from: 3000, spoil: observing, heavy: true, wins: "rounds and the end wait for learners that never make anything, and beats for 300 keys are six times as rare"},
+	{name: "idle crowd, parted", kind: IdleCrowd, times: 300, from: 3000, spoil: func(s *Scenario) { observing(s); parting(s) }, wins: "likewise"},
+	{name: "stalled repairs", kind: StallRepairs, spoil: func(s *Scenario) { dozen(s); parting(s) }, wins: "three repairs at a time, and twelve that never answer"},
+	{name: "sessions", kind: HoldSessions, spoil: func(s *Scenario) { dozen(s); s.CalmMs = guestAt + 1000 }, also: guest, wins: "twelve sessions are enough for a roster, whoever began them: it dials nobody else"},
 }
 
 // Honest nodes end with one chain and one digest of a model that learned, whatever
-// one of six does. Nobody honest is marked or barred, and nobody stands still for
-// longer than a word may be doubted. An attack that is known to win does, so that nobody
-// forgets to take the mark away once it does not.
+// one of six does, and at the price that the bar allows. Nobody honest is marked or barred,
+// and nobody stands still for longer than a word may be doubted. An attack that is known
+// to win does, so that nobody forgets to take the mark away once it does not.
 func TestAttacks(t *testing.T) {
 	var table strings.Builder
 	calm := map[string]cost{} // by scenario: most attack tests share one
 	for _, a := range attackTests {
 		t.Run(a.name, func(t *testing.T) {
-			w := a.play(t, false)
-			a.judge(t, w)
-			key := fmt.Sprintf("%+v", a.peaceful())
-			if _, known := calm[key]; !known {
-				calm[key] = costOf(a.play(t, true))
+			if a.heavy && !longMode() {
+				t.Skip("takes seconds: ATOLL_LONG=1 runs it")
 			}
-			fmt.Fprintf(&table, "| %s | %s |\n", a.name, costOf(w).against(calm[key]))
+			var broken []error
+			for _, seed := range a.seeds() {
+				peaceful := a.calmCost(t, seed, calm)
+				w := a.play(t, seed, peaceful)
+				broken = append(broken, a.broken(w, &peaceful)...)
+				fmt.Fprintf(&table, "| %s | %s |\n", a.name, costOf(w).against(peaceful))
+				logSaid(t, w)
+			}
+			a.judge(t, broken)
 		})
 	}
 	t.Logf("what it costs an honest node\n| attack | %s |\n%s", costColumns, table.String())
+}
+
+func longMode() bool { return os.Getenv("ATOLL_LONG") != "" }
+
+// mostAttackSeeds is how many seeds the long mode plays of each attack.
+const mostAttackSeeds = 5
+
+// seeds begin with the one of the short mode.
+func (a attackTest) seeds() []uint64 {
+	first := cmp.Or(a.seed, attackSeed)
+	if !longMode() {
+		return []uint64{first}
+	}
+	var all []uint64
+	for i := range uint64(mostAttackSeeds) {
+		all = append(all, first+i)
+	}
+	return all
 }
 
 // The design document says of each kind of attack what it costs, and each is played.
@@ -193,32 +297,78 @@ func TestEveryAttackIsMeasured(t *testing.T) {
 	}
 }
 
-// attackSeed is of all attack tests and of the calm worlds that they are held against.
+// attackSeed is the first of the attack tests and of the calm worlds that they are held against.
 const attackSeed = 7
 
-// peaceful is the scenario in which the liar is honest.
-func (a attackTest) peaceful() Scenario {
-	s := a.scenario(cmp.Or(a.seed, attackSeed))
-	s.Founders[honestNodes].Attack = Attack{}
+// peaceful is the scenario in which the liars are honest.
+func (a attackTest) peaceful(seed uint64) Scenario {
+	s := a.scenario(seed)
+	for i := range s.Founders {
+		s.Founders[i].Attack = Attack{}
+	}
 	return s
 }
 
-// play runs the world of an attack test, or the same one in which the liar is honest.
-func (a attackTest) play(t *testing.T, calm bool) *World {
+// calmCost is what the world costs in which the liars are honest. It is played once.
+func (a attackTest) calmCost(t *testing.T, seed uint64, known map[string]cost) cost {
 	t.Helper()
-	s := a.scenario(cmp.Or(a.seed, attackSeed))
-	if calm {
-		s = a.peaceful()
+	s := a.peaceful(seed)
+	key := fmt.Sprintf("%+v %v", s, a.also != nil)
+	if _, played := known[key]; !played {
+		w := a.begin(t, s)
+		if w.Err() != nil {
+			t.Fatal(w.Err())
+		}
+		known[key] = costOf(w)
 	}
+	return known[key]
+}
+
+// patience is how many times the calm world's time an attack's world is watched in the short
+// mode. What it does not end by then is far beyond the bar.
+const patience = 2.25
+
+// play runs the world of an attack test.
+func (a attackTest) play(t *testing.T, seed uint64, calm cost) *World {
+	t.Helper()
+	s := a.scenario(seed)
+	if !longMode() {
+		s.LimitMs = min(s.LimitMs, Time(patience*calm.ms))
+	}
+	return a.begin(t, s)
+}
+
+// begin runs a scenario to its end.
+func (a attackTest) begin(t *testing.T, s Scenario) *World {
+	t.Helper()
 	w, err := New(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Finish()
-	if calm && w.Err() != nil {
-		t.Fatal(w.Err())
+	w.Watch(burstMs, w.looksAtBursts)
+	if a.also != nil {
+		a.also(w)
+	}
+	if s.Rounds > 0 {
+		w.runRounds(s.Rounds)
+	} else {
+		w.Finish()
 	}
 	return w
+}
+
+// burstMs is the time over which the rounds that close are counted.
+const burstMs = 1000
+
+// looksAtBursts notes how many rounds each honest node closed since the last look.
+func (w *World) looksAtBursts() {
+	for _, n := range w.alive() {
+		closed := n.machine.Rounds().Fragment(0).Closed()
+		if n.Installs == n.lookedInstalls {
+			n.burst = max(n.burst, closed-min(closed, n.looked))
+		}
+		n.looked, n.lookedInstalls = closed, n.Installs
+	}
 }
 
 // mostIdleMs is how long in all a learner may stand still for what a peer says and
@@ -226,12 +376,8 @@ func (a attackTest) play(t *testing.T, calm bool) *World {
 const mostIdleMs = 6000
 
 // judge fails the test if an attack wins, or does not although it is known to.
-func (a attackTest) judge(t *testing.T, w *World) {
+func (a attackTest) judge(t *testing.T, broken []error) {
 	t.Helper()
-	for _, reason := range slices.Sorted(maps.Keys(w.checks.caught)) {
-		t.Logf("%5d x %s", w.checks.caught[reason], reason)
-	}
-	broken := a.broken(w)
 	if a.wins != "" && len(broken) == 0 {
 		t.Errorf("does not win any more: take away `wins: %q`", a.wins)
 	}
@@ -244,20 +390,82 @@ func (a attackTest) judge(t *testing.T, w *World) {
 	}
 }
 
-// broken is what an attack brought about.
-func (a attackTest) broken(w *World) (what []error) {
-	if w.Err() != nil {
-		what = append(what, w.Err())
+// logSaid shows what honest nodes said of liars.
+func logSaid(t *testing.T, w *World) {
+	t.Helper()
+	for _, reason := range slices.Sorted(maps.Keys(w.checks.caught)) {
+		t.Logf("%5d x %s", w.checks.caught[reason], reason)
 	}
-	said := func(reason string) bool { return strings.Contains(reason, a.says) }
-	if a.says != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(w.checks.caught)), said) {
+}
+
+// broken is what an attack brought about. Without a calm world nothing is held against the
+// bar.
+func (a attackTest) broken(w *World, calm *cost) (what []error) {
+	if w.Err() != nil {
+		text, _, _ := strings.Cut(w.Err().Error(), "\n")
+		what = append(what, errors.New(text))
+	}
+	if !names(slices.Collect(maps.Keys(w.checks.caught)), a.says) {
 		what = append(what, fmt.Errorf("nobody says %q", a.says))
+	}
+	if shown := w.shown(); !names(shown, a.shows) {
+		what = append(what, fmt.Errorf("nobody's peers show %q, but %q", a.shows, shown))
 	}
 	for _, n := range w.alive() {
 		if n.idle > mostIdleMs {
 			what = append(what, fmt.Errorf("node %d stood still for %d ms", n.index, n.idle))
 		}
 		what = append(what, n.dishonoured()...)
+	}
+	if calm != nil {
+		what = append(what, costOf(w).above(*calm)...)
+	}
+	return what
+}
+
+// names says whether one of some reasons has a text.
+func names(reasons []string, text string) bool {
+	return text == "" || slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, text) })
+}
+
+// shown is what `atoll peers` shows of liars at honest nodes.
+func (w *World) shown() (reasons []string) {
+	for _, n := range w.alive() {
+		for _, v := range n.machine.Gossip().Peers().All() {
+			if w.checks.faulty[v.ID] && v.Refused != "" {
+				reasons = append(reasons, v.Refused)
+			}
+		}
+	}
+	return reasons
+}
+
+// The bar: what an attack may cost honest nodes at most, against the calm world of the same
+// seed. What they hold in memory has constants of its own (checker `bounds`).
+const (
+	mostLoss    = 3.     // times the loss
+	leastRounds = 0.9    // of the rounds
+	mostTime    = 2.     // times the time
+	mostDisk    = 2.     // times the deltas on a disk, each of which is a file
+	mostBurst   = 8 + 50 // rounds within burstMs: those that R-2 never paces, and one each MinRoundMs
+)
+
+// above is where a cost is above the bar.
+func (c cost) above(calm cost) (what []error) {
+	if !(c.loss <= mostLoss*calm.loss) { // true for NaN
+		what = append(what, fmt.Errorf("loss %.3g, %.3g in the calm world; at most %g times as much", c.loss, calm.loss, mostLoss))
+	}
+	if c.rounds < leastRounds*calm.rounds {
+		what = append(what, fmt.Errorf("%.0f rounds, %.0f in the calm world; at least %g of them", c.rounds, calm.rounds, leastRounds))
+	}
+	if c.ms > mostTime*calm.ms {
+		what = append(what, fmt.Errorf("%.1f s, %.1f in the calm world; at most %g times as long", c.ms/1000, calm.ms/1000, mostTime))
+	}
+	if c.ledger > mostDisk*calm.ledger {
+		what = append(what, fmt.Errorf("%.0f deltas on disk, %.0f in the calm world; at most %g times as many", c.ledger, calm.ledger, mostDisk))
+	}
+	if c.burst > mostBurst {
+		what = append(what, fmt.Errorf("%d rounds closed within %d ms; at most %d", c.burst, burstMs, mostBurst))
 	}
 	return what
 }
@@ -282,6 +490,7 @@ type cost struct {
 	ms, rounds, loss                                float64
 	steps, idle, in, out, refolds, installs, ledger float64
 	peers                                           float64
+	burst                                           uint32 // the most rounds that one of them closed within burstMs
 }
 
 func costOf(w *World) cost {
@@ -297,18 +506,19 @@ func costOf(w *World) cost {
 		c.installs += share * float64(n.Installs)
 		deltas, _, _ := n.disk.Sizes()
 		c.ledger += share * float64(deltas)
+		c.burst = max(c.burst, n.burst)
 		c.peers += share * float64(n.machine.Gossip().Peers().Known())
 	}
 	return c
 }
 
-const costColumns = "loss (calm) | s (calm) | rounds (calm) | steps (calm) | idle s | MB in (calm) | MB out (calm) | refolds | tips taken | deltas held (calm) | peers known"
+const costColumns = "loss (calm) | s (calm) | rounds (calm) | steps (calm) | idle s | MB in (calm) | MB out (calm) | refolds | tips taken | deltas held (calm) | peers known | rounds in a second"
 
 // against writes a row, with what the calm world cost in brackets.
 func (c cost) against(calm cost) string {
-	return fmt.Sprintf("%.3g (%.3g) | %.1f (%.1f) | %.0f (%.0f) | %.0f (%.0f) | %.1f | %.2f (%.2f) | %.2f (%.2f) | %.1f | %.1f | %.0f (%.0f) | %.0f",
+	return fmt.Sprintf("%.3g (%.3g) | %.1f (%.1f) | %.0f (%.0f) | %.0f (%.0f) | %.1f | %.2f (%.2f) | %.2f (%.2f) | %.1f | %.1f | %.0f (%.0f) | %.0f | %d (%d)",
 		c.loss, calm.loss, c.ms/1000, calm.ms/1000, c.rounds, calm.rounds, c.steps, calm.steps, c.idle/1000, c.in/1e6, calm.in/1e6,
-		c.out/1e6, calm.out/1e6, c.refolds, c.installs, c.ledger, calm.ledger, c.peers)
+		c.out/1e6, calm.out/1e6, c.refolds, c.installs, c.ledger, calm.ledger, c.peers, c.burst, calm.burst)
 }
 
 // Of nine nodes so many are strangers that lie together: they attest each other's
@@ -327,7 +537,7 @@ func TestSybilsBelowHalf(t *testing.T) {
 			}
 			w.Finish()
 			t.Logf("%d of 9, %d rounds ahead", liars, ahead)
-			attackTest{}.judge(t, w)
+			attackTest{}.judge(t, attackTest{}.broken(w, nil))
 		}
 	}
 }
@@ -349,7 +559,8 @@ func TestTwoOfEight(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Finish()
-			a.judge(t, w)
+			logSaid(t, w)
+			a.judge(t, a.broken(w, nil))
 		})
 	}
 }

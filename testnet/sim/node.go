@@ -110,8 +110,16 @@ type notes struct {
 	steppedAt   Time   // when it last stepped
 	endedAt     Time   // when it last knew that the run is over
 	late        uint64 // deltas that came late, in lives that ended
-	book        book
-	damage      damage
+	bursts
+	book   book
+	damage damage
+}
+
+// bursts are the most rounds that closed between two looks of an attack test.
+type bursts struct {
+	burst          uint32
+	looked         uint32 // rounds closed at the last look
+	lookedInstalls int
 }
 
 // tally counts what a node did, over all its lives.

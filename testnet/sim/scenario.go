@@ -122,8 +122,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("scenario: limit of %d ms; use at least 1", s.LimitMs)
 	case slices.ContainsFunc(s.links(), Link.isBad):
 		return fmt.Errorf("scenario: a link of %+v; use a loss and duplicates of at least 0 and below 1, and rates and times of at least 0", s.links()[slices.IndexFunc(s.links(), Link.isBad)])
-	case s.Params.CreatedMs != Start:
-		return fmt.Errorf("scenario: created at %d; use sim.Start, %d", s.Params.CreatedMs, Start)
+	case s.Params.CreatedMs > Start:
+		return fmt.Errorf("scenario: created at %d; use sim.Start, %d, or less for a run that was made before it starts", s.Params.CreatedMs, Start)
 	}
 	for _, f := range s.Faults {
 		if !slices.Contains(Kinds, f.Kind) {

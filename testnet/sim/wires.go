@@ -129,7 +129,9 @@ func (n *Node) takes(from *Node, m *message) {
 	if m.open.Header != nil && !n.w.s.Lean {
 		n.heard[m.delta] = true
 	}
-	n.flood(m, from)
+	if !n.lies() || !n.liar.mute {
+		n.flood(m, from)
+	}
 	n.machine.Step(n.clock(), gossip.Received{From: from.id, Message: m.open})
 }
 

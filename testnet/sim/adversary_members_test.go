@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// memberTest is a lie of two of eight members.
+type memberTest struct {
+	name   string
+	attack Attack
+	wins   string // why it is known to cost more than the bar; "" = it does not
+}
+
+var memberTests = []memberTest{
+	{name: "sign flip", attack: Attack{Kind: SignFlip, Times: 1}, wins: "nobody scores deltas: one that unlearns within the bounds of norms counts as any other"},
+	{name: "sign flip x10", attack: Attack{Kind: SignFlip, Times: 10}, wins: "likewise, and its norm is clipped to three times the reference"},
+	{name: "inflated claims", attack: Attack{Kind: Inflate, Times: 1}, wins: "claims are weight, and two that claim the most own the fold: the others make nothing better"},
+	{name: "inflated sign flip", attack: Attack{Kind: Inflate, Times: -1}, wins: "claims are weight, and two that claim the most own the fold"},
+	{name: "zero", attack: Attack{Kind: Zero}, wins: "nobody scores deltas: two that bring nothing make the steps of all a quarter shorter"},
+	{name: "noise", attack: Attack{Kind: Noise, Times: 1}, wins: "nobody scores deltas: noise of a usual norm counts as progress"},
+	{name: "copies", attack: Attack{Kind: Copy}, wins: "nobody compares deltas: a copy counts its author's work twice"},
+	{name: "withheld from some", attack: Attack{Kind: WithholdSome}},
+}
+
+const (
+	members      = 8
+	lyingMembers = 2
+	memberRounds = 24   // of H steps of each learner, after each of which losses are compared
+	memberFalls  = 6    // of them in which the loss falls; then it stays where the noise of steps holds it
+	mostMemberly = 1.03 // times the loss without the liars, after the same tokens of the others
+)
+
+// membersWorld is a run with the steps and the merge of a new one, in which so many learn. Its
+// budget is never reached: claims must not end it.
+func membersWorld(seed uint64, learners int) Scenario {
+	s := Small(learners, memberRounds, nil, seed)
+	p := &s.Params
+	p.SetH(24)
+	p.MaxShare, p.Quorum = 0.5, 3
+	p.MaxTokensPerStep = 64 * TokensPerStep
+	p.Budget = 1 << 50
+	s.LimitMs = 4 * memberRounds * Time(p.H) * s.StepMs
+	return s
+}
+
+// curve is the loss of the folded model each time that the honest learners have made the tokens
+// of a further round.
+func curve(t *testing.T, s Scenario) []float64 {
+	t.Helper()
+	w, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := uint64((members - lyingMembers) * s.Params.H * TokensPerStep)
+	var losses []float64
+	w.Watch(s.StepMs, func() {
+		var made uint64
+		for _, n := range w.alive() {
+			made += n.book.trained
+		}
+		if made >= round*uint64(len(losses)+1) && len(losses) < memberRounds {
+			losses = append(losses, Loss(w.Anchors()))
+		}
+	})
+	if !w.RunUntil(Start+s.LimitMs, func() bool { return len(losses) == memberRounds }) {
+		t.Fatalf("only %d of %d rounds' tokens are made: %v", len(losses), memberRounds, w.Err())
+	}
+	return losses
+}
+
+// dearer is how many times the loss is what it was without the liars: while it falls, and after
+// that. A liar that slows learners down shows in the first alone: shorter steps have less
+// noise. Both are geometric means over rounds and seeds; the first round is nobody's progress.
+func (m memberTest) dearer(t *testing.T, without map[uint64][]float64) (falling, fallen float64) {
+	t.Helper()
+	sums := [2][]float64{}
+	for seed := range mergeSeeds() {
+		if without[seed] == nil {
+			without[seed] = curve(t, membersWorld(seed+1, members-lyingMembers))
+		}
+		s := membersWorld(seed+1, members)
+		for i := range lyingMembers {
+			s.Founders[members-1-i].Attack = m.attack
+		}
+		for i, loss := range curve(t, s) {
+			part := min(i/memberFalls, 1)
+			if i > 0 {
+				sums[part] = append(sums[part], math.Log(loss/without[seed][i]))
+			}
+		}
+	}
+	return math.Exp(meanOf(sums[0])), math.Exp(meanOf(sums[1]))
+}
+
+func meanOf(v []float64) (mean float64) {
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	return mean
+}
+
+// Two of eight members that lie cost the others no more than the bar allows, or are known
+// to. The others alone, after as many tokens of their own, are what it is held against.
+func TestLyingMembers(t *testing.T) {
+	without := map[uint64][]float64{} // by seed
+	var table strings.Builder
+	for _, m := range memberTests {
+		t.Run(m.name, func(t *testing.T) {
+			falling, fallen := m.dearer(t, without)
+			fmt.Fprintf(&table, "| %s | %.3g | %.3g |\n", m.name, falling, fallen)
+			switch over := !(max(falling, fallen) <= mostMemberly); { // true for NaN
+			case over && m.wins == "":
+				t.Errorf("the loss is %.3g times that without the liars while it falls, %.3g times afterwards; at most %g times", falling, fallen, mostMemberly)
+			case !over && m.wins != "":
+				t.Errorf("does not win any more: take away `wins: %q`", m.wins)
+			}
+		})
+	}
+	t.Logf("two of eight lie: times the loss of the other six alone after the same tokens\n| lie | while it falls | afterwards |\n%s", table.String())
+}
