@@ -114,18 +114,13 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) (*sess
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	defer closeWhen(p.ended, l)()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return nil, p.unmet(ctx)
-		}
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		s, err := greet(conn, token)
-		stop()
-		if !errors.Is(err, errStranger) {
-			return s, err
-		}
+	r := receive(l, token)
+	defer r.close()
+	s, err := r.next()
+	if errors.Is(err, errDeaf) {
+		return nil, p.unmet(ctx)
 	}
+	return s, err
 }
 
 // unmet says why no learner came.
