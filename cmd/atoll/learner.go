@@ -34,7 +34,7 @@ type LearnerCheckCmd struct {
 	Genesis   string `help:"Genesis of the run that it is for. Default: one of --model." placeholder:"FILE"`
 	Init      string `help:"Initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
 	Model     string `help:"Built-in model, if there is no --genesis: tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Optimizer string `help:"Inner optimizer of that run: ${enum}." enum:"adamw,muon" default:"muon"`
+	Optimizer string `help:"Inner optimizer of that run: ${enum}. auto is muon, or what --genesis says." enum:"auto,adamw,muon" default:"auto"`
 	Rows      int    `help:"Rows of a step." default:"2"`
 	Steps     int    `help:"Steps whose losses are compared with the built-in trainer's." default:"20"`
 	jsonFlag
@@ -78,7 +78,10 @@ func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 		if err != nil {
 			return g, err
 		}
-		return g, g.SetOptimizer(c.Optimizer)
+		return g, g.SetOptimizer(builtinOptimizer(c.Optimizer))
+	}
+	if name := asked(c.Optimizer); name != "" {
+		return genesis.Genesis{}, badUsage("--optimizer is %s, and --genesis says what its run uses: leave one of them out", name)
 	}
 	b, err := os.ReadFile(c.Genesis)
 	if err != nil {
