@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,16 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		f.begin, f.values = m.Begin, make([]byte, 4*m.Values)
 		f.slab, _ = os.OpenFile(m.Slab, os.O_RDWR, 0)
 		layout := m.Layout
+		if name := unknown(m.Tensors); name != "" && f.how != "takes any layout" {
+			switch f.how {
+			case "blames another tensor":
+				name = "b"
+			case "ends without a word":
+				return 7, true
+			}
+			say(map[string]any{"type": "error", "error": "tensor " + name + " is none of this model"})
+			return 0, false
+		}
 		switch f.how {
 		case "other layout":
 			layout = strings.Repeat("0", 64)
@@ -179,6 +190,16 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		return 0, true
 	}
 	return 0, false
+}
+
+// unknown is the first tensor that is not the fake's.
+func unknown(tensors []tensorSpec) string {
+	for i, s := range tensors {
+		if v := testViews[i]; s.Name != v.Name || !slices.Equal(s.Shape, v.Shape) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 func float(b []byte) float32 {
