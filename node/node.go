@@ -95,6 +95,7 @@ type learning struct {
 	built    trainer.Trainer
 	external *external.Learner // built, where it is a process of its own
 	toldLost error             // the last loss of it that was told; of the learner's commands
+	slow     slowStart         // of it
 	trained  uint64            // tokens, from the step log
 	steps    uint64
 }

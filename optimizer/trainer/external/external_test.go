@@ -26,6 +26,9 @@ import (
 // The test binary is the learner too: started with this variable, it behaves as it says.
 const envFake = "ATOLL_TEST_FAKE"
 
+// envWord is a file that a fake waits for before it starts.
+const envWord = "ATOLL_TEST_WORD"
+
 func TestMain(m *testing.M) {
 	if how := os.Getenv(envFake); how != "" {
 		os.Exit(fake(how))
@@ -51,6 +54,12 @@ func fake(how string) int {
 	if how == "mute" {
 		fmt.Fprintln(os.Stderr, "no module named torch")
 		return 2
+	}
+	for how == "waits for a word" {
+		if _, err := os.Stat(os.Getenv(envWord)); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
 	conn, err := net.Dial("tcp", os.Getenv(EnvAddress))
 	if err != nil {
@@ -348,6 +357,36 @@ func TestLearnerDoesNotStart(t *testing.T) {
 	cancel()
 	if _, err := Start(ctx, testConfig(t, "well")); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A start that takes long is told of until it is over; one that does not is not.
+func TestSlowStartIsTold(t *testing.T) {
+	cfg := testConfig(t, "waits for a word")
+	word := filepath.Join(t.TempDir(), "word")
+	t.Setenv(envWord, word)
+	var took []time.Duration
+	cfg.SlowAfter = time.Millisecond
+	cfg.Slow = func(d time.Duration) {
+		if took = append(took, d); len(took) == 3 {
+			if err := os.WriteFile(word, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	l, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if n := len(took); n < 4 || took[0] < time.Millisecond || took[1] < 2*took[0]-time.Millisecond || took[n-1] != 0 {
+		t.Errorf("told of %v", took)
+	}
+	told := len(took)
+	l.cfg.SlowAfter = helloWithin
+	l.halt()
+	if err := l.Restart(t.Context()); err != nil || len(took) != told {
+		t.Errorf("%v; told of %v", err, took)
 	}
 }
 
