@@ -448,9 +448,13 @@ func (l *Learner) SetState(b []byte) error {
 }
 
 // ask sends a request and reads its answer.
-func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, err error) {
+func (l *Learner) ask(ctx context.Context, request any, want string) (answer, error) {
+	return l.askWithin(ctx, answerWithin, request, want)
+}
+
+func (l *Learner) askWithin(ctx context.Context, within time.Duration, request any, want string) (a answer, err error) {
 	conn := l.session.conn
-	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return a, err
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(LeaveWithin)) })()
