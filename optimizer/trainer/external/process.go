@@ -2,6 +2,7 @@ package external
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,22 @@ func start(ctx context.Context, command Run, log func(line string)) (*session, e
 	}
 	s.process = p
 	return s, nil
+}
+
+// Greeting is what a learner says of itself before it knows of a run.
+type Greeting struct {
+	Name, Version, Precision string
+	Devices                  []Device
+}
+
+// Greet starts a command, takes its greeting and ends it: Python, framework and device are there, or the error says what is not.
+func Greet(ctx context.Context, command Run, log func(line string)) (g Greeting, err error) {
+	s, err := start(ctx, command, log)
+	if err != nil {
+		return g, err
+	}
+	defer s.kill()
+	return Greeting{s.hello.Name, s.hello.Version, cmp.Or(s.hello.Precision, "f32"), s.hello.Devices}, nil
 }
 
 // launch starts the command on a thread that lives as long as the process: where the system can
