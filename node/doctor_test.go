@@ -13,7 +13,7 @@ func TestDoctorOfARunningNode(t *testing.T) {
 	t.Parallel()
 	m := launch(t, Config{Genesis: ledgertest.Genesis(1 << 24).Encode(), Data: toyText(t), Pace: slowPace})
 	m.until("it contributes", contributes)
-	c, err := inspect.Doctor(t.Context(), m.cfg.Dir, false)
+	c, err := inspect.Doctor(t.Context(), m.cfg.Dir, false, "")
 	must(t, err)
 	said := map[string]string{}
 	for _, f := range c.Findings {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -22,6 +23,7 @@ type evaluation struct {
 	valAt     uint64              // tokens folded by the anchor that it is of
 	evaluing  bool                // one is under way
 	unable    bool                // the learner has no text, or no way to evaluate
+	slow      bool                // learners take too long for it here: none is asked again
 	evalAt    time.Time
 	evalPause time.Duration // between two evaluations
 }
@@ -50,12 +52,13 @@ func (v *view) evaluate(n *node) {
 		n.post(func(core.Time) { v.evaluated(n, q, tokens, took, err) })
 	}
 	switch {
-	case n.external != nil && !v.unable:
+	case n.external != nil && !v.unable && !v.slow:
 		if n.machine.View().Phase() != core.Ready || n.external.Absent() {
 			return
 		}
 		v.evaluing = true
-		n.train.commands.put(func() { n.evaluateByLearner(tips, found) })
+		whole := n.finished
+		n.train.commands.put(func() { n.evaluateByLearner(tips, whole, found) })
 	case n.genesis.BuiltIn():
 		v.evaluing = true
 		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
@@ -69,6 +72,9 @@ func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took tim
 	switch {
 	case err == nil:
 		v.quality, v.valAt = q, tokens
+	case errors.Is(err, external.ErrSlowEvaluation):
+		v.slow = true
+		v.event(n, "no evaluation", "", err.Error())
 	case errors.Is(err, external.ErrNoEvaluation):
 		v.unable = true
 		v.event(n, "no evaluation", "", err.Error())
@@ -93,8 +99,91 @@ func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluat
 	return external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, err
 }
 
-// evaluateByLearner runs where commands do, between two steps.
-func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluation, time.Duration, error)) {
+// Times of an evaluation by the learner. It takes no step meanwhile, and what the loop asks of it waits, so it is cut into
+// parts: the loop's requests and a step go between two of them.
+const (
+	// evalPart is how long a part should take: little beside a round.
+	evalPart = 2 * time.Second
+	// evalMost is what a part may take that cannot be made smaller: a learner that needs longer is asked once.
+	evalMost = 20 * time.Second
+	// evalGrowth bounds how many times larger the next part is: the first tells little of speed, as frameworks compile in it.
+	evalGrowth = 8
+)
+
+// measuring is an evaluation by the learner, part by part. It belongs to the commands.
+type measuring struct {
+	starts []uint64 // places of the rows that are left
+	own    bool     // the learner measures text of its own: a larger part replaces a smaller one
+	whole  bool     // in one part: the run is over, and nothing waits
+	rows   *int     // of a part, from one evaluation to the next
+	found  func(q external.Evaluation, took time.Duration, err error)
+
+	sum    external.Evaluation // of the parts so far; its loss is the sum over what weight counts
+	weight float64             // targets, or rows where the learner does not count these
+	took   time.Duration
+}
+
+// next is the part that comes next.
+func (m *measuring) next() []uint64 {
+	if m.whole {
+		return m.starts
+	}
+	return m.starts[:min(len(m.starts), max(1, *m.rows))]
+}
+
+// part takes in what came of so many rows. It reports whether there are more to come; otherwise found is told.
+func (m *measuring) part(q external.Evaluation, rows int, took time.Duration, err error) (more bool) {
+	m.took += took
+	if err == nil && took > evalMost && rows == 1 && !m.whole {
+		err = fmt.Errorf("%w: one row takes it %v: let it measure on less text", external.ErrSlowEvaluation, took.Round(time.Second))
+	}
+	if err != nil {
+		m.found(external.Evaluation{}, m.took, err)
+		return false
+	}
+	*m.rows = nextRows(rows, took)
+	if m.own {
+		m.sum, m.weight = external.Evaluation{}, 0
+		more = rows < len(m.starts) && *m.rows > rows
+	} else {
+		m.starts = m.starts[rows:]
+		more = len(m.starts) > 0
+	}
+	m.add(q, rows)
+	if !more {
+		m.sum.Loss /= m.weight
+		m.found(m.sum, m.took, nil)
+	}
+	return more
+}
+
+func (m *measuring) add(q external.Evaluation, rows int) {
+	weight := float64(q.Tokens)
+	if q.Tokens == 0 {
+		weight = float64(rows)
+	}
+	m.sum.Loss += float64(weight * q.Loss)
+	m.sum.Tokens += q.Tokens
+	m.sum.Bytes += q.Bytes
+	m.weight += weight
+}
+
+// nextRows is how many rows a part should have after one of so many took so long.
+func nextRows(rows int, took time.Duration) int {
+	times := min(evalGrowth, evalPart.Seconds()/max(took.Seconds(), 1e-6))
+	return min(max(1, int(float64(rows)*times)), external.MostRows)
+}
+
+// evaluateByLearner begins an evaluation where commands run, between two steps.
+func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(external.Evaluation, time.Duration, error)) {
+	if n.evalRows == 0 {
+		n.evalRows = n.genesis.Batch // forward alone: less than a step
+	}
+	n.evaluatePart(tips, &measuring{starts: n.heldOutStarts(), own: n.data == nil, whole: whole, rows: &n.evalRows, found: found})
+}
+
+// evaluatePart does a part, and has the next one come after what the loop has asked for meanwhile.
+func (n *node) evaluatePart(tips []*outer.Tip, m *measuring) {
 	defer n.train.does(&n.train.account.Evaluate)()
 	n.train.aside.Rest()
 	defer func() {
@@ -102,14 +191,16 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluati
 			n.learnerLost(err) // the next step may be far off
 		}
 	}()
-	began := n.train.now()
 	anchor := func(values []float32) {
 		for p, f := range n.plan {
 			f.Scatter(tips[p].Anchor, values)
 		}
 	}
-	q, err := n.external.Evaluate(anchor, n.heldOutStarts())
-	found(q, n.train.since(began), err)
+	rows, began := m.next(), n.train.now()
+	q, err := n.external.Evaluate(anchor, rows)
+	if m.part(q, len(rows), n.train.since(began), err) {
+		n.train.commands.put(func() { n.evaluatePart(tips, m) })
+	}
 }
 
 // heldOutStarts are the places of an evaluation's rows in the held-out text; all 0 where the learner has text of its own.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,7 +58,7 @@ func (n *node) startLearner(ctx context.Context) error {
 		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
 		State: state, MostTokens: g.Outer.MaxTokensPerStep,
 		Starts: n.starts, Leaving: ctx, Ready: n.tellLearner,
-		Log: func(line string) { n.log.Info("learner", "says", line) },
+		Log: func(line string) { n.log.Info("learner", "says", line) }, Slow: n.learnerIsSlow,
 	})
 	if err != nil {
 		return fmt.Errorf("--learner %q: %w", n.cfg.Learner, err)
@@ -68,6 +70,33 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	n.view.event(n, "learner", "", "waits for "+n.attaches())
 	return n.record.change(func(r *hello.Record) { r.Trainer = hello.External })
+}
+
+// slowStart is since when a learner starts, where that takes long.
+type slowStart struct{ since atomic.Pointer[time.Time] }
+
+// text is empty where no learner is waited for.
+func (s *slowStart) text() string {
+	if since := s.since.Load(); since != nil {
+		return fmt.Sprintf("waiting for the learner to start (%.0f s)", time.Since(*since).Seconds())
+	}
+	return ""
+}
+
+// learnerIsSlow is told how long a learner has taken to start, 0 once that is over. It runs beside the loop, and before there is one.
+func (n *node) learnerIsSlow(took time.Duration) {
+	if took == 0 {
+		n.slow.since.Store(nil)
+		return
+	}
+	if n.slow.since.Load() == nil {
+		since := time.Now().Add(-took)
+		n.slow.since.Store(&since)
+	}
+	n.log.Info(n.slow.text(), "command", n.cfg.Learner)
+	if n.machine == nil {
+		n.showStage(n.slow.text())
+	}
 }
 
 // attaches says what has to come where the node waits for its learner.

@@ -96,6 +96,8 @@ type learning struct {
 	built    trainer.Trainer
 	external *external.Learner // built, where it is a process of its own
 	toldLost error             // the last loss of it that was told; of the learner's commands
+	slow     slowStart         // of it
+	evalRows int               // of the next part of an evaluation by it; of the learner's commands
 	trained  uint64            // tokens, from the step log
 	steps    uint64
 }

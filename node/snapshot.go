@@ -82,8 +82,8 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 	case s.State == wire.Joining.String():
 		s.Stage = n.stage()
 	default:
-		if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" && n.external != nil && n.external.Absent() {
-			s.Stage = "waits for " + n.attaches()
+		if s.Stage, _ = n.machine.View().EndStage(); s.Stage == "" {
+			s.Stage = n.learnerStage()
 		}
 	}
 	return s
@@ -126,6 +126,14 @@ func (n *node) role() string {
 
 func (n *node) link() joinlink.Link {
 	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs()), Invite: n.invite}
+}
+
+// learnerStage says what the learner is waited for.
+func (n *node) learnerStage() string {
+	if n.external != nil && n.external.Absent() {
+		return "waits for " + n.attaches()
+	}
+	return n.slow.text()
 }
 
 // stage says how far a joiner is.

@@ -68,6 +68,10 @@ func (n *node) sawTrouble(event core.Effect) {
 		n.log.Error("encode own progress", "fragment", e.Fragment, "err", e.Err)
 		n.draftFailed(e)
 	case replica.FoldFailed:
+		if errors.Is(e.Err, core.ErrOvertaken) { // as it has to be: these rounds are folded again
+			n.log.Info("fold", "fragment", e.Want.Fragment, "why", e.Err)
+			return
+		}
 		n.log.Error("fold", "err", e.Err)
 	case replica.NotInstalled:
 		if errors.Is(e.Err, core.ErrUnfit) { // anything else is the disk's, and Check has said it

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -45,6 +46,19 @@ func TestWhatIsShown(t *testing.T) {
 			t.Errorf("%T: said %d times", c.event, said)
 		case c.kind != "" && (n.lastEvent().Kind != c.kind || !strings.Contains(n.lastEvent().Text, c.text)):
 			t.Errorf("%T: event %+v", c.event, n.lastEvent())
+		}
+	}
+}
+
+// A fold that other tips have overtaken is as it has to be; another that fails is not.
+func TestOvertakenFoldsAreNoErrors(t *testing.T) {
+	for err, want := range map[error]string{fmt.Errorf("fold fragment 2: %w", core.ErrOvertaken): "level=INFO", errors.New("no space left"): "level=ERROR"} {
+		var said strings.Builder
+		n := newViewer()
+		n.log = slog.New(slog.NewTextHandler(&said, nil))
+		watcher{n}.Saw(replica.FoldFailed{Err: err})
+		if !strings.Contains(said.String(), want) || !strings.Contains(said.String(), err.Error()) {
+			t.Errorf("%v: says %q, want %s", err, said.String(), want)
 		}
 	}
 }

@@ -109,7 +109,7 @@ var layers = []rule{
 		"what a node needs follows from the run, what there is from the machine"},
 	{list("node/inspect/ledgertest"), list("gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),
 		"a folder for tests is written as a node writes it, without a node"},
-	{list("node/inspect"), list("gossip/member gossip/wire node/core node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards tensor tensor/codec tensor/token"),
+	{list("node/inspect"), list("gossip/member gossip/wire node/core node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor tensor/codec tensor/token"),
 		"it reads folders and asks nodes over their control sockets: never node, which runs one"},
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},

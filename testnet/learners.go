@@ -82,20 +82,53 @@ func (l choices) inProcess(index int) bool {
 	return command != "" && command != node.BuiltinLearner
 }
 
-// checkKills returns an error for a learner to kill that is no process of its own.
-func (l choices) checkKills(c chaos) error {
+// checkKills returns an error for a learner to kill that is no process of its own, and for a process
+// of an island that no learner has. all is how many nodes there will be.
+func (l choices) checkKills(c chaos, all int) error {
 	for _, e := range c {
-		if e.Verb != fault.KillLearner || e.Node() == fault.Any {
+		if e.Verb != fault.KillLearner {
 			continue
 		}
-		if strings.TrimSpace(l.of(e.Node())) == external.Attach {
-			return fmt.Errorf("--chaos %q: node %d waits for a script that a testnet does not start; give it a program, such as --learner %d:torch", e, e.Node(), e.Node())
+		nodes := []int{e.Node()}
+		if e.Node() == fault.Any {
+			nodes = nodes[:0]
+			for n := range all {
+				nodes = append(nodes, n)
+			}
 		}
-		if !l.inProcess(e.Node()) {
-			return fmt.Errorf("--chaos %q: node %d trains by itself; give it a program, such as --learner %d:torch, or kill the node", e, e.Node(), e.Node())
+		if err := l.checkKill(e, nodes); err != nil {
+			return fmt.Errorf("--chaos %q: %w", e, err)
 		}
 	}
 	return nil
+}
+
+// checkKill says why an event can happen to none of these nodes, from the first of them.
+func (l choices) checkKill(e fault.Event, nodes []int) (first error) {
+	for _, n := range nodes {
+		err := l.mayKill(n, e.Rank())
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// mayKill says why a node's learner, or one process of it, cannot be killed.
+func (l choices) mayKill(n int, rank string) error {
+	command := strings.TrimSpace(l.of(n))
+	switch {
+	case command == external.Attach:
+		return fmt.Errorf("node %d waits for a script that a testnet does not start; give it a program, such as --learner %d:torch", n, n)
+	case !l.inProcess(n):
+		return fmt.Errorf("node %d trains by itself; give it a program, such as --learner %d:torch, or kill the node", n, n)
+	case rank == "" || external.HasRank(command, rank):
+		return nil
+	}
+	return fmt.Errorf("the learner %q of node %d has no process of rank %s; give it an island, such as --learner %d:torchrun:2, or leave the rank out", command, n, rank, n)
 }
 
 // checkTargets returns an error for a node that there will never be, and for one that chaos takes
@@ -104,14 +137,17 @@ func checkTargets(cfg Config, all int, said chaos) error {
 	learners, err := parseLearners(cfg.Learner)
 	precisions, err2 := parsePrecisions(cfg.Precision)
 	if err == nil {
-		err = learners.checkKills(said)
+		err = learners.checkKills(said, all)
 	}
-	for flag, list := range map[string]choices{"--learner": learners, "--precision": precisions} {
-		for _, l := range list {
-			if n := l.Highest(); n >= all {
-				return fmt.Errorf("%s names node %d: there are only nodes 0 to %d, including those that join", flag, n, all-1)
-			}
+	return errors.Join(err, err2, learners.within("--learner", all), precisions.within("--precision", all))
+}
+
+// within returns an error for a node that a flag names and that will never be.
+func (l choices) within(flag string, all int) error {
+	for _, one := range l {
+		if n := one.Highest(); n >= all {
+			return fmt.Errorf("%s names node %d: there are only nodes 0 to %d, including those that join", flag, n, all-1)
 		}
 	}
-	return errors.Join(err, err2)
+	return nil
 }

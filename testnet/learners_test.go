@@ -100,6 +100,37 @@ func TestLearnerErrors(t *testing.T) {
 	}
 }
 
+// A process of an island is killed only where there is one.
+func TestKillsOfRanks(t *testing.T) {
+	for _, c := range []struct{ learner, chaos, want string }{
+		{"1:torchrun:2 --fsdp", "kill learner 1 rank 1 @1s", ""},
+		{"1:torchrun --nproc-per-node 4 train.py", "kill learner 1 rank 3 @1s", ""},
+		{"1:torchrun:2", "kill learner 1 rank 2 @1s", `"kill-learner 1 rank 2 @1s": the learner "torchrun:2" of node 1 has no process of rank 2; give it an island`},
+		{"1:torch", "kill learner 1 rank 0 @1s", `the learner "torch" of node 1 has no process of rank 0; give it an island, such as --learner 1:torchrun:2`},
+		{"1:torch", "kill learner any rank 0 @1s", "kill-learner any rank 0"},
+		{"1:torchrun:2", "kill learner any rank 1 @1s", ""},
+		{"1:torch", "kill learner any @1s", ""},
+		{"1:go", "kill learner any @1s", "node 0 trains by itself"},
+	} {
+		cfg := toyWorld(t)
+		cfg.Learner, cfg.Chaos = []string{c.learner}, c.chaos
+		if err := cfg.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: error %v, want %q", c.learner, c.chaos, err, c.want)
+		}
+	}
+}
+
+// Two flags that are wrong are told of in one order.
+func TestTargetsAreToldInOrder(t *testing.T) {
+	cfg := toyWorld(t)
+	cfg.Learner, cfg.Precision = []string{"7:torch"}, []string{"8:bf16"}
+	for range 20 {
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--learner names node 7") || !strings.Contains(err.Error(), "--precision names node 8") {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPrecisionErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":       `--precision "" names none; write it like bf16 or 1:bf16`,

@@ -14,12 +14,14 @@ With --fix, a damaged index is set aside; nothing is deleted. The node then fetc
 
     atoll doctor --dir first
     atoll doctor --dir first --fix
+    atoll doctor --learner "torch --device cuda"     are Python, PyTorch and the device there?
     atoll doctor --dir first --json`
 
 // DoctorCmd is `atoll doctor`.
 type DoctorCmd struct {
 	dirFlag
-	Fix bool `help:"Set a damaged index aside."`
+	Fix     bool   `help:"Set a damaged index aside."`
+	Learner string `help:"Program that trains, as for atoll join: are it, its framework and its device there? Without a node's folder nothing else is looked at. Default: what the node trained with before." placeholder:"CMD"`
 	jsonFlag
 }
 
@@ -28,11 +30,7 @@ func (*DoctorCmd) Help() string { return doctorHelp }
 
 // Run looks and tells.
 func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	found, err := inspect.Doctor(ctx, dir, c.Fix)
+	found, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,6 +43,17 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 		return errSilent
 	}
 	return err
+}
+
+func (c *DoctorCmd) look(ctx context.Context) (inspect.Checkup, error) {
+	dir, err := c.folder()
+	switch {
+	case err != nil && c.Learner != "" && c.Dir == "":
+		return inspect.DoctorOfLearner(ctx, c.Learner), nil
+	case err != nil:
+		return inspect.Checkup{}, err
+	}
+	return inspect.Doctor(ctx, dir, c.Fix, c.Learner)
 }
 
 func printCheckup(out *console, found inspect.Checkup) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 )
@@ -56,7 +57,7 @@ type runFlags struct {
 	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
 	Seed      uint64  `help:"Seed of the initial parameters and of the learners' batches." default:"1"`
 	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
-	Optimizer string  `help:"Inner optimizer: ${enum}. A step of Muon takes up to twice as long and learns more." enum:"adamw,muon" default:"muon"`
+	Optimizer string  `help:"Inner optimizer: ${enum}. A step of Muon takes up to twice as long and learns more. auto is muon for built-in models and adamw for others." enum:"auto,adamw,muon" default:"auto"`
 	LR        float64 `name:"lr" help:"Peak learning rate of the inner optimizer. Default: the best measured for the optimizer, the model's width and the merge." placeholder:"RATE"`
 	H         int     `name:"h" aliases:"H" help:"Steps between two deltas of a fragment. Fewer steps train better and need more bandwidth. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
@@ -84,6 +85,17 @@ func asked(flag string) string {
 		return ""
 	}
 	return flag
+}
+
+// builtinOptimizer is the inner optimizer of built-in models that a flag asks for.
+func builtinOptimizer(flag string) string { return cmp.Or(asked(flag), optimizer.NameMuon) }
+
+// checkOtherOptimizer refuses an inner optimizer that programs of models that are not built in do not have.
+func checkOtherOptimizer(flag, of string) error {
+	if name := asked(flag); name != "" && name != optimizer.NameAdamW {
+		return badUsage("--optimizer is %s, and learners of %s use %s: leave it out", name, of, optimizer.NameAdamW)
+	}
+	return nil
 }
 
 // precisionFlag is the arithmetic that a measurement is of.

@@ -19,12 +19,13 @@ type LearnerCmd struct {
 }
 
 const learnerCheckHelp = `
-Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, evaluate, save and resume, kill, values that are no numbers, stop. It says what is wrong. Authors of learners use it as their test.
+Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, evaluate, save and resume, kill, values that are no numbers, stop, a run with another layout. It measures steps, flush and load, and says what is wrong or too slow. Authors of learners use it as their test.
 
     atoll learner check torch                 hf, jax, mlx and idle come with atoll too
     atoll learner check "torch --device cuda --precision bf16" --model small
     atoll learner check "torchrun:2 --fsdp"   two processes that are one learner, with torch or hf
     atoll learner check "python3 mine.py" --genesis my.genesis --init model
+    atoll learner check "python3 mine.py" --steps 0    one that trains in its own way
 
 For a built-in model it compares the first loss and the first step with those of the built-in trainer. A program in bf16 may differ by 2 % of the loss. Exit code 1 if something is wrong.`
 
@@ -34,9 +35,9 @@ type LearnerCheckCmd struct {
 	Genesis   string `help:"Genesis of the run that it is for. Default: one of --model." placeholder:"FILE"`
 	Init      string `help:"Initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
 	Model     string `help:"Built-in model, if there is no --genesis: tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Optimizer string `help:"Inner optimizer of that run: ${enum}." enum:"adamw,muon" default:"muon"`
+	Optimizer string `help:"Inner optimizer of that run: ${enum}. auto is muon, or what --genesis says." enum:"auto,adamw,muon" default:"auto"`
 	Rows      int    `help:"Rows of a step." default:"2"`
-	Steps     int    `help:"Steps whose losses are compared with the built-in trainer's." default:"20"`
+	Steps     int    `help:"Steps whose losses are compared with the built-in trainer's; 0 compares nothing, for programs that train in their own way." default:"20"`
 	jsonFlag
 }
 
@@ -48,8 +49,8 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 	if c.Rows < 1 || c.Rows > maxBatch {
 		return badUsage("--rows is %d; use 1 to %d", c.Rows, maxBatch)
 	}
-	if c.Steps < 1 {
-		return badUsage("--steps is %d; use 1 or more", c.Steps)
+	if c.Steps < 0 {
+		return badUsage("--steps is %d; use 1 or more, or 0 to compare nothing", c.Steps)
 	}
 	dir, err := os.MkdirTemp("", "atoll-learner-")
 	if err != nil {
@@ -68,7 +69,7 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.tell(out, external.Check(ctx, cfg, values, judge))
+	return c.tell(out, external.Check(ctx, cfg, values, external.Pace{H: g.Outer.H, Fragments: len(g.Plan())}, judge))
 }
 
 // genesis is that of the run, or one of the model.
@@ -78,7 +79,10 @@ func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 		if err != nil {
 			return g, err
 		}
-		return g, g.SetOptimizer(c.Optimizer)
+		return g, g.SetOptimizer(builtinOptimizer(c.Optimizer))
+	}
+	if name := asked(c.Optimizer); name != "" {
+		return genesis.Genesis{}, badUsage("--optimizer is %s, and --genesis says what its run uses: leave one of them out", name)
 	}
 	b, err := os.ReadFile(c.Genesis)
 	if err != nil {
@@ -131,6 +135,9 @@ func (c *LearnerCheckCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]floa
 		return nil, nil, err
 	}
 	values := append([]float32(nil), builtin.Params()...)
+	if c.Steps == 0 {
+		return values, nil, nil
+	}
 	return values, &external.Judge{Trainer: builtin, Steps: c.Steps}, nil
 }
 

@@ -91,7 +91,7 @@ func TestFlagsInCommon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if parsed.New.runFlags != parsed.Testnet.runFlags || parsed.New.Optimizer != "muon" {
+	if parsed.New.runFlags != parsed.Testnet.runFlags || parsed.New.Optimizer != auto {
 		t.Errorf("new has %+v, testnet %+v", parsed.New.runFlags, parsed.Testnet.runFlags)
 	}
 }

@@ -54,7 +54,7 @@ func (c *NewCmd) runFrom(out *console) error {
 	case c.Context < 0:
 		return badUsage("--context is %d; use 1 or more tokens of a row", c.Context)
 	}
-	if err := c.check(); err != nil {
+	if err := cmp.Or(checkOtherOptimizer(c.Optimizer, "a run made by --from"), c.check()); err != nil {
 		return err
 	}
 	g, config, left, err := genesis.FromModel(c.From, uint64(*c.Tokens), c.Seed, time.Now().UnixMilli())

@@ -27,7 +27,7 @@ func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, train int, err error
 	if err := c.checkModel(g); err != nil {
 		return g, 0, err
 	}
-	if err := g.SetOptimizer(c.Optimizer); err != nil {
+	if err := g.SetOptimizer(builtinOptimizer(c.Optimizer)); err != nil {
 		return g, 0, err
 	}
 	if err := c.setCodec(&g); err != nil {

@@ -62,7 +62,7 @@ func (d *doctor) foldedTokens() uint64 {
 
 // role is what the node of the folder is, unless it is told otherwise.
 func (d *doctor) role() hardware.Role {
-	command, _ := store.LoadLearner(d.dir) // a file that cannot be read is for the start to tell
+	command, _ := d.command() // a file that cannot be read is for the start to tell
 	return hardware.Role{External: command != "" || !d.genesis.BuiltIn()}
 }
 

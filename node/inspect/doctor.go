@@ -33,6 +33,7 @@ type doctor struct {
 	ctx      context.Context
 	dir      string
 	fix      bool
+	learner  string // program that trains, "" for none
 	now      time.Time
 	genesis  genesis.Genesis
 	run      wire.RunID
@@ -43,9 +44,10 @@ type doctor struct {
 // Doctor looks at a node's folder and at the machine that it is on: whether a
 // node can run there, how fast, and whether peers can reach it. The node may be
 // running. With fix a damaged index is set aside (see store.SetAside); nothing
-// else is changed. The error says that there was nothing to look at.
-func Doctor(ctx context.Context, dir string, fix bool) (Checkup, error) {
-	d := &doctor{ctx: ctx, dir: dir, fix: fix, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true}}
+// else is changed. learner is a program to train with, "" for what the node had before. The error
+// says that there was nothing to look at.
+func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup, error) {
+	d := &doctor{ctx: ctx, dir: dir, fix: fix, learner: learner, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true}}
 	var err error
 	if d.genesis, err = FolderGenesis(dir); errors.Is(err, ErrNoNodeFolder) {
 		return Checkup{}, err
@@ -53,6 +55,7 @@ func Doctor(ctx context.Context, dir string, fix bool) (Checkup, error) {
 	d.askNode()
 	d.checkKey()
 	d.checkDisk()
+	d.checkLearner()
 	if err != nil {
 		d.bad("genesis", err.Error(), "start the node once with its join link, so that a peer gives the genesis again, or copy the file from another node of the run")
 		return d.Checkup, nil

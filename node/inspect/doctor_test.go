@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ func checkFindings(t *testing.T, c Checkup, wrong map[string][2]string) {
 
 func checkup(t *testing.T, dir string) Checkup {
 	t.Helper()
-	c, err := Doctor(t.Context(), dir, false)
+	c, err := Doctor(t.Context(), dir, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestDoctorOfAFolder(t *testing.T) {
 	if c.Running || !strings.Contains(c.finding(t, "speed").Text, "tokens/s") {
 		t.Errorf("%+v", c)
 	}
-	if _, err := Doctor(t.Context(), t.TempDir(), false); !errors.Is(err, ErrNoNodeFolder) {
+	if _, err := Doctor(t.Context(), t.TempDir(), false, ""); !errors.Is(err, ErrNoNodeFolder) {
 		t.Errorf("an empty folder: %v", err)
 	}
 }
@@ -114,13 +115,44 @@ func taken(t *testing.T) string {
 	return port
 }
 
+// The program that trains is started, and what it lacks is said: that which the node had, or another that is asked about.
+func TestDoctorTriesTheLearner(t *testing.T) {
+	dir := folderWithKey(t, 1).Close()
+	if err := os.WriteFile(filepath.Join(dir, store.LearnerFile), []byte("no-such-program --fast"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkFindings(t, checkup(t, dir), map[string][2]string{"learner": {"no-such-program --fast: ", "last words"}})
+	for command, want := range map[string]string{
+		"echo no module named torch >&2; exit 2": "no module named torch", "torchrun:99": "1 to 64", "attach": "", "builtin": "",
+	} {
+		c, err := Doctor(t.Context(), dir, false, command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			checkFindings(t, c, nil)
+			continue
+		}
+		checkFindings(t, c, map[string][2]string{"learner": {want, ""}})
+		if alone := DoctorOfLearner(t.Context(), command); alone.OK || len(alone.Findings) != 1 || !strings.Contains(alone.Findings[0].Text, want) || alone.Findings[0].Remedy == "" {
+			t.Errorf("%s: %+v", command, alone)
+		}
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3 here")
+	}
+	if c := DoctorOfLearner(t.Context(), "idle"); !c.OK || !strings.Contains(c.Findings[0].Text, "atoll.idle 0.1.0, arithmetic in f32, 1 x cpu idle") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestDoctorFixesTheIndex(t *testing.T) {
 	dir := folderWithKey(t, 2).Close()
 	if err := os.Truncate(filepath.Join(dir, "index.db"), 4096); err != nil {
 		t.Fatal(err)
 	}
 	checkFindings(t, checkup(t, dir), map[string][2]string{"index": {"damaged", "--fix"}})
-	c, err := Doctor(t.Context(), dir, true)
+	c, err := Doctor(t.Context(), dir, true, "")
 	if f := c.finding(t, "index"); err != nil || !f.OK || !strings.Contains(f.Text, "set aside in "+dir) {
 		t.Errorf("%+v, %v", f, err)
 	}

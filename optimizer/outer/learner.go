@@ -169,9 +169,7 @@ func (l *Learner) encode(f *learning, own *ownDelta) error {
 	if f.held == nil && own.share == 1 {
 		return nil
 	}
-	if err := l.flush(f); err != nil {
-		return err
-	}
+	_ = l.flush(f) // the payload is whole: where the device is gone now, Lost takes off what it stepped since
 	if f.held != nil {
 		if err := l.hold(f, own.payload); err != nil {
 			return err

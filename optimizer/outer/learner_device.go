@@ -17,8 +17,9 @@ type Device interface {
 	Rest()
 	GoOn()
 
-	// Flush brings what the device has of these pieces to theta. After an error theta is as
-	// it was, and what the device had and theta has not is gone: see Learner.Lost.
+	// Flush brings what the device has of these pieces to theta. After an error theta of these
+	// pieces is as it was, or has values that are no numbers, and what the device had and theta
+	// has not is gone. Lost sets theta anew in either case.
 	Flush(pieces []optimizer.Span) error
 	// Load has the device take these pieces from theta. A device that cannot is gone, which
 	// the next Flush says.

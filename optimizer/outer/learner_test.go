@@ -68,12 +68,17 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 type modelDevice struct {
 	values, slab []float32
 	dead         bool
+	dies         bool   // once it goes on next
+	diverges     bool   // what it brings when it dies is no number
 	onRest       func() // what happens before it rests next
 	onGoOn       func() // and when it goes on next
 }
 
 func (d *modelDevice) Rest() { once(&d.onRest) }
-func (d *modelDevice) GoOn() { once(&d.onGoOn) }
+func (d *modelDevice) GoOn() {
+	once(&d.onGoOn)
+	d.dead, d.dies = d.dead || d.dies, false
+}
 
 func once(do *func()) {
 	if f := *do; f != nil {
@@ -84,6 +89,11 @@ func once(do *func()) {
 
 func (d *modelDevice) Flush(pieces []optimizer.Span) error {
 	if d.dead {
+		for _, p := range pieces {
+			if d.diverges {
+				d.slab[p.Offset] = float32(math.NaN())
+			}
+		}
 		return errors.New("no answer")
 	}
 	for _, p := range pieces {
@@ -123,7 +133,7 @@ func (m *learnerModel) lost(t *rapid.T) {
 	if m.device == nil {
 		return
 	}
-	m.device.dead = true
+	m.device.dead, m.device.diverges = true, rapid.Bool().Draw(t, "diverges")
 	for i := range m.theta {
 		m.theta[i] = 99
 	}
@@ -154,6 +164,16 @@ func (m *learnerModel) lost(t *rapid.T) {
 		m.pending[p] = 0
 	}
 	m.device.starts()
+}
+
+// diesInADraft loses a device once it has brought what it had: what is drafted of that is published all the same.
+func (m *learnerModel) diesInADraft(t *rapid.T) {
+	if m.device == nil {
+		return
+	}
+	m.device.dies, m.device.diverges = true, rapid.Bool().Draw(t, "diverges in a draft")
+	m.draft(t)
+	m.lost(t)
 }
 
 func (m *learnerModel) read(seq uint64) ([]byte, error) {
@@ -244,7 +264,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 // still has nothing happen meanwhile any more.
 func (m *learnerModel) still() {
 	if m.device != nil {
-		m.device.onRest, m.device.onGoOn = nil, nil
+		m.device.onRest, m.device.onGoOn, m.device.dies = nil, nil, false
 	}
 }
 
@@ -499,7 +519,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "lost": m.lost, "": m.check,
+			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "lost": m.lost, "dies in a draft": m.diesInADraft, "": m.check,
 		})
 	})
 }

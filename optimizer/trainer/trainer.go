@@ -24,8 +24,9 @@ type Trainer interface {
 	// Flush brings what the trainer has of these pieces to Params, and Load has it take them
 	// from there. Params are up to date only after Flush, and the next step sees a change only
 	// after Load. Both do nothing where the trainer steps Params themselves. Flush wraps ErrLost
-	// where nothing is left to bring, and then Params are as they were. A trainer that cannot
-	// Load is lost, which its next Flush or Step says.
+	// where nothing is left to bring, and then Params are as they were. Where it wraps ErrDiverged
+	// too, it has brought values that are no numbers: the caller sets Params of these pieces anew. A
+	// trainer that cannot Load is lost, which its next Flush or Step says.
 	Flush(pieces []optimizer.Span) error
 	Load(pieces []optimizer.Span)
 

@@ -99,32 +99,37 @@ func (d *door) wait() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
+	r := receive(l, token)
+	defer r.close()
 	if err := d.tell(notice{Address: l.Addr().String(), Token: token}); err != nil {
 		return nil, err
 	}
 	defer closeWhen(d.ended, l)()
 	for {
-		conn, err := l.Accept()
-		if err != nil {
-			select {
-			case <-d.ended:
-				return nil, nil
-			default:
-				return nil, err
-			}
-		}
-		s, err := greet(conn, token)
-		if err == nil {
+		s, err := r.next()
+		switch {
+		case err == nil:
 			if err = d.tell(notice{Attached: s.name()}); err == nil {
 				return s, nil
 			}
 			s.kill()
 			return nil, err
-		}
-		if !errors.Is(err, errStranger) {
+		case !errors.Is(err, errDeaf):
 			d.log(err.Error())
+		case d.isClosing():
+			return nil, nil
+		default:
+			return nil, err
 		}
+	}
+}
+
+func (d *door) isClosing() bool {
+	select {
+	case <-d.ended:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +137,49 @@ func TestOthersDoNotAttach(t *testing.T) {
 	}
 	if _, err := l.Step(t.Context(), 1); err != nil {
 		t.Errorf("the first one's step: %v", err)
+	}
+}
+
+// Strangers that connect and say nothing keep no script out. One after the other they would, for longer than noticed waits.
+func TestSilentStrangersKeepNobodyOut(t *testing.T) {
+	l, path := waits(t)
+	n := noticed(t, path, open)
+	strangers := make([]net.Conn, 2*mostGreeted+8)
+	for i := range strangers {
+		strangers[i] = connects(t, n)
+	}
+	attached(t, l, path, "well")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	for i, conn := range strangers {
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Errorf("stranger %d was told something", i)
+		}
+	}
+}
+
+// connects is somebody on this machine who says nothing.
+func connects(t *testing.T, n notice) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", n.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// A door closes at once, whoever stands before it.
+func TestDoorClosesOnSilentStrangers(t *testing.T) {
+	l, path := waits(t)
+	conn := connects(t, noticed(t, path, open))
+	began := time.Now()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || time.Since(began) >= greetWithin {
+		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }
 

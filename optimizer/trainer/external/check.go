@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/optimizer"
 	"atoll/optimizer/trainer"
+	"atoll/tensor"
 )
 
 // Finding is one thing that Check looked at.
@@ -41,11 +45,18 @@ const (
 // rounding come to other losses within some twenty steps.
 func rateOf(step int) float64 { return checkRate * min(1, float64(step+1)/warmup) }
 
+// Pace is how often a run asks for what its learners have stepped.
+type Pace struct {
+	H         int // steps between two deltas of a fragment
+	Fragments int
+}
+
 // checker is a check under way.
 type checker struct {
 	ctx      context.Context
 	cfg      Config
 	begin    []float32
+	pace     Pace
 	l        *Learner
 	findings []Finding
 	judged   bool // its first loss is the judge's
@@ -53,15 +64,15 @@ type checker struct {
 
 // Check starts a learner and does with it what a node does, beginning with values. It ends at the
 // first thing that makes the rest meaningless. judge may be nil.
-func Check(ctx context.Context, cfg Config, values []float32, judge *Judge) []Finding {
-	c := &checker{ctx: ctx, cfg: cfg, begin: values}
+func Check(ctx context.Context, cfg Config, values []float32, pace Pace, judge *Judge) []Finding {
+	c := &checker{ctx: ctx, cfg: cfg, begin: values, pace: pace}
 	defer func() {
 		if c.l != nil {
 			c.l.Close()
 		}
 	}()
 	for _, part := range []func() bool{
-		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.evaluates, c.resumes, c.dies, c.diverges, c.stops,
+		c.starts, c.carries, func() bool { return c.steps(judge) }, c.pieces, c.evaluates, c.isFast, c.resumes, c.dies, c.diverges, c.stops, c.refusesAnother,
 	} {
 		if !part() || ctx.Err() != nil {
 			break
@@ -356,4 +367,132 @@ func (c *checker) stops() bool {
 		err = fmt.Errorf("it did not end by itself within %v, or with a code: %w", stopWithin, p.err)
 	}
 	return c.found("it ends when it is told to", "", err)
+}
+
+// Limits of a check: the slowest of what a node can live with.
+const (
+	// moveAllowance and moveRate bound a flush or load of all values: what a slow bus, or a copy of a copy, stays far
+	// below, and a loop over values does not.
+	moveAllowance = time.Second
+	moveRate      = 256 << 20 // bytes a second
+	// speedTries are the measurements of which the fastest counts: a busy machine is not the learner's fault.
+	speedTries = 3
+)
+
+// isFast measures steps, flushes and loads.
+func (c *checker) isFast() bool {
+	whole := c.l.slab.whole()
+	step, err := fastest(func() error { _, err := c.l.Step(c.ctx, checkRate); return err })
+	var flush, load time.Duration
+	if err == nil {
+		flush, err = fastest(func() error { return c.l.Flush(whole) })
+	}
+	if err == nil {
+		load, err = fastest(func() error { return c.l.move("load", whole) })
+	}
+	text := ""
+	if err == nil {
+		text, err = c.pace.judge(step, flush, load, 4*len(c.begin))
+	}
+	return c.found("steps, flush and load are fast enough", text, err)
+}
+
+func fastest(do func() error) (least time.Duration, err error) {
+	for i := range speedTries {
+		began := time.Now()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		if took := time.Since(began); i == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}
+
+// judge says what the times of a step, and of a flush and a load of all values, mean for rounds.
+// The error names the first that is too slow.
+func (p Pace) judge(step, flush, load time.Duration, bytes int) (text string, err error) {
+	round := time.Duration(p.H) * step
+	text = fmt.Sprintf("a step takes %v: with H = %d each of %d fragments is flushed and loaded every %v, and all of that takes %v, %.2g %% of the time",
+		short(step), p.H, p.Fragments, short(round), short(flush+load), 100*float64(flush+load)/float64(round+flush+load))
+	if step > LeaveWithin {
+		return text, fmt.Errorf("a step takes %v: a node that leaves waits %v for it, and then gives it up: use fewer rows", short(step), LeaveWithin)
+	}
+	most := moveAllowance + time.Duration(float64(bytes)/moveRate*float64(time.Second))
+	for _, move := range []struct {
+		what string
+		took time.Duration
+	}{{"flush", flush}, {"load", load}} {
+		if move.took > most {
+			return text, fmt.Errorf("a %s of %.4g MiB takes %v, at most %v are allowed: no step is taken meanwhile; copy whole tensors, not value by value", move.what, float64(bytes)/(1<<20), short(move.took), short(most))
+		}
+	}
+	return text, nil
+}
+
+// short is a time with three digits or so.
+func short(d time.Duration) time.Duration {
+	for unit := time.Second; unit > time.Microsecond; unit /= 10 {
+		if d >= unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}
+
+// another is a layout in which the last tensor is one larger in its first dimension, and that tensor's name. A scalar
+// becomes a vector.
+func another(views []tensor.View) ([]tensor.View, string) {
+	specs := make([]tensor.Spec, 0, len(views))
+	for _, v := range views {
+		specs = append(specs, tensor.Spec{Name: v.Name, Shape: slices.Clone(v.Shape)})
+	}
+	last := &specs[len(specs)-1]
+	if len(last.Shape) == 0 {
+		last.Shape = []int{1}
+	}
+	last.Shape[0]++
+	return tensor.Layout(specs), last.Name
+}
+
+// refusesAnother starts it for a run with another layout.
+func (c *checker) refusesAnother() bool {
+	views, name := another(c.cfg.Views)
+	text, err := c.meetsAnother(views, name)
+	return c.found("it refuses a run with another layout, names the tensor and ends", text, err)
+}
+
+func (c *checker) meetsAnother(views []tensor.View, name string) (text string, err error) {
+	cfg := c.cfg
+	cfg.Views, cfg.Dir, cfg.State = views, filepath.Join(cfg.Dir, "another"), nil
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return "", err
+	}
+	slab, err := newSlab(filepath.Join(cfg.Dir, "slab.safetensors"), views)
+	if err != nil {
+		return "", err
+	}
+	defer slab.close()
+	s, err := start(c.ctx, cfg.Command, cfg.Log)
+	if err != nil {
+		return "", err
+	}
+	defer s.kill()
+	l := &Learner{cfg: cfg, layout: LayoutDigest(views), slab: slab, rows: cfg.Rows, session: s}
+	_, err = l.ask(c.ctx, l.run(), "ready")
+	refused := (*refusal)(nil)
+	switch {
+	case err == nil:
+		return "", fmt.Errorf("it takes a run whose tensor %s is larger than before: compare the run's tensors with those of your model, and answer run with an error that names the first that differs", name)
+	case !errors.As(err, &refused):
+		return "", fmt.Errorf("an error that names tensor %s is due: %w", name, s.ended(err))
+	case !strings.Contains(refused.text, name):
+		return "", fmt.Errorf("it says %q, and does not name tensor %s, which is larger than before", refused.text, name)
+	}
+	s.conn.Close()
+	if !s.process.gone() {
+		return "", fmt.Errorf("it is still there %v after the connection has ended", stopWithin)
+	}
+	return refused.text, nil
 }

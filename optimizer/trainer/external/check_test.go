@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/optimizer/trainer"
 )
@@ -48,21 +49,47 @@ func (a *adder) Step(_ context.Context, lr float64) (trainer.StepResult, error) 
 }
 
 func TestCheckOfAGoodLearner(t *testing.T) {
-	findings := Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 1.5}, 5})
-	if bad := wrong(findings); len(bad) > 0 || len(findings) != 12 {
+	findings := Check(t.Context(), testConfig(t, "well"), values(), testPace, &Judge{&adder{values: values(), loss: 1.5}, 5})
+	if bad := wrong(findings); len(bad) > 0 || len(findings) != 14 {
 		t.Errorf("%d findings, wrong: %v", len(findings), bad)
 	}
-	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), &Judge{&adder{values: values(), loss: 2}, 5})); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
+	if bad := wrong(Check(t.Context(), testConfig(t, "well"), values(), testPace, &Judge{&adder{values: values(), loss: 2}, 5})); len(bad) != 1 || !strings.Contains(bad[0], "loss") {
 		t.Errorf("beside another trainer: %v", bad)
 	}
 }
 
 func TestCheckOfBadLearners(t *testing.T) {
 	for how, want := range map[string]string{
+		"takes any layout": "whose tensor scale is larger than before", "blames another tensor": "does not name tensor scale", "ends without a word": "an error that names tensor scale is due",
 		"mute": "no module named torch", "other layout": "other tensors", "dies": "exit status 3", "garbage": "no frame",
 	} {
-		if bad := wrong(Check(t.Context(), testConfig(t, how), values(), nil)); len(bad) == 0 || !strings.Contains(strings.Join(bad, "\n"), want) {
+		if bad := wrong(Check(t.Context(), testConfig(t, how), values(), testPace, nil)); len(bad) == 0 || !strings.Contains(strings.Join(bad, "\n"), want) {
 			t.Errorf("%s: %v", how, bad)
+		}
+	}
+}
+
+// testPace is that of a run of two fragments.
+var testPace = Pace{H: 24, Fragments: 2}
+
+// What is too slow is named, with what that means; small models may take a moment.
+func TestPace(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		step, flush, load time.Duration
+		bytes             int
+		text, want        string
+	}{
+		{100 * time.Millisecond, 30 * time.Millisecond, 30 * time.Millisecond, 100 * mib, "a step takes 100ms: with H = 24 each of 2 fragments is flushed and loaded every 2.4s, and all of that takes 60ms, 2.4 % of the time", ""},
+		{time.Millisecond, 900 * time.Millisecond, 0, 4, "every 24ms", ""},
+		{29 * time.Second, 0, 0, mib, "every 11m36s", ""},
+		{31 * time.Second, 0, 0, mib, "", "a step takes 31s: a node that leaves waits 30s"},
+		{time.Second, 3100 * time.Millisecond, 0, 512 * mib, "", "a flush of 512 MiB takes 3.1s, at most 3s are allowed"},
+		{time.Second, 2 * time.Second, 9 * time.Second, 512 * mib, "", "a load of 512 MiB takes 9s"},
+	} {
+		text, err := testPace.judge(c.step, c.flush, c.load, c.bytes)
+		if !strings.Contains(text, c.text) || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %q, %v", c, text, err)
 		}
 	}
 }

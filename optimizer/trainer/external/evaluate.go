@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"time"
 )
 
 // MostRows bounds the rows of an evaluation: their places fill half a frame at most.
@@ -30,6 +32,13 @@ func (e Evaluation) BitsPerToken() float64 { return e.Loss / math.Ln2 }
 
 // ErrNoEvaluation says that the learner cannot evaluate, or has no text to do it with.
 var ErrNoEvaluation = errors.New("the learner does not evaluate")
+
+// ErrSlowEvaluation says that the learner takes too long to evaluate.
+var ErrSlowEvaluation = errors.New("the learner evaluates too slowly")
+
+// evaluateWithin is how long the answer to one evaluation may take: its node's outer work waits for it. A framework may
+// compile for a minute the first time.
+const evaluateWithin = 2 * time.Minute
 
 // Evaluate has the learner say what given values are worth: fill writes them, and starts are the
 // places in Config.HeldOut at which rows begin. They pass through the slab, so that a learner needs no
@@ -66,7 +75,10 @@ func (l *Learner) evaluate(starts []uint64) (e Evaluation, err error) {
 	if err := l.move("load", l.slab.whole()); err != nil {
 		return e, err
 	}
-	a, err := l.ask(l.leaving(), evaluate{"evaluate", starts}, "evaluated")
+	a, err := l.askWithin(l.leaving(), evaluateWithin, evaluate{"evaluate", starts}, "evaluated")
+	if errors.Is(err, os.ErrDeadlineExceeded) && l.leaving().Err() == nil {
+		return e, l.end(fmt.Errorf("%w: no answer for %d rows within %v: let it measure on less text", ErrSlowEvaluation, len(starts), evaluateWithin))
+	}
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return e, fmt.Errorf("%w: %w", ErrNoEvaluation, err)
 	}

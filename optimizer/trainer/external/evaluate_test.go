@@ -104,7 +104,7 @@ func TestEvaluateThatFails(t *testing.T) {
 
 func TestCheckOfEvaluations(t *testing.T) {
 	for how, want := range map[string]string{"cannot evaluate": "", "has no text": "", "says a constant": "what it loaded last"} {
-		bad := wrong(Check(t.Context(), testConfig(t, how), values(), nil))
+		bad := wrong(Check(t.Context(), testConfig(t, how), values(), testPace, nil))
 		if want == "" && len(bad) > 0 || want != "" && !slices.ContainsFunc(bad, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("%s: %v", how, bad)
 		}
@@ -112,7 +112,7 @@ func TestCheckOfEvaluations(t *testing.T) {
 	judge := &Judge{&adder{values: values(), loss: 1.5}, 1} // the fake's steps say 1.5, whatever its values are
 	cfg := testConfig(t, "well")
 	cfg.Text, cfg.HeldOut = "text", "text"
-	if bad := wrong(Check(t.Context(), cfg, values(), judge)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
+	if bad := wrong(Check(t.Context(), cfg, values(), testPace, judge)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
 		t.Errorf("another loss than a step's: %v", bad)
 	}
 }

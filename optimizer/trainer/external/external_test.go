@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ import (
 
 // The test binary is the learner too: started with this variable, it behaves as it says.
 const envFake = "ATOLL_TEST_FAKE"
+
+// envWord is a file that a fake waits for before it starts.
+const envWord = "ATOLL_TEST_WORD"
 
 func TestMain(m *testing.M) {
 	if how := os.Getenv(envFake); how != "" {
@@ -50,6 +54,12 @@ func fake(how string) int {
 	if how == "mute" {
 		fmt.Fprintln(os.Stderr, "no module named torch")
 		return 2
+	}
+	for how == "waits for a word" {
+		if _, err := os.Stat(os.Getenv(envWord)); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
 	conn, err := net.Dial("tcp", os.Getenv(EnvAddress))
 	if err != nil {
@@ -101,6 +111,16 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		f.begin, f.values = m.Begin, make([]byte, 4*m.Values)
 		f.slab, _ = os.OpenFile(m.Slab, os.O_RDWR, 0)
 		layout := m.Layout
+		if name := unknown(m.Tensors); name != "" && f.how != "takes any layout" {
+			switch f.how {
+			case "blames another tensor":
+				name = "b"
+			case "ends without a word":
+				return 7, true
+			}
+			say(map[string]any{"type": "error", "error": "tensor " + name + " is none of this model"})
+			return 0, false
+		}
 		switch f.how {
 		case "other layout":
 			layout = strings.Repeat("0", 64)
@@ -179,6 +199,16 @@ func (f *faker) answers(m fakeRun) (code int, done bool) {
 		return 0, true
 	}
 	return 0, false
+}
+
+// unknown is the first tensor that is not the fake's.
+func unknown(tensors []tensorSpec) string {
+	for i, s := range tensors {
+		if v := testViews[i]; s.Name != v.Name || !slices.Equal(s.Shape, v.Shape) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 func float(b []byte) float32 {
@@ -330,6 +360,36 @@ func TestLearnerDoesNotStart(t *testing.T) {
 	}
 }
 
+// A start that takes long is told of until it is over; one that does not is not.
+func TestSlowStartIsTold(t *testing.T) {
+	cfg := testConfig(t, "waits for a word")
+	word := filepath.Join(t.TempDir(), "word")
+	t.Setenv(envWord, word)
+	var took []time.Duration
+	cfg.SlowAfter = time.Millisecond
+	cfg.Slow = func(d time.Duration) {
+		if took = append(took, d); len(took) == 3 {
+			if err := os.WriteFile(word, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	l, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if n := len(took); n < 4 || took[0] < time.Millisecond || took[1] < 2*took[0]-time.Millisecond || took[n-1] != 0 {
+		t.Errorf("told of %v", took)
+	}
+	told := len(took)
+	l.cfg.SlowAfter = helloWithin
+	l.halt()
+	if err := l.Restart(t.Context()); err != nil || len(took) != told {
+		t.Errorf("%v; told of %v", err, took)
+	}
+}
+
 // The optimizer's state is in one of two files, so that the last one is whole until the next is.
 func TestLearnerKeepsItsState(t *testing.T) {
 	cfg := testConfig(t, "refuses resume")
@@ -403,6 +463,9 @@ func TestOverflowIsFound(t *testing.T) {
 	}
 	if err := l.Flush(all()); !errors.Is(err, trainer.ErrDiverged) || !errors.Is(err, trainer.ErrLost) {
 		t.Errorf("flush of infinite values: %v", err)
+	}
+	if x := l.Params()[3]; !math.IsInf(float64(x), 1) || !l.Owes() {
+		t.Errorf("value 3 is %v, owes %t: the caller sets it anew", x, l.Owes())
 	}
 	if l.Told(); l.Flush(all()) != nil {
 		t.Error("once all is accounted for there is something to flush")

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -39,6 +40,10 @@ type Config struct {
 	MostTokens uint64
 	// Ready is told of each learner that is ready, before its first step; an error refuses it. nil = none.
 	Ready func(*Learner) error
+	// Slow is told how long a learner that the node starts has taken so far, where that is SlowAfter (0 = slowAfter) or more: again
+	// each time it has doubled, and 0 once the wait is over. nil = nobody.
+	Slow      func(took time.Duration)
+	SlowAfter time.Duration
 	// Log is told each line that the learner writes to stderr. It must not block.
 	Log func(line string)
 }
@@ -72,6 +77,8 @@ const (
 	// LeaveWithin is how long a node that leaves waits for an answer: a step of another process
 	// cannot be cut.
 	LeaveWithin = 30 * time.Second
+	// slowAfter is when a start takes long: Python alone is there within a second.
+	slowAfter = 5 * time.Second
 )
 
 // Start starts the learner of a config. Its values are 0 until the caller sets Params. The error
@@ -129,6 +136,9 @@ func (l *Learner) remember(b []byte) error {
 
 // start meets a learner and tells it of the run.
 func (l *Learner) start(ctx context.Context) (err error) {
+	if l.door == nil && l.cfg.Slow != nil {
+		defer l.tellSlow()()
+	}
 	s, err := l.meet(ctx)
 	if err != nil {
 		return err
@@ -143,6 +153,29 @@ func (l *Learner) start(ctx context.Context) (err error) {
 		return err
 	}
 	return nil
+}
+
+// tellSlow tells of a start that takes long, until stop is called.
+func (l *Learner) tellSlow() (stop func()) {
+	began, ended, over := time.Now(), make(chan struct{}), make(chan struct{})
+	pause := cmp.Or(l.cfg.SlowAfter, slowAfter)
+	go func() {
+		defer close(over)
+		told := false
+		for ; ; pause = time.Since(began) {
+			select {
+			case <-time.After(pause):
+				l.cfg.Slow(time.Since(began))
+				told = true
+			case <-ended:
+				if told {
+					l.cfg.Slow(0)
+				}
+				return
+			}
+		}
+	}()
+	return func() { close(ended); <-over }
 }
 
 // meet starts the process, or takes the script that came.
@@ -415,9 +448,13 @@ func (l *Learner) SetState(b []byte) error {
 }
 
 // ask sends a request and reads its answer.
-func (l *Learner) ask(ctx context.Context, request any, want string) (a answer, err error) {
+func (l *Learner) ask(ctx context.Context, request any, want string) (answer, error) {
+	return l.askWithin(ctx, answerWithin, request, want)
+}
+
+func (l *Learner) askWithin(ctx context.Context, within time.Duration, request any, want string) (a answer, err error) {
 	conn := l.session.conn
-	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return a, err
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(LeaveWithin)) })()

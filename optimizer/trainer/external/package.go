@@ -109,6 +109,19 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	return fmt.Sprintf("python3 -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", n, modules[program], rest), true, nil
 }
 
+// HasRank says whether the learner of a command line may have a process of this rank. Of a line of somebody's own
+// torchrun nobody knows how many processes it has.
+func HasRank(line, rank string) bool {
+	name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	number, is := strings.CutPrefix(name, island)
+	if !is {
+		return strings.Contains(line, "torchrun") || strings.Contains(line, "torch.distributed")
+	}
+	n, err := strconv.Atoi(number)
+	r, err2 := strconv.Atoi(rank)
+	return err == nil && err2 == nil && r < n
+}
+
 // Run is how a program is run.
 type Run struct {
 	Args []string // program and arguments

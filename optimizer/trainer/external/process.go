@@ -2,6 +2,7 @@ package external
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,22 @@ func start(ctx context.Context, command Run, log func(line string)) (*session, e
 	return s, nil
 }
 
+// Greeting is what a learner says of itself before it knows of a run.
+type Greeting struct {
+	Name, Version, Precision string
+	Devices                  []Device
+}
+
+// Greet starts a command, takes its greeting and ends it: Python, framework and device are there, or the error says what is not.
+func Greet(ctx context.Context, command Run, log func(line string)) (g Greeting, err error) {
+	s, err := start(ctx, command, log)
+	if err != nil {
+		return g, err
+	}
+	defer s.kill()
+	return Greeting{s.hello.Name, s.hello.Version, cmp.Or(s.hello.Precision, "f32"), s.hello.Devices}, nil
+}
+
 // launch starts the command on a thread that lives as long as the process: where the system can
 // end a child with its parent, it means the thread that started it.
 func (p *process) launch() error {
@@ -114,18 +131,13 @@ func (p *process) meet(ctx context.Context, l net.Listener, token string) (*sess
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	defer closeWhen(p.ended, l)()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return nil, p.unmet(ctx)
-		}
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		s, err := greet(conn, token)
-		stop()
-		if !errors.Is(err, errStranger) {
-			return s, err
-		}
+	r := receive(l, token)
+	defer r.close()
+	s, err := r.next()
+	if errors.Is(err, errDeaf) {
+		return nil, p.unmet(ctx)
 	}
+	return s, err
 }
 
 // unmet says why no learner came.

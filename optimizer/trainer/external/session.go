@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +48,109 @@ func closeWhen(ended <-chan struct{}, l net.Listener) (stop func()) {
 		}
 	}()
 	return func() { close(done) }
+}
+
+// mostGreeted bounds the connections that have yet to say hello: one more, and the one that has been
+// silent longest has to go. So strangers that say nothing keep nobody out.
+const mostGreeted = 16
+
+// reception greets all that connect to a listener, each by itself.
+type reception struct {
+	listener net.Listener
+	token    string
+	arrivals chan arrival
+	over     chan struct{} // closed by close
+
+	mu     sync.Mutex
+	silent []net.Conn // that have yet to say hello, the oldest first
+	closed bool
+}
+
+// arrival is a learner that came with the token, or why there is none.
+type arrival struct {
+	session *session
+	err     error
+}
+
+// errDeaf says that a listener takes no more connections.
+var errDeaf = errors.New("nobody can connect any more")
+
+func receive(l net.Listener, token string) *reception {
+	r := &reception{listener: l, token: token, arrivals: make(chan arrival), over: make(chan struct{})}
+	go r.accept()
+	return r
+}
+
+func (r *reception) accept() {
+	for {
+		conn, err := r.listener.Accept()
+		if err != nil {
+			r.tell(arrival{err: fmt.Errorf("%w: %w", errDeaf, err)})
+			return
+		}
+		r.enter(conn)
+		go r.greet(conn)
+	}
+}
+
+// greet hears a connection. A stranger is closed without a word.
+func (r *reception) greet(conn net.Conn) {
+	s, err := greet(conn, r.token)
+	r.leave(conn)
+	if errors.Is(err, errStranger) {
+		return
+	}
+	if !r.tell(arrival{s, err}) {
+		conn.Close()
+	}
+}
+
+// tell reports whether somebody has taken what it says.
+func (r *reception) tell(a arrival) bool {
+	select {
+	case r.arrivals <- a:
+		return true
+	case <-r.over:
+		return false
+	}
+}
+
+// next waits for a learner that knows the token. The error is errDeaf once the listener is closed.
+func (r *reception) next() (*session, error) {
+	a := <-r.arrivals
+	return a.session, a.err
+}
+
+func (r *reception) enter(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		conn.Close()
+		return
+	}
+	if len(r.silent) == mostGreeted {
+		r.silent[0].Close()
+		r.silent = r.silent[1:]
+	}
+	r.silent = append(r.silent, conn)
+}
+
+func (r *reception) leave(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.silent = slices.DeleteFunc(r.silent, func(c net.Conn) bool { return c == conn })
+}
+
+// close ends the listener, and all connections that next has not returned.
+func (r *reception) close() {
+	close(r.over)
+	r.listener.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, conn := range r.silent {
+		conn.Close()
+	}
 }
 
 // errStranger says that a connection is of somebody else on this machine.

@@ -149,13 +149,15 @@ class ArrayLearner(Learner):
     def evaluate(self, starts):
         if self.held_out is None:
             raise LearnerError("the run has no held-out text", "make the run with --data")
+        if not starts:
+            raise LearnerError("the request to evaluate names no row of the held-out text", "send the place of each row, one or more")
         losses, rows = [], max(1, self.run.rows)
         for at in range(0, len(starts), rows):
             part = starts[at : at + rows]
             # Gradients too, which are thrown away: a framework has compiled this for so many rows.
             losses.append(self.gradient(self._rows(self.held_out, part))[0] * len(part))
         count = len(starts) * self.run.context
-        return count, math.fsum(losses) / max(1, len(starts)), count
+        return count, math.fsum(losses) / len(starts), count
 
     def _rows(self, text, starts):
         """Returns the tokens of rows that begin at these places."""

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 
+from . import arrays, recipe
 from .serve import Learner, LearnerError, connect, diverged, log, serve, write_whole
 from .version import __version__
 
@@ -30,6 +31,7 @@ class Idle(Learner):
 
     def start(self, run):
         self.run = run
+        _check_tensors(run)
         self.own = array.array("f", bytes(4 * len(run.slab)))
         self.taken = _resume(run.resume) if run.resume else 0
         layout = run.layout
@@ -89,6 +91,13 @@ class Idle(Learner):
         except FileExistsError:
             return False
         return True
+
+
+def _check_tensors(run):
+    """Refuses other tensors than those of a built-in model, where the recipe is of one. It takes the tensors of any other recipe."""
+    if json.loads(run.recipe or "{}").get("family") == "llama":
+        model, _ = recipe.parse(run.recipe)
+        recipe.check_run(model, arrays.layout(model), run)
 
 
 def _resume(path):

@@ -155,7 +155,7 @@ class JoinedRun:
             self._connection.close()
             if self._folder:
                 return False
-            self._leave(1)
+            raise LearnerError("the node closed the connection before it told of its run", "its log says why; start it again")
         self._serve(request)
         return True
 

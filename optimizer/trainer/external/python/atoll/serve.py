@@ -195,7 +195,10 @@ class _Session:
             self.failure = error = _explain(failure)
             self.send({"type": "error", "error": error.error[:_LONGEST], "remedy": error.remedy, "kind": error.kind})
             # Half-loaded values are of no use to anybody.
-            return 1 if error.fatal or kind == "load" else None
+            if error.fatal or kind == "load":
+                log(f"cannot go on after this {kind}: {error.error}: {error.remedy}")
+                return 1
+            return None
         if kind == "stop":
             self.over.set()  # before the answer, after which the node may leave
         self.send(answer)

@@ -63,6 +63,9 @@ class Frameworks:
         node.run["held_out"] = node.run["text"]
         self.assertTrue(node.start(self.module)["evaluates"])
         node.begin_run()
+        answer = node.ask("evaluate", starts=[])
+        self.assertEqual(answer["type"], "error")
+        self.assertIn("names no row", answer["error"])
         first = node.values()
         loss = node.ask("step", number=0, lr=0.02, starts=[0, 7])["loss"]
         answer = node.evaluate(first, [0, 7])

@@ -171,6 +171,13 @@ class Scripts(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("the node has closed the connection", text)
 
+    def test_a_node_that_closes_at_once_is_told_of(self):
+        node = self.begin("float32")
+        node.connection.close()
+        code, text = node.stderr()
+        self.assertEqual(code, 1)
+        self.assertIn("closed the connection before it told of its run", text)
+
     def test_batches(self):
         text = bytes(random.Random(1).choices(range(97, 123), k=100))
         layout = [("table.weight", (256, 256))]

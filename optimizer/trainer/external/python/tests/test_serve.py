@@ -90,7 +90,9 @@ class IdleLearner(unittest.TestCase):
         node.begin_run()
         self.assertIn("outside the slab", node.ask("load", pieces=[[0, node.count + 1]])["error"])
         self.assertIsNone(frames.read(node.connection))
-        self.assertEqual(node.stderr()[0], 1)
+        code, text = node.stderr()
+        self.assertEqual(code, 1)
+        self.assertIn("cannot go on after this load", text)
 
     def test_bad_runs(self):
         for fields, error in (
