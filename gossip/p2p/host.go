@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/libp2p/go-libp2p"
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
@@ -45,7 +44,9 @@ type Host struct {
 	peers      peers
 	refusals   *refusals
 	blocked    *blocked
-	reconnects reconnects
+	reconnects *seldom
+	refreshes  *seldom // of gossip's streams
+	regains    regains
 	inbox      *inbox
 	handler    atomic.Pointer[Handler]
 	caps       caps
@@ -93,7 +94,9 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		peers:      newPeers(newUplink(cfg.UploadBytesPerSecond)),
 		refusals:   newRefusals(),
 		blocked:    newBlocked(),
-		reconnects: reconnects{last: map[peer.ID]time.Time{}},
+		reconnects: newSeldom(reconnectPause),
+		refreshes:  newSeldom(refreshPause),
+		regains:    newRegains(),
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
 		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
@@ -107,7 +110,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}
-	h.tracer = &tracer{inbox: h.inbox, lost: h.gossipLost}
+	h.tracer = &tracer{inbox: h.inbox, stream: h.regains.stream, lost: h.gossipLost}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	if hook != nil {
 		hook(h)
@@ -153,6 +156,9 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 func (h *Host) startReach() error {
 	if err := h.watchReach(); err != nil {
 		return fmt.Errorf("watch addresses: %w", err)
+	}
+	if err := h.startRegain(); err != nil {
+		return fmt.Errorf("mend gossip: %w", err)
 	}
 	if err := h.serveRelay(); err != nil {
 		return err
@@ -282,7 +288,7 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.punches.close(), h.closeRelay(), h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // variable turns the laboratory on. Its tests take a minute or two each, and root.
@@ -58,6 +59,26 @@ func world(t *testing.T, n Net) *Lab {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+		if t.Failed() {
+			keep(t, l)
+		}
 	})
 	return l
+}
+
+// keepVariable names a folder to which worlds in which a test failed are moved.
+const keepVariable = "ATOLL_HOME_KEEP"
+
+// keep moves what the nodes of a failed test wrote to a place where somebody can read it.
+func keep(t *testing.T, l *Lab) {
+	to := os.Getenv(keepVariable)
+	if to == "" {
+		return
+	}
+	to = filepath.Join(to, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().Unix()))
+	if err := os.CopyFS(to, os.DirFS(l.dir)); err != nil {
+		t.Log(err)
+		return
+	}
+	t.Log("what its nodes wrote is in", to)
 }
