@@ -16,7 +16,6 @@ type roster struct {
 	*env
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
-	moves    bool         // addresses change while nodes run, as on the internet
 	nextAsk  Time
 	nextDial Time
 	turn     int // whom to ask next
@@ -29,6 +28,7 @@ type rosterPeer struct {
 	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
 	addrs   []string      // of both, those of the own network first
 	isNear  bool          // it is on this node's own network
+	met     bool          // it was connected
 	asked   bool          // for its roster, since its process is connected
 	askedAt Time
 	dial    dialling
@@ -53,7 +53,7 @@ func (r *roster) up(in PeerUp) {
 		r.event(EventJoined, id, "connected")
 	}
 	r.peers.link(p, true)
-	p.roster.dial, p.roster.isNear = dialling{}, in.Near
+	p.roster.dial, p.roster.isNear, p.roster.met = dialling{}, in.Near, true
 	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
 	if in.Session.BytesPerSecond > 0 {
 		p.rate = max(p.rate, rate(in.Session.BytesPerSecond/1000))
@@ -195,7 +195,7 @@ func (r *roster) dialSome() {
 	n := len(r.peers.list)
 	for i := 0; i < n && missing > 0; i++ {
 		p := r.peers.list[(start+i)%n]
-		if p.connected || len(p.roster.addrs) == 0 || r.now < p.roster.dial.after {
+		if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
 			continue
 		}
 		r.dialOne(p)
@@ -203,17 +203,27 @@ func (r *roster) dialSome() {
 	}
 }
 
+// reachable reports whether something is known of where p is. Where addresses change, one that
+// was met of late may be where it was, though it tells no address any more: it had them of a
+// relay that is gone.
+func (r *roster) reachable(p *peer) bool {
+	return len(p.roster.addrs) > 0 || r.moves && p.roster.met && r.lost(p)
+}
+
+// lost reports whether p was heard not long ago.
+func (r *roster) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lostForMs }
+
 // dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *roster) dialOne(p *peer) {
 	d := &p.roster.dial
-	r.emit(Dial{Addrs: p.roster.addrs})
+	r.emit(Dial{Peer: p.id, Addrs: p.roster.addrs})
 	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 	d.after = r.now + d.pauseMs
 }
 
 // longestPause bounds the pause between two attempts to reach p.
 func (r *roster) longestPause(p *peer) int64 {
-	if p.everHeard && r.now-p.heard < lostForMs {
+	if r.lost(p) {
 		return dialBackoffLostMs
 	}
 	return dialBackoffMaxMs

@@ -207,39 +207,50 @@ func (h *Host) Addrs() []string {
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
-	return h.DialAny(ctx, addr)
-}
-
-// DialAny is Dial with more addresses of the same peer, which are tried at the same time.
-func (h *Host) DialAny(ctx context.Context, addr string, more ...string) (wire.PeerID, error) {
 	info, id, err := parseDial(addr)
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
 	}
-	for _, another := range more {
-		if other, _, err := parseDial(another); err == nil && other.ID == info.ID {
-			info.Addrs = append(info.Addrs, other.Addrs...)
-		}
-	}
 	if id == h.self {
 		return id, fmt.Errorf("dial %s: this is the node's own address; give that of another", addr)
 	}
+	return id, h.dialNamed(ctx, addr, info)
+}
+
+// DialPeer is Dial with all that is known of where a peer is: addresses, of which those of other
+// peers are left out, and where it was met in the last quarter of an hour.
+func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) error {
+	p, err := libp2pID(id)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	info := peer.AddrInfo{ID: p}
+	for _, addr := range addrs {
+		if other, _, err := parseDial(addr); err == nil && other.ID == p {
+			info.Addrs = append(info.Addrs, other.Addrs...)
+		}
+	}
+	return h.dialNamed(ctx, p.String(), info)
+}
+
+// dialNamed dials; its errors begin with the name by which the caller knows the peer.
+func (h *Host) dialNamed(ctx context.Context, name string, info peer.AddrInfo) error {
 	if err := h.refusals.get(info.ID); err != nil {
-		return id, fmt.Errorf("dial %s: %w", addr, err)
+		return fmt.Errorf("dial %s: %w", name, err)
 	}
 	if h.blocked.has(info.ID) {
-		return id, fmt.Errorf("dial %s: %w", addr, ErrBlocked)
+		return fmt.Errorf("dial %s: %w", name, ErrBlocked)
 	}
 	if !h.tasks.enter() {
-		return id, fmt.Errorf("dial %s: %w", addr, ErrClosed)
+		return fmt.Errorf("dial %s: %w", name, ErrClosed)
 	}
 	defer h.tasks.leave()
 	ctx, cancel := h.within(ctx)
 	defer cancel()
 	if err := h.dial(ctx, info); err != nil {
-		return id, fmt.Errorf("dial %s: %w", addr, h.whyEnded(ctx, err))
+		return fmt.Errorf("dial %s: %w", name, h.whyEnded(ctx, err))
 	}
-	return id, nil
+	return nil
 }
 
 func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
