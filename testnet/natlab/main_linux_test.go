@@ -1,6 +1,7 @@
 package natlab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"atoll/node/status"
 )
 
 // variable turns the laboratory on. Its tests take a minute or two each, and root.
@@ -76,9 +79,17 @@ func keep(t *testing.T, l *Lab) {
 		return
 	}
 	to = filepath.Join(to, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().Unix()))
-	if err := os.CopyFS(to, os.DirFS(l.dir)); err != nil {
-		t.Log(err)
-		return
+	logs, err := filepath.Glob(l.path("*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finals, _ := filepath.Glob(l.path("*/" + status.FinalFile))
+	for _, from := range append(logs, finals...) {
+		name := strings.ReplaceAll(strings.TrimPrefix(from, l.dir+"/"), "/", "-")
+		b, err := os.ReadFile(from)
+		if err := errors.Join(err, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, name), b, 0o644)); err != nil {
+			t.Log(err)
+		}
 	}
 	t.Log("what its nodes wrote is in", to)
 }
