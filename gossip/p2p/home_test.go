@@ -45,6 +45,14 @@ func (f *firewall) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
+// firewalled opens sockets behind a firewall.
+func firewalled(open func(string, *net.UDPAddr) (net.PacketConn, error)) func(string, *net.UDPAddr) (net.PacketConn, error) {
+	return func(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
+		c, err := open(nw, addr)
+		return &firewall{PacketConn: c, sent: map[string]bool{}}, err
+	}
+}
+
 // alone keeps a host to the network in virtual time.
 func alone(h *Host) { h.alone = true }
 
@@ -59,11 +67,8 @@ func (w *world) abroad(seed byte, walled bool, changes ...func(*Host)) *Host {
 		for _, change := range changes {
 			change(h)
 		}
-		if open := h.openUDP; walled {
-			h.openUDP = func(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
-				c, err := open(nw, addr)
-				return &firewall{PacketConn: c, sent: map[string]bool{}}, err
-			}
+		if walled {
+			h.openUDP = firewalled(h.openUDP)
 		}
 	})
 }
