@@ -147,6 +147,8 @@ func (r *roster) ask(p *peer) {
 	r.call(id, wire.Request{Kind: wire.GetRoster}, wire.GetRoster.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
 			r.learnAll(id, b)
+		} else { // a newcomer may know nobody else yet
+			r.nextAsk = min(r.nextAsk, r.now+rosterAgainMs)
 		}
 	})
 }

@@ -69,6 +69,9 @@ const (
 	// regainTries is how often its streams are mended before the connection is given up. That
 	// takes ten seconds: the connection may be the only one that can be had.
 	regainTries = 8
+	// refreshTime is what gossip gets to flow again before a request to connect anew is taken at
+	// its word: all that mending its streams takes, or a peer that starts on a busy machine.
+	refreshTime = regainTries * regainPause * 3 / 2
 	// refreshPause is the time for which a second request to connect anew is meant so: the
 	// streams of gossip began anew already, and nothing came of it.
 	refreshPause = time.Minute

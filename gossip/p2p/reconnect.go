@@ -39,21 +39,37 @@ func (r *seldom) due(p peer.ID, now time.Time) bool {
 	return true
 }
 
+// since is how long ago it was last done to p; before is false if that is longer than the pause.
+func (r *seldom) since(p peer.ID, now time.Time) (d time.Duration, before bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.last[p]
+	d = now.Sub(at)
+	return d, known && d < r.pause
+}
+
 // Reconnect closes all connections to a peer and dials it again where it was met
 // before, as no gossip flows between the two. Nobody is to blame: nothing is
 // remembered against the peer. It returns at once; success is a PeerUp.
 //
-// On the internet a connection may be through a hole that nobody can punch again. So the first
-// call has gossip open its streams anew, and one that follows soon closes the connection.
+// On the internet a connection may be through a hole that nobody can punch again, and a peer that
+// has just started may take its time. So the first call has gossip open its streams anew. Only
+// if it is called again once that has had its time, the connection is closed.
 func (h *Host) Reconnect(id wire.PeerID) {
 	p, err := libp2pID(id)
 	if err != nil {
 		return // no such peer was ever connected
 	}
-	if h.cfg.Profile == WAN && h.refreshes.due(p, time.Now()) {
-		h.refreshGossip(p)
-		h.regain(p)
-		return
+	if h.cfg.Profile == WAN {
+		since, before := h.refreshes.since(p, time.Now())
+		switch {
+		case !before && h.refreshes.due(p, time.Now()):
+			h.refreshGossip(p)
+			h.regain(p)
+			return
+		case since < refreshTime:
+			return
+		}
 	}
 	h.tasks.start(func() { h.reconnect(p) })
 }

@@ -105,6 +105,29 @@ func TestReconnectsAreBounded(t *testing.T) {
 	}
 }
 
+// On the internet the connection stays at first, and is closed where that was of no use.
+func TestReconnectAbroad(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		a, b := w.abroad(1, false), w.abroad(2, false)
+		join(t, a, b)
+		checkGossip(t, a, b)
+		for _, wait := range []time.Duration{0, regainPause, refreshTime / 2} {
+			time.Sleep(wait)
+			a.Reconnect(b.ID())
+			checkGossip(t, a, b)
+			if len(a.Connected()) != 1 {
+				t.Fatalf("closes the connection after %v", wait)
+			}
+		}
+		time.Sleep(refreshTime)
+		drain(a)
+		a.Reconnect(b.ID())
+		next[PeerDown](t, a)
+		next[PeerUp](t, a)
+		checkGossip(t, a, b)
+	})
+}
+
 // openBeforeNotice has a's gossip open a stream to b as if a had not heard of their connection yet. It returns once
 // that waits for the notice, with a's link and the channel of the outcome.
 func openBeforeNotice(a, b *Host) (l *link, opened <-chan error) {

@@ -219,6 +219,15 @@ const upnpProgram = "miniupnpd"
 // Address is where a place is on its network.
 func (l *Lab) Address(name string) string { return l.places[name].address }
 
+// outside is the address by which a place is seen on the internet.
+func (l *Lab) outside(name string) string {
+	p := l.places[name]
+	for p.router != nil {
+		p = p.router
+	}
+	return p.address
+}
+
 // Move gives a place another address. What its old one was known for is lost, as where
 // a provider gives a router a new one.
 func (l *Lab) Move(name string) error {

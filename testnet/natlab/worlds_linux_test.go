@@ -266,7 +266,12 @@ func connected(t *testing.T, n, other *Node) bool {
 	t.Helper()
 	time.Sleep(2 * time.Second)
 	s, err := n.Status(t.Context())
-	return err == nil && peerOf(s, idOf(t, other)).Link == status.LinkDirect
+	if err != nil {
+		return false // it is not in yet
+	}
+	return slices.ContainsFunc(s.Peers, func(p status.Peer) bool {
+		return p.Link == status.LinkDirect && p.Addr != "" && strings.Contains(p.Addr, "/ip4/"+other.lab.outside(other.Name)+"/")
+	})
 }
 
 // hears waits until a node hears another one, and returns how long that took.
