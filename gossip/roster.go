@@ -3,7 +3,9 @@ package gossip
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
@@ -147,8 +149,6 @@ func (r *roster) ask(p *peer) {
 	r.call(id, wire.Request{Kind: wire.GetRoster}, wire.GetRoster.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
 			r.learnAll(id, b)
-		} else { // a newcomer may know nobody else yet
-			r.nextAsk = min(r.nextAsk, r.now+rosterAgainMs)
 		}
 	})
 }
@@ -190,20 +190,67 @@ func (r *roster) learn(b []byte) error {
 
 // dialSome tries up to maxDials peers that are known and not connected. It
 // starts behind its own place in the order of ids, so that not everybody
-// dials the same few.
+// dials the same few. Those in networks where it has no neighbour yet come first: the failure
+// of one provider, or somebody who runs many nodes at one, is to cut off nobody.
 func (r *roster) dialSome() {
 	missing := min(maxDials, r.cfg.TargetPeers-r.connections())
+	if missing <= 0 {
+		return
+	}
+	met := map[string]bool{}
+	for _, p := range r.peers.linked {
+		met[networkOf(p.roster.addrs)] = true
+	}
 	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
 	n := len(r.peers.list)
-	for i := 0; i < n && missing > 0; i++ {
-		p := r.peers.list[(start+i)%n]
-		if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
-			continue
+	for _, anywhere := range []bool{false, true} {
+		for i := 0; i < n && missing > 0; i++ {
+			p := r.peers.list[(start+i)%n]
+			if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
+				continue
+			}
+			network := networkOf(p.roster.addrs)
+			if !anywhere && network != "" && met[network] {
+				continue
+			}
+			met[network] = true
+			r.dialOne(p)
+			missing--
 		}
-		r.dialOne(p)
-		missing--
 	}
 }
+
+// networkOf is the network that a peer is in, as far as its first address tells: what one
+// provider's machines mostly have in common, 16 bits of IPv4 and 32 of IPv6. It is empty where the
+// address is of a relay, or names no number.
+func networkOf(addrs []string) string {
+	if len(addrs) == 0 || strings.Contains(addrs[0], "/p2p-circuit") {
+		return ""
+	}
+	parts := strings.SplitN(addrs[0], "/", 4)
+	if len(parts) < 3 || parts[1] != "ip4" && parts[1] != "ip6" {
+		return ""
+	}
+	ip, err := netip.ParseAddr(parts[2])
+	if err != nil {
+		return ""
+	}
+	bits := networkBits6
+	if ip.Is4() {
+		bits = networkBits4
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return ""
+	}
+	return prefix.String()
+}
+
+// networkBits4 and networkBits6 are how much of an address machines of one provider share.
+const (
+	networkBits4 = 16
+	networkBits6 = 32
+)
 
 // reachable reports whether something is known of where p is. Where addresses change, one that
 // was met of late may be where it was, though it tells no address any more: it had them of a
