@@ -308,12 +308,30 @@ func (b *beats) agree() {
 	closed := b.closed()
 	chain, _, ok := b.digestsAt(closed)
 	agreed := ok && !slices.ContainsFunc(b.peers.list, func(p *peer) bool {
-		return p.refused == "" && !p.gone() && (b.live(p) && !shows(p.beat, closed, chain) || b.awaited(p))
+		return b.speaks(p) && !shows(p.beat, closed, chain) || b.awaited(p)
 	})
 	if agreed && (!b.agreed || chain != b.agreedChain) {
 		b.agreedSince = b.now
 	}
 	b.agreed, b.agreedChain = agreed, chain
+}
+
+// speaks reports whether what p last said counts at the end of the run.
+func (b *beats) speaks(p *peer) bool {
+	switch {
+	case p.refused != "" || p.beat == nil:
+		return false
+	case p.gone():
+		return b.mayReturn(p)
+	}
+	return b.live(p)
+}
+
+// mayReturn reports whether p, which is gone, may be on its way back: where addresses change a
+// process that lives may be without a connection for a while. Keys are free, so that is
+// waited for with peers whose deltas were folded.
+func (b *beats) mayReturn(p *peer) bool {
+	return b.moves && b.now < p.heard+backMs && b.takesPart(p) && b.contributed(p)
 }
 
 // gone reports whether the process of p ended without a word, as it seems: it is quiet, and
@@ -324,7 +342,7 @@ func (p *peer) gone() bool { return p.quiet && !p.connected }
 // that comes back when the run ends must hear the others before it takes itself for
 // the last.
 func (b *beats) awaited(p *peer) bool {
-	return p.connected && p.beat == nil && b.heardLately(p) && !p.roster.record.Stateless
+	return p.connected && p.refused == "" && p.beat == nil && b.heardLately(p) && !p.roster.record.Stateless
 }
 
 // lacking returns a connected peer that has yet to show the tips which this node

@@ -29,8 +29,12 @@ type (
 	// does not travel. Its outcome need not be reported.
 	Hangup struct{ ID uint64 }
 
-	// Dial tries the addresses of one peer, without reporting back: success is a PeerUp.
-	Dial struct{ Addrs []string }
+	// Dial tries the addresses of one peer, and where it was met of late, without reporting
+	// back: success is a PeerUp. There may be no addresses.
+	Dial struct {
+		Peer  wire.PeerID
+		Addrs []string
+	}
 
 	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
 	// that until Release or the connection is gone. Reserved says what came of it.

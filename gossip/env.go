@@ -23,6 +23,7 @@ type env struct {
 	took    int64 // ms from first to last byte of the answer that is being taken, 0 if unknown
 	period  int64 // own beat period in ms, as of the last tick
 	resting bool  // nothing heavy is asked for or given: see Core.Rest
+	moves   bool  // addresses change while nodes run, as on the internet
 }
 
 // call is a request that awaits its answer.

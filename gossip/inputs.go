@@ -131,7 +131,7 @@ func (c *Core) Step(now Time, in Input) {
 	case OwnRecord:
 		c.roster.own, c.roster.ownNear = in.Signed, in.Near
 	case Reached:
-		c.roster.moves = true
+		c.moves = true
 		c.reserve.reached(in.Public)
 	case Reserved:
 		c.reserve.outcome(in.Peer, in.OK)

@@ -25,6 +25,10 @@ const (
 	// agreeBeats is how many of the longest period all have to agree at the end: in one each
 	// beats again. Who stopped and does not lag has nothing left to publish or to fold.
 	agreeBeats = 1
+	// backMs is how long after its last sign of life a peer without a connection is waited for
+	// at the end, where addresses change: the connections that a new address made useless
+	// are found dead and made anew in half of it.
+	backMs = 30_000
 	// silentBeats is how many of its own periods without a byte make a peer silent:
 	// gossip may lose a few beats in a row under load, not ten.
 	silentBeats = 10

@@ -129,10 +129,12 @@ const never Time = math.MaxInt64
 // live reports whether p takes part: heard of late, and neither still joining
 // nor leaving nor paused.
 func (e *env) live(p *peer) bool {
-	if !e.heardLately(p) || p.beat == nil || p.pauses() {
-		return false
-	}
-	return p.beat.State != wire.Joining && p.beat.State != wire.Leaving
+	return e.heardLately(p) && e.takesPart(p)
+}
+
+// takesPart reports whether p was neither still joining nor leaving nor paused when it last beat.
+func (e *env) takesPart(p *peer) bool {
+	return p.beat != nil && !p.pauses() && p.beat.State != wire.Joining && p.beat.State != wire.Leaving
 }
 
 // learners are the live peers that train or have stopped at the budget, those that are

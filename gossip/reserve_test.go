@@ -182,6 +182,35 @@ func TestRosterNewerOfAStranger(t *testing.T) {
 	}
 }
 
+// Peers in networks where a node has no neighbour are dialled before others, and these where there
+// are no more. Where a peer behind a relay is nobody knows.
+func TestRosterDialsOtherNetworksFirst(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	a.core.peers.find(wire.PeerID{1}).roster.addrs = []string{"/ip4/5.0.0.1/tcp/1"}
+	for id, addr := range map[byte]string{
+		2: "/ip4/5.0.7.2/tcp/1", 3: "/ip4/5.0.9.3/tcp/1", 4: "/ip4/6.0.0.4/tcp/1", 5: "/ip4/6.0.1.5/tcp/1",
+		6: "/ip6/2600:1::6/tcp/1", 7: "/ip6/2600:1:2::7/tcp/1", 8: "/ip4/5.0.0.1/tcp/1/p2p/x/p2p-circuit", 9: "/dns4/example.org/tcp/1",
+	} {
+		a.core.ensure(wire.PeerID{id}, false).roster.addrs = []string{addr}
+	}
+	networks := func(effects []Effect) (ids []byte) {
+		for _, e := range find[Dial](effects) {
+			ids = append(ids, e.Peer[0])
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	a.core.roster.dialSome()
+	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{4, 6, 8, 9}) {
+		t.Errorf("dials %v first", got)
+	}
+	a.core.roster.dialSome()
+	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{2, 3, 5, 7}) {
+		t.Errorf("dials %v then", got)
+	}
+}
+
 // Where addresses change, a peer that is lost is dialled soon.
 func TestRosterRedialsSoon(t *testing.T) {
 	for _, moves := range []bool{false, true} {

@@ -3,7 +3,9 @@ package gossip
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
@@ -16,7 +18,6 @@ type roster struct {
 	*env
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
-	moves    bool         // addresses change while nodes run, as on the internet
 	nextAsk  Time
 	nextDial Time
 	turn     int // whom to ask next
@@ -29,6 +30,7 @@ type rosterPeer struct {
 	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
 	addrs   []string      // of both, those of the own network first
 	isNear  bool          // it is on this node's own network
+	met     bool          // it was connected
 	asked   bool          // for its roster, since its process is connected
 	askedAt Time
 	dial    dialling
@@ -56,7 +58,7 @@ func (r *roster) up(in PeerUp) {
 		r.event(EventJoined, id, "connected")
 	}
 	r.peers.link(p, true)
-	p.roster.dial, p.roster.isNear = dialling{}, in.Near
+	p.roster.dial, p.roster.isNear, p.roster.met = dialling{}, in.Near, true
 	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
 	if in.Session.BytesPerSecond > 0 {
 		p.rate = max(p.rate, rate(in.Session.BytesPerSecond/1000))
@@ -191,32 +193,89 @@ func (r *roster) learn(b []byte) error {
 
 // dialSome tries up to maxDials peers that are known and not connected. It
 // starts behind its own place in the order of ids, so that not everybody
-// dials the same few.
+// dials the same few. Those in networks where it has no neighbour yet come first: the failure
+// of one provider, or somebody who runs many nodes at one, is to cut off nobody.
 func (r *roster) dialSome() {
 	missing := min(maxDials, r.cfg.TargetPeers-r.connections())
+	if missing <= 0 {
+		return
+	}
+	met := map[string]bool{}
+	for _, p := range r.peers.linked {
+		met[networkOf(p.roster.addrs)] = true
+	}
 	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
 	n := len(r.peers.list)
-	for i := 0; i < n && missing > 0; i++ {
-		p := r.peers.list[(start+i)%n]
-		if p.connected || len(p.roster.addrs) == 0 || r.now < p.roster.dial.after {
-			continue
+	for _, anywhere := range []bool{false, true} {
+		for i := 0; i < n && missing > 0; i++ {
+			p := r.peers.list[(start+i)%n]
+			if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
+				continue
+			}
+			network := networkOf(p.roster.addrs)
+			if !anywhere && network != "" && met[network] {
+				continue
+			}
+			met[network] = true
+			r.dialOne(p)
+			missing--
 		}
-		r.dialOne(p)
-		missing--
 	}
 }
+
+// networkOf is the network that a peer is in, as far as its first address tells: what one
+// provider's machines mostly have in common, 16 bits of IPv4 and 32 of IPv6. It is empty where the
+// address is of a relay, or names no number.
+func networkOf(addrs []string) string {
+	if len(addrs) == 0 || strings.Contains(addrs[0], "/p2p-circuit") {
+		return ""
+	}
+	parts := strings.SplitN(addrs[0], "/", 4)
+	if len(parts) < 3 || parts[1] != "ip4" && parts[1] != "ip6" {
+		return ""
+	}
+	ip, err := netip.ParseAddr(parts[2])
+	if err != nil {
+		return ""
+	}
+	bits := networkBits6
+	if ip.Is4() {
+		bits = networkBits4
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return ""
+	}
+	return prefix.String()
+}
+
+// networkBits4 and networkBits6 are how much of an address machines of one provider share.
+const (
+	networkBits4 = 16
+	networkBits6 = 32
+)
+
+// reachable reports whether something is known of where p is. Where addresses change, one that
+// was met of late may be where it was, though it tells no address any more: it had them of a
+// relay that is gone.
+func (r *roster) reachable(p *peer) bool {
+	return len(p.roster.addrs) > 0 || r.moves && p.roster.met && r.lost(p)
+}
+
+// lost reports whether p was heard not long ago.
+func (r *roster) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lostForMs }
 
 // dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *roster) dialOne(p *peer) {
 	d := &p.roster.dial
-	r.emit(Dial{Addrs: p.roster.addrs})
+	r.emit(Dial{Peer: p.id, Addrs: p.roster.addrs})
 	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 	d.after = r.now + d.pauseMs
 }
 
 // longestPause bounds the pause between two attempts to reach p.
 func (r *roster) longestPause(p *peer) int64 {
-	if p.everHeard && r.now-p.heard < lostForMs {
+	if r.lost(p) {
 		return dialBackoffLostMs
 	}
 	return dialBackoffMaxMs

@@ -575,6 +575,20 @@ func TestBeatDeaf(t *testing.T) {
 		t.Error("the beat of an earlier process counts for a new one")
 	}
 	a = newAlone()
+	a.core.Step(a.now, Reached{Public: true})
+	a.runs(1)
+	a.told(1, nil)
+	if e := a.wait(deaf*period-100, 1); count[Reconnect](e) != 0 {
+		t.Error("connects anew where addresses change before the time")
+	}
+	if e := a.wait(200, 1); count[Reconnect](e) != 1 {
+		t.Errorf("connects anew %d times a peer from which no beat comes any more", count[Reconnect](e))
+	}
+	a.told(1, func(b *wire.Beat) { b.State = wire.Leaving })
+	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
+		t.Error("connects anew a peer that leaves")
+	}
+	a = newAlone()
 	a.up(1)
 	a.wait(10*period, 1)
 	a.ask(1, 1, wire.Request{Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}})

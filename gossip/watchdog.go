@@ -1,6 +1,10 @@
 package gossip
 
-import "fmt"
+import (
+	"fmt"
+
+	"atoll/gossip/wire"
+)
 
 // watchPeer is what the watchdog knows of a peer.
 type watchPeer struct {
@@ -12,17 +16,16 @@ type watchPeer struct {
 	pauseMs int64 // the last pause
 }
 
-// watchdog connects a peer anew that passed the handshake and has sent no beat
-// since. Something lost the gossip between the two while requests still flow, so
-// both would train side by side as if alone. It is no fault of the peer, and is
-// tried less and less often. A peer that asked for nothing but genesis may still be
-// starting: it has nothing to say yet, and its way in must not be cut.
+// watchdog connects a peer anew from which no beat comes. Something lost the gossip between
+// the two while requests still flow, so both would train side by side as if alone. It is
+// no fault of the peer, and is tried less and less often.
 func (b *beats) watchdog() {
 	if b.said == nil {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.linked {
-		if !p.watch.unheard || !p.watch.asked || b.now < max(p.watch.since+deafBeats*b.periodOf(p), p.watch.after) {
+		since, deaf := b.deafSince(p)
+		if !deaf || b.now < max(since+deafBeats*b.periodOf(p), p.watch.after) {
 			continue
 		}
 		if p.bulk() {
@@ -30,9 +33,20 @@ func (b *beats) watchdog() {
 		}
 		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafBeats*b.periodOf(p)), reconnectPauseMaxMs)
 		p.watch.after = b.now + p.watch.pauseMs
-		b.event(EventSilent, p.id, fmt.Sprintf("connected for %d ms and no beat came: connects anew", b.now-p.watch.since))
+		b.event(EventSilent, p.id, fmt.Sprintf("connected, and no beat came for %d ms: connects anew", b.now-since))
 		b.emit(Reconnect{Peer: p.id})
 	}
+}
+
+// deafSince is since when no beat of a connected peer came, if one is due. A peer that asked for
+// nothing but genesis may still be starting: it has nothing to say yet, and its way in must
+// not be cut. Where addresses change, others may have brought the beats of a peer while no
+// gossip flowed with itself: that shows when those others are gone.
+func (b *beats) deafSince(p *peer) (since Time, deaf bool) {
+	if p.watch.unheard {
+		return p.watch.since, p.watch.asked
+	}
+	return p.beatAt, b.moves && p.beat != nil && p.beat.State != wire.Leaving
 }
 
 // awaitBeat notes that a process of p is connected from which no beat came yet.

@@ -67,8 +67,10 @@ func (x executor) Hangup(call uint64) {
 	}
 }
 
-func (x executor) Dial(addrs []string) {
-	x.n.work.goRun(func(ctx context.Context) { x.n.dial(ctx, addrs[0], addrs[1:]...) })
+func (x executor) Dial(peer wire.PeerID, addrs []string) {
+	x.n.work.goRun(func(ctx context.Context) {
+		x.n.dialWith(ctx, p2p.PeerText(peer), func(ctx context.Context) error { return x.n.host.DialPeer(ctx, peer, addrs) })
+	})
 }
 
 func (x executor) Reserve(peer wire.PeerID) { x.n.host.Reserve(peer) }
@@ -110,10 +112,18 @@ func (n *node) call(ctx, wanted context.Context, e gossip.Call) {
 // over a bad link.
 const dialTimeout = 15 * time.Second
 
-func (n *node) dial(ctx context.Context, addr string, more ...string) {
+func (n *node) dial(ctx context.Context, addr string) {
+	n.dialWith(ctx, addr, func(ctx context.Context) error {
+		_, err := n.host.Dial(ctx, addr)
+		return err
+	})
+}
+
+// dialWith makes an attempt that is known by an address or a peer's name.
+func (n *node) dialWith(ctx context.Context, addr string, dial func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_, err := n.host.DialAny(ctx, addr, more...)
+	err := dial(ctx)
 	n.post(func(core.Time) {
 		n.view.dialled(n, addr, err)
 		n.refusedAsDuplicate(addr, err)

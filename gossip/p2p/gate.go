@@ -22,12 +22,21 @@ func (g gatedHost) SetStreamHandler(id protocol.ID, f network.StreamHandler) {
 }
 
 // NewStream opens a stream to a peer that passes the handshake in time. Gossip
-// tries once for each connection and never again. Close waits for it.
+// tries once for each connection and never again, so on the internet it is told of the peer
+// again where that fails. Close waits for it.
 func (g gatedHost) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if !g.h.tasks.enter() {
 		return nil, ErrClosed
 	}
 	defer g.h.tasks.leave()
+	s, err := g.open(ctx, p, ids)
+	if err != nil && g.h.cfg.Profile == WAN {
+		g.h.regain(p)
+	}
+	return s, err
+}
+
+func (g gatedHost) open(ctx context.Context, p peer.ID, ids []protocol.ID) (network.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	if err := g.h.peers.expect(ctx, p, g.h.host.Network()); err != nil {

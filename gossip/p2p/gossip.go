@@ -40,8 +40,8 @@ func (h *Host) startGossip() error {
 		pubsub.WithValidateQueueSize(validateQueue),
 		pubsub.WithSeenMessagesTTL(seenFor),
 		pubsub.WithFloodPublish(true),
-		pubsub.WithGossipSubParams(meshParams()),
-		pubsub.WithPeerScore(scoring(topic)),
+		pubsub.WithGossipSubParams(meshParams(h.cfg.Profile)),
+		pubsub.WithPeerScore(h.scoring(topic)),
 		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(topic), 1)),
 		pubsub.WithRawTracer(h.tracer),
 		pubsub.WithLogger(h.log.With("system", "pubsub")),
@@ -65,20 +65,46 @@ func (h *Host) startGossip() error {
 
 // meshParams keeps libp2p's mesh of 6 (5 to 12), which a run of up to 13 nodes
 // fills as a full graph, and hears of lost messages from IHAVE within a second.
-func meshParams() pubsub.GossipSubParams {
+//
+// On the internet a node may be all that others have: a relay, which passes on what the nodes
+// say that reach each other through it alone (see detour). It turns away none of them: who is
+// in no mesh hears of a part of the messages, and late.
+func meshParams(profile string) pubsub.GossipSubParams {
 	p := pubsub.DefaultGossipSubParams()
 	p.PruneBackoff = 10 * time.Second // nodes of a run come back soon
+	if profile == WAN {
+		p.Dhi = connsHigh
+	}
 	return p
+}
+
+// detourScore is below PublishThreshold and above GraylistThreshold: nothing is said to such a
+// peer, and what it says is heard.
+const detourScore = -60
+
+// detour is the score of a peer with which gossip would be a waste: it is reached through a relay
+// alone, and gossip flows with the relay, which passes on all that either says. Else each
+// message would pass the relay once more for each two that it connects.
+func (h *Host) detour(p peer.ID) float64 {
+	if h.cfg.Profile != WAN {
+		return 0
+	}
+	relayed, direct := h.conns(p)
+	if direct == nil && relayed != nil && h.regains.has(relayOf(relayed)) {
+		return detourScore
+	}
+	return 0
 }
 
 // scoring is mild: only messages that fail Check and abuse of gossip's own
 // control messages count. About ten bad messages in a minute make a peer
 // unheard; it is forgiven within minutes. Addresses do not count, as the nodes
 // of a testnet or a laboratory share one.
-func scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
+func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	decay := pubsub.ScoreParameterDecay(5 * time.Minute)
 	params := &pubsub.PeerScoreParams{
-		AppSpecificScore:          func(peer.ID) float64 { return 0 },
+		AppSpecificScore:          h.detour,
+		AppSpecificWeight:         1,
 		BehaviourPenaltyWeight:    -1,
 		BehaviourPenaltyThreshold: 6,
 		BehaviourPenaltyDecay:     decay,

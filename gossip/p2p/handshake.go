@@ -10,6 +10,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
@@ -43,6 +44,11 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 
 // disconnected is libp2p's notice of a connection's end. It must not block.
 func (h *Host) disconnected(_ network.Network, c network.Conn) {
+	if h.cfg.Profile == WAN && !viaRelay(c) && h.peers.passedOn(c) {
+		// Of a peer behind a router this may be the only place where it can be met again, while
+		// the routers remember: both sides dial, and each opens the way for the other.
+		h.host.Peerstore().AddAddr(c.RemotePeer(), c.RemoteMultiaddr(), peerstore.RecentlyConnectedAddrTTL)
+	}
 	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
 	if h.peers.get(c.RemotePeer()) == nil {
 		h.traffic.forget(c.RemotePeer())

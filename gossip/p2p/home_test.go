@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -44,6 +45,14 @@ func (f *firewall) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
+// firewalled opens sockets behind a firewall.
+func firewalled(open func(string, *net.UDPAddr) (net.PacketConn, error)) func(string, *net.UDPAddr) (net.PacketConn, error) {
+	return func(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
+		c, err := open(nw, addr)
+		return &firewall{PacketConn: c, sent: map[string]bool{}}, err
+	}
+}
+
 // alone keeps a host to the network in virtual time.
 func alone(h *Host) { h.alone = true }
 
@@ -58,11 +67,8 @@ func (w *world) abroad(seed byte, walled bool, changes ...func(*Host)) *Host {
 		for _, change := range changes {
 			change(h)
 		}
-		if open := h.openUDP; walled {
-			h.openUDP = func(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
-				c, err := open(nw, addr)
-				return &firewall{PacketConn: c, sent: map[string]bool{}}, err
-			}
+		if walled {
+			h.openUDP = firewalled(h.openUDP)
 		}
 	})
 }
@@ -130,6 +136,51 @@ func specRelayCarriesAll(t *testing.T, _ *spectest.Spec) {
 		}
 		checkGossip(t, b, c)
 	})
+}
+
+// Two behind firewalls that lost each other meet again without anybody's help: each was told no
+// address of the other that helps, and knows where it was.
+func TestMeetAgainWithoutRelay(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		a, b, c := w.abroad(1, false), w.abroad(2, true), w.abroad(3, true)
+		join(t, b, a)
+		join(t, c, a)
+		if _, err := c.Dial(t.Context(), placed(t, a, b)); err != nil {
+			t.Fatal(err)
+		}
+		keepDrained(t, a, b, c)
+		time.Sleep(10 * time.Minute)
+		a.Close()
+		for _, h := range []*Host{b, c} {
+			h.host.Peerstore().ClearAddrs(map[*Host]*Host{b: c, c: b}[h].pid) // behind routers they tell none
+		}
+		b.disconnect(c.pid)
+		time.Sleep(time.Second)
+		errs := make(chan error, 2)
+		go func() { errs <- b.DialPeer(t.Context(), c.ID(), nil) }()
+		go func() { errs <- c.DialPeer(t.Context(), b.ID(), nil) }()
+		if err := errors.Join(<-errs, <-errs); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// keepDrained reads the events of hosts until the test ends.
+func keepDrained(t *testing.T, hosts ...*Host) {
+	for _, h := range hosts {
+		go func() {
+			for {
+				select {
+				case _, open := <-h.Events():
+					if !open {
+						return
+					}
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+	}
 }
 
 // A relay gives places to peers of its run alone, and drops the place of one that is gone.

@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/libp2p/go-libp2p"
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
@@ -45,12 +45,15 @@ type Host struct {
 	peers      peers
 	refusals   *refusals
 	blocked    *blocked
-	reconnects reconnects
+	reconnects *seldom
+	refreshes  *seldom // of gossip's streams
+	regains    regains
 	inbox      *inbox
 	handler    atomic.Pointer[Handler]
 	caps       caps
 	shaper     *shaper // nil = links as they are
 	reach      reach
+	ports      basichost.NATManager // asks the router to forward ports; nil if nobody does
 	punches    punches
 	relay      io.Closer     // the service; nil without one
 	relayLimit *limiter      // what passes through this node for others
@@ -93,7 +96,9 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		peers:      newPeers(newUplink(cfg.UploadBytesPerSecond)),
 		refusals:   newRefusals(),
 		blocked:    newBlocked(),
-		reconnects: reconnects{last: map[peer.ID]time.Time{}},
+		reconnects: newSeldom(reconnectPause),
+		refreshes:  newSeldom(refreshPause),
+		regains:    newRegains(),
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
 		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
@@ -107,7 +112,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}
-	h.tracer = &tracer{inbox: h.inbox, lost: h.gossipLost}
+	h.tracer = &tracer{inbox: h.inbox, stream: h.regains.stream, lost: h.gossipLost}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	if hook != nil {
 		hook(h)
@@ -153,6 +158,9 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 func (h *Host) startReach() error {
 	if err := h.watchReach(); err != nil {
 		return fmt.Errorf("watch addresses: %w", err)
+	}
+	if err := h.startRegain(); err != nil {
+		return fmt.Errorf("mend gossip: %w", err)
 	}
 	if err := h.serveRelay(); err != nil {
 		return err
@@ -201,39 +209,50 @@ func (h *Host) Addrs() []string {
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
-	return h.DialAny(ctx, addr)
-}
-
-// DialAny is Dial with more addresses of the same peer, which are tried at the same time.
-func (h *Host) DialAny(ctx context.Context, addr string, more ...string) (wire.PeerID, error) {
 	info, id, err := parseDial(addr)
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
 	}
-	for _, another := range more {
-		if other, _, err := parseDial(another); err == nil && other.ID == info.ID {
-			info.Addrs = append(info.Addrs, other.Addrs...)
-		}
-	}
 	if id == h.self {
 		return id, fmt.Errorf("dial %s: this is the node's own address; give that of another", addr)
 	}
+	return id, h.dialNamed(ctx, addr, info)
+}
+
+// DialPeer is Dial with all that is known of where a peer is: addresses, of which those of other
+// peers are left out, and where it was met in the last quarter of an hour.
+func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) error {
+	p, err := libp2pID(id)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	info := peer.AddrInfo{ID: p}
+	for _, addr := range addrs {
+		if other, _, err := parseDial(addr); err == nil && other.ID == p {
+			info.Addrs = append(info.Addrs, other.Addrs...)
+		}
+	}
+	return h.dialNamed(ctx, p.String(), info)
+}
+
+// dialNamed dials; its errors begin with the name by which the caller knows the peer.
+func (h *Host) dialNamed(ctx context.Context, name string, info peer.AddrInfo) error {
 	if err := h.refusals.get(info.ID); err != nil {
-		return id, fmt.Errorf("dial %s: %w", addr, err)
+		return fmt.Errorf("dial %s: %w", name, err)
 	}
 	if h.blocked.has(info.ID) {
-		return id, fmt.Errorf("dial %s: %w", addr, ErrBlocked)
+		return fmt.Errorf("dial %s: %w", name, ErrBlocked)
 	}
 	if !h.tasks.enter() {
-		return id, fmt.Errorf("dial %s: %w", addr, ErrClosed)
+		return fmt.Errorf("dial %s: %w", name, ErrClosed)
 	}
 	defer h.tasks.leave()
 	ctx, cancel := h.within(ctx)
 	defer cancel()
 	if err := h.dial(ctx, info); err != nil {
-		return id, fmt.Errorf("dial %s: %w", addr, h.whyEnded(ctx, err))
+		return fmt.Errorf("dial %s: %w", name, h.whyEnded(ctx, err))
 	}
-	return id, nil
+	return nil
 }
 
 func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
@@ -282,7 +301,7 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.punches.close(), h.closeRelay(), h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {

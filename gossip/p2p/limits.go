@@ -65,10 +65,16 @@ const (
 	settlePause = 200 * time.Millisecond
 	// regainPause is how long gossip on the internet may take to open a stream again: a few
 	// round trips, and a hold by its own back-off.
-	regainPause = 2 * time.Second
-	// regainTries is how often its streams are opened anew for that: gossip itself gives a
-	// peer up that lost its stream four times in some minutes.
-	regainTries = 2
+	regainPause = time.Second
+	// regainTries is how often its streams are mended before the connection is given up. That
+	// takes ten seconds: the connection may be the only one that can be had.
+	regainTries = 8
+	// refreshTime is what gossip gets to flow again before a request to connect anew is taken at
+	// its word: all that mending its streams takes, or a peer that starts on a busy machine.
+	refreshTime = regainTries * regainPause * 3 / 2
+	// refreshPause is the time for which a second request to connect anew is meant so: the
+	// streams of gossip began anew already, and nothing came of it.
+	refreshPause = time.Minute
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
 )

@@ -58,20 +58,6 @@ func (h *Host) move(p peer.ID) {
 // just said on its new stream.
 func (h *Host) leads(p peer.ID) bool { return h.pid < p }
 
-// refreshGossip ends the streams of gossip with p, so that both sides open new ones and say
-// all again. It reports whether there were any.
-func (h *Host) refreshGossip(p peer.ID) (any bool) {
-	for _, c := range h.host.Network().ConnsToPeer(p) {
-		for _, s := range c.GetStreams() {
-			if strings.HasPrefix(string(s.Protocol()), gossipPrefix) {
-				s.Reset()
-				any = true
-			}
-		}
-	}
-	return any
-}
-
 // passedOn reports whether the handshake passed on a connection.
 func (ps *peers) passedOn(c network.Conn) bool {
 	ps.mu.Lock()

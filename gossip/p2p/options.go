@@ -65,7 +65,7 @@ func (h *Host) reachOptions() []libp2p.Option {
 	if h.alone {
 		return opts
 	}
-	return append(opts, libp2p.NATPortMap(), libp2p.EnableNATService(), libp2p.EnableAutoNATv2())
+	return append(opts, libp2p.NATManager(h.mapPorts), libp2p.EnableNATService(), libp2p.EnableAutoNATv2())
 }
 
 // muxer is libp2p's with larger windows from the start. One that grows never tells the sender

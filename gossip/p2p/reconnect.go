@@ -12,18 +12,23 @@ import (
 	"atoll/gossip/wire"
 )
 
-// reconnects keeps when peers were last connected anew for want of gossip.
-type reconnects struct {
-	mu   sync.Mutex
-	last map[peer.ID]time.Time
+// seldom keeps when something was last done to peers that is done once in a pause at most.
+type seldom struct {
+	pause time.Duration
+	mu    sync.Mutex
+	last  map[peer.ID]time.Time
 }
 
-// due reports whether p may be connected anew, and notes it if so.
-func (r *reconnects) due(p peer.ID, now time.Time) bool {
+func newSeldom(pause time.Duration) *seldom {
+	return &seldom{pause: pause, last: map[peer.ID]time.Time{}}
+}
+
+// due reports whether it may be done to p now, and notes it if so.
+func (r *seldom) due(p peer.ID, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for other, at := range r.last {
-		if now.Sub(at) >= reconnectPause {
+		if now.Sub(at) >= r.pause {
 			delete(r.last, other)
 		}
 	}
@@ -34,13 +39,37 @@ func (r *reconnects) due(p peer.ID, now time.Time) bool {
 	return true
 }
 
+// since is how long ago it was last done to p; before is false if that is longer than the pause.
+func (r *seldom) since(p peer.ID, now time.Time) (d time.Duration, before bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.last[p]
+	d = now.Sub(at)
+	return d, known && d < r.pause
+}
+
 // Reconnect closes all connections to a peer and dials it again where it was met
 // before, as no gossip flows between the two. Nobody is to blame: nothing is
 // remembered against the peer. It returns at once; success is a PeerUp.
+//
+// On the internet a connection may be through a hole that nobody can punch again, and a peer that
+// has just started may take its time. So the first call has gossip open its streams anew. Only
+// if it is called again once that has had its time, the connection is closed.
 func (h *Host) Reconnect(id wire.PeerID) {
 	p, err := libp2pID(id)
 	if err != nil {
 		return // no such peer was ever connected
+	}
+	if h.cfg.Profile == WAN {
+		since, before := h.refreshes.since(p, time.Now())
+		switch {
+		case !before && h.refreshes.due(p, time.Now()):
+			h.refreshGossip(p)
+			h.regain(p)
+			return
+		case since < refreshTime:
+			return
+		}
 	}
 	h.tasks.start(func() { h.reconnect(p) })
 }
@@ -65,11 +94,10 @@ func (h *Host) reconnect(p peer.ID) {
 // gossipLost notes that gossip has no stream to p any more, and has forgotten what
 // p subscribed to. p may still be connected, for instance if its next process came
 // before the end of the last one was noticed. Then it will not say so again: it
-// told its subscriptions once, on a stream that stays. Only a new connection makes
-// both begin anew. It must not block.
+// told its subscriptions once, on a stream that stays. It must not block.
 func (h *Host) gossipLost(p peer.ID) {
 	if h.cfg.Profile == WAN {
-		h.tasks.start(func() { h.regain(p) })
+		h.regain(p)
 		return
 	}
 	h.connectAnew(p)
@@ -82,24 +110,4 @@ func (h *Host) connectAnew(p peer.ID) {
 	}
 	h.log.Debug("gossip lost on a connection that stays: connects anew", "peer", p)
 	h.tasks.start(func() { h.reconnect(p) })
-}
-
-// regain connects anew unless gossip comes back by itself. It mostly does where a relayed
-// connection ended beside a direct one, which may have taken a hole to be punched. If
-// not, streams are opened anew before that connection is given up.
-func (h *Host) regain(p peer.ID) {
-	for range regainTries {
-		select {
-		case <-time.After(regainPause):
-		case <-h.ctx.Done():
-			return
-		}
-		if slices.Contains(h.topic.ListPeers(), p) {
-			return
-		}
-		if !h.refreshGossip(p) {
-			break
-		}
-	}
-	h.connectAnew(p)
 }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 // gossips reports whether gossip on a has a stream to b and knows that b listens.
@@ -45,9 +45,54 @@ func TestGossipLostOnAConnectionThatStays(t *testing.T) {
 	})
 }
 
+// On the internet a connection may be through a hole that nobody can punch again. However often
+// streams of gossip end, on either side and at any moment, gossip flows again both ways, and
+// the connection stays.
+func TestGossipIsRegained(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 16 {
+		inWorld(t, rate, delay, func(t *testing.T, w *world) {
+			a, b := w.abroad(1, false), w.abroad(2, false)
+			join(t, a, b)
+			checkGossip(t, a, b)
+			for range 2 + rng.IntN(6) {
+				// At once, a way apart, or after what was ended before has begun anew.
+				pause := []time.Duration{0, 2 * delay, 3 * regainPause}[rng.IntN(3)]
+				time.Sleep(time.Duration(rng.Float64() * float64(pause)))
+				endSomeGossip(a, b, rng)
+			}
+			for range 20 {
+				time.Sleep(time.Second)
+				for _, e := range slices.Concat(drain(a), drain(b)) {
+					if _, down := e.(PeerDown); down {
+						t.Fatal("closes the connection")
+					}
+				}
+			}
+			if !gossips(a, b) || !gossips(b, a) {
+				t.Errorf("gossip flows %v, %v", gossips(a, b), gossips(b, a))
+			}
+		})
+	}
+}
+
+// endSomeGossip ends some of the streams of gossip between two, at one of them.
+func endSomeGossip(a, b *Host, rng *rand.Rand) {
+	if rng.IntN(2) == 0 {
+		a, b = b, a
+	}
+	for _, c := range a.host.Network().ConnsToPeer(b.pid) {
+		for _, s := range c.GetStreams() {
+			if strings.HasPrefix(string(s.Protocol()), gossipPrefix) && rng.IntN(2) == 0 {
+				s.Reset()
+			}
+		}
+	}
+}
+
 // A peer that ends the stream each time is not dialled in a loop.
 func TestReconnectsAreBounded(t *testing.T) {
-	r := reconnects{last: map[peer.ID]time.Time{}}
+	r := newSeldom(reconnectPause)
 	at := time.Unix(0, 0)
 	for i, want := range []bool{true, false, false, true, false} {
 		if got := r.due("p", at); got != want {
@@ -58,6 +103,29 @@ func TestReconnectsAreBounded(t *testing.T) {
 	if !r.due("q", at.Add(reconnectPause)) || len(r.last) != 1 {
 		t.Errorf("remembers %d", len(r.last))
 	}
+}
+
+// On the internet the connection stays at first, and is closed where that was of no use.
+func TestReconnectAbroad(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		a, b := w.abroad(1, false), w.abroad(2, false)
+		join(t, a, b)
+		checkGossip(t, a, b)
+		for _, wait := range []time.Duration{0, regainPause, refreshTime / 2} {
+			time.Sleep(wait)
+			a.Reconnect(b.ID())
+			checkGossip(t, a, b)
+			if len(a.Connected()) != 1 {
+				t.Fatalf("closes the connection after %v", wait)
+			}
+		}
+		time.Sleep(refreshTime)
+		drain(a)
+		a.Reconnect(b.ID())
+		next[PeerDown](t, a)
+		next[PeerUp](t, a)
+		checkGossip(t, a, b)
+	})
 }
 
 // openBeforeNotice has a's gossip open a stream to b as if a had not heard of their connection yet. It returns once

@@ -70,10 +70,10 @@ type budgeted struct {
 func (b budgeted) Read(p []byte) (int, error) {
 	n, err := b.Stream.Read(p[:min(len(p), limitBurst)])
 	if n > 0 {
-		b.h.relayed.Add(uint64(n))
 		if waited := b.h.relayLimit.wait(b.h.ctx, n); waited != nil && err == nil {
 			err = waited
 		}
+		b.h.relayed.Add(uint64(n))
 	}
 	return n, err
 }

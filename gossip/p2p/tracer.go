@@ -13,8 +13,9 @@ import (
 // tracer sees what gossip does. Its methods are called by gossip's loop and
 // workers, and must not block. Those without a body are of no interest here.
 type tracer struct {
-	inbox *inbox
-	lost  func(peer.ID) // gossip has no stream to the peer any more
+	inbox  *inbox
+	stream func(p peer.ID, open bool) // gossip has a stream to the peer, or none any more
+	lost   func(peer.ID)              // it has none any more
 
 	published, delivered, duplicates, rejected atomic.Uint64
 	unchecked, undelivered, outbound           atomic.Uint64
@@ -43,7 +44,13 @@ func (t *tracer) RejectMessage(_ *pubsub.Message, reason string) {
 }
 
 // OnClosedOutboundStream tells of peers that gossip cannot reach any more.
-func (t *tracer) OnClosedOutboundStream(p peer.ID) { t.lost(p) }
+func (t *tracer) OnClosedOutboundStream(p peer.ID) {
+	t.stream(p, false)
+	t.lost(p)
+}
+
+// OnNewOutboundStream notes that gossip reaches a peer.
+func (t *tracer) OnNewOutboundStream(p peer.ID, _ protocol.ID) { t.stream(p, true) }
 
 // UndeliverableMessage counts a message that the subscription had no room for.
 func (t *tracer) UndeliverableMessage(*pubsub.Message) { t.undelivered.Add(1) }
@@ -53,15 +60,14 @@ func (t *tracer) DropRPC(rpc *pubsub.RPC, _ peer.ID) {
 	t.outbound.Add(uint64(len(rpc.GetPublish())))
 }
 
-func (t *tracer) OnNewOutboundStream(peer.ID, protocol.ID) {}
-func (t *tracer) Join(string)                              {}
-func (t *tracer) Leave(string)                             {}
-func (t *tracer) Graft(peer.ID, string)                    {}
-func (t *tracer) Prune(peer.ID, string)                    {}
-func (t *tracer) ValidateMessage(*pubsub.Message)          {}
-func (t *tracer) ThrottlePeer(peer.ID)                     {}
-func (t *tracer) RecvRPC(*pubsub.RPC)                      {}
-func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)             {}
+func (t *tracer) Join(string)                     {}
+func (t *tracer) Leave(string)                    {}
+func (t *tracer) Graft(peer.ID, string)           {}
+func (t *tracer) Prune(peer.ID, string)           {}
+func (t *tracer) ValidateMessage(*pubsub.Message) {}
+func (t *tracer) ThrottlePeer(peer.ID)            {}
+func (t *tracer) RecvRPC(*pubsub.RPC)             {}
+func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)    {}
 
 // read adds the counters to s.
 func (t *tracer) read(s *Stats) {

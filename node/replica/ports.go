@@ -28,9 +28,9 @@ type Exec interface {
 type Net interface {
 	Publish(message []byte)
 	Call(call gossip.Call)
-	Hangup(call uint64)       // ends it; its outcome need not be reported
-	Dial(addrs []string)      // of one peer
-	Reserve(peer wire.PeerID) // a place at which it relays; Release gives it up
+	Hangup(call uint64)                    // ends it; its outcome need not be reported
+	Dial(peer wire.PeerID, addrs []string) // there may be none
+	Reserve(peer wire.PeerID)              // a place at which it relays; Release gives it up
 	Release(peer wire.PeerID)
 	Drop(peer wire.PeerID, reason string)
 	Reconnect(peer wire.PeerID)

@@ -39,9 +39,11 @@ func (g *rig) Elapsed() int64 {
 // Publish implements replica.Net, as do the methods up to Reply.
 func (g *rig) Publish(message []byte) { g.sent = append(g.sent, gossip.Publish{Bytes: message}) }
 func (g *rig) Hangup(call uint64)     { g.sent = append(g.sent, gossip.Hangup{ID: call}) }
-func (g *rig) Dial(addrs []string)    { g.sent = append(g.sent, gossip.Dial{Addrs: addrs}) }
-func (g *rig) Reserve(p wire.PeerID)  { g.sent = append(g.sent, gossip.Reserve{Peer: p}) }
-func (g *rig) Release(p wire.PeerID)  { g.sent = append(g.sent, gossip.Release{Peer: p}) }
+func (g *rig) Dial(peer wire.PeerID, addrs []string) {
+	g.sent = append(g.sent, gossip.Dial{Peer: peer, Addrs: addrs})
+}
+func (g *rig) Reserve(p wire.PeerID) { g.sent = append(g.sent, gossip.Reserve{Peer: p}) }
+func (g *rig) Release(p wire.PeerID) { g.sent = append(g.sent, gossip.Release{Peer: p}) }
 func (g *rig) Drop(peer wire.PeerID, reason string) {
 	g.sent = append(g.sent, gossip.Drop{Peer: peer, Reason: reason})
 }

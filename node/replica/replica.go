@@ -79,7 +79,7 @@ func (r *Replica) execute(e core.Effect) {
 	case gossip.Hangup:
 		r.net.Hangup(e.ID)
 	case gossip.Dial:
-		r.net.Dial(e.Addrs)
+		r.net.Dial(e.Peer, e.Addrs)
 	case gossip.Reserve:
 		r.net.Reserve(e.Peer)
 	case gossip.Release:

@@ -1,12 +1,16 @@
 package natlab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"atoll/node/status"
 )
 
 // variable turns the laboratory on. Its tests take a minute or two each, and root.
@@ -58,6 +62,34 @@ func world(t *testing.T, n Net) *Lab {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+		if t.Failed() {
+			keep(t, l)
+		}
 	})
 	return l
+}
+
+// keepVariable names a folder to which worlds in which a test failed are moved.
+const keepVariable = "ATOLL_HOME_KEEP"
+
+// keep moves what the nodes of a failed test wrote to a place where somebody can read it.
+func keep(t *testing.T, l *Lab) {
+	to := os.Getenv(keepVariable)
+	if to == "" {
+		return
+	}
+	to = filepath.Join(to, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().Unix()))
+	logs, err := filepath.Glob(l.path("*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finals, _ := filepath.Glob(l.path("*/" + status.FinalFile))
+	for _, from := range append(logs, finals...) {
+		name := strings.ReplaceAll(strings.TrimPrefix(from, l.dir+"/"), "/", "-")
+		b, err := os.ReadFile(from)
+		if err := errors.Join(err, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, name), b, 0o644)); err != nil {
+			t.Log(err)
+		}
+	}
+	t.Log("what its nodes wrote is in", to)
 }

@@ -92,6 +92,49 @@ func TestEndLingers(t *testing.T) {
 	}
 }
 
+// Where addresses change, two that lose each other near the end and are back in time end as one.
+// Else each takes the other for gone, and ends with what it has.
+func TestBackNearTheEnd(t *testing.T) {
+	t.Parallel()
+	for away := Time(10 * beat); away <= lingerMs; away += 5 * beat {
+		w := few(t, 2, 200)
+		a, b := w.nodes[0], w.nodes[1]
+		for _, n := range w.nodes {
+			n.machine.Step(n.clock(), gossip.Reached{Public: true})
+		}
+		most := w.s.Params.Budget
+		w.until(t, "the end is near", 60_000, func() bool { return a.machine.View().FoldedTokens() > most*8/10 })
+		w.partition(Fault{Others: []int{b.index}})
+		w.RunFor(away)
+		w.merge()
+		w.until(t, "it is over", 120_000, w.allFinished)
+		if !w.same() {
+			t.Errorf("after %d ms without a connection two end apart", away)
+		}
+	}
+}
+
+// One that does not come back is waited for until a time after its last sign of life.
+func TestEndWaitsForThoseThatVanished(t *testing.T) {
+	t.Parallel()
+	for _, moves := range []bool{false, true} {
+		w := few(t, 2, 200)
+		a, b := w.nodes[0], w.nodes[1]
+		if moves {
+			a.machine.Step(a.clock(), gossip.Reached{Public: true})
+		}
+		w.until(t, "some is folded", 60_000, func() bool { return a.machine.View().FoldedTokens() > 0 })
+		quiet := w.quietBefore(t, func() {
+			if b.up && a.machine.View().State() == wire.Stopped {
+				b.crash()
+			}
+		})
+		if waits := quiet > quietMs+4*beat; waits != moves || quiet > lingerMs+500 {
+			t.Errorf("addresses change %v: over after %d ms", moves, quiet)
+		}
+	}
+}
+
 // endsAfter is how long a lone node stays after its run is over beside a key, which
 // during is given with each moment and the time since.
 func endsAfter(t *testing.T, prepare func(n *Node, o *outsider), during func(n *Node, o *outsider, since Time)) Time {

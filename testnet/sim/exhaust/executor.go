@@ -77,10 +77,10 @@ func (x executor) send(o output) {
 func (x executor) Hangup(uint64) {}
 
 // Dial and what follows is never needed: all nodes that are up are connected.
-func (x executor) Dial(addrs []string)            { x.n.broken("dials %v", addrs) }
-func (x executor) Reserve(wire.PeerID)            { x.n.broken("reserves a place at a relay") }
-func (x executor) Release(wire.PeerID)            { x.n.broken("gives up a place at a relay") }
-func (x executor) Drop(_ wire.PeerID, why string) { x.n.broken("drops an honest peer: %s", why) }
+func (x executor) Dial(peer wire.PeerID, _ []string) { x.n.broken("dials %v", peer) }
+func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a place at a relay") }
+func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a place at a relay") }
+func (x executor) Drop(_ wire.PeerID, why string)    { x.n.broken("drops an honest peer: %s", why) }
 func (x executor) Reconnect(peer wire.PeerID) {
 	x.n.broken("connects again with node %d", indexOf(peer))
 }
