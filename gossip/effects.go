@@ -31,6 +31,9 @@ type (
 	// Dial tries the addresses of one peer, without reporting back: success is a PeerUp.
 	Dial struct{ Addrs []string }
 
+	// Seek looks for peers of the run where all runs meet. What is found comes as Hinted.
+	Seek struct{}
+
 	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
 	// that until Release or the connection is gone. Reserved says what came of it.
 	Reserve struct{ Peer wire.PeerID }
@@ -228,6 +231,7 @@ func (Publish) effect()       {}
 func (Call) effect()          {}
 func (Hangup) effect()        {}
 func (Dial) effect()          {}
+func (Seek) effect()          {}
 func (Reserve) effect()       {}
 func (Release) effect()       {}
 func (Drop) effect()          {}

@@ -167,6 +167,8 @@ var modules = []rule{
 		"gossip/p2p is the only importer of libp2p: everything else talks of raw keys and bytes"},
 	{list("gossip gossip/wire gossip/hello gossip/p2p"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
+	{list("gossip/p2p"), list("github.com/ipfs/go-cid"),
+		"the DHT of libp2p names what it looks for in this form"},
 	{list("gossip/p2p"), list("github.com/multiformats/go-multistream"),
 		"a connection beside the swarm's negotiates its one stream by itself"},
 	{list("gossip gossip/wire gossip/hello node"), list("github.com/fxamacker/cbor/v2"),

@@ -59,6 +59,14 @@ type Config struct {
 	// Public says that others reach this node by themselves, as its owner knows. Otherwise
 	// it finds out, and relays for nobody before. WAN only.
 	Public bool
+	// Trial makes a host that finds out how others reach it and takes part in nothing: it
+	// relays for nobody, is in no DHT, and can ask for a DialBack. WAN only.
+	Trial bool
+	// NoMDNS keeps this node from announcing itself by multicast on its own network, and from
+	// listening to others there. Local never does.
+	NoMDNS bool
+	// Records is what the host keeps for the DHT; nil gives it some of its own. WAN only.
+	Records *Records
 	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
 	// reach each other, over all of them; 0 takes the default. WAN only.
 	RelayBytesPerSecond int64

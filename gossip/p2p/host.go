@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -52,6 +53,9 @@ type Host struct {
 	shaper     *shaper // nil = links as they are
 	reach      reach
 	punches    punches
+	meeting    meeting
+	router     router
+	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
 	relayLimit *limiter      // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
@@ -101,6 +105,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
+		dialBacks:  dialBacks{awaited: map[uint64]chan struct{}{}},
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
 	h.traffic.caps = h.caps
@@ -134,6 +139,7 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 	h.host.Network().Notify(&network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected})
 	h.host.SetStreamHandler(helloProtocol, h.serveHello)
 	h.host.SetStreamHandler(rpcProtocol, h.guarded(h.serveRPC))
+	h.host.SetStreamHandler(clockProtocol, h.guarded(serveClock))
 	if err := h.startGossip(); err != nil {
 		return err
 	}
@@ -144,9 +150,14 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 		}
 	}
 	if len(addrs) == 0 {
-		return h.listenAnywhere()
+		err = h.listenAnywhere()
+	} else {
+		err = h.listen(addrs)
 	}
-	return h.listen(addrs)
+	if err == nil && h.cfg.Profile != Local && !h.cfg.NoMDNS && !h.alone {
+		h.tasks.start(h.findNear)
+	}
+	return err
 }
 
 // startReach begins what a node on the internet does to be reached.
@@ -154,8 +165,18 @@ func (h *Host) startReach() error {
 	if err := h.watchReach(); err != nil {
 		return fmt.Errorf("watch addresses: %w", err)
 	}
+	if h.cfg.Trial {
+		h.host.SetStreamHandler(autonatv2.DialBackProtocol, h.dialBacks.serve)
+		return nil
+	}
 	if err := h.serveRelay(); err != nil {
 		return err
+	}
+	if err := h.startMeeting(); err != nil {
+		return err
+	}
+	if h.cfg.Public {
+		h.serveMeeting()
 	}
 	if h.noPunching {
 		return nil
@@ -282,7 +303,7 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.punches.close(), h.closeRelay(), h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.meeting.close(), h.punches.close(), h.closeRelay(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {

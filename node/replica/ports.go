@@ -29,6 +29,7 @@ type Net interface {
 	Call(call gossip.Call)
 	Hangup(call uint64)       // ends it; its outcome need not be reported
 	Dial(addrs []string)      // of one peer
+	Seek()                    // for peers of the run, where all runs meet
 	Reserve(peer wire.PeerID) // a place at which it relays; Release gives it up
 	Release(peer wire.PeerID)
 	Drop(peer wire.PeerID, reason string)

@@ -40,6 +40,7 @@ func (g *rig) Elapsed() int64 {
 func (g *rig) Publish(message []byte) { g.sent = append(g.sent, gossip.Publish{Bytes: message}) }
 func (g *rig) Hangup(call uint64)     { g.sent = append(g.sent, gossip.Hangup{ID: call}) }
 func (g *rig) Dial(addrs []string)    { g.sent = append(g.sent, gossip.Dial{Addrs: addrs}) }
+func (g *rig) Seek()                  { g.sent = append(g.sent, gossip.Seek{}) }
 func (g *rig) Reserve(p wire.PeerID)  { g.sent = append(g.sent, gossip.Reserve{Peer: p}) }
 func (g *rig) Release(p wire.PeerID)  { g.sent = append(g.sent, gossip.Release{Peer: p}) }
 func (g *rig) Drop(peer wire.PeerID, reason string) {
