@@ -199,6 +199,10 @@ func (m *meeting) tellNews(before, now Addresses) {
 	if m.dht == nil || slices.Equal(before.Outside, now.Outside) {
 		return
 	}
+	m.announceSoon()
+}
+
+func (m *meeting) announceSoon() {
 	select {
 	case m.renew <- struct{}{}:
 	default:
@@ -257,7 +261,11 @@ func (h *Host) Seek(at []string) {
 	h.tasks.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
 		defer cancel()
+		before := h.meeting.dht.RoutingTable().Size()
 		h.meetAt(ctx, at)
+		if before == 0 && h.meeting.dht.RoutingTable().Size() > 0 {
+			h.meeting.announceSoon() // what was tried before found nobody
+		}
 		for info := range h.meeting.dht.FindProvidersAsync(ctx, h.meeting.key, maxFound) {
 			h.hint(h.meeting.limit, false, info, func(a ma.Multiaddr) bool { return len(farAddrs([]ma.Multiaddr{a})) > 0 })
 		}

@@ -12,6 +12,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-msgio/pbio"
@@ -90,7 +91,9 @@ func (m messenger) open(ctx context.Context, p peer.ID) (s network.MuxedStream, 
 		c.Close()
 		return nil, nil, err
 	}
-	if err := m.h.host.Peerstore().AddProtocols(p, meetProtocol); err != nil {
+	book := m.h.host.Peerstore()
+	book.UpdateAddrs(p, peerstore.TempAddrTTL, peerstore.RecentlyConnectedAddrTTL) // the DHT keeps them from there on
+	if err := book.AddProtocols(p, meetProtocol); err != nil {
 		m.h.log.Debug("note a peer of the DHT", "peer", p, "err", err)
 	}
 	return s, func() { s.Close(); c.Close() }, nil
