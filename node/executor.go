@@ -71,6 +71,7 @@ func (x executor) Dial(addrs []string) {
 	x.n.work.goRun(func(ctx context.Context) { x.n.dial(ctx, addrs[0], addrs[1:]...) })
 }
 
+func (x executor) Seek()                    { x.n.host.Seek(x.n.meetings()) }
 func (x executor) Reserve(peer wire.PeerID) { x.n.host.Reserve(peer) }
 func (x executor) Release(peer wire.PeerID) { x.n.host.Release(peer) }
 

@@ -103,7 +103,7 @@ func (n *node) listen() error {
 		return err
 	}
 	host, err := n.newHost(p2p.Config{
-		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
+		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
 		Check: func(raw []byte) error { _, err := wire.Open(n.run, raw); return err },
@@ -169,6 +169,7 @@ func (n *node) start() error {
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
+	n.tellMet()
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (n *node) role() string {
 }
 
 func (n *node) link() joinlink.Link {
-	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs())}
+	return joinlink.Short(n.run, n.ownAddrs(), n.publicPeers())
 }
 
 // stage says how far a joiner is.

@@ -31,6 +31,12 @@ type folder struct {
 	store   *store.Store
 }
 
+// HasNode reports whether a folder is one that a node keeps its state in.
+func HasNode(dir string) bool {
+	_, err := FolderGenesis(dir)
+	return !errors.Is(err, ErrNoNodeFolder)
+}
+
 // FolderGenesis returns the genesis kept in a node's folder, whether or not the
 // node runs. The error is ErrNoNodeFolder if there is none.
 func FolderGenesis(dir string) (genesis.Genesis, error) {
