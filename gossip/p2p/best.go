@@ -48,14 +48,21 @@ func worth(text string) int {
 	if err != nil {
 		return 100 * reachNone
 	}
-	w := 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6))
+	return 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6)) + transportRank(a)
+}
+
+// transportRank is lower for a transport that carries more. Those of the web come last. Of them
+// WebSocket gets through where plain TCP does, and in more places.
+func transportRank(a ma.Multiaddr) int {
 	switch {
+	case has(a, ma.P_WS):
+		return 2
 	case onWeb(a):
-		w += 2
+		return 3
 	case has(a, ma.P_UDP):
-		w++
+		return 1
 	}
-	return w
+	return 0
 }
 
 // OnWeb reports whether an address is one of the web's: where nothing else is let out, it may

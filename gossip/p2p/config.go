@@ -35,6 +35,11 @@ type Config struct {
 	// profile's: a free TCP port, and except in Local a UDP port for QUIC. In WAN
 	// both are DefaultPort where that is free, for IPv4 and IPv6.
 	Listen []string
+	// Port is what DefaultPort is instead where Listen is empty; 0 leaves it. WAN only.
+	Port int
+	// Web listens on port 443 as well, for TCP and WebSocket: some networks let nothing else
+	// out. The system must let the process have that port. WAN only.
+	Web bool
 	// Profile is Local, LAN or WAN; empty is LAN.
 	Profile string
 	// Record returns this node's signed capability record, the newest. It is
@@ -95,6 +100,9 @@ func (c Config) withDefaults() Config {
 	if c.RelayBytesPerSecond == 0 {
 		c.RelayBytesPerSecond = defaultRelayRate
 	}
+	if c.Port == 0 {
+		c.Port = DefaultPort
+	}
 	if c.Agent == "" {
 		c.Agent = "atoll/dev"
 	}
@@ -126,6 +134,8 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, errors.New("config Check: nil, want a function that verifies a gossip message")
 	case c.Profile != Local && c.Profile != LAN && c.Profile != WAN:
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
+	case c.Port < 1 || c.Port > maxPort:
+		return nil, fmt.Errorf("config Port: %d, want 1 to %d, or 0 for %d", c.Port, maxPort, DefaultPort)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
 	case c.Shape != nil && c.Profile != Local:

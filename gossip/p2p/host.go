@@ -154,6 +154,9 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 	} else {
 		err = h.listen(addrs)
 	}
+	if err == nil && h.cfg.Web && h.cfg.Profile == WAN {
+		err = h.listenWeb()
+	}
 	if err == nil && h.cfg.Profile != Local && !h.cfg.NoMDNS && !h.alone {
 		h.tasks.start(h.findNear)
 	}

@@ -89,12 +89,15 @@ func listenError(a ma.Multiaddr, err error) error {
 // forwarded stays right. It is registered for nothing else.
 const DefaultPort = 27182
 
-// listenAnywhere listens on DefaultPort, or, where another program has that, on any port.
+// maxPort is the highest port that there is.
+const maxPort = 1<<16 - 1
+
+// listenAnywhere listens on the usual port, or, where another program has that, on any port.
 func (h *Host) listenAnywhere() error {
-	err := h.listen(anywhere("0.0.0.0", DefaultPort))
-	port := DefaultPort
+	port := h.cfg.Port
+	err := h.listen(anywhere("0.0.0.0", port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		h.log.Info("the usual port is taken, listens on another", "port", DefaultPort)
+		h.log.Info("the usual port is taken, listens on another", "port", port)
 		port = 0
 		err = h.listen(anywhere("0.0.0.0", port))
 	}
@@ -105,6 +108,29 @@ func (h *Host) listenAnywhere() error {
 		h.log.Debug("no IPv6 here", "err", err)
 	}
 	return nil
+}
+
+// listenWeb listens where browsers find the web: some networks let nothing else out.
+func (h *Host) listenWeb() error {
+	err := h.listen(onWebPort("ip4", "0.0.0.0"))
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w; run it as root, or let the program have low ports: setcap cap_net_bind_service=+ep PROGRAM", err)
+	case err != nil:
+		return err
+	}
+	if err := h.listen(onWebPort("ip6", "::")); err != nil {
+		h.log.Debug("no IPv6 here", "err", err)
+	}
+	return nil
+}
+
+// onWebPort is WebSocket and TCP there, of which the first bytes of a connection say what it is.
+func onWebPort(kind, ip string) (addrs []ma.Multiaddr) {
+	for _, transport := range []string{"/ws", ""} {
+		addrs = append(addrs, ma.StringCast(fmt.Sprintf("/%s/%s/tcp/%s%s", kind, ip, webPort, transport)))
+	}
+	return addrs
 }
 
 // anywhere is TCP and QUIC on a port of every interface.

@@ -46,7 +46,7 @@ func (h *Host) transports() []libp2p.Option {
 		libp2p.Transport(newQUIC),
 		libp2p.QUICReuse(quicreuse.NewConnManager, reuse...),
 	}
-	if sharesPort(h.cfg.Listen) {
+	if h.cfg.Web || sharesPort(h.cfg.Listen) {
 		opts = append(opts, libp2p.ShareTCPListener())
 	}
 	return opts

@@ -47,3 +47,34 @@ func TestOneNetworkWithoutAddresses(t *testing.T) {
 	}
 	kill(t, d)
 }
+
+// A node whose network lets only the web out takes part through a relay there.
+func TestOnlyTheWeb(t *testing.T) {
+	l := world(t, Net{Machines: []string{"vps"}, Nets: []Net{
+		{Router: "office", Only443: true, Machines: []string{"e"}},
+		{Router: "rb", Machines: []string{"b"}},
+	}})
+	if err := l.Run("--tokens", "1e5"); err != nil {
+		t.Fatal(err)
+	}
+	_, link, err := l.Relay(within(t, patience), "vps", "--web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(link, "/tcp/443/ws/") || strings.Count(link, ",") != 2 {
+		t.Errorf("the relay's link is %s", link)
+	}
+	b, err := l.First("b", append(quick, "--peer", strings.Split(link, ",")[1])...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, b, "a place at the relay", func(s status.Snapshot) bool { return strings.Contains(s.Link, "/p2p-circuit/") })
+	own := linkOf(t, b)
+	if !strings.Contains(own, "/tcp/443/ws/") || strings.Count(own, ",") != 2 {
+		t.Errorf("the link of a node behind the relay is %s", own)
+	}
+	e := join(t, l, "e", own)
+	took(t, "let in", says(t, e, gotIn), 15*time.Second)
+	took(t, "relayed after the join", max(meets(t, e, b, status.LinkRelayed, status.LinkPunching), meets(t, b, e, status.LinkRelayed, status.LinkPunching)), 30*time.Second)
+	endsAsOne(t, b, e)
+}
