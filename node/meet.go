@@ -1,12 +1,14 @@
 package node
 
 import (
+	"maps"
 	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
+	"atoll/node/wayin"
 )
 
 // ownAddrs are where this node is dialled, those of the network first through which it reaches
@@ -109,7 +111,20 @@ func (n *node) takeEarly() {
 	n.early = nil
 }
 
-// tellAlone says why nobody of the run may have answered.
+// tellAlone tells, before there is a loop, why nobody of the run may have answered yet.
 func (n *node) tellAlone(failures map[string]error) {
-	n.log.Warn("nobody of the run answers yet", "tried", tried(failures))
+	n.log.Warn("nobody of the run answers yet: " + n.whyAlone(failures))
+}
+
+// whyAlone says in words why nobody answers, and what to do.
+func (n *node) whyAlone(failures map[string]error) string {
+	f := wayin.Facts{Networks: wayin.Networks()}
+	for _, addr := range slices.Sorted(maps.Keys(failures)) {
+		f.Tried = append(f.Tried, wayin.Tried{Addr: addr, Err: failures[addr]})
+	}
+	if n.cfg.Profile == p2p.WAN {
+		mapped, answers := n.host.Mapped()
+		f.Mapped, f.Router = mapped, &answers
+	}
+	return f.Alone()
 }

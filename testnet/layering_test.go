@@ -103,6 +103,8 @@ var layers = []rule{
 		"a join link is a RunID and addresses; what the run is stands in its genesis"},
 	{list("node/relay"), list("gossip/hello gossip/p2p gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
+	{list("node/wayin"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
+		"it tries a way into a run as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis"),
 		"what a node needs follows from the run, what there is from the machine"},
 	{list("node/inspect/ledgertest"), list("gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -59,7 +60,8 @@ type Seen struct {
 
 // SeenBy asks a connected peer where it sees this node come from: for a packet of UDP from the
 // port that this node listens on, and for a connection of TCP. What does not get through is
-// missing.
+// missing. It does so on connections of its own. The peer may put streams that it opens meanwhile
+// on one of them, where they are lost: ask once those that are needed are open.
 func (h *Host) SeenBy(ctx context.Context, id wire.PeerID) (seen []Seen, err error) {
 	p, err := libp2pID(id)
 	if err != nil {
@@ -93,16 +95,22 @@ func (h *Host) SeenBy(ctx context.Context, id wire.PeerID) (seen []Seen, err err
 	return seen, nil
 }
 
+// addrPort is the machine and the port of an address.
 func addrPort(a ma.Multiaddr) (at netip.AddrPort, ok bool) {
 	if a == nil {
 		return at, false
 	}
-	n, err := manet.ToNetAddr(a)
-	if err != nil {
+	raw, err := manet.ToIP(a)
+	ip, valid := netip.AddrFromSlice(raw)
+	port, tcpErr := a.ValueForProtocol(ma.P_TCP)
+	if tcpErr != nil {
+		port, tcpErr = a.ValueForProtocol(ma.P_UDP)
+	}
+	n, numberErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || !valid || tcpErr != nil || numberErr != nil {
 		return at, false
 	}
-	at, err = netip.ParseAddrPort(n.String())
-	return at, err == nil
+	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), true
 }
 
 // dialBacks are the connections that peers were asked for, by the number that they have to
