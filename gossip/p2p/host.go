@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
@@ -52,9 +53,9 @@ type Host struct {
 	caps       caps
 	shaper     *shaper // nil = links as they are
 	reach      reach
+	ports      basichost.NATManager // asks the router to forward ports; nil if nobody does
 	punches    punches
 	meeting    meeting
-	router     router
 	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
 	relayLimit *limiter      // what passes through this node for others

@@ -65,7 +65,7 @@ func (h *Host) reachOptions() []libp2p.Option {
 	if h.alone {
 		return opts
 	}
-	opts = append(opts, libp2p.NATManager(h.manager))
+	opts = append(opts, libp2p.NATManager(h.mapPorts))
 	if h.cfg.Trial {
 		return opts
 	}

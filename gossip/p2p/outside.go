@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2/pb"
 	"github.com/libp2p/go-msgio/pbio"
@@ -22,27 +21,18 @@ import (
 	"atoll/gossip/wire"
 )
 
-// router is libp2p's port mapping, of which the host does not tell what came of it.
-type router struct{ basichost.NATManager }
-
-// manager makes the port mapping for libp2p.
-func (h *Host) manager(n network.Network) basichost.NATManager {
-	h.router.NATManager = basichost.NewNATManager(n)
-	return h.router.NATManager
-}
-
 // Mapped is what the router in front of this node said to UPnP or NAT-PMP: the addresses
-// whose ports it forwards to this node. It is not answers false before any router answered,
+// whose ports it forwards to this node. answers is false before any router answered,
 // which takes up to ten seconds.
 func (h *Host) Mapped() (addrs []string, answers bool) {
-	if h.router.NATManager == nil || !h.router.HasDiscoveredNAT() {
+	if h.ports == nil || !h.ports.HasDiscoveredNAT() {
 		return nil, false
 	}
 	for _, a := range h.host.Network().ListenAddresses() {
 		if has(a, ma.P_CIRCUIT) {
 			continue
 		}
-		if m := h.router.GetMapping(a); m != nil {
+		if m := h.ports.GetMapping(a); m != nil {
 			addrs = append(addrs, m.String())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
 	ma "github.com/multiformats/go-multiaddr"
@@ -130,7 +131,7 @@ func (h *Host) addresses() Addresses {
 	}
 	a := Addresses{Public: h.reach.public}
 	suffix := "/p2p/" + h.pid.String()
-	for _, addr := range ma.Unique(slices.Concat(reachable, h.interfaces())) {
+	for _, addr := range ma.Unique(slices.Concat(reachable, h.interfaces(), h.forwarded())) {
 		switch {
 		case ma.Contains(unreachable, addr):
 		case manet.IsPublicAddr(addr):
@@ -168,6 +169,27 @@ func (h *Host) interfaces() []ma.Multiaddr {
 	return slices.DeleteFunc(all, func(a ma.Multiaddr) bool { return has(a, ma.P_CIRCUIT) || manet.IsIP6LinkLocal(a) })
 }
 
+// mapPorts has libp2p ask the router in front of this node to forward its ports (UPnP, NAT-PMP).
+func (h *Host) mapPorts(n network.Network) basichost.NATManager {
+	h.ports = basichost.NewNATManager(n)
+	return h.ports
+}
+
+// forwarded is where the router says that it forwards ports of this node. Its own word is enough
+// to tell the address, until a dial-back shows that it does not: a node that nobody has met
+// yet has no other way to be found. Behind two routers the address is not a public one.
+func (h *Host) forwarded() (addrs []ma.Multiaddr) {
+	if h.ports == nil {
+		return nil
+	}
+	for _, a := range h.host.Network().ListenAddresses() {
+		if m := h.ports.GetMapping(a); m != nil && manet.IsPublicAddr(m) {
+			addrs = append(addrs, m)
+		}
+	}
+	return addrs
+}
+
 // confirmed is what AutoNAT v2 found out.
 func (h *Host) confirmed() (reachable, unreachable, unknown []ma.Multiaddr) {
 	if c, ok := h.host.(interface {
@@ -196,7 +218,7 @@ func (h *Host) onlyTrue(addrs []ma.Multiaddr) []ma.Multiaddr {
 		return addrs
 	}
 	reachable, _, _ := h.confirmed()
-	sure := slices.Concat(reachable, h.interfaces())
+	sure := slices.Concat(reachable, h.interfaces(), h.forwarded())
 	return slices.DeleteFunc(slices.Clone(addrs), func(a ma.Multiaddr) bool {
 		return manet.IsPublicAddr(a) && !has(a, ma.P_CIRCUIT) && !ma.Contains(sure, a)
 	})

@@ -1,6 +1,7 @@
 package natlab
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -68,4 +69,24 @@ func TestDoctorOfALink(t *testing.T) {
 	kill(t, a)
 	kill(t, relay)
 	doctor(t, l, "b", own, map[string][2]string{"link": {"the link leads to nobody", "ask a member for a new link"}})
+}
+
+// Behind a router that opens ports, doctor says so, and a newcomer dials the port without a relay.
+func TestDoctorBehindUPnP(t *testing.T) {
+	if _, err := exec.LookPath(upnpProgram); err != nil {
+		t.Skip(err)
+	}
+	l := world(t, Net{Machines: []string{"a"}, Nets: []Net{
+		{Router: "opens", UPnP: true, Machines: []string{"b"}},
+	}})
+	if err := l.Run("--tokens", "1e9"); err != nil {
+		t.Fatal(err)
+	}
+	a, err := l.First("a", quick...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doctor(t, l, "b", linkOf(t, a), map[string][2]string{
+		"router": {"forwards " + l.Address("opens") + ":", ""}, "reach": {"others reach this machine: a peer dialled it at " + l.Address("opens"), ""},
+	})
 }

@@ -21,6 +21,8 @@ type Lab struct {
 	spaces []string
 	places map[string]*place
 	nodes  []*Node
+
+	helpers []*exec.Cmd // programs of routers
 }
 
 // place is a machine or a router, in a namespace of its own.
@@ -181,9 +183,38 @@ func (l *Lab) route(r *place, inner Net) error {
 	if _, err := r.command("sysctl", "-q", "-w", "net.ipv4.ip_forward=1"); err != nil {
 		return err
 	}
-	_, err := r.pipe(inner.rules(), "nft", "-f", "-")
-	return err
+	if _, err := r.pipe(inner.rules(), "nft", "-f", "-"); err != nil || !inner.UPnP {
+		return err
+	}
+	return l.forward(r, inner)
 }
+
+// forward has a router forward ports to the machines that ask it to.
+func (l *Lab) forward(r *place, inner Net) error {
+	if _, err := r.pipe(forwarding, "nft", "-f", "-"); err != nil {
+		return err
+	}
+	config := l.path(r.name + ".conf")
+	if err := os.WriteFile(config, []byte(inner.upnpConfig()), 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command("ip", "netns", "exec", r.space, upnpProgram, "-d", "-f", config, "-P", l.path(r.name+".pid"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(l.path(r.name + ".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the program has its own
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("natlab: forward ports on %s: %w", r.name, err)
+	}
+	l.helpers = append(l.helpers, cmd)
+	return nil
+}
+
+// upnpProgram is what forwards ports. A world without such a router does without it.
+const upnpProgram = "miniupnpd"
 
 // Address is where a place is on its network.
 func (l *Lab) Address(name string) string { return l.places[name].address }
@@ -230,6 +261,10 @@ func (l *Lab) Close() error {
 	var errs []error
 	for _, n := range l.nodes {
 		errs = append(errs, n.Kill())
+	}
+	for _, h := range l.helpers {
+		errs = append(errs, h.Process.Kill())
+		h.Wait()
 	}
 	for _, space := range l.spaces {
 		_, err := command("ip", "netns", "del", space)

@@ -24,6 +24,7 @@ type Net struct {
 	NAT      NAT
 	Carrier  bool     // the router is a provider's: its network has shared addresses (RFC 6598)
 	Only443  bool     // the router lets out TCP to port 443 and nothing else
+	UPnP     bool     // the router forwards ports to machines that ask it to
 	Machines []string // names
 	Nets     []Net    // whose routers are on this network
 }
@@ -112,6 +113,7 @@ func (n Net) rules() string {
 		type filter hook forward priority filter; policy drop;
 		ct state established,related accept
 		iifname "lan" oifname "lan" accept
+		ct status dnat accept
 		iifname "lan" oifname "wan" ` + out + `
 	}
 	chain in {
@@ -121,4 +123,21 @@ func (n Net) rules() string {
 	}
 }
 `
+}
+
+// forwarding is where miniupnpd writes what machines ask for, in nft's language. The names are
+// its own.
+const forwarding = `table inet filter {
+	chain miniupnpd { }
+	chain prerouting_miniupnpd { }
+	chain postrouting_miniupnpd { }
+	chain prerouting { type nat hook prerouting priority dstnat; jump prerouting_miniupnpd; }
+}
+`
+
+// upnpConfig is miniupnpd's, on a router of this network.
+func (n Net) upnpConfig() string {
+	s := n.addressesOf()
+	return "ext_ifname=wan\nlistening_ip=lan\nenable_upnp=yes\nenable_natpmp=yes\nsecure_mode=yes\n" +
+		fmt.Sprintf("allow 1024-65535 %s.0/%d 1024-65535\ndeny 0-65535 0.0.0.0/0 0-65535\n", s.prefix, s.bits)
 }
