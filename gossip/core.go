@@ -11,6 +11,7 @@ import (
 type Core struct {
 	*env
 	roster   roster
+	hints    hints
 	reserve  reserve
 	beats    beats
 	evidence evidence
@@ -36,6 +37,7 @@ func New(cfg Config, chain Chain) *Core {
 	e.period = e.cfg.BeatMinMs
 	c := &Core{env: e}
 	c.roster = roster{env: e}
+	c.hints = hints{env: e, roster: &c.roster}
 	c.reserve = reserve{env: e, roster: &c.roster}
 	c.beats = beats{env: e}
 	c.cache = learners{env: e}
@@ -79,6 +81,7 @@ func (c *Core) Tick(now Time) {
 	c.watch()
 	c.beats.tick()
 	c.roster.tick()
+	c.hints.tick()
 	c.reserve.fill()
 	c.pull.tick()
 	c.repair.tick()

@@ -2,6 +2,7 @@
 // keeps its own state of a peer in its own file:
 //
 //	roster             who is there, and whom to dial
+//	hints              dial where strangers say that peers are, and look for more
 //	beats, watchdog    what peers say they hold, and whether they still speak
 //	pull               fetch the payloads that headers announce
 //	relays             decide who gives them on where the author's uplink is thin

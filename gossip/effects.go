@@ -36,6 +36,9 @@ type (
 		Addrs []string
 	}
 
+	// Seek looks for peers of the run where all runs meet. What is found comes as Hinted.
+	Seek struct{}
+
 	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
 	// that until Release or the connection is gone. Reserved says what came of it.
 	Reserve struct{ Peer wire.PeerID }
@@ -236,6 +239,7 @@ func (Publish) effect()       {}
 func (Call) effect()          {}
 func (Hangup) effect()        {}
 func (Dial) effect()          {}
+func (Seek) effect()          {}
 func (Reserve) effect()       {}
 func (Release) effect()       {}
 func (Drop) effect()          {}

@@ -38,6 +38,12 @@ type (
 	// is where all do and addresses stay.
 	Reached struct{ Public bool }
 
+	// Hinted says that somebody, who may lie, named a peer of the run and where it is.
+	Hinted struct {
+		Peer  wire.PeerID
+		Addrs []string
+	}
+
 	// Reserved is what came of a Reserve, or says that a place is lost.
 	Reserved struct {
 		Peer wire.PeerID
@@ -107,6 +113,7 @@ func (RecordChanged) input() {}
 func (OwnRecord) input()     {}
 func (Reached) input()       {}
 func (Reserved) input()      {}
+func (Hinted) input()        {}
 func (Received) input()      {}
 func (Forwarded) input()     {}
 func (Stranger) input()      {}
@@ -133,6 +140,8 @@ func (c *Core) Step(now Time, in Input) {
 	case Reached:
 		c.moves = true
 		c.reserve.reached(in.Public)
+	case Hinted:
+		c.hints.heard(in.Peer, in.Addrs)
 	case Reserved:
 		c.reserve.outcome(in.Peer, in.OK)
 	case Received:

@@ -76,6 +76,29 @@ const (
 	lostForMs         = 3_600_000
 )
 
+// Hints of where peers are.
+const (
+	// maxHints bounds the hints that wait: more peers than a node connects to. Anybody
+	// on a network can make them up.
+	maxHints = 32
+	// maxHintAddrs bounds the addresses of one: a few interfaces with two transports, or
+	// places at two relays.
+	maxHintAddrs = 8
+	// maxHintTries is how often a hint is dialled before it is forgotten. One that is true
+	// is heard again.
+	maxHintTries = 3
+	// seekFirstMs is how long a node that has nobody waits before it looks where all runs
+	// meet: first the addresses that it has may answer. The pause doubles up to seekMaxMs.
+	seekFirstMs = 3_000
+	seekMaxMs   = 300_000
+	// seekFewMs and seekManyMs are the pauses of one that has some peers, fewer or not fewer
+	// than wantNeighbours. Two islands of a run find each other in that time, and a
+	// search is some kilobytes.
+	seekFewMs      = 300_000
+	seekManyMs     = 1_800_000
+	wantNeighbours = 4
+)
+
 // Places at relays.
 const (
 	// wantPlaces is the number of relays of a node that others do not reach by themselves.

@@ -81,7 +81,7 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		return
 	}
 	s.hear(p)
-	if r.Kind != wire.GetGenesis {
+	if r.Kind != wire.GetGenesis && !p.roster.record.Stateless {
 		p.watch.runs(s.now)
 	}
 	if s.resting && heavy(r.Kind) {

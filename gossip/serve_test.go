@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -185,5 +186,22 @@ func TestCompareAndCancel(t *testing.T) {
 	}
 	if a.core.BeatPeriodMs() != 1000 {
 		t.Errorf("beat period %d", a.core.BeatPeriodMs())
+	}
+}
+
+// One that beats never, by its record, may ask for more than the genesis, and its connection is
+// left as it is.
+func TestStatelessMayAsk(t *testing.T) {
+	for _, stateless := range []bool{true, false} {
+		a := newAlone()
+		a.step(PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
+		a.ask(1, 1, wire.Request{Kind: wire.GetRoster})
+		var anew int
+		for range 100 {
+			anew += len(find[Reconnect](a.wait(a.core.BeatPeriodMs()/2, 1)))
+		}
+		if stateless == (anew > 0) {
+			t.Errorf("stateless %v: connects anew %d times", stateless, anew)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type Config struct {
 	Listen  []string // multiaddrs to listen on; none = any port of every interface
 	Profile string   // p2p profile: local, lan or wan
 	Peers   []string // further addresses to dial
+	NoMDNS  bool     // neither announce this node on its own network nor look for peers there
 
 	Observe   bool          // hold and serve state without training
 	Data      string        // corpus: a file, a folder, "" = the text that ships with Go

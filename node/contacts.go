@@ -13,9 +13,9 @@ import (
 // contactsEvery is how often contacts are written while the node runs.
 const contactsEvery = 10 * time.Second
 
-// recall takes contacts of an earlier start where the configuration names none.
-// Peers of a link are trusted, also peers of an earlier link. Peers that were met
-// later are not.
+// recall takes contacts of an earlier start. Where the configuration names addresses, those
+// are for a link that leads nowhere any more. Peers of a link are trusted, also peers of an
+// earlier link. Peers that were met later are not.
 func (n *node) recall() error {
 	n.linked = n.cfg.Link.Peers
 	n.named = peerIDs(n.linked)
@@ -31,8 +31,11 @@ func (n *node) recall() error {
 		n.linked = c.Named[:min(len(c.Named), joinlink.MaxPeers)]
 		n.named = peerIDs(n.linked)
 	}
+	met := c.Peers[:min(len(c.Peers), joinlink.MaxPeers)]
 	if len(n.cfg.addrs()) == 0 {
-		n.cfg.Link.Peers = slices.Concat(n.linked, c.Peers[:min(len(c.Peers), joinlink.MaxPeers)])
+		n.cfg.Link.Peers = slices.Concat(n.linked, met)
+	} else {
+		n.met = met
 	}
 	if len(n.cfg.Listen) == 0 {
 		n.recalled = c.Listen

@@ -32,18 +32,19 @@ func TestRecallTrustsOnlyTheLink(t *testing.T) {
 		name         string
 		cfg          Config
 		addrs, named []string
+		met          []string // asked beside these, without being trusted
 	}{
-		{"nothing named", Config{}, []string{named, met}, []string{named}},
-		{"another link", Config{Link: joinlink.Link{Peers: []string{given}}}, []string{given}, []string{given}},
-		{"an address", Config{Peers: []string{given}}, []string{given}, []string{named}},
+		{"nothing named", Config{}, []string{named, met}, []string{named}, nil},
+		{"another link", Config{Link: joinlink.Link{Peers: []string{given}}}, []string{given}, []string{given}, []string{met}},
+		{"an address", Config{Peers: []string{given}}, []string{given}, []string{named}, []string{met}},
 	} {
 		c.cfg.Dir = dir
 		n := &node{cfg: c.cfg, log: slog.New(slog.DiscardHandler)}
 		if err := n.recall(); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(n.cfg.addrs(), c.addrs) || !slices.Equal(n.linked, c.named) || !slices.Equal(n.named, peerIDs(c.named)) {
-			t.Errorf("%s: dials %q, trusts %q %v; want %q, %q", c.name, n.cfg.addrs(), n.linked, n.named, c.addrs, c.named)
+		if !slices.Equal(n.cfg.addrs(), c.addrs) || !slices.Equal(n.linked, c.named) || !slices.Equal(n.named, peerIDs(c.named)) || !slices.Equal(n.met, c.met) {
+			t.Errorf("%s: dials %q, trusts %q %v, asks %q; want %q, %q, %q", c.name, n.cfg.addrs(), n.linked, n.named, n.met, c.addrs, c.named, c.met)
 		}
 	}
 }

@@ -4,28 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/joinlink"
 )
 
 // ErrNoPeers says that no peer of the link could be reached.
 var ErrNoPeers = errors.New("no peer of the join link answered")
 
-// learnGenesis asks the peers of the link for the genesis, unless it is known.
+// Times and bounds of the search for a peer that gives the genesis.
+const (
+	// askAgain is the pause before one that failed is asked again.
+	askAgain = time.Second
+	// seekEvery is how often this node looks where all runs meet: at once, as a link may be
+	// old, and then a few times within the time that a join has.
+	seekEvery = 20 * time.Second
+	// othersWithin is how long somebody else may be found once all that the link names have
+	// refused: an answer by multicast and a search in the DHT.
+	othersWithin = 10 * time.Second
+	// maxAsked bounds the peers that are asked at a time: those of a link, those remembered,
+	// and as many that were heard of.
+	maxAsked = 3 * joinlink.MaxPeers
+)
+
+// learnGenesis asks peers for the genesis, unless it is known.
 func (n *node) learnGenesis(ctx context.Context) error {
 	if n.genesis.Format != 0 {
 		return nil
 	}
-	addrs := n.cfg.addrs()
-	if len(addrs) == 0 {
+	if len(n.cfg.addrs()) == 0 && n.cfg.Profile == p2p.Local {
 		return fmt.Errorf("there is no genesis in %s and the link names no peer; pass a link with an address, or --peer ADDR", n.cfg.Dir)
 	}
-	raw, err := n.askGenesis(ctx, addrs)
+	raw, err := n.askGenesis(ctx)
 	if err != nil {
 		return fmt.Errorf("join run %v: %w", n.run, err)
 	}
@@ -33,42 +50,131 @@ func (n *node) learnGenesis(ctx context.Context) error {
 	return err
 }
 
-// askGenesis asks one address after the other, until one answers, all refuse,
-// or the time is over.
-func (n *node) askGenesis(parent context.Context, addrs []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(parent, n.cfg.JoinWithin)
-	defer cancel()
-	failures := map[string]error{}
-	for ctx.Err() == nil {
-		for _, addr := range addrs {
-			raw, err := n.genesisFrom(ctx, addr)
-			if err == nil {
-				return raw, nil
-			}
-			if errors.Is(err, p2p.ErrDuplicateKey) {
-				return nil, duplicateKeyError(addr + " is connected to it")
-			}
-			if known := failures[addr]; known == nil || known.Error() != err.Error() {
-				n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", err)
-			}
-			failures[addr] = err
-		}
-		if err := allRefused(failures); err != nil {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
-	if err := parent.Err(); err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, n.cfg.JoinWithin, tried(addrs, failures))
+// search asks all who may know the genesis at the same time, until one gives it: those of the
+// link, the relays that they are behind, those that an earlier start knew, and who is
+// heard of meanwhile.
+type search struct {
+	n        *node
+	ctx      context.Context
+	work     sync.WaitGroup
+	answers  chan answer
+	asked    map[wire.PeerID]bool
+	failures map[string]error // by address
 }
 
-// allRefused is one of the refusals if nobody is left who might still answer.
-func allRefused(failures map[string]error) (refused error) {
+// answer is what came of asking a peer.
+type answer struct {
+	addrs []string
+	raw   []byte
+	err   error
+}
+
+// askGenesis returns the document of the first peer that has it. It fails when all that are
+// known refuse, or when the time is over.
+func (n *node) askGenesis(parent context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(parent, n.cfg.JoinWithin)
+	defer cancel()
+	s := &search{n: n, ctx: ctx, answers: make(chan answer), asked: map[wire.PeerID]bool{}, failures: map[string]error{}}
+	defer s.work.Wait()
+	defer cancel()
+	for _, addrs := range byPeer(joinlink.Places(slices.Concat(n.cfg.addrs(), n.met))) {
+		s.ask(addrs)
+	}
+	raw, err := s.run()
+	if err == nil || parent.Err() == nil {
+		return raw, err
+	}
+	return nil, parent.Err()
+}
+
+// ask begins to ask a peer.
+func (s *search) ask(addrs []string) {
+	id, err := p2p.PeerIDOf(addrs[0])
+	if err != nil || id == s.n.self || s.asked[id] || len(s.asked) >= maxAsked {
+		return
+	}
+	s.asked[id] = true
+	s.work.Go(func() {
+		for s.ctx.Err() == nil {
+			raw, err := s.n.genesisFrom(s.ctx, addrs[0], addrs[1:]...)
+			select {
+			case s.answers <- answer{addrs, raw, err}:
+			case <-s.ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(askAgain):
+			case <-s.ctx.Done():
+			}
+		}
+	})
+}
+
+func (s *search) run() ([]byte, error) {
+	s.n.showStage(fmt.Sprintf("asking for the genesis at %d places", len(s.asked)))
+	seek := time.NewTicker(seekEvery)
+	defer seek.Stop()
+	s.n.host.Seek(s.n.meetings())
+	lonely := time.NewTimer(s.n.cfg.AloneAfter)
+	defer lonely.Stop()
+	patience := othersWithin
+	if s.n.cfg.Profile == p2p.Local {
+		patience = 0 // nobody else is found there
+	}
+	began := time.Now()
+	for {
+		select {
+		case a := <-s.answers:
+			if a.err == nil {
+				s.n.log.Info("has the genesis", "from", a.addrs[0])
+				s.n.remain(a.addrs)
+				return a.raw, nil
+			}
+			if errors.Is(a.err, p2p.ErrDuplicateKey) {
+				return nil, duplicateKeyError(a.addrs[0] + " is connected to it")
+			}
+			s.failed(a)
+			if err := allRefused(s.failures, len(s.asked)); err != nil && time.Since(began) >= patience {
+				return nil, err
+			}
+		case e := <-s.n.host.Events():
+			s.n.keepEarly(e)
+			if hint, ok := e.(p2p.Hint); ok {
+				s.ask(hint.Addrs)
+			}
+		case <-seek.C:
+			s.n.host.Seek(s.n.meetings())
+		case <-lonely.C:
+			s.n.tellAlone(s.failures)
+		case <-s.ctx.Done():
+			return nil, s.noPeers()
+		}
+	}
+}
+
+// failed notes a failure, and logs one that says something new.
+func (s *search) failed(a answer) {
+	addr := a.addrs[0]
+	if known := s.failures[addr]; known == nil || known.Error() != a.err.Error() {
+		s.n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", a.err)
+	}
+	s.failures[addr] = a.err
+}
+
+func (s *search) noPeers() error {
+	within := s.n.cfg.JoinWithin
+	if len(s.failures) == 0 {
+		return fmt.Errorf("%w within %v: the link names none, and none is on this network; pass a link with an address, or --peer ADDR", ErrNoPeers, within)
+	}
+	return fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, within, tried(s.failures))
+}
+
+// allRefused is one of the refusals if all that were asked refused, and nobody is left who
+// might still answer.
+func allRefused(failures map[string]error, asked int) (refused error) {
+	if len(failures) < asked {
+		return nil
+	}
 	for _, err := range failures {
 		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, p2p.ErrRefusedByPeer) {
 			return nil
@@ -78,24 +184,28 @@ func allRefused(failures map[string]error) (refused error) {
 	return refused
 }
 
-func tried(addrs []string, failures map[string]error) string {
+// tried says what came of each address.
+func tried(failures map[string]error) string {
 	var parts []string
-	for _, a := range addrs {
-		parts = append(parts, fmt.Sprintf("%s: %v", a, failures[a]))
+	for addr, err := range failures {
+		parts = append(parts, fmt.Sprintf("%s: %v", addr, err))
 	}
+	slices.Sort(parts)
 	return strings.Join(parts, "; ")
 }
 
-// genesisFrom returns the bytes of the genesis whose hash is the RunID.
-func (n *node) genesisFrom(ctx context.Context, addr string) ([]byte, error) {
+// genesisFrom returns the bytes of the genesis whose hash is the RunID, from the peer at addr
+// and more.
+func (n *node) genesisFrom(ctx context.Context, addr string, more ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	n.showStage("dialling " + addr)
-	id, err := n.host.Dial(ctx, addr)
+	id, err := p2p.PeerIDOf(addr)
+	if err == nil {
+		err = n.host.DialPeer(ctx, id, append([]string{addr}, more...))
+	}
 	if err != nil {
 		return nil, err
 	}
-	n.showStage("genesis")
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()
 	raw, err := n.host.Call(ctx, id, req, wire.GetGenesis.MaxResponse())
 	if err != nil {

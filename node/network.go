@@ -28,6 +28,8 @@ func (n *node) network(e p2p.Event) {
 		n.readdress(now, e)
 	case p2p.Reserved:
 		n.reserved(now, e)
+	case p2p.Hint:
+		n.machine.Step(now, gossip.Hinted{Peer: e.ID, Addrs: e.Addrs})
 	case p2p.Refused:
 		n.view.refusedPeer(n, e)
 	case p2p.Message:

@@ -85,6 +85,8 @@ type acquaintances struct {
 	recalled []string      // where an earlier process listened
 	linked   []string      // addresses in the join link, of an earlier start if this one has none
 	named    []wire.PeerID // the peers at them
+	met      []string      // addresses that an earlier start knew, beside those that this one is given
+	early    []p2p.Event   // what happened on the network before there was a loop
 	contacts string        // what was last remembered
 }
 
@@ -143,6 +145,7 @@ func (n *node) loop(ctx context.Context) error {
 	recall := time.NewTicker(contactsEvery)
 	defer recall.Stop()
 	done := ctx.Done()
+	n.takeEarly()
 	for !n.mayExit() {
 		var do func()
 		select {

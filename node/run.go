@@ -104,7 +104,7 @@ func (n *node) listen() error {
 		return err
 	}
 	host, err := n.newHost(p2p.Config{
-		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile,
+		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
 		Check: n.checkMessage, Admit: n.admits,
@@ -170,6 +170,7 @@ func (n *node) start() error {
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
+	n.tellMet()
 	return nil
 }
 

@@ -125,7 +125,9 @@ func (n *node) role() string {
 }
 
 func (n *node) link() joinlink.Link {
-	return joinlink.Link{Run: n.run, Peers: hello.FirstAddrs(n.host.Addrs()), Invite: n.invite}
+	link := joinlink.Short(n.run, n.ownAddrs(), n.publicPeers())
+	link.Invite = n.invite
+	return link
 }
 
 // learnerStage says what the learner is waited for.

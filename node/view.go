@@ -2,9 +2,7 @@ package node
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"atoll/gossip"
@@ -22,7 +20,7 @@ type view struct {
 	events  []status.Event
 	addrs   map[wire.PeerID]string
 	refused map[string]status.Peer // by address: who refused us or was refused, and why
-	dials   map[string]string      // by address: what the last dial came to
+	dials   map[string]error       // by address: what the last dial came to
 	ledger  []authorTokens         // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
@@ -49,7 +47,7 @@ const (
 
 func newView(fragments int, window uint32) view {
 	v := view{
-		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]string{},
+		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		dropped: make([]uint64, fragments),
@@ -173,7 +171,7 @@ func (v *view) dialled(n *node, addr string, err error) {
 		return
 	}
 	if len(v.dials) < maxDials {
-		v.dials[addr] = err.Error()
+		v.dials[addr] = err
 	}
 	n.log.Debug("dial", "addr", addr, "err", err)
 }
@@ -230,7 +228,7 @@ func (v *view) tick(n *node, now core.Time) {
 		v.aloneSaid = true
 		text := "no peer of the link answers, training alone and dialling on"
 		if len(v.dials) > 0 {
-			text += ": " + strings.Join(slices.Sorted(maps.Values(v.dials)), "; ")
+			text += ": " + n.whyAlone(v.dials)
 		}
 		v.event(n, "alone", "", text)
 	}

@@ -3,15 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
+	"atoll/gossip/p2p"
+	"atoll/node"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
+	"atoll/node/wayin"
 )
 
 const doctorHelp = `
-Checks a node's folder and this machine: is the folder whole, does the disk work and have room, does the model fit into memory, how long does a round take here and what does it ask of the link, at which addresses can peers reach the node. Each line says what was found, and what to do if something is wrong. The node may be running. Exit code 0 if all is well, 1 if not.
+With a join link, before joining: does the link lead into its run, and how will others reach this machine? It dials the link, asks the peer to dial back, asks the router what it does with ports (UPnP), and compares clocks. It says in plain words: reachable; behind a router that will work; or behind a symmetric or carrier-grade NAT, so that the node will be relayed. It says what to do, such as which port to forward. It takes up to a minute, keeps nothing and joins nothing.
 
-With --fix, a damaged index is set aside; nothing is deleted. The node then fetches the run from its peers again and keeps its key.
+With a folder: is the folder whole, does the disk work and have room, does the model fit into memory, how long does a round take here and what does it ask of the link, at which addresses can peers reach the node. The node may be running. With --fix, a damaged index is set aside; nothing is deleted. The node then fetches the run from its peers again and keeps its key.
 
+Each line says what was found, and what to do. Exit code 0 if all is well, 1 if not.
+
+    atoll doctor atoll:3f2a...,/ip4/192.0.2.1/tcp/27182/p2p/12D3...
     atoll doctor --dir first
     atoll doctor --dir first --fix
     atoll doctor --learner "torch --device cuda"     are Python, PyTorch and the device there?
@@ -19,9 +27,13 @@ With --fix, a damaged index is set aside; nothing is deleted. The node then fetc
 
 // DoctorCmd is `atoll doctor`.
 type DoctorCmd struct {
+	Link string `arg:"" optional:"" help:"Join link to try from this machine. Without one, the folder is checked."`
 	dirFlag
-	Fix     bool   `help:"Set a damaged index aside."`
-	Learner string `help:"Program that trains, as for atoll join: are it, its framework and its device there? Without a node's folder nothing else is looked at. Default: what the node trained with before." placeholder:"CMD"`
+	Fix      bool     `help:"Set a damaged index aside."`
+	Learner  string   `help:"Program that trains, as for atoll join: are it, its framework and its device there? Without a node's folder nothing else is looked at. Default: what the node trained with before." placeholder:"CMD"`
+	Listen   []string `help:"With a link: addresses that the node will listen on. Default: port 27182." placeholder:"MULTIADDR"`
+	NoMDNS   bool     `name:"no-mdns" help:"With a link: look for nobody on this network by multicast."`
+	LogLevel string   `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"error"`
 	jsonFlag
 }
 
@@ -30,7 +42,7 @@ func (*DoctorCmd) Help() string { return doctorHelp }
 
 // Run looks and tells.
 func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
-	found, err := c.look(ctx)
+	found, err := c.look(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -45,7 +57,10 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 	return err
 }
 
-func (c *DoctorCmd) look(ctx context.Context) (inspect.Checkup, error) {
+func (c *DoctorCmd) look(ctx context.Context, out *console) (inspect.Checkup, error) {
+	if c.Link != "" {
+		return c.tryLink(ctx, out)
+	}
 	dir, err := c.folder()
 	switch {
 	case err != nil && c.Learner != "" && c.Dir == "":
@@ -54,6 +69,29 @@ func (c *DoctorCmd) look(ctx context.Context) (inspect.Checkup, error) {
 		return inspect.Checkup{}, err
 	}
 	return inspect.Doctor(ctx, dir, c.Fix, c.Learner)
+}
+
+func (c *DoctorCmd) tryLink(ctx context.Context, out *console) (inspect.Checkup, error) {
+	link, err := joinlink.Parse(c.Link)
+	if err != nil {
+		return inspect.Checkup{}, badLink(c.Link, err)
+	}
+	if c.Fix || c.Learner != "" {
+		return inspect.Checkup{}, badUsage("--fix and --learner are not for a link; leave the link out")
+	}
+	if err := p2p.CheckListen(c.Listen); err != nil {
+		return inspect.Checkup{}, badUsage("--listen: %v", err)
+	}
+	handler, err := logHandler(out, c.LogLevel)
+	if err != nil {
+		return inspect.Checkup{}, err
+	}
+	out.say("trying the link from this machine; this takes up to a minute")
+	facts, err := wayin.Check(ctx, wayin.Config{Link: link, Listen: c.Listen, NoMDNS: c.NoMDNS, Agent: node.Agent, Log: slog.New(handler)})
+	if err != nil {
+		return inspect.Checkup{}, err
+	}
+	return inspect.CheckupOf(facts.Findings()), nil
 }
 
 func printCheckup(out *console, found inspect.Checkup) error {

@@ -28,6 +28,7 @@ Joins a run with the link that another node prints, or starts one with the genes
 
     atoll join --genesis opticks.genesis --dir first        the first node of a run
     atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
+    atoll join 3f2a...                                      with a member that is on this network
     atoll join LINK --dir second --threads 2 --batch 8
     atoll join --dir second                                 go on after a stop
     atoll join LINK --observe                               hold and serve, do not train
@@ -40,7 +41,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" help:"Join link of the run."`
+	Link string `arg:"" optional:"" help:"Join link of the run, or its 64 digits alone if a member is on this network."`
 
 	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Owner   string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
@@ -57,6 +58,7 @@ type JoinCmd struct {
 	Learner   string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
 	Export    string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
 	Every     amount `help:"Tokens between two writings to --export." default:"1e8"`
+	NoMDNS    bool   `name:"no-mdns" help:"Announce nothing on this network by multicast, and look for nobody there."`
 	Observe   bool   `help:"Hold and serve the model without training."`
 	Profile   string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay      bool   `help:"Keep serving after the run has ended."`
@@ -113,6 +115,8 @@ func plan(cfg node.Config) string {
 	switch n := len(cfg.Link.Peers) + len(cfg.Peers); {
 	case n == 0 && cfg.Genesis != nil:
 		return "as its first node"
+	case n == 0 && !inspect.HasNode(cfg.Dir):
+		return "with a member on this network"
 	case n == 0:
 		return "from its folder, with the peers it knows"
 	default:
@@ -127,7 +131,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		return node.Config{}, err
 	}
 	cfg := node.Config{
-		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer,
+		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer, NoMDNS: c.NoMDNS,
 		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
 		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
@@ -267,7 +271,7 @@ const linkScheme = "atoll:"
 // it cannot be read.
 func badLink(link string, err error) error {
 	if !strings.HasPrefix(strings.TrimSpace(link), linkScheme) {
-		return badUsage("%q is no join link: it does not begin with %q", tail(link), linkScheme)
+		return badUsage("%q is no join link: it does not begin with %q, and it is no run's 64 digits", tail(link), linkScheme)
 	}
 	parts := strings.Split(link, ",")
 	for i, part := range parts {

@@ -15,11 +15,12 @@ import (
 )
 
 const relayHelp = `
-Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. RUN is the 64 digits after "atoll:" in the run's join links, as atoll new shows them; one relay serves several runs. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
+Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. It also answers members of any run who ask where others of theirs are, within limits. RUN is the 64 digits after "atoll:" in the run's join links, as atoll new shows them; one relay serves several runs. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
 
     atoll relay 3f2a... --up 50mbit
     atoll join --genesis opticks.genesis --peer ADDR         the first node, with the address that the relay shows
     atoll join atoll:3f2a...,ADDR                            all others
+    atoll relay 3f2a... --web                                for nodes in offices, whose network lets only the web out
 
 It prints a join link for each run. Ctrl-C ends it; direct connections between nodes last.`
 
@@ -27,7 +28,8 @@ It prints a join link for each run. Ctrl-C ends it; direct connections between n
 type RelayCmd struct {
 	Runs     []string `arg:"" name:"run" help:"Runs to relay for: their RunIDs, or join links."`
 	Dir      string   `help:"Folder of the relay's key, so that its address stays. Default: ./atoll-relay." default:"atoll-relay" placeholder:"DIR"`
-	Listen   []string `help:"Addresses to listen on for the first run. Default: port 27182, or any if that is taken." placeholder:"MULTIADDR"`
+	Listen   []string `help:"Addresses to listen on for the first run. Default: port 27182, and the next ones for other runs; any free one where that is taken." placeholder:"MULTIADDR"`
+	Web      bool     `help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network lets only the web out take part through it. For the first run. Needs root, or the right to low ports."`
 	Up       rate     `help:"What each run's nodes may send each other through this one, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
 	LogLevel string   `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	JSON     bool     `name:"json" help:"Print each link as a line of JSON."`
@@ -57,7 +59,7 @@ func (c *RelayCmd) Run(ctx context.Context, out *console) error {
 		return store.Explain(err, c.Dir)
 	}
 	cfg := relay.Config{
-		Key: key, Runs: runs, Listen: c.Listen, BytesPerSecond: int64(c.Up.bytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
+		Key: key, Runs: runs, Listen: c.Listen, Web: c.Web, BytesPerSecond: int64(c.Up.bytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
 	}
 	var printed error
 	err = relay.Run(ctx, cfg, func(l joinlink.Link) { printed = errors.Join(printed, c.print(out, l)) })

@@ -64,12 +64,12 @@ func TestAddressErrors(t *testing.T) {
 }
 
 func TestListenStrings(t *testing.T) {
-	for _, good := range []string{"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/4001", "/ip4/127.0.0.1/udp/9/quic-v1"} {
+	for _, good := range []string{"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/4001", "/ip4/127.0.0.1/udp/9/quic-v1", "/ip4/0.0.0.0/tcp/443/ws"} {
 		if _, err := parseListen([]string{good}); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, bad := range []string{"", ":4001", "/tcp/4001", "/ip4/0.0.0.0", "/ip4/0.0.0.0/udp/1", "/ip4/0.0.0.0/tcp/1/ws", "/dns4/example.com/tcp/1", "/ip4/1.2.3.4/tcp/1/p2p-circuit"} {
+	for _, bad := range []string{"", ":4001", "/tcp/4001", "/ip4/0.0.0.0", "/ip4/0.0.0.0/udp/1", "/ip4/0.0.0.0/tcp/1/wss", "/ip4/0.0.0.0/udp/1/ws", "/dns4/example.com/tcp/1", "/ip4/1.2.3.4/tcp/1/p2p-circuit"} {
 		if _, err := parseListen([]string{bad}); err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), "want something like") {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -35,6 +35,11 @@ type Config struct {
 	// profile's: a free TCP port, and except in Local a UDP port for QUIC. In WAN
 	// both are DefaultPort where that is free, for IPv4 and IPv6.
 	Listen []string
+	// Port is what DefaultPort is instead where Listen is empty; 0 leaves it. WAN only.
+	Port int
+	// Web listens on port 443 as well, for TCP and WebSocket: some networks let nothing else
+	// out. The system must let the process have that port. WAN only.
+	Web bool
 	// Profile is Local, LAN or WAN; empty is LAN.
 	Profile string
 	// Record returns this node's signed capability record, the newest. It is
@@ -59,6 +64,14 @@ type Config struct {
 	// Public says that others reach this node by themselves, as its owner knows. Otherwise
 	// it finds out, and relays for nobody before. WAN only.
 	Public bool
+	// Trial makes a host that finds out how others reach it and takes part in nothing: it
+	// relays for nobody, is in no DHT, and can ask for a DialBack. WAN only.
+	Trial bool
+	// NoMDNS keeps this node from announcing itself by multicast on its own network, and from
+	// listening to others there. Local never does.
+	NoMDNS bool
+	// Records is what the host keeps for the DHT; nil gives it some of its own. WAN only.
+	Records *Records
 	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
 	// reach each other, over all of them; 0 takes the default. WAN only.
 	RelayBytesPerSecond int64
@@ -89,6 +102,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RelayBytesPerSecond == 0 {
 		c.RelayBytesPerSecond = defaultRelayRate
+	}
+	if c.Port == 0 {
+		c.Port = DefaultPort
 	}
 	if c.Agent == "" {
 		c.Agent = "atoll/dev"
@@ -121,6 +137,8 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, errors.New("config Check: nil, want a function that verifies a gossip message")
 	case c.Profile != Local && c.Profile != LAN && c.Profile != WAN:
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
+	case c.Port < 1 || c.Port > maxPort:
+		return nil, fmt.Errorf("config Port: %d, want 1 to %d, or 0 for %d", c.Port, maxPort, DefaultPort)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
 	case c.Shape != nil && c.Profile != Local:

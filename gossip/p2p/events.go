@@ -6,7 +6,7 @@ import (
 )
 
 // Event is something that happened on the network: PeerUp, PeerDown,
-// RecordChanged, Refused, Message, Stranger, Duplicate, Addresses or Reserved.
+// RecordChanged, Refused, Message, Stranger, Duplicate, Addresses, Reserved or Hint.
 type Event interface{ event() }
 
 type (
@@ -70,6 +70,14 @@ type (
 		Moved   bool     // an address of before is gone: connections may be dead without a sign
 	}
 
+	// Hint: somebody, who may lie, says that a peer of the run can be dialled at these
+	// addresses, with /p2p/: on the same network or where all runs meet.
+	Hint struct {
+		ID    wire.PeerID
+		Addrs []string
+		Near  bool // it was heard on the same network
+	}
+
 	// Reserved: a relay keeps a place for this node from now on, or refuses to.
 	Reserved struct {
 		ID  wire.PeerID
@@ -86,3 +94,4 @@ func (Duplicate) event()     {}
 func (Stranger) event()      {}
 func (Addresses) event()     {}
 func (Reserved) event()      {}
+func (Hint) event()          {}

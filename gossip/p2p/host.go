@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -55,6 +56,8 @@ type Host struct {
 	reach      reach
 	ports      basichost.NATManager // asks the router to forward ports; nil if nobody does
 	punches    punches
+	meeting    meeting
+	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
 	relayLimit *limiter      // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
@@ -106,6 +109,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
+		dialBacks:  dialBacks{awaited: map[uint64]chan struct{}{}},
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
 	h.traffic.caps = h.caps
@@ -139,6 +143,7 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 	h.host.Network().Notify(&network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected})
 	h.host.SetStreamHandler(helloProtocol, h.serveHello)
 	h.host.SetStreamHandler(rpcProtocol, h.guarded(h.serveRPC))
+	h.host.SetStreamHandler(clockProtocol, h.guarded(serveClock))
 	if err := h.startGossip(); err != nil {
 		return err
 	}
@@ -149,9 +154,17 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 		}
 	}
 	if len(addrs) == 0 {
-		return h.listenAnywhere()
+		err = h.listenAnywhere()
+	} else {
+		err = h.listen(addrs)
 	}
-	return h.listen(addrs)
+	if err == nil && h.cfg.Web && h.cfg.Profile == WAN {
+		err = h.listenWeb()
+	}
+	if err == nil && h.cfg.Profile != Local && !h.cfg.NoMDNS && !h.alone {
+		h.tasks.start(h.findNear)
+	}
+	return err
 }
 
 // startReach begins what a node on the internet does to be reached.
@@ -162,8 +175,18 @@ func (h *Host) startReach() error {
 	if err := h.startRegain(); err != nil {
 		return fmt.Errorf("mend gossip: %w", err)
 	}
+	if h.cfg.Trial {
+		h.host.SetStreamHandler(autonatv2.DialBackProtocol, h.dialBacks.serve)
+		return nil
+	}
 	if err := h.serveRelay(); err != nil {
 		return err
+	}
+	if err := h.startMeeting(); err != nil {
+		return err
+	}
+	if h.cfg.Public {
+		h.serveMeeting()
 	}
 	if h.noPunching {
 		return nil
@@ -301,7 +324,7 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.meeting.close(), h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {

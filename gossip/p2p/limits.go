@@ -116,8 +116,52 @@ const (
 	// beside a direct one, and moveTimeout the end of waiting for it.
 	movePause   = time.Second
 	moveTimeout = time.Minute
+	// dialBackTimeout bounds a dial back: a peer may wait three seconds before it dials, and
+	// gives an address ten.
+	dialBackTimeout = 20 * time.Second
+	// maxDialBack, maxDialBackData and dialBackPart are AutoNAT v2's: of a message, of what a
+	// peer may want before it dials, and of a part of that.
+	maxDialBack     = 8 << 10
+	maxDialBackData = 100_000
+	dialBackPart    = 4000
 	// maxIdentify bounds libp2p's identify message, as libp2p does.
 	maxIdentify = 8 << 10
+)
+
+// Limits on hints, and on the DHT in which all runs meet.
+const (
+	// maxHintAddrs bounds the addresses of one hint: a few interfaces with two transports.
+	maxHintAddrs = 8
+	// hintPause and maxHintsAtOnce bound the hints that are handed up: a network with
+	// more members than a node connects to, and one more each second.
+	hintPause      = time.Second
+	maxHintsAtOnce = 16
+	// maxFound ends a search: as many peers as a node dials for, and some that are gone.
+	maxFound = 16
+	// searchTimeout bounds a search, meetTimeout a question in it, with the dial.
+	searchTimeout = 30 * time.Second
+	meetTimeout   = 10 * time.Second
+	// maxMeetings bounds the places that a search begins at beside the known ones.
+	maxMeetings = 8
+	// announceEvery is how often a node says again that it is in its run, recordsFor how
+	// long that is believed: one announcement may be lost. announceFirst is the pause before
+	// a failed one is tried again, doubling, and between two because of new addresses.
+	announceEvery = 20 * time.Minute
+	announceFirst = 10 * time.Second
+	recordsFor    = 50 * time.Minute
+	// maxRuns, maxMembers and maxMemberAddrs bound what a node keeps of who is where: 4 MiB
+	// at most. Of a run a newcomer needs a few members, of which some may be gone.
+	maxRuns        = 512
+	maxMembers     = 16
+	maxMemberAddrs = 4
+	// maxMeetMessage bounds a message of the DHT: twenty peers with eight addresses each.
+	// libp2p's own bound is 4 MiB, which strangers could have this node allocate.
+	maxMeetMessage = 64 << 10
+	// meetRate and meetBurst bound the streams of the DHT that are served, each second and
+	// at once, over all peers; maxMeetStreams those that are open.
+	meetRate       = 50
+	meetBurst      = 100
+	maxMeetStreams = 64
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,7 +13,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-const listenExample = "/ip4/0.0.0.0/tcp/4001 or /ip4/0.0.0.0/udp/4001/quic-v1"
+const listenExample = "/ip4/0.0.0.0/tcp/4001, /ip4/0.0.0.0/udp/4001/quic-v1 or /ip4/0.0.0.0/tcp/443/ws"
 
 // CheckListen refuses addresses that no host can listen on, whatever is free.
 func CheckListen(addrs []string) error {
@@ -20,7 +21,7 @@ func CheckListen(addrs []string) error {
 	return err
 }
 
-// parseListen checks listen addresses: IP, then TCP or QUIC, nothing else.
+// parseListen checks listen addresses: IP, then TCP, WebSocket or QUIC, nothing else.
 func parseListen(addrs []string) ([]ma.Multiaddr, error) {
 	parsed := make([]ma.Multiaddr, 0, len(addrs))
 	for _, text := range addrs {
@@ -29,7 +30,7 @@ func parseListen(addrs []string) ([]ma.Multiaddr, error) {
 			return nil, fmt.Errorf("listen address %q: %w; want something like %s", text, err, listenExample)
 		}
 		if !listenable(a) {
-			return nil, fmt.Errorf("listen address %q: not an IP address with a TCP or QUIC port; want something like %s", text, listenExample)
+			return nil, fmt.Errorf("listen address %q: not an IP address with a port of TCP, QUIC or WebSocket; want something like %s", text, listenExample)
 		}
 		parsed = append(parsed, a)
 	}
@@ -48,9 +49,18 @@ func listenable(a ma.Multiaddr) bool {
 	case 2:
 		return codes[1] == ma.P_TCP
 	case 3:
-		return codes[1] == ma.P_UDP && codes[2] == ma.P_QUIC_V1
+		return codes[1] == ma.P_UDP && codes[2] == ma.P_QUIC_V1 || codes[1] == ma.P_TCP && codes[2] == ma.P_WS
 	}
 	return false
+}
+
+// sharesPort reports whether TCP and WebSocket are to listen on one port, of which the first
+// bytes of a connection then say what it is.
+func sharesPort(addrs []string) bool {
+	return slices.ContainsFunc(addrs, func(a string) bool {
+		bare, ws := strings.CutSuffix(a, "/ws")
+		return ws && slices.Contains(addrs, bare)
+	})
 }
 
 // listen opens every address or fails: libp2p itself is content with one.
@@ -79,12 +89,15 @@ func listenError(a ma.Multiaddr, err error) error {
 // forwarded stays right. It is registered for nothing else.
 const DefaultPort = 27182
 
-// listenAnywhere listens on DefaultPort, or, where another program has that, on any port.
+// maxPort is the highest port that there is.
+const maxPort = 1<<16 - 1
+
+// listenAnywhere listens on the usual port, or, where another program has that, on any port.
 func (h *Host) listenAnywhere() error {
-	err := h.listen(anywhere("0.0.0.0", DefaultPort))
-	port := DefaultPort
+	port := h.cfg.Port
+	err := h.listen(anywhere("0.0.0.0", port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		h.log.Info("the usual port is taken, listens on another", "port", DefaultPort)
+		h.log.Info("the usual port is taken, listens on another", "port", port)
 		port = 0
 		err = h.listen(anywhere("0.0.0.0", port))
 	}
@@ -95,6 +108,29 @@ func (h *Host) listenAnywhere() error {
 		h.log.Debug("no IPv6 here", "err", err)
 	}
 	return nil
+}
+
+// listenWeb listens where browsers find the web: some networks let nothing else out.
+func (h *Host) listenWeb() error {
+	err := h.listen(onWebPort("ip4", "0.0.0.0"))
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w; run it as root, or let the program have low ports: setcap cap_net_bind_service=+ep PROGRAM", err)
+	case err != nil:
+		return err
+	}
+	if err := h.listen(onWebPort("ip6", "::")); err != nil {
+		h.log.Debug("no IPv6 here", "err", err)
+	}
+	return nil
+}
+
+// onWebPort is WebSocket and TCP there, of which the first bytes of a connection say what it is.
+func onWebPort(kind, ip string) (addrs []ma.Multiaddr) {
+	for _, transport := range []string{"/ws", ""} {
+		addrs = append(addrs, ma.StringCast(fmt.Sprintf("/%s/%s/tcp/%s%s", kind, ip, webPort, transport)))
+	}
+	return addrs
 }
 
 // anywhere is TCP and QUIC on a port of every interface.
@@ -114,7 +150,8 @@ func anywhere(ip string, port int) (addrs []ma.Multiaddr) {
 // user would share it unnoticed, and each would get half of the connections.
 // Its own error for UDP is a text.
 func portFree(a ma.Multiaddr) error {
-	nw, host, err := manet.DialArgs(a)
+	socket, _ := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_WS })
+	nw, host, err := manet.DialArgs(socket)
 	if err != nil {
 		return err
 	}

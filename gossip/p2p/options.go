@@ -65,7 +65,11 @@ func (h *Host) reachOptions() []libp2p.Option {
 	if h.alone {
 		return opts
 	}
-	return append(opts, libp2p.NATManager(h.mapPorts), libp2p.EnableNATService(), libp2p.EnableAutoNATv2())
+	opts = append(opts, libp2p.NATManager(h.mapPorts))
+	if h.cfg.Trial {
+		return opts
+	}
+	return append(opts, libp2p.EnableNATService(), libp2p.EnableAutoNATv2())
 }
 
 // muxer is libp2p's with larger windows from the start. One that grows never tells the sender
@@ -99,21 +103,33 @@ func newResources() (network.ResourceManager, error) {
 }
 
 // tcpFirst dials TCP at once and QUIC a little later: under loss TCP moves ten
-// times the bulk. libp2p's own order is the reverse.
+// times the bulk. libp2p's own order is the reverse. WebSocket and the port of the web are
+// for networks that let nothing else out, and wait until the others had their time.
 func tcpFirst(addrs []ma.Multiaddr) []network.AddrDelay {
-	const quicDelay, relayDelay = 300 * time.Millisecond, time.Second
+	const quicDelay, webDelay, relayDelay = 300 * time.Millisecond, 800 * time.Millisecond, time.Second
 	ranked := make([]network.AddrDelay, 0, len(addrs))
 	for _, a := range addrs {
 		var delay time.Duration
 		switch {
 		case has(a, ma.P_CIRCUIT):
 			delay = relayDelay
+		case onWeb(a):
+			delay = webDelay
 		case has(a, ma.P_UDP):
 			delay = quicDelay
 		}
 		ranked = append(ranked, network.AddrDelay{Addr: a, Delay: delay})
 	}
 	return ranked
+}
+
+// webPort is the one that every network lets out.
+const webPort = "443"
+
+// onWeb reports whether an address may be dialled from where only the web is.
+func onWeb(a ma.Multiaddr) bool {
+	port, err := a.ValueForProtocol(ma.P_TCP)
+	return err == nil && (port == webPort || has(a, ma.P_WS))
 }
 
 func has(a ma.Multiaddr, code int) bool {

@@ -10,15 +10,12 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
 	"github.com/libp2p/go-libp2p/p2p/protocol/identify/pb"
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
-	"github.com/multiformats/go-multistream"
 )
 
 // punches is the state of hole punching.
@@ -206,30 +203,16 @@ func (h *Host) noteSeen(seen ma.Multiaddr) {
 // seenBy asks over a QUIC connection of its own, which the swarm does not know: it
 // keeps one connection to a peer.
 func (h *Host) seenBy(ctx context.Context, p peer.ID, a ma.Multiaddr) (ma.Multiaddr, error) {
-	nw, ok := h.host.Network().(interface {
-		TransportForDialing(ma.Multiaddr) transport.Transport
-	})
-	if !ok {
-		return nil, errors.New("the network has no transports")
-	}
-	c, err := nw.TransportForDialing(a).Dial(ctx, a, p)
+	c, err := h.dialAside(ctx, p, a)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	s, err := c.OpenStream(ctx)
+	s, err := openAside(ctx, c, identify.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Reset()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := s.SetDeadline(deadline); err != nil {
-			return nil, err
-		}
-	}
-	if err := multistream.SelectProtoOrFail[protocol.ID](identify.ID, s); err != nil {
-		return nil, err
-	}
 	var answer pb.Identify
 	if err := pbio.NewDelimitedReader(s, maxIdentify).ReadMsg(&answer); err != nil {
 		return nil, err

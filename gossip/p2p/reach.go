@@ -74,6 +74,10 @@ func (h *Host) tellReach() {
 	if h.reach.known && !now.Moved && now.equal(h.reach.told) || !h.inbox.put(now) {
 		return
 	}
+	if now.Public {
+		h.serveMeeting()
+	}
+	h.meeting.tellNews(h.reach.told, now)
 	h.reach.told, h.reach.known, h.reach.moved = now, true, false
 }
 

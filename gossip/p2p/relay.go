@@ -173,7 +173,7 @@ func (h *Host) circuits(p peer.ID, claimed []ma.Multiaddr) (addrs []ma.Multiaddr
 		}
 		addrs = append(addrs, transport.Encapsulate(tail))
 	}
-	slices.SortFunc(addrs, func(a, b ma.Multiaddr) int { return boolRank(has(a, ma.P_UDP)) - boolRank(has(b, ma.P_UDP)) })
+	slices.SortStableFunc(addrs, func(a, b ma.Multiaddr) int { return transportRank(a) - transportRank(b) })
 	return addrs[:min(len(addrs), maxCircuitAddrs)]
 }
 

@@ -15,6 +15,8 @@ import (
 	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcpreuse"
+	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
@@ -23,10 +25,13 @@ import (
 // payloads. Relayed connections count as part of those to their relay.
 type wireBytes struct{ sent, received atomic.Uint64 }
 
-// transports are TCP and QUIC, counted.
+// transports are TCP, QUIC and WebSocket, counted: of WebSocket what its frames carry.
 func (h *Host) transports() []libp2p.Option {
-	newTCP := func(u transport.Upgrader, rm network.ResourceManager) (*tcp.TcpTransport, error) {
-		return tcp.NewTCPTransport(wireUpgrader{u, h.onWire}, rm, nil)
+	newTCP := func(u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*tcp.TcpTransport, error) {
+		return tcp.NewTCPTransport(wireUpgrader{u, h.onWire}, rm, shared)
+	}
+	newWebSocket := func(u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*websocket.WebsocketTransport, error) {
+		return websocket.New(wireUpgrader{u, h.onWire}, rm, shared)
 	}
 	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
 		if id, err := peer.IDFromPrivateKey(key); err == nil && id == h.pid {
@@ -35,11 +40,16 @@ func (h *Host) transports() []libp2p.Option {
 		return libp2pquic.NewTransport(key, cm, psk, g, rm)
 	}
 	reuse := append([]quicreuse.Option{quicreuse.OverrideListenUDP(h.listenUDP)}, h.quicOptions...)
-	return []libp2p.Option{
+	opts := []libp2p.Option{
 		libp2p.Transport(newTCP),
+		libp2p.Transport(newWebSocket),
 		libp2p.Transport(newQUIC),
 		libp2p.QUICReuse(quicreuse.NewConnManager, reuse...),
 	}
+	if h.cfg.Web || sharesPort(h.cfg.Listen) {
+		opts = append(opts, libp2p.ShareTCPListener())
+	}
+	return opts
 }
 
 func (h *Host) listenUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/gossip/wire"
@@ -22,10 +23,15 @@ type Finding struct {
 
 // Checkup is what Doctor found out about a node's folder and its machine.
 type Checkup struct {
-	Dir      string    `json:"dir"`
+	Dir      string    `json:"dir,omitempty"`
 	Running  bool      `json:"running"` // a node runs on the folder
 	OK       bool      `json:"ok"`      // all findings are
 	Findings []Finding `json:"findings"`
+}
+
+// CheckupOf is what findings about no folder come to.
+func CheckupOf(findings []Finding) Checkup {
+	return Checkup{OK: !slices.ContainsFunc(findings, func(f Finding) bool { return !f.OK }), Findings: findings}
 }
 
 // doctor collects findings.

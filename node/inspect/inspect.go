@@ -33,6 +33,12 @@ type folder struct {
 	members *member.Table // nil in a run that is open to everybody
 }
 
+// HasNode reports whether a folder is one that a node keeps its state in.
+func HasNode(dir string) bool {
+	_, err := FolderGenesis(dir)
+	return !errors.Is(err, ErrNoNodeFolder)
+}
+
 // FolderGenesis returns the genesis kept in a node's folder, whether or not the
 // node runs. The error is ErrNoNodeFolder if there is none.
 func FolderGenesis(dir string) (genesis.Genesis, error) {

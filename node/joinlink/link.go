@@ -40,8 +40,12 @@ func (l Link) String() string {
 	return text
 }
 
-// Parse reads a join link.
+// Parse reads a join link. A run alone, as 64 digits, is one that names no peer.
 func Parse(s string) (Link, error) {
+	var run wire.RunID
+	if run.UnmarshalText([]byte(strings.TrimSpace(s))) == nil {
+		return Link{Run: run}, nil
+	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(s), scheme)
 	if !ok {
 		return Link{}, fmt.Errorf("join link %.80q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", s, scheme)

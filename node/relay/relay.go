@@ -30,7 +30,8 @@ import (
 type Config struct {
 	Key     ed25519.PrivateKey
 	Runs    []joinlink.Link // of which the run counts, and the invite where the run asks for one
-	Listen  []string        // of the first run; the others listen on any port. Empty: the usual port, if it is free
+	Listen  []string        // of the first run. Empty: the usual port, and the next ones for the other runs, where they are free
+	Web     bool            // listen on port 443 as well, for the first run
 	Profile string          // p2p profile; empty is p2p.WAN
 	// BytesPerSecond limits what each run's nodes may send each other through this one; 0
 	// takes the default of p2p.
@@ -54,16 +55,19 @@ func Run(ctx context.Context, cfg Config, ready func(joinlink.Link)) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	records := p2p.NewRecords() // members of any run find each other at any of the hosts
 	for i, link := range cfg.Runs {
 		if i > 0 {
-			cfg.Listen = nil
+			cfg.Listen, cfg.Web = nil, false
 		}
-		s, err := open(cfg, link)
+		s, err := open(cfg, link, p2p.DefaultPort+i, records)
 		if err != nil {
 			return fmt.Errorf("relay for run %v: %w", link.Run, err)
 		}
 		wg.Go(func() { s.serve(ctx) })
-		ready(joinlink.Link{Run: link.Run, Peers: s.host.Addrs(), Invite: link.Invite})
+		own := joinlink.Short(link.Run, s.host.Addrs(), nil)
+		own.Invite = link.Invite
+		ready(own)
 	}
 	<-ctx.Done()
 	return nil
@@ -88,7 +92,7 @@ type server struct {
 	genesis []byte                       // nil until a peer gave it
 }
 
-func open(cfg Config, link joinlink.Link) (*server, error) {
+func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*server, error) {
 	run, now := link.Run, time.Now().UnixMilli()
 	s := &server{run: run, key: cfg.Key, log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
 	if s.log == nil {
@@ -108,7 +112,7 @@ func open(cfg Config, link joinlink.Link) (*server, error) {
 	var err error
 	s.host, err = p2p.New(p2p.Config{
 		Key: cfg.Key, Run: run, Listen: cfg.Listen, Profile: cfg.Profile, Record: s.record, Agent: cfg.Agent, Log: cfg.Log,
-		RelayBytesPerSecond: cfg.BytesPerSecond, Public: true,
+		RelayBytesPerSecond: cfg.BytesPerSecond, Public: true, NoMDNS: true, Port: port, Web: cfg.Web, Records: records,
 		Check: s.check, Admit: s.admits,
 	})
 	if err != nil {

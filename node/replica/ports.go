@@ -30,6 +30,7 @@ type Net interface {
 	Call(call gossip.Call)
 	Hangup(call uint64)                    // ends it; its outcome need not be reported
 	Dial(peer wire.PeerID, addrs []string) // there may be none
+	Seek()                                 // for peers of the run, where all runs meet
 	Reserve(peer wire.PeerID)              // a place at which it relays; Release gives it up
 	Release(peer wire.PeerID)
 	Drop(peer wire.PeerID, reason string)

@@ -80,6 +80,8 @@ func (r *Replica) execute(e core.Effect) {
 		r.net.Hangup(e.ID)
 	case gossip.Dial:
 		r.net.Dial(e.Peer, e.Addrs)
+	case gossip.Seek:
+		r.net.Seek()
 	case gossip.Reserve:
 		r.net.Reserve(e.Peer)
 	case gossip.Release:

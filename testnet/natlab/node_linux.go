@@ -64,6 +64,31 @@ func (l *Lab) Relay(ctx context.Context, machine string, flags ...string) (n *No
 	}
 }
 
+// Finding is a line of atoll doctor.
+type Finding struct {
+	Name         string
+	OK           bool
+	Text, Remedy string
+}
+
+// Doctor tries a link from a machine, and returns what it finds by name.
+func (l *Lab) Doctor(ctx context.Context, machine, link string, flags ...string) (map[string]Finding, error) {
+	args := append([]string{"netns", "exec", l.places[machine].space, l.binary, "doctor", link, "--json"}, flags...)
+	cmd := exec.CommandContext(ctx, "ip", args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var found struct{ Findings []Finding }
+	if bad := json.Unmarshal(out, &found); bad != nil {
+		return nil, fmt.Errorf("natlab: doctor on %s: %w: %s%s", machine, errors.Join(err, bad), out, stderr.String())
+	}
+	byName := map[string]Finding{}
+	for _, f := range found.Findings {
+		byName[f.Name] = f
+	}
+	return byName, nil
+}
+
 // Memory is what the process takes of the machine's, in bytes.
 func (n *Node) Memory() (int, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))

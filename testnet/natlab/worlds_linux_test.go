@@ -115,14 +115,14 @@ func through(t *testing.T, n, other, relay *Node) time.Duration {
 	return await(t, n, "a link to "+other.Name+" through "+relay.Name, func(s status.Snapshot) bool { return peerOf(s, id).Relay == name })
 }
 
-// peerIn is the peer that a join link names.
+// peerIn is the peer that a join link leads to: the first address is its own.
 func peerIn(t *testing.T, link string) string {
 	t.Helper()
-	i := strings.LastIndex(link, "/p2p/")
-	if i < 0 {
+	addrs := strings.Split(link, ",")
+	if len(addrs) < 2 || !strings.Contains(addrs[1], "/p2p/") {
 		t.Fatalf("no peer in %s", link)
 	}
-	return link[i+len("/p2p/"):]
+	return addrs[1][strings.LastIndex(addrs[1], "/p2p/")+len("/p2p/"):]
 }
 
 func idOf(t *testing.T, n *Node) (id string) {

@@ -1,0 +1,108 @@
+package gossip
+
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+)
+
+// hints are places where strangers say that peers of the run are: by multicast on the own
+// network, or where all runs meet. Anybody may say so. A hint is worth a few dials, and it is
+// kept apart from the roster, which holds what peers have signed. It also decides when
+// to look for more.
+type hints struct {
+	*env
+	roster   *roster
+	list     []hint
+	nextDial Time
+	nextSeek Time
+	pauseMs  int64 // after the last search of a node that has nobody
+	lonely   bool  // had nobody as of the last tick
+}
+
+// hint is one of them.
+type hint struct {
+	peer  wire.PeerID
+	addrs []string
+	dial  dialling
+	tries int
+}
+
+// heard takes a hint. The newest of a peer replaces the one before, and of all the oldest goes
+// first.
+func (h *hints) heard(id wire.PeerID, addrs []string) {
+	if id == h.cfg.Self || len(addrs) == 0 || h.connectedTo(id) {
+		return
+	}
+	addrs = slices.Clone(addrs[:min(len(addrs), maxHintAddrs)])
+	if i := slices.IndexFunc(h.list, func(x hint) bool { return x.peer == id }); i >= 0 {
+		h.list[i].addrs = addrs // saying it again brings no dial sooner
+		return
+	}
+	if len(h.list) >= maxHints {
+		h.list = h.list[1:]
+	}
+	h.list = append(h.list, hint{peer: id, addrs: addrs})
+	h.dial()
+}
+
+func (h *hints) connectedTo(id wire.PeerID) bool {
+	p := h.peers.find(id)
+	return p != nil && p.connected
+}
+
+func (h *hints) tick() {
+	h.list = slices.DeleteFunc(h.list, func(x hint) bool {
+		return h.connectedTo(x.peer) || x.tries >= maxHintTries && h.now >= x.dial.after
+	})
+	h.dial()
+	h.seek()
+}
+
+// dial tries the first hint that is due, one after the other at the pace of the roster.
+func (h *hints) dial() {
+	if h.now < h.nextDial || h.roster.connections() >= h.cfg.TargetPeers {
+		return
+	}
+	due := func(x hint) bool { return h.now >= x.dial.after && x.tries < maxHintTries }
+	i := slices.IndexFunc(h.list, due)
+	if i < 0 {
+		return
+	}
+	x := &h.list[i]
+	h.emit(Dial{Peer: x.peer, Addrs: x.addrs})
+	x.tries++
+	x.dial.pauseMs = max(2*x.dial.pauseMs, dialBackoffMinMs)
+	x.dial.after = h.now + x.dial.pauseMs
+	h.nextDial = h.now + dialPeriodMs/maxDials
+}
+
+// seek looks for peers where it is time. On one network nobody has to: all are found by
+// multicast or by the roster.
+func (h *hints) seek() {
+	if !h.roster.moves {
+		return
+	}
+	have := h.roster.connections()
+	if lonely := have == 0; lonely != h.lonely {
+		h.lonely, h.pauseMs = lonely, seekFirstMs
+		h.nextSeek = h.now + h.pause(have)
+	}
+	if h.now < h.nextSeek {
+		return
+	}
+	h.emit(Seek{})
+	h.pauseMs = min(2*h.pauseMs, seekMaxMs)
+	h.nextSeek = h.now + h.pause(have)
+}
+
+// pause is the time before the next search of a node with so many connections.
+func (h *hints) pause(have int) int64 {
+	switch {
+	case have == 0:
+		return h.pauseMs
+	case have < wantNeighbours:
+		return seekFewMs
+	}
+	return seekManyMs
+}

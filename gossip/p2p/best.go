@@ -1,0 +1,124 @@
+package p2p
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strings"
+
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Reach of an address: from where it leads to its node, the furthest first.
+const (
+	reachAll   = iota // from anywhere
+	reachRelay        // from anywhere, through a relay
+	reachNear         // from the same network
+	reachSelf         // from the same machine
+	reachNone         // it is no address
+)
+
+func reachOf(a ma.Multiaddr) int {
+	switch {
+	case a == nil:
+		return reachNone
+	case has(a, ma.P_CIRCUIT):
+		return reachRelay
+	case manet.IsPublicAddr(a):
+		return reachAll
+	case manet.IsIPLoopback(a):
+		return reachSelf
+	}
+	return reachNear
+}
+
+// BestAddrs sorts addresses by what they are worth to somebody of whom nothing is known: public
+// ones first, then those through relays, then those of a network, and among equals TCP with
+// IPv4. Those that are equal in this keep their order.
+func BestAddrs(addrs []string) []string {
+	sorted := slices.Clone(addrs)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(worth(a), worth(b)) })
+	return sorted
+}
+
+// worth is lower for a better address.
+func worth(text string) int {
+	a, err := ma.NewMultiaddr(text)
+	if err != nil {
+		return 100 * reachNone
+	}
+	return 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6)) + transportRank(a)
+}
+
+// transportRank is lower for a transport that carries more. Those of the web come last. Of them
+// WebSocket gets through where plain TCP does, and in more places.
+func transportRank(a ma.Multiaddr) int {
+	switch {
+	case has(a, ma.P_WS):
+		return 2
+	case onWeb(a):
+		return 3
+	case has(a, ma.P_UDP):
+		return 1
+	}
+	return 0
+}
+
+// OnWeb reports whether an address is one of the web's: where nothing else is let out, it may
+// still be dialled.
+func OnWeb(addr string) bool {
+	a, err := ma.NewMultiaddr(addr)
+	return err == nil && !has(a, ma.P_CIRCUIT) && onWeb(a)
+}
+
+// FromAnywhere reports whether an address leads to its node from anywhere, by itself or
+// through a relay.
+func FromAnywhere(addr string) bool {
+	a, err := ma.NewMultiaddr(addr)
+	return err == nil && reachOf(a) <= reachRelay
+}
+
+// RelayOf is the address of the relay that an address leads through.
+func RelayOf(addr string) (relay string, ok bool) {
+	before, _, ok := strings.Cut(addr, "/p2p-circuit")
+	if !ok || CheckPeer(before) != nil {
+		return "", false
+	}
+	return before, true
+}
+
+// CheckPeer makes sure that an address can be dialled: it names a place and a peer.
+func CheckPeer(addr string) error {
+	_, _, err := parseDial(addr)
+	return err
+}
+
+// Machine is the part of an address that names a machine, such as /ip4/192.0.2.1.
+func Machine(addr string) string {
+	a, err := ma.NewMultiaddr(addr)
+	if err != nil {
+		return ""
+	}
+	first, _ := ma.SplitFirst(a)
+	return first.String()
+}
+
+// Outward is the address that this machine has on the network through which it reaches others,
+// empty if it reaches none. No packet is sent.
+func Outward() string {
+	c, err := net.Dial("udp4", outwardProbe)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	a, err := manet.FromNetAddr(c.LocalAddr())
+	if err != nil {
+		return ""
+	}
+	first, _ := ma.SplitFirst(a)
+	return first.String()
+}
+
+// outwardProbe is a place on the internet that is only looked up in the table of routes.
+const outwardProbe = "192.0.2.1:9"

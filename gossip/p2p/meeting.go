@@ -1,0 +1,310 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ipfs/go-cid"
+	dht "github.com/libp2p/go-libp2p-kad-dht"
+	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	ratelimit "golang.org/x/time/rate"
+
+	"atoll/gossip/wire"
+)
+
+// The nodes that others reach by themselves, members and relays of any run, keep a DHT
+// (Kademlia) together: who is in which run. Within a run gossip tells more, and sooner. The DHT is for
+// a newcomer whose link names nobody that is up but a relay of other runs, and for islands of
+// a run that know nothing of each other.
+//
+// A record is the word of a stranger, so what is found is handed up as a Hint.
+const (
+	meetPrefix   = protocol.ID("/atoll")
+	meetProtocol = meetPrefix + "/kad/1.0.0"
+)
+
+// sha256 is the number of that hash in multihashes.
+const sha256 = 0x12
+
+// meetKey is where in the DHT the members of a run are. Who keeps the record does not learn the
+// run from it.
+func meetKey(run wire.RunID) (cid.Cid, error) {
+	return cid.V1Builder{Codec: cid.Raw, MhType: sha256}.Sum(append([]byte("atoll run "), run[:]...))
+}
+
+// meeting is this node's part in the DHT.
+type meeting struct {
+	dht     *dht.IpfsDHT
+	key     cid.Cid
+	records *Records
+	limit   *ratelimit.Limiter // of hints
+	served  *ratelimit.Limiter // streams of others
+	open    chan struct{}      // a place for each that is open
+	renew   chan struct{}      // something that others are told is new
+	serve   network.StreamHandler
+	serving sync.Once
+	stop    context.CancelFunc
+}
+
+// startMeeting begins to take part. A node asks from the start, and answers once others reach
+// it.
+func (h *Host) startMeeting() (err error) {
+	m := &h.meeting
+	m.records, m.limit = h.cfg.Records, newHintLimit()
+	if m.records == nil {
+		m.records = NewRecords()
+	}
+	m.served, m.open, m.renew = ratelimit.NewLimiter(meetRate, meetBurst), make(chan struct{}, maxMeetStreams), make(chan struct{}, 1)
+	if m.key, err = meetKey(h.cfg.Run); err != nil {
+		return fmt.Errorf("start the DHT: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // it ends before the host, by Close
+	m.stop = stop
+	m.dht, err = dht.New(ctx, meetingHost{h.host, h},
+		dht.ProtocolPrefix(meetPrefix), dht.Mode(dht.ModeServer), dht.DisableValues(), dht.DisableAutoRefresh(),
+		dht.ProviderStore(ownRecords{m.records, h}), dht.OnRequestHook(onlyOwnPlaces), dht.AddressFilter(farAddrs),
+		dht.WithCustomMessageSender(func(host.Host, []protocol.ID) pb.MessageSenderWithDisconnect { return messenger{h} }))
+	if err != nil {
+		stop()
+		return fmt.Errorf("start the DHT: %w", err)
+	}
+	h.tasks.start(h.keepAnnouncing)
+	return nil
+}
+
+func (m *meeting) close() error {
+	if m.dht == nil {
+		return nil
+	}
+	m.stop()
+	return m.dht.Close()
+}
+
+// farAddrs are those that lead here from anywhere.
+func farAddrs(addrs []ma.Multiaddr) (far []ma.Multiaddr) {
+	for _, a := range addrs {
+		if manet.IsPublicAddr(a) && len(far) < maxMemberAddrs {
+			far = append(far, a)
+		}
+	}
+	return far
+}
+
+// onlyOwnPlaces takes out of an announcement the addresses of other machines than the one that
+// it comes from: else members would dial whomever a liar names. Places at relays stay, as
+// a relay connects to nobody who did not reserve.
+func onlyOwnPlaces(_ context.Context, s network.Stream, m *pb.Message) {
+	if m.GetType() != pb.Message_ADD_PROVIDER {
+		return
+	}
+	from, err := manet.ToIP(s.Conn().RemoteMultiaddr())
+	for _, p := range m.GetProviderPeers() {
+		p.Addrs = slices.DeleteFunc(p.Addrs, func(b []byte) bool {
+			a, bad := ma.NewMultiaddrBytes(b)
+			if bad != nil {
+				return true
+			}
+			ip, none := manet.ToIP(a)
+			return !has(a, ma.P_CIRCUIT) && (err != nil || none != nil || !ip.Equal(from))
+		})
+	}
+}
+
+// meetingHost is the libp2p host as the DHT sees it: no question makes a connection of the
+// swarm, and none is kept for it.
+type meetingHost struct {
+	host.Host
+	h *Host
+}
+
+// Addrs are those by which others find this node.
+func (m meetingHost) Addrs() (addrs []ma.Multiaddr) {
+	for _, text := range m.h.Reach().Outside {
+		if info, _, err := parseDial(text); err == nil {
+			addrs = append(addrs, info.Addrs...)
+		}
+	}
+	return addrs
+}
+
+// Connect only notes the addresses: messenger dials when there is something to ask.
+func (m meetingHost) Connect(_ context.Context, info peer.AddrInfo) error {
+	m.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
+	return nil
+}
+
+// ConnManager keeps the DHT's wishes from the connection manager.
+func (m meetingHost) ConnManager() connmgr.ConnManager { return connmgr.NullConnMgr{} }
+
+// SetStreamHandler keeps the handler until others reach this node; see serveMeeting.
+func (m meetingHost) SetStreamHandler(_ protocol.ID, f network.StreamHandler) { m.h.meeting.serve = f }
+
+// ownRecords is the store as the DHT of one host sees it, which names this node without its
+// addresses.
+type ownRecords struct {
+	*Records
+	h *Host
+}
+
+// AddProvider implements records.ProviderStore.
+func (r ownRecords) AddProvider(ctx context.Context, key []byte, p peer.AddrInfo) error {
+	if p.ID == r.h.pid {
+		p.Addrs = farAddrs(meetingHost{r.h.host, r.h}.Addrs())
+	}
+	return r.Records.AddProvider(ctx, key, p)
+}
+
+// serveMeeting answers the questions of others from now on. Its caller knows that others
+// reach this node.
+func (h *Host) serveMeeting() {
+	if h.meeting.dht != nil {
+		h.meeting.serving.Do(h.answerMeeting)
+	}
+}
+
+func (h *Host) answerMeeting() {
+	h.host.SetStreamHandler(meetProtocol, func(s network.Stream) {
+		if !h.meeting.served.Allow() || !h.tasks.enter() {
+			s.Reset()
+			return
+		}
+		defer h.tasks.leave()
+		select {
+		case h.meeting.open <- struct{}{}:
+			defer func() { <-h.meeting.open }()
+		default:
+			s.Reset()
+			return
+		}
+		if s.SetDeadline(time.Now().Add(searchTimeout)) == nil {
+			h.meeting.serve(&bounded{Stream: s})
+		}
+	})
+}
+
+// tellNews has this node announced anew where others from far reach it otherwise than before.
+func (m *meeting) tellNews(before, now Addresses) {
+	if m.dht == nil || slices.Equal(before.Outside, now.Outside) {
+		return
+	}
+	m.announceSoon()
+}
+
+func (m *meeting) announceSoon() {
+	select {
+	case m.renew <- struct{}{}:
+	default:
+	}
+}
+
+// keepAnnouncing tells the DHT, again and again, where this node is.
+func (h *Host) keepAnnouncing() {
+	pause := announceFirst
+	for {
+		select {
+		case <-time.After(pause):
+		case <-h.meeting.renew:
+			if pause = announceFirst; !h.pausedFor(announceFirst / 2) { // more may change
+				return
+			}
+		case <-h.ctx.Done():
+			return
+		}
+		if h.announce() {
+			pause = announceEvery
+		} else {
+			pause = min(2*pause, announceEvery)
+		}
+	}
+}
+
+// pausedFor waits, and reports whether the host is still open then.
+func (h *Host) pausedFor(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-h.ctx.Done():
+		return false
+	}
+}
+
+// announce reports whether somebody keeps now where this node is, or needs not.
+func (h *Host) announce() bool {
+	if len(h.Reach().Outside) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
+	defer cancel()
+	err := h.meeting.dht.Provide(ctx, h.meeting.key, true)
+	h.log.Debug("announce this node in the DHT", "err", err)
+	return err == nil
+}
+
+// Seek looks for peers of the run in the DHT, beginning at what is known of it and at peers
+// at these addresses, of whatever run. It returns at once; what is found are Hints.
+func (h *Host) Seek(at []string) {
+	if h.meeting.dht == nil {
+		return
+	}
+	h.tasks.start(func() {
+		ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
+		defer cancel()
+		before := h.meeting.dht.RoutingTable().Size()
+		h.meetAt(ctx, at)
+		if before == 0 && h.meeting.dht.RoutingTable().Size() > 0 {
+			h.meeting.announceSoon() // what was tried before found nobody
+		}
+		for info := range h.meeting.dht.FindProvidersAsync(ctx, h.meeting.key, maxFound) {
+			h.hint(h.meeting.limit, false, info, func(a ma.Multiaddr) bool { return len(farAddrs([]ma.Multiaddr{a})) > 0 })
+		}
+	})
+}
+
+// meetAt makes peers at addresses known to the DHT, if they answer.
+func (h *Host) meetAt(ctx context.Context, at []string) {
+	known := map[peer.ID]bool{}
+	var asked []peer.ID
+	for _, addr := range at {
+		info, _, err := parseDial(addr)
+		if err != nil || info.ID == h.pid || len(asked) >= maxMeetings && !known[info.ID] {
+			continue
+		}
+		h.host.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
+		if !known[info.ID] {
+			known[info.ID], asked = true, append(asked, info.ID)
+		}
+	}
+	answered := make(chan struct{}, len(asked))
+	for _, p := range asked {
+		h.tasks.start(func() {
+			defer func() { answered <- struct{}{} }()
+			if err := h.meeting.dht.Ping(ctx, p); err != nil {
+				h.log.Debug("ask a peer of the DHT", "peer", p, "err", err)
+			} else if _, err := h.meeting.dht.RoutingTable().TryAddPeer(p, true, true); err != nil {
+				h.log.Debug("remember a peer of the DHT", "peer", p, "err", err)
+			}
+		})
+	}
+	for range asked {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// errNoWay says that no address of a peer of the DHT led to it.
+var errNoWay = errors.New("no address leads to the peer")

@@ -1,0 +1,60 @@
+package joinlink
+
+import (
+	"slices"
+
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+)
+
+// Short is a link that leads to a node by the best of its own addresses, and, so that it stays
+// good when that node is gone, by one more: of another peer that others reach by themselves, or else
+// another way to the node. A newcomer learns the rest from whom it reaches.
+func Short(run wire.RunID, own, others []string) Link {
+	l := Link{Run: run}
+	own = p2p.BestAddrs(own)
+	if len(own) > 0 {
+		l.Peers = own[:1:1]
+	}
+	if second := second(l.Peers, own, others); second != "" {
+		l.Peers = append(l.Peers, second)
+	}
+	return l
+}
+
+// second is the address to name beside the first, empty if there is none. Port 443 goes first
+// where there is a choice: from some networks there is no other way.
+func second(first, own, others []string) string {
+	if len(first) > 0 && !p2p.FromAnywhere(first[0]) {
+		others = nil // who is on the same network is not helped by the address of one that is not
+	}
+	others = slices.DeleteFunc(p2p.BestAddrs(others), func(a string) bool { return !p2p.FromAnywhere(a) })
+	for _, choice := range []struct {
+		among []string
+		good  func(string) bool
+	}{
+		{others, p2p.OnWeb},
+		{own, p2p.OnWeb},
+		{others, func(string) bool { return true }},
+		{own, func(a string) bool {
+			return p2p.Machine(a) != p2p.Machine(first[0]) && p2p.FromAnywhere(a) == p2p.FromAnywhere(first[0])
+		}},
+	} {
+		if i := slices.IndexFunc(choice.among, func(a string) bool { return choice.good(a) && !slices.Contains(first, a) }); i >= 0 {
+			return choice.among[i]
+		}
+	}
+	return ""
+}
+
+// Places are the addresses of a link, and those of the relays that they lead through: a relay
+// knows the run as well, and may be there when the peer behind it is gone.
+func Places(addrs []string) []string {
+	all := slices.Clone(addrs)
+	for _, a := range addrs {
+		if relay, ok := p2p.RelayOf(a); ok && !slices.Contains(all, relay) {
+			all = append(all, relay)
+		}
+	}
+	return all
+}

@@ -1,0 +1,130 @@
+package node
+
+import (
+	"maps"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+	"atoll/node/joinlink"
+	"atoll/node/wayin"
+)
+
+// ownAddrs are where this node is dialled, those of the network first through which it reaches
+// others: a machine may have networks of its own that nobody else is on.
+func (n *node) ownAddrs() []string {
+	outward := p2p.Outward()
+	addrs := n.host.Addrs()
+	slices.SortStableFunc(addrs, func(a, b string) int {
+		return rankBool(p2p.Machine(a) != outward) - rankBool(p2p.Machine(b) != outward)
+	})
+	return addrs
+}
+
+func rankBool(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// remain has the addresses of a peer that was found stay among those that this node dials.
+func (n *node) remain(addrs []string) {
+	for _, addr := range addrs {
+		if !slices.Contains(n.cfg.addrs(), addr) {
+			n.cfg.Peers = append(n.cfg.Peers, addr)
+		}
+	}
+}
+
+// publicPeers are addresses of connected peers that others reach by themselves.
+func (n *node) publicPeers() (addrs []string) {
+	if n.machine == nil {
+		return nil
+	}
+	for _, p := range n.machine.Gossip().Peers().All() {
+		if p.Connected && p.Record.Relays && p.Refused == "" {
+			addrs = append(addrs, p.Record.Addrs...)
+		}
+	}
+	return addrs
+}
+
+// meetings are places where members of any run may say who is in this one: all that this node
+// knows. The host asks a few of them.
+func (n *node) meetings() []string {
+	places := joinlink.Places(slices.Concat(n.cfg.addrs(), n.met))
+	if n.machine != nil {
+		places = append(places, n.publicPeers()...)
+	}
+	return places
+}
+
+// tellMet has gossip try the peers of an earlier start, where this one was given others.
+func (n *node) tellMet() {
+	for _, addrs := range byPeer(n.met) {
+		if id, err := p2p.PeerIDOf(addrs[0]); err == nil {
+			n.machine.Step(n.clock.now(), gossip.Hinted{Peer: id, Addrs: addrs})
+		}
+	}
+}
+
+// byPeer puts the addresses of each peer together, in the order of the first of each. What
+// is no address of a peer is left out.
+func byPeer(addrs []string) (groups [][]string) {
+	at := map[wire.PeerID]int{}
+	for _, addr := range addrs {
+		id, err := p2p.PeerIDOf(addr)
+		if err != nil {
+			continue
+		}
+		i, known := at[id]
+		if !known {
+			i, at[id] = len(groups), len(groups)
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], addr)
+	}
+	return groups
+}
+
+// maxEarly bounds what is kept of the network until there is a loop: what a host keeps. Gossip
+// beyond it is lost, and repaired later.
+const maxEarly = 8192
+
+// keepEarly keeps an event for the loop.
+func (n *node) keepEarly(e p2p.Event) {
+	_, message := e.(p2p.Message)
+	_, duplicate := e.(p2p.Duplicate)
+	if len(n.early) < maxEarly || !message && !duplicate {
+		n.early = append(n.early, e)
+	}
+}
+
+// takeEarly hands the loop what came before it began.
+func (n *node) takeEarly() {
+	for _, e := range n.early {
+		n.network(e)
+		n.replica.Execute()
+	}
+	n.early = nil
+}
+
+// tellAlone tells, before there is a loop, why nobody of the run may have answered yet.
+func (n *node) tellAlone(failures map[string]error) {
+	n.log.Warn("nobody of the run answers yet: " + n.whyAlone(failures))
+}
+
+// whyAlone says in words why nobody answers, and what to do.
+func (n *node) whyAlone(failures map[string]error) string {
+	f := wayin.Facts{Networks: wayin.Networks()}
+	for _, addr := range slices.Sorted(maps.Keys(failures)) {
+		f.Tried = append(f.Tried, wayin.Tried{Addr: addr, Err: failures[addr]})
+	}
+	if n.cfg.Profile == p2p.WAN {
+		mapped, answers := n.host.Mapped()
+		f.Mapped, f.Router = mapped, &answers
+	}
+	return f.Alone()
+}

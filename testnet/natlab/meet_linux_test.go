@@ -1,0 +1,80 @@
+package natlab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// oneNetwork is a home with several machines, whose way out leads nowhere.
+func oneNetwork(machines ...string) Net {
+	return Net{Nets: []Net{{Router: "r", Machines: machines}}}
+}
+
+// says waits until a node has logged a text, and returns how long that took.
+func says(t *testing.T, n *Node, text string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for ctx := within(t, patience); !strings.Contains(n.Log(), text); time.Sleep(lookEvery) {
+		if ctx.Err() != nil {
+			t.Fatalf("%s does not say %q:\n%s", n.Name, text, tail(n.Log()))
+		}
+	}
+	return time.Since(began)
+}
+
+// gotIn is what a newcomer logs that somebody of the run has let in.
+const gotIn = "has the genesis"
+
+// On one network a run's digits are enough, and a link whose addresses are dead.
+func TestOneNetworkWithoutAddresses(t *testing.T) {
+	l := world(t, oneNetwork("a", "b", "c", "d"))
+	a := runOf(t, l, "6e4", "a")[0]
+	b := join(t, l, "b", l.run)
+	took(t, "found by the run's digits", says(t, b, gotIn), 5*time.Second)
+	c := join(t, l, "c", "atoll:"+l.run+",/ip4/192.168.1.99/tcp/27182/p2p/12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5")
+	took(t, "found beside a link whose address is dead", says(t, c, gotIn), 5*time.Second)
+	d, err := l.Join("d", l.run, append(quick, "--no-mdns")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meets(t, b, c, status.LinkDirect) // neither was told of the other
+	endsAsOne(t, a, b, c)
+	if strings.Contains(d.Log(), gotIn) {
+		t.Errorf("one that may not look found somebody:\n%s", tail(d.Log()))
+	}
+	kill(t, d)
+}
+
+// A node whose network lets only the web out takes part through a relay there.
+func TestOnlyTheWeb(t *testing.T) {
+	l := world(t, Net{Machines: []string{"vps"}, Nets: []Net{
+		{Router: "office", Only443: true, Machines: []string{"e"}},
+		{Router: "rb", Machines: []string{"b"}},
+	}})
+	if err := l.Run("--tokens", "1e5"); err != nil {
+		t.Fatal(err)
+	}
+	_, link, err := l.Relay(within(t, patience), "vps", "--web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(link, "/tcp/443/ws/") || strings.Count(link, ",") != 2 {
+		t.Errorf("the relay's link is %s", link)
+	}
+	b, err := l.First("b", append(quick, "--peer", strings.Split(link, ",")[1])...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, b, "a place at the relay", func(s status.Snapshot) bool { return strings.Contains(s.Link, "/p2p-circuit/") })
+	own := linkOf(t, b)
+	if !strings.Contains(own, "/tcp/443/ws/") || strings.Count(own, ",") != 2 {
+		t.Errorf("the link of a node behind the relay is %s", own)
+	}
+	e := join(t, l, "e", own)
+	took(t, "let in", says(t, e, gotIn), 15*time.Second)
+	took(t, "relayed after the join", max(meets(t, e, b, status.LinkRelayed, status.LinkPunching), meets(t, b, e, status.LinkRelayed, status.LinkPunching)), 30*time.Second)
+	endsAsOne(t, b, e)
+}
