@@ -3,6 +3,7 @@ package gossip
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -12,7 +13,7 @@ import (
 
 func TestSpecRoster(t *testing.T) {
 	spectest.Run(t, "K", map[string]spectest.Clause{
-		"K-1": specRosterAsked, "K-2": specRosterBody, "K-2.2": specRosterNear, "K-3": specRosterNewest, "K-4": specFaultTable,
+		"K-1": specRosterAsked, "K-2": specRosterBody, "K-2.2": specRosterNear, "K-2.3": specRosterHints, "K-3": specRosterNewest, "K-4": specFaultTable,
 	})
 }
 
@@ -37,6 +38,18 @@ func specRosterAsked(t *testing.T, s *spectest.Spec) {
 				t.Errorf("asks the same process again: %+v", q)
 			}
 		}
+	}
+}
+
+// What strangers said of a peer is in no roster, whether it is known or not.
+func specRosterHints(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	a.step(Hinted{Peer: wire.PeerID{2}, Addrs: []string{"/ip4/5.0.0.2/tcp/1"}})
+	a.step(Hinted{Peer: wire.PeerID{1}, Addrs: []string{"/ip4/5.0.0.1/tcp/1"}})
+	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetRoster}))
+	if len(e) != 1 || strings.Contains(string(e[0].Response), "5.0.0") {
+		t.Errorf("answers %+v", e)
 	}
 }
 

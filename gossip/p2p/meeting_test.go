@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
 )
 
 // inRun is a host of the internet in another run, public or behind a firewall.
@@ -153,7 +154,7 @@ func TestRecordsAreBounded(t *testing.T) {
 }
 
 // An announcement leads to the machine that it comes from, or through relays, and nowhere else.
-func TestAnnouncementOfOtherMachines(t *testing.T) {
+func specAnnouncement(t *testing.T, _ *spectest.Spec) {
 	mine, relayed, others := "/ip4/5.0.0.1/tcp/1", "/ip4/5.0.0.9/tcp/1/p2p/"+PeerText(newPersonID(7))+"/p2p-circuit", "/ip4/5.0.0.2/tcp/1"
 	var p pb.Message_Peer
 	for _, a := range []string{mine, relayed, others} {
@@ -271,9 +272,47 @@ func TestHeardNearby(t *testing.T) {
 	}
 }
 
-// The name says which run, to those who know it.
-func TestMDNSName(t *testing.T) {
-	if a, b := mdnsName(wire.RunID{1}), mdnsName(wire.RunID{2}); a == b || len(a) > 40 || strings.Contains(a, "0100") {
-		t.Errorf("%s, %s", a, b)
+func specMDNS(t *testing.T, s *spectest.Spec) {
+	if got, want := mdnsName(wire.RunID(s.Hex(t, "run"))), s.Text(t, "mdns"); got != want {
+		t.Errorf("%s, the text says %s", got, want)
 	}
+}
+
+func specMeeting(t *testing.T, s *spectest.Spec) {
+	if got, err := meetKey(wire.RunID(s.Hex(t, "run"))); err != nil || got.String() != s.Text(t, "meeting") {
+		t.Errorf("%s, %v, the text says %s", got, err, s.Text(t, "meeting"))
+	}
+}
+
+// A stranger's question is answered, and its connection ends when it is.
+func specMeetingServed(t *testing.T, _ *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		relay, asker := w.inRun(1, wire.RunID{9}, true), w.inRun(2, testRun, false)
+		info, _, err := parseDial(publicAddr(relay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asker.host.Peerstore().AddAddrs(info.ID, info.Addrs, time.Hour)
+		if err := asker.meeting.dht.Ping(t.Context(), relay.pid); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(helloTimeout)
+		if n := len(relay.host.Network().Conns()); n != 0 {
+			t.Errorf("%d connections stay", n)
+		}
+	})
+}
+
+func specClock(t *testing.T, _ *spectest.Spec) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts := w.hosts(2)
+		join(t, hosts[0], hosts[1])
+		ahead, within, err := hosts[0].ClockAhead(t.Context(), hosts[1].ID())
+		if err != nil || ahead.Abs() > within+time.Millisecond || within > 5*delay {
+			t.Errorf("%v ahead within %v, %v", ahead, within, err)
+		}
+		if _, _, err := hosts[0].ClockAhead(t.Context(), newPersonID(9)); err == nil {
+			t.Error("has the time of a peer that is not there")
+		}
+	})
 }

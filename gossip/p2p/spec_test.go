@@ -29,6 +29,7 @@ func TestSpec(t *testing.T) {
 		"P-17": spectest.All(specAcknowledge, specTooManyAcks), "P-17.2": specStamps, "P-17.3": specStamps,
 		"P-18": specWindow, "P-19": spectest.All(specStall, specRequestLimits),
 		"P-20": specSlowHandler, "P-21": specBusy, "P-22": specRelayServesMembers, "P-22.2": specRelayCarriesAll, "P-23": specNearRecords,
+		"P-24": specMDNS, "P-25": specMeeting, "P-25.2": specMeetingServed, "P-25.3": specAnnouncement, "P-26": specClock,
 	})
 }
 
@@ -51,6 +52,14 @@ func specTransports(t *testing.T, _ *spectest.Spec) {
 	if state.Security != "/noise" || state.StreamMultiplexer != "/yamux/1.0.0" || state.Transport != "tcp" {
 		t.Errorf("connected with %+v", state)
 	}
+	c := newPerson(3).config()
+	c.Listen = []string{"/ip4/127.0.0.1/tcp/0/ws"}
+	over := start(t, c)
+	dial(t, a, over)
+	state = a.host.Network().ConnsToPeer(over.pid)[0].ConnState()
+	if state.Security != "/noise" || state.StreamMultiplexer != "/yamux/1.0.0" || state.Transport != "websocket" {
+		t.Errorf("connected with %+v", state)
+	}
 	inPair(t, rate, func(t *testing.T, a, _ *Host) {
 		if state := a.host.Network().Conns()[0].ConnState(); state.Transport != "quic-v1" {
 			t.Errorf("connected with %+v", state)
@@ -62,6 +71,9 @@ func specNames(t *testing.T, s *spectest.Spec) {
 	run := wire.RunID(s.Hex(t, "run"))
 	rows := s.Table(t, "names")
 	topic := strings.Replace(rows[2][0], "RUN", hex.EncodeToString(run[:]), 1)
+	if string(clockProtocol) != rows[3][0] || string(meetProtocol) != rows[4][0] {
+		t.Errorf("%s, %s", clockProtocol, meetProtocol)
+	}
 	if string(helloProtocol) != rows[0][0] || string(rpcProtocol) != rows[1][0] || topicName(run) != topic {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))
 	}
