@@ -224,7 +224,7 @@ var impure = []rule{
 		"time is an argument, and one goroutine owns the state"},
 	{pure, list("math/rand/... crypto/rand"),
 		"randomness is an argument"},
-	{pure, list("os/... net/... io/ioutil syscall runtime/..."),
+	{pure, list("os/... net net/http/... net/rpc/... net/url io/ioutil syscall runtime/..."), // net/netip is values
 		"it takes events and returns effects; others do the input and output"},
 	{append(list("tensor/... optimizer/trainer/... node/store node/status"), pure...), list("log/..."),
 		"services log; everything else returns errors"},
