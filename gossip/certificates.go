@@ -41,7 +41,7 @@ func (c *certificates) want(from, author wire.PeerID) {
 	authors := []wire.PeerID{author}
 	c.call(from, wire.Request{Kind: wire.GetCertificates, Authors: authors}, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
 		if err == nil {
-			err = c.take(body, authors)
+			err = c.take(body, authors, c.cfg.Members.Add)
 			if err != nil {
 				c.misbehaved(from, err.Error())
 			}
@@ -64,8 +64,9 @@ func (c *certificates) forget() {
 	}
 }
 
-// take keeps the certificates of an answer. The error is for one that no honest peer gives.
-func (c *certificates) take(body []byte, asked []wire.PeerID) error {
+// take keeps the certificates of an answer, by the table's Add or AddHeld. The error is for one that no
+// honest peer gives.
+func (c *certificates) take(body []byte, asked []wire.PeerID, add func(member.Certificate) (bool, error)) error {
 	list, err := wire.DecodeCertificates(body)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (c *certificates) take(body []byte, asked []wire.PeerID) error {
 		if !slices.Contains(asked, one.Author) {
 			return fmt.Errorf("certificate of %v: %w: it was not asked for", one.Author, wire.ErrInvalid)
 		}
-		if err := c.keep(one); err != nil && !errors.Is(err, member.ErrFull) {
+		if err := c.keep(one, add); err != nil && !errors.Is(err, member.ErrFull) {
 			return err
 		}
 	}
@@ -87,8 +88,8 @@ func (c *certificates) take(body []byte, asked []wire.PeerID) error {
 
 // keep adds a certificate to those known, and has one that is new made durable: after a restart
 // this node must still know whose deltas it holds.
-func (e *env) keep(c member.Certificate) error {
-	fresh, err := e.cfg.Members.Add(c)
+func (e *env) keep(c member.Certificate, add func(member.Certificate) (bool, error)) error {
+	fresh, err := add(c)
 	if fresh {
 		e.emit(Admitted{Certificate: c})
 	}
@@ -102,7 +103,7 @@ func (e *env) admit(rec *hello.Record) bool {
 	}
 	c, err := member.CertificateIn(*rec)
 	if err == nil {
-		err = e.keep(c)
+		err = e.keep(c, e.cfg.Members.Add)
 	}
 	return err == nil || errors.Is(err, member.ErrFull) && e.cfg.Members.Member(rec.Author)
 }

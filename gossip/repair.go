@@ -177,7 +177,7 @@ func (r *repair) strangers(headers []wire.SignedHeader) (authors []wire.PeerID) 
 // deltas it holds, it knows.
 func (r *repair) meet(s *session, strangers []wire.PeerID, headers []wire.SignedHeader) {
 	r.ask(s, wire.Request{Kind: wire.GetCertificates, Authors: strangers}, func(body []byte) error {
-		if err := r.certificates.take(body, strangers); err != nil {
+		if err := r.certificates.take(body, strangers, r.cfg.Members.AddHeld); err != nil {
 			return err
 		}
 		more := r.strangers(headers)

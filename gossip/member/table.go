@@ -15,11 +15,12 @@ import (
 const (
 	// MaxOwners bounds the owners of a run: a few people, each of whom can invite.
 	MaxOwners = 16
-	// maxMembers bounds the certificates that are kept, some 20 MB. A run has fewer nodes; who
-	// holds a leaked invite can sign keys without end.
-	maxMembers = 1 << 16
-	// MaxOfAuthor bounds those of one node: it may be invited again, with other limits.
-	MaxOfAuthor = 4
+	// maxOfInvite bounds the certificates of one invite that are kept, some 2 MB: who holds a leaked
+	// one can sign keys without end, and takes room from nobody who came by another. Runs of
+	// thousands take several invites.
+	maxOfInvite = 1 << 12
+	// maxInvites bounds the invites that certificates are kept of: owners make few.
+	maxInvites = 1 << 10
 )
 
 // ErrUnknown says that the author of something has no certificate that is known here. One may
@@ -38,15 +39,23 @@ type Table struct {
 	owners   []wire.PeerID
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
+	ofInvite map[wire.PeerID]int // certificates, by the invite's key
 }
 
 // NewTable knows the owners of a run and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}}
 }
 
-// Add verifies a certificate and keeps it, and reports whether it was not known before.
-func (t *Table) Add(c Certificate) (fresh bool, err error) {
+// Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.
+func (t *Table) Add(c Certificate) (fresh bool, err error) { return t.add(c, false) }
+
+// AddHeld is Add for the author of a delta that a peer holds in a set, whatever room there is: where
+// one node takes an author's deltas all must, or their sets would never be equal. Rounds bound
+// how many there are.
+func (t *Table) AddHeld(c Certificate) (fresh bool, err error) { return t.add(c, true) }
+
+func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	id := c.ID(t.run)
 	if _, known := t.Find(id); known {
 		return false, nil
@@ -59,12 +68,13 @@ func (t *Table) Add(c Certificate) (fresh bool, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.byID) >= maxMembers || len(t.byAuthor[c.Author]) >= MaxOfAuthor {
-		return false, fmt.Errorf("certificate of %v: %w", c.Author, ErrFull)
-	}
 	if _, known := t.byID[id]; known {
 		return false, nil
 	}
+	if n := t.ofInvite[c.Invite.Key]; !held && (n >= maxOfInvite || n == 0 && len(t.ofInvite) >= maxInvites) {
+		return false, fmt.Errorf("certificate of %v: %w of its invite", c.Author, ErrFull)
+	}
+	t.ofInvite[c.Invite.Key]++
 	t.byID[id] = c
 	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
 	return true, nil

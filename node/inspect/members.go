@@ -43,7 +43,7 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 	table := member.NewTable(s.Run(), g.Owners)
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
-			_, _ = table.Add(c) // one that does not fit is nobody's
+			_, _ = table.AddHeld(c) // one that does not fit is nobody's
 		}
 	}
 	return table, nil

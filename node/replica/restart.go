@@ -107,7 +107,7 @@ func (r *Replica) meetMembers(members *member.Table) error {
 		}
 	}
 	for _, c := range kept {
-		_, err := members.Add(c)
+		_, err := members.AddHeld(c)
 		r.watcher.Check("take up a certificate", err)
 	}
 	return nil
