@@ -69,7 +69,11 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.tell(out, external.Check(ctx, cfg, values, external.Pace{H: g.Outer.H, Fragments: len(g.Plan())}, judge))
+	err = c.tell(out, external.Check(ctx, cfg, values, external.Pace{H: g.Outer.H, Fragments: len(g.Plan())}, judge))
+	if err == nil {
+		err = ctx.Err() // what is left has not been looked at
+	}
+	return err
 }
 
 // genesis is that of the run, or one of the model.
