@@ -25,28 +25,38 @@ const maxStrangers = 1024
 // several peers, and its next beat brings it up again.
 const strangerAgainMs = 1000
 
-// want asks the peer that forwarded something for the certificates of its author.
-func (c *certificates) want(from, author wire.PeerID) {
+// want asks the peer that forwarded something for what admits its author: the certificate that a
+// header names, or any.
+func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 	p := c.peers.find(from)
-	if !c.usable(p) || c.cfg.Members.Member(author) {
+	if !c.usable(p) || c.known(s) {
 		return
 	}
-	if at, known := c.asked[author]; known && c.now < at+strangerAgainMs {
+	if at, known := c.asked[s.Author]; known && c.now < at+strangerAgainMs {
 		return
 	}
 	if len(c.asked) >= maxStrangers {
 		c.forget()
 	}
-	c.asked[author] = c.now
-	authors := []wire.PeerID{author}
-	c.call(from, wire.Request{Kind: wire.GetCertificates, Authors: authors}, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
+	c.asked[s.Author] = c.now
+	q := s.Request()
+	c.call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
 		if err == nil {
-			err = c.take(body, authors, c.cfg.Members.Add)
+			err = c.take(body, q, c.cfg.Members.Add)
 			if err != nil {
 				c.misbehaved(from, err.Error())
 			}
 		}
 	})
+}
+
+// known reports whether what admits a stranger has come meanwhile.
+func (c *certificates) known(s member.Stranger) bool {
+	if s.Certificate.IsZero() {
+		return c.cfg.Members.Member(s.Author)
+	}
+	_, known := c.cfg.Members.Find(s.Certificate)
+	return known
 }
 
 // forget drops the older half of the authors asked for.
@@ -66,7 +76,7 @@ func (c *certificates) forget() {
 
 // take keeps the certificates of an answer, by the table's Add or AddHeld. The error is for one that no
 // honest peer gives.
-func (c *certificates) take(body []byte, asked []wire.PeerID, add func(member.Certificate) (bool, error)) error {
+func (c *certificates) take(body []byte, q wire.Request, add func(member.Certificate) (bool, error)) error {
 	list, err := wire.DecodeCertificates(body)
 	if err != nil {
 		return err
@@ -76,7 +86,7 @@ func (c *certificates) take(body []byte, asked []wire.PeerID, add func(member.Ce
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(asked, one.Author) {
+		if !slices.Contains(q.Authors, one.Author) && !slices.Contains(q.Certificates, one.ID(c.cfg.Run)) {
 			return fmt.Errorf("certificate of %v: %w: it was not asked for", one.Author, wire.ErrInvalid)
 		}
 		if err := c.keep(one, add); err != nil && !errors.Is(err, member.ErrFull) {

@@ -81,21 +81,54 @@ func TestStrangersAreAskedFor(t *testing.T) {
 	from := g.meets(t, testKey(1))
 	third := testKey(3)
 	author := wire.PeerIDOf(third)
-	g.core.Step(g.now, Stranger{From: from, Author: author})
+	g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: author}})
 	e := g.answers(t, wire.GetCertificates, wire.EncodeCertificates([][]byte{g.certificate(t, third).Encode()}))
 	if !g.members.Member(author) || count[Admitted](e) != 1 {
 		t.Errorf("the stranger is not known: %v", e)
 	}
-	g.core.Step(g.now, Stranger{From: from, Author: author})
+	g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: author}})
 	if n := len(calls(g.core.Effects())); n != 0 {
 		t.Errorf("%d calls for one that is known", n)
 	}
 	for i := range 3 {
 		g.now += strangerAgainMs / 2
-		g.core.Step(g.now, Stranger{From: from, Author: wire.PeerID{77}})
+		g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerID{77}}})
 		if asked := len(calls(g.core.Effects())) == 1; asked != (i%2 == 0) {
 			t.Errorf("after %d ms: asked is %v", (i+1)*strangerAgainMs/2, asked)
 		}
+	}
+}
+
+// Who is known by one certificate and signs by another has that one asked for.
+func TestAnotherCertificateIsAskedFor(t *testing.T) {
+	g := newGuarded(t)
+	from := g.meets(t, testKey(1))
+	author := testKey(3)
+	g.meets(t, author)
+	g.core.Effects()
+	again, err := member.Issue(g.owner, g.run, member.Invite{}, testKey(102)).Admit(g.run, author)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerIDOf(author), Certificate: again.ID(g.run)}})
+	g.answers(t, wire.GetCertificates, wire.EncodeCertificates([][]byte{again.Encode()}))
+	if _, known := g.members.Find(again.ID(g.run)); !known {
+		t.Error("it is not known")
+	}
+}
+
+// Who came in while this node did not know yet who is admitted is given nothing but the genesis.
+func TestOutsidersAreServedTheGenesisAlone(t *testing.T) {
+	g := newGuarded(t)
+	for kind, want := range map[wire.RequestKind]wire.Status{wire.GetRoster: wire.Refused, wire.GetManifest: wire.Refused, wire.GetCertificates: wire.Refused} {
+		g.core.Step(g.now, Requested{Handle: 1, From: wire.PeerID{9}, Request: wire.Request{Kind: kind}.Encode()})
+		if st := status(g.core.Effects()); st != want {
+			t.Errorf("%v: %v", kind, st)
+		}
+	}
+	g.core.Step(g.now, Requested{Handle: 2, From: wire.PeerID{9}, Request: wire.Request{Kind: wire.GetGenesis, Run: g.run}.Encode()})
+	if n := count[ReplyGenesis](g.core.Effects()); n != 1 {
+		t.Errorf("%d answers with the genesis", n)
 	}
 }
 
@@ -121,7 +154,7 @@ func TestCertificatesOfLiars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
 			from := g.meets(t, testKey(1))
-			g.core.Step(g.now, Stranger{From: from, Author: wire.PeerIDOf(testKey(3))})
+			g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerIDOf(testKey(3))}})
 			list := [][]byte{}
 			list = append(list, c.list(g)...)
 			e := g.answers(t, wire.GetCertificates, wire.EncodeCertificates(list))
@@ -137,7 +170,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	g := newGuarded(t)
 	from := g.meets(t, testKey(1))
 	for i := range 4 * maxStrangers {
-		g.core.Step(g.now, Stranger{From: from, Author: wire.PeerID{byte(i), byte(i >> 8), 9}})
+		g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerID{byte(i), byte(i >> 8), 9}}})
 		if n := len(g.core.certificates.asked); n > maxStrangers {
 			t.Fatalf("%d authors", n)
 		}
@@ -150,7 +183,11 @@ func specCertificatesAnswered(t *testing.T, _ *spectest.Spec) {
 	first, second := testKey(1), testKey(2)
 	g.meets(t, first)
 	g.core.Effects()
-	asks := wire.Request{Kind: wire.GetCertificates, Authors: []wire.PeerID{wire.PeerIDOf(first), wire.PeerIDOf(second), wire.PeerIDOf(testKey(0))}}
+	of := func(k ed25519.PrivateKey) member.Certificate { return g.certificate(t, k) }
+	asks := wire.Request{
+		Kind:         wire.GetCertificates,
+		Certificates: []wire.Digest{of(second).ID(g.run), of(testKey(0)).ID(g.run)}, Authors: []wire.PeerID{wire.PeerIDOf(first), wire.PeerIDOf(second)},
+	}
 	g.core.Step(g.now, Requested{Handle: 1, From: wire.PeerIDOf(first), Request: asks.Encode()})
 	body, err := wire.OpenResponse(find[Reply](g.core.Effects())[0].Response, wire.GetCertificates.MaxResponse())
 	if err != nil {
@@ -160,7 +197,7 @@ func specCertificatesAnswered(t *testing.T, _ *spectest.Spec) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d certificates, %v", len(list), err)
 	}
-	for i, want := range []member.Certificate{g.certificate(t, first), g.certificate(t, testKey(0))} {
+	for i, want := range []member.Certificate{of(testKey(0)), of(first)} {
 		if c, err := member.Parse(list[i]); err != nil || c != want {
 			t.Errorf("certificate %d is %+v, %v", i, c, err)
 		}
@@ -168,7 +205,7 @@ func specCertificatesAnswered(t *testing.T, _ *spectest.Spec) {
 }
 
 // In a repair headers of authors that are not known here have the peer asked for their certificates.
-// With them they are taken; a peer that has none for its own set is at fault.
+// With them they are taken. A peer that has none either is not to blame.
 func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 	for _, gives := range []bool{true, false} {
 		g := newGuarded(t)
@@ -189,8 +226,11 @@ func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 			list = append(list, c.Encode())
 		}
 		e := g.answers(t, wire.GetCertificates, wire.EncodeCertificates(list))
-		if offers, faults := count[Offer](e), count[Misbehaved](e); (offers == 1) != gives || (faults == 1) == gives {
+		if offers, faults := count[Offer](e), count[Misbehaved](e); offers != 1 || faults != 0 || g.members.Member(wire.PeerIDOf(third)) != gives {
 			t.Errorf("a certificate given is %v: %d offers, %d faults", gives, offers, faults)
+		}
+		if !g.core.repair.active(s) {
+			t.Errorf("a certificate given is %v: the repair has ended", gives)
 		}
 	}
 }

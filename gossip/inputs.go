@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -62,7 +63,10 @@ type (
 
 	// Stranger says that From forwarded a message whose author has no certificate that is
 	// known here. The message was dropped.
-	Stranger struct{ From, Author wire.PeerID }
+	Stranger struct {
+		From wire.PeerID
+		member.Stranger
+	}
 
 	// Forwarded says that a duplicate of the header of ID came from another peer,
 	// which will have its payload.
@@ -148,7 +152,7 @@ func (c *Core) Step(now Time, in Input) {
 		c.received(in.From, in.Message)
 	case Stranger:
 		c.alive(in.From)
-		c.certificates.want(in.From, in.Author)
+		c.certificates.want(in.From, in.Stranger)
 	case Forwarded:
 		c.alive(in.From)
 		c.pull.source(in.ID, in.From)

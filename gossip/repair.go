@@ -153,50 +153,16 @@ func (r *repair) nextBatch(s *session) {
 		if err != nil {
 			return err
 		}
-		if strangers := r.strangers(headers); len(strangers) > 0 {
-			r.meet(s, strangers, headers)
-			return nil
-		}
-		return r.take(s, headers)
-	})
-}
-
-// strangers are the authors of headers whose certificates are not known here, each once, as many as
-// one request has room for.
-func (r *repair) strangers(headers []wire.SignedHeader) (authors []wire.PeerID) {
-	for _, h := range headers {
-		a := h.Header.Author
-		if errors.Is(r.cfg.Members.CheckHeader(h.Header), member.ErrUnknown) && !slices.Contains(authors, a) && len(authors) < wire.MaxAuthors {
-			authors = append(authors, a)
-		}
-	}
-	return authors
-}
-
-// meet asks the peer for the certificates of authors, and then takes the headers that it gave: whose
-// deltas it holds, it knows.
-func (r *repair) meet(s *session, strangers []wire.PeerID, headers []wire.SignedHeader) {
-	r.ask(s, wire.Request{Kind: wire.GetCertificates, Authors: strangers}, func(body []byte) error {
-		if err := r.certificates.take(body, strangers, r.cfg.Members.AddHeld); err != nil {
+		if err := r.verify(s, headers); err != nil {
 			return err
 		}
-		more := r.strangers(headers)
-		for _, a := range more {
-			if slices.Contains(strangers, a) {
-				return fmt.Errorf("%w: a header of %v in its set, and no certificate for it", wire.ErrInvalid, a)
-			}
-		}
-		if len(more) > 0 {
-			r.meet(s, more, headers)
-			return nil
-		}
-		return r.take(s, headers)
+		r.meet(s, headers, nil)
+		return nil
 	})
 }
 
-// take verifies a batch of headers, wants what is missing and goes on when it
-// is all held.
-func (r *repair) take(s *session, headers []wire.SignedHeader) error {
+// verify refuses headers that were not asked for, and those that nobody signed.
+func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 	for _, h := range headers {
 		key := wire.RoundKey{Fragment: h.Header.Fragment, Round: h.Header.Round}
 		if !slices.Contains(s.batch, key) {
@@ -206,6 +172,35 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// meet asks the peer for the certificates that headers name and that are not known here, each once,
+// and then takes the headers. Where the peer has none either, as in evidence against one that made it
+// up, nobody is to blame: such a delta is not taken.
+func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
+	q := wire.Request{Kind: wire.GetCertificates}
+	for _, h := range headers {
+		id := h.Header.Certificate
+		if errors.Is(r.cfg.Members.CheckHeader(h.Header), member.ErrUnknown) && !slices.Contains(asked, id) && len(q.Certificates) < wire.MaxAuthors {
+			q.Certificates, asked = append(q.Certificates, id), append(asked, id)
+		}
+	}
+	if len(q.Certificates) == 0 {
+		r.take(s, headers)
+		return
+	}
+	r.ask(s, q, func(body []byte) error {
+		if err := r.certificates.take(body, q, r.cfg.Members.AddHeld); err != nil {
+			return err
+		}
+		r.meet(s, headers, asked)
+		return nil
+	})
+}
+
+// take wants what is missing of a batch of headers and goes on when it is all held.
+func (r *repair) take(s *session, headers []wire.SignedHeader) {
 	s.requeue(headers)
 	for _, h := range headers {
 		r.takeOne(s, &h)
@@ -214,7 +209,6 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) error {
 	if len(s.waiting) == 0 {
 		r.nextBatch(s)
 	}
-	return nil
 }
 
 // requeue puts back the rounds that a long answer may have been cut before:

@@ -75,6 +75,10 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		s.status(handle, wire.Refused)
 		return
 	}
+	if !s.cfg.Members.Member(from) && r.Kind != wire.GetGenesis {
+		s.status(handle, wire.Refused) // it came while this node did not know yet who is admitted
+		return
+	}
 	p := s.ensure(from, true)
 	if p == nil {
 		s.status(handle, wire.Busy)
@@ -127,7 +131,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		return
 	}
 	if r.Kind == wire.GetCertificates {
-		s.ok(handle, wire.EncodeCertificates(s.cfg.Members.Encoded(r.Authors)))
+		s.ok(handle, s.cfg.Members.Answer(r))
 		return
 	}
 	if s.joining() {

@@ -97,7 +97,8 @@ const maxEarly = 8192
 func (n *node) keepEarly(e p2p.Event) {
 	_, message := e.(p2p.Message)
 	_, duplicate := e.(p2p.Duplicate)
-	if len(n.early) < maxEarly || !message && !duplicate {
+	_, stranger := e.(p2p.Stranger)
+	if len(n.early) < maxEarly || !message && !duplicate && !stranger {
 		n.early = append(n.early, e)
 	}
 }

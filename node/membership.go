@@ -27,6 +27,7 @@ type membership struct {
 	certificate []byte
 	id          wire.Digest // of the certificate
 	knows       atomic.Bool // genesis, and so who the run's owners are
+	remembers   atomic.Bool // who was admitted before this start
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.
@@ -57,7 +58,7 @@ func (n *node) beAdmitted() error {
 // there is none of these.
 func (n *node) findInvite() (*member.Pass, error) {
 	if n.cfg.Link.Invite != nil {
-		return n.cfg.Link.Invite, n.keepInvite(*n.cfg.Link.Invite)
+		return n.cfg.Link.Invite, nil
 	}
 	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, inviteFile))
 	switch {
@@ -77,12 +78,22 @@ func (n *node) findInvite() (*member.Pass, error) {
 		return nil, fmt.Errorf("make an invite: %w", err)
 	}
 	pass := member.Issue(n.cfg.Owner, n.run, member.Invite{}, secret)
-	return &pass, n.keepInvite(pass)
+	return &pass, nil
 }
 
 // keepInvite keeps an invite for another start. Whoever reads it can join.
 func (n *node) keepInvite(p member.Pass) error {
-	err := os.WriteFile(filepath.Join(n.cfg.Dir, inviteFile), []byte(p.String()+"\n"), 0o600)
+	f, err := os.CreateTemp(n.cfg.Dir, ".invite-*") // readable by its owner alone
+	if err != nil {
+		return store.Explain(err, n.cfg.Dir)
+	}
+	_, err = f.WriteString(p.String() + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(n.cfg.Dir, inviteFile))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
 	return store.Explain(err, n.cfg.Dir)
 }
 
@@ -103,7 +114,7 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 	if pass.Secret != nil {
 		n.invite = &pass
 	}
-	return nil
+	return n.keepInvite(pass)
 }
 
 // confirmAdmission holds the invite against the genesis that came from a peer.
@@ -121,16 +132,22 @@ func (n *node) confirmAdmission() error {
 		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
 	}
 	n.knows.Store(true)
+	n.host.Reconsider() // until now all were let in
 	return nil
 }
 
 // admits judges a peer by its record. Until genesis is known nobody is refused: all that this node
-// wants is the genesis, whose hash it knows.
+// wants is the genesis, whose hash it knows. Until it has read whom it knew before, it refuses nobody
+// whose invite has expired.
 func (n *node) admits(r hello.Record) error {
 	if !n.knows.Load() {
 		return nil
 	}
-	return n.members.Admit(r, time.Now().UnixMilli())
+	now := int64(0)
+	if n.remembers.Load() {
+		now = time.Now().UnixMilli()
+	}
+	return n.members.Admit(r, now)
 }
 
 // checkMessage opens a gossip message. What comes of nobody who was admitted goes no further.
@@ -139,8 +156,8 @@ func (n *node) checkMessage(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if author, stranger := n.members.Stranger(m); stranger {
-		return &p2p.StrangerError{Author: author}
+	if s, stranger := n.members.Stranger(m); stranger {
+		return &p2p.StrangerError{Author: s.Author, Certificate: s.Certificate}
 	}
 	return nil
 }

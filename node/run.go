@@ -164,6 +164,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.machine = n.replica.Machine()
+	n.remembers.Store(true)
 	n.recount()
 	n.limit(time.Now())
 	n.startTraining()

@@ -19,20 +19,18 @@ const inviteHelp = `
 Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. Whoever has the link can join, so send it as you would a password.
 
     atoll invite --dir first --expires 7d
-    atoll invite --dir first --uses 5 --last-round 20000
+    atoll invite --dir first --uses 5
     atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
 
-Limits are kept by all nodes: --tokens-per-step and --last-round bound what counts of the invited nodes' work. After --expires nobody new gets in, and who is in stays. An invite without limits is what the link of the first node carries.`
+All nodes keep the limits. After --expires nobody new gets in, and who is in stays. An invite cannot be taken back: give --uses and --expires to people whom you do not know well. The link of the first node carries an invite without limits.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
 	dirFlag
-	Owner         string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
-	For           string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
-	Uses          uint32 `help:"Nodes that it is meant for. If more come, all of them together weigh as much as so many. Default: any number." placeholder:"N"`
-	Expires       *span  `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
-	TokensPerStep uint64 `help:"Most tokens of one step of such a node. Default: what the run allows." placeholder:"N"`
-	LastRound     uint32 `help:"Last round of each fragment to which such a node contributes. Default: none." placeholder:"N"`
+	Owner   string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
+	For     string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
+	Uses    uint32 `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
+	Expires *span  `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	jsonFlag
 }
 
@@ -79,7 +77,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 }
 
 func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {
-	v := member.Invite{Uses: c.Uses, TokensPerStep: c.TokensPerStep, LastRound: c.LastRound}
+	v := member.Invite{Uses: c.Uses}
 	if c.Expires != nil {
 		v.ExpiresMs = time.Now().Add(time.Duration(*c.Expires)).UnixMilli()
 	}

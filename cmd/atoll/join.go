@@ -273,6 +273,10 @@ func badLink(link string, err error) error {
 	if !strings.HasPrefix(strings.TrimSpace(link), linkScheme) {
 		return badUsage("%q is no join link: it does not begin with %q, and it is no run's 64 digits", tail(link), linkScheme)
 	}
+	link, _, invited := strings.Cut(link, "#")
+	if _, whole := joinlink.Parse(link); whole == nil && invited {
+		return badUsage("%v", err) // no part of an invite is shown: whoever has it can join
+	}
 	parts := strings.Split(link, ",")
 	for i, part := range parts {
 		if _, err := joinlink.Parse(strings.Join(parts[:i+1], ",")); err != nil {

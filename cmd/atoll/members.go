@@ -40,9 +40,9 @@ func (c *MembersCmd) Run(ctx context.Context, out *console) error {
 		out.say("this run is open to everybody: it has no members, see atoll peers")
 		return nil
 	}
-	rows := [][]string{{"MEMBER", "INVITE", "USES", "TOKENS/STEP", "LAST ROUND", "EXPIRES"}}
+	rows := [][]string{{"MEMBER", "INVITE", "USES", "EXPIRES"}}
 	for _, m := range members {
-		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(uint64(m.Uses)), limitText(m.TokensPerStep), limitText(uint64(m.LastRound)), expiryText(m.ExpiresMs)})
+		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(m.Uses), expiryText(m.ExpiresMs)})
 	}
 	return table(out.out, rows...)
 }
@@ -54,8 +54,8 @@ func inviteText(m status.Member) string {
 	return shortID(m.Invite)
 }
 
-// limitText is a limit, of which 0 is none.
-func limitText(n uint64) string {
+// limitText is a limit. 0 sets none.
+func limitText(n uint32) string {
 	if n == 0 {
 		return unknown
 	}

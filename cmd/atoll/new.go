@@ -128,6 +128,9 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
 		}
 		return "", nil
 	}
+	if _, err := os.Stat(c.out(*g)); err == nil {
+		return "", fmt.Errorf("%s exists already; choose another name", c.out(*g))
+	}
 	owner = cmp.Or(c.Owner, ownerFile(c.out(*g)))
 	key, err := store.ReadKeyFile(owner)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,7 @@ func (c *RelayCmd) Run(ctx context.Context, out *console) error {
 		return store.Explain(err, c.Dir)
 	}
 	cfg := relay.Config{
-		Key: key, Runs: runs, Listen: c.Listen, Web: c.Web, BytesPerSecond: int64(c.Up.bytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
+		Key: key, Dir: c.Dir, Runs: runs, Listen: c.Listen, Web: c.Web, BytesPerSecond: int64(c.Up.bytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
 	}
 	var printed error
 	err = relay.Run(ctx, cfg, func(l joinlink.Link) { printed = errors.Join(printed, c.print(out, l)) })

@@ -63,6 +63,9 @@ func (c Certificate) ID(run wire.RunID) wire.Digest {
 
 // Verify checks both signatures. Whether the owner is one of the run's is the Table's question.
 func (c Certificate) Verify(run wire.RunID) error {
+	if c.Invite.Alone && c.Author != c.Invite.Key {
+		return fmt.Errorf("certificate of %v: %w: the invite is for %v alone", c.Author, wire.ErrInvalid, c.Invite.Key)
+	}
 	if err := wire.Verify(c.Owner, domainInvite, run, c.Invite.append(nil), c.InviteSig); err != nil {
 		return fmt.Errorf("certificate of %v: the invite: %w", c.Author, err)
 	}

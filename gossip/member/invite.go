@@ -16,32 +16,34 @@ const domainInvite = "atoll invite 1"
 
 // Invite is what an owner allows to the keys that are signed with it.
 type Invite struct {
-	Key           wire.PeerID // the public half: it signs nodes, or is the key of the one node that is meant
-	Uses          uint32      // keys that it is meant for: more of them weigh no more than so many; 0 for any number
-	TokensPerStep uint64      // most tokens a step that their deltas may claim; 0 for what genesis allows
-	LastRound     uint32      // of each fragment that their deltas may be for; 0 for no end
-	ExpiresMs     int64       // Unix ms after which no node is admitted that nobody knew before; 0 for never
+	Key       wire.PeerID // the public half: it signs nodes
+	Alone     bool        // Key is a node's own: it admits that one and no other
+	Uses      uint32      // nodes that it is meant for: more of them weigh no more than so many; 0 for any number
+	ExpiresMs int64       // Unix ms after which no node is admitted that nobody knew before; 0 for never
 }
 
 // inviteSize is the length of an encoded Invite.
-const inviteSize = 32 + 4 + 8 + 4 + 8
+const inviteSize = 32 + 1 + 4 + 8
 
 // append appends the encoding of v to b: fields in order, big-endian.
 func (v Invite) append(b []byte) []byte {
 	b = append(b, v.Key[:]...)
-	b = binary.BigEndian.AppendUint32(b, v.Uses)
-	b = binary.BigEndian.AppendUint64(b, v.TokensPerStep)
-	b = binary.BigEndian.AppendUint32(b, v.LastRound)
+	alone := byte(0)
+	if v.Alone {
+		alone = 1
+	}
+	b = binary.BigEndian.AppendUint32(append(b, alone), v.Uses)
 	return binary.BigEndian.AppendUint64(b, uint64(v.ExpiresMs))
 }
 
 // parseInvite decodes exactly inviteSize bytes.
 func parseInvite(b []byte) (Invite, error) {
-	v := Invite{
-		Key: wire.PeerID(b[:32]), Uses: binary.BigEndian.Uint32(b[32:]), TokensPerStep: binary.BigEndian.Uint64(b[36:]), LastRound: binary.BigEndian.Uint32(b[44:]),
-	}
-	expires := binary.BigEndian.Uint64(b[48:])
-	if expires > math.MaxInt64 {
+	v := Invite{Key: wire.PeerID(b[:32]), Alone: b[32] == 1, Uses: binary.BigEndian.Uint32(b[33:])}
+	expires := binary.BigEndian.Uint64(b[37:])
+	switch {
+	case b[32] > 1:
+		return Invite{}, fmt.Errorf("invite: %w: alone is %d, want 0 or 1", wire.ErrInvalid, b[32])
+	case expires > math.MaxInt64:
 		return Invite{}, fmt.Errorf("invite: %w: it expires at %d, want Unix milliseconds", wire.ErrInvalid, expires)
 	}
 	v.ExpiresMs = int64(expires)
@@ -60,7 +62,7 @@ type Pass struct {
 // Issue signs an invite of a run with its owner's key. v.Key is set to the public half of
 // secret, unless that is nil: then the pass is for the node that v.Key names.
 func Issue(owner ed25519.PrivateKey, run wire.RunID, v Invite, secret ed25519.PrivateKey) Pass {
-	if secret != nil {
+	if v.Alone = secret == nil; !v.Alone {
 		v.Key = wire.PeerIDOf(secret)
 	}
 	return Pass{Owner: wire.PeerIDOf(owner), Invite: v, Sig: wire.Sign(owner, domainInvite, run, v.append(nil)), Secret: secret}
@@ -93,7 +95,7 @@ const passVersion = 1
 func (p Pass) String() string {
 	b := append([]byte{passVersion}, p.Owner[:]...)
 	b = append(b, p.Sig[:]...)
-	for _, n := range []uint64{uint64(p.Invite.Uses), p.Invite.TokensPerStep, uint64(p.Invite.LastRound), uint64(p.Invite.ExpiresMs)} {
+	for _, n := range []uint64{uint64(p.Invite.Uses), uint64(p.Invite.ExpiresMs)} {
 		b = binary.AppendUvarint(b, n)
 	}
 	if p.Secret == nil {
@@ -118,7 +120,7 @@ func ParsePass(text string) (Pass, error) {
 	}
 	p := Pass{Owner: wire.PeerID(b[1:33]), Sig: wire.Signature(b[33:97])}
 	b = b[97:]
-	var numbers [4]uint64
+	var numbers [2]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(b)
 		if size <= 0 {
@@ -126,10 +128,10 @@ func ParsePass(text string) (Pass, error) {
 		}
 		numbers[i], b = n, b[size:]
 	}
-	if numbers[0] > math.MaxUint32 || numbers[2] > math.MaxUint32 || numbers[3] > math.MaxInt64 || len(b) != 1+32 || b[0] > 1 {
+	if numbers[0] > math.MaxUint32 || numbers[1] > math.MaxInt64 || len(b) != 1+32 || b[0] > 1 {
 		return Pass{}, errPass
 	}
-	p.Invite = Invite{Uses: uint32(numbers[0]), TokensPerStep: numbers[1], LastRound: uint32(numbers[2]), ExpiresMs: int64(numbers[3])}
+	p.Invite = Invite{Alone: b[0] == 0, Uses: uint32(numbers[0]), ExpiresMs: int64(numbers[1])}
 	if b[0] == 0 {
 		p.Invite.Key = wire.PeerID(b[1:])
 		return p, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -50,14 +51,17 @@ func specInvite(t *testing.T, s *spectest.Spec) {
 	raw := field(t, s, "certificate", "invite", s.Hex(t, "member certificate"))
 	of := func(name string) []byte { return field(t, s, "invite", name, raw) }
 	v := c.Invite
-	if !bytes.Equal(v.Key[:], of("key")) || v.Uses != binary.BigEndian.Uint32(of("uses")) || v.TokensPerStep != binary.BigEndian.Uint64(of("tokens per step")) ||
-		v.LastRound != binary.BigEndian.Uint32(of("last round")) || uint64(v.ExpiresMs) != binary.BigEndian.Uint64(of("expires")) {
+	if !bytes.Equal(v.Key[:], of("key")) || v.Alone != (of("alone")[0] == 1) || v.Uses != binary.BigEndian.Uint32(of("uses")) ||
+		uint64(v.ExpiresMs) != binary.BigEndian.Uint64(of("expires")) {
 		t.Errorf("%+v", v)
 	}
 	if !bytes.Equal(v.append(nil), raw) {
 		t.Errorf("encoded %x", v.append(nil))
 	}
-	if free := admitted(t, Invite{}, first); known(t, free).CheckHeader(header(first, free.ID(run), 1<<31)) != nil {
+	if _, err := parseInvite(append(raw[:32:32], append([]byte{2}, raw[33:]...)...)); err == nil {
+		t.Error("another value of alone is taken")
+	}
+	if free := admitted(t, Invite{}, first); table().Admit(hello.Record{Author: id(first), Certificate: free.Encode()}, math.MaxInt64) != nil {
 		t.Error("0 sets a limit")
 	}
 }
@@ -118,6 +122,7 @@ func specRefused(t *testing.T, s *spectest.Spec) {
 		"the other signature":   func(c *Certificate) { c.Sig[0]++ },
 		"another invite":        func(c *Certificate) { c.Invite.Uses++ },
 		"another author":        func(c *Certificate) { c.Author[0]++ },
+		"another than the one":  func(c *Certificate) { *c = givenOn(run) },
 	} {
 		bad := c
 		change(&bad)
@@ -130,10 +135,18 @@ func specRefused(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// givenOn is a certificate by an invite for one node, for another.
+func givenOn(run wire.RunID) Certificate {
+	p := Issue(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32)), run, Invite{Key: id(first)}, nil)
+	c := Certificate{Owner: p.Owner, Invite: p.Invite, InviteSig: p.Sig, Author: id(second)}
+	c.Sig = wire.Sign(first, domainCertificate, run, c.stated())
+	return c
+}
+
 func specLetsIn(t *testing.T, s *spectest.Spec) {
 	c, run := example(t, s)
 	m := NewTable(run, []wire.PeerID{c.Owner})
-	h := wire.Header{Author: c.Author, Round: c.Invite.LastRound, Steps: 2, Tokens: 2 * c.Invite.TokensPerStep, Certificate: c.ID(run)}
+	h := wire.Header{Author: c.Author, Round: 1, Steps: 2, Tokens: 2, Certificate: c.ID(run)}
 	if m.CheckHeader(h) == nil {
 		t.Error("a certificate that is not known lets in")
 	}
@@ -144,8 +157,6 @@ func specLetsIn(t *testing.T, s *spectest.Spec) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(h *wire.Header){
-		"a round more":   func(h *wire.Header) { h.Round++ },
-		"a token more":   func(h *wire.Header) { h.Tokens++ },
 		"another author": func(h *wire.Header) { h.Author[0]++ },
 		"no certificate": func(h *wire.Header) { h.Certificate = wire.Digest{} },
 	} {
@@ -196,8 +207,8 @@ func specStrangers(t *testing.T, s *spectest.Spec) {
 			t.Fatal(err)
 		}
 		m := NewTable(run, []wire.PeerID{c.Owner})
-		if author, stranger := m.Stranger(message); !stranger || author != c.Author {
-			t.Errorf("%s of nobody: author %v, a stranger's is %v", name, author, stranger)
+		if s, stranger := m.Stranger(message); !stranger || s.Author != c.Author {
+			t.Errorf("%s of nobody: author %v, a stranger's is %v", name, s.Author, stranger)
 		}
 		if _, err := m.Add(c); err != nil {
 			t.Fatal(err)
@@ -223,7 +234,7 @@ func specPass(t *testing.T, s *spectest.Spec) {
 		t.Fatal(err)
 	}
 	want := slices.Concat([]byte{1}, c.Owner[:], c.InviteSig[:])
-	for _, n := range []uint64{uint64(c.Invite.Uses), c.Invite.TokensPerStep, uint64(c.Invite.LastRound), uint64(c.Invite.ExpiresMs)} {
+	for _, n := range []uint64{uint64(c.Invite.Uses), uint64(c.Invite.ExpiresMs)} {
 		want = binary.AppendUvarint(want, n)
 	}
 	if want = append(append(want, 1), bytes.Repeat([]byte{3}, 32)...); !bytes.Equal(raw, want) {
@@ -238,7 +249,7 @@ func specPass(t *testing.T, s *spectest.Spec) {
 		t.Errorf("admits %+v, %v", again, err)
 	}
 	one, err := ParsePass(s.Text(t, "member pass for one"))
-	if err != nil || one.Secret != nil || one.Invite != (Invite{Key: wire.PeerIDOf(node)}) || one.Check(run) != nil {
+	if err != nil || one.Secret != nil || one.Invite != (Invite{Key: wire.PeerIDOf(node), Alone: true}) || one.Check(run) != nil {
 		t.Errorf("%+v, %v", one, err)
 	}
 }

@@ -71,13 +71,27 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	if _, known := t.byID[id]; known {
 		return false, nil
 	}
-	if n := t.ofInvite[c.Invite.Key]; !held && (n >= maxOfInvite || n == 0 && len(t.ofInvite) >= maxInvites) {
+	if !held && !t.room(c) {
 		return false, fmt.Errorf("certificate of %v: %w of its invite", c.Author, ErrFull)
 	}
 	t.ofInvite[c.Invite.Key]++
 	t.byID[id] = c
 	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
 	return true, nil
+}
+
+// room reports whether another certificate of an invite is kept. The caller holds the lock.
+func (t *Table) room(c Certificate) bool {
+	n := t.ofInvite[c.Invite.Key]
+	return n < maxOfInvite && (n > 0 || len(t.ofInvite) < maxInvites)
+}
+
+// hasRoom is room, for a certificate that may be known already.
+func (t *Table) hasRoom(c Certificate) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, known := t.byID[c.ID(t.run)]
+	return known || t.room(c)
 }
 
 // SetOwners says who the owners are, in place of those that the table was made with. It fails if
@@ -126,15 +140,21 @@ func (t *Table) Of(author wire.PeerID) []Certificate {
 	return found
 }
 
-// Encoded are the certificates of some nodes, for an answer to a peer. It is never nil.
-func (t *Table) Encoded(authors []wire.PeerID) [][]byte {
+// Answer is the body that answers a request for certificates: those of the digests, and one of each
+// author.
+func (t *Table) Answer(r wire.Request) []byte {
 	list := [][]byte{}
-	for _, a := range authors {
-		for _, c := range t.Of(a) {
+	for _, id := range r.Certificates {
+		if c, known := t.Find(id); known {
 			list = append(list, c.Encode())
 		}
 	}
-	return list
+	for _, a := range r.Authors {
+		if of := t.Of(a); len(of) > 0 {
+			list = append(list, of[0].Encode())
+		}
+	}
+	return wire.EncodeCertificates(list)
 }
 
 // All returns all certificates, by author, then digest.
@@ -177,35 +197,49 @@ func (t *Table) CheckHeader(h wire.Header) error {
 		return errors.New("no certificate: this run admits by invitation")
 	}
 	c, known := t.Find(h.Certificate)
-	switch v := c.Invite; {
+	switch {
 	case !known:
 		return ErrUnknown
 	case c.Author != h.Author:
 		return fmt.Errorf("certificate %v is of %v, not of the author", h.Certificate, c.Author)
-	case v.LastRound != 0 && h.Round > v.LastRound:
-		return fmt.Errorf("round %d: the author's invite ends at round %d", h.Round, v.LastRound)
-	case v.TokensPerStep != 0 && h.Tokens/uint64(max(h.Steps, 1)) >= v.TokensPerStep && h.Tokens > uint64(h.Steps)*v.TokensPerStep:
-		return fmt.Errorf("%d tokens in %d steps: the author's invite allows %d a step", h.Tokens, h.Steps, v.TokensPerStep)
 	}
 	return nil
 }
 
+// Stranger is an author that nothing known here admits, and the certificate that it names, if it
+// names one.
+type Stranger struct {
+	Author      wire.PeerID
+	Certificate wire.Digest
+}
+
+// Request asks for what admits the stranger.
+func (s Stranger) Request() wire.Request {
+	q := wire.Request{Kind: wire.GetCertificates}
+	if s.Certificate.IsZero() {
+		q.Authors = []wire.PeerID{s.Author}
+	} else {
+		q.Certificates = []wire.Digest{s.Certificate}
+	}
+	return q
+}
+
 // Stranger returns the author of a gossip message if nobody here knows what admits it. Such a
 // message is neither passed on nor counted against who sent it.
-func (t *Table) Stranger(m wire.Message) (author wire.PeerID, stranger bool) {
+func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	switch {
 	case t == nil:
-		return author, false
+		return s, false
 	case m.Header != nil:
 		h := m.Header.Header
 		c, known := t.Find(h.Certificate)
-		return h.Author, !known || c.Author != h.Author
+		return Stranger{h.Author, h.Certificate}, !known || c.Author != h.Author
 	case m.Beat != nil:
-		author = m.Beat.Author
+		s.Author = m.Beat.Author
 	case m.Evidence != nil:
-		author = m.Evidence.A.Header.Author
+		s.Author = m.Evidence.A.Header.Author
 	}
-	return author, !t.Member(author)
+	return s, !t.Member(s.Author)
 }
 
 // CertificateIn is the certificate of a record, which has to be its author's.
@@ -234,6 +268,8 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
 	case c.Invite.ExpiresMs != 0 && nowMs > c.Invite.ExpiresMs && !t.Member(r.Author):
 		err = errors.New("its invite has expired")
+	case !t.hasRoom(c):
+		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:
 		err = c.Verify(t.run)
 	}

@@ -49,7 +49,10 @@ type (
 	}
 
 	// Stranger: a peer brought a message of an author that Config.Check does not know.
-	Stranger struct{ From, Author wire.PeerID }
+	Stranger struct {
+		From, Author wire.PeerID
+		Certificate  wire.Digest // that the message names, zero if it names none
+	}
 
 	// Duplicate: another peer brought a message that was seen before. That peer
 	// is likely to have what the message announces. Data must not be modified.

@@ -128,7 +128,7 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 	err := h.cfg.Check(m.GetData())
 	if stranger := (*StrangerError)(nil); errors.As(err, &stranger) {
 		if id, err := wireID(from); err == nil {
-			h.inbox.put(Stranger{From: id, Author: stranger.Author})
+			h.inbox.put(Stranger{From: id, Author: stranger.Author, Certificate: stranger.Certificate})
 		}
 		return pubsub.ValidationIgnore
 	}
@@ -140,7 +140,10 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 
 // StrangerError is Config.Check's answer to a message whose author it does not know. The message is
 // not passed on, and who brought it is not to blame.
-type StrangerError struct{ Author wire.PeerID }
+type StrangerError struct {
+	Author      wire.PeerID
+	Certificate wire.Digest // that the message names, zero if it names none
+}
 
 // Error names the author.
 func (e *StrangerError) Error() string {

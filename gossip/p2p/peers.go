@@ -217,6 +217,12 @@ func (h *Host) disconnect(p peer.ID) {
 	}
 }
 
+// Reconsider closes the connections to all peers, so that each passes the handshake anew: what
+// Config.Admit knows has changed.
+func (h *Host) Reconsider() {
+	h.peers.each(func(p peer.ID, _ *link) { h.tasks.start(func() { h.disconnect(p) }) })
+}
+
 // Connected returns the peers that are up, in no order.
 func (h *Host) Connected() []wire.PeerID {
 	var ids []wire.PeerID

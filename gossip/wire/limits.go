@@ -61,11 +61,11 @@ const (
 	// MaxRoster bounds the capability records in one roster; a node tells about
 	// those it heard last, and the rest are found through them.
 	MaxRoster = 256
-	// MaxAuthors bounds the authors whose certificates one request asks for: who is new to a
-	// node comes a few at a time, or with a repair.
+	// MaxAuthors bounds the certificates that one request asks for, and the authors: who is new
+	// to a node comes a few at a time, or with a repair.
 	MaxAuthors = 64
-	// MaxCertificates bounds the certificates in an answer: four for each of MaxAuthors.
-	MaxCertificates = 256
+	// MaxCertificates bounds the certificates in an answer: as many as can be asked for.
+	MaxCertificates = 2 * MaxAuthors
 	// MaxCertificate bounds one.
 	MaxCertificate = 256
 	// MaxHeaders bounds the signed headers in one answer: four for each of

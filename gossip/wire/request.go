@@ -18,7 +18,7 @@ const (
 	GetChunk                               // Digest -> the chunk's bytes
 	GetTips                                // At -> EncodeManifest of the tips of those rounds
 	GetOwn                                 // -> EncodeHeaders: the newest known of the asker's own, one a fragment
-	GetCertificates                        // Authors -> EncodeCertificates: what admits them
+	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
 )
 
 var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates"}
@@ -99,7 +99,8 @@ type Request struct {
 	Rounds []RoundKey // GetHeaders
 	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment
 
-	Authors []PeerID // GetCertificates
+	Certificates []Digest // GetCertificates, as the next
+	Authors      []PeerID
 }
 
 // The fields of each kind that has any, as they travel.
@@ -130,8 +131,9 @@ type (
 		At []uint32
 	}
 	certificatesFields struct {
-		_       struct{} `cbor:",toarray"`
-		Authors []PeerID
+		_            struct{} `cbor:",toarray"`
+		Certificates []Digest
+		Authors      []PeerID
 	}
 )
 
@@ -153,7 +155,7 @@ func (r Request) Encode() []byte {
 	case GetTips:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
 	case GetCertificates:
-		b = append(b, Marshal(certificatesFields{Authors: r.Authors})...)
+		b = append(b, Marshal(certificatesFields{Certificates: append([]Digest{}, r.Certificates...), Authors: append([]PeerID{}, r.Authors...)})...)
 	}
 	return b
 }
@@ -192,7 +194,7 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 	case GetTips:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })
 	case GetCertificates:
-		err = withFields(b, func(f certificatesFields) { r.Authors = f.Authors })
+		err = withFields(b, func(f certificatesFields) { r.Certificates, r.Authors = f.Certificates, f.Authors })
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -222,8 +224,8 @@ func (r Request) Validate() error {
 	if len(r.At) > MaxFragments {
 		return invalid("at", len(r.At), "at most %d fragments", MaxFragments)
 	}
-	if len(r.Authors) > MaxAuthors {
-		return invalid("authors", len(r.Authors), "at most %d", MaxAuthors)
+	if n := max(len(r.Authors), len(r.Certificates)); n > MaxAuthors {
+		return invalid("certificates", n, "at most %d", MaxAuthors)
 	}
 	return validateRoundKeys(r.Rounds)
 }

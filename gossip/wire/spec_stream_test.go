@@ -96,17 +96,23 @@ func asksAlone(t *testing.T, s *spectest.Spec, name string, kind wire.RequestKin
 
 func specGetCertificates(t *testing.T, s *spectest.Spec) {
 	r, fields := requested(t, s, "certificates")
-	for i, a := range fields[0].([]any) {
+	for i, d := range fields[0].([]any) {
+		same(t, "digest", r.Certificates[i][:], d.([]byte))
+	}
+	for i, a := range fields[1].([]any) {
 		same(t, "author", r.Authors[i][:], a.([]byte))
 	}
 	most := int(s.Number(t, "limits", "MaxAuthors"))
-	r.Authors = make([]wire.PeerID, most)
+	r.Authors, r.Certificates = make([]wire.PeerID, most), make([]wire.Digest, most)
 	if _, err := wire.DecodeRequest(r.Encode()); err != nil {
-		t.Errorf("the most authors: %v", err)
+		t.Errorf("the most of both: %v", err)
 	}
-	r.Authors = make([]wire.PeerID, most+1)
-	_, err := wire.DecodeRequest(r.Encode())
-	refused(t, "more authors", err, wire.ErrInvalid)
+	for name, r := range map[string]wire.Request{
+		"more authors": {Kind: r.Kind, Authors: make([]wire.PeerID, most+1)}, "more digests": {Kind: r.Kind, Certificates: make([]wire.Digest, most+1)},
+	} {
+		_, err := wire.DecodeRequest(r.Encode())
+		refused(t, name, err, wire.ErrInvalid)
+	}
 }
 
 func specCertificates(t *testing.T, s *spectest.Spec) {

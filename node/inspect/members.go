@@ -56,7 +56,7 @@ func MembersOf(certificates []member.Certificate) []status.Member {
 		v := c.Invite
 		members = append(members, status.Member{
 			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]), Owner: hex.EncodeToString(c.Owner[:]),
-			Uses: v.Uses, TokensPerStep: v.TokensPerStep, LastRound: v.LastRound, ExpiresMs: v.ExpiresMs,
+			Uses: v.Uses, ExpiresMs: v.ExpiresMs,
 		})
 	}
 	return members

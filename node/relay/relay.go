@@ -12,7 +12,10 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,7 +32,8 @@ import (
 // Config is what a relay is told.
 type Config struct {
 	Key     ed25519.PrivateKey
-	Runs    []joinlink.Link // of which the run counts, and the invite where the run asks for one
+	Dir     string          // in which it remembers who was admitted to runs that ask for an invite; "" = nowhere
+	Runs    []joinlink.Link // their runs, and the invites where runs ask for one; addresses are not used
 	Listen  []string        // of the first run. Empty: the usual port, and the next ones for the other runs, where they are free
 	Web     bool            // listen on port 443 as well, for the first run
 	Profile string          // p2p profile; empty is p2p.WAN
@@ -66,7 +70,9 @@ func Run(ctx context.Context, cfg Config, ready func(joinlink.Link)) error {
 		}
 		wg.Go(func() { s.serve(ctx) })
 		own := joinlink.Short(link.Run, s.host.Addrs(), nil)
-		own.Invite = link.Invite
+		if link.Invite != nil && link.Invite.Secret != nil {
+			own.Invite = link.Invite
+		}
 		ready(own)
 	}
 	<-ctx.Done()
@@ -82,6 +88,7 @@ type server struct {
 	work sync.WaitGroup
 
 	members *member.Table // nil in a run that is open to everybody
+	guests  string        // the file that remembers them, "" for none
 
 	asking atomic.Bool // for a certificate: one at a time, as beats come again
 
@@ -103,7 +110,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
 		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
 	}
-	if err := s.beAdmitted(link.Invite); err != nil {
+	if err := s.beAdmitted(cfg.Dir, link.Invite); err != nil {
 		return nil, err
 	}
 	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
@@ -124,7 +131,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 
 // beAdmitted makes the relay a member like any other, of a run that admits by invitation. Others are
 // admitted here by the same owner's invites: a relay does not read genesis.
-func (s *server) beAdmitted(pass *member.Pass) error {
+func (s *server) beAdmitted(dir string, pass *member.Pass) error {
 	if pass == nil {
 		return nil
 	}
@@ -134,8 +141,45 @@ func (s *server) beAdmitted(pass *member.Pass) error {
 	}
 	s.members = member.NewTable(s.run, []wire.PeerID{pass.Owner})
 	s.own.Certificate = c.Encode()
-	_, err = s.members.Add(c)
+	if _, err = s.members.Add(c); err != nil || dir == "" {
+		return err
+	}
+	s.guests = filepath.Join(dir, fmt.Sprintf("members-%x", s.run[:8]))
+	return s.recall()
+}
+
+// recall makes those known again who were admitted before: their invites may have expired. What is cut
+// short at the end is what a crash left.
+func (s *server) recall() error {
+	b, err := os.ReadFile(s.guests)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for ; len(b) >= member.Size; b = b[member.Size:] {
+		if c, err := member.Parse(b[:member.Size]); err == nil {
+			_, _ = s.members.Add(c) // one that does not fit is nobody's
+		}
+	}
 	return err
+}
+
+// know makes a member known, and remembers it.
+func (s *server) know(c member.Certificate) error {
+	fresh, err := s.members.Add(c)
+	if !fresh || s.guests == "" {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := os.OpenFile(s.guests, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.Write(c.Encode())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.log.Error("remember a member", "err", err)
+	}
+	return nil
 }
 
 // admits judges a peer, and knows it from then on.
@@ -145,7 +189,7 @@ func (s *server) admits(r hello.Record) error {
 	}
 	c, err := member.CertificateIn(r)
 	if err == nil {
-		_, err = s.members.Add(c)
+		err = s.know(c)
 	}
 	return err
 }
@@ -156,8 +200,8 @@ func (s *server) check(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if author, stranger := s.members.Stranger(m); stranger {
-		return &p2p.StrangerError{Author: author}
+	if who, stranger := s.members.Stranger(m); stranger {
+		return &p2p.StrangerError{Author: who.Author, Certificate: who.Certificate}
 	}
 	return nil
 }
@@ -262,16 +306,16 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 // fetchCertificates asks the peer that forwarded something of an author for what admits that one. Its
 // next beat passes.
 func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
-	if s.members.Member(e.Author) || !s.asking.CompareAndSwap(false, true) {
+	if !s.asking.CompareAndSwap(false, true) {
 		return
 	}
 	s.work.Go(func() {
 		defer s.asking.Store(false)
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		request := wire.Request{Kind: wire.GetCertificates, Authors: []wire.PeerID{e.Author}}.Encode()
-		most := wire.GetCertificates.MaxResponse()
-		raw, err := s.host.Call(ctx, e.From, request, most)
+		request := member.Stranger{Author: e.Author, Certificate: e.Certificate}.Request()
+		most := request.Kind.MaxResponse()
+		raw, err := s.host.Call(ctx, e.From, request.Encode(), most)
 		if err == nil {
 			raw, err = wire.OpenResponse(raw, most)
 		}
@@ -281,8 +325,8 @@ func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
 		}
 		for _, b := range list {
 			c, wrong := member.Parse(b)
-			if wrong == nil {
-				_, wrong = s.members.Add(c)
+			if wrong == nil && c.Author == e.Author {
+				wrong = s.know(c)
 			}
 			err = errors.Join(err, wrong)
 		}
@@ -308,7 +352,7 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 	case wire.GetRoster:
 		return wire.Found(s.roster(from))
 	case wire.GetCertificates:
-		return wire.Found(wire.EncodeCertificates(s.members.Encoded(r.Authors)))
+		return wire.Found(s.members.Answer(r))
 	case wire.GetOwn:
 		return wire.Found(wire.EncodeHeaders(nil))
 	case wire.GetGenesis:

@@ -3,11 +3,9 @@ package status
 // Member is a node that was admitted to a run which admits by invitation. A node that was invited
 // twice is there twice.
 type Member struct {
-	ID            string `json:"id"`
-	Invite        string `json:"invite"` // public half of the invite that admitted it, hex; its own id where the invite is for it alone
-	Owner         string `json:"owner"`  // who made the invite
-	Uses          uint32 `json:"uses,omitempty"`
-	TokensPerStep uint64 `json:"tokens_per_step,omitempty"`
-	LastRound     uint32 `json:"last_round,omitempty"`
-	ExpiresMs     int64  `json:"expires_ms,omitempty"`
+	ID        string `json:"id"`
+	Invite    string `json:"invite"` // public half of the invite that admitted it, hex; its own id where the invite is for it alone
+	Owner     string `json:"owner"`  // who made the invite
+	Uses      uint32 `json:"uses,omitempty"`
+	ExpiresMs int64  `json:"expires_ms,omitempty"`
 }

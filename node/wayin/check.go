@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -124,6 +125,13 @@ func Networks() (addrs []netip.Addr) {
 	return addrs
 }
 
+// trialKey is the key of all checks by one invite: those who check are one member, however often
+// they do.
+func trialKey(invite ed25519.PrivateKey) ed25519.PrivateKey {
+	seed := wire.Sum(append([]byte("atoll trial 1"), invite.Seed()...))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
 // open makes a host for the check, which listens as a node would.
 func (c *check) open() error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -135,7 +143,12 @@ func (c *check) open() error {
 		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
 		Codecs: codec.Numbers(), Agent: c.cfg.Agent, StartedMs: now, Stateless: true,
 	}
-	if pass := c.cfg.Link.Invite; pass != nil && pass.Secret != nil {
+	if pass := c.cfg.Link.Invite; pass != nil {
+		if pass.Secret == nil {
+			return errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor --dir on the node's folder")
+		}
+		key = trialKey(pass.Secret)
+		record.Author = wire.PeerIDOf(key)
 		certificate, err := pass.Admit(c.cfg.Link.Run, key)
 		if err != nil {
 			return err

@@ -63,9 +63,9 @@ func (n *Node) certified() (id wire.Digest) {
 // stranger reports whether a message comes of nobody whom this node knows to be admitted. As a
 // validator, it tells the machine whom to ask.
 func (n *Node) stranger(from *Node, m wire.Message) bool {
-	author, stranger := n.members.Stranger(m)
+	who, stranger := n.members.Stranger(m)
 	if stranger {
-		n.machine.Step(n.clock(), gossip.Stranger{From: from.id, Author: author})
+		n.machine.Step(n.clock(), gossip.Stranger{From: from.id, Stranger: who})
 	}
 	return stranger
 }
