@@ -137,7 +137,7 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, errors.New("config Check: nil, want a function that verifies a gossip message")
 	case c.Profile != Local && c.Profile != LAN && c.Profile != WAN:
 		return nil, fmt.Errorf("config Profile: %q, want %s, %s or %s", c.Profile, Local, LAN, WAN)
-	case c.Port < 1 || c.Port > maxPort:
+	case c.Port < 0 || c.Port > maxPort:
 		return nil, fmt.Errorf("config Port: %d, want 1 to %d, or 0 for %d", c.Port, maxPort, DefaultPort)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)

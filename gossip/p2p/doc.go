@@ -27,6 +27,13 @@
 // met through a relay punch a hole (punch.go), and what goes between them moves to the direct
 // connection (move.go).
 //
+// # Finding peers
+//
+// On one network nodes of a run hear each other by multicast (mdns.go). Nodes that others reach
+// keep a DHT for all runs (meeting.go, messenger.go, records.go). What either says is handed
+// up as a Hint, and whom to dial is decided above. A Trial host finds out how others reach
+// this machine, for a person who has not joined yet (outside.go, clock.go).
+//
 // # Bounds
 //
 // Every number from the network has a limit in limits.go. A peer that is not
@@ -75,6 +82,12 @@
 //   - holepunch.Service begins an attempt when a relayed connection comes in, with what it
 //     knows of its own address then, and never again: see keepPunching. Its DirectConnect
 //     waits without end while no address is known.
+//   - kad-dht has no bound but 4 MiB on a message that it reads (dht_net.go), none on the
+//     records that it keeps, and dials through the host whom it asks: see bounded, Records
+//     and messenger. It forgets a peer whose addresses the peerstore has forgotten, after
+//     two minutes for one that was never connected: see messenger.open.
+//   - The mDNS service tells the addresses that the host had when it began: see findNear.
+//   - The client of AutoNAT v2 asks a server once in two minutes: see DialBack.
 //   - The relay copies between streams of its host: see relayHost. Without limits in its
 //     Resources the connections are not Limited.
 //   - The bandwidth counter of libp2p starts a goroutine for the life of the

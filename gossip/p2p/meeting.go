@@ -247,9 +247,12 @@ func (h *Host) announce() bool {
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
 	defer cancel()
-	err := h.meeting.dht.Provide(ctx, h.meeting.key, true)
-	h.log.Debug("announce this node in the DHT", "err", err)
-	return err == nil
+	if err := h.meeting.dht.Provide(ctx, h.meeting.key, true); err != nil {
+		h.log.Debug("announce this node in the DHT", "err", err)
+		return false
+	}
+	h.log.Info("this node is announced in the DHT")
+	return true
 }
 
 // Seek looks for peers of the run in the DHT, beginning at what is known of it and at peers

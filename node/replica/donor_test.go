@@ -242,7 +242,7 @@ func TestEffectsForTheNetwork(t *testing.T) {
 	peer := wire.PeerIDOf(ed25519.PrivateKey(g.keys[1]))
 	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
 	rest := []any{gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
-	if len(g.sent) != 7 || !reflect.DeepEqual(g.sent[2:], rest) {
+	if len(g.sent) != 8 || !reflect.DeepEqual(g.sent[2:], rest) {
 		t.Errorf("sent %+v", g.sent)
 	}
 	g.do(gossip.Reply{Handle: 3, Response: []byte("yes")}, gossip.ReplyGenesis{Handle: 1})

@@ -78,3 +78,33 @@ func TestOnlyTheWeb(t *testing.T) {
 	took(t, "relayed after the join", max(meets(t, e, b, status.LinkRelayed, status.LinkPunching), meets(t, b, e, status.LinkRelayed, status.LinkPunching)), 30*time.Second)
 	endsAsOne(t, b, e)
 }
+
+// A link whose member is gone leads in by the relay that it names, though that one serves another
+// run alone: it is where members of all runs meet.
+func TestDeadLinkBesideARelayOfAnotherRun(t *testing.T) {
+	l := world(t, Net{Machines: []string{"r", "a", "b", "c"}})
+	if err := l.Run("--tokens", "1e5"); err != nil {
+		t.Fatal(err)
+	}
+	run := l.run
+	l.run = strings.Repeat("ab", 32)
+	_, other, err := l.Relay(within(t, patience), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.run = run
+	at := strings.Split(other, ",")[1]
+	a, err := l.First("a", append(quick, "--peer", at)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := linkOf(t, a) + "," + at
+	b := join(t, l, "b", link)
+	meets(t, a, b, status.LinkDirect)
+	says(t, b, "announced in the DHT")
+	kill(t, a)
+	c := join(t, l, "c", link)
+	took(t, "let in", says(t, c, gotIn), 30*time.Second)
+	meets(t, c, b, status.LinkDirect)
+	endsAsOne(t, b, c)
+}
