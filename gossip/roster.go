@@ -3,7 +3,6 @@ package gossip
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -221,36 +220,22 @@ func (r *roster) dialSome() {
 }
 
 // networkOf is the network that a peer is in, as far as its first address tells: what one
-// provider's machines mostly have in common, 16 bits of IPv4 and 32 of IPv6. It is empty where the
-// address is of a relay, or names no number.
+// provider's machines mostly have in common, the first two numbers of an IPv4 or IPv6 address.
+// It is empty where the address is of a relay, or names no number.
 func networkOf(addrs []string) string {
 	if len(addrs) == 0 || strings.Contains(addrs[0], "/p2p-circuit") {
 		return ""
 	}
 	parts := strings.SplitN(addrs[0], "/", 4)
-	if len(parts) < 3 || parts[1] != "ip4" && parts[1] != "ip6" {
+	if len(parts) < 4 {
 		return ""
 	}
-	ip, err := netip.ParseAddr(parts[2])
-	if err != nil {
-		return ""
+	separator := map[string]string{"ip4": ".", "ip6": ":"}[parts[1]]
+	if numbers := strings.Split(parts[2], separator); separator != "" && len(numbers) > 2 {
+		return numbers[0] + separator + numbers[1]
 	}
-	bits := networkBits6
-	if ip.Is4() {
-		bits = networkBits4
-	}
-	prefix, err := ip.Prefix(bits)
-	if err != nil {
-		return ""
-	}
-	return prefix.String()
+	return ""
 }
-
-// networkBits4 and networkBits6 are how much of an address machines of one provider share.
-const (
-	networkBits4 = 16
-	networkBits6 = 32
-)
 
 // reachable reports whether something is known of where p is. Where addresses change, one that
 // was met of late may be where it was, though it tells no address any more: it had them of a
