@@ -492,7 +492,7 @@ func TestHomesInAnHour(t *testing.T) {
 // Bounds on what a node has and does.
 const (
 	homesConns   = 128      // connections: the transport looks every ten seconds whether there are more, and closes a quarter
-	homesDials   = 600      // attempts in an hour
+	homesDials   = 1500     // attempts in an hour: half of what maxDials and dialPeriodMs let pass
 	homesRelayed = 12 << 20 // bytes of small calls through relays in an hour
 	homesFewest  = 4        // neighbours, once a node is in for half a minute
 )
