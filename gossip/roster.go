@@ -202,14 +202,15 @@ func (r *roster) dialSome() {
 	}
 	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
 	n := len(r.peers.list)
-	for _, anywhere := range []bool{false, true} {
+	at := r.relayAddrs()
+	for pass := range 3 {
 		for i := 0; i < n && missing > 0; i++ {
 			p := r.peers.list[(start+i)%n]
 			if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
 				continue
 			}
 			network := networkOf(p.roster.addrs)
-			if !anywhere && network != "" && met[network] {
+			if pass < 2 && behindOthers(p.roster.addrs, at) || pass < 1 && network != "" && met[network] {
 				continue
 			}
 			met[network] = true
@@ -217,6 +218,31 @@ func (r *roster) dialSome() {
 			missing--
 		}
 	}
+}
+
+// relayAddrs are the addresses of the relays that this node is connected to.
+func (r *roster) relayAddrs() map[string]bool {
+	at := map[string]bool{}
+	for _, p := range r.peers.linked {
+		if p.roster.record.Relays {
+			for _, addr := range p.roster.addrs {
+				at[addr] = true
+			}
+		}
+	}
+	return at
+}
+
+// behindOthers reports whether a peer is reached only through relays other than those at the given
+// addresses. To dial it makes a connection to its relay as well: such peers come last, or in a
+// large run every node would be connected to every relay.
+func behindOthers(addrs []string, at map[string]bool) bool {
+	for _, addr := range addrs {
+		if relay, _, circuit := strings.Cut(addr, "/p2p-circuit"); !circuit || at[relay] {
+			return false
+		}
+	}
+	return len(addrs) > 0
 }
 
 // networkOf is the network that a peer is in, as far as its first address tells: what one
@@ -250,9 +276,19 @@ func (r *roster) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lost
 // dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *roster) dialOne(p *peer) {
 	d := &p.roster.dial
-	r.emit(Dial{Peer: p.id, Addrs: p.roster.addrs})
+	r.emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
 	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 	d.after = r.now + d.pauseMs
+}
+
+// waysTo are the addresses to dial p at. At first those through relays that this node is not
+// connected to are left out where there are others.
+func (r *roster) waysTo(p *peer) []string {
+	at := r.relayAddrs()
+	if p.roster.dial.pauseMs > 0 || behindOthers(p.roster.addrs, at) {
+		return p.roster.addrs
+	}
+	return slices.DeleteFunc(slices.Clone(p.roster.addrs), func(addr string) bool { return behindOthers([]string{addr}, at) })
 }
 
 // longestPause bounds the pause between two attempts to reach p.
