@@ -95,8 +95,8 @@ func (h *homes) join(r router) *person {
 	for range min(2, len(here)) {
 		p.known = append(p.known, here[h.rng.IntN(len(here))])
 	}
-	if at := slices.IndexFunc(here, func(q *person) bool { return q.router == none }); at >= 0 {
-		p.known[0] = here[at]
+	if public := slices.DeleteFunc(here, func(q *person) bool { return q.router != none }); len(public) > 0 {
+		p.known[0] = public[h.rng.IntN(len(public))]
 	}
 	h.people = append(h.people, p)
 	p.core = New(Config{

@@ -196,9 +196,10 @@ func (r *roster) dialSome() {
 	if missing <= 0 {
 		return
 	}
-	met := map[string]bool{}
+	met, relays := map[string]bool{}, 0
 	for _, p := range r.peers.linked {
 		met[networkOf(p.roster.addrs)] = true
+		relays += boolRank(p.roster.record.Relays)
 	}
 	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
 	n := len(r.peers.list)
@@ -210,10 +211,12 @@ func (r *roster) dialSome() {
 				continue
 			}
 			network := networkOf(p.roster.addrs)
-			if pass < 2 && behindOthers(p.roster.addrs, at) || pass < 1 && network != "" && met[network] {
+			last := behindOthers(p.roster.addrs, at) || r.moves && p.roster.record.Relays && relays >= wantRelays
+			if pass < 2 && last || pass < 1 && network != "" && met[network] {
 				continue
 			}
 			met[network] = true
+			relays += boolRank(p.roster.record.Relays)
 			r.dialOne(p)
 			missing--
 		}
