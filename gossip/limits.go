@@ -103,6 +103,10 @@ const (
 const (
 	// wantPlaces is the number of relays of a node that others do not reach by themselves.
 	wantPlaces = 2
+	// wantRelays is the number of relays among a node's neighbours beyond which others are dialled
+	// first: twice its places. Those that everybody reaches are few, and must not become
+	// neighbours of all.
+	wantRelays = 2 * wantPlaces
 	// placePauseMinMs doubles with each refusal up to placePauseMaxMs: a relay that has just
 	// begun, or is full, may have room later.
 	placePauseMinMs = 5_000

@@ -182,8 +182,8 @@ func TestRosterNewerOfAStranger(t *testing.T) {
 	}
 }
 
-// Peers in networks where a node has no neighbour are dialled before others, and these where there
-// are no more. Where a peer behind a relay is nobody knows.
+// Peers in networks where a node has no neighbour are dialled before others, those whose network
+// does not show as well, and these where there are no more.
 func TestRosterDialsOtherNetworksFirst(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
@@ -202,12 +202,44 @@ func TestRosterDialsOtherNetworksFirst(t *testing.T) {
 		return ids
 	}
 	a.core.roster.dialSome()
-	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{4, 6, 8, 9}) {
+	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{2, 4, 6, 9}) {
 		t.Errorf("dials %v first", got)
 	}
 	a.core.roster.dialSome()
-	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{2, 3, 5, 7}) {
+	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{3, 5, 7, 8}) {
 		t.Errorf("dials %v then", got)
+	}
+}
+
+// Peers that are reached through relays which a node is connected to anyway come before those
+// whose relay it would have to dial, and are dialled through these alone at first.
+func TestRosterDialsThroughRelaysAtHand(t *testing.T) {
+	const here, there = "/ip4/5.0.0.1/tcp/1/p2p/h", "/ip4/6.0.0.1/tcp/1/p2p/t"
+	a := newAlone()
+	a.relay(1)
+	a.core.peers.find(wire.PeerID{1}).roster.addrs = []string{here}
+	for id := byte(2); id < 12; id++ {
+		addrs := []string{there + "/p2p-circuit/p2p/x"}
+		if id%3 == 0 {
+			addrs = append(addrs, here+"/p2p-circuit/p2p/x")
+		}
+		a.core.ensure(wire.PeerID{id}, false).roster.addrs = addrs
+	}
+	a.core.Effects()
+	a.core.roster.dialSome()
+	dials := find[Dial](a.core.Effects())
+	for i, e := range dials {
+		at := e.Peer[0]%3 == 0
+		if at != (i < 3) || at && len(e.Addrs) != 1 {
+			t.Errorf("dial %d is of %d at %v", i, e.Peer[0], e.Addrs)
+		}
+	}
+	if len(dials) != maxDials {
+		t.Errorf("%d dials", len(dials))
+	}
+	p := a.core.peers.find(wire.PeerID{3})
+	if again := a.core.roster.waysTo(p); len(again) != 2 {
+		t.Errorf("after an attempt in vain it is dialled at %v", again)
 	}
 }
 

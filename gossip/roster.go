@@ -3,7 +3,6 @@ package gossip
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -200,60 +199,75 @@ func (r *roster) dialSome() {
 	if missing <= 0 {
 		return
 	}
-	met := map[string]bool{}
+	met, relays := map[string]bool{}, 0
 	for _, p := range r.peers.linked {
 		met[networkOf(p.roster.addrs)] = true
+		relays += boolRank(p.roster.record.Relays)
 	}
 	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
 	n := len(r.peers.list)
-	for _, anywhere := range []bool{false, true} {
+	at := r.relayAddrs()
+	for pass := range 3 {
 		for i := 0; i < n && missing > 0; i++ {
 			p := r.peers.list[(start+i)%n]
 			if p.connected || !r.reachable(p) || r.now < p.roster.dial.after {
 				continue
 			}
 			network := networkOf(p.roster.addrs)
-			if !anywhere && network != "" && met[network] {
+			last := behindOthers(p.roster.addrs, at) || r.moves && p.roster.record.Relays && relays >= wantRelays
+			if pass < 2 && last || pass < 1 && network != "" && met[network] {
 				continue
 			}
 			met[network] = true
+			relays += boolRank(p.roster.record.Relays)
 			r.dialOne(p)
 			missing--
 		}
 	}
 }
 
+// relayAddrs are the addresses of the relays that this node is connected to.
+func (r *roster) relayAddrs() map[string]bool {
+	at := map[string]bool{}
+	for _, p := range r.peers.linked {
+		if p.roster.record.Relays {
+			for _, addr := range p.roster.addrs {
+				at[addr] = true
+			}
+		}
+	}
+	return at
+}
+
+// behindOthers reports whether a peer is reached only through relays other than those at the given
+// addresses. To dial it makes a connection to its relay as well: such peers come last, or in a
+// large run every node would be connected to every relay.
+func behindOthers(addrs []string, at map[string]bool) bool {
+	for _, addr := range addrs {
+		if relay, _, circuit := strings.Cut(addr, "/p2p-circuit"); !circuit || at[relay] {
+			return false
+		}
+	}
+	return len(addrs) > 0
+}
+
 // networkOf is the network that a peer is in, as far as its first address tells: what one
-// provider's machines mostly have in common, 16 bits of IPv4 and 32 of IPv6. It is empty where the
-// address is of a relay, or names no number.
+// provider's machines mostly have in common, the first two numbers of an IPv4 or IPv6 address.
+// It is empty where the address is of a relay, or names no number.
 func networkOf(addrs []string) string {
 	if len(addrs) == 0 || strings.Contains(addrs[0], "/p2p-circuit") {
 		return ""
 	}
 	parts := strings.SplitN(addrs[0], "/", 4)
-	if len(parts) < 3 || parts[1] != "ip4" && parts[1] != "ip6" {
+	if len(parts) < 4 {
 		return ""
 	}
-	ip, err := netip.ParseAddr(parts[2])
-	if err != nil {
-		return ""
+	separator := map[string]string{"ip4": ".", "ip6": ":"}[parts[1]]
+	if numbers := strings.Split(parts[2], separator); separator != "" && len(numbers) > 2 {
+		return numbers[0] + separator + numbers[1]
 	}
-	bits := networkBits6
-	if ip.Is4() {
-		bits = networkBits4
-	}
-	prefix, err := ip.Prefix(bits)
-	if err != nil {
-		return ""
-	}
-	return prefix.String()
+	return ""
 }
-
-// networkBits4 and networkBits6 are how much of an address machines of one provider share.
-const (
-	networkBits4 = 16
-	networkBits6 = 32
-)
 
 // reachable reports whether something is known of where p is. Where addresses change, one that
 // was met of late may be where it was, though it tells no address any more: it had them of a
@@ -268,9 +282,19 @@ func (r *roster) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lost
 // dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *roster) dialOne(p *peer) {
 	d := &p.roster.dial
-	r.emit(Dial{Peer: p.id, Addrs: p.roster.addrs})
+	r.emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
 	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
 	d.after = r.now + d.pauseMs
+}
+
+// waysTo are the addresses to dial p at. At first those through relays that this node is not
+// connected to are left out where there are others.
+func (r *roster) waysTo(p *peer) []string {
+	at := r.relayAddrs()
+	if p.roster.dial.pauseMs > 0 || behindOthers(p.roster.addrs, at) {
+		return p.roster.addrs
+	}
+	return slices.DeleteFunc(slices.Clone(p.roster.addrs), func(addr string) bool { return behindOthers([]string{addr}, at) })
 }
 
 // longestPause bounds the pause between two attempts to reach p.

@@ -21,9 +21,10 @@
 //
 // A host on the internet (profile WAN) follows what libp2p finds out about its addresses
 // and hands up what is true of them as Addresses events (reach.go): public ones that an
-// interface has or that AutoNAT v2 confirmed, and those through relays. Which peers to
+// interface has, that AutoNAT v2 confirmed or that a router forwards, and those through relays. Which peers to
 // reserve at is decided above (relay.go carries it out); a host that is public relays itself
-// for peers of its run, within a budget. A relayed connection carries everything. Two that
+// for peers of its run, within a budget. A relayed connection carries everything but gossip,
+// which the relay spreads by itself (gossip.go). Two that
 // met through a relay punch a hole (punch.go), and what goes between them moves to the direct
 // connection (move.go).
 //
@@ -79,6 +80,10 @@
 //     is not closed by the host (config.go, addTransports): Close does.
 //   - The swarm keeps one connection to a peer that it dials, and gossipsub the stream
 //     that it opened first: see seenBy and move.
+//   - gossipsub forgets what a peer subscribed to when its own stream to that peer ends, gives a
+//     peer up whose streams ended four times, or to which it could open none: see regain.
+//   - The resource manager lets one IP address open a connection in five seconds, in either
+//     direction: see newConnRates.
 //   - holepunch.Service begins an attempt when a relayed connection comes in, with what it
 //     knows of its own address then, and never again: see keepPunching. Its DirectConnect
 //     waits without end while no address is known.

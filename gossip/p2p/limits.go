@@ -25,6 +25,12 @@ const (
 	// may sit behind one. libp2p's own default is 8.
 	connsAddress = 64
 
+	// connsRate and connsBurst bound the connections that one IP address opens in a second. As
+	// many nodes as may be connected from there each dial by TCP and QUIC every five
+	// seconds. A handshake takes about a millisecond.
+	connsRate  = 2 * connsAddress / 5
+	connsBurst = 4 * connsAddress
+
 	// dialTimeout bounds one address; a full TCP and noise handshake takes four
 	// round trips, so 15 s is generous on any link worth training over.
 	dialTimeout = 15 * time.Second

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -12,6 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	connrate "github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -95,11 +97,28 @@ func newResources() (network.ResourceManager, error) {
 	return rcmgr.NewResourceManager(
 		rcmgr.NewFixedLimiter(limits.Build(rcmgr.InfiniteLimits)),
 		rcmgr.WithMetricsDisabled(),
+		rcmgr.WithConnRateLimiters(newConnRates()),
 		rcmgr.WithLimitPerSubnet(
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsAddress}},
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsAddress}},
 		),
 	)
+}
+
+// newConnRates limits the connections that one address opens in a second. libp2p's own limit is
+// one in five seconds, after the first 16. A node that dials a peer by TCP and QUIC once in five
+// seconds makes twice as many, and a router has many of them behind it: where one dialled
+// often, as after a peer had died, it got in nowhere for minutes.
+func newConnRates() *connrate.Limiter {
+	limit := connrate.Limit{RPS: connsRate, Burst: connsBurst}
+	return &connrate.Limiter{
+		NetworkPrefixLimits: []connrate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
+		SubnetRateLimiter: connrate.SubnetLimiter{
+			IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 32, Limit: limit}},
+			IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 56, Limit: limit}},
+			GracePeriod:      time.Minute,
+		},
+	}
 }
 
 // tcpFirst dials TCP at once and QUIC a little later: under loss TCP moves ten

@@ -14,12 +14,16 @@ import (
 )
 
 // helperVariable makes this test's program a helper in a namespace: "serve NETWORK
-// ADDRESS" tells all who ask which address they come from, "ask NETWORK FROM TO" asks.
+// ADDRESS" tells all who ask which address they come from, "ask NETWORK FROM TO" asks, "crowd
+// COUNT SECONDS LINK" is members of a run that work through a relay.
 const helperVariable = "ATOLL_NATLAB_HELPER"
 
 func helper(args []string) error {
-	if args[0] == "serve" {
+	switch args[0] {
+	case "serve":
 		return serve(args[1], args[2])
+	case "crowd":
+		return crowd(args[1], args[2], args[3])
 	}
 	seen, err := ask(args[1], args[2], args[3])
 	fmt.Println(seen)
