@@ -173,6 +173,8 @@ var modules = []rule{
 		"CBOR is the encoding of messages, records and the genesis, and of nothing else"},
 	{list("gossip/wire optimizer/outer optimizer/trainer/corpus/shards"), list("github.com/zeebo/blake3"),
 		"digests are made where items and shards are named and tips folded"},
+	{list("gossip/wire"), list("lukechampine.com/blake3/..."),
+		"parts of a blob are checked against its digest by the tree of its hashes, which zeebo/blake3 does not show"},
 	{list("gossip/p2p"), list("golang.org/x/time/rate"),
 		"only streams and laboratory links have a rate in bytes"},
 	{list("tensor/codec optimizer/trainer/corpus/documents"), list("github.com/klauspost/compress/..."),

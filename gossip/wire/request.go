@@ -18,13 +18,15 @@ const (
 	GetChunk                           // Digest -> the chunk's bytes
 	GetTips                            // At -> EncodeManifest of the tips of those rounds
 	GetOwn                             // -> EncodeHeaders: the newest known of the asker's own, one a fragment
+	GetHoldings                        // Digests -> EncodeHoldings: which parts of these blobs the peer has
+	GetPart                            // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "holdings", "part"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetOwn {
+	if k < GetGenesis || k > GetPart {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -48,6 +50,10 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + MaxManifest
 	case GetChunk:
 		return statusSize + ChunkSize
+	case GetHoldings:
+		return statusSize + maxHoldingsBody
+	case GetPart:
+		return statusSize + maxPartBody
 	}
 	return statusSize
 }
@@ -90,11 +96,14 @@ type RoundKey struct {
 type Request struct {
 	Kind   RequestKind
 	Run    RunID      // GetGenesis
-	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest
+	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest; GetPart: the blob's
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
 	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment
+
+	Digests []Digest // GetHoldings: of the blobs
+	Parts   PartSet  // GetPart: those that would do
 }
 
 // The fields of each kind that has any, as they travel.
@@ -124,6 +133,15 @@ type (
 		_  struct{} `cbor:",toarray"`
 		At []uint32
 	}
+	holdingsFields struct {
+		_       struct{} `cbor:",toarray"`
+		Digests []Digest
+	}
+	partFields struct {
+		_      struct{} `cbor:",toarray"`
+		Digest Digest
+		Parts  []byte
+	}
 )
 
 // Encode returns the request's bytes. A server refuses one that fails
@@ -143,6 +161,10 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
 	case GetTips:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
+	case GetHoldings:
+		b = append(b, Marshal(holdingsFields{Digests: r.Digests})...)
+	case GetPart:
+		b = append(b, Marshal(partFields{Digest: r.Digest, Parts: r.Parts.bytes()})...)
 	}
 	return b
 }
@@ -180,6 +202,10 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
 	case GetTips:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })
+	case GetHoldings:
+		err = withFields(b, func(f holdingsFields) { r.Digests = f.Digests })
+	case GetPart:
+		r.Digest, r.Parts, err = decodeWanted(b)
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -188,6 +214,19 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = fmt.Errorf("%w %d", ErrKind, uint8(k))
 	}
 	return r, err
+}
+
+// decodeWanted decodes the fields of GetPart.
+func decodeWanted(b []byte) (Digest, PartSet, error) {
+	var f partFields
+	if err := Unmarshal(b, &f); err != nil {
+		return Digest{}, PartSet{}, err
+	}
+	if len(f.Parts) == 0 {
+		return Digest{}, PartSet{}, invalid("parts", 0, "at least one")
+	}
+	parts, err := partSet(f.Parts)
+	return f.Digest, parts, err
 }
 
 // withFields decodes the fields of a kind and hands them to take.
@@ -208,6 +247,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.At) > MaxFragments {
 		return invalid("at", len(r.At), "at most %d fragments", MaxFragments)
+	}
+	if len(r.Digests) > MaxHoldings {
+		return invalid("digests", len(r.Digests), "at most %d", MaxHoldings)
 	}
 	return validateRoundKeys(r.Rounds)
 }
