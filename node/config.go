@@ -28,7 +28,8 @@ type Config struct {
 	Peers   []string // further addresses to dial
 
 	Observe   bool          // hold and serve state without training
-	Data      string        // corpus: a file, a folder, "" = the text that ships with Go
+	Data      string        // corpus: a file, a folder, "" = the text that ships with Go, or what peers give
+	DataDisk  int64         // bytes that the shards which this node fetches may take; 0 = any
 	Threads   int           // training threads; 0 = one per core
 	Precision string        // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster
 	Batch     int           // rows per inner step; 0 = as planned from the measured speed
@@ -102,6 +103,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.KeepBytes < 0 {
 		return c, fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
+	}
+	if c.DataDisk < 0 {
+		return c, fmt.Errorf("config: DataDisk is %d; use the bytes that fetched shards may take, or 0 for any", c.DataDisk)
 	}
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)

@@ -2,10 +2,12 @@ package node
 
 import (
 	"encoding/hex"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/node/genesis"
 	"atoll/node/status"
@@ -59,7 +61,8 @@ func TestRunOnACorpus(t *testing.T) {
 	first := launch(t, Config{Genesis: aboutCorpus(1<<40, c.Manifest).Encode(), Data: c.Path, Pace: slowPace, EvalBytes: 100, EvalEvery: 1})
 	link := first.link()
 	for path, want := range map[string]string{
-		"": "pass --data DIR", other.Path: `has the corpus "others"`, t.TempDir(): "manifest.json",
+		other.Path: `has the corpus "others"`, filepath.Join(dir, "nowhere"): "leave --data out to fetch them from peers",
+		shards.ShardFile(c.Path, c.Manifest.Shards[0].Digest): "is a file",
 	} {
 		m := launch(t, Config{Dir: dir, Link: link, Data: path})
 		<-m.ended
@@ -79,21 +82,154 @@ func TestRunOnACorpus(t *testing.T) {
 	first.leave()
 }
 
+// manyShards is a corpus of random bytes in so many shards, and two that are held out.
+func manyShards(t *testing.T, n, tokens int) *shards.Dir {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Dir(shards.ShardFile(dir, shards.Digest{})), 0o755))
+	m := &shards.Manifest{Format: shards.Format, Name: "many", Tokenizer: shards.ByteTokenizer(), Width: 2}
+	draw := rand.New(rand.NewPCG(5, uint64(n)))
+	for i := range n + 2 {
+		ids := make([]int32, tokens)
+		for j := range ids {
+			ids[j] = draw.Int32N(256)
+		}
+		b := shards.AppendTokens(nil, 2, ids)
+		s := shards.Shard{Digest: shards.Sum(b), Tokens: int64(tokens), Bytes: int64(tokens)}
+		must(t, os.WriteFile(shards.ShardFile(dir, s.Digest), b, 0o600))
+		if i < 2 {
+			m.HeldOut = append(m.HeldOut, s)
+		} else {
+			m.Shards = append(m.Shards, s)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, shards.ManifestFile), m.Encode(), 0o600))
+	d, err := shards.OpenDir(dir)
+	must(t, err)
+	return d
+}
+
+// fetched are the shards in a node's folder.
+func fetched(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, corpusFolder, "shards", "*.bin"))
+	must(t, err)
+	return files
+}
+
+func trains(s status.Snapshot) bool { return s.Step > 0 }
+
+// The link is enough: a joiner with an empty folder fetches manifest and shards of its peers,
+// trains, and gives them to the next, whose only source it is. Both fetch what they need and not
+// more, and the second start of a node fetches nothing again.
+func TestTheLinkIsEnough(t *testing.T) {
+	t.Parallel()
+	c, dir := manyShards(t, 12, 200_000), t.TempDir()
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 2, 1<<30
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	second := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
+	s := second.until("all shards that it needs", func(s status.Snapshot) bool { return trains(s) && s.Data.Missing == 0 && s.ValBPB > 0 })
+	if s.Data.Needed != 6 || len(fetched(t, dir)) != 6 || s.Data.UsedBytes != 6*400_000 || s.Data.Waiting {
+		t.Errorf("fetched %d shards, %+v", len(fetched(t, dir)), s.Data)
+	}
+	first.leave()
+	third := launch(t, Config{Link: second.link(), Pace: slowPace})
+	third.until("held-out shards of the second", func(s status.Snapshot) bool { return s.Data != nil && s.Data.Missing <= 4 })
+	third.stop()
+	<-third.ended
+	second.leave()
+	for _, file := range fetched(t, dir) {
+		if b, err := os.ReadFile(file); err != nil || shards.Sum(b).String()+".bin" != filepath.Base(file) {
+			t.Errorf("%s is not what its name says: %v", file, err)
+		}
+	}
+	again := launch(t, Config{Dir: dir, Pace: slowPace})
+	if s := again.until("a step", trains); s.Data.Missing != 0 || s.Data.UsedBytes != 6*400_000 {
+		t.Errorf("after a restart: %+v", s.Data)
+	}
+	again.leave()
+}
+
+// What a folder of the user has is taken by what it is, not by what it is called. It may lack the
+// rest, and what is damaged in it is fetched.
+func TestShardsUnderOtherNames(t *testing.T) {
+	t.Parallel()
+	c, mine, dir := manyShards(t, 4, 5_000), t.TempDir(), t.TempDir()
+	for i, s := range c.Manifest.Shards[:3] {
+		b, err := os.ReadFile(shards.ShardFile(c.Path, s.Digest))
+		must(t, err)
+		if i == 2 {
+			b[7]++
+		}
+		must(t, os.WriteFile(filepath.Join(mine, string(rune('x'+i))+".dat"), b, 0o600))
+	}
+	first := launch(t, Config{Genesis: aboutCorpus(1<<40, c.Manifest).Encode(), Data: c.Path, Pace: slowPace})
+	m := launch(t, Config{Dir: dir, Link: first.link(), Data: mine, Pace: slowPace})
+	m.until("what is there", hasEvent("text", "has 2 of the 6 shards"))
+	m.until("a step", func(s status.Snapshot) bool { return trains(s) && s.Data.Missing == 0 })
+	if n := len(fetched(t, dir)); n != 4 {
+		t.Errorf("fetched %d shards, want 4", n)
+	}
+	m.leave()
+	first.leave()
+}
+
+// A shard that the disk has damaged is never trained on: the learner waits until a peer has
+// given it again.
+func TestDamagedShardIsFetchedAgain(t *testing.T) {
+	t.Parallel()
+	c, dir := manyShards(t, 4, 5_000), t.TempDir()
+	first := launch(t, Config{Genesis: aboutCorpus(1<<40, c.Manifest).Encode(), Data: c.Path, Pace: slowPace})
+	m := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace})
+	m.until("all", func(s status.Snapshot) bool { return trains(s) && s.Data.Missing == 0 })
+	m.leave()
+	for _, file := range fetched(t, dir) {
+		b, err := os.ReadFile(file)
+		must(t, err)
+		b[100]++
+		must(t, os.WriteFile(file, b, 0o600))
+	}
+	m = launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace})
+	m.until("the damage", hasEvent("damaged", "another digest"))
+	m.until("a step", trains)
+	m.leave()
+	first.leave()
+}
+
+// Room for less than what is needed at one time is refused, with what is needed. With room for
+// that a node deletes what it does not need any more.
+func TestDataDisk(t *testing.T) {
+	t.Parallel()
+	c, dir := manyShards(t, 8, 5_000), t.TempDir()
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 1, 2
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	link := first.link()
+	if err := fails(t, Config{Link: link, DataDisk: 30_000}); !strings.Contains(err.Error(), "need 40 kB") {
+		t.Errorf("error %v", err)
+	}
+	m := launch(t, Config{Dir: dir, Link: link, Pace: time.Millisecond, DataDisk: 40_000})
+	s := m.until("many windows", func(s status.Snapshot) bool { return s.Step > 40 })
+	if s.Data.UsedBytes > 50_000 || s.Data.LimitBytes != 40_000 {
+		t.Errorf("%+v", s.Data)
+	}
+	m.leave()
+	first.leave()
+}
+
 // A learner whose shard is not there waits, says so, and trains when it is.
 func TestLearnerWaitsForShards(t *testing.T) {
 	t.Parallel()
 	c := toyCorpus(t, "foxes")
 	file := shards.ShardFile(c.Path, c.Manifest.Shards[0].Digest)
-	if err := os.Rename(file, file+".away"); err != nil {
-		t.Fatal(err)
-	}
+	away := filepath.Join(t.TempDir(), "away") // in the folder it would be found whatever it is called
+	must(t, os.Rename(file, away))
 	m := launch(t, Config{Genesis: aboutCorpus(1<<40, c.Manifest).Encode(), Data: c.Path, Pace: slowPace})
 	if s := m.until("it waits", hasEvent("waiting for data", "it is not there")); s.Step != 0 {
 		t.Errorf("%d steps without data", s.Step)
 	}
-	if err := os.Rename(file+".away", file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(away, file))
 	m.until("a step", func(s status.Snapshot) bool { return s.Step > 0 })
 	m.leave()
 }

@@ -56,7 +56,7 @@ func (v *view) evaluate(n *node) {
 		}
 		v.evaluing = true
 		n.train.commands.put(func() { n.evaluateByLearner(tips, found) })
-	case n.genesis.BuiltIn():
+	case n.genesis.BuiltIn() && (n.corpus == nil || n.corpus.heldOutHere()):
 		v.evaluing = true
 		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
 	}
@@ -86,7 +86,7 @@ func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(e
 
 func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluation, error) {
 	if n.corpus != nil {
-		return n.corpus.evaluate(ctx, n.genesis, tips)
+		return n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
 	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)

@@ -93,6 +93,8 @@ var layers = []rule{
 		"a trace is told by what passes through a replica's ports, in a node as in the simulator"},
 	{list("node/store"), list("gossip/wire"),
 		"the disk keeps headers and bytes, and decides nothing"},
+	{list("node/shelf"), list("gossip/wire"),
+		"a shelf keeps bytes that a digest names, and does not know what they are of"},
 	{list("node/status"), nil,
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/limits"), nil,
