@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -64,6 +65,7 @@ type Config struct {
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
 
+	web   *http.Client                                      // nil = one for mirrors
 	disk  store.Disk                                        // what tests make of the disk
 	power func(context.Context) (onBattery bool, err error) // nil = the machine's
 	send  func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
@@ -135,6 +137,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.power == nil {
 		c.power = hardware.OnBattery
+	}
+	if c.web == nil {
+		c.web = mirrorClient()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

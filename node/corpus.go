@@ -36,6 +36,7 @@ type sharded struct {
 	source    *shards.Source
 	tokenizer token.Tokenizer
 	stock     stock
+	mirrors   mirrors
 
 	sampling sync.Mutex
 	sample   shards.Sample // of the held-out part; empty until an evaluation has read it
@@ -205,7 +206,7 @@ func (n *node) openShelf(path string) (err error) {
 		return fmt.Errorf("--data: %w", err)
 	}
 	switch all := len(c.dir.Manifest.HeldOut) + len(c.dir.Manifest.Shards); {
-	case lent == 0 && len(n.cfg.addrs()) == 0:
+	case lent == 0 && len(n.cfg.addrs()) == 0 && len(c.dir.Manifest.Mirrors) == 0:
 		return fmt.Errorf("the run trains on %s, and %s has none of its shards: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis), path)
 	case lent < all:
 		n.view.event(n, "text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, lent, all, corpusLabel(n.genesis)))

@@ -83,11 +83,11 @@ func TestRunOnACorpus(t *testing.T) {
 }
 
 // manyShards is a corpus of random bytes in so many shards, and two that are held out.
-func manyShards(t *testing.T, n, tokens int) *shards.Dir {
+func manyShards(t *testing.T, n, tokens int, mirrors ...string) *shards.Dir {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Dir(shards.ShardFile(dir, shards.Digest{})), 0o755))
-	m := &shards.Manifest{Format: shards.Format, Name: "many", Tokenizer: shards.ByteTokenizer(), Width: 2}
+	m := &shards.Manifest{Format: shards.Format, Name: "many", Tokenizer: shards.ByteTokenizer(), Width: 2, Mirrors: mirrors}
 	draw := rand.New(rand.NewPCG(5, uint64(n)))
 	for i := range n + 2 {
 		ids := make([]int32, tokens)
