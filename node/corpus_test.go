@@ -2,13 +2,16 @@ package node
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -232,4 +235,68 @@ func TestLearnerWaitsForShards(t *testing.T) {
 	must(t, os.Rename(away, file))
 	m.until("a step", func(s status.Snapshot) bool { return s.Step > 0 })
 	m.leave()
+}
+
+// A learner in another process reads the shards that the node fetched for it, at the places that
+// the node names: the same tokens as the built-in trainer would. It waits for shards as that does, and
+// evaluations read held-out shards alone.
+func TestLearnersReadShards(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	c, reads, dir := manyShards(t, 6, 5_000), filepath.Join(t.TempDir(), "reads"), t.TempDir()
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 2, 3
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	m := launch(t, Config{Dir: dir, Link: first.link(), Learner: "idle --step-seconds 0.01 --reads " + reads, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
+	m.until("steps and an evaluation", func(s status.Snapshot) bool { return s.Step >= 20 && s.ValBPB > 0 })
+	m.leave()
+	first.leave()
+	key, _, err := store.LoadKey(dir)
+	must(t, err)
+	source, err := shards.NewSource(c.Manifest, shards.Window{Shards: 2, Steps: 3}, c.Fetch)
+	must(t, err)
+	raw, err := os.ReadFile(reads)
+	must(t, err)
+	steps, evaluations := 0, 0
+	for line := range strings.Lines(string(raw)) {
+		var read struct {
+			Step int64
+			Rows [][]int32
+		}
+		if err := json.Unmarshal([]byte(line), &read); err != nil {
+			break // it was ended within its last line
+		}
+		if read.Step < 0 {
+			evaluations++
+			checkHeldOut(t, c, read.Rows)
+			continue
+		}
+		steps++
+		want := make([]int32, len(read.Rows)*(g.Model.Context+1))
+		must(t, source.Batch(t.Context(), g.Seed, wire.PeerIDOf(key), read.Step, len(read.Rows), g.Model.Context, want))
+		if got := slices.Concat(read.Rows...); !slices.Equal(got, want) {
+			t.Errorf("step %d: another batch", read.Step)
+		}
+	}
+	if steps < 20 || evaluations == 0 {
+		t.Errorf("%d steps and %d evaluations were read", steps, evaluations)
+	}
+}
+
+// checkHeldOut fails unless all rows are of held-out shards.
+func checkHeldOut(t *testing.T, c *shards.Dir, rows [][]int32) {
+	t.Helper()
+	for _, row := range rows {
+		found := false
+		for _, s := range c.Manifest.HeldOut {
+			tokens, err := c.Read(t.Context(), s)
+			must(t, err)
+			for at := 0; at+len(row) <= len(tokens) && !found; at++ {
+				found = slices.Equal(tokens[at:at+len(row)], row)
+			}
+		}
+		if !found {
+			t.Error("an evaluation read what is not held out")
+		}
+	}
 }

@@ -51,7 +51,7 @@ func (v *view) evaluate(n *node) {
 	}
 	switch {
 	case n.external != nil && !v.unable:
-		if n.machine.View().Phase() != core.Ready || n.external.Absent() {
+		if n.machine.View().Phase() != core.Ready || n.external.Absent() || n.corpus != nil && !n.corpus.heldOutHere() {
 			return
 		}
 		v.evaluing = true
@@ -108,15 +108,27 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, found func(external.Evaluati
 			f.Scatter(tips[p].Anchor, values)
 		}
 	}
-	q, err := n.external.Evaluate(anchor, n.heldOutStarts())
+	starts, bytes, err := n.heldOutStarts()
+	if err != nil {
+		found(external.Evaluation{}, n.train.since(began), err)
+		return
+	}
+	q, err := n.external.Evaluate(anchor, starts)
+	if n.corpus != nil && err == nil {
+		q.Bytes = bytes // what its tokens stand for the node knows
+	}
 	found(q, n.train.since(began), err)
 }
 
-// heldOutStarts are the places of an evaluation's rows in the held-out text; all 0 where the learner has text of its own.
-func (n *node) heldOutStarts() []uint64 {
+// heldOutStarts are the places of an evaluation's rows in the held-out text, and of a corpus the bytes of text that their
+// targets stand for; all 0 where the learner has text of its own.
+func (n *node) heldOutStarts() (starts []uint64, bytes int, err error) {
+	if n.corpus != nil {
+		return n.corpus.heldOutStarts(n.genesis.Model.Context, n.cfg.EvalBytes)
+	}
 	rows := min(max(1, n.cfg.EvalBytes/n.genesis.Model.Context), external.MostRows)
 	if n.data == nil {
-		return make([]uint64, rows)
+		return make([]uint64, rows), 0, nil
 	}
-	return n.data.HeldOutStarts(rows, n.genesis.Model.Context)
+	return n.data.HeldOutStarts(rows, n.genesis.Model.Context), 0, nil
 }

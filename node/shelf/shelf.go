@@ -352,6 +352,40 @@ func (s *Shelf) damagedPart(d wire.Digest, path string, why error) error {
 	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, errors.Join(why, s.drop(d)))
 }
 
+// Own makes sure that a file of the user is in the shelf's folder as well, for programs that read it
+// there: by a link where that is possible, otherwise as a copy.
+func (s *Shelf) Own(d wire.Digest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.whole[d]
+	switch {
+	case w == nil:
+		return ErrMissing
+	case w.own:
+		return nil
+	}
+	path := filepath.Join(s.dir, name(d)+wholeEnd)
+	if err := linkOrCopy(w.path, path); err != nil {
+		return fmt.Errorf("have %s in the shelf's folder: %w", w.path, err)
+	}
+	w.path, w.own = path, true
+	return nil
+}
+
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to+partEnd, b, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(to+partEnd, to)
+	}
+	return err
+}
+
 // Put puts a whole file on the shelf that came otherwise than in parts. It refuses one of
 // another digest.
 func (s *Shelf) Put(d wire.Digest, b []byte) error {

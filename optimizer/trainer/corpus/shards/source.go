@@ -76,6 +76,24 @@ func (s *Source) Batch(ctx context.Context, seed uint64, author [32]byte, step i
 	return nil
 }
 
+// Place is where a row begins: the number of a shard in the manifest's Shards, and of a token in it.
+type Place struct {
+	Shard int
+	Start int64
+}
+
+// Places are where the rows of Batch begin. Nothing is read for it.
+func (s *Source) Places(seed uint64, author [32]byte, step int64, rows, context int) []Place {
+	d := newDraws(s.manifest.Shards, s.window, seed, author, context)
+	window := d.at(step)
+	places := make([]Place, rows)
+	for r := range places {
+		u, start := d.row(window, step, r)
+		places[r] = Place{d.usable[u], start}
+	}
+	return places
+}
+
 // Window returns the shards that an author reads from at a step, in no order that matters.
 func (s *Source) Window(seed uint64, author [32]byte, step int64, context int) []Shard {
 	d := newDraws(s.manifest.Shards, s.window, seed, author, context)
