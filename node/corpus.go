@@ -37,6 +37,7 @@ type sharded struct {
 	tokenizer token.Tokenizer
 	stock     stock
 	mirrors   mirrors
+	reads     reads
 
 	gave     map[wire.Digest]bool // shards that the learner reads itself: verified, and in the folder; of the training thread
 	sampling sync.Mutex
@@ -63,7 +64,8 @@ func (n *node) readCorpus(ctx context.Context) error {
 	if n.corpus, err = openCorpus(n.genesis, dir); err != nil {
 		return err
 	}
-	n.corpus.stock.lost, n.corpus.stock.found, n.corpus.lent = n.shardLost, n.shardFound, path
+	n.corpus.reads.path = filepath.Join(n.cfg.Dir, ReadsFile)
+	n.corpus.stock.lost, n.corpus.stock.found, n.corpus.stock.check, n.corpus.lent = n.shardLost, n.shardFound, n.check, path
 	if err := n.openShelf(path); err != nil {
 		return err
 	}
@@ -329,7 +331,7 @@ func (n *node) keepTokenizer() error {
 // text is what the built-in trainer draws batches from.
 func (n *node) text() trainer.Source {
 	if n.corpus != nil {
-		return n.corpus.source
+		return n.corpus
 	}
 	return n.data
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -298,5 +299,81 @@ func checkHeldOut(t *testing.T, c *shards.Dir, rows [][]int32) {
 		if !found {
 			t.Error("an evaluation read what is not held out")
 		}
+	}
+}
+
+// Whoever comes and goes, with whichever learner: what a node's folder says was trained on is what
+// the rule says, all of it, and nothing that is held out, while evaluations read that all the time.
+func TestNobodyTrainsOnWhatIsHeldOut(t *testing.T) {
+	t.Parallel()
+	c := manyShards(t, 6, 5_000)
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 2, 3
+	cfg := Config{Pace: time.Millisecond, EvalBytes: 300, EvalEvery: 1}
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: time.Millisecond, EvalBytes: 300, EvalEvery: 1})
+	dirs := []string{first.cfg.Dir}
+	for i := range 3 {
+		cfg.Dir, cfg.Link, cfg.Batch, cfg.Learner = t.TempDir(), first.link(), 2+i, ""
+		if _, err := exec.LookPath("python3"); i == 2 && err == nil {
+			cfg.Learner = "idle --step-seconds 0.001"
+		}
+		dirs = append(dirs, cfg.Dir)
+		for range 2 { // it leaves and comes back
+			m := launch(t, cfg)
+			before := m.until("its first status", func(status.Snapshot) bool { return true }).Step
+			m.until("steps and an evaluation", func(s status.Snapshot) bool { return s.Step >= before+12 && s.ValBPB > 0 })
+			m.leave()
+		}
+	}
+	first.leave()
+	for _, dir := range dirs {
+		checkReads(t, c.Manifest, g, dir)
+	}
+}
+
+// checkReads holds what a folder says of its learner's data against the rule.
+func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string) {
+	t.Helper()
+	key, _, err := store.LoadKey(dir)
+	must(t, err)
+	source, err := shards.NewSource(m, shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}, nil)
+	must(t, err)
+	held, read := map[shards.Digest]bool{}, map[int64]map[shards.Digest]bool{}
+	for _, s := range m.HeldOut {
+		held[s.Digest] = true
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, ReadsFile))
+	must(t, err)
+	for line := range strings.Lines(string(raw)) {
+		var r Read
+		must(t, json.Unmarshal([]byte(line), &r))
+		window := r.Step / g.Corpus.Steps
+		if read[window] == nil {
+			read[window] = map[shards.Digest]bool{}
+		}
+		read[window][r.Shard] = true
+		if held[r.Shard] {
+			t.Errorf("%s: step %d read a shard that is held out", dir, r.Step)
+		}
+		if !slices.ContainsFunc(source.Window(g.Seed, wire.PeerIDOf(key), r.Step, g.Model.Context), func(s shards.Shard) bool { return s.Digest == r.Shard }) {
+			t.Errorf("%s: step %d read a shard outside of its window", dir, r.Step)
+		}
+	}
+	steps := 0
+	must(t, store.EachStep(dir, func(s store.Step) {
+		steps++
+		step, rows := int64(s.Number)-1, int(s.Tokens)/g.Model.Context
+		for _, p := range source.Places(g.Seed, wire.PeerIDOf(key), step, rows, g.Model.Context) {
+			shard, noted := m.Shards[p.Shard].Digest, false
+			for w := step/g.Corpus.Steps - 3*int64(g.Corpus.Shards); w <= step/g.Corpus.Steps; w++ {
+				noted = noted || read[w][shard] // when the window first had it
+			}
+			if !noted {
+				t.Errorf("%s: step %d has a row of a shard that is not noted", dir, step)
+			}
+		}
+	}))
+	if steps < 12 {
+		t.Errorf("%s: %d steps", dir, steps)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
@@ -17,14 +18,18 @@ import (
 func (c *sharded) starts(g genesis.Genesis, author wire.PeerID, step int64, rows int) ([]uint64, error) {
 	list := c.dir.Manifest.Shards
 	begins := beginsOf(list)
-	starts := make([]uint64, rows)
+	starts, read := make([]uint64, rows), []shards.Shard(nil)
 	for r, p := range c.source.Places(g.Seed, author, step, rows, g.Model.Context) {
 		if err := c.give(list[p.Shard]); err != nil {
 			return nil, err
 		}
+		if !slices.Contains(read, list[p.Shard]) {
+			read = append(read, list[p.Shard])
+		}
 		starts[r] = begins[p.Shard] + uint64(p.Start)
 	}
 	c.forget(g, author, step)
+	c.noteReads(g.Seed, author, step, rows, g.Model.Context, read)
 	return starts, nil
 }
 

@@ -18,6 +18,7 @@ import (
 type stock struct {
 	lost    func(d wire.Digest, err error) // a file was not what it says; called from anywhere
 	found   func(b gossip.Blob)            // a file is here now; called from anywhere
+	check   func(what string, err error)   // takes an error that stops nothing; called from anywhere
 	planned bool
 	window  int64 // that was planned for last
 	need    []shards.Shard
