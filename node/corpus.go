@@ -31,6 +31,7 @@ const corpusFolder = "corpus"
 // sharded is the corpus of a run that names one.
 type sharded struct {
 	dir       *shards.Dir // in the node's folder; it may lack shards
+	trains    *shards.Dir // what is trained on: dir, or a corpus of the user's own, which nobody is given
 	shelf     *shelf.Shelf
 	lent      string // folder of the user that may have shards, "" if there is none
 	source    *shards.Source
@@ -61,7 +62,7 @@ func (n *node) readCorpus(ctx context.Context) error {
 	if err := n.takeCorpus(ctx, dir, path); err != nil {
 		return err
 	}
-	if n.corpus, err = openCorpus(n.genesis, dir); err != nil {
+	if n.corpus, err = openCorpus(n.genesis, dir, path, n.cfg.Observe); err != nil {
 		return err
 	}
 	n.corpus.reads.path = filepath.Join(n.cfg.Dir, ReadsFile)
@@ -135,7 +136,7 @@ func (n *node) takeCorpus(ctx context.Context, dir, path string) error {
 
 // checkFolder refuses a folder that has the manifest of another corpus.
 func (n *node) checkFolder(path string) error {
-	if path == "" || !shards.IsDir(path) {
+	if path == "" || !shards.IsDir(path) || n.genesis.Corpus.Own {
 		return nil
 	}
 	d, err := shards.OpenDir(path)
@@ -167,9 +168,10 @@ func fileHas(path string, digest wire.Digest, most int64) []byte {
 	return b
 }
 
-// openCorpus opens the corpus in a folder that has the run's manifest and tokenizer.
-func openCorpus(g genesis.Genesis, path string) (*sharded, error) {
-	dir, err := shards.OpenDir(path)
+// openCorpus opens the corpus in a folder that has the run's manifest and tokenizer. data is the folder
+// of the user, which a run on own text trains on.
+func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded, error) {
+	dir, err := shards.OpenDir(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +185,39 @@ func openCorpus(g genesis.Genesis, path string) (*sharded, error) {
 	if size := c.tokenizer.Size(); g.BuiltIn() && size > g.Model.Vocab {
 		return nil, fmt.Errorf("the corpus has %d ids, the model of the run %d: whoever made the run has to make it anew", size, g.Model.Vocab)
 	}
+	fetch := c.fetch
+	c.trains = dir
+	if g.Corpus.Own && !observe {
+		if c.trains, err = openOwn(g, dir.Manifest, data); err != nil {
+			return nil, err
+		}
+		fetch = c.trains.Fetch
+	}
 	window := shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}
-	if c.source, err = shards.NewSource(dir.Manifest, window, c.fetch); err != nil {
+	if c.source, err = shards.NewSource(c.trains.Manifest, window, fetch); err != nil {
 		return nil, err
 	}
 	return c, c.source.Fits(g.Model.Context)
+}
+
+// openOwn opens the corpus of a user whose run trains on own text.
+func openOwn(g genesis.Genesis, common *shards.Manifest, path string) (*shards.Dir, error) {
+	if path == "" || !shards.IsDir(path) {
+		return nil, fmt.Errorf("each learner of this run trains on text of its own: pass --data DIR with a corpus of yours, built with the run's tokenizer (`atoll data build --tokenizer`)")
+	}
+	own, err := shards.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	if digest := own.Manifest.Tokenizer.Digest.String(); digest != g.Corpus.Tokenizer {
+		return nil, fmt.Errorf("%s was built with the tokenizer %.16s, the run has %.16s: build it anew with the run's (`atoll data build --tokenizer`)", path, digest, g.Corpus.Tokenizer)
+	}
+	for _, s := range common.HeldOut {
+		if slices.ContainsFunc(own.Manifest.Shards, func(o shards.Shard) bool { return o.Digest == s.Digest }) {
+			return nil, fmt.Errorf("%s would train on shard %v, which the run holds out: build it anew without that text", path, s.Digest)
+		}
+	}
+	return own, nil
 }
 
 // openShelf opens the place of the shards, and lends it what a folder of the user has.
@@ -201,10 +231,11 @@ func (n *node) openShelf(path string) (err error) {
 	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	if path == "" {
-		return nil
+	if path == "" || n.genesis.Corpus.Own {
+		_, err := lend(c.shelf, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
+		return err
 	}
-	lent, err := lend(c.shelf, c.dir.Manifest, path)
+	lent, err := lend(c.shelf, slices.Concat(c.dir.Manifest.HeldOut, c.dir.Manifest.Shards), c.dir.Manifest, path)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -225,7 +256,7 @@ func (c *sharded) leastDisk(window int, evaluates, observes bool) (least int64) 
 			least += m.Size(s)
 		}
 	}
-	if observes {
+	if observes || c.trains != c.dir {
 		return least
 	}
 	var sizes []int64
@@ -241,8 +272,10 @@ func (c *sharded) leastDisk(window int, evaluates, observes bool) (least int64) 
 
 // lend puts the shards of a folder on a shelf, whatever their files are called. It goes by name
 // where the folder is one of a corpus, and otherwise reads each file that is as long as a shard.
-func lend(s *shelf.Shelf, m *shards.Manifest, path string) (lent int, err error) {
-	all := slices.Concat(m.HeldOut, m.Shards)
+func lend(s *shelf.Shelf, all []shards.Shard, m *shards.Manifest, path string) (lent int, err error) {
+	if path == "" {
+		return 0, nil
+	}
 	missing, sizes := map[wire.Digest]bool{}, map[int64]bool{}
 	for _, shard := range all {
 		file := shards.ShardFile(path, shard.Digest)

@@ -377,3 +377,43 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string)
 		t.Errorf("%s: %d steps", dir, steps)
 	}
 }
+
+// In a run on own data each learner reads a corpus of its own, which it gives to nobody. The held-out
+// shards of the maker are common.
+func TestOwnCorpora(t *testing.T) {
+	t.Parallel()
+	makers, mine, dir := manyShards(t, 4, 5_000), manyShards(t, 3, 5_000), t.TempDir()
+	g := aboutCorpus(1<<40, makers.Manifest)
+	g.Corpus.Own = true
+	first := launch(t, Config{Genesis: g.Encode(), Data: makers.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
+	link := first.link()
+	if err := fails(t, Config{Link: link}); !strings.Contains(err.Error(), "pass --data DIR with a corpus of yours") {
+		t.Errorf("error %v", err)
+	}
+	second := launch(t, Config{Dir: dir, Link: link, Data: mine.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
+	evaluated := func(s status.Snapshot) bool { return s.Step > 5 && s.ValBPB > 0 }
+	if s := second.until("steps and an evaluation", evaluated); s.Data.Needed != 2 {
+		t.Errorf("needs %d shards, want the two that are held out", s.Data.Needed)
+	}
+	first.until("steps and an evaluation", evaluated)
+	second.leave()
+	first.leave()
+	for _, f := range []struct {
+		dir     string
+		own     *shards.Manifest
+		fetched int
+	}{{first.cfg.Dir, makers.Manifest, 0}, {dir, mine.Manifest, 2}} {
+		if n := len(fetched(t, f.dir)); n != f.fetched {
+			t.Errorf("%d shards were fetched, want %d", n, f.fetched)
+		}
+		raw, err := os.ReadFile(filepath.Join(f.dir, ReadsFile))
+		must(t, err)
+		for line := range strings.Lines(string(raw)) {
+			var r Read
+			must(t, json.Unmarshal([]byte(line), &r))
+			if !slices.ContainsFunc(f.own.Shards, func(s shards.Shard) bool { return s.Digest == r.Shard }) {
+				t.Errorf("step %d read shard %v, which is not its own", r.Step, r.Shard)
+			}
+		}
+	}
+}

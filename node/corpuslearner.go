@@ -16,11 +16,11 @@ import (
 // starts are the places of a step's rows. All shards that they are in are in the folder, and
 // verified. Otherwise it is an error, and the step is tried again.
 func (c *sharded) starts(g genesis.Genesis, author wire.PeerID, step int64, rows int) ([]uint64, error) {
-	list := c.dir.Manifest.Shards
+	list := c.trains.Manifest.Shards
 	begins := beginsOf(list)
 	starts, read := make([]uint64, rows), []shards.Shard(nil)
 	for r, p := range c.source.Places(g.Seed, author, step, rows, g.Model.Context) {
-		if err := c.give(list[p.Shard]); err != nil {
+		if err := c.giveToTrain(list[p.Shard]); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(read, list[p.Shard]) {
@@ -41,6 +41,19 @@ func beginsOf(list []shards.Shard) []uint64 {
 		at += uint64(s.Tokens)
 	}
 	return begins
+}
+
+// giveToTrain makes sure that a shard to train on is where the learner reads it.
+func (c *sharded) giveToTrain(s shards.Shard) error {
+	d := wire.Digest(s.Digest)
+	if c.trains == c.dir || c.gave[d] {
+		return c.give(s)
+	}
+	if _, err := c.trains.Read(context.Background(), s); err != nil {
+		return err
+	}
+	c.gave[d] = true
+	return nil
 }
 
 // give makes sure that a shard is in the folder and is what its digest says.

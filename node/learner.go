@@ -136,8 +136,10 @@ func (n *node) textFiles(dir string) (train, held string, err error) {
 		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.corpus != nil {
-		train, err = filepath.Abs(n.corpus.dir.Path)
-		return train, train, err
+		if train, err = filepath.Abs(n.corpus.trains.Path); err == nil {
+			held, err = filepath.Abs(n.corpus.dir.Path)
+		}
+		return train, held, err
 	}
 	if n.data == nil {
 		return "", "", nil

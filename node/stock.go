@@ -80,7 +80,7 @@ func (n *node) restock(now core.Time, step int64) {
 func (n *node) neededFrom(step int64) []shards.Shard {
 	m, g := n.corpus.dir.Manifest, n.genesis
 	need := slices.Clone(m.HeldOut)
-	if n.cfg.Observe {
+	if n.cfg.Observe || n.corpus.trains != n.corpus.dir {
 		return need
 	}
 	for _, at := range []int64{step, step + int64(g.Corpus.Shards)*g.Corpus.Steps} {
