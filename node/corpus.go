@@ -24,9 +24,9 @@ import (
 	"atoll/tensor/token"
 )
 
-// corpusFolder is where a node's folder keeps what it has of the run's corpus. It is laid out as
+// CorpusFolder is where a node's folder keeps what it has of the run's corpus. It is laid out as
 // `atoll data build` does.
-const corpusFolder = "corpus"
+const CorpusFolder = "corpus"
 
 // sharded is the corpus of a run that names one.
 type sharded struct {
@@ -55,7 +55,7 @@ func (n *node) readCorpus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(n.cfg.Dir, corpusFolder)
+	dir := filepath.Join(n.cfg.Dir, CorpusFolder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}

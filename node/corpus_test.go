@@ -116,7 +116,7 @@ func manyShards(t *testing.T, n, tokens int, mirrors ...string) *shards.Dir {
 // fetched are the shards in a node's folder.
 func fetched(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, corpusFolder, "shards", "*.bin"))
+	files, err := filepath.Glob(filepath.Join(dir, CorpusFolder, "shards", "*.bin"))
 	must(t, err)
 	return files
 }
