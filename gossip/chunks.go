@@ -243,11 +243,11 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 
 // mostCalls is how many chunks may be asked for at once: no more than a capped downlink
 // carries soon.
-func (s *snapshot) mostCalls() int {
-	if s.cfg.DownMs == 0 {
+func (e *env) mostCalls() int {
+	if e.cfg.DownMs == 0 {
 		return maxChunkCalls
 	}
-	return min(max(int(s.cfg.DownMs*downAheadMs/wire.ChunkSize), minDownCalls), maxChunkCalls)
+	return min(max(int(e.cfg.DownMs*downAheadMs/wire.ChunkSize), minDownCalls), maxChunkCalls)
 }
 
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so

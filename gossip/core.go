@@ -26,6 +26,7 @@ type Core struct {
 	own          own
 	serve        serve
 	history      history
+	blobs        blobs
 	cache        learners
 }
 
@@ -52,7 +53,8 @@ func New(cfg Config, chain Chain) *Core {
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, joining: c.joining}
+	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -89,6 +91,7 @@ func (c *Core) Tick(now Time) {
 	c.own.tick()
 	c.serve.tick()
 	c.history.tick()
+	c.blobs.tick()
 }
 
 // SetSelf sets what the next beat says about this node.

@@ -6,8 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// donate shares this node's upload among those that fetch its tips. Each asker
-// gets one chunk at a time, so that a node that dies in the middle costs it at
+// donate shares this node's upload among those that fetch its tips, and parts of blobs, which
+// count as chunks. Each asker gets one chunk at a time, so that a node that dies in the middle costs it at
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the
 // rounds. An asker without room is told Busy, and goes to another donor.
@@ -31,6 +31,7 @@ type asker struct {
 type chunkRequest struct {
 	handle uint64
 	digest wire.Digest
+	parts  wire.PartSet // of the blob of that digest, one of which is asked for; empty for a chunk
 	until  Time
 }
 
@@ -47,14 +48,15 @@ func (t turn) goesOn(now Time) bool { return t.last > 0 && now < t.last+chunkTur
 func (t turn) pace(now Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
 
 // request queues a request for a chunk, or turns it away.
-func (d *donate) request(handle uint64, p *peer, digest wire.Digest) {
+func (d *donate) request(p *peer, r chunkRequest) {
 	a := d.asker(p)
 	if a == nil || len(a.waiting) >= maxChunkAhead {
-		d.serve.status(handle, wire.Busy)
+		d.serve.status(r.handle, wire.Busy)
 		return
 	}
 	p.serve.turn.last = d.now
-	a.waiting = append(a.waiting, chunkRequest{handle, digest, d.now + chunkWaitMs})
+	r.until = d.now + chunkWaitMs
+	a.waiting = append(a.waiting, r)
 	d.pump()
 }
 
@@ -113,6 +115,10 @@ func (d *donate) pump() {
 
 // send answers the first request of an asker, if there is a place.
 func (d *donate) send(a *asker) bool {
+	d.skip(a)
+	if len(a.waiting) == 0 {
+		return false
+	}
 	r := a.waiting[0]
 	if !d.serve.place(reply{handle: r.handle, to: a.peer, bytes: wire.ChunkSize}) {
 		return false
@@ -120,8 +126,31 @@ func (d *donate) send(a *asker) bool {
 	a.waiting = a.waiting[1:]
 	a.sending, a.handle, a.since = true, r.handle, d.now
 	d.began = d.now
-	d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
+	if r.parts.Empty() {
+		d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
+	} else {
+		d.emit(ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.choose(r.digest, r.parts)})
+	}
 	return true
+}
+
+// skip answers the first requests of an asker that are for parts that are not there any more,
+// or that others are about to have while the uplink is full.
+func (d *donate) skip(a *asker) {
+	for len(a.waiting) > 0 {
+		r := a.waiting[0]
+		switch {
+		case r.parts.Empty():
+			return
+		case !d.serve.blobs.has(r.digest, r.parts):
+			d.serve.status(r.handle, wire.NotFound)
+		case d.serve.upload() > 0 && d.serve.blobs.spread(r.digest, r.parts):
+			d.serve.status(r.handle, wire.Busy)
+		default:
+			return
+		}
+		a.waiting = a.waiting[1:]
+	}
 }
 
 // away counts the chunks that are leaving. One that is stuck does not count:

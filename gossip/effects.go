@@ -96,6 +96,14 @@ type (
 		Handle uint64
 		Digest wire.Digest
 	}
+
+	// ReplyPart answers with a part of the blob of that digest, which is held, or with
+	// NotFound and DropBlob. Left and Replied follow as for a chunk.
+	ReplyPart struct {
+		Handle uint64
+		Digest wire.Digest
+		Index  int
+	}
 )
 
 // Effects for the outer side.
@@ -165,6 +173,12 @@ type (
 	StoreChunk struct {
 		Digest wire.Digest
 		Bytes  []byte
+	}
+
+	// StorePart keeps one verified part of a blob that is wanted. Answer with PartStored.
+	StorePart struct {
+		Digest wire.Digest
+		Part   wire.Part
 	}
 
 	// StoreHeader keeps the header of a delta that was folded before the tips
@@ -250,6 +264,8 @@ func (ReplyPayload) effect()  {}
 func (ReplyGenesis) effect()  {}
 func (ReplyManifest) effect() {}
 func (ReplyChunk) effect()    {}
+func (ReplyPart) effect()     {}
+func (StorePart) effect()     {}
 func (Offer) effect()         {}
 func (Fetched) effect()       {}
 func (CatchUp) effect()       {}

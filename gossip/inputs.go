@@ -96,12 +96,12 @@ type (
 
 // Inputs about bulk answers.
 type (
-	// Left says that the last byte of the answer of a ReplyManifest or ReplyChunk is
+	// Left says that the last byte of the answer of a ReplyManifest, ReplyChunk or ReplyPart is
 	// on its way. The next answer may follow it before Replied says that the asker
 	// has it.
 	Left struct{ Handle uint64 }
 
-	// Replied says that the answer of a ReplyPayload, ReplyManifest or ReplyChunk has
+	// Replied says that the answer of a ReplyPayload, ReplyManifest, ReplyChunk or ReplyPart has
 	// left, or failed to, or that the asker of a request that waits has hung up: its place
 	// goes to the next. Payload is the delta whose
 	// payload left whole, or zero.
@@ -174,6 +174,7 @@ func (c *Core) peerDown(id wire.PeerID) {
 	c.repair.tick()
 	c.snapshot.gone(id)
 	c.serve.donate.gone(id)
+	c.blobs.reclaim()
 }
 
 // alive notes that something arrived from a peer.

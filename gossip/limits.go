@@ -337,6 +337,27 @@ const (
 	progressMs = 30_000
 )
 
+// Blobs. What chunks of tips have is not repeated here: parts share their places.
+const (
+	// holdingsMs is the time between two looks at what peers have of a blob. While many fetch
+	// the same a part spreads a look later, and a look costs some hundred bytes.
+	holdingsMs = 500
+	// maxHolders is how many peers are asked each time: more than a roster dials for, so that
+	// in small runs all are.
+	maxHolders = 16
+	// maxChoice is among how many parts a server may choose. With few it may have given all of
+	// them already, with many the asker cannot ask others for them meanwhile.
+	maxChoice = 8
+	// spreadMs is for how long a full uplink gives no second copy of a part: whoever has it can
+	// give it to the others by then.
+	spreadMs = 5_000
+	// maxGivenBlobs bounds the blobs of which it is remembered what was given.
+	maxGivenBlobs = 4096
+	// partStallMs is how long a peer that owes parts may be still. It may have as many askers as
+	// places, and each gets a part in turn: 16 s on an uplink of 1 Mbit/s.
+	partStallMs = 20_000
+)
+
 // Serving.
 const (
 	// aheadMs is how much of a busy uplink's time the answers may take that leave at once:

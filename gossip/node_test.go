@@ -34,8 +34,9 @@ type node struct {
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
-	rate     float64              // of its uplink in bytes per ms, which it measures; 0: options.link, and it does not
-	claims   float64              // what its beats say instead
+	shelf    shelf
+	rate     float64 // of its uplink in bytes per ms, which it measures; 0: options.link, and it does not
+	claims   float64 // what its beats say instead
 	link     link
 	offers   map[wire.Digest]int
 	fetched  map[wire.Digest]int
@@ -122,6 +123,10 @@ func (n *node) execute(e Effect) {
 		n.resume = e.At
 	case StoreChunk:
 		n.storeChunk(e)
+	case StorePart:
+		n.storePart(e)
+	case ReplyPart:
+		n.replyPart(e)
 	case Snapshot:
 		n.install(e)
 	case Drop:
@@ -463,14 +468,15 @@ func (c *Core) overLimit() (what string, is, most int) {
 	check("seen by slot", len(c.headers.seen.bySlot), maxSeen)
 	check("pieces of evidence", len(c.evidence.known), maxEvidence)
 	check("chunk calls", c.snapshot.transfer.flying, maxChunkCalls)
+	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
 	check("manifests", len(c.serve.manifests.making), len(c.peers.list))
 	check("bytes under way", c.serve.bytesAway, maxServing)
-	check("calls", len(c.calls), maxPulls+maxRepairs+maxAttesters+(maxChunkAhead+3)*(len(c.peers.list)+1))
+	check("calls", len(c.calls), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.peers.list)+1))
 	if what != "" {
 		return what, is, most
 	}
 	for _, p := range c.peers.list {
-		if p.pull.calls > maxSmallPulls || p.pull.calls > maxPullsPerPeer && p.pull.bytes > smallPullBytes || p.snapshot.calls > maxChunkAhead || p.serve.parked > maxParkedPerPeer || p.pull.calls < 0 || p.serve.parked < 0 {
+		if p.pull.calls > maxSmallPulls || p.pull.calls > maxPullsPerPeer && p.pull.bytes > smallPullBytes || p.snapshot.calls > maxChunkAhead || p.blobs.calls > maxChunkAhead || p.blobs.calls < 0 || p.serve.parked > maxParkedPerPeer || p.pull.calls < 0 || p.serve.parked < 0 {
 			return "requests of one peer", max(p.pull.calls, p.snapshot.calls, p.serve.parked), maxSmallPulls
 		}
 	}

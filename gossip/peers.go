@@ -37,6 +37,7 @@ type peer struct {
 	serve    servePeer
 	audit    auditPeer
 	own      ownPeer
+	blobs    blobPeer
 }
 
 // peers is the table of peers: looked up by id, walked in order of id.

@@ -14,6 +14,7 @@ type serve struct {
 	pull      *pull
 	relays    *relays
 	roster    *roster
+	blobs     *blobs
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
 	manifests manifests
@@ -62,7 +63,7 @@ type reply struct {
 	handle uint64
 	to     *peer
 	bytes  int
-	id     wire.Digest // of the payload; zero for a chunk of a tip
+	id     wire.Digest // of the payload; zero for a chunk of a tip or a part of a blob
 	left   bool        // its last byte is on its way
 	until  Time        // its place is freed then
 }
@@ -98,7 +99,9 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	case wire.GetPayload:
 		s.payload(handle, p, r)
 	case wire.GetChunk:
-		s.donate.request(handle, p, r.Digest)
+		s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest})
+	case wire.GetPart:
+		s.part(handle, p, r)
 	default:
 		s.costly(handle, p, r)
 	}
@@ -134,6 +137,10 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.ok(handle, s.cfg.Members.Answer(r))
 		return
 	}
+	if r.Kind == wire.GetHoldings {
+		s.ok(handle, s.blobs.holdings(r.Digests))
+		return
+	}
 	if s.joining() {
 		s.status(handle, wire.Busy)
 		return
@@ -150,6 +157,15 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 	case wire.GetOwn:
 		s.newest(handle, p)
 	}
+}
+
+// part answers with one of some parts of a blob, when it is the asker's turn.
+func (s *serve) part(handle uint64, p *peer, r wire.Request) {
+	if !s.blobs.has(r.Digest, r.Parts) {
+		s.status(handle, wire.NotFound)
+		return
+	}
+	s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest, parts: r.Parts})
 }
 
 // tips answers for given rounds, one for each fragment.

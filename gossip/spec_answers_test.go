@@ -14,12 +14,13 @@ func TestSpecAnswers(t *testing.T) {
 		"A-1": spectest.All(specRefusedRequest, specOtherRun), "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate,
 		"A-5": specPayloadInvalid, "A-6": specJoiningAnswers, "A-6.2": specPausedAnswers, "A-7": specBaseAnswered,
 		"A-8": spectest.All(specHeadersAnswered, specHeadersOfRound), "A-9": specOwnAnswered, "A-9.2": specCertificatesAnswered, "A-9.3": specCertificatesOfHeaders,
+		"A-11": specPartsHeld, "A-11.2": specPartsNotHeld, "A-11.3": specLeastGiven, "A-11.4": specSpread,
 		"A-10": spectest.All(specAsks, specParked, specOwnRarely, specManifestsOfOne),
 	})
 }
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs})
+	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs, "spread": spreadMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {wire.Version, 99}, "a version": {1, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
@@ -367,6 +368,86 @@ func specOwnRarely(t *testing.T, s *spectest.Spec) {
 	}
 	if a.now++; ask(1) != wire.OK {
 		t.Error("not again")
+	}
+}
+
+// part has a peer ask for one of the first parts of a blob.
+func (a *alone) part(handle uint64, peer byte, blob wire.Digest, parts int) []Effect {
+	return a.ask(handle, peer, wire.Request{Kind: wire.GetPart, Digest: blob, Parts: wire.AllParts(parts)})
+}
+
+func specPartsHeld(t *testing.T, _ *spectest.Spec) {
+	for _, state := range []wire.State{wire.Joining, wire.Training, wire.Stopped, wire.Observing} {
+		a := newAlone()
+		a.core.SetSelf(0, SelfState{State: state})
+		a.core.HoldBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
+		a.core.HoldParts(0, wire.Digest{2}, setOf(1))
+		e := a.ask(1, 1, wire.Request{Kind: wire.GetHoldings, Digests: []wire.Digest{{2}, {3}, {1}}})
+		held, err := wire.DecodeHoldings(find[Reply](e)[0].Response[1:], 3)
+		if err != nil || held[0] != setOf(1) || !held[1].Empty() || held[2] != wire.AllParts(3) {
+			t.Errorf("%v: %v, %v", state, held, err)
+		}
+		if r := find[ReplyPart](a.part(2, 1, wire.Digest{2}, 3)); len(r) != 1 || r[0].Index != 1 {
+			t.Errorf("%v: gives %v", state, r)
+		}
+	}
+}
+
+func specPartsNotHeld(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.core.HoldParts(0, wire.Digest{1}, setOf(2))
+	for _, blob := range []wire.Digest{{1}, {9}} {
+		if st := status(a.part(1, 1, blob, 2)); st != wire.NotFound {
+			t.Errorf("blob %v: %v", blob, st)
+		}
+	}
+	a.part(1, 1, wire.Digest{1}, 3)
+	a.part(2, 1, wire.Digest{1}, 3) // waits for its turn
+	a.core.DropBlob(0, wire.Digest{1})
+	a.core.Step(a.now, Left{Handle: 1})
+	if st := status(a.core.Effects()); st != wire.NotFound {
+		t.Errorf("one that is gone when it could leave: %v", st)
+	}
+}
+
+// gives is the part that a peer is given, -1 if none.
+func (a *alone) givesPart(handle uint64, peer byte, parts int) int {
+	r := find[ReplyPart](a.part(handle, peer, wire.Digest{1}, parts))
+	a.leaves(handle)
+	if len(r) != 1 {
+		return -1
+	}
+	return r[0].Index
+}
+
+func specLeastGiven(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.core.HoldBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
+	var order []int
+	for i, parts := range []int{2, 2, 3, 2, 3, 3} {
+		order = append(order, a.givesPart(uint64(i), byte(i+1), parts))
+	}
+	if !slices.Equal(order, []int{0, 1, 2, 0, 1, 2}) {
+		t.Errorf("gives %v", order)
+	}
+}
+
+func specSpread(t *testing.T, s *spectest.Spec) {
+	for _, full := range []bool{false, true} {
+		a := newAlone()
+		a.core.HoldBlob(0, Blob{wire.Digest{1}, 2 * wire.PartSize})
+		a.core.SetSelf(0, SelfState{State: wire.Training, Upload: 1e6, Full: full})
+		if a.givesPart(1, 1, 1) != 0 || a.givesPart(2, 2, 2) != 1 {
+			t.Error("the first copies are not given")
+		}
+		st := status(a.part(3, 3, wire.Digest{1}, 2))
+		if busy := st == wire.Busy; busy != full {
+			t.Errorf("a second copy, uplink full %v: %v", full, st)
+		}
+		a.now += Time(s.Number(t, "answering", "spread"))
+		if got := a.givesPart(4, 4, 2); full && got != 0 {
+			t.Errorf("gives %d after that time", got)
+		}
 	}
 }
 

@@ -132,8 +132,45 @@ var (
 	specAuthor = wire.PeerID{9}
 )
 
+// fetchesBlob has a peer hold a blob of two parts that the core wants, and returns the request
+// for a part, and the parts as they travel.
+func (a *alone) fetchesBlob(t *testing.T, id byte) (question, [2][]byte) {
+	t.Helper()
+	f := newFiles(t, 1, 2*wire.PartSize)
+	b := f.list[0]
+	a.up(id)
+	a.core.WantBlobs(a.now, f.list)
+	q := questions(t, a.wait(holdingsMs, id), wire.GetHoldings)
+	var all wire.PartSet
+	all.Add(0)
+	parts := questions(t, a.answer(q[0], wire.EncodeHoldings([]wire.PartSet{all})), wire.GetPart)
+	if len(parts) != 1 || parts[0].Parts != all {
+		t.Fatalf("asked %+v", parts)
+	}
+	var bodies [2][]byte
+	for i := range bodies {
+		bodies[i] = wire.Part{Index: i, Tree: f.trees[b.Digest], Bytes: f.bytes[b.Digest][i*wire.PartSize:][:wire.PartSize]}.Encode()
+	}
+	return parts[0], bodies
+}
+
 var specFaultsOf = map[string]fault{
-	"request that W-24 to W-31 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+	"holdings that W-43 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		a.up(1)
+		a.core.WantBlobs(a.now, []Blob{{wire.Digest{1}, 1}})
+		q := questions(t, a.wait(holdingsMs, 1), wire.GetHoldings)
+		return a.answer(q[0], wire.EncodeHoldings(nil)), specSender
+	},
+	"part that W-44 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		q, parts := a.fetchesBlob(t, 1)
+		parts[0][100] ^= 1
+		return a.answer(q, parts[0]), specSender
+	},
+	"part that was not asked for": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		q, parts := a.fetchesBlob(t, 1)
+		return a.answer(q, parts[1]), specSender
+	},
+	"request that W-24 to W-31 or W-42 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		a.core.Step(a.now, Requested{Handle: 1, From: specSender, Request: []byte{wire.Version, 99}})
 		return a.core.Effects(), specSender
 	},

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -32,7 +33,8 @@ type Config struct {
 	NoMDNS  bool     // neither announce this node on its own network nor look for peers there
 
 	Observe   bool          // hold and serve state without training
-	Data      string        // corpus: a file, a folder, "" = the text that ships with Go
+	Data      string        // corpus: a file, a folder, "" = the text that ships with Go, or what peers give
+	DataDisk  int64         // bytes that the shards which this node fetches may take; 0 = any
 	Threads   int           // training threads; 0 = one per core
 	Precision string        // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster
 	Batch     int           // rows per inner step; 0 = as planned from the measured speed
@@ -67,6 +69,7 @@ type Config struct {
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
 
+	web   *http.Client                                      // nil = one for mirrors
 	disk  store.Disk                                        // what tests make of the disk
 	power func(context.Context) (onBattery bool, err error) // nil = the machine's
 	send  func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
@@ -107,6 +110,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.KeepBytes < 0 {
 		return c, fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
 	}
+	if c.DataDisk < 0 {
+		return c, fmt.Errorf("config: DataDisk is %d; use the bytes that fetched shards may take, or 0 for any", c.DataDisk)
+	}
 	if c.Pace < 0 {
 		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
 	}
@@ -135,6 +141,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.power == nil {
 		c.power = hardware.OnBattery
+	}
+	if c.web == nil {
+		c.web = mirrorClient()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

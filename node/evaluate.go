@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,13 +54,13 @@ func (v *view) evaluate(n *node) {
 	}
 	switch {
 	case n.external != nil && !v.unable && !v.slow:
-		if n.machine.View().Phase() != core.Ready || n.external.Absent() {
+		if n.machine.View().Phase() != core.Ready || n.external.Absent() || n.corpus != nil && !n.corpus.heldOutHere() {
 			return
 		}
 		v.evaluing = true
 		whole := n.finished
 		n.train.commands.put(func() { n.evaluateByLearner(tips, whole, found) })
-	case n.genesis.BuiltIn():
+	case n.genesis.BuiltIn() && (n.corpus == nil || n.corpus.heldOutHere()):
 		v.evaluing = true
 		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
 	}
@@ -92,7 +93,7 @@ func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(e
 
 func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluation, error) {
 	if n.corpus != nil {
-		return n.corpus.evaluate(ctx, n.genesis, tips)
+		return n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
 	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
@@ -113,6 +114,7 @@ const (
 // measuring is an evaluation by the learner, part by part. It belongs to the commands.
 type measuring struct {
 	starts []uint64 // places of the rows that are left
+	bytes  int      // of text that all their targets stand for, which the node knows of a corpus; 0 if the learner says
 	own    bool     // the learner measures text of its own: a larger part replaces a smaller one
 	whole  bool     // in one part: the run is over, and nothing waits
 	rows   *int     // of a part, from one evaluation to the next
@@ -152,6 +154,7 @@ func (m *measuring) part(q external.Evaluation, rows int, took time.Duration, er
 	m.add(q, rows)
 	if !more {
 		m.sum.Loss /= m.weight
+		m.sum.Bytes = cmp.Or(m.bytes, m.sum.Bytes)
 		m.found(m.sum, m.took, nil)
 	}
 	return more
@@ -179,7 +182,12 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 	if n.evalRows == 0 {
 		n.evalRows = n.genesis.Batch // forward alone: less than a step
 	}
-	n.evaluatePart(tips, &measuring{starts: n.heldOutStarts(), own: n.data == nil, whole: whole, rows: &n.evalRows, found: found})
+	starts, bytes, err := n.heldOutStarts()
+	if err != nil {
+		found(external.Evaluation{}, 0, err)
+		return
+	}
+	n.evaluatePart(tips, &measuring{starts: starts, bytes: bytes, own: n.data == nil && n.corpus == nil, whole: whole, rows: &n.evalRows, found: found})
 }
 
 // evaluatePart does a part, and has the next one come after what the loop has asked for meanwhile.
@@ -203,11 +211,15 @@ func (n *node) evaluatePart(tips []*outer.Tip, m *measuring) {
 	}
 }
 
-// heldOutStarts are the places of an evaluation's rows in the held-out text; all 0 where the learner has text of its own.
-func (n *node) heldOutStarts() []uint64 {
+// heldOutStarts are the places of an evaluation's rows in the held-out text, and of a corpus the bytes of text that their
+// targets stand for; all 0 where the learner has text of its own.
+func (n *node) heldOutStarts() (starts []uint64, bytes int, err error) {
+	if n.corpus != nil {
+		return n.corpus.heldOutStarts(n.genesis.Model.Context, n.cfg.EvalBytes)
+	}
 	rows := min(max(1, n.cfg.EvalBytes/n.genesis.Model.Context), external.MostRows)
 	if n.data == nil {
-		return make([]uint64, rows)
+		return make([]uint64, rows), 0, nil
 	}
-	return n.data.HeldOutStarts(rows, n.genesis.Model.Context)
+	return n.data.HeldOutStarts(rows, n.genesis.Model.Context), 0, nil
 }

@@ -58,24 +58,21 @@ func (n *node) takeFirst() error {
 	return store.Explain(n.genesis.SaveFirst(n.cfg.Dir, s), n.cfg.Dir)
 }
 
-// Fetching initial values.
-const (
-	firstAtOnce = 4                // chunks that are asked for at a time: one is a quarter of a megabyte
-	firstCall   = time.Minute      // a chunk over 40 kbit/s
-	firstPause  = 2 * time.Second  // before peers are asked again that gave nothing
-	firstWithin = 10 * time.Minute // without one chunk: then nobody who answers has them
-)
+// firstAtOnce is how many chunks are asked for at a time: one is a quarter of a megabyte.
+const firstAtOnce = 4
 
-// firstFetch asks peers for chunks, whoever has them.
-type firstFetch struct {
+// linkFetch asks the peers of the link, whoever has what is asked for.
+type linkFetch struct {
 	n      *node
 	mu     sync.Mutex
 	failed map[string]time.Time // addresses, and when they last gave nothing
 }
 
+func newLinkFetch(n *node) *linkFetch { return &linkFetch{n: n, failed: map[string]time.Time{}} }
+
 // order are the addresses of the link, those first that never failed, then those that failed
 // longest ago: one that is gone delays few chunks.
-func (f *firstFetch) order() []string {
+func (f *linkFetch) order() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	addrs := slices.Clone(f.n.cfg.addrs())
@@ -83,7 +80,7 @@ func (f *firstFetch) order() []string {
 	return addrs
 }
 
-func (f *firstFetch) fails(addr string) {
+func (f *linkFetch) fails(addr string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed[addr] = time.Now()
@@ -94,7 +91,7 @@ func (n *node) fetchFirst(ctx context.Context) error {
 	if err := n.allowed(ctx); err != nil {
 		return err
 	}
-	f := &firstFetch{n: n, failed: map[string]time.Time{}}
+	f := newLinkFetch(n)
 	list, err := f.list(ctx)
 	if err != nil {
 		return fmt.Errorf("fetch the run's initial values: %w", err)
@@ -110,7 +107,7 @@ func (n *node) fetchFirst(ctx context.Context) error {
 }
 
 // list fetches the list of chunks.
-func (f *firstFetch) list(ctx context.Context) (list [][]byte, err error) {
+func (f *linkFetch) list(ctx context.Context) (list [][]byte, err error) {
 	for _, d := range f.n.genesis.FirstDigests() {
 		b, err := f.chunk(ctx, d)
 		if err != nil {
@@ -122,7 +119,7 @@ func (f *firstFetch) list(ctx context.Context) (list [][]byte, err error) {
 }
 
 // fill fetches what is missing, several chunks at a time.
-func (f *firstFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
+func (f *linkFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
 	missing, err := part.Missing()
 	if err != nil {
 		return err
@@ -162,30 +159,43 @@ func (f *firstFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
 }
 
 // chunk asks one peer after the other for a chunk, until one gives it.
-func (f *firstFetch) chunk(ctx context.Context, d wire.Digest) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, firstWithin)
+func (f *linkFetch) chunk(ctx context.Context, d wire.Digest) (chunk []byte, err error) {
+	request := wire.Request{Kind: wire.GetChunk, Run: f.n.run, Digest: d}
+	err = f.any(ctx, func(ctx context.Context, addr string) error {
+		chunk, err = f.ask(ctx, addr, request)
+		if err == nil && wire.Sum(chunk) != d {
+			err = errors.New("it does not have this part of the initial values")
+		}
+		return err
+	})
+	return chunk, err
+}
+
+// any tries one address after the other, again and again, until one does.
+func (f *linkFetch) any(ctx context.Context, try func(ctx context.Context, addr string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, linkWithin)
 	defer cancel()
-	request := wire.Request{Kind: wire.GetChunk, Run: f.n.run, Digest: d}.Encode()
 	var last error
 	for ctx.Err() == nil {
 		for _, addr := range f.order() {
-			b, err := f.ask(ctx, addr, request, d)
+			err := try(ctx, addr)
 			if err == nil {
-				return b, nil
+				return nil
 			}
 			f.fails(addr)
 			last = fmt.Errorf("%s: %w", addr, err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(firstPause):
+		case <-time.After(linkPause):
 		}
 	}
-	return nil, errors.Join(context.Cause(ctx), last)
+	return errors.Join(context.Cause(ctx), last)
 }
 
-func (f *firstFetch) ask(ctx context.Context, addr string, request []byte, d wire.Digest) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, firstCall)
+// ask asks the peer at an address, and returns the body of its answer.
+func (f *linkFetch) ask(ctx context.Context, addr string, request wire.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkCall)
 	defer cancel()
 	id, err := p2p.PeerIDOf(addr)
 	if err != nil {
@@ -197,15 +207,11 @@ func (f *firstFetch) ask(ctx context.Context, addr string, request []byte, d wir
 	if id, err = f.n.host.Dial(ctx, addr); err != nil {
 		return nil, err
 	}
-	raw, err := f.n.host.Call(ctx, id, request, wire.GetChunk.MaxResponse())
+	raw, err := f.n.host.Call(ctx, id, request.Encode(), request.Kind.MaxResponse())
 	if err != nil {
 		return nil, err
 	}
-	b, err := wire.OpenResponse(raw, wire.GetChunk.MaxResponse())
-	if err == nil && wire.Sum(b) != d {
-		err = errors.New("it does not have this part of the initial values")
-	}
-	return b, err
+	return wire.OpenResponse(raw, request.Kind.MaxResponse())
 }
 
 // firstTips are the tips of round 0. Given values are in memory until the replica is made, and

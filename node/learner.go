@@ -164,6 +164,12 @@ func (n *node) textFiles(dir string) (train, held string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", "", store.Explain(err, n.cfg.Dir)
 	}
+	if n.corpus != nil {
+		if train, err = filepath.Abs(n.corpus.trains.Path); err == nil {
+			held, err = filepath.Abs(n.corpus.dir.Path)
+		}
+		return train, held, err
+	}
 	if n.data == nil {
 		return "", "", nil
 	}
@@ -189,12 +195,15 @@ func (n *node) textFile(dir, name string, part []byte) (string, error) {
 }
 
 // starts are the places in the text of the rows of a step; all 0 where the learner has data of
-// its own.
-func (n *node) starts(step int64, rows int) []uint64 {
-	if n.data == nil {
-		return make([]uint64, rows)
+// its own. It runs on the training thread.
+func (n *node) starts(step int64, rows int) ([]uint64, error) {
+	switch {
+	case n.corpus != nil:
+		return n.corpus.starts(n.genesis, n.self, step, rows)
+	case n.data == nil:
+		return make([]uint64, rows), nil
 	}
-	return n.data.Starts(n.genesis.Seed, n.self, step, rows, n.genesis.Model.Context)
+	return n.data.Starts(n.genesis.Seed, n.self, step, rows, n.genesis.Model.Context), nil
 }
 
 // learnerLost runs where commands do, and says a loss once: what the learner had stepped and not published is

@@ -181,6 +181,7 @@ func (n *node) show() {
 	n.flush()
 	n.check("write the trace", n.trace.Flush())
 	n.replica.Retain()
+	n.askMirrors(time.Now())
 }
 
 func (n *node) takeInbox() {

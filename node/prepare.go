@@ -158,7 +158,9 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		EndMs: time.Now().UnixMilli(), Micros: uint32(min(took.Microseconds(), math.MaxUint32)),
 	})
 	n.replica.Stepped(res.Tokens)
+	next := n.built.Steps()
 	n.post(func(now core.Time) {
+		n.restock(now, next)
 		n.check("step log", err)
 		n.steps++
 		n.trained += uint64(res.Tokens)

@@ -56,7 +56,7 @@ func (n *node) live(ctx context.Context) error {
 		n.open,
 		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
-		n.readText,
+		func() error { return n.readText(ctx) },
 		func() error { return n.prepareTrainer(ctx) },
 		n.start, n.serveControl,
 	} {
@@ -166,6 +166,7 @@ func (n *node) start() error {
 	n.machine = n.replica.Machine()
 	n.remembers.Store(true)
 	n.recount()
+	n.stockUp()
 	n.limit(time.Now())
 	n.startTraining()
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
@@ -182,7 +183,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
-		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted},
+		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted}, Blobs: blobs{n},
 	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)

@@ -62,6 +62,10 @@ func (n *node) snapshot() status.Snapshot {
 	if !n.view.joined.IsZero() {
 		s.JoinS = n.view.joined.Sub(n.started).Seconds()
 	}
+	s.Data = n.dataStatus()
+	if s.Stage == "" && s.Data != nil && s.Data.Waiting {
+		s.Stage = dataStage(s.Data)
+	}
 	n.fillTraining(&s)
 	s.Plan = planStatus(n.genesis.Outer.H, n.machine.Rounds().Plan())
 	n.fillChain(&s)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -12,9 +13,9 @@ import (
 
 // readText reads the text that training and live evaluation need. Nobody trains on another text than the run's. An
 // observer who was told of none evaluates nothing.
-func (n *node) readText() error {
+func (n *node) readText(ctx context.Context) error {
 	if n.genesis.Corpus != nil {
-		return n.readCorpus()
+		return n.readCorpus(ctx)
 	}
 	if !n.genesis.BuiltIn() && n.cfg.Observe {
 		n.cfg.EvalBytes = 0 // what such a model makes of text is for its learners to say

@@ -45,6 +45,7 @@ type training struct {
 	rate     float64 // learning rate of the last step
 	steps    int64   // done by this process
 	tokens   uint64  // in these steps
+	lacks    bool    // a step waits for its tokens
 	begun    timestamp
 	booked   timestamp // when time was last put into the account
 	started  bool      // whether it ever might step
@@ -159,6 +160,19 @@ func (t *training) setFraction(f float64) {
 	t.fraction = f
 }
 
+func (t *training) setLacks(lacks bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lacks = lacks
+}
+
+// lacksData reports whether a step waits for its tokens.
+func (t *training) lacksData() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lacks
+}
+
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
 	saved, restarts, took, lacking := t.now(), 0, time.Duration(0), false
@@ -201,6 +215,7 @@ func (t *training) run(ctx context.Context) error {
 				lacking = true
 				t.lacking(err)
 			}
+			t.setLacks(true)
 			t.rests(ctx, dataAfter, &t.account.Data)
 			continue
 		}
@@ -208,6 +223,7 @@ func (t *training) run(ctx context.Context) error {
 			return err
 		}
 		lacking = false
+		t.setLacks(false)
 		if restarts > 0 {
 			restarts = 0
 			t.back()

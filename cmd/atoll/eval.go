@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 
+	"atoll/node"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/store"
@@ -70,6 +73,9 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	run := g.RunID()
 	e := evaluation{TokensFolded: tokens, Params: g.Model.Params(), Run: fmt.Sprintf("%x", run[:])}
 	if g.Corpus != nil {
+		if c.Data == "" {
+			path = heldOutFolder(dir, path)
+		}
 		if err := evaluateCorpus(ctx, out, g, slab, path, &e); err != nil {
 			return err
 		}
@@ -92,6 +98,22 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	e.Ratio = e.ValBPB / e.BaselineBPB
 	e.Bytes, e.Data, e.SHA256 = len(data.HeldOut()), data.Name(), data.SHA256()
 	return c.print(out, e)
+}
+
+// heldOutFolder is the corpus of a node that has all held-out shards: what the node fetched, or the
+// folder that it was told.
+func heldOutFolder(dir, told string) string {
+	fetched := filepath.Join(dir, node.CorpusFolder)
+	d, err := shards.OpenDir(fetched)
+	if err != nil {
+		return told
+	}
+	for _, s := range d.Manifest.HeldOut {
+		if _, err := os.Stat(shards.ShardFile(fetched, s.Digest)); err != nil && told != "" {
+			return told
+		}
+	}
+	return fetched
 }
 
 // evaluateCorpus measures on all held-out shards of a corpus that has the run's tokenizer.

@@ -43,12 +43,13 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 type JoinCmd struct {
 	Link string `arg:"" optional:"" help:"Join link of the run, or its 64 digits alone if a member is on this network."`
 
-	Genesis string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
+	Genesis  string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Owner   string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
-	Dir     string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
-	Listen  []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
-	Peer    []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
-	Data    string   `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: what the node of this folder trained on before, otherwise Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Dir      string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
+	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
+	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
+	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. On a corpus that atoll data build made it is a folder that has some of its shards, and peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. Those that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
 	threadsFlag
 	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
@@ -133,7 +134,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer, NoMDNS: c.NoMDNS,
 		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
-		Stay: c.Stay, KeepBytes: int64(c.Keep), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
+		Stay: c.Stay, KeepBytes: int64(c.Keep), DataDisk: int64(c.DataDisk), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
 	if err := c.check(); err != nil {

@@ -100,7 +100,7 @@ func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (c
 	cfg = external.Config{
 		Dir: dir, Views: g.Views(), Recipe: g.LearnerRecipe(), Seed: g.Seed, Rows: c.Rows, Context: g.Model.Context,
 		MostTokens: g.Outer.MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
-		Starts: func(_ int64, rows int) []uint64 { return make([]uint64, rows) },
+		Starts: func(_ int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil },
 	}
 	if cfg.Command, err = external.Command(c.Command, dir); err != nil {
 		return cfg, nil, err
@@ -116,8 +116,8 @@ func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (c
 	}
 	cfg.Text = filepath.Join(dir, "text")
 	cfg.HeldOut = cfg.Text // so that an evaluation can be compared with a step
-	cfg.Starts = func(step int64, rows int) []uint64 {
-		return text.Starts(g.Seed, [32]byte{}, step, rows, g.Model.Context)
+	cfg.Starts = func(step int64, rows int) ([]uint64, error) {
+		return text.Starts(g.Seed, [32]byte{}, step, rows, g.Model.Context), nil
 	}
 	return cfg, text, os.WriteFile(cfg.Text, text.Train(), 0o600)
 }

@@ -58,9 +58,6 @@ func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
 
 // setCorpus has the run train on the corpus that --data names.
 func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
-	if c.OwnData {
-		return 0, badUsage("--own-data is for texts, and %s is a corpus: pass the text", c.Data)
-	}
 	dir, err := shards.OpenDir(c.Data)
 	if err != nil {
 		return 0, err
@@ -68,6 +65,9 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 	m := dir.Manifest
 	tokens, _ := shards.Tokens(m.Shards)
 	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
+	if c.OwnData {
+		g.Corpus.Own, g.Data.Name = true, genesis.OwnText
+	}
 	return int(tokens), m.Fits(g.Model.Context)
 }
 

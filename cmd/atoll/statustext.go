@@ -22,6 +22,7 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
+		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
@@ -137,6 +138,21 @@ func limitsText(l status.Limits) string {
 		parts = append(parts, "pauses on battery")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// dataText says what the node has of the run's corpus; "" where there is none.
+func dataText(d *status.Data) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d shards that are needed now, %s fetched", d.Needed-d.Missing, d.Needed, status.Bytes(float64(d.UsedBytes)))
+	if d.LimitBytes > 0 {
+		text += fmt.Sprintf(" of at most %s", status.Quantity(uint64(d.LimitBytes)))
+	}
+	if d.Next != "" {
+		text += "; next " + d.Next
+	}
+	return text
 }
 
 // roundsText shows how far each fragment is and how many contributed last.

@@ -56,6 +56,29 @@ func FuzzHeaders(f *testing.F) {
 	exact(f, DecodeHeaders, EncodeHeaders, EncodeHeaders([]SignedHeader{testEvidence().A, testEvidence().B}))
 }
 
+func FuzzHoldings(f *testing.F) {
+	decode := func(b []byte) ([]PartSet, error) { return DecodeHoldings(b, 2) }
+	exact(f, decode, EncodeHoldings, EncodeHoldings([]PartSet{AllParts(MaxParts), {}}))
+}
+
+// FuzzPart stops before the hashes, which no mutated input fits.
+func FuzzPart(f *testing.F) {
+	blob, tree, _ := testBlob(f, 3*PartSize+5)
+	exact(f, decodePart, Part.Encode, partOf(blob, tree, 3).Encode(), Part{Tree: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Bytes: []byte{1}}.Encode())
+}
+
+// FuzzOpenPart takes no part but those that were cut.
+func FuzzOpenPart(f *testing.F) {
+	blob, tree, digest := testBlob(f, PartSize+5)
+	f.Add(partOf(blob, tree, 1).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := OpenPart(digest, b)
+		if err == nil && !bytes.Equal(b, partOf(blob, tree, p.Index).Encode()) {
+			t.Error("another part was accepted")
+		}
+	})
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, b := range messages() {
 		f.Add(b)

@@ -64,6 +64,8 @@ func testRequests() []Request {
 		{Kind: GetChunk, Digest: testDigest("chunk")},
 		{Kind: GetTips, At: []uint32{7, 0, 70000}},
 		{Kind: GetOwn},
+		{Kind: GetHoldings, Digests: []Digest{testDigest("a"), testDigest("b")}},
+		{Kind: GetPart, Digest: testDigest("a"), Parts: AllParts(9)},
 	}
 }
 
@@ -72,6 +74,22 @@ func testAnswers() []RangeAnswer {
 		{Closed: 20, Base: 4, Chain: testDigest("c"), State: testDigest("h"), Sets: []Digest{testDigest("s"), {}}},
 		{Closed: 0, Base: 0, Sets: []Digest{}},
 	}
+}
+
+// testBlob is a blob of so many bytes, its tree and its digest.
+func testBlob(t testing.TB, size int) (blob, tree []byte, digest Digest) {
+	blob = make([]byte, size)
+	for i := range blob {
+		blob[i] = byte(i % 251)
+	}
+	tree, digest, err := TreeOf(bytes.NewReader(blob), int64(size))
+	ok(t, err)
+	return blob, tree, digest
+}
+
+// partOf is a part of such a blob.
+func partOf(blob, tree []byte, i int) Part {
+	return Part{Index: i, Tree: tree, Bytes: blob[i*PartSize:][:PartLen(int64(len(blob)), i)]}
 }
 
 // wantErr fails the test unless err wraps want.

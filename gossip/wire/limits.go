@@ -49,6 +49,9 @@ const (
 	MaxRangesRounds = 16384
 	// MaxRoundKeys bounds the rounds whose headers one request may ask for.
 	MaxRoundKeys = 1024
+	// MaxHoldings bounds the blobs that one request asks about: the held-out shards of a
+	// corpus and two windows of a learner, several times over.
+	MaxHoldings = 256
 )
 
 // Limits on answers. Each is what the asker reads at most, body only.
@@ -83,12 +86,21 @@ const (
 	MaxChunks = 4096
 	// MaxManifest bounds a signed manifest: some 30,000 chunks, 7.5 GiB of tips.
 	MaxManifest = 1 << 20
+	// PartSize is the size of each part of a blob but the last, as that of a chunk.
+	PartSize = ChunkSize
+	// MaxParts bounds the parts of a blob: 64 MiB, which is room for the largest tokenizers.
+	MaxParts = 256
+	// MaxBlob bounds a blob in bytes.
+	MaxBlob = MaxParts * PartSize
 
 	maxRosterBody  = arrayHead + MaxRoster*(arrayHead+MaxRecord)
 	maxRoundsBody  = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
 	maxHeadersBody = MaxHeaders * SignedHeaderSize
 
 	maxCertificatesBody = arrayHead + MaxCertificates*(arrayHead+MaxCertificate)
+
+	maxHoldingsBody = arrayHead + MaxHoldings*(2+MaxParts/8)
+	maxPartBody     = partIndex + treeHead + treeNode*(MaxParts-1) + PartSize
 )
 
 // Lengths of CBOR items at their longest.

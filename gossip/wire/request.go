@@ -19,13 +19,15 @@ const (
 	GetTips                                // At -> EncodeManifest of the tips of those rounds
 	GetOwn                                 // -> EncodeHeaders: the newest known of the asker's own, one a fragment
 	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
+	GetHoldings                            // Digests -> EncodeHoldings: which parts of these blobs the peer has
+	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetCertificates {
+	if k < GetGenesis || k > GetPart {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -51,6 +53,10 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + ChunkSize
 	case GetCertificates:
 		return statusSize + maxCertificatesBody
+	case GetHoldings:
+		return statusSize + maxHoldingsBody
+	case GetPart:
+		return statusSize + maxPartBody
 	}
 	return statusSize
 }
@@ -93,7 +99,7 @@ type RoundKey struct {
 type Request struct {
 	Kind   RequestKind
 	Run    RunID      // GetGenesis
-	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest
+	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest; GetPart: the blob's
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
@@ -101,6 +107,9 @@ type Request struct {
 
 	Certificates []Digest // GetCertificates, as the next
 	Authors      []PeerID
+
+	Digests []Digest // GetHoldings: of the blobs
+	Parts   PartSet  // GetPart: those that would do
 }
 
 // The fields of each kind that has any, as they travel.
@@ -135,6 +144,15 @@ type (
 		Certificates []Digest
 		Authors      []PeerID
 	}
+	holdingsFields struct {
+		_       struct{} `cbor:",toarray"`
+		Digests []Digest
+	}
+	partFields struct {
+		_      struct{} `cbor:",toarray"`
+		Digest Digest
+		Parts  []byte
+	}
 )
 
 // Encode returns the request's bytes. A server refuses one that fails
@@ -156,6 +174,10 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(tipsFields{At: r.At})...)
 	case GetCertificates:
 		b = append(b, Marshal(certificatesFields{Certificates: append([]Digest{}, r.Certificates...), Authors: append([]PeerID{}, r.Authors...)})...)
+	case GetHoldings:
+		b = append(b, Marshal(holdingsFields{Digests: r.Digests})...)
+	case GetPart:
+		b = append(b, Marshal(partFields{Digest: r.Digest, Parts: r.Parts.bytes()})...)
 	}
 	return b
 }
@@ -195,6 +217,10 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f tipsFields) { r.At = f.At })
 	case GetCertificates:
 		err = withFields(b, func(f certificatesFields) { r.Certificates, r.Authors = f.Certificates, f.Authors })
+	case GetHoldings:
+		err = withFields(b, func(f holdingsFields) { r.Digests = f.Digests })
+	case GetPart:
+		r.Digest, r.Parts, err = decodeWanted(b)
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -203,6 +229,19 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = fmt.Errorf("%w %d", ErrKind, uint8(k))
 	}
 	return r, err
+}
+
+// decodeWanted decodes the fields of GetPart.
+func decodeWanted(b []byte) (Digest, PartSet, error) {
+	var f partFields
+	if err := Unmarshal(b, &f); err != nil {
+		return Digest{}, PartSet{}, err
+	}
+	if len(f.Parts) == 0 {
+		return Digest{}, PartSet{}, invalid("parts", 0, "at least one")
+	}
+	parts, err := partSet(f.Parts)
+	return f.Digest, parts, err
 }
 
 // withFields decodes the fields of a kind and hands them to take.
@@ -226,6 +265,9 @@ func (r Request) Validate() error {
 	}
 	if n := max(len(r.Authors), len(r.Certificates)); n > MaxAuthors {
 		return invalid("certificates", n, "at most %d", MaxAuthors)
+	}
+	if len(r.Digests) > MaxHoldings {
+		return invalid("digests", len(r.Digests), "at most %d", MaxHoldings)
 	}
 	return validateRoundKeys(r.Rounds)
 }

@@ -32,6 +32,8 @@ func TestSpec(t *testing.T) {
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
 		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips,
 		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys, "W-31.3": specGetCertificates,
+		"W-42": specGetHoldings, "W-42.2": specGetPart, "W-42.3": specPartSet, "W-42.4": specOtherPartSet,
+		"W-43": specHoldings, "W-43.2": specOtherHoldings, "W-44": specPart, "W-44.2": specPartBytes, "W-44.3": specTree, "W-44.4": specOtherPart,
 		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
 		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders, "W-36.3": specCertificates,
 		"W-37": specManifest, "W-37.2": specManifestFragment, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
@@ -277,6 +279,7 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 		"MaxRoster": wire.MaxRoster, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
 		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
 		"MaxAuthors": wire.MaxAuthors, "MaxCertificates": wire.MaxCertificates, "MaxCertificate": wire.MaxCertificate,
+		"MaxHoldings": wire.MaxHoldings, "PartSize": wire.PartSize, "MaxParts": wire.MaxParts,
 	}
 	for name, value := range have {
 		if want := s.Number(t, "limits", name); want != value {

@@ -148,7 +148,7 @@ func (g Genesis) LearnerRecipe() string {
 		Model     model  `json:"model"`
 		Optimizer inner  `json:"optimizer"`
 	}{
-		"llama", "byte", model(g.Model),
+		"llama", g.Tokenizer, model(g.Model),
 		inner{in.OptimizerName(), in.Beta1, in.Beta2, in.Eps, in.WeightDecay, in.Momentum, in.Clip},
 	})
 	if err != nil {

@@ -59,3 +59,19 @@ func specOneText(t *testing.T, _ *spectest.Spec) {
 		t.Error("a document of format 1 may have the key Corpus")
 	}
 }
+
+func specOwnCorpus(t *testing.T, _ *spectest.Spec) {
+	g := corpusGenesis()
+	common := string(g.Encode())
+	g.Corpus.Own = true
+	own := string(g.Encode())
+	if own != strings.Replace(common, `"Steps":1000}`, `"Steps":1000,"Own":true}`, 1) {
+		t.Errorf("%s", own)
+	}
+	if back, err := Decode([]byte(own)); err != nil || !reflect.DeepEqual(back, g) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+	if _, err := Decode([]byte(strings.Replace(own, `"Own":true`, `"Own":false`, 1))); err == nil {
+		t.Error("one that is false and not left out is taken")
+	}
+}

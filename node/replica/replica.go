@@ -21,6 +21,7 @@ type Config struct {
 	Net        Net
 	Arithmetic Arithmetic
 	Watcher    Watcher
+	Blobs      Blobs // nil: it keeps and gives none
 }
 
 // Genesis is what all nodes of a run know from its description.
@@ -45,6 +46,7 @@ type Replica struct {
 	net        Net
 	arithmetic Arithmetic
 	watcher    Watcher
+	blobs      Blobs
 
 	machine   *core.Machine
 	learning  learning
@@ -100,6 +102,8 @@ func (r *Replica) execute(e core.Effect) {
 		r.replyManifest(e.Handle, e.At, max(r.policy.Donor.Tries, 1))
 	case gossip.ReplyChunk:
 		r.replyChunk(e)
+	case gossip.ReplyPart:
+		r.replyPart(e)
 	default:
 		r.executeWrite(e)
 	}
@@ -113,6 +117,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.write("store header", func() error { return r.ledger.PutHeader(e.Header.Header.ID(r.run), e.Header) })
 	case gossip.StoreChunk:
 		r.exec.Disk(func() { r.storeChunk(e) })
+	case gossip.StorePart:
+		r.exec.Disk(func() { r.storePart(e) })
 	case core.StoreOwn:
 		r.exec.Disk(func() { r.storeOwn(e) })
 	case core.StoreDelta:

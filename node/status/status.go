@@ -25,8 +25,9 @@ type Snapshot struct {
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Limits    Limits      `json:"limits,omitzero"`
-	Rejoined  bool        `json:"rejoined"` // this process began from a folder with state in it
-	Events    []Event     `json:"events"`   // newest last, bounded
+	Data      *Data       `json:"data,omitempty"` // of a run on a corpus in shards
+	Rejoined  bool        `json:"rejoined"`       // this process began from a folder with state in it
+	Events    []Event     `json:"events"`         // newest last, bounded
 
 	Process
 }
@@ -43,6 +44,18 @@ type Identity struct {
 	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is; at the end: what it waits for
 	Started time.Time `json:"started"`
 	At      time.Time `json:"at"`
+}
+
+// Data is what a node has of the run's corpus.
+type Data struct {
+	Corpus       string `json:"corpus"`
+	Needed       int    `json:"needed"`            // shards: held-out ones, the learner's window, and the next
+	Missing      int    `json:"missing,omitempty"` // of these
+	MissingBytes int64  `json:"missing_bytes,omitempty"`
+	Next         string `json:"next,omitempty"`        // the missing one that is needed first, for people
+	Waiting      bool   `json:"waiting,omitempty"`     // the learner has a step that waits for one
+	UsedBytes    int64  `json:"used_bytes"`            // of shards that were fetched
+	LimitBytes   int64  `json:"limit_bytes,omitempty"` // for these; 0 = any
 }
 
 // Progress is how far the run and this node are.

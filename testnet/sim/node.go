@@ -45,6 +45,7 @@ type Node struct {
 	contacts []int  // whom it dials again and again
 	side     uint64 // the parts that it is in, as bits; see Partition
 	liar     *liar  // nil for an honest node
+	files    files  // that nodes give each other
 
 	life
 	admission
@@ -186,7 +187,7 @@ func (n *Node) boot() {
 	n.trace = w.record(n)
 	r, was, err := replica.New(n.trace.Wrap(replica.Config{
 		Machine: n.config(), Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},
-		Exec: x, Ledger: ledger{n.disk, n}, Net: x, Arithmetic: arithmetic{n}, Watcher: x,
+		Exec: x, Ledger: ledger{n.disk, n}, Net: x, Arithmetic: arithmetic{n}, Watcher: x, Blobs: blobs{n},
 	}))
 	if err != nil {
 		n.broken("core", "%v", err)
@@ -207,6 +208,7 @@ func (n *Node) boot() {
 		return
 	}
 	n.machine = r.Machine()
+	n.recallBlobs()
 	n.openBook()
 	n.introduce()
 	n.startTimers()

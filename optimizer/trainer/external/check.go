@@ -252,7 +252,10 @@ func (c *checker) evaluates() bool {
 		return c.found(what, "", err)
 	}
 	own := slices.Clone(c.l.Params())
-	starts := c.cfg.Starts(c.l.Steps(), c.l.rows)
+	starts, err := c.cfg.Starts(c.l.Steps(), c.l.rows)
+	if err != nil {
+		return c.found("it evaluates", "", err)
+	}
 	old, err := c.l.Evaluate(func(values []float32) { copy(values, c.begin) }, starts)
 	if errors.Is(err, ErrNoEvaluation) {
 		return c.found(what, err.Error(), nil)

@@ -227,7 +227,7 @@ func testConfig(t *testing.T, how string) Config {
 	return Config{
 		Command: Run{Args: []string{os.Args[0]}}, Dir: filepath.Join(t.TempDir(), "learner"), Views: testViews, Recipe: `{"family":"fake"}`,
 		Rows: 2, Context: 8, MostTokens: 1000,
-		Starts: func(step int64, rows int) []uint64 { return make([]uint64, rows) },
+		Starts: func(step int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil },
 		Log:    func(line string) { t.Log(line) },
 	}
 }
@@ -494,7 +494,7 @@ func parent() int {
 	}
 	l, err := Start(context.Background(), Config{
 		Command: Run{Args: []string{os.Args[0]}}, Dir: dir, Views: testViews, Rows: 2, Context: 8, MostTokens: 1000,
-		Starts: func(int64, int) []uint64 { return nil }, Log: func(string) {},
+		Starts: func(int64, int) ([]uint64, error) { return nil, nil }, Log: func(string) {},
 	})
 	if err != nil {
 		return 6

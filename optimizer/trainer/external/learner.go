@@ -27,15 +27,16 @@ type Config struct {
 	Author  [32]byte      // the learner
 	Rows    int           // batch that the run has in mind
 	Context int           // tokens of a row
-	Text    string        // file of tokens, a byte each
-	HeldOut string        // another one, which is not trained on
+	Text    string        // file of tokens, a byte each, or folder of a corpus in shards
+	HeldOut string        // the same that is not trained on; of a corpus the same folder
 
 	State []byte // what State returned in an earlier process; nil for none
 
 	// Leaving ends when the node leaves: what is asked for then has LeaveWithin. nil = never.
 	Leaving context.Context
-	// Starts are the places in Text at which the rows of a step begin.
-	Starts func(step int64, rows int) []uint64
+	// Starts are the places in Text at which the rows of a step begin, or an error where the tokens
+	// are not there yet.
+	Starts func(step int64, rows int) ([]uint64, error)
 	// MostTokens bounds what a step may claim.
 	MostTokens uint64
 	// Ready is told of each learner that is ready, before its first step; an error refuses it. nil = none.
@@ -328,7 +329,11 @@ func (l *Learner) Step(ctx context.Context, lr float64) (trainer.StepResult, err
 		}
 		l.current = true
 	}
-	a, err := l.ask(ctx, step{"step", l.taken, lr, l.cfg.Starts(l.taken, l.rows)}, "stepped")
+	starts, err := l.cfg.Starts(l.taken, l.rows)
+	if err != nil {
+		return trainer.StepResult{}, fmt.Errorf("train step %d: %w: %w", l.taken+1, trainer.ErrNoBatch, err)
+	}
+	a, err := l.ask(ctx, step{"step", l.taken, lr, starts}, "stepped")
 	if errors.Is(err, errLeaves) {
 		return trainer.StepResult{}, l.letGo()
 	}

@@ -16,9 +16,18 @@ type Sample struct {
 // have targets for about so many bytes of text, or all windows where there is no more. Every
 // token but the first of a shard is the target of one window at most.
 func (d *Dir) HeldOut(ctx context.Context, t token.Tokenizer, text int64, length int) (Sample, error) {
+	return d.Manifest.Sample(ctx, d.Fetch, t, text, length)
+}
+
+// Sample is HeldOut with shards from anywhere.
+func (m *Manifest) Sample(ctx context.Context, fetch Fetch, t token.Tokenizer, text int64, length int) (Sample, error) {
 	var all [][]int32
-	for _, s := range d.Manifest.HeldOut {
-		tokens, err := d.Read(ctx, s)
+	for _, s := range m.HeldOut {
+		b, err := fetch(ctx, s)
+		if err != nil {
+			return Sample{}, err
+		}
+		tokens, err := m.Decode(s, b)
 		if err != nil {
 			return Sample{}, err
 		}
@@ -26,7 +35,7 @@ func (d *Dir) HeldOut(ctx context.Context, t token.Tokenizer, text int64, length
 			all = append(all, tokens[at:min(at+length+1, len(tokens))])
 		}
 	}
-	tokens, bytes := Tokens(d.Manifest.HeldOut)
+	tokens, bytes := Tokens(m.HeldOut)
 	n := len(all)
 	if text < bytes {
 		targets := float64(text) * float64(tokens) / float64(bytes)
@@ -37,7 +46,7 @@ func (d *Dir) HeldOut(ctx context.Context, t token.Tokenizer, text int64, length
 		w := all[(2*i+1)*len(all)/(2*n)]
 		sample.Windows[i] = w
 		for _, id := range w[1:] {
-			if id != d.Manifest.Tokenizer.End {
+			if id != m.Tokenizer.End {
 				sample.Bytes += int64(len(t.Bytes(id)))
 			}
 		}

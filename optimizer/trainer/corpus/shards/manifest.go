@@ -80,6 +80,9 @@ type Shard struct {
 	Bytes  int64  `json:"bytes"` // of text that the tokens stand for, end tokens aside
 }
 
+// Size is the bytes of a shard's file.
+func (m *Manifest) Size(s Shard) int64 { return s.Tokens * int64(m.Width) }
+
 // WidthFor returns the bytes of a token of a vocabulary.
 func WidthFor(size int) int {
 	if size <= 1<<16 {

@@ -21,6 +21,7 @@ type Source struct {
 
 	draws *draws
 	held  map[int][]byte // by place in the draws' usable
+	read  map[int]bool   // by the last batch, likewise
 }
 
 // NewSource returns a source of the shards of a corpus that are trained on.
@@ -28,7 +29,7 @@ func NewSource(m *Manifest, w Window, fetch Fetch) (*Source, error) {
 	if w.Shards < 1 || w.Steps < 1 {
 		return nil, fmt.Errorf("a window of %d shards that moves after %d steps: use 1 or more of each", w.Shards, w.Steps)
 	}
-	return &Source{manifest: m, window: w, fetch: fetch, held: map[int][]byte{}}, nil
+	return &Source{manifest: m, window: w, fetch: fetch, held: map[int][]byte{}, read: map[int]bool{}}, nil
 }
 
 // Fits is that of the manifest.
@@ -66,14 +67,42 @@ func (s *Source) Batch(ctx context.Context, seed uint64, author [32]byte, step i
 	}
 	window := s.draws.at(step)
 	s.release(window)
+	clear(s.read)
 	for r := range rows {
 		shard, start := s.draws.row(window, step, r)
 		if err := s.hold(ctx, shard); err != nil {
 			return err
 		}
+		s.read[shard] = true
 		s.decode(s.held[shard], start, dst[r*width:(r+1)*width])
 	}
 	return nil
+}
+
+// Reads returns the shards that the rows of the last batch were in, in no order that matters.
+func (s *Source) Reads() (list []Shard) {
+	for u := range s.read {
+		list = append(list, s.manifest.Shards[s.draws.usable[u]])
+	}
+	return list
+}
+
+// Place is where a row begins: the number of a shard in the manifest's Shards, and of a token in it.
+type Place struct {
+	Shard int
+	Start int64
+}
+
+// Places are where the rows of Batch begin. Nothing is read for it.
+func (s *Source) Places(seed uint64, author [32]byte, step int64, rows, context int) []Place {
+	d := newDraws(s.manifest.Shards, s.window, seed, author, context)
+	window := d.at(step)
+	places := make([]Place, rows)
+	for r := range places {
+		u, start := d.row(window, step, r)
+		places[r] = Place{d.usable[u], start}
+	}
+	return places
 }
 
 // Window returns the shards that an author reads from at a step, in no order that matters.

@@ -33,7 +33,7 @@ func start(t testing.TB, how string, values int) *external.Learner {
 	l, err := external.Start(context.Background(), external.Config{
 		Command: external.Run{Args: []string{os.Args[0]}}, Dir: t.TempDir(), Rows: 2, Context: 8, MostTokens: 100,
 		Views:  tensor.Layout([]tensor.Spec{{Name: "w", Shape: []int{values}}}),
-		Starts: func(_ int64, rows int) []uint64 { return make([]uint64, rows) }, Log: func(line string) { t.Log(line) },
+		Starts: func(_ int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil }, Log: func(line string) { t.Log(line) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,9 +6,11 @@ A framework is an object `xp` with the functions used here. It trains plain list
 import json
 import math
 import mmap
+import os
 import time
 
 from . import recipe
+from .corpus import Corpus
 from .pieces import begins, parts
 from .serve import Learner, LearnerError, diverged, log, write_whole
 from .slab import layout_digest
@@ -89,8 +91,11 @@ def step(xp, o, params, m, v, grads, lr, taken):
     return params, m, v, norm
 
 
-def _read(path):
+def _read(path, part):
+    """Maps a file whose bytes are the tokens, or a part of the corpus in a folder."""
     try:
+        if os.path.isdir(path):
+            return Corpus(path).text(part)
         with open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as failure:  # ValueError: an empty file
@@ -110,8 +115,9 @@ class ArrayLearner(Learner):
         tensors = layout(self.model)
         recipe.check_run(self.model, tensors, run)
         self.begins, self.shapes = begins(tensors), [shape for _, shape in tensors]
-        self.text = _read(run.text)
-        self.held_out = _read(run.held_out) if run.held_out else None
+        self.text = _read(run.text, "shards")
+        self.held_out = _read(run.held_out, "held_out") if run.held_out else None
+        self.of_bytes = not os.path.isdir(run.text)
         self.params, self.m, self.v = (self._zeros() for _ in range(3))
         self.taken = 0
         self.prepare()
@@ -157,7 +163,7 @@ class ArrayLearner(Learner):
             # Gradients too, which are thrown away: a framework has compiled this for so many rows.
             losses.append(self.gradient(self._rows(self.held_out, part))[0] * len(part))
         count = len(starts) * self.run.context
-        return count, math.fsum(losses) / len(starts), count
+        return count, math.fsum(losses) / len(starts), count if self.of_bytes else 0
 
     def _rows(self, text, starts):
         """Returns the tokens of rows that begin at these places."""

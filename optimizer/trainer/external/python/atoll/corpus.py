@@ -5,7 +5,9 @@ seed, author and step give the same tokens in every language. Needs the standard
 """
 
 import array
+import bisect
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -48,10 +50,30 @@ class Corpus:
             self._maps[digest] = mapped
         return self._maps[digest]
 
+    def text(self, part):
+        """Returns the tokens of all "shards" or "held_out" one after the other, as the node counts places in a step."""
+        return Text(self, self.manifest[part])
+
     def batch(self, draw, step, rows):
         """Returns rows of a step, lists of context + 1 tokens. More rows begin with the rows of fewer."""
         window = draw.window(step)
         return [self.tokens(*draw.row(window, step, row), draw.context + 1) for row in range(rows)]
+
+
+class Text:
+    """The tokens of shards, one after the other. A slice of it has to lie in one shard, which has to be there."""
+
+    def __init__(self, corpus, shards):
+        self.corpus, self.shards = corpus, shards
+        self.ends = list(itertools.accumulate(s["tokens"] for s in shards))
+
+    def __len__(self):
+        return self.ends[-1]
+
+    def __getitem__(self, places):
+        start, stop, _ = places.indices(len(self))
+        at = bisect.bisect_right(self.ends, start)
+        return self.corpus.tokens(self.shards[at], start - self.ends[at] + self.shards[at]["tokens"], stop - start)
 
 
 class Draw:

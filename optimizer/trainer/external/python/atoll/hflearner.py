@@ -6,7 +6,7 @@ import transformers
 
 from . import hfrecipe, islands
 from .serve import LearnerError
-from .text import Bytes, Tokens, seed
+from .text import Shards, Tokens, opened, seed
 from .torch.steps import Steps
 from .values import first_line, match
 from .version import __version__
@@ -43,13 +43,18 @@ class HFLearner(Steps):
             raise LearnerError(f"the model has a vocabulary of {vocab}, bytes as tokens need 256", "pass --tokenizer DIR and --data PATH")
         if not (o.data or self.run.text):
             raise LearnerError("the run has no text", "pass --data PATH, and --tokenizer DIR for tokens that are not bytes")
-        return Bytes(o.data or self.run.text, context)
+        text = opened(o.data or self.run.text, context)
+        if isinstance(text, Shards):
+            self.of_bytes = False
+            if text.vocab > vocab:
+                raise LearnerError(f"the corpus has {text.vocab} tokens, the model {vocab}", "use a model of the corpus' tokenizer")
+        return text
 
     def _held_out(self):
         """The run's held-out text, or the last tenth of --data; None where there is no such text."""
         if self.options.data:
             return self.text.hold_out()
-        return Bytes(self.run.held_out, self.run.context) if self.run.held_out else None
+        return opened(self.run.held_out, self.run.context, "held_out") if self.run.held_out else None
 
     def _build(self, model):
         match(model, self.run.tensors)  # before it moves: an error costs no memory of the device

@@ -13,6 +13,7 @@ import sys
 import time
 
 from . import arrays, recipe
+from .corpus import Corpus
 from .serve import Learner, LearnerError, connect, diverged, log, serve, write_whole
 from .version import __version__
 
@@ -51,6 +52,7 @@ class Idle(Learner):
 
     def step(self, number, lr, starts):
         self.misbehave(number, lr)
+        self.read(number, "text", "shards", starts)
         time.sleep(self.options.step_seconds)
         for i in range(_CHANGED):
             self.own[(number * _CHANGED + i) * _APART % len(self.own)] += lr * 1e-3
@@ -59,6 +61,7 @@ class Idle(Learner):
 
     def evaluate(self, starts):
         """Of other values it says something else."""
+        self.read(-1, "held_out", "held_out", starts)
         return len(starts) * self.run.context, sum(x * x for x in self.own) / len(self.own), 0
 
     def save(self, path):
@@ -67,6 +70,14 @@ class Idle(Learner):
 
     def stop(self):
         log(f"stopped after {self.taken} steps")
+
+    def read(self, number, name, part, starts):
+        """Writes the rows of a step on a corpus in shards as a line of JSON, if it was asked to; evaluations have step -1."""
+        if self.options.reads:
+            text = Corpus(getattr(self.run, name)).text(part)
+            rows = [text[start : start + self.run.context + 1] for start in starts]
+            with open(self.options.reads, "a", encoding="utf-8") as file:
+                print(json.dumps({"step": number, "rows": rows}), file=file)
 
     def misbehave(self, number, lr):
         o = self.options
@@ -120,6 +131,7 @@ def _options(arguments):
     parser.add_argument("--nan-at-step", type=int, metavar="N", help="answer step N with an error of kind diverged")
     parser.add_argument("--leave-after", type=int, metavar="N", help="leave in order after N steps of this process")
     parser.add_argument("--layout", choices=["right", "wrong"], default="right", help="the digest in ready")
+    parser.add_argument("--reads", metavar="FILE", help="write the rows of each step to FILE, in a run on a corpus in shards")
     parser.add_argument("--once", metavar="FILE", help="misbehave at a step only where FILE is missing, and make it")
     return parser.parse_args(arguments)
 

@@ -46,7 +46,7 @@ def parse(text):
     recipe = read(text)
     check_names("", recipe, ["family", "tokenizer", "model", "optimizer"], [])
     check_choice("family", recipe["family"], ["llama"])
-    check_choice("tokenizer", recipe["tokenizer"], ["byte"])
+    check_choice("tokenizer", recipe["tokenizer"], ["byte", "corpus"])
     model = build(Model, "model", recipe["model"])
     optimizer = build(Optimizer, "optimizer", recipe["optimizer"])
     _check_model(model)

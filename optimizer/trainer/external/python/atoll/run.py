@@ -298,12 +298,12 @@ class _Script(Learner):
             raise LearnerError(f"cannot resume from {path}: {self.values_of.first_line(failure)}", "start without it") from failure
 
     def text(self, part="text"):
-        from .text import Bytes
+        from .text import opened
 
         path = getattr(self.run, part)
         if not path:
             raise LearnerError("this run has no text of its own: give your own batches in place of run.batches and run.held_out")
-        return Bytes(path, self.run.context)
+        return opened(path, self.run.context, "held_out" if part == "held_out" else "shards")
 
 
 def _devices(parameters):

@@ -3,10 +3,12 @@
 import copy
 import hashlib
 import mmap
+import os
 import random
 
 import torch
 
+from .corpus import Corpus
 from .serve import LearnerError
 
 
@@ -60,6 +62,43 @@ class Bytes:
         """Returns places of a step's rows. They are the same wherever run, author and step are."""
         source = random.Random(seed(run, number, "rows"))
         return [source.randrange(len(self.tokens) - self.context) for _ in range(rows)]
+
+
+class Shards(Bytes):
+    """A corpus in shards, whose tokens are "shards" or "held_out" of its manifest, one after the other."""
+
+    def __init__(self, folder, context, part):
+        self.path, self.context = folder, context
+        try:
+            corpus = Corpus(folder)
+        except (OSError, ValueError) as failure:
+            raise LearnerError(f"cannot read the corpus in {folder}: {failure}", "start the node again") from failure
+        self.vocab, self.tokens = corpus.manifest["tokenizer"]["size"], corpus.text(part)
+
+    def rows(self, starts, length):
+        """Returns length tokens from each of starts, int64 [rows, length]. From None it is a row of zeros."""
+        last = len(self.tokens) - length
+        found = []
+        for start in starts:
+            if start is None:
+                found.append([0] * length)
+                continue
+            if type(start) is not int or not 0 <= start <= last:
+                raise LearnerError(f"a row starts at {start!r}, the corpus allows 0 to {last}", "use the corpus of the run")
+            try:
+                found.append(self.tokens[start : start + length])
+            except (OSError, ValueError) as failure:
+                raise LearnerError(f"cannot read a row at {start}: {failure}", "start the node again") from failure
+        return torch.tensor(found)
+
+    def windows(self, run, number, rows):
+        """Returns places for measuring the speed: the shards may not be there yet."""
+        return [None] * rows
+
+
+def opened(path, context, part="shards"):
+    """Returns the text at a path: a file of bytes, or the folder of a corpus, with the part of it that is meant."""
+    return Shards(path, context, part) if os.path.isdir(path) else Bytes(path, context)
 
 
 class Tokens(Bytes):

@@ -1,5 +1,6 @@
 """The learner that computes the built-in family with PyTorch."""
 
+import os
 import types
 
 import torch
@@ -7,7 +8,7 @@ import torch
 from .. import islands, recipe
 from ..serve import LearnerError
 from ..slab import layout_digest
-from ..text import Bytes
+from ..text import opened
 from ..version import __version__
 from . import llama, optim
 from .steps import Steps
@@ -27,8 +28,9 @@ class TorchLearner(Steps):
         model = llama.Llama(sizes, self.device)
         layout = llama.layout(model)
         recipe.check_run(sizes, layout, run)
-        self.text = Bytes(run.text, run.context)
-        self.held_out = Bytes(run.held_out, run.context) if run.held_out else None
+        self.text = opened(run.text, run.context)
+        self.held_out = opened(run.held_out, run.context, "held_out") if run.held_out else None
+        self.of_bytes = not os.path.isdir(run.text)
         self._build(model, layout)
         return self.ready()
 

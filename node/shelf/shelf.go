@@ -1,0 +1,406 @@
+package shelf
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"atoll/gossip/wire"
+)
+
+// Errors of a shelf.
+var (
+	// ErrMissing says that a file is not on the shelf, or not whole.
+	ErrMissing = errors.New("it is not here yet")
+	// ErrDamaged says that a file was not what its name says. It is off the shelf.
+	ErrDamaged = errors.New("it is damaged")
+)
+
+const (
+	wholeEnd = ".bin"
+	partEnd  = ".part"
+	// maxTrees bounds the hash trees in memory: 2 KiB for a shard of 8 MiB, made anew in some ms.
+	maxTrees = 1024
+)
+
+// Shelf is a folder of files. Its methods may be called from any goroutine.
+type Shelf struct {
+	dir   string
+	limit int64 // bytes that files of its own may take; 0 = any
+
+	mu     sync.Mutex
+	whole  map[wire.Digest]*file
+	partly map[wire.Digest]*partial
+	trees  map[wire.Digest][]byte
+	needed map[wire.Digest]bool // never dropped
+	clock  uint64               // counts uses
+	write  func(path string) error
+}
+
+// file is one that is whole.
+type file struct {
+	path string
+	size int64
+	own  bool   // of the shelf, not of the user
+	used uint64 // when last
+}
+
+// Open opens a shelf in a folder, which it makes. limit is how many bytes its files may take, 0
+// for any number.
+func Open(dir string, limit int64) (*Shelf, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	s := &Shelf{
+		dir: dir, limit: limit, whole: map[wire.Digest]*file{}, partly: map[wire.Digest]*partial{},
+		trees: map[wire.Digest][]byte{}, needed: map[wire.Digest]bool{}, write: func(string) error { return nil },
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if err := s.find(e); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// find takes a file that an earlier process left.
+func (s *Shelf) find(e fs.DirEntry) error {
+	name, end := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
+	raw, err := hex.DecodeString(name)
+	if err != nil || len(raw) != len(wire.Digest{}) || e.IsDir() {
+		return nil
+	}
+	d, path := wire.Digest(raw), filepath.Join(s.dir, e.Name())
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	switch {
+	case end == wholeEnd && info.Size() > 0 && info.Size() <= wire.MaxBlob:
+		s.whole[d] = &file{path: path, size: info.Size(), own: true}
+	case end == partEnd:
+		if p, err := openPartial(path, d); err == nil {
+			s.partly[d] = p
+			return nil
+		}
+		return os.Remove(path) // it was begun and has nothing, or nothing that holds
+	}
+	return nil
+}
+
+// Lend puts a file of the user on the shelf, which says that it has that digest. It is verified
+// when it is read.
+func (s *Shelf) Lend(d wire.Digest, path string, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.whole[d] == nil {
+		s.whole[d] = &file{path: path, size: size}
+	}
+}
+
+// Has reports whether a file is whole.
+func (s *Shelf) Has(d wire.Digest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole[d] != nil
+}
+
+// Whole calls f with each file that is whole, its path and its size.
+func (s *Shelf) Whole(f func(d wire.Digest, path string, size int64)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d, w := range s.whole {
+		f(d, w.path, w.size)
+	}
+}
+
+// Partly calls f with each file of which parts are here.
+func (s *Shelf) Partly(f func(d wire.Digest, parts wire.PartSet)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d, p := range s.partly {
+		f(d, p.has)
+	}
+}
+
+// Usage is how many bytes the shelf's own files take, and how many they may (0 = any).
+func (s *Shelf) Usage() (used, limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used(), s.limit
+}
+
+func (s *Shelf) used() (used int64) {
+	for _, w := range s.whole {
+		if w.own {
+			used += w.size
+		}
+	}
+	for _, p := range s.partly {
+		used += p.size
+	}
+	return used
+}
+
+// Path is where a file is that is whole.
+func (s *Shelf) Path(d wire.Digest) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.whole[d]
+	if w == nil {
+		return "", ErrMissing
+	}
+	s.clock++
+	w.used = s.clock
+	return w.path, nil
+}
+
+// Read reads a file, after it has held it against its digest. One that is damaged is off the
+// shelf after that.
+func (s *Shelf) Read(d wire.Digest) ([]byte, error) {
+	path, err := s.Path(d)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var b []byte
+		if b, err = io.ReadAll(io.LimitReader(f, wire.MaxBlob+1)); err == nil && wire.Sum(b) == d {
+			return b, nil
+		}
+	}
+	return nil, s.takeOff(d, path, err)
+}
+
+// takeOff takes a file off the shelf that is not what it says.
+func (s *Shelf) takeOff(d wire.Digest, path string, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.whole[d]
+	if w == nil || w.path != path {
+		return fmt.Errorf("%s: %w", path, ErrDamaged)
+	}
+	delete(s.whole, d)
+	delete(s.trees, d)
+	if why == nil {
+		why = errors.New("its bytes have another digest")
+	}
+	if w.own && !errors.Is(why, fs.ErrNotExist) {
+		why = errors.Join(why, os.Remove(path))
+	}
+	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, why)
+}
+
+// Need says which files must stay, however little room there is; all others may go.
+func (s *Shelf) Need(digests []wire.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.needed)
+	for _, d := range digests {
+		s.needed[d] = true
+	}
+}
+
+// Trim drops files until there is room for so many bytes more: those that nobody needs, longest
+// unused first. It returns what it dropped.
+func (s *Shelf) Trim(coming int64) (dropped []wire.Digest, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == 0 {
+		return nil, nil
+	}
+	type idle struct {
+		d    wire.Digest
+		size int64
+		used uint64
+	}
+	var may []idle
+	for d, w := range s.whole {
+		if w.own && !s.needed[d] {
+			may = append(may, idle{d, w.size, w.used})
+		}
+	}
+	for d, p := range s.partly {
+		if !s.needed[d] {
+			may = append(may, idle{d, p.size, 0})
+		}
+	}
+	slices.SortFunc(may, func(a, b idle) int {
+		if a.used != b.used {
+			return int(int64(a.used) - int64(b.used))
+		}
+		return a.d.Compare(b.d)
+	})
+	used := s.used()
+	for _, m := range may {
+		if used+coming <= s.limit {
+			break
+		}
+		if e := s.drop(m.d); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		used -= m.size
+		dropped = append(dropped, m.d)
+	}
+	return dropped, err
+}
+
+// drop deletes an own file.
+func (s *Shelf) drop(d wire.Digest) error {
+	path := s.partPath(d)
+	if w := s.whole[d]; w != nil {
+		path = w.path
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	delete(s.whole, d)
+	delete(s.partly, d)
+	delete(s.trees, d)
+	return nil
+}
+
+func (s *Shelf) partPath(d wire.Digest) string { return filepath.Join(s.dir, name(d)+partEnd) }
+
+// name is what a file is called.
+func name(d wire.Digest) string { return hex.EncodeToString(d[:]) }
+
+// Part is a part of a file as it travels, whether the file is whole or not.
+func (s *Shelf) Part(d wire.Digest, index int) ([]byte, error) {
+	p, path, err := s.source(d, index)
+	if err != nil {
+		return nil, fmt.Errorf("part %d of %v: %w", index, d, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p.Bytes = make([]byte, wire.PartLen(p.Size(), index))
+	if _, err := f.ReadAt(p.Bytes, int64(index)*wire.PartSize); err != nil {
+		return nil, s.damagedPart(d, path, err)
+	}
+	b := p.Encode()
+	if _, err := wire.OpenPart(d, b); err != nil {
+		return nil, s.damagedPart(d, path, err)
+	}
+	return b, nil
+}
+
+// source is a part without its bytes, and the file that has them.
+func (s *Shelf) source(d wire.Digest, index int) (wire.Part, string, error) {
+	s.mu.Lock()
+	p, w, tree := s.partly[d], s.whole[d], s.trees[d]
+	s.mu.Unlock()
+	switch {
+	case w != nil && index >= wire.PartCount(w.size):
+		return wire.Part{}, "", ErrMissing
+	case w == nil && (p == nil || !p.has.Has(index)):
+		return wire.Part{}, "", ErrMissing
+	case w == nil:
+		return wire.Part{Index: index, Tree: p.tree}, s.partPath(d), nil
+	case tree == nil:
+		var err error
+		if tree, err = s.grow(d, w); err != nil {
+			return wire.Part{}, "", err
+		}
+	}
+	return wire.Part{Index: index, Tree: tree}, w.path, nil
+}
+
+// grow makes the tree of a file that is whole.
+func (s *Shelf) grow(d wire.Digest, w *file) ([]byte, error) {
+	f, err := os.Open(w.path)
+	if err != nil {
+		return nil, s.takeOff(d, w.path, err)
+	}
+	defer f.Close()
+	tree, got, err := wire.TreeOf(f, w.size)
+	if err != nil || got != d {
+		return nil, s.takeOff(d, w.path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.trees) >= maxTrees {
+		clear(s.trees)
+	}
+	s.trees[d] = tree
+	return tree, nil
+}
+
+// damagedPart takes a file off the shelf of which a part cannot be read.
+func (s *Shelf) damagedPart(d wire.Digest, path string, why error) error {
+	if s.Has(d) {
+		return s.takeOff(d, path, why)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, errors.Join(why, s.drop(d)))
+}
+
+// Own makes sure that a file of the user is in the shelf's folder as well, for programs that read it
+// there: by a link where that is possible, otherwise as a copy.
+func (s *Shelf) Own(d wire.Digest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.whole[d]
+	switch {
+	case w == nil:
+		return ErrMissing
+	case w.own:
+		return nil
+	}
+	path := filepath.Join(s.dir, name(d)+wholeEnd)
+	if err := linkOrCopy(w.path, path); err != nil {
+		return fmt.Errorf("have %s in the shelf's folder: %w", w.path, err)
+	}
+	w.path, w.own = path, true
+	return nil
+}
+
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to+partEnd, b, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(to+partEnd, to)
+	}
+	return err
+}
+
+// Put puts a whole file on the shelf that came otherwise than in parts. It refuses one of
+// another digest.
+func (s *Shelf) Put(d wire.Digest, b []byte) error {
+	if wire.Sum(b) != d {
+		return fmt.Errorf("%w: %d bytes have the digest %v, want %v", ErrDamaged, len(b), wire.Sum(b), d)
+	}
+	tree, _, err := wire.TreeOf(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return err
+	}
+	for i := range wire.PartCount(int64(len(b))) {
+		part := wire.Part{Index: i, Tree: tree, Bytes: b[i*wire.PartSize:][:wire.PartLen(int64(len(b)), i)]}
+		if err := s.PutPart(d, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

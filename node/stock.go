@@ -1,0 +1,174 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/node/shelf"
+	"atoll/node/status"
+	"atoll/optimizer/trainer/corpus/shards"
+)
+
+// stock is what a node needs of a corpus in shards. It belongs to the loop.
+type stock struct {
+	lost    func(d wire.Digest, err error) // a file was not what it says; called from anywhere
+	found   func(b gossip.Blob)            // a file is here now; called from anywhere
+	check   func(what string, err error)   // takes an error that stops nothing; called from anywhere
+	planned bool
+	window  int64 // that was planned for last
+	need    []shards.Shard
+}
+
+// blobs are the files that this node gives its peers, and where it keeps theirs.
+type blobs struct{ n *node }
+
+// PutPart implements replica.Blobs, as does Part.
+func (b blobs) PutPart(d wire.Digest, p wire.Part) error {
+	if b.n.corpus == nil {
+		return shelf.ErrMissing
+	}
+	return b.n.corpus.shelf.PutPart(d, p)
+}
+
+func (b blobs) Part(d wire.Digest, index int) ([]byte, error) {
+	if b.n.corpus == nil {
+		return nil, shelf.ErrMissing
+	}
+	return b.n.corpus.shelf.Part(d, index)
+}
+
+// stockUp tells the machine what this node has of the corpus, and what it needs first.
+func (n *node) stockUp() {
+	c := n.corpus
+	if c == nil {
+		return
+	}
+	for name, digest := range map[string]string{shards.ManifestFile: n.genesis.Corpus.Manifest, shards.TokenizerFile: n.genesis.Corpus.Tokenizer} {
+		path := filepath.Join(c.dir.Path, name)
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+			c.shelf.Lend(digestOf(digest), path, info.Size())
+		}
+	}
+	now := n.clock.now()
+	c.shelf.Whole(func(d wire.Digest, _ string, size int64) { n.machine.HoldBlob(now, gossip.Blob{Digest: d, Size: size}) })
+	c.shelf.Partly(func(d wire.Digest, parts wire.PartSet) { n.machine.HoldParts(now, d, parts) })
+	step := int64(0)
+	if n.built != nil {
+		step = n.built.Steps()
+	}
+	n.restock(now, step)
+}
+
+// restock says what is needed from a step on, unless that is known.
+func (n *node) restock(now core.Time, step int64) {
+	c := n.corpus
+	if c == nil || c.stock.planned && step/n.genesis.Corpus.Steps == c.stock.window {
+		return
+	}
+	c.stock.planned, c.stock.window = true, step/n.genesis.Corpus.Steps
+	c.stock.need = n.neededFrom(step)
+	n.wantShards(now)
+}
+
+// neededFrom are the held-out shards, which everybody has, then the window of a step, then the
+// one that follows it.
+func (n *node) neededFrom(step int64) []shards.Shard {
+	m, g := n.corpus.dir.Manifest, n.genesis
+	need := slices.Clone(m.HeldOut)
+	if n.cfg.Observe || n.corpus.trains != n.corpus.dir {
+		return need
+	}
+	for _, at := range []int64{step, step + int64(g.Corpus.Shards)*g.Corpus.Steps} {
+		for _, s := range n.corpus.source.Window(g.Seed, n.self, at, g.Model.Context) {
+			if !slices.Contains(need, s) {
+				need = append(need, s)
+			}
+		}
+	}
+	return need
+}
+
+// wantShards has the shards fetched that are needed and not here, and makes room for them.
+func (n *node) wantShards(now core.Time) {
+	c := n.corpus
+	var missing []gossip.Blob
+	var digests []wire.Digest
+	coming := int64(0)
+	for _, s := range c.stock.need {
+		b := c.blob(s)
+		digests = append(digests, b.Digest)
+		if !c.shelf.Has(b.Digest) {
+			missing = append(missing, b)
+			coming += b.Size
+		}
+	}
+	c.shelf.Need(digests)
+	dropped, err := c.shelf.Trim(coming)
+	n.check("delete shards that are not needed", err)
+	for _, d := range dropped {
+		n.machine.DropBlob(now, d)
+	}
+	n.machine.WantBlobs(now, missing)
+}
+
+// shardLost says that a file was not what it says, and has it fetched again.
+func (n *node) shardLost(d wire.Digest, err error) {
+	n.post(func(now core.Time) {
+		n.view.event(n, "damaged", "", fmt.Sprintf("shard %v: %v: fetches it again; check that disk", d, err))
+		n.machine.DropBlob(now, d)
+		n.wantShards(now)
+	})
+}
+
+// shardFound says that a file is here that peers did not give.
+func (n *node) shardFound(b gossip.Blob) {
+	n.post(func(now core.Time) {
+		n.machine.HoldBlob(now, b)
+		n.wantShards(now)
+	})
+}
+
+// dataStatus says what this node has of the shards that it needs; nil where there are none.
+func (n *node) dataStatus() *status.Data {
+	c := n.corpus
+	if c == nil {
+		return nil
+	}
+	s := &status.Data{Corpus: c.dir.Manifest.Name, Needed: len(c.stock.need), Waiting: n.train != nil && n.train.lacksData()}
+	s.UsedBytes, s.LimitBytes = c.shelf.Usage()
+	for _, v := range n.machine.Gossip().Wanted() {
+		if c.shelf.Has(v.Digest) {
+			continue
+		}
+		s.Missing++
+		s.MissingBytes += v.Size - v.Have
+		if s.Missing == 1 {
+			s.Next = fmt.Sprintf("shard %v: %.0f %% of %s, %s", v.Digest, 100*float64(v.Have)/float64(v.Size), status.Bytes(float64(v.Size)), sourcesText(v.Sources))
+		}
+	}
+	return s
+}
+
+// sourcesText says who has what is missing.
+func sourcesText(sources int) string {
+	switch sources {
+	case 0:
+		return "no peer that is here has the rest"
+	case 1:
+		return "1 peer has more of it"
+	}
+	return fmt.Sprintf("%d peers have more of it", sources)
+}
+
+// dataStage says what a learner waits for.
+func dataStage(s *status.Data) string {
+	if s.Next == "" {
+		return "waiting for data"
+	}
+	return "waiting for data: " + s.Next
+}
