@@ -312,3 +312,21 @@ func TestPartsLeaveBesidePayloads(t *testing.T) {
 		t.Errorf("parts leave to %v beside a payload, want %d", handles, maxChunksBeside)
 	}
 }
+
+// A peer that does not know these requests is asked once in a while.
+func TestOlderPeersAreLeftAlone(t *testing.T) {
+	a := newAlone()
+	a.up(1)
+	a.core.WantBlobs(a.now, []Blob{{wire.Digest{1}, 1}})
+	q := questions(t, a.wait(holdingsMs, 1), wire.GetHoldings)
+	if len(q) != 1 {
+		t.Fatalf("asked %+v", q)
+	}
+	a.fails(q[0], wire.Refused)
+	if again := questions(t, a.wait(20*holdingsMs, 1), wire.GetHoldings); len(again) != 0 {
+		t.Errorf("asked %d times more", len(again))
+	}
+	if again := questions(t, a.wait(deafMs, 1), wire.GetHoldings); len(again) == 0 {
+		t.Error("never asked again")
+	}
+}

@@ -34,6 +34,7 @@ type blobPeer struct {
 	after  Time                         // no part before: it was busy
 	holds  map[wire.Digest]wire.PartSet // of what is wanted, as it said last
 	asking bool                         // what it holds
+	deaf   Time                         // until then it is not asked: it does not know such requests, and counts them as faults
 	lied   map[wire.Digest]bool         // what it gave was no part of these
 }
 
@@ -75,7 +76,7 @@ func (b *blobs) askHoldings() {
 	}
 	for range min(len(linked), maxHolders) {
 		b.turn = (b.turn + 1) % len(linked)
-		if p := linked[b.turn]; b.gives(p) && !p.blobs.asking {
+		if p := linked[b.turn]; b.gives(p) && !p.blobs.asking && b.now >= p.blobs.deaf {
 			b.askHolds(p, digests)
 		}
 	}
@@ -86,6 +87,9 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 	q := wire.Request{Kind: wire.GetHoldings, Digests: digests}
 	b.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
 		p.blobs.asking = false
+		if errors.Is(err, wire.ErrRefused) {
+			p.blobs.deaf = b.now + deafMs
+		}
 		if err != nil {
 			return
 		}

@@ -45,12 +45,23 @@ type sharded struct {
 	sample   shards.Sample // of the held-out part; empty until an evaluation has read it
 }
 
-// readCorpus opens the run's corpus: what this node has of it, and what tells the rest. Nobody
-// trains on another one. An observer who was told of none evaluates nothing.
+// readCorpus opens the run's corpus. An observer whom nobody gives it evaluates nothing.
 func (n *node) readCorpus(ctx context.Context) error {
 	if n.cfg.Observe && n.cfg.EvalBytes == 0 && n.cfg.Data == "" {
 		return nil
 	}
+	err := n.takeAndOpen(ctx)
+	if err != nil && n.cfg.Observe && n.cfg.Data == "" && ctx.Err() == nil {
+		n.corpus = nil
+		n.evaluateNothing(err.Error())
+		return nil
+	}
+	return err
+}
+
+// takeAndOpen opens what this node has of the run's corpus, and what tells the rest. Nobody trains on
+// another one.
+func (n *node) takeAndOpen(ctx context.Context) error {
 	path, err := n.corpusPath()
 	if err != nil {
 		return err

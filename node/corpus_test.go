@@ -417,3 +417,22 @@ func TestOwnCorpora(t *testing.T) {
 		}
 	}
 }
+
+// An observer that nobody can give the corpus holds and serves the run all the same; one that is given
+// it measures with the held-out shards alone.
+func TestObserversOfACorpus(t *testing.T) {
+	t.Parallel()
+	c, dir := manyShards(t, 4, 5_000), t.TempDir()
+	g := aboutCorpus(1<<40, c.Manifest)
+	alone := launch(t, Config{Genesis: g.Encode(), Observe: true, EvalBytes: 100})
+	alone.until("no evaluation", hasEvent("no evaluation", "there is no peer to ask"))
+	alone.leave()
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	m := launch(t, Config{Dir: dir, Link: first.link(), Observe: true, EvalBytes: 100, EvalEvery: 1})
+	m.until("an evaluation", func(s status.Snapshot) bool { return s.ValBPB > 0 })
+	if n := len(fetched(t, dir)); n != 2 {
+		t.Errorf("fetched %d shards, want the two that are held out", n)
+	}
+	m.leave()
+	first.leave()
+}
