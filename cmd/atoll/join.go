@@ -44,7 +44,7 @@ type JoinCmd struct {
 	Link string `arg:"" optional:"" help:"Join link of the run, or its 64 digits alone if a member is on this network."`
 
 	Genesis  string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
-	Owner   string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
+	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
 	Dir      string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
 	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
