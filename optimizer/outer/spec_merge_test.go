@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"pgregory.net/rapid"
 	"slices"
 	"testing"
 
@@ -459,4 +460,35 @@ func specMove(t *testing.T, s *spectest.Spec) {
 	if x := after(t, centredRun(), 9, 1, 0, 0, 5).Anchor[0]; x != 0 {
 		t.Errorf("two zeros and 5 give %v", x)
 	}
+}
+
+func specCrowds(t *testing.T, _ *spectest.Spec) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := plain()
+		p.MaxShare = 1
+		var set, alone []outer.Delta
+		for i := range rapid.IntRange(1, 12).Draw(rt, "n") {
+			d := outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Precision: 1}
+			alone = append(alone, d)
+			d.Invite[0] = rapid.Byte().Draw(rt, "invite") % 3
+			d.Places = uint32(d.Invite[0]) * 2 // none, two and four
+			set = append(set, d)
+		}
+		plain, got := outer.Weights(p, alone, 1), outer.Weights(p, set, 1)
+		for i, d := range set {
+			came := 0
+			for _, other := range set {
+				if other.Invite == d.Invite {
+					came++
+				}
+			}
+			want := plain[i]
+			if d.Places > 0 && came > int(d.Places) {
+				want = plain[i] * (float64(d.Places) / float64(came))
+			}
+			if got[i] != want {
+				rt.Errorf("delta %d of %d by an invite for %d weighs %v, want %v", i, came, d.Places, got[i], want)
+			}
+		}
+	})
 }
