@@ -148,7 +148,7 @@ func (o owners) MarshalJSON() ([]byte, error) {
 func (o *owners) UnmarshalJSON(b []byte) error {
 	var keys []wire.PeerID
 	if err := json.Unmarshal(b, &keys); err != nil {
-		return fmt.Errorf("Owners: %w", err)
+		return fmt.Errorf("entries of Owners: %w", err)
 	}
 	*o = nil
 	if len(keys) > 0 {

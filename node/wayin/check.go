@@ -459,14 +459,6 @@ func (c *check) askSeen(ctx context.Context, id wire.PeerID) {
 	}
 }
 
-// bare is an address without the peer at its end.
-func bare(addr string) string {
-	if i := strings.LastIndex(addr, "/p2p/"); i >= 0 {
-		return addr[:i]
-	}
-	return addr
-}
-
 func (c *check) seenBy(ctx context.Context, id wire.PeerID) {
 	seen, err := c.host.SeenBy(ctx, id)
 	if err != nil {

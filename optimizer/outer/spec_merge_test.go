@@ -4,13 +4,13 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"pgregory.net/rapid"
 	"slices"
 	"testing"
 
 	"atoll/gossip/wire/spectest"
 	"atoll/optimizer/outer"
 	"atoll/tensor"
+	"pgregory.net/rapid"
 )
 
 // Clauses of F whose arithmetic a few numbers show, worked out by hand.
