@@ -16,17 +16,19 @@ import (
 )
 
 const inviteHelp = `
-Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. Whoever has the link can join, so send it as you would a password.
+Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. With --genesis the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Whoever has the link can join, so send it as you would a password.
 
     atoll invite --dir first --expires 7d
     atoll invite --dir first --uses 5
     atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
+    atoll relay "$(atoll invite --genesis mine.genesis)"
 
 All nodes keep the limits. After --expires nobody new gets in, and who is in stays. An invite cannot be taken back: give --uses and --expires to people whom you do not know well. The link of the first node carries an invite without limits.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
 	dirFlag
+	Genesis string `help:"Genesis file, in place of a node's folder." placeholder:"FILE"`
 	Owner   string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
 	For     string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
 	Uses    uint32 `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
@@ -45,11 +47,7 @@ type invited struct {
 
 // Run makes an invite and prints the link.
 func (c *InviteCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	g, err := inspect.FolderGenesis(dir)
+	dir, g, err := c.run()
 	if err != nil {
 		return err
 	}
@@ -60,9 +58,11 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	link, err := linkOf(ctx, dir)
-	if err != nil {
-		return err
+	link := joinlink.Link{Run: g.RunID()}
+	if c.Genesis == "" {
+		if link, err = linkOf(ctx, dir); err != nil {
+			return err
+		}
 	}
 	pass, err := c.pass(owner, g.RunID())
 	if err != nil {
@@ -74,6 +74,21 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	}
 	out.answer("%s", link)
 	return nil
+}
+
+// run is the run of --genesis or of the folder, and where to look for the owner's key.
+func (c *InviteCmd) run() (dir string, g genesis.Genesis, err error) {
+	if c.Genesis == "" {
+		if dir, err = c.folder(); err == nil {
+			g, err = inspect.FolderGenesis(dir)
+		}
+		return dir, g, err
+	}
+	if c.Dir != "" {
+		return "", g, badUsage("pass either --genesis or --dir, not both")
+	}
+	_, g, err = genesisFile(c.Genesis)
+	return filepath.Dir(c.Genesis), g, err
 }
 
 func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {

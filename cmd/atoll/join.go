@@ -234,16 +234,9 @@ func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 }
 
 func (c *JoinCmd) readGenesis(cfg *node.Config) error {
-	b, err := os.ReadFile(c.Genesis)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("genesis %s does not exist; make one with `atoll new --out %s`", c.Genesis, c.Genesis)
-	}
+	b, g, err := genesisFile(c.Genesis)
 	if err != nil {
-		return fmt.Errorf("genesis: %w", err)
-	}
-	g, err := genesis.Decode(b)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Genesis, err)
+		return err
 	}
 	cfg.Link.Run, cfg.Genesis = g.RunID(), b
 	if g.Admission == genesis.Open {
@@ -254,6 +247,21 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 		return nil // a node that was here before has its invite in its folder
 	}
 	return err
+}
+
+// genesisFile reads the genesis that atoll new wrote.
+func genesisFile(path string) (raw []byte, g genesis.Genesis, err error) {
+	raw, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, g, fmt.Errorf("genesis %s does not exist; make one with `atoll new --out %s`", path, path)
+	}
+	if err != nil {
+		return nil, g, fmt.Errorf("genesis: %w", err)
+	}
+	if g, err = genesis.Decode(raw); err != nil {
+		return nil, g, fmt.Errorf("%s: %w", path, err)
+	}
+	return raw, g, nil
 }
 
 // readOwner reads the key of a run's owner.

@@ -170,7 +170,7 @@ func TestJoinErrors(t *testing.T) {
 		{"port in use", []string{"--genesis", genesis, "--listen", port}, exitFailed, "port in use"},
 		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitUsage, "want something like /ip4/"},
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
-		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "cut or mistyped"},
+		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "is not of run"},
 		{"no invite", []string{first.link[:strings.Index(first.link, "#")]}, exitRefused, "ask the run's owner for a link with an invite"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},

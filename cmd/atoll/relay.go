@@ -17,7 +17,8 @@ import (
 const relayHelp = `
 Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. It also answers members of any run who ask where others of theirs are, within limits. RUN is the 64 digits after "atoll:" in the run's join links, as atoll new shows them; one relay serves several runs. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
 
-    atoll relay 3f2a... --up 50mbit
+    atoll relay "$(atoll invite --genesis opticks.genesis)" --up 50mbit
+    atoll relay 3f2a...                                      for a run that is open
     atoll join --genesis opticks.genesis --peer ADDR         the first node, with the address that the relay shows
     atoll join atoll:3f2a...,ADDR                            all others
     atoll relay 3f2a... --web                                for nodes in offices, whose network lets only the web out

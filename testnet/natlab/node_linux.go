@@ -26,9 +26,10 @@ type Node struct {
 	err   error         // what it ended with, once it is
 }
 
-// Run describes the run of the laboratory's nodes; flags are those of atoll new.
+// Run describes the run of the laboratory's nodes, which is open: who meets whom is what worlds are about. Flags are those
+// of atoll new.
 func (l *Lab) Run(flags ...string) error {
-	answer, err := command(l.binary, append([]string{"new", "--json", "--out", l.path("genesis")}, flags...)...)
+	answer, err := command(l.binary, append([]string{"new", "--json", "--admission", "open", "--out", l.path("genesis")}, flags...)...)
 	if err != nil {
 		return err
 	}
