@@ -7,7 +7,6 @@ type bell struct {
 	at       Time   // when the open round rang; 0 = not yet
 	closedAt Time   // when the last round was closed here
 	target   uint32 // a peer closed this far and its deltas are held
-	due      Time   // when the open round would close at the pace of min_round
 }
 
 // ring notes the first bell of a round. The open round rings with its own bells and the
@@ -22,8 +21,7 @@ func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
 }
 
 // earlyRounds is how many rounds may close before min_round paces them: a run
-// starts with a burst, and so does who catches up. A flood of bells does not last, however
-// long rounds were slower than that.
+// starts with a burst, a flood of bells does not last.
 const earlyRounds = 8
 
 // mayClose says whether the open round closes now.
@@ -46,18 +44,12 @@ func (m *Machine) mayClose(now Time, f *fragment) bool {
 
 // early says that min_round forbids to close the open round yet.
 func (m *Machine) early(now Time, f *fragment) bool {
-	if now+m.slept >= f.bell.due-(earlyRounds-1)*m.p.MinRoundMs {
+	open := f.chain.closed + 1
+	if now+m.slept >= m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
 		return false
 	}
 	// Peers overrule the clock and not the rate: they may lie.
-	return !m.closedElsewhere(f.index, f.chain.closed+1) || now < f.bell.closedAt+m.p.MinRoundMs
-}
-
-// paces counts a round that closes now. Time in which fewer closed is not saved up.
-func (m *Machine) paces(now Time, f *fragment) {
-	if m.p.MinRoundMs > 0 {
-		f.bell.due = max(f.bell.due, now+m.slept) + m.p.MinRoundMs
-	}
+	return !m.closedElsewhere(f.index, open) || now < f.bell.closedAt+m.p.MinRoundMs
 }
 
 // closedElsewhere says whether most peers have closed a round: a node whose clock is
@@ -163,7 +155,6 @@ func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 func (m *Machine) close(now Time, f *fragment) {
 	f.chain.closed++
 	f.learn.opened, f.bell.closedAt = 0, now
-	m.paces(now, f)
 	if f.bell.at != 0 {
 		m.late.rang(f.index, f.bell.at)
 	}

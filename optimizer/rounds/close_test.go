@@ -383,17 +383,15 @@ func TestRoundIsBounded(t *testing.T) {
 	}
 }
 
-// Eight rounds close at once, and the next one min_round after the first of them.
+// No round r closes before created + (r-8) min_round, and then it does.
 func TestMinRoundDelays(t *testing.T) {
 	p := roundsParams(1)
 	p.CreatedMs, p.MinRoundMs = 1000, 50_000
 	g := newRig(t, p)
 	g.live(1, 2)
-	g.close(1)
-	first := g.now
-	g.close(7) // takes 7 s
+	g.close(8) // takes 8 s
 	g.give(g.delta(outer.Author{1}, 0, 9))
-	g.after(first + p.MinRoundMs - g.now - 1)
+	g.after(41_999)
 	g.expectClosed(8)
 	g.after(1)
 	g.expectClosed(9)

@@ -53,7 +53,6 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}
 	for i, t := range tips {
 		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}}
-		f.bell.due = cfg.Params.CreatedMs
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since

@@ -193,7 +193,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{func(s *Scenario) { s.StepMs = 0 }, "step"},
 		{func(s *Scenario) { s.LimitMs = 0 }, "limit"},
 		{func(s *Scenario) { s.Link.Loss = 1 }, "loss"},
-		{func(s *Scenario) { s.Params.CreatedMs = 1 }, "created"},
+		{func(s *Scenario) { s.Params.CreatedMs = Start + 1 }, "created"},
 		{func(s *Scenario) { s.Params.Fragments = 6 }, "Fragments"},
 		{func(s *Scenario) { s.Faults = []Fault{{Kind: "sneeze"}} }, "sneeze"},
 	} {
