@@ -111,13 +111,6 @@ func crowded(s *Scenario) {
 	observing(s)
 }
 
-// unending has no budget that claims could reach, and ends after some rounds.
-func unending(s *Scenario) {
-	usual(s)
-	observing(s)
-	s.Params.Budget, s.Rounds = 1<<40, 40
-}
-
 // stranger is an observer that lies in a run with the usual limits.
 func stranger(s *Scenario) {
 	usual(s)
