@@ -13,7 +13,6 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
-	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/store"
@@ -151,13 +150,4 @@ func (n *node) admits(r hello.Record) error {
 }
 
 // checkMessage opens a gossip message. What comes of nobody who was admitted goes no further.
-func (n *node) checkMessage(raw []byte) error {
-	m, err := wire.Open(n.run, raw)
-	if err != nil {
-		return err
-	}
-	if s, stranger := n.members.Stranger(m); stranger {
-		return &p2p.StrangerError{Author: s.Author, Certificate: s.Certificate}
-	}
-	return nil
-}
+func (n *node) checkMessage(raw []byte) error { return member.CheckMessage(n.run, n.members, raw) }

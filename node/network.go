@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"atoll/gossip"
-	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -36,7 +35,7 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Message:
 		n.message(now, e)
 	case p2p.Stranger:
-		n.machine.Step(now, gossip.Stranger{From: e.From, Stranger: member.Stranger{Author: e.Author, Certificate: e.Certificate}})
+		n.machine.Step(now, gossip.Stranger{From: e.From, Stranger: e.Stranger})
 	case p2p.Duplicate:
 		n.forwarded(now, e)
 	}

@@ -84,7 +84,7 @@ var layers = []rule{
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
 	{list("gossip/shape"), nil,
 		"what a link is like is words and numbers; p2p makes it, the simulator has it"},
-	{list("gossip/p2p"), list("gossip gossip/wire gossip/hello gossip/shape"),
+	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/shape"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec"),

@@ -213,6 +213,22 @@ type Stranger struct {
 	Certificate wire.Digest
 }
 
+// Error names the author.
+func (s *Stranger) Error() string { return fmt.Sprintf("%v is not known to be admitted", s.Author) }
+
+// CheckMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
+// whose author nobody here knows to be admitted.
+func CheckMessage(run wire.RunID, t *Table, raw []byte) error {
+	m, err := wire.Open(run, raw)
+	if err != nil {
+		return err
+	}
+	if s, stranger := t.Stranger(m); stranger {
+		return &s
+	}
+	return nil
+}
+
 // Request asks for what admits the stranger.
 func (s Stranger) Request() wire.Request {
 	q := wire.Request{Kind: wire.GetCertificates}

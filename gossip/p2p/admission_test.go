@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -20,7 +21,7 @@ func TestMessagesOfStrangers(t *testing.T) {
 		knowing := newPerson(2).config()
 		knowing.Check = func(raw []byte) error {
 			if bytes.HasPrefix(raw, []byte("stranger")) {
-				return &StrangerError{Author: author}
+				return &member.Stranger{Author: author}
 			}
 			return nil
 		}

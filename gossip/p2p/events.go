@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -50,8 +51,8 @@ type (
 
 	// Stranger: a peer brought a message of an author that Config.Check does not know.
 	Stranger struct {
-		From, Author wire.PeerID
-		Certificate  wire.Digest // that the message names, zero if it names none
+		From wire.PeerID
+		member.Stranger
 	}
 
 	// Duplicate: another peer brought a message that was seen before. That peer

@@ -11,6 +11,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -126,9 +127,9 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 // validate runs in gossip's workers, several at once.
 func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	err := h.cfg.Check(m.GetData())
-	if stranger := (*StrangerError)(nil); errors.As(err, &stranger) {
+	if stranger := (*member.Stranger)(nil); errors.As(err, &stranger) {
 		if id, err := wireID(from); err == nil {
-			h.inbox.put(Stranger{From: id, Author: stranger.Author, Certificate: stranger.Certificate})
+			h.inbox.put(Stranger{From: id, Stranger: *stranger})
 		}
 		return pubsub.ValidationIgnore
 	}
@@ -136,18 +137,6 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 		return pubsub.ValidationReject
 	}
 	return pubsub.ValidationAccept
-}
-
-// StrangerError is Config.Check's answer to a message whose author it does not know. The message is
-// not passed on, and who brought it is not to blame.
-type StrangerError struct {
-	Author      wire.PeerID
-	Certificate wire.Digest // that the message names, zero if it names none
-}
-
-// Error names the author.
-func (e *StrangerError) Error() string {
-	return fmt.Sprintf("%v is not known to be admitted", e.Author)
 }
 
 // receive moves accepted messages to the inbox until the host closes.

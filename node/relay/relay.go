@@ -195,16 +195,7 @@ func (s *server) admits(r hello.Record) error {
 }
 
 // check opens a gossip message. What comes of nobody who was admitted goes no further.
-func (s *server) check(raw []byte) error {
-	m, err := wire.Open(s.run, raw)
-	if err != nil {
-		return err
-	}
-	if who, stranger := s.members.Stranger(m); stranger {
-		return &p2p.StrangerError{Author: who.Author, Certificate: who.Certificate}
-	}
-	return nil
-}
+func (s *server) check(raw []byte) error { return member.CheckMessage(s.run, s.members, raw) }
 
 func (s *server) record() hello.Signed {
 	s.mu.Lock()
@@ -313,7 +304,7 @@ func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
 		defer s.asking.Store(false)
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		request := member.Stranger{Author: e.Author, Certificate: e.Certificate}.Request()
+		request := e.Request()
 		most := request.Kind.MaxResponse()
 		raw, err := s.host.Call(ctx, e.From, request.Encode(), most)
 		if err == nil {
