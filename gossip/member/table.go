@@ -51,8 +51,8 @@ func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
 func (t *Table) Add(c Certificate) (fresh bool, err error) { return t.add(c, false) }
 
 // AddHeld is Add for the author of a delta that a peer holds in a set, whatever room there is: where
-// one node takes an author's deltas all must, or their sets would never be equal. Rounds bound
-// how many there are.
+// one node takes an author's deltas all must, or their sets would never be equal. Nothing but signed
+// headers bounds how many a member that lies can bring.
 func (t *Table) AddHeld(c Certificate) (fresh bool, err error) { return t.add(c, true) }
 
 func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {

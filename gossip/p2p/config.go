@@ -51,7 +51,7 @@ type Config struct {
 	// Check decodes a gossip message and verifies its limits and signatures. It
 	// does no I/O and returns soon: it runs in gossip's own workers, several at
 	// once. A message that it refuses is not passed on, and counts against the
-	// peer that sent it.
+	// peer that sent it, unless the error is a *member.Stranger.
 	Check func(raw []byte) error
 	// Inbox is the number of events that may wait; 0 takes the default. When it
 	// is full, gossip messages are dropped and counted, duplicates already when
