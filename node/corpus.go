@@ -40,7 +40,7 @@ type sharded struct {
 	mirrors   mirrors
 	reads     reads
 
-	gave     map[wire.Digest]bool // shards that the learner reads itself: verified, and in the folder; of the training thread
+	gave     given // shards that the learner reads itself: verified, and in the folder
 	sampling sync.Mutex
 	sample   shards.Sample // of the held-out part; empty until an evaluation has read it
 }
@@ -189,7 +189,7 @@ func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded,
 	if digest := dir.Manifest.Tokenizer.Digest.String(); digest != g.Corpus.Tokenizer {
 		return nil, fmt.Errorf("the run names the tokenizer %.16s, the manifest of its corpus %.16s: whoever made the run has to make it anew", g.Corpus.Tokenizer, digest)
 	}
-	c := &sharded{dir: dir, gave: map[wire.Digest]bool{}}
+	c := &sharded{dir: dir}
 	if c.tokenizer, err = dir.Tokenizer(); err != nil {
 		return nil, err
 	}

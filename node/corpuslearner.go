@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
@@ -46,20 +47,20 @@ func beginsOf(list []shards.Shard) []uint64 {
 // giveToTrain makes sure that a shard to train on is where the learner reads it.
 func (c *sharded) giveToTrain(s shards.Shard) error {
 	d := wire.Digest(s.Digest)
-	if c.trains == c.dir || c.gave[d] {
+	if c.trains == c.dir || c.gave.has(d) {
 		return c.give(s)
 	}
 	if _, err := c.trains.Read(context.Background(), s); err != nil {
 		return err
 	}
-	c.gave[d] = true
+	c.gave.add(d)
 	return nil
 }
 
 // give makes sure that a shard is in the folder and is what its digest says.
 func (c *sharded) give(s shards.Shard) error {
 	d := wire.Digest(s.Digest)
-	if c.gave[d] {
+	if c.gave.has(d) {
 		return nil
 	}
 	b, err := c.fetch(context.Background(), s)
@@ -72,19 +73,49 @@ func (c *sharded) give(s shards.Shard) error {
 	if err := c.shelf.Own(d); err != nil {
 		return err
 	}
-	c.gave[d] = true
+	c.gave.add(d)
 	return nil
+}
+
+// given is a set of shards that goroutines share: an evaluation looks for its shards beside the steps.
+type given struct {
+	mu     sync.Mutex
+	shards map[wire.Digest]bool
+}
+
+func (g *given) has(d wire.Digest) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shards[d]
+}
+
+func (g *given) add(d wire.Digest) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shards == nil {
+		g.shards = map[wire.Digest]bool{}
+	}
+	g.shards[d] = true
+}
+
+// keep leaves only some shards in a set that has more than limit.
+func (g *given) keep(limit int, some func() []shards.Shard) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.shards) <= limit {
+		return
+	}
+	clear(g.shards)
+	for _, s := range some() {
+		g.shards[wire.Digest(s.Digest)] = true
+	}
 }
 
 // forget has shards verified again that come back when the window has left them.
 func (c *sharded) forget(g genesis.Genesis, author wire.PeerID, step int64) {
-	if len(c.gave) <= 2*g.Corpus.Shards+len(c.dir.Manifest.HeldOut) {
-		return
-	}
-	clear(c.gave)
-	for _, s := range c.source.Window(g.Seed, author, step, g.Model.Context) {
-		c.gave[wire.Digest(s.Digest)] = true
-	}
+	c.gave.keep(2*g.Corpus.Shards+len(c.dir.Manifest.HeldOut), func() []shards.Shard {
+		return c.source.Window(g.Seed, author, step, g.Model.Context)
+	})
 }
 
 // heldOutStarts are places of rows that are spread evenly over the held-out shards and stand for
