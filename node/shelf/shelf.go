@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"atoll/gossip/wire"
+	"atoll/node/files"
 )
 
 // Errors of a shelf.
@@ -95,7 +96,7 @@ func (s *Shelf) find(e fs.DirEntry) error {
 			s.partly[d] = p
 			return nil
 		}
-		return os.Remove(path) // it was begun and has nothing, or nothing that holds
+		return files.Remove(path) // it was begun and has nothing, or nothing that holds
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (s *Shelf) takeOff(d wire.Digest, path string, why error) error {
 		why = errors.New("its bytes have another digest")
 	}
 	if w.own && !errors.Is(why, fs.ErrNotExist) {
-		why = errors.Join(why, os.Remove(path))
+		why = errors.Join(why, files.Remove(path))
 	}
 	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, why)
 }
@@ -265,7 +266,7 @@ func (s *Shelf) drop(d wire.Digest) error {
 	if w := s.whole[d]; w != nil {
 		path = w.path
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	delete(s.whole, d)
@@ -381,7 +382,7 @@ func linkOrCopy(from, to string) error {
 		err = os.WriteFile(to+partEnd, b, 0o644)
 	}
 	if err == nil {
-		err = os.Rename(to+partEnd, to)
+		err = files.Rename(to+partEnd, to)
 	}
 	return err
 }
