@@ -213,8 +213,20 @@ func (l *life) leave() error {
 			return err
 		}
 	}
-	return l.family.Interrupt()
+	if err := l.family.Interrupt(); err == nil || l.client == nil {
+		return err
+	}
+	// Windows interrupts within a console alone, which there is none of in a pipe or a service.
+	ctx, cancel := context.WithTimeout(context.Background(), leaveRequest)
+	defer cancel()
+	if err := l.client.Leave(ctx); !errors.Is(err, status.ErrNotRunning) {
+		return err
+	}
+	return nil // it has ended
 }
+
+// leaveRequest is how long a node may take to answer that it leaves: it does so in milliseconds.
+const leaveRequest = 5 * time.Second
 
 // kill ends the process and all it may have started, without warning.
 func (l *life) kill() error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -164,26 +163,27 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.way.remove(), gone(os.Remove(filepath.Join(s.dir, controlFile))))
 }
 
-// Client asks the node that runs on a folder.
-type Client struct {
-	dir  string
-	way  way
-	http *http.Client
-}
+// Client asks the node that runs on a folder, also one that was started after another.
+type Client struct{ dir string }
 
 // Dial finds the node that runs on dir. It is ErrNotRunning if there is none, or one
 // that is just writing down where it answers.
 func Dial(dir string) (*Client, error) {
+	_, err := wayTo(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{dir}, nil
+}
+
+// wayTo is where the node on dir says that it answers.
+func wayTo(dir string) (way, error) {
 	b, err := os.ReadFile(filepath.Join(dir, controlFile))
 	w, whole := parseWay(string(b))
 	if err != nil || !whole {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+		return w, fmt.Errorf("%s: %w", dir, ErrNotRunning)
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, w.network, w.address)
-	}
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true} // nothing to close after a request
-	return &Client{dir: dir, way: w, http: &http.Client{Transport: transport}}, nil
+	return w, nil
 }
 
 // Snapshot returns the node's newest status.
@@ -237,8 +237,11 @@ func (c *Client) do(ctx context.Context, method, path string, request io.Reader)
 	if err != nil {
 		return nil, err
 	}
-	c.way.allow(req)
-	res, err := c.http.Do(req)
+	w, err := wayTo(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	res, err := w.do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("ask the node on %s: %w", c.dir, ctx.Err())

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -57,9 +58,16 @@ func TestControlPortAfterKill(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, controlFile), []byte("tcp 127.0.0.1:1 TOKEN\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := serve(t, dir)
-	if _, err := dial(t, dir).Snapshot(t.Context()); err != nil {
-		t.Error(err)
+	c := dial(t, dir)
+	if _, err := c.Snapshot(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("killed: %v", err)
+	}
+	s, err := serveAt("tcp", dir, Handlers{Snapshot: func() (Snapshot, bool) { return snapshot(), true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Snapshot(t.Context()); err != nil {
+		t.Errorf("the client of before: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
