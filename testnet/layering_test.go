@@ -130,6 +130,8 @@ var layers = []rule{
 	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
+	{list("testnet/sim/fleet"), nil,
+		"chips that fail are arithmetic alone: what is known of the program are constants, with where they were measured"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
