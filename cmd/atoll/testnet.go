@@ -12,7 +12,7 @@ import (
 type TestnetCmd struct {
 	Nodes *int `help:"Nodes to start. Default: as many as --learners names, otherwise 4." placeholder:"N"`
 	runFlags
-	Data      string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
 	Speed     []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
 	Chaos     string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
