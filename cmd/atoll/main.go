@@ -7,8 +7,8 @@
 // Every command has --help with an example. What a command answers goes to
 // stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
 // done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
-// not given is taken from the environment (ATOLL_EVAL_BYTES for --eval-bytes),
-// then from the TOML file of --config.
+// not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
+// ATOLL_DIR for --dir of every command), then from the TOML file of --config.
 //
 // Each command is one file: its help text, its flags, its Run. Commands read
 // what packages node and testnet offer and print it; they hold no logic of a run.
@@ -31,7 +31,7 @@ import (
 
 const description = `Train one language model on many machines without a leader.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join; ATOLL_DIR, ATOLL_THREADS and ATOLL_LOG_LEVEL for every command), then from the TOML file of --config.`
 
 // commandLine is the whole command line. The help text has the same order.
 type commandLine struct {
@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		kong.Description(description),
 		kong.Writers(c.out, c.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.DefaultEnvars("ATOLL"),
+		kong.PostBuild(environment),
 		kong.Configuration(loadTOML),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Bind(c),
@@ -141,9 +141,10 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		parsed = wrong.Context
 	}
 	if err == nil {
+		c.sayUnread(parsed)
 		err = parsed.Run()
 	}
-	return c.fail(err, helpFor(parsed))
+	return c.fail(suggesting(err, args), helpFor(parsed))
 }
 
 // respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash.
