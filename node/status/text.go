@@ -15,6 +15,29 @@ func Bytes(n float64) string {
 	return fmt.Sprintf("%.1f %ciB", x, "KMGTP"[unit])
 }
 
+// Count writes a number with three significant digits, as every screen does: 950, 12.3k, 3.00M.
+func Count(x float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= unit.size {
+			return digits(x/unit.size) + unit.name
+		}
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+func digits(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
 // Quantity writes an amount of bytes in units of a thousand, as people buy traffic and type
 // quotas.
 func Quantity(n uint64) string {
