@@ -85,9 +85,9 @@ func firstSentence(help string) string {
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// shellQuoted is a text in single quotes, for all three shells: what would end them is left out.
+// shellQuoted is a text in single quotes, for all three shells: what would end them is another character.
 func shellQuoted(text string) string {
-	return "'" + strings.NewReplacer("'", "", `\`, "", "\n", " ").Replace(text) + "'"
+	return "'" + strings.NewReplacer("'", "’", `\`, "", "\n", " ").Replace(text) + "'"
 }
 
 // longerPaths are all commands but the program itself, as patterns of a case.

@@ -46,6 +46,7 @@ type commandLine struct {
 	Relay      RelayCmd      `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
 	Status     StatusCmd     `cmd:"" help:"Show the whole run as one node sees it."`
 	Top        TopCmd        `cmd:"" help:"Show a node or a testnet on the full screen."`
+	Logs       LogsCmd       `cmd:"" help:"Show the events of a node."`
 	Peers      PeersCmd      `cmd:"" help:"Show the members of a run, their hardware and shares."`
 	Invite     InviteCmd     `cmd:"" help:"Make a join link with an invite."`
 	Members    MembersCmd    `cmd:"" help:"Show who was invited to a run."`

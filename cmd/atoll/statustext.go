@@ -27,7 +27,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
-	if link && s.Link != "" {
+	if rows = printable(rows); link && s.Link != "" {
 		rows = append(rows, []string{"join", "atoll join " + quoted(s.Link)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })

@@ -1,6 +1,10 @@
 package status
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
 
 // Bytes writes an amount of bytes in binary units, as every screen does.
 func Bytes(n float64) string {
@@ -63,4 +67,26 @@ func Clip(s string, width int) string {
 		return ""
 	}
 	return string(r[:width-1]) + "…"
+}
+
+// maxPrintable is how much of a text Printable keeps, in runes: it is for lines of a screen.
+const maxPrintable = 1000
+
+// Printable is a text that a terminal can show wherever it comes from: one line of characters that each take
+// their own place. It has nothing that moves a cursor, changes colours, turns the direction of text or hangs
+// over other lines.
+func Printable(s string) string {
+	n := 0
+	return strings.Map(func(r rune) rune {
+		if n++; n > maxPrintable || unicode.Is(unicode.M, r) {
+			return -1
+		}
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
 }

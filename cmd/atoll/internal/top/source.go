@@ -64,7 +64,7 @@ func (s *Source) note(dir string, answer status.Snapshot, err error) {
 	n := s.known[dir]
 	if err == nil {
 		clean(&answer)
-		s.known[dir], s.misses[dir] = &Node{Name: printable(filepath.Base(dir)), Running: true, Status: answer}, 0
+		s.known[dir], s.misses[dir] = &Node{Name: status.Printable(filepath.Base(dir)), Running: true, Status: answer}, 0
 		return
 	}
 	if n == nil || !errors.Is(err, status.ErrNotRunning) {

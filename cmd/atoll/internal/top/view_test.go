@@ -239,17 +239,6 @@ func TestHostilePeers(t *testing.T) {
 	})
 }
 
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"AMD EPYC (2 threads)": "AMD EPYC (2 threads)", "Zo\u00eb": "Zo\u00eb", "a\tb\nc": "a b c", "\x1b[31mred": "\ufffd[31mred", "e\u0301": "e", "\xff": "\ufffd",
-		strings.Repeat("x", maxText+5): strings.Repeat("x", maxText),
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 // All of the forty peers can be reached with the keys, and each is on the screen once.
 func TestPeersScroll(t *testing.T) {
 	h := scenes["forty"]()
