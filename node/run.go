@@ -138,6 +138,7 @@ func (n *node) open() error {
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
+	n.openJournal()
 	n.tellDamage()
 	return n.openTrace()
 }
@@ -260,6 +261,7 @@ func (n *node) close() error {
 		err = n.fatal // found when the loop was over
 	}
 	n.check("write the trace", n.trace.close())
+	n.closeJournal()
 	if n.control != nil {
 		err = errors.Join(err, n.control.Close())
 	}

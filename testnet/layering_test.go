@@ -169,7 +169,9 @@ var layers = []rule{
 	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 
-	{list("cmd/..."), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
+	{list("cmd/atoll/internal/top"), list("node/status"),
+		"the full screen draws what nodes say of themselves"},
+	{list("cmd/..."), list("cmd/atoll/internal/... testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"commands read flags, call and print"},
 }
 
@@ -206,6 +208,8 @@ var modules = []rule{
 		"the index has one owner"},
 	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
 		"only commands know of flags and configuration files"},
+	{list("cmd/atoll/internal/top"), list("charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi"),
+		"only the full screen draws one"},
 	{list("cmd/..."), list("golang.org/x/term"),
 		"only commands ask how large a terminal is"},
 	{list("node/files node/store node/hardware optimizer/trainer/external/family cmd/..."), list("golang.org/x/sys/windows"),

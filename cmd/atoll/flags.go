@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -50,6 +51,14 @@ func (g given) check() error {
 		out += " " + g.none
 	}
 	return badUsage("%s is %d; use %s, or %s", g.flag, g.n, use, out)
+}
+
+// checkTimeout refuses a time to wait that is none.
+func checkTimeout(d time.Duration) error {
+	if d <= 0 {
+		return badUsage("--timeout is %v; use a duration such as 30s", d)
+	}
+	return nil
 }
 
 // runFlags are what `atoll new` and `atoll testnet` both let people choose of a run.

@@ -20,8 +20,13 @@ import (
 // typed runs a command line.
 func typed(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return typedIn(t.Context(), args)
+}
+
+// typedIn does so without a test.
+func typedIn(ctx context.Context, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &console{in: strings.NewReader(""), out: &out, err: &errs})
+	code = run(ctx, args, &console{in: strings.NewReader(""), out: &out, err: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -63,6 +68,11 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
 		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
 		{"join --dir absent --up 5", 2, "", `"5" is not the rate of a link`},
+		{"join --dir absent --keep 10", 2, "", `--keep: "10" has no unit; write it like 10GB or 500MB`},
+		{"join --dir absent --keep 10XB", 2, "", `--keep: "10XB" is not a size`},
+		{"join --dir absent --data-disk 20", 2, "", `"20" has no unit`},
+		{"join --dir absent --up 20MB", 2, "", `bytes: write bits, such as 160mbit`},
+		{"new --tokens 20X", 2, "", `write it like 20M, 3e6 or 3000000`},
 		{"join --dir absent --quota 300GB", 2, "", `"300GB" is not a quota; write it like 300GB/month`},
 		{"join --dir absent --quota 300GB/year", 2, "", `use month or day`},
 		{"join --dir absent --hours 22", 2, "", `--hours: "22" are no hours; write them like 22-07`},
@@ -135,6 +145,16 @@ func TestCommandLines(t *testing.T) {
 		{"new --model huge", 2, "", `model "huge": use tiny, small, base`},
 		{"testnet --model huge", 2, "", `model "huge": use tiny, small, base`},
 		{"join --dir absent --listen localhost:1", 2, "", "--listen: listen address \"localhost:1\""},
+		{"leave --timeout=-1s", 2, "", "--timeout is -1s"},
+		{"pause --timeout=0s", 2, "", "--timeout is 0s"},
+		{"resume --timeout=-1s", 2, "", "--timeout is -1s"},
+		{"data build --out x --held-out 2 y", 2, "", "--held-out is 2; use a share"},
+		{"learner check torchrun:0", 2, "", "the processes of an island are 1 to"},
+		{"new --bandwidth 1kbit --step 1ms", 2, "", "--bandwidth: steps of 0.001 s are so short"},
+		{"bench step --compare torch --torch x --optimizer muon", 2, "", "--optimizer is muon; --compare torch has AdamW"},
+		{"bench step --optimizer sgd", 2, "", `--optimizer must be one of "auto","adamw","muon"`},
+		{"bench step --seconds 0 --threads 1 --batch 1 --json ", 0, `"optimizer":"muon"`, ""},
+		{"new --H=-1", 2, "", "--h is -1"},
 		{"bench step --model absent.json", 1, "", "absent.json"},
 		{"bench step --model tiny,huge", 2, "", `model "huge": use tiny, small, base`},
 		{"bench step --threads 1,x", 2, "", "--threads"},
@@ -154,6 +174,9 @@ func TestCommandLines(t *testing.T) {
 		{"bench --seconds=-1", 2, "", "--seconds is -1"},
 		{"bench --help", 0, "gemm", ""},
 		{"bench paint", 2, "", "unexpected argument paint"},
+		{"bench stpe", 2, "", "unexpected argument stpe, did you mean \"step\"?"},
+		{"data biuld", 2, "", "unexpected argument biuld, did you mean \"build\"?"},
+		{"tesnet", 2, "", "unexpected argument tesnet, did you mean \"testnet\"?"},
 		{"verify", 2, "", `expected "<dir>"`},
 		{"--config absent.toml version", 2, "", "absent.toml"},
 		{"bench step --seconds 0 --threads 1 --batch 1 --json", 0, `{"bench":"step","model":"tiny","threads":1,"params":824448,"batch":1,"context":128,`, ""},

@@ -129,12 +129,17 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 // checkNetwork looks at the addresses at which the node listens, or did.
 func (d *doctor) checkNetwork() {
 	addrs := d.listened()
+	if len(addrs) == 0 && d.Running {
+		d.checkReach()
+		return
+	}
 	if len(addrs) == 0 {
 		d.good("addresses", "the node has not listened yet: it will take any free port of every interface; pass --listen to choose")
 		return
 	}
 	if d.Running {
 		d.checkPeers()
+		d.checkReach()
 	}
 	var dead, outside []string
 	for _, a := range addrs {
@@ -158,6 +163,24 @@ func (d *doctor) checkNetwork() {
 		d.good("addresses", strings.Join(addrs, ", ")+": none is public; peers elsewhere reach the node through hole punching or a relay (profile wan), or by a port that your router forwards and --listen names")
 	default:
 		d.good("addresses", strings.Join(addrs, ", "))
+	}
+}
+
+// checkReach says how others reach the running node.
+func (d *doctor) checkReach() {
+	switch r := d.snapshot.Net.Reach; {
+	case r.Public:
+		d.Reach = ReachOpen
+		d.good("reach", "others reach this node at "+strings.Join(r.Outside, ", "))
+	case len(r.Outside) > 0:
+		d.Reach = ReachHelped
+		d.good("reach", "others reach this node through relays, or at addresses that nobody has confirmed: "+strings.Join(r.Outside, ", "))
+	case len(r.Near) > 0:
+		d.Reach = ReachNear
+		d.good("reach", "only its own network reaches this node, at "+strings.Join(r.Near, ", ")+"; it reaches others itself")
+	default:
+		d.Reach = ReachNobody
+		d.bad("reach", "nobody reaches this node: it has no address", "connect this machine to a network, or pass --listen with an address of it")
 	}
 }
 
