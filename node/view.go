@@ -18,6 +18,7 @@ import (
 // view is what the loop remembers only to show it.
 type view struct {
 	events  []status.Event
+	history status.History
 	addrs   map[wire.PeerID]string
 	refused map[string]status.Peer // by address: who refused us or was refused, and why
 	dials   map[string]error       // by address: what the last dial came to

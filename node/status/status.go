@@ -25,9 +25,10 @@ type Snapshot struct {
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Limits    Limits      `json:"limits,omitzero"`
-	Data      *Data       `json:"data,omitempty"` // of a run on a corpus in shards
-	Rejoined  bool        `json:"rejoined"`       // this process began from a folder with state in it
-	Events    []Event     `json:"events"`         // newest last, bounded
+	Data      *Data       `json:"data,omitempty"`    // of a run on a corpus in shards
+	Rejoined  bool        `json:"rejoined"`          // this process began from a folder with state in it
+	Events    []Event     `json:"events"`            // newest last, bounded
+	History   []Point     `json:"history,omitempty"` // oldest first, bounded
 
 	Process
 }
