@@ -156,7 +156,11 @@ func (v *view) peerUp(n *node, e p2p.PeerUp) {
 	if len(v.addrs) < maxRefused || v.addrs[e.ID] != "" {
 		v.addrs[e.ID] = e.Addr
 	}
-	v.event(n, "connected", e.ID.String(), fmt.Sprintf("%s at %s", e.Record.Role, e.Addr))
+	text := e.Record.Role
+	if e.Addr != "" {
+		text += " at " + e.Addr
+	}
+	v.event(n, "connected", e.ID.String(), text)
 }
 
 func (v *view) refusedPeer(n *node, e p2p.Refused) {
