@@ -1,13 +1,17 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+
+	"atoll/node/metrics"
 	"atoll/node/status"
 	"atoll/node/web"
 )
 
 // webFlag is whether there is a page, for commands that run nodes.
 type webFlag struct {
-	Web string `help:"Show the run on a page at this address, such as 127.0.0.1:7070. Another address than one of this machine alone has a token, which the printed address contains. The page is not encrypted: to look from far away, better use ssh -L 7070:127.0.0.1:7070." placeholder:"HOST:PORT"`
+	Web string `help:"Show the run on a page at this address, such as 127.0.0.1:7070. Prometheus finds metrics there at /metrics, and Grafana a dashboard of them at /grafana.json. An address that other machines reach is behind a token: the printed address contains it, and Prometheus sends it as its bearer token. The page is not encrypted: to look from far away, better use ssh -L 7070:127.0.0.1:7070." placeholder:"HOST:PORT"`
 }
 
 // page is the page of a command; nil is none.
@@ -22,14 +26,19 @@ func (f webFlag) open(out *console) (*page, error) {
 	if f.Web == "" {
 		return nil, nil
 	}
-	feed := web.NewFeed()
-	server, err := web.Serve(f.Web, feed, nil)
-	if err != nil {
+	if err := web.CheckAddr(f.Web); err != nil {
 		return nil, badUsage("--web: %v", err)
+	}
+	feed := web.NewFeed()
+	server, err := web.Serve(f.Web, feed, map[string]http.Handler{
+		"/metrics": metrics.Handler(feed.Statuses), "/grafana.json": metrics.Dashboard(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--web: %w", err)
 	}
 	out.say("watch the run at %s", server.URL())
 	if server.Guarded() {
-		out.say("(whoever has this address can look, and get the join link: give it to nobody else)")
+		out.say("this address lets anybody look at the run and get its join link: give it to people you trust alone")
 	}
 	return &page{feed, server, out}, nil
 }

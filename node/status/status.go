@@ -150,6 +150,20 @@ type Fragment struct {
 	Chains []ChainAt `json:"chains,omitempty"`
 }
 
+// MeanTokens is the mean of tokens per fragment, by the fragments' parameters: each step's tokens
+// appear in every fragment and count once.
+func MeanTokens(fragments []Fragment, tokens []uint64) float64 {
+	var sum, params float64
+	for p, n := range tokens[:min(len(tokens), len(fragments))] {
+		sum += float64(n) * float64(fragments[p].Params)
+		params += float64(fragments[p].Params)
+	}
+	if params == 0 {
+		return 0
+	}
+	return sum / params
+}
+
 // ChainAt is what the chain of a fragment was after a round.
 type ChainAt struct {
 	Round  uint32 `json:"round"`

@@ -46,6 +46,16 @@ func (f *Feed) World() World {
 	return f.world
 }
 
+// Statuses are the newest of the nodes that have said anything of the run.
+func (f *Feed) Statuses() (all []status.Snapshot) {
+	for _, n := range f.World().Nodes {
+		if n.seen() {
+			all = append(all, n.Status)
+		}
+	}
+	return all
+}
+
 // Encoded is the newest view as JSON, and its number, which grows. All viewers of a beat
 // share one encoding; nothing is encoded while nobody looks.
 func (f *Feed) Encoded() (view []byte, number uint64) {

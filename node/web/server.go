@@ -56,9 +56,9 @@ type Server struct {
 }
 
 // Serve starts a server of the page at addr, such as 127.0.0.1:7070, until Close. Port 0 is any
-// free one. metrics, if it is not nil, answers at /metrics.
-func Serve(addr string, feed *Feed, metrics http.Handler) (*Server, error) {
-	if err := checkAddr(addr); err != nil {
+// free one. Handlers answer at the paths that more has for them, behind the same guard.
+func Serve(addr string, feed *Feed, more map[string]http.Handler) (*Server, error) {
+	if err := CheckAddr(addr); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", addr)
@@ -72,15 +72,15 @@ func Serve(addr string, feed *Feed, metrics http.Handler) (*Server, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	s.http = &http.Server{
-		Handler: s.guard(s.routes(metrics)), ReadHeaderTimeout: headerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
+		Handler: s.guard(s.routes(more)), ReadHeaderTimeout: headerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { s.done <- s.http.Serve(netutil.LimitListener(l, maxConnections)) }()
 	return s, nil
 }
 
-// checkAddr refuses an address that names no host: that would be all of them.
-func checkAddr(addr string) error {
+// CheckAddr refuses what is no HOST:PORT, and an address that names no host: that would be all of them.
+func CheckAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("page at %q: it is no address with a port; use 127.0.0.1:7070 for this machine alone", addr)
@@ -220,7 +220,7 @@ var files = map[string]string{
 	"/uplot.css":  "uplot/uPlot.min.css",
 }
 
-func (s *Server) routes(metrics http.Handler) *http.ServeMux {
+func (s *Server) routes(more map[string]http.Handler) *http.ServeMux {
 	m := http.NewServeMux()
 	for at, name := range files {
 		m.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) { file(w, r, name) })
@@ -229,8 +229,8 @@ func (s *Server) routes(metrics http.Handler) *http.ServeMux {
 	m.HandleFunc("/events", s.events)
 	m.HandleFunc("/link", s.link)
 	m.HandleFunc("/link.png", s.picture)
-	if metrics != nil {
-		m.Handle("/metrics", metrics)
+	for path, h := range more {
+		m.Handle(path, h)
 	}
 	return m
 }

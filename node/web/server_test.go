@@ -20,7 +20,9 @@ func serve(t *testing.T, addr string, w World) *Server {
 	t.Helper()
 	feed := NewFeed()
 	feed.Offer(w)
-	s, err := Serve(addr, feed, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }))
+	s, err := Serve(addr, feed, map[string]http.Handler{
+		"/metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

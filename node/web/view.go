@@ -218,6 +218,7 @@ func leading(nodes []Node) *Node {
 // starting is the view before any node knows the run.
 func (b *builder) starting() {
 	b.view.Tone, b.view.State, b.view.Headline = ToneWait, "starting", "Waits for the first node to start."
+	b.view.Detail = "This page fills by itself."
 	if n := len(b.world.Nodes); n > 0 {
 		b.view.Headline = "This node is starting."
 		b.view.Detail = sentence(b.world.Nodes[n-1].Status.Stage)
@@ -307,11 +308,11 @@ func (b *builder) account() {
 		}
 		s := n.Status
 		b.view.Trained += s.TokensTrained
-		folded += mean(s, s.Account.OwnFolded)
-		flying += mean(s, s.Account.OwnInFlight)
-		waiting += mean(s, s.Account.OwnUnpublished)
-		discarded += mean(s, s.Account.OwnDiscarded)
-		dropped += mean(s, s.Account.OwnDropped)
+		folded += status.MeanTokens(s.Fragments, s.Account.OwnFolded)
+		flying += status.MeanTokens(s.Fragments, s.Account.OwnInFlight)
+		waiting += status.MeanTokens(s.Fragments, s.Account.OwnUnpublished)
+		discarded += status.MeanTokens(s.Fragments, s.Account.OwnDiscarded)
+		dropped += status.MeanTokens(s.Fragments, s.Account.OwnDropped)
 	}
 	b.view.Account = []AccountPart{
 		{"folded", folded, "in the model"},
@@ -329,21 +330,6 @@ func (b *builder) account() {
 // restShown is the part of all tokens from which on what is in no column is shown: the
 // columns of one status are of moments that differ a little.
 const restShown = 0.01
-
-// mean is the mean of amounts per fragment, by the fragments' parameters.
-func mean(s status.Snapshot, perFragment []uint64) (sum float64) {
-	var params float64
-	for p, n := range perFragment {
-		if p < len(s.Fragments) {
-			sum += float64(n) * float64(s.Fragments[p].Params)
-			params += float64(s.Fragments[p].Params)
-		}
-	}
-	if params == 0 {
-		return 0
-	}
-	return sum / params
-}
 
 // events are those of all known nodes, newest first.
 func (b *builder) events() {
@@ -364,10 +350,10 @@ func (b *builder) events() {
 	b.view.Events = b.view.Events[:min(len(b.view.Events), shownEvents)]
 }
 
-// joined is who tells of whom.
+// joined says who tells of whom.
 func joined(teller, told string) string {
 	if teller == "" {
 		return told
 	}
-	return teller + " on " + told
+	return teller + " \u2192 " + told
 }
