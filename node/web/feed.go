@@ -72,7 +72,7 @@ func (f *Feed) Encoded() (view []byte, number uint64) {
 func encode(v View) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		dropInfinite(reflect.ValueOf(&v).Elem())
+		dropInfinite(&v)
 		b, err = json.Marshal(v)
 	}
 	if err != nil {
@@ -81,8 +81,10 @@ func encode(v View) []byte {
 	return b
 }
 
-// dropInfinite sets to 0 whatever number in a value is none.
-func dropInfinite(v reflect.Value) {
+// dropInfinite sets to 0 whatever number in a view is none.
+func dropInfinite(view any) { dropIn(reflect.ValueOf(view).Elem()) }
+
+func dropIn(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float32, reflect.Float64:
 		if x := v.Float(); math.IsNaN(x) || math.IsInf(x, 0) {
@@ -90,11 +92,11 @@ func dropInfinite(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			dropInfinite(v.Field(i))
+			dropIn(v.Field(i))
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			dropInfinite(v.Index(i))
+			dropIn(v.Index(i))
 		}
 	default: // nothing else can hold such a number
 	}

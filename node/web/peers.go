@@ -76,7 +76,7 @@ func (b *builder) addKnown(n Node) {
 	case n.End == EndStopped:
 		v.Class, v.State = ClassSilent, n.End
 	case n.End == EndDone:
-		v.Class, v.State = ClassRest, n.End
+		v.Class, v.State = ClassDone, n.End
 	case n.End != "":
 		v.Class, v.State = ClassGone, n.End
 	}
@@ -125,7 +125,7 @@ func classOf(p status.Peer) string {
 }
 
 // here says whether a peer takes part now.
-func (p PeerView) here() bool { return p.Class == ClassLive || p.Class == ClassRest }
+func (p PeerView) here() bool { return p.Class == ClassLive || p.Class == ClassRest || p.Class == ClassDone }
 
 // links are the connections that the known nodes have, and those peers that they
 // only hear through others.

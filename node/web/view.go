@@ -79,8 +79,9 @@ type RunView struct {
 	Params    int    `json:"params"`
 	Optimizer string `json:"optimizer,omitempty"`
 	Version   string `json:"version"`
-	StartedMs int64  `json:"started_ms"` // of the node that has been here longest
-	H         int    `json:"h"`          // steps of a delta
+	StartedMs int64  `json:"started_ms"`         // of the node that has been here longest
+	EndedMs   int64  `json:"ended_ms,omitempty"` // when a node saw that the run was over
+	H         int    `json:"h"`                  // steps of a delta
 }
 
 // QualityView is the newest measure of the model on held-out text.
@@ -125,6 +126,7 @@ type PeerView struct {
 // Classes of peers.
 const (
 	ClassLive   = "live"
+	ClassDone   = "done"   // it ended with the run
 	ClassRest   = "rest"   // paused by its owner, or it only serves
 	ClassSilent = "silent" // it was here and cannot be heard
 	ClassGone   = "gone"   // it ended, or was refused
@@ -248,6 +250,9 @@ func (b *builder) run() {
 	if lived > 0 {
 		b.view.Goodput = stepping / lived
 	}
+	if b.lead.End != "" || s.Finished { // nothing goes on
+		b.view.PerS, b.view.EtaS = 0, 0
+	}
 }
 
 // link is what others join by.
@@ -343,6 +348,11 @@ func (b *builder) events() {
 				who = joined(who, b.name(e.Peer))
 			}
 			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: who, Text: plain(e.Text)})
+		}
+	}
+	for _, e := range b.view.Events {
+		if e.Kind == "finished" && (b.view.Run.EndedMs == 0 || e.AtMs < b.view.Run.EndedMs) {
+			b.view.Run.EndedMs = e.AtMs
 		}
 	}
 	slices.SortStableFunc(b.view.Events, func(x, y EventView) int { return cmp.Compare(y.AtMs, x.AtMs) })

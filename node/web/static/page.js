@@ -66,16 +66,20 @@ function renderAlarms(alarms) {
 
 function renderTiles(view) {
   const here = view.peers.filter(p => p.class === 'live').length;
-  const q = view.quality || {};
+  const q = view.quality || {}, took = ((view.run.ended_ms || view.at_ms) - view.run.started_ms) / 1000;
+  const over = view.state === 'finished';
   const tiles = [
     [q.own ? 'Training loss' : 'Held-out text', q.value ? q.value.toFixed(3) : 'not yet', q.value ? q.unit + ', less is better' : 'the first measurement comes soon'],
-    ['Speed', view.per_s ? big(view.per_s) : 'not yet', 'tokens per second, all machines'],
+    over ? ['Speed', took > 0 ? big(view.folded / took) : 'not known', 'tokens per second on average'] :
+      ['Speed', view.per_s ? big(view.per_s) : 'not yet', 'tokens per second, all machines'],
     ['Tokens', big(view.folded), 'of ' + big(view.budget) + ' are in the model'],
-    view.state === 'finished' ? ['Took', span((view.at_ms - view.run.started_ms) / 1000), 'from the first start'] :
+    over ? ['Took', span(took), 'from the first start'] :
       ['Time left', view.eta_s ? span(view.eta_s) : 'not known', 'at the speed of now'],
-    ['Machines', String(here), here === view.peers.length ? 'train together' : 'train, of ' + view.peers.length + ' known'],
+    over ? ['Machines', String(view.peers.length), 'took part'] :
+      ['Machines', String(here), here === view.peers.length ? 'train together' : 'train, of ' + view.peers.length + ' known'],
     ['Goodput', view.goodput ? percent(view.goodput) : 'not yet', view.many ? 'of the machines\u2019 time is training' : 'of this machine\u2019s time is training'],
-    ['Traffic', rates(view.traffic), bytes(view.traffic.sent) + ' up, ' + bytes(view.traffic.received) + ' down'],
+    over ? ['Traffic', bytes(view.traffic.received), 'received, ' + bytes(view.traffic.sent) + ' sent'] :
+      ['Traffic', rates(view.traffic), bytes(view.traffic.sent) + ' up, ' + bytes(view.traffic.received) + ' down'],
   ];
   const box = $('tiles');
   while (box.children.length < tiles.length) {
@@ -107,6 +111,8 @@ function renderCurve(view) {
   else plot.setData(data);
 }
 
+const fewPoints = 25; // a line through fewer measures shows where they are
+
 // plotKey changes when the curve has to be made anew.
 function plotKey() {
   return byTime + ' ' + $('curve').clientWidth + ' ' + darkness.matches;
@@ -126,7 +132,7 @@ function newPlot(data, unit) {
     ],
     series: [
       { label: byTime ? 'time' : 'tokens', value: (_, v) => v == null ? '' : byTime ? span(v) : big(v) },
-      { label: unit || 'loss', stroke: color('--accent'), width: 2.5, spanGaps: true, points: { show: false }, value: (_, v) => v == null ? '' : v.toFixed(3) },
+      { label: unit || 'loss', stroke: color('--accent'), width: 2.5, spanGaps: true, points: { show: u => u.data[1].filter(v => v != null).length < fewPoints, size: 6 }, value: (_, v) => v == null ? '' : v.toFixed(3) },
       { label: 'tokens/s', scale: 'speed', stroke: color('--second'), width: 1, alpha: 0.55, spanGaps: true, points: { show: false }, value: (_, v) => v == null ? '' : big(v) },
     ],
   }, data, $('curve'));
@@ -298,14 +304,17 @@ function listen() {
   };
 }
 
-// renderReport adds what a report of a finished run has besides.
+// renderReport adds what a report of a run has besides.
 function renderReport(view) {
-  const settings = view.settings || [];
-  show('settings-card', settings.length > 0);
-  $('settings').replaceChildren(...settings.map(s => {
-    const line = make('div');
-    line.append(make('dt', '', s.name), make('dd', '', s.value));
-    return line;
+  $('sections').replaceChildren(...view.sections.map(section => {
+    const card = make('section', 'card full'), list = make('dl', 'rows');
+    list.append(...section.rows.map(row => {
+      const line = make('div');
+      line.append(make('dt', '', row.name), make('dd', '', row.value));
+      return line;
+    }));
+    card.append(make('h2', '', section.title), list);
+    return card;
   }));
   show('text-card', Boolean(view.card));
   set($('text'), view.card || '');
@@ -321,6 +330,7 @@ $('reveal').onclick = reveal;
 $('copy').onclick = copy;
 if (report) {
   const view = JSON.parse(report.textContent);
+  document.body.classList.add('report');
   render(view);
   renderReport(view);
 } else {

@@ -60,7 +60,7 @@ function drawLegend(list, view) {
   for (const kind of ['direct', 'relayed', 'punching', 'heard']) {
     if (view.links.some(l => l.kind === kind)) items.push([shape('line', { x1: 1, y1: 6, x2: 25, y2: 6, class: kind }), linkText(kind)]);
   }
-  const classes = { live: 'takes part', rest: 'rests or only serves', silent: 'cannot be heard', gone: 'gone' };
+  const classes = { live: 'takes part', done: 'took part to the end', rest: 'rests or only serves', silent: 'cannot be heard', gone: 'gone' };
   for (const [name, text] of Object.entries(classes)) {
     if (view.peers.some(p => p.class === name)) items.push([shape('circle', { cx: 13, cy: 6, r: 5, class: name }), text]);
   }
