@@ -234,6 +234,7 @@ func (w *world) live(ctx context.Context) error {
 			w.exited(e)
 		}
 	}
+	w.tellWatchers()
 	return w.ending
 }
 
@@ -254,6 +255,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.killAll()
 	}
 	w.screen.show(w.view(now))
+	w.tellWatchers()
 }
 
 // wakeAtEnd lets the nodes go that are still paused when the run is over: nothing

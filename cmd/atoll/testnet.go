@@ -28,8 +28,9 @@ type TestnetCmd struct {
 	Eta       *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
 	Mu        *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
-	Trace     bool          `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
-	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
+	webFlag
+	Trace bool `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
+	JSON  bool `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
 // Help is what `atoll testnet --help` says first.
@@ -80,6 +81,12 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	if err := cfg.Validate(); err != nil {
 		return badUsage("%v", err)
 	}
+	shownAt, err := cmd.open(c)
+	if err != nil {
+		return err
+	}
+	defer shownAt.close()
+	cfg.Watch = shownAt.watch()
 	report, err := testnet.Run(ctx, cfg)
 	if err != nil {
 		return err
