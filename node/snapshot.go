@@ -28,6 +28,7 @@ func (n *node) publishStatus() {
 		return
 	}
 	s := n.snapshot()
+	s.History = n.view.history.Until(status.PointOf(s))
 	n.latest.Store(&s)
 	tips := n.tipList()
 	n.latestTips.Store(&tips)

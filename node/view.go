@@ -18,6 +18,7 @@ import (
 // view is what the loop remembers only to show it.
 type view struct {
 	events  []status.Event
+	history status.History
 	addrs   map[wire.PeerID]string
 	refused map[string]status.Peer // by address: who refused us or was refused, and why
 	dials   map[string]error       // by address: what the last dial came to
@@ -157,7 +158,11 @@ func (v *view) peerUp(n *node, e p2p.PeerUp) {
 	if len(v.addrs) < maxRefused || v.addrs[e.ID] != "" {
 		v.addrs[e.ID] = e.Addr
 	}
-	v.event(n, "connected", e.ID.String(), fmt.Sprintf("%s at %s", e.Record.Role, e.Addr))
+	text := e.Record.Role
+	if e.Addr != "" {
+		text += " at " + e.Addr
+	}
+	v.event(n, "connected", e.ID.String(), text)
 }
 
 func (v *view) refusedPeer(n *node, e p2p.Refused) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/web"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -20,7 +21,7 @@ import (
 type Config struct {
 	Nodes  int       // learners that start together; 0 = DefaultNodes
 	Model  string    // tiny, small, base or a file of sizes; "" = tiny
-	Data   string    // folder of a corpus, or text as corpus.Open takes it; "" = the prose that ships with Go
+	Data   string    // folder of a corpus, or text as corpus.Open takes it; "" = the prose that comes with atoll
 	Tokens uint64    // budget: tokens folded; 0 = DefaultTokens
 	Seed   uint64    // of the initial parameters and the batches
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1
@@ -64,6 +65,7 @@ type Console struct {
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
 	Abort    <-chan struct{}             // closed: kill all nodes now, without the ordered leave that the end of the context asks for
 	Log      *slog.Logger                // nil = discard
+	Watch    func(web.World)             // told of all nodes about twice a second; nil = nobody
 }
 
 // Atoll is what baselines are compared with: nodes without a leader.

@@ -54,6 +54,7 @@ type commandLine struct {
 	Resume     ResumeCmd     `cmd:"" help:"Let a paused node go on."`
 	Leave      LeaveCmd      `cmd:"" help:"Make a running node leave in order."`
 	Ledger     LedgerCmd     `cmd:"" help:"Account for every delta and token."`
+	Report     ReportCmd     `cmd:"" help:"Write what came of a run as a page to keep."`
 	Trace      TraceCmd      `cmd:"" help:"Show where the time of deltas goes."`
 	Verify     VerifyCmd     `cmd:"" help:"Replay a ledger and compare its digests."`
 	Doctor     DoctorCmd     `cmd:"" help:"Check a node's folder and this machine, and say what to do."`

@@ -21,7 +21,7 @@ func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, train int, err error
 	if c.Tokens != nil {
 		budget = uint64(*c.Tokens)
 	}
-	if g, err = genesis.Default(c.Model, budget, c.Seed, now.UnixMilli()); err != nil {
+	if g, err = genesis.Default(c.model(), budget, c.Seed, now.UnixMilli()); err != nil {
 		return g, 0, err
 	}
 	if err := c.checkModel(g); err != nil {

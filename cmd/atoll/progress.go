@@ -81,6 +81,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	if p.json {
 		if due && s.Run != "" {
 			p.line = time.Now()
+			s.History = nil   // the lines are one
 			_ = p.out.json(s) // the reader may have gone; the node goes on
 		}
 		return

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -118,16 +116,9 @@ const askTimeout = 10 * time.Second
 
 // lastStatus reads what a node wrote when it ended.
 func lastStatus(dir string) (status.Snapshot, error) {
-	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
+	s, err := status.ReadFinal(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("last status in %s: %w", dir, err)
-	}
-	return s, nil
+	return s, err
 }

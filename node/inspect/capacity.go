@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
+	"atoll/node/files"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -33,12 +33,11 @@ func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
 
 // checkSpace compares the room on the disk with what the run will still need.
 func (d *doctor) checkSpace() {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(d.dir, &fs); err != nil {
+	free, err := files.Free(d.dir)
+	if err != nil {
 		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check --dir")
 		return
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
 	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
 	text := fmt.Sprintf("%s free, the rest of the run adds about %s", status.Bytes(float64(free)), status.Bytes(float64(need)))
 	if need > free {

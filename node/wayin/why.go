@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -72,7 +71,7 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 	case hello.FieldRun:
 		return fmt.Sprintf("the peer at %s is in another run than the link names", at), "the link is mistyped, or the address has got another owner: ask a member for a new link"
 	case hello.FieldProtocol:
-		if number(r.Ours) < number(r.Theirs) {
+		if r.Ahead < 0 {
 			return fmt.Sprintf("this atoll is too old for the run: it speaks protocol %s, the peer at %s %s", r.Ours, at, r.Theirs), "install the newest version of atoll here"
 		}
 		return fmt.Sprintf("the run is of an older atoll: this one speaks protocol %s, the peer at %s %s", r.Ours, at, r.Theirs), "install the version here that the run's members have"
@@ -80,16 +79,6 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 		return fmt.Sprintf("the peer at %s has the key of this node", at), "a folder was copied: give this node another --dir"
 	}
 	return fmt.Sprintf("the peer at %s and this machine do not fit together: %v", at, r), "install one version of atoll on both"
-}
-
-// number is the protocol at the beginning of a refusal's value, 0 if there is none.
-func number(value string) int {
-	first, _, _ := strings.Cut(value, " ")
-	n, err := strconv.Atoi(first)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // place is an address for people: the machine and port, by which transport, and whether through

@@ -90,10 +90,18 @@ func Command(line, dir string) (c Run, err error) {
 // threads is how many each process of an island uses on the CPU, unless it has --threads.
 const threads = "OMP_NUM_THREADS"
 
+// python is the program that runs Python: installers for Windows leave out the 3.
+func python() string {
+	if runtime.GOOS == "windows" {
+		return "python"
+	}
+	return "python3"
+}
+
 // pythonLine is the shell's line for a name of modules or an island; named says that it is one.
 func pythonLine(name, flags string) (line string, named bool, err error) {
 	if module := modules[name]; module != "" {
-		return "python3 -m " + module + " " + flags, true, nil
+		return python() + " -m " + module + " " + flags, true, nil
 	}
 	number, is := strings.CutPrefix(name, island)
 	if !is {
@@ -110,7 +118,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	case !slices.Contains(islanders, program):
 		return "", false, fmt.Errorf("--learner %q: %q cannot be an island; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
 	}
-	return fmt.Sprintf("python3 -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", n, modules[program], rest), true, nil
+	return fmt.Sprintf("%s -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", python(), n, modules[program], rest), true, nil
 }
 
 // HasRank says whether the learner of a command line may have a process of this rank. Of a line of somebody's own

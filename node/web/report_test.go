@@ -1,0 +1,71 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// reportOf is the report of a world with a hostile summary.
+func reportOf(t *testing.T, w World) string {
+	t.Helper()
+	var b bytes.Buffer
+	err := WriteReport(&b, w, Summary{
+		Sections: []Section{{"Settings", []Row{{"seed", "1"}, {"text", hostile}}}, NodeSummary(trainingStatus(2))},
+		Card:     "# opticks\n\n| parameters | 824448 |\n" + hostile,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A report is one file: it loads nothing, and neither text nor link that peers know leaks into it.
+func TestReportIsOneFile(t *testing.T) {
+	for _, w := range testWorlds {
+		page := reportOf(t, w.world)
+		for _, word := range []string{"<link", " src=", "url(", "secret-of-the-invite", "<!--head-->", "<!--data-->"} {
+			if strings.Contains(page, word) && (word != " src=" || strings.Contains(page, "<script src") || strings.Contains(page, "<script defer")) {
+				t.Errorf("%s: the report contains %q", w.name, word)
+			}
+		}
+		if n := strings.Count(page, "</script>"); n != 2 {
+			t.Errorf("%s: %d ends of scripts, want 2: a text ends one", w.name, n)
+		}
+		data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindStringSubmatch(page)
+		var v reportView
+		if data == nil || json.Unmarshal([]byte(data[1]), &v) != nil || len(v.Sections) != 2 || v.CanJoin {
+			t.Errorf("%s: the data cannot be read, or it offers to join", w.name)
+		}
+	}
+}
+
+func TestReportOfARunThatDiverged(t *testing.T) {
+	s := trainingStatus(2)
+	s.ValBPB = math.Inf(1)
+	if page := reportOf(t, oneNode(s)); !strings.Contains(page, `"value":0`) {
+		t.Error("the number that is none is not left out")
+	}
+}
+
+// A report opens from a file, in every browser window, with nothing around it.
+func TestReportInABrowser(t *testing.T) {
+	c := startChromium(t)
+	for name, w := range map[string]World{"finished": finishedWorld(), "alarm": alarmWorld()} {
+		file := filepath.Join(t.TempDir(), "report.html")
+		if err := os.WriteFile(file, []byte(reportOf(t, w)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range []int{375, 1440} {
+			c.wrong = nil
+			c.screen(width, 900, width == 375)
+			c.open("file://"+file, "Model card")
+			c.judge("report-"+name, []string{"Settings", "Model card", "824448", `onerror="window.hurt=1"`, "tokens trained here"})
+		}
+	}
+}
