@@ -119,6 +119,7 @@ func TestCommandLines(t *testing.T) {
 		{"baseline --kind dp", 2, "", "missing flags"},
 		{"baseline --kind dp --genesis x --dir x --coordinator x --shape x", 2, "", "--shape: link"},
 		{"baseline --kind dp --genesis absent --dir x --coordinator x", 1, "", "genesis: open absent"},
+		{"new --model base", 2, "", "that of --model has 4096 tokens, and a text has 256, its bytes: make a corpus"},
 		{"new --from absent --model small --tokens 9", 2, "", "--from and --model small are two models"},
 		{"new --tokens 0", 2, "", "--tokens is 0"},
 		{"new --batch=-1", 2, "", "--batch is -1"},

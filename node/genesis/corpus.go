@@ -43,13 +43,16 @@ var ErrVocab = errors.New("another vocabulary than the text's")
 
 // FitVocab refuses a model whose vocabulary a tokenizer of so many tokens does not fill, or
 // overflows. Rows that no token reaches cost memory and bytes of every delta, and learn nothing. A model
-// with the vocabulary of bytes is taken for any corpus, as SetCorpus gives it that of the tokenizer.
+// with the vocabulary of bytes, or one that has a name, is taken for any corpus: SetCorpus gives it
+// the vocabulary of the tokenizer.
 func (g Genesis) FitVocab(tokens int) error {
 	switch v := g.Model.Vocab; {
-	case v == tokens || v == bytesVocab:
+	case v == tokens:
 		return nil
 	case tokens == bytesVocab:
-		return fmt.Errorf(`%w: that of --model has %d tokens, and a text has %d, its bytes: write "vocab":%d, or make a corpus with a larger tokenizer by atoll data build`, ErrVocab, v, tokens, tokens)
+		return fmt.Errorf(`%w: that of --model has %d tokens, and a text has %d, its bytes: make a corpus with a tokenizer of that many by atoll data tokenizer and atoll data build, or use a model with "vocab":%d`, ErrVocab, v, tokens, tokens)
+	case v == bytesVocab || hasName(g.Model):
+		return nil
 	default:
 		return fmt.Errorf(`%w: that of --model has %d tokens, and the tokenizer of the corpus %d: write "vocab":%d`, ErrVocab, v, tokens, tokens)
 	}

@@ -104,7 +104,16 @@ func (d *doctor) checkSpeed() {
 	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
 	others := float64(g.Outer.Answerers - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
-		perSecond, g.Outer.H, round.Round(10*time.Microsecond), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
+		perSecond, g.Outer.H, threeDigits(round), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
+}
+
+// threeDigits rounds a time to three digits: 2.39s.
+func threeDigits(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
 }
 
 // tokensPerSecond is the speed of the running node, or a short measurement.

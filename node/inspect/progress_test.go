@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"testing"
+	"time"
 
 	"atoll/gossip/wire"
 	"atoll/node/inspect/ledgertest"
@@ -65,5 +66,13 @@ func TestLedgerHasWholeTokens(t *testing.T) {
 	b := ledgerBuilder{folder: &folder{}, authors: map[wire.PeerID]*LedgerAuthor{{1}: &a}}
 	if got := b.finish().Authors[0]; got.Tokens != 1000448 || got.Share != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestTimesHaveThreeDigits(t *testing.T) {
+	for d, want := range map[time.Duration]string{2388050 * time.Microsecond: "2.39s", 0: "0s", 720 * time.Microsecond: "720µs", 123456 * time.Microsecond: "123ms", 999999 * time.Microsecond: "1s", 75 * time.Second: "1m15s"} {
+		if got := threeDigits(d).String(); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
 	}
 }

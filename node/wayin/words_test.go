@@ -143,6 +143,16 @@ func TestWordsSayWhatMatters(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	chain := errors.New("dial 12D3KooW: failed to dial: failed to dial 12D3KooW: all dials failed\n  * [/ip4/5.0.0.1/tcp/27182] dial tcp4 5.0.0.1:27182: connect: connection refused")
+	if got, want := Plain(direct, chain), "no node runs at 5.0.0.1:27182 any more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Plain(direct, errors.New("the genesis has another hash")); got != "the genesis has another hash" {
+		t.Error(got)
+	}
+}
+
 // All is well is for machines that somebody outside reached.
 func TestReach(t *testing.T) {
 	for want, change := range map[string]func(*Facts){
