@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"regexp"
 	"time"
 
 	"atoll/node/status"
@@ -40,10 +41,20 @@ type reportView struct {
 }
 
 // WriteReport writes a report of a world as one HTML file, which needs nothing else and asks
-// nobody for anything. It is the page with the last view in it. The join link is not in it.
+// nobody for anything. It is the page with the last view in it. Neither the
+// join link nor addresses of machines are in it.
 func WriteReport(out io.Writer, w World, s Summary) error {
 	v := reportView{View: viewOf(w, meter{}, newest(w)), Card: s.Card, Sections: []Section{}}
 	v.CanJoin = false
+	for i := range v.Events {
+		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
+	}
+	for i := range v.Alarms {
+		v.Alarms[i].Text = withoutAddresses(v.Alarms[i].Text)
+	}
+	for i := range v.Peers {
+		v.Peers[i].Reason = withoutAddresses(v.Peers[i].Reason)
+	}
 	for _, section := range s.Sections {
 		clean := Section{Title: section.Title}
 		for _, row := range section.Rows {
@@ -65,6 +76,13 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 	}
 	return nil
 }
+
+// address is an address of a machine in a text, as libp2p writes them or as HOST:PORT.
+var address = regexp.MustCompile(`/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^\s,;)\]]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[[0-9A-Fa-f:]{2,}\](:\d+)?`)
+
+// withoutAddresses leaves out where machines are: a report is sent on, and their owners gave
+// their addresses to the run alone.
+func withoutAddresses(text string) string { return address.ReplaceAllString(text, "(address)") }
 
 // newest is the time of the newest status.
 func newest(w World) (at time.Time) {

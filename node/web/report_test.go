@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"atoll/node/status"
 )
 
 // reportOf is the report of a world with a hostile summary.
@@ -41,6 +43,30 @@ func TestReportIsOneFile(t *testing.T) {
 		var v reportView
 		if data == nil || json.Unmarshal([]byte(data[1]), &v) != nil || len(v.Sections) != 2 || v.CanJoin {
 			t.Errorf("%s: the data cannot be read, or it offers to join", w.name)
+		}
+	}
+}
+
+// A report is sent on: it does not say where machines are.
+func TestReportHasNoAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"learner at /ip4/198.51.100.7/tcp/27182":                              "learner at (address)",
+		"dial /ip6/2001:db8::1/udp/9/quic-v1/p2p/12D3K: timeout, tries again": "dial (address) timeout, tries again",
+		"read tcp 192.0.2.1:4001->198.51.100.7:27182: reset":                  "read tcp (address)->(address): reset",
+		"[2001:db8::1]:27182 is gone":                                         "(address) is gone",
+		"fragment 3 round 14: 2.5.1 is no address":                            "fragment 3 round 14: 2.5.1 is no address",
+	} {
+		if got := withoutAddresses(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	s := trainingStatus(3)
+	s.Peers[1].State, s.Peers[1].Reason = "refused", "at /dns4/example.org/tcp/1: another run"
+	s.Events = append(s.Events, status.Event{At: testTime, Kind: "disk", Text: "asked 192.0.2.77"})
+	page := reportOf(t, oneNode(s))
+	for _, word := range []string{"198.51.100.7", "example.org", "192.0.2"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the report contains %s", word)
 		}
 	}
 }

@@ -111,7 +111,6 @@ type PeerView struct {
 	Hardware string  `json:"hardware,omitempty"`
 	Learner  string  `json:"learner,omitempty"`
 	Link     string  `json:"link,omitempty"` // how the node of this page reaches it
-	Addr     string  `json:"addr,omitempty"`
 	Share    float64 `json:"share"`
 	Tokens   float64 `json:"tokens"`
 	PerS     float64 `json:"per_s,omitempty"`

@@ -102,7 +102,7 @@ function renderCurve(view) {
   lastView = view;
   const q = view.quality || {};
   set($('curve-hint'), (q.own ? 'Loss of training here, ' : 'Held-out text, ') + (q.unit || 'bits per byte') + ': less is better. The faint line is the speed.');
-  const points = view.curve, some = points.filter(p => p.l).length > 1;
+  const points = view.curve, some = points.some(p => p.l);
   show('curve', some);
   show('curve-empty', !some);
   if (!some) return;
