@@ -33,7 +33,7 @@ type Config struct {
 	NoMDNS  bool     // neither announce this node on its own network nor look for peers there
 
 	Observe   bool          // hold and serve state without training
-	Data      string        // corpus: a file, a folder, "" = the text that ships with Go, or what peers give
+	Data      string        // corpus: a file, a folder, "" = the text that comes with atoll, or what peers give
 	DataDisk  int64         // bytes that the shards which this node fetches may take; 0 = any
 	Threads   int           // training threads; 0 = one per core
 	Precision string        // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster

@@ -62,7 +62,9 @@ func newView(fragments int, window uint32) view {
 // event keeps something worth telling a person.
 func (v *view) event(n *node, kind, peer, text string) {
 	n.log.Info(text, "event", kind, "peer", peer)
-	v.events = append(v.events, status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text})
+	e := status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text}
+	n.journalEvent(e)
+	v.events = append(v.events, e)
 	if len(v.events) > maxEvents {
 		v.events = v.events[len(v.events)-maxEvents:]
 	}

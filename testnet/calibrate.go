@@ -3,10 +3,10 @@ package testnet
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"atoll/node/genesis"
+	"atoll/node/hardware"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
 )
@@ -39,21 +39,11 @@ func calibrate(ctx context.Context, g genesis.Genesis, among []tensor.Precision)
 	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Seed: g.Seed, Threads: 1, Optim: g.Inner.Optim()}
 	threads := tensor.Threads()
 	defer tensor.SetThreads(threads)
-	speed, best, err := trainer.MeasureBest(ctx, cfg, among, measureSteps, measureFor, processorTime)
+	speed, best, err := trainer.MeasureBest(ctx, cfg, among, measureSteps, measureFor, hardware.ProcessorTime)
 	if err != nil {
 		return 0, best, fmt.Errorf("calibrate: %w", err)
 	}
 	return speed.Step, best, nil
-}
-
-// processorTime is how long the processors have worked for this process, as a
-// clock that began at the epoch.
-func processorTime() time.Time {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return time.Now() // a system without the figure: the wall clock is the next best
-	}
-	return time.Unix(0, used.Utime.Nano()+used.Stime.Nano())
 }
 
 // paceFor is the pace of divisor 1 at which learners with these divisors need

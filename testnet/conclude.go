@@ -58,7 +58,7 @@ func (w *world) describe() Report {
 		Faults: Faults{
 			Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
 			Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted), Links: w.counts.links,
-			Learners: w.counts.learners,
+			Learners: w.counts.learners, Liars: w.counts.liars,
 		},
 	}
 }

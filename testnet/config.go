@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Nodes  int       // learners that start together; 0 = DefaultNodes
 	Model  string    // tiny, small, base or a file of sizes; "" = tiny
-	Data   string    // folder of a corpus, or text as corpus.Open takes it; "" = the prose that ships with Go
+	Data   string    // folder of a corpus, or text as corpus.Open takes it; "" = the prose that comes with atoll
 	Tokens uint64    // budget: tokens folded; 0 = DefaultTokens
 	Seed   uint64    // of the initial parameters and the batches
 	Speed  []float64 // a divisor for each node, from the first again where they are short: 4 = four times slower; nil = all 1

@@ -10,11 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"atoll/gossip/shape"
 	"atoll/node/status"
+	"atoll/optimizer/trainer/external/family"
 )
 
 // member is one node of a world: a folder, and the processes that have run on
@@ -24,6 +24,7 @@ type member struct {
 	dir     string
 	divisor float64
 	slow    float64    // times slower than that, by chaos
+	uphill  bool       // it lies, by chaos
 	link    shape.Link // as it is now
 	could   capacity   // of its uplink
 	joiner  bool       // came by chaos
@@ -34,6 +35,7 @@ type member struct {
 // life is one process of a node.
 type life struct {
 	cmd    *exec.Cmd
+	family *family.Family // the process and what it has started
 	log    *os.File
 	client *status.Client
 	began  time.Time
@@ -86,13 +88,26 @@ func (m *member) start(binary string, args []string, exits chan<- exit) error {
 	l := &life{cmd: exec.Command(binary, args...), log: log, began: time.Now()}
 	l.cmd.Stdout, l.cmd.Stderr = log, log
 	l.cmd.Env = append(childEnv(os.Environ()), m.mark())
-	l.cmd.SysProcAttr = childAttributes()
-	if err := l.cmd.Start(); err != nil {
+	if err := l.begin(); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", m.name(), err), log.Close())
 	}
 	m.lives = append(m.lives, l)
 	go func() { exits <- exit{m, l, l.cmd.Wait()} }()
 	return nil
+}
+
+// begin starts the process and notes its family: only the testnet passes the terminal's
+// interrupt on to it.
+func (l *life) begin() (err error) {
+	family.Prepare(l.cmd)
+	if err = l.cmd.Start(); err != nil {
+		return err
+	}
+	if l.family, err = family.Of(l.cmd.Process); err != nil {
+		l.cmd.Process.Kill()
+		l.cmd.Wait()
+	}
+	return err
 }
 
 // markVariable is in the environment of a node and of all that it starts, so that the testnet
@@ -191,14 +206,6 @@ func logTail(dir string) string {
 	return strings.Join(lines[max(0, len(lines)-logTailLines):], "\n")
 }
 
-// signal sends a signal to the process alone; one that has ended is no error.
-func (l *life) signal(s syscall.Signal) error {
-	if err := l.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("send %v to process %d: %w", s, l.cmd.Process.Pid, err)
-	}
-	return nil
-}
-
 // leave asks the process to leave in order.
 func (l *life) leave() error {
 	l.asked = true
@@ -207,24 +214,33 @@ func (l *life) leave() error {
 			return err
 		}
 	}
-	return l.signal(syscall.SIGINT)
+	if err := l.family.Interrupt(); err == nil || l.client == nil {
+		return err
+	}
+	// Windows interrupts within a console alone, which there is none of in a pipe or a service.
+	ctx, cancel := context.WithTimeout(context.Background(), leaveRequest)
+	defer cancel()
+	if err := l.client.Leave(ctx); !errors.Is(err, status.ErrNotRunning) {
+		return err
+	}
+	return nil // it has ended
 }
+
+// leaveRequest is how long a node may take to answer that it leaves: it does so in milliseconds.
+const leaveRequest = 5 * time.Second
 
 // kill ends the process and all it may have started, without warning.
 func (l *life) kill() error {
 	l.killed = true
-	if err := syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("kill process group %d: %w", l.cmd.Process.Pid, err)
-	}
-	return nil
+	return l.family.Kill()
 }
 
 func (l *life) pause() error {
 	l.paused = true
-	return l.signal(syscall.SIGSTOP)
+	return l.family.Pause()
 }
 
 func (l *life) resume() error {
 	l.paused = false
-	return l.signal(syscall.SIGCONT)
+	return l.family.Resume()
 }

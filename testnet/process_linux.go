@@ -10,13 +10,6 @@ import (
 	"syscall"
 )
 
-// childAttributes give a node a process group of its own, so only the testnet
-// passes the terminal's interrupt on to it. They let it die with this process,
-// however that ends.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 // commandBytes is how much of a command line tells what a process is.
 const commandBytes = 100
 
@@ -67,4 +60,13 @@ func (r *relative) read(dir string) (err error) {
 	}
 	r.parent, err = strconv.Atoi(fields[1])
 	return err
+}
+
+// killProcess ends a process, or a whole group where the number is negative. That it has ended
+// already is no error.
+func killProcess(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return nil
 }

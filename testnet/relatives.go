@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -54,10 +53,7 @@ func (w *world) killLearner(s *scheduled, m *member, now time.Time) error {
 	w.counts.learners++
 	w.recoveries = append(w.recoveries, &recovery{kind: relearns, member: m, at: now})
 	w.tell(now, m, s.Event)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-		return fmt.Errorf("kill process %d of the learner: %w", pid, err)
-	}
-	return nil
+	return killProcess(pid)
 }
 
 // victim is what is to be killed of the program that a node has started: a rank of it, or the
@@ -97,7 +93,7 @@ func (w *world) checkOrphans(within time.Duration) *Check {
 	var texts []string
 	for _, r := range left {
 		texts = append(texts, fmt.Sprintf("%d (%s)", r.pid, r.command))
-		syscall.Kill(r.pid, syscall.SIGKILL)
+		killProcess(r.pid)
 	}
 	if !c.Passed {
 		c.Detail = fmt.Sprintf("%v after the last node these were there: %s", within, strings.Join(texts, ", "))

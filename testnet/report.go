@@ -117,6 +117,7 @@ type Faults struct {
 	Links       int `json:"link_changes"`
 	Partitions  int `json:"partitions"`
 	Corruptions int `json:"corruptions"`
+	Liars       int `json:"liars"`
 	Learners    int `json:"learner_kills"` // of programs that train, or of one process of them
 
 	JoinS    []float64 `json:"join_s,omitempty"`    // process start to own first folded delta

@@ -128,7 +128,7 @@ func (r Report) writeChaos(b *strings.Builder) {
 		text string
 	}{
 		{r.Joins, "joined"}, {r.Leaves, "left"}, {r.Kills, "killed"}, {r.Learners, "had their program killed"}, {r.Pauses, "paused"}, {r.Links, "given another link"},
-		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"},
+		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"}, {r.Liars, "lied"},
 	} {
 		if k.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.text))

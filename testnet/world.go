@@ -65,7 +65,7 @@ type world struct {
 }
 
 // counts are what chaos did.
-type counts struct{ joins, leaves, kills, pauses, partitions, links, learners int }
+type counts struct{ joins, leaves, kills, pauses, partitions, links, learners, liars int }
 
 // Run runs a world to its end and returns the report, which is also in the
 // world's folder. An error means that there is no report: a bad Config, a node

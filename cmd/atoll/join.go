@@ -48,7 +48,7 @@ type JoinCmd struct {
 	Dir      string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
 	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
-	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. On a corpus that atoll data build made it is a folder that has some of its shards, and peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. On a corpus that atoll data build made it is a folder that has some of its shards, and peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. Those that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
 	threadsFlag
 	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`

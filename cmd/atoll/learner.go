@@ -95,7 +95,7 @@ func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 	return genesis.Decode(b)
 }
 
-// config is what the learner is told of the run, with the text that ships with Go.
+// config is what the learner is told of the run, with the text that comes with atoll.
 func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
 	cfg = external.Config{
 		Dir: dir, Views: g.Views(), Recipe: g.LearnerRecipe(), Seed: g.Seed, Rows: c.Rows, Context: g.Model.Context,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ type NewCmd struct {
 	Learners  int           `help:"Learners that the run expects. --bandwidth, the default of --tokens and the steps that one delta may have follow from it. Default: 4." default:"4" placeholder:"N"`
 	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Default: measured on this machine." placeholder:"500ms"`
 	Profile   string        `help:"Network between the nodes: ${enum}. Times begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
-	Data      string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. Of a corpus that atoll data build made only the tokenizer and the held-out shards are then common to all, and nobody is given the others."`
 	From      string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
@@ -162,12 +163,22 @@ func (c *NewCmd) joinFlags() string {
 	return flags
 }
 
-// quoted makes a word of a value for a shell.
-func quoted(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@,", r)
-	}) {
+// plainWord are the characters that no shell minds.
+const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@,"
+
+// quoted makes a word of a value for the shells of this system.
+func quoted(s string) string { return quotedFor(runtime.GOOS, s) }
+
+func quotedFor(system, s string) string {
+	plain := plainWord
+	if system == "windows" {
+		plain += `\\`
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
 		return s
+	}
+	if system == "windows" {
+		return `"` + s + `"` // names of files have no quotes there
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
@@ -175,7 +186,7 @@ func quoted(s string) string {
 // fileName makes a file name of a run's name.
 func fileName(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '/' || r == '\\' || r <= ' ' {
+		if r <= ' ' || strings.ContainsRune(`/\:*?"<>|`, r) { // Windows has most of these
 			return '-'
 		}
 		return r

@@ -37,6 +37,8 @@ func TestNumbersForPeople(t *testing.T) {
 		{quoted("plain/path-1.txt"), "plain/path-1.txt"},
 		{quoted("it's here"), `'it'\''s here'`},
 		{quoted(""), "''"},
+		{quotedFor("windows", `.\runs\a 1`), `".\runs\a 1"`},
+		{quotedFor("windows", `.\runs`), `.\runs`},
 		{fileName("a run/of mine"), "a-run-of-mine"},
 	} {
 		if c.got != c.want {

@@ -12,7 +12,7 @@ import (
 )
 
 const statusHelp = `
-Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth. If the node does not run, shows what it knew last.
+Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may have an invite in it, so treat the answer as you would a password. If the node does not run, shows what it knew last.
 
     atoll status --dir first
     atoll status --dir first --watch
@@ -59,7 +59,7 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	}
 	if size := terminalSize(out.out); c.Watch && running && size != nil {
 		var text strings.Builder
-		err := printStatus(&text, s)
+		err := printStatus(&text, s, false)
 		columns, lines := size()
 		fmt.Fprint(out.out, frame(text.String(), columns, lines))
 		return err
@@ -67,7 +67,7 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	if !running {
 		out.say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
 	}
-	return printStatus(out.out, s)
+	return printStatus(out.out, s, running)
 }
 
 // Escape sequences of terminals, as of ECMA-48.

@@ -10,7 +10,7 @@ import (
 // isTerminal tells whether somebody watches.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd())) && takesEscapes(f)
 }
 
 // terminalSize returns what tells the size of a terminal, which is zero where

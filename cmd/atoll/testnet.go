@@ -12,7 +12,7 @@ import (
 type TestnetCmd struct {
 	Nodes *int `help:"Nodes to start. Default: as many as --learners names, otherwise 4." placeholder:"N"`
 	runFlags
-	Data      string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which ships with Go." placeholder:"PATH"`
+	Data      string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
 	Speed     []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
 	Chaos     string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
@@ -47,6 +47,7 @@ Examples:
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
   atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
   atoll testnet --chaos random --seed 7
+  atoll testnet --chaos "attack uphill 3 @20%, loss 1 1% @10%"
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
   atoll testnet --learners "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
@@ -59,7 +60,7 @@ Examples:
 // Run is the command.
 func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
-		Nodes: cmd.nodes(), Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
+		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,

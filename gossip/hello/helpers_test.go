@@ -76,6 +76,8 @@ func drawRecord(t *rapid.T, n byte) Record {
 		Agent:              word.Draw(t, "agent"),
 		StartedMs:          rapid.Int64Range(0, 1<<62).Draw(t, "started"),
 	}
+	r.Minor = rapid.Uint32Range(0, 9).Draw(t, "minor")
+	r.LeastMinor = rapid.Uint32Range(0, r.Minor).Draw(t, "least minor")
 	for range rapid.IntRange(0, MaxDevices).Draw(t, "devices") {
 		r.Devices = append(r.Devices, Device{
 			Kind: word.Draw(t, "kind"), Name: word.Draw(t, "name"),

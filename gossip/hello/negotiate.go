@@ -1,6 +1,7 @@
 package hello
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 // Session is what two nodes agreed on; both sides compute the same.
 type Session struct {
 	Protocol uint32
+	Minor    uint32 // the newest that both speak
 	// Codecs that both decode, ascending, at least one. The run's genesis says
 	// which one its deltas use.
 	Codecs []uint8
@@ -29,7 +31,11 @@ const (
 )
 
 // Refusal says over which field two nodes cannot work together.
-type Refusal struct{ Field, Ours, Theirs string }
+type Refusal struct {
+	Field, Ours, Theirs string
+	// Ahead says over FieldProtocol whose program is the newer one: above 0 ours, below 0 the peer's.
+	Ahead int
+}
 
 // Error names the field, both values and the remedy.
 func (r *Refusal) Error() string {
@@ -39,7 +45,10 @@ func (r *Refusal) Error() string {
 func (r *Refusal) remedy() string {
 	switch r.Field {
 	case FieldProtocol:
-		return "install one version of atoll on both, the newer of the two"
+		if r.Ahead < 0 {
+			return "this node is the older one: install the peer's version of atoll here"
+		}
+		return "the peer is the older one: install this version of atoll there"
 	case FieldRun:
 		return "the peer is in another run; join with that run's link, or give the address of a peer of this one"
 	case FieldAuthor:
@@ -54,26 +63,38 @@ func (r *Refusal) remedy() string {
 // It is pure and symmetric: Negotiate(b, a) gives the same session, or the
 // same refusal with Ours and Theirs exchanged. The error is a *Refusal.
 func Negotiate(a, b Record) (Session, error) {
-	if a.Protocol != b.Protocol {
-		return Session{}, &Refusal{FieldProtocol, a.version(), b.version()}
+	minor := min(a.Minor, b.Minor)
+	if a.Protocol != b.Protocol || minor < max(a.LeastMinor, b.LeastMinor) {
+		return Session{}, &Refusal{FieldProtocol, a.version(), b.version(), ahead(a, b)}
 	}
 	if a.Run != b.Run {
-		return Session{}, &Refusal{FieldRun, a.Run.String(), b.Run.String()}
+		return Session{}, &Refusal{FieldRun, a.Run.String(), b.Run.String(), 0}
 	}
 	if a.Author == b.Author {
-		return Session{}, &Refusal{FieldAuthor, a.Author.String(), b.Author.String()}
+		return Session{}, &Refusal{FieldAuthor, a.Author.String(), b.Author.String(), 0}
 	}
 	common := commonCodecs(a.Codecs, b.Codecs)
 	if len(common) == 0 {
-		return Session{}, &Refusal{FieldCodecs, fmt.Sprint(a.Codecs), fmt.Sprint(b.Codecs)}
+		return Session{}, &Refusal{FieldCodecs, fmt.Sprint(a.Codecs), fmt.Sprint(b.Codecs), 0}
 	}
-	return Session{Protocol: a.Protocol, Codecs: common, BytesPerSecond: slowest(a, b)}, nil
+	return Session{Protocol: a.Protocol, Minor: minor, Codecs: common, BytesPerSecond: slowest(a, b)}, nil
 }
 
-// version is the protocol with the program that speaks it, which is what has
-// to be replaced.
+// ahead is above 0 where a speaks a newer protocol than b, and below 0 where b does.
+func ahead(a, b Record) int {
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Minor, b.Minor))
+}
+
+// version is the protocol, such as 2, 2.1 or 2.1..2.3, with the program that speaks it, which is
+// what has to be replaced.
 func (r Record) version() string {
 	v := strconv.FormatUint(uint64(r.Protocol), 10)
+	switch {
+	case r.LeastMinor != r.Minor:
+		v = fmt.Sprintf("%s.%d..%s.%d", v, r.LeastMinor, v, r.Minor)
+	case r.Minor != 0:
+		v = fmt.Sprintf("%s.%d", v, r.Minor)
+	}
 	if r.Agent != "" {
 		v += " (" + r.Agent + ")"
 	}

@@ -4,8 +4,15 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Protocol is the version of everything that nodes say to each other.
-const Protocol = 2
+// Protocol is the version of everything that nodes say to each other. Minor is the newest minor
+// version of it that this program speaks, and LeastMinor the oldest: raise Minor with a change that
+// older nodes must not meet, and do it only in sessions of that minor version. Raise LeastMinor to
+// give up nodes of before.
+const (
+	Protocol   = 2
+	Minor      = 0
+	LeastMinor = 0
+)
 
 // Roles of a node and kinds of a trainer.
 const (
@@ -54,4 +61,7 @@ type Record struct {
 	Stateless bool `cbor:"20,keyasint,omitempty"`
 	// Certificate admits the author to a run that admits by invitation, see package member.
 	Certificate []byte `cbor:"21,keyasint,omitempty"`
+	// Minor and LeastMinor bound the minor versions of Protocol that this node speaks.
+	Minor      uint32 `cbor:"22,keyasint,omitempty"`
+	LeastMinor uint32 `cbor:"23,keyasint,omitempty"`
 }

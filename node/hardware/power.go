@@ -32,7 +32,7 @@ func OnBattery(ctx context.Context) (bool, error) {
 		}
 		return batteryIn(string(text))
 	}
-	return false, ErrPowerUnknown
+	return systemPower()
 }
 
 // batteryOf reads what Linux shows of power supplies. The machine runs on its battery if one

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
+	"atoll/node/files"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -33,12 +33,11 @@ func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
 
 // checkSpace compares the room on the disk with what the run will still need.
 func (d *doctor) checkSpace() {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(d.dir, &fs); err != nil {
+	free, err := files.Free(d.dir)
+	if err != nil {
 		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check --dir")
 		return
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
 	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
 	text := fmt.Sprintf("%s free, the rest of the run adds about %s", status.Bytes(float64(free)), status.Bytes(float64(need)))
 	if need > free {
@@ -130,12 +129,17 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 // checkNetwork looks at the addresses at which the node listens, or did.
 func (d *doctor) checkNetwork() {
 	addrs := d.listened()
+	if len(addrs) == 0 && d.Running {
+		d.checkReach()
+		return
+	}
 	if len(addrs) == 0 {
 		d.good("addresses", "the node has not listened yet: it will take any free port of every interface; pass --listen to choose")
 		return
 	}
 	if d.Running {
 		d.checkPeers()
+		d.checkReach()
 	}
 	var dead, outside []string
 	for _, a := range addrs {
@@ -159,6 +163,24 @@ func (d *doctor) checkNetwork() {
 		d.good("addresses", strings.Join(addrs, ", ")+": none is public; peers elsewhere reach the node through hole punching or a relay (profile wan), or by a port that your router forwards and --listen names")
 	default:
 		d.good("addresses", strings.Join(addrs, ", "))
+	}
+}
+
+// checkReach says how others reach the running node.
+func (d *doctor) checkReach() {
+	switch r := d.snapshot.Net.Reach; {
+	case r.Public:
+		d.Reach = ReachOpen
+		d.good("reach", "others reach this node at "+strings.Join(r.Outside, ", "))
+	case len(r.Outside) > 0:
+		d.Reach = ReachHelped
+		d.good("reach", "others reach this node through relays, or at addresses that nobody has confirmed: "+strings.Join(r.Outside, ", "))
+	case len(r.Near) > 0:
+		d.Reach = ReachNear
+		d.good("reach", "only its own network reaches this node, at "+strings.Join(r.Near, ", ")+"; it reaches others itself")
+	default:
+		d.Reach = ReachNobody
+		d.bad("reach", "nobody reaches this node: it has no address", "connect this machine to a network, or pass --listen with an address of it")
 	}
 }
 

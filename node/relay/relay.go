@@ -106,7 +106,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.own = hello.Record{
-		Protocol: hello.Protocol, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
 		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
 		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"atoll/gossip/wire"
+	"atoll/node/files"
 )
 
 // partial is a file of which parts are here. Behind its bytes stand the tree, the set of its
@@ -145,7 +146,7 @@ func (s *Shelf) finish(d wire.Digest, p *partial) error {
 		err = errors.Join(f.Truncate(p.size), f.Sync(), f.Close())
 	}
 	if err == nil {
-		err = os.Rename(from, to)
+		err = files.Rename(from, to)
 	}
 	if err != nil {
 		return fmt.Errorf("keep %v: %w", d, err)

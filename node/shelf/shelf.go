@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"atoll/gossip/wire"
+	"atoll/node/files"
 )
 
 // Errors of a shelf.
@@ -95,7 +96,7 @@ func (s *Shelf) find(e fs.DirEntry) error {
 			s.partly[d] = p
 			return nil
 		}
-		return os.Remove(path) // it was begun and has nothing, or nothing that holds
+		return files.Remove(path) // it was begun and has nothing, or nothing that holds
 	}
 	return nil
 }
@@ -174,15 +175,25 @@ func (s *Shelf) Read(d wire.Digest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		var b []byte
-		if b, err = io.ReadAll(io.LimitReader(f, wire.MaxBlob+1)); err == nil && wire.Sum(b) == d {
-			return b, nil
-		}
+	var b []byte
+	err = reading(path, func(f *os.File) (err error) {
+		b, err = io.ReadAll(io.LimitReader(f, wire.MaxBlob+1))
+		return err
+	})
+	if err == nil && wire.Sum(b) == d {
+		return b, nil
 	}
 	return nil, s.takeOff(d, path, err)
+}
+
+// reading opens a file and closes it again: Windows removes none that is open.
+func reading(path string, read func(*os.File) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return read(f)
 }
 
 // takeOff takes a file off the shelf that is not what it says.
@@ -199,7 +210,7 @@ func (s *Shelf) takeOff(d wire.Digest, path string, why error) error {
 		why = errors.New("its bytes have another digest")
 	}
 	if w.own && !errors.Is(why, fs.ErrNotExist) {
-		why = errors.Join(why, os.Remove(path))
+		why = errors.Join(why, files.Remove(path))
 	}
 	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, why)
 }
@@ -265,7 +276,7 @@ func (s *Shelf) drop(d wire.Digest) error {
 	if w := s.whole[d]; w != nil {
 		path = w.path
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	delete(s.whole, d)
@@ -289,9 +300,10 @@ func (s *Shelf) Part(d wire.Digest, index int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	p.Bytes = make([]byte, wire.PartLen(p.Size(), index))
-	if _, err := f.ReadAt(p.Bytes, int64(index)*wire.PartSize); err != nil {
+	_, err = f.ReadAt(p.Bytes, int64(index)*wire.PartSize)
+	f.Close() // Windows removes no file that is open
+	if err != nil {
 		return nil, s.damagedPart(d, path, err)
 	}
 	b := p.Encode()
@@ -324,12 +336,12 @@ func (s *Shelf) source(d wire.Digest, index int) (wire.Part, string, error) {
 
 // grow makes the tree of a file that is whole.
 func (s *Shelf) grow(d wire.Digest, w *file) ([]byte, error) {
-	f, err := os.Open(w.path)
-	if err != nil {
-		return nil, s.takeOff(d, w.path, err)
-	}
-	defer f.Close()
-	tree, got, err := wire.TreeOf(f, w.size)
+	var tree []byte
+	var got wire.Digest
+	err := reading(w.path, func(f *os.File) (err error) {
+		tree, got, err = wire.TreeOf(f, w.size)
+		return err
+	})
 	if err != nil || got != d {
 		return nil, s.takeOff(d, w.path, err)
 	}
@@ -381,7 +393,7 @@ func linkOrCopy(from, to string) error {
 		err = os.WriteFile(to+partEnd, b, 0o644)
 	}
 	if err == nil {
-		err = os.Rename(to+partEnd, to)
+		err = files.Rename(to+partEnd, to)
 	}
 	return err
 }

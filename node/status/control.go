@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,8 +13,8 @@ import (
 	"time"
 )
 
-// controlFile, in a node's folder, holds the path of the Unix socket at which
-// the running node answers. The socket has the rights of the folder's owner.
+// controlFile, in a node's folder, says where the running node answers: see way.
+// It has the rights of the folder's owner.
 const controlFile = "control"
 
 // Limits of the control API.
@@ -40,33 +39,28 @@ type Handlers struct {
 
 // Server is the local control API of one node.
 type Server struct {
-	http   *http.Server
-	socket string
-	dir    string
-	done   chan error
+	http *http.Server
+	way  way
+	dir  string
+	done chan error
 }
 
 // Serve starts the control API of the node on dir.
-func Serve(dir string, h Handlers) (*Server, error) {
+func Serve(dir string, h Handlers) (*Server, error) { return serveAt(defaultNetwork(), dir, h) }
+
+func serveAt(network, dir string, h Handlers) (*Server, error) {
 	if err := removeStale(dir); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	socket, err := socketPath(dir)
+	w, l, err := openWay(network, dir)
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", socket, err)
+	if err := os.WriteFile(filepath.Join(dir, controlFile), []byte(w.text()), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close(), w.remove())
 	}
-	if err = os.Chmod(socket, 0o600); err == nil {
-		err = os.WriteFile(filepath.Join(dir, controlFile), []byte(socket+"\n"), 0o600)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("control socket %s: %w", socket, err), l.Close())
-	}
-	s := &Server{socket: socket, dir: dir, done: make(chan error, 1)}
-	s.http = &http.Server{Handler: mux(h), ReadHeaderTimeout: controlTimeout}
+	s := &Server{way: w, dir: dir, done: make(chan error, 1)}
+	s.http = &http.Server{Handler: w.guard(mux(h)), ReadHeaderTimeout: controlTimeout}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
@@ -166,28 +160,30 @@ func mux(h Handlers) http.Handler {
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
-	return errors.Join(err, removeSocket(s.socket), gone(os.Remove(filepath.Join(s.dir, controlFile))))
+	return errors.Join(err, s.way.remove(), gone(os.Remove(filepath.Join(s.dir, controlFile))))
 }
 
-// Client asks the node that runs on a folder.
-type Client struct {
-	dir  string
-	http *http.Client
-}
+// Client asks the node that runs on a folder, also one that was started after another.
+type Client struct{ dir string }
 
 // Dial finds the node that runs on dir. It is ErrNotRunning if there is none, or one
 // that is just writing down where it answers.
 func Dial(dir string) (*Client, error) {
+	_, err := wayTo(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{dir}, nil
+}
+
+// wayTo is where the node on dir says that it answers.
+func wayTo(dir string) (way, error) {
 	b, err := os.ReadFile(filepath.Join(dir, controlFile))
-	socket, whole := strings.CutSuffix(string(b), "\n")
+	w, whole := parseWay(string(b))
 	if err != nil || !whole {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+		return w, fmt.Errorf("%s: %w", dir, ErrNotRunning)
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true} // nothing to close after a request
-	return &Client{dir: dir, http: &http.Client{Transport: transport}}, nil
+	return w, nil
 }
 
 // Snapshot returns the node's newest status.
@@ -241,7 +237,11 @@ func (c *Client) do(ctx context.Context, method, path string, request io.Reader)
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.http.Do(req)
+	w, err := wayTo(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	res, err := w.do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("ask the node on %s: %w", c.dir, ctx.Err())

@@ -83,7 +83,7 @@ func TestControlRoundTrip(t *testing.T) {
 		t.Error(err)
 	}
 	<-left
-	if info, err := os.Stat(s.socket); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(s.way.address); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket %v, %v: want rights of the owner only", info, err)
 	}
 	if err := s.Close(); err != nil {
@@ -159,7 +159,7 @@ func kill(t *testing.T, s *Server) {
 		t.Fatal(err)
 	}
 	<-s.done
-	l, err := net.Listen("unix", s.socket)
+	l, err := net.Listen("unix", s.way.address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"atoll/node/files"
 )
 
 // Disk is the file system as a store uses it: every change that a store makes
@@ -66,12 +68,13 @@ func (d Disk) write(f *os.File, b []byte) error {
 
 func (d Disk) sync(f *os.File) error { return d.do(Op{Kind: OpSync, Path: f.Name()}, f.Sync) }
 
+// truncate goes by the name: Windows does not cut a file that is open for appending.
 func (d Disk) truncate(f *os.File, size int64) error {
-	return d.do(Op{Kind: OpTruncate, Path: f.Name()}, func() error { return f.Truncate(size) })
+	return d.do(Op{Kind: OpTruncate, Path: f.Name()}, func() error { return os.Truncate(f.Name(), size) })
 }
 
 func (d Disk) rename(from, to string) error {
-	return d.do(Op{Kind: OpRename, From: from, Path: to}, func() error { return os.Rename(from, to) })
+	return d.do(Op{Kind: OpRename, From: from, Path: to}, func() error { return files.Rename(from, to) })
 }
 
 func (d Disk) link(from, to string) error {
@@ -80,7 +83,7 @@ func (d Disk) link(from, to string) error {
 
 // remove removes a file that may be gone already.
 func (d Disk) remove(path string) error {
-	err := d.do(Op{Kind: OpRemove, Path: path}, func() error { return os.Remove(path) })
+	err := d.do(Op{Kind: OpRemove, Path: path}, func() error { return files.Remove(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -97,13 +100,7 @@ func (d Disk) removeAll(paths []string) error {
 
 // syncDir makes the names in a folder durable.
 func (d Disk) syncDir(dir string) error {
-	return d.do(Op{Kind: OpSyncDir, Path: dir}, func() error {
-		f, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Sync(), f.Close())
-	})
+	return d.do(Op{Kind: OpSyncDir, Path: dir}, func() error { return files.SyncDir(dir) })
 }
 
 // WriteFile writes a file of mode 0600 into a node's folder, so that its name

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"atoll/gossip/wire"
+	"atoll/node/files"
 )
 
 const (
@@ -92,8 +93,8 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("load key %s: mode %o lets others read it: run chmod 600 on it", path, mode)
+	if mode := info.Mode(); files.OthersRead(mode) {
+		return nil, fmt.Errorf("load key %s: mode %o lets others read it: run chmod 600 on it", path, mode.Perm())
 	}
 	damaged := fmt.Errorf("load key %s: %w: want %d hex digits: restore it from a backup, or remove it to join as a new node", path, ErrCorrupt, 2*ed25519.SeedSize)
 	if info.Size() > maxKeyFile {

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"atoll/gossip/wire"
+	"atoll/node/files"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
@@ -192,7 +192,7 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err er
 // because bbolt left it open or holds its own locks. The map stays and would
 // keep the lock.
 func letGo(f *os.File) error {
-	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+	return errors.Join(files.Unlock(f), f.Close())
 }
 
 // startReading begins to read an existing folder.

@@ -18,17 +18,15 @@ const (
 	Denied   Trouble = "closed to this user"
 )
 
+// sign is an error of the system that says what is wrong.
+type sign struct {
+	errno syscall.Errno
+	is    Trouble
+}
+
 // TroubleOf is what an error says about the disk; Well if it says nothing.
 func TroubleOf(err error) Trouble {
-	for _, t := range []struct {
-		errno syscall.Errno
-		is    Trouble
-	}{
-		{syscall.ENOSPC, Full}, {syscall.EDQUOT, Full},
-		{syscall.EROFS, ReadOnly},
-		{syscall.EIO, Failing},
-		{syscall.EACCES, Denied}, {syscall.EPERM, Denied},
-	} {
+	for _, t := range troubles {
 		if errors.Is(err, t.errno) {
 			return t.is
 		}

@@ -140,7 +140,7 @@ func (c *check) open() error {
 	}
 	now := time.Now().UnixMilli()
 	record := hello.Record{
-		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
 		Codecs: codec.Numbers(), Agent: c.cfg.Agent, StartedMs: now, Stateless: true,
 	}
 	if pass := c.cfg.Link.Invite; pass != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -36,7 +35,21 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	case errors.Is(t.Err, context.DeadlineExceeded) || errors.Is(t.Err, os.ErrDeadlineExceeded) || says("timeout") || says("deadline"):
 		return fmt.Sprintf("nothing answers at %s", at), "", false
 	}
-	return fmt.Sprintf("%s does not let this machine in (%v)", at, t.Err), "", false
+	return fmt.Sprintf("%s does not let this machine in (%s)", at, cause(t.Err)), "", false
+}
+
+// cause is the last link of the chain of an error: what a library tried first and how often helps
+// nobody. Of several addresses that were tried it is that of the first.
+func cause(err error) string {
+	text := err.Error()
+	if _, tried, several := strings.Cut(text, "\n  * ["); several {
+		_, text, _ = strings.Cut(tried, "] ")
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	if at := strings.LastIndex(text, ": "); at >= 0 {
+		text = text[at+2:]
+	}
+	return text
 }
 
 // refused explains what two nodes differ in.
@@ -45,7 +58,7 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 	case hello.FieldRun:
 		return fmt.Sprintf("the peer at %s is in another run than the link names", at), "the link is mistyped, or the address has got another owner: ask a member for a new link"
 	case hello.FieldProtocol:
-		if number(r.Ours) < number(r.Theirs) {
+		if r.Ahead < 0 {
 			return fmt.Sprintf("this atoll is too old for the run: it speaks protocol %s, the peer at %s %s", r.Ours, at, r.Theirs), "install the newest version of atoll here"
 		}
 		return fmt.Sprintf("the run is of an older atoll: this one speaks protocol %s, the peer at %s %s", r.Ours, at, r.Theirs), "install the version here that the run's members have"
@@ -53,16 +66,6 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 		return fmt.Sprintf("the peer at %s has the key of this node", at), "a folder was copied: give this node another --dir"
 	}
 	return fmt.Sprintf("the peer at %s and this machine do not fit together: %v", at, r), "install one version of atoll on both"
-}
-
-// number is the protocol at the beginning of a refusal's value, 0 if there is none.
-func number(value string) int {
-	first, _, _ := strings.Cut(value, " ")
-	n, err := strconv.Atoi(first)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // place is an address for people: the machine and port, by which transport, and whether through

@@ -10,6 +10,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/hardware"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor"
@@ -140,7 +141,7 @@ func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
 		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(),
 		Merge: r.g.Outer.Merge, Momentum: r.g.Outer.Mu, Pairs: pairs,
-		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: peakRSS(),
+		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: hardware.PeakRSSBytes(),
 	}
 }
 

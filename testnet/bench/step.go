@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
-	"syscall"
 	"time"
 
 	"atoll/node/hardware"
@@ -82,7 +80,7 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	cfg.Optim.Name, cfg.Optim.Momentum = cmp.Or(c.Optimizer, optimizer.NameAdamW), trainer.DefaultMomentum
 	now := time.Now
 	if c.ProcessorTime {
-		now = processorTime
+		now = hardware.ProcessorTime
 	}
 	speed, err := trainer.Measure(ctx, cfg, leastParts, m.For, now)
 	if err != nil {
@@ -93,27 +91,6 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 		Batch: c.Batch, Context: c.Model.Context, Kernel: tensor.KernelOf(c.Precision), Precision: c.Precision, Optimizer: cfg.Optim.Name,
 		Steps: speed.Steps, TokensPerS: speed.TokensPerSecond, MsPerStep: speed.Step.Seconds() * 1000,
 		FLOPsFraction: FLOPsPerToken(c.Model) * speed.TokensPerSecond / (peak.GFLOPPerS * 1e9),
-		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: peakRSS(),
+		PeakGFLOPPerS: peak.GFLOPPerS, RSSBytes: hardware.PeakRSSBytes(),
 	}, nil
-}
-
-// processorTime is a clock of the processor time of this process.
-func processorTime() time.Time {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return time.Now() // a system without the figure: the wall clock is the next best
-	}
-	return time.Unix(0, used.Utime.Nano()+used.Stime.Nano())
-}
-
-// peakRSS is the most memory that this process has occupied, 0 if the system does not say.
-func peakRSS() uint64 {
-	if n := hardware.PeakRSSBytes(); n > 0 {
-		return n
-	}
-	var usage syscall.Rusage
-	if runtime.GOOS != "darwin" || syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return uint64(usage.Maxrss) // bytes there
 }

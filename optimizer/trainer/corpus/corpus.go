@@ -9,7 +9,7 @@ import (
 
 // Names that Open understands besides paths.
 const (
-	// Prose is the text that ships with Go, Newton's Opticks.
+	// Prose is the text that comes with the program, Newton's Opticks.
 	Prose = ""
 	// GoCode is the Go code under GOROOT/src, without tests and generated files.
 	GoCode = "goroot"

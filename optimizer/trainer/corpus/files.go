@@ -36,7 +36,7 @@ func isText(b []byte) bool {
 func readPath(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: pass a file, a folder, %q for Go's own source, or nothing for the prose that ships with Go", err, GoCode)
+		return nil, fmt.Errorf("%w: pass a file, a folder, %q for Go's own source, or nothing for Newton's Opticks, which comes with atoll", err, GoCode)
 	}
 	switch {
 	case info.IsDir():

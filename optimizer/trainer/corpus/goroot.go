@@ -11,20 +11,9 @@ import (
 	"time"
 )
 
-// opticks is the prose that ships with Go, relative to GOROOT.
-var opticks = filepath.Join("src", "testdata", "Isaac.Newton-Opticks.txt")
-
 // goCommandLimit is how long the go command may take to say where its GOROOT
 // is; it takes milliseconds unless it has to fetch another toolchain first.
 const goCommandLimit = 10 * time.Second
-
-func openProse() (*Corpus, error) {
-	file, err := findInGoroot(opticks)
-	if err != nil {
-		return nil, fmt.Errorf("open the default corpus: %w", err)
-	}
-	return Open(file)
-}
 
 func openGoCode() (*Corpus, error) {
 	folder, err := findInGoroot("src")

@@ -321,7 +321,7 @@ func (c *checker) resumes() bool {
 
 // dies kills the process: the node must be able to start another.
 func (c *checker) dies() bool {
-	killAll(c.l.session.process.cmd)
+	c.l.session.process.all.Kill()
 	var err error
 	// The processes of an island end one after the other: the one that answers may have time for
 	// another step.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,6 +28,9 @@ const standIn = "standin"
 
 // island is what --learner has before the number of an island's processes.
 const island = "torchrun:"
+
+// ErrProcesses says that a number of processes cannot be meant.
+var ErrProcesses = errors.New("the processes of an island")
 
 // islanders are the modules that can be islands; without a name it is the first.
 var islanders = []string{"torch", "hf"}
@@ -86,10 +90,18 @@ func Command(line, dir string) (c Run, err error) {
 // threads is how many each process of an island uses on the CPU, unless it has --threads.
 const threads = "OMP_NUM_THREADS"
 
+// python is the program that runs Python: installers for Windows leave out the 3.
+func python() string {
+	if runtime.GOOS == "windows" {
+		return "python"
+	}
+	return "python3"
+}
+
 // pythonLine is the shell's line for a name of modules or an island; named says that it is one.
 func pythonLine(name, flags string) (line string, named bool, err error) {
 	if module := modules[name]; module != "" {
-		return "python3 -m " + module + " " + flags, true, nil
+		return python() + " -m " + module + " " + flags, true, nil
 	}
 	number, is := strings.CutPrefix(name, island)
 	if !is {
@@ -97,7 +109,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > maxProcesses {
-		return "", false, fmt.Errorf("--learner %q: the processes of an island are 1 to %d, such as torchrun:2", name, maxProcesses)
+		return "", false, fmt.Errorf("--learner %q: %w are 1 to %d, such as torchrun:2", name, ErrProcesses, maxProcesses)
 	}
 	program, rest, _ := strings.Cut(flags, " ")
 	switch {
@@ -106,7 +118,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	case !slices.Contains(islanders, program):
 		return "", false, fmt.Errorf("--learner %q: %q cannot be an island; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
 	}
-	return fmt.Sprintf("python3 -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", n, modules[program], rest), true, nil
+	return fmt.Sprintf("%s -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", python(), n, modules[program], rest), true, nil
 }
 
 // HasRank says whether the learner of a command line may have a process of this rank. Of a line of somebody's own

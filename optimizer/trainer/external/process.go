@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"atoll/optimizer/trainer/external/family"
 )
 
 // Environment of a learner: where its node listens, and the secret of this start.
@@ -45,8 +47,9 @@ const (
 type process struct {
 	words words
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process is gone
-	err   error         // how it ended; after ended
+	all   *family.Family // the process and what it has started
+	ended chan struct{}  // closed when the process is gone
+	err   error          // how it ended; after ended
 }
 
 // start runs a command and waits for its hello.
@@ -59,7 +62,8 @@ func start(ctx context.Context, command Run, log func(line string)) (*session, e
 	p := &process{ended: make(chan struct{}), words: words{log: log}}
 	p.cmd = exec.Command(command.Args[0], command.Args[1:]...)
 	p.cmd.Env = append(append(os.Environ(), command.Env...), EnvAddress+"="+listener.Addr().String(), EnvToken+"="+token)
-	alone(p.cmd)
+	family.Prepare(p.cmd)
+	p.cmd.SysProcAttr = shellLine(p.cmd.SysProcAttr, command.Args)
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("start the learner %q: %w; check the command of --learner", strings.Join(command.Args, " "), err)
 	}
@@ -101,13 +105,25 @@ func (p *process) launch() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer stderr.Close()
-		err := p.cmd.Start()
+		err := p.begin()
 		theirs.Close()
 		if started <- err; err == nil {
 			p.watch(stderr)
 		}
 	}()
 	return <-started
+}
+
+// begin starts the command and notes its family.
+func (p *process) begin() (err error) {
+	if err = p.cmd.Start(); err != nil {
+		return err
+	}
+	if p.all, err = family.Of(p.cmd.Process); err != nil {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+	}
+	return err
 }
 
 // watch reads what the process says until it ends, and a little longer.
@@ -178,7 +194,7 @@ func (p *process) gone() bool {
 
 // kill ends the process and all that it has started.
 func (p *process) kill() {
-	killAll(p.cmd)
+	p.all.Kill()
 	<-p.ended
 }
 

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// killAll ends the process group of a command.
-func killAll(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// shellLine changes nothing: arguments reach a program here as they are.
+func shellLine(a *syscall.SysProcAttr, _ []string) *syscall.SysProcAttr { return a }
 
 // meaning is what the end of a process tells its user.
 func meaning(exit *exec.ExitError) string {
