@@ -289,14 +289,14 @@ func (b *builder) curve() {
 // curveOf is a history as curves. A measure stands at the moment at which it was new.
 func curveOf(points []status.Point, own bool) []CurvePoint {
 	curve := make([]CurvePoint, 0, len(points))
-	var measured uint64
+	measured := int64(-1) // the first measure is that of the model nobody has trained yet
 	for _, p := range points {
 		c := CurvePoint{S: float64(p.AtMs-points[0].AtMs) / 1000, Tokens: p.Tokens, PerS: p.PerS}
 		switch {
 		case own:
 			c.Loss = p.Loss
-		case p.Val > 0 && p.ValAt != measured:
-			c.Loss, measured = p.Val, p.ValAt
+		case p.Val > 0 && int64(p.ValAt) != measured:
+			c.Loss, measured = p.Val, int64(p.ValAt)
 		}
 		curve = append(curve, c)
 	}

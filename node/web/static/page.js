@@ -77,7 +77,7 @@ function renderTiles(view) {
     back ? null : over ? ['Took', span(took), 'from the first start'] :
       ['Time left', view.eta_s ? span(view.eta_s) : 'not known', 'at the speed of now'],
     over ? ['Machines', String(view.peers.length), 'took part'] :
-      ['Machines', String(here), here === view.peers.length ? 'train together' : 'train, of ' + view.peers.length + ' known'].map((text, i) => back && i === 2 ? 'of ' + view.peers.length + ' have contributed' : text),
+      ['Machines', String(here), here === view.peers.length ? here === 1 ? 'trains alone so far' : 'train together' : 'train, of ' + view.peers.length + ' known'].map((text, i) => back && i === 2 ? 'of ' + view.peers.length + ' have contributed' : text),
     back ? null : ['Goodput', view.goodput ? percent(view.goodput) : 'not yet', view.many ? 'of the machines\u2019 time is training' : 'of this machine\u2019s time is training'],
     back ? null : over ? ['Traffic', bytes(view.traffic.received), 'received, ' + bytes(view.traffic.sent) + ' sent'] :
       ['Traffic', rates(view.traffic), bytes(view.traffic.sent) + ' up, ' + bytes(view.traffic.received) + ' down'],

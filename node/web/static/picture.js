@@ -75,6 +75,7 @@ function drawLegend(list, view) {
 
 // pictureText says in words what the picture shows.
 function pictureText(view) {
+  if (view.peers.length === 1) return 'This machine is alone so far.';
   const count = kind => view.links.filter(l => l.kind === kind).length;
   const connections = view.links.length - count('heard');
   let text = plural(connections, 'connection', 'connections');
